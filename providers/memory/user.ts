@@ -1,0 +1,108 @@
+import type { ListQuery, Memory, Position, RankingOptions, SearchHit, SearchQuery } from '#contract';
+import { globMatcher, literalPrefix } from '#contract';
+import { analyse, roundScore, weights } from '#ranking';
+import { createKeywords } from './keywords.ts';
+import { createVectors } from './vectors.ts';
+
+export interface Entry {
+  memory: Memory;
+  readonly slot: number;
+}
+
+/** Everything of one user: no query ever looks at another user's data. */
+export interface User {
+  add(memory: Memory, vector: Float32Array | undefined): Entry;
+  /** The vector is given exactly when the content changed. */
+  replace(entry: Entry, memory: Memory, vector: Float32Array | undefined): void;
+  remove(entry: Entry): void;
+  list(query: ListQuery): Memory[];
+  search(query: SearchQuery, vector: Float32Array | undefined): SearchHit[];
+}
+
+export function createUser(dimensions: number | undefined, ranking: RankingOptions): User {
+  /** Oldest first: a new record nearly always goes to the end. */
+  const entries: Entry[] = [];
+  const keywords = createKeywords();
+  const vectors = dimensions === undefined ? undefined : createVectors(dimensions);
+  const free: number[] = [];
+  let slots = 0;
+
+  const index = ({ slot, memory }: Entry, vector: Float32Array | undefined) => {
+    keywords.set(slot, memory.content);
+    if (vector) vectors?.set(slot, vector);
+  };
+
+  return {
+    add(memory, vector) {
+      const entry: Entry = { memory, slot: free.pop() ?? slots++ };
+      entries.splice(rank(entries, memory), 0, entry);
+      index(entry, vector);
+      return entry;
+    },
+    replace(entry, memory, vector) {
+      const rewritten = memory.content !== entry.memory.content;
+      entry.memory = memory;
+      if (rewritten) index(entry, vector);
+    },
+    remove(entry) {
+      keywords.delete(entry.slot);
+      entries.splice(rank(entries, entry.memory), 1);
+      free.push(entry.slot);
+    },
+    list(query) {
+      const admits = filter(query);
+      const found: Memory[] = [];
+      const start = query.after ? rank(entries, query.after) : entries.length;
+      for (let i = start - 1; i >= 0 && found.length < query.limit; i--) {
+        const { memory } = entries[i] as Entry;
+        if (query.since !== undefined && memory.created_at < query.since) break;
+        if ((query.until === undefined || memory.created_at <= query.until) && admits(memory)) found.push(memory);
+      }
+      return found;
+    },
+    search(query, vector) {
+      const terms = analyse(query.text);
+      const weight = weights(ranking, terms.length);
+      const cosines = vector && vectors?.cosines(vector, slots);
+      const coverages = keywords.coverages(terms, slots);
+      const hits: SearchHit[] = [];
+      for (const { memory, slot } of entries) {
+        const cosine = Math.max(0, cosines?.[slot] ?? 0);
+        const score = Math.min(1, roundScore(weight.vector * cosine + weight.keyword * (coverages[slot] as number)));
+        // Without vectors, a memory that shares no term with the query is no match at all.
+        if (score === 0 && ranking.mode === 'keyword') continue;
+        if (inScope(memory, query.scope) && hasTags(memory, query.tags)) hits.push({ memory, score });
+      }
+      return hits.sort(byScore).slice(0, query.limit);
+    },
+  };
+}
+
+/** How many entries come before this place in the order of time. */
+function rank(entries: readonly Entry[], place: Position): number {
+  let low = 0;
+  let high = entries.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (isBefore((entries[middle] as Entry).memory, place)) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+const isBefore = (a: Position, b: Position): boolean =>
+  a.created_at < b.created_at || (a.created_at === b.created_at && a.id < b.id);
+
+const byScore = (a: SearchHit, b: SearchHit): number => b.score - a.score || (isBefore(a.memory, b.memory) ? 1 : -1);
+
+const inScope = ({ scope }: Memory, prefix: string | undefined): boolean =>
+  prefix === undefined || (scope?.startsWith(prefix) ?? false);
+
+const hasTags = ({ tags }: Memory, wanted: readonly string[]): boolean => wanted.every((tag) => tags.includes(tag));
+
+function filter({ scope, tags }: ListQuery): (memory: Memory) => boolean {
+  if (scope === undefined) return (memory) => hasTags(memory, tags);
+  const prefix = literalPrefix(scope);
+  const matches = globMatcher(scope);
+  return (memory) => inScope(memory, prefix) && hasTags(memory, tags) && matches(memory.scope as string);
+}

@@ -1,0 +1,19 @@
+import type { z } from 'zod';
+import type { Provider, ProviderContext } from './provider.ts';
+
+/** What a provider's `index.ts` exports as default. */
+export interface ProviderModule {
+  readonly name: string;
+  /** Checks the options, connects, migrates. Throws a plain `Error` whose message an operator can act on. */
+  open(options: unknown, context: ProviderContext): Promise<Provider>;
+}
+
+/** Ties a provider's options schema to its `open`: parsing sits inside, so nobody can skip it. */
+export const defineProvider = <Schema extends z.ZodType>(spec: {
+  readonly name: string;
+  readonly options: Schema;
+  open(options: z.output<Schema>, context: ProviderContext): Promise<Provider>;
+}): ProviderModule => ({
+  name: spec.name,
+  open: (options, context) => spec.open(spec.options.parse(options), context),
+});

@@ -1,0 +1,14 @@
+import type { Call } from './provider.ts';
+
+/** Turns texts into vectors. Model and dimensions together are its identity: vectors of two identities are never compared. */
+export interface Embedder {
+  readonly model: string;
+  readonly dimensions: number;
+  /**
+   * One vector a text, in order: unit length, each component exactly representable in half precision, so that every
+   * store computes the same score. A text without any signal gives the zero vector.
+   * `purpose` lets queries be cached; documents are seen once.
+   */
+  embed(texts: readonly string[], purpose: 'document' | 'query', call: Call): Promise<Float32Array[]>;
+  close(): Promise<void>;
+}

@@ -1,0 +1,14 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { Memory, MemoryPatch } from './record.ts';
+
+/** What of a patch would change this record; undefined when nothing would (README, "Decisions" 7). */
+export function effectivePatch(memory: Memory, { extensions, ...fields }: MemoryPatch): MemoryPatch | undefined {
+  const changed = Object.entries(fields).filter(
+    ([field, value]) => value !== undefined && !isDeepStrictEqual(memory[field as keyof Memory], value),
+  );
+  const added = Object.entries(extensions ?? {}).filter(
+    ([key, value]) => !isDeepStrictEqual(memory.extensions[key as keyof Memory['extensions']], value),
+  );
+  if (changed.length + added.length === 0) return undefined;
+  return { ...Object.fromEntries(changed), ...(added.length > 0 && { extensions: Object.fromEntries(added) }) };
+}

@@ -1,0 +1,44 @@
+/** Top-level keys that begin with `x-` belong to the caller and travel with the record (README, "Decisions"). */
+export type ExtensionKey = `x-${string}`;
+export type Extensions = Readonly<Record<ExtensionKey, unknown>>;
+
+export interface Source {
+  readonly app?: string;
+  readonly type?: 'extracted' | 'explicit' | 'imported';
+  readonly ref?: string;
+}
+
+/** What a caller may set on creation, after validation: every optional field has its default. */
+export interface NewMemory {
+  readonly content: string;
+  readonly user_id: string;
+  readonly scope: string | null;
+  readonly tags: readonly string[];
+  readonly source: Source | null;
+  /** 0 to 1. */
+  readonly confidence: number | null;
+  /** ISO 8601, UTC, milliseconds, `Z`: these strings sort as the times they name. */
+  readonly valid_from: string | null;
+  readonly valid_to: string | null;
+  readonly supersedes: readonly string[];
+  readonly extensions: Extensions;
+}
+
+/** A stored record. Field names are the protocol's from wire to disk; only `extensions` is spread on the wire. */
+export interface Memory extends NewMemory {
+  readonly id: string;
+  readonly created_at: string;
+  readonly updated_at: string;
+  /** Null while the provider keeps no vectors. */
+  readonly embedding_model: string | null;
+  /** Null: the provider does not track ingestion. */
+  readonly status: 'queued' | 'indexing' | 'done' | 'failed' | null;
+}
+
+/**
+ * Only the keys present are changed. `extensions` is merged key by key;
+ * `tags` and `supersedes` replace the whole list (SPEC, PATCH).
+ */
+export type MemoryPatch = Partial<
+  Pick<NewMemory, 'content' | 'scope' | 'tags' | 'confidence' | 'valid_to' | 'supersedes' | 'extensions'>
+>;

@@ -1,0 +1,42 @@
+import { createHash } from 'node:crypto';
+import { invalidRequest, type ListQuery, type Position } from '#contract';
+
+const VERSION = 1;
+const MAX_LENGTH = 256;
+
+type Filters = Pick<ListQuery, 'user_id' | 'scope' | 'tags' | 'since' | 'until'>;
+
+/** Opaque text for "after this record, under these filters". Holds no contents, and no user: only their fingerprint. */
+export const encodeCursor = ({ created_at, id }: Position, filters: Filters): string =>
+  Buffer.from(JSON.stringify([VERSION, fingerprint(filters), Date.parse(created_at), id])).toString('base64url');
+
+/** Reads a cursor back. Throws `invalid_request` when it is malformed, of another version, or made for other filters. */
+export function decodeCursor(cursor: string, filters: Filters): Position {
+  const [version, mark, milliseconds, id] = parse(cursor);
+  if (version !== VERSION || typeof id !== 'string' || id === '') throw malformed();
+  if (!Number.isSafeInteger(milliseconds) || Number.isNaN(new Date(milliseconds as number).getTime()))
+    throw malformed();
+  if (mark !== fingerprint(filters)) {
+    throw invalidRequest('cursor: was made for another user or other filters; repeat them unchanged or start over');
+  }
+  return { created_at: new Date(milliseconds as number).toISOString(), id };
+}
+
+function parse(cursor: string): unknown[] {
+  if (cursor.length > MAX_LENGTH || !/^[A-Za-z0-9_-]+$/.test(cursor)) throw malformed();
+  try {
+    const parsed: unknown = JSON.parse(Buffer.from(cursor, 'base64url').toString());
+    if (Array.isArray(parsed) && parsed.length === 4) return parsed;
+  } catch {
+    // Not ours; told below.
+  }
+  throw malformed();
+}
+
+const malformed = () => invalidRequest('cursor: malformed; pass next_cursor of the previous page as it is');
+
+const fingerprint = ({ user_id, scope, tags, since, until }: Filters): string =>
+  createHash('sha256')
+    .update(JSON.stringify([user_id, scope ?? null, tags, since ?? null, until ?? null]))
+    .digest('base64url')
+    .slice(0, 16);

@@ -1,0 +1,41 @@
+import type { Provider } from '#contract';
+
+/** Version of the protocol this gateway speaks (SPEC, Versioning). */
+export const OMP_VERSION = '0.1';
+
+/** The largest `limit` of a search the protocol admits (SPEC, Limits). */
+const MAX_SEARCH_RESULTS = 100;
+
+/** The public capability document (SPEC, Capabilities), derived from what the provider has and declares. */
+export function describe(provider: Provider) {
+  const { capabilities } = provider;
+  const verbs = [
+    'add',
+    provider.search && 'search',
+    'get',
+    provider.update && 'update',
+    provider.delete && 'delete',
+    provider.list && 'list',
+    // The gateway builds context from search.
+    provider.search && 'context',
+  ].filter((verb) => verb !== undefined);
+  return {
+    omp_version: OMP_VERSION,
+    provider: provider.name,
+    verbs,
+    features: {
+      vector_search: capabilities.vector_search,
+      keyword_search: capabilities.keyword_search,
+      graph_queries: false,
+      temporal: capabilities.temporal,
+      scopes: capabilities.scopes === 'none' ? 'tags' : capabilities.scopes,
+      max_content_length: capabilities.max_content_length,
+      supports_audit: false,
+      supports_supersession: capabilities.supports_supersession,
+    },
+    limits: {
+      rate_limit_per_minute: null,
+      max_search_results: Math.min(capabilities.max_search_results ?? MAX_SEARCH_RESULTS, MAX_SEARCH_RESULTS),
+    },
+  };
+}

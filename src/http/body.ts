@@ -1,0 +1,66 @@
+import type { Context } from 'hono';
+import { invalidRequest, OmpError } from '#contract';
+import type { Env } from './call.ts';
+
+/** How long an oversized upload is read and thrown away, so that its sender can read the answer instead of a reset. */
+const DISCARD_MS = 2_000;
+
+const utf8 = new TextDecoder('utf-8', { fatal: true });
+
+/**
+ * The request's JSON body. The size is judged on the bytes that arrive, whatever Content-Length claims, and before
+ * anything is parsed (SPEC, Limits). The content type must be JSON: a web page of another origin cannot send that
+ * without asking first, so a gateway on a developer's machine is not writable by any site the developer visits.
+ */
+export async function readJson(c: Context<Env>, maxBytes: number): Promise<unknown> {
+  const bytes = await readBytes(c, maxBytes);
+  if (!/^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i.test(c.req.header('content-type') ?? '')) {
+    throw invalidRequest('Content-Type must be application/json');
+  }
+  let text: string;
+  try {
+    text = utf8.decode(bytes);
+  } catch {
+    throw invalidRequest('body is not valid UTF-8');
+  }
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw invalidRequest('body is not valid JSON');
+  }
+}
+
+async function readBytes(c: Context<Env>, maxBytes: number): Promise<Uint8Array> {
+  const { incoming } = c.env;
+  if (!incoming) {
+    const buffer = new Uint8Array(await c.req.arrayBuffer());
+    if (buffer.byteLength > maxBytes) throw tooLarge(maxBytes);
+    return buffer;
+  }
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    let size = 0;
+    incoming.on('data', (chunk: Buffer) => {
+      size += chunk.length;
+      if (size <= maxBytes) return chunks.push(chunk);
+      incoming.removeAllListeners('data');
+      discard(incoming);
+      return reject(tooLarge(maxBytes));
+    });
+    incoming.once('end', () => resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks)));
+    incoming.once('error', () => reject(invalidRequest('the request ended before its body did')));
+    incoming.once('close', () => reject(invalidRequest('the request ended before its body did')));
+  });
+}
+
+function discard(incoming: NonNullable<Env['Bindings']['incoming']>): void {
+  incoming.resume();
+  const timer = setTimeout(() => incoming.destroy(), DISCARD_MS);
+  incoming.once('close', () => clearTimeout(timer));
+}
+
+const tooLarge = (maxBytes: number) =>
+  new OmpError(
+    'payload_too_large',
+    `the request body exceeds ${maxBytes} bytes; split large content across several memories`,
+  );

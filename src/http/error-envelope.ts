@@ -1,0 +1,40 @@
+import type { Context } from 'hono';
+import { type ErrorCode, OmpError } from '#contract';
+import type { Env } from './call.ts';
+
+/** SPEC, Errors: one row a code. */
+export const ERRORS = {
+  unauthorized: { status: 401, type: 'auth' },
+  scope_denied: { status: 403, type: 'auth' },
+  not_found: { status: 404, type: 'not_found' },
+  invalid_request: { status: 400, type: 'invalid' },
+  rate_limited: { status: 429, type: 'rate_limited' },
+  unsupported_capability: { status: 400, type: 'invalid' },
+  provider_error: { status: 502, type: 'provider_error' },
+  payload_too_large: { status: 413, type: 'invalid' },
+} as const satisfies Record<ErrorCode, { status: number; type: string }>;
+
+/** The one error body of the protocol. Nothing else writes one. */
+export const toEnvelope = (error: OmpError, requestId?: string) => ({
+  error: {
+    code: error.code,
+    message: error.message,
+    type: ERRORS[error.code].type,
+    ...(error.provider !== undefined && { provider: error.provider }),
+    ...(requestId !== undefined && { request_id: requestId }),
+  },
+});
+
+/** Turns whatever was thrown into the envelope. What is not an `OmpError` is a fault of ours: told as such, logged in full. */
+export function errorResponse(thrown: unknown, c: Context<Env>): Response {
+  const call = c.get('call');
+  const error =
+    thrown instanceof OmpError
+      ? thrown
+      : new OmpError('provider_error', 'the gateway failed to process this request', { cause: thrown });
+  if (error.code === 'provider_error') {
+    c.get('log').error({ request_id: call.requestId, provider: error.provider, err: error }, 'request failed');
+  }
+  if (error.retryAfter !== undefined) c.header('retry-after', String(Math.ceil(error.retryAfter)));
+  return c.json(toEnvelope(error, call.requestId), ERRORS[error.code].status);
+}

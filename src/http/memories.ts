@@ -1,0 +1,121 @@
+import { type Context, Hono } from 'hono';
+import { invalidRequest, type ListQuery, type MemoryPatch, OmpError, type Provider, type Ref } from '#contract';
+import { decodeCursor, encodeCursor } from '../core/cursor.ts';
+import { readJson } from './body.ts';
+import type { Env } from './call.ts';
+import { readExtensions } from './extensions.ts';
+import { parse } from './parse.ts';
+import { readQuery } from './query.ts';
+import { fits, isStorable, LIMITS } from './schemas/fields.ts';
+import { CreateBody, ListParameters, PatchBody, SearchParameters } from './schemas/requests.ts';
+import { supported } from './supported.ts';
+import { toWire } from './to-wire.ts';
+
+/** The verbs on memories: parse, call the provider, reply. */
+export function memoryRoutes(provider: Provider, maxRequestBytes: number): Hono<Env> {
+  const checkLength = (content: string) => {
+    const most = provider.capabilities.max_content_length;
+    if (most !== null && !fits(content, most)) throw invalidRequest(`content: must be at most ${most} characters`);
+  };
+
+  return new Hono<Env>()
+    .post('/', async (c) => {
+      const body = await readJson(c, maxRequestBytes);
+      const input = parse(CreateBody, body);
+      checkLength(input.content);
+      const memory = await provider.add(
+        {
+          content: input.content,
+          user_id: input.user_id,
+          scope: input.scope ?? null,
+          tags: distinct(input.tags ?? []),
+          source: input.source ? withoutNulls(input.source) : null,
+          confidence: input.confidence ?? null,
+          valid_from: input.valid_from ?? null,
+          valid_to: input.valid_to ?? null,
+          supersedes: distinct(input.supersedes ?? []),
+          extensions: readExtensions(body as object, 'omit'),
+        },
+        c.get('call'),
+      );
+      return c.json(toWire(memory), 201);
+    })
+    .get('/', async (c) => c.json(await listPage(provider, c)))
+    .get('/search', async (c) => {
+      const search = supported(provider, 'search', provider.search);
+      const { q, user_id, scope, limit, min_score = 0 } = parse(SearchParameters, readQuery(c.req.url));
+      const hits = await search(
+        { user_id, text: q, tags: [], limit, ...(scope !== undefined && { scope }) },
+        c.get('call'),
+      );
+      const results = hits.filter(({ score }) => score >= min_score);
+      return c.json({ results: results.map(({ memory, score }) => ({ memory: toWire(memory), score })) });
+    })
+    .get('/:id', async (c) => c.json(toWire(present(await provider.get(ref(c), c.get('call'))))))
+    .patch('/:id', async (c) => {
+      const update = supported(provider, 'update', provider.update);
+      const body = await readJson(c, maxRequestBytes);
+      const input = parse(PatchBody, body);
+      if (input.content !== undefined) checkLength(input.content);
+      const extensions = readExtensions(body as object, 'refuse');
+      const patch: MemoryPatch = {
+        ...withoutUndefined(input),
+        ...(input.tags && { tags: distinct(input.tags) }),
+        ...(input.supersedes && { supersedes: distinct(input.supersedes) }),
+        ...(Object.keys(extensions).length > 0 && { extensions }),
+      };
+      return c.json(toWire(present(await update(ref(c), patch, c.get('call')))));
+    })
+    .delete('/:id', async (c) => {
+      const remove = supported(provider, 'delete', provider.delete);
+      if (!(await remove(ref(c), c.get('call')))) throw notFound();
+      return c.body(null, 204);
+    });
+}
+
+/** One page of a user's list, newest first. */
+async function listPage(provider: Provider, c: Context<Env>) {
+  const list = supported(provider, 'list', provider.list);
+  const { cursor, limit, tag, user_id, scope, since, until } = parse(ListParameters, readQuery(c.req.url));
+  if ((since ?? until) !== undefined && !provider.capabilities.temporal) {
+    throw invalidRequest('since, until: this provider keeps no times to filter by (features.temporal is false)');
+  }
+  const filters = {
+    user_id,
+    tags: tag === undefined ? [] : [tag],
+    ...(scope !== undefined && { scope }),
+    ...(since !== undefined && { since }),
+    ...(until !== undefined && { until }),
+  } satisfies Partial<ListQuery>;
+  const after = cursor === undefined ? {} : { after: decodeCursor(cursor, filters) };
+  // One more than asked for tells whether there is a next page.
+  const found = await list({ ...filters, ...after, limit: limit + 1 }, c.get('call'));
+  const items = found.slice(0, limit);
+  const last = items.at(-1);
+  const next_cursor = found.length > limit && last ? encodeCursor(last, filters) : null;
+  return { items: items.map(toWire), next_cursor };
+}
+
+/** The record a path names, bound to `X-User-Id` where the client sends it (README, "Decisions" 19). */
+function ref(c: Context<Env>): Ref {
+  const id = c.req.param('id') ?? '';
+  // No provider ever made such an id; asking for it could only upset a backend.
+  if (!isStorable(id) || id.length > LIMITS.id) throw notFound();
+  const user = c.req.header('x-user-id');
+  return user === undefined ? { id } : { id, user_id: user };
+}
+
+function present<Value>(value: Value | undefined): Value {
+  if (value === undefined) throw notFound();
+  return value;
+}
+
+const notFound = () => new OmpError('not_found', 'no memory has this id');
+
+const distinct = (values: readonly string[]): string[] => [...new Set(values)];
+
+type NonNullFields<Fields> = { [Key in keyof Fields]?: NonNullable<Fields[Key]> };
+const withoutNulls = <Fields extends object>(fields: Fields) =>
+  Object.fromEntries(Object.entries(fields).filter(([, value]) => value != null)) as NonNullFields<Fields>;
+const withoutUndefined = <Fields extends object>(fields: Fields) =>
+  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Fields;

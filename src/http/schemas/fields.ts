@@ -1,0 +1,101 @@
+import { DateTime } from 'luxon';
+import { z } from 'zod';
+
+/** Limits on fields that SPEC.md leaves to the implementation (README, "Decisions" 5, 8, 11). */
+export const LIMITS = {
+  userId: 256,
+  scope: 512,
+  scopeSegments: 32,
+  tag: 128,
+  tags: 64,
+  supersedes: 64,
+  id: 512,
+  sourceField: 1024,
+} as const;
+
+/** Neither NUL nor lone surrogates: the one cannot be stored by Postgres, the other is not text in any encoding. */
+export const isStorable = (text: string): boolean => !text.includes('\0') && text.isWellFormed();
+const isNotBlank = (text: string): boolean => /\S/.test(text);
+const codePoints = (text: string): number => {
+  let count = 0;
+  for (const _ of text) count++;
+  return count;
+};
+/** At most `most` code points; the cheap test decides nearly always. */
+export const fits = (text: string, most: number): boolean =>
+  text.length <= most || (text.length <= 2 * most && codePoints(text) <= most);
+
+const text = z.string().refine(isStorable, 'must not contain NUL or lone surrogates');
+const upTo = (most: number) => text.refine((value) => fits(value, most), `must be at most ${most} characters`);
+const filled = (most: number) => upTo(most).refine(isNotBlank, 'must not be blank');
+
+export const content = text.refine(isNotBlank, 'must not be blank').meta({
+  description: 'Text of the memory, kept byte for byte.',
+  example: 'user prefers pnpm over npm for nodejs projects',
+});
+export const userId = filled(LIMITS.userId).meta({ description: 'Owner.', example: 'u1' });
+export const memoryId = filled(LIMITS.id).meta({ example: 'mem_01JD3ZK8Q0V5W9E6T2Y4R7N1XA' });
+export const query = filled(1_048_576).meta({ description: 'Search query.' });
+
+/** Scope grammar: README, "Decisions" 5. */
+export const scope = upTo(LIMITS.scope)
+  .refine((path) => {
+    const segments = path.split('/');
+    return segments.length <= LIMITS.scopeSegments && segments.every((segment) => segment !== '');
+  }, `must be 1 to ${LIMITS.scopeSegments} non-empty segments joined by "/"`)
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: refusing them is the point
+  .refine((path) => !/[*?\u0000-\u001f\u007f-\u009f]/.test(path), 'must not contain *, ? or control characters')
+  .meta({ description: 'Slash-delimited hierarchical namespace.', example: 'coding/preferences' });
+
+const filterText = upTo(LIMITS.scope).min(1, 'must not be empty');
+export const scopeGlob = filterText.meta({
+  description: 'Glob over the scope: `*` matches any run of characters, `/` included, `?` one character.',
+  example: 'coding/*',
+});
+export const scopePrefix = filterText
+  .transform((prefix) => (prefix.endsWith('*') ? prefix.slice(0, -1) : prefix))
+  .meta({ description: 'String prefix of the scope; one trailing `*` is accepted and dropped.', example: 'coding' });
+
+export const tag = upTo(LIMITS.tag).min(1, 'must not be empty');
+export const tags = z
+  .array(tag)
+  .max(LIMITS.tags, `must hold at most ${LIMITS.tags} tags`)
+  .meta({ description: 'Free-form labels.', example: ['tooling'] });
+export const confidence = z
+  .number()
+  .min(0, 'must be at least 0')
+  .max(1, 'must be at most 1')
+  .meta({ description: '0 to 1.' });
+export const supersedes = z
+  .array(memoryId)
+  .max(LIMITS.supersedes, `must hold at most ${LIMITS.supersedes} ids`)
+  .meta({ description: 'Ids of memories this record replaces.' });
+
+/**
+ * Any ISO 8601 date or date-time, answered in UTC with milliseconds. No offset means UTC; a date alone is its
+ * midnight. Years 0001 to 9999, what every backend can hold.
+ */
+export const dateTime = z
+  .string()
+  .transform((value, context) => {
+    // A time alone is ISO 8601 too, but names no moment.
+    const parsed = /^\d{4}/.test(value) ? DateTime.fromISO(value, { zone: 'utc' }) : undefined;
+    const milliseconds = parsed?.toMillis() ?? Number.NaN;
+    if (milliseconds >= FIRST_MOMENT && milliseconds <= LAST_MOMENT) return new Date(milliseconds).toISOString();
+    context.addIssue({
+      code: 'custom',
+      message: 'must be an ISO 8601 date or date-time between the years 0001 and 9999',
+    });
+    return z.NEVER;
+  })
+  .meta({
+    description: 'ISO 8601 date or date-time; UTC when it has no offset.',
+    example: '2026-03-01T09:30:00Z',
+    format: 'date-time',
+    type: 'string',
+  });
+const FIRST_MOMENT = Date.parse('0001-01-01T00:00:00Z');
+const LAST_MOMENT = Date.parse('9999-12-31T23:59:59.999Z');
+
+export const sourceType = z.enum(['extracted', 'explicit', 'imported']);
+export const sourceText = upTo(LIMITS.sourceField);

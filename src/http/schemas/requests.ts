@@ -1,0 +1,95 @@
+import { z } from 'zod';
+import * as field from './fields.ts';
+
+/** On creation null counts as omitted (README, "Decisions" 7). */
+const optional = <Schema extends z.ZodType>(schema: Schema) => schema.nullish();
+
+const source = z.object({
+  app: optional(field.sourceText).meta({ description: 'Application that created the memory.' }),
+  type: optional(field.sourceType).meta({ description: 'How the memory was created.' }),
+  ref: optional(field.sourceText).meta({ description: 'Opaque pointer back, such as a session id.' }),
+});
+
+/** SPEC, POST /memories. */
+export const CreateBody = z
+  .object({
+    content: field.content,
+    user_id: field.userId,
+    scope: optional(field.scope),
+    tags: optional(field.tags),
+    source: optional(source),
+    confidence: optional(field.confidence),
+    valid_from: optional(field.dateTime),
+    valid_to: optional(field.dateTime),
+    supersedes: optional(field.supersedes),
+  })
+  .meta({ id: 'NewMemory' });
+
+/** SPEC, PATCH /memories/{id}. Only `valid_to` may be null. */
+export const PatchBody = z
+  .object({
+    content: field.content.optional(),
+    scope: field.scope.optional(),
+    tags: field.tags.optional(),
+    confidence: field.confidence.optional(),
+    valid_to: field.dateTime.nullish(),
+    supersedes: field.supersedes.optional(),
+  })
+  .meta({ id: 'MemoryPatch' });
+
+const wholeNumber = (name: string, least: number, most: number) =>
+  z
+    .string()
+    .regex(/^\d{1,9}$/, `must be a whole number from ${least} to ${most}`)
+    .transform(Number)
+    .refine((value) => value >= least && value <= most, `must be from ${least} to ${most}`)
+    .meta({ id: undefined, description: `${name}.`, type: 'integer', minimum: least, maximum: most });
+
+/** In a query string an unescaped `+` of an offset arrives as a space. */
+const queryDate = z
+  .string()
+  .transform((value) => value.replace(/ (\d{2}(?::?\d{2})?)$/, '+$1'))
+  .pipe(field.dateTime)
+  .meta({
+    description: 'ISO 8601 date or date-time, inclusive; UTC when it has no offset.',
+    type: 'string',
+    format: 'date-time',
+  });
+
+/** SPEC, GET /memories. */
+export const ListParameters = z.object({
+  user_id: field.userId,
+  scope: field.scopeGlob.optional(),
+  tag: field.tag.optional().meta({ description: 'Only memories having this tag.' }),
+  since: queryDate.optional(),
+  until: queryDate.optional(),
+  limit: wholeNumber('Maximum results per page', 1, 500).default(50),
+  cursor: z.string().optional().meta({ description: '`next_cursor` of the previous page.' }),
+});
+
+/** SPEC, GET /memories/search. */
+export const SearchParameters = z.object({
+  q: field.query,
+  user_id: field.userId,
+  scope: field.scopePrefix.optional(),
+  limit: wholeNumber('Maximum results', 1, 100).default(10),
+  min_score: z
+    .string()
+    .regex(/^\d*\.?\d+(?:[eE]-?\d+)?$/, 'must be a number from 0 to 1')
+    .transform(Number)
+    .refine((value) => value <= 1, 'must be from 0 to 1')
+    .optional()
+    .meta({ description: 'Results scoring lower are left out.', type: 'number', minimum: 0, maximum: 1 }),
+});
+
+/** README, "Decisions" 10. */
+export const ContextBody = z
+  .object({
+    query: field.query,
+    user_id: field.userId,
+    scope: optional(field.scopePrefix),
+    token_budget: optional(z.int().min(1).max(1_000_000)).meta({
+      description: 'Most tokens `text` may have; default 500.',
+    }),
+  })
+  .meta({ id: 'ContextRequest' });

@@ -1,0 +1,46 @@
+/**
+ * IEEE 754 half precision. Vectors are kept in it everywhere: a 512-dimensional row then stays inline in a
+ * Postgres page and every store computes the same cosine (rounding moves it by about 1e-5).
+ */
+const float = new Float32Array(1);
+const bits = new Uint32Array(float.buffer);
+
+/** The half-precision bit pattern nearest to `value`, ties to even. Beyond ±65504: infinity. */
+export function toHalfBits(value: number): number {
+  float[0] = value;
+  const word = bits[0] as number;
+  const sign = (word >>> 16) & 0x8000;
+  const exponent = ((word >>> 23) & 0xff) - 112;
+  const mantissa = word & 0x7fffff;
+  if (exponent >= 31) return sign | (exponent === 143 && mantissa !== 0 ? 0x7e00 : 0x7c00);
+  if (exponent > 0) return sign | roundToEven((exponent << 23) | mantissa, 13);
+  if (exponent < -10) return sign;
+  return sign | roundToEven(mantissa | 0x800000, 14 - exponent);
+}
+
+/** Rounding may carry into the exponent, which is exactly the next representable number. */
+function roundToEven(value: number, dropped: number): number {
+  const kept = value >>> dropped;
+  const rest = value & ((1 << dropped) - 1);
+  const tie = 1 << (dropped - 1);
+  return rest > tie || (rest === tie && (kept & 1) === 1) ? kept + 1 : kept;
+}
+
+export function fromHalfBits(half: number): number {
+  const sign = half & 0x8000 ? -1 : 1;
+  const exponent = (half >>> 10) & 0x1f;
+  const mantissa = half & 0x3ff;
+  if (exponent === 0) return sign * mantissa * 2 ** -24;
+  if (exponent === 31) return mantissa === 0 ? sign * Number.POSITIVE_INFINITY : Number.NaN;
+  return sign * (1 + mantissa / 1024) * 2 ** (exponent - 15);
+}
+
+/** The vector at unit length, each component rounded to half precision. The zero vector stays zero. */
+export function toUnitHalf(vector: ArrayLike<number>): Float32Array {
+  let squares = 0;
+  for (let i = 0; i < vector.length; i++) squares += (vector[i] as number) ** 2;
+  const scale = squares > 0 ? 1 / Math.sqrt(squares) : 0;
+  const unit = new Float32Array(vector.length);
+  for (let i = 0; i < vector.length; i++) unit[i] = fromHalfBits(toHalfBits((vector[i] as number) * scale));
+  return unit;
+}

@@ -1,0 +1,3 @@
+export * from './analyse.ts';
+export * from './half.ts';
+export * from './score.ts';
