@@ -5,9 +5,9 @@ export default defineConfig({
   ssr: { resolve: { conditions: ['source'] } },
   test: {
     include: ['test/**/*.test.ts'],
-    // Worker threads (embedded Postgres, local embedder) inherit these flags, so they too run from source.
+    // Worker threads and spawned gateways run what is built.
+    globalSetup: 'test/support/build.ts',
     pool: 'forks',
-    execArgv: ['--import', 'tsx', '--conditions=source'],
     // First start of an embedded Postgres initialises a whole cluster: seconds on a small machine.
     testTimeout: 60_000,
     hookTimeout: 120_000,

@@ -1,0 +1,67 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import pg from 'pg';
+import type { Embedder, Log, Provider, ProviderContext, RankingOptions } from '#contract';
+import { openProvider } from '../src/registry.ts';
+
+export type Mode = RankingOptions['mode'];
+export const MODES: readonly Mode[] = ['vector', 'keyword', 'hybrid'];
+
+/** The gateway's default. */
+const KEYWORD_WEIGHT = 0.5;
+
+/** A place to run the evaluation in; every mode gets an empty provider of its own. */
+export interface Backend {
+  readonly label: string;
+  open(mode: Mode): Promise<Provider>;
+  /** Leaves nothing behind. Providers must be closed before. */
+  remove(): Promise<void>;
+}
+
+/** Memory, the embedded Postgres, and the server at `url` if there is one. */
+export async function openBackends(embedder: Embedder, log: Log, url: string | undefined): Promise<Backend[]> {
+  const data_dir = await mkdtemp(join(tmpdir(), 'omp-eval-'));
+  const context = (mode: Mode): ProviderContext => ({
+    embedder: mode === 'keyword' ? undefined : embedder,
+    ranking: { mode, keyword_weight: KEYWORD_WEIGHT },
+    data_dir,
+    log,
+  });
+  const schema = (mode: Mode): string => `omp_eval_${process.pid}_${mode}`;
+  const openPostgres = (mode: Mode, server: { url?: string }): Promise<Provider> => {
+    const options = { connections: 2, prepared_statements: 'auto', connect_timeout_ms: 60_000, ...server };
+    return openProvider('postgres', { ...options, schema: schema(mode) }, context(mode));
+  };
+  const backends: Backend[] = [
+    {
+      label: 'memory',
+      open: (mode) => openProvider('memory', { scopes: 'native' }, context(mode)),
+      async remove() {},
+    },
+    {
+      label: 'postgres (embedded)',
+      open: (mode) => openPostgres(mode, {}),
+      remove: () => rm(data_dir, { recursive: true, force: true }),
+    },
+  ];
+  if (url === undefined) return backends;
+  return [
+    ...backends,
+    {
+      label: 'postgres (server)',
+      open: (mode) => openPostgres(mode, { url }),
+      remove: () => dropSchemas(url, MODES.map(schema)),
+    },
+  ];
+}
+
+async function dropSchemas(url: string, schemas: readonly string[]): Promise<void> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  try {
+    for (const schema of schemas) await client.query(`drop schema if exists ${schema} cascade`);
+  } finally {
+    await client.end();
+  }
+}

@@ -1,0 +1,81 @@
+import pg from 'pg';
+import type { ProviderContext } from '#contract';
+import { adoptEmbedder } from './adopt.ts';
+import { codeOf, toOmpError } from './errors.ts';
+import { migrate } from './migrate.ts';
+import { type Names, toNames } from './names.ts';
+
+/** Below, `halfvec` is missing. */
+const LEAST_PGVECTOR = '0.7.0';
+/** From here on a filtered index scan goes on until it has found enough. */
+const ITERATIVE_PGVECTOR = '0.8.0';
+/** Fixes CVE-2026-3172 and corruption when vacuuming HNSW indexes. */
+const SAFE_PGVECTOR = '0.8.4';
+
+export interface Boot {
+  readonly names: Names;
+  /** Whether this pgvector can search large users by index without returning too few rows. */
+  readonly iterativeScan: boolean;
+}
+
+/** Everything that has to be right before the first request: extension, schema, identity of the embedder. All or nothing. */
+export async function boot(config: pg.ClientConfig, schema: string, { embedder, log }: ProviderContext): Promise<Boot> {
+  const client = new pg.Client(config);
+  client.on('error', (error) => log.warn({ err: error }, 'the connection used for starting was lost'));
+  try {
+    await client.connect();
+  } catch (cause) {
+    throw new Error(
+      `cannot connect to the database: ${toOmpError(cause).message} (${codeOf(cause) ?? 'no code'}); check DATABASE_URL`,
+      { cause },
+    );
+  }
+  try {
+    await client.query('begin');
+    const extension = await requireVector(client);
+    const names = toNames(schema, extension.schema);
+    await migrate(client, schema, names);
+    await adoptEmbedder(client, names, embedder, log);
+    await client.query('commit');
+    const { version } = extension;
+    if (isOlder(version, SAFE_PGVECTOR))
+      log.warn(
+        { version, wanted: SAFE_PGVECTOR },
+        'pgvector is older than the release that fixes CVE-2026-3172; upgrade it',
+      );
+    return { names, iterativeScan: !isOlder(version, ITERATIVE_PGVECTOR) };
+  } finally {
+    await client.end();
+  }
+}
+
+async function requireVector(client: pg.Client): Promise<{ schema: string; version: string }> {
+  const find = () =>
+    client.query<{ schema: string; version: string }>(
+      `select n.nspname as schema, e.extversion as version from pg_extension e join pg_namespace n on n.oid = e.extnamespace where e.extname = 'vector'`,
+    );
+  let { rows } = await find();
+  if (rows.length === 0) {
+    try {
+      // Replicas that start together on a new database must not race for it.
+      await client.query(`select pg_advisory_xact_lock(hashtextextended('omp-gateway extension', 0))`);
+      await client.query('create extension if not exists vector');
+    } catch (cause) {
+      throw new Error(
+        'the pgvector extension is missing and cannot be created; run "create extension vector" as a superuser',
+        { cause },
+      );
+    }
+    ({ rows } = await find());
+  }
+  const found = rows[0] as { schema: string; version: string };
+  if (isOlder(found.version, LEAST_PGVECTOR))
+    throw new Error(`pgvector ${found.version} is too old; ${LEAST_PGVECTOR} or newer is needed`);
+  return found;
+}
+
+function isOlder(version: string, than: string): boolean {
+  const [a, b] = [version, than].map((text) => text.split('.').map(Number));
+  for (let i = 0; i < 3; i++) if (a?.[i] !== b?.[i]) return (a?.[i] ?? 0) < (b?.[i] ?? 0);
+  return false;
+}

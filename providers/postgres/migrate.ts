@@ -1,0 +1,35 @@
+import type pg from 'pg';
+import { memories } from './migrations/0001-memories.ts';
+import type { Names } from './names.ts';
+
+/** Append only: a migration that was released is never edited. */
+const MIGRATIONS: readonly { name: string; sql: (names: Names) => string }[] = [{ name: 'memories', sql: memories }];
+
+/**
+ * Brings the schema up to date. Safe to run by several replicas at once: the whole runs in the caller's transaction,
+ * one replica at a time. Throws when the schema was made by a newer gateway.
+ */
+export async function migrate(client: pg.Client, schema: string, names: Names): Promise<void> {
+  await client.query('select pg_advisory_xact_lock(hashtextextended($1, 0))', [`omp-gateway ${schema}`]);
+  const exists = await client.query('select 1 from pg_namespace where nspname = $1', [schema]);
+  // Even "if not exists" asks for the right to create schemas, which a careful operator does not grant.
+  if (exists.rowCount === 0) await client.query(`create schema ${names.schema}`);
+  await client.query(
+    `create table if not exists ${names.migrations} (
+       version integer primary key, name text not null, applied_at timestamptz not null default now())`,
+  );
+  const applied = await client.query<{ version: number }>(
+    `select coalesce(max(version), 0) as version from ${names.migrations}`,
+  );
+  const version = applied.rows[0]?.version ?? 0;
+  if (version > MIGRATIONS.length) {
+    throw new Error(
+      `the schema "${schema}" is at version ${version}, newer than this gateway knows (${MIGRATIONS.length}); upgrade omp-gateway`,
+    );
+  }
+  for (const [index, { name, sql }] of MIGRATIONS.entries()) {
+    if (index < version) continue;
+    await client.query(sql(names));
+    await client.query(`insert into ${names.migrations} (version, name) values ($1, $2)`, [index + 1, name]);
+  }
+}

@@ -1,0 +1,30 @@
+import pg from 'pg';
+
+/** Quoted names of everything the statements mention. */
+export interface Names {
+  /** The schema itself. */
+  readonly schema: string;
+  readonly memories: string;
+  readonly largeUsers: string;
+  readonly store: string;
+  readonly migrations: string;
+  /** pgvector's type and operators, qualified: the extension may live in any schema, on the search path or not. */
+  readonly halfvec: string;
+  readonly halfvecCosine: string;
+  readonly cosineDistance: string;
+}
+
+export function toNames(schemaName: string, extensionSchema: string): Names {
+  const schema = pg.escapeIdentifier(schemaName);
+  const extension = pg.escapeIdentifier(extensionSchema);
+  return {
+    schema,
+    memories: `${schema}.memories`,
+    largeUsers: `${schema}.large_users`,
+    store: `${schema}.store`,
+    migrations: `${schema}.migrations`,
+    halfvec: `${extension}.halfvec`,
+    halfvecCosine: `${extension}.halfvec_cosine_ops`,
+    cosineDistance: `operator(${extension}.<=>)`,
+  };
+}

@@ -1,0 +1,67 @@
+import { didYouMean } from './did-you-mean.ts';
+import { type Environment, type Given, type Reading, reasonOf } from './given.ts';
+import { CONFIG_FILE, coerce, SETTINGS, type Setting } from './settings.ts';
+
+/** The settings that environment variables give, secrets apart. An empty variable counts as unset. */
+export function fromEnvironment(env: Environment): Map<string, Given> {
+  const given = new Map<string, Given>();
+  for (const { key, env: name, type, secret } of SETTINGS) {
+    const written = env[name];
+    if (!written || secret || isInjected(name, written)) continue;
+    given.set(key, { value: coerce(type, written), name, written, origin: 'environment' });
+  }
+  return given;
+}
+
+/** A secret given by its variable or by the file that `<variable>_FILE` names; files are read here, so ask only for secrets in use. */
+export function secretFromEnvironment({ env: name }: Setting, { env, readFile, mistakes }: Reading): Given | undefined {
+  const written = env[name];
+  const path = env[`${name}_FILE`];
+  if (!path) return written ? { value: written, name, written, origin: 'environment' } : undefined;
+  const given = { value: undefined, name: `${name}_FILE`, written: path, origin: 'environment' } as const;
+  if (written) {
+    mistakes.push(`${name} and ${name}_FILE are both set; keep one of them`);
+    return given;
+  }
+  try {
+    const value = readFile(path).replace(/\r?\n$/, '');
+    if (value !== '') return { ...given, value };
+    mistakes.push(`${name}_FILE names ${path}, which is empty`);
+  } catch (error) {
+    mistakes.push(`${name}_FILE names ${path}, which cannot be read: ${reasonOf(error)}`);
+  }
+  return given;
+}
+
+const KNOWN: ReadonlySet<string> = new Set([
+  CONFIG_FILE.env,
+  ...SETTINGS.flatMap(({ env, secret }) => (secret ? [env, `${env}_FILE`] : [env])),
+]);
+
+/** `postgres.url` is meant by OMP_POSTGRES_URL too, though its variable is DATABASE_URL. */
+const SPELLINGS = [
+  [CONFIG_FILE.env, CONFIG_FILE.env] as const,
+  ...SETTINGS.flatMap(({ key, env }) => [[env, env] as const, [`OMP_${key.replace('.', '_')}`, env] as const]),
+];
+
+/**
+ * Kubernetes describes every service to every container: a service `omp-gateway` becomes OMP_GATEWAY_SERVICE_HOST,
+ * OMP_GATEWAY_PORT and more; one called `omp` even gives OMP_PORT an address such as tcp://10.0.0.1:8080.
+ */
+const isInjected = (name: string, value: string): boolean =>
+  /^OMP_(\w+_)?(SERVICE_(HOST|PORT)|PORT_\d+_(TCP|UDP|SCTP))/.test(name) ||
+  (/^OMP_(\w+_)?PORT$/.test(name) && /^(tcp|udp|sctp):\/\//.test(value));
+
+/** OpenMP, common in numeric libraries, has the same prefix. */
+const OPENMP =
+  /^OMP_(AFFINITY_FORMAT|ALLOCATOR|CANCELLATION|DEBUG|DEFAULT_DEVICE|DISPLAY_(AFFINITY|ENV)|DYNAMIC|MAX_(ACTIVE_LEVELS|TASK_PRIORITY)|NESTED|NUM_(TEAMS|THREADS)|PLACES|PROC_BIND|SCHEDULE|STACKSIZE|TARGET_OFFLOAD|TEAMS_THREAD_LIMIT|THREAD_LIMIT|TOOL(_LIBRARIES|_VERBOSE_INIT)?|WAIT_POLICY)$/;
+
+/** One warning for each `OMP_` variable that is no setting; never an error, since others use the prefix too. */
+export function unknownVariables(env: Environment): string[] {
+  const warnings: string[] = [];
+  for (const [name, value = ''] of Object.entries(env)) {
+    if (!name.startsWith('OMP_') || KNOWN.has(name) || OPENMP.test(name) || isInjected(name, value)) continue;
+    warnings.push(`${name} is not a setting and is ignored${didYouMean(name, SPELLINGS)}`);
+  }
+  return warnings;
+}

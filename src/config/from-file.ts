@@ -1,0 +1,88 @@
+import { LineCounter, parseDocument } from 'yaml';
+import { didYouMean } from './did-you-mean.ts';
+import { type Given, type Reading, reasonOf } from './given.ts';
+import { resolveReferences } from './references.ts';
+import { coerce, SECTIONS, SETTINGS, type Setting, settingFor } from './settings.ts';
+
+/**
+ * The settings that a YAML file gives. When the file cannot be read at all, every setting counts as given
+ * but unknown: nothing is then concluded from its absence.
+ */
+export function fromFile(path: string, reading: Reading): Map<string, Given> {
+  const document = parse(path, reading);
+  const given = new Map<string, Given>();
+  if (document === undefined) {
+    for (const { key } of SETTINGS)
+      given.set(key, { value: undefined, name: path, written: undefined, origin: 'file' });
+  } else {
+    collect(document, '', { ...reading, path, given });
+  }
+  return given;
+}
+
+/** The document, or undefined once its mistakes are reported. Their text never quotes the file: it may hold secrets. */
+function parse(path: string, { readFile, mistakes }: Reading): unknown {
+  let source: string;
+  try {
+    source = readFile(path);
+  } catch (error) {
+    mistakes.push(`${path} cannot be read: ${reasonOf(error)}`);
+    return;
+  }
+  const lineCounter = new LineCounter();
+  const document = parseDocument(source, { lineCounter, prettyErrors: false });
+  const problems = [...document.errors, ...document.warnings];
+  for (const { message, pos } of problems) {
+    const { line, col } = lineCounter.linePos(pos[0]);
+    // What follows the colon is an excerpt.
+    mistakes.push(`${path}, line ${line}, column ${col}: not valid YAML: ${message.replace(/: .*/s, '')}`);
+  }
+  if (problems.length > 0) return;
+  try {
+    return document.toJS() ?? {};
+  } catch {
+    mistakes.push(`${path}: not valid YAML: an alias (*name) has no anchor; put quotes around text that begins with *`);
+  }
+}
+
+interface Collecting extends Reading {
+  readonly path: string;
+  readonly given: Map<string, Given>;
+}
+
+function collect(node: unknown, section: string, collecting: Collecting): void {
+  const { path, mistakes } = collecting;
+  // A section whose settings are all commented out is null; like a setting without a value, it counts as unset.
+  if (node === null) return;
+  if (typeof node !== 'object' || Array.isArray(node)) {
+    mistakes.push(`${section === '' ? path : `${section} in ${path}`} must hold settings, each as "name: value"`);
+    return;
+  }
+  for (const [name, value] of Object.entries(node)) {
+    const key = section === '' ? name : `${section}.${name}`;
+    const setting = name.includes('.') ? undefined : settingFor(key);
+    if (setting !== undefined) take(setting, value, collecting);
+    else if (section === '' && SECTIONS.has(name)) collect(value, name, collecting);
+    else mistakes.push(`${key} in ${path} is not a setting${didYouMean(key, SPELLINGS)}`);
+  }
+}
+
+/** A setting is also recognised by its last name alone, as when its section was forgotten. */
+const SPELLINGS = [
+  ...[...SECTIONS].map((section) => [section, section] as const),
+  ...SETTINGS.flatMap(({ key }) => [[key, key] as const, [key.slice(key.indexOf('.') + 1), key] as const]),
+];
+
+function take(setting: Setting, written: unknown, { env, path, mistakes, given }: Collecting): void {
+  if (written === null) return;
+  const name = `${setting.key} in ${path}`;
+  let value: unknown = written;
+  if (typeof written === 'string' && written.includes('$')) {
+    const { text, problems } = resolveReferences(written, env);
+    mistakes.push(...problems.map((problem) => `${name}: ${problem}`));
+    // A reference with an empty default leaves the setting unset.
+    if (text === '' && problems.length === 0) return;
+    value = problems.length === 0 ? coerce(setting.type, text) : undefined;
+  }
+  given.set(setting.key, { value, name, written, origin: 'file' });
+}

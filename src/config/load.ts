@@ -1,0 +1,93 @@
+import { readFileSync } from 'node:fs';
+import { choiceOf, mayBeIdle, obstacle } from './effect.ts';
+import { fromEnvironment, secretFromEnvironment, unknownVariables } from './from-environment.ts';
+import { fromFile } from './from-file.ts';
+import { ConfigError, type Environment, type Given, type Reading, refusal } from './given.ts';
+import { type Config, configSchema } from './schema.ts';
+import { CONFIG_FILE, coerce, SETTINGS, settingFor } from './settings.ts';
+
+export interface Sources {
+  /** Command-line flags by name without dashes, `config` among them. */
+  readonly flags?: Readonly<Record<string, string>>;
+  readonly env: Environment;
+  /** Text of the configuration file and of secret files; throws as `fs` does. */
+  readonly readFile?: (path: string) => string;
+}
+
+/**
+ * The configuration: command line over environment over file over default. Only the value in effect is checked.
+ * `warnings` are for the log. Throws `ConfigError` with every mistake at once.
+ */
+export function loadConfig(sources: Sources): { config: Config; warnings: string[] } {
+  const { flags = {}, env, readFile = (path) => readFileSync(path, 'utf8') } = sources;
+  const reading: Reading = { env, readFile, mistakes: [] };
+  const path = flags[CONFIG_FILE.flag] ?? (env[CONFIG_FILE.env] || undefined);
+  const file = path === undefined ? new Map<string, Given>() : fromFile(path, reading);
+  const given = new Map([...file, ...fromEnvironment(env), ...fromFlags(flags)]);
+  dropIdle(given, reading.mistakes);
+  addSecrets(given, reading);
+  requireKey(given, reading.mistakes);
+  return { config: check(given, reading.mistakes), warnings: unknownVariables(env) };
+}
+
+function fromFlags(flags: Readonly<Record<string, string>>): Map<string, Given> {
+  const given = new Map<string, Given>();
+  for (const { key, flag, type } of SETTINGS) {
+    const written = flag && flags[flag];
+    if (written === undefined) continue;
+    given.set(key, { value: coerce(type, written), name: `--${flag}`, written, origin: 'command line' });
+  }
+  return given;
+}
+
+/** Takes out what would have no effect, and says so where that is a mistake. */
+function dropIdle(given: Map<string, Given>, mistakes: string[]): void {
+  for (const setting of SETTINGS) {
+    const each = given.get(setting.key);
+    const reason = obstacle(setting, given);
+    if (each === undefined || reason === undefined) continue;
+    given.delete(setting.key);
+    if (each.value !== undefined && !mayBeIdle(setting, each)) {
+      mistakes.push(`${each.name} has no effect while ${reason}`);
+    }
+  }
+}
+
+function addSecrets(given: Map<string, Given>, reading: Reading): void {
+  for (const setting of SETTINGS) {
+    if (!setting.secret || obstacle(setting, given) !== undefined) continue;
+    const secret = secretFromEnvironment(setting, reading);
+    if (secret !== undefined) given.set(setting.key, secret);
+  }
+}
+
+/** Compatible services on one's own machines often need no key; OpenAI always does. */
+function requireKey(given: ReadonlyMap<string, Given>, mistakes: string[]): void {
+  if (choiceOf('embedding.kind', given) !== 'openai') return;
+  if (given.has('embedding.api_key') || given.has('embedding.base_url')) return;
+  mistakes.push(
+    'embedding.api_key (OPENAI_API_KEY or OPENAI_API_KEY_FILE) is required while embedding.kind is openai, ' +
+      'unless embedding.base_url (OPENAI_BASE_URL) names a service that needs none',
+  );
+}
+
+function check(given: ReadonlyMap<string, Given>, mistakes: readonly string[]): Config {
+  const { data, error } = configSchema.safeParse(nest(given));
+  const refused = new Set(error?.issues.map(({ path }) => path.join('.')));
+  const refusals = [...refused].map((key) => {
+    const setting = settingFor(key);
+    const each = given.get(key);
+    return setting && each ? refusal(setting, each) : `${key} is not valid`;
+  });
+  if (data === undefined || mistakes.length > 0) throw new ConfigError([...mistakes, ...refusals]);
+  return data;
+}
+
+function nest(given: ReadonlyMap<string, Given>): Record<string, unknown> {
+  const tree: Record<string, unknown> = {};
+  for (const [key, { value }] of given) {
+    const [first = '', second] = key.split('.');
+    tree[first] = second === undefined ? value : { ...(tree[first] as object | undefined), [second]: value };
+  }
+  return tree;
+}

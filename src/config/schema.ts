@@ -1,0 +1,220 @@
+import { z } from 'zod';
+import { PROVIDER_NAMES } from './provider-names.ts';
+
+/** What the schema cannot say about a setting. Help, tables, the example file and every message derive from it. */
+export interface SettingFacts {
+  readonly env: string;
+  /** One sentence without its full stop, units included; ranges and lists are taken from the schema. */
+  readonly description: string;
+  readonly flag?: string;
+  /** Never printed; may also be given as a file named by `<env>_FILE`. */
+  readonly secret?: boolean;
+  /** What a text setting accepts, completing "must be …". */
+  readonly allowed?: string;
+  /** A value to show where there is no default. */
+  readonly example?: string | number;
+  /** Has an effect only while the setting `key` is one of `values`. */
+  readonly only?: readonly [key: string, ...values: string[]];
+}
+
+export const settingFacts = z.registry<SettingFacts>();
+
+const WITH_VECTORS = ['search.mode', 'hybrid', 'vector'] as const;
+const WITH_OPENAI = ['embedding.kind', 'openai'] as const;
+const WITH_POSTGRES = ['provider', 'postgres'] as const;
+
+const milliseconds = z.int().min(1).max(3_600_000);
+const text = z.string().min(1);
+
+const search = z.strictObject({
+  mode: z
+    .enum(['hybrid', 'vector', 'keyword'])
+    .default('hybrid')
+    .register(settingFacts, { env: 'OMP_SEARCH_MODE', description: 'How search ranks' }),
+  keyword_weight: z
+    .number()
+    .min(0)
+    .max(1)
+    .default(0.5)
+    .register(settingFacts, {
+      env: 'OMP_KEYWORD_WEIGHT',
+      description: 'Share of the keyword part in the score, the rest is cosine similarity',
+      only: ['search.mode', 'hybrid'],
+    }),
+});
+
+const embedding = z.strictObject({
+  kind: z.enum(['local', 'openai']).default('local').register(settingFacts, {
+    env: 'OMP_EMBEDDER',
+    description: 'Where vectors are computed: local is bundled and needs no network, openai is any compatible service',
+    only: WITH_VECTORS,
+  }),
+  model: text.default('text-embedding-3-small').register(settingFacts, {
+    env: 'OMP_EMBEDDING_MODEL',
+    description: 'Name of the embedding model',
+    only: WITH_OPENAI,
+  }),
+  dimensions: z.int().min(1).max(16_000).optional().register(settingFacts, {
+    env: 'OMP_EMBEDDING_DIMENSIONS',
+    description: 'Vector length to ask of the model; unset: its own',
+    example: 1536,
+    only: WITH_OPENAI,
+  }),
+  base_url: z
+    .url({ protocol: /^https?$/ })
+    .optional()
+    .register(settingFacts, {
+      env: 'OPENAI_BASE_URL',
+      description: 'Address of a compatible service; unset: OpenAI itself',
+      allowed: 'an http:// or https:// URL',
+      example: 'http://localhost:11434/v1',
+      only: WITH_OPENAI,
+    }),
+  api_key: z
+    .string()
+    .regex(/^[\x21-\x7e]+$/)
+    .optional()
+    .register(settingFacts, {
+      env: 'OPENAI_API_KEY',
+      description: 'Key of the service; required unless embedding.base_url is set',
+      allowed: 'printable ASCII characters without spaces',
+      secret: true,
+      // biome-ignore lint/suspicious/noTemplateCurlyInString: the syntax of a reference in the file
+      example: '${OPENAI_API_KEY}',
+      only: WITH_OPENAI,
+    }),
+  timeout_ms: milliseconds.default(10_000).register(settingFacts, {
+    env: 'OMP_EMBEDDING_TIMEOUT_MS',
+    description: 'Longest wait for the service, in milliseconds',
+    only: WITH_OPENAI,
+  }),
+  batch_size: z.int().min(1).max(2048).default(64).register(settingFacts, {
+    env: 'OMP_EMBEDDING_BATCH_SIZE',
+    description: 'Most texts in one request to the service',
+    only: WITH_OPENAI,
+  }),
+  cache_size: z.int().min(0).max(10_000_000).default(10_000).register(settingFacts, {
+    env: 'OMP_EMBEDDING_CACHE_SIZE',
+    description: 'Query vectors kept in memory; 0 keeps none',
+    only: WITH_VECTORS,
+  }),
+  workers: z
+    .int()
+    .min(1)
+    .max(16)
+    .default(1)
+    .register(settingFacts, {
+      env: 'OMP_EMBEDDING_WORKERS',
+      description: 'Threads that compute vectors',
+      only: ['embedding.kind', 'local'],
+    }),
+});
+
+const postgres = z.strictObject({
+  url: z
+    .string()
+    .regex(/^postgres(ql)?:\/\//)
+    .optional()
+    .register(settingFacts, {
+      env: 'DATABASE_URL',
+      description: 'Server with pgvector to use; unset: an embedded Postgres that keeps its files in data_dir',
+      allowed: 'a postgres:// or postgresql:// URL',
+      secret: true,
+      // biome-ignore lint/suspicious/noTemplateCurlyInString: the syntax of a reference in the file
+      example: 'postgres://omp:${POSTGRES_PASSWORD}@localhost:5432/omp',
+      only: WITH_POSTGRES,
+    }),
+  schema: text
+    // Postgres cuts longer identifiers without an error.
+    .refine((name) => Buffer.byteLength(name) <= 63 && !name.includes('\0'))
+    .default('omp')
+    .register(settingFacts, {
+      env: 'OMP_POSTGRES_SCHEMA',
+      description: 'Schema that holds the tables; made when missing',
+      allowed: '1 to 63 bytes without NUL',
+      only: WITH_POSTGRES,
+    }),
+  connections: z.int().min(1).max(100).default(4).register(settingFacts, {
+    env: 'OMP_POSTGRES_CONNECTIONS',
+    description: 'Most connections open at once',
+    only: WITH_POSTGRES,
+  }),
+  prepared_statements: z.enum(['auto', 'on', 'off']).default('auto').register(settingFacts, {
+    env: 'OMP_POSTGRES_PREPARED_STATEMENTS',
+    description: 'auto stops using them by itself behind a transaction pooler',
+    only: WITH_POSTGRES,
+  }),
+  connect_timeout_ms: milliseconds.default(5000).register(settingFacts, {
+    env: 'OMP_POSTGRES_CONNECT_TIMEOUT_MS',
+    description: 'Longest wait for a connection, in milliseconds',
+    only: WITH_POSTGRES,
+  }),
+  large_user_rows: z.int().min(1).max(1_000_000_000).default(5000).register(settingFacts, {
+    env: 'OMP_POSTGRES_LARGE_USER_ROWS',
+    description: 'A user with more memories than this is searched by index instead of exactly',
+    only: WITH_POSTGRES,
+  }),
+});
+
+const memory = z.strictObject({
+  scopes: z
+    .enum(['native', 'none'])
+    .default('native')
+    .register(settingFacts, {
+      env: 'OMP_MEMORY_SCOPES',
+      description: "none leaves scopes to the gateway's emulation, to try it out",
+      only: ['provider', 'memory'],
+    }),
+});
+
+/**
+ * The one description of the configuration. A setting's key is its path in the YAML file.
+ * Which settings exclude each other is said by `only` and checked in `load.ts`, together with everything else.
+ */
+export const configSchema = z.strictObject({
+  provider: z.enum(PROVIDER_NAMES).default('postgres').register(settingFacts, {
+    env: 'OMP_PROVIDER',
+    flag: 'provider',
+    description: 'Backend that keeps the memories',
+  }),
+  host: text.default('127.0.0.1').register(settingFacts, {
+    env: 'OMP_HOST',
+    flag: 'host',
+    description: 'Address to listen on; 0.0.0.0 or :: is every interface',
+  }),
+  port: z.int().min(0).max(65_535).default(8080).register(settingFacts, {
+    env: 'OMP_PORT',
+    flag: 'port',
+    description: 'Port to listen on; 0 takes a free one',
+  }),
+  data_dir: text.default('./.omp').register(settingFacts, {
+    env: 'OMP_DATA_DIR',
+    flag: 'data-dir',
+    description: 'Folder for durable files, relative to the working directory',
+  }),
+  log_level: z
+    .enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'])
+    .default('info')
+    .register(settingFacts, { env: 'OMP_LOG_LEVEL', flag: 'log-level', description: 'Least severe lines to log' }),
+  max_request_bytes: z
+    .int()
+    .min(1024)
+    .max(100 * 1024 * 1024)
+    .default(1024 * 1024)
+    .register(settingFacts, { env: 'OMP_MAX_REQUEST_BYTES', description: 'Largest request body, in bytes' }),
+  request_timeout_ms: milliseconds.default(30_000).register(settingFacts, {
+    env: 'OMP_REQUEST_TIMEOUT_MS',
+    description: 'Longest time for one request, in milliseconds',
+  }),
+  shutdown_timeout_ms: milliseconds.default(10_000).register(settingFacts, {
+    env: 'OMP_SHUTDOWN_TIMEOUT_MS',
+    description: 'Longest wait for open requests when stopping, in milliseconds',
+  }),
+  search: search.prefault({}),
+  embedding: embedding.prefault({}),
+  postgres: postgres.prefault({}),
+  memory: memory.prefault({}),
+});
+
+/** Everything the gateway was told, defaults filled in; `config.postgres.url` is undefined for the embedded server. */
+export type Config = z.output<typeof configSchema>;

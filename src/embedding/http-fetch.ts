@@ -1,0 +1,53 @@
+import http, { type IncomingMessage } from 'node:http';
+import https from 'node:https';
+import { buffer } from 'node:stream/consumers';
+
+export interface HttpFetch {
+  readonly fetch: (url: string | URL | Request, init?: RequestInit) => Promise<Response>;
+  /** Closes the kept connections. */
+  close(): void;
+}
+
+/**
+ * As much of `fetch` as the openai client needs, on Node's own HTTP client with kept connections.
+ * Answers carry only the headers that matter to that client. A rate limit is marked as not to be repeated: the client
+ * would sleep for as long as the service says, while our caller should be told at once.
+ */
+export function openHttpFetch(): HttpFetch {
+  const plain = new http.Agent({ keepAlive: true });
+  const secure = new https.Agent({ keepAlive: true });
+
+  async function send(url: string | URL | Request, init: RequestInit = {}): Promise<Response> {
+    const target = new URL(String(url));
+    const [client, agent] = target.protocol === 'https:' ? [https, secure] : [http, plain];
+    const answer = await new Promise<IncomingMessage>((resolve, reject) => {
+      const request = client.request(target, {
+        agent,
+        method: init.method ?? 'GET',
+        headers: Object.fromEntries(new Headers(init.headers)),
+        ...(init.signal && { signal: init.signal }),
+      });
+      request.once('response', resolve);
+      request.on('error', reject);
+      request.end(init.body);
+    });
+    const body = await buffer(answer);
+    return new Response(body.length > 0 ? body : null, { status: answer.statusCode ?? 0, headers: headersOf(answer) });
+  }
+
+  return {
+    fetch: send,
+    close() {
+      plain.destroy();
+      secure.destroy();
+    },
+  };
+}
+
+function headersOf({ statusCode, headers }: IncomingMessage): Headers {
+  const kept = new Headers({ 'content-type': headers['content-type'] ?? '' });
+  if (statusCode !== 429) return kept;
+  kept.set('x-should-retry', 'false');
+  if (headers['retry-after'] !== undefined) kept.set('retry-after', headers['retry-after']);
+  return kept;
+}

@@ -1,0 +1,143 @@
+import { type Call, type Embedder, OmpError } from '#contract';
+
+export interface BatchingLimits {
+  /** Texts in one inner call, at most. */
+  readonly batchSize: number;
+  /** Inner calls under way at the same time, at most. */
+  readonly concurrency: number;
+}
+
+type Purpose = Parameters<Embedder['embed']>[1];
+
+interface Item {
+  readonly text: string;
+  readonly call: Call;
+  readonly resolve: (vector: Float32Array) => void;
+  readonly reject: (error: unknown) => void;
+  /** Takes the item out of where it is now: the queue, or a batch under way. */
+  leave: () => void;
+}
+
+/**
+ * Coalesces texts that wait at the same time into batches, whichever calls they came with.
+ * Queries and documents wait apart and take turns, so neither starves behind the other. A call that is aborted
+ * rejects at once with its signal's reason: its waiting texts are never computed, and a batch under way is
+ * cancelled when the last of its callers has gone.
+ */
+export function withBatching(inner: Embedder, limits: BatchingLimits): Embedder {
+  const waiting: Record<Purpose, Set<Item>> = { query: new Set(), document: new Set() };
+  let lastServed: Purpose = 'document';
+  let running = 0;
+  let scheduled = false;
+
+  /** The rest of this turn of the event loop may bring more texts: they share the batch, and nobody waits for a clock. */
+  function schedule(): void {
+    if (scheduled) return;
+    scheduled = true;
+    setImmediate(() => {
+      scheduled = false;
+      startBatches();
+    });
+  }
+
+  function startBatches(): void {
+    while (running < limits.concurrency) {
+      const other = lastServed === 'query' ? 'document' : 'query';
+      const purpose = waiting[other].size > 0 ? other : lastServed;
+      const items = takeFirst(waiting[purpose], limits.batchSize);
+      if (items.length === 0) return;
+      lastServed = purpose;
+      running += 1;
+      void runBatch(inner, items, purpose).finally(() => {
+        running -= 1;
+        schedule();
+      });
+    }
+  }
+
+  return {
+    model: inner.model,
+    dimensions: inner.dimensions,
+    async embed(texts, purpose, call) {
+      call.signal.throwIfAborted();
+      const queue = waiting[purpose];
+      const items: Item[] = [];
+      const vectors = texts.map(
+        (text) =>
+          new Promise<Float32Array>((resolve, reject) => {
+            const item: Item = { text, call, resolve, reject, leave: () => queue.delete(item) };
+            items.push(item);
+            queue.add(item);
+          }),
+      );
+      schedule();
+      try {
+        return await unlessAborted(Promise.all(vectors), call.signal);
+      } catch (error) {
+        for (const item of items) item.leave();
+        throw error;
+      }
+    },
+    /** Texts still waiting then meet a closed inner embedder, which refuses them. */
+    close: () => inner.close(),
+  };
+}
+
+function takeFirst(queue: Set<Item>, count: number): Item[] {
+  const items: Item[] = [];
+  for (const item of queue) {
+    if (items.length === count) break;
+    items.push(item);
+    queue.delete(item);
+  }
+  return items;
+}
+
+/** Settles every item that is still present; never rejects. */
+async function runBatch(inner: Embedder, items: readonly Item[], purpose: Purpose): Promise<void> {
+  const [first] = items;
+  if (first === undefined) return;
+  const present = new Set(items);
+  const cancel = new AbortController();
+  for (const item of items) {
+    item.leave = () => {
+      present.delete(item);
+      if (present.size === 0) cancel.abort();
+    };
+  }
+  try {
+    const texts = items.map((item) => item.text);
+    const vectors = await inner.embed(texts, purpose, { signal: cancel.signal, requestId: first.call.requestId });
+    items.forEach((item, i) => {
+      item.resolve(vectors[i] as Float32Array);
+    });
+  } catch (error) {
+    const refused = error instanceof OmpError && error.code === 'invalid_request';
+    if (!refused || items.length === 1) {
+      for (const item of present) item.reject(error);
+      return;
+    }
+    // One caller's bad text must not fail the others: halve until it stands alone.
+    const rest = [...present];
+    const middle = rest.length >> 1;
+    await runBatch(inner, rest.slice(0, middle), purpose);
+    await runBatch(
+      inner,
+      rest.slice(middle).filter((item) => present.has(item)),
+      purpose,
+    );
+  }
+}
+
+async function unlessAborted<Value>(work: Promise<Value>, signal: AbortSignal): Promise<Value> {
+  let stop = (): void => {};
+  const aborted = new Promise<never>((_, reject) => {
+    stop = () => reject(signal.reason);
+  });
+  signal.addEventListener('abort', stop, { once: true });
+  try {
+    return await Promise.race([work, aborted]);
+  } finally {
+    signal.removeEventListener('abort', stop);
+  }
+}

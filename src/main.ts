@@ -1,0 +1,53 @@
+#!/usr/bin/env node
+import { parseArguments } from './cli/arguments.ts';
+import { helpText } from './cli/help.ts';
+import { version } from './cli/version.ts';
+import { ConfigError } from './config/given.ts';
+import { loadConfig } from './config/load.ts';
+import { createLog } from './log.ts';
+import { serve } from './serve.ts';
+
+const asked = parseArguments(process.argv.slice(2));
+if (asked.action === 'help') process.stdout.write(helpText());
+else if (asked.action === 'version') process.stdout.write(`${version()}\n`);
+else if (asked.action === 'mistake') fail(asked.message, asked.status);
+else await start(asked.flags);
+
+async function start(flags: Readonly<Record<string, string>>): Promise<void> {
+  try {
+    const { config, warnings } = loadConfig({ flags, env: process.env });
+    const log = createLog(config.log_level);
+    for (const warning of warnings) log.warn(warning);
+    const gateway = await serve(config, log);
+    const address = gateway.host.includes(':') ? `[${gateway.host}]` : gateway.host;
+    log.info({ provider: config.provider, search: config.search.mode }, `omp-gateway ${version()} listens on http://${address}:${gateway.port}`);
+
+    const stop = () => {
+      // A second signal ends the process at once.
+      for (const signal of ['SIGINT', 'SIGTERM'] as const) process.removeListener(signal, stop);
+      log.info('stopping');
+      gateway.close().then(
+        () => process.exit(0),
+        (error: unknown) => {
+          log.error({ err: error }, 'stopping failed');
+          process.exit(1);
+        },
+      );
+    };
+    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, stop);
+  } catch (error) {
+    // A configuration mistake is told in full by its message; anything else may need its causes.
+    fail(error instanceof ConfigError ? error.message : explain(error));
+  }
+}
+
+/** The messages of an error and of what caused it, without stacks: for an operator, not for a debugger. */
+function explain(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  return error.cause === undefined ? error.message : `${error.message}\n  because: ${explain(error.cause)}`;
+}
+
+function fail(message: string, status = 1): void {
+  process.stderr.write(`omp-gateway: ${message}\n`);
+  process.exitCode = status;
+}

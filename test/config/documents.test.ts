@@ -1,0 +1,89 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { helpText } from '../../src/cli/help.ts';
+import { exampleFile } from '../../src/config/example-file.ts';
+import { configSchema } from '../../src/config/schema.ts';
+import { SETTINGS, settingFor } from '../../src/config/settings.ts';
+import { settingsTable } from '../../src/config/settings-table.ts';
+import { load, mistakesOf } from './sources.ts';
+
+const EXAMPLE = new URL('../../omp-gateway.example.yaml', import.meta.url);
+
+describe('the settings', () => {
+  it('are every leaf of the schema', () => {
+    const leaves = (value: object, prefix = ''): string[] =>
+      Object.entries(value).flatMap(([name, inner]) =>
+        typeof inner === 'object' ? leaves(inner, `${prefix}${name}.`) : [prefix + name],
+      );
+    const keys = SETTINGS.map(({ key }) => key);
+    expect(keys).toEqual(expect.arrayContaining(leaves(configSchema.parse({}))));
+    expect(new Set(keys).size).toBe(keys.length);
+    expect(new Set(SETTINGS.map(({ env }) => env)).size).toBe(keys.length);
+  });
+
+  it('depend only on choices that exist', () => {
+    const wrong = SETTINGS.filter(({ only }) => {
+      if (only === undefined) return false;
+      const [key, ...values] = only;
+      return values.some((value) => settingFor(key)?.schema.safeParse(value).success !== true);
+    });
+    expect(wrong).toEqual([]);
+  });
+});
+
+describe('the example file', () => {
+  const example = readFileSync(EXAMPLE, 'utf8');
+
+  it('is what the schema makes of it (update with `vitest run -u test/config`)', async () => {
+    await expect(exampleFile()).toMatchFileSnapshot('../../omp-gateway.example.yaml');
+  });
+
+  it('is valid and changes nothing', () => {
+    expect(load({ yaml: example })).toEqual(load({}));
+  });
+
+  const env = { OPENAI_API_KEY: 'sk-1', POSTGRES_PASSWORD: 'p' };
+
+  it.each([
+    { provider: 'postgres', 'embedding.kind': 'local' },
+    { provider: 'postgres', 'embedding.kind': 'openai' },
+    { provider: 'memory', 'embedding.kind': 'local' },
+  ])('is valid with all that applies to %j switched on', (choices: Record<string, string>) => {
+    let section = '';
+    const shown: string[] = [];
+    const lines = example.split('\n').map((line) => {
+      section = /^(\w+):$/.exec(line)?.[1] ?? section;
+      const [, indent, name] = /^( *)#?(\w+): /.exec(line) ?? [];
+      if (indent === undefined || name === undefined) return line;
+      const key = indent === '' ? name : `${section}.${name}`;
+      shown.push(key);
+      if (choices[key] !== undefined) return `${indent}${name}: ${choices[key]}`;
+      const [condition = '', ...values] = settingFor(key)?.only ?? [];
+      const applies = choices[condition] === undefined || values.includes(choices[condition]);
+      return applies ? line.replace('#', '') : line;
+    });
+    expect(shown).toEqual(SETTINGS.map(({ key }) => key));
+    expect(mistakesOf({ env, yaml: lines.join('\n') })).toEqual([]);
+  });
+});
+
+describe('help', () => {
+  const help = helpText();
+
+  it.each(SETTINGS.map((setting) => [setting.env, setting] as const))('tells of %s', (_, setting) => {
+    expect(help).toContain(`\n  ${setting.env} (${setting.key}`);
+    if (setting.default !== undefined) expect(help).toContain(`(${setting.key}, default ${setting.default})\n`);
+    if (setting.secret) expect(help.replace(/\s+/g, ' ')).toContain(`${setting.env}_FILE may name a file`);
+    if (setting.flag !== undefined) expect(help).toContain(`\n  --${setting.flag} VALUE`);
+  });
+
+  it('fits 80 columns', () => {
+    expect(help.split('\n').filter((line) => line.length > 80)).toEqual([]);
+  });
+});
+
+it('the table has a row of four cells for each setting', () => {
+  const rows = settingsTable().split('\n').slice(3);
+  expect(rows.map((row) => row.split(/(?<!\\)\|/).length)).toEqual(SETTINGS.map(() => 6));
+  expect(rows.map((row) => row.split('|')[1]?.trim())).toEqual(SETTINGS.map(({ key }) => `\`${key}\``));
+});

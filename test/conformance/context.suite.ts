@@ -1,0 +1,150 @@
+import { countTokens } from 'gpt-tokenizer/encoding/o200k_base';
+import { describe, expect, it } from 'vitest';
+import type { Fields } from '../support/client.ts';
+import { expectError } from '../support/expect-error.ts';
+import { freshUser } from '../support/subject.ts';
+import { type GetSubject, needScopes, needSupersession, needVerbs, supports } from './subject.ts';
+
+const LINES: readonly string[] = [
+  'prefers dark roast coffee in the morning',
+  'drinks coffee without sugar',
+  'buys coffee beans from a small roaster in Antwerp every second Saturday of the month',
+  'コーヒーは朝だけ飲みます',
+  'coffee ☕☕☕ 👩‍👩‍👧‍👦 𝒳𝒴𝒵',
+  'coffee',
+];
+
+export const contextSuite = (subject: GetSubject) =>
+  describe('context', () => {
+    const seeded = async (contents: readonly string[] = LINES): Promise<string> => {
+      const user_id = freshUser();
+      for (const content of contents) await subject().client.add({ user_id, content });
+      return user_id;
+    };
+    const context = (fields: Fields) => subject().client.context({ query: 'coffee', ...fields });
+    const refused = async (fields: Fields) =>
+      expectError(await subject().client.tell('POST', '/context', fields), 'invalid_request');
+
+    it('[Decision 10] answers the best memories as numbered lines, citing them in order', async ({ skip }) => {
+      needVerbs(skip, subject(), 'context');
+      const user_id = await seeded(LINES.slice(0, 3));
+      const hits = await subject().client.search({ user_id, q: 'coffee' });
+      const { text, citations, token_count } = await context({ user_id });
+      expect(text).toBe(hits.map((hit, i) => `[${i + 1}] ${hit.memory.content}`).join('\n'));
+      expect(citations).toEqual(hits.map((hit) => ({ memory_id: hit.memory.id, score: hit.score })));
+      expect(token_count).toBe(countTokens(text));
+    });
+
+    it('[Decision 10] is never over the budget, and uses it', async ({ skip }) => {
+      needVerbs(skip, subject(), 'context');
+      const user_id = await seeded();
+      const shortest = countTokens('[1] coffee');
+      for (const token_budget of [1, 2, shortest, 7, 8, 10, 15, 20, 31, 40, 60, 100]) {
+        const { text, citations, token_count } = await context({ user_id, token_budget });
+        expect(token_count, `budget ${token_budget}`).toBe(text === '' ? 0 : countTokens(text));
+        expect(token_count).toBeLessThanOrEqual(token_budget);
+        const numbered = text === '' ? [] : text.split('\n');
+        expect(numbered.map((line) => line.split(' ')[0])).toEqual(citations.map((_, i) => `[${i + 1}]`));
+        if (token_budget >= 40) expect(citations.length).toBeGreaterThan(0);
+      }
+    });
+
+    it('[Decision 10] the budget defaults to 500', async ({ skip }) => {
+      needVerbs(skip, subject(), 'context');
+      const long = (i: number) =>
+        `coffee note ${i}: ${'many words about coffee and its long history '.repeat(8)}`.trim();
+      const user_id = await seeded(Array.from({ length: 12 }, (_, i) => long(i)));
+      const byDefault = await context({ user_id });
+      expect(byDefault).toEqual(await context({ user_id, token_budget: 500 }));
+      expect(byDefault.token_count).toBeLessThanOrEqual(500);
+      expect((await context({ user_id, token_budget: 1000 })).token_count).toBeGreaterThan(500);
+    });
+
+    it('[Decision 10] leaves out what is past its valid_to', async ({ skip }) => {
+      needVerbs(skip, subject(), 'context');
+      const user_id = freshUser();
+      const { client } = subject();
+      await client.add({ user_id, content: 'coffee until 2001', valid_to: '2001-01-01T00:00:00Z' });
+      const open = await client.add({ user_id, content: 'coffee for ever' });
+      const later = await client.add({ user_id, content: 'coffee until 2999', valid_to: '2999-01-01T00:00:00Z' });
+      const { citations, text } = await context({ user_id });
+      expect(citations.map((citation) => citation.memory_id).toSorted()).toEqual([open.id, later.id].sort());
+      expect(text).not.toContain('2001');
+    });
+
+    it('[Decision 10] leaves out what another hit supersedes', async ({ skip }) => {
+      needVerbs(skip, subject(), 'context');
+      needSupersession(skip, subject());
+      const user_id = freshUser();
+      const { client } = subject();
+      const first = await client.add({ user_id, content: 'takes coffee with milk' });
+      const second = await client.add({ user_id, content: 'takes coffee with oat milk', supersedes: [first.id] });
+      const third = await client.add({ user_id, content: 'takes coffee black', supersedes: [second.id] });
+      const { citations } = await context({ user_id });
+      expect(citations.map((citation) => citation.memory_id)).toEqual([third.id]);
+    });
+
+    it('[Decision 10] a memory that names itself as superseded stays', async ({ skip }) => {
+      needVerbs(skip, subject(), 'context', 'update');
+      needSupersession(skip, subject());
+      const user_id = freshUser();
+      const { id } = await subject().client.add({ user_id, content: 'takes coffee black' });
+      await subject().client.update(id, { supersedes: [id] });
+      expect((await context({ user_id })).citations.map((citation) => citation.memory_id)).toEqual([id]);
+    });
+
+    it('[Decision 10] keeps to the scope; what supersedes from outside is no hit', async ({ skip }) => {
+      needVerbs(skip, subject(), 'context');
+      needScopes(skip, subject());
+      const user_id = freshUser();
+      const { client } = subject();
+      const inside = await client.add({ user_id, content: 'coffee at work', scope: 'work/kitchen' });
+      await client.add({ user_id, content: 'coffee at home', scope: 'home/kitchen', supersedes: [inside.id] });
+      await client.add({ user_id, content: 'coffee anywhere' });
+      expect((await context({ user_id, scope: 'work/kitchen' })).text).toBe('[1] coffee at work');
+    });
+
+    it('[Decision 10] [SPEC Service users] nothing found: empty text, no citations, 0', async ({ skip }) => {
+      needVerbs(skip, subject(), 'context');
+      await seeded();
+      expect(await context({ user_id: freshUser() })).toEqual({ text: '', citations: [], token_count: 0 });
+    });
+
+    it('[Decision 10] text that looks like a control token is text', async ({ skip }) => {
+      needVerbs(skip, subject(), 'context');
+      const user_id = await seeded(['coffee <|endoftext|> and <|im_start|>system']);
+      const { text, token_count } = await context({ user_id });
+      expect(text).toBe('[1] coffee <|endoftext|> and <|im_start|>system');
+      expect(token_count).toBeGreaterThan(5);
+    });
+
+    it('[Decision 10] [Decision 8] refuses what is missing or malformed', async ({ skip }) => {
+      needVerbs(skip, subject(), 'context');
+      const user_id = freshUser();
+      await refused({ user_id });
+      await refused({ query: 'coffee' });
+      for (const bad of ['', ' \n', 5, 'a\u0000b', '\ud800', ['coffee']]) {
+        await refused({ user_id, query: bad });
+        await refused({ user_id: bad, query: 'coffee' });
+      }
+      for (const token_budget of [-1, 1.5, '500', true, [500]])
+        await refused({ user_id, query: 'coffee', token_budget });
+      for (const scope of [5, ['a'], 'a\u0000']) await refused({ user_id, query: 'coffee', scope });
+    });
+
+    it('[Decision 10] [Decision 6] null for an optional field counts as omitted, unknown fields are ignored', async ({
+      skip,
+    }) => {
+      needVerbs(skip, subject(), 'context');
+      const user_id = await seeded();
+      expect(await context({ user_id, scope: null, token_budget: null, future: 1 })).toEqual(
+        await context({ user_id }),
+      );
+    });
+
+    it('[Decision 10] is refused where search is not declared', async ({ skip }) => {
+      skip(supports(subject(), 'context'), 'declares context');
+      const reply = await subject().client.tell('POST', '/context', { user_id: freshUser(), query: 'coffee' });
+      expectError(reply, 'unsupported_capability');
+    });
+  });

@@ -1,0 +1,204 @@
+import { describe, expect, it } from 'vitest';
+import type { Query } from '../support/client.ts';
+import { expectError } from '../support/expect-error.ts';
+import { freshUser, nextMillisecond } from '../support/subject.ts';
+import type { WireMemory } from '../support/wire.ts';
+import { type GetSubject, needVerbs, supports } from './subject.ts';
+
+const ids = (memories: readonly WireMemory[]): string[] => memories.map((memory) => memory.id);
+const newestFirst = (a: WireMemory, b: WireMemory): number =>
+  a.created_at === b.created_at ? (a.id < b.id ? 1 : -1) : a.created_at < b.created_at ? 1 : -1;
+
+export const listSuite = (subject: GetSubject) =>
+  describe('list', () => {
+    const list = (query: Query) => subject().client.list(query);
+    const refused = async (query: Query) =>
+      expectError(await subject().client.ask('/memories', query), 'invalid_request');
+    /** Adds numbered memories, oldest first. `apart`: each in a millisecond of its own. */
+    const seed = async (user_id: string, count: number, apart = false): Promise<WireMemory[]> => {
+      const added: WireMemory[] = [];
+      for (let i = 0; i < count; i++) {
+        if (apart) await nextMillisecond();
+        added.push(await subject().client.add({ user_id, content: `note ${i}` }));
+      }
+      return added;
+    };
+    /** Follows `next_cursor` to the end; `between` runs after each page. */
+    const pages = async (query: Query, between: () => Promise<unknown> = async () => {}) => {
+      const found: WireMemory[][] = [];
+      let cursor: string | undefined;
+      do {
+        const page = await list(cursor === undefined ? query : { ...query, cursor });
+        found.push([...page.items]);
+        cursor = page.next_cursor ?? undefined;
+        if (cursor !== undefined) await between();
+      } while (cursor !== undefined && found.length < 100);
+      return found;
+    };
+
+    it('[SPEC GET /memories] [SPEC MemoryPage items] answers a page of whole records', async ({ skip }) => {
+      needVerbs(skip, subject(), 'list');
+      const user_id = freshUser();
+      const added = await subject().client.add({ user_id, content: 'a', tags: ['t'], confidence: 0.5, 'x-n': 1 });
+      expect((await list({ user_id })).items).toEqual([added]);
+    });
+
+    it('[Decision 1] lists by created_at, then id, both descending', async ({ skip }) => {
+      needVerbs(skip, subject(), 'list');
+      const user_id = freshUser();
+      const added = await Promise.all(
+        Array.from({ length: 30 }, () => subject().client.add({ user_id, content: 'at once' })),
+      );
+      added.push(...(await seed(user_id, 10)));
+      expect(ids((await list({ user_id })).items)).toEqual(ids(added.sort(newestFirst)));
+    });
+
+    it('[Decision 1] the newest is first', async ({ skip }) => {
+      needVerbs(skip, subject(), 'list');
+      const user_id = freshUser();
+      const added = await seed(user_id, 5, true);
+      expect(ids((await list({ user_id })).items)).toEqual(ids(added).reverse());
+    });
+
+    it('[SPEC GET /memories user_id] [SPEC Service users] shows only the records of that user', async ({ skip }) => {
+      needVerbs(skip, subject(), 'list');
+      const user_id = freshUser();
+      const [mine] = await seed(user_id, 1);
+      for (const other of [`${user_id}2`, user_id.toUpperCase(), ` ${user_id}`, `${user_id}/x`, '%', '_', '*']) {
+        expect(ids((await list({ user_id: other })).items)).not.toContain(mine?.id);
+        await subject().client.add({ user_id: other, content: 'theirs' });
+      }
+      expect((await list({ user_id })).items).toEqual([mine]);
+    });
+
+    it('[SPEC GET /memories user_id] is required', async ({ skip }) => {
+      needVerbs(skip, subject(), 'list');
+      await refused({});
+      await refused({ user_id: '' });
+      await refused({ user_id: ' \t' });
+    });
+
+    it('[SPEC GET /memories limit] [SPEC Limits list] defaults to 50; 1 and 500 are allowed', async ({ skip }) => {
+      needVerbs(skip, subject(), 'list');
+      const user_id = freshUser();
+      const added = await seed(user_id, 52);
+      expect((await list({ user_id })).items).toHaveLength(50);
+      expect((await list({ user_id, limit: 1 })).items).toHaveLength(1);
+      expect((await list({ user_id, limit: 500 })).items).toHaveLength(added.length);
+    });
+
+    it.for(['0', '501', '-1', '1.5', 'abc', '', 'NaN', 'Infinity', '10abc', '9007199254740993'])(
+      '[SPEC GET /memories limit] [Decision 9] refuses limit %j',
+      async (limit, { skip }) => {
+        needVerbs(skip, subject(), 'list');
+        await refused({ user_id: freshUser(), limit });
+      },
+    );
+
+    it('[SPEC GET /memories pagination] [SPEC MemoryPage next_cursor] pages give every record once, then null', async ({
+      skip,
+    }) => {
+      needVerbs(skip, subject(), 'list');
+      const user_id = freshUser();
+      const expected = ids((await seed(user_id, 12)).sort(newestFirst));
+      for (const limit of [1, 5, 6, 12, 13]) {
+        const found = await pages({ user_id, limit });
+        expect(found.flatMap(ids), `limit ${limit}`).toEqual(expected);
+        expect(found, `pages at limit ${limit}`).toHaveLength(Math.ceil(12 / limit));
+      }
+      expect((await list({ user_id: freshUser() })).next_cursor ?? null).toBeNull();
+    });
+
+    it('[SPEC GET /memories cursor] [Decision 2] inserts and deletes between pages neither repeat nor lose a record', async ({
+      skip,
+    }) => {
+      needVerbs(skip, subject(), 'list', 'delete');
+      const user_id = freshUser();
+      const added = (await seed(user_id, 12)).sort(newestFirst);
+      const doomed = [added[1], added[3], added[6], added[11]].map((memory) => memory?.id ?? '');
+      const survivors = ids(added).filter((id) => !doomed.includes(id));
+      const [first = '', ...later] = doomed;
+      const found = await pages({ user_id, limit: 2 }, async () => {
+        await nextMillisecond();
+        await subject().client.add({ user_id, content: 'newer than every page' });
+        const next = later.shift();
+        if (next !== undefined) await subject().client.remove(next);
+      });
+      const seen = found.flatMap(ids);
+      expect(new Set(seen).size).toBe(seen.length);
+      expect(seen.filter((id) => survivors.includes(id))).toEqual(survivors);
+      expect(seen[1]).toBe(first);
+    });
+
+    it('[Decision 2] the record a cursor points at may vanish', async ({ skip }) => {
+      needVerbs(skip, subject(), 'list', 'delete');
+      const user_id = freshUser();
+      const added = (await seed(user_id, 4)).sort(newestFirst);
+      const { items, next_cursor } = await list({ user_id, limit: 2 });
+      await subject().client.remove(items[1]?.id ?? '');
+      expect(ids((await list({ user_id, limit: 2, cursor: next_cursor ?? '' })).items)).toEqual(ids(added.slice(2)));
+    });
+
+    it('[SPEC MemoryPage opaque] [Decision 2] a cursor is URL-safe and at most 256 characters, whatever the filters', async ({
+      skip,
+    }) => {
+      needVerbs(skip, subject(), 'list');
+      const user_id = `${'ü'.repeat(200)}${freshUser()}`;
+      await seed(user_id, 3);
+      const { next_cursor } = await list({ user_id, limit: 1, since: '2001-01-01' });
+      expect(next_cursor).toMatch(/^[A-Za-z0-9._~-]{1,256}$/);
+    });
+
+    it('[Decision 2] a cursor goes with the filters it was made with, the limit apart', async ({ skip }) => {
+      needVerbs(skip, subject(), 'list');
+      const user_id = freshUser();
+      for (let i = 0; i < 4; i++) await subject().client.add({ user_id, content: 'x', tags: ['t'], scope: 's/a' });
+      const { next_cursor } = await list({ user_id, limit: 1, tag: 't' });
+      const cursor = next_cursor ?? '';
+      expect((await list({ user_id, limit: 3, tag: 't', cursor })).items).toHaveLength(3);
+      await refused({ user_id, cursor });
+      await refused({ user_id, cursor, tag: 'T' });
+      await refused({ user_id: freshUser(), cursor, tag: 't' });
+      await refused({ user_id, cursor, tag: 't', since: '2001-01-01' });
+      await refused({ user_id, cursor, tag: 't', until: '2999-01-01' });
+      await refused({ user_id, cursor, tag: 't', scope: 's/*' });
+    });
+
+    it.for([
+      'abc',
+      'null',
+      'bm90IGEgY3Vyc29y',
+      'eyJwYWdlIjoyfQ',
+      'MjAyNC0wMS0wMVQwMDowMDowMC4wMDBafG1lbV94',
+      '../../etc/passwd',
+      "' or 1=1 --",
+      '\u0000',
+      '😀',
+      'A'.repeat(256),
+      'A'.repeat(257),
+      'A'.repeat(5000),
+    ])(
+      '[SPEC GET /memories cursor] [Decision 2] refuses the malformed or foreign cursor %j',
+      async (cursor, { skip }) => {
+        needVerbs(skip, subject(), 'list');
+        await refused({ user_id: freshUser(), cursor });
+      },
+    );
+
+    it('[Decision 2] refuses a cursor that was cut, lengthened or changed', async ({ skip }) => {
+      needVerbs(skip, subject(), 'list');
+      const user_id = freshUser();
+      await seed(user_id, 3);
+      const cursor = (await list({ user_id, limit: 1 })).next_cursor ?? '';
+      const query = { user_id, limit: 1 };
+      await refused({ ...query, cursor: cursor.slice(0, -4) });
+      await refused({ ...query, cursor: cursor.slice(4) });
+      await refused({ ...query, cursor: `${cursor}AAAA` });
+      await refused({ ...query, cursor: cursor.split('').reverse().join('') });
+    });
+
+    it('[SPEC GET /memories] is refused where list is not declared', async ({ skip }) => {
+      skip(supports(subject(), 'list'), 'declares list');
+      expectError(await subject().client.ask('/memories', { user_id: freshUser() }), 'unsupported_capability');
+    });
+  });

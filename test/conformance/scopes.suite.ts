@@ -1,0 +1,207 @@
+import { beforeAll, describe, expect, it } from 'vitest';
+import { expectError } from '../support/expect-error.ts';
+import { freshUser } from '../support/subject.ts';
+import { type GetSubject, needScopes, needVerbs } from './subject.ts';
+
+/** Neighbours on purpose: whatever a store treats specially in a pattern, or takes for the same, is here. */
+const SCOPES: readonly (string | null)[] = [
+  'coding',
+  'coding/preferences',
+  'coding/preferences/editor',
+  'coding-secret',
+  'coding-secret/keys',
+  'codingx',
+  'Coding/preferences',
+  'a%b',
+  'a_b',
+  'axb',
+  'axxb',
+  'a[b]',
+  'ab',
+  'a\\b',
+  'a/b',
+  'a b',
+  'e\u0301/decomposed',
+  '\u00e9/composed',
+  'health/記録',
+  'health/😀/x',
+  '%41',
+  null,
+];
+const EVERY = SCOPES.filter((scope) => scope !== null);
+const UNDER_CODING = ['coding/preferences', 'coding/preferences/editor'];
+const CODING_STAR = ['coding', ...UNDER_CODING, 'coding-secret', 'coding-secret/keys', 'codingx'];
+
+const GLOBS: readonly (readonly [string, readonly string[]])[] = [
+  ['coding', ['coding']],
+  ['coding/*', UNDER_CODING],
+  ['coding/**', UNDER_CODING],
+  ['coding*', CODING_STAR],
+  ['coding/*/editor', ['coding/preferences/editor']],
+  ['coding*editor', ['coding/preferences/editor']],
+  ['coding/preferences/*', ['coding/preferences/editor']],
+  ['*preferences', ['coding/preferences', 'Coding/preferences']],
+  ['*/*', EVERY.filter((scope) => scope.includes('/'))],
+  ['*', EVERY],
+  ['**', EVERY],
+  ['*?', EVERY],
+  ['coding-*', ['coding-secret', 'coding-secret/keys']],
+  ['coding/preference?', ['coding/preferences']],
+  ['coding?preferences', ['coding/preferences']],
+  ['coding?*', CODING_STAR.slice(1)],
+  ['a?b', ['a%b', 'a_b', 'axb', 'a\\b', 'a/b', 'a b']],
+  ['a*b', ['a%b', 'a_b', 'axb', 'axxb', 'ab', 'a\\b', 'a/b', 'a b']],
+  ['a?', ['ab']],
+  ['a%b', ['a%b']],
+  ['a%', []],
+  ['a_b', ['a_b']],
+  ['a[b]', ['a[b]']],
+  ['a[*', ['a[b]']],
+  ['[a]b', []],
+  ['a\\b', ['a\\b']],
+  ['a\\*', ['a\\b']],
+  ['a\\?', ['a\\b']],
+  ['\\*', []],
+  ['health/?/x', ['health/😀/x']],
+  ['health/??', ['health/記録']],
+  ['\u00e9/*', ['\u00e9/composed']],
+  ['%41', ['%41']],
+  ['A', []],
+  ['CODING/*', []],
+  ['coding/', []],
+  ['/coding', []],
+  ['cod.ng', []],
+  ['^coding$', []],
+  ['coding|codingx', []],
+  ['(coding)', []],
+  ['{coding,codingx}', []],
+  ['?', []],
+];
+
+const PREFIXES: readonly (readonly [string, readonly string[]])[] = [
+  ['c', CODING_STAR],
+  ['cod', CODING_STAR],
+  ['coding', CODING_STAR],
+  ['coding*', CODING_STAR],
+  ['coding/', UNDER_CODING],
+  ['coding/*', UNDER_CODING],
+  ['coding/pref', UNDER_CODING],
+  ['coding/pref*', UNDER_CODING],
+  ['coding/preferences', UNDER_CODING],
+  ['coding/preferences/editor', ['coding/preferences/editor']],
+  ['coding/preferences/editor/more', []],
+  ['coding/**', []],
+  ['c*g', []],
+  ['cod?ng', []],
+  ['Coding', ['Coding/preferences']],
+  ['oding', []],
+  ['a%', ['a%b']],
+  ['a_', ['a_b']],
+  ['a[', ['a[b]']],
+  ['a\\', ['a\\b']],
+  ['a/', ['a/b']],
+  ['a ', ['a b']],
+  ['%', ['%41']],
+  ['\u00e9', ['\u00e9/composed']],
+  ['health/記', ['health/記録']],
+  ['health/😀', ['health/😀/x']],
+  ['*', EVERY],
+];
+
+export const scopesSuite = (subject: GetSubject) =>
+  describe('scopes', () => {
+    const user_id = freshUser();
+    const stranger = freshUser();
+    const scopesOf = (memories: readonly { scope?: string | null }[]) => memories.map(({ scope }) => scope).sort();
+
+    beforeAll(async () => {
+      if (subject().capabilities.features.scopes === 'none') return;
+      for (const scope of SCOPES) {
+        await subject().client.add({ user_id, content: 'a shared note', scope });
+        await subject().client.add({ user_id: stranger, content: 'a shared note', scope });
+      }
+    });
+
+    it.for(GLOBS)(
+      '[SPEC GET /memories scope] [Decision 3] list with %j finds %j',
+      async ([scope, expected], { skip }) => {
+        needVerbs(skip, subject(), 'list');
+        needScopes(skip, subject());
+        const { items } = await subject().client.list({ user_id, scope });
+        expect(scopesOf(items)).toEqual([...expected].sort());
+        expect(new Set(items.map((item) => item.user_id))).toEqual(new Set(expected.length > 0 ? [user_id] : []));
+      },
+    );
+
+    it.for(PREFIXES)(
+      '[SPEC GET /memories/search scope] [Decision 4] search with %j finds %j',
+      async ([scope, expected], { skip }) => {
+        needVerbs(skip, subject(), 'search');
+        needScopes(skip, subject());
+        const hits = await subject().client.search({ user_id, q: 'shared note', scope, limit: 100 });
+        expect(scopesOf(hits.map((hit) => hit.memory))).toEqual([...expected].sort());
+      },
+    );
+
+    it('[Decision 3] without a scope filter the unscoped are there too', async ({ skip }) => {
+      needVerbs(skip, subject(), 'list');
+      needScopes(skip, subject());
+      expect((await subject().client.list({ user_id })).items).toHaveLength(SCOPES.length);
+    });
+
+    it('[SPEC GET /memories scope] pages of a filtered list are filled from everything that matches', async ({
+      skip,
+    }) => {
+      needVerbs(skip, subject(), 'list');
+      needScopes(skip, subject());
+      const found: unknown[] = [];
+      let cursor: string | undefined;
+      for (let page = 0; page < CODING_STAR.length; page += 2) {
+        const { items, next_cursor } = await subject().client.list({ user_id, scope: 'coding*', limit: 2, cursor });
+        expect(items).toHaveLength(2);
+        found.push(...items.map((item) => item.scope));
+        cursor = next_cursor ?? undefined;
+      }
+      expect(cursor).toBeUndefined();
+      expect(found.sort()).toEqual([...CODING_STAR].sort());
+    });
+
+    it('[SPEC GET /memories scope] a rare scope is found behind many others', async ({ skip }) => {
+      needVerbs(skip, subject(), 'list', 'search');
+      needScopes(skip, subject());
+      const owner = freshUser();
+      const { id } = await subject().client.add({ user_id: owner, content: 'needle note', scope: 'rare/one' });
+      for (let i = 0; i < 60; i++)
+        await subject().client.add({ user_id: owner, content: 'hay note', scope: `hay/${i}` });
+      const listed = await subject().client.list({ user_id: owner, scope: 'rare/*', limit: 5 });
+      expect(listed.items.map((item) => item.id)).toEqual([id]);
+      expect(listed.next_cursor ?? null).toBeNull();
+      const hits = await subject().client.search({ user_id: owner, q: 'hay note', scope: 'rare', limit: 5 });
+      expect(hits.map((hit) => hit.memory.id)).toEqual([id]);
+    });
+
+    it('[SPEC PATCH /memories/{id} scope] filters follow a changed scope', async ({ skip }) => {
+      needVerbs(skip, subject(), 'list', 'update', 'search');
+      needScopes(skip, subject());
+      const owner = freshUser();
+      const { client } = subject();
+      const { id } = await client.add({ user_id: owner, content: 'moving note', scope: 'old/place', tags: ['kept'] });
+      await client.update(id, { scope: 'new/place' });
+      expect((await client.list({ user_id: owner, scope: 'old/*' })).items).toEqual([]);
+      expect(await client.search({ user_id: owner, q: 'moving note', scope: 'old' })).toEqual([]);
+      expect((await client.list({ user_id: owner, scope: 'new/*', tag: 'kept' })).items.map((item) => item.id)).toEqual(
+        [id],
+      );
+      await client.update(id, { tags: ['other'] });
+      const [moved] = (await client.list({ user_id: owner, scope: 'new/place', tag: 'other' })).items;
+      expect(moved).toMatchObject({ id, scope: 'new/place', tags: ['other'] });
+    });
+
+    it('[SPEC Capabilities features.scopes] scope filters are refused where scopes are not declared', async ({
+      skip,
+    }) => {
+      needVerbs(skip, subject(), 'list');
+      skip(subject().capabilities.features.scopes !== 'none', 'declares scopes');
+      expectError(await subject().client.ask('/memories', { user_id, scope: 'coding/*' }), 'unsupported_capability');
+    });
+  });

@@ -1,0 +1,206 @@
+import { beforeAll, describe, expect, it } from 'vitest';
+import type { Query } from '../support/client.ts';
+import { expectError } from '../support/expect-error.ts';
+import { freshUser } from '../support/subject.ts';
+import type { WireHit } from '../support/wire.ts';
+import { type GetSubject, needSupersession, needVerbs, supports } from './subject.ts';
+
+const NOTES: readonly string[] = [
+  'prefers dark roast coffee in the morning',
+  'prefers green tea in the afternoon',
+  'drinks dark roast coffee',
+  'allergic to peanuts and shellfish',
+  'works as a marine biologist in Lisbon',
+  'keeps two cats called Ada and Grace',
+  'Lieblingsessen ist Käsespätzle',
+  '好きな飲み物は緑茶です',
+];
+
+export const searchSuite = (subject: GetSubject) =>
+  describe('search', () => {
+    const user_id = freshUser();
+    const search = (query: Query) => subject().client.search({ user_id, ...query });
+    const ids = (hits: readonly WireHit[]) => hits.map((hit) => hit.memory.id);
+    const refused = async (query: Query) =>
+      expectError(await subject().client.ask('/memories/search', query), 'invalid_request');
+
+    beforeAll(async () => {
+      for (const content of NOTES) await subject().client.add({ user_id, content });
+    });
+
+    it('[SPEC GET /memories/search] [SPEC SearchResult memory] answers whole records with scores', async ({ skip }) => {
+      needVerbs(skip, subject(), 'search');
+      const owner = freshUser();
+      const added = await subject().client.add({ user_id: owner, content: 'a note', tags: ['t'], 'x-n': 1 });
+      const reply = await subject().client.ask('/memories/search', { user_id: owner, q: 'a note' });
+      expect(reply.status).toBe(200);
+      expect(reply.body).toEqual({ results: [{ memory: added, score: expect.any(Number) }] });
+    });
+
+    it('[SPEC SearchResult score] [SPEC GET /memories/search order] scores lie in 0..1, highest first', async ({
+      skip,
+    }) => {
+      needVerbs(skip, subject(), 'search');
+      for (const q of [
+        'dark roast coffee',
+        'coffee',
+        'tea',
+        'the',
+        '??',
+        'quantum chromodynamics',
+        '緑茶',
+        '🍵',
+        'x'.repeat(2000),
+      ]) {
+        const scores = (await search({ q })).map((hit) => hit.score);
+        for (const score of scores) expect(score >= 0 && score <= 1, `${q}: ${score}`).toBe(true);
+        expect(scores, q).toEqual(scores.toSorted((a, b) => b - a));
+      }
+    });
+
+    it('[SPEC GET /memories/search order] ranks what answers the query above what does not', async ({ skip }) => {
+      needVerbs(skip, subject(), 'search');
+      const contents = (await search({ q: 'dark roast coffee' })).map((hit) => hit.memory.content);
+      expect(contents.slice(0, 2).toSorted()).toEqual([NOTES[2], NOTES[0]]);
+    });
+
+    it('[SPEC SearchResult score] a text equal to the query scores 1 and is first', async ({ skip }) => {
+      needVerbs(skip, subject(), 'search');
+      for (const q of NOTES) {
+        const [first] = await search({ q });
+        expect(first?.memory.content).toBe(q);
+        expect(first?.score).toBeGreaterThan(0.999);
+        expect(first?.score).toBeLessThanOrEqual(1);
+      }
+    });
+
+    it('[SPEC GET /memories/search order] equal scores come newest first', async ({ skip }) => {
+      needVerbs(skip, subject(), 'search', 'list');
+      const owner = freshUser();
+      for (let i = 0; i < 12; i++) await subject().client.add({ user_id: owner, content: 'the very same note' });
+      const listed = (await subject().client.list({ user_id: owner })).items.map((item) => item.id);
+      for (const limit of [12, 5]) {
+        const hits = await subject().client.search({ user_id: owner, q: 'same note', limit });
+        expect(ids(hits)).toEqual(listed.slice(0, limit));
+      }
+    });
+
+    it('[SPEC GET /memories/search] the same question gets the same answer', async ({ skip }) => {
+      needVerbs(skip, subject(), 'search');
+      expect(await search({ q: 'what does she drink?' })).toEqual(await search({ q: 'what does she drink?' }));
+    });
+
+    it('[SPEC GET /memories/search user_id] [SPEC Service users] never shows the records of another user', async ({
+      skip,
+    }) => {
+      needVerbs(skip, subject(), 'search');
+      const other = freshUser();
+      const { id } = await subject().client.add({ user_id: other, content: NOTES[0] });
+      expect(ids(await search({ q: NOTES[0] as string, limit: 100 }))).not.toContain(id);
+      const theirs = await subject().client.search({ user_id: other, q: NOTES[0], limit: 100 });
+      expect(ids(theirs)).toEqual([id]);
+      expect(await subject().client.search({ user_id: freshUser(), q: NOTES[0] })).toEqual([]);
+    });
+
+    it('[SPEC GET /memories/search q] [Decision 8] q and user_id are required and not blank', async ({ skip }) => {
+      needVerbs(skip, subject(), 'search');
+      await refused({ user_id });
+      await refused({ q: 'tea' });
+      await refused({ user_id, q: '' });
+      await refused({ user_id, q: ' \t\n' });
+      await refused({ user_id: ' ', q: 'tea' });
+      await refused({ user_id, q: 'te\u0000a' });
+    });
+
+    it('[SPEC GET /memories/search q] any text is a query', async ({ skip }) => {
+      needVerbs(skip, subject(), 'search');
+      for (const q of [
+        "' or 1=1 --",
+        'a & b | !c <-> (d:*',
+        '"unbalanced',
+        '\\',
+        '%',
+        '*',
+        '-',
+        '$1',
+        '👩‍👩‍👧',
+        '\uFFFD',
+        'and the of',
+      ]) {
+        expect((await search({ q })).length, q).toBeLessThanOrEqual(10);
+      }
+    });
+
+    it('[SPEC GET /memories/search limit] [SPEC Limits search] defaults to 10; 1 and 100 are allowed', async ({
+      skip,
+    }) => {
+      needVerbs(skip, subject(), 'search');
+      const owner = freshUser();
+      for (let i = 0; i < 102; i++) await subject().client.add({ user_id: owner, content: `a common note ${i}` });
+      const count = async (limit?: number) =>
+        (await subject().client.search({ user_id: owner, q: 'common note', limit })).length;
+      const most = subject().capabilities.limits?.max_search_results ?? 100;
+      expect(await count()).toBe(10);
+      expect(await count(1)).toBe(1);
+      expect(await count(Math.min(100, most))).toBe(Math.min(100, most));
+    });
+
+    it.for(['0', '101', '-1', '2.5', 'ten', ''])(
+      '[SPEC GET /memories/search limit] [Decision 9] refuses limit %j',
+      async (limit, { skip }) => {
+        needVerbs(skip, subject(), 'search');
+        await refused({ user_id, q: 'tea', limit });
+      },
+    );
+
+    it('[SPEC Limits limits.max_search_results] more than the declared maximum is refused', async ({ skip }) => {
+      needVerbs(skip, subject(), 'search');
+      const most = subject().capabilities.limits?.max_search_results ?? null;
+      skip(most === null, 'declares no bound of its own');
+      await refused({ user_id, q: 'tea', limit: Number(most) + 1 });
+    });
+
+    it('[SPEC GET /memories/search min_score] removes exactly the results below it', async ({ skip }) => {
+      needVerbs(skip, subject(), 'search');
+      const all = await search({ q: 'dark roast coffee' });
+      for (const min_score of [0, 0.1, 0.5, 0.9, 1, all[1]?.score ?? 0]) {
+        expect(await search({ q: 'dark roast coffee', min_score })).toEqual(
+          all.filter((hit) => hit.score >= min_score),
+        );
+      }
+    });
+
+    it.for(['-0.1', '1.1', 'abc', '', 'NaN', 'Infinity', '0,5'])(
+      '[SPEC GET /memories/search min_score] [Decision 9] refuses min_score %j',
+      async (min_score, { skip }) => {
+        needVerbs(skip, subject(), 'search');
+        await refused({ user_id, q: 'tea', min_score });
+      },
+    );
+
+    it('[Decision 12] hides neither expired nor superseded memories', async ({ skip }) => {
+      needVerbs(skip, subject(), 'search');
+      needSupersession(skip, subject());
+      const owner = freshUser();
+      const { client } = subject();
+      const old = await client.add({ user_id: owner, content: 'lives in Oslo' });
+      const expired = await client.add({ user_id: owner, content: 'lives in Bergen', valid_to: '2001-01-01' });
+      const now = await client.add({ user_id: owner, content: 'lives in Turku', supersedes: [old.id, expired.id] });
+      const found = await client.search({ user_id: owner, q: 'lives in' });
+      expect(ids(found).toSorted()).toEqual([old.id, expired.id, now.id].sort());
+    });
+
+    it('[SPEC GET /memories/search requires] search is declared exactly when a way to search is', () => {
+      const { features } = subject().capabilities;
+      expect(supports(subject(), 'search')).toBe(features.vector_search || features.keyword_search);
+    });
+
+    it('[SPEC GET /memories/search fallback] where search is not declared it is refused, and list still filters', async ({
+      skip,
+    }) => {
+      skip(supports(subject(), 'search'), 'declares search');
+      expectError(await subject().client.ask('/memories/search', { user_id, q: 'tea' }), 'unsupported_capability');
+      needVerbs(skip, subject(), 'list');
+      expect((await subject().client.list({ user_id, tag: 'nothing has it' })).items).toEqual([]);
+    });
+  });

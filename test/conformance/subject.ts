@@ -1,0 +1,21 @@
+import type { TestContext } from 'vitest';
+import type { Subject } from '../support/subject.ts';
+
+/** Suites ask for the subject inside tests: it opens once, before the first of them. */
+export type GetSubject = () => Subject;
+
+export const supports = (subject: Subject, verb: string): boolean => subject.capabilities.verbs.includes(verb);
+
+type Skip = TestContext['skip'];
+
+/** Skips the test, saying why, unless the subject declares all these verbs. */
+export const needVerbs = (skip: Skip, subject: Subject, ...verbs: readonly string[]): void => {
+  const missing = verbs.filter((verb) => !supports(subject, verb));
+  skip(missing.length > 0, `declares no ${missing.join(', ')}`);
+};
+
+export const needScopes = (skip: Skip, subject: Subject): void =>
+  skip(subject.capabilities.features.scopes === 'none', 'declares no scopes');
+
+export const needSupersession = (skip: Skip, subject: Subject): void =>
+  skip(!subject.capabilities.features.supports_supersession, 'tracks no supersession');

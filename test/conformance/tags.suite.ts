@@ -1,0 +1,129 @@
+import { beforeAll, describe, expect, it } from 'vitest';
+import { expectError } from '../support/expect-error.ts';
+import { freshUser } from '../support/subject.ts';
+import { type GetSubject, needScopes, needVerbs } from './subject.ts';
+
+/** Each is its own tag and matches nothing but itself; the later ones resemble what stores and emulations use inside. */
+const TAGS: readonly string[] = [
+  'editor',
+  'Editor',
+  'editor ',
+  ' editor',
+  'editor,theme',
+  'edit%',
+  'edit_r',
+  'édith',
+  'e\u0301dith',
+  '記録',
+  '😀',
+  '"quoted"',
+  "it's",
+  '{a,b}',
+  '["editor"]',
+  'null',
+  '*',
+  'NULL',
+  'a/b',
+  'scope:coding',
+  'omp:scope:coding',
+  'omp:scope:coding/preferences',
+  'omp:scope',
+  'omp:',
+  'omp_scope:coding',
+  '__omp_scope__coding',
+  'x-omp-scope=coding',
+  'omp:tag:editor',
+  'omp:scope:coding%2Fpreferences',
+];
+
+export const tagsSuite = (subject: GetSubject) =>
+  describe('tags', () => {
+    const user_id = freshUser();
+    const idOf = new Map<string, string>();
+    const find = async (query: { tag?: string; scope?: string }, owner = user_id) =>
+      (await subject().client.list({ user_id: owner, ...query })).items.map((item) => item.id);
+
+    beforeAll(async () => {
+      for (const tag of TAGS) {
+        idOf.set(tag, (await subject().client.add({ user_id, content: 'a tagged note', tags: [tag, 'common'] })).id);
+      }
+    });
+
+    it.for(TAGS)('[SPEC GET /memories tag] the tag %j finds exactly its record', async (tag, { skip }) => {
+      needVerbs(skip, subject(), 'list');
+      expect(await find({ tag })).toEqual([idOf.get(tag)]);
+    });
+
+    it('[SPEC GET /memories tag] finds a record by any of its tags, once', async ({ skip }) => {
+      needVerbs(skip, subject(), 'list');
+      expect((await find({ tag: 'common' })).toSorted()).toEqual([...idOf.values()].sort());
+      expect(await find({ tag: 'commo' })).toEqual([]);
+      expect(await find({ tag: 'COMMON' })).toEqual([]);
+    });
+
+    it('[SPEC GET /memories tag] does not see the tags of others', async ({ skip }) => {
+      needVerbs(skip, subject(), 'list');
+      expect(await find({ tag: 'common' }, freshUser())).toEqual([]);
+    });
+
+    it('[SPEC POST /memories tags] no tag poses as a scope', async ({ skip }) => {
+      needVerbs(skip, subject(), 'list', 'search');
+      needScopes(skip, subject());
+      for (const scope of ['coding', 'coding/*', '*', 'coding/preferences']) expect(await find({ scope })).toEqual([]);
+      expect(await subject().client.search({ user_id, q: 'tagged note', scope: 'cod' })).toEqual([]);
+    });
+
+    it('[SPEC GET /memories tag] no scope poses as a tag, and none shows up among the tags', async ({ skip }) => {
+      needVerbs(skip, subject(), 'list');
+      needScopes(skip, subject());
+      const owner = freshUser();
+      const { client } = subject();
+      const { id } = await client.add({
+        user_id: owner,
+        content: 'scoped',
+        scope: 'coding/preferences',
+        tags: ['mine'],
+      });
+      for (const tag of TAGS) expect(await find({ tag }, owner), tag).toEqual([]);
+      expect((await client.get(id)).tags).toEqual(['mine']);
+      expect((await client.list({ user_id: owner })).items[0]?.tags).toEqual(['mine']);
+    });
+
+    it('[SPEC GET /memories tag] [SPEC GET /memories scope] tag and scope together narrow to both', async ({
+      skip,
+    }) => {
+      needVerbs(skip, subject(), 'list');
+      needScopes(skip, subject());
+      const owner = freshUser();
+      const added: string[] = [];
+      for (const [scope, tags] of [
+        ['s/a', ['t']],
+        ['s/a', ['u']],
+        ['r/a', ['t']],
+        [null, ['t']],
+      ] as const) {
+        added.push((await subject().client.add({ user_id: owner, content: 'x', scope, tags })).id);
+      }
+      expect(await find({ tag: 't', scope: 's/*' }, owner)).toEqual([added[0]]);
+      expect((await find({ tag: 't' }, owner)).toSorted()).toEqual([added[0], added[2], added[3]].sort());
+    });
+
+    it('[Decision 8] 64 tags fit beside the longest scope', async ({ skip }) => {
+      needVerbs(skip, subject(), 'list');
+      const owner = freshUser();
+      const tags = Array.from({ length: 64 }, (_, i) => `${i}`.padEnd(128, 't'));
+      const scope = Array.from({ length: 32 }, (_, i) => `${i}`.padEnd(15, 's'))
+        .join('/')
+        .padEnd(512, 's');
+      const scoped = subject().capabilities.features.scopes === 'none' ? {} : { scope };
+      const added = await subject().client.add({ user_id: owner, content: 'full', tags, ...scoped });
+      expect(added).toMatchObject({ tags, ...scoped });
+      expect(await find({ tag: tags[63] ?? '' }, owner)).toEqual([added.id]);
+      if ('scope' in scoped) expect(await find({ scope }, owner)).toEqual([added.id]);
+    });
+
+    it('[SPEC GET /memories tag] a tag filter that names no tag is refused, not dropped', async ({ skip }) => {
+      needVerbs(skip, subject(), 'list');
+      expectError(await subject().client.raw(`/memories?user_id=${user_id}&tag=a&tag=b`), 'invalid_request');
+    });
+  });

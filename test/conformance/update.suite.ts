@@ -1,0 +1,167 @@
+import { describe, expect, it } from 'vitest';
+import { expectError } from '../support/expect-error.ts';
+import { freshUser, nextMillisecond } from '../support/subject.ts';
+import { type GetSubject, needScopes, needSupersession, needVerbs, supports } from './subject.ts';
+
+const UNKNOWN_ID = 'mem_01HZZZZZZZZZZZZZZZZZZZZZZZ';
+
+export const updateSuite = (subject: GetSubject) =>
+  describe('update', () => {
+    const full = {
+      content: 'likes tea',
+      scope: 'kitchen/drinks',
+      tags: ['a', 'b'],
+      source: { app: 'editor', type: 'explicit', ref: 'r1' },
+      confidence: 0.5,
+      valid_from: '2020-01-01T00:00:00.000Z',
+      valid_to: '2030-01-01T00:00:00.000Z',
+      supersedes: ['mem_old'],
+      'x-kept': { n: 1 },
+    };
+    /** A record with every field set, one tick of the clock ago. */
+    const added = async () => {
+      const memory = await subject().client.add({ ...full, user_id: freshUser() });
+      await nextMillisecond();
+      return memory;
+    };
+    const update = (id: string, fields: object) => subject().client.update(id, { ...fields });
+    const tell = (id: string, body: unknown, headers?: Record<string, string>) =>
+      subject().client.tell('PATCH', subject().client.byId(id), body, headers);
+
+    it('[SPEC PATCH /memories/{id}] changes only what is given and returns the whole record', async ({ skip }) => {
+      needVerbs(skip, subject(), 'update');
+      const before = await added();
+      const after = await update(before.id, { content: 'likes coffee' });
+      expect(after).toEqual({ ...before, content: 'likes coffee', updated_at: after.updated_at });
+      expect(await subject().client.get(before.id)).toEqual(after);
+    });
+
+    it('[SPEC Memory updated_at] moves with a change', async ({ skip }) => {
+      needVerbs(skip, subject(), 'update');
+      const before = await added();
+      const after = await update(before.id, { confidence: 0.75 });
+      if (after.updated_at == null) return skip('does not report updated_at');
+      expect(after.updated_at > before.created_at).toBe(true);
+      expect(after.created_at).toBe(before.created_at);
+    });
+
+    it.for([
+      ['[SPEC PATCH /memories/{id} content] new text', { content: 'prefers ☕' }],
+      ['[SPEC PATCH /memories/{id} scope] new path', { scope: 'kitchen/drinks/hot' }],
+      ['[SPEC PATCH /memories/{id} tags] replaces, never merges', { tags: ['c'] }],
+      ['[SPEC PATCH /memories/{id} tags] an empty list removes all', { tags: [] }],
+      ['[SPEC PATCH /memories/{id} confidence] new number', { confidence: 1 }],
+      ['[SPEC PATCH /memories/{id} valid_to] new expiry', { valid_to: '2031-05-06T07:08:09.010Z' }],
+      ['[SPEC PATCH /memories/{id} supersedes] replaces the list', { supersedes: ['mem_x', 'mem_y'] }],
+    ] as const)('%s', async ([, fields], { skip }) => {
+      needVerbs(skip, subject(), 'update');
+      if ('scope' in fields) needScopes(skip, subject());
+      if ('supersedes' in fields) needSupersession(skip, subject());
+      const before = await added();
+      const after = await update(before.id, fields);
+      expect(after).toEqual({ ...before, ...fields, updated_at: after.updated_at });
+      expect(await subject().client.get(before.id)).toEqual(after);
+    });
+
+    it('[SPEC PATCH /memories/{id} valid_to] [Decision 7] null removes the expiry', async ({ skip }) => {
+      needVerbs(skip, subject(), 'update');
+      const before = await added();
+      const after = await update(before.id, { valid_to: null });
+      expect(after.valid_to ?? null).toBeNull();
+      expect(after.valid_from).toBe(before.valid_from);
+    });
+
+    it('[Decision 7] null for anything else is refused, and nothing changes', async ({ skip }) => {
+      needVerbs(skip, subject(), 'update');
+      const before = await added();
+      for (const field of ['content', 'scope', 'tags', 'confidence', 'supersedes', 'x-kept']) {
+        expectError(await tell(before.id, { confidence: 0.9, [field]: null }), 'invalid_request');
+      }
+      expect(await subject().client.get(before.id)).toEqual(before);
+    });
+
+    it('[Decision 7] a patch that changes nothing leaves updated_at', async ({ skip }) => {
+      needVerbs(skip, subject(), 'update');
+      const before = await added();
+      expect(await update(before.id, {})).toEqual(before);
+      expect(await update(before.id, { future: 1 })).toEqual(before);
+      const fields = ['content', 'scope', 'tags', 'confidence', 'valid_to', 'supersedes', 'x-kept'] as const;
+      const same = fields.map((field) => [field, before[field]]).filter(([, value]) => value != null);
+      expect(await update(before.id, Object.fromEntries(same))).toEqual(before);
+      expect(await update(before.id, { valid_to: '2030-01-01T01:00+01:00' })).toEqual(before);
+    });
+
+    it('[Decision 7] id, user_id, created_at, source and valid_from never change', async ({ skip }) => {
+      needVerbs(skip, subject(), 'update');
+      const before = await added();
+      const fixed = {
+        id: 'mem_other',
+        user_id: 'other',
+        created_at: '2001-01-01',
+        valid_from: '2001-01-01',
+        source: { app: 'x' },
+      };
+      expect(await update(before.id, fixed)).toEqual(before);
+    });
+
+    it('[Decision 6] extensions are merged key by key', async ({ skip }) => {
+      needVerbs(skip, subject(), 'update');
+      const before = await added();
+      const after = await update(before.id, { 'x-new': [true], 'x-second': 'b' });
+      expect(after).toEqual({ ...before, 'x-new': [true], 'x-second': 'b', updated_at: after.updated_at });
+      const again = await update(before.id, { 'x-kept': 'replaced whole' });
+      expect(again).toEqual({ ...after, 'x-kept': 'replaced whole', updated_at: again.updated_at });
+      expect(await subject().client.get(before.id)).toEqual(again);
+    });
+
+    it('[SPEC PATCH /memories/{id} content] new text is what search finds', async ({ skip }) => {
+      needVerbs(skip, subject(), 'update', 'search');
+      const { client } = subject();
+      const user_id = freshUser();
+      const { id } = await client.add({ user_id, content: 'zanzibar quokka' });
+      await client.update(id, { content: 'marmalade umbrella' });
+      const [now] = await client.search({ user_id, q: 'marmalade umbrella' });
+      expect(now?.memory.id).toBe(id);
+      expect(now?.score).toBeGreaterThan(0.999);
+      const before = (await client.search({ user_id, q: 'zanzibar quokka' })).find((hit) => hit.memory.id === id);
+      expect(before?.score ?? 0).toBeLessThan(0.9);
+    });
+
+    it('[SPEC PATCH /memories/{id}] concurrent patches of different fields lose nothing', async ({ skip }) => {
+      needVerbs(skip, subject(), 'update');
+      const before = await added();
+      await Promise.all([
+        update(before.id, { content: 'one' }),
+        update(before.id, { tags: ['two'] }),
+        update(before.id, { confidence: 0.3 }),
+        update(before.id, { 'x-a': 1 }),
+        update(before.id, { 'x-b': 2 }),
+      ]);
+      const after = await subject().client.get(before.id);
+      expect(after).toMatchObject({
+        content: 'one',
+        tags: ['two'],
+        confidence: 0.3,
+        'x-a': 1,
+        'x-b': 2,
+        'x-kept': { n: 1 },
+      });
+    });
+
+    it('[SPEC PATCH /memories/{id} unknown] [Decision 19] answers 404, for the record of another user too', async ({
+      skip,
+    }) => {
+      needVerbs(skip, subject(), 'update');
+      expectError(await tell(UNKNOWN_ID, { content: 'new' }), 'not_found');
+      expectError(await tell(UNKNOWN_ID, {}), 'not_found');
+      const before = await added();
+      expectError(await tell(before.id, { content: 'stolen' }, { 'x-user-id': 'somebody else' }), 'not_found');
+      expect(await subject().client.get(before.id)).toEqual(before);
+      expect((await tell(before.id, { content: 'mine' }, { 'x-user-id': before.user_id })).status).toBe(200);
+    });
+
+    it('[SPEC PATCH /memories/{id}] is refused where update is not declared', async ({ skip }) => {
+      skip(supports(subject(), 'update'), 'declares update');
+      expectError(await tell(UNKNOWN_ID, { content: 'new' }), 'unsupported_capability');
+    });
+  });

@@ -1,0 +1,129 @@
+import { execFile } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Embedder, Log } from '#contract';
+import { openEmbedder } from '../../src/embedding/open.ts';
+import { callOf } from './observed-embedder.ts';
+
+const errors: string[] = [];
+const log: Log = { info() {}, warn() {}, error: (_fields, message) => errors.push(message) };
+
+let embedder: Embedder;
+beforeAll(async () => {
+  embedder = await openEmbedder({ kind: 'local', cache_size: 0, workers: 1 }, log);
+});
+afterAll(() => embedder.close());
+
+const embed = (...texts: string[]) => embedder.embed(texts, 'document', callOf());
+const one = async (text: string) => (await embed(text))[0] as Float32Array;
+const dot = (a: Float32Array, b: Float32Array) => a.reduce((sum, value, i) => sum + value * (b[i] as number), 0);
+const zero = new Float32Array(512);
+
+describe('vectors', () => {
+  it('have the length and model that identify them', async () => {
+    expect(embedder).toMatchObject({ model: 'universal-sentence-encoder-lite-en', dimensions: 512 });
+    expect(await one('The user likes coffee.')).toHaveLength(512);
+  });
+
+  it('are of unit length', async () => {
+    for (const vector of await embed('coffee', 'The user works as a nurse in Berlin.', 'x'.repeat(500))) {
+      expect(dot(vector, vector)).toBeCloseTo(1, 3);
+    }
+  });
+
+  it('put like meanings closer than unlike ones', async () => {
+    const query = await one('What does she drink in the morning?');
+    const [coffee, piano, car] = (await embed(
+      'She has a cup of coffee for breakfast.',
+      'He is learning to play the piano.',
+      'The car needs new tires before winter.',
+    )) as [Float32Array, Float32Array, Float32Array];
+    expect(dot(query, coffee)).toBeGreaterThan(dot(query, piano) + 0.1);
+    expect(dot(query, coffee)).toBeGreaterThan(dot(query, car) + 0.1);
+  });
+
+  it('are the same for the same text, alone or among others, in the order of the texts', async () => {
+    const texts = ['short', 'The user prefers tea over coffee.', 'dogs', `long ${'story about the sea '.repeat(40)}`];
+    const together = await embed(...texts);
+    for (const [i, text] of texts.entries()) {
+      const alone = await one(text);
+      expect(dot(alone, together[i] as Float32Array)).toBeCloseTo(1, 3);
+      expect(await one(text)).toEqual(alone);
+    }
+  });
+
+  it('come from the beginning of a text too long to read, and do not depend on white space', async () => {
+    const long = 'The user plays the violin in a small orchestra. '.repeat(20_000);
+    const vector = await one(long);
+    expect(vector).toEqual(await one(long.slice(0, 2048)));
+    expect(await one(`\n\t ${' '.repeat(5000)}tea with\r\n  milk `)).toEqual(await one('tea with milk'));
+  });
+});
+
+describe('texts that say nothing to the model', () => {
+  it.each([
+    ['empty', ''],
+    ['blank', ' \t\r\n\u00a0\u3000'],
+    ['an unknown script', '\u65e5\u672c\u8a9e\u306e\u30c6\u30ad\u30b9\u30c8'],
+    ['emoji', '😀😀'],
+  ])('%s gives zeros', async (_, text) => {
+    expect(await one(text)).toEqual(zero);
+  });
+
+  it('do not disturb the others in their batch', async () => {
+    const [blank, coffee] = await embed('', 'coffee', ' ');
+    expect(blank).toEqual(zero);
+    expect(coffee).toEqual(await one('coffee'));
+  });
+
+  it.each([
+    ['a lone surrogate', '\ud83d tea'],
+    ['control characters', '\u0000\u0001\u007f tea'],
+    ['names of object properties', '__proto__ constructor toString hasOwnProperty'],
+    ['a ligature that unfolds to eighteen characters', 'tea \ufdfa'.repeat(1000)],
+    ['a surrogate pair across the cut', `${'a'.repeat(2047)}😀`],
+    ['one endless word', 'a'.repeat(100_000)],
+    ['one letter', 'a'],
+    ['punctuation', '?!… -- ((('],
+  ])('%s is embedded without trouble', async (_, text) => {
+    const vector = await one(text);
+    expect(vector.every(Number.isFinite)).toBe(true);
+    expect(dot(vector, vector)).toBeCloseTo(1, 3);
+  });
+});
+
+describe('a call', () => {
+  it('aborted while it waits rejects with the reason of its signal, and the others are answered', async () => {
+    const abort = new AbortController();
+    const reason = new Error('client went away');
+    const busy = embed(...Array.from({ length: 16 }, (_, i) => `note number ${i}`));
+    const dropped = embedder.embed(['never needed'], 'document', callOf(abort.signal));
+    abort.abort(reason);
+    await expect(dropped).rejects.toBe(reason);
+    expect(await busy).toHaveLength(16);
+  });
+
+  it('fails when the thread dies, and the next one gets a new thread', async () => {
+    errors.length = 0;
+    const before = await one('coffee');
+    // No text brings the thread down; something that is no text does.
+    const crash = embedder.embed([undefined as unknown as string], 'document', callOf());
+    await expect(crash).rejects.toMatchObject({ code: 'provider_error', provider: 'local' });
+    expect(errors).toEqual(['local embedder: worker thread died']);
+    expect(await one('coffee')).toEqual(before);
+  });
+
+  it('after close is refused', async () => {
+    const closed = await openEmbedder({ kind: 'local', cache_size: 4, workers: 2 }, log);
+    await closed.close();
+    const late = closed.embed(['coffee'], 'query', callOf());
+    await expect(late).rejects.toMatchObject({ code: 'provider_error', provider: 'local' });
+  });
+});
+
+it('an idle embedder does not keep the process alive, a text under way does', async () => {
+  const script = fileURLToPath(new URL('./idle-process.ts', import.meta.url));
+  const { stdout } = await promisify(execFile)(process.execPath, ['--import', 'tsx', '--conditions=source', script]);
+  expect(stdout).toBe('512\n');
+});

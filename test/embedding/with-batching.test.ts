@@ -1,0 +1,159 @@
+import { setImmediate as turn } from 'node:timers/promises';
+import { describe, expect, it } from 'vitest';
+import { OmpError } from '#contract';
+import { withBatching } from '../../src/embedding/with-batching.ts';
+import { callOf, gate, observedEmbedder } from './observed-embedder.ts';
+
+const numbers = (vectors: Float32Array[]) => vectors.map((vector) => vector[0]);
+
+/** One batch at a time; the first stays open until the test opens the gate, so that what follows has to wait. */
+function held() {
+  const first = gate();
+  const inner = observedEmbedder(({ texts }) => (texts.includes('hold') ? first.opened : undefined));
+  const embedder = withBatching(inner.embedder, { batchSize: 3, concurrency: 1 });
+  const holding = embedder.embed(['hold'], 'document', callOf());
+  return { ...inner, embedder, holding, release: first.open };
+}
+
+const textsOf = (batches: readonly { texts: readonly string[] }[]) => batches.map(({ texts }) => texts);
+
+describe('coalescing', () => {
+  it('puts texts of concurrent calls into one batch and gives each call its own vector', async () => {
+    const { embedder, batches } = observedEmbedder();
+    const batched = withBatching(embedder, { batchSize: 8, concurrency: 1 });
+    const answers = await Promise.all(['a', 'bb', 'ccc'].map((text) => batched.embed([text], 'document', callOf())));
+    expect(answers.map(numbers)).toEqual([[1], [2], [3]]);
+    expect(textsOf(batches)).toEqual([['a', 'bb', 'ccc']]);
+  });
+
+  it('cuts a long call into batches of the allowed size, in order', async () => {
+    const { embedder, batches } = observedEmbedder();
+    const batched = withBatching(embedder, { batchSize: 2, concurrency: 2 });
+    const texts = ['a', 'bb', 'ccc', 'dddd', 'eeeee'];
+    expect(numbers(await batched.embed(texts, 'document', callOf()))).toEqual([1, 2, 3, 4, 5]);
+    expect(textsOf(batches)).toEqual([['a', 'bb'], ['ccc', 'dddd'], ['eeeee']]);
+  });
+
+  it('starts no more batches at once than allowed', async () => {
+    let running = 0;
+    let most = 0;
+    const { embedder, batches } = observedEmbedder(async () => {
+      running += 1;
+      most = Math.max(most, running);
+      await turn();
+      running -= 1;
+    });
+    const batched = withBatching(embedder, { batchSize: 1, concurrency: 2 });
+    await batched.embed(['a', 'b', 'c', 'd', 'e'], 'document', callOf());
+    expect(batches).toHaveLength(5);
+    expect(most).toBe(2);
+  });
+
+  it('answers a call without texts without asking anybody', async () => {
+    const { embedder, batches } = observedEmbedder();
+    const batched = withBatching(embedder, { batchSize: 8, concurrency: 1 });
+    expect(await batched.embed([], 'query', callOf())).toEqual([]);
+    expect(batches).toEqual([]);
+  });
+
+  it('lets queries and documents take turns, never in one batch', async () => {
+    const { embedder, batches, holding, release } = held();
+    await turn();
+    const documents = embedder.embed(['d1', 'd2', 'd3', 'd4', 'd5'], 'document', callOf());
+    const queries = embedder.embed(['q1', 'q2', 'q3', 'q4'], 'query', callOf());
+    release();
+    await Promise.all([holding, documents, queries]);
+    expect(textsOf(batches)).toEqual([['hold'], ['q1', 'q2', 'q3'], ['d1', 'd2', 'd3'], ['q4'], ['d4', 'd5']]);
+    expect(batches.map(({ purpose }) => purpose)).toEqual(['document', 'query', 'document', 'query', 'document']);
+  });
+});
+
+describe('abort', () => {
+  it('drops a waiting call: rejects with the reason of its signal and never computes its texts', async () => {
+    const { embedder, batches, holding, release } = held();
+    await turn();
+    const abort = new AbortController();
+    const reason = new Error('client went away');
+    const dropped = embedder.embed(['dropped'], 'document', callOf(abort.signal));
+    const kept = embedder.embed(['kept'], 'document', callOf());
+    abort.abort(reason);
+    await expect(dropped).rejects.toBe(reason);
+    release();
+    await Promise.all([holding, kept]);
+    expect(textsOf(batches)).toEqual([['hold'], ['kept']]);
+  });
+
+  it('refuses a call that is aborted already', async () => {
+    const { embedder, batches } = observedEmbedder();
+    const batched = withBatching(embedder, { batchSize: 8, concurrency: 1 });
+    const reason = new Error('too late');
+    await expect(batched.embed(['a'], 'query', callOf(AbortSignal.abort(reason)))).rejects.toBe(reason);
+    await turn();
+    expect(batches).toEqual([]);
+  });
+
+  it('cancels a batch under way only when its last caller has gone', async () => {
+    const { opened, open } = gate();
+    const { embedder, batches } = observedEmbedder(() => opened);
+    const batched = withBatching(embedder, { batchSize: 8, concurrency: 1 });
+    const [first, second] = [new AbortController(), new AbortController()];
+    const calls = [first, second].map(({ signal }) => batched.embed(['a'], 'document', callOf(signal)));
+    const settled = Promise.allSettled(calls);
+    await turn();
+    first.abort();
+    await expect(calls[0]).rejects.toBe(first.signal.reason);
+    expect(batches[0]?.signal.aborted).toBe(false);
+    second.abort();
+    await settled;
+    expect(batches[0]?.signal.aborted).toBe(true);
+    open();
+  });
+});
+
+describe('failure', () => {
+  it('a failing batch fails every call in it, and later calls work', async () => {
+    let failing = true;
+    const failure = new OmpError('provider_error', 'down');
+    const { embedder } = observedEmbedder(() => {
+      if (failing) throw failure;
+    });
+    const batched = withBatching(embedder, { batchSize: 8, concurrency: 1 });
+    const calls = ['a', 'b'].map((text) => batched.embed([text], 'document', callOf()));
+    for (const outcome of await Promise.allSettled(calls)) {
+      expect(outcome).toMatchObject({ status: 'rejected', reason: failure });
+    }
+    failing = false;
+    expect(numbers(await batched.embed(['abc'], 'document', callOf()))).toEqual([3]);
+  });
+
+  it('a refused text fails its own call only', async () => {
+    const refusal = new OmpError('invalid_request', 'refused');
+    const { embedder, batches } = observedEmbedder(({ texts }) => {
+      if (texts.includes('bad')) throw refusal;
+    });
+    const batched = withBatching(embedder, { batchSize: 8, concurrency: 1 });
+    const texts = ['a', 'bb', 'bad', 'dddd', 'eeeee'];
+    const outcomes = await Promise.allSettled(texts.map((text) => batched.embed([text], 'document', callOf())));
+    expect(outcomes.map(({ status }) => status)).toEqual([
+      'fulfilled',
+      'fulfilled',
+      'rejected',
+      'fulfilled',
+      'fulfilled',
+    ]);
+    expect(outcomes[2]).toMatchObject({ reason: refusal });
+    expect(batches.at(0)?.texts).toEqual(texts);
+  });
+
+  it('drops the rest of a call one of whose texts was refused', async () => {
+    const { embedder, batches } = observedEmbedder(({ texts }) => {
+      if (texts.includes('bad')) throw new OmpError('invalid_request', 'refused');
+    });
+    const batched = withBatching(embedder, { batchSize: 1, concurrency: 1 });
+    await expect(batched.embed(['bad', 'never'], 'document', callOf())).rejects.toMatchObject({
+      code: 'invalid_request',
+    });
+    await batched.embed(['next'], 'document', callOf());
+    expect(textsOf(batches)).toEqual([['bad'], ['next']]);
+  });
+});

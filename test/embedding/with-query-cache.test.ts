@@ -1,0 +1,60 @@
+import { describe, expect, it } from 'vitest';
+import { withQueryCache } from '../../src/embedding/with-query-cache.ts';
+import { callOf, observedEmbedder } from './observed-embedder.ts';
+
+const numbers = (vectors: Float32Array[]) => vectors.map((vector) => vector[0]);
+
+describe('query cache', () => {
+  it('answers a repeated query without asking again', async () => {
+    const { embedder, batches } = observedEmbedder();
+    const cached = withQueryCache(embedder, 10);
+    const first = await cached.embed(['coffee'], 'query', callOf());
+    const second = await cached.embed(['coffee'], 'query', callOf());
+    expect(numbers(first)).toEqual([6]);
+    expect(second).toEqual(first);
+    expect(batches).toHaveLength(1);
+  });
+
+  it('asks for the missing queries only and keeps the order', async () => {
+    const { embedder, batches } = observedEmbedder();
+    const cached = withQueryCache(embedder, 10);
+    await cached.embed(['bb'], 'query', callOf());
+    expect(numbers(await cached.embed(['a', 'bb', 'ccc'], 'query', callOf()))).toEqual([1, 2, 3]);
+    expect(batches.map(({ texts }) => texts)).toEqual([['bb'], ['a', 'ccc']]);
+  });
+
+  it('passes every document through, also one that equals a cached query', async () => {
+    const { embedder, batches } = observedEmbedder();
+    const cached = withQueryCache(embedder, 10);
+    await cached.embed(['coffee'], 'query', callOf());
+    await cached.embed(['coffee'], 'document', callOf());
+    await cached.embed(['coffee'], 'document', callOf());
+    expect(batches.map(({ purpose }) => purpose)).toEqual(['query', 'document', 'document']);
+  });
+
+  it('forgets the query that was used longest ago', async () => {
+    const { embedder, batches } = observedEmbedder();
+    const cached = withQueryCache(embedder, 2);
+    for (const text of ['a', 'b', 'a', 'c', 'a', 'b']) await cached.embed([text], 'query', callOf());
+    expect(batches.map(({ texts }) => texts[0])).toEqual(['a', 'b', 'c', 'b']);
+  });
+
+  it('is off at size 0', async () => {
+    const { embedder, batches } = observedEmbedder();
+    const cached = withQueryCache(embedder, 0);
+    await cached.embed(['coffee'], 'query', callOf());
+    await cached.embed(['coffee'], 'query', callOf());
+    expect(batches).toHaveLength(2);
+  });
+
+  it('does not remember a failure', async () => {
+    let failing = true;
+    const { embedder } = observedEmbedder(() => {
+      if (failing) throw new Error('down');
+    });
+    const cached = withQueryCache(embedder, 10);
+    await expect(cached.embed(['coffee'], 'query', callOf())).rejects.toThrow('down');
+    failing = false;
+    expect(numbers(await cached.embed(['coffee'], 'query', callOf()))).toEqual([6]);
+  });
+});

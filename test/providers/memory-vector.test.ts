@@ -1,0 +1,14 @@
+import { expect, it } from 'vitest';
+import { conformance } from '../conformance/index.ts';
+import { openSubject } from '../support/subject.ts';
+
+conformance(
+  'memory, vector search only',
+  () => openSubject({ provider: 'memory', options: { scopes: 'native' }, mode: 'vector' }),
+  (subject) => {
+    it('[SPEC Capabilities features.vector_search] [SPEC Capabilities features.keyword_search] declares vector search alone', () => {
+      const { vector_search, keyword_search } = subject().capabilities.features;
+      expect({ vector_search, keyword_search }).toEqual({ vector_search: true, keyword_search: false });
+    });
+  },
+);

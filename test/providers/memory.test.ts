@@ -1,0 +1,4 @@
+import { conformance } from '../conformance/index.ts';
+import { openSubject } from '../support/subject.ts';
+
+conformance('memory, scopes native', () => openSubject({ provider: 'memory', options: { scopes: 'native' } }));

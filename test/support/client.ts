@@ -1,0 +1,73 @@
+import { expect } from 'vitest';
+import type { WireCapabilities, WireContext, WireHit, WireMemory, WirePage } from './wire.ts';
+
+/** Sends one request; in process or over a socket. */
+export type Send = (path: string, init?: RequestInit) => Promise<Response>;
+export type Query = Readonly<Record<string, string | number | undefined>>;
+export type Fields = Readonly<Record<string, unknown>>;
+
+export interface Reply {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly text: string;
+  /** The parsed body; undefined when there is none. */
+  readonly body: unknown;
+}
+
+export const queryString = (query: Query): string => {
+  const given = Object.entries(query).filter((entry): entry is [string, string | number] => entry[1] !== undefined);
+  return new URLSearchParams(given.map(([key, value]): [string, string] => [key, String(value)])).toString();
+};
+
+const replyOf = async (response: Response): Promise<Reply> => {
+  const text = await response.text();
+  const json = response.headers.get('content-type')?.startsWith('application/json') === true && text !== '';
+  return { status: response.status, headers: response.headers, text, body: json ? JSON.parse(text) : undefined };
+};
+
+const bodyOf = async <T>(pending: Promise<Reply>, status: number): Promise<T> => {
+  const reply = await pending;
+  expect(reply.status, reply.text).toBe(status);
+  return reply.body as T;
+};
+
+/** `ask` and `tell` answer whatever comes; the verbs below insist on success and return the resource. */
+export const clientOf = (send: Send) => {
+  const ask = async (path: string, query: Query = {}, headers: Record<string, string> = {}): Promise<Reply> => {
+    const search = queryString(query);
+    return replyOf(await send(search === '' ? path : `${path}?${search}`, { headers }));
+  };
+  /** `raw` is sent as it is; anything else as JSON. */
+  const tell = async (
+    method: string,
+    path: string,
+    body?: unknown,
+    headers: Record<string, string> = {},
+  ): Promise<Reply> =>
+    replyOf(
+      await send(path, {
+        method,
+        headers: { ...(body === undefined ? {} : { 'content-type': 'application/json' }), ...headers },
+        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      }),
+    );
+  const raw = async (path: string, init?: RequestInit): Promise<Reply> => replyOf(await send(path, init));
+  const byId = (id: string): string => `/memories/${encodeURIComponent(id)}`;
+
+  return {
+    ask,
+    tell,
+    raw,
+    byId,
+    add: (fields: Fields) => bodyOf<WireMemory>(tell('POST', '/memories', fields), 201),
+    get: (id: string) => bodyOf<WireMemory>(ask(byId(id)), 200),
+    update: (id: string, fields: Fields) => bodyOf<WireMemory>(tell('PATCH', byId(id), fields), 200),
+    remove: (id: string) => bodyOf<undefined>(tell('DELETE', byId(id)), 204),
+    list: (query: Query) => bodyOf<WirePage>(ask('/memories', query), 200),
+    search: async (query: Query) => (await bodyOf<{ results: WireHit[] }>(ask('/memories/search', query), 200)).results,
+    context: (fields: Fields) => bodyOf<WireContext>(tell('POST', '/context', fields), 200),
+    capabilities: () => bodyOf<WireCapabilities>(ask('/capabilities'), 200),
+  };
+};
+
+export type Client = ReturnType<typeof clientOf>;

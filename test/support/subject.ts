@@ -1,0 +1,81 @@
+import { randomUUID } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Embedder, Log, Provider, RankingOptions } from '#contract';
+import { compose } from '../../src/core/compose.ts';
+import { createApp } from '../../src/http/app.ts';
+import { openProvider } from '../../src/registry.ts';
+import { type Client, clientOf } from './client.ts';
+import { hashingEmbedder } from './hashing-embedder.ts';
+import { MAX_BODY_BYTES, type WireCapabilities } from './wire.ts';
+
+/** The whole gateway on one provider, spoken to in process. */
+export interface Subject {
+  readonly app: ReturnType<typeof createApp>;
+  readonly client: Client;
+  readonly provider: Provider;
+  readonly capabilities: WireCapabilities;
+  close(): Promise<void>;
+}
+
+export interface SubjectOptions {
+  readonly provider: 'memory' | 'postgres';
+  readonly options: object;
+  readonly mode?: RankingOptions['mode'];
+  /** Defaults to the hashing embedder; unused in keyword mode. */
+  readonly embedder?: Embedder;
+}
+
+export interface LogLine {
+  readonly level: 'info' | 'warn' | 'error';
+  readonly fields: object;
+  readonly message: string;
+}
+
+/** A logger that keeps its lines, for the tests that read them. */
+export const recordingLog = (): Log & { readonly lines: LogLine[] } => {
+  const lines: LogLine[] = [];
+  const at = (level: LogLine['level']) => (fields: object, message: string) =>
+    void lines.push({ level, fields, message });
+  return { lines, info: at('info'), warn: at('warn'), error: at('error') };
+};
+
+export const APP_LIMITS = { max_request_bytes: MAX_BODY_BYTES, request_timeout_ms: 30_000 } as const;
+
+/** Opens a provider of the registry, composes it as the gateway does, and puts the HTTP app in front. */
+export const openSubject = async (wanted: SubjectOptions): Promise<Subject> => {
+  const data_dir = await mkdtemp(join(tmpdir(), 'omp-test-'));
+  const log = recordingLog();
+  const mode = wanted.mode ?? 'hybrid';
+  const embedder = mode === 'keyword' ? undefined : (wanted.embedder ?? hashingEmbedder());
+  const provider = compose(
+    await openProvider(wanted.provider, wanted.options, {
+      embedder,
+      ranking: { mode, keyword_weight: 0.5 },
+      data_dir,
+      log,
+    }),
+  );
+  const app = createApp({ provider, log, ...APP_LIMITS });
+  const client = clientOf(async (path, init) => app.request(path, init, {}));
+  return {
+    app,
+    client,
+    provider,
+    capabilities: await client.capabilities(),
+    close: async () => {
+      await provider.close();
+      await rm(data_dir, { recursive: true, force: true });
+    },
+  };
+};
+
+/** Every test works on users of its own, so tests share a store without seeing each other. */
+export const freshUser = (): string => `user-${randomUUID()}`;
+
+/** Waits until every clock that stamps records in milliseconds has moved on. */
+export const nextMillisecond = async (): Promise<void> => {
+  const start = performance.now();
+  while (performance.now() - start < 2) await new Promise((resolve) => setTimeout(resolve, 2));
+};

@@ -1,0 +1,85 @@
+/** What travels on the wire, as SPEC.md words it. Written from the specification, not from the server's code. */
+export interface WireMemory {
+  readonly id: string;
+  readonly content: string;
+  readonly user_id: string;
+  readonly created_at: string;
+  readonly updated_at?: string | null;
+  readonly scope?: string | null;
+  readonly tags?: readonly string[] | null;
+  readonly source?: {
+    readonly app?: string | null;
+    readonly type?: string | null;
+    readonly ref?: string | null;
+  } | null;
+  readonly confidence?: number | null;
+  readonly valid_from?: string | null;
+  readonly valid_to?: string | null;
+  readonly supersedes?: readonly string[] | null;
+  readonly embedding_model?: string | null;
+  readonly status?: string | null;
+  readonly [extension: `x-${string}`]: unknown;
+}
+
+export interface WirePage {
+  readonly items: readonly WireMemory[];
+  readonly next_cursor?: string | null;
+}
+
+export interface WireHit {
+  readonly memory: WireMemory;
+  readonly score: number;
+}
+
+export interface WireContext {
+  readonly text: string;
+  readonly citations: readonly { readonly memory_id: string; readonly score: number }[];
+  readonly token_count: number;
+}
+
+export interface WireCapabilities {
+  readonly omp_version: string;
+  readonly provider: string;
+  readonly verbs: readonly string[];
+  readonly features: {
+    readonly vector_search: boolean;
+    readonly keyword_search: boolean;
+    readonly graph_queries: boolean;
+    readonly temporal: boolean;
+    readonly scopes: string;
+    readonly max_content_length: number | null;
+    readonly supports_audit: boolean;
+    readonly supports_supersession: boolean;
+  };
+  readonly limits?: { readonly rate_limit_per_minute: number | null; readonly max_search_results: number | null };
+}
+
+export interface WireError {
+  readonly error: {
+    readonly code: string;
+    readonly message: string;
+    readonly type: string;
+    readonly provider?: string;
+    readonly request_id?: string;
+  };
+}
+
+/** SPEC, Errors: code → status and type. */
+export const ERRORS = {
+  unauthorized: { status: 401, type: 'auth' },
+  scope_denied: { status: 403, type: 'auth' },
+  not_found: { status: 404, type: 'not_found' },
+  invalid_request: { status: 400, type: 'invalid' },
+  rate_limited: { status: 429, type: 'rate_limited' },
+  unsupported_capability: { status: 400, type: 'invalid' },
+  provider_error: { status: 502, type: 'provider_error' },
+  payload_too_large: { status: 413, type: 'invalid' },
+} as const;
+
+export type WireErrorCode = keyof typeof ERRORS;
+
+export const VERBS = ['add', 'search', 'get', 'update', 'delete', 'list', 'context', 'audit'] as const;
+export const STATUSES = ['queued', 'indexing', 'done', 'failed'] as const;
+
+/** SPEC, Limits: the default bound of a request body. */
+export const MAX_BODY_BYTES = 1_048_576;
