@@ -20,7 +20,10 @@ async function start(flags: Readonly<Record<string, string>>): Promise<void> {
     for (const warning of warnings) log.warn(warning);
     const gateway = await serve(config, log);
     const address = gateway.host.includes(':') ? `[${gateway.host}]` : gateway.host;
-    log.info({ provider: config.provider, search: config.search.mode }, `omp-gateway ${version()} listens on http://${address}:${gateway.port}`);
+    log.info(
+      { provider: config.provider, search: config.search.mode },
+      `omp-gateway ${version()} listens on http://${address}:${gateway.port}`,
+    );
 
     const stop = () => {
       // A second signal ends the process at once.

@@ -1,6 +1,6 @@
 import type { Log } from '#contract';
-import type { Config } from './config/schema.ts';
 import { embeddingOptions } from './config/embedding-options.ts';
+import type { Config } from './config/schema.ts';
 import { compose } from './core/compose.ts';
 import { openEmbedder } from './embedding/open.ts';
 import { createApp } from './http/app.ts';

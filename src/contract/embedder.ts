@@ -5,8 +5,8 @@ export interface Embedder {
   readonly model: string;
   readonly dimensions: number;
   /**
-   * One vector a text, in order: unit length, each component exactly representable in half precision, so that every
-   * store computes the same score. A text without any signal gives the zero vector.
+   * One vector a text, in order, as `toUnitHalf` makes them: unit length, rounded so that every store computes the same
+   * score. A text without any signal gives the zero vector.
    * `purpose` lets queries be cached; documents are seen once.
    */
   embed(texts: readonly string[], purpose: 'document' | 'query', call: Call): Promise<Float32Array[]>;

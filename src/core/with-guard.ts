@@ -31,7 +31,7 @@ function settle<Result>(provider: string, run: () => Promise<Result>, signal: Ab
   return new Promise((resolve, reject) => {
     const fail = (error: unknown) => {
       signal.removeEventListener('abort', onAbort);
-      reject(error instanceof OmpError ? error : providerError(provider, 'the backend failed unexpectedly', error));
+      reject(attribute(error, provider));
     };
     const onAbort = () => fail(signal.reason);
     if (signal.aborted) return fail(signal.reason);
@@ -41,4 +41,11 @@ function settle<Result>(provider: string, run: () => Promise<Result>, signal: Ab
       resolve(result);
     }, fail);
   });
+}
+
+/** Names the backend where the error does not say who failed: it was waited for when the deadline passed. */
+function attribute(error: unknown, provider: string): OmpError {
+  if (!(error instanceof OmpError)) return providerError(provider, 'the backend failed unexpectedly', error);
+  if (error.code !== 'provider_error' || error.provider !== undefined) return error;
+  return providerError(provider, error.message, error);
 }

@@ -16,8 +16,7 @@ export function readVectors(answer: unknown, count: number): Float32Array[] {
   });
   const dimensions = vectors[0]?.length ?? 0;
   for (let i = 0; i < count; i++) {
-    if (vectors[i] === undefined) throw new BadAnswer('two embeddings for one text');
-    if (vectors[i]?.length !== dimensions) throw new BadAnswer('embeddings of different lengths');
+    if (vectors[i]?.length !== dimensions) throw new BadAnswer('embeddings missing or of different lengths');
   }
   return vectors;
 }

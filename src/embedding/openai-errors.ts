@@ -39,7 +39,9 @@ export function toStartError(cause: unknown): Error {
 
 function complaint(cause: unknown): string {
   if (cause instanceof BadAnswer) return `${cause.message}. Is OPENAI_BASE_URL an OpenAI-compatible API?`;
-  if (cause instanceof APIConnectionTimeoutError) return 'no answer in time. Check OPENAI_BASE_URL.';
+  if (cause instanceof APIConnectionTimeoutError) {
+    return 'no answer in time. Check OPENAI_BASE_URL and OMP_EMBEDDING_TIMEOUT_MS.';
+  }
   const status = cause instanceof APIError ? cause.status : undefined;
   if (status === undefined) return 'it cannot be reached. Check OPENAI_BASE_URL.';
   if (status === 401 || status === 403) return `it refused the key (HTTP ${status}). Check OPENAI_API_KEY.`;

@@ -26,14 +26,12 @@ export async function openOpenAi(options: OpenAiOptions): Promise<Embedder> {
       model: options.model,
       dimensions,
       async embed(texts, _purpose, call) {
-        call.signal.throwIfAborted();
         try {
           const vectors = await request(texts, call.signal, shorten);
           const length = vectors[0]?.length ?? dimensions;
           if (length !== dimensions) throw new BadAnswer(`embeddings of ${length} numbers instead of ${dimensions}`);
           return vectors;
         } catch (error) {
-          call.signal.throwIfAborted();
           throw toOmpError(error);
         }
       },

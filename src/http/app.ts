@@ -1,5 +1,6 @@
 import { Hono } from 'hono';
 import { type Log, OmpError, type Provider } from '#contract';
+import { limitUnreadBody } from './body.ts';
 import { callMiddleware, type Env } from './call.ts';
 import { contextRoutes } from './context.ts';
 import { descriptionRoutes } from './description.ts';
@@ -21,6 +22,7 @@ export interface AppOptions {
 export function createApp({ provider, log, max_request_bytes, request_timeout_ms }: AppOptions): Hono<Env> {
   return new Hono<Env>()
     .use(callMiddleware(log, request_timeout_ms))
+    .use(limitUnreadBody(max_request_bytes))
     .route('/memories', memoryRoutes(provider, max_request_bytes))
     .route('/context', contextRoutes(provider, max_request_bytes))
     .route('/', systemRoutes(provider))

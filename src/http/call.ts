@@ -8,6 +8,8 @@ export interface Env {
   Variables: { call: Call; log: Log };
 }
 
+export const newRequestId = (): string => crypto.randomUUID();
+
 const REQUEST_ID = /^[A-Za-z0-9._-]{1,64}$/;
 
 /**
@@ -19,7 +21,7 @@ export function callMiddleware(log: Log, timeoutMs: number): MiddlewareHandler<E
   return async (c, next) => {
     const controller = new AbortController();
     const given = c.req.header('x-request-id');
-    const requestId = given !== undefined && REQUEST_ID.test(given) ? given : crypto.randomUUID();
+    const requestId = given !== undefined && REQUEST_ID.test(given) ? given : newRequestId();
     c.set('call', { requestId, signal: controller.signal });
     c.set('log', log);
     c.header('x-request-id', requestId);

@@ -15,13 +15,13 @@ export const ERRORS = {
 } as const satisfies Record<ErrorCode, { status: number; type: string }>;
 
 /** The one error body of the protocol. Nothing else writes one. */
-export const toEnvelope = (error: OmpError, requestId?: string) => ({
+export const toEnvelope = (error: OmpError, requestId: string) => ({
   error: {
     code: error.code,
     message: error.message,
     type: ERRORS[error.code].type,
     ...(error.provider !== undefined && { provider: error.provider }),
-    ...(requestId !== undefined && { request_id: requestId }),
+    request_id: requestId,
   },
 });
 

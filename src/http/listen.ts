@@ -1,9 +1,9 @@
-import { type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
+import { createServer, type Server, STATUS_CODES } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
-import { createAdaptorServer } from '@hono/node-server';
+import { getRequestListener, RequestError } from '@hono/node-server';
 import type { Hono } from 'hono';
-import { invalidRequest } from '#contract';
-import type { Env } from './call.ts';
+import { invalidRequest, OmpError } from '#contract';
+import { type Env, newRequestId } from './call.ts';
 import { ERRORS, toEnvelope } from './error-envelope.ts';
 
 export interface Listener {
@@ -15,7 +15,8 @@ export interface Listener {
 
 /** Serves the app. Port 0 takes a free one. Rejects when the address cannot be bound. */
 export function listen(app: Hono<Env>, { host, port }: { host: string; port: number }): Promise<Listener> {
-  const server = createAdaptorServer({ fetch: app.fetch }) as Server<typeof IncomingMessage, typeof ServerResponse>;
+  // A missing Host is refused further on, with the envelope.
+  const server = createServer({ requireHostHeader: false }, getRequestListener(app.fetch, { errorHandler: refusal }));
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => refuse(error, socket as Socket));
   return new Promise((resolve, reject) => {
     server.once('error', reject);
@@ -27,16 +28,37 @@ export function listen(app: Hono<Env>, { host, port }: { host: string; port: num
   });
 }
 
-/** What never became a request (malformed HTTP, oversized headers) gets the envelope too. */
+/** A request that cannot be handed to the app: no Host, or one that makes no URL. */
+function refusal(thrown: unknown): Response {
+  const error =
+    thrown instanceof RequestError
+      ? invalidRequest('malformed HTTP request: Host or target is not valid')
+      : new OmpError('provider_error', 'the gateway failed to process this request', { cause: thrown });
+  const { status, headers, body } = plainResponse(error);
+  return new Response(body, { status, headers });
+}
+
+/** What the HTTP parser itself refuses gets the envelope too. */
 function refuse(error: NodeJS.ErrnoException, socket: Socket): void {
   if (error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy();
-  const message = error.code === 'HPE_HEADER_OVERFLOW' ? 'the request headers are too large' : 'malformed HTTP request';
-  const body = JSON.stringify(toEnvelope(invalidRequest(message)));
-  const { status } = ERRORS.invalid_request;
-  socket.end(
-    `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nContent-Type: application/json\r\n` +
-      `Content-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
+  const { status, headers, body } = plainResponse(
+    invalidRequest(
+      error.code === 'HPE_HEADER_OVERFLOW' ? 'the request headers are too large' : 'malformed HTTP request',
+    ),
   );
+  const lines = Object.entries({ ...headers, 'content-length': Buffer.byteLength(body), connection: 'close' });
+  socket.end(
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.map(([name, value]) => `${name}: ${value}\r\n`).join('')}\r\n${body}`,
+  );
+}
+
+function plainResponse(error: OmpError) {
+  const requestId = newRequestId();
+  return {
+    status: ERRORS[error.code].status,
+    headers: { 'content-type': 'application/json', 'x-request-id': requestId },
+    body: JSON.stringify(toEnvelope(error, requestId)),
+  };
 }
 
 function close(server: Server, graceMs: number): Promise<void> {

@@ -5,7 +5,7 @@ import { readJson } from './body.ts';
 import type { Env } from './call.ts';
 import { readExtensions } from './extensions.ts';
 import { parse } from './parse.ts';
-import { readQuery } from './query.ts';
+import { parseQuery } from './query.ts';
 import { fits, isStorable, LIMITS } from './schemas/fields.ts';
 import { CreateBody, ListParameters, PatchBody, SearchParameters } from './schemas/requests.ts';
 import { supported } from './supported.ts';
@@ -43,7 +43,7 @@ export function memoryRoutes(provider: Provider, maxRequestBytes: number): Hono<
     .get('/', async (c) => c.json(await listPage(provider, c)))
     .get('/search', async (c) => {
       const search = supported(provider, 'search', provider.search);
-      const { q, user_id, scope, limit, min_score = 0 } = parse(SearchParameters, readQuery(c.req.url));
+      const { q, user_id, scope, limit, min_score = 0 } = parseQuery(SearchParameters, c.req.url);
       const hits = await search(
         { user_id, text: q, tags: [], limit, ...(scope !== undefined && { scope }) },
         c.get('call'),
@@ -76,7 +76,7 @@ export function memoryRoutes(provider: Provider, maxRequestBytes: number): Hono<
 /** One page of a user's list, newest first. */
 async function listPage(provider: Provider, c: Context<Env>) {
   const list = supported(provider, 'list', provider.list);
-  const { cursor, limit, tag, user_id, scope, since, until } = parse(ListParameters, readQuery(c.req.url));
+  const { cursor, limit, tag, user_id, scope, since, until } = parseQuery(ListParameters, c.req.url);
   if ((since ?? until) !== undefined && !provider.capabilities.temporal) {
     throw invalidRequest('since, until: this provider keeps no times to filter by (features.temporal is false)');
   }

@@ -1,4 +1,5 @@
 import { stemmer } from 'stemmer';
+import { BASE_FORMS } from './irregular-forms.ts';
 import { STOP_WORDS } from './stop-words.ts';
 
 /**
@@ -17,22 +18,34 @@ const APOSTROPHE = /(?<=\p{L})['’](?=\p{L})/gu;
 const RUNS =
   /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmer}\p{sc=Myanmar}ー]+|[\p{L}\p{N}\p{M}]+/gu;
 const UNSPACED = /^[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmer}\p{sc=Myanmar}]/u;
+/** `1,500` is `1500`, `23rd` is `23`. */
+const THOUSANDS = /(?<=\d),(?=\d{3}(?!\d))/g;
+const ORDINAL = /(?<=\d)(?:st|nd|rd|th)(?![\p{L}\p{N}])/gu;
+/** Matches plain words too, so that a long run is passed in one step; `isCode` picks. */
+const JOINED = /[\p{L}\p{N}]+(?:[-/][\p{L}\p{N}]+)*/gu;
+const isCode = (joined: string): boolean => /[-/]/.test(joined) && /\d/.test(joined);
 const ENGLISH = /^[a-z]{3,}$/;
 
 /**
  * The distinct search terms of a text, in order of first appearance: case, width and accents folded, English
- * stop words dropped, English words stemmed. The one analyser behind keyword search on every provider.
+ * stop words dropped, English words brought to their base and stemmed. The one analyser behind keyword search on every provider.
  */
 export function analyse(text: string): string[] {
   const folded = text.normalize('NFKD').replace(DIACRITICS, '').normalize('NFKC').toLowerCase();
-  const words = folded.replace(POSSESSIVE, '').replace(APOSTROPHE, '').matchAll(RUNS);
+  const plain = folded.replace(POSSESSIVE, '').replace(APOSTROPHE, '').replace(THOUSANDS, '').replace(ORDINAL, '');
+  const words = plain.matchAll(RUNS);
   const terms = new Set<string>();
   for (const [word] of words) {
     if (UNSPACED.test(word)) addCharactersAndPairs(word, terms);
-    else if (!STOP_WORDS.has(word)) terms.add((ENGLISH.test(word) ? stemmer(word) : word).slice(0, MAX_TERM_LENGTH));
+    else if (!STOP_WORDS.has(word)) terms.add(termOf(BASE_FORMS.get(word) ?? word));
   }
+  // `XK-4471` is also found as `XK4471`; its parts stay terms, for whoever remembers only one.
+  for (const [code] of plain.matchAll(JOINED))
+    if (isCode(code)) terms.add(code.replace(/[-/]/g, '').slice(0, MAX_TERM_LENGTH));
   return [...terms];
 }
+
+const termOf = (word: string): string => (ENGLISH.test(word) ? stemmer(word) : word).slice(0, MAX_TERM_LENGTH);
 
 /** Single characters let a one-character query match; pairs carry the meaning, as usual for CJK search without a dictionary. */
 function addCharactersAndPairs(run: string, terms: Set<string>): void {

@@ -1,7 +1,4 @@
-/**
- * IEEE 754 half precision. Vectors are kept in it everywhere: a 512-dimensional row then stays inline in a
- * Postgres page and every store computes the same cosine (rounding moves it by about 1e-5).
- */
+/** IEEE 754 half precision, in which vectors are kept: a 512-dimensional row then stays inline in a Postgres page. */
 const float = new Float32Array(1);
 const bits = new Uint32Array(float.buffer);
 
@@ -35,12 +32,23 @@ export function fromHalfBits(half: number): number {
   return sign * (1 + mantissa / 1024) * 2 ** (exponent - 15);
 }
 
-/** The vector at unit length, each component rounded to half precision. The zero vector stays zero. */
+/** Components are multiples of 1/4096, and vectors just short of unit length: see `toUnitHalf`. */
+const GRID = 4096;
+const LENGTH = 1 - 1 / 1024;
+
+/**
+ * The vector at unit length (short of it by a thousandth), its components rounded to a grid that half precision holds
+ * exactly. On that grid every sum of products below 1 is exact even in single precision, so all stores compute the
+ * very same cosine in whatever order they add, and near ties are ordered alike everywhere. The rounding itself moves a
+ * cosine by about 1e-4. The zero vector stays zero.
+ */
 export function toUnitHalf(vector: ArrayLike<number>): Float32Array {
   let squares = 0;
   for (let i = 0; i < vector.length; i++) squares += (vector[i] as number) ** 2;
-  const scale = squares > 0 ? 1 / Math.sqrt(squares) : 0;
+  const scale = squares > 0 ? (LENGTH * GRID) / Math.sqrt(squares) : 0;
   const unit = new Float32Array(vector.length);
-  for (let i = 0; i < vector.length; i++) unit[i] = fromHalfBits(toHalfBits((vector[i] as number) * scale));
+  for (let i = 0; i < vector.length; i++) {
+    unit[i] = fromHalfBits(toHalfBits(Math.round((vector[i] as number) * scale) / GRID));
+  }
   return unit;
 }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Query } from '../support/client.ts';
 import { expectError } from '../support/expect-error.ts';
-import { freshUser, nextMillisecond } from '../support/subject.ts';
+import { freshUser, laterMoment } from '../support/subject.ts';
 import type { WireMemory } from '../support/wire.ts';
 import { type GetSubject, needVerbs, supports } from './subject.ts';
 
@@ -18,7 +18,7 @@ export const listSuite = (subject: GetSubject) =>
     const seed = async (user_id: string, count: number, apart = false): Promise<WireMemory[]> => {
       const added: WireMemory[] = [];
       for (let i = 0; i < count; i++) {
-        if (apart) await nextMillisecond();
+        if (apart) await laterMoment();
         added.push(await subject().client.add({ user_id, content: `note ${i}` }));
       }
       return added;
@@ -119,7 +119,7 @@ export const listSuite = (subject: GetSubject) =>
       const survivors = ids(added).filter((id) => !doomed.includes(id));
       const [first = '', ...later] = doomed;
       const found = await pages({ user_id, limit: 2 }, async () => {
-        await nextMillisecond();
+        await laterMoment();
         await subject().client.add({ user_id, content: 'newer than every page' });
         const next = later.shift();
         if (next !== undefined) await subject().client.remove(next);

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Query } from '../support/client.ts';
 import { expectError } from '../support/expect-error.ts';
-import { freshUser, nextMillisecond } from '../support/subject.ts';
+import { freshUser, laterMoment } from '../support/subject.ts';
 import { type GetSubject, needVerbs } from './subject.ts';
 
 /** Every form of ISO 8601 that a client library is known to write, and the moment it names. */
@@ -93,7 +93,7 @@ export const timesSuite = (subject: GetSubject) =>
       const user_id = freshUser();
       const times: string[] = [];
       for (let i = 0; i < 3; i++) {
-        await nextMillisecond();
+        await laterMoment();
         times.push((await add({ user_id })).created_at);
       }
       const [first = '', second = '', third = ''] = times;

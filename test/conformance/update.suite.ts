@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { expectError } from '../support/expect-error.ts';
-import { freshUser, nextMillisecond } from '../support/subject.ts';
+import { freshUser, laterMoment } from '../support/subject.ts';
 import { type GetSubject, needScopes, needSupersession, needVerbs, supports } from './subject.ts';
 
 const UNKNOWN_ID = 'mem_01HZZZZZZZZZZZZZZZZZZZZZZZ';
@@ -21,7 +21,7 @@ export const updateSuite = (subject: GetSubject) =>
     /** A record with every field set, one tick of the clock ago. */
     const added = async () => {
       const memory = await subject().client.add({ ...full, user_id: freshUser() });
-      await nextMillisecond();
+      await laterMoment();
       return memory;
     };
     const update = (id: string, fields: object) => subject().client.update(id, { ...fields });

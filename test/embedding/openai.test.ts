@@ -135,7 +135,7 @@ describe('requests', () => {
   });
 
   it('are given up when the caller has gone', async () => {
-    const { embed } = await open();
+    const { embed } = await open({ timeout_ms: 600_000 });
     const abort = new AbortController();
     const reason = new Error('client went away');
     const arrived = new Promise<void>((resolve) => {

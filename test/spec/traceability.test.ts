@@ -20,7 +20,7 @@ interface TestFile {
 
 const testFiles = (): TestFile[] =>
   readdirSync(TESTS, { recursive: true, encoding: 'utf8' })
-    .filter((file) => /\.(test|suite)\.ts$/.test(file) && !file.startsWith('spec/'))
+    .filter((file) => /\.(test|suite)\.ts$/.test(file))
     .map((file) => {
       const source = readFileSync(join(TESTS, file), 'utf8').replace(/^\s*(\/\/|\/?\*).*$/gm, '');
       return {

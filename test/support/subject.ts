@@ -25,6 +25,8 @@ export interface SubjectOptions {
   readonly mode?: RankingOptions['mode'];
   /** Defaults to the hashing embedder; unused in keyword mode. */
   readonly embedder?: Embedder;
+  /** Defaults to a folder of its own, removed on close; a given one stays. */
+  readonly data_dir?: string;
 }
 
 export interface LogLine {
@@ -43,9 +45,11 @@ export const recordingLog = (): Log & { readonly lines: LogLine[] } => {
 
 export const APP_LIMITS = { max_request_bytes: MAX_BODY_BYTES, request_timeout_ms: 30_000 } as const;
 
+export const makeDataDir = (): Promise<string> => mkdtemp(join(tmpdir(), 'omp-test-'));
+
 /** Opens a provider of the registry, composes it as the gateway does, and puts the HTTP app in front. */
 export const openSubject = async (wanted: SubjectOptions): Promise<Subject> => {
-  const data_dir = await mkdtemp(join(tmpdir(), 'omp-test-'));
+  const data_dir = wanted.data_dir ?? (await makeDataDir());
   const log = recordingLog();
   const mode = wanted.mode ?? 'hybrid';
   const embedder = mode === 'keyword' ? undefined : (wanted.embedder ?? hashingEmbedder());
@@ -66,7 +70,7 @@ export const openSubject = async (wanted: SubjectOptions): Promise<Subject> => {
     capabilities: await client.capabilities(),
     close: async () => {
       await provider.close();
-      await rm(data_dir, { recursive: true, force: true });
+      if (wanted.data_dir === undefined) await rm(data_dir, { recursive: true, force: true });
     },
   };
 };
@@ -74,8 +78,8 @@ export const openSubject = async (wanted: SubjectOptions): Promise<Subject> => {
 /** Every test works on users of its own, so tests share a store without seeing each other. */
 export const freshUser = (): string => `user-${randomUUID()}`;
 
-/** Waits until every clock that stamps records in milliseconds has moved on. */
-export const nextMillisecond = async (): Promise<void> => {
-  const start = performance.now();
-  while (performance.now() - start < 2) await new Promise((resolve) => setTimeout(resolve, 2));
+/** Waits until the clock that stamps records has moved on by at least three milliseconds. */
+export const laterMoment = async (): Promise<void> => {
+  const start = Date.now();
+  while (Date.now() - start < 3) await new Promise((resolve) => setTimeout(resolve, 1));
 };

@@ -26,16 +26,22 @@ export const fits = (text: string, most: number): boolean =>
   text.length <= most || (text.length <= 2 * most && codePoints(text) <= most);
 
 const text = z.string().refine(isStorable, 'must not contain NUL or lone surrogates');
-const upTo = (most: number) => text.refine((value) => fits(value, most), `must be at most ${most} characters`);
-const filled = (most: number) => upTo(most).refine(isNotBlank, 'must not be blank');
+const upTo = (most: number) =>
+  text.refine((value) => fits(value, most), `must be at most ${most} characters`).meta({ maxLength: most });
+const filled = (most: number) => upTo(most).refine(isNotBlank, 'must not be blank').meta({ pattern: '\\S' });
 
 export const content = text.refine(isNotBlank, 'must not be blank').meta({
-  description: 'Text of the memory, kept byte for byte.',
-  example: 'user prefers pnpm over npm for nodejs projects',
+  description:
+    'Text of the memory, kept byte for byte: not blank, without NUL, at most `features.max_content_length` characters.',
+  pattern: '\\S',
+  examples: ['user prefers pnpm over npm for nodejs projects'],
 });
-export const userId = filled(LIMITS.userId).meta({ description: 'Owner.', example: 'u1' });
-export const memoryId = filled(LIMITS.id).meta({ example: 'mem_01JD3ZK8Q0V5W9E6T2Y4R7N1XA' });
-export const query = filled(1_048_576).meta({ description: 'Search query.' });
+export const userId = filled(LIMITS.userId).meta({ description: 'Owner.', examples: ['u1'] });
+export const memoryId = filled(LIMITS.id).meta({ examples: ['mem_01JD3ZK8Q0V5W9E6T2Y4R7N1XA'] });
+export const query = filled(1_048_576).meta({ description: 'Search query.', examples: ['which package manager?'] });
+
+/** For the description: one segment of a scope as the refinements below accept it. */
+const SEGMENT = '[^/*?\\u0000-\\u001f\\u007f-\\u009f]+';
 
 /** Scope grammar: README, "Decisions" 5. */
 export const scope = upTo(LIMITS.scope)
@@ -45,27 +51,33 @@ export const scope = upTo(LIMITS.scope)
   }, `must be 1 to ${LIMITS.scopeSegments} non-empty segments joined by "/"`)
   // biome-ignore lint/suspicious/noControlCharactersInRegex: refusing them is the point
   .refine((path) => !/[*?\u0000-\u001f\u007f-\u009f]/.test(path), 'must not contain *, ? or control characters')
-  .meta({ description: 'Slash-delimited hierarchical namespace.', example: 'coding/preferences' });
+  .meta({
+    description: `Slash-delimited hierarchical namespace: 1 to ${LIMITS.scopeSegments} non-empty segments without \`*\`, \`?\` or control characters.`,
+    pattern: `^${SEGMENT}(?:/${SEGMENT}){0,${LIMITS.scopeSegments - 1}}$`,
+    examples: ['coding/preferences'],
+  });
 
 const filterText = upTo(LIMITS.scope).min(1, 'must not be empty');
 export const scopeGlob = filterText.meta({
   description: 'Glob over the scope: `*` matches any run of characters, `/` included, `?` one character.',
-  example: 'coding/*',
+  examples: ['coding/*'],
 });
 export const scopePrefix = filterText
   .transform((prefix) => (prefix.endsWith('*') ? prefix.slice(0, -1) : prefix))
-  .meta({ description: 'String prefix of the scope; one trailing `*` is accepted and dropped.', example: 'coding' });
+  .meta({ description: 'String prefix of the scope; one trailing `*` is accepted and dropped.', examples: ['coding'] });
 
-export const tag = upTo(LIMITS.tag).min(1, 'must not be empty');
+export const tag = upTo(LIMITS.tag)
+  .min(1, 'must not be empty')
+  .meta({ examples: ['tooling'] });
 export const tags = z
   .array(tag)
   .max(LIMITS.tags, `must hold at most ${LIMITS.tags} tags`)
-  .meta({ description: 'Free-form labels.', example: ['tooling'] });
+  .meta({ description: 'Free-form labels.', examples: [['tooling']] });
 export const confidence = z
   .number()
   .min(0, 'must be at least 0')
   .max(1, 'must be at most 1')
-  .meta({ description: '0 to 1.' });
+  .meta({ description: '0 to 1.', examples: [0.9] });
 export const supersedes = z
   .array(memoryId)
   .max(LIMITS.supersedes, `must hold at most ${LIMITS.supersedes} ids`)
@@ -79,7 +91,8 @@ export const dateTime = z
   .string()
   .transform((value, context) => {
     // A time alone is ISO 8601 too, but names no moment.
-    const parsed = /^\d{4}/.test(value) ? DateTime.fromISO(value, { zone: 'utc' }) : undefined;
+    const parsed =
+      /^\d{4}/.test(value) && !IMPOSSIBLE_OFFSET.test(value) ? DateTime.fromISO(value, { zone: 'utc' }) : undefined;
     const milliseconds = parsed?.toMillis() ?? Number.NaN;
     if (milliseconds >= FIRST_MOMENT && milliseconds <= LAST_MOMENT) return new Date(milliseconds).toISOString();
     context.addIssue({
@@ -90,10 +103,12 @@ export const dateTime = z
   })
   .meta({
     description: 'ISO 8601 date or date-time; UTC when it has no offset.',
-    example: '2026-03-01T09:30:00Z',
+    examples: ['2026-03-01T09:30:00Z'],
     format: 'date-time',
     type: 'string',
   });
+/** Beyond a day, or minutes beyond an hour; the library would just add them up. */
+const IMPOSSIBLE_OFFSET = /T.*[+-](?:2[4-9]|[3-9]\d|\d{2}:?[6-9])/;
 const FIRST_MOMENT = Date.parse('0001-01-01T00:00:00Z');
 const LAST_MOMENT = Date.parse('9999-12-31T23:59:59.999Z');
 

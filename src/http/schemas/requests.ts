@@ -10,6 +10,9 @@ const source = z.object({
   ref: optional(field.sourceText).meta({ description: 'Opaque pointer back, such as a session id.' }),
 });
 
+/** For the description; `readExtensions` is what checks these keys. */
+const extensions = (onNull: string) => ({ '^x-': { description: `Keys of your own, kept and returned; ${onNull}.` } });
+
 /** SPEC, POST /memories. */
 export const CreateBody = z
   .object({
@@ -23,7 +26,7 @@ export const CreateBody = z
     valid_to: optional(field.dateTime),
     supersedes: optional(field.supersedes),
   })
-  .meta({ id: 'NewMemory' });
+  .meta({ id: 'NewMemory', patternProperties: extensions('null counts as omitted') });
 
 /** SPEC, PATCH /memories/{id}. Only `valid_to` may be null. */
 export const PatchBody = z
@@ -32,10 +35,14 @@ export const PatchBody = z
     scope: field.scope.optional(),
     tags: field.tags.optional(),
     confidence: field.confidence.optional(),
-    valid_to: field.dateTime.nullish(),
+    valid_to: field.dateTime.nullish().meta({ description: 'New expiry; null removes it.' }),
     supersedes: field.supersedes.optional(),
   })
-  .meta({ id: 'MemoryPatch' });
+  .meta({
+    id: 'MemoryPatch',
+    description: 'Only the fields given are changed.',
+    patternProperties: { '^x-': { ...extensions('null is refused')['^x-'], not: { type: 'null' } } },
+  });
 
 const wholeNumber = (name: string, least: number, most: number) =>
   z
@@ -43,7 +50,7 @@ const wholeNumber = (name: string, least: number, most: number) =>
     .regex(/^\d{1,9}$/, `must be a whole number from ${least} to ${most}`)
     .transform(Number)
     .refine((value) => value >= least && value <= most, `must be from ${least} to ${most}`)
-    .meta({ id: undefined, description: `${name}.`, type: 'integer', minimum: least, maximum: most });
+    .meta({ description: `${name}.`, type: 'integer', minimum: least, maximum: most });
 
 /** In a query string an unescaped `+` of an offset arrives as a space. */
 const queryDate = z
@@ -82,6 +89,14 @@ export const SearchParameters = z.object({
     .meta({ description: 'Results scoring lower are left out.', type: 'number', minimum: 0, maximum: 1 }),
 });
 
+/** README, "Decisions" 11. */
+export const AuditParameters = z.object({
+  user_id: field.userId,
+  app: field.sourceText.optional().meta({ description: 'Only what this application did.' }),
+  since: queryDate.optional(),
+  limit: wholeNumber('Maximum entries', 1, 1000).default(100),
+});
+
 /** README, "Decisions" 10. */
 export const ContextBody = z
   .object({
@@ -89,7 +104,8 @@ export const ContextBody = z
     user_id: field.userId,
     scope: optional(field.scopePrefix),
     token_budget: optional(z.int().min(1).max(1_000_000)).meta({
-      description: 'Most tokens `text` may have; default 500.',
+      description: 'Most tokens `text` may have (o200k_base).',
+      default: 500,
     }),
   })
   .meta({ id: 'ContextRequest' });

@@ -1,0 +1,85 @@
+import { expect } from 'vitest';
+import type { Operation } from './operations.ts';
+import type { Answer, RankedHit, World } from './world.ts';
+
+/** What two stores' scores of one memory may differ by. */
+const SCORE_TOLERANCE = 1e-3;
+/** Different texts this near to each other may change places: stores add up the same products in different orders. */
+const NEAR_TIE = 1e-5;
+
+interface Context {
+  readonly text: string;
+  readonly token_count: number;
+  readonly citations: readonly { readonly record: number; readonly score: number }[];
+}
+
+/** Asserts that a store's answer is the model's answer, up to what ranking leaves open. */
+export const expectAgreement = async (
+  wanted: Operation,
+  model: World,
+  expected: Answer,
+  given: Answer,
+): Promise<void> => {
+  const searched = expected.status === 200 && (wanted.do === 'search' || wanted.do === 'context');
+  if (!searched) {
+    expect(given).toEqual(expected);
+    return;
+  }
+  expect(given.status).toBe(expected.status);
+  if (wanted.do === 'search') {
+    expectRanking(given.value as RankedHit[], await model.ranking(wanted.user, wanted.query), wanted);
+  } else if (wanted.do === 'context') {
+    const { query: q, ...rest } = wanted.fields;
+    expectContext(given.value as Context, expected.value as Context, await model.ranking(wanted.user, { q, ...rest }));
+  }
+};
+
+/** `truth` ranks everything the query can find; `given` must be its head. */
+const expectRanking = (
+  given: readonly RankedHit[],
+  truth: readonly RankedHit[],
+  asked: { limit: number; min_score?: number },
+): void => {
+  const { limit, min_score = 0 } = asked;
+  const byRecord = new Map(truth.map((hit) => [hit.record, hit]));
+  const atLeast = (score: number) => truth.filter((hit) => hit.score >= score).length;
+  expect(given.length).toBeGreaterThanOrEqual(
+    Math.min(limit, atLeast(min_score === 0 ? 0 : min_score + SCORE_TOLERANCE)),
+  );
+  expect(given.length).toBeLessThanOrEqual(Math.min(limit, atLeast(min_score - SCORE_TOLERANCE)));
+
+  const contents = new Map<unknown, number>();
+  given.forEach((hit, place) => {
+    const known = byRecord.get(hit.record);
+    expect(hit.memory).toEqual(known?.memory);
+    const score = known?.score ?? Number.NaN;
+    expect(Math.abs(hit.score - score), `score of ${hit.record}`).toBeLessThanOrEqual(SCORE_TOLERANCE);
+    expect(Math.abs(hit.score - (truth[place]?.score ?? Number.NaN)), `place ${place}`).toBeLessThanOrEqual(
+      SCORE_TOLERANCE,
+    );
+    const before = given[place - 1];
+    if (before === undefined) return;
+    expect(before.score, 'highest first').toBeGreaterThanOrEqual(hit.score);
+    if (before.score === hit.score) expect(before.record, 'equal scores: newest first').toBeGreaterThan(hit.record);
+    expect((byRecord.get(before.record)?.score ?? Number.NaN) + NEAR_TIE, 'order').toBeGreaterThanOrEqual(score);
+  });
+  for (const { memory, score } of given) {
+    const { content } = memory as { content: string };
+    expect(contents.get(content) ?? score, 'equal texts, equal scores').toBe(score);
+    contents.set(content, score);
+  }
+};
+
+const expectContext = (given: Context, expected: Context, truth: readonly RankedHit[]): void => {
+  const cited = (context: Context) => context.citations.map(({ record }) => record);
+  const order = (context: Context) => ({ text: context.text, token_count: context.token_count, cited: cited(context) });
+  const nearTie = truth.some((hit, place) => {
+    const gap = place === 0 ? 1 : (truth[place - 1]?.score ?? 1) - hit.score;
+    return gap > 0 && gap <= NEAR_TIE;
+  });
+  if (!nearTie) expect(order(given)).toEqual(order(expected));
+  given.citations.forEach(({ record, score }) => {
+    const known = truth.find((hit) => hit.record === record)?.score ?? Number.NaN;
+    expect(Math.abs(score - known)).toBeLessThanOrEqual(SCORE_TOLERANCE);
+  });
+};

@@ -1,0 +1,27 @@
+import { randomBytes } from 'node:crypto';
+import pg from 'pg';
+import { openSubject, type Subject, type SubjectOptions } from './subject.ts';
+
+/** A real PostgreSQL server with pgvector, for the tests that ask for one. */
+export const SERVER_URL = process.env.TEST_DATABASE_URL ?? '';
+export const NO_SERVER = 'TEST_DATABASE_URL is not set: no PostgreSQL server to test on';
+
+/** Opens the postgres provider in a schema of its own, which is dropped when the subject closes. */
+export const openServerSubject = async (options: object = {}, mode?: SubjectOptions['mode']): Promise<Subject> => {
+  const schema = `omp_test_${randomBytes(6).toString('hex')}`;
+  const subject = await openSubject({
+    provider: 'postgres',
+    options: { url: SERVER_URL, schema, ...options },
+    ...(mode && { mode }),
+  });
+  return {
+    ...subject,
+    close: async () => {
+      await subject.close();
+      const client = new pg.Client({ connectionString: SERVER_URL });
+      await client.connect();
+      await client.query(`drop schema if exists "${schema}" cascade`);
+      await client.end();
+    },
+  };
+};
