@@ -105,7 +105,7 @@ async function openOn(
         embedding_model: model,
         status: 'done',
       };
-      await run(statements.insert(memory, vector, largeUsers.has(input.user_id)), call);
+      await run(statements.insert(memory, vector), call);
       return memory;
     },
     get,

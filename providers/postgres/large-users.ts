@@ -22,10 +22,12 @@ export interface LargeUsersOptions {
 const REFRESH_MS = 30_000;
 /** Rows flagged at a time: each enters two indexes, and the locks should be short. */
 const BATCH = 500;
+/** Adds wait as long as this lock is waited for. */
+const LOCK_MS = 2_000;
 
 /**
- * Knows whose memories are searched through the vector and keyword indexes. Being out of date costs time, never
- * results: the exact search is complete for everybody, and the indexed one also reads the rows not yet flagged.
+ * Knows whose memories are searched through the vector and keyword indexes: users whose rows all carry the flag that
+ * puts them there. Not knowing yet (another replica moved the user) costs time, never results.
  */
 export async function openLargeUsers({
   db,
@@ -34,27 +36,36 @@ export async function openLargeUsers({
   threshold,
   log,
 }: LargeUsersOptions): Promise<LargeUsers> {
-  const { query } = statements;
   const stop = new AbortController();
   const call: Call = { signal: stop.signal, requestId: 'large-users' };
   const moving = new Map<string, Promise<void>>();
   let users = new Set<string>();
 
+  const run = (text: string, values: readonly unknown[] = []) => {
+    const query = statements.query(text, values);
+    return db.query(query.statement, query.values, call);
+  };
   const refresh = async () => {
-    const { statement, values } = query(`select user_id from ${names.largeUsers}`, []);
-    users = new Set((await db.query(statement, values, call)).map((row) => row.user_id as string));
+    const rows = await run(`select user_id from ${names.largeUsers} where ready`);
+    users = new Set(rows.map((row) => row.user_id as string));
   };
   const move = async (userId: string) => {
-    const enter = query(`insert into ${names.largeUsers} (user_id) values ($1) on conflict do nothing`, [userId]);
-    await db.query(enter.statement, enter.values, call);
-    users.add(userId);
-    const flag = query(
-      `update ${names.memories} set large = true where id in (
-         select id from ${names.memories} where user_id = $1 and not large order by id limit ${BATCH} for update skip locked)
-       returning 1`,
-      [userId],
+    // Every insert looks into this table. The lock lets those under way finish first; whatever comes after sees the
+    // user here and flags its row. So once the rows of before are flagged, all are.
+    const enter = statements.query(`insert into ${names.largeUsers} (user_id) values ($1) on conflict do nothing`, [
+      userId,
+    ]);
+    await db.queryWith(
+      `set local lock_timeout = ${LOCK_MS}; lock table ${names.largeUsers} in access exclusive mode`,
+      enter.statement,
+      enter.values,
+      call,
     );
-    while ((await db.query(flag.statement, flag.values, call)).length > 0);
+    const flag = `update ${names.memories} set large = true where id in (
+        select id from ${names.memories} where user_id = $1 and not large limit ${BATCH}) returning 1`;
+    while ((await run(flag, [userId])).length > 0);
+    await run(`update ${names.largeUsers} set ready = true where user_id = $1`, [userId]);
+    users.add(userId);
   };
   const background = (work: Promise<void>, what: string) =>
     work.catch((error: unknown) => {

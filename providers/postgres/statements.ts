@@ -31,11 +31,12 @@ export function createStatements(names: Names) {
 
   return {
     query,
-    insert: (memory: Memory, vector: Float32Array | undefined, large: boolean): Query =>
+    insert: (memory: Memory, vector: Float32Array | undefined): Query =>
       query(
         `insert into ${names.memories} (id, user_id, content, scope, tags, source, confidence, created_at, updated_at,
            valid_from, valid_to, supersedes, extensions, keywords, embedding, large)
-         values ($1, $2, $3, $4, $5, $6, $7, $8, $8, $9, $10, $11, $12, $13, $14::${names.halfvec}, $15)`,
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $8, $9, $10, $11, $12, $13, $14::${names.halfvec},
+           exists (select from ${names.largeUsers} where user_id = $2))`,
         [
           memory.id,
           memory.user_id,
@@ -51,7 +52,6 @@ export function createStatements(names: Names) {
           JSON.stringify(memory.extensions),
           toBigintArray(keywordsOf(memory.user_id, memory.content)),
           vector ? toHalfvec(vector) : null,
-          large,
         ],
       ),
 

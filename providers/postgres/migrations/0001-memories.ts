@@ -39,9 +39,10 @@ create index memories_keywords on ${names.memories} using gin (keywords) where l
 -- Empty while every memory has its vector; tells at once whether some have none.
 create index memories_without_vector on ${names.memories} (id) where embedding is null;
 
--- Users whose memories carry the flag "large".
+-- Users whose memories carry the flag "large": new ones from the moment the row exists, all of them once "ready".
 create table ${names.largeUsers} (
-  user_id  text primary key
+  user_id  text primary key,
+  ready    boolean not null default false
 );
 
 -- What the data was made with. One row.
