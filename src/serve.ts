@@ -30,9 +30,16 @@ export async function serve(config: Config, log: Log): Promise<Gateway> {
 
     const listener = await listen(createApp({ ...config, provider, log }), config);
     closers.push(() => listener.close(config.shutdown_timeout_ms));
+    if (!isLoopback(listener.host))
+      log.warn(
+        { host: listener.host },
+        'anybody who reaches this address can read and write: there is no authentication',
+      );
     return { host: listener.host, port: listener.port, close };
   } catch (error) {
     await close();
     throw error;
   }
 }
+
+const isLoopback = (host: string): boolean => host === '::1' || host.startsWith('127.');

@@ -38,7 +38,10 @@ export const content = text.refine(isNotBlank, 'must not be blank').meta({
 });
 export const userId = filled(LIMITS.userId).meta({ description: 'Owner.', examples: ['u1'] });
 export const memoryId = filled(LIMITS.id).meta({ examples: ['mem_01JD3ZK8Q0V5W9E6T2Y4R7N1XA'] });
-export const query = filled(1_048_576).meta({ description: 'Search query.', examples: ['which package manager?'] });
+export const query = filled(1_048_576).meta({
+  description: 'Search query.',
+  examples: ['which package manager does the user prefer?'],
+});
 
 /** For the description: one segment of a scope as the refinements below accept it. */
 const SEGMENT = '[^/*?\\u0000-\\u001f\\u007f-\\u009f]+';
@@ -64,7 +67,7 @@ export const scopeGlob = filterText.meta({
 });
 export const scopePrefix = filterText
   .transform((prefix) => (prefix.endsWith('*') ? prefix.slice(0, -1) : prefix))
-  .meta({ description: 'String prefix of the scope; one trailing `*` is accepted and dropped.', examples: ['coding'] });
+  .meta({ description: 'String prefix of the scope; one trailing `*` is accepted and dropped.' });
 
 export const tag = upTo(LIMITS.tag)
   .min(1, 'must not be empty')
@@ -103,7 +106,6 @@ export const dateTime = z
   })
   .meta({
     description: 'ISO 8601 date or date-time; UTC when it has no offset.',
-    examples: ['2026-03-01T09:30:00Z'],
     format: 'date-time',
     type: 'string',
   });

@@ -1,0 +1,59 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Embedder, Provider, ProviderContext } from '#contract';
+import { settingsTable } from '../src/config/settings-table.ts';
+import { compose } from '../src/core/compose.ts';
+import { describe } from '../src/core/describe.ts';
+import { openProvider } from '../src/registry.ts';
+
+/** The README with its generated tables brought up to date: each stands between `<!-- NAME:begin -->` and `<!-- NAME:end -->`. */
+export async function withTables(readme: string): Promise<string> {
+  const tables = { settings: settingsTable(), capabilities: await capabilityTable() };
+  return Object.entries(tables).reduce((text, [name, table]) => {
+    const [begin, end] = [`<!-- ${name}:begin -->`, `<!-- ${name}:end -->`];
+    const from = text.indexOf(begin);
+    const to = text.indexOf(end);
+    if (from < 0 || to < from) throw new Error(`README.md has no place for the table "${name}"`);
+    return `${text.slice(0, from + begin.length)}\n${table.trim()}\n${text.slice(to)}`;
+  }, readme);
+}
+
+/** Only its presence is of interest: it decides what search a provider declares. */
+const embedder: Embedder = {
+  model: 'none',
+  dimensions: 1,
+  embed: async (texts) => texts.map(() => new Float32Array(1)),
+  close: async () => {},
+};
+
+async function capabilityTable(): Promise<string> {
+  const data_dir = await mkdtemp(join(tmpdir(), 'omp-readme-'));
+  const quiet = { info: () => {}, warn: () => {}, error: () => {} };
+  const context: ProviderContext = { embedder, ranking: { mode: 'hybrid', keyword_weight: 0.5 }, data_dir, log: quiet };
+  const providers: [string, Provider][] = [
+    ['postgres', await openProvider('postgres', {}, context)],
+    ['memory', await openProvider('memory', {}, context)],
+    ['memory, `OMP_MEMORY_SCOPES=none`', await openProvider('memory', { scopes: 'none' }, context)],
+  ];
+  try {
+    const documents = providers.map(([label, provider]) => ({ label, ...describe(compose(provider)) }));
+    const row = (name: string, cell: (document: (typeof documents)[number]) => unknown) =>
+      `| ${[name, ...documents.map((document) => toText(cell(document)))].join(' | ')} |`;
+    const keys = <Section extends object>(section: (document: (typeof documents)[number]) => Section) =>
+      Object.keys(section(documents[0] as (typeof documents)[number])) as (keyof Section & string)[];
+    return [
+      row('', ({ label }) => label),
+      `|${' --- |'.repeat(documents.length + 1)}`,
+      row('verbs', ({ verbs }) => verbs.join(', ')),
+      ...keys(({ features }) => features).map((key) => row(`\`features.${key}\``, ({ features }) => features[key])),
+      ...keys(({ limits }) => limits).map((key) => row(`\`limits.${key}\``, ({ limits }) => limits[key])),
+    ].join('\n');
+  } finally {
+    for (const [, provider] of providers) await provider.close();
+    await rm(data_dir, { recursive: true, force: true });
+  }
+}
+
+const toText = (value: unknown): string =>
+  value === true ? 'yes' : value === false ? 'no' : value === null ? 'none' : String(value);

@@ -1,0 +1,78 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { Hono } from 'hono';
+import { OmpError } from '#contract';
+import { packageRoot } from '../package-root.ts';
+import type { Env } from './call.ts';
+
+/** The assets that are files of the package; nothing else is ever read. */
+const FILES: Readonly<Record<string, string>> = {
+  'swagger-ui-bundle.js': 'text/javascript; charset=utf-8',
+  'swagger-ui.css': 'text/css; charset=utf-8',
+  'favicon-32x32.png': 'image/png',
+  LICENSE: 'text/plain; charset=utf-8',
+  NOTICE: 'text/plain; charset=utf-8',
+};
+
+/** Relative addresses, so that the page also works below a prefix that a proxy takes off. */
+const PAGE = `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Open Memory Protocol gateway</title>
+<link rel="icon" type="image/png" href="docs/favicon-32x32.png">
+<link rel="stylesheet" href="docs/swagger-ui.css">
+</head>
+<body>
+<div id="swagger-ui"></div>
+<script src="docs/swagger-ui-bundle.js"></script>
+<script src="docs/start.js"></script>
+</body>
+</html>
+`;
+
+/** A file of its own, because the page allows no inline script. Without `validatorUrl` it would report to swagger.io. */
+const START = `SwaggerUIBundle({ url: 'openapi.json', dom_id: '#swagger-ui', validatorUrl: null, deepLinking: true });
+`;
+
+/** Everything from this origin; what Swagger UI's style sheet carries as data is images. */
+const POLICY =
+  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
+  "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+const HEADERS = { 'content-security-policy': POLICY, 'x-content-type-options': 'nosniff' };
+
+/** `/docs`: Swagger UI over `/openapi.json`, from the package alone. 404 where the package was not built with its assets. */
+export function docsPageRoutes(): Hono<Env> {
+  const read = assetReader(join(packageRoot(), 'assets', 'swagger-ui'));
+  return new Hono<Env>()
+    .get('/docs', async (c) => {
+      // A page without its script would stay blank; better to say what is missing.
+      await read('swagger-ui-bundle.js');
+      return c.body(PAGE, 200, { ...HEADERS, 'content-type': 'text/html; charset=utf-8' });
+    })
+    .get('/docs/start.js', (c) => c.body(START, 200, { ...HEADERS, 'content-type': 'text/javascript; charset=utf-8' }))
+    .get('/docs/:asset', async (c) => {
+      const name = c.req.param('asset');
+      const type = Object.hasOwn(FILES, name) ? FILES[name] : undefined;
+      if (type === undefined) throw new OmpError('not_found', 'no such path or method');
+      return c.body(await read(name), 200, { ...HEADERS, 'content-type': type });
+    });
+}
+
+/** Reads each file once, at its first request. */
+function assetReader(folder: string): (name: string) => Promise<Uint8Array<ArrayBuffer>> {
+  const contents = new Map<string, Uint8Array<ArrayBuffer>>();
+  return async (name) => {
+    const known = contents.get(name);
+    if (known) return known;
+    try {
+      const content = await readFile(join(folder, name));
+      contents.set(name, content);
+      return content;
+    } catch (cause) {
+      throw new OmpError('not_found', 'the assets of this page are not installed', { cause });
+    }
+  };
+}

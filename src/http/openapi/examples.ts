@@ -1,0 +1,78 @@
+/** What the description shows. Sent in the order of the paths, the requests succeed on an empty gateway. */
+export const newMemory = {
+  content: 'user prefers pnpm over npm for nodejs projects',
+  user_id: 'u1',
+  scope: 'coding/preferences',
+  tags: ['tooling'],
+  source: { app: 'claude-code', type: 'explicit' },
+  confidence: 0.9,
+};
+
+export const memoryPatch = { tags: ['tooling', 'nodejs'], valid_to: '2036-03-01T00:00:00Z' };
+
+export const contextRequest = {
+  query: 'which package manager does the user prefer?',
+  user_id: 'u1',
+  token_budget: 500,
+};
+
+export const memory = {
+  id: 'mem_01JD3ZK8Q0V5W9E6T2Y4R7N1XA',
+  ...newMemory,
+  created_at: '2026-03-01T09:30:00.000Z',
+  updated_at: '2026-03-01T09:30:00.000Z',
+  valid_from: null,
+  valid_to: null,
+  supersedes: [],
+  embedding_model: 'universal-sentence-encoder-lite',
+  status: 'done',
+};
+
+export const patchedMemory = {
+  ...memory,
+  tags: memoryPatch.tags,
+  valid_to: '2036-03-01T00:00:00.000Z',
+  updated_at: '2026-03-01T09:31:00.000Z',
+};
+
+export const memoryPage = { items: [memory], next_cursor: null };
+
+export const searchResults = { results: [{ memory, score: 0.58 }] };
+
+export const contextBlock = {
+  text: `[1] ${memory.content}`,
+  citations: [{ memory_id: memory.id, score: 0.58 }],
+  token_count: 14,
+};
+
+export const auditLog = {
+  entries: [
+    {
+      timestamp: memory.created_at,
+      app: newMemory.source.app,
+      action: 'add',
+      memory_id: memory.id,
+      scope: memory.scope,
+      request_id: '7f9c2ba4-e88f-4a7d-9c1b-0d5e3a6f2b10',
+    },
+  ],
+};
+
+export const capabilities = {
+  omp_version: '0.1',
+  provider: 'postgres',
+  verbs: ['add', 'search', 'get', 'update', 'delete', 'list', 'context'],
+  features: {
+    vector_search: true,
+    keyword_search: true,
+    graph_queries: false,
+    temporal: true,
+    scopes: 'native',
+    max_content_length: null,
+    supports_audit: false,
+    supports_supersession: true,
+  },
+  limits: { rate_limit_per_minute: null, max_search_results: 100 },
+};
+
+export const health = { status: 'ok', provider: 'postgres' };

@@ -1,0 +1,46 @@
+import { z } from 'zod';
+import type { ZodOpenApiResponseObject } from 'zod-openapi';
+import { type ErrorCode, OmpError } from '#contract';
+import { ERRORS, toEnvelope } from '../error-envelope.ts';
+import { ErrorEnvelope } from '../schemas/responses.ts';
+import { RequestIdHeader, RetryAfterHeader } from './headers.ts';
+
+/** When each code is answered: SPEC, Errors. */
+const CONDITIONS: Record<ErrorCode, string> = {
+  unauthorized: 'missing or invalid API key',
+  scope_denied: 'the request lacks the required scope permission',
+  not_found: 'no such resource',
+  invalid_request: 'malformed body or invalid parameters',
+  rate_limited: 'the rate limit is exceeded',
+  unsupported_capability: 'the provider does not support this verb',
+  provider_error: 'the backend failed or took too long',
+  payload_too_large: 'the request body exceeds the limit, 1 MiB unless configured otherwise',
+};
+
+const EXAMPLE_REQUEST_ID = '7f9c2ba4-e88f-4a7d-9c1b-0d5e3a6f2b10';
+
+/** The error answers of an endpoint: one a status, with an example of every code it may carry. */
+export function failures(codes: readonly ErrorCode[]): Record<string, ZodOpenApiResponseObject> {
+  const byStatus: Record<string, ErrorCode[]> = {};
+  for (const code of codes) {
+    const { status } = ERRORS[code];
+    byStatus[status] = [...(byStatus[status] ?? []), code];
+  }
+  return Object.fromEntries(Object.entries(byStatus).map(([status, those]) => [status, failure(those)]));
+}
+
+const failure = (codes: readonly ErrorCode[]): ZodOpenApiResponseObject => ({
+  description: codes.map((code) => `\`${code}\`: ${CONDITIONS[code]}`).join('; '),
+  headers: z.object({
+    'x-request-id': RequestIdHeader,
+    ...(codes.includes('rate_limited') && { 'retry-after': RetryAfterHeader }),
+  }),
+  content: {
+    'application/json': {
+      schema: ErrorEnvelope,
+      examples: Object.fromEntries(codes.map((code) => [code, { value: example(code) }])),
+    },
+  },
+});
+
+const example = (code: ErrorCode) => toEnvelope(new OmpError(code, CONDITIONS[code]), EXAMPLE_REQUEST_ID);
