@@ -46,7 +46,7 @@ export const limitUnreadBody =
   };
 
 async function readBytes(c: Context<Env>, maxBytes: number): Promise<Uint8Array> {
-  const { incoming } = c.env;
+  const { incoming } = c.env ?? {};
   if (!incoming) {
     const buffer = new Uint8Array(await c.req.arrayBuffer());
     if (buffer.byteLength > maxBytes) throw tooLarge(maxBytes);

@@ -28,7 +28,7 @@ export function callMiddleware(log: Log, timeoutMs: number): MiddlewareHandler<E
 
     const deadline = setTimeout(() => controller.abort(timedOut()), timeoutMs);
     const started = performance.now();
-    const { outgoing } = c.env;
+    const { outgoing } = c.env ?? {};
     outgoing?.once('close', () => {
       if (!outgoing.writableFinished) controller.abort(clientGone());
       log.info(accessEntry(c, requestId, outgoing, started), 'request');

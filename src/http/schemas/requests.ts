@@ -10,8 +10,8 @@ const source = z.object({
   ref: optional(field.sourceText).meta({ description: 'Opaque pointer back, such as a session id.' }),
 });
 
-/** For the description; `readExtensions` is what checks these keys. */
-const extensions = (onNull: string) => ({ '^x-': { description: `Keys of your own, kept and returned; ${onNull}.` } });
+/** For the description: the keys that `readExtensions` checks. */
+const OWN_KEYS = '^x-';
 
 /** SPEC, POST /memories. */
 export const CreateBody = z
@@ -26,7 +26,10 @@ export const CreateBody = z
     valid_to: optional(field.dateTime),
     supersedes: optional(field.supersedes),
   })
-  .meta({ id: 'NewMemory', patternProperties: extensions('null counts as omitted') });
+  .meta({
+    id: 'NewMemory',
+    patternProperties: { [OWN_KEYS]: { description: 'Keys of your own, kept and returned.' } },
+  });
 
 /** SPEC, PATCH /memories/{id}. Only `valid_to` may be null. */
 export const PatchBody = z
@@ -41,7 +44,7 @@ export const PatchBody = z
   .meta({
     id: 'MemoryPatch',
     description: 'Only the fields given are changed.',
-    patternProperties: { '^x-': { ...extensions('null is refused')['^x-'], not: { type: 'null' } } },
+    patternProperties: { [OWN_KEYS]: { description: 'Keys of your own, merged one by one.', not: { type: 'null' } } },
   });
 
 const wholeNumber = (name: string, least: number, most: number) =>

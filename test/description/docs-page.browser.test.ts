@@ -1,0 +1,90 @@
+import { existsSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type BrowserContext, chromium, type Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type RunningServer, startServer } from '../support/server.ts';
+import { endpointsOf, fetchDocument } from './document.ts';
+
+const CHROMIUM = process.env.CHROMIUM ?? '/usr/bin/chromium';
+const found = existsSync(CHROMIUM);
+if (!found) console.warn(`docs-page.browser.test.ts is skipped: no Chromium at ${CHROMIUM}; set CHROMIUM to one`);
+
+const ARGUMENTS = [
+  '--headless',
+  '--no-sandbox',
+  '--disable-gpu',
+  '--disable-quic',
+  '--no-first-run',
+  '--disable-background-networking',
+  '--disable-component-update',
+  '--disable-sync',
+];
+
+describe.skipIf(!found)('the page at /docs, in a browser', () => {
+  let server: RunningServer;
+  let profile: string;
+  let browser: BrowserContext;
+  let page: Page;
+  /** Whatever went wrong on the page, and every address it asked for. */
+  const troubles: string[] = [];
+  const asked: string[] = [];
+  beforeAll(async () => {
+    server = await startServer();
+    profile = await mkdtemp(join(tmpdir(), 'omp-chromium-'));
+    browser = await chromium.launchPersistentContext(profile, { executablePath: CHROMIUM, args: ARGUMENTS });
+    page = await browser.newPage();
+    page.on('request', (request) => asked.push(request.url()));
+    page.on('requestfailed', (request) => troubles.push(`${request.url()} failed: ${request.failure()?.errorText}`));
+    page.on('response', (response) => {
+      if (response.status() >= 400) troubles.push(`${response.url()} answered ${response.status()}`);
+    });
+    page.on('console', (message) => {
+      if (['error', 'warning'].includes(message.type())) troubles.push(`console: ${message.text()}`);
+    });
+    page.on('pageerror', (error) => troubles.push(`uncaught: ${error.message}`));
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await server?.close();
+    if (profile) await rm(profile, { recursive: true, force: true });
+  });
+
+  it('shows every endpoint', async () => {
+    await page.goto(`${server.url}/docs`);
+    await page.locator('.opblock').first().waitFor();
+    expect(await page.title()).toBe('Open Memory Protocol gateway');
+    const endpoints = endpointsOf(await fetchDocument(server.client));
+    expect(await page.locator('.opblock').count()).toBe(endpoints.length);
+    expect(await page.locator('.info').textContent()).toContain('Open Memory Protocol gateway');
+    expect(await page.locator('.errors-wrapper').count()).toBe(0);
+  });
+
+  it('creates a memory from its own example', async () => {
+    const add = page.locator('#operations-memories-addMemory');
+    await add.locator('.opblock-summary-control').click();
+    await add.getByRole('button', { name: 'Try it out' }).click();
+    await add.getByRole('button', { name: 'Execute' }).click();
+    const answer = add.locator('.live-responses-table .response');
+    expect(await answer.locator('.response-col_status').textContent()).toMatch(/^201/);
+    const { items } = await server.client.list({ user_id: 'u1' });
+    expect(await answer.textContent()).toContain(items[0]?.id);
+  });
+
+  it('and finds it with the example of the search', async () => {
+    const search = page.locator('#operations-memories-searchMemories');
+    await search.locator('.opblock-summary-control').click();
+    await search.getByRole('button', { name: 'Try it out' }).click();
+    await search.getByRole('button', { name: 'Execute' }).click();
+    const answer = search.locator('.live-responses-table .response');
+    expect(await answer.locator('.response-col_status').textContent()).toMatch(/^200/);
+    expect(await answer.textContent()).toContain('user prefers pnpm');
+  });
+
+  it('asked this server only, and nothing went wrong', async () => {
+    expect(asked).toContain(`${server.url}/openapi.json`);
+    expect(asked.filter((url) => !url.startsWith(server.url) && !url.startsWith('data:'))).toEqual([]);
+    expect(troubles).toEqual([]);
+  });
+});
