@@ -102,7 +102,8 @@ function ref(c: Context<Env>): Ref {
   // No provider ever made such an id; asking for it could only upset a backend.
   if (!isStorable(id) || id.length > LIMITS.id) throw notFound();
   const user = c.req.header('x-user-id');
-  return user === undefined ? { id } : { id, user_id: user };
+  // HTTP hands header values over as Latin-1; clients send UTF-8.
+  return user === undefined ? { id } : { id, user_id: Buffer.from(user, 'latin1').toString() };
 }
 
 function present<Value>(value: Value | undefined): Value {

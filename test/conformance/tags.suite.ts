@@ -28,6 +28,8 @@ const TAGS: readonly string[] = [
   'omp:scope:coding',
   'omp:scope:coding/preferences',
   'omp:scope',
+  'omp:under:coding',
+  'omp:tag:omp:scope:coding',
   'omp:',
   'omp_scope:coding',
   '__omp_scope__coding',

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 export type Operation =
   | { readonly do: 'add'; readonly user: number; readonly supersedes: readonly number[]; readonly fields: object }
   | { readonly do: 'patch'; readonly record: number; readonly supersedes?: readonly number[]; readonly fields: object }
-  | { readonly do: 'delete' | 'get'; readonly record: number; readonly as: number | null }
+  | { readonly do: 'delete' | 'get'; readonly record: number; readonly as: Caller }
   | { readonly do: 'list'; readonly user: number; readonly since: Bound; readonly until: Bound; readonly query: object }
   | { readonly do: 'turn'; readonly page: number }
   | {
@@ -16,89 +16,30 @@ export type Operation =
     }
   | { readonly do: 'context'; readonly user: number; readonly fields: { query: string } };
 
+/** What X-User-Id says; null: nothing. */
+export type Caller = 'first user' | 'stranger' | null;
+
 /** A moment relative to the creation of a record, in milliseconds; null: no bound. */
 export type Bound = { readonly record: number; readonly by: number } | null;
 
 export const USERS = 3;
 
+const split = (text: string): string[] => text.split(' ');
 const WORDS = [
-  ...[
-    'coffee',
-    'Coffee',
-    'COFFEES',
-    'tea',
-    'the',
-    'and',
-    'not',
-    'running',
-    'runs',
-    'ran',
-    'naïve',
-    'naive',
-    '42',
-    'x1',
-  ],
-  ...[
-    '記録',
-    '緑茶',
-    '緑',
-    '😀',
-    '👩‍👩‍👧',
-    'C++',
-    'e-mail',
-    "it's",
-    "user's",
-    'ＦＵＬＬ',
-    'ß',
-    'İstanbul',
-    'ﬁne',
-    'fine',
-    '%',
-    '_',
-    '\\',
-    "'",
-  ],
+  ...split('coffee Coffee COFFEES tea the and not running runs ran naïve naive 42 x1 記録 緑茶 緑 😀 👩‍👩‍👧'),
+  ...split("C++ e-mail it's user's ＦＵＬＬ ß İstanbul ﬁne fine % _ \\ '"),
 ];
-const SEGMENTS = [
-  'a',
-  'A',
-  'ab',
-  'a_b',
-  'a%b',
-  'a\\b',
-  'axb',
-  '[a]',
-  'é',
-  'e\u0301',
-  '😀',
-  '.',
-  'coding',
-  'coding-secret',
-  'omp:scope:a',
+/** Few, so that they meet often, and each near another: by case, by a pattern character, by a segment cut short. */
+const SCOPES = [
+  ...split('coding coding/preferences coding/preferences/editor coding-secret coding-secret/keys Coding/preferences'),
+  ...split('a/b a/b/c a_b a%b a\\b axb [a]/b é/x e\u0301/x 😀/x/y omp:scope:a omp:under:coding'),
 ];
-const TAGS = [
-  't',
-  'T',
-  't ',
-  'omp:scope:a',
-  'omp:under:a',
-  'omp:tag:omp:x',
-  'omp:x',
-  'omp:',
-  'é',
-  'e\u0301',
-  '*',
-  '%',
-  'a,b',
-  '{}',
-  '"',
-  '😀',
-];
+const TAGS = ['t', 'T', 't ', 'omp:scope:a', 'omp:under:a', 'omp:tag:omp:x', 'omp:x', 'é', 'e\u0301', '*'];
 
 const index = fc.nat({ max: 60 });
-const user = fc.nat({ max: USERS - 1 });
-const someone = fc.option(user, { freq: 2 });
+const user = fc.oneof({ weight: 5, arbitrary: fc.constant(0) }, fc.nat({ max: USERS - 1 }));
 const oneOf = <T>(values: readonly T[]) => fc.constantFrom(...values);
+const caller = oneOf([null, 'first user', 'stranger'] as const);
 
 const phrase = fc
   .array(fc.tuple(oneOf(WORDS), oneOf([' ', ' ', ' ', '  ', '-', '\n', '/', ', '])), { minLength: 1, maxLength: 6 })
@@ -113,18 +54,18 @@ const text = fc.oneof(
   anyText,
 );
 
-const scope = fc.array(oneOf(SEGMENTS), { minLength: 1, maxLength: 3 }).map((segments) => segments.join('/'));
-const glob = fc.oneof(
-  scope,
-  scope.map((path) => `${path}/*`),
-  scope.map((path) => `${path}*`),
-  fc
-    .array(oneOf([...SEGMENTS, '*', '*', '?', '/', 'a*', 'co']), { minLength: 1, maxLength: 4 })
-    .map((parts) => parts.join('')),
-);
+const scope = oneOf(SCOPES);
+/** A scope with some of its characters replaced by wildcards, or cut and continued by one. */
+const glob = fc
+  .tuple(scope, fc.nat({ max: 24 }), fc.nat({ max: 8 }), oneOf(['', '*', '*', '?', '/*', '**', '*?']), fc.boolean())
+  .map(([path, from, length, wildcard, open]) => {
+    const characters = [...path];
+    const tail = open ? [] : characters.slice(from + length);
+    return [...characters.slice(0, from), wildcard, ...tail].join('') || '*';
+  });
 const prefix = fc
-  .tuple(scope, fc.nat({ max: 12 }), fc.boolean())
-  .map(([path, length, star]) => ([...path].slice(0, length + 1).join('') || path) + (star ? '*' : ''));
+  .tuple(scope, fc.nat({ max: 24 }), oneOf(['', '', '*', '/']))
+  .map(([path, length, end]) => [...path].slice(0, length + 1).join('') + end);
 const tags = fc.uniqueArray(oneOf(TAGS), { maxLength: 4 });
 const expiry = oneOf(['2001-01-01', '2999-01-01T00:00:00+02:00']);
 const confidence = fc.double({ min: 0, max: 1, noNaN: true });
@@ -134,7 +75,10 @@ const extensions = fc.dictionary(
   { maxKeys: 2 },
 );
 const optional = <T>(arbitrary: fc.Arbitrary<T>) => fc.option(arbitrary, { nil: undefined, freq: 2 });
-const bound = fc.option(fc.record({ record: index, by: fc.integer({ min: -1, max: 1 }) }), { freq: 1 });
+/** Each filter is mostly left out: together they would leave nothing to compare. */
+const seldom = <T, Nil>(arbitrary: fc.Arbitrary<T>, nil: Nil) =>
+  fc.oneof({ weight: 2, arbitrary: fc.constant(nil) }, { weight: 1, arbitrary });
+const bound = seldom(fc.record({ record: index, by: oneOf([-1, 0, 0, 1]) }), null);
 const superseded = fc.uniqueArray(index, { maxLength: 3 });
 
 const merged = ([fields, extra]: readonly [object, object]): object => ({ ...extra, ...fields });
@@ -153,16 +97,15 @@ const patchFields = fc.tuple(
   extensions,
 );
 
-export const operation: fc.Arbitrary<Operation> = fc.oneof(
-  {
-    weight: 8,
-    arbitrary: fc.record({
-      do: fc.constant('add' as const),
-      user,
-      supersedes: superseded,
-      fields: newFields.map(merged),
-    }),
-  },
+const add: fc.Arbitrary<Operation> = fc.record({
+  do: fc.constant('add' as const),
+  user,
+  supersedes: superseded,
+  fields: newFields.map(merged),
+});
+
+const operation: fc.Arbitrary<Operation> = fc.oneof(
+  { weight: 5, arbitrary: add },
   {
     weight: 3,
     arbitrary: fc.record(
@@ -170,8 +113,8 @@ export const operation: fc.Arbitrary<Operation> = fc.oneof(
       { requiredKeys: ['do', 'record', 'fields'] },
     ),
   },
-  { weight: 1, arbitrary: fc.record({ do: fc.constant('delete' as const), record: index, as: someone }) },
-  { weight: 1, arbitrary: fc.record({ do: fc.constant('get' as const), record: index, as: someone }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('delete' as const), record: index, as: caller }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('get' as const), record: index, as: caller }) },
   {
     weight: 4,
     arbitrary: fc.record({
@@ -179,7 +122,11 @@ export const operation: fc.Arbitrary<Operation> = fc.oneof(
       user,
       since: bound,
       until: bound,
-      query: fc.record({ scope: optional(glob), tag: optional(oneOf(TAGS)), limit: fc.integer({ min: 1, max: 8 }) }),
+      query: fc.record({
+        scope: seldom(glob, undefined),
+        tag: seldom(oneOf(TAGS), undefined),
+        limit: fc.oneof(fc.integer({ min: 1, max: 5 }), fc.constant(50)),
+      }),
     }),
   },
   { weight: 3, arbitrary: fc.record({ do: fc.constant('turn' as const), page: index }) },
@@ -205,5 +152,10 @@ export const operation: fc.Arbitrary<Operation> = fc.oneof(
     }),
   },
 );
+
+/** Some records to begin with, then anything. */
+export const operations: fc.Arbitrary<readonly Operation[]> = fc
+  .tuple(fc.array(add, { minLength: 4, maxLength: 12 }), fc.array(operation, { minLength: 10, maxLength: 40 }))
+  .map(([first, then]) => [...first, ...then]);
 
 export const changes = (wanted: Operation): boolean => ['add', 'patch', 'delete'].includes(wanted.do);

@@ -1,7 +1,7 @@
 import type { Query, Reply } from '../support/client.ts';
 import type { Subject } from '../support/subject.ts';
 import type { WireContext, WireError, WireHit, WireMemory, WirePage } from '../support/wire.ts';
-import { type Bound, type Operation, USERS } from './operations.ts';
+import { type Bound, type Caller, type Operation, USERS } from './operations.ts';
 
 /** An answer in terms that mean the same in every store: records by number, no ids, no times. */
 export interface Answer {
@@ -18,7 +18,6 @@ export interface RankedHit {
 
 /** One store, and what a sequence of operations has done to it so far. */
 export interface World {
-  readonly label: string;
   perform(wanted: Operation): Promise<Answer>;
   /** Every memory of the user that the query can find, ranked. */
   ranking(user: number, query: { readonly q: string; readonly scope?: string }): Promise<RankedHit[]>;
@@ -29,7 +28,7 @@ const UNKNOWN_ID = 'mem_01HZZZZZZZZZZZZZZZZZZZZZZZ';
 /** Users whose names a careless store would take for one another. */
 const userNames = (run: string): string[] => [run, `${run} é`, `${run}_e\u0301`].slice(0, USERS);
 
-export const openWorld = (label: string, subject: Subject, run: string): World => {
+export const openWorld = (subject: Subject, run: string): World => {
   const { client } = subject;
   const users = userNames(run);
   const added: WireMemory[] = [];
@@ -42,9 +41,8 @@ export const openWorld = (label: string, subject: Subject, run: string): World =
     added.length === 0 ? undefined : added[record % added.length];
   const idOf = (record: number): string => pick(record)?.id ?? UNKNOWN_ID;
   const userOf = (user: number): string => users[user] ?? '';
-  const asUser = (user: number | null): Record<string, string> =>
-    // Header values are Latin-1: only the plain name can be sent in one.
-    user === null ? {} : { 'x-user-id': user === 0 ? userOf(0) : 'another-user' };
+  const as = (caller: Caller): Record<string, string> =>
+    caller === null ? {} : { 'x-user-id': caller === 'first user' ? userOf(0) : 'a stranger' };
   const moment = (bound: Bound): string | undefined => {
     const memory = bound && pick(bound.record);
     return memory ? new Date(Date.parse(memory.created_at) + bound.by).toISOString() : undefined;
@@ -89,11 +87,11 @@ export const openWorld = (label: string, subject: Subject, run: string): World =
       }
       case 'delete':
         return answer(
-          await client.tell('DELETE', client.byId(idOf(wanted.record)), undefined, asUser(wanted.as)),
+          await client.tell('DELETE', client.byId(idOf(wanted.record)), undefined, as(wanted.as)),
           () => 'gone',
         );
       case 'get':
-        return answer(await client.ask(client.byId(idOf(wanted.record)), {}, asUser(wanted.as)), neutral);
+        return answer(await client.ask(client.byId(idOf(wanted.record)), {}, as(wanted.as)), neutral);
       case 'list': {
         const bounds = { since: moment(wanted.since), until: moment(wanted.until) };
         const query: Query = { ...wanted.query, ...bounds, user_id: userOf(wanted.user) };
@@ -122,7 +120,6 @@ export const openWorld = (label: string, subject: Subject, run: string): World =
     }
   };
   return {
-    label,
     perform,
     ranking: async (user, query) => ranked(await client.search({ ...query, user_id: userOf(user), limit: 100 })),
   };

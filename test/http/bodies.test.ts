@@ -78,7 +78,7 @@ describe('bodies over a socket', () => {
     for (const levels of [40, 1000, 100_000]) {
       expectError(await post(withKey('x-deep', levels)), 'invalid_request');
       const ignored = await post(withKey('deep', levels));
-      expect([201, 400], ignored.text).toContain(ignored.status);
+      expect(ignored.status, ignored.text).toBe(201);
     }
     expectError(await post(nested(200_000)), 'invalid_request');
     expectError(await post('{"content":'.repeat(50_000)), 'invalid_request');

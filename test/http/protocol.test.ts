@@ -159,4 +159,26 @@ describe('the protocol below the requests', () => {
     );
     expect(reply.headers.get('x-request-id')).toMatch(/^[A-Za-z0-9._-]{1,64}$/);
   });
+
+  it('[Decision 15] [SPEC Errors request_id] every request has its line in the access log, without contents or users', async () => {
+    const user_id = freshUser();
+    const secret = 'something private';
+    const asked = [
+      jsonRequest('POST', '/memories', JSON.stringify({ content: secret, user_id }), ['X-Request-Id: logged-add']),
+      request('GET', `/memories?user_id=${user_id}`, ['X-Request-Id: logged-list']),
+      request('GET', `/memories/search?user_id=${user_id}&q=private`, ['X-Request-Id: logged-search']),
+      request('GET', '/memories/mem_x', ['X-Request-Id: logged-missing']),
+      jsonRequest('POST', '/memories', '{', ['X-Request-Id: logged-malformed']),
+    ];
+    for (const bytes of asked) await exchange(server.port, bytes);
+    const logged = () => JSON.stringify(server.lines);
+    await expect
+      .poll(() =>
+        logged()
+          .match(/"logged-\w+"/g)
+          ?.sort(),
+      )
+      .toEqual(['add', 'list', 'malformed', 'missing', 'search'].map((name) => `"logged-${name}"`));
+    expect(logged()).not.toMatch(new RegExp(`private|${user_id}`));
+  });
 });

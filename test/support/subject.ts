@@ -25,6 +25,8 @@ export interface SubjectOptions {
   readonly mode?: RankingOptions['mode'];
   /** Defaults to the hashing embedder; unused in keyword mode. */
   readonly embedder?: Embedder;
+  /** Changes the provider before it is composed, to let it err in ways it never would. */
+  readonly alter?: (provider: Provider) => Provider;
   /** Defaults to a folder of its own, removed on close; a given one stays. */
   readonly data_dir?: string;
 }
@@ -53,26 +55,29 @@ export const openSubject = async (wanted: SubjectOptions): Promise<Subject> => {
   const log = recordingLog();
   const mode = wanted.mode ?? 'hybrid';
   const embedder = mode === 'keyword' ? undefined : (wanted.embedder ?? hashingEmbedder());
-  const provider = compose(
-    await openProvider(wanted.provider, wanted.options, {
-      embedder,
-      ranking: { mode, keyword_weight: 0.5 },
-      data_dir,
-      log,
-    }),
-  );
-  const app = createApp({ provider, log, ...APP_LIMITS });
-  const client = clientOf(async (path, init) => app.request(path, init, {}));
-  return {
-    app,
-    client,
-    provider,
-    capabilities: await client.capabilities(),
-    close: async () => {
-      await provider.close();
-      if (wanted.data_dir === undefined) await rm(data_dir, { recursive: true, force: true });
-    },
+  const context = { embedder, ranking: { mode, keyword_weight: 0.5 }, data_dir, log };
+  const { alter = (provider) => provider } = wanted;
+  const tidy = async () => {
+    if (wanted.data_dir === undefined) await rm(data_dir, { recursive: true, force: true });
   };
+  const opened = await openProvider(wanted.provider, wanted.options, context).catch(async (error: unknown) => {
+    await tidy();
+    throw error;
+  });
+  const provider = compose(alter(opened));
+  const app = createApp({ provider, log, ...APP_LIMITS });
+  // The empty environment is what a server would fill in.
+  const client = clientOf(async (path, init) => app.request(path, init, {}));
+  const close = async () => {
+    await provider.close();
+    await tidy();
+  };
+  try {
+    return { app, client, provider, capabilities: await client.capabilities(), close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
 };
 
 /** Every test works on users of its own, so tests share a store without seeing each other. */

@@ -1,0 +1,42 @@
+import { randomUUID } from 'node:crypto';
+import fc from 'fast-check';
+import { laterMoment, type Subject } from '../support/subject.ts';
+import { expectAgreement } from './agreement.ts';
+import { changes, type Operation, operations } from './operations.ts';
+import { openWorld } from './world.ts';
+
+export interface Store {
+  readonly label: string;
+  readonly subject: Subject;
+}
+
+export interface CheckOptions {
+  /** How many sequences are tried. */
+  readonly runs: number;
+  readonly seed: number;
+  /** Whether a failing sequence is made as short as possible, which takes many more runs. */
+  readonly shrink: boolean;
+}
+
+/** Puts random sequences of requests to the model and to the other stores. Rejects at the first answer that differs. */
+export const checkAgreement = async (model: Store, others: readonly Store[], options: CheckOptions): Promise<void> => {
+  const sameAnswers = async (sequence: readonly Operation[]) => {
+    const run = randomUUID();
+    const truth = openWorld(model.subject, run);
+    const worlds = others.map(({ label, subject }) => ({ label, world: openWorld(subject, run) }));
+    for (const [step, wanted] of sequence.entries()) {
+      // Times decide the order of lists and what since and until let through: they must not depend on luck.
+      if (changes(wanted)) await laterMoment();
+      const expected = await truth.perform(wanted);
+      for (const { label, world } of worlds) {
+        const given = await world.perform(wanted);
+        await expectAgreement(wanted, truth, expected, given).catch((cause: Error) => {
+          throw new Error(`${label}, step ${step}, ${JSON.stringify(wanted)}: ${cause.message}`, { cause });
+        });
+      }
+    }
+  };
+  const { runs, seed, shrink } = options;
+  const property = fc.asyncProperty(operations, sameAnswers);
+  await fc.assert(property, { numRuns: runs, seed, endOnFailure: !shrink });
+};
