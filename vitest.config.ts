@@ -6,7 +6,7 @@ export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
     // Worker threads and spawned gateways run what is built.
-    globalSetup: 'test/support/build.ts',
+    globalSetup: 'test/support/prepare.ts',
     pool: 'forks',
     // First start of an embedded Postgres initialises a whole cluster: seconds on a small machine.
     testTimeout: 60_000,

@@ -1,3 +1,4 @@
+import { endianness } from 'node:os';
 import { toHalfBits } from '#ranking';
 
 /** The largest vector pgvector indexes as `halfvec`. */
@@ -8,9 +9,9 @@ export const MAX_INDEXED_DIMENSIONS = 4_000;
  * The text form would cost a fifth of the throughput.
  */
 export function toHalfvec(vector: Float32Array): Buffer {
-  const buffer = Buffer.allocUnsafe(4 + vector.length * 2);
-  buffer.writeUInt16BE(vector.length, 0);
-  buffer.writeUInt16BE(0, 2);
-  for (let i = 0; i < vector.length; i++) buffer.writeUInt16BE(toHalfBits(vector[i] as number), 4 + i * 2);
-  return buffer;
+  const words = new Uint16Array(vector.length + 2);
+  words[0] = vector.length;
+  for (let i = 0; i < vector.length; i++) words[i + 2] = toHalfBits(vector[i] as number);
+  const buffer = Buffer.from(words.buffer);
+  return endianness() === 'LE' ? buffer.swap16() : buffer;
 }

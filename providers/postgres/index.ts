@@ -15,8 +15,8 @@ import { startEngine } from './embedded/engine.ts';
 import { PROVIDER } from './errors.ts';
 import { openLargeUsers } from './large-users.ts';
 import { Options } from './options.ts';
-import { toMemory, types } from './rows.ts';
-import { INDEX_SETTINGS, searchStatement } from './search.ts';
+import { toMemory } from './rows.ts';
+import { INDEX_SETTINGS, searchStatement, VECTOR_CANDIDATES } from './search.ts';
 import { createStatements, type Query } from './statements.ts';
 
 /** Postgres with pgvector: a server, or the embedded one in the data folder. One code path over `pg`, two engines. */
@@ -47,7 +47,6 @@ async function openOn(
     ...(embedded ?? { connectionString: options.url }),
     connectionTimeoutMillis: options.connect_timeout_ms,
     application_name: 'omp-gateway',
-    types,
   };
   const { names, iterativeScan } = await boot(config, options.schema, context);
   const db: Database = openConnections({
@@ -62,6 +61,9 @@ async function openOn(
     statements,
     threshold: iterativeScan ? options.large_user_rows : Number.POSITIVE_INFINITY,
     log,
+  }).catch(async (error: unknown) => {
+    await db.close();
+    throw error;
   });
 
   const model = embedder?.model ?? null;
@@ -74,7 +76,7 @@ async function openOn(
   };
   const search = async (query: SearchQuery, call: Call) => {
     const vector = await embed(query.text, 'query', call);
-    const large = largeUsers.has(query.user_id);
+    const large = largeUsers.has(query.user_id) && query.limit <= VECTOR_CANDIDATES;
     const { text, values } = searchStatement(names, ranking, { query, vector, how: large ? 'indexed' : 'exact' });
     const { statement } = statements.query(text, values);
     const rows = large

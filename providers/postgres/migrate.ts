@@ -12,12 +12,15 @@ const MIGRATIONS: readonly { name: string; sql: (names: Names) => string }[] = [
 export async function migrate(client: pg.Client, schema: string, names: Names): Promise<void> {
   await client.query('select pg_advisory_xact_lock(hashtextextended($1, 0))', [`omp-gateway ${schema}`]);
   const exists = await client.query('select 1 from pg_namespace where nspname = $1', [schema]);
-  // Even "if not exists" asks for the right to create schemas, which a careful operator does not grant.
+  // Even "if not exists" asks for the right to create, which a careful operator does not grant.
   if (exists.rowCount === 0) await client.query(`create schema ${names.schema}`);
-  await client.query(
-    `create table if not exists ${names.migrations} (
-       version integer primary key, name text not null, applied_at timestamptz not null default now())`,
-  );
+  const made = await client.query<{ table: string | null }>('select to_regclass($1) as table', [names.migrations]);
+  if (made.rows[0]?.table === null) {
+    await client.query(
+      `create table ${names.migrations} (
+         version integer primary key, name text not null, applied_at timestamptz not null default now())`,
+    );
+  }
   const applied = await client.query<{ version: number }>(
     `select coalesce(max(version), 0) as version from ${names.migrations}`,
   );

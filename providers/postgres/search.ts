@@ -6,8 +6,11 @@ import { keywordsOf, toBigintArray } from './keywords.ts';
 import type { Names } from './names.ts';
 import { COLUMNS } from './rows.ts';
 
-/** How many nearest vectors of a large user compete with the keyword matches. */
-const VECTOR_CANDIDATES = 400;
+/**
+ * How many nearest vectors of a large user compete with the keyword matches; also the largest limit an indexed search
+ * can serve.
+ */
+export const VECTOR_CANDIDATES = 400;
 
 /** Session settings of a search through the vector index: it goes on until enough rows of this user are found. */
 export const INDEX_SETTINGS = `set local hnsw.iterative_scan = relaxed_order; set local hnsw.ef_search = ${VECTOR_CANDIDATES}`;
@@ -23,7 +26,8 @@ interface Search {
  * of each of this user's memories, their weighted sum, best first. Each row also tells how many memories the user has.
  *
  * `exact` looks at every memory of the user. `indexed`, for users with so many that this gets slow, looks at the
- * nearest vectors and at every memory that shares a term with the query.
+ * nearest vectors and at every memory that shares a term with the query. An index scan gives up after so many rows of
+ * other users and other scopes; when it came back with too few, every memory is looked at after all.
  */
 export function searchStatement(
   names: Names,
@@ -40,14 +44,18 @@ export function searchStatement(
   const distance = `embedding ${names.cosineDistance} ${vectorPlace}::${names.halfvec}`;
   const wanted = filters(where, query);
 
-  const near = `(select id from ${names.memories} where ${user} and large and ${wanted} order by ${distance} limit ${VECTOR_CANDIDATES})`;
+  const near = `near as materialized (
+        select id from ${names.memories} where ${user} and large and ${wanted} order by ${distance} limit ${VECTOR_CANDIDATES}),
+      rest as (
+        select id from ${names.memories} where ${user} and ${wanted} and (select count(*) from near) < ${VECTOR_CANDIDATES}),`;
   const sharing = `select id from ${names.memories} where large and keywords && ${keyArray} and ${user}`;
-  const candidates = [vectorPlace && near, keysPlace && sharing].filter(Boolean).join(' union ');
-  const [mine, everything, withTerm] =
+  const candidates = [vectorPlace && 'select id from near union select id from rest', keysPlace && sharing];
+  const [first, mine, everything, withTerm] =
     how === 'exact'
-      ? [user, 'mine', 'mine where key = any(keywords)']
+      ? ['', user, 'mine', 'mine where key = any(keywords)']
       : [
-          `id in (${candidates})`,
+          vectorPlace ? near : '',
+          `id in (${candidates.filter(Boolean).join(' union ') || 'null'})`,
           `${names.memories} where ${user}`,
           `${names.memories} where large and keywords @> array[key]`,
         ];
@@ -60,7 +68,7 @@ export function searchStatement(
   const score = `${where.place(weight.vector)}::float8 * cosine + ${where.place(weight.keyword)}::float8 * ${coverage}`;
   return {
     text: `
-      with mine as materialized (select *, ${cosine} as cosine from ${names.memories} where ${mine}),
+      with ${first} mine as materialized (select *, ${cosine} as cosine from ${names.memories} where ${mine}),
       total as materialized (select count(*)::float8 as rows from ${everything}),
       frequency as materialized (
         select key, (select count(*)::float8 from ${withTerm}) as df from unnest(${keysPlace ? keyArray : 'null::bigint[]'}) as key),

@@ -1,6 +1,17 @@
 import { monotonicFactory } from 'ulid';
 
-const ulid = monotonicFactory();
+/** The library would ask the system for one random number a character. */
+const pool = new Uint8Array(4_096);
+let used = pool.length;
+function random(): number {
+  if (used === pool.length) {
+    crypto.getRandomValues(pool);
+    used = 0;
+  }
+  return (pool[used++] as number) / 256;
+}
+
+const ulid = monotonicFactory(random);
 let latest = 0;
 
 /**

@@ -69,7 +69,9 @@ async function readBytes(c: Context<Env>, maxBytes: number): Promise<Uint8Array>
     });
     incoming.once('end', () => resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks)));
     incoming.once('error', () => reject(invalidRequest('the request ended before its body did')));
-    incoming.once('close', () => reject(invalidRequest('the request ended before its body did')));
+    incoming.once('close', () => {
+      if (!incoming.complete) reject(invalidRequest('the request ended before its body did'));
+    });
   });
 }
 

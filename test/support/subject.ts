@@ -7,6 +7,7 @@ import { compose } from '../../src/core/compose.ts';
 import { createApp } from '../../src/http/app.ts';
 import { openProvider } from '../../src/registry.ts';
 import { type Client, clientOf } from './client.ts';
+import { copyEmptyPostgres } from './empty-postgres.ts';
 import { hashingEmbedder } from './hashing-embedder.ts';
 import { MAX_BODY_BYTES, type WireCapabilities } from './wire.ts';
 
@@ -47,7 +48,12 @@ export const recordingLog = (): Log & { readonly lines: LogLine[] } => {
 
 export const APP_LIMITS = { max_request_bytes: MAX_BODY_BYTES, request_timeout_ms: 30_000 } as const;
 
-export const makeDataDir = (): Promise<string> => mkdtemp(join(tmpdir(), 'omp-test-'));
+/** A data folder whose embedded Postgres needs no initialising. */
+export async function makeDataDir(): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'omp-test-'));
+  await copyEmptyPostgres(folder);
+  return folder;
+}
 
 /** Opens a provider of the registry, composes it as the gateway does, and puts the HTTP app in front. */
 export const openSubject = async (wanted: SubjectOptions): Promise<Subject> => {

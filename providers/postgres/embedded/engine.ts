@@ -77,7 +77,8 @@ export async function startEngine(dataDir: string, log: Log): Promise<Engine> {
     async close() {
       closing = true;
       const worker = await running.catch(() => undefined);
-      if (worker) {
+      // One that died and was not yet started again has no thread, and will not tell that it ended.
+      if (worker && worker.threadId !== -1) {
         const ended = new Promise((exited) => worker.once('exit', exited));
         worker.postMessage('close');
         await ended;

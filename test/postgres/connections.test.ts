@@ -1,0 +1,303 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { type Call, OmpError } from '#contract';
+import {
+  type ConnectionOptions,
+  type Database,
+  openConnections,
+  statement,
+} from '../../providers/postgres/connections.ts';
+import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';
+import { call, memoryOf, openStore, randomName, type Store, until } from './store.ts';
+
+let store: Store;
+let opened: Database[] = [];
+beforeEach(async () => {
+  store = await openStore();
+});
+afterEach(async () => {
+  for (const database of opened) await database.close();
+  opened = [];
+  await store.close();
+});
+
+const connect = (options: Partial<ConnectionOptions> = {}): Database => {
+  const database = openConnections({
+    config: { connectionString: store.url },
+    connections: 1,
+    prepared_statements: 'auto',
+    ...options,
+  });
+  opened.push(database);
+  return database;
+};
+const run = (database: Database, text: string, values: readonly unknown[] = []) =>
+  database.query(statement(text), values, call);
+const failure = async (pending: Promise<unknown>): Promise<OmpError> => {
+  const error = await pending.then(
+    () => undefined,
+    (reason: unknown) => reason,
+  );
+  expect(error).toBeInstanceOf(OmpError);
+  return error as OmpError;
+};
+/** Names that the session of this (only) connection has prepared, itself included when it was sent by name. */
+const prepared = async (database: Database): Promise<string[]> =>
+  (await run(database, 'select name from pg_prepared_statements order by name')).map(({ name }) => name as string);
+
+describe('a burst of statements', () => {
+  it('answers each with its own rows, in any mix', async () => {
+    const database = connect({ connections: 2 });
+    const answers = await Promise.all(
+      Array.from({ length: 200 }, (_, i) =>
+        i % 3 === 0
+          ? database.queryWith('select 1', statement('select $1::int as n, 0 as k'), [i], call)
+          : run(database, `select $1::int as n, ${i % 7} as k`, [i]),
+      ),
+    );
+    expect(answers.map((rows) => rows.map(({ n }) => n))).toEqual(Array.from({ length: 200 }, (_, i) => [i]));
+  });
+
+  it.each(['auto', 'on', 'off'] as const)('is not disturbed by statements that fail, names: %s', async (names) => {
+    const database = connect({ prepared_statements: names });
+    const texts = [
+      'select 1 / $1::int as n', // fails while it runs
+      'select no_such_column, $1::int as n', // fails while it is parsed
+      'select $1::int as n from (select 1) as t where $1::text = any(array[1, 2]::int[]::text[])',
+    ];
+    const asked = Array.from({ length: 90 }, (_, i) => ({ text: texts[i % 3] as string, value: i % 4 }));
+    const settled = await Promise.allSettled(asked.map(({ text, value }) => run(database, text, [value])));
+    settled.forEach((result, i) => {
+      const { text, value } = asked[i] as (typeof asked)[0];
+      const fails = text === texts[1] || (text === texts[0] && value === 0);
+      expect(result.status, `${text} with ${value}`).toBe(fails ? 'rejected' : 'fulfilled');
+      if (result.status === 'rejected')
+        expect(result.reason).toMatchObject({ code: 'provider_error', provider: 'postgres' });
+    });
+    // A value that cannot be what its place wants fails alone, too.
+    const mixed = await Promise.allSettled([
+      run(database, 'select $1::int as n', [1]),
+      run(database, 'select $1::int as n', ['x']),
+      run(database, 'select $1::int as n', [3]),
+    ]);
+    expect(mixed.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
+  });
+});
+
+describe('a statement with settings', () => {
+  it('has them, and no other statement of the connection does', async () => {
+    const database = connect();
+    const shown = statement(`select current_setting('statement_timeout') as setting`);
+    const usual = (await database.query(shown, [], call))[0]?.setting;
+    const answers = await Promise.all(
+      Array.from({ length: 60 }, (_, i) =>
+        i % 2 === 0
+          ? database.query(shown, [], call)
+          : database.queryWith(`set local statement_timeout = '${i}min'`, shown, [], call),
+      ),
+    );
+    const minutes = (i: number) => (i < 60 ? `${i}min` : '1h');
+    answers.forEach((rows, i) => {
+      expect(rows[0]?.setting).toBe(i % 2 === 0 ? usual : minutes(i));
+    });
+  });
+
+  it('is rolled back as a whole when it fails, and the connection stays usable', async () => {
+    const database = connect();
+    await store.sql(`create schema ${store.names.schema}; create table ${store.names.memories} (n int)`);
+    const insert = statement(`insert into ${store.names.memories} select 1 / $1::int`);
+    const settings = `insert into ${store.names.memories} values (7)`;
+    await failure(database.queryWith(settings, insert, [0], call));
+    expect(await run(database, `select n from ${store.names.memories}`)).toEqual([]);
+    await database.queryWith(settings, insert, [1], call);
+    expect(await run(database, `select n from ${store.names.memories} order by n`)).toEqual([{ n: 1 }, { n: 7 }]);
+  });
+
+  it('tells why its settings failed, not that the transaction did', async () => {
+    const database = connect();
+    const error = await failure(database.queryWith('set local no_such_setting = 1', statement('select 1'), [], call));
+    expect(error.cause).toMatchObject({ code: '42704' });
+    expect(await run(database, 'select 1 as one')).toEqual([{ one: 1 }]);
+  });
+
+  it('fails when its commit does', async () => {
+    const database = connect();
+    await store.sql(
+      `create schema ${store.names.schema};
+       create table ${store.names.memories} (n int unique deferrable initially deferred);
+       insert into ${store.names.memories} values (1)`,
+    );
+    const insert = statement(`insert into ${store.names.memories} values ($1)`);
+    const error = await failure(database.queryWith('select 1', insert, [1], call));
+    expect(error.cause).toMatchObject({ code: '23505' });
+    expect(await run(database, `select n from ${store.names.memories}`)).toHaveLength(1);
+  });
+});
+
+describe('prepared statements', () => {
+  it('are used by name, each prepared once', async () => {
+    const database = connect();
+    await Promise.all(Array.from({ length: 10 }, () => run(database, 'select $1::int', [1])));
+    const names = await prepared(database);
+    expect(names).toHaveLength(2);
+    expect(names).toContain(statement('select $1::int').name);
+  });
+
+  it('are not used when they are off', async () => {
+    expect(await prepared(connect({ prepared_statements: 'off' }))).toEqual([]);
+  });
+
+  it('are given up for good when the session has lost them', async () => {
+    const database = connect();
+    await run(database, 'select $1::int as n', [1]);
+    await run(database, 'deallocate all');
+    const answers = await Promise.all([1, 2, 3].map((n) => run(database, 'select $1::int as n', [n])));
+    expect(answers).toEqual([[{ n: 1 }], [{ n: 2 }], [{ n: 3 }]]);
+    expect(await prepared(database)).toEqual([]);
+  });
+
+  it('are given up inside a transaction as well', async () => {
+    const database = connect();
+    const asked = statement('select $1::int as n');
+    await database.query(asked, [1], call);
+    await run(database, 'deallocate all');
+    expect(await database.queryWith('select 1', asked, [2], call)).toEqual([{ n: 2 }]);
+    expect(await run(database, 'select 3 as n')).toEqual([{ n: 3 }]);
+  });
+
+  it('are given up when somebody else has taken their names', async () => {
+    const database = connect();
+    const { name } = statement('select $1::int as n');
+    await run(database, `prepare ${name} as select 'theirs'`);
+    expect(await run(database, 'select $1::int as n', [1])).toEqual([{ n: 1 }]);
+    expect(await prepared(database)).toContain(name);
+    expect(await prepared(database)).toHaveLength(2);
+  });
+
+  it('are given up when a migration outdates them', async () => {
+    const database = connect();
+    await store.sql(`create schema ${store.names.schema}; create table ${store.names.memories} (n int)`);
+    const text = `select * from ${store.names.memories}`;
+    await run(database, text);
+    await store.sql(
+      `alter table ${store.names.memories} add column m int; insert into ${store.names.memories} values (1, 2)`,
+    );
+    expect(await run(database, text)).toEqual([{ n: 1, m: 2 }]);
+  });
+
+  it('are insisted on when they are on', async () => {
+    const database = connect({ prepared_statements: 'on' });
+    await run(database, 'select $1::int as n', [1]);
+    await run(database, 'deallocate all');
+    const error = await failure(run(database, 'select $1::int as n', [1]));
+    expect(error).toMatchObject({ code: 'provider_error', cause: { code: '26000' } });
+    expect(error.message).not.toMatch(/prepared|omp_/);
+  });
+
+  it('have names that tell their texts apart', () => {
+    const names = ['select 1', 'select 2', 'select 1 '].map((text) => statement(text).name);
+    expect(new Set(names).size).toBe(3);
+    expect(statement('select 1')).toEqual(statement('select 1'));
+    for (const name of names) expect(Buffer.byteLength(name)).toBeLessThan(64);
+  });
+});
+
+describe('a call that is aborted', () => {
+  const aborted = (reason: unknown): Call => ({ signal: AbortSignal.abort(reason), requestId: 'test' });
+
+  it('before it begins is not sent', async () => {
+    const database = connect();
+    await store.sql(`create schema ${store.names.schema}; create table ${store.names.memories} (n int)`);
+    const gone = new OmpError('provider_error', 'gone');
+    const insert = statement(`insert into ${store.names.memories} values (1)`);
+    expect(await failure(database.query(insert, [], aborted(gone)))).toBe(gone);
+    expect(await failure(database.queryWith('select 1', insert, [], aborted(gone)))).toBe(gone);
+    expect(await run(database, `select count(*)::int as n from ${store.names.memories}`)).toEqual([{ n: 0 }]);
+  });
+
+  it('while its connection is opened is not sent', async () => {
+    const database = connect();
+    await store.sql(`create schema ${store.names.schema}; create table ${store.names.memories} (n int)`);
+    const controller = new AbortController();
+    const gone = new OmpError('provider_error', 'gone');
+    const insert = statement(`insert into ${store.names.memories} values (1)`);
+    const pending = failure(database.query(insert, [], { signal: controller.signal, requestId: 'test' }));
+    controller.abort(gone);
+    expect(await pending).toBe(gone);
+    expect(await run(database, `select count(*)::int as n from ${store.names.memories}`)).toEqual([{ n: 0 }]);
+  });
+});
+
+// The embedded engine has one session for all its clients, and ends with it.
+describe.skipIf(SERVER_URL === '')(`a lost connection${SERVER_URL === '' ? `: ${NO_SERVER}` : ''}`, () => {
+  it('fails what was running and is opened again', async () => {
+    const application = randomName();
+    const url = new URL(store.url);
+    url.searchParams.set('application_name', application);
+    const provider = await store.open({ url: url.href });
+    const memory = await provider.add(memoryOf('u', 'kept'), call);
+    const kill = () =>
+      store.sql('select pg_terminate_backend(pid) from pg_stat_activity where application_name = $1', [application]);
+    const read = () => provider.get({ id: memory.id }, call);
+    const outcome = () =>
+      read().then(
+        (found) => expect(found).toEqual(memory) ?? true,
+        (error: unknown) => expect(error).toMatchObject({ code: 'provider_error', provider: 'postgres' }) ?? false,
+      );
+    for (let round = 0; round < 3; round++) {
+      // Opens all connections, so that all are there to be killed.
+      await Promise.all(Array.from({ length: 16 }, read));
+      const running = Promise.all(Array.from({ length: 40 }, outcome));
+      expect(await kill()).toHaveLength(4);
+      await running;
+      await until(outcome);
+    }
+    await until(async () => (await Promise.all(Array.from({ length: 16 }, outcome))).every((worked) => worked));
+  });
+
+  it('is told as an error that a client may read', async () => {
+    const database = connect();
+    const pid = (await run(database, 'select pg_backend_pid() as pid'))[0]?.pid;
+    const sleeping = failure(run(database, 'select pg_sleep(60)'));
+    const waiting = failure(run(database, 'select 2'));
+    await store.sql('select pg_terminate_backend($1)', [pid]);
+    for (const error of [await sleeping, await waiting]) {
+      expect(error).toMatchObject({ code: 'provider_error', provider: 'postgres' });
+      expect(error.message).toMatch(/^the database /);
+    }
+    await until(() =>
+      run(database, 'select 3 as n')
+        .then(() => true)
+        .catch(() => false),
+    );
+  });
+
+  it('costs nobody who uses another one', async () => {
+    const database = connect({ connections: 2 });
+    const [first, second] = await Promise.all([1, 2].map(() => run(database, 'select pg_backend_pid() as pid')));
+    const [doomed, kept] = [first?.[0]?.pid, second?.[0]?.pid];
+    expect(doomed).not.toBe(kept);
+    const outcomes = [1, 2].map(() =>
+      run(database, 'select pg_sleep(1), pg_backend_pid() as pid').then(
+        (rows) => rows[0]?.pid,
+        () => 'lost',
+      ),
+    );
+    await until(
+      async () =>
+        (await store.sql(`select from pg_stat_activity where pid = $1 and wait_event = 'PgSleep'`, [doomed])).length >
+        0,
+    );
+    await store.sql('select pg_terminate_backend($1)', [doomed]);
+    expect((await Promise.all(outcomes)).sort()).toEqual([kept, 'lost'].sort());
+  });
+});
+
+describe('closing', () => {
+  it('answers what was asked before', async () => {
+    const database = connect();
+    await run(database, 'select 1');
+    const asked = [1, 2, 3].map((n) => run(database, 'select pg_sleep(0.01), $1::int as n', [n]));
+    await database.close();
+    expect((await Promise.all(asked)).map((rows) => rows[0]?.n)).toEqual([1, 2, 3]);
+  });
+});

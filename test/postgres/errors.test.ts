@@ -1,0 +1,137 @@
+import { describe, expect, it } from 'vitest';
+import { OmpError } from '#contract';
+import { openConnections, statement } from '../../providers/postgres/connections.ts';
+import { toOmpError } from '../../providers/postgres/errors.ts';
+import { openProvider } from '../../src/registry.ts';
+import { hashingEmbedder } from '../support/hashing-embedder.ts';
+import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';
+import { recordingLog } from '../support/subject.ts';
+import { call, openStore, randomName, until } from './store.ts';
+
+const SECRET = 'hunter2-top-secret';
+
+describe('what a client is told', () => {
+  it.each([
+    ['28P01', 'the database refused the credentials of the gateway'],
+    ['28000', 'the database refused the credentials of the gateway'],
+    ['3D000', 'the database does not exist'],
+    ['08006', 'the database cannot be reached'],
+    ['42501', 'the gateway lacks a privilege in the database'],
+    ['42P01', 'the database failed'],
+    ['53100', 'the database is out of disk space'],
+    ['53300', 'the database is out of resources'],
+    ['57014', 'the database took too long'],
+    ['57P01', 'the database is shutting down or starting up'],
+    ['58030', 'the database reported a system error'],
+    ['XX000', 'the database failed'],
+    ['ECONNREFUSED', 'the database cannot be reached'],
+    ['ECONNRESET', 'the database closed the connection'],
+    ['ENOTFOUND', 'the database cannot be reached'],
+    ['EAI_AGAIN', 'the database cannot be reached'],
+    ['ETIMEDOUT', 'the database cannot be reached'],
+    ['', 'the database failed'],
+  ])('of %s is "%s"', (code, message) => {
+    const cause = Object.assign(new Error(`${SECRET} at db.internal:5432`), { code });
+    const error = toOmpError(cause);
+    expect(error).toMatchObject({ code: 'provider_error', provider: 'postgres', message, cause });
+  });
+
+  it.each([
+    ['nothing', undefined],
+    ['text', SECRET],
+    ['no code', new Error(SECRET)],
+    ['a number', { code: 7 }],
+  ])('of an error with %s is still a sentence', (_, cause) => {
+    expect(toOmpError(cause)).toMatchObject({ code: 'provider_error', message: 'the database failed' });
+  });
+
+  it('is what an error of ours says already', () => {
+    const error = new OmpError('rate_limited', 'later');
+    expect(toOmpError(error)).toBe(error);
+  });
+});
+
+/** Everything an operator would see of a failed start. */
+const told = async (url: string): Promise<string> => {
+  const context = {
+    embedder: hashingEmbedder(),
+    ranking: { mode: 'hybrid', keyword_weight: 0.5 },
+    data_dir: '/nowhere',
+    log: recordingLog(),
+  } as const;
+  const messages: string[] = [];
+  try {
+    const provider = await openProvider('postgres', { url, connect_timeout_ms: 2_000 }, context);
+    await provider.close();
+  } catch (thrown) {
+    for (let error: unknown = thrown; error instanceof Error; error = error.cause) messages.push(error.message);
+  }
+  return [...messages, JSON.stringify(context.log.lines)].join('\n');
+};
+
+describe('starting', () => {
+  it('without a server says so, and no secret', async () => {
+    const text = await told(`postgres://someone:${SECRET}@127.0.0.1:1/omp`);
+    expect(text).toMatch(
+      /cannot connect to the database: the database cannot be reached \(ECONNREFUSED\); check DATABASE_URL/,
+    );
+    expect(text).not.toContain(SECRET);
+  });
+
+  it('with a host that does not exist says so, and no secret', async () => {
+    const text = await told(`postgres://someone:${SECRET}@no-such-host.invalid/omp`);
+    expect(text).toMatch(/cannot be reached \((ENOTFOUND|EAI_AGAIN)\)/);
+    expect(text).not.toContain(SECRET);
+  });
+});
+
+describe.skipIf(SERVER_URL === '')(`on a server${SERVER_URL === '' ? `: ${NO_SERVER}` : ''}`, () => {
+  const elsewhere = (change: (url: URL) => void): string => {
+    const url = new URL(SERVER_URL);
+    url.password = SECRET;
+    change(url);
+    return url.href;
+  };
+
+  it('a role that does not exist is told as refused credentials', async () => {
+    const text = await told(
+      elsewhere((url) => {
+        url.username = randomName();
+      }),
+    );
+    expect(text).toMatch(/refused the credentials of the gateway \(28/);
+    expect(text).not.toContain(SECRET);
+  });
+
+  it('a database that does not exist is told as such', async () => {
+    const text = await told(
+      elsewhere((url) => {
+        url.pathname = `/${randomName()}`;
+      }),
+    );
+    expect(text).toMatch(/cannot connect to the database: the database does not exist \(3D000\)/);
+    expect(text).not.toContain(SECRET);
+  });
+
+  it('a cancelled statement took too long, and the next one works', async () => {
+    const store = await openStore();
+    const database = openConnections({
+      config: { connectionString: SERVER_URL },
+      connections: 1,
+      prepared_statements: 'auto',
+    });
+    try {
+      const [session] = await database.query(statement('select pg_backend_pid() as pid'), [], call);
+      const slow = database.query(statement('select pg_sleep(60)'), [], call).catch((error: unknown) => error);
+      const behind = database.query(statement('select 1 as n'), [], call);
+      const sleeping = `select from pg_stat_activity where pid = $1 and wait_event = 'PgSleep'`;
+      await until(async () => (await store.sql(sleeping, [session?.pid])).length > 0);
+      await store.sql('select pg_cancel_backend($1)', [session?.pid]);
+      expect(await slow).toMatchObject({ code: 'provider_error', message: 'the database took too long' });
+      expect(await behind).toEqual([{ n: 1 }]);
+    } finally {
+      await database.close();
+      await store.close();
+    }
+  });
+});

@@ -1,0 +1,151 @@
+import pg from 'pg';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { Provider } from '#contract';
+import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';
+import { call, memoryOf, openStore, randomName, type Store, until } from './store.ts';
+
+const urlWith = (changes: { readonly user?: string; readonly database?: string }): string => {
+  const url = new URL(SERVER_URL);
+  if (changes.user) url.username = changes.user;
+  if (changes.database) url.pathname = `/${changes.database}`;
+  return url.href;
+};
+
+const works = async (provider: Provider): Promise<void> => {
+  const memory = await provider.add(memoryOf('u', 'it works', { scope: 'a/b', tags: ['t'] }), call);
+  expect(await provider.get({ id: memory.id }, call)).toEqual(memory);
+  expect(await provider.list?.({ user_id: 'u', scope: 'a/*', tags: ['t'], limit: 1 }, call)).toEqual([memory]);
+  const [hit] =
+    (await provider.search?.({ user_id: 'u', text: 'it works', scope: 'a', tags: [], limit: 1 }, call)) ?? [];
+  expect(hit).toEqual({ memory, score: 1 });
+};
+
+describe('names', () => {
+  it.each(['a"b c', "it's", 'UPPER', 'select', 'ünïcode', 'dot.ted'])('a schema called %j works', async (suffix) => {
+    const store = await openStore(`${randomName()}${suffix}`);
+    try {
+      await works(await store.open());
+      await works(await store.open({ options: { large_user_rows: 1 } }));
+      const schemas = await store.sql('select nspname from pg_namespace where nspname = $1', [store.schema]);
+      expect(schemas).toHaveLength(1);
+    } finally {
+      await store.close();
+    }
+  });
+});
+
+if (SERVER_URL === '') {
+  describe('on a server', () => {
+    it('a PostgreSQL server', ({ skip }) => skip(NO_SERVER));
+  });
+} else {
+  describe('on a server', () => {
+    let store: Store;
+    beforeEach(async () => {
+      store = await openStore();
+    });
+    afterEach(() => store.close());
+
+    it('many gateways start at once on a schema that does not exist', async () => {
+      const providers = await Promise.all(Array.from({ length: 8 }, () => store.open()));
+      expect(await store.sql(`select version from ${store.names.migrations}`)).toEqual([{ version: 1 }]);
+      for (const provider of providers) await works(provider);
+    });
+
+    it('starts without the right to create schemas, once the schema is there', async () => {
+      const role = randomName();
+      await store.sql(`create role ${role} login`);
+      try {
+        await expect(store.open({ url: urlWith({ user: role }) })).rejects.toThrow(/permission denied for database/);
+        await store.sql(`create schema ${store.names.schema} authorization ${role}`);
+        const provider = await store.open({ url: urlWith({ user: role }) });
+        await works(provider);
+        await provider.close();
+      } finally {
+        await store.sql(`drop owned by ${role} cascade; drop role ${role}`);
+      }
+    });
+
+    it('starts without the right to create anything, once another role has made the tables', async () => {
+      await store.open();
+      const role = randomName();
+      await store.sql(`create role ${role} login`);
+      try {
+        await store.sql(
+          `grant usage on schema ${store.names.schema} to ${role};
+           grant select, insert, update, delete on all tables in schema ${store.names.schema} to ${role}`,
+        );
+        const provider = await store.open({ url: urlWith({ user: role }) });
+        await works(provider);
+        await provider.close();
+      } finally {
+        await store.sql(`drop owned by ${role} cascade; drop role ${role}`);
+      }
+    });
+
+    it('refuses a role that may not read, leaving no connection behind', async () => {
+      await store.open();
+      const role = randomName();
+      await store.sql(`create role ${role} login`);
+      try {
+        await store.sql(
+          `grant usage on schema ${store.names.schema} to ${role};
+           grant select, insert, update, delete on all tables in schema ${store.names.schema} to ${role};
+           revoke select on ${store.names.largeUsers} from ${role}`,
+        );
+        await expect(store.open({ url: urlWith({ user: role }) })).rejects.toThrow('lacks a privilege');
+        // The server notices a closed connection a moment later.
+        await until(
+          async () => (await store.sql('select from pg_stat_activity where usename = $1', [role])).length === 0,
+        );
+      } finally {
+        await store.sql(`drop owned by ${role} cascade; drop role ${role}`);
+      }
+    });
+
+    describe('in a database of its own', () => {
+      let database: string;
+      beforeEach(async () => {
+        database = randomName();
+        await store.sql(`create database ${database} template template0 encoding 'UTF8'`);
+      });
+      afterEach(() => store.sql(`drop database ${database} with (force)`));
+
+      it('many gateways start at once before there is an extension', async () => {
+        const url = urlWith({ database });
+        const providers = await Promise.all(
+          Array.from({ length: 6 }, (_, i) => store.open({ url, schema: `omp_${i % 3}` })),
+        );
+        for (const provider of providers) await works(provider);
+        for (const provider of providers) await provider.close();
+      });
+
+      it('finds the extension in a schema that is not on the search path', async () => {
+        const client = new pg.Client({ connectionString: urlWith({ database }) });
+        await client.connect();
+        await client.query('create schema "ex""tensions"; create extension vector schema "ex""tensions"');
+        const provider = await store.open({ url: urlWith({ database }), options: { large_user_rows: 1 } });
+        await works(provider);
+        await works(provider);
+        await until(
+          async () => (await client.query(`select from ${store.names.largeUsers} where ready`)).rowCount === 1,
+        );
+        await works(provider);
+        await provider.close();
+        await client.end();
+      });
+
+      it('says what to do when the extension is missing and may not be created', async () => {
+        const role = randomName();
+        await store.sql(`create role ${role} login`);
+        try {
+          await expect(store.open({ url: urlWith({ database, user: role }) })).rejects.toThrow(
+            /create extension vector.*superuser/,
+          );
+        } finally {
+          await store.sql(`drop role ${role}`);
+        }
+      });
+    });
+  });
+}

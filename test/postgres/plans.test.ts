@@ -1,0 +1,171 @@
+import pg from 'pg';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { ListQuery, RankingOptions, SearchQuery } from '#contract';
+import { fromHalfBits } from '#ranking';
+import { INDEX_SETTINGS, searchStatement } from '../../providers/postgres/search.ts';
+import { createStatements } from '../../providers/postgres/statements.ts';
+import { hashingEmbedder } from '../support/hashing-embedder.ts';
+import { call, memoryOf, openStore, type Store } from './store.ts';
+
+const ROWS = { small: 200, other: 800, big: 1600 };
+const WORDS = ['apple', 'bridge', 'candle', 'desert', 'engine', 'forest', 'garden', 'harbour', 'island', 'jungle'];
+const embedder = hashingEmbedder();
+const vectorOf = async (text: string) => (await embedder.embed([text], 'query', call))[0];
+
+let store: Store;
+beforeAll(async () => {
+  store = await openStore();
+  await (await store.open()).close();
+  const { insert } = createStatements(store.names);
+  let made = 0;
+  // "big" is a large user: its rows enter the indexes as they are inserted.
+  await store.sql(`insert into ${store.names.largeUsers} values ('big', true)`);
+  for (const [user, rows] of Object.entries(ROWS)) {
+    for (let i = 0; i < rows; i++) {
+      const content = `${WORDS[i % 10]} ${WORDS[(i * 7) % 9]} number ${i}`;
+      const input = memoryOf(user, content, {
+        scope: i % 5 === 0 ? null : `${WORDS[i % 10]}/${i % 97}`,
+        tags: i % 400 === 0 ? ['rare', 'common'] : ['common'],
+      });
+      const created_at = new Date(1.7e12 + made * 1000).toISOString();
+      const id = `mem_${String(made++).padStart(26, '0')}`;
+      const memory = { ...input, id, created_at, updated_at: created_at, embedding_model: null, status: null };
+      const { statement, values } = insert(memory, await vectorOf(content));
+      await store.sql(statement.text, values);
+    }
+  }
+  await store.sql(`analyze ${store.names.memories}`);
+});
+afterAll(() => store.close());
+
+/** A value as SQL text, for EXECUTE takes no parameters. */
+const literal = (value: unknown): string => {
+  if (value === null) return 'null';
+  if (typeof value === 'number') return String(value);
+  if (!Buffer.isBuffer(value)) return pg.escapeLiteral(String(value));
+  const halves = Array.from({ length: value.readUInt16BE(0) }, (_, i) => fromHalfBits(value.readUInt16BE(4 + i * 2)));
+  return `'[${halves.join(',')}]'`;
+};
+
+interface Plan {
+  readonly 'Index Name'?: string;
+  readonly Plans?: readonly Plan[];
+}
+const indexesOf = (plan: Plan): string[] => [
+  ...(plan['Index Name'] ? [plan['Index Name']] : []),
+  ...(plan.Plans ?? []).flatMap(indexesOf),
+];
+
+/** A prepared statement is planned for its values or, once and for all, for any. */
+const MODES = ['force_custom_plan', 'force_generic_plan'] as const;
+
+/** The indexes Postgres uses for a prepared statement: the same in every mode. */
+const indexes = async (
+  text: string,
+  values: readonly unknown[],
+  { settings = '', modes = MODES as readonly string[] } = {},
+): Promise<string[]> => {
+  const used: string[][] = [];
+  for (const mode of modes) {
+    await store.sql(`begin; set local enable_seqscan = off; set local plan_cache_mode = ${mode}; ${settings}`);
+    await store.sql(`prepare probe as ${text}`);
+    const rows = await store.sql<{ 'QUERY PLAN': [{ Plan: Plan }] }>(
+      `explain (format json) execute probe${values.length > 0 ? `(${values.map(literal).join(', ')})` : ''}`,
+    );
+    await store.sql('deallocate probe; rollback');
+    used.push([...new Set(indexesOf((rows[0] as (typeof rows)[0])['QUERY PLAN'][0].Plan))].sort());
+  }
+  expect(used.at(-1), 'the last mode').toEqual(used[0]);
+  return used[0] ?? [];
+};
+
+const list = (more: Partial<ListQuery>, modes: readonly string[] = MODES) => {
+  const { statement, values } = createStatements(store.names).list({
+    user_id: 'big',
+    tags: [],
+    limit: 51,
+    ...more,
+  });
+  return indexes(statement.text, values, { modes });
+};
+const search = async (
+  how: 'exact' | 'indexed',
+  more: Partial<SearchQuery>,
+  mode: RankingOptions['mode'] = 'hybrid',
+) => {
+  const query = { user_id: 'big', text: 'apple bridge', tags: [], limit: 10, ...more };
+  const vector = mode === 'keyword' ? undefined : await vectorOf(query.text);
+  const { text, values } = searchStatement(store.names, { mode, keyword_weight: 0.5 }, { query, vector, how });
+  // For so few rows sorting them all is still cheaper than the index; whether it can be used is the question here.
+  return indexes(text, values, how === 'indexed' ? { settings: `${INDEX_SETTINGS}; set local enable_sort = off` } : {});
+};
+
+describe('list', () => {
+  const after = { created_at: new Date(1.7e12).toISOString(), id: 'mem_00000000000000000000000000' };
+  it.each([
+    ['a page', {}],
+    ['the next page', { after }],
+    ['a time range', { since: '2023-01-01T00:00:00.000Z', until: '2024-01-01T00:00:00.000Z' }],
+  ])('reads %s in the order of its index', async (_, query) => {
+    expect(await list(query)).toEqual(['memories_user_time']);
+  });
+
+  it.each([
+    ['equality', 'apple/7'],
+    ['a prefix', 'apple/*'],
+    ['a glob', 'appl?/*7'],
+    ['a glob with a special character', 'app%*'],
+  ])('finds %s of scope in its index', async (_, scope) => {
+    expect(await list({ scope, limit: 501 })).toEqual(['memories_user_scope']);
+  });
+
+  it('finds a rare tag of a big user in its index', async () => {
+    // Without looking at the tag nobody can know that it is rare.
+    expect(await list({ tags: ['rare'], limit: 501 }, ['force_custom_plan'])).toContain('memories_tags');
+  });
+});
+
+describe('search', () => {
+  it('reads the memories of one user, and nobody else, exactly', async () => {
+    expect(await search('exact', { user_id: 'small' })).toEqual(['memories_user_time']);
+    expect(await search('exact', { user_id: 'small' }, 'vector')).toEqual(['memories_user_time']);
+    expect(await search('exact', { user_id: 'small' }, 'keyword')).toEqual(['memories_user_time']);
+  });
+
+  it('of a large user takes candidates from both indexes', async () => {
+    expect(await search('indexed', {})).toEqual(expect.arrayContaining(['memories_embedding', 'memories_keywords']));
+    expect(await search('indexed', {}, 'vector')).toContain('memories_embedding');
+    expect(await search('indexed', {}, 'keyword')).toContain('memories_keywords');
+  });
+});
+
+describe('one record', () => {
+  it('is found by its key', async () => {
+    const statements = createStatements(store.names);
+    const ref = { id: 'mem_x', user_id: 'big' };
+    for (const { statement, values } of [
+      statements.select(ref),
+      statements.remove(ref),
+      statements.update(ref, 'big', { confidence: 1 }, undefined),
+    ]) {
+      expect(await indexes(statement.text, values)).toEqual(['memories_pkey']);
+    }
+  });
+
+  it('is added with one look whether its user is large', async () => {
+    const created_at = new Date().toISOString();
+    const memory = { ...memoryOf('u', 'x'), id: 'mem_x', created_at, updated_at: created_at };
+    const { statement, values } = createStatements(store.names).insert(
+      { ...memory, embedding_model: null, status: null },
+      undefined,
+    );
+    expect(await indexes(statement.text, values)).toEqual(['large_users_pkey']);
+  });
+});
+
+describe('starting', () => {
+  it('sees from an index whether a memory lacks its vector', async () => {
+    const text = `select 1 from ${store.names.memories} where embedding is null limit 1`;
+    expect(await indexes(text, [])).toEqual(['memories_without_vector']);
+  });
+});

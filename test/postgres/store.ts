@@ -1,0 +1,93 @@
+import { randomBytes } from 'node:crypto';
+import { rm } from 'node:fs/promises';
+import pg from 'pg';
+import type { Call, Embedder, NewMemory, Provider, RankingOptions } from '#contract';
+import { startEngine } from '../../providers/postgres/embedded/engine.ts';
+import { type Names, toNames } from '../../providers/postgres/names.ts';
+import { openProvider } from '../../src/registry.ts';
+import { hashingEmbedder } from '../support/hashing-embedder.ts';
+import { SERVER_URL } from '../support/postgres-server.ts';
+import { makeDataDir, recordingLog } from '../support/subject.ts';
+
+export const call: Call = { signal: new AbortController().signal, requestId: 'test' };
+
+export const memoryOf = (user_id: string, content: string, more: Partial<NewMemory> = {}): NewMemory => ({
+  content,
+  user_id,
+  scope: null,
+  tags: [],
+  source: null,
+  confidence: null,
+  valid_from: null,
+  valid_to: null,
+  supersedes: [],
+  extensions: {},
+  ...more,
+});
+
+export const randomName = (): string => `omp_test_${randomBytes(6).toString('hex')}`;
+
+export interface OpenOptions {
+  readonly url?: string;
+  readonly schema?: string;
+  readonly mode?: RankingOptions['mode'];
+  readonly embedder?: Embedder;
+  readonly log?: ReturnType<typeof recordingLog>;
+  readonly options?: object;
+}
+
+/** A database to look into from behind, with a schema that goes away when it closes. */
+export interface Store {
+  readonly url: string;
+  readonly schema: string;
+  /** Names of the tables in `schema`. */
+  readonly names: Names;
+  sql<Row extends pg.QueryResultRow>(text: string, values?: readonly unknown[]): Promise<Row[]>;
+  /** The provider as the registry opens it, without anything around it. Closed with the store. */
+  open(options?: OpenOptions): Promise<Provider>;
+  close(): Promise<void>;
+}
+
+/** A PostgreSQL server where there is one, else the embedded engine, reached through its socket as a server would be. */
+export async function openStore(schema = randomName()): Promise<Store> {
+  const data_dir = await makeDataDir();
+  const engine = SERVER_URL === '' ? await startEngine(data_dir, recordingLog()) : undefined;
+  const url = engine
+    ? `postgres://postgres@localhost/postgres?host=${encodeURIComponent(engine.config.host as string)}`
+    : SERVER_URL;
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  await client.query('create extension if not exists vector');
+  const { rows } = await client.query<{ schema: string }>(
+    `select n.nspname as schema from pg_extension e join pg_namespace n on n.oid = e.extnamespace where e.extname = 'vector'`,
+  );
+  const providers: Provider[] = [];
+  return {
+    url,
+    schema,
+    names: toNames(schema, rows[0]?.schema ?? ''),
+    sql: async <Row extends pg.QueryResultRow>(text: string, values: readonly unknown[] = []) =>
+      (await client.query<Row>(text, [...values])).rows,
+    async open({ mode = 'hybrid', embedder = hashingEmbedder(), log = recordingLog(), options, ...more } = {}) {
+      const provider = await openProvider(
+        'postgres',
+        { url: more.url ?? url, schema: more.schema ?? schema, ...options },
+        { embedder: mode === 'keyword' ? undefined : embedder, ranking: { mode, keyword_weight: 0.5 }, data_dir, log },
+      );
+      providers.push(provider);
+      return provider;
+    },
+    async close() {
+      for (const provider of providers) await provider.close();
+      await client.query(`drop schema if exists ${pg.escapeIdentifier(schema)} cascade`);
+      await client.end();
+      await engine?.close();
+      await rm(data_dir, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Waits until the condition holds; the test's own time limit is the only one. */
+export async function until(condition: () => Promise<boolean>): Promise<void> {
+  while (!(await condition())) await new Promise((resolve) => setTimeout(resolve, 20));
+}
