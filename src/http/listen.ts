@@ -1,4 +1,4 @@
-import { createServer, type Server, STATUS_CODES } from 'node:http';
+import { createServer, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { getRequestListener, RequestError } from '@hono/node-server';
 import type { Hono } from 'hono';
@@ -17,13 +17,20 @@ export interface Listener {
 export function listen(app: Hono<Env>, { host, port }: { host: string; port: number }): Promise<Listener> {
   // A missing Host is refused further on, with the envelope.
   const server = createServer({ requireHostHeader: false }, getRequestListener(app.fetch, { errorHandler: refusal }));
+  const open = new Set<ServerResponse>();
+  server.prependListener('request', (_, response: ServerResponse) => {
+    open.add(response);
+    response.once('close', () => open.delete(response));
+    // Listening ends first; a client that goes on sending on a kept connection is told with its next answer.
+    if (!server.listening) response.setHeader('connection', 'close');
+  });
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => refuse(error, socket as Socket));
   return new Promise((resolve, reject) => {
     server.once('error', reject);
     server.listen(port, host, () => {
       server.removeListener('error', reject);
       const address = server.address() as AddressInfo;
-      resolve({ host: address.address, port: address.port, close: (graceMs = 10_000) => close(server, graceMs) });
+      resolve({ host: address.address, port: address.port, close: (graceMs = 10_000) => close(server, open, graceMs) });
     });
   });
 }
@@ -61,7 +68,8 @@ function plainResponse(error: OmpError) {
   };
 }
 
-function close(server: Server, graceMs: number): Promise<void> {
+function close(server: Server, open: ReadonlySet<ServerResponse>, graceMs: number): Promise<void> {
+  for (const response of open) if (!response.headersSent) response.setHeader('connection', 'close');
   return new Promise((resolve) => {
     const cut = setTimeout(() => server.closeAllConnections(), graceMs);
     server.close(() => {

@@ -13,6 +13,8 @@ let store: Store;
 let opened: Database[] = [];
 beforeEach(async () => {
   store = await openStore();
+  // The embedded engine has one session for all its clients: nothing of an earlier test may be left in it.
+  await store.sql('deallocate all');
 });
 afterEach(async () => {
   for (const database of opened) await database.close();

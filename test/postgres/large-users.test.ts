@@ -294,7 +294,10 @@ describe.skipIf(SERVER_URL === '')(`the move${SERVER_URL === '' ? `: ${NO_SERVER
     await slow.query('commit');
     await slow.end();
     // A move that gave up waiting is tried again by a later search.
-    await until(async () => (await ready()) || (await search(), false));
+    await until(async () => {
+      await search();
+      return ready();
+    });
     expect(await store.sql(`select id from ${store.names.memories} where not large`)).toEqual([]);
     expect((await found(provider, query('u', 'slow add')))[0]?.id).toBe(memory.id);
   });

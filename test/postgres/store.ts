@@ -1,8 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { rm } from 'node:fs/promises';
 import pg from 'pg';
+import { afterAll } from 'vitest';
 import type { Call, Embedder, NewMemory, Provider, RankingOptions } from '#contract';
-import { startEngine } from '../../providers/postgres/embedded/engine.ts';
+import { type Engine, startEngine } from '../../providers/postgres/embedded/engine.ts';
 import { type Names, toNames } from '../../providers/postgres/names.ts';
 import { openProvider } from '../../src/registry.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
@@ -48,10 +49,23 @@ export interface Store {
   close(): Promise<void>;
 }
 
+/** One for all stores of a test file: starting it takes seconds. */
+let shared: Promise<{ engine: Engine; folder: string }> | undefined;
+const startShared = async () => {
+  const folder = await makeDataDir();
+  return { engine: await startEngine(folder, recordingLog()), folder };
+};
+afterAll(async () => {
+  if (!shared) return;
+  const { engine, folder } = await shared;
+  await engine.close();
+  await rm(folder, { recursive: true, force: true });
+});
+
 /** A PostgreSQL server where there is one, else the embedded engine, reached through its socket as a server would be. */
 export async function openStore(schema = randomName()): Promise<Store> {
-  const data_dir = await makeDataDir();
-  const engine = SERVER_URL === '' ? await startEngine(data_dir, recordingLog()) : undefined;
+  if (SERVER_URL === '') shared ??= startShared();
+  const engine = (await shared)?.engine;
   const url = engine
     ? `postgres://postgres@localhost/postgres?host=${encodeURIComponent(engine.config.host as string)}`
     : SERVER_URL;
@@ -72,7 +86,12 @@ export async function openStore(schema = randomName()): Promise<Store> {
       const provider = await openProvider(
         'postgres',
         { url: more.url ?? url, schema: more.schema ?? schema, ...options },
-        { embedder: mode === 'keyword' ? undefined : embedder, ranking: { mode, keyword_weight: 0.5 }, data_dir, log },
+        {
+          embedder: mode === 'keyword' ? undefined : embedder,
+          ranking: { mode, keyword_weight: 0.5 },
+          data_dir: '/nowhere',
+          log,
+        },
       );
       providers.push(provider);
       return provider;
@@ -81,8 +100,6 @@ export async function openStore(schema = randomName()): Promise<Store> {
       for (const provider of providers) await provider.close();
       await client.query(`drop schema if exists ${pg.escapeIdentifier(schema)} cascade`);
       await client.end();
-      await engine?.close();
-      await rm(data_dir, { recursive: true, force: true });
     },
   };
 }

@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -16,7 +16,23 @@ export interface Engine {
 const WORKER = createRequire(import.meta.url).resolve('#embedded-postgres-worker');
 /** Where a unix socket called "port 5432" is looked for inside its folder. */
 const SOCKET_FILE = '.s.PGSQL.5432';
+const PREFIX = 'omp-';
+/** Names the folder of the socket, inside the data folder. */
+const NOTE = 'socket-folder';
 const RESTART_MS = 1_000;
+
+/**
+ * The socket cannot live in the data folder: its path may be no longer than about a hundred characters. What a killed
+ * process left behind is removed by the next one on the same data folder.
+ */
+function makeSocketFolder(root: string): string {
+  const note = join(root, NOTE);
+  const left = existsSync(note) ? readFileSync(note, 'utf8') : '';
+  if (left.startsWith(join(tmpdir(), PREFIX))) rmSync(left, { recursive: true, force: true });
+  const folder = mkdtempSync(join(tmpdir(), PREFIX));
+  writeFileSync(note, folder);
+  return folder;
+}
 
 /**
  * Starts the embedded Postgres on `<dataDir>/postgres`. Rejects when the folder is taken or the engine does not start.
@@ -26,8 +42,7 @@ export async function startEngine(dataDir: string, log: Log): Promise<Engine> {
   const root = resolve(dataDir);
   mkdirSync(root, { recursive: true, mode: 0o700 });
   const unlock = lockFolder(root);
-  // Not in the data folder: a socket's path may be no longer than about a hundred characters.
-  const sockets = mkdtempSync(join(tmpdir(), 'omp-'));
+  const sockets = makeSocketFolder(root);
   const socket = join(sockets, SOCKET_FILE);
   let closing = false;
 
@@ -59,6 +74,7 @@ export async function startEngine(dataDir: string, log: Log): Promise<Engine> {
   };
   const release = () => {
     rmSync(sockets, { recursive: true, force: true });
+    rmSync(join(root, NOTE), { force: true });
     unlock();
   };
 

@@ -1,0 +1,50 @@
+import { type Load, load } from './load.ts';
+import { type Request, requestsOf, type Verb } from './workload.ts';
+
+export interface CompareOptions {
+  readonly connections: number;
+  /** Of one run; a round is one run of every subject. */
+  readonly seconds: number;
+  readonly rounds: number;
+}
+
+/** One subject: what it did per round, in the order of the rounds. */
+export interface Series {
+  readonly name: string;
+  readonly runs: readonly Load[];
+}
+
+const REQUESTS = 4_000;
+/** Enough for the compiler to be done with every subject before anything counts. */
+const WARM_UP_SECONDS = 1;
+
+/**
+ * Loads the subjects in turn, round after round, each round in the other direction: whatever else the machine does
+ * meets all of them alike.
+ */
+export async function compare(
+  verb: Verb,
+  ids: readonly string[],
+  subjects: ReadonlyMap<string, string>,
+  { connections, seconds, rounds }: CompareOptions,
+): Promise<Series[]> {
+  const requests: readonly Request[] = requestsOf(verb, ids, REQUESTS);
+  for (const url of subjects.values()) await load(url, requests, { connections, seconds: WARM_UP_SECONDS });
+  const series = [...subjects].map(([name, url]) => ({ name, url, runs: [] as Load[] }));
+  for (let round = 0; round < rounds; round++) {
+    const order = round % 2 === 0 ? series : series.toReversed();
+    for (const { url, runs } of order) runs.push(await load(url, requests, { connections, seconds }));
+  }
+  return series;
+}
+
+/** The median over the rounds of one figure's ratio, round by round. */
+export const ratio = (of: Series, to: Series, figure: keyof Load): number =>
+  median(of.runs.map((run, round) => run[figure] / (to.runs[round] as Load)[figure]));
+
+export const typical = ({ runs }: Series, figure: keyof Load): number => median(runs.map((run) => run[figure]));
+
+/** The upper of the middle two when their number is even. */
+function median(values: readonly number[]): number {
+  return values.toSorted((a, b) => a - b)[values.length >> 1] ?? Number.NaN;
+}

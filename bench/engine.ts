@@ -1,0 +1,125 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
+import pg from 'pg';
+import { startServer } from './child.ts';
+import { type CompareOptions, compare, type Series } from './compare.ts';
+import type { BaseArgument, BaseReady } from './servers/base.ts';
+import type { GatewayArgument, GatewayReady } from './servers/gateway.ts';
+import { type Request, requestsOf, VERBS, type Verb } from './workload.ts';
+
+export interface EngineOptions extends CompareOptions {
+  /** A server's connection string; undefined: the embedded Postgres. */
+  readonly url: string | undefined;
+  readonly verbs: readonly Verb[];
+  /** Folder for a CPU profile of the gateway. */
+  readonly profile: string | undefined;
+}
+
+export interface EngineResult {
+  readonly version: string;
+  readonly connections: number;
+  readonly verbs: ReadonlyMap<Verb, readonly Series[]>;
+}
+
+/** Names of the subjects, as they appear in the tables. */
+export const SUBJECTS = {
+  constant: 'bare Hono, constant JSON',
+  base: 'bare Hono, one statement',
+  plain: 'the same, vectors only',
+  pipelined: 'bare Hono, one statement, pipelined',
+  gateway: 'gateway',
+  quiet: 'gateway, `OMP_LOG_LEVEL=warn`',
+} as const;
+
+/**
+ * The gateway and what it is compared with, on one Postgres and one table. The embedded engine belongs to the gateway's
+ * process; the others reach it through its socket, so all of them find the same engine in a thread of its own.
+ */
+export async function measureEngine({ url, verbs, profile, ...options }: EngineOptions): Promise<EngineResult> {
+  const folder = await mkdtemp(join(tmpdir(), 'omp-bench-'));
+  const schema = `omp_bench_${process.pid}`;
+  const closers: (() => Promise<void>)[] = [() => rm(folder, { recursive: true, force: true })];
+  if (url !== undefined) closers.push(() => dropSchema(url, schema));
+  try {
+    const argument = { url, schema, folder } satisfies GatewayArgument;
+    const gateway = await startServer<GatewayReady>('servers/gateway.ts', argument, profile);
+    closers.push(gateway.stop);
+    const { ports, ids, ...postgres } = gateway.ready;
+    const samples = await sampleAnswers(at(ports.info), ids);
+    const base = await startServer<BaseReady>('servers/base.ts', {
+      database: postgres.database,
+      connections: postgres.connections,
+      table: `${schema}.memories`,
+      samples,
+    } satisfies BaseArgument);
+    closers.push(base.stop);
+    const subjects = new Map([
+      [SUBJECTS.constant, at(base.ready.ports.constant)],
+      [SUBJECTS.base, at(base.ready.ports.base)],
+      [SUBJECTS.gateway, at(ports.info)],
+      [SUBJECTS.quiet, at(ports.warn)],
+      [SUBJECTS.pipelined, at(base.ready.ports.pipelined)],
+      [SUBJECTS.plain, at(base.ready.ports.plain)],
+    ]);
+    await checkSame(at(ports.info), at(base.ready.ports.base), ids);
+    const results = new Map<Verb, readonly Series[]>();
+    for (const verb of VERBS) {
+      if (verbs.includes(verb)) results.set(verb, await compare(verb, ids, subjects, options));
+    }
+    return { version: postgres.version, connections: postgres.connections, verbs: results };
+  } finally {
+    for (const close of closers.reverse()) await close();
+  }
+}
+
+/** As much of the answers as is looked at. */
+interface Answer {
+  readonly id?: string;
+  readonly items?: readonly { readonly id: string }[];
+  readonly results?: readonly { readonly score: number }[];
+}
+
+const at = (port: number): string => `http://127.0.0.1:${port}`;
+
+async function answer(url: string, { path, ...init }: Request): Promise<Answer> {
+  const response = await fetch(url + path, init);
+  if (!response.ok) throw new Error(`${url}${path} answered ${response.status}`);
+  return (await response.json()) as Answer;
+}
+
+/** What the constant routes answer with. */
+async function sampleAnswers(url: string, ids: readonly string[]): Promise<Record<Verb, object>> {
+  const sample = (verb: Verb) => answer(url, requestsOf(verb, ids, 1)[0] as Request);
+  return {
+    get: await sample('get'),
+    list: await sample('list'),
+    search: await sample('search'),
+    add: await sample('add'),
+  };
+}
+
+/** A comparison of two things that answer differently would be worth nothing. */
+async function checkSame(gateway: string, base: string, ids: readonly string[]): Promise<void> {
+  for (const verb of ['get', 'list', 'search'] as const) {
+    for (const request of requestsOf(verb, ids, 20)) {
+      const [ours, theirs] = [await answer(gateway, request), await answer(base, request)].map(essence);
+      if (!isDeepStrictEqual(ours, theirs)) throw new Error(`gateway and base answer ${request.path} differently`);
+    }
+  }
+}
+
+/** Ids in their order; of search the scores, since equal ones may come in any order. */
+const essence = ({ id, items, results }: Answer): unknown =>
+  id ?? items?.map((item) => item.id) ?? results?.map(({ score }) => score.toFixed(4));
+
+async function dropSchema(url: string, schema: string): Promise<void> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  try {
+    await client.query(`drop schema if exists ${schema} cascade`);
+  } finally {
+    await client.end();
+  }
+}

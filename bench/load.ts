@@ -1,0 +1,56 @@
+import { createHistogram } from 'node:perf_hooks';
+import autocannon from 'autocannon';
+import type { Request } from './workload.ts';
+
+export interface LoadOptions {
+  readonly connections: number;
+  readonly seconds: number;
+}
+
+/** What one run of load measured, over every response. Latencies in milliseconds. */
+export interface Load {
+  readonly perSecond: number;
+  readonly p50: number;
+  readonly p99: number;
+}
+
+/** How often autocannon looks whether it is time to stop; its default of a second would lengthen every run. */
+const STOP_INTERVAL_MS = 50;
+
+/**
+ * Sends the requests over and over, each connection its own share of them and one at a time. Rejects when a response
+ * is not a success: a fast error is no result. Counts by itself, since autocannon rounds latencies to milliseconds.
+ */
+export async function load(url: string, requests: readonly Request[], options: LoadOptions): Promise<Load> {
+  const { connections, seconds } = options;
+  const microseconds = createHistogram();
+  let refused = 0;
+  let connection = 0;
+  const started = performance.now();
+  let ended = started;
+  const { errors } = await autocannon({
+    url,
+    connections,
+    duration: seconds,
+    sampleInt: STOP_INTERVAL_MS,
+    setupClient(client) {
+      const share = connection++;
+      client.setRequests(
+        requests.filter((_, index) => index % connections === share).map((request) => ({ ...request })),
+      );
+      client.on('response', (status, _bytes, milliseconds) => {
+        if (status >= 300) refused++;
+        microseconds.record(Math.max(1, Math.round(milliseconds * 1_000)));
+        ended = performance.now();
+      });
+    },
+  });
+  if (refused + errors > 0 || microseconds.count === 0) {
+    throw new Error(`of ${microseconds.count} requests to ${url}, ${refused} were refused and ${errors} failed`);
+  }
+  return {
+    perSecond: microseconds.count / ((ended - started) / 1_000),
+    p50: microseconds.percentile(50) / 1_000,
+    p99: microseconds.percentile(99) / 1_000,
+  };
+}

@@ -1,0 +1,67 @@
+/**
+ * What the gateway costs, as ratios on one machine in one run:
+ *   npm run bench [-- --rounds N --seconds N --only get,list,search,add,default --engine embedded,server --profile DIR]
+ * Prints Markdown. The server is the one DATABASE_URL names (in a schema of its own, dropped afterwards); without it only
+ * the embedded Postgres is measured.
+ */
+import { mkdir } from 'node:fs/promises';
+import { parseArgs } from 'node:util';
+import { measureDefault } from './default.ts';
+import { measureEngine } from './engine.ts';
+import { defaultTable, engineTable, machine } from './report.ts';
+import { VERBS } from './workload.ts';
+
+const CONNECTIONS = 16;
+/** Of the default configuration, where the embedder is what is waited for. */
+const CLIENTS = 8;
+
+const url = process.env.DATABASE_URL || undefined;
+const { values } = parseArgs({
+  options: {
+    rounds: { type: 'string', default: '5' },
+    seconds: { type: 'string', default: '2' },
+    only: { type: 'string', default: [...VERBS, 'default'].join() },
+    engine: { type: 'string', default: url === undefined ? 'embedded' : 'embedded,server' },
+    profile: { type: 'string' },
+  },
+});
+const rounds = positive('rounds', values.rounds);
+const seconds = positive('seconds', values.seconds);
+const only = choices('only', values.only, [...VERBS, 'default']);
+const engines = choices('engine', values.engine, ['embedded', 'server']);
+if (engines.includes('server') && url === undefined) throw new Error('--engine server needs DATABASE_URL');
+if (values.profile !== undefined) await mkdir(values.profile, { recursive: true });
+
+// The servers die of it too, which ends the run with an error and leaves time to clean up.
+process.on('SIGINT', () => {});
+
+console.log(`${machine()}; ${CONNECTIONS} connections, medians of ${rounds} rounds of ${seconds} s\n`);
+const verbs = VERBS.filter((verb) => only.includes(verb));
+for (const engine of verbs.length > 0 ? engines : []) {
+  const result = await measureEngine({
+    url: engine === 'server' ? url : undefined,
+    verbs,
+    profile: values.profile,
+    connections: CONNECTIONS,
+    rounds,
+    seconds,
+  });
+  console.log(`${engineTable(engine === 'server' ? 'PostgreSQL server' : 'Embedded Postgres', result)}\n`);
+}
+if (only.includes('default')) {
+  const work = await measureDefault({ connections: CLIENTS, seconds: seconds * rounds });
+  console.log(defaultTable(work, CLIENTS));
+}
+
+function positive(name: string, text: string): number {
+  const value = Number(text);
+  if (!(value > 0)) throw new Error(`--${name} must be a number above 0`);
+  return value;
+}
+
+function choices(name: string, text: string, allowed: readonly string[]): string[] {
+  const chosen = text.split(',');
+  const wrong = chosen.find((choice) => !allowed.includes(choice));
+  if (wrong !== undefined) throw new Error(`--${name}: "${wrong}" is none of ${allowed.join(', ')}`);
+  return chosen;
+}

@@ -1,0 +1,84 @@
+import { cpus, release } from 'node:os';
+import { ratio, type Series, typical } from './compare.ts';
+import type { Work } from './default.ts';
+import { type EngineResult, SUBJECTS } from './engine.ts';
+import type { Verb } from './workload.ts';
+
+const HEADINGS: Readonly<Record<Verb, string>> = { get: 'get', list: 'list 50', search: 'search top 10', add: 'add' };
+
+/** What the gateway is meant to reach: throughput as a share of the base's, at least; p99 as a multiple of it, at most. */
+const LEAST: Readonly<Record<Verb, number>> = { get: 0.75, list: 0.8, search: 0.8, add: 0.8 };
+const MOST_P99 = 1.3;
+/** Delay of the event loop at p99 while the local embedder is busy, in milliseconds, at most. */
+const MOST_DELAY = 5;
+
+/** One table an engine: requests per second, p50 and p99 of every subject, then the gateway as ratios. */
+export function engineTable(title: string, { version, connections, verbs }: EngineResult): string {
+  const columns = [...verbs.keys()];
+  const cells = (cell: (series: readonly Series[], verb: Verb) => string) =>
+    columns.map((verb) => cell(verbs.get(verb) as readonly Series[], verb));
+  const figures = Object.values(SUBJECTS).map((name) => [
+    name,
+    ...cells((all) => {
+      const series = named(all, name);
+      return `${count(typical(series, 'perSecond'))} (${latency(typical(series, 'p50'))} / ${latency(typical(series, 'p99'))})`;
+    }),
+  ]);
+  const ratios = [SUBJECTS.base, SUBJECTS.plain, SUBJECTS.pipelined, SUBJECTS.constant].map((name) => [
+    `gateway ÷ ${name}`,
+    ...cells((all, verb) => {
+      const share = ratio(named(all, SUBJECTS.gateway), named(all, name), 'perSecond');
+      return name === SUBJECTS.base ? judged(share, '≥', LEAST[verb]) : `${share.toFixed(2)}×`;
+    }),
+  ]);
+  const tail = [
+    `p99 of the gateway ÷ ${SUBJECTS.base}`,
+    ...cells((all) => judged(ratio(named(all, SUBJECTS.gateway), named(all, SUBJECTS.base), 'p99'), '≤', MOST_P99)),
+  ];
+  return [
+    `**${title}**: ${version}, ${connections === 1 ? 'one connection' : `${connections} connections`} each. Requests per second (p50 / p99 in ms)`,
+    '',
+    table(['', ...columns.map((verb) => HEADINGS[verb])], [...figures, ...ratios, tail]),
+  ].join('\n');
+}
+
+export function defaultTable(work: readonly Work[], clients: number): string {
+  const rows = work.map(({ name, load, delay }) => [
+    name,
+    count(load.perSecond),
+    latency(load.p50),
+    latency(load.p99),
+    `${latency(delay.p99)} ${delay.p99 <= MOST_DELAY ? '✓' : '✗'}`,
+    latency(delay.max),
+  ]);
+  const headings = ['', 'per second', 'p50 ms', 'p99 ms', `event loop late, p99 ms (at most ${MOST_DELAY})`, 'max ms'];
+  return [
+    `**Default configuration** (local embedder, embedded Postgres), ${clients} clients`,
+    '',
+    table(headings, rows),
+  ].join('\n');
+}
+
+export const machine = (): string =>
+  `${new Date().toISOString().slice(0, 10)}, ${cpus().length} × ${cpus()[0]?.model.trim()}, ${process.platform} ${release()}, Node ${process.version}`;
+
+/** A ratio beside what is wanted of it. */
+function judged(found: number, comparison: '≥' | '≤', wanted: number): string {
+  const met = comparison === '≥' ? found >= wanted : found <= wanted;
+  return `${found.toFixed(2)}× (${comparison} ${wanted} ${met ? '✓' : '✗'})`;
+}
+
+function named(all: readonly Series[], name: string): Series {
+  const found = all.find((series) => series.name === name);
+  if (found === undefined) throw new Error(`nothing was measured for ${name}`);
+  return found;
+}
+
+/** Three digits are all that such a measurement carries. */
+const count = (perSecond: number): string => Number(perSecond.toPrecision(3)).toLocaleString('en');
+const latency = (milliseconds: number): string => milliseconds.toFixed(milliseconds < 10 ? 2 : 0);
+
+const table = (headings: readonly string[], rows: readonly (readonly string[])[]): string =>
+  [headings, headings.map((_, index) => (index === 0 ? '---' : '---:')), ...rows]
+    .map((row) => `| ${row.join(' | ')} |`)
+    .join('\n');

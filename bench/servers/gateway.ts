@@ -1,0 +1,110 @@
+/**
+ * The gateway on Postgres, composed as in `src/serve.ts` but with an embedder that costs nothing. Listens twice: as
+ * configured by default, and at log level `warn`. Fills the table first.
+ */
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import pg from 'pg';
+import type { Call, NewMemory, Provider } from '#contract';
+import { type Body, initialMemories } from '../workload.ts';
+import { built } from './built.ts';
+import { freeEmbedder } from './free-embedder.ts';
+
+export interface GatewayArgument {
+  /** The server to use; undefined: the embedded Postgres. */
+  readonly url: string | undefined;
+  readonly schema: string;
+  readonly folder: string;
+}
+
+export interface GatewayReady {
+  readonly ports: { readonly info: number; readonly warn: number };
+  readonly ids: readonly string[];
+  /** How others reach the same Postgres. */
+  readonly database: pg.ClientConfig;
+  readonly connections: number;
+  readonly version: string;
+}
+
+const { loadConfig } = await built<typeof import('../../src/config/load.ts')>('src/config/load');
+const { compose } = await built<typeof import('../../src/core/compose.ts')>('src/core/compose');
+const { createApp } = await built<typeof import('../../src/http/app.ts')>('src/http/app');
+const { listen } = await built<typeof import('../../src/http/listen.ts')>('src/http/listen');
+const { createLog } = await built<typeof import('../../src/log.ts')>('src/log');
+const { openProvider } = await built<typeof import('../../src/registry.ts')>('src/registry');
+
+const { url, schema, folder } = JSON.parse(process.argv[2] as string) as GatewayArgument;
+// The embedded engine makes its socket in a folder of this one's temporary folder.
+process.env.TMPDIR = folder;
+const { config } = loadConfig({
+  env: {
+    OMP_DATA_DIR: join(folder, 'data'),
+    OMP_POSTGRES_SCHEMA: schema,
+    OMP_PORT: '0',
+    ...(url !== undefined && { DATABASE_URL: url }),
+  },
+});
+const log = createLog('info');
+const context = { embedder: freeEmbedder, ranking: config.search, data_dir: config.data_dir, log };
+const provider = compose(await openProvider('postgres', config.postgres, context));
+const ids = await fill(provider, initialMemories());
+const database = url === undefined ? embeddedAddress() : { connectionString: url };
+const version = await settle(database);
+const serve = (level: string) => listen(createApp({ ...config, provider, log: createLog(level) }), config);
+const listeners = [await serve('info'), await serve('warn')] as const;
+
+process.once('disconnect', async () => {
+  for (const listener of listeners) await listener.close(1_000);
+  await provider.close();
+  process.exit();
+});
+process.send?.({
+  ports: { info: listeners[0].port, warn: listeners[1].port },
+  ids,
+  database,
+  connections: url === undefined ? 1 : config.postgres.connections,
+  version,
+} satisfies GatewayReady);
+
+function embeddedAddress(): pg.ClientConfig {
+  const socket = readdirSync(folder).find((name) => name.startsWith('omp-'));
+  if (socket === undefined) throw new Error(`the embedded Postgres has no socket in ${folder}`);
+  return { host: join(folder, socket), port: 5432, user: 'postgres', database: 'postgres' };
+}
+
+/** Through the provider, many at a time. Gives the ids. */
+async function fill(into: Provider, bodies: readonly Body[]): Promise<string[]> {
+  const call = (): Call => ({ signal: new AbortController().signal, requestId: 'bench' });
+  const defaults = {
+    scope: null,
+    tags: [],
+    source: null,
+    confidence: null,
+    valid_from: null,
+    valid_to: null,
+    supersedes: [],
+    extensions: {},
+  } satisfies Partial<NewMemory>;
+  const made: string[] = [];
+  for (let start = 0; start < bodies.length; start += 64) {
+    const batch = bodies.slice(start, start + 64).map((body) => into.add({ ...defaults, ...body }, call()));
+    for (const { id } of await Promise.all(batch)) made.push(id);
+  }
+  return made;
+}
+
+/** Leaves the table as autovacuum would, and tells what Postgres this is. */
+async function settle(config: pg.ClientConfig): Promise<string> {
+  const client = new pg.Client(config);
+  await client.connect();
+  try {
+    await client.query(`vacuum analyze ${pg.escapeIdentifier(schema)}.memories`);
+    const { rows } = await client.query<{ version: string }>(
+      `select 'PostgreSQL ' || split_part(current_setting('server_version'), ' ', 1) || ', pgvector ' || extversion as version
+       from pg_extension where extname = 'vector'`,
+    );
+    return (rows[0] as { version: string }).version;
+  } finally {
+    await client.end();
+  }
+}

@@ -1,0 +1,281 @@
+import { tmpdir } from 'node:os';
+import { describe, expect, it } from 'vitest';
+import { type Call, type Memory, type NewMemory, OmpError, type Provider } from '#contract';
+import { withScopes } from '../../src/core/with-scopes.ts';
+import { openProvider } from '../../src/registry.ts';
+import { recordingLog } from '../support/subject.ts';
+
+const call: Call = { signal: new AbortController().signal, requestId: 'test' };
+const input = (content: string, scope: string | null = null, tags: readonly string[] = []): NewMemory => ({
+  content,
+  user_id: 'u',
+  scope,
+  tags,
+  source: null,
+  confidence: null,
+  valid_from: null,
+  valid_to: null,
+  supersedes: [],
+  extensions: {},
+});
+
+interface Asked {
+  readonly verb: 'list' | 'search';
+  readonly limit: number;
+  readonly tags: readonly string[];
+}
+
+/** The memory provider without scopes, that tells what it was asked; `change` alters it first. */
+const openCounted = async (change: (provider: Provider) => Provider = (provider) => provider) => {
+  const asked: Asked[] = [];
+  const ranking = { mode: 'keyword', keyword_weight: 1 } as const;
+  const context = { embedder: undefined, ranking, data_dir: tmpdir(), log: recordingLog() };
+  const inner = change(await openProvider('memory', { scopes: 'none' }, context));
+  const { list, search } = inner as Required<Provider>;
+  const provider = withScopes({
+    ...inner,
+    list: (query, by) => {
+      asked.push({ verb: 'list', limit: query.limit, tags: query.tags });
+      return list(query, by);
+    },
+    search: (query, by) => {
+      asked.push({ verb: 'search', limit: query.limit, tags: query.tags });
+      return search(query, by);
+    },
+  }) as Required<Provider>;
+  return { provider, inner, asked };
+};
+const atMost =
+  (max_search_results: number) =>
+  (provider: Provider): Provider => ({ ...provider, capabilities: { ...provider.capabilities, max_search_results } });
+
+const add = async (provider: Provider, rows: number, scope: (i: number) => string | null): Promise<Memory[]> => {
+  const added: Memory[] = [];
+  for (let i = 0; i < rows; i++) added.push(await provider.add(input('note', scope(i)), call));
+  return added;
+};
+const ids = (memories: readonly Memory[]): string[] => memories.map(({ id }) => id);
+
+describe('a provider with scopes of its own', () => {
+  it('is left as it is', async () => {
+    const { inner } = await openCounted();
+    const native: Provider = { ...inner, capabilities: { ...inner.capabilities, scopes: 'native' } };
+    expect(withScopes(native)).toBe(native);
+  });
+});
+
+describe('what the provider lacks', () => {
+  it('is not made up', async () => {
+    const { inner } = await openCounted();
+    const { add: keep, get, ping, close, name, capabilities } = inner;
+    const scoped = withScopes({ name, capabilities, add: keep, get, ping, close });
+    expect([scoped.update, scoped.delete, scoped.list, scoped.search]).toEqual(Array(4).fill(undefined));
+  });
+});
+
+describe('list', () => {
+  const list = (provider: Required<Provider>, scope: string | undefined, limit: number) =>
+    provider.list({ user_id: 'u', tags: [], limit, ...(scope !== undefined && { scope }) }, call);
+
+  it('asks once, and for no more than it was asked, where the provider can decide', async () => {
+    const { provider, asked } = await openCounted();
+    await add(provider, 3, (i) => (i === 0 ? null : 'a/b'));
+    expect(await list(provider, undefined, 2)).toHaveLength(2);
+    expect(await list(provider, 'a/b', 2)).toHaveLength(2);
+    expect(asked).toEqual([
+      { verb: 'list', limit: 2, tags: [] },
+      { verb: 'list', limit: 2, tags: ['omp:scope:a/b'] },
+    ]);
+  });
+
+  it('lets the provider narrow by the whole segments of a glob', async () => {
+    const { provider, asked } = await openCounted();
+    await add(provider, 3, () => 'a/b/c');
+    expect(await list(provider, 'a/b/*', 5)).toHaveLength(3);
+    expect(await list(provider, 'a/b?c', 5)).toHaveLength(3);
+    expect(await list(provider, 'a*', 5)).toHaveLength(3);
+    expect(asked.map(({ tags }) => tags)).toEqual([['omp:under:a/b'], ['omp:under:a'], []]);
+  });
+
+  it('stops as soon as the page is full', async () => {
+    const { provider, asked } = await openCounted();
+    const added = await add(provider, 1200, () => 'a/b');
+    expect(ids(await list(provider, 'a*', 10))).toEqual(ids(added).reverse().slice(0, 10));
+    expect(asked).toHaveLength(1);
+  });
+
+  it('goes on until the memories are exhausted, and no further', async () => {
+    const { provider, asked } = await openCounted();
+    const added = await add(provider, 1200, (i) => (i % 400 === 0 ? 'needle' : 'hay'));
+    const expected = ids(added.filter(({ scope }) => scope === 'needle')).reverse();
+    expect(ids(await list(provider, 'needl?', 50))).toEqual(expected);
+    expect(asked).toHaveLength(3);
+  });
+
+  it('asks once more when the last batch was exactly full', async () => {
+    const { provider, asked } = await openCounted();
+    await add(provider, 500, () => 'hay');
+    expect(await list(provider, 'needl?', 1)).toEqual([]);
+    expect(asked).toHaveLength(2);
+  });
+
+  it('stops fetching when the call is aborted', async () => {
+    const controller = new AbortController();
+    const { provider, inner, asked } = await openCounted((memory) => ({
+      ...memory,
+      list: async (...query) => {
+        controller.abort(new Error('gone'));
+        return (memory as Required<Provider>).list(...query);
+      },
+    }));
+    await add(inner, 600, () => null);
+    const pending = provider.list(
+      { user_id: 'u', scope: 'x*', tags: [], limit: 1 },
+      { ...call, signal: controller.signal },
+    );
+    await expect(pending).rejects.toThrow('gone');
+    expect(asked).toHaveLength(1);
+  });
+});
+
+describe('search', () => {
+  const search = (provider: Required<Provider>, scope: string | undefined, limit: number) =>
+    provider.search({ user_id: 'u', text: 'note', tags: [], limit, ...(scope !== undefined && { scope }) }, call);
+  const found = async (...asked: Parameters<typeof search>) =>
+    ids((await search(...asked)).map(({ memory }) => memory));
+
+  it('asks once, and for no more than it was asked, without a scope', async () => {
+    const { provider, asked } = await openCounted();
+    await add(provider, 5, (i) => `a/${i}`);
+    const hits = await search(provider, undefined, 2);
+    expect(hits.map(({ memory }) => memory.scope)).toEqual(['a/4', 'a/3']);
+    expect(asked).toEqual([{ verb: 'search', limit: 2, tags: [] }]);
+  });
+
+  it('stops as soon as the page is full', async () => {
+    const { provider, asked } = await openCounted();
+    const added = await add(provider, 100, () => 'ab/c');
+    expect(await found(provider, 'a', 5)).toEqual(ids(added).reverse().slice(0, 5));
+    expect(asked).toEqual([{ verb: 'search', limit: 20, tags: [] }]);
+  });
+
+  it('widens its window until the page is full', async () => {
+    const { provider, asked } = await openCounted();
+    const added = await add(provider, 100, (i) => (i < 3 ? 'needle' : 'hay'));
+    expect(await found(provider, 'need', 3)).toEqual(ids(added).slice(0, 3).reverse());
+    expect(asked.map(({ limit }) => limit)).toEqual([12, 48, 192]);
+  });
+
+  it('answers with fewer only when there are no more', async () => {
+    const { provider, asked } = await openCounted();
+    await add(provider, 100, (i) => (i < 3 ? 'needle' : 'hay'));
+    expect(await found(provider, 'need', 4)).toHaveLength(3);
+    expect(await found(provider, 'nothing', 4)).toEqual([]);
+    expect(asked.every(({ limit }) => limit <= 256)).toBe(true);
+  });
+
+  it('is narrowed by whole segments, and then needs no second look', async () => {
+    const { provider, asked } = await openCounted();
+    await add(provider, 100, (i) => (i < 3 ? 'needle/x' : 'hay/x'));
+    expect(await found(provider, 'needle/', 4)).toHaveLength(3);
+    expect(asked).toEqual([{ verb: 'search', limit: 16, tags: ['omp:under:needle'] }]);
+  });
+
+  it('never asks a bounded provider for more than it admits', async () => {
+    const { provider, asked } = await openCounted(atMost(30));
+    const added = await add(provider, 100, (i) => (i >= 80 ? 'needle' : 'hay'));
+    expect(await found(provider, 'need', 20)).toEqual(ids(added).slice(80).reverse());
+    expect(asked.map(({ limit }) => limit)).toEqual([30]);
+  });
+
+  it('refuses with a way out rather than answer short, where a bounded provider shows no further', async () => {
+    const { provider, asked } = await openCounted(atMost(30));
+    await add(provider, 100, (i) => (i < 50 ? 'needle/x' : 'hay/x'));
+    const refusal = await search(provider, 'need', 10).catch((error: unknown) => error);
+    expect(refusal).toBeInstanceOf(OmpError);
+    expect(refusal).toMatchObject({ code: 'invalid_request', message: expect.stringMatching(/^scope: .*limit$/) });
+    expect(asked.map(({ limit }) => limit)).toEqual([30]);
+    // The way out works.
+    expect(await found(provider, 'needle/', 10)).toHaveLength(10);
+    // Exhausted within the bound is no refusal.
+    expect(
+      await (await openCounted(atMost(30))).provider.search(
+        { user_id: 'u', text: 'note', scope: 'x', tags: [], limit: 9 },
+        call,
+      ),
+    ).toEqual([]);
+  });
+});
+
+describe('update', () => {
+  it('keeps the scope when only tags change, and the tags when only the scope does', async () => {
+    const { provider } = await openCounted();
+    const { id } = await provider.add(input('note', 'a/b', ['t', 'omp:scope:x']), call);
+    expect(await provider.update({ id }, { tags: ['u'] }, call)).toMatchObject({ scope: 'a/b', tags: ['u'] });
+    expect(await provider.update({ id }, { scope: 'c' }, call)).toMatchObject({ scope: 'c', tags: ['u'] });
+    expect(await provider.update({ id }, { content: 'other' }, call)).toMatchObject({
+      scope: 'c',
+      tags: ['u'],
+      content: 'other',
+    });
+    expect(await provider.update({ id: 'mem_none' }, { scope: 'c' }, call)).toBeUndefined();
+    expect(await provider.update({ id, user_id: 'other' }, { scope: 'd' }, call)).toBeUndefined();
+  });
+
+  it('of scope and of tags at the same time keeps both', async () => {
+    // A backend takes its time, so that patches overlap.
+    const { provider } = await openCounted((memory) => {
+      const { get, update } = memory as Required<Provider>;
+      const pause = () => new Promise((resolve) => setImmediate(resolve));
+      return {
+        ...memory,
+        get: async (...asked) => pause().then(() => get(...asked)),
+        update: async (...asked) => pause().then(() => update(...asked)),
+      };
+    });
+    for (let round = 0; round < 20; round++) {
+      const { id } = await provider.add(input('note', 'old', ['old']), call);
+      const patches = [
+        { scope: 'new' },
+        { tags: ['new'] },
+        { confidence: 0.5 },
+        { scope: 'new', extensions: { 'x-n': round } },
+      ];
+      await Promise.all(patches.map((patch) => provider.update({ id }, patch, call)));
+      expect(await provider.get({ id }, call)).toMatchObject({
+        scope: 'new',
+        tags: ['new'],
+        confidence: 0.5,
+        extensions: { 'x-n': round },
+      });
+    }
+  });
+
+  it('that fails does not hold up the next one', async () => {
+    let failing = true;
+    const { provider } = await openCounted((memory) => ({
+      ...memory,
+      update: async (...asked) => {
+        if (failing) throw new OmpError('provider_error', 'broken');
+        return (memory as Required<Provider>).update(...asked);
+      },
+    }));
+    const { id } = await provider.add(input('note', 'a'), call);
+    const first = provider.update({ id }, { scope: 'b' }, call);
+    const second = provider.update({ id }, { scope: 'c' }, call);
+    await expect(first).rejects.toThrow('broken');
+    await expect(second).rejects.toThrow('broken');
+    failing = false;
+    expect(await provider.update({ id }, { scope: 'd' }, call)).toMatchObject({ scope: 'd' });
+  });
+
+  it('that was aborted while it waited is not carried out', async () => {
+    const { provider } = await openCounted();
+    const { id } = await provider.add(input('note', 'a'), call);
+    const first = provider.update({ id }, { scope: 'b' }, call);
+    const gone = AbortSignal.abort(new Error('gone'));
+    await expect(provider.update({ id }, { scope: 'c' }, { ...call, signal: gone })).rejects.toThrow('gone');
+    await first;
+    expect(await provider.get({ id }, call)).toMatchObject({ scope: 'b' });
+  });
+});

@@ -1,0 +1,70 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import packageJson from '../../package.json' with { type: 'json' };
+import { runProgram, startGateway, temporaryFolder } from './gateway.ts';
+
+test('--help explains every setting of the environment and ends with status 0', async () => {
+  const { status, stdout, stderr } = await runProgram({ args: ['--help'] });
+  expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+  for (const word of ['Usage: omp-gateway', '--port', 'OMP_PROVIDER', 'OMP_DATA_DIR', 'DATABASE_URL'])
+    expect(stdout).toContain(word);
+});
+
+test('--version prints the version of the package', async () => {
+  const { status, stdout, stderr } = await runProgram({ args: ['--version'] });
+  expect({ status, stdout, stderr }).toEqual({ status: 0, stdout: `${packageJson.version}\n`, stderr: '' });
+});
+
+test('an unknown flag ends with status 2, a suggestion and the way to help', async () => {
+  const { status, stdout, stderr } = await runProgram({ args: ['--prot', '1'] });
+  expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
+  expect(stderr).toMatch(/'--prot'.*--port.*--help/s);
+});
+
+test('a broken configuration lists all mistakes at once, from file, environment and command line', async () => {
+  const config = join(temporaryFolder(), 'omp.yaml');
+  writeFileSync(config, 'search:\n  keyword_weight: 7\nprot: 1\n');
+  const { status, stdout, stderr } = await runProgram({
+    args: ['--config', config, '--log-level', 'loud'],
+    env: { OMP_PORT: 'eighty', OMP_MAX_REQUEST_BYTES: '1' },
+  });
+  expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
+  for (const mistake of ['keyword_weight', 'prot', '--log-level', 'OMP_PORT', 'OMP_MAX_REQUEST_BYTES'])
+    expect(stderr).toContain(mistake);
+  expect(stderr).not.toMatch(/^\s+at /m);
+});
+
+test('a port that is taken is told in one message', async () => {
+  const { url } = await startGateway({ env: { OMP_PROVIDER: 'memory' } });
+  const { port } = new URL(url);
+  const { status, stderr } = await runProgram({
+    args: ['--port', port],
+    env: { OMP_PROVIDER: 'memory', OMP_SEARCH_MODE: 'keyword' },
+  });
+  expect(status).toBe(1);
+  expect(stderr).toContain(port);
+  expect(stderr).not.toMatch(/^\s+at /m);
+});
+
+test('the command line wins over the environment, the environment over the file', async () => {
+  const config = join(temporaryFolder(), 'omp.yaml');
+  writeFileSync(config, 'provider: postgres\nhost: 127.0.0.2\nmemory:\n  scopes: none\n');
+  const { url, client } = await startGateway({
+    args: ['--config', config, '--host', '127.0.0.3'],
+    env: { OMP_PROVIDER: 'memory', OMP_HOST: '127.0.0.4' },
+  });
+  expect(new URL(url).hostname).toBe('127.0.0.3');
+  expect(await client.capabilities()).toMatchObject({ provider: 'memory', features: { scopes: 'tags' } });
+});
+
+test('a database that cannot be reached is told without stack traces or the password', async () => {
+  const { status, stdout, stderr } = await runProgram({
+    // Nothing listens on the first port.
+    env: { DATABASE_URL: 'postgres://omp:s3cret-word@127.0.0.1:1/omp', OMP_SEARCH_MODE: 'keyword' },
+  });
+  expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
+  expect(stderr).toMatch(/cannot connect to the database.*DATABASE_URL/s);
+  expect(stderr).not.toContain('s3cret-word');
+  expect(stderr).not.toMatch(/^\s+at /m);
+});

@@ -1,0 +1,53 @@
+import { expect, test } from 'vitest';
+import type { Client } from '../support/client.ts';
+import { freshUser } from '../support/subject.ts';
+import { startGateway, temporaryFolder } from './gateway.ts';
+
+const CONCURRENT = 1_000;
+/** So many answers, then the process is killed, while the others are still being worked on. */
+const KILL_AFTER = 300;
+
+test('three times killed amid 1,000 concurrent adds, every memory that was acknowledged is there', async () => {
+  const env = { OMP_DATA_DIR: temporaryFolder() };
+  const user_id = freshUser();
+  const sent = new Set<string>();
+  const acknowledged = new Map<string, string>();
+
+  for (let round = 1; round <= 3; round++) {
+    const gateway = await startGateway({ env });
+    let answered = 0;
+    /** Adds until the gateway is gone, so that the kill always comes in the middle. */
+    const lane = async (number: number) => {
+      for (let turn = 0; ; turn++) {
+        const content = `round ${round}, lane ${number}, turn ${turn}`;
+        sent.add(content);
+        const memory = await gateway.client.add({ user_id, content });
+        acknowledged.set(memory.id, content);
+        if (++answered === KILL_AFTER) void gateway.kill();
+      }
+    };
+    const lanes = await Promise.allSettled(Array.from({ length: CONCURRENT }, (_, number) => lane(number)));
+    for (const { reason } of lanes as PromiseRejectedResult[]) expect(reason).toBeInstanceOf(TypeError);
+    expect((await gateway.ended).signal).toBe('SIGKILL');
+    expect(answered).toBeGreaterThanOrEqual(KILL_AFTER);
+
+    const { client, stop } = await startGateway({ env });
+    for (const [id, content] of acknowledged) expect(await client.get(id)).toMatchObject({ content, user_id });
+    // What was not acknowledged may be there or not, but whole and once.
+    const stored = await contentsOf(client, user_id);
+    expect(new Set(stored).size).toBe(stored.length);
+    expect(stored.filter((content) => !sent.has(content))).toEqual([]);
+    expect((await stop()).status).toBe(0);
+  }
+}, 180_000);
+
+async function contentsOf(client: Client, user_id: string): Promise<string[]> {
+  const contents: string[] = [];
+  let cursor: string | undefined;
+  do {
+    const page = await client.list({ user_id, limit: 500, cursor });
+    contents.push(...page.items.map(({ content }) => content));
+    cursor = page.next_cursor ?? undefined;
+  } while (cursor !== undefined);
+  return contents;
+}

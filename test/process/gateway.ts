@@ -1,0 +1,119 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { onTestFinished } from 'vitest';
+import { type Client, clientOf } from '../support/client.ts';
+
+/** What was built before the tests. */
+const MAIN = resolve('dist/src/main.js');
+
+type Environment = Readonly<Record<string, string>>;
+
+export interface ProgramOptions {
+  readonly args?: readonly string[];
+  readonly env?: Environment;
+  /** A copy of the built program to run instead. */
+  readonly main?: string;
+}
+
+export interface Ending {
+  /** null when a signal ended the process. */
+  readonly status: number | null;
+  readonly signal: NodeJS.Signals | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+export interface Program {
+  readonly child: ChildProcess;
+  readonly ended: Promise<Ending>;
+  /** Resolves with the match once standard output has it; rejects when the process ends first. */
+  output(pattern: RegExp): Promise<RegExpExecArray>;
+}
+
+export interface RunningGateway extends Program {
+  readonly url: string;
+  readonly client: Client;
+  /** SIGTERM, and how the process then ended. */
+  stop(): Promise<Ending>;
+  /** SIGKILL: no handler runs, nothing is flushed. */
+  kill(): Promise<Ending>;
+}
+
+/** A folder that is gone after the test. Short, since a unix socket's path may be no longer than about 100 characters. */
+export function temporaryFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'omp-t-'));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+/** Starts the program with nothing from this process's environment but PATH. It does not outlive the test. */
+export function startProgram({ args = [], env = {}, main = MAIN }: ProgramOptions = {}): Program {
+  const folder = temporaryFolder();
+  const child = spawn(process.execPath, [main, ...args], {
+    cwd: folder,
+    env: { PATH: process.env.PATH, TMPDIR: folder, OMP_DATA_DIR: folder, OMP_PORT: '0', ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  return watch(child);
+}
+
+/** Follows a child process's output and sees to it that the process does not outlive the test. */
+export function watch(child: ChildProcess): Program {
+  const texts = { stdout: '', stderr: '' };
+  let done = false;
+  const watchers = new Set<() => void>();
+  const changed = () => {
+    for (const look of watchers) look();
+  };
+  for (const name of ['stdout', 'stderr'] as const) {
+    child[name]?.setEncoding('utf8').on('data', (text: string) => {
+      texts[name] += text;
+      changed();
+    });
+  }
+  const ended = once(child, 'close').then(([status, signal]): Ending => {
+    done = true;
+    changed();
+    return { status, signal, ...texts };
+  });
+  onTestFinished(async () => {
+    child.kill('SIGKILL');
+    await ended;
+  });
+  const output = (pattern: RegExp) =>
+    new Promise<RegExpExecArray>((found, failed) => {
+      const look = () => {
+        const match = pattern.exec(texts.stdout);
+        if (!match && !done) return;
+        watchers.delete(look);
+        if (match) found(match);
+        else failed(new Error(`the process ended without printing ${pattern}:\n${texts.stdout}${texts.stderr}`));
+      };
+      watchers.add(look);
+      look();
+    });
+  return { child, ended, output };
+}
+
+/** A gateway that listens. Keyword search unless told otherwise: no model has to be loaded. */
+export async function startGateway({ env, ...options }: ProgramOptions = {}): Promise<RunningGateway> {
+  const program = startProgram({ ...options, env: { OMP_SEARCH_MODE: 'keyword', ...env } });
+  const [, url = ''] = await program.output(/ listens on (http:\/\/[^"\s]+)/);
+  const end = (signal: NodeJS.Signals) => {
+    program.child.kill(signal);
+    return program.ended;
+  };
+  return {
+    ...program,
+    url,
+    client: clientOf((path, init) => fetch(url + path, init)),
+    stop: () => end('SIGTERM'),
+    kill: () => end('SIGKILL'),
+  };
+}
+
+/** How the program ended that was not meant to go on. */
+export const runProgram = (options: ProgramOptions): Promise<Ending> => startProgram(options).ended;

@@ -1,0 +1,96 @@
+import { execFileSync, spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { chmodSync, chownSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import type { AddressInfo } from 'node:net';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import pg from 'pg';
+import { onTestFinished } from 'vitest';
+
+/** Folder of `initdb` and `postgres`, for the tests that stop and start a server of their own. */
+export const POSTGRES_BIN = process.env.TEST_POSTGRES_BIN ?? '';
+export const NO_POSTGRES_BIN = 'TEST_POSTGRES_BIN is not set: no PostgreSQL binaries to start a server with';
+
+/** PostgreSQL and PgBouncer refuse to run as root; then they run as the user that Debian makes for them. */
+export const serverUser = (): { uid?: number; gid?: number } =>
+  process.getuid?.() === 0
+    ? { uid: Number(execFileSync('id', ['-u', 'postgres'])), gid: Number(execFileSync('id', ['-g', 'postgres'])) }
+    : {};
+
+/** A folder that only the server's user can read; gone after the test. */
+export function serverFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'omp-s-'));
+  const { uid, gid } = serverUser();
+  if (uid !== undefined && gid !== undefined) chownSync(folder, uid, gid);
+  chmodSync(folder, 0o700);
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+export async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, 'close');
+  return port;
+}
+
+export interface Cluster {
+  readonly url: string;
+  readonly password: string;
+  /** Resolves when the server takes connections. */
+  start(): Promise<void>;
+  /** Ends every session without waiting for it. */
+  stop(): Promise<void>;
+}
+
+/** A PostgreSQL server of the test's own, not started yet, that asks for a password. It does not outlive the test. */
+export async function createCluster(): Promise<Cluster> {
+  const folder = serverFolder();
+  const as = { ...serverUser(), cwd: folder, env: { PATH: process.env.PATH, LC_ALL: 'C.UTF-8' } };
+  const port = await freePort();
+  // Every character here has a meaning in a URL.
+  const password = `p@ss/w?rd#${randomBytes(8).toString('hex')}`;
+  const passwordFile = join(folder, 'password');
+  writeFileSync(passwordFile, password, { mode: 0o644 });
+  const data = join(folder, 'data');
+  const initdb = ['-D', data, '-U', 'postgres', '-A', 'scram-sha-256', `--pwfile=${passwordFile}`, '--no-sync'];
+  execFileSync(join(POSTGRES_BIN, 'initdb'), initdb, { ...as, stdio: 'pipe' });
+
+  let stop = async () => {};
+  onTestFinished(() => stop());
+  const url = `postgres://postgres:${encodeURIComponent(password)}@127.0.0.1:${port}/postgres`;
+  return {
+    url,
+    password,
+    async start() {
+      const settings = ['listen_addresses=127.0.0.1', `unix_socket_directories=${folder}`, 'fsync=off'];
+      const args = ['-D', data, '-p', String(port), ...settings.flatMap((setting) => ['-c', setting])];
+      const server = spawn(join(POSTGRES_BIN, 'postgres'), args, { ...as, stdio: 'ignore' });
+      const ended = once(server, 'close');
+      stop = async () => {
+        // What PostgreSQL calls a fast shutdown.
+        server.kill('SIGINT');
+        await ended;
+      };
+      while (!(await answers(url)))
+        if (server.exitCode !== null) throw new Error('the PostgreSQL server did not start');
+    },
+    stop: () => stop(),
+  };
+}
+
+async function answers(connectionString: string): Promise<boolean> {
+  const client = new pg.Client({ connectionString });
+  try {
+    await client.connect();
+    return true;
+  } catch {
+    return false;
+  } finally {
+    await client.end();
+  }
+}

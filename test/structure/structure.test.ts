@@ -1,0 +1,218 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import type { ProviderContext, ProviderModule } from '#contract';
+import { PROVIDER_NAMES } from '../../src/config/provider-names.ts';
+import { openProvider } from '../../src/registry.ts';
+import { hashingEmbedder } from '../support/hashing-embedder.ts';
+import { recordingLog } from '../support/subject.ts';
+
+const ROOT = join(import.meta.dirname, '../..');
+const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8');
+const filesUnder = (folder: string, ending = '.ts'): string[] =>
+  readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
+    .filter((file) => file.endsWith(ending))
+    .map((file) => `${folder}/${file}`)
+    .sort();
+const SOURCES = [...filesUnder('src'), ...filesUnder('providers')];
+
+/** What a file imports, types included: our own files by their path, packages by their name. */
+const importsOf = (file: string): string[] =>
+  [...read(file).matchAll(/(?:\bfrom|\bimport|\bimport\()\s*'([^'\s]+)'/g)].map(([, specifier = '']) => {
+    if (specifier.startsWith('.')) return relative(ROOT, join(ROOT, dirname(file), specifier));
+    return /^(@[^/]+\/)?[^/]+/.exec(specifier)?.[0] ?? specifier;
+  });
+
+it('finds the sources and what they import', () => {
+  expect(SOURCES.length).toBeGreaterThan(50);
+  expect(importsOf('src/registry.ts')).toEqual([
+    '#contract',
+    'src/config/provider-names.ts',
+    'providers/postgres/index.ts',
+    'providers/memory/index.ts',
+  ]);
+  expect(importsOf('providers/postgres/embedded/worker.ts')).toContain('@electric-sql/pglite');
+});
+
+describe('who may import whom', () => {
+  /** By folder, the beginnings of everything its files may import; `node:` modules are named where they are allowed. */
+  const ALLOWED: Readonly<Record<string, readonly string[]>> = {
+    'src/contract/': ['src/contract/', 'zod', 'ulid', 'node:util'],
+    'src/ranking/': ['src/ranking/', '#contract', 'stemmer'],
+    'src/core/': ['src/core/', '#contract', 'gpt-tokenizer', 'node:crypto'],
+    'src/http/': [
+      'src/http/',
+      'src/core/',
+      'src/package-root.ts',
+      'src/cli/version.ts',
+      '#contract',
+      'hono',
+      '@hono/',
+      'zod',
+      'zod-openapi',
+      'luxon',
+      'node:',
+    ],
+    'src/embedding/': [
+      'src/embedding/',
+      '#contract',
+      '#ranking',
+      'openai',
+      '@energetic-ai/',
+      'lru-cache',
+      'zod',
+      'node:',
+    ],
+    'src/config/': ['src/config/', 'src/contract/', '#contract', 'yaml', 'zod', 'node:'],
+    'src/cli/': ['src/cli/', 'src/config/', 'src/package-root.ts', 'node:'],
+    'providers/memory/': ['providers/memory/', '#contract', '#ranking', 'zod'],
+    'providers/postgres/': [
+      'providers/postgres/',
+      '#contract',
+      '#ranking',
+      'zod',
+      'pg',
+      '@electric-sql/',
+      'fs-native-extensions',
+      'node:',
+    ],
+  };
+
+  it.each(Object.entries(ALLOWED))('%s stays within %j', (folder, allowed) => {
+    const files = SOURCES.filter((file) => file.startsWith(folder));
+    expect(files.length).toBeGreaterThan(1);
+    const strays = files.flatMap((file) =>
+      importsOf(file)
+        .filter(
+          (imported) => !allowed.some((one) => imported === one || (/[/:]$/.test(one) && imported.startsWith(one))),
+        )
+        .map((imported) => `${file} imports ${imported}`),
+    );
+    expect(strays).toEqual([]);
+  });
+
+  it('every folder of sources has its rule', () => {
+    const folders = new Set(
+      SOURCES.map((file) => file.split('/').slice(0, 2).join('/')).filter((path) => !path.endsWith('.ts')),
+    );
+    expect([...folders].map((folder) => `${folder}/`).sort()).toEqual(Object.keys(ALLOWED).sort());
+  });
+
+  it('only the registry names providers', () => {
+    const others = SOURCES.filter((file) => !file.startsWith('providers/') && file !== 'src/registry.ts');
+    expect(others.filter((file) => importsOf(file).some((imported) => imported.startsWith('providers/')))).toEqual([]);
+  });
+
+  it('nothing that is shipped imports tests or measurements', () => {
+    const strays = SOURCES.filter((file) => importsOf(file).some((path) => /^(test|bench|eval|scripts)\//.test(path)));
+    expect(strays).toEqual([]);
+  });
+
+  it('everything imported by name is a dependency, and every dependency is used', () => {
+    const { dependencies } = JSON.parse(read('package.json')) as { dependencies: Record<string, string> };
+    const named = new Set(SOURCES.flatMap(importsOf).filter((name) => !/^(node:|#|src\/|providers\/)/.test(name)));
+    // Named by the embedding package as what its user has to bring along.
+    named.add('@energetic-ai/core');
+    expect([...named].sort()).toEqual(Object.keys(dependencies).sort());
+  });
+});
+
+describe('a provider', () => {
+  const folders = readdirSync(join(ROOT, 'providers'));
+
+  it('has a folder exactly when it can be configured', () => {
+    expect(folders.sort()).toEqual([...PROVIDER_NAMES].sort());
+  });
+
+  it.each(PROVIDER_NAMES)('%s has a README and is what its folder is called', async (name) => {
+    expect(read(`providers/${name}/README.md`)).toMatch(/^# \S/);
+    const module = (await import(`../../providers/${name}/index.ts`)) as { default: ProviderModule };
+    expect(Object.keys(module)).toEqual(['default']);
+    expect(module.default.name).toBe(name);
+    expect(read(`providers/${name}/index.ts`)).toMatch(/^export default defineProvider\(\{$/m);
+  });
+
+  it.each(PROVIDER_NAMES)('%s refuses options it does not know', async (name) => {
+    const context: ProviderContext = {
+      embedder: hashingEmbedder(),
+      ranking: { mode: 'hybrid', keyword_weight: 0.5 },
+      data_dir: '/nowhere',
+      log: recordingLog(),
+    };
+    await expect(openProvider(name, { no_such_option: 1 }, context)).rejects.toThrow(/no_such_option/);
+  });
+
+  it.each(PROVIDER_NAMES)('%s runs the conformance suite', (name) => {
+    const suites = filesUnder('test/providers', '.test.ts')
+      .map(read)
+      .filter((text) => /\bconformance\(/.test(text) && text.includes(`provider: '${name}'`));
+    expect(suites.length).toBeGreaterThan(0);
+  });
+});
+
+describe('a source file', () => {
+  it('is at most 250 lines long', () => {
+    expect(SOURCES.filter((file) => read(file).split('\n').length > 251)).toEqual([]);
+  });
+
+  it('reads the environment in src/main.ts alone', () => {
+    expect(
+      SOURCES.filter((file) =>
+        /process\s*(\.|\?\.)\s*env\b|\{[^}]*\benv\b[^}]*\}\s*=\s*process\b|process\[/.test(read(file)),
+      ),
+    ).toEqual(['src/main.ts']);
+  });
+
+  it('has a name in kebab case that says more than "helpers"', () => {
+    const names = SOURCES.map((file) => file.split('/').at(-1) ?? '');
+    expect(names.filter((name) => !/^[a-z0-9]+(-[a-z0-9]+)*(\.d)?\.ts$/.test(name))).toEqual([]);
+    expect(names.filter((name) => /util|helper|misc|manager/.test(name))).toEqual([]);
+  });
+
+  it('leaves nothing for later', () => {
+    expect(SOURCES.filter((file) => /\b(TODO|FIXME|XXX|HACK)\b/.test(read(file)))).toEqual([]);
+  });
+
+  it('has a default export only where the registry needs one', () => {
+    const exporting = SOURCES.filter((file) => /^export default\b/m.test(read(file)));
+    expect(exporting).toEqual(PROVIDER_NAMES.map((name) => `providers/${name}/index.ts`).sort());
+  });
+});
+
+describe('a document', () => {
+  const documents = ['README.md', 'AGENTS.md', ...filesUnder('providers', 'README.md')].filter((file) =>
+    existsSync(join(ROOT, file)),
+  );
+  const FILE = /^(?:[\w.@-]+\/)*[\w.@-]*\.(?:ts|js|json|md|yaml|yml|sql)$/;
+  const FOLDER = /^\.?(?:src|providers|test|bench|eval|scripts|assets|ci)(?:\/[\w.-]+)*\/?$/;
+  const pathsIn = (document: string): string[] => {
+    const text = read(document);
+    const words = [...text.matchAll(/`([^`\n]+)`/g)].flatMap(([, code = '']) => code.split(/\s+/));
+    const links = [...text.matchAll(/\]\(([^)#:]+)\)/g)].map(([, target = '']) => target);
+    return [...words.filter((word) => FILE.test(word) || FOLDER.test(word)), ...links];
+  };
+  /** A name without a folder means a file beside the document, or wherever that name is found. */
+  const exists = (document: string, path: string): boolean =>
+    existsSync(join(ROOT, path)) ||
+    existsSync(join(ROOT, dirname(document), path)) ||
+    (!path.includes('/') && SOURCES.some((file) => file.endsWith(`/${path}`)));
+
+  it('is found, and the paths in it', () => {
+    expect(documents).toEqual(['README.md', 'AGENTS.md', 'providers/memory/README.md', 'providers/postgres/README.md']);
+    expect(pathsIn('README.md').length).toBeGreaterThan(10);
+    expect(pathsIn('AGENTS.md').length).toBeGreaterThan(10);
+  });
+
+  it.each(documents)('%s names only paths that exist', (document) => {
+    expect(pathsIn(document).filter((path) => !exists(document, path))).toEqual([]);
+  });
+
+  it.each(documents)('%s names only scripts that exist', (document) => {
+    const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> };
+    const named = [...read(document).matchAll(/\bnpm (?:run ([\w:-]+)|(test|start)\b)/g)].map(
+      ([, run, short]) => run ?? short ?? '',
+    );
+    expect(named.filter((script) => scripts[script] === undefined)).toEqual([]);
+    if (document === 'AGENTS.md') expect(named).toEqual(expect.arrayContaining(['check', 'fix', 'test']));
+  });
+});
