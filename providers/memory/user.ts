@@ -1,6 +1,6 @@
 import type { ListQuery, Memory, Position, RankingOptions, SearchHit, SearchQuery } from '#contract';
 import { globMatcher, literalPrefix } from '#contract';
-import { analyse, roundScore, weights } from '#ranking';
+import { queryTerms, roundScore, weights } from '#ranking';
 import { createKeywords } from './keywords.ts';
 import { createVectors } from './vectors.ts';
 
@@ -61,7 +61,7 @@ export function createUser(dimensions: number | undefined, ranking: RankingOptio
       return found;
     },
     search(query, vector) {
-      const terms = analyse(query.text);
+      const terms = queryTerms(query.text);
       const weight = weights(ranking, terms.length);
       const cosines = vector && vectors?.cosines(vector, slots);
       const coverages = keywords.coverages(terms, slots);

@@ -5,10 +5,13 @@ import { analyse } from '#ranking';
  * and because the user is part of the key, one index over everybody answers "this user's memories with this term"
  * without walking through other users' entries. Two terms of one user fall together about once in 10^10 vocabularies.
  */
-export const keywordsOf = (userId: string, text: string): number[] => {
+export const keywordsOf = (userId: string, text: string): number[] => toKeys(userId, analyse(text));
+
+/** The keys of terms that are already analysed. */
+export function toKeys(userId: string, terms: readonly string[]): number[] {
   const seed = hash53(userId, 0);
-  return analyse(text).map((term) => hash53(term, seed));
-};
+  return terms.map((term) => hash53(term, seed));
+}
 
 /** The array literal of a `bigint[]` parameter. */
 export const toBigintArray = (values: readonly number[]): string => `{${values.join(',')}}`;

@@ -1,8 +1,8 @@
 import type { RankingOptions, SearchQuery } from '#contract';
-import { weights } from '#ranking';
+import { queryTerms, weights } from '#ranking';
 import { type Conditions, conditions, whereScopePrefix, whereTags } from './conditions.ts';
 import { toHalfvec } from './halfvec.ts';
-import { keywordsOf, toBigintArray } from './keywords.ts';
+import { toBigintArray, toKeys } from './keywords.ts';
 import type { Names } from './names.ts';
 import { COLUMNS } from './rows.ts';
 
@@ -36,7 +36,7 @@ export function searchStatement(
 ): { text: string; values: readonly unknown[] } {
   const where = conditions();
   const user = `user_id = ${where.place(query.user_id)}`;
-  const keys = keywordsOf(query.user_id, query.text);
+  const keys = toKeys(query.user_id, queryTerms(query.text));
   const weight = weights(ranking, keys.length);
   const keysPlace = weight.keyword > 0 && keys.length > 0 ? where.place(toBigintArray(keys)) : undefined;
   const vectorPlace = vector && weight.vector > 0 ? where.place(toHalfvec(vector)) : undefined;

@@ -13,6 +13,12 @@ export interface ContextBlock {
 const PLAIN = { disallowedSpecial: new Set<string>() };
 
 /**
+ * The tokenizer takes quadratic time on a run without a break: 40,000 equal letters hold up everybody for seconds. Text
+ * that people wrote has no such runs, so what has one is treated as too long for any budget.
+ */
+const ENDLESS = /[\p{L}\p{M}]{2000}|[^\p{L}\p{N}\s]{2000}/u;
+
+/**
  * The best hits as numbered lines, at most `budget` tokens. Expired memories and memories superseded by another hit
  * are left out, and so is a line that does not fit: a shorter one further down may.
  */
@@ -28,7 +34,7 @@ export async function toContext(hits: readonly SearchHit[], budget: number, now:
     if (left <= 0) break;
     if (score === 0 || superseded.has(memory.id) || (memory.valid_to !== null && memory.valid_to < time)) continue;
     const line = `[${lines.length + 1}] ${memory.content.replace(/\s+/g, ' ').trim()}`;
-    const tokens = isWithinTokenLimit(`${line}\n`, left, PLAIN);
+    const tokens = !ENDLESS.test(line) && isWithinTokenLimit(`${line}\n`, left, PLAIN);
     if (tokens === false) continue;
     lines.push(line);
     citations.push({ memory_id: memory.id, score });

@@ -13,14 +13,21 @@ export const encodeCursor = ({ created_at, id }: Position, filters: Filters): st
 /** Reads a cursor back. Throws `invalid_request` when it is malformed, of another version, or made for other filters. */
 export function decodeCursor(cursor: string, filters: Filters): Position {
   const [version, mark, milliseconds, id] = parse(cursor);
-  if (version !== VERSION || typeof id !== 'string' || id === '') throw malformed();
-  if (!Number.isSafeInteger(milliseconds) || Number.isNaN(new Date(milliseconds as number).getTime()))
-    throw malformed();
+  if (version !== VERSION || !isId(id) || !isMoment(milliseconds)) throw malformed();
   if (mark !== fingerprint(filters)) {
     throw invalidRequest('cursor: was made for another user or other filters; repeat them unchanged or start over');
   }
-  return { created_at: new Date(milliseconds as number).toISOString(), id };
+  return { created_at: new Date(milliseconds).toISOString(), id };
 }
+
+/** Cursors are not signed, so a made-up one must not reach a backend with what it cannot hold. */
+const isId = (value: unknown): value is string =>
+  typeof value === 'string' && value !== '' && value.isWellFormed() && !value.includes('\0');
+const isMoment = (value: unknown): value is number =>
+  Number.isSafeInteger(value) &&
+  /^\d{4}-/.test(new Date(value as number).toJSON() ?? '') &&
+  (value as number) >= FIRST_MOMENT;
+const FIRST_MOMENT = Date.parse('0001-01-01T00:00:00Z');
 
 function parse(cursor: string): unknown[] {
   if (cursor.length > MAX_LENGTH || !/^[A-Za-z0-9_-]+$/.test(cursor)) throw malformed();

@@ -36,7 +36,8 @@ function settle<Result>(provider: string, run: () => Promise<Result>, signal: Ab
     const onAbort = () => fail(signal.reason);
     if (signal.aborted) return fail(signal.reason);
     signal.addEventListener('abort', onAbort);
-    run().then((result) => {
+    // Inside a promise, so that a verb that throws before it returns one is caught as well.
+    new Promise<Result>((start) => start(run())).then((result) => {
       signal.removeEventListener('abort', onAbort);
       resolve(result);
     }, fail);

@@ -15,9 +15,11 @@ const DIACRITICS = /[\u0300-\u036f]/g;
 const POSSESSIVE = /['’]s(?![\p{L}\p{N}])/gu;
 const APOSTROPHE = /(?<=\p{L})['’](?=\p{L})/gu;
 /** Scripts written without spaces come out as one run and are cut into characters and pairs. */
-const RUNS =
-  /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmer}\p{sc=Myanmar}ー]+|[\p{L}\p{N}\p{M}]+/gu;
-const UNSPACED = /^[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmer}\p{sc=Myanmar}]/u;
+const UNSPACED_SCRIPTS = ['Han', 'Hiragana', 'Katakana', 'Thai', 'Lao', 'Khmer', 'Myanmar']
+  .map((script) => `\\p{sc=${script}}`)
+  .join('');
+const RUNS = new RegExp(`[${UNSPACED_SCRIPTS}ー]+|[[\\p{L}\\p{N}\\p{M}]--[${UNSPACED_SCRIPTS}ー]]+`, 'gv');
+const UNSPACED = new RegExp(`^[${UNSPACED_SCRIPTS}]`, 'v');
 /** `1,500` is `1500`, `23rd` is `23`. */
 const THOUSANDS = /(?<=\d),(?=\d{3}(?!\d))/g;
 const ORDINAL = /(?<=\d)(?:st|nd|rd|th)(?![\p{L}\p{N}])/gu;
@@ -56,3 +58,9 @@ function addCharactersAndPairs(run: string, terms: Set<string>): void {
     previous = character;
   }
 }
+
+/** A query of more terms is a text; its first terms say what it is about, and ranking costs each term a look at each memory. */
+const MAX_QUERY_TERMS = 256;
+
+/** The terms of a query that count. */
+export const queryTerms = (query: string): string[] => analyse(query).slice(0, MAX_QUERY_TERMS);

@@ -34,21 +34,28 @@ export function fromHalfBits(half: number): number {
 
 /** Components are multiples of 1/4096, and vectors just short of unit length: see `toUnitHalf`. */
 const GRID = 4096;
-const LENGTH = 1 - 1 / 1024;
+const STEP = 1 / 1024;
 
 /**
- * The vector at unit length (short of it by a thousandth), its components rounded to a grid that half precision holds
- * exactly. On that grid every sum of products below 1 is exact even in single precision, so all stores compute the
- * very same cosine in whatever order they add, and near ties are ordered alike everywhere. The rounding itself moves a
- * cosine by about 1e-4. The zero vector stays zero.
+ * The vector just short of unit length, its components rounded to a grid that half precision holds exactly. On that
+ * grid every sum of products below 1 is exact even in single precision, so all stores compute the very same cosine in
+ * whatever order they add, and near ties are ordered alike everywhere. The rounding itself moves a cosine by about
+ * 1e-4. The zero vector stays zero.
  */
 export function toUnitHalf(vector: ArrayLike<number>): Float32Array {
   let squares = 0;
   for (let i = 0; i < vector.length; i++) squares += (vector[i] as number) ** 2;
-  const scale = squares > 0 ? (LENGTH * GRID) / Math.sqrt(squares) : 0;
-  const unit = new Float32Array(vector.length);
-  for (let i = 0; i < vector.length; i++) {
-    unit[i] = fromHalfBits(toHalfBits(Math.round((vector[i] as number) * scale) / GRID));
+  if (squares === 0) return new Float32Array(vector.length);
+  const scale = 1 / Math.sqrt(squares);
+  // Rounding can lengthen a vector whose components are alike; then it is made a little shorter still.
+  for (let length = 1 - STEP; ; length -= STEP) {
+    const unit = new Float32Array(vector.length);
+    let rounded = 0;
+    for (let i = 0; i < vector.length; i++) {
+      const component = fromHalfBits(toHalfBits(Math.round((vector[i] as number) * scale * length * GRID) / GRID));
+      unit[i] = component;
+      rounded += component * component;
+    }
+    if (rounded < 1) return unit;
   }
-  return unit;
 }

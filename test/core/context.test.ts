@@ -167,7 +167,7 @@ describe('huge contents', () => {
   });
 
   // Known fault: a run without a break costs the square of its length, minutes for these.
-  it.fails.each([
+  it.each([
     ['one letter', `'a'.repeat(1_000_000)`],
     ['emoji', `'😀'.repeat(250_000)`],
   ])('of %s are done with at once', async (_, content) => {
