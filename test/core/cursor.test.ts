@@ -138,7 +138,6 @@ describe('a cursor', () => {
     });
   });
 
-  // Known fault: these reach the backend, which answers with an error of its own (502).
   it.each([
     ['a time no backend can hold', [version, mark, 8.64e15, last]],
     ['NUL in its id', [version, mark, milliseconds, 'mem_\0']],

@@ -69,7 +69,6 @@ describe.each(VERBS)('a guarded %s', (_, perform) => {
     }
   });
 
-  // Known fault: a verb that throws before it returns a promise is not seen, and its listener stays.
   it('does so also for what is thrown before there is a promise', async () => {
     const { signal } = new AbortController();
     const provider = await guarded(() => {

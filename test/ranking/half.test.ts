@@ -115,7 +115,6 @@ describe('toUnitHalf', () => {
     );
   });
 
-  // Known fault: components that are alike are all rounded the same way.
   it('stays below length 1 for any vector', () => {
     fc.assert(
       fc.property(size, fc.nat(), fc.integer({ min: 1, max: 1536 }), (dimensions, seed, used) => {
