@@ -12,7 +12,7 @@ export interface Statement {
 export type Row = Record<string, unknown>;
 
 export interface Database {
-  /** Runs one statement. Rejects with `OmpError`; a call that is already aborted is not sent. */
+  /** Runs one statement. Rejects with `OmpError`; what was aborted while a connection was opened is not sent. */
   query(statement: Statement, values: readonly unknown[], call: Call): Promise<Row[]>;
   /** The same inside a transaction of its own that begins with `settings` (`set local …`). */
   queryWith(settings: string, statement: Statement, values: readonly unknown[], call: Call): Promise<Row[]>;
@@ -40,7 +40,9 @@ interface Connection {
 }
 
 interface Slot {
-  connection: Promise<Connection> | undefined;
+  opening: Promise<Connection> | undefined;
+  /** There once it is open. */
+  connection: Connection | undefined;
   running: number;
 }
 
@@ -57,7 +59,11 @@ function writeTogether(socket: Socket): void {
  * A lost connection is opened again by the next statement.
  */
 export function openConnections({ config, connections, prepared_statements }: ConnectionOptions): Database {
-  const slots: Slot[] = Array.from({ length: connections }, () => ({ connection: undefined, running: 0 }));
+  const slots: Slot[] = Array.from({ length: connections }, () => ({
+    opening: undefined,
+    connection: undefined,
+    running: 0,
+  }));
   let named = prepared_statements !== 'off';
 
   const open = (slot: Slot): Promise<Connection> => {
@@ -69,24 +75,28 @@ export function openConnections({ config, connections, prepared_statements }: Co
       keepAlive: true,
       query_timeout: HUNG_MS,
     } as pg.ClientConfig);
-    const opening = client.connect().then(() => ({ client, socket }));
+    const opening = client.connect().then(() => {
+      slot.connection = { client, socket };
+      return slot.connection;
+    });
     const forget = () => {
-      if (slot.connection === opening) slot.connection = undefined;
+      if (slot.opening === opening) slot.opening = slot.connection = undefined;
     };
     // Without a listener a connection lost while idle would end the process.
     client.on('error', forget);
     client.on('end', forget);
     opening.catch(forget);
-    slot.connection = opening;
+    slot.opening = opening;
     return opening;
   };
 
   const run = async <Result>(call: Call, use: (connection: Connection) => Promise<Result>): Promise<Result> => {
-    call.signal.throwIfAborted();
     const slot = slots.reduce((least, other) => (other.running < least.running ? other : least));
     slot.running++;
     try {
-      const connection = await (slot.connection ?? open(slot));
+      if (slot.connection) return await use(slot.connection);
+      const connection = await (slot.opening ?? open(slot));
+      // That took time, in which the caller may have gone.
       call.signal.throwIfAborted();
       return await use(connection);
     } finally {
@@ -137,7 +147,7 @@ export function openConnections({ config, connections, prepared_statements }: Co
         }),
       ),
     async close() {
-      await Promise.allSettled(slots.map(async (slot) => (await slot.connection)?.client.end()));
+      await Promise.allSettled(slots.map(async (slot) => (await slot.opening)?.client.end()));
     },
   };
 }

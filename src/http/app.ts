@@ -21,7 +21,7 @@ export interface AppOptions {
 /** The whole HTTP face of the gateway. */
 export function createApp({ provider, log, max_request_bytes, request_timeout_ms }: AppOptions): Hono<Env> {
   return new Hono<Env>()
-    .use(callMiddleware(log, request_timeout_ms))
+    .use(callMiddleware({ log, provider: provider.name, timeoutMs: request_timeout_ms }))
     .use(limitUnreadBody(max_request_bytes))
     .route('/memories', memoryRoutes(provider, max_request_bytes))
     .route('/context', contextRoutes(provider, max_request_bytes))

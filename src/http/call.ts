@@ -1,6 +1,6 @@
 import type { HttpBindings } from '@hono/node-server';
 import type { Context, MiddlewareHandler } from 'hono';
-import { type Call, type Log, OmpError } from '#contract';
+import { type Call, invalidRequest, type Log, type OmpError, providerError } from '#contract';
 
 export interface Env {
   /** Absent when a request is handed to the app in process, without a server. */
@@ -12,37 +12,79 @@ export const newRequestId = (): string => crypto.randomUUID();
 
 const REQUEST_ID = /^[A-Za-z0-9._-]{1,64}$/;
 
+export interface CallOptions {
+  readonly log: Log;
+  /** Named when the deadline passes: it is what was waited for. */
+  readonly provider: string;
+  /** Longest time a request may take, in milliseconds. */
+  readonly timeoutMs: number;
+}
+
 /**
  * Gives every request its `Call`: an id, taken over from the client where it is well formed, and a signal that fires
- * when the client goes away or the deadline passes. Headers are set before the handler runs: set after it, they would
- * make the server rebuild the response, which costs half the throughput.
+ * when the client goes away or the deadline passes. Then the request ends, also where a backend does not listen to the
+ * signal. Headers are set before the handler runs: set after it, they would make the server rebuild the response,
+ * which costs half the throughput.
  */
-export function callMiddleware(log: Log, timeoutMs: number): MiddlewareHandler<Env> {
+export function callMiddleware({ log, provider, timeoutMs }: CallOptions): MiddlewareHandler<Env> {
   return async (c, next) => {
-    const controller = new AbortController();
     const given = c.req.header('x-request-id');
     const requestId = given !== undefined && REQUEST_ID.test(given) ? given : newRequestId();
-    c.set('call', { requestId, signal: controller.signal });
+    const { call, abort, aborted } = createCall(requestId);
+    c.set('call', call);
     c.set('log', log);
     c.header('x-request-id', requestId);
 
-    const deadline = setTimeout(() => controller.abort(timedOut()), timeoutMs);
+    const { incoming, outgoing } = c.env ?? {};
+    const deadline = setTimeout(
+      () => abort(incoming?.complete === false ? bodyTooSlow() : backendTooSlow(provider)),
+      timeoutMs,
+    );
     const started = performance.now();
-    const { outgoing } = c.env ?? {};
     outgoing?.once('close', () => {
-      if (!outgoing.writableFinished) controller.abort(clientGone());
+      if (!outgoing.writableFinished) abort(clientGone());
       log.info(accessEntry(c, requestId, outgoing, started), 'request');
     });
     try {
-      await next();
+      await Promise.race([next(), aborted]);
     } finally {
       clearTimeout(deadline);
     }
   };
 }
 
-const timedOut = () => new OmpError('provider_error', 'the request took longer than this gateway allows');
-const clientGone = () => new OmpError('provider_error', 'the client closed the connection');
+/**
+ * Most requests end without anybody having looked at their signal, and making one takes a sixth of the time of a whole
+ * get: it is made when it is asked for.
+ */
+function createCall(requestId: string) {
+  let controller: AbortController | undefined;
+  let reason: OmpError | undefined;
+  let reject: (reason: OmpError) => void = () => {};
+  const aborted = new Promise<never>((_, refuse) => {
+    reject = refuse;
+  });
+  const call: Call = {
+    requestId,
+    get signal() {
+      controller ??= new AbortController();
+      if (reason && !controller.signal.aborted) controller.abort(reason);
+      return controller.signal;
+    },
+  };
+  const abort = (error: OmpError) => {
+    reason ??= error;
+    controller?.abort(reason);
+    reject(reason);
+  };
+  return { call, abort, aborted };
+}
+
+const backendTooSlow = (provider: string) =>
+  providerError(provider, 'the request took longer than this gateway allows');
+const bodyTooSlow = () => invalidRequest('the request body did not arrive in time');
+/** Nobody reads it; it only ends the work. */
+const clientGone = () => invalidRequest('the client closed the connection');
 
 type Outgoing = NonNullable<Env['Bindings']['outgoing']>;
 

@@ -1,4 +1,3 @@
-import { getEventListeners } from 'node:events';
 import { tmpdir } from 'node:os';
 import { describe, expect, it } from 'vitest';
 import { type Call, OmpError, type Provider } from '#contract';
@@ -70,34 +69,11 @@ describe.each(VERBS)('a guarded %s', (_, perform) => {
   });
 
   it('does so also for what is thrown before there is a promise', async () => {
-    const { signal } = new AbortController();
     const provider = await guarded(() => {
       throw new TypeError(SECRET);
     });
-    const error = await failure(perform(provider, callWith(signal)));
+    const error = await failure(perform(provider, callWith()));
     expect(error).toMatchObject({ code: 'provider_error', provider: 'memory' });
-    expect(getEventListeners(signal, 'abort')).toEqual([]);
-  });
-
-  it('settles when its call is aborted, though the backend never does', async () => {
-    const controller = new AbortController();
-    const provider = await guarded(() => new Promise(() => {}));
-    const pending = failure(perform(provider, callWith(controller.signal)));
-    const reason = new OmpError('provider_error', 'took too long');
-    controller.abort(reason);
-    expect(await pending).toMatchObject({ code: 'provider_error', message: 'took too long', provider: 'memory' });
-    expect(getEventListeners(controller.signal, 'abort')).toEqual([]);
-  });
-
-  it('is not even begun when its call is aborted already', async () => {
-    let begun = false;
-    const provider = await guarded(async () => {
-      begun = true;
-      throw new Error('begun');
-    });
-    const reason = new OmpError('rate_limited', 'later');
-    expect(await failure(perform(provider, callWith(AbortSignal.abort(reason))))).toBe(reason);
-    expect(begun).toBe(false);
   });
 
   it('names the backend in an error that names nobody', async () => {
@@ -113,14 +89,6 @@ describe.each(VERBS)('a guarded %s', (_, perform) => {
     new OmpError('not_found', 'gone'),
   ])('passes on "$message" as it is', async (error) => {
     expect(await failure(perform(await guarded(() => Promise.reject(error)), callWith()))).toBe(error);
-  });
-
-  it('leaves nothing behind on a signal that lives on', async () => {
-    const { signal } = new AbortController();
-    const working = withGuard(await memory()) as Required<Provider>;
-    await perform(working, callWith(signal));
-    await failure(perform(await guarded(() => Promise.reject(new Error('x'))), callWith(signal)));
-    expect(getEventListeners(signal, 'abort')).toEqual([]);
   });
 });
 

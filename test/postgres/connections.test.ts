@@ -206,13 +206,13 @@ describe('prepared statements', () => {
 describe('a call that is aborted', () => {
   const aborted = (reason: unknown): Call => ({ signal: AbortSignal.abort(reason), requestId: 'test' });
 
-  it('before it begins is not sent', async () => {
+  it('before there is a connection is not sent', async () => {
     const database = connect();
     await store.sql(`create schema ${store.names.schema}; create table ${store.names.memories} (n int)`);
     const gone = new OmpError('provider_error', 'gone');
     const insert = statement(`insert into ${store.names.memories} values (1)`);
     expect(await failure(database.query(insert, [], aborted(gone)))).toBe(gone);
-    expect(await failure(database.queryWith('select 1', insert, [], aborted(gone)))).toBe(gone);
+    expect(await failure(connect().queryWith('select 1', insert, [], aborted(gone)))).toBe(gone);
     expect(await run(database, `select count(*)::int as n from ${store.names.memories}`)).toEqual([{ n: 0 }]);
   });
 
