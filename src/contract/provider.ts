@@ -6,6 +6,11 @@ export interface Call {
   /** Aborted when the client goes away or the request's deadline passes; its `reason` tells which. */
   readonly signal: AbortSignal;
   readonly requestId: string;
+  /**
+   * The work, or the signal's reason as soon as that fires: for work that does not listen to the signal. Offered by
+   * callers for whom making a signal for every call is too dear; the guard around every provider uses it.
+   */
+  readonly unlessAborted?: <Result>(work: Promise<Result>) => Promise<Result>;
 }
 
 /** Names one record. With `user_id`, a record of another user counts as absent. */

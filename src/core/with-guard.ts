@@ -2,31 +2,34 @@ import { type Call, OmpError, type Provider, providerError } from '#contract';
 
 type EveryVerb = { [Verb in keyof Required<Provider>]: Provider[Verb] };
 
-/** The outermost skin of a provider: whatever goes wrong inside leaves as an `OmpError` that says who failed. */
+/**
+ * The outermost skin of a provider: whatever goes wrong inside leaves as an `OmpError` that says who failed, and a call
+ * that is given up ends here, also where the backend's client cannot be aborted.
+ */
 export function withGuard(inner: Provider): Provider {
   const guard =
     <Argument, Result>(verb: (argument: Argument, call: Call) => Promise<Result>) =>
     (argument: Argument, call: Call) =>
-      settle(inner.name, () => verb(argument, call));
+      settle(inner.name, call, () => verb(argument, call));
   const { update } = inner;
   const guarded: EveryVerb = {
     name: inner.name,
     capabilities: inner.capabilities,
     add: guard(inner.add),
     get: guard(inner.get),
-    update: update && ((ref, patch, call) => settle(inner.name, () => update(ref, patch, call))),
+    update: update && ((ref, patch, call) => settle(inner.name, call, () => update(ref, patch, call))),
     delete: inner.delete && guard(inner.delete),
     list: inner.list && guard(inner.list),
     search: inner.search && guard(inner.search),
-    ping: (call) => settle(inner.name, () => inner.ping(call)),
+    ping: (call) => settle(inner.name, call, () => inner.ping(call)),
     close: inner.close,
   };
   return guarded;
 }
 
-async function settle<Result>(provider: string, run: () => Promise<Result>): Promise<Result> {
+async function settle<Result>(provider: string, call: Call, run: () => Promise<Result>): Promise<Result> {
   try {
-    return await run();
+    return await (call.unlessAborted ? call.unlessAborted(run()) : run());
   } catch (error) {
     if (!(error instanceof OmpError)) throw providerError(provider, 'the backend failed unexpectedly', error);
     if (error.code !== 'provider_error' || error.provider !== undefined) throw error;

@@ -57,7 +57,7 @@ async function readBytes(c: Context<Env>, maxBytes: number): Promise<Uint8Array>
     discard(incoming);
     throw tooLarge(maxBytes);
   }
-  return new Promise((resolve, reject) => {
+  const body = new Promise<Uint8Array>((resolve, reject) => {
     const chunks: Buffer[] = [];
     let size = 0;
     incoming.on('data', (chunk: Buffer) => {
@@ -73,6 +73,7 @@ async function readBytes(c: Context<Env>, maxBytes: number): Promise<Uint8Array>
       if (!incoming.complete) reject(invalidRequest('the request ended before its body did'));
     });
   });
+  return c.get('call').unlessAborted(body);
 }
 
 function discard(incoming: NonNullable<Env['Bindings']['incoming']>): void {

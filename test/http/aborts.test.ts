@@ -107,4 +107,14 @@ describe('aborts and deadlines', () => {
     const error = expectError(await exchange(running.port, request('GET', '/memories/mem_x')), 'provider_error');
     expect(error.provider).toBe('memory');
   });
+
+  it("[SPEC Errors invalid_request] [Decision 16] a body that does not arrive in time is the sender's fault", async () => {
+    const running = await start({ request_timeout_ms: 40 });
+    const connection = connectRaw(running.port);
+    connection.write(request('POST', '/memories', ['Content-Type: application/json', 'Content-Length: 5000'], '{'));
+    const error = expectError(await connection.next(), 'invalid_request');
+    expect(error).not.toHaveProperty('provider');
+    connection.destroy();
+    await healthy(running);
+  });
 });
