@@ -1,7 +1,7 @@
 import { rm } from 'node:fs/promises';
 import type { Worker } from 'node:worker_threads';
 import pg from 'pg';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { startEngine } from '../../providers/postgres/embedded/engine.ts';
 import { makeDataDir, recordingLog } from '../support/subject.ts';
 import { until } from './store.ts';
@@ -32,6 +32,17 @@ const ask = async (config: pg.ClientConfig, text: string) => {
 };
 
 describe('the embedded engine', () => {
+  it('is reached without TLS, also where the environment asks a server for it', async () => {
+    vi.stubEnv('PGSSLMODE', 'require');
+    const engine = await startEngine(folder, recordingLog());
+    try {
+      expect(await ask(engine.config, 'select 1 as one')).toEqual([{ one: 1 }]);
+    } finally {
+      vi.unstubAllEnvs();
+      await engine.close();
+    }
+  });
+
   it('comes back after it died, with everything acknowledged', async () => {
     const log = recordingLog();
     const engine = await startEngine(folder, log);

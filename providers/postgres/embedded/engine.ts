@@ -89,7 +89,8 @@ export async function startEngine(dataDir: string, log: Log): Promise<Engine> {
     );
   }
   return {
-    config: { host: sockets, port: 5432, user: 'postgres', database: 'postgres' },
+    // PGSSLMODE, meant for a server, would be obeyed here too.
+    config: { host: sockets, port: 5432, user: 'postgres', database: 'postgres', ssl: false },
     async close() {
       closing = true;
       const worker = await running.catch(() => undefined);
