@@ -1,13 +1,5 @@
 import { z } from 'zod';
-import {
-  type Call,
-  defineProvider,
-  effectivePatch,
-  type Memory,
-  newIdentity,
-  type Provider,
-  type Ref,
-} from '#contract';
+import { type Call, defineProvider, effectivePatch, type Memory, newRecord, type Provider, type Ref } from '#contract';
 import { createUser, type Entry, type User } from './user.ts';
 
 const Options = z.strictObject({
@@ -55,14 +47,7 @@ export default defineProvider({
       },
       async add(input, call) {
         const vector = await embed(input.content, 'document', call);
-        const identity = newIdentity();
-        const memory: Memory = {
-          ...identity,
-          ...input,
-          updated_at: identity.created_at,
-          embedding_model: embedder?.model ?? null,
-          status: 'done',
-        };
+        const memory = newRecord(input, embedder?.model ?? null);
         const user = userOf(input.user_id);
         homes.set(memory.id, { user, entry: user.add(memory, vector) });
         return memory;

@@ -3,7 +3,7 @@ import {
   defineProvider,
   effectivePatch,
   type Memory,
-  newIdentity,
+  newRecord,
   type Provider,
   type ProviderContext,
   type Ref,
@@ -99,14 +99,7 @@ async function openOn(
     },
     async add(input, call) {
       const vector = await embed(input.content, 'document', call);
-      const identity = newIdentity();
-      const memory: Memory = {
-        ...identity,
-        ...input,
-        updated_at: identity.created_at,
-        embedding_model: model,
-        status: 'done',
-      };
+      const memory = newRecord(input, model);
       await run(statements.insert(memory, vector), call);
       return memory;
     },

@@ -136,7 +136,7 @@ const postgres = z.strictObject({
     }),
   connections: z.int().min(1).max(100).default(4).register(settingFacts, {
     env: 'OMP_POSTGRES_CONNECTIONS',
-    description: 'Most connections open at once',
+    description: 'Most connections to the server; the embedded Postgres always has one',
     only: WITH_POSTGRES,
   }),
   prepared_statements: z.enum(['auto', 'on', 'off']).default('auto').register(settingFacts, {

@@ -1,4 +1,5 @@
 import { monotonicFactory } from 'ulid';
+import type { Memory, NewMemory } from './record.ts';
 
 /** The library would ask the system for one random number a character. */
 const pool = new Uint8Array(4_096);
@@ -21,4 +22,10 @@ let latest = 0;
 export function newIdentity(): { id: string; created_at: string } {
   latest = Math.max(latest, Date.now());
   return { id: `mem_${ulid(latest)}`, created_at: new Date(latest).toISOString() };
+}
+
+/** A new record that is indexed by the time it is returned, for providers that make their own ids. */
+export function newRecord(input: NewMemory, embeddingModel: string | null): Memory {
+  const identity = newIdentity();
+  return { ...identity, ...input, updated_at: identity.created_at, embedding_model: embeddingModel, status: 'done' };
 }

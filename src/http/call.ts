@@ -10,7 +10,8 @@ export interface Env {
 
 export const newRequestId = (): string => crypto.randomUUID();
 
-const REQUEST_ID = /^[A-Za-z0-9._-]{1,64}$/;
+/** What is taken over of a client's `X-Request-Id` (README, "Decisions" 15). */
+export const REQUEST_ID = /^[A-Za-z0-9._-]{1,64}$/;
 
 export interface CallOptions {
   readonly log: Log;

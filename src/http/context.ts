@@ -4,10 +4,9 @@ import { toContext } from '../core/context.ts';
 import { readJson } from './body.ts';
 import type { Env } from './call.ts';
 import { parse } from './parse.ts';
-import { ContextBody } from './schemas/requests.ts';
+import { ContextBody, DEFAULT_TOKEN_BUDGET } from './schemas/requests.ts';
 import { supported } from './supported.ts';
 
-const DEFAULT_TOKEN_BUDGET = 500;
 /** As many candidates as the widest search shows; more would not change what fits an ordinary budget. */
 const CANDIDATES = 100;
 

@@ -32,8 +32,9 @@ export function errorResponse(thrown: unknown, c: Context<Env>): Response {
     thrown instanceof OmpError
       ? thrown
       : new OmpError('provider_error', 'the gateway failed to process this request', { cause: thrown });
-  if (error.code === 'provider_error') {
-    c.get('log').error({ request_id: call.requestId, provider: error.provider, err: error }, 'request failed');
+  if (error.code === 'provider_error' || error.cause !== undefined) {
+    const level = error.code === 'provider_error' ? 'error' : 'warn';
+    c.get('log')[level]({ request_id: call.requestId, provider: error.provider, err: error }, 'request failed');
   }
   if (error.retryAfter !== undefined) c.header('retry-after', String(Math.ceil(error.retryAfter)));
   return c.json(toEnvelope(error, call.requestId), ERRORS[error.code].status);

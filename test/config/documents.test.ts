@@ -34,7 +34,7 @@ describe('the settings', () => {
 describe('the example file', () => {
   const example = readFileSync(EXAMPLE, 'utf8');
 
-  it('is what the schema makes of it (update with `vitest run -u test/config`)', async () => {
+  it('is what the schema makes of it (update with `vitest run test/config -u`)', async () => {
     await expect(exampleFile()).toMatchFileSnapshot('../../omp-gateway.example.yaml');
   });
 

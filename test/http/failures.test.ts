@@ -79,6 +79,15 @@ describe('a backend in trouble', () => {
     }
   });
 
+  it('[SPEC Errors request_id] [Decision 16] the cause of a refusal is logged too, as a warning', async () => {
+    const cause = new Error('429 from the service');
+    const running = await start(() => Promise.reject(new OmpError('rate_limited', 'slow down', { cause })));
+    const reply = await running.client.ask('/memories/mem_x');
+    const { request_id } = expectError(reply, 'rate_limited');
+    const logged = running.lines.filter(({ level }) => level !== 'info');
+    expect(logged).toMatchObject([{ level: 'warn', fields: { request_id, err: { cause } } }]);
+  });
+
   it('[SPEC Errors request_id] [Decision 16] the full cause is logged under the id the client was given', async () => {
     const cause = new Error(SECRET);
     const running = await start(() => Promise.reject(cause));

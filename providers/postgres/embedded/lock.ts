@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { tryLock } from 'fs-native-extensions';
 
 /**
- * Takes the data folder for this process. The lock is the kernel's: it ends with the process, however that dies, and
- * it is seen by other containers on the same volume. Throws when another process has it.
+ * Takes the data folder for this process. The lock is the kernel's: it ends with the process, however that dies.
+ * Throws when another process has it.
  */
 export function lockFolder(folder: string): () => void {
   const file = openSync(join(folder, 'lock'), 'a+', 0o600);

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { REQUEST_ID } from '../call.ts';
 
 /** Optional on every request. The form is the one `callMiddleware` takes over. */
 export const RequestIdParameter = z
@@ -6,7 +7,7 @@ export const RequestIdParameter = z
   .optional()
   .meta({
     description: 'Taken over as the id of this request when it has this form; anything else is replaced.',
-    pattern: '^[A-Za-z0-9._-]{1,64}$',
+    pattern: REQUEST_ID.source,
     param: { id: 'RequestId' },
   });
 

@@ -100,6 +100,8 @@ export const AuditParameters = z.object({
   limit: wholeNumber('Maximum entries', 1, 1000).default(100),
 });
 
+export const DEFAULT_TOKEN_BUDGET = 500;
+
 /** README, "Decisions" 10. */
 export const ContextBody = z
   .object({
@@ -108,7 +110,7 @@ export const ContextBody = z
     scope: optional(field.scopePrefix),
     token_budget: optional(z.int().min(1).max(1_000_000)).meta({
       description: 'Most tokens `text` may have (o200k_base).',
-      default: 500,
+      default: DEFAULT_TOKEN_BUDGET,
     }),
   })
   .meta({ id: 'ContextRequest' });
