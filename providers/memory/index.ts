@@ -1,5 +1,18 @@
 import { z } from 'zod';
-import { type Call, defineProvider, effectivePatch, type Memory, newRecord, type Provider, type Ref } from '#contract';
+import {
+  type Call,
+  defineProvider,
+  effectivePatch,
+  type Memory,
+  type NewMemory,
+  newRecord,
+  type Provider,
+  type Ref,
+  type Verb,
+  withinMatcher,
+} from '#contract';
+import { createAuditLog } from './audit.ts';
+import { createOnceKeys } from './once.ts';
 import { createUser, type Entry, type User } from './user.ts';
 
 const Options = z.strictObject({
@@ -16,7 +29,11 @@ interface Home {
 export default defineProvider({
   name: 'memory',
   options: Options,
-  async open({ scopes }, { embedder, ranking }): Promise<Provider> {
+  async open({ scopes }, { embedder, ranking, audit }): Promise<Provider> {
+    // Without scopes its entries would be worth nothing to whoever may see only some.
+    const log = audit && scopes === 'native' ? createAuditLog(audit) : undefined;
+    const onceKeys = createOnceKeys();
+    const model = embedder?.model ?? null;
     const users = new Map<string, User>();
     const homes = new Map<string, Home>();
 
@@ -27,12 +44,35 @@ export default defineProvider({
       users.set(userId, user);
       return user;
     };
-    const homeOf = ({ id, user_id }: Ref): Home | undefined => {
+    const homeOf = ({ id, users: owners, within }: Ref): Home | undefined => {
       const home = homes.get(id);
-      return user_id === undefined || home?.entry.memory.user_id === user_id ? home : undefined;
+      if (!home) return undefined;
+      const { user_id, scope } = home.entry.memory;
+      return (owners === null || owners.includes(user_id)) && withinMatcher(within)(scope) ? home : undefined;
     };
     const embed = async (text: string, purpose: 'document' | 'query', call: Call) =>
       (await embedder?.embed([text], purpose, call))?.[0];
+
+    /** Told in the same breath as the change is made: nothing is awaited in between. */
+    const tell = (action: Verb, { id, user_id, scope }: Memory, { caller, requestId }: Call) =>
+      log?.note({
+        timestamp: new Date().toISOString(),
+        app: caller.app,
+        action,
+        user_id,
+        memory_id: id,
+        scope,
+        request_id: requestId,
+        outcome: 'ok',
+      });
+    const add = async (input: NewMemory, call: Call): Promise<Memory> => {
+      const vector = await embed(input.content, 'document', call);
+      const memory = newRecord(input, model);
+      const user = userOf(input.user_id);
+      homes.set(memory.id, { user, entry: user.add(memory, vector) });
+      tell('add', memory, call);
+      return memory;
+    };
 
     return {
       name: 'memory',
@@ -45,18 +85,26 @@ export default defineProvider({
         supports_supersession: true,
         max_search_results: null,
       },
-      async add(input, call) {
-        const vector = await embed(input.content, 'document', call);
-        const memory = newRecord(input, embedder?.model ?? null);
-        const user = userOf(input.user_id);
-        homes.set(memory.id, { user, entry: user.add(memory, vector) });
-        return memory;
+      add,
+      async addOnce(input, once, call) {
+        let added: Memory | undefined;
+        const identity = await onceKeys.run(once, call.signal, async () => {
+          added = await add(input, call);
+          return added;
+        });
+        if (added) return added;
+        const first = newRecord(input, model, identity);
+        tell('add', first, call);
+        return first;
       },
       get: async (ref) => homeOf(ref)?.entry.memory,
       async update(ref, wanted, call) {
         const before = homeOf(ref);
         const patch = before && effectivePatch(before.entry.memory, wanted);
-        if (!patch) return before?.entry.memory;
+        if (!patch) {
+          if (before) tell('update', before.entry.memory, call);
+          return before?.entry.memory;
+        }
         const vector = patch.content === undefined ? undefined : await embed(patch.content, 'document', call);
         // The record may have been changed or deleted while the text was embedded.
         const home = homeOf(ref);
@@ -69,12 +117,14 @@ export default defineProvider({
           updated_at: new Date(Math.max(Date.now(), Date.parse(memory.updated_at) + 1)).toISOString(),
         };
         home.user.replace(home.entry, updated, vector);
+        tell('update', updated, call);
         return updated;
       },
-      async delete(ref) {
+      async delete(ref, call) {
         const home = homeOf(ref);
         if (!home) return false;
         home.user.remove(home.entry);
+        tell('delete', home.entry.memory, call);
         return homes.delete(ref.id);
       },
       list: async (query) => users.get(query.user_id)?.list(query) ?? [],
@@ -82,6 +132,7 @@ export default defineProvider({
         const user = users.get(query.user_id);
         return user?.search(query, await embed(query.text, 'query', call)) ?? [];
       },
+      ...(log && { audit: log }),
       ping: async () => {},
       close: async () => {},
     };

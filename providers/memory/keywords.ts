@@ -1,11 +1,21 @@
 import { analyse, inverseDocumentFrequency } from '#ranking';
 
+/** Some of the slots. */
+export interface Visible {
+  /** 1 for each of them. */
+  readonly mask: Uint8Array;
+  readonly count: number;
+}
+
 /** Inverted index of one user's texts. */
 export interface Keywords {
   set(slot: number, text: string): void;
   delete(slot: number): void;
-  /** For every slot up to `slots`: the share of the query's rarity that its text covers, 0 to 1. */
-  coverages(terms: readonly string[], slots: number): Float64Array;
+  /**
+   * For every slot up to `slots`: the share of the query's rarity that its text covers, 0 to 1. With `visible`, rarity
+   * is judged over those slots alone, and what comes out for the others means nothing.
+   */
+  coverages(terms: readonly string[], slots: number, visible?: Visible): Float64Array;
 }
 
 export function createKeywords(): Keywords {
@@ -33,16 +43,26 @@ export function createKeywords(): Keywords {
       }
     },
     delete: remove,
-    coverages(terms, slots) {
+    coverages(terms, slots, visible) {
       const sums = new Float64Array(slots);
       let whole = 0;
       for (const term of terms) {
-        const posting = postings.get(term);
-        const idf = inverseDocumentFrequency(termsOf.size, posting?.size ?? 0);
+        const posting = postings.get(term) ?? NOWHERE;
+        const idf = visible
+          ? inverseDocumentFrequency(visible.count, countIn(posting, visible))
+          : inverseDocumentFrequency(termsOf.size, posting.size);
         whole += idf;
-        for (const slot of posting ?? []) sums[slot] = (sums[slot] as number) + idf;
+        for (const slot of posting) sums[slot] = (sums[slot] as number) + idf;
       }
       return whole > 0 ? sums.map((sum) => sum / whole) : sums;
     },
   };
+}
+
+const NOWHERE: ReadonlySet<number> = new Set();
+
+function countIn(slots: ReadonlySet<number>, { mask }: Visible): number {
+  let count = 0;
+  for (const slot of slots) count += mask[slot] as number;
+  return count;
 }

@@ -1,7 +1,7 @@
-import type { ListQuery, Memory, Position, RankingOptions, SearchHit, SearchQuery } from '#contract';
-import { globMatcher, literalPrefix } from '#contract';
+import type { ListQuery, Memory, Position, RankingOptions, SearchHit, SearchQuery, Within } from '#contract';
+import { globMatcher, literalPrefix, withinMatcher } from '#contract';
 import { queryTerms, roundScore, weights } from '#ranking';
-import { createKeywords } from './keywords.ts';
+import { createKeywords, type Visible } from './keywords.ts';
 import { createVectors } from './vectors.ts';
 
 export interface Entry {
@@ -64,9 +64,10 @@ export function createUser(dimensions: number | undefined, ranking: RankingOptio
       const terms = queryTerms(query.text);
       const weight = weights(ranking, terms.length);
       const cosines = vector && vectors?.cosines(vector, slots);
-      const coverages = keywords.coverages(terms, slots);
+      const visible = query.within === null ? entries : inside(entries, query.within);
+      const coverages = keywords.coverages(terms, slots, visible === entries ? undefined : slotsOf(visible, slots));
       const hits: SearchHit[] = [];
-      for (const { memory, slot } of entries) {
+      for (const { memory, slot } of visible) {
         const cosine = Math.max(0, cosines?.[slot] ?? 0);
         const score = Math.min(1, roundScore(weight.vector * cosine + weight.keyword * (coverages[slot] as number)));
         // Without vectors, a memory that shares no term with the query is no match at all.
@@ -76,6 +77,17 @@ export function createUser(dimensions: number | undefined, ranking: RankingOptio
       return hits.sort(byScore).slice(0, query.limit);
     },
   };
+}
+
+function inside(entries: readonly Entry[], within: Within): readonly Entry[] {
+  const admits = withinMatcher(within);
+  return entries.filter(({ memory }) => admits(memory.scope));
+}
+
+function slotsOf(entries: readonly Entry[], slots: number): Visible {
+  const mask = new Uint8Array(slots);
+  for (const { slot } of entries) mask[slot] = 1;
+  return { mask, count: entries.length };
 }
 
 /** How many entries come before this place in the order of time. */
@@ -100,9 +112,11 @@ const inScope = ({ scope }: Memory, prefix: string | undefined): boolean =>
 
 const hasTags = ({ tags }: Memory, wanted: readonly string[]): boolean => wanted.every((tag) => tags.includes(tag));
 
-function filter({ scope, tags }: ListQuery): (memory: Memory) => boolean {
-  if (scope === undefined) return (memory) => hasTags(memory, tags);
+function filter({ scope, tags, within }: ListQuery): (memory: Memory) => boolean {
+  const admits = withinMatcher(within);
+  if (scope === undefined) return (memory) => hasTags(memory, tags) && admits(memory.scope);
   const prefix = literalPrefix(scope);
   const matches = globMatcher(scope);
-  return (memory) => inScope(memory, prefix) && hasTags(memory, tags) && matches(memory.scope as string);
+  return (memory) =>
+    inScope(memory, prefix) && hasTags(memory, tags) && matches(memory.scope as string) && admits(memory.scope);
 }

@@ -1,6 +1,5 @@
 import pg from 'pg';
-import type { ProviderContext } from '#contract';
-import { adoptEmbedder } from './adopt.ts';
+import type { Log } from '#contract';
 import { codeOf, toOmpError } from './errors.ts';
 import { migrate } from './migrate.ts';
 import { type Names, toNames } from './names.ts';
@@ -18,8 +17,16 @@ export interface Boot {
   readonly iterativeScan: boolean;
 }
 
-/** Everything that has to be right before the first request: extension, schema, identity of the embedder. All or nothing. */
-export async function boot(config: pg.ClientConfig, schema: string, { embedder, log }: ProviderContext): Promise<Boot> {
+export interface BootOptions {
+  readonly config: pg.ClientConfig;
+  readonly schema: string;
+  /** What else has to be right. */
+  readonly check: (client: pg.Client, names: Names) => Promise<void>;
+  readonly log: Log;
+}
+
+/** Everything that has to be right before the first request: extension, tables, what the caller checks. All or nothing. */
+export async function boot({ config, schema, check, log }: BootOptions): Promise<Boot> {
   const client = new pg.Client(config);
   client.on('error', (error) => log.warn({ err: error }, 'the connection used for starting was lost'));
   try {
@@ -35,7 +42,7 @@ export async function boot(config: pg.ClientConfig, schema: string, { embedder, 
     const extension = await requireVector(client);
     const names = toNames(schema, extension.schema);
     await migrate(client, schema, names);
-    await adoptEmbedder(client, names, embedder, log);
+    await check(client, names);
     await client.query('commit');
     const { version } = extension;
     if (isOlder(version, SAFE_PGVECTOR))

@@ -1,4 +1,4 @@
-import { hasWildcard, type ListQuery, literalPrefix, type SearchQuery } from '#contract';
+import { hasWildcard, type ListQuery, literalPrefix, type SearchQuery, type Within } from '#contract';
 import { toTextArray } from './rows.ts';
 
 /** A WHERE clause under construction: text with `$n` places, and what goes there. Values never enter the text. */
@@ -29,7 +29,7 @@ export function whereTags(where: Conditions, tags: readonly string[]): void {
 export function whereScopePrefix(where: Conditions, { user_id, scope }: SearchQuery): void {
   if (scope === undefined) return;
   where.and('scope is not null');
-  if (scope !== '') whereStartsWith(where, user_id, scope);
+  if (scope !== '') where.and(`${sameUserHash(where, user_id)} and ${startsWith(where, scope)}`);
 }
 
 /** List: glob. The literal text before the first wildcard becomes an index range, the pattern decides. */
@@ -41,14 +41,33 @@ export function whereScopeGlob(where: Conditions, { user_id, scope }: ListQuery)
     return;
   }
   const prefix = literalPrefix(scope);
-  if (prefix !== '') whereStartsWith(where, user_id, prefix);
+  if (prefix !== '') where.and(`${sameUserHash(where, user_id)} and ${startsWith(where, prefix)}`);
   where.and(`scope like ${where.place(toLikePattern(scope))}`);
 }
 
-function whereStartsWith(where: Conditions, userId: string, prefix: string): void {
-  where.and(`${sameUserHash(where, userId)} and scope >= ${where.place(prefix)}`);
+/** What a caller may see: any of some globs. */
+export function whereWithin(where: Conditions, within: Within): void {
+  if (within !== null) where.and(`scope like any(${where.place(toTextArray(within.map(toLikePattern)))}::text[])`);
+}
+
+/** More would make ever more texts of statements, for less and less that is left out. */
+const MOST_RANGES = 4;
+
+/**
+ * Says nothing that `whereWithin` does not say. For whoever wants all that a caller may see of one user: where a few
+ * globs all begin with literal text, index ranges lead there.
+ */
+export function whereWithinRanges(where: Conditions, { user_id, within }: SearchQuery): void {
+  const prefixes = [...new Set(within?.map(literalPrefix))];
+  if (prefixes.length === 0 || prefixes.length > MOST_RANGES || prefixes.includes('')) return;
+  const ranges = prefixes.map((prefix) => `(${startsWith(where, prefix)})`).join(' or ');
+  where.and(`scope is not null and ${sameUserHash(where, user_id)} and (${ranges})`);
+}
+
+function startsWith(where: Conditions, prefix: string): string {
+  const from = `scope >= ${where.place(prefix)}`;
   const end = successor(prefix);
-  if (end !== undefined) where.and(`scope < ${where.place(end)}`);
+  return end === undefined ? from : `${from} and scope < ${where.place(end)}`;
 }
 
 /** Lets the planner use the index on user and scope. */

@@ -19,6 +19,9 @@ export interface Database {
   close(): Promise<void>;
 }
 
+/** Runs a statement that is given as text. */
+export type Run = (text: string, values: readonly unknown[], call: Call) => Promise<Row[]>;
+
 export interface ConnectionOptions {
   readonly config: pg.ClientConfig;
   readonly connections: number;

@@ -1,12 +1,12 @@
-import type { Call, Log } from '#contract';
+import { type Call, GATEWAY, type Log } from '#contract';
 import type { Database } from './connections.ts';
 import type { Names } from './names.ts';
 import type { Statements } from './statements.ts';
 
 export interface LargeUsers {
   has(userId: string): boolean;
-  /** Tells how many memories a search found this user to have; past the threshold their rows move into the indexes. */
-  observe(userId: string, rows: number): void;
+  /** Tells how many memories of this user a search saw, of maybe more; past the threshold they move into the indexes. */
+  observe(userId: string, atLeast: number): void;
   close(): Promise<void>;
 }
 
@@ -37,7 +37,7 @@ export async function openLargeUsers({
   log,
 }: LargeUsersOptions): Promise<LargeUsers> {
   const stop = new AbortController();
-  const call: Call = { signal: stop.signal, requestId: 'large-users' };
+  const call: Call = { signal: stop.signal, requestId: 'large-users', caller: GATEWAY };
   const moving = new Map<string, Promise<void>>();
   let users = new Set<string>();
 
@@ -76,8 +76,8 @@ export async function openLargeUsers({
   const timer = setInterval(() => void background(refresh(), 'reading the list of large users'), REFRESH_MS).unref();
   return {
     has: (userId) => users.has(userId),
-    observe(userId, rows) {
-      if (rows <= threshold || users.has(userId) || moving.has(userId)) return;
+    observe(userId, atLeast) {
+      if (atLeast <= threshold || users.has(userId) || moving.has(userId)) return;
       moving.set(
         userId,
         background(move(userId), 'indexing a large user').finally(() => moving.delete(userId)),

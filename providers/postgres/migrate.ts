@@ -1,9 +1,13 @@
 import type pg from 'pg';
 import { memories } from './migrations/0001-memories.ts';
+import { access } from './migrations/0002-access.ts';
 import type { Names } from './names.ts';
 
 /** Append only: a migration that was released is never edited. */
-const MIGRATIONS: readonly { name: string; sql: (names: Names) => string }[] = [{ name: 'memories', sql: memories }];
+const MIGRATIONS: readonly { name: string; sql: (names: Names) => string }[] = [
+  { name: 'memories', sql: memories },
+  { name: 'access', sql: access },
+];
 
 /**
  * Brings the schema up to date. Safe to run by several replicas at once: the whole runs in the caller's transaction,

@@ -7,6 +7,10 @@ export interface Names {
   readonly memories: string;
   readonly largeUsers: string;
   readonly store: string;
+  readonly auditLog: string;
+  readonly onceKeys: string;
+  readonly apiKeys: string;
+  readonly rateLimits: string;
   readonly migrations: string;
   /** pgvector's type and operators, qualified: the extension may live in any schema, on the search path or not. */
   readonly halfvec: string;
@@ -22,6 +26,10 @@ export function toNames(schemaName: string, extensionSchema: string): Names {
     memories: `${schema}.memories`,
     largeUsers: `${schema}.large_users`,
     store: `${schema}.store`,
+    auditLog: `${schema}.audit_log`,
+    onceKeys: `${schema}.once_keys`,
+    apiKeys: `${schema}.api_keys`,
+    rateLimits: `${schema}.rate_limits`,
     migrations: `${schema}.migrations`,
     halfvec: `${extension}.halfvec`,
     halfvecCosine: `${extension}.halfvec_cosine_ops`,

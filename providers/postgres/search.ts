@@ -1,6 +1,13 @@
 import type { RankingOptions, SearchQuery } from '#contract';
 import { queryTerms, weights } from '#ranking';
-import { type Conditions, conditions, whereScopePrefix, whereTags } from './conditions.ts';
+import {
+  type Conditions,
+  conditions,
+  whereScopePrefix,
+  whereTags,
+  whereWithin,
+  whereWithinRanges,
+} from './conditions.ts';
 import { toHalfvec } from './halfvec.ts';
 import { toBigintArray, toKeys } from './keywords.ts';
 import type { Names } from './names.ts';
@@ -23,7 +30,8 @@ interface Search {
 
 /**
  * The whole ranking in one statement, the same arithmetic as on every provider: cosine and IDF-weighted term coverage
- * of each of this user's memories, their weighted sum, best first. Each row also tells how many memories the user has.
+ * of each of this user's memories, their weighted sum, best first. Each row also tells how many memories there are.
+ * Memories outside of what the caller may see are left out of all of it, as if they were not stored.
  *
  * `exact` looks at every memory of the user. `indexed`, for users with so many that this gets slow, looks at the
  * nearest vectors and at every memory that shares a term with the query. An index scan gives up after so many rows of
@@ -35,29 +43,34 @@ export function searchStatement(
   { query, vector, how }: Search,
 ): { text: string; values: readonly unknown[] } {
   const where = conditions();
-  const user = `user_id = ${where.place(query.user_id)}`;
+  const visible = part(where, (own) => whereWithin(own, query.within));
+  const user = `user_id = ${where.place(query.user_id)} and ${visible}`;
+  const whole = `${user} and ${part(where, (own) => whereWithinRanges(own, query))}`;
   const keys = toKeys(query.user_id, queryTerms(query.text));
   const weight = weights(ranking, keys.length);
   const keysPlace = weight.keyword > 0 && keys.length > 0 ? where.place(toBigintArray(keys)) : undefined;
   const vectorPlace = vector && weight.vector > 0 ? where.place(toHalfvec(vector)) : undefined;
   const keyArray = `${keysPlace}::bigint[]`;
   const distance = `embedding ${names.cosineDistance} ${vectorPlace}::${names.halfvec}`;
-  const wanted = filters(where, query);
+  const wanted = part(where, (own) => {
+    whereScopePrefix(own, query);
+    whereTags(own, query.tags);
+  });
 
   const near = `near as materialized (
         select id from ${names.memories} where ${user} and large and ${wanted} order by ${distance} limit ${VECTOR_CANDIDATES}),
       rest as (
-        select id from ${names.memories} where ${user} and ${wanted} and (select count(*) from near) < ${VECTOR_CANDIDATES}),`;
+        select id from ${names.memories} where ${whole} and ${wanted} and (select count(*) from near) < ${VECTOR_CANDIDATES}),`;
   const sharing = `select id from ${names.memories} where large and keywords && ${keyArray} and ${user}`;
   const candidates = [vectorPlace && 'select id from near union select id from rest', keysPlace && sharing];
   const [first, mine, everything, withTerm] =
     how === 'exact'
-      ? ['', user, 'mine', 'mine where key = any(keywords)']
+      ? ['', whole, 'mine', 'mine where key = any(keywords)']
       : [
           vectorPlace ? near : '',
           `id in (${candidates.filter(Boolean).join(' union ') || 'null'})`,
-          `${names.memories} where ${user}`,
-          `${names.memories} where large and keywords @> array[key]`,
+          `${names.memories} where ${whole}`,
+          `${names.memories} where large and keywords @> array[key] and ${visible}`,
         ];
 
   // A zero vector has no direction: NaN in pgvector, no similarity here.
@@ -82,11 +95,9 @@ export function searchStatement(
   };
 }
 
-/** Conditions on scope and tags, as text of their own: rarity is judged over all of the user's memories. */
-function filters(where: Conditions, query: SearchQuery): string {
+/** Some of the conditions as a text of their own: rarity is judged over all visible memories, the filters only pick hits. */
+function part(where: Conditions, write: (own: Conditions) => void): string {
   const own: string[] = [];
-  const collector: Conditions = { ...where, and: (condition) => void own.push(condition) };
-  whereScopePrefix(collector, query);
-  whereTags(collector, query.tags);
+  write({ ...where, and: (condition) => void own.push(condition) });
   return own.length > 0 ? own.join(' and ') : 'true';
 }

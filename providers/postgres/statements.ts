@@ -1,9 +1,11 @@
-import type { ListQuery, Memory, MemoryPatch, Ref } from '#contract';
-import { conditions, whereScopeGlob, whereTags } from './conditions.ts';
+import type { Call, ListQuery, Memory, MemoryPatch, Once, Ref, Verb } from '#contract';
+import { entryOfChange } from './audit.ts';
+import { type Conditions, conditions, whereScopeGlob, whereTags, whereWithin } from './conditions.ts';
 import { type Statement, statement } from './connections.ts';
 import { toHalfvec } from './halfvec.ts';
 import { keywordsOf, toBigintArray } from './keywords.ts';
 import type { Names } from './names.ts';
+import { claimKey } from './once.ts';
 import { COLUMNS, toTextArray } from './rows.ts';
 
 /** A statement and its values, ready to be sent. */
@@ -12,48 +14,87 @@ export interface Query {
   readonly values: readonly unknown[];
 }
 
+export interface Insert {
+  readonly memory: Memory;
+  readonly vector: Float32Array | undefined;
+  /** Given, nothing is inserted unless this takes the key. */
+  readonly once?: Once | undefined;
+}
+
+export interface Update {
+  readonly user_id: string;
+  readonly patch: MemoryPatch;
+  /** Given exactly when the content changes and vectors are kept. */
+  readonly vector: Float32Array | undefined;
+}
+
+interface Change {
+  readonly action: Verb;
+  readonly call: Call;
+  /** Part of a `with` that comes before. */
+  readonly first?: string | undefined;
+  readonly text: string;
+  /** What to return of each row; by default no more than that there is one. */
+  readonly columns?: string;
+}
+
 /** What each verb sends, one function a statement. Texts differ only by the filters present, so each is prepared once. */
 export type Statements = ReturnType<typeof createStatements>;
 
-export function createStatements(names: Names) {
+/** `recorded`: whether changes write their audit entries. */
+export function createStatements(names: Names, recorded: boolean) {
   const cache = new Map<string, Statement>();
   const query = (text: string, values: readonly unknown[]): Query => {
     const prepared = cache.get(text) ?? statement(text);
     cache.set(text, prepared);
     return { statement: prepared, values };
   };
-  const one = ({ id, user_id }: Ref) => {
+  const one = ({ id, users, within }: Ref) => {
     const where = conditions();
     where.and(`id = ${where.place(id)}`);
-    if (user_id !== undefined) where.and(`user_id = ${where.place(user_id)}`);
+    if (users !== null) where.and(`user_id = any(${where.place(toTextArray(users))}::text[])`);
+    whereWithin(where, within);
     return where;
+  };
+  /** A change and its audit entry are one statement: both or neither are kept. */
+  const change = ({ place, values }: Conditions, { action, call, first, text, columns }: Change): Query => {
+    if (!recorded) return query(`${first ? `with ${first}` : ''} ${text} returning ${columns ?? '1'}`, values);
+    const changed = `with ${first ? `${first}, ` : ''}changed as (${text} returning ${columns ?? 'id, user_id, scope'})`;
+    const entry = entryOfChange(names, place, action, call);
+    // Measured: without a second part of the `with`, an add costs a tenth less.
+    if (!columns) return query(`${changed} ${entry} returning 1`, values);
+    return query(`${changed}, entry as (${entry}) select * from changed`, values);
   };
 
   return {
     query,
-    insert: (memory: Memory, vector: Float32Array | undefined): Query =>
-      query(
-        `insert into ${names.memories} (id, user_id, content, scope, tags, source, confidence, created_at, updated_at,
+    /** Returns a row if it inserted one. */
+    insert({ memory, vector, once }: Insert, call: Call): Query {
+      const where = conditions();
+      where.values.push(
+        memory.id,
+        memory.user_id,
+        memory.content,
+        memory.scope,
+        toTextArray(memory.tags),
+        memory.source && JSON.stringify(memory.source),
+        memory.confidence,
+        memory.created_at,
+        memory.valid_from,
+        memory.valid_to,
+        toTextArray(memory.supersedes),
+        JSON.stringify(memory.extensions),
+        toBigintArray(keywordsOf(memory.user_id, memory.content)),
+        vector ? toHalfvec(vector) : null,
+      );
+      const text = `insert into ${names.memories} (id, user_id, content, scope, tags, source, confidence, created_at, updated_at,
            valid_from, valid_to, supersedes, extensions, keywords, embedding, large)
-         values ($1, $2, $3, $4, $5, $6, $7, $8, $8, $9, $10, $11, $12, $13, $14::${names.halfvec},
-           exists (select from ${names.largeUsers} where user_id = $2))`,
-        [
-          memory.id,
-          memory.user_id,
-          memory.content,
-          memory.scope,
-          toTextArray(memory.tags),
-          memory.source && JSON.stringify(memory.source),
-          memory.confidence,
-          memory.created_at,
-          memory.valid_from,
-          memory.valid_to,
-          toTextArray(memory.supersedes),
-          JSON.stringify(memory.extensions),
-          toBigintArray(keywordsOf(memory.user_id, memory.content)),
-          vector ? toHalfvec(vector) : null,
-        ],
-      ),
+         select $1::text, $2::text, $3::text, $4::text, $5::text[], $6::jsonb, $7::float8, $8::timestamptz, $8::timestamptz,
+           $9::timestamptz, $10::timestamptz, $11::text[], $12::jsonb, $13::bigint[], $14::${names.halfvec},
+           exists (select from ${names.largeUsers} where user_id = $2) ${once ? 'from claimed' : ''}`;
+      const first = once && claimKey(names, where.place, once, memory);
+      return change(where, { action: 'add', call, first, text });
+    },
 
     select(ref: Ref): Query {
       const where = one(ref);
@@ -61,13 +102,13 @@ export function createStatements(names: Names) {
     },
 
     /** Writes only the fields given, so patches of different fields never undo each other. */
-    update(ref: Ref, userId: string, patch: MemoryPatch, vector: Float32Array | undefined): Query {
+    update(ref: Ref, { user_id, patch, vector }: Update, call: Call): Query {
       const where = one(ref);
       const sets: string[] = [];
       const set = (column: string, value: unknown, cast = '') => sets.push(`${column} = ${where.place(value)}${cast}`);
       if (patch.content !== undefined) {
         set('content', patch.content);
-        set('keywords', toBigintArray(keywordsOf(userId, patch.content)));
+        set('keywords', toBigintArray(keywordsOf(user_id, patch.content)));
         set('embedding', vector ? toHalfvec(vector) : null, `::${names.halfvec}`);
       }
       if (patch.scope !== undefined) set('scope', patch.scope);
@@ -81,12 +122,14 @@ export function createStatements(names: Names) {
       // Later than the last change, also when the clock went back or both fell into one millisecond.
       const now = where.place(new Date().toISOString());
       sets.push(`updated_at = greatest(${now}::timestamptz, updated_at + interval '1 millisecond')`);
-      return query(`update ${names.memories} set ${sets.join(', ')} where ${where} returning ${COLUMNS}`, where.values);
+      const text = `update ${names.memories} set ${sets.join(', ')} where ${where}`;
+      return change(where, { action: 'update', call, text, columns: COLUMNS });
     },
 
-    remove(ref: Ref): Query {
+    /** Returns a row if there was one. */
+    remove(ref: Ref, call: Call): Query {
       const where = one(ref);
-      return query(`delete from ${names.memories} where ${where} returning 1`, where.values);
+      return change(where, { action: 'delete', call, text: `delete from ${names.memories} where ${where}` });
     },
 
     list(wanted: ListQuery): Query {
@@ -94,6 +137,9 @@ export function createStatements(names: Names) {
       where.and(`user_id = ${where.place(wanted.user_id)}`);
       whereScopeGlob(where, wanted);
       whereTags(where, wanted.tags);
+      // Pages come in the order of time, also to those who may see less: index ranges over the scope would have to read and
+      // sort all that is visible for every page (66 ms instead of 0.7 ms at 45,000 of a user's 50,000 memories).
+      whereWithin(where, wanted.within);
       if (wanted.since !== undefined) where.and(`created_at >= ${where.place(wanted.since)}::timestamptz`);
       if (wanted.until !== undefined) where.and(`created_at <= ${where.place(wanted.until)}::timestamptz`);
       if (wanted.after) {

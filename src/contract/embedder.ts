@@ -1,4 +1,4 @@
-import type { Call } from './provider.ts';
+import type { Call } from './call.ts';
 
 /** Turns texts into vectors. Model and dimensions together are its identity: vectors of two identities are never compared. */
 export interface Embedder {

@@ -14,7 +14,7 @@ export interface OmpErrorOptions {
   readonly cause?: unknown;
   /** The backend or embedding service at fault; becomes `error.provider`. */
   readonly provider?: string;
-  /** Seconds the caller should wait, when the backend said so; becomes `Retry-After`. */
+  /** Seconds the caller should wait, where that is known; becomes `Retry-After`. */
   readonly retryAfter?: number;
 }
 

@@ -24,8 +24,11 @@ export function newIdentity(): { id: string; created_at: string } {
   return { id: `mem_${ulid(latest)}`, created_at: new Date(latest).toISOString() };
 }
 
-/** A new record that is indexed by the time it is returned, for providers that make their own ids. */
-export function newRecord(input: NewMemory, embeddingModel: string | null): Memory {
-  const identity = newIdentity();
-  return { ...identity, ...input, updated_at: identity.created_at, embedding_model: embeddingModel, status: 'done' };
+/**
+ * A new record that is indexed by the time it is returned, for providers that make their own ids. With the identity of
+ * one that was made before: what that one was.
+ */
+export function newRecord(input: NewMemory, embeddingModel: string | null, identity = newIdentity()): Memory {
+  const { id, created_at } = identity;
+  return { id, created_at, ...input, updated_at: created_at, embedding_model: embeddingModel, status: 'done' };
 }

@@ -1,22 +1,21 @@
+import type { AuditLog, AuditOptions } from './audit.ts';
+import type { Call } from './call.ts';
 import type { Embedder } from './embedder.ts';
+import type { KeyStore } from './keys.ts';
+import type { Once } from './once.ts';
 import type { Memory, MemoryPatch, NewMemory } from './record.ts';
+import type { Within } from './scope.ts';
 
-/** What accompanies every request down to the backend. Required everywhere: an optional signal gets forgotten. */
-export interface Call {
-  /** Aborted when the client goes away or the request's deadline passes; its `reason` tells which. */
-  readonly signal: AbortSignal;
-  readonly requestId: string;
-  /**
-   * The work, or the signal's reason as soon as that fires: for work that does not listen to the signal. Offered by
-   * callers for whom making a signal for every call is too dear; the guard around every provider uses it.
-   */
-  readonly unlessAborted?: <Result>(work: Promise<Result>) => Promise<Result>;
-}
-
-/** Names one record. With `user_id`, a record of another user counts as absent. */
+/**
+ * Names one record for whoever may see it: a record of another user, or outside the scopes, counts as absent. Required,
+ * since a filter that can be left out will be. Applied inside the backend's query wherever the backend can, so that
+ * update and delete act on what they checked.
+ */
 export interface Ref {
   readonly id: string;
-  readonly user_id?: string;
+  /** The owner must be one of these; null: anybody. */
+  readonly users: readonly string[] | null;
+  readonly within: Within;
 }
 
 /** A place in a user's list: the record that was returned last. Works on every backend, survives inserts and deletes. */
@@ -36,6 +35,7 @@ export interface ListQuery {
   readonly until?: string;
   /** Only records that come after this one in the order of the list. */
   readonly after?: Position;
+  readonly within: Within;
   readonly limit: number;
 }
 
@@ -45,6 +45,8 @@ export interface SearchQuery {
   /** Plain string prefix of the scope. Unscoped records never match. */
   readonly scope?: string;
   readonly tags: readonly string[];
+  /** Records outside are as if they were not stored: they do not count for the rarity of terms either. */
+  readonly within: Within;
   readonly limit: number;
 }
 
@@ -61,7 +63,7 @@ export interface ProviderCapabilities {
   readonly keyword_search: boolean;
   /** Whether list honours `since` and `until`. */
   readonly temporal: boolean;
-  /** `none`: queries never carry a scope and records come back without one; the gateway emulates. */
+  /** `none`: queries carry neither `scope` nor `within`, records come back without a scope; the gateway emulates. */
   readonly scopes: 'native' | 'none';
   /** In Unicode code points; null: bounded by the request size alone. */
   readonly max_content_length: number | null;
@@ -81,6 +83,11 @@ export interface Provider {
   readonly capabilities: ProviderCapabilities;
   /** Resolves only once the record is durable to the degree this backend promises. */
   add(input: NewMemory, call: Call): Promise<Memory>;
+  /**
+   * The same, at most once: what was added under this caller and key before is returned as it was answered then, also
+   * when that happens at the same moment elsewhere. Throws `invalid_request` when the key was used for another input.
+   */
+  addOnce?(input: NewMemory, once: Once, call: Call): Promise<Memory>;
   get(ref: Ref, call: Call): Promise<Memory | undefined>;
   /** Atomic: concurrent patches of one record do not lose each other's fields. A patch that changes nothing leaves `updated_at`. */
   update?(ref: Ref, patch: MemoryPatch, call: Call): Promise<Memory | undefined>;
@@ -88,6 +95,10 @@ export interface Provider {
   delete?(ref: Ref, call: Call): Promise<boolean>;
   list?(query: ListQuery, call: Call): Promise<Memory[]>;
   search?(query: SearchQuery, call: Call): Promise<SearchHit[]>;
+  /** Present when this provider records who did what. */
+  readonly audit?: AuditLog;
+  /** Present when this provider keeps API keys. */
+  readonly keys?: KeyStore;
   /** Throws unless the backend answers. */
   ping(call: Call): Promise<void>;
   close(): Promise<void>;
@@ -111,6 +122,8 @@ export interface ProviderContext {
   /** Undefined exactly when `ranking.mode` is `keyword`. */
   readonly embedder: Embedder | undefined;
   readonly ranking: RankingOptions;
+  /** Undefined: nothing is to be recorded. */
+  readonly audit: AuditOptions | undefined;
   /** Folder for durable files of this gateway; made by whoever needs it. */
   readonly data_dir: string;
   readonly log: Log;

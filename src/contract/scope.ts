@@ -34,3 +34,13 @@ function matches(pattern: readonly string[], text: readonly string[]): boolean {
 export const literalPrefix = (glob: string): string => /^[^*?]*/.exec(glob)?.[0] ?? '';
 
 export const hasWildcard = (glob: string): boolean => /[*?]/.test(glob);
+
+/** Globs over the scope, any of which must match: unscoped records match none. Null: every record. */
+export type Within = readonly string[] | null;
+
+/** Whether a scope is inside. */
+export function withinMatcher(within: Within): (scope: string | null) => boolean {
+  if (within === null) return () => true;
+  const matchers = within.map(globMatcher);
+  return (scope) => scope !== null && matchers.some((matches) => matches(scope));
+}

@@ -7,7 +7,7 @@ export const OMP_VERSION = '0.1';
 const MAX_SEARCH_RESULTS = 100;
 
 /** The public capability document (SPEC, Capabilities), derived from what the provider has and declares. */
-export function describe(provider: Provider) {
+export function describe(provider: Provider, rateLimitPerMinute: number | null) {
   const { capabilities } = provider;
   const verbs = [
     'add',
@@ -18,6 +18,7 @@ export function describe(provider: Provider) {
     provider.list && 'list',
     // The gateway builds context from search.
     provider.search && 'context',
+    provider.audit && 'audit',
   ].filter((verb) => verb !== undefined);
   return {
     omp_version: OMP_VERSION,
@@ -30,11 +31,13 @@ export function describe(provider: Provider) {
       temporal: capabilities.temporal,
       scopes: capabilities.scopes === 'none' ? 'tags' : capabilities.scopes,
       max_content_length: capabilities.max_content_length,
-      supports_audit: false,
+      supports_audit: provider.audit !== undefined,
       supports_supersession: capabilities.supports_supersession,
+      /** `POST /memories` honours `Idempotency-Key`. */
+      idempotency: provider.addOnce !== undefined,
     },
     limits: {
-      rate_limit_per_minute: null,
+      rate_limit_per_minute: rateLimitPerMinute,
       max_search_results: Math.min(capabilities.max_search_results ?? MAX_SEARCH_RESULTS, MAX_SEARCH_RESULTS),
     },
   };

@@ -1,4 +1,4 @@
-import { type Call, OmpError, type Provider, providerError } from '#contract';
+import { type AuditLog, type Call, type KeyStore, OmpError, type Provider, providerError } from '#contract';
 
 type EveryVerb = { [Verb in keyof Required<Provider>]: Provider[Verb] };
 
@@ -11,17 +11,35 @@ export function withGuard(inner: Provider): Provider {
     <Argument, Result>(verb: (argument: Argument, call: Call) => Promise<Result>) =>
     (argument: Argument, call: Call) =>
       settle(inner.name, call, () => verb(argument, call));
-  const { update } = inner;
+  /** A verb that needs nothing but the call. */
+  const bare =
+    <Result>(verb: (call: Call) => Promise<Result>) =>
+    (call: Call) =>
+      settle(inner.name, call, () => verb(call));
+  const { addOnce, update, audit, keys } = inner;
   const guarded: EveryVerb = {
     name: inner.name,
     capabilities: inner.capabilities,
     add: guard(inner.add),
+    addOnce: addOnce && ((input, once, call) => settle(inner.name, call, () => addOnce(input, once, call))),
     get: guard(inner.get),
     update: update && ((ref, patch, call) => settle(inner.name, call, () => update(ref, patch, call))),
     delete: inner.delete && guard(inner.delete),
     list: inner.list && guard(inner.list),
     search: inner.search && guard(inner.search),
-    ping: (call) => settle(inner.name, call, () => inner.ping(call)),
+    audit: audit && ({ record: guard(audit.record), read: guard(audit.read) } satisfies AuditLog),
+    keys:
+      keys &&
+      ({
+        find: guard(keys.find),
+        hasAny: bare(keys.hasAny),
+        list: bare(keys.list),
+        create: guard(keys.create),
+        revoke: guard(keys.revoke),
+        touch: (ids, time, call) => settle(inner.name, call, () => keys.touch(ids, time, call)),
+        close: keys.close,
+      } satisfies KeyStore),
+    ping: bare(inner.ping),
     close: inner.close,
   };
   return guarded;

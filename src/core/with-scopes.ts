@@ -1,14 +1,18 @@
 import {
-  globMatcher,
+  type Call,
   hasWildcard,
+  invalidRequest,
   type ListQuery,
   literalPrefix,
   type Memory,
-  OmpError,
+  type NewMemory,
   type Position,
   type Provider,
+  type Ref,
   type SearchHit,
   type SearchQuery,
+  type Within,
+  withinMatcher,
 } from '#contract';
 import { escapeTag, fromStoredTags, tagsOfExactScope, tagsOfLiteral, toStoredTags } from './scope-tags.ts';
 
@@ -26,16 +30,35 @@ const OVERFETCH = 4;
  */
 export function withScopes(inner: Provider): Provider {
   if (inner.capabilities.scopes !== 'none') return inner;
+  const { addOnce, update, delete: remove, list, search } = inner;
+  const inTurn = oneAfterTheOther();
+  const reachable = async (ref: Ref, call: Call): Promise<Memory | undefined> => {
+    const found = await inner.get(anywhere(ref), call);
+    const memory = found && up(found);
+    return memory && withinMatcher(ref.within)(memory.scope) ? memory : undefined;
+  };
   const scoped: EveryVerb = {
     name: inner.name,
     capabilities: inner.capabilities,
-    add: async (input, call) =>
-      up(await inner.add({ ...input, scope: null, tags: toStoredTags(input.tags, input.scope) }, call)),
-    get: async (ref, call) => optional(await inner.get(ref, call)),
-    update: inner.update && updateWith(inner, inner.update),
-    delete: inner.delete,
-    list: inner.list && listWith(inner.list),
-    search: inner.search && searchWith(inner.search, inner.capabilities.max_search_results),
+    add: async (input, call) => up(await inner.add(lower(input), call)),
+    addOnce: addOnce && (async (input, once, call) => up(await addOnce(lower(input), once, call))),
+    get: reachable,
+    update: update && updateWith(reachable, update, inTurn),
+    // Where the scope decides, it must not change between the look and the deed.
+    delete:
+      remove &&
+      (async (ref, call) => {
+        if (ref.within === null) return remove(ref, call);
+        return inTurn(ref.id, async () => {
+          call.signal.throwIfAborted();
+          return (await reachable(ref, call)) !== undefined && remove(anywhere(ref), call);
+        });
+      }),
+    list: list && listWith(list),
+    search: search && searchWith(search, inner.capabilities.max_search_results),
+    // Its entries would lack the scopes that it does not know.
+    audit: undefined,
+    keys: inner.keys,
     ping: inner.ping,
     close: inner.close,
   };
@@ -43,48 +66,80 @@ export function withScopes(inner: Provider): Provider {
 }
 
 const up = (memory: Memory): Memory => ({ ...memory, ...fromStoredTags(memory.tags) });
-const optional = (memory: Memory | undefined): Memory | undefined => memory && up(memory);
+const lower = (input: NewMemory): NewMemory => ({
+  ...input,
+  scope: null,
+  tags: toStoredTags(input.tags, input.scope),
+});
+const anywhere = (ref: Ref): Ref => ({ ...ref, within: null });
 
 /**
- * Scope and tags share one list in the backend, so a patch of one alone has to carry the other along. Patches of one
- * record are taken one after the other, or a concurrent pair could each restore what the other replaced.
+ * Runs what concerns one record one after the other: the backend cannot tie a change to the scope it was decided on,
+ * nor keep concurrent patches of scope and tags apart. Holds within this process.
  */
-function updateWith(inner: Provider, update: NonNullable<Provider['update']>): Provider['update'] {
+function oneAfterTheOther() {
   const queues = new Map<string, Promise<unknown>>();
-  return async (ref, patch, call) => {
-    if (patch.scope === undefined && patch.tags === undefined) return optional(await update(ref, patch, call));
-    const turn = (queues.get(ref.id) ?? Promise.resolve()).then(async () => {
-      call.signal.throwIfAborted();
-      const current = optional(await inner.get(ref, call));
-      if (!current) return undefined;
-      const { scope = current.scope, tags = current.tags, ...rest } = patch;
-      return optional(await update(ref, { ...rest, tags: toStoredTags(tags, scope) }, call));
-    });
+  return async <Result>(id: string, work: () => Promise<Result>): Promise<Result> => {
+    const turn = (queues.get(id) ?? Promise.resolve()).then(work);
     const settled = turn.catch(() => {});
-    queues.set(ref.id, settled);
+    queues.set(id, settled);
     try {
       return await turn;
     } finally {
-      if (queues.get(ref.id) === settled) queues.delete(ref.id);
+      if (queues.get(id) === settled) queues.delete(id);
     }
   };
 }
 
-function listWith(list: NonNullable<Provider['list']>): Provider['list'] {
-  return async ({ scope, ...query }, call) => {
-    const tags = query.tags.map(escapeTag);
-    if (scope === undefined) return (await list({ ...query, tags }, call)).map(up);
-    if (!hasWildcard(scope))
-      return (await list({ ...query, tags: [...tags, ...tagsOfExactScope(scope)] }, call)).map(up);
+/** Scope and tags share one list in the backend, so a patch of one alone has to carry the other along. */
+function updateWith(
+  reachable: Provider['get'],
+  update: NonNullable<Provider['update']>,
+  inTurn: ReturnType<typeof oneAfterTheOther>,
+): Provider['update'] {
+  return async (ref, patch, call) => {
+    const retagged = patch.scope !== undefined || patch.tags !== undefined;
+    if (!retagged && ref.within === null) {
+      const updated = await update(ref, patch, call);
+      return updated && up(updated);
+    }
+    return inTurn(ref.id, async () => {
+      call.signal.throwIfAborted();
+      const current = await reachable(ref, call);
+      if (!current) return undefined;
+      const { scope = current.scope, tags = current.tags, ...rest } = patch;
+      const stored = retagged ? { ...rest, tags: toStoredTags(tags, scope) } : rest;
+      const updated = await update(anywhere(ref), stored, call);
+      return updated && up(updated);
+    });
+  };
+}
 
-    const matches = globMatcher(scope);
-    const down: ListQuery = { ...query, tags: [...tags, ...tagsOfLiteral(literalPrefix(scope))] };
+/** What the backend can decide of a glob by tags; for one without a wildcard that is everything. */
+const tagsOfGlob = (glob: string): string[] =>
+  hasWildcard(glob) ? tagsOfLiteral(literalPrefix(glob)) : tagsOfExactScope(glob);
+
+/** The same for a query bound to some scopes: only a single glob says anything for all. */
+const tagsOfWithin = (within: Within): string[] => (within?.length === 1 ? tagsOfGlob(within[0] as string) : []);
+
+function listWith(list: NonNullable<Provider['list']>): Provider['list'] {
+  return async ({ scope, within, ...query }, call) => {
+    const tags = query.tags.map(escapeTag);
+    if (scope !== undefined) tags.push(...tagsOfGlob(scope));
+    if (within === null && (scope === undefined || !hasWildcard(scope))) {
+      return (await list({ ...query, tags, within: null }, call)).map(up);
+    }
+    tags.push(...tagsOfWithin(within));
+
+    const admits = withinMatcher(within);
+    const matches = withinMatcher(scope === undefined ? null : [scope]);
     const found: Memory[] = [];
     let after: Position | undefined = query.after;
     while (found.length < query.limit) {
       call.signal.throwIfAborted();
-      const batch: Memory[] = await list({ ...down, limit: LIST_BATCH, ...(after && { after }) }, call);
-      for (const memory of batch.map(up)) if (memory.scope !== null && matches(memory.scope)) found.push(memory);
+      const down: ListQuery = { ...query, tags, within: null, limit: LIST_BATCH, ...(after && { after }) };
+      const batch: Memory[] = await list(down, call);
+      for (const memory of batch.map(up)) if (matches(memory.scope) && admits(memory.scope)) found.push(memory);
       if (batch.length < LIST_BATCH) break;
       after = batch.at(-1);
     }
@@ -94,23 +149,29 @@ function listWith(list: NonNullable<Provider['list']>): Provider['list'] {
 
 function searchWith(search: NonNullable<Provider['search']>, most: number | null): Provider['search'] {
   const raise = (hit: SearchHit): SearchHit => ({ ...hit, memory: up(hit.memory) });
-  return async ({ scope, ...query }, call) => {
+  return async ({ scope, within, ...query }, call) => {
     const tags = query.tags.map(escapeTag);
-    if (scope === undefined) return (await search({ ...query, tags }, call)).map(raise);
-
-    const down: SearchQuery = { ...query, tags: [...tags, ...tagsOfLiteral(scope)] };
+    if (scope === undefined && within === null) {
+      return (await search({ ...query, tags, within: null }, call)).map(raise);
+    }
+    tags.push(...(scope === undefined ? [] : tagsOfLiteral(scope)), ...tagsOfWithin(within));
+    const admits = withinMatcher(within);
     for (let window = query.limit * OVERFETCH; ; window *= OVERFETCH) {
       call.signal.throwIfAborted();
       const limit = Math.min(window, most ?? window);
-      const hits = (await search({ ...down, limit }, call)).map(raise);
-      const found = hits.filter(({ memory }) => memory.scope?.startsWith(scope));
+      const down: SearchQuery = { ...query, tags, within: null, limit };
+      const hits = (await search(down, call)).map(raise);
+      const found = hits.filter(
+        ({ memory }) => (scope === undefined || memory.scope?.startsWith(scope)) && admits(memory.scope),
+      );
       if (found.length >= query.limit || hits.length < limit) return found.slice(0, query.limit);
       // Short of the page and no way to see further: saying nothing would be a silently partial answer.
-      if (limit === most)
-        throw new OmpError(
-          'invalid_request',
-          `scope: too many memories rank before those under this prefix; end it at a whole segment ("${scope.split('/')[0]}/") or lower limit`,
-        );
+      if (limit === most) throw invalidRequest(tooFar(scope));
     }
   };
 }
+
+const tooFar = (scope: string | undefined): string =>
+  scope === undefined
+    ? 'too many memories rank before those this key may read; give a scope or lower limit'
+    : `scope: too many memories rank before those under this prefix; end it at a whole segment ("${scope.split('/')[0]}/") or lower limit`;

@@ -107,7 +107,7 @@ async function runBatch(inner: Embedder, items: readonly Item[], purpose: Purpos
   }
   try {
     const texts = items.map((item) => item.text);
-    const vectors = await inner.embed(texts, purpose, { signal: cancel.signal, requestId: first.call.requestId });
+    const vectors = await inner.embed(texts, purpose, { ...identity(first.call), signal: cancel.signal });
     items.forEach((item, i) => {
       item.resolve(vectors[i] as Float32Array);
     });
@@ -141,3 +141,6 @@ async function unlessAborted<Value>(work: Promise<Value>, signal: AbortSignal): 
     signal.removeEventListener('abort', stop);
   }
 }
+
+/** A batch is known by the request that came first. */
+const identity = ({ requestId, caller }: Call) => ({ requestId, caller });

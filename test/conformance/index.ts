@@ -1,14 +1,18 @@
 import { afterAll, beforeAll, describe } from 'vitest';
-import type { Subject } from '../support/subject.ts';
+import { knownCallers, type Rights } from '../support/known-callers.ts';
+import type { Subject, SubjectOptions } from '../support/subject.ts';
+import { accessSuite } from './access.suite.ts';
+import { auditSuite } from './audit.suite.ts';
 import { capabilitiesSuite } from './capabilities.suite.ts';
 import { contextSuite } from './context.suite.ts';
 import { deleteSuite } from './delete.suite.ts';
 import { errorsSuite } from './errors.suite.ts';
+import { idempotencySuite } from './idempotency.suite.ts';
 import { listSuite } from './list.suite.ts';
 import { recordsSuite } from './records.suite.ts';
 import { scopesSuite } from './scopes.suite.ts';
 import { searchSuite } from './search.suite.ts';
-import type { GetSubject } from './subject.ts';
+import type { Admit, GetSubject } from './subject.ts';
 import { tagsSuite } from './tags.suite.ts';
 import { timesSuite } from './times.suite.ts';
 import { updateSuite } from './update.suite.ts';
@@ -27,23 +31,31 @@ const SUITES = [
   contextSuite,
   validationSuite,
   errorsSuite,
+  accessSuite,
+  auditSuite,
+  idempotencySuite,
 ];
+
+/** Opens the provider; whoever comes without a token of `authenticator` may do everything. */
+type Open = (options: Pick<SubjectOptions, 'authenticator'>) => Promise<Subject>;
 
 /**
  * What every provider owes its clients, checked over HTTP. The provider's own `/capabilities` decide which
  * assertions apply. `peculiar` adds tests of this one provider on the same subject.
  */
-export const conformance = (label: string, open: () => Promise<Subject>, peculiar?: (subject: GetSubject) => void) =>
+export const conformance = (label: string, open: Open, peculiar?: (subject: GetSubject) => void) =>
   describe(label, () => {
+    const callers = knownCallers();
     let opened: Subject | undefined;
     beforeAll(async () => {
-      opened = await open();
+      opened = await open({ authenticator: callers.authenticator });
     });
     afterAll(() => opened?.close());
     const subject: GetSubject = () => {
       if (opened === undefined) throw new Error(`${label} did not open`);
       return opened;
     };
-    for (const suite of SUITES) suite(subject);
+    const admit: Admit = (rights: Rights) => subject().as(callers.admit(rights));
+    for (const suite of SUITES) suite(subject, admit);
     peculiar?.(subject);
   });

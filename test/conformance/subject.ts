@@ -1,8 +1,13 @@
 import type { TestContext } from 'vitest';
+import type { Client } from '../support/client.ts';
+import type { Rights } from '../support/known-callers.ts';
 import type { Subject } from '../support/subject.ts';
 
 /** Suites ask for the subject inside tests: it opens once, before the first of them. */
 export type GetSubject = () => Subject;
+
+/** Speaks for a new caller that may do just this. Inside tests only. */
+export type Admit = (rights: Rights) => Client;
 
 export const supports = (subject: Subject, verb: string): boolean => subject.capabilities.verbs.includes(verb);
 
@@ -19,3 +24,6 @@ export const needScopes = (skip: Skip, subject: Subject): void =>
 
 export const needSupersession = (skip: Skip, subject: Subject): void =>
   skip(!subject.capabilities.features.supports_supersession, 'tracks no supersession');
+
+export const needIdempotency = (skip: Skip, subject: Subject): void =>
+  skip(!subject.capabilities.features.idempotency, 'does not honour Idempotency-Key');

@@ -1,60 +1,68 @@
-import { tmpdir } from 'node:os';
 import { describe, expect, it } from 'vitest';
-import { type Call, OmpError, type Provider } from '#contract';
+import { type AuditLog, type Call, type KeyStore, type NewKey, OmpError, type Once, type Provider } from '#contract';
 import { withGuard } from '../../src/core/with-guard.ts';
-import { openProvider } from '../../src/registry.ts';
-import { recordingLog } from '../support/subject.ts';
+import { auditOf, call, callBy, listOf, memoryOf, openMemory, refTo, searchFor } from '../support/requests.ts';
 
 const SECRET = 'select * from secrets at db.internal:5432';
-const ref = { id: 'mem_1' };
-const query = { user_id: 'u', text: 'x', tags: [], limit: 1 };
-const input = {
-  content: 'x',
-  user_id: 'u',
-  scope: null,
-  tags: [],
-  source: null,
-  confidence: null,
-  valid_from: null,
-  valid_to: null,
-  supersedes: [],
-  extensions: {},
-};
+const ref = refTo('mem_1');
+const input = memoryOf('u', 'x');
+const once: Once = { caller: 'c', key: 'k', fingerprint: 'f' };
+const newKey: NewKey = { id: 'i', name: 'n', hash: 'h', users: null, grants: [], expires_at: null };
 
+type Full = Required<Provider>;
+type Perform = (provider: Full, by: Call) => Promise<unknown>;
 /** Every verb, with arguments it would take. */
-const VERBS: readonly (readonly [keyof Provider, (provider: Required<Provider>, call: Call) => Promise<unknown>])[] = [
-  ['add', (provider, call) => provider.add(input, call)],
-  ['get', (provider, call) => provider.get(ref, call)],
-  ['update', (provider, call) => provider.update(ref, { tags: [] }, call)],
-  ['delete', (provider, call) => provider.delete(ref, call)],
-  ['list', (provider, call) => provider.list(query, call)],
-  ['search', (provider, call) => provider.search(query, call)],
-  ['ping', (provider, call) => provider.ping(call)],
+const VERBS: readonly (readonly [keyof Provider, Perform])[] = [
+  ['add', (provider, by) => provider.add(input, by)],
+  ['addOnce', (provider, by) => provider.addOnce(input, once, by)],
+  ['get', (provider, by) => provider.get(ref, by)],
+  ['update', (provider, by) => provider.update(ref, { tags: [] }, by)],
+  ['delete', (provider, by) => provider.delete(ref, by)],
+  ['list', (provider, by) => provider.list(listOf('u'), by)],
+  ['search', (provider, by) => provider.search(searchFor('u', 'x'), by)],
+  ['ping', (provider, by) => provider.ping(by)],
+];
+const AUDIT: readonly (readonly [keyof AuditLog, Perform])[] = [
+  ['record', ({ audit }, by) => audit.record([], by)],
+  ['read', ({ audit }, by) => audit.read(auditOf('u'), by)],
+];
+const KEYS: readonly (readonly [Exclude<keyof KeyStore, 'close'>, Perform])[] = [
+  ['find', ({ keys }, by) => keys.find('i', by)],
+  ['hasAny', ({ keys }, by) => keys.hasAny(by)],
+  ['list', ({ keys }, by) => keys.list(by)],
+  ['create', ({ keys }, by) => keys.create(newKey, by)],
+  ['revoke', ({ keys }, by) => keys.revoke('i', by)],
+  ['touch', ({ keys }, by) => keys.touch(['i'], '2025-01-01T00:00:00.000Z', by)],
+];
+const EVERYTHING = [
+  ...VERBS,
+  ...AUDIT.map(([name, perform]) => [`audit.${name}`, perform] as const),
+  ...KEYS.map(([name, perform]) => [`keys.${name}`, perform] as const),
 ];
 
-const memory = (): Promise<Provider> =>
-  openProvider(
-    'memory',
-    {},
-    { embedder: undefined, ranking: { mode: 'keyword', keyword_weight: 1 }, data_dir: tmpdir(), log: recordingLog() },
-  );
-/** The memory provider with every verb replaced. */
-const guarded = async (verb: () => Promise<never>): Promise<Required<Provider>> => {
-  const replaced = Object.fromEntries(VERBS.map(([name]) => [name, verb]));
-  return withGuard({ ...(await memory()), ...replaced }) as Required<Provider>;
+/** The memory provider with everything it does, and a key store, replaced by the same. */
+const guarded = async (does: (...given: unknown[]) => Promise<never>): Promise<Full> => {
+  const all = (names: readonly (readonly [string, unknown])[]) =>
+    Object.fromEntries(names.map(([name]) => [name, does]));
+  const replaced = {
+    ...(await openMemory()),
+    ...all(VERBS),
+    audit: all(AUDIT) as unknown as AuditLog,
+    keys: { ...(all(KEYS) as unknown as KeyStore), close: async () => {} },
+  };
+  return withGuard(replaced) as Full;
 };
-const callWith = (signal = new AbortController().signal): Call => ({ signal, requestId: 'test' });
 const failure = (pending: Promise<unknown>): Promise<OmpError> =>
   pending.then(
     () => expect.fail('it was expected to fail'),
     (error: unknown) => error as OmpError,
   );
 
-describe.each(VERBS)('a guarded %s', (_, perform) => {
+describe.each(EVERYTHING)('a guarded %s', (_, perform) => {
   it('turns a stray error into one that tells nothing inner', async () => {
     const cause = new TypeError(SECRET);
     const provider = await guarded(() => Promise.reject(cause));
-    const error = await failure(perform(provider, callWith()));
+    const error = await failure(perform(provider, call));
     expect(error).toBeInstanceOf(OmpError);
     expect(error).toMatchObject({ code: 'provider_error', provider: 'memory', cause });
     expect(error.message).not.toContain('secrets');
@@ -62,7 +70,7 @@ describe.each(VERBS)('a guarded %s', (_, perform) => {
 
   it('does so whatever is thrown', async () => {
     for (const thrown of [SECRET, undefined, null, { code: 'invalid_request' }]) {
-      const error = await failure(perform(await guarded(() => Promise.reject(thrown)), callWith()));
+      const error = await failure(perform(await guarded(() => Promise.reject(thrown)), call));
       expect(error).toMatchObject({ code: 'provider_error', provider: 'memory' });
       expect(error.message).not.toContain('secrets');
     }
@@ -72,13 +80,13 @@ describe.each(VERBS)('a guarded %s', (_, perform) => {
     const provider = await guarded(() => {
       throw new TypeError(SECRET);
     });
-    const error = await failure(perform(provider, callWith()));
+    const error = await failure(perform(provider, call));
     expect(error).toMatchObject({ code: 'provider_error', provider: 'memory' });
   });
 
   it('names the backend in an error that names nobody', async () => {
     const nameless = new OmpError('provider_error', 'it broke', { retryAfter: 3 });
-    const error = await failure(perform(await guarded(() => Promise.reject(nameless)), callWith()));
+    const error = await failure(perform(await guarded(() => Promise.reject(nameless)), call));
     expect(error).toMatchObject({ code: 'provider_error', message: 'it broke', provider: 'memory' });
   });
 
@@ -88,28 +96,73 @@ describe.each(VERBS)('a guarded %s', (_, perform) => {
     new OmpError('invalid_request', 'content: too long'),
     new OmpError('not_found', 'gone'),
   ])('passes on "$message" as it is', async (error) => {
-    expect(await failure(perform(await guarded(() => Promise.reject(error)), callWith()))).toBe(error);
+    expect(await failure(perform(await guarded(() => Promise.reject(error)), call))).toBe(error);
+  });
+});
+
+describe.each(EVERYTHING)('a guarded %s that is given up', (_, perform) => {
+  it('ends with the reason, whatever the backend goes on doing', async () => {
+    const reason = new OmpError('provider_error', 'too slow', { provider: 'memory' });
+    const provider = await guarded(() => new Promise(() => {}));
+    const unlessAborted = <Result>(work: Promise<Result>) => Promise.race([work, Promise.reject<Result>(reason)]);
+    expect(await failure(perform(provider, callBy({}, { unlessAborted })))).toBe(reason);
   });
 });
 
 describe('a guarded provider', () => {
   it('is otherwise the same', async () => {
-    const inner = await memory();
-    const provider = withGuard(inner) as Required<Provider>;
+    const inner = await openMemory();
+    const provider = withGuard(inner) as Full;
     expect({ name: provider.name, capabilities: provider.capabilities }).toEqual({
       name: inner.name,
       capabilities: inner.capabilities,
     });
-    const added = await provider.add(input, callWith());
-    expect(await provider.get({ id: added.id }, callWith())).toEqual(added);
-    expect(await provider.get({ id: added.id, user_id: 'other' }, callWith())).toBeUndefined();
-    expect(await provider.update({ id: added.id }, { tags: ['t'] }, callWith())).toMatchObject({ tags: ['t'] });
-    expect(await provider.delete({ id: added.id }, callWith())).toBe(true);
+    const added = await provider.addOnce(input, once, call);
+    expect(await provider.addOnce(input, once, call)).toEqual(added);
+    const own = refTo(added.id);
+    expect(await provider.get(own, call)).toEqual(added);
+    expect(await provider.get(refTo(added.id, { users: ['other'] }), call)).toBeUndefined();
+    expect(await provider.update(own, { tags: ['t'] }, call)).toMatchObject({ tags: ['t'] });
+    expect(await provider.list(listOf('u'), call)).toHaveLength(1);
+    expect(await provider.search(searchFor('u', 'x'), call)).toHaveLength(1);
+    expect(await provider.delete(own, call)).toBe(true);
+    const entries = await provider.audit.read(auditOf('u'), call);
+    expect(entries.map(({ action }) => action)).toEqual(['delete', 'update', 'add', 'add']);
+    await provider.audit.record(entries, call);
+    expect(await provider.audit.read(auditOf('u'), call)).toHaveLength(8);
   });
 
-  it('has no verb that the provider lacks', async () => {
-    const { name, capabilities, add, get, ping, close } = await memory();
+  it('passes on what it was given, in order', async () => {
+    const given: unknown[][] = [];
+    const provider = await guarded((...parts) => {
+      given.push(parts);
+      return Promise.reject(new OmpError('not_found', 'gone'));
+    });
+    for (const [, perform] of EVERYTHING) await failure(perform(provider, call));
+    expect(given).toEqual([
+      [input, call],
+      [input, once, call],
+      [ref, call],
+      [ref, { tags: [] }, call],
+      [ref, call],
+      [listOf('u'), call],
+      [searchFor('u', 'x'), call],
+      [call],
+      [[], call],
+      [auditOf('u'), call],
+      ['i', call],
+      [call],
+      [call],
+      [newKey, call],
+      ['i', call],
+      [['i'], '2025-01-01T00:00:00.000Z', call],
+    ]);
+  });
+
+  it('has nothing that the provider lacks', async () => {
+    const { name, capabilities, add, get, ping, close } = await openMemory();
     const provider = withGuard({ name, capabilities, add, get, ping, close });
-    expect([provider.update, provider.delete, provider.list, provider.search]).toEqual(Array(4).fill(undefined));
+    const { addOnce, update, delete: remove, list, search, audit, keys } = provider;
+    expect([addOnce, update, remove, list, search, audit, keys]).toEqual(Array(7).fill(undefined));
   });
 });

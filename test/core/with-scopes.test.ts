@@ -1,23 +1,10 @@
-import { tmpdir } from 'node:os';
 import { describe, expect, it } from 'vitest';
-import { type Call, type Memory, type NewMemory, OmpError, type Provider } from '#contract';
+import { type Memory, OmpError, type Provider } from '#contract';
 import { withScopes } from '../../src/core/with-scopes.ts';
-import { openProvider } from '../../src/registry.ts';
-import { recordingLog } from '../support/subject.ts';
+import { call, callBy, listOf, memoryOf, openMemory, refTo, searchFor } from '../support/requests.ts';
 
-const call: Call = { signal: new AbortController().signal, requestId: 'test' };
-const input = (content: string, scope: string | null = null, tags: readonly string[] = []): NewMemory => ({
-  content,
-  user_id: 'u',
-  scope,
-  tags,
-  source: null,
-  confidence: null,
-  valid_from: null,
-  valid_to: null,
-  supersedes: [],
-  extensions: {},
-});
+const input = (content: string, scope: string | null = null, tags: readonly string[] = []) =>
+  memoryOf('u', content, { scope, tags });
 
 interface Asked {
   readonly verb: 'list' | 'search';
@@ -28,9 +15,7 @@ interface Asked {
 /** The memory provider without scopes, that tells what it was asked; `change` alters it first. */
 const openCounted = async (change: (provider: Provider) => Provider = (provider) => provider) => {
   const asked: Asked[] = [];
-  const ranking = { mode: 'keyword', keyword_weight: 1 } as const;
-  const context = { embedder: undefined, ranking, data_dir: tmpdir(), log: recordingLog() };
-  const inner = change(await openProvider('memory', { scopes: 'none' }, context));
+  const inner = change(await openMemory('none'));
   const { list, search } = inner as Required<Provider>;
   const provider = withScopes({
     ...inner,
@@ -69,13 +54,14 @@ describe('what the provider lacks', () => {
     const { inner } = await openCounted();
     const { add: keep, get, ping, close, name, capabilities } = inner;
     const scoped = withScopes({ name, capabilities, add: keep, get, ping, close });
-    expect([scoped.update, scoped.delete, scoped.list, scoped.search]).toEqual(Array(4).fill(undefined));
+    const { addOnce, update, delete: remove, list, search, audit, keys: stored } = scoped;
+    expect([addOnce, update, remove, list, search, audit, stored]).toEqual(Array(7).fill(undefined));
   });
 });
 
 describe('list', () => {
   const list = (provider: Required<Provider>, scope: string | undefined, limit: number) =>
-    provider.list({ user_id: 'u', tags: [], limit, ...(scope !== undefined && { scope }) }, call);
+    provider.list(listOf('u', { limit, ...(scope !== undefined && { scope }) }), call);
 
   it('asks once, and for no more than it was asked, where the provider can decide', async () => {
     const { provider, asked } = await openCounted();
@@ -129,10 +115,8 @@ describe('list', () => {
       },
     }));
     await add(inner, 600, () => null);
-    const pending = provider.list(
-      { user_id: 'u', scope: 'x*', tags: [], limit: 1 },
-      { ...call, signal: controller.signal },
-    );
+    const by = callBy({}, { signal: controller.signal });
+    const pending = provider.list(listOf('u', { scope: 'x*', limit: 1 }), by);
     await expect(pending).rejects.toThrow('gone');
     expect(asked).toHaveLength(1);
   });
@@ -140,7 +124,7 @@ describe('list', () => {
 
 describe('search', () => {
   const search = (provider: Required<Provider>, scope: string | undefined, limit: number) =>
-    provider.search({ user_id: 'u', text: 'note', tags: [], limit, ...(scope !== undefined && { scope }) }, call);
+    provider.search(searchFor('u', 'note', { limit, ...(scope !== undefined && { scope }) }), call);
   const found = async (...asked: Parameters<typeof search>) =>
     ids((await search(...asked)).map(({ memory }) => memory));
 
@@ -198,12 +182,7 @@ describe('search', () => {
     // The way out works.
     expect(await found(provider, 'needle/', 10)).toHaveLength(10);
     // Exhausted within the bound is no refusal.
-    expect(
-      await (await openCounted(atMost(30))).provider.search(
-        { user_id: 'u', text: 'note', scope: 'x', tags: [], limit: 9 },
-        call,
-      ),
-    ).toEqual([]);
+    expect(await search((await openCounted(atMost(30))).provider, 'x', 9)).toEqual([]);
   });
 });
 
@@ -211,15 +190,15 @@ describe('update', () => {
   it('keeps the scope when only tags change, and the tags when only the scope does', async () => {
     const { provider } = await openCounted();
     const { id } = await provider.add(input('note', 'a/b', ['t', 'omp:scope:x']), call);
-    expect(await provider.update({ id }, { tags: ['u'] }, call)).toMatchObject({ scope: 'a/b', tags: ['u'] });
-    expect(await provider.update({ id }, { scope: 'c' }, call)).toMatchObject({ scope: 'c', tags: ['u'] });
-    expect(await provider.update({ id }, { content: 'other' }, call)).toMatchObject({
+    expect(await provider.update(refTo(id), { tags: ['u'] }, call)).toMatchObject({ scope: 'a/b', tags: ['u'] });
+    expect(await provider.update(refTo(id), { scope: 'c' }, call)).toMatchObject({ scope: 'c', tags: ['u'] });
+    expect(await provider.update(refTo(id), { content: 'other' }, call)).toMatchObject({
       scope: 'c',
       tags: ['u'],
       content: 'other',
     });
-    expect(await provider.update({ id: 'mem_none' }, { scope: 'c' }, call)).toBeUndefined();
-    expect(await provider.update({ id, user_id: 'other' }, { scope: 'd' }, call)).toBeUndefined();
+    expect(await provider.update(refTo('mem_none'), { scope: 'c' }, call)).toBeUndefined();
+    expect(await provider.update(refTo(id, { users: ['other'] }), { scope: 'd' }, call)).toBeUndefined();
   });
 
   it('of scope and of tags at the same time keeps both', async () => {
@@ -241,8 +220,8 @@ describe('update', () => {
         { confidence: 0.5 },
         { scope: 'new', extensions: { 'x-n': round } },
       ];
-      await Promise.all(patches.map((patch) => provider.update({ id }, patch, call)));
-      expect(await provider.get({ id }, call)).toMatchObject({
+      await Promise.all(patches.map((patch) => provider.update(refTo(id), patch, call)));
+      expect(await provider.get(refTo(id), call)).toMatchObject({
         scope: 'new',
         tags: ['new'],
         confidence: 0.5,
@@ -261,21 +240,21 @@ describe('update', () => {
       },
     }));
     const { id } = await provider.add(input('note', 'a'), call);
-    const first = provider.update({ id }, { scope: 'b' }, call);
-    const second = provider.update({ id }, { scope: 'c' }, call);
+    const first = provider.update(refTo(id), { scope: 'b' }, call);
+    const second = provider.update(refTo(id), { scope: 'c' }, call);
     await expect(first).rejects.toThrow('broken');
     await expect(second).rejects.toThrow('broken');
     failing = false;
-    expect(await provider.update({ id }, { scope: 'd' }, call)).toMatchObject({ scope: 'd' });
+    expect(await provider.update(refTo(id), { scope: 'd' }, call)).toMatchObject({ scope: 'd' });
   });
 
   it('that was aborted while it waited is not carried out', async () => {
     const { provider } = await openCounted();
     const { id } = await provider.add(input('note', 'a'), call);
-    const first = provider.update({ id }, { scope: 'b' }, call);
+    const first = provider.update(refTo(id), { scope: 'b' }, call);
     const gone = AbortSignal.abort(new Error('gone'));
-    await expect(provider.update({ id }, { scope: 'c' }, { ...call, signal: gone })).rejects.toThrow('gone');
+    await expect(provider.update(refTo(id), { scope: 'c' }, { ...call, signal: gone })).rejects.toThrow('gone');
     await first;
-    expect(await provider.get({ id }, call)).toMatchObject({ scope: 'b' });
+    expect(await provider.get(refTo(id), call)).toMatchObject({ scope: 'b' });
   });
 });

@@ -1,14 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
-import { laterMoment, type Subject } from '../support/subject.ts';
+import { laterMoment } from '../support/subject.ts';
 import { expectAgreement } from './agreement.ts';
-import { changes, type Operation, operations } from './operations.ts';
-import { openWorld } from './world.ts';
-
-export interface Store {
-  readonly label: string;
-  readonly subject: Subject;
-}
+import { changes, type Sequence, sequences } from './operations.ts';
+import { openWorld, type Store } from './world.ts';
 
 export interface CheckOptions {
   /** How many sequences are tried. */
@@ -20,23 +15,23 @@ export interface CheckOptions {
 
 /** Puts random sequences of requests to the model and to the other stores. Rejects at the first answer that differs. */
 export const checkAgreement = async (model: Store, others: readonly Store[], options: CheckOptions): Promise<void> => {
-  const sameAnswers = async (sequence: readonly Operation[]) => {
+  const sameAnswers = async ({ callers, operations }: Sequence) => {
     const run = randomUUID();
-    const truth = openWorld(model.subject, run);
-    const worlds = others.map(({ label, subject }) => ({ label, world: openWorld(subject, run) }));
-    for (const [step, wanted] of sequence.entries()) {
+    const truth = openWorld(model, callers, run);
+    const worlds = others.map((store) => ({ label: store.label, world: openWorld(store, callers, run) }));
+    for (const [step, wanted] of operations.entries()) {
       // Times decide the order of lists and what since and until let through: they must not depend on luck.
       if (changes(wanted)) await laterMoment();
       const expected = await truth.perform(wanted);
       for (const { label, world } of worlds) {
         const given = await world.perform(wanted);
-        await expectAgreement(wanted, truth, expected, given).catch((cause: Error) => {
+        await expectAgreement(wanted, { model: truth, other: world }, expected, given).catch((cause: Error) => {
           throw new Error(`${label}, step ${step}, ${JSON.stringify(wanted)}: ${cause.message}`, { cause });
         });
       }
     }
   };
   const { runs, seed, shrink } = options;
-  const property = fc.asyncProperty(operations, sameAnswers);
+  const property = fc.asyncProperty(sequences, sameAnswers);
   await fc.assert(property, { numRuns: runs, seed, endOnFailure: !shrink });
 };

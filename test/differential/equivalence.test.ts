@@ -1,8 +1,9 @@
 import { afterEach, describe, it } from 'vitest';
 import type { RankingOptions } from '#contract';
 import { openServerSubject, SERVER_URL } from '../support/postgres-server.ts';
-import { openSubject, type Subject } from '../support/subject.ts';
-import { checkAgreement, type Store } from './check.ts';
+import { openSubject, type Subject, type SubjectOptions } from '../support/subject.ts';
+import { checkAgreement } from './check.ts';
+import { openStore, type Store } from './world.ts';
 
 /** Set OMP_TEST_RUNS for a longer search, OMP_TEST_SEED to look elsewhere or to repeat what a failure printed. */
 const RUNS = Number(process.env.OMP_TEST_RUNS ?? 30);
@@ -10,18 +11,23 @@ const SEED = Number(process.env.OMP_TEST_SEED ?? 20_250_101);
 const TEN_MINUTES = 600_000;
 
 type Mode = RankingOptions['mode'];
-type Open = readonly [label: string, open: (mode: Mode) => Promise<Subject>];
+type Options = Pick<SubjectOptions, 'mode' | 'authenticator'>;
+type Open = readonly [label: string, open: (options: Options) => Promise<Subject>];
 
-const MODEL: Open = ['memory', (mode) => openSubject({ provider: 'memory', options: { scopes: 'native' }, mode })];
+const memory = (scopes: 'native' | 'none') => (options: Options) =>
+  openSubject({ provider: 'memory', options: { scopes }, ...options });
+const MODEL: Open = ['memory', memory('native')];
 const OTHERS: readonly Open[] = [
-  ['memory with emulated scopes', (mode) => openSubject({ provider: 'memory', options: { scopes: 'none' }, mode })],
-  ['embedded postgres', (mode) => openSubject({ provider: 'postgres', options: { schema: 'omp' }, mode })],
-  ...(SERVER_URL === '' ? [] : [['postgres server', (mode: Mode) => openServerSubject({}, mode)] as const]),
+  ['memory with emulated scopes', memory('none')],
+  ['embedded postgres', (options) => openSubject({ provider: 'postgres', options: { schema: 'omp' }, ...options })],
+  ...(SERVER_URL === ''
+    ? []
+    : [['postgres server', ({ mode, ...more }: Options) => openServerSubject({}, mode, more)] as const]),
 ];
 
 /**
  * The memory provider is the model: short, without storage of its own, and it passes the conformance suite.
- * Whatever sequence of requests is made, every other store has to give the same answers.
+ * Whatever sequence of requests is made, and whatever the callers may do, every other store has to give the same answers.
  */
 describe('every store gives the same answers', () => {
   const opened: Store[] = [];
@@ -29,7 +35,7 @@ describe('every store gives the same answers', () => {
     for (const { subject } of opened.splice(0)) await subject.close();
   });
   const open = async ([label, start]: Open, mode: Mode): Promise<Store> => {
-    const store = { label, subject: await start(mode) };
+    const store = await openStore(label, (options) => start({ mode, ...options }));
     opened.push(store);
     return store;
   };
@@ -41,7 +47,7 @@ describe('every store gives the same answers', () => {
   };
 
   it(
-    '[Decision 1] [Decision 3] [Decision 4] [SPEC GET /memories/search order] in hybrid search',
+    '[Decision 1] [Decision 3] [Decision 4] [Decision 14] [Decision 20] [Decision 21] [SPEC GET /memories/search order] in hybrid search',
     { timeout: TEN_MINUTES },
     () => check('hybrid', RUNS),
   );

@@ -1,10 +1,20 @@
 import fc from 'fast-check';
 
-/** Records are named by number: the n-th add of the sequence, wrapped round. Ids differ between stores. */
-export type Operation =
-  | { readonly do: 'add'; readonly user: number; readonly supersedes: readonly number[]; readonly fields: object }
+/**
+ * Records are named by number: the n-th add of the sequence, wrapped round. Ids differ between stores. `by` is who asks:
+ * 0 may do everything, the others are the callers of the sequence, wrapped round.
+ */
+export type Operation = { readonly by: number } & (
+  | {
+      readonly do: 'add';
+      readonly user: number;
+      readonly key?: number;
+      readonly supersedes: readonly number[];
+      readonly fields: object;
+    }
+  | { readonly do: 'again'; readonly add: number }
   | { readonly do: 'patch'; readonly record: number; readonly supersedes?: readonly number[]; readonly fields: object }
-  | { readonly do: 'delete' | 'get'; readonly record: number; readonly as: Caller }
+  | { readonly do: 'delete' | 'get'; readonly record: number; readonly as: Asserted }
   | { readonly do: 'list'; readonly user: number; readonly since: Bound; readonly until: Bound; readonly query: object }
   | { readonly do: 'turn'; readonly page: number }
   | {
@@ -14,15 +24,35 @@ export type Operation =
       readonly min_score?: number;
       readonly query: { q: string };
     }
-  | { readonly do: 'context'; readonly user: number; readonly fields: { query: string } };
+  | { readonly do: 'context'; readonly user: number; readonly fields: { query: string } }
+  | {
+      readonly do: 'audit';
+      readonly user: number;
+      readonly since: Bound;
+      readonly app?: number;
+      readonly limit: number;
+    }
+);
+
+/** What a caller may do; users by number. */
+export interface Right {
+  readonly users: readonly number[] | null;
+  readonly grants: readonly string[];
+}
+
+export interface Sequence {
+  readonly callers: readonly Right[];
+  readonly operations: readonly Operation[];
+}
 
 /** What X-User-Id says; null: nothing. */
-export type Caller = 'first user' | 'stranger' | null;
+export type Asserted = 'first user' | 'stranger' | null;
 
 /** A moment relative to the creation of a record, in milliseconds; null: no bound. */
 export type Bound = { readonly record: number; readonly by: number } | null;
 
 export const USERS = 3;
+export const CALLERS = 3;
 
 const split = (text: string): string[] => text.split(' ');
 const WORDS = [
@@ -39,7 +69,11 @@ const TAGS = ['t', 'T', 't ', 'omp:scope:a', 'omp:under:a', 'omp:tag:omp:x', 'om
 const index = fc.nat({ max: 60 });
 const user = fc.oneof({ weight: 5, arbitrary: fc.constant(0) }, fc.nat({ max: USERS - 1 }));
 const oneOf = <T>(values: readonly T[]) => fc.constantFrom(...values);
-const caller = oneOf([null, 'first user', 'stranger'] as const);
+const asserted = oneOf([null, 'first user', 'stranger'] as const);
+const by = fc.oneof(
+  { weight: 3, arbitrary: fc.constant(0) },
+  { weight: 2, arbitrary: fc.integer({ min: 1, max: CALLERS }) },
+);
 
 const phrase = fc
   .array(fc.tuple(oneOf(WORDS), oneOf([' ', ' ', ' ', '  ', '-', '\n', '/', ', '])), { minLength: 1, maxLength: 6 })
@@ -79,6 +113,8 @@ const optional = <T>(arbitrary: fc.Arbitrary<T>) => fc.option(arbitrary, { nil: 
 const seldom = <T, Nil>(arbitrary: fc.Arbitrary<T>, nil: Nil) =>
   fc.oneof({ weight: 2, arbitrary: fc.constant(nil) }, { weight: 1, arbitrary });
 const bound = seldom(fc.record({ record: index, by: oneOf([-1, 0, 0, 1]) }), null);
+/** The entry of an add is made a moment after the record's time: only what comes before both is told apart for certain. */
+const auditBound = seldom(fc.record({ record: index, by: fc.constant(0) }), null);
 const superseded = fc.uniqueArray(index, { maxLength: 3 });
 
 const merged = ([fields, extra]: readonly [object, object]): object => ({ ...extra, ...fields });
@@ -97,28 +133,35 @@ const patchFields = fc.tuple(
   extensions,
 );
 
-const add: fc.Arbitrary<Operation> = fc.record({
+const addFields = {
   do: fc.constant('add' as const),
+  by,
   user,
   supersedes: superseded,
   fields: newFields.map(merged),
-});
+};
+const add: fc.Arbitrary<Operation> = fc.record(addFields);
+/** Few keys, so that they meet. */
+const keyedAdd: fc.Arbitrary<Operation> = fc.record({ ...addFields, key: fc.nat({ max: 3 }) });
 
 const operation: fc.Arbitrary<Operation> = fc.oneof(
   { weight: 5, arbitrary: add },
+  { weight: 2, arbitrary: keyedAdd },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant('again' as const), by, add: index }) },
   {
     weight: 3,
     arbitrary: fc.record(
-      { do: fc.constant('patch' as const), record: index, supersedes: superseded, fields: patchFields.map(merged) },
-      { requiredKeys: ['do', 'record', 'fields'] },
+      { do: fc.constant('patch' as const), by, record: index, supersedes: superseded, fields: patchFields.map(merged) },
+      { requiredKeys: ['do', 'by', 'record', 'fields'] },
     ),
   },
-  { weight: 1, arbitrary: fc.record({ do: fc.constant('delete' as const), record: index, as: caller }) },
-  { weight: 1, arbitrary: fc.record({ do: fc.constant('get' as const), record: index, as: caller }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('delete' as const), by, record: index, as: asserted }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('get' as const), by, record: index, as: asserted }) },
   {
     weight: 4,
     arbitrary: fc.record({
       do: fc.constant('list' as const),
+      by,
       user,
       since: bound,
       until: bound,
@@ -129,33 +172,67 @@ const operation: fc.Arbitrary<Operation> = fc.oneof(
       }),
     }),
   },
-  { weight: 3, arbitrary: fc.record({ do: fc.constant('turn' as const), page: index }) },
+  { weight: 3, arbitrary: fc.record({ do: fc.constant('turn' as const), by, page: index }) },
   {
     weight: 4,
     arbitrary: fc.record(
       {
         do: fc.constant('search' as const),
+        by,
         user,
         limit: fc.integer({ min: 1, max: 12 }),
         min_score: oneOf([0, 0.05, 0.25, 0.4, 0.5, 0.75, 1]),
         query: fc.record({ q: text, scope: optional(prefix) }),
       },
-      { requiredKeys: ['do', 'user', 'limit', 'query'] },
+      { requiredKeys: ['do', 'by', 'user', 'limit', 'query'] },
     ),
   },
   {
     weight: 2,
     arbitrary: fc.record({
       do: fc.constant('context' as const),
+      by,
       user,
       fields: fc.record({ query: text, scope: optional(prefix), token_budget: fc.integer({ min: 1, max: 60 }) }),
     }),
   },
+  {
+    weight: 2,
+    arbitrary: fc.record(
+      {
+        do: fc.constant('audit' as const),
+        by,
+        user,
+        since: auditBound,
+        app: fc.nat({ max: CALLERS }),
+        limit: fc.oneof(fc.integer({ min: 1, max: 5 }), fc.constant(100)),
+      },
+      { requiredKeys: ['do', 'by', 'user', 'since', 'limit'] },
+    ),
+  },
 );
 
-/** Some records to begin with, then anything. */
-export const operations: fc.Arbitrary<readonly Operation[]> = fc
-  .tuple(fc.array(add, { minLength: 4, maxLength: 12 }), fc.array(operation, { minLength: 10, maxLength: 40 }))
-  .map(([first, then]) => [...first, ...then]);
+/** Some of many scopes, so that much is seen and much is hidden. */
+const wide = oneOf([...split('coding* *e* *i* ?* */* c*'), '*']);
+const granted = (scopes: fc.Arbitrary<string>) =>
+  fc.tuple(oneOf(['read', 'write', 'delete', '*', '*', '*']), scopes).map(([action, glob]) => `${action}:${glob}`);
+const right: fc.Arbitrary<Right> = fc.record({
+  users: fc.oneof(fc.constant(null), fc.constant([0]), fc.uniqueArray(fc.nat({ max: USERS - 1 }), { maxLength: 2 })),
+  grants: fc
+    .tuple(fc.array(granted(wide), { minLength: 1, maxLength: 2 }), fc.array(granted(glob), { maxLength: 3 }))
+    .map((parts) => parts.flat()),
+});
 
-export const changes = (wanted: Operation): boolean => ['add', 'patch', 'delete'].includes(wanted.do);
+/** Some records to begin with, then anything. */
+export const sequences: fc.Arbitrary<Sequence> = fc
+  .tuple(
+    fc.array(right, { minLength: CALLERS, maxLength: CALLERS }),
+    fc.array(
+      add.map((one) => ({ ...one, by: 0 })),
+      { minLength: 4, maxLength: 12 },
+    ),
+    fc.array(operation, { minLength: 10, maxLength: 40 }),
+  )
+  .map(([callers, first, then]) => ({ callers, operations: [...first, ...then] }));
+
+export const changes = (wanted: Operation): boolean => ['add', 'again', 'patch', 'delete'].includes(wanted.do);

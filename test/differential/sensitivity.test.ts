@@ -1,7 +1,8 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import type { Provider, SearchHit } from '#contract';
-import { openSubject, type Subject } from '../support/subject.ts';
+import { type AuditEntry, type Provider, type SearchHit, withinMatcher } from '#contract';
+import { openSubject } from '../support/subject.ts';
 import { checkAgreement } from './check.ts';
+import { openStore, type Store } from './world.ts';
 
 type Verbs = Required<Provider>;
 type Fault = (verbs: Verbs) => Partial<Provider>;
@@ -13,6 +14,10 @@ const changedHits = (
 ): Partial<Provider> => ({
   search: async (query, call) => change(await search(query, call), query.scope),
 });
+
+const audited =
+  (change: (entries: AuditEntry[]) => AuditEntry[]): Fault =>
+  ({ audit }) => ({ audit: { ...audit, read: async (query, call) => change(await audit.read(query, call)) } });
 
 /** One mistake each, of the kind a store might make: the memory provider with a single verb bent. */
 const FAULTS: Readonly<Record<string, Fault>> = {
@@ -49,7 +54,54 @@ const FAULTS: Readonly<Record<string, Fault>> = {
   'a patch drops the expiry': ({ update }) => ({
     update: (ref, patch, call) => update(ref, { ...patch, valid_to: null }, call),
   }),
-  'delete does not look at the owner': ({ delete: remove }) => ({ delete: ({ id }, call) => remove({ id }, call) }),
+  'delete does not look at the owner': ({ delete: remove }) => ({
+    delete: (ref, call) => remove({ ...ref, users: null }, call),
+  }),
+  'get does not look at the scope': ({ get }) => ({ get: (ref, call) => get({ ...ref, within: null }, call) }),
+  'delete does not look at the scope': ({ delete: remove }) => ({
+    delete: (ref, call) => remove({ ...ref, within: null }, call),
+  }),
+  'update does not look at the owner': ({ update }) => ({
+    update: (ref, patch, call) => update({ ...ref, users: null }, patch, call),
+  }),
+  'a page counts what may not be seen': ({ list }) => ({
+    list: async (query, call) => {
+      const admits = withinMatcher(query.within);
+      return (await list({ ...query, within: null }, call)).filter(({ scope }) => admits(scope));
+    },
+  }),
+  'rarity counts what may not be seen': ({ search }) => ({
+    search: async ({ within, ...query }, call) => {
+      const admits = withinMatcher(within);
+      return (await search({ ...query, within: null }, call)).filter(({ memory }) => admits(memory.scope));
+    },
+  }),
+  'a key is forgotten': ({ add }) => ({ addOnce: (input, _, call) => add(input, call) }),
+  'a key is taken for any memory': ({ addOnce }) => ({
+    addOnce: (input, once, call) => addOnce(input, { ...once, fingerprint: '' }, call),
+  }),
+  'callers share their keys': ({ addOnce }) => ({
+    addOnce: (input, once, call) => addOnce(input, { ...once, caller: '' }, call),
+  }),
+  'a repetition is answered with what became of the memory': ({ addOnce, get }) => ({
+    addOnce: async (input, once, call) => {
+      const memory = await addOnce(input, once, call);
+      return (await get({ id: memory.id, users: null, within: null }, call)) ?? memory;
+    },
+  }),
+  'the audit log is shown oldest first': audited((entries) => entries.toReversed()),
+  'the audit log leaves out what failed': audited((entries) => entries.filter(({ outcome }) => outcome === 'ok')),
+  'the audit log names nobody': audited((entries) => entries.map((entry) => ({ ...entry, app: null }))),
+  'the audit log does not look at scopes': ({ audit }) => ({
+    audit: { ...audit, read: (query, call) => audit.read({ ...query, within: null }, call) },
+  }),
+  'the audit log ends a little early': ({ audit }) => ({
+    audit: {
+      ...audit,
+      read: ({ since, ...query }, call) =>
+        audit.read({ ...query, ...(since && { since: laterBy(since, 60_000) }) }, call),
+    },
+  }),
   'a deleted record is still read': ({ delete: remove, get }) => ({
     delete: async (ref, call) => (await get(ref, call)) !== undefined || remove(ref, call),
   }),
@@ -57,26 +109,29 @@ const FAULTS: Readonly<Record<string, Fault>> = {
 
 /** Guards the guard: a comparison that lets a wrong store pass would be worth nothing. */
 describe('the comparison notices a store that answers differently', () => {
-  const opened: Subject[] = [];
+  const opened: Store[] = [];
   afterEach(async () => {
-    for (const subject of opened.splice(0)) await subject.close();
+    for (const { subject } of opened.splice(0)) await subject.close();
   });
-  const open = async (fault?: Fault) => {
+  const open = async (label: string, fault?: Fault) => {
     const alter = (provider: Provider): Provider => (fault ? { ...provider, ...fault(provider as Verbs) } : provider);
-    const subject = await openSubject({ provider: 'memory', options: { scopes: 'native' }, alter });
-    opened.push(subject);
-    return subject;
+    const store = await openStore(label, (options) =>
+      openSubject({ provider: 'memory', options: { scopes: 'native' }, alter, ...options }),
+    );
+    opened.push(store);
+    return store;
   };
 
   it.for(Object.keys(FAULTS))('[SPEC Service capabilities] %s', async (name) => {
-    const model = { label: 'memory', subject: await open() };
-    const faulty = { label: name, subject: await open(FAULTS[name]) };
-    const checked = checkAgreement(model, [faulty], { runs: 100, seed: 1, shrink: false });
+    const checked = checkAgreement(await open('memory'), [await open(name, FAULTS[name])], {
+      runs: 100,
+      seed: 1,
+      shrink: false,
+    });
     await expect(checked).rejects.toThrow(/Property failed/);
   });
 
   it('[SPEC Service capabilities] and lets a store without a fault pass', async () => {
-    const same = { label: 'the same', subject: await open() };
-    await checkAgreement({ label: 'memory', subject: await open() }, [same], { runs: 10, seed: 1, shrink: false });
+    await checkAgreement(await open('memory'), [await open('the same')], { runs: 10, seed: 1, shrink: false });
   });
 });

@@ -1,7 +1,33 @@
-import type { Query, Reply } from '../support/client.ts';
-import type { Subject } from '../support/subject.ts';
-import type { WireContext, WireError, WireHit, WireMemory, WirePage } from '../support/wire.ts';
-import { type Bound, type Caller, type Operation, USERS } from './operations.ts';
+import type { Fields, Query, Reply } from '../support/client.ts';
+import { type KnownCallers, knownCallers } from '../support/known-callers.ts';
+import type { Subject, SubjectOptions } from '../support/subject.ts';
+import type {
+  WireAudit,
+  WireAuditEntry,
+  WireContext,
+  WireError,
+  WireHit,
+  WireMemory,
+  WirePage,
+} from '../support/wire.ts';
+import { type Asserted, type Bound, type Operation, type Right, USERS } from './operations.ts';
+import { unrecorded } from './unrecorded.ts';
+
+/** A gateway on one provider, and those it lets in. */
+export interface Store {
+  readonly label: string;
+  readonly subject: Subject;
+  readonly callers: KnownCallers;
+}
+
+/** Opens a store under a label. */
+export const openStore = async (
+  label: string,
+  open: (options: Pick<SubjectOptions, 'authenticator'>) => Promise<Subject>,
+): Promise<Store> => {
+  const callers = knownCallers();
+  return { label, callers, subject: await open({ authenticator: callers.authenticator }) };
+};
 
 /** An answer in terms that mean the same in every store: records by number, no ids, no times. */
 export interface Answer {
@@ -18,9 +44,12 @@ export interface RankedHit {
 
 /** One store, and what a sequence of operations has done to it so far. */
 export interface World {
+  readonly audited: boolean;
+  /** Whether the backend knows scopes, so that it counts rarity over what a caller may see. */
+  readonly native: boolean;
   perform(wanted: Operation): Promise<Answer>;
-  /** Every memory of the user that the query can find, ranked. */
-  ranking(user: number, query: { readonly q: string; readonly scope?: string }): Promise<RankedHit[]>;
+  /** Every memory of the user that the query can find for this caller, ranked. Leaves no trace in the audit log. */
+  ranking(by: number, user: number, query: { readonly q: string; readonly scope?: string }): Promise<RankedHit[]>;
 }
 
 const UNKNOWN_ID = 'mem_01HZZZZZZZZZZZZZZZZZZZZZZZ';
@@ -28,21 +57,30 @@ const UNKNOWN_ID = 'mem_01HZZZZZZZZZZZZZZZZZZZZZZZ';
 /** Users whose names a careless store would take for one another. */
 const userNames = (run: string): string[] => [run, `${run} é`, `${run}_e\u0301`].slice(0, USERS);
 
-export const openWorld = (subject: Subject, run: string): World => {
-  const { client } = subject;
+const appOf = (caller: number): string => `caller ${caller}`;
+
+export const openWorld = ({ subject, callers }: Store, rights: readonly Right[], run: string): World => {
   const users = userNames(run);
+  const userOf = (user: number): string => users[user] ?? '';
+  const everything: Right = { users: null, grants: ['*:*'] };
+  const headers = [everything, ...rights].map(({ users: bound, grants }, caller) =>
+    callers.admit({ app: appOf(caller), users: bound === null ? null : bound.map(userOf), grants }),
+  );
+  const clients = headers.map(subject.as);
+  const silent = headers.map(unrecorded(subject, callers.authenticator));
+  const clientOf = (by: number) => clients[by] ?? subject.client;
   const added: WireMemory[] = [];
   const numbers = new Map<string, number>();
   /** The distinct `updated_at` seen of each record: their order is comparable, their values are not. */
   const updates = new Map<string, string[]>();
-  const pages: { readonly query: Query; cursor: string | null }[] = [];
+  const pages: { readonly by: number; readonly query: Query; cursor: string | null }[] = [];
+  const keyed: { readonly by: number; readonly key: string; readonly fields: Fields }[] = [];
 
   const pick = (record: number): WireMemory | undefined =>
     added.length === 0 ? undefined : added[record % added.length];
   const idOf = (record: number): string => pick(record)?.id ?? UNKNOWN_ID;
-  const userOf = (user: number): string => users[user] ?? '';
-  const as = (caller: Caller): Record<string, string> =>
-    caller === null ? {} : { 'x-user-id': caller === 'first user' ? userOf(0) : 'a stranger' };
+  const as = (user: Asserted): Record<string, string> =>
+    user === null ? {} : { 'x-user-id': user === 'first user' ? userOf(0) : 'a stranger' };
   const moment = (bound: Bound): string | undefined => {
     const memory = bound && pick(bound.record);
     return memory ? new Date(Date.parse(memory.created_at) + bound.by).toISOString() : undefined;
@@ -66,20 +104,42 @@ export const openWorld = (subject: Subject, run: string): World => {
   const answer = <T>({ status, body }: Reply, read: (body: T) => unknown): Answer =>
     status >= 400 ? { status, code: (body as WireError).error.code } : { status, value: read(body as T) };
   const page =
-    (query: Query) =>
+    (by: number, query: Query) =>
     ({ items, next_cursor }: WirePage): unknown => {
-      pages.push({ query, cursor: next_cursor ?? null });
+      pages.push({ by, query, cursor: next_cursor ?? null });
       return { items: items.map(neutral), more: next_cursor != null };
     };
 
+  /** Each entry without its time and its request; a record by its number. */
+  const entered = ({ action, app, memory_id, scope, outcome }: WireAuditEntry): object => ({
+    action,
+    app,
+    scope,
+    outcome,
+    record: memory_id === null ? null : (numbers.get(memory_id) ?? memory_id),
+  });
+  const post = async (by: number, fields: Fields, key?: string): Promise<Answer> => {
+    const once: Record<string, string> = key === undefined ? {} : { 'idempotency-key': key };
+    return answer<WireMemory>(await clientOf(by).tell('POST', '/memories', fields, once), (memory) => {
+      if (!numbers.has(memory.id)) numbers.set(memory.id, added.push(memory) - 1);
+      return neutral(memory);
+    });
+  };
+
   const perform = async (wanted: Operation): Promise<Answer> => {
+    const { by } = wanted;
+    const client = clientOf(by);
     switch (wanted.do) {
       case 'add': {
         const fields = { ...wanted.fields, user_id: userOf(wanted.user), supersedes: wanted.supersedes.map(idOf) };
-        return answer<WireMemory>(await client.tell('POST', '/memories', fields), (memory) => {
-          numbers.set(memory.id, added.push(memory) - 1);
-          return neutral(memory);
-        });
+        if (wanted.key === undefined) return post(by, fields);
+        const key = `key ${wanted.key}`;
+        keyed.push({ by, key, fields });
+        return post(by, fields, key);
+      }
+      case 'again': {
+        const before = keyed[wanted.add % Math.max(keyed.length, 1)];
+        return before ? post(before.by, before.fields, before.key) : { status: 0 };
       }
       case 'patch': {
         const fields = { ...wanted.fields, ...(wanted.supersedes && { supersedes: wanted.supersedes.map(idOf) }) };
@@ -95,12 +155,13 @@ export const openWorld = (subject: Subject, run: string): World => {
       case 'list': {
         const bounds = { since: moment(wanted.since), until: moment(wanted.until) };
         const query: Query = { ...wanted.query, ...bounds, user_id: userOf(wanted.user) };
-        return answer(await client.ask('/memories', query), page(query));
+        return answer(await client.ask('/memories', query), page(by, query));
       }
       case 'turn': {
         const open = pages[wanted.page % Math.max(pages.length, 1)];
         if (!open?.cursor) return { status: 0 };
-        return answer(await client.ask('/memories', { ...open.query, cursor: open.cursor }), page(open.query));
+        const query = { ...open.query, cursor: open.cursor };
+        return answer(await clientOf(open.by).ask('/memories', query), page(open.by, open.query));
       }
       case 'search': {
         const { limit, min_score } = wanted;
@@ -117,10 +178,19 @@ export const openWorld = (subject: Subject, run: string): World => {
             citations: citations.map(({ memory_id, score }) => ({ record: numbers.get(memory_id) ?? -1, score })),
           }),
         );
+      case 'audit': {
+        const { user, since, app, limit } = wanted;
+        const named = app === undefined ? undefined : appOf(app);
+        const query: Query = { user_id: userOf(user), since: moment(since), app: named, limit };
+        return answer<WireAudit>(await client.ask('/audit', query), ({ entries }) => entries.map(entered));
+      }
     }
   };
   return {
+    audited: subject.capabilities.features.supports_audit,
+    native: subject.capabilities.features.scopes === 'native',
     perform,
-    ranking: async (user, query) => ranked(await client.search({ ...query, user_id: userOf(user), limit: 100 })),
+    ranking: async (by, user, query) =>
+      ranked((await silent[by]?.search({ ...query, user_id: userOf(user), limit: 100 })) ?? []),
   };
 };

@@ -1,4 +1,4 @@
-import type { Call, Embedder } from '#contract';
+import { type Call, type Embedder, GATEWAY } from '#contract';
 
 export interface Batch {
   readonly texts: readonly string[];
@@ -26,7 +26,11 @@ export function observedEmbedder(answer: (batch: Batch) => Promise<void> | void 
   return { embedder, batches };
 }
 
-export const callOf = (signal: AbortSignal = new AbortController().signal): Call => ({ signal, requestId: 'test' });
+export const callOf = (signal: AbortSignal = new AbortController().signal): Call => ({
+  signal,
+  requestId: 'test',
+  caller: GATEWAY,
+});
 
 /** A promise that a test fulfils by hand. */
 export function gate() {

@@ -3,7 +3,7 @@ import type { Embedder } from '#contract';
 import { toUnitHalf } from '#ranking';
 import { randomVector } from '../ranking/random-vectors.ts';
 import { recordingLog } from '../support/subject.ts';
-import { call, memoryOf, openStore, type Store, until } from './store.ts';
+import { call, memoryOf, openStore, refTo, type Store, until } from './store.ts';
 
 /** Any dimensions; equal texts are equal, others are not alike. */
 const embedderOf = (model: string, dimensions: number): Embedder => ({
@@ -39,7 +39,7 @@ describe('the embedder of stored vectors', () => {
     const { memory } = await firstOpen(embedderOf('one', 8));
     expect(await storedAs()).toEqual([{ embedding_model: 'one', dimensions: 8 }]);
     const again = await store.open({ embedder: embedderOf('one', 8) });
-    expect(await again.get({ id: memory.id }, call)).toEqual({ ...memory, embedding_model: 'one' });
+    expect(await again.get(refTo(memory.id), call)).toEqual({ ...memory, embedding_model: 'one' });
   });
 
   it.each([
@@ -54,7 +54,7 @@ describe('the embedder of stored vectors', () => {
     );
     expect(await storedAs()).toEqual([{ embedding_model: 'one', dimensions: 8 }]);
     const again = await store.open({ embedder: embedderOf('one', 8) });
-    expect(await again.get({ id: memory.id }, call)).toEqual(memory);
+    expect(await again.get(refTo(memory.id), call)).toEqual(memory);
   });
 
   it('cannot be added to memories without vectors, and the attempt leaves everything as it was', async () => {
@@ -62,9 +62,9 @@ describe('the embedder of stored vectors', () => {
     await expect(store.open({ embedder: embedderOf('one', 8) })).rejects.toThrow(/OMP_SEARCH_MODE=keyword/);
     expect(await storedAs()).toEqual([{ embedding_model: null, dimensions: null }]);
     const again = await store.open({ mode: 'keyword' });
-    expect(await again.get({ id: memory.id }, call)).toEqual(memory);
+    expect(await again.get(refTo(memory.id), call)).toEqual(memory);
     // Without any memory nothing stands in the way.
-    await again.delete?.({ id: memory.id }, call);
+    await again.delete?.(refTo(memory.id), call);
     await store.open({ embedder: embedderOf('one', 8) });
     expect(await storedAs()).toEqual([{ embedding_model: 'one', dimensions: 8 }]);
   });
@@ -73,9 +73,9 @@ describe('the embedder of stored vectors', () => {
     await firstOpen(embedderOf('one', 8));
     await store.open({ mode: 'keyword' });
     const back = await store.open({ embedder: embedderOf('one', 8) });
-    expect((await back.search?.({ user_id: 'u', text: 'kept', tags: [], limit: 1 }, call))?.[0]?.score).toBeGreaterThan(
-      0.4,
-    );
+    expect(
+      (await back.search?.({ user_id: 'u', text: 'kept', tags: [], within: null, limit: 1 }, call))?.[0]?.score,
+    ).toBeGreaterThan(0.4);
     const keyword = await store.open({ mode: 'keyword' });
     await keyword.add(memoryOf('u', 'added without a vector'), call);
     await expect(store.open({ embedder: embedderOf('one', 8) })).rejects.toThrow(/have no vector/);
@@ -112,14 +112,15 @@ describe('long vectors', () => {
     const column = `select attstorage from pg_attribute where attrelid = '${store.names.memories}'::regclass and attname = 'embedding'`;
     expect(await store.sql(column)).toEqual([{ attstorage: storage }]);
 
-    const search = async (text: string) => provider.search?.({ user_id: 'u', text, tags: [], limit: 10 }, call);
+    const search = async (text: string) =>
+      provider.search?.({ user_id: 'u', text, tags: [], within: null, limit: 10 }, call);
     const before = await search('four');
     expect(before?.[0]).toMatchObject({ memory: { content: 'four' }, score: 1 });
     expect(before).toHaveLength(texts.length);
     const ready = `select from ${store.names.largeUsers} where ready`;
     await until(async () => (await store.sql(ready)).length === 1);
     expect(await search('four')).toEqual(before);
-    await provider.update?.({ id: before?.[0]?.memory.id ?? '' }, { content: 'seven' }, call);
+    await provider.update?.(refTo(before?.[0]?.memory.id ?? ''), { content: 'seven' }, call);
     expect((await search('seven'))?.[0]).toMatchObject({ memory: { content: 'seven' }, score: 1 });
   });
 });

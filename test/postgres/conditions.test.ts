@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { globMatcher } from '#contract';
+import { globMatcher, withinMatcher } from '#contract';
 import {
   type Conditions,
   conditions,
@@ -8,6 +8,8 @@ import {
   whereScopeGlob,
   whereScopePrefix,
   whereTags,
+  whereWithin,
+  whereWithinRanges,
 } from '../../providers/postgres/conditions.ts';
 import { openStore, type Store } from './store.ts';
 
@@ -44,7 +46,7 @@ const admitted = async (all: readonly string[], write: (where: Conditions) => vo
   );
   return rows.map(({ scope }) => scope);
 };
-const query = { user_id: 'u', tags: [], limit: 1, text: '' };
+const query = { user_id: 'u', tags: [], within: null, limit: 1, text: '' };
 
 describe('successor', () => {
   it.each([
@@ -124,6 +126,45 @@ describe('a scope filter in SQL', () => {
         whereScopeGlob(where, query);
       }),
     ).toEqual([null, 'a']);
+  });
+});
+
+describe('a grant in SQL', () => {
+  it('[Decision 14] admits what withinMatcher admits, and its index ranges leave none of that out', async () => {
+    const globs = fc.array(fc.oneof(glob, text), { maxLength: 6 });
+    await fc.assert(
+      fc.asyncProperty(scopes, globs, text, async (random, within, filling) => {
+        const matching = within.map((pattern) => pattern.replace(/\*/g, filling).replace(/\?/g, '😀'));
+        const all = [...random, ...matching, ...matching.map((scope) => `${scope}/x`)];
+        const expected = all.filter(withinMatcher(within));
+        expect(await admitted(all, (where) => whereWithin(where, within))).toEqual(expected);
+        const byRanges = (where: Conditions) => {
+          whereWithin(where, within);
+          whereWithinRanges(where, { ...query, within });
+        };
+        expect(await admitted(all, byRanges)).toEqual(expected);
+      }),
+      { numRuns: 400 },
+    );
+  });
+
+  it('makes ranges of a few globs with a beginning, and of no others', () => {
+    const rangesOf = (within: readonly string[] | null): string => {
+      const where = conditions();
+      whereWithinRanges(where, { ...query, within });
+      return `${where}`;
+    };
+    expect(rangesOf(['a/*'])).toContain('scope >= ');
+    expect(rangesOf(['a/*', 'b', 'c?', 'd*e']).match(/scope >= /g)).toHaveLength(4);
+    for (const none of [null, [], ['*a'], ['a', '?'], ['a', 'b', 'c', 'd', 'e']]) expect(rangesOf(none)).toBe('');
+  });
+
+  it('lets everything through where there is none', async () => {
+    const free = (where: Conditions) => {
+      where.and('true');
+      whereWithin(where, null);
+    };
+    expect(await admitted(['a'], free)).toEqual([null, 'a']);
   });
 });
 

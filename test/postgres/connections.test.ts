@@ -7,7 +7,7 @@ import {
   statement,
 } from '../../providers/postgres/connections.ts';
 import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';
-import { call, memoryOf, openStore, randomName, type Store, until } from './store.ts';
+import { call, memoryOf, openStore, randomName, refTo, type Store, until } from './store.ts';
 
 let store: Store;
 let opened: Database[] = [];
@@ -204,7 +204,7 @@ describe('prepared statements', () => {
 });
 
 describe('a call that is aborted', () => {
-  const aborted = (reason: unknown): Call => ({ signal: AbortSignal.abort(reason), requestId: 'test' });
+  const aborted = (reason: unknown): Call => ({ ...call, signal: AbortSignal.abort(reason) });
 
   it('before there is a connection is not sent', async () => {
     const database = connect();
@@ -222,7 +222,7 @@ describe('a call that is aborted', () => {
     const controller = new AbortController();
     const gone = new OmpError('provider_error', 'gone');
     const insert = statement(`insert into ${store.names.memories} values (1)`);
-    const pending = failure(database.query(insert, [], { signal: controller.signal, requestId: 'test' }));
+    const pending = failure(database.query(insert, [], { ...call, signal: controller.signal }));
     controller.abort(gone);
     expect(await pending).toBe(gone);
     expect(await run(database, `select count(*)::int as n from ${store.names.memories}`)).toEqual([{ n: 0 }]);
@@ -242,7 +242,7 @@ describe.skipIf(SERVER_URL === '')(`a lost connection${SERVER_URL === '' ? `: ${
       store.sql('select pg_terminate_backend(pid, 10000) from pg_stat_activity where application_name = $1', [
         application,
       ]);
-    const read = () => provider.get({ id: memory.id }, call);
+    const read = () => provider.get(refTo(memory.id), call);
     const outcome = () =>
       read().then(
         (found) => expect(found).toEqual(memory) ?? true,

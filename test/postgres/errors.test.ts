@@ -56,6 +56,7 @@ const told = async (url: string): Promise<string> => {
   const context = {
     embedder: hashingEmbedder(),
     ranking: { mode: 'hybrid', keyword_weight: 0.5 },
+    audit: undefined,
     data_dir: '/nowhere',
     log: recordingLog(),
   } as const;

@@ -1,5 +1,5 @@
 import pg from 'pg';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { type Embedder, newIdentity, type Provider, type RankingOptions, type SearchQuery } from '#contract';
 import { toUnitHalf } from '#ranking';
 import { searchStatement } from '../../providers/postgres/search.ts';
@@ -8,7 +8,7 @@ import { randomNumbers, randomVector } from '../ranking/random-vectors.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
 import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';
 import { recordingLog } from '../support/subject.ts';
-import { call, memoryOf, openStore, type Store, until } from './store.ts';
+import { call, memoryOf, openStore, refTo, type Store, until } from './store.ts';
 
 /** More than the candidates an index scan is asked for, so that something is left out. */
 const ROWS = 520;
@@ -54,6 +54,7 @@ const query = (user_id: string, text: string, more: Partial<SearchQuery> = {}): 
   user_id,
   text,
   tags: [],
+  within: null,
   limit: 20,
   ...more,
 });
@@ -156,9 +157,9 @@ describe('a user with many memories', () => {
     await makeLarge(provider, 'u');
     const added = await provider.add(memoryOf('u', 'quartz added later', { scope: 'work' }), call);
     const changed = all[3] as (typeof all)[0];
-    await provider.update?.({ id: changed.id }, { content: 'quartz put in its place' }, call);
+    await provider.update?.(refTo(changed.id), { content: 'quartz put in its place' }, call);
     const gone = all[5] as (typeof all)[0];
-    expect(await provider.delete?.({ id: gone.id }, call)).toBe(true);
+    expect(await provider.delete?.(refTo(gone.id), call)).toBe(true);
 
     const ids = (await found(provider, query('u', 'quartz'))).map(({ id }) => id);
     expect(ids.slice(0, 2).sort()).toEqual([added.id, changed.id].sort());
@@ -276,11 +277,15 @@ describe.skipIf(SERVER_URL === '')(`the move${SERVER_URL === '' ? `: ${NO_SERVER
     const provider = await open();
     await fill(provider, 'u', THRESHOLD + 1);
     const memory = { ...memoryOf('u', 'slow add'), ...newIdentity(), embedding_model: null, status: null };
-    const { statement, values } = createStatements(store.names).insert(
-      { ...memory, updated_at: memory.created_at },
-      (await hashingEmbedder().embed(['slow add'], 'document', call))[0],
+    const { statement, values } = createStatements(store.names, true).insert(
+      {
+        memory: { ...memory, updated_at: memory.created_at },
+        vector: (await hashingEmbedder().embed(['slow add'], 'document', call))[0],
+      },
+      call,
     );
     const slow = new pg.Client({ connectionString: store.url });
+    onTestFinished(() => slow.end());
     await slow.connect();
     await slow.query('begin');
     await slow.query(statement.text, [...values]);
@@ -288,12 +293,12 @@ describe.skipIf(SERVER_URL === '')(`the move${SERVER_URL === '' ? `: ${NO_SERVER
     const search = () => found(provider, query('u', 'amber'));
     const ready = async () => (await store.sql(`select from ${store.names.largeUsers} where ready`)).length > 0;
     const waits = `select from pg_locks where relation = '${store.names.largeUsers}'::regclass and not granted`;
-    await search();
-    // Either the move waits for its lock, or it is (wrongly) through.
-    await until(async () => (await store.sql(waits)).length > 0 || (await ready()));
+    // Either the move waits for its lock, or it is (wrongly) through. One that gave up is tried again by a later search.
+    await until(async () => {
+      await search();
+      return (await store.sql(waits)).length > 0 || (await ready());
+    });
     await slow.query('commit');
-    await slow.end();
-    // A move that gave up waiting is tried again by a later search.
     await until(async () => {
       await search();
       return ready();

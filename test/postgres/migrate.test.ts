@@ -2,7 +2,7 @@ import pg from 'pg';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Provider } from '#contract';
 import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';
-import { call, memoryOf, openStore, randomName, type Store, until } from './store.ts';
+import { call, memoryOf, openStore, randomName, refTo, type Store, until } from './store.ts';
 
 const urlWith = (changes: { readonly user?: string; readonly database?: string }): string => {
   const url = new URL(SERVER_URL);
@@ -13,10 +13,13 @@ const urlWith = (changes: { readonly user?: string; readonly database?: string }
 
 const works = async (provider: Provider): Promise<void> => {
   const memory = await provider.add(memoryOf('u', 'it works', { scope: 'a/b', tags: ['t'] }), call);
-  expect(await provider.get({ id: memory.id }, call)).toEqual(memory);
-  expect(await provider.list?.({ user_id: 'u', scope: 'a/*', tags: ['t'], limit: 1 }, call)).toEqual([memory]);
+  expect(await provider.get(refTo(memory.id), call)).toEqual(memory);
+  expect(await provider.list?.({ user_id: 'u', scope: 'a/*', tags: ['t'], within: null, limit: 1 }, call)).toEqual([
+    memory,
+  ]);
   const [hit] =
-    (await provider.search?.({ user_id: 'u', text: 'it works', scope: 'a', tags: [], limit: 1 }, call)) ?? [];
+    (await provider.search?.({ user_id: 'u', text: 'it works', scope: 'a', tags: [], within: null, limit: 1 }, call)) ??
+    [];
   expect(hit).toEqual({ memory, score: 1 });
 };
 
@@ -28,6 +31,36 @@ describe('names', () => {
       await works(await store.open({ options: { large_user_rows: 1 } }));
       const schemas = await store.sql('select nspname from pg_namespace where nspname = $1', [store.schema]);
       expect(schemas).toHaveLength(1);
+    } finally {
+      await store.close();
+    }
+  });
+});
+
+describe('a schema of version 1', () => {
+  it('is brought up to date with everything in it, by several gateways at once', async () => {
+    const store = await openStore();
+    try {
+      const first = await store.open();
+      const memory = await first.add(memoryOf('u', 'made by the first version', { scope: 'a/b' }), call);
+      await first.close();
+      const { auditLog, onceKeys, apiKeys, rateLimits, migrations } = store.names;
+      await store.sql(
+        `drop table ${auditLog}, ${onceKeys}, ${apiKeys}, ${rateLimits}; delete from ${migrations} where version > 1`,
+      );
+      const upgraded = await Promise.all([1, 2, 3].map(() => store.open()));
+      const versions = await store.sql(`select version, name from ${migrations} order by version`);
+      expect(versions).toEqual([
+        { version: 1, name: 'memories' },
+        { version: 2, name: 'access' },
+      ]);
+      for (const provider of upgraded) {
+        expect(await provider.get(refTo(memory.id), call)).toEqual(memory);
+        expect(await provider.keys?.hasAny(call)).toBe(false);
+        await works(provider);
+      }
+      const entries = await upgraded[0]?.audit?.read({ user_id: 'u', within: null, limit: 10 }, call);
+      expect(entries?.map(({ action }) => action)).toEqual(['add', 'add', 'add']);
     } finally {
       await store.close();
     }
@@ -48,7 +81,10 @@ if (SERVER_URL === '') {
 
     it('many gateways start at once on a schema that does not exist', async () => {
       const providers = await Promise.all(Array.from({ length: 8 }, () => store.open()));
-      expect(await store.sql(`select version from ${store.names.migrations}`)).toEqual([{ version: 1 }]);
+      expect(await store.sql(`select version from ${store.names.migrations}`)).toEqual([
+        { version: 1 },
+        { version: 2 },
+      ]);
       for (const provider of providers) await works(provider);
     });
 

@@ -2,10 +2,14 @@ import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ListQuery, RankingOptions, SearchQuery } from '#contract';
 import { fromHalfBits } from '#ranking';
+import { createAuditLog } from '../../providers/postgres/audit.ts';
+import type { Run } from '../../providers/postgres/connections.ts';
+import { startHousekeeping } from '../../providers/postgres/housekeeping.ts';
 import { INDEX_SETTINGS, searchStatement } from '../../providers/postgres/search.ts';
 import { createStatements } from '../../providers/postgres/statements.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
-import { call, memoryOf, openStore, type Store } from './store.ts';
+import { recordingLog } from '../support/subject.ts';
+import { call, memoryOf, openStore, type Store, until } from './store.ts';
 
 const ROWS = { small: 200, other: 800, big: 1600 };
 const WORDS = ['apple', 'bridge', 'candle', 'desert', 'engine', 'forest', 'garden', 'harbour', 'island', 'jungle'];
@@ -16,7 +20,7 @@ let store: Store;
 beforeAll(async () => {
   store = await openStore();
   await (await store.open()).close();
-  const { insert } = createStatements(store.names);
+  const { insert } = createStatements(store.names, false);
   let made = 0;
   // "big" is a large user: its rows enter the indexes as they are inserted.
   await store.sql(`insert into ${store.names.largeUsers} values ('big', true)`);
@@ -30,7 +34,7 @@ beforeAll(async () => {
       const created_at = new Date(1.7e12 + made * 1000).toISOString();
       const id = `mem_${String(made++).padStart(26, '0')}`;
       const memory = { ...input, id, created_at, updated_at: created_at, embedding_model: null, status: null };
-      const { statement, values } = insert(memory, await vectorOf(content));
+      const { statement, values } = insert({ memory, vector: await vectorOf(content) }, call);
       await store.sql(statement.text, values);
     }
   }
@@ -80,9 +84,10 @@ const indexes = async (
 };
 
 const list = (more: Partial<ListQuery>, modes: readonly string[] = MODES) => {
-  const { statement, values } = createStatements(store.names).list({
+  const { statement, values } = createStatements(store.names, true).list({
     user_id: 'big',
     tags: [],
+    within: null,
     limit: 51,
     ...more,
   });
@@ -93,7 +98,7 @@ const search = async (
   more: Partial<SearchQuery>,
   mode: RankingOptions['mode'] = 'hybrid',
 ) => {
-  const query = { user_id: 'big', text: 'apple bridge', tags: [], limit: 10, ...more };
+  const query = { user_id: 'big', text: 'apple bridge', tags: [], within: null, limit: 10, ...more };
   const vector = mode === 'keyword' ? undefined : await vectorOf(query.text);
   const { text, values } = searchStatement(store.names, { mode, keyword_weight: 0.5 }, { query, vector, how });
   // For so few rows sorting them all is still cheaper than the index; whether it can be used is the question here.
@@ -119,6 +124,14 @@ describe('list', () => {
     expect(await list({ scope, limit: 501 })).toEqual(['memories_user_scope']);
   });
 
+  it.each([
+    ['one glob', ['apple/*']],
+    ['several globs', ['apple/*', '*7', 'desert']],
+  ])('stays with the order of time under a grant of %s', async (_, within) => {
+    expect(await list({ within, user_id: 'small' })).toEqual(['memories_user_time']);
+    expect(await list({ within, after, user_id: 'small' })).toEqual(['memories_user_time']);
+  });
+
   it('finds a rare tag of a big user in its index', async () => {
     // Without looking at the tag nobody can know that it is rare.
     expect(await list({ tags: ['rare'], limit: 501 }, ['force_custom_plan'])).toContain('memories_tags');
@@ -139,14 +152,77 @@ describe('search', () => {
   });
 });
 
+describe('search under a grant', () => {
+  it('looks only at what a literal prefix leads to', async () => {
+    expect(await search('exact', { within: ['apple/*'] })).toEqual(['memories_user_scope']);
+    expect(await search('exact', { within: ['apple/*', 'desert/*'] })).toEqual(['memories_user_scope']);
+    expect(await search('exact', { user_id: 'small', within: ['apple/*', '*/7'] })).toEqual(['memories_user_time']);
+    const many = ['apple/1', 'bridge/1', 'candle/1', 'desert/1', 'engine/1'];
+    expect(await search('exact', { user_id: 'small', within: many })).toEqual(['memories_user_time']);
+  });
+
+  it('of a large user still takes candidates from both indexes', async () => {
+    const used = await search('indexed', { within: ['apple/*'] });
+    expect(used).toEqual(expect.arrayContaining(['memories_embedding', 'memories_keywords']));
+  });
+});
+
+describe('the audit log', () => {
+  const ROWS_OF_LOG = 4_000;
+  beforeAll(async () => {
+    await store.sql(
+      `insert into ${store.names.auditLog} (timestamp, app, action, user_id, memory_id, scope, request_id, outcome)
+       select timestamptz '2024-01-01' + n * interval '1 minute', 'app ' || n % 7, 'get', 'user ' || n % 200, 'mem_' || n,
+         'scope/' || n % 50, 'r', 'ok' from generate_series(1, ${ROWS_OF_LOG}) as n;
+       insert into ${store.names.onceKeys}
+       select 'c', n::text, 'f', 'mem_' || n, timestamptz '2024-01-01' + n * interval '1 minute', null
+       from generate_series(1, ${ROWS_OF_LOG}) as n;
+       analyze ${store.names.auditLog}; analyze ${store.names.onceKeys}`,
+    );
+  });
+  /** Takes statements down instead of sending them. */
+  const recorder = () => {
+    const seen: (readonly [text: string, values: readonly unknown[]])[] = [];
+    const run: Run = async (...[text, values]) => {
+      seen.push([text, values]);
+      return [];
+    };
+    return { seen, run };
+  };
+
+  it.each([
+    ['everything', {}],
+    ['one app', { app: 'app 3' }],
+    ['a time', { since: '2024-01-03T00:00:00.000Z' }],
+    ['a grant', { within: ['scope/1*'] }],
+  ])('is read in the order of its index, %s', async (_, more) => {
+    const query = { user_id: 'user 3', within: null, limit: 20, ...more };
+    const { seen, run } = recorder();
+    await createAuditLog(store.names, run).read(query, call);
+    for (const [text, values] of seen) expect(await indexes(text, values)).toEqual(['audit_log_user_time']);
+    expect(seen).toHaveLength(1);
+  });
+
+  it('and the keys of adds tell from an index what is past its time', async () => {
+    const { seen, run } = recorder();
+    const housekeeping = startHousekeeping({ run, names: store.names, retention_days: 30, log: recordingLog() });
+    await until(async () => seen.length === 2);
+    await housekeeping.close();
+    const used = [];
+    for (const [text, values] of seen) used.push(await indexes(text, values));
+    expect(used).toEqual([['audit_log_time'], ['once_keys_time']]);
+  });
+});
+
 describe('one record', () => {
   it('is found by its key', async () => {
-    const statements = createStatements(store.names);
-    const ref = { id: 'mem_x', user_id: 'big' };
+    const statements = createStatements(store.names, true);
+    const ref = { id: 'mem_x', users: ['big'], within: ['apple/*'] };
+    const update = { user_id: 'big', patch: { confidence: 1 }, vector: undefined };
     for (const { statement, values } of [
       statements.select(ref),
-      statements.remove(ref),
-      statements.update(ref, 'big', { confidence: 1 }, undefined),
+      statements.remove(ref, call),
+      statements.update(ref, update, call),
     ]) {
       expect(await indexes(statement.text, values)).toEqual(['memories_pkey']);
     }
@@ -154,11 +230,9 @@ describe('one record', () => {
 
   it('is added with one look whether its user is large', async () => {
     const created_at = new Date().toISOString();
-    const memory = { ...memoryOf('u', 'x'), id: 'mem_x', created_at, updated_at: created_at };
-    const { statement, values } = createStatements(store.names).insert(
-      { ...memory, embedding_model: null, status: null },
-      undefined,
-    );
+    const identity = { id: 'mem_x', created_at, updated_at: created_at };
+    const memory = { ...memoryOf('u', 'x'), ...identity, embedding_model: null, status: null };
+    const { statement, values } = createStatements(store.names, true).insert({ memory, vector: undefined }, call);
     expect(await indexes(statement.text, values)).toEqual(['large_users_pkey']);
   });
 });

@@ -2,15 +2,22 @@ import { randomBytes } from 'node:crypto';
 import { rm } from 'node:fs/promises';
 import pg from 'pg';
 import { afterAll } from 'vitest';
-import type { Call, Embedder, NewMemory, Provider, RankingOptions } from '#contract';
+import type { AuditOptions, Call, Embedder, NewMemory, Provider, RankingOptions, Ref } from '#contract';
 import { type Engine, startEngine } from '../../providers/postgres/embedded/engine.ts';
 import { type Names, toNames } from '../../providers/postgres/names.ts';
 import { openProvider } from '../../src/registry.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
 import { SERVER_URL } from '../support/postgres-server.ts';
-import { makeDataDir, recordingLog } from '../support/subject.ts';
+import { makeDataDir, RECORDED, recordingLog } from '../support/subject.ts';
 
-export const call: Call = { signal: new AbortController().signal, requestId: 'test' };
+export const call: Call = {
+  signal: new AbortController().signal,
+  requestId: 'test',
+  caller: { id: 'test', app: 'test' },
+};
+
+/** A record, to whoever may see everything. */
+export const refTo = (id: string): Ref => ({ id, users: null, within: null });
 
 export const memoryOf = (user_id: string, content: string, more: Partial<NewMemory> = {}): NewMemory => ({
   content,
@@ -34,6 +41,8 @@ export interface OpenOptions {
   readonly mode?: RankingOptions['mode'];
   readonly embedder?: Embedder;
   readonly log?: ReturnType<typeof recordingLog>;
+  /** Defaults to keeping entries for ever; null: nothing is recorded. */
+  readonly audit?: AuditOptions | null;
   readonly options?: object;
 }
 
@@ -82,13 +91,22 @@ export async function openStore(schema = randomName()): Promise<Store> {
     names: toNames(schema, rows[0]?.schema ?? ''),
     sql: async <Row extends pg.QueryResultRow>(text: string, values: readonly unknown[] = []) =>
       (await client.query<Row>(text, [...values])).rows,
-    async open({ mode = 'hybrid', embedder = hashingEmbedder(), log = recordingLog(), options, ...more } = {}) {
+    async open({
+      mode = 'hybrid',
+      embedder = hashingEmbedder(),
+      log = recordingLog(),
+      audit = RECORDED,
+      options,
+      ...more
+    } = {}) {
       const provider = await openProvider(
         'postgres',
-        { url: more.url ?? url, schema: more.schema ?? schema, ...options },
+        // The engine takes few connections, and has one session for them all.
+        { url: more.url ?? url, schema: more.schema ?? schema, ...(engine && { connections: 1 }), ...options },
         {
           embedder: mode === 'keyword' ? undefined : embedder,
           ranking: { mode, keyword_weight: 0.5 },
+          audit: audit ?? undefined,
           data_dir: '/nowhere',
           log,
         },

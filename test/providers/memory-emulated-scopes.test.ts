@@ -4,7 +4,7 @@ import { freshUser, openSubject } from '../support/subject.ts';
 
 conformance(
   'memory, scopes emulated by the gateway',
-  () => openSubject({ provider: 'memory', options: { scopes: 'none' } }),
+  (options) => openSubject({ provider: 'memory', options: { scopes: 'none' }, ...options }),
   (subject) => {
     it('[SPEC Capabilities features.scopes] declares that scopes are emulated via tags', () => {
       expect(subject().capabilities.features.scopes).toBe('tags');

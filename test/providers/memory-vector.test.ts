@@ -4,7 +4,7 @@ import { openSubject } from '../support/subject.ts';
 
 conformance(
   'memory, vector search only',
-  () => openSubject({ provider: 'memory', options: { scopes: 'native' }, mode: 'vector' }),
+  (options) => openSubject({ provider: 'memory', options: { scopes: 'native' }, mode: 'vector', ...options }),
   (subject) => {
     it('[SPEC Capabilities features.vector_search] [SPEC Capabilities features.keyword_search] declares vector search alone', () => {
       const { vector_search, keyword_search } = subject().capabilities.features;

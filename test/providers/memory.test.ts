@@ -1,4 +1,6 @@
 import { conformance } from '../conformance/index.ts';
 import { openSubject } from '../support/subject.ts';
 
-conformance('memory, scopes native', () => openSubject({ provider: 'memory', options: { scopes: 'native' } }));
+conformance('memory, scopes native', (options) =>
+  openSubject({ provider: 'memory', options: { scopes: 'native' }, ...options }),
+);

@@ -4,7 +4,9 @@ import { conformance } from '../conformance/index.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
 import { freshUser, makeDataDir, openSubject } from '../support/subject.ts';
 
-conformance('postgres, embedded', () => openSubject({ provider: 'postgres', options: { schema: 'omp' } }));
+conformance('postgres, embedded', (options) =>
+  openSubject({ provider: 'postgres', options: { schema: 'omp' }, ...options }),
+);
 
 describe('the data folder of the embedded postgres', () => {
   let data_dir: string;

@@ -7,8 +7,8 @@ if (SERVER_URL === '') {
     it('[SPEC Capabilities provider] a PostgreSQL server', ({ skip }) => skip(NO_SERVER));
   });
 } else {
-  conformance('postgres, on a server', () => openServerSubject());
-  conformance('postgres, on a server, without prepared statements', () =>
-    openServerSubject({ prepared_statements: 'off', connections: 1 }),
+  conformance('postgres, on a server', (options) => openServerSubject({}, undefined, options));
+  conformance('postgres, on a server, without prepared statements', (options) =>
+    openServerSubject({ prepared_statements: 'off', connections: 1 }, undefined, options),
   );
 }

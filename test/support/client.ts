@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import type { WireCapabilities, WireContext, WireHit, WireMemory, WirePage } from './wire.ts';
+import type { WireAudit, WireCapabilities, WireContext, WireHit, WireMemory, WirePage } from './wire.ts';
 
 /** Sends one request; in process or over a socket. */
 export type Send = (path: string, init?: RequestInit) => Promise<Response>;
@@ -66,6 +66,7 @@ export const clientOf = (send: Send) => {
     list: (query: Query) => bodyOf<WirePage>(ask('/memories', query), 200),
     search: async (query: Query) => (await bodyOf<{ results: WireHit[] }>(ask('/memories/search', query), 200)).results,
     context: (fields: Fields) => bodyOf<WireContext>(tell('POST', '/context', fields), 200),
+    audit: async (query: Query) => (await bodyOf<WireAudit>(ask('/audit', query), 200)).entries,
     capabilities: () => bodyOf<WireCapabilities>(ask('/capabilities'), 200),
   };
 };

@@ -7,9 +7,14 @@ export const SERVER_URL = process.env.TEST_DATABASE_URL ?? '';
 export const NO_SERVER = 'TEST_DATABASE_URL is not set: no PostgreSQL server to test on';
 
 /** Opens the postgres provider in a schema of its own, which is dropped when the subject closes. */
-export const openServerSubject = async (options: object = {}, mode?: SubjectOptions['mode']): Promise<Subject> => {
+export const openServerSubject = async (
+  options: object = {},
+  mode?: SubjectOptions['mode'],
+  more: Partial<SubjectOptions> = {},
+): Promise<Subject> => {
   const schema = `omp_test_${randomBytes(6).toString('hex')}`;
   const subject = await openSubject({
+    ...more,
     provider: 'postgres',
     options: { url: SERVER_URL, schema, ...options },
     ...(mode && { mode }),

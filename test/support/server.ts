@@ -1,11 +1,12 @@
 import { tmpdir } from 'node:os';
 import type { Provider } from '#contract';
 import { compose } from '../../src/core/compose.ts';
-import { createApp } from '../../src/http/app.ts';
-import { listen } from '../../src/http/listen.ts';
+import { OPEN } from '../../src/core/principal.ts';
+import { type AppOptions, createApp } from '../../src/http/app.ts';
+import { type ListenOptions, listen } from '../../src/http/listen.ts';
 import { openProvider } from '../../src/registry.ts';
 import { type Client, clientOf } from './client.ts';
-import { APP_LIMITS, type LogLine, recordingLog } from './subject.ts';
+import { APP_LIMITS, gateOn, type LogLine, RECORDED, recordingLog } from './subject.ts';
 
 /** The gateway behind a real socket. */
 export interface RunningServer {
@@ -17,22 +18,25 @@ export interface RunningServer {
   close(): Promise<void>;
 }
 
-export interface ServerOptions {
+export interface ServerOptions
+  extends Partial<Omit<AppOptions, 'gate' | 'log'>>,
+    Pick<ListenOptions, 'max_header_bytes' | 'header_timeout_ms'> {
   /** Changes the memory provider before it is composed, to let it fail in ways it never would. */
   readonly alter?: (provider: Provider) => Provider;
-  readonly request_timeout_ms?: number;
 }
 
 /** Serves the memory provider (keyword search, so that no embedder is needed) on a free port of 127.0.0.1. */
 export const startServer = async ({
   alter = (provider) => provider,
-  ...limits
+  ...options
 }: ServerOptions = {}): Promise<RunningServer> => {
   const log = recordingLog();
   const ranking = { mode: 'keyword', keyword_weight: 1 } as const;
-  const context = { embedder: undefined, ranking, data_dir: tmpdir(), log };
+  const context = { embedder: undefined, ranking, audit: RECORDED, data_dir: tmpdir(), log };
   const provider = compose(alter(await openProvider('memory', { scopes: 'native' }, context)));
-  const listener = await listen(createApp({ provider, log, ...APP_LIMITS, ...limits }), { host: '127.0.0.1', port: 0 });
+  const { gate, trail } = gateOn(provider, log);
+  const app = createApp({ gate, authenticator: OPEN, log, ...APP_LIMITS, ...options });
+  const listener = await listen(app, { host: '127.0.0.1', port: 0, log, ...APP_LIMITS, ...options });
   const url = `http://127.0.0.1:${listener.port}`;
   return {
     port: listener.port,
@@ -41,6 +45,7 @@ export const startServer = async ({
     lines: log.lines,
     close: async () => {
       await listener.close();
+      await trail.close();
       await provider.close();
     },
   };

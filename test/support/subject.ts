@@ -3,7 +3,10 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Embedder, Log, Provider, RankingOptions } from '#contract';
+import { openAuditTrail } from '../../src/core/audit-trail.ts';
 import { compose } from '../../src/core/compose.ts';
+import { createGate } from '../../src/core/gate.ts';
+import { type Authenticator, OPEN } from '../../src/core/principal.ts';
 import { createApp } from '../../src/http/app.ts';
 import { openProvider } from '../../src/registry.ts';
 import { type Client, clientOf } from './client.ts';
@@ -15,6 +18,8 @@ import { MAX_BODY_BYTES, type WireCapabilities } from './wire.ts';
 export interface Subject {
   readonly app: ReturnType<typeof createApp>;
   readonly client: Client;
+  /** A client that sends these headers with every request. */
+  as(headers: Record<string, string>): Client;
   readonly provider: Provider;
   readonly capabilities: WireCapabilities;
   close(): Promise<void>;
@@ -28,6 +33,8 @@ export interface SubjectOptions {
   readonly embedder?: Embedder;
   /** Changes the provider before it is composed, to let it err in ways it never would. */
   readonly alter?: (provider: Provider) => Provider;
+  /** Defaults to letting everybody do everything. */
+  readonly authenticator?: Authenticator;
   /** Defaults to a folder of its own, removed on close; a given one stays. */
   readonly data_dir?: string;
 }
@@ -48,6 +55,15 @@ export const recordingLog = (): Log & { readonly lines: LogLine[] } => {
 
 export const APP_LIMITS = { max_request_bytes: MAX_BODY_BYTES, request_timeout_ms: 30_000 } as const;
 
+/** Audit options of providers under test. */
+export const RECORDED = { retention_days: null } as const;
+
+/** What the gateway puts between a composed provider and HTTP. */
+export function gateOn(provider: Provider, log: Log, rate_limit_per_minute: number | null = null) {
+  const trail = openAuditTrail({ audit: provider.audit, record: 'all', log });
+  return { gate: createGate({ provider, trail, rate_limit_per_minute }), trail };
+}
+
 /** A data folder whose embedded Postgres needs no initialising. */
 export async function makeDataDir(): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'omp-test-'));
@@ -55,31 +71,40 @@ export async function makeDataDir(): Promise<string> {
   return folder;
 }
 
+/** Speaks to an app in process, sending these headers with every request. */
+export const clientTo = (app: Subject['app'], headers: Record<string, string>): Client =>
+  // The empty environment is what a server would fill in.
+  clientOf(async (path, init) => app.request(path, { ...init, headers: { ...headers, ...init?.headers } }, {}));
+
 /** Opens a provider of the registry, composes it as the gateway does, and puts the HTTP app in front. */
 export const openSubject = async (wanted: SubjectOptions): Promise<Subject> => {
-  const data_dir = wanted.data_dir ?? (await makeDataDir());
+  // Copying a database takes a while: only where one is going to be started.
+  const started = wanted.provider === 'postgres' && !('url' in wanted.options) && wanted.data_dir === undefined;
+  const data_dir = started ? await makeDataDir() : (wanted.data_dir ?? tmpdir());
   const log = recordingLog();
   const mode = wanted.mode ?? 'hybrid';
   const embedder = mode === 'keyword' ? undefined : (wanted.embedder ?? hashingEmbedder());
-  const context = { embedder, ranking: { mode, keyword_weight: 0.5 }, data_dir, log };
+  const context = { embedder, ranking: { mode, keyword_weight: 0.5 }, audit: RECORDED, data_dir, log };
   const { alter = (provider) => provider } = wanted;
   const tidy = async () => {
-    if (wanted.data_dir === undefined) await rm(data_dir, { recursive: true, force: true });
+    if (started) await rm(data_dir, { recursive: true, force: true });
   };
   const opened = await openProvider(wanted.provider, wanted.options, context).catch(async (error: unknown) => {
     await tidy();
     throw error;
   });
   const provider = compose(alter(opened));
-  const app = createApp({ provider, log, ...APP_LIMITS });
-  // The empty environment is what a server would fill in.
-  const client = clientOf(async (path, init) => app.request(path, init, {}));
+  const { gate, trail } = gateOn(provider, log);
+  const app = createApp({ gate, authenticator: wanted.authenticator ?? OPEN, log, ...APP_LIMITS });
+  const as = (headers: Record<string, string>): Client => clientTo(app, headers);
+  const client = as({});
   const close = async () => {
+    await trail.close();
     await provider.close();
     await tidy();
   };
   try {
-    return { app, client, provider, capabilities: await client.capabilities(), close };
+    return { app, client, as, provider, capabilities: await client.capabilities(), close };
   } catch (error) {
     await close();
     throw error;

@@ -37,6 +37,21 @@ export interface WireContext {
   readonly token_count: number;
 }
 
+/** `GET /audit`, README, "Decisions" 11. */
+export interface WireAuditEntry {
+  readonly timestamp: string;
+  readonly app: string | null;
+  readonly action: string;
+  readonly memory_id: string | null;
+  readonly scope: string | null;
+  readonly request_id: string;
+  readonly outcome: string;
+}
+
+export interface WireAudit {
+  readonly entries: readonly WireAuditEntry[];
+}
+
 export interface WireCapabilities {
   readonly omp_version: string;
   readonly provider: string;
@@ -50,6 +65,8 @@ export interface WireCapabilities {
     readonly max_content_length: number | null;
     readonly supports_audit: boolean;
     readonly supports_supersession: boolean;
+    /** Our own: `POST /memories` honours `Idempotency-Key`. */
+    readonly idempotency: boolean;
   };
   readonly limits?: { readonly rate_limit_per_minute: number | null; readonly max_search_results: number | null };
 }

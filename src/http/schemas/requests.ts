@@ -95,7 +95,9 @@ export const SearchParameters = z.object({
 /** README, "Decisions" 11. */
 export const AuditParameters = z.object({
   user_id: field.userId,
-  app: field.sourceText.optional().meta({ description: 'Only what this application did.' }),
+  app: field.sourceText
+    .optional()
+    .meta({ description: 'Only what was done under this name of a key or subject of a token.' }),
   since: queryDate.optional(),
   limit: wholeNumber('Maximum entries', 1, 1000).default(100),
 });

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { VERBS } from '#contract';
 import { ERRORS } from '../error-envelope.ts';
 import { sourceType } from './fields.ts';
 
@@ -7,9 +8,6 @@ import { sourceType } from './fields.ts';
  * has to read the answers of a newer one (SPEC, Versioning 4); no limits are stated, because a backend may hold
  * records that were not written through this gateway.
  */
-
-/** SPEC, What the service does. */
-export const VERBS = ['add', 'search', 'get', 'update', 'delete', 'list', 'context', 'audit'] as const;
 
 const time = (description: string) => z.string().meta({ description, format: 'date-time' });
 const score = z
@@ -82,6 +80,7 @@ export const Capabilities = z
       max_content_length: bound('Maximum characters of `content`; null: no limit.'),
       supports_audit: z.boolean().meta({ description: 'An audit log is recorded.' }),
       supports_supersession: z.boolean().meta({ description: '`supersedes` is tracked.' }),
+      idempotency: z.boolean().meta({ description: '`POST /memories` takes an `Idempotency-Key`.' }),
     }),
     limits: z
       .looseObject({
@@ -117,11 +116,15 @@ export const AuditLog = z
       .array(
         z.looseObject({
           timestamp: time('When it happened, UTC.'),
-          app: z.string().nullable().meta({ description: 'Application that called.' }),
+          app: z
+            .string()
+            .nullable()
+            .meta({ description: "Who called: a key's name or a token's subject; null: nobody in particular." }),
           action: z.enum(VERBS).meta({ description: 'The verb.' }),
-          memory_id: z.string().nullable(),
-          scope: z.string().nullable(),
-          request_id: z.string().nullable().meta({ description: 'Correlates with the access log.' }),
+          memory_id: z.string().nullable().meta({ description: 'Null: the verb concerns no single memory.' }),
+          scope: z.string().nullable().meta({ description: 'Of the memory, or the one asked for.' }),
+          request_id: z.string().meta({ description: 'Correlates with the access log.' }),
+          outcome: z.enum(['ok', ...Object.keys(ERRORS)]).meta({ description: '`ok`, or the code of the error.' }),
         }),
       )
       .meta({ description: 'Newest first.' }),

@@ -1,0 +1,47 @@
+import { type AuditEntry, type AuditLog, type AuditOptions, withinMatcher } from '#contract';
+import { createDrawers } from './drawers.ts';
+
+const DAY_MS = 86_400_000;
+
+/** Who did what, by user and in order of time. */
+export interface MemoryAuditLog extends AuditLog {
+  note(entry: AuditEntry): void;
+}
+
+export function createAuditLog({ retention_days }: AuditOptions): MemoryAuditLog {
+  const lifetime = retention_days === null ? Number.POSITIVE_INFINITY : retention_days * DAY_MS;
+  const drawers = createDrawers(lifetime, () => new Map<string, AuditEntry[]>());
+
+  const note = (entry: AuditEntry) => {
+    // Read by user, so nobody could ever see it again.
+    if (entry.user_id === null) return;
+    const drawer = drawers.at(Date.parse(entry.timestamp));
+    const entries = drawer.get(entry.user_id) ?? [];
+    drawer.set(entry.user_id, entries);
+    // Nearly always the newest; what was recorded in a batch is a little late.
+    let place = entries.length;
+    while (place > 0 && (entries[place - 1] as AuditEntry).timestamp > entry.timestamp) place--;
+    entries.splice(place, 0, entry);
+  };
+
+  return {
+    note,
+    record: async (entries) => {
+      for (const entry of entries) note(entry);
+    },
+    async read({ user_id, app, since = '', within, limit }) {
+      const admits = withinMatcher(within);
+      const kept = (time: string) => time >= since && Date.parse(time) > Date.now() - lifetime;
+      const found: AuditEntry[] = [];
+      for (const drawer of drawers.newestFirst()) {
+        const entries = drawer.get(user_id) ?? [];
+        for (let i = entries.length - 1; i >= 0; i--) {
+          const entry = entries[i] as AuditEntry;
+          if (found.length === limit || !kept(entry.timestamp)) return found;
+          if ((app === undefined || entry.app === app) && admits(entry.scope)) found.push(entry);
+        }
+      }
+      return found;
+    },
+  };
+}

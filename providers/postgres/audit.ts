@@ -1,0 +1,46 @@
+import type { AuditEntry, AuditLog, Call, Verb } from '#contract';
+import { type Conditions, conditions, whereWithin } from './conditions.ts';
+import type { Run } from './connections.ts';
+import type { Names } from './names.ts';
+import { toIso } from './times.ts';
+
+const COLUMNS = ['timestamp', 'app', 'action', 'user_id', 'memory_id', 'scope', 'request_id', 'outcome'] as const;
+
+/** Writes the entry of a change, once for each row of `changed`, of which it needs `id`, `user_id` and `scope`. */
+export function entryOfChange(
+  names: Names,
+  place: Conditions['place'],
+  action: Verb,
+  { caller, requestId }: Call,
+): string {
+  const [now, app, request] = [new Date().toISOString(), caller.app, requestId].map(place);
+  return `insert into ${names.auditLog} (${COLUMNS.join(', ')})
+    select ${now}::timestamptz, ${app}::text, '${action}', user_id, id, scope, ${request}::text, 'ok' from changed`;
+}
+
+export const createAuditLog = (names: Names, run: Run): AuditLog => ({
+  async record(entries, call) {
+    await run(
+      `insert into ${names.auditLog} (${COLUMNS.join(', ')})
+       select * from unnest($1::timestamptz[], ${COLUMNS.slice(1).map((_, i) => `$${i + 2}::text[]`)})`,
+      COLUMNS.map((column) => entries.map((entry) => entry[column])),
+      call,
+    );
+  },
+  async read({ user_id, app, since, within, limit }, call) {
+    const where = conditions();
+    where.and(`user_id = ${where.place(user_id)}`);
+    if (app !== undefined) where.and(`app = ${where.place(app)}`);
+    if (since !== undefined) where.and(`timestamp >= ${where.place(since)}::timestamptz`);
+    whereWithin(where, within);
+    const rows = await run(
+      `select date_part('epoch', timestamp) * 1000 as milliseconds, ${COLUMNS.slice(1).join(', ')}
+       from ${names.auditLog} where ${where} order by timestamp desc, seq desc limit ${where.place(limit)}`,
+      where.values,
+      call,
+    );
+    return rows.map(
+      ({ milliseconds, ...row }) => ({ timestamp: toIso(milliseconds as number), ...row }) as unknown as AuditEntry,
+    );
+  },
+});

@@ -1,0 +1,53 @@
+import { type Call, invalidRequest, type Memory, type NewMemory, ONCE_TTL_MS, type Once } from '#contract';
+import type { Conditions } from './conditions.ts';
+import type { Run } from './connections.ts';
+import type { Names } from './names.ts';
+import { toIso } from './times.ts';
+
+/** Keys used at this moment or before are forgotten. */
+export const onceExpired = (): string => new Date(Date.now() - ONCE_TTL_MS).toISOString();
+
+/**
+ * Part of a `with`: takes the key for this memory, in `claimed` a row if that worked. While another gateway is taking
+ * it, this waits until that one has committed, and takes the key itself should it have failed.
+ */
+export function claimKey(names: Names, place: Conditions['place'], once: Once, memory: Memory): string {
+  const row = [once.caller, once.key, once.fingerprint, memory.id, memory.created_at, memory.embedding_model].map(
+    place,
+  );
+  return `claimed as (
+    insert into ${names.onceKeys} as known (caller, key, fingerprint, memory_id, created_at, embedding_model)
+    values (${row.join(', ')})
+    on conflict (caller, key) do update set fingerprint = excluded.fingerprint, memory_id = excluded.memory_id,
+      created_at = excluded.created_at, embedding_model = excluded.embedding_model
+    where known.created_at <= ${place(onceExpired())}::timestamptz
+    returning 1)`;
+}
+
+/**
+ * What was answered when this key was used first; undefined when it never was, or so long ago that it is forgotten.
+ * The input brings the contents, which are not kept with the key. Throws `invalid_request` when that was another input.
+ */
+export const createFirstAnswer =
+  (names: Names, run: Run) =>
+  async (input: NewMemory, { caller, key, fingerprint }: Once, call: Call): Promise<Memory | undefined> => {
+    const [row] = await run(
+      `select fingerprint, memory_id, date_part('epoch', created_at) * 1000 as created_at, embedding_model
+       from ${names.onceKeys} where caller = $1 and key = $2 and created_at > $3`,
+      [caller, key, onceExpired()],
+      call,
+    );
+    if (!row) return undefined;
+    if (row.fingerprint !== fingerprint) {
+      throw invalidRequest('Idempotency-Key: this key was used for another memory; take a new one');
+    }
+    const created_at = toIso(row.created_at as number);
+    return {
+      id: row.memory_id as string,
+      created_at,
+      ...input,
+      updated_at: created_at,
+      embedding_model: row.embedding_model as string | null,
+      status: 'done',
+    };
+  };

@@ -1,0 +1,129 @@
+import {
+  type Call,
+  effectivePatch,
+  type Memory,
+  newRecord,
+  type Provider,
+  type ProviderContext,
+  type Ref,
+  type SearchQuery,
+} from '#contract';
+import { createAuditLog } from './audit.ts';
+import type { Run } from './connections.ts';
+import type { OpenDatabase } from './database.ts';
+import { PROVIDER } from './errors.ts';
+import { startHousekeeping } from './housekeeping.ts';
+import { createKeyStore } from './keys.ts';
+import { openLargeUsers } from './large-users.ts';
+import { createFirstAnswer } from './once.ts';
+import type { Options } from './options.ts';
+import { toMemory } from './rows.ts';
+import { INDEX_SETTINGS, searchStatement, VECTOR_CANDIDATES } from './search.ts';
+import { createStatements, type Insert, type Query } from './statements.ts';
+
+/** The verbs on an open database, which they close. */
+export async function openProvider(
+  { db, names, iterativeScan, close }: OpenDatabase,
+  options: Options,
+  { embedder, ranking, audit, log }: ProviderContext,
+): Promise<Provider> {
+  const statements = createStatements(names, audit !== undefined);
+  const send = ({ statement, values }: Query, call: Call) => db.query(statement, values, call);
+  const run: Run = (text, values, call) => send(statements.query(text, values), call);
+  const largeUsers = await openLargeUsers({
+    db,
+    names,
+    statements,
+    threshold: iterativeScan ? options.large_user_rows : Number.POSITIVE_INFINITY,
+    log,
+  });
+  const housekeeping = startHousekeeping({ run, names, retention_days: audit?.retention_days ?? null, log });
+
+  const auditLog = audit && createAuditLog(names, run);
+  /** Of a verb that succeeded without changing anything. */
+  const recordUnchanged = async (action: 'add' | 'update', { id, user_id, scope }: Memory, call: Call) => {
+    const about = { app: call.caller.app, action, user_id, memory_id: id, scope, request_id: call.requestId };
+    await auditLog?.record([{ timestamp: new Date().toISOString(), ...about, outcome: 'ok' }], call);
+  };
+
+  const model = embedder?.model ?? null;
+  const embed = async (text: string, purpose: 'document' | 'query', call: Call) =>
+    (await embedder?.embed([text], purpose, call))?.[0];
+  const insert = async (wanted: Insert, call: Call) => (await send(statements.insert(wanted, call), call)).length > 0;
+  const firstAnswer = createFirstAnswer(names, run);
+  const get = async (ref: Ref, call: Call): Promise<Memory | undefined> => {
+    const [row] = await send(statements.select(ref), call);
+    return row && toMemory(row, model);
+  };
+  const search = async (query: SearchQuery, call: Call) => {
+    const vector = await embed(query.text, 'query', call);
+    const large = largeUsers.has(query.user_id) && query.limit <= VECTOR_CANDIDATES;
+    const { text, values } = searchStatement(names, ranking, { query, vector, how: large ? 'indexed' : 'exact' });
+    const { statement } = statements.query(text, values);
+    const rows = large
+      ? await db.queryWith(INDEX_SETTINGS, statement, values, call)
+      : await db.query(statement, values, call);
+    largeUsers.observe(query.user_id, Number(rows[0]?.total ?? 0));
+    return rows.map((row) => ({ memory: toMemory(row, model), score: row.score as number }));
+  };
+
+  return {
+    name: PROVIDER,
+    capabilities: {
+      vector_search: ranking.mode !== 'keyword',
+      keyword_search: ranking.mode !== 'vector',
+      temporal: true,
+      scopes: 'native',
+      max_content_length: null,
+      supports_supersession: true,
+      max_search_results: null,
+    },
+    async add(input, call) {
+      const vector = await embed(input.content, 'document', call);
+      const memory = newRecord(input, model);
+      await insert({ memory, vector }, call);
+      return memory;
+    },
+    async addOnce(input, once, call) {
+      let vector: Float32Array | undefined;
+      for (;;) {
+        const first = await firstAnswer(input, once, call);
+        if (first) {
+          await recordUnchanged('add', first, call);
+          return first;
+        }
+        // Only now: a repetition costs no embedding.
+        vector ??= await embed(input.content, 'document', call);
+        // Whoever gave up meanwhile may come again with the same key.
+        call.signal.throwIfAborted();
+        const memory = newRecord(input, model);
+        if (await insert({ memory, vector, once }, call)) return memory;
+        // Somebody else was faster: what they were answered is the answer.
+      }
+    },
+    get,
+    async update(ref, wanted, call) {
+      const current = await get(ref, call);
+      const patch = current && effectivePatch(current, wanted);
+      if (!patch) {
+        if (current) await recordUnchanged('update', current, call);
+        return current;
+      }
+      const vector = patch.content === undefined ? undefined : await embed(patch.content, 'document', call);
+      const [row] = await send(statements.update(ref, { user_id: current.user_id, patch, vector }, call), call);
+      return row && toMemory(row, model);
+    },
+    delete: async (ref, call) => (await send(statements.remove(ref, call), call)).length > 0,
+    list: async (query, call) => (await send(statements.list(query), call)).map((row) => toMemory(row, model)),
+    search,
+    ...(auditLog && { audit: auditLog }),
+    // Closed with the provider.
+    keys: { ...createKeyStore({ db, names }), close: async () => {} },
+    ping: async (call) => void (await run('select 1', [], call)),
+    async close() {
+      await housekeeping.close();
+      await largeUsers.close();
+      await close();
+    },
+  };
+}

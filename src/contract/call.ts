@@ -1,0 +1,23 @@
+/** On whose behalf something is done. */
+export interface Caller {
+  /** Unique among callers of every kind, such as `key:k3j2h1g0f9e8`; keeps what belongs to each of them apart. */
+  readonly id: string;
+  /** What the audit log and the access log call it: a key's name, a token's subject. Null: nobody in particular. */
+  readonly app: string | null;
+}
+
+/** What accompanies every request down to the backend. Required everywhere: an optional signal gets forgotten. */
+export interface Call {
+  /** Aborted when the client goes away or the request's deadline passes; its `reason` tells which. */
+  readonly signal: AbortSignal;
+  readonly requestId: string;
+  readonly caller: Caller;
+  /**
+   * The work, or the signal's reason as soon as that fires: for work that does not listen to the signal. Offered by
+   * callers for whom making a signal for every call is too dear; the guard around every provider uses it.
+   */
+  readonly unlessAborted?: <Result>(work: Promise<Result>) => Promise<Result>;
+}
+
+/** The gateway itself, for what it does without being asked. */
+export const GATEWAY: Caller = { id: 'gateway', app: null };

@@ -1,0 +1,125 @@
+import {
+  type AuditEntry,
+  type AuditLog,
+  type AuditQuery,
+  type Call,
+  GATEWAY,
+  type Log,
+  OmpError,
+  type Verb,
+} from '#contract';
+
+/** What is known of the record or the query; filled in by the work as it learns more. */
+export type Facts = { -readonly [Key in 'user_id' | 'memory_id' | 'scope']: AuditEntry[Key] };
+
+export interface AuditTrail {
+  /** Runs the work and notes how it went. Never delays or changes the answer. */
+  audited<Result>(action: Verb, facts: Facts, call: Call, work: (facts: Facts) => Promise<Result>): Promise<Result>;
+  /** Newest first, what was noted a moment ago included. Undefined: nothing is recorded. */
+  readonly read: ((query: AuditQuery, call: Call) => Promise<AuditEntry[]>) | undefined;
+  /** Writes what is waiting. */
+  close(): Promise<void>;
+}
+
+export interface AuditTrailOptions {
+  /** Undefined: nothing is recorded. */
+  readonly audit: AuditLog | undefined;
+  /** `writes` leaves out successful get, list, search, context and audit. */
+  readonly record: 'all' | 'writes';
+  readonly log: Log;
+}
+
+const BATCH = 500;
+const FLUSH_MS = 1_000;
+/** Entries that may wait while the backend does not take them; what comes after is given up, and the log says so. */
+const MOST_WAITING = 50_000;
+/** Attempts to write what is left when the gateway stops. */
+const LAST_ATTEMPTS = 3;
+/** Longest wait for one batch, in milliseconds. */
+const RECORD_MS = 10_000;
+/** UTF-16 units of any text in an entry: as much as a scope may have, more than anything else that callers may name. */
+const MAX_TEXT = 1024;
+
+/** Successful writes are recorded by the provider, together with the change. */
+const BY_PROVIDER: ReadonlySet<Verb> = new Set(['add', 'update', 'delete']);
+
+/** Records in batches what does not commit with a change: reads, and whatever failed. */
+export function openAuditTrail({ audit, record, log }: AuditTrailOptions): AuditTrail {
+  if (!audit) {
+    return { audited: (_action, facts, _call, work) => work(facts), read: undefined, close: async () => {} };
+  }
+  let waiting: AuditEntry[] = [];
+  let lost = 0;
+  let flushing: Promise<void> = Promise.resolve();
+  let timer: NodeJS.Timeout | undefined;
+
+  const flushOnce = async () => {
+    clearTimeout(timer);
+    timer = undefined;
+    while (waiting.length > 0) {
+      const batch = waiting.slice(0, BATCH);
+      await audit.record(batch, { signal: AbortSignal.timeout(RECORD_MS), requestId: 'audit', caller: GATEWAY });
+      waiting = waiting.slice(batch.length);
+    }
+  };
+  /** One at a time, so that entries stay in order. One whose answer was lost is written again rather than missed. */
+  const flush = (): Promise<void> => {
+    const turn = flushing.then(flushOnce);
+    flushing = turn.catch((error: unknown) => {
+      log.warn({ err: error, waiting: waiting.length }, 'audit entries could not be written; they will be tried again');
+      schedule();
+    });
+    return turn;
+  };
+  const schedule = () => {
+    timer ??= setTimeout(() => void flush().catch(() => {}), FLUSH_MS);
+  };
+  const note = (action: Verb, facts: Facts, call: Call, outcome: AuditEntry['outcome']) => {
+    if (waiting.length >= MOST_WAITING) {
+      if (lost++ % MOST_WAITING === 0) log.error({ lost }, 'audit entries are lost: the backend does not take them');
+      return;
+    }
+    waiting.push({
+      timestamp: new Date().toISOString(),
+      app: storable(call.caller.app),
+      action,
+      user_id: storable(facts.user_id),
+      memory_id: storable(facts.memory_id),
+      scope: storable(facts.scope),
+      request_id: call.requestId,
+      outcome,
+    });
+    if (waiting.length === BATCH) void flush().catch(() => {});
+    else schedule();
+  };
+
+  return {
+    async audited(action, facts, call, work) {
+      let result: Awaited<ReturnType<typeof work>>;
+      try {
+        result = await work(facts);
+      } catch (error) {
+        note(action, facts, call, error instanceof OmpError ? error.code : 'provider_error');
+        throw error;
+      }
+      if (!BY_PROVIDER.has(action) && record === 'all') note(action, facts, call, 'ok');
+      return result;
+    },
+    async read(query, call) {
+      const flushed = flush();
+      await (call.unlessAborted ? call.unlessAborted(flushed) : flushed);
+      return audit.read(query, call);
+    },
+    async close() {
+      for (let attempt = 1; waiting.length > 0 && attempt <= LAST_ATTEMPTS; attempt++) await flush().catch(() => {});
+      clearTimeout(timer);
+      if (waiting.length > 0) log.error({ lost: waiting.length }, 'audit entries are lost: the backend took none');
+    },
+  };
+}
+
+/** An entry that a backend cannot hold would keep all later ones waiting behind it. */
+const storable = (text: string | null): string | null =>
+  text && (text.length > MAX_TEXT || text.includes('\0') || !text.isWellFormed())
+    ? text.slice(0, MAX_TEXT).replaceAll('\0', '').toWellFormed()
+    : text;

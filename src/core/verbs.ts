@@ -1,0 +1,189 @@
+import {
+  type AuditEntry,
+  type AuditQuery,
+  type Call,
+  type ListQuery,
+  type Memory,
+  type MemoryPatch,
+  type NewMemory,
+  OmpError,
+  type Once,
+  type Provider,
+  providerError,
+  type Ref,
+  type SearchHit,
+  type SearchQuery,
+  type Within,
+  withinMatcher,
+} from '#contract';
+import type { AuditTrail, Facts } from './audit-trail.ts';
+import { type ContextBlock, toContext } from './context.ts';
+import type { Principal } from './principal.ts';
+import { globsOverlap } from './scope-overlap.ts';
+
+/** A record as a caller names it. With `user_id`, a record of another user counts as absent. */
+export interface Target {
+  readonly id: string;
+  readonly user_id?: string;
+}
+
+/** A query as a caller asks it: how far the caller may see is not the caller's to say. */
+export type Asked<Query> = Omit<Query, 'within'>;
+
+/**
+ * The verbs of the protocol for one caller, and the only way from HTTP to a provider. Every one of them is bound to
+ * what the caller may see and do (README, "Decisions" 14). Absent verbs are not supported by the provider.
+ */
+export interface Verbs {
+  /** With `once`, at most once. */
+  add(input: NewMemory, once: Omit<Once, 'caller'> | undefined, call: Call): Promise<Memory>;
+  /**
+   * This and the two below throw `not_found` for an id that names nothing or a record of a user out of reach, and
+   * `scope_denied` for one outside of the grant.
+   */
+  get(target: Target, call: Call): Promise<Memory>;
+  update?(target: Target, patch: MemoryPatch, call: Call): Promise<Memory>;
+  delete?(target: Target, call: Call): Promise<void>;
+  list?(query: Asked<ListQuery>, call: Call): Promise<Memory[]>;
+  search?(query: Asked<SearchQuery>, call: Call): Promise<SearchHit[]>;
+  context?(query: Omit<Asked<SearchQuery>, 'limit'>, budget: number, call: Call): Promise<ContextBlock>;
+  audit?(query: Asked<AuditQuery>, call: Call): Promise<AuditEntry[]>;
+}
+
+/** A record, or an entry about one. */
+type Owned = Pick<AuditEntry, 'user_id' | 'scope'>;
+
+/** As many candidates as the widest search shows; more would not change what fits an ordinary budget. */
+const CONTEXT_CANDIDATES = 100;
+
+/**
+ * What a caller may do, in one place for all providers. The rule travels inside every query and is checked again on
+ * every record that comes back. Whatever a caller reads is answered as if the store held nothing but what it may see.
+ */
+export function verbsFor(principal: Principal, provider: Provider, trail: AuditTrail): Verbs {
+  const { users, grants } = principal;
+  const { addOnce, update, delete: remove, list, search } = provider;
+  const { audited, read } = trail;
+  const mayTouch = (user: string) => users === null || users.includes(user);
+
+  const refTo = ({ id, user_id }: Target, within: Within): Ref => {
+    if (user_id === undefined) return { id, users, within };
+    return { id, users: mayTouch(user_id) ? [user_id] : [], within };
+  };
+  /** A provider that answers with more than it was asked for is at fault; its answer is not passed on. */
+  const checkedBy = (within: Within) => {
+    const admits = withinMatcher(within);
+    return <Row extends Owned>(row: Row, asked = row.user_id): Row => {
+      const { user_id, scope } = row;
+      if (user_id !== null && user_id === asked && mayTouch(user_id) && admits(scope)) return row;
+      throw providerError(provider.name, 'the backend answered with more than it was asked for');
+    };
+  };
+  const readable = checkedBy(grants.read);
+  const writable = checkedBy(grants.write);
+  const admitsWrite = withinMatcher(grants.write);
+
+  /**
+   * Why a record could not be touched: 403 when it is there for this caller but outside the grant, else 404. Unknown
+   * ids and those of users out of reach take the same lookups: neither the answer nor its time tells them apart.
+   */
+  const refusal = async (target: Target, call: Call, facts: Facts): Promise<OmpError> => {
+    const found = await provider.get(refTo(target, null), call);
+    if (!found || !mayTouch(found.user_id)) return notFound();
+    learn(facts, found);
+    return denied();
+  };
+  const absent = async (within: Within, target: Target, call: Call, facts: Facts): Promise<OmpError> =>
+    within === null ? notFound() : refusal(target, call, facts);
+  /** A user out of reach, or a query that can only ask for scopes that are. */
+  const requireReach = (user: string, within: Within, glob?: string) => {
+    if (!mayTouch(user)) throw denied();
+    if (within !== null && !within.some((granted) => globsOverlap(granted, glob ?? '*'))) throw denied();
+  };
+  const searchWithin = async (query: Asked<SearchQuery>, call: Call) => {
+    requireReach(query.user_id, grants.read, query.scope === undefined ? undefined : `${query.scope}*`);
+    const hits = await (search as NonNullable<typeof search>)({ ...query, within: grants.read }, call);
+    for (const { memory } of hits) readable(memory, query.user_id);
+    return hits;
+  };
+
+  return {
+    add: (input, once, call) =>
+      audited('add', about(input), call, async () => {
+        if (!mayTouch(input.user_id) || !admitsWrite(input.scope)) throw denied();
+        if (!once) return writable(await provider.add(input, call), input.user_id);
+        if (!addOnce) throw onceUnsupported(provider.name);
+        return writable(await addOnce(input, { ...once, caller: principal.id }, call), input.user_id);
+      }),
+    get: (target, call) =>
+      audited('get', named(target), call, async (facts) => {
+        const found = await provider.get(refTo(target, grants.read), call);
+        if (!found) throw await absent(grants.read, target, call, facts);
+        return learn(facts, readable(found, target.user_id));
+      }),
+    ...(update && {
+      update: (target, patch, call) =>
+        audited('update', named(target), call, async (facts) => {
+          if (patch.scope !== undefined && !admitsWrite(patch.scope)) throw await refusal(target, call, facts);
+          const updated = await update(refTo(target, grants.write), patch, call);
+          if (!updated) throw await absent(grants.write, target, call, facts);
+          return writable(updated, target.user_id);
+        }),
+    }),
+    ...(remove && {
+      delete: (target, call) =>
+        audited('delete', named(target), call, async (facts) => {
+          if (!(await remove(refTo(target, grants.delete), call))) {
+            throw await absent(grants.delete, target, call, facts);
+          }
+        }),
+    }),
+    ...(list && {
+      list: (query, call) =>
+        audited('list', about(query), call, async () => {
+          requireReach(query.user_id, grants.read, query.scope);
+          const found = await list({ ...query, within: grants.read }, call);
+          for (const memory of found) readable(memory, query.user_id);
+          return found;
+        }),
+    }),
+    ...(search && {
+      search: (query, call) => audited('search', about(query), call, () => searchWithin(query, call)),
+      context: (query, budget, call) =>
+        audited('context', about(query), call, async () => {
+          const limit = Math.min(CONTEXT_CANDIDATES, provider.capabilities.max_search_results ?? CONTEXT_CANDIDATES);
+          return toContext(await searchWithin({ ...query, limit }, call), budget, new Date());
+        }),
+    }),
+    ...(read && {
+      audit: (query, call) =>
+        audited('audit', about(query), call, async () => {
+          requireReach(query.user_id, grants.read);
+          const entries = await read({ ...query, within: grants.read }, call);
+          for (const entry of entries) readable(entry, query.user_id);
+          return entries;
+        }),
+    }),
+  };
+}
+
+const named = ({ id, user_id = null }: { id: string; user_id?: string | null }): Facts => ({
+  user_id,
+  memory_id: id,
+  scope: null,
+});
+const about = ({ user_id, scope = null }: { user_id: string; scope?: string | null | undefined }): Facts => ({
+  user_id,
+  memory_id: null,
+  scope,
+});
+function learn(facts: Facts, memory: Memory): Memory {
+  facts.user_id = memory.user_id;
+  facts.scope = memory.scope;
+  return memory;
+}
+
+const onceUnsupported = (provider: string) =>
+  new OmpError('unsupported_capability', 'the provider does not support Idempotency-Key', { provider });
+const notFound = () => new OmpError('not_found', 'no memory has this id');
+const denied = () => new OmpError('scope_denied', 'the key lacks the permission for this user or scope');

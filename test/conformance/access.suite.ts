@@ -1,0 +1,281 @@
+import { beforeAll, describe, expect, it } from 'vitest';
+import type { Client, Fields, Query, Reply } from '../support/client.ts';
+import { expectError } from '../support/expect-error.ts';
+import { freshUser, laterMoment } from '../support/subject.ts';
+import type { WireContext, WireHit, WireMemory, WirePage } from '../support/wire.ts';
+import { type Admit, type GetSubject, needScopes, needVerbs, supports } from './subject.ts';
+
+/** Neighbours of `coding/*`: what a careless comparison would take for part of it. */
+const SCOPES = [null, 'coding', 'coding/x', 'coding/x/y', 'coding-secret', 'coding-secret/x', 'codingx', 'CODING/x'];
+const UNDER_CODING = ['coding/x', 'coding/x/y'];
+const WORD = 'coffee';
+const UNKNOWN_ID = 'mem_01HZZZZZZZZZZZZZZZZZZZZZZZ';
+
+export const accessSuite = (subject: GetSubject, admit: Admit) =>
+  describe('access', () => {
+    const [ana, ben] = [freshUser(), freshUser()];
+    const records = new Map<string, WireMemory>();
+    const idOf = (user: string, scope: string | null): string => records.get(`${user} ${scope}`)?.id ?? '';
+    beforeAll(async () => {
+      if (subject().capabilities.features.scopes === 'none') return;
+      for (const user_id of [ana, ben]) {
+        for (const scope of SCOPES) {
+          await laterMoment();
+          const content = `${WORD} of ${user_id} in ${scope}`;
+          records.set(`${user_id} ${scope}`, await subject().client.add({ user_id, scope, content }));
+        }
+      }
+    });
+    const fresh = (fields: Fields) => subject().client.add({ user_id: ana, content: 'temporary', ...fields });
+
+    /** The scopes a caller finds by each way of asking for one user's memories, which have to agree. */
+    const found = async (client: Client, user_id: string, prefix?: string): Promise<unknown[]> => {
+      const scope = prefix === undefined ? undefined : `${prefix}*`;
+      const scopesOf = (memories: readonly WireMemory[]) => memories.map(({ scope = null }) => scope).sort();
+      const listed = scopesOf((await client.list({ user_id, scope })).items);
+      const hits = await client.search({ user_id, scope, q: WORD, limit: 100 });
+      const { citations, text } = await client.context({ user_id, scope, query: WORD, token_budget: 5000 });
+      const cited = citations.map(({ memory_id }) => [...records.values()].find(({ id }) => id === memory_id));
+      expect(scopesOf(hits.map(({ memory }) => memory))).toEqual(listed);
+      expect(scopesOf(cited as WireMemory[])).toEqual(listed);
+      expect(text.split('\n').filter(Boolean)).toHaveLength(listed.length);
+      return listed;
+    };
+    /** Every way of asking for one user's memories, with a scope to ask for. */
+    const queries = (client: Client, user_id: string, scope?: string): Promise<Reply>[] => [
+      client.ask('/memories', { user_id, scope } satisfies Query),
+      client.ask('/memories/search', { user_id, scope, q: WORD }),
+      client.tell('POST', '/context', { user_id, scope, query: WORD }),
+    ];
+    const byId = (client: Client, id: string, headers: Record<string, string> = {}): Promise<Reply>[] => [
+      client.ask(client.byId(id), {}, headers),
+      client.tell('PATCH', client.byId(id), { content: 'changed' }, headers),
+      client.tell('DELETE', client.byId(id), undefined, headers),
+    ];
+    const told = ({ status, body }: Reply) => {
+      const { request_id: _, ...error } = (body as { error: Record<string, unknown> }).error;
+      return { status, error };
+    };
+    const verbs = ['list', 'search', 'context', 'update', 'delete'];
+
+    it("[Decision 14] [SPEC Errors scope_denied] a caller bound to users asks for no other user's memories", async ({
+      skip,
+    }) => {
+      needVerbs(skip, subject(), ...verbs);
+      const bound = admit({ users: [ana] });
+      expect(await found(bound, ana)).toEqual([...SCOPES].sort());
+      for (const reply of await Promise.all(queries(bound, ben))) expectError(reply, 'scope_denied');
+      expectError(await bound.tell('POST', '/memories', { user_id: ben, content: 'planted' }), 'scope_denied');
+      expect((await subject().client.list({ user_id: ben })).items).toHaveLength(SCOPES.length);
+      expect((await bound.tell('POST', '/memories', { user_id: ana, content: '' })).status).toBe(400);
+      if (supports(subject(), 'audit')) {
+        expectError(await bound.ask('/audit', { user_id: ben }), 'scope_denied');
+        expect((await bound.ask('/audit', { user_id: ana })).status).toBe(200);
+      }
+      const nobody = admit({ users: [] });
+      for (const reply of await Promise.all(queries(nobody, ana))) expectError(reply, 'scope_denied');
+    });
+
+    it('[Decision 14] [SPEC Errors not_found] by id, the memory of a user out of reach is like one that does not exist', async ({
+      skip,
+    }) => {
+      needVerbs(skip, subject(), ...verbs);
+      for (const grants of [['*:*'], ['*:coding/*'], []]) {
+        const bound = admit({ users: [ana], grants });
+        const foreign = (await Promise.all(byId(bound, idOf(ben, 'coding/x')))).map(told);
+        const unknown = (await Promise.all(byId(bound, UNKNOWN_ID))).map(told);
+        expect(foreign).toEqual(unknown);
+        expect(unknown.map(({ status }) => status)).toEqual([404, 404, 404]);
+      }
+      expect(await subject().client.get(idOf(ben, 'coding/x'))).toEqual(records.get(`${ben} coding/x`));
+    });
+
+    it('[Decision 14] [SPEC Authentication 5] by id, a memory of a user in reach outside the grant is 403, and untouched', async ({
+      skip,
+    }) => {
+      needVerbs(skip, subject(), ...verbs);
+      const narrow = admit({ users: [ana], grants: ['*:coding/*'] });
+      for (const scope of SCOPES.filter((one) => !UNDER_CODING.includes(one ?? ''))) {
+        for (const reply of await Promise.all(byId(narrow, idOf(ana, scope)))) expectError(reply, 'scope_denied');
+        expect(await subject().client.get(idOf(ana, scope))).toEqual(records.get(`${ana} ${scope}`));
+      }
+      for (const scope of UNDER_CODING) {
+        const { id } = await fresh({ scope });
+        const [read, changed] = [await narrow.get(id), await narrow.update(id, { content: 'changed' })];
+        expect([read.content, changed.content]).toEqual(['temporary', 'changed']);
+        await narrow.remove(id);
+      }
+    });
+
+    it('[Decision 14] read, write and delete are granted apart', async ({ skip }) => {
+      needVerbs(skip, subject(), ...verbs);
+      const { id } = await fresh({ user_id: freshUser(), scope: 'coding/x' });
+      const outcome = async (client: Client) => {
+        const user_id = freshUser();
+        const [got, patched, , ...asked] = [
+          await client.ask(client.byId(id)),
+          await client.tell('PATCH', client.byId(id), { content: 'changed' }),
+          undefined,
+          ...(await Promise.all(queries(client, user_id))),
+        ];
+        const added = await client.tell('POST', '/memories', { user_id, content: 'x', scope: 'coding/x' });
+        const { id: own } = await fresh({ user_id, scope: 'coding/x' });
+        const deleted = await client.tell('DELETE', client.byId(own));
+        return [got?.status, ...asked.map((reply) => reply?.status), patched?.status, added.status, deleted.status];
+      };
+      expect(await outcome(admit({ grants: ['read:coding/*'] }))).toEqual([200, 200, 200, 200, 403, 403, 403]);
+      expect(await outcome(admit({ grants: ['write:coding/*'] }))).toEqual([403, 403, 403, 403, 200, 201, 403]);
+      expect(await outcome(admit({ grants: ['delete:coding/*'] }))).toEqual([403, 403, 403, 403, 403, 403, 204]);
+      expect(await outcome(admit({ grants: ['*:coding/*'] }))).toEqual([200, 200, 200, 200, 200, 201, 204]);
+      expect(await outcome(admit({ grants: [] }))).toEqual(Array(7).fill(403));
+    });
+
+    it('[Decision 14] a memory moves only from and to where the caller may write', async ({ skip }) => {
+      needVerbs(skip, subject(), ...verbs);
+      const writer = admit({ grants: ['write:a/*', 'write:b', 'read:*'] });
+      const { id } = await fresh({ scope: 'a/1' });
+      const move = (scope: string) => writer.tell('PATCH', writer.byId(id), { scope });
+      expect((await move('b')).status).toBe(200);
+      expectError(await move('c'), 'scope_denied');
+      expectError(await writer.tell('PATCH', writer.byId(id), { scope: 'b/1', content: 'x' }), 'scope_denied');
+      expect(await subject().client.get(id)).toMatchObject({ scope: 'b', content: 'temporary' });
+      await subject().client.update(id, { scope: 'c' });
+      expectError(await move('b'), 'scope_denied');
+      expect(await subject().client.get(id)).toMatchObject({ scope: 'c' });
+      expectError(await writer.tell('PATCH', writer.byId(UNKNOWN_ID), { scope: 'c' }), 'not_found');
+      await subject().client.remove(id);
+    });
+
+    it.for<readonly [readonly string[], readonly (string | null)[]]>([
+      [['read:*'], SCOPES],
+      [['*:*'], SCOPES],
+      [['read:**'], SCOPES.filter((scope) => scope !== null)],
+      [['read:coding/*'], UNDER_CODING],
+      [['read:coding'], ['coding']],
+      [
+        ['read:coding', 'read:coding/*'],
+        ['coding', ...UNDER_CODING],
+      ],
+      [['read:coding*'], SCOPES.filter((scope) => scope?.startsWith('coding'))],
+      [['read:coding-secret/*'], ['coding-secret/x']],
+      [['read:*/x'], ['coding/x', 'coding-secret/x', 'CODING/x']],
+      [['read:codin?'], ['coding']],
+      [['read:coding?x'], ['coding/x']],
+      [['*:coding/x/*', 'write:*'], ['coding/x/y']],
+      [['read:elsewhere'], []],
+    ])('[Decision 14] %j finds exactly %j', async ([grants, scopes], { skip }) => {
+      needVerbs(skip, subject(), ...verbs);
+      needScopes(skip, subject());
+      expect(await found(admit({ grants }), ana)).toEqual([...scopes].sort());
+    });
+
+    it('[Decision 14] [Decision 3] [Decision 4] what is asked for and what is granted meet', async ({ skip }) => {
+      needVerbs(skip, subject(), ...verbs);
+      needScopes(skip, subject());
+      const narrow = admit({ grants: ['read:coding/*'] });
+      for (const prefix of ['', 'c', 'coding', 'coding/', 'coding/x']) {
+        expect(await found(narrow, ana, prefix), prefix).toEqual(UNDER_CODING);
+      }
+      expect(await found(narrow, ana, 'coding/x/')).toEqual(['coding/x/y']);
+      expect(await found(narrow, ana, 'coding/nothing')).toEqual([]);
+    });
+
+    it('[Decision 14] [SPEC Errors scope_denied] a scope wholly outside the grant is refused, not answered with nothing', async ({
+      skip,
+    }) => {
+      needVerbs(skip, subject(), ...verbs);
+      const narrow = admit({ grants: ['read:coding/*', 'write:*'] });
+      for (const outside of ['coding-secret', 'coding-secret/x', 'codingx', 'CODING', 'd']) {
+        for (const reply of await Promise.all(queries(narrow, ana, outside))) expectError(reply, 'scope_denied');
+        expectError(await narrow.ask('/memories', { user_id: ana, scope: `${outside}*` }), 'scope_denied');
+      }
+      // A list names its scope, a search only how it begins.
+      expectError(await narrow.ask('/memories', { user_id: ana, scope: 'coding' }), 'scope_denied');
+    });
+
+    it('[Decision 14] [SPEC GET /memories pagination] pages are filled with what may be seen', async ({ skip }) => {
+      needVerbs(skip, subject(), ...verbs);
+      const user_id = freshUser();
+      for (let i = 0; i < 12; i++) await fresh({ user_id, scope: i % 4 === 0 ? `open/${i}` : 'closed' });
+      const narrow = admit({ grants: ['read:open/*'] });
+      const first = await narrow.list({ user_id, limit: 2 });
+      expect(first.items.map(({ scope }) => scope)).toEqual(['open/8', 'open/4']);
+      const second = await narrow.list({ user_id, limit: 2, cursor: first.next_cursor ?? undefined });
+      expect(second.items.map(({ scope }) => scope)).toEqual(['open/0']);
+      expect(second.next_cursor).toBeNull();
+      expect((await narrow.search({ user_id, q: 'temporary', limit: 3 })).map(({ memory }) => memory.scope)).toEqual([
+        'open/8',
+        'open/4',
+        'open/0',
+      ]);
+    });
+
+    it('[Decision 21] scores tell nothing of memories that may not be seen', async ({ skip }) => {
+      needVerbs(skip, subject(), 'search');
+      const { scopes, keyword_search } = subject().capabilities.features;
+      skip(scopes !== 'native' && keyword_search, 'counts rarity over memories whose scope the backend does not know');
+      const [alone, among] = [freshUser(), freshUser()];
+      for (const content of ['green tea', 'black coffee', 'green coffee']) {
+        for (const user_id of [alone, among]) await fresh({ user_id, content, scope: 'open/x' });
+      }
+      for (const content of ['green', 'green', 'green house', 'something else', 'tea']) {
+        await fresh({ user_id: among, content, scope: 'closed' });
+        await fresh({ user_id: among, content });
+      }
+      const narrow = admit({ grants: ['read:open/*'] });
+      const scored = (hits: readonly WireHit[]) => hits.map(({ memory, score }) => [memory.content, score]);
+      const query = { q: 'green tea', limit: 10 };
+      expect(scored(await narrow.search({ ...query, user_id: among }))).toEqual(
+        scored(await narrow.search({ ...query, user_id: alone })),
+      );
+    });
+
+    it('[Decision 14] [Decision 11] the audit log shows entries whose scope is granted, to who may read', async ({
+      skip,
+    }) => {
+      needVerbs(skip, subject(), 'audit', ...verbs);
+      const user_id = freshUser();
+      for (const scope of SCOPES) await fresh({ user_id, scope });
+      const scopesSeen = async (...grants: readonly string[]) =>
+        (await admit({ grants }).audit({ user_id, app: 'seeder' })).map(({ scope }) => scope);
+      const seeder = admit({ app: 'seeder' });
+      for (const scope of SCOPES) await seeder.add({ user_id, scope, content: 'x' });
+      expect((await scopesSeen('read:*')).sort()).toEqual([...SCOPES].sort());
+      expect((await scopesSeen('read:coding/*')).sort()).toEqual(UNDER_CODING);
+      expect(await scopesSeen('read:elsewhere')).toEqual([]);
+      expectError(await admit({ grants: ['write:*', 'delete:*'] }).ask('/audit', { user_id }), 'scope_denied');
+    });
+
+    it('[Decision 19] [Decision 14] X-User-Id narrows what a caller reaches, and never widens it', async ({ skip }) => {
+      needVerbs(skip, subject(), ...verbs);
+      const both = admit({ users: [ana, ben], grants: ['*:coding/*'] });
+      const bound = admit({ users: [ana] });
+      const own = { 'x-user-id': ana };
+      expect((await both.ask(both.byId(idOf(ana, 'coding/x')), {}, own)).body).toEqual(records.get(`${ana} coding/x`));
+      expectError(await both.ask(both.byId(idOf(ana, 'coding')), {}, own), 'scope_denied');
+      const absent = [
+        ...byId(both, idOf(ben, 'coding/x'), own),
+        ...byId(both, idOf(ben, 'coding'), own),
+        ...byId(bound, idOf(ben, 'coding/x'), { 'x-user-id': ben }),
+        ...byId(bound, idOf(ben, 'coding/x'), own),
+        ...byId(subject().client, idOf(ben, 'coding/x'), own),
+      ];
+      for (const reply of await Promise.all(absent)) expectError(reply, 'not_found');
+    });
+
+    it('[Decision 14] an answer holds nothing but what may be seen', async ({ skip }) => {
+      needVerbs(skip, subject(), ...verbs);
+      const narrow = admit({ users: [ana], grants: ['read:coding/*'] });
+      const replies = await Promise.all([...queries(narrow, ana), ...queries(narrow, ana, 'coding/')]);
+      for (const { text } of replies.filter(({ status }) => status === 200)) {
+        expect(text).not.toMatch(/secret|CODING|codingx|null"|in coding"/);
+        expect(text).not.toContain(ben);
+      }
+      const [list, search, context] = replies.map(({ body }) => body) as [
+        WirePage,
+        { results: WireHit[] },
+        WireContext,
+      ];
+      expect([list.items.length, search.results.length, context.citations.length]).toEqual([2, 2, 2]);
+    });
+  });

@@ -1,0 +1,211 @@
+import { describe, expect, it } from 'vitest';
+import type { Client, Reply } from '../support/client.ts';
+import { expectError } from '../support/expect-error.ts';
+import { freshUser, laterMoment } from '../support/subject.ts';
+import { VERBS, type WireAuditEntry, type WireMemory } from '../support/wire.ts';
+import { type Admit, type GetSubject, needIdempotency, needScopes, needVerbs } from './subject.ts';
+
+const UNKNOWN_ID = 'mem_01HZZZZZZZZZZZZZZZZZZZZZZZ';
+const FIELDS = ['timestamp', 'app', 'action', 'memory_id', 'scope', 'request_id', 'outcome'].sort();
+
+/** What a test knows of an entry before it is made. */
+const known = ({ timestamp: _, ...rest }: WireAuditEntry) => rest;
+const brief = ({ action, outcome }: WireAuditEntry): string => `${action} ${outcome}`;
+
+export const auditSuite = (subject: GetSubject, admit: Admit) =>
+  describe('audit', () => {
+    /** Sends the requests one after the other, in a millisecond of their own, each under its place as request id. */
+    const inTurn = async (...requests: readonly ((headers: Record<string, string>) => Promise<Reply>)[]) => {
+      const replies: Reply[] = [];
+      for (const [place, send] of requests.entries()) {
+        await laterMoment();
+        replies.push(await send({ 'x-request-id': `request-${place}` }));
+      }
+      await laterMoment();
+      return replies;
+    };
+    const idOf = ([first]: readonly Reply[]): string => (first?.body as WireMemory | undefined)?.id ?? '';
+
+    it('[Decision 11] [SPEC Capabilities features.supports_audit] enters every verb, newest first, with who, what and how it went', async ({
+      skip,
+    }) => {
+      needVerbs(skip, subject(), ...VERBS);
+      const user_id = freshUser();
+      const { ask, tell, byId } = admit({ app: 'recorder' });
+      const first = await inTurn(
+        (headers) => tell('POST', '/memories', { user_id, content: 'coffee', scope: 'a/b' }, headers),
+        (headers) => ask('/memories', { user_id }, headers),
+        (headers) => ask('/memories', { user_id, scope: 'a/*' }, headers),
+        (headers) => ask('/memories/search', { user_id, q: 'coffee' }, headers),
+        (headers) => ask('/memories/search', { user_id, q: 'coffee', scope: 'a' }, headers),
+        (headers) => tell('POST', '/context', { user_id, query: 'coffee', scope: 'a/b' }, headers),
+        (headers) => ask('/audit', { user_id }, headers),
+      );
+      const id = idOf(first);
+      await inTurn(
+        (headers) => ask(byId(id), {}, headers),
+        (headers) => tell('PATCH', byId(id), { scope: 'a/c' }, headers),
+        (headers) => tell('PATCH', byId(id), {}, headers),
+        (headers) => tell('DELETE', byId(id), undefined, headers),
+      );
+      const made = (place: number, action: string, memory_id: string | null, scope: string | null) => ({
+        app: 'recorder',
+        action,
+        memory_id,
+        scope,
+        request_id: `request-${place}`,
+        outcome: 'ok',
+      });
+      expect((await subject().client.audit({ user_id })).map(known)).toEqual([
+        made(3, 'delete', id, 'a/c'),
+        made(2, 'update', id, 'a/c'),
+        made(1, 'update', id, 'a/c'),
+        made(0, 'get', id, 'a/b'),
+        made(6, 'audit', null, null),
+        made(5, 'context', null, 'a/b'),
+        made(4, 'search', null, 'a'),
+        made(3, 'search', null, null),
+        made(2, 'list', null, 'a/*'),
+        made(1, 'list', null, null),
+        made(0, 'add', id, 'a/b'),
+      ]);
+    });
+
+    it('[Decision 11] enters what failed, with the code of the error', async ({ skip }) => {
+      needVerbs(skip, subject(), ...VERBS);
+      needScopes(skip, subject());
+      const user_id = freshUser();
+      const { id } = await subject().client.add({ user_id, content: 'hidden', scope: 'b' });
+      const { ask, tell, byId } = admit({ app: 'prying', grants: ['*:a'] });
+      const mine = { 'x-user-id': user_id };
+      const replies = await inTurn(
+        (headers) => tell('POST', '/memories', { user_id, content: 'x', scope: 'c' }, headers),
+        (headers) => ask(byId(id), {}, headers),
+        (headers) => tell('PATCH', byId(id), { content: 'x' }, headers),
+        (headers) => tell('PATCH', byId(id), { scope: 'a' }, headers),
+        (headers) => tell('DELETE', byId(id), undefined, headers),
+        (headers) => ask('/memories', { user_id, scope: 'b' }, headers),
+        (headers) => ask('/memories/search', { user_id, scope: 'b', q: 'x' }, headers),
+        (headers) => tell('POST', '/context', { user_id, scope: 'b', query: 'x' }, headers),
+        (headers) => ask(byId(UNKNOWN_ID), {}, { ...headers, ...mine }),
+        (headers) => tell('PATCH', byId(UNKNOWN_ID), {}, { ...headers, ...mine }),
+        (headers) => tell('DELETE', byId(UNKNOWN_ID), undefined, { ...headers, ...mine }),
+      );
+      expect(replies.map(({ status }) => status)).toEqual([...Array(8).fill(403), ...Array(3).fill(404)]);
+      const entries = (await subject().client.audit({ user_id, app: 'prying' })).map(known).reverse();
+      const failed = (place: number, action: string, rest: Partial<WireAuditEntry> = {}) => ({
+        app: 'prying',
+        action,
+        memory_id: id,
+        scope: 'b',
+        request_id: `request-${place}`,
+        outcome: 'scope_denied',
+        ...rest,
+      });
+      const absent = { memory_id: UNKNOWN_ID, scope: null, outcome: 'not_found' };
+      expect(entries).toEqual([
+        failed(0, 'add', { memory_id: null, scope: 'c' }),
+        failed(1, 'get'),
+        failed(2, 'update'),
+        failed(3, 'update'),
+        failed(4, 'delete'),
+        failed(5, 'list', { memory_id: null }),
+        failed(6, 'search', { memory_id: null }),
+        failed(7, 'context', { memory_id: null }),
+        failed(8, 'get', absent),
+        failed(9, 'update', absent),
+        failed(10, 'delete', absent),
+      ]);
+    });
+
+    it('[Decision 11] [Decision 20] a key used for another memory is entered as an add that failed, a repetition as one that did not', async ({
+      skip,
+    }) => {
+      needVerbs(skip, subject(), 'audit');
+      needIdempotency(skip, subject());
+      const user_id = freshUser();
+      const { tell } = admit({});
+      const once = { 'idempotency-key': 'k' };
+      const send = (content: string) => (headers: Record<string, string>) =>
+        tell('POST', '/memories', { user_id, content }, { ...once, ...headers });
+      const first = await inTurn(send('one'), send('one'), send('two'));
+      const about = (entry: WireAuditEntry) => [entry.request_id, brief(entry), entry.memory_id];
+      expect((await subject().client.audit({ user_id })).map(about)).toEqual([
+        ['request-2', 'add invalid_request', null],
+        ['request-1', 'add ok', idOf(first)],
+        ['request-0', 'add ok', idOf(first)],
+      ]);
+    });
+
+    it('[Decision 11] since is inclusive, app and limit leave out, limit is 1 to 1000 and defaults to 100', async ({
+      skip,
+    }) => {
+      needVerbs(skip, subject(), 'audit');
+      const user_id = freshUser();
+      const one = admit({ app: 'one' });
+      const other = admit({ app: 'other' });
+      const add = (client: Client) => client.add({ user_id, content: 'x' });
+      for (let i = 0; i < 3; i++) {
+        await add(one);
+        await laterMoment();
+        await add(other);
+        await laterMoment();
+      }
+      // Reading is entered as well; it is told apart by its app, which is nobody's.
+      const audit = (query: Record<string, string | number>) => subject().client.audit({ user_id, ...query });
+      const apps = async (query: Record<string, string | number>) => (await audit(query)).map(({ app }) => app);
+      const first = await audit({});
+      expect(first.map(({ app }) => app)).toEqual(['other', 'one', 'other', 'one', 'other', 'one']);
+      expect(await apps({ app: 'one' })).toEqual(['one', 'one', 'one']);
+      expect(await apps({ app: 'on' })).toEqual([]);
+      expect(await apps({ app: 'other', limit: 2 })).toEqual(['other', 'other']);
+      const { timestamp = '' } = first[2] ?? {};
+      expect(timestamp).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
+      expect(await apps({ app: 'other', since: timestamp })).toEqual(['other', 'other']);
+      const later = new Date(Date.parse(timestamp) + 1).toISOString();
+      expect(await apps({ app: 'other', since: later })).toEqual(['other']);
+      expect(await apps({ since: '2999-01-01' })).toEqual([]);
+      for (const limit of [0, 1001, -1, 1.5, 'x', '']) {
+        expectError(await subject().client.ask('/audit', { user_id, limit }), 'invalid_request');
+      }
+      expectError(await subject().client.ask('/audit', {}), 'invalid_request');
+      expectError(await subject().client.ask('/audit', { user_id, since: 'yesterday' }), 'invalid_request');
+
+      const busy = freshUser();
+      for (let i = 0; i < 101; i++) await subject().client.add({ user_id: busy, content: 'x' });
+      expect(await subject().client.audit({ user_id: busy })).toHaveLength(100);
+      expect((await subject().client.audit({ user_id: busy, limit: 1000 })).map(brief)).toEqual([
+        'audit ok',
+        ...Array(101).fill('add ok'),
+      ]);
+    });
+
+    it('[Decision 11] says nothing of contents, queries, tags or owners', async ({ skip }) => {
+      needVerbs(skip, subject(), ...VERBS);
+      const user_id = freshUser();
+      const { client } = subject();
+      const fields = { content: 'zebra', tags: ['zebra'], source: { app: 'zebra', ref: 'zebra' }, 'x-zebra': 'zebra' };
+      const { id } = await client.add({ user_id, ...fields });
+      await client.update(id, { content: 'zebra two', tags: ['zebra two'] });
+      await client.search({ user_id, q: 'zebra' });
+      await client.list({ user_id, tag: 'zebra' });
+      await client.context({ user_id, query: 'zebra' });
+      const { text, body } = await client.ask('/audit', { user_id });
+      expect(text).not.toMatch(/zebra/);
+      expect(text).not.toContain(user_id);
+      expect(Object.keys(body as object)).toEqual(['entries']);
+      const { entries } = body as { entries: readonly WireAuditEntry[] };
+      expect(entries.map(brief).sort()).toEqual(['add ok', 'context ok', 'list ok', 'search ok', 'update ok']);
+      for (const entry of entries) expect(Object.keys(entry).sort()).toEqual(FIELDS);
+    });
+
+    it("[Decision 11] [SPEC Service users] shows one user's entries only", async ({ skip }) => {
+      needVerbs(skip, subject(), 'audit');
+      const [mine, theirs] = [freshUser(), freshUser()];
+      const { client } = subject();
+      const { id } = await client.add({ user_id: mine, content: 'x' });
+      await client.add({ user_id: theirs, content: 'y' });
+      expect((await client.audit({ user_id: mine })).map(({ memory_id }) => memory_id)).toEqual([id]);
+      expect(await client.audit({ user_id: freshUser() })).toEqual([]);
+    });
+  });

@@ -1,0 +1,164 @@
+import { describe, expect, it } from 'vitest';
+import type { Client, Fields } from '../support/client.ts';
+import { expectError } from '../support/expect-error.ts';
+import { freshUser } from '../support/subject.ts';
+import type { WireMemory } from '../support/wire.ts';
+import { type Admit, type GetSubject, needIdempotency, needVerbs } from './subject.ts';
+
+export const idempotencySuite = (subject: GetSubject, admit: Admit) =>
+  describe('Idempotency-Key', () => {
+    /** Adds under a key; each test for a caller of its own, whose keys nobody else has used. */
+    const posting =
+      (client: Client = admit({})) =>
+      (key: string, fields: Fields) =>
+        client.tell('POST', '/memories', fields, { 'idempotency-key': key });
+    const idOf = ({ body }: { body: unknown }): string => (body as WireMemory).id;
+    const storedFor = async (user_id: string) => (await subject().client.list({ user_id })).items.map(({ id }) => id);
+    /** Every field there is, so that none is forgotten in the repeated answer. */
+    const full = (user_id: string) => ({
+      user_id,
+      content: 'prefers tea',
+      scope: 'a/b',
+      tags: ['t', 'omp:scope:x'],
+      source: { app: 'app', type: 'explicit', ref: 'ref' },
+      confidence: 0.25,
+      valid_from: '2024-01-01T00:00:00.000Z',
+      valid_to: '2999-01-01T00:00:00.000Z',
+      supersedes: ['mem_old'],
+      'x-own': { deep: [1, null, { a: 'b' }] },
+    });
+
+    it('[Decision 20] [Decision 18] features.idempotency says whether it is honoured', () => {
+      expect(subject().capabilities.features.idempotency).toBe(subject().provider.addOnce !== undefined);
+    });
+
+    it('[Decision 20] the same request again is answered with the same bytes, and adds nothing', async ({ skip }) => {
+      needIdempotency(skip, subject());
+      const user_id = freshUser();
+      const post = posting();
+      const first = await post('k', full(user_id));
+      expect(first.status).toBe(201);
+      for (let i = 0; i < 3; i++) {
+        const { status, text } = await post('k', full(user_id));
+        expect({ status, text }).toEqual({ status: 201, text: first.text });
+      }
+      expect(await subject().client.get(idOf(first))).toEqual(first.body);
+      expect(await storedFor(user_id)).toEqual([idOf(first)]);
+    });
+
+    it('[Decision 20] also after the memory was changed, and after it was deleted', async ({ skip }) => {
+      needIdempotency(skip, subject());
+      needVerbs(skip, subject(), 'update', 'delete', 'list');
+      const user_id = freshUser();
+      const post = posting();
+      const first = await post('k', full(user_id));
+      await subject().client.update(idOf(first), { content: 'prefers coffee', scope: 'c', tags: [], valid_to: null });
+      expect((await post('k', full(user_id))).text).toBe(first.text);
+      expect((await subject().client.get(idOf(first))).content).toBe('prefers coffee');
+      await subject().client.remove(idOf(first));
+      expect((await post('k', full(user_id))).text).toBe(first.text);
+      expect(await storedFor(user_id)).toEqual([]);
+    });
+
+    it('[Decision 20] how the JSON is written does not matter, what it says does', async ({ skip }) => {
+      needIdempotency(skip, subject());
+      const user_id = freshUser();
+      const post = posting();
+      const first = await post('k', { user_id, content: 'x', 'x-a': { p: 1, q: [1, 2] } });
+      const same: readonly Fields[] = [
+        { 'x-a': { q: [1, 2], p: 1 }, content: 'x', user_id },
+        { user_id, content: 'x', 'x-a': { p: 1, q: [1, 2] }, tags: [], scope: null, future: 'ignored' },
+      ];
+      for (const fields of same) expect((await post('k', fields)).body).toEqual(first.body);
+      const others: readonly Fields[] = [
+        { user_id, content: 'y', 'x-a': { p: 1, q: [1, 2] } },
+        { user_id, content: 'x', 'x-a': { p: 1, q: [2, 1] } },
+        { user_id, content: 'x' },
+        { user_id, content: 'x', 'x-a': { p: 1, q: [1, 2] }, scope: 'a' },
+        { user_id: freshUser(), content: 'x', 'x-a': { p: 1, q: [1, 2] } },
+      ];
+      for (const fields of others) expectError(await post('k', fields), 'invalid_request');
+      expect(await storedFor(user_id)).toEqual([idOf(first)]);
+      expect((await post('k', { user_id, content: 'x', 'x-a': { p: 1, q: [1, 2] } })).text).toBe(first.text);
+    });
+
+    it('[Decision 20] of twenty at once one adds, and all are answered alike', async ({ skip }) => {
+      needIdempotency(skip, subject());
+      const user_id = freshUser();
+      const post = posting();
+      const replies = await Promise.all(Array.from({ length: 20 }, () => post('k', full(user_id))));
+      expect(new Set(replies.map(({ status, text }) => `${status} ${text}`)).size).toBe(1);
+      expect(replies[0]?.status).toBe(201);
+      expect(await storedFor(user_id)).toEqual([idOf(replies[0] as { body: unknown })]);
+    });
+
+    it('[Decision 20] of different memories at once under one key, one is added and the others are refused', async ({
+      skip,
+    }) => {
+      needIdempotency(skip, subject());
+      const user_id = freshUser();
+      const post = posting();
+      const contents = Array.from({ length: 8 }, (_, i) => `number ${i}`);
+      const replies = await Promise.all(contents.map((content) => post('k', { user_id, content })));
+      const added = replies.filter(({ status }) => status === 201);
+      for (const reply of replies) if (!added.includes(reply)) expectError(reply, 'invalid_request');
+      expect(await storedFor(user_id)).toEqual(added.map(idOf));
+      expect(added).toHaveLength(1);
+    });
+
+    it('[Decision 20] keys differ by every character, and belong to one caller', async ({ skip }) => {
+      needIdempotency(skip, subject());
+      const user_id = freshUser();
+      const post = posting();
+      const [one, other] = [admit({ app: 'same name' }), admit({ app: 'same name' })];
+      const replies = [
+        ...(await Promise.all(
+          ['k', 'K', 'k k', 'k  k', '%6b', '~', 'x'.repeat(255)].map((key) => post(key, { user_id, content: 'x' })),
+        )),
+        await posting(one)('k', { user_id, content: 'x' }),
+        await posting(other)('k', { user_id, content: 'x' }),
+      ];
+      expect(replies.map(({ status }) => status)).toEqual(replies.map(() => 201));
+      expect((await storedFor(user_id)).sort()).toEqual([...new Set(replies.map(idOf))].sort());
+      expect(new Set(replies.map(idOf)).size).toBe(replies.length);
+      // Even a body that another caller would be refused for.
+      expect((await posting()('k', { user_id, content: 'y' })).status).toBe(201);
+    });
+
+    it('[Decision 20] a quoted key is the bare one', async ({ skip }) => {
+      needIdempotency(skip, subject());
+      const user_id = freshUser();
+      const post = posting();
+      const fields = { user_id, content: 'x' };
+      expect((await post('"k 1"', fields)).text).toBe((await post('k 1', fields)).text);
+      expect((await post('"say \\"hi\\" \\\\"', fields)).text).toBe((await post('say "hi" \\', fields)).text);
+      expect(await storedFor(user_id)).toHaveLength(2);
+    });
+
+    it('[Decision 20] a key that is none is refused, and nothing is added', async ({ skip }) => {
+      needIdempotency(skip, subject());
+      const user_id = freshUser();
+      const post = posting();
+      for (const key of ['', ' ', '""', 'k\u00e9', 'a\tb', 'x'.repeat(256), `"${'x'.repeat(256)}"`]) {
+        expectError(await post(key, { user_id, content: 'x' }), 'invalid_request');
+      }
+      expect(await storedFor(user_id)).toEqual([]);
+    });
+
+    it('[Decision 20] an add that is refused uses up no key', async ({ skip }) => {
+      needIdempotency(skip, subject());
+      const user_id = freshUser();
+      const post = posting(admit({ grants: ['write:a'] }));
+      expectError(await post('k', { user_id, content: '' }), 'invalid_request');
+      expectError(await post('k', { user_id, content: 'x', scope: 'b' }), 'scope_denied');
+      expect((await post('k', { user_id, content: 'x', scope: 'a' })).status).toBe(201);
+    });
+
+    it('[Decision 20] [SPEC Errors unsupported_capability] is refused by a provider that cannot', async ({ skip }) => {
+      skip(subject().capabilities.features.idempotency, 'declares idempotency');
+      const user_id = freshUser();
+      const post = posting();
+      expectError(await post('k', { user_id, content: 'x' }), 'unsupported_capability');
+      expect(await storedFor(user_id)).toEqual([]);
+    });
+  });

@@ -1,0 +1,288 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { type AuditEntry, type AuditLog, OmpError, type Verb } from '#contract';
+import { type AuditTrailOptions, type Facts, openAuditTrail } from '../../src/core/audit-trail.ts';
+import { auditOf, call, callBy, openMemory } from '../support/requests.ts';
+import { recordingLog } from '../support/subject.ts';
+
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date'], now: new Date('2025-01-01T00:00:00.000Z') });
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+const FLUSH_MS = 1_000;
+const factsOf = (scope: string | null = null): Facts => ({ user_id: 'u', memory_id: null, scope });
+
+/** A trail over the log of the memory provider, behind a door that a test can shut: a backend that is down or slow. */
+const openTrail = async (options: Partial<AuditTrailOptions> = {}) => {
+  const { audit } = await openMemory();
+  const written: (readonly AuditEntry[])[] = [];
+  const log = recordingLog();
+  const door: { enter: () => Promise<void> } = { enter: async () => {} };
+  const behindDoor: AuditLog = {
+    async record(entries, by) {
+      await door.enter();
+      written.push(entries);
+      await (audit as AuditLog).record(entries, by);
+    },
+    read: (query, by) => (audit as AuditLog).read(query, by),
+  };
+  const trail = openAuditTrail({ audit: behindDoor, record: 'all', log, ...options });
+  const done = (action: Verb, scope: string | null = null, by = call) =>
+    trail.audited(action, factsOf(scope), by, async () => 'done');
+  return { trail, done, written, log, door };
+};
+/** Nobody gets through until the returned function is called. */
+const shut = (door: { enter: () => Promise<void> }): (() => void) => {
+  let open = () => {};
+  const opened = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  door.enter = () => opened;
+  return open;
+};
+const scopes = (batches: readonly (readonly AuditEntry[])[]) => batches.map((batch) => batch.map(({ scope }) => scope));
+const down = async () => Promise.reject(new OmpError('provider_error', 'down'));
+const numbers = (from: number, to: number) => Array.from({ length: to - from }, (_, i) => `${from + i}`);
+
+describe('without an audit log', () => {
+  it('work is done and nothing can be read', async () => {
+    const { trail } = await openTrail({ audit: undefined });
+    expect(trail.read).toBeUndefined();
+    expect(await trail.audited('get', factsOf(), call, async () => 7)).toBe(7);
+    await expect(trail.audited('get', factsOf(), call, down)).rejects.toThrow('down');
+    await trail.close();
+  });
+});
+
+describe('what is entered', () => {
+  it('is bounded and storable whatever a caller named: one bad entry must not keep the later ones waiting', async () => {
+    const { trail, written } = await openTrail();
+    const scope = '\u{1F600}'.repeat(512);
+    const named = (memory_id: string): Facts => ({ user_id: 'u', memory_id, scope });
+    for (const id of ['x'.repeat(9_000), 'a\0b', 'c\ud800', `${'y'.repeat(1_023)}\u{1F600}`, 'mem_1']) {
+      await trail.audited('get', named(id), call, async () => 'done');
+    }
+    await trail.close();
+    const entries = written.flat();
+    expect(entries.map(({ memory_id }) => memory_id)).toEqual([
+      'x'.repeat(1_024),
+      'ab',
+      'c\ufffd',
+      `${'y'.repeat(1_023)}\ufffd`,
+      'mem_1',
+    ]);
+    expect(new Set(entries.map((entry) => entry.scope))).toEqual(new Set([scope]));
+  });
+
+  it('is what the work learned, who called, and when', async () => {
+    const { trail, written } = await openTrail();
+    const by = callBy({ app: 'somebody' }, { requestId: 'r1' });
+    const result = await trail.audited('get', { user_id: null, memory_id: 'm', scope: null }, by, async (facts) => {
+      facts.user_id = 'u';
+      facts.scope = 'a/b';
+      return 'found';
+    });
+    expect(result).toBe('found');
+    await trail.close();
+    expect(written).toEqual([
+      [
+        {
+          timestamp: '2025-01-01T00:00:00.000Z',
+          app: 'somebody',
+          action: 'get',
+          user_id: 'u',
+          memory_id: 'm',
+          scope: 'a/b',
+          request_id: 'r1',
+          outcome: 'ok',
+        },
+      ],
+    ]);
+  });
+
+  it.each([
+    ['all', ['get', 'list', 'search', 'context', 'audit']],
+    ['writes', []],
+  ] as const)('of what succeeds, recording %s, is %j: the provider enters changes itself', async (record, entered) => {
+    const { trail, done, written } = await openTrail({ record });
+    for (const action of ['add', 'get', 'update', 'list', 'delete', 'search', 'context', 'audit'] as const) {
+      expect(await done(action)).toBe('done');
+    }
+    await trail.close();
+    expect(written.flat().map(({ action }) => action)).toEqual(entered);
+  });
+
+  it.each(['all', 'writes'] as const)('is whatever failed, recording %s, and the error goes on', async (record) => {
+    const { trail, written } = await openTrail({ record });
+    const errors = [new OmpError('scope_denied', 'no'), new OmpError('not_found', 'gone'), new TypeError('a fault')];
+    for (const [place, action] of (['add', 'get', 'search'] as const).entries()) {
+      const error = errors[place] as Error;
+      const failing = trail.audited(action, factsOf(), call, () => Promise.reject(error));
+      expect(await failing.catch((thrown: unknown) => thrown)).toBe(error);
+    }
+    await trail.close();
+    expect(written.flat().map(({ action, outcome }) => `${action} ${outcome}`)).toEqual([
+      'add scope_denied',
+      'get not_found',
+      'search provider_error',
+    ]);
+  });
+});
+
+describe('entries are written', () => {
+  it('together, a moment later', async () => {
+    const { done, written } = await openTrail();
+    for (const scope of ['1', '2', '3']) await done('get', scope);
+    await vi.advanceTimersByTimeAsync(FLUSH_MS - 1);
+    expect(written).toEqual([]);
+    await vi.advanceTimersByTimeAsync(1);
+    expect(scopes(written)).toEqual([['1', '2', '3']]);
+    await vi.advanceTimersByTimeAsync(10 * FLUSH_MS);
+    expect(written).toHaveLength(1);
+  });
+
+  it('at once when a batch is full, in order, none twice', async () => {
+    const { trail, done, written, door } = await openTrail();
+    const open = shut(door);
+    for (const scope of numbers(0, 1_234)) await done('get', scope);
+    expect(written).toEqual([]);
+    open();
+    await trail.close();
+    expect(scopes(written)).toEqual([numbers(0, 500), numbers(500, 1_000), numbers(1_000, 1_234)]);
+  });
+
+  it('without waiting when there is a whole batch, and the rest a moment later', async () => {
+    const { done, written } = await openTrail();
+    for (const scope of numbers(0, 499)) await done('get', scope);
+    await vi.advanceTimersByTimeAsync(0);
+    expect(written).toEqual([]);
+    await done('get', '499');
+    await vi.advanceTimersByTimeAsync(0);
+    await done('get', '500');
+    expect(scopes(written)).toEqual([numbers(0, 500)]);
+    await vi.advanceTimersByTimeAsync(FLUSH_MS);
+    expect(scopes(written)).toEqual([numbers(0, 500), ['500']]);
+  });
+
+  it('again when the backend failed, also what came meanwhile, in order', async () => {
+    const { done, written, door, log } = await openTrail();
+    door.enter = down;
+    await done('get', '1');
+    await vi.advanceTimersByTimeAsync(FLUSH_MS);
+    await done('get', '2');
+    await vi.advanceTimersByTimeAsync(FLUSH_MS);
+    expect(log.lines.map(({ level, fields }) => [level, (fields as { waiting: number }).waiting])).toEqual([
+      ['warn', 1],
+      ['warn', 2],
+    ]);
+    door.enter = async () => {};
+    await vi.advanceTimersByTimeAsync(FLUSH_MS);
+    expect(scopes(written)).toEqual([['1', '2']]);
+    expect(log.lines).toHaveLength(2);
+  });
+
+  it('while the answer is long gone', async () => {
+    const { trail, done, written, door } = await openTrail();
+    const open = shut(door);
+    for (const scope of numbers(0, 600)) expect(await done('get', scope)).toBe('done');
+    await expect(trail.audited('get', factsOf(), call, down)).rejects.toThrow('down');
+    expect(written).toEqual([]);
+    open();
+    await trail.close();
+    expect(written.flat()).toHaveLength(601);
+  });
+
+  it('up to a bound while the backend is down: the oldest are kept, and the log says what is lost', async () => {
+    const { trail, done, written, door, log } = await openTrail();
+    door.enter = down;
+    const MOST = 50_000;
+    for (const scope of numbers(0, MOST + 20)) await done('get', scope);
+    door.enter = async () => {};
+    await trail.close();
+    expect(scopes(written).flat()).toEqual(numbers(0, MOST));
+    expect(log.lines.filter(({ level }) => level === 'error').map(({ fields }) => fields)).toEqual([{ lost: 1 }]);
+  });
+});
+
+describe('reading', () => {
+  it('sees what was noted a moment ago', async () => {
+    const { trail, done } = await openTrail();
+    await done('get', '1');
+    await done('list', '2');
+    const entries = await trail.read?.(auditOf('u'), call);
+    expect(entries?.map(({ action, scope }) => [action, scope])).toEqual([
+      ['list', '2'],
+      ['get', '1'],
+    ]);
+  });
+
+  it('waits for what is being written', async () => {
+    const { trail, done, door } = await openTrail();
+    const open = shut(door);
+    await done('get', '1');
+    await vi.advanceTimersByTimeAsync(FLUSH_MS);
+    const reading = trail.read?.(auditOf('u'), call);
+    open();
+    expect(await reading).toHaveLength(1);
+  });
+
+  it('fails rather than leave out what could not be written', async () => {
+    const { trail, done, door } = await openTrail();
+    door.enter = down;
+    await done('get', '1');
+    await expect(trail.read?.(auditOf('u'), call)).rejects.toThrow('down');
+    door.enter = async () => {};
+    expect(await trail.read?.(auditOf('u'), call)).toHaveLength(1);
+  });
+
+  it('is given up with the call', async () => {
+    const { trail, done, door } = await openTrail();
+    door.enter = () => new Promise(() => {});
+    await done('get', '1');
+    const reason = new OmpError('provider_error', 'too slow');
+    const unlessAborted = <Result>(work: Promise<Result>) => Promise.race([work, Promise.reject<Result>(reason)]);
+    await expect(trail.read?.(auditOf('u'), callBy({}, { unlessAborted }))).rejects.toBe(reason);
+  });
+});
+
+describe('closing', () => {
+  it('writes what is waiting, and asks for nothing when nothing is', async () => {
+    const { trail, done, written } = await openTrail();
+    await trail.close();
+    expect(written).toEqual([]);
+    await done('get', '1');
+    await trail.close();
+    expect(scopes(written)).toEqual([['1']]);
+    await vi.advanceTimersByTimeAsync(10 * FLUSH_MS);
+    expect(written).toHaveLength(1);
+  });
+
+  it('finishes what is being written', async () => {
+    const { trail, done, written, door } = await openTrail();
+    const open = shut(door);
+    for (const scope of numbers(0, 501)) await done('get', scope);
+    const closing = trail.close();
+    open();
+    await closing;
+    expect(scopes(written).flat()).toEqual(numbers(0, 501));
+  });
+
+  it.each([
+    [2, ['1'], 0],
+    [3, [], 1],
+  ])('tries three times: after %i failures %j is written', async (failures, kept, lost) => {
+    const { trail, done, written, door, log } = await openTrail();
+    let attempts = 0;
+    door.enter = () => (attempts++ < failures ? down() : Promise.resolve());
+    await done('get', '1');
+    await trail.close();
+    expect(scopes(written).flat()).toEqual(kept);
+    expect(log.lines.filter(({ level }) => level === 'error').map(({ fields }) => fields)).toEqual(
+      lost > 0 ? [{ lost }] : [],
+    );
+    await vi.advanceTimersByTimeAsync(10 * FLUSH_MS);
+    expect(attempts).toBe(3);
+  });
+});

@@ -1,0 +1,36 @@
+import { expect, it } from 'vitest';
+import { openAuditTrail } from '../../src/core/audit-trail.ts';
+import { describe as document } from '../../src/core/describe.ts';
+import { createGate } from '../../src/core/gate.ts';
+import { ANYBODY } from '../../src/core/principal.ts';
+import { call, memoryOf, openMemory } from '../support/requests.ts';
+import { recordingLog } from '../support/subject.ts';
+
+const openGate = async () => {
+  const provider = await openMemory();
+  const trail = openAuditTrail({ audit: undefined, record: 'all', log: recordingLog() });
+  return { provider, gate: createGate({ provider, trail, rate_limit_per_minute: 60 }) };
+};
+
+it('a gate shows what is public of a provider, and nothing that reaches a memory', async () => {
+  const { provider, gate } = await openGate();
+  expect(gate).toEqual({
+    provider: 'memory',
+    capabilities: provider.capabilities,
+    description: document(provider, 60),
+    verbs: expect.any(Function),
+    ping: expect.any(Function),
+  });
+  await gate.ping(call);
+});
+
+it('gives each caller its own verbs, made once', async () => {
+  const { gate } = await openGate();
+  const bound = { ...ANYBODY, users: ['u'] };
+  expect(gate.verbs(bound)).toBe(gate.verbs(bound));
+  expect(gate.verbs({ ...bound })).not.toBe(gate.verbs(bound));
+  await gate.verbs(ANYBODY).add(memoryOf('v', 'x'), undefined, call);
+  await expect(gate.verbs(bound).add(memoryOf('v', 'x'), undefined, call)).rejects.toMatchObject({
+    code: 'scope_denied',
+  });
+});

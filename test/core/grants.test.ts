@@ -1,0 +1,89 @@
+import { describe, expect, it } from 'vitest';
+import { OmpError, withinMatcher } from '#contract';
+import { ALL_GRANTS, isGrant, toGrants } from '../../src/core/grants.ts';
+
+describe('a grant', () => {
+  it.each([
+    'read:*',
+    'write:coding/*',
+    'delete:a',
+    '*:*',
+    '*:x',
+    'read:a:b',
+    'read: ',
+    'read:?',
+    'read:\n',
+    `read:${'x'.repeat(512)}`,
+    `read:${'😀'.repeat(512)}`,
+  ])('is %j', (text) => {
+    expect(isGrant(text)).toBe(true);
+  });
+
+  it.each([
+    '',
+    'read',
+    'read:',
+    ':',
+    ':*',
+    '*',
+    'READ:*',
+    'admin:*',
+    ' read:*',
+    'read :*',
+    '**:*',
+    'read,write:*',
+    `read:${'x'.repeat(513)}`,
+    `read:${'😀'.repeat(513)}`,
+    'read:\0',
+    'read:a\0b',
+    'read:\ud800',
+    'read:\udc00x',
+    'x\nread:*',
+  ])('is not %j, and then the whole list is refused', (text) => {
+    expect(isGrant(text)).toBe(false);
+    const refusal = (() => {
+      try {
+        return toGrants(['read:*', text]);
+      } catch (error) {
+        return error;
+      }
+    })();
+    expect(refusal).toBeInstanceOf(OmpError);
+    expect(refusal).toMatchObject({ code: 'invalid_request' });
+  });
+});
+
+describe('grants together', () => {
+  it.each<[readonly string[], ReturnType<typeof toGrants>]>([
+    [[], { read: [], write: [], delete: [] }],
+    [['read:a'], { read: ['a'], write: [], delete: [] }],
+    [['write:a', 'write:b/*', 'delete:c'], { read: [], write: ['a', 'b/*'], delete: ['c'] }],
+    [['*:x'], { read: ['x'], write: ['x'], delete: ['x'] }],
+    [['*:x', 'read:y'], { read: ['x', 'y'], write: ['x'], delete: ['x'] }],
+    [['read:*'], { read: null, write: [], delete: [] }],
+    [['read:a', 'read:*', 'read:b'], { read: null, write: [], delete: [] }],
+    [['*:*'], ALL_GRANTS],
+    [['*:*', '*:a'], ALL_GRANTS],
+    [['read:**'], { read: ['**'], write: [], delete: [] }],
+    [['read:a:b'], { read: ['a:b'], write: [], delete: [] }],
+  ])('%j allow %j', (texts, allowed) => {
+    expect(toGrants(texts)).toEqual(allowed);
+  });
+
+  it('cover unscoped memories by the glob * alone', () => {
+    const unscoped = (grant: string) => withinMatcher(toGrants([grant]).read)(null);
+    expect(unscoped('read:*')).toBe(true);
+    expect(unscoped('*:*')).toBe(true);
+    for (const narrower of ['read:**', 'read:?*', 'read:null', 'read:coding/*', 'write:*']) {
+      expect(unscoped(narrower), narrower).toBe(false);
+    }
+  });
+
+  it('cover everything under a glob and nothing beside it', () => {
+    const covers = withinMatcher(toGrants(['read:coding/*']).read);
+    for (const scope of ['coding/x', 'coding/x/y', 'coding/*']) expect(covers(scope), scope).toBe(true);
+    for (const scope of ['coding', 'coding-secret/x', 'CODING/x', 'x/coding/x', null]) {
+      expect(covers(scope), `${scope}`).toBe(false);
+    }
+  });
+});

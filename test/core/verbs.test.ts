@@ -1,0 +1,352 @@
+import { describe, expect, it } from 'vitest';
+import type { AuditEntry, Memory, OmpError, Provider } from '#contract';
+import { openAuditTrail } from '../../src/core/audit-trail.ts';
+import { toGrants } from '../../src/core/grants.ts';
+import type { Principal } from '../../src/core/principal.ts';
+import { type Verbs, verbsFor } from '../../src/core/verbs.ts';
+import { hashingEmbedder } from '../support/hashing-embedder.ts';
+import { auditOf, call, memoryOf, openMemory } from '../support/requests.ts';
+import { recordingLog } from '../support/subject.ts';
+
+type Full = Required<Provider>;
+const principal = (grants: readonly string[], users: readonly string[] | null = null): Principal => ({
+  id: 'key:1',
+  app: 'app',
+  users,
+  grants: toGrants(grants),
+});
+const once = { key: 'k', fingerprint: 'f' };
+const UNKNOWN = 'mem_unknown';
+
+/** The memory provider, which tells what it is asked; `change` bends it, as no provider should be. */
+const openStore = async (change: (provider: Full) => Partial<Provider> = () => ({})) => {
+  const texts: string[] = [];
+  const inner = hashingEmbedder();
+  const embedder = {
+    ...inner,
+    embed: (given: readonly string[], ...rest: [purpose: 'document' | 'query', by: typeof call]) => {
+      texts.push(...given);
+      return inner.embed(given, ...rest);
+    },
+  };
+  const memory = (await openMemory('native', { embedder, ranking: { mode: 'hybrid', keyword_weight: 0.5 } })) as Full;
+  const asked: unknown[][] = [];
+  const bent: Full = { ...memory, ...change(memory) };
+  const provider = Object.fromEntries(
+    Object.entries(bent).map(([name, part]) => [
+      name,
+      typeof part === 'function'
+        ? (...given: unknown[]) => {
+            asked.push([name, ...given.slice(0, -1)]);
+            return (part as (...all: unknown[]) => unknown)(...given);
+          }
+        : part,
+    ]),
+  ) as unknown as Full;
+  const trail = openAuditTrail({ audit: provider.audit, record: 'all', log: recordingLog() });
+  const verbsOf = (caller: Principal) => verbsFor(caller, provider, trail) as Required<Verbs>;
+  const add = (user: string, scope: string | null, content = 'note') =>
+    memory.add(memoryOf(user, content, { scope }), call);
+  const entries = async (user: string): Promise<AuditEntry[]> => (await trail.read?.(auditOf(user), call)) ?? [];
+  /** What was asked, and what was embedded, since this was called last. */
+  const since = () => ({ asked: asked.splice(0), texts: texts.splice(0) });
+  return { memory, provider, trail, verbsOf, add, entries, since };
+};
+
+const failure = (pending: Promise<unknown>): Promise<OmpError> =>
+  pending.then(
+    (value) => expect.fail(`it was expected to fail, and gave ${JSON.stringify(value)}`),
+    (error: unknown) => error as OmpError,
+  );
+const codeOf = async (pending: Promise<unknown>): Promise<string> => (await failure(pending)).code;
+
+/** Every verb on an id. */
+const BY_ID: Readonly<Record<string, (verbs: Required<Verbs>, id: string, user_id?: string) => Promise<unknown>>> = {
+  get: (verbs, id, user) => verbs.get(targetOf(id, user), call),
+  update: (verbs, id, user) => verbs.update(targetOf(id, user), { content: 'changed' }, call),
+  'update that moves': (verbs, id, user) => verbs.update(targetOf(id, user), { scope: 'in/new' }, call),
+  'update that moves out': (verbs, id, user) => verbs.update(targetOf(id, user), { scope: 'out' }, call),
+  delete: (verbs, id, user) => verbs.delete(targetOf(id, user), call),
+};
+const targetOf = (id: string, user_id?: string) => (user_id === undefined ? { id } : { id, user_id });
+
+/** Every verb on a user's memories. */
+const OF_USER: Readonly<Record<string, (verbs: Required<Verbs>, user_id: string, scope?: string) => Promise<unknown>>> =
+  {
+    list: (verbs, user_id, scope) => verbs.list({ user_id, tags: [], limit: 9, ...(scope && { scope }) }, call),
+    search: (verbs, user_id, scope) =>
+      verbs.search({ user_id, text: 'note', tags: [], limit: 9, ...(scope && { scope }) }, call),
+    context: (verbs, user_id, scope) =>
+      verbs.context({ user_id, text: 'note', tags: [], ...(scope && { scope }) }, 99, call),
+  };
+
+describe('what a caller may see travels inside every query', () => {
+  it('of a caller bound to users and scopes', async () => {
+    const { verbsOf, add, since } = await openStore();
+    const { id } = await add('u', 'in/1');
+    const verbs = verbsOf(principal(['read:in/*', 'write:in/1', 'write:in/2', 'delete:i*'], ['u', 'v']));
+    since();
+    await verbs.get({ id }, call);
+    await verbs.update({ id }, { scope: 'in/2' }, call);
+    await verbs.list({ user_id: 'u', tags: [], limit: 3 }, call);
+    await verbs.search({ user_id: 'u', text: 'q', tags: [], limit: 3 }, call);
+    await verbs.context({ user_id: 'u', text: 'q', tags: [] }, 99, call);
+    await verbs.delete({ id }, call);
+    const users = ['u', 'v'];
+    expect(since().asked).toEqual([
+      ['get', { id, users, within: ['in/*'] }],
+      ['update', { id, users, within: ['in/1', 'in/2'] }, { scope: 'in/2' }],
+      ['list', { user_id: 'u', tags: [], limit: 3, within: ['in/*'] }],
+      ['search', { user_id: 'u', text: 'q', tags: [], limit: 3, within: ['in/*'] }],
+      ['search', { user_id: 'u', text: 'q', tags: [], limit: 100, within: ['in/*'] }],
+      ['delete', { id, users, within: ['i*'] }],
+    ]);
+  });
+
+  it('of a caller who may do everything, and nothing is asked twice', async () => {
+    const { verbsOf, add, since } = await openStore();
+    const { id } = await add('u', null);
+    const verbs = verbsOf(principal(['*:*']));
+    since();
+    await verbs.get({ id }, call);
+    await verbs.get({ id, user_id: 'u' }, call);
+    await verbs.list({ user_id: 'u', tags: [], limit: 3 }, call);
+    await failure(verbs.delete({ id, user_id: 'v' }, call));
+    expect(since().asked).toEqual([
+      ['get', { id, users: null, within: null }],
+      ['get', { id, users: ['u'], within: null }],
+      ['list', { user_id: 'u', tags: [], limit: 3, within: null }],
+      ['delete', { id, users: ['v'], within: null }],
+    ]);
+  });
+
+  it('and into the audit log', async () => {
+    const queries: unknown[] = [];
+    const { verbsOf } = await openStore(({ audit }) => ({
+      audit: {
+        ...audit,
+        read: (query, by) => {
+          queries.push(query);
+          return audit.read(query, by);
+        },
+      },
+    }));
+    await verbsOf(principal(['read:in/*', 'write:*'])).audit({ user_id: 'u', app: 'a', limit: 7 }, call);
+    expect(queries).toEqual([{ user_id: 'u', app: 'a', limit: 7, within: ['in/*'] }]);
+  });
+});
+
+describe.each(Object.entries(BY_ID))('by id, %s', (_, perform) => {
+  it.each([
+    ['bound, every scope', principal(['*:*'], ['u'])],
+    ['bound, some scopes', principal(['*:in/*'], ['u'])],
+    ['bound, no scopes', principal([], ['u'])],
+    ['bound to nobody', principal(['*:*'], [])],
+  ])('answers for an unknown id and a foreign one alike, after the same lookups: %s', async (_key, caller) => {
+    const { verbsOf, add, since } = await openStore();
+    const foreign = await add('v', 'in/1');
+    const verbs = verbsOf(caller);
+    for (const user of [undefined, 'u', 'v']) {
+      since();
+      const outcomes = [];
+      for (const id of [UNKNOWN, foreign.id]) {
+        const { code, message, provider, cause } = await failure(perform(verbs, id, user));
+        const { asked, texts } = since();
+        outcomes.push({
+          code,
+          message,
+          provider,
+          cause,
+          texts,
+          asked: JSON.parse(JSON.stringify(asked).replaceAll(id, 'id')),
+        });
+      }
+      expect(outcomes[1]).toEqual(outcomes[0]);
+      expect(outcomes[0]).toMatchObject({ code: 'not_found', texts: [] });
+    }
+  });
+
+  it('is refused for a memory in reach outside the grant, and asked by its owner alone', async () => {
+    const { memory, verbsOf, add, since } = await openStore();
+    const outside = await add('u', 'out');
+    const unscoped = await add('u', null);
+    const verbs = verbsOf(principal(['*:in/*'], ['u']));
+    since();
+    for (const { id } of [outside, unscoped]) {
+      expect(await codeOf(perform(verbs, id))).toBe('scope_denied');
+      expect(await codeOf(perform(verbs, id, 'u'))).toBe('scope_denied');
+      expect(await codeOf(perform(verbs, id, 'v'))).toBe('not_found');
+    }
+    expect(since().texts).toEqual([]);
+    expect(await memory.get({ id: outside.id, users: null, within: null }, call)).toEqual(outside);
+  });
+
+  it('is entered with what was found out, and without what was not', async () => {
+    const { verbsOf, add, entries } = await openStore();
+    const [mine, theirs] = [await add('u', 'out'), await add('v', 'out')];
+    const verbs = verbsOf(principal(['*:in/*'], ['u']));
+    await failure(perform(verbs, mine.id));
+    await failure(perform(verbs, theirs.id));
+    await failure(perform(verbs, theirs.id, 'u'));
+    const [second, first, added] = await entries('u');
+    expect(added).toMatchObject({ action: 'add', app: 'test' });
+    expect(first).toMatchObject({ memory_id: mine.id, scope: 'out', outcome: 'scope_denied', app: 'test' });
+    expect(second).toMatchObject({ memory_id: theirs.id, scope: null, outcome: 'not_found' });
+    // Of an attempt that named no user, the owner's log tells nothing.
+    expect(await entries('v')).toHaveLength(1);
+  });
+});
+
+describe('an update that moves', () => {
+  it('needs one lookup to be refused for where it goes, and none to be carried out', async () => {
+    const { verbsOf, add, since } = await openStore();
+    const { id } = await add('u', 'in/1');
+    const verbs = verbsOf(principal(['*:in/*']));
+    since();
+    expect(await codeOf(verbs.update({ id }, { scope: 'out' }, call))).toBe('scope_denied');
+    expect(await codeOf(verbs.update({ id: UNKNOWN }, { scope: 'out' }, call))).toBe('not_found');
+    expect(since().asked.map(([verb]) => verb)).toEqual(['get', 'get']);
+    expect(await verbs.update({ id }, { scope: 'in/new' }, call)).toMatchObject({ scope: 'in/new' });
+    expect(since().asked.map(([verb]) => verb)).toEqual(['update']);
+  });
+});
+
+describe.each(Object.entries(OF_USER))("of a user's memories, %s", (_, perform) => {
+  it('is refused without asking the backend or the embedder', async () => {
+    const { verbsOf, since } = await openStore();
+    const narrow = verbsOf(principal(['read:in/*', 'write:*', 'delete:*'], ['u']));
+    expect(await codeOf(perform(narrow, 'v'))).toBe('scope_denied');
+    expect(await codeOf(perform(narrow, 'u', 'out/x'))).toBe('scope_denied');
+    expect(await codeOf(perform(verbsOf(principal(['write:*', 'delete:*'])), 'u'))).toBe('scope_denied');
+    expect(since()).toEqual({ asked: [], texts: [] });
+  });
+
+  it('is answered where any of the grants meets what is asked for', async () => {
+    const { verbsOf, since } = await openStore();
+    const narrow = verbsOf(principal(['read:out', 'read:in/*'], ['u']));
+    await perform(narrow, 'u');
+    await perform(narrow, 'u', 'in/x');
+    await perform(narrow, 'u', 'out');
+    expect(since().asked).toHaveLength(3);
+  });
+});
+
+describe('add', () => {
+  const adding = (verbs: Required<Verbs>, user: string, scope: string | null, withKey = false) =>
+    verbs.add(memoryOf(user, 'x', { scope }), withKey ? once : undefined, call);
+
+  it.each([false, true])(
+    'outside the grant is refused without asking anybody, with a key or without: %j',
+    async (key) => {
+      const { verbsOf, since } = await openStore();
+      const writer = verbsOf(principal(['write:in/*', 'read:*', 'delete:*'], ['u']));
+      expect(await codeOf(adding(writer, 'v', 'in/1', key))).toBe('scope_denied');
+      expect(await codeOf(adding(writer, 'u', 'out', key))).toBe('scope_denied');
+      expect(await codeOf(adding(writer, 'u', null, key))).toBe('scope_denied');
+      expect(since()).toEqual({ asked: [], texts: [] });
+      expect(await adding(writer, 'u', 'in/1', key)).toMatchObject({ user_id: 'u', scope: 'in/1' });
+    },
+  );
+
+  it('with a key is for this caller, and unsupported where the provider cannot', async () => {
+    const { verbsOf, since } = await openStore();
+    await adding(verbsOf(principal(['*:*'])), 'u', null, true);
+    expect(since().asked).toEqual([['addOnce', memoryOf('u', 'x'), { ...once, caller: 'key:1' }]]);
+    const { provider, trail } = await openStore();
+    const { addOnce: _, ...rest } = provider;
+    const verbs = verbsFor(principal(['*:*']), rest, trail) as Required<Verbs>;
+    expect(await failure(adding(verbs, 'u', null, true))).toMatchObject({
+      code: 'unsupported_capability',
+      provider: 'memory',
+    });
+  });
+});
+
+describe('a provider that answers with more than it was asked for', () => {
+  const everywhere = { users: null, within: null };
+  /** Each bends every verb in one way. */
+  const LIES: Readonly<Record<string, (memory: Full) => Partial<Provider>>> = {
+    'ignores what the caller may see': ({ get, update, list, search, audit, add, addOnce }) => ({
+      get: (ref, by) => get({ ...ref, ...everywhere }, by),
+      update: (ref, patch, by) => update({ ...ref, ...everywhere }, patch, by),
+      list: (query, by) => list({ ...query, within: null }, by),
+      search: (query, by) => search({ ...query, within: null }, by),
+      add: (input, by) => add({ ...input, scope: 'out' }, by),
+      addOnce: (input, key, by) => addOnce({ ...input, scope: 'out' }, key, by),
+      audit: { ...audit, read: (query, by) => audit.read({ ...query, within: null }, by) },
+    }),
+    "mixes in another user's": ({ get, update, list, search, audit, add, addOnce }) => {
+      const foreign = <Row extends Partial<Memory> | AuditEntry>(row: Row): Row => ({
+        ...row,
+        user_id: 'v',
+        scope: 'in/1',
+      });
+      return {
+        get: async (ref, by) => foreign((await get({ ...ref, ...everywhere }, by)) as Memory),
+        update: async (ref, patch, by) => foreign((await update({ ...ref, ...everywhere }, patch, by)) as Memory),
+        list: async (query, by) => (await list({ ...query, within: null }, by)).map(foreign),
+        search: async (query, by) =>
+          (await search({ ...query, within: null }, by)).map((hit) => ({ ...hit, memory: foreign(hit.memory) })),
+        add: async (input, by) => foreign(await add(input, by)),
+        addOnce: async (input, key, by) => foreign(await addOnce(input, key, by)),
+        audit: { ...audit, read: async (query, by) => (await audit.read({ ...query, within: null }, by)).map(foreign) },
+      };
+    },
+  };
+  const VERBS: Readonly<Record<string, (verbs: Required<Verbs>, id: string) => Promise<unknown>>> = {
+    get: (verbs, id) => verbs.get({ id, user_id: 'u' }, call),
+    update: (verbs, id) => verbs.update({ id, user_id: 'u' }, {}, call),
+    list: (verbs) => verbs.list({ user_id: 'u', tags: [], limit: 9 }, call),
+    search: (verbs) => verbs.search({ user_id: 'u', text: 'note', tags: [], limit: 9 }, call),
+    context: (verbs) => verbs.context({ user_id: 'u', text: 'note', tags: [] }, 99, call),
+    audit: (verbs) => verbs.audit({ user_id: 'u', limit: 9 }, call),
+    add: (verbs) => verbs.add(memoryOf('u', 'x', { scope: 'in/2' }), undefined, call),
+    'add with a key': (verbs) => verbs.add(memoryOf('u', 'x', { scope: 'in/2' }), once, call),
+  };
+
+  const cases = Object.keys(LIES).flatMap((lie) => Object.keys(VERBS).map((verb) => [lie, verb] as const));
+  it.each(cases)('(%s) is not believed by %s', async (lie, verb) => {
+    const perform = VERBS[verb] as (verbs: Required<Verbs>, id: string) => Promise<unknown>;
+    const { verbsOf, add, entries } = await openStore(LIES[lie]);
+    const { id } = await add('u', 'out', 'hidden note');
+    const error = await failure(perform(verbsOf(principal(['*:in/*'])), id));
+    expect(error).toMatchObject({ code: 'provider_error', provider: 'memory' });
+    expect(error.message).not.toMatch(/hidden|out|\bv\b/);
+    if (lie.startsWith('ignores') && verb !== 'audit') {
+      expect((await entries('u'))[0]).toMatchObject({ outcome: 'provider_error' });
+    }
+  });
+
+  it('is believed about what it was asked for', async () => {
+    const { verbsOf, add } = await openStore();
+    const { id } = await add('u', 'in/1', 'note');
+    for (const perform of Object.values(VERBS)) await perform(verbsOf(principal(['*:in/*'], ['u'])), id);
+  });
+
+  it("is not believed when it answers with another user's record, whoever asks", async () => {
+    const { verbsOf, add } = await openStore(LIES["mixes in another user's"]);
+    const { id } = await add('u', 'in/1', 'note');
+    const everybody = verbsOf(principal(['*:*']));
+    for (const [name, perform] of Object.entries(VERBS)) {
+      expect(await codeOf(perform(everybody, id)), name).toBe('provider_error');
+    }
+  });
+});
+
+describe('what a provider lacks', () => {
+  it('no caller has', async () => {
+    const { provider } = await openStore();
+    const { name, capabilities, add, get, ping, close } = provider;
+    const trail = openAuditTrail({ audit: undefined, record: 'all', log: recordingLog() });
+    const verbs = verbsFor(principal(['*:*']), { name, capabilities, add, get, ping, close }, trail);
+    expect(Object.keys(verbs).sort()).toEqual(['add', 'get']);
+  });
+
+  it('bounds what context looks at', async () => {
+    const { provider, trail, since } = await openStore();
+    const few = { ...provider, capabilities: { ...provider.capabilities, max_search_results: 30 } };
+    const verbs = verbsFor(principal(['*:*']), few, trail) as Required<Verbs>;
+    await verbs.context({ user_id: 'u', text: 'q', tags: [] }, 99, call);
+    expect(since().asked).toMatchObject([['search', { limit: 30 }]]);
+  });
+});

@@ -1,0 +1,135 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { type Call, ONCE_TTL_MS } from '#contract';
+import type { Run } from '../../providers/postgres/connections.ts';
+import { startHousekeeping } from '../../providers/postgres/housekeeping.ts';
+import { recordingLog } from '../support/subject.ts';
+import { openStore, type Store, until } from './store.ts';
+
+const DAY_MS = 86_400_000;
+/** More than are deleted at a time. */
+const OLD = 2_500;
+
+let store: Store;
+beforeEach(async () => {
+  store = await openStore();
+  await (await store.open()).close();
+});
+afterEach(() => store.close());
+
+/** Entries and keys, `old` ones past their time by a second, young ones short of it by a minute. */
+const fill = async (old: number) => {
+  const [past, young] = [1_000, -60_000].map((ms) => Date.now() - ms);
+  const days = new Date((past as number) - 30 * DAY_MS).toISOString();
+  const almost = new Date((young as number) - 30 * DAY_MS).toISOString();
+  await store.sql(
+    `insert into ${store.names.auditLog} (timestamp, app, action, user_id, request_id, outcome)
+     select case when n <= $1::int then $2 else $3 end::timestamptz, 'a', 'get', 'u', n::text, 'ok' from generate_series(1, $1::int + 5) as n`,
+    [old, days, almost],
+  );
+  await store.sql(
+    `insert into ${store.names.onceKeys} (caller, key, fingerprint, memory_id, created_at)
+     select 'c', n::text, 'f', 'm', case when n <= $1::int then $2 else $3 end::timestamptz from generate_series(1, $1::int + 7) as n`,
+    [old, ...[past, young].map((ms) => new Date((ms as number) - ONCE_TTL_MS).toISOString())],
+  );
+};
+const left = async () => {
+  const [row] = await store.sql<{ entries: number; keys: number }>(
+    `select (select count(*)::int from ${store.names.auditLog}) as entries, (select count(*)::int from ${store.names.onceKeys}) as keys`,
+  );
+  return row;
+};
+const keysLeft = async (keys: number) => (await left())?.keys === keys;
+
+describe('[Decision 11] what is past its time', () => {
+  it('is deleted soon after the start, and nothing else is', async () => {
+    await fill(OLD);
+    await store.open({ audit: { retention_days: 30 } });
+    await until(() => keysLeft(7));
+    expect(await left()).toEqual({ entries: 5, keys: 7 });
+  });
+
+  it('is kept for ever where no retention is set, but for the keys', async () => {
+    await fill(3);
+    await store.open({ audit: { retention_days: null } });
+    await until(() => keysLeft(7));
+    expect(await left()).toEqual({ entries: 8, keys: 7 });
+  });
+
+  it('is kept where nothing is recorded any more, but for the keys', async () => {
+    await fill(3);
+    await store.open({ audit: null });
+    await until(() => keysLeft(7));
+    expect(await left()).toEqual({ entries: 8, keys: 7 });
+  });
+
+  it('is deleted by several gateways at once', async () => {
+    await fill(OLD);
+    const log = recordingLog();
+    await Promise.all([1, 2, 3, 4].map(() => store.open({ audit: { retention_days: 30 }, log })));
+    await until(async () => (await keysLeft(7)) && (await left())?.entries === 5);
+    expect(log.lines.filter(({ fields }) => 'err' in fields)).toEqual([]);
+  });
+});
+
+describe('housekeeping', () => {
+  const start = (run: Run, log = recordingLog()) =>
+    startHousekeeping({ run, names: store.names, retention_days: 30, log, every_ms: 5, retry_ms: 5 });
+  const onStore: Run = (text, values) => store.sql(text, values);
+
+  it('goes on from time to time', async () => {
+    const housekeeping = start(onStore);
+    await fill(2);
+    await until(() => keysLeft(7));
+    await store.sql(`update ${store.names.onceKeys} set created_at = created_at - interval '1 day'`);
+    await until(() => keysLeft(0));
+    await housekeeping.close();
+  });
+
+  it('deletes no more than a batch at a time', async () => {
+    await fill(OLD);
+    const sizes: number[] = [];
+    const housekeeping = start(async (text, values) => {
+      const rows = await onStore(text, values, {} as Call);
+      sizes.push(rows.length);
+      return rows;
+    });
+    await until(() => keysLeft(7));
+    await housekeeping.close();
+    expect(sizes.filter((size) => size > 0)).toEqual([1_000, 1_000, 500, 1_000, 1_000, 500]);
+  });
+
+  it('logs what fails, and tries again', async () => {
+    await fill(2);
+    const log = recordingLog();
+    await store.sql(`alter table ${store.names.auditLog} rename to away`);
+    const housekeeping = start(onStore, log);
+    await until(async () => log.lines.length >= 2);
+    expect(log.lines[0]).toMatchObject({ level: 'warn', message: expect.stringMatching(/tried again/) });
+    await store.sql(`alter table ${store.names.schema}.away rename to audit_log`);
+    await until(() => keysLeft(7));
+    expect((await left())?.entries).toBe(5);
+    await housekeeping.close();
+  });
+
+  it('waits on closing for what it is doing, and does nothing more', async () => {
+    const asked: string[] = [];
+    let answer: () => void = () => {};
+    const housekeeping = start(async (text) => {
+      asked.push(text);
+      await new Promise<void>((resolve) => {
+        answer = resolve;
+      });
+      return [{}];
+    });
+    await until(async () => asked.length === 1);
+    let closed = false;
+    const closing = housekeeping.close().then(() => {
+      closed = true;
+    });
+    await new Promise(setImmediate);
+    expect(closed).toBe(false);
+    answer();
+    await closing;
+    expect(asked).toHaveLength(1);
+  });
+});

@@ -1,0 +1,229 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import {
+  type Memory,
+  type Provider,
+  type RankingOptions,
+  type SearchQuery,
+  type Within,
+  withinMatcher,
+} from '#contract';
+import { randomNumbers } from '../ranking/random-vectors.ts';
+import { call, memoryOf, openStore, type Store, until } from './store.ts';
+
+let store: Store;
+beforeEach(async () => {
+  store = await openStore();
+});
+afterEach(() => store.close());
+
+describe('[Decision 14] one record', () => {
+  const HIDDEN = [
+    ['of another user', { users: ['somebody else'], within: null }],
+    ['of nobody', { users: [], within: null }],
+    ['outside of the scopes', { users: null, within: ['coding', 'coding/x*', '*/y'] }],
+    ['where no scope is allowed', { users: null, within: [] }],
+    ['of the user, outside of the scopes', { users: ['u'], within: ['work/*'] }],
+    ['inside of the scopes, of another user', { users: ['v', 'w'], within: ['coding/*'] }],
+  ] as const;
+  const SEEN = [
+    ['of the user', { users: ['v', 'u'], within: null }],
+    ['inside of the scopes', { users: null, within: ['work/*', 'coding/*'] }],
+    ['of the user, in exactly this scope', { users: ['u'], within: ['coding/preferences'] }],
+  ] as const;
+
+  it.each(HIDDEN)('%s is not read, changed or deleted', async (_, limits) => {
+    const provider = await store.open();
+    const memory = await provider.add(memoryOf('u', 'hidden', { scope: 'coding/preferences' }), call);
+    const ref = { id: memory.id, ...limits };
+    const before = await store.sql(`select * from ${store.names.memories}`);
+    expect(await provider.get(ref, call)).toBeUndefined();
+    expect(await provider.update?.(ref, { content: 'seized', scope: 'work/x' }, call)).toBeUndefined();
+    expect(await provider.update?.(ref, { content: 'hidden' }, call)).toBeUndefined();
+    expect(await provider.delete?.(ref, call)).toBe(false);
+    expect(await store.sql(`select * from ${store.names.memories}`)).toEqual(before);
+  });
+
+  it.each(SEEN)('%s is read, changed and deleted', async (_, limits) => {
+    const provider = await store.open();
+    const memory = await provider.add(memoryOf('u', 'seen', { scope: 'coding/preferences' }), call);
+    const ref = { id: memory.id, ...limits };
+    expect(await provider.get(ref, call)).toEqual(memory);
+    expect(await provider.update?.(ref, { confidence: 1 }, call)).toMatchObject({ id: memory.id, confidence: 1 });
+    expect(await provider.delete?.(ref, call)).toBe(true);
+    expect(await store.sql(`select from ${store.names.memories}`)).toEqual([]);
+  });
+
+  it('without a scope is seen by nobody who is bound to scopes', async () => {
+    const provider = await store.open();
+    const { id } = await provider.add(memoryOf('u', 'unscoped'), call);
+    const ref = { id, users: null, within: ['*', '?*', ''] };
+    expect(await provider.get(ref, call)).toBeUndefined();
+    expect(await provider.update?.(ref, { confidence: 1 }, call)).toBeUndefined();
+    expect(await provider.delete?.(ref, call)).toBe(false);
+  });
+
+  it('that leaves the scopes between look and change stays as it is', async () => {
+    const provider = await store.open({
+      embedder: {
+        model: 'moves the record away while it is asked',
+        dimensions: 2,
+        embed: async (texts) => {
+          if (texts[0] === 'changed') await store.sql(`update ${store.names.memories} set scope = 'secret/x'`);
+          return texts.map(() => new Float32Array([1, 0]));
+        },
+        close: async () => {},
+      },
+    });
+    const { id } = await provider.add(memoryOf('u', 'first', { scope: 'open/x' }), call);
+    expect(
+      await provider.update?.({ id, users: null, within: ['open/*'] }, { content: 'changed' }, call),
+    ).toBeUndefined();
+    expect(await store.sql(`select content from ${store.names.memories}`)).toEqual([{ content: 'first' }]);
+  });
+});
+
+const ROWS = 520;
+const THRESHOLD = 50;
+const WORDS = ['amber', 'birch', 'cedar', 'delta', 'ember', 'fjord', 'grove', 'heath', 'inlet', 'jetty'];
+const SCOPES = [
+  null,
+  'coding',
+  'coding/ts',
+  'coding/ts/x',
+  'coding-secret/x',
+  'Coding/ts',
+  'work/mail',
+  'work',
+  'ho%e/a_b',
+];
+const GRANTS: readonly Within[] = [
+  ['coding/*'],
+  ['coding'],
+  ['coding*', 'work'],
+  ['*/ts', 'work/mail'],
+  ['?oding/ts'],
+  ['ho%e/*'],
+  ['h*a_b'],
+  ['nothing/*'],
+  ['a', 'b', 'c', 'd', 'work/*', 'coding/ts'],
+  ['*'],
+  [],
+];
+
+/** All of them for `all`; what of it each grant admits once more, for a user of its own. */
+const fill = async (provider: Provider): Promise<readonly Memory[]> => {
+  const random = randomNumbers(7);
+  const pick = <T>(from: readonly T[]): T => from[Math.floor(random() * from.length)] as T;
+  const inputs = Array.from({ length: ROWS }, (_, i) =>
+    memoryOf('all', `${pick(WORDS)} ${pick(WORDS)} note ${i}`, {
+      scope: pick(SCOPES),
+      tags: i % 3 === 0 ? ['kept'] : [],
+    }),
+  );
+  for (const [i, within] of GRANTS.entries()) {
+    const visible = inputs.filter(({ scope }) => withinMatcher(within)(scope));
+    await Promise.all(visible.map((input) => provider.add({ ...input, user_id: `only ${i}` }, call)));
+  }
+  return Promise.all(inputs.map((input) => provider.add(input, call)));
+};
+
+describe('[Decision 14] under a grant', () => {
+  it('list returns what the rule admits, page by page', async () => {
+    const provider = await store.open();
+    const all = (await fill(provider)).toReversed();
+    for (const within of GRANTS) {
+      for (const scope of [undefined, 'coding*', '*']) {
+        const seen: string[] = [];
+        let after: Memory | undefined;
+        do {
+          const query = {
+            user_id: 'all',
+            tags: [],
+            within,
+            limit: 100,
+            ...(scope && { scope }),
+            ...(after && { after }),
+          };
+          const page = (await provider.list?.(query, call)) ?? [];
+          seen.push(...page.map(({ id }) => id));
+          after = page.at(-1);
+        } while (after);
+        const asked = scope === undefined ? () => true : withinMatcher([scope]);
+        const expected = all.filter((memory) => withinMatcher(within)(memory.scope) && asked(memory.scope));
+        expect(seen, JSON.stringify({ within, scope })).toEqual(expected.map(({ id }) => id));
+      }
+    }
+  });
+
+  const found = async (provider: Provider, query: SearchQuery) =>
+    ((await provider.search?.(query, call)) ?? []).map(({ memory, score }) => [memory.content, memory.scope, score]);
+
+  const QUESTIONS: readonly Partial<SearchQuery>[] = [
+    {},
+    { scope: 'coding' },
+    { scope: 'cod', tags: ['kept'] },
+    { scope: 'work/' },
+    { limit: 3 },
+    { limit: 450 },
+  ];
+  const ASKED = (['hybrid', 'vector', 'keyword'] as const).flatMap((mode) =>
+    (['exactly', 'through the indexes'] as const).map((how) => [mode, how] as const),
+  );
+
+  it.each(ASKED)(
+    'search, %s and %s, answers as if there were nothing else',
+    async (mode: RankingOptions['mode'], how) => {
+      const options = { large_user_rows: how === 'exactly' ? 1_000_000 : THRESHOLD };
+      const provider = await store.open({ mode, options });
+      await fill(provider);
+      const base = { tags: [], within: null, limit: 20 };
+      if (how !== 'exactly') {
+        await found(provider, { ...base, user_id: 'all', text: 'amber' });
+        const ready = `select from ${store.names.largeUsers} where ready and user_id = 'all'`;
+        await until(async () => (await store.sql(ready)).length > 0);
+      }
+      // Nobody's rows are flagged in this one, so that it looks at all of them.
+      const exact = await store.open({ mode, options: { large_user_rows: 1_000_000 } });
+      for (const [i, within] of GRANTS.entries()) {
+        for (const text of ['amber', 'cedar birch note 17', 'the', 'zzz']) {
+          for (const more of QUESTIONS) {
+            const query = { ...base, text, ...more };
+            const restricted = await found(provider, { ...query, user_id: 'all', within });
+            const alone = await found(exact, { ...query, user_id: `only ${i}` });
+            expect(restricted, JSON.stringify({ within, text, more })).toEqual(alone);
+          }
+        }
+      }
+    },
+  );
+
+  it('the rarity of words outside does not show', async () => {
+    const provider = await store.open({ mode: 'keyword' });
+    await provider.add(memoryOf('u', 'amber alone', { scope: 'open/x' }), call);
+    await provider.add(memoryOf('u', 'birch alone', { scope: 'open/x' }), call);
+    const query = { user_id: 'u', text: 'amber birch', tags: [], within: ['open/*'], limit: 10 };
+    const before = await found(provider, query);
+    expect(before.map(([, , score]) => score)).toEqual([0.5, 0.5]);
+    for (let i = 0; i < 20; i++) await provider.add(memoryOf('u', `amber ${i}`, { scope: 'secret/x' }), call);
+    expect(await found(provider, query)).toEqual(before);
+    const everything = await found(provider, { ...query, within: null });
+    expect(everything[0]?.[2]).toBeGreaterThan(0.5);
+  });
+
+  it('search counts a user as large only if it saw that many memories', async () => {
+    const provider = await store.open({ options: { large_user_rows: THRESHOLD } });
+    const add = (user: string, scope: string, rows: number) =>
+      Promise.all(Array.from({ length: rows }, (_, i) => provider.add(memoryOf(user, `note ${i}`, { scope }), call)));
+    await add('few', 'open/x', THRESHOLD);
+    await add('few', 'secret/x', THRESHOLD);
+    await add('many', 'open/x', THRESHOLD + 1);
+    const base = { text: 'note', tags: [], within: ['open/*'], limit: 1 };
+    const ready = () => store.sql(`select user_id from ${store.names.largeUsers} where ready`);
+    await found(provider, { ...base, user_id: 'few' });
+    await found(provider, { ...base, user_id: 'many' });
+    await until(async () => (await ready()).length > 0);
+    // Had the first search begun a move, it would be over as well: moves of one gateway close with it.
+    await provider.close();
+    expect(await ready()).toEqual([{ user_id: 'many' }]);
+  });
+});

@@ -1,0 +1,226 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { type AuditEntry, OmpError, ONCE_TTL_MS, type Provider } from '#contract';
+import { createAuditLog } from '../../providers/memory/audit.ts';
+import { createDrawers } from '../../providers/memory/drawers.ts';
+import { createOnceKeys } from '../../providers/memory/once.ts';
+import { hashingEmbedder } from '../support/hashing-embedder.ts';
+import { auditOf, call, callBy, listOf, memoryOf, openMemory } from '../support/requests.ts';
+
+const START = Date.parse('2025-01-01T00:00:00.000Z');
+const DAY_MS = 86_400_000;
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ['Date'], now: START });
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+const at = (ms: number) => vi.setSystemTime(START + ms);
+
+describe('drawers', () => {
+  it('[Decision 20] keep what is younger than the lifetime, and little that is older', () => {
+    const drawers = createDrawers(2_400, () => ({ items: [] as number[] }));
+    for (let time = 0; time < 20_000; time += 10) {
+      at(time);
+      drawers.at(START + time).items.push(time);
+      const kept = drawers.newestFirst().flatMap(({ items }) => items.toReversed());
+      expect(kept).toEqual([...kept].sort((a, b) => b - a));
+      expect(kept.at(-1)).toBeLessThanOrEqual(Math.max(0, time - 2_400));
+      expect(kept.at(-1)).toBeGreaterThan(time - 2_400 - 100 - 10);
+      expect(drawers.newestFirst().length).toBeLessThanOrEqual(25);
+    }
+    at(1e9);
+    expect(drawers.newestFirst()).toEqual([]);
+  });
+
+  it('[Decision 11] without an end keep everything', () => {
+    const drawers = createDrawers(Number.POSITIVE_INFINITY, () => ({ items: [] as number[] }));
+    for (const time of [0, DAY_MS, 1e12]) {
+      at(time);
+      drawers.at(START + time).items.push(time);
+    }
+    expect(drawers.newestFirst().flatMap(({ items }) => items)).toEqual([0, DAY_MS, 1e12]);
+  });
+});
+
+describe('keys of adds', () => {
+  const once = { caller: 'c', key: 'k', fingerprint: 'f' };
+  const { signal } = call;
+  let made = 0;
+  const add = async () => ({ id: `m${made++}`, created_at: new Date().toISOString() });
+
+  it('[Decision 20] are remembered for 24 hours, to the millisecond', async () => {
+    const keys = createOnceKeys();
+    const first = await keys.run(once, signal, add);
+    at(ONCE_TTL_MS - 1);
+    expect(await keys.run(once, signal, add)).toEqual(first);
+    at(ONCE_TTL_MS);
+    const second = await keys.run({ ...once, fingerprint: 'other' }, signal, add);
+    expect(second.id).not.toBe(first.id);
+    // And from then on anew.
+    at(2 * ONCE_TTL_MS - 1);
+    expect(await keys.run({ ...once, fingerprint: 'other' }, signal, add)).toEqual(second);
+  });
+
+  it('[Decision 20] are left unused by an attempt that fails, which whoever waited for it makes up for', async () => {
+    const keys = createOnceKeys();
+    const down = new OmpError('provider_error', 'down');
+    let failures = 2;
+    const flaky = async () => {
+      await new Promise((resolve) => setImmediate(resolve));
+      if (failures-- > 0) throw down;
+      return add();
+    };
+    const runs = await Promise.allSettled(Array.from({ length: 6 }, () => keys.run(once, signal, flaky)));
+    expect(runs.filter(({ status }) => status === 'rejected')).toEqual(
+      Array(2).fill({ status: 'rejected', reason: down }),
+    );
+    const values = runs.flatMap((run) => (run.status === 'fulfilled' ? [run.value.id] : []));
+    expect(values).toHaveLength(4);
+    expect(new Set(values).size).toBe(1);
+  });
+
+  it('[Decision 20] of a failed attempt may be used for another input at once', async () => {
+    const keys = createOnceKeys();
+    await expect(keys.run(once, signal, () => Promise.reject(new Error('down')))).rejects.toThrow('down');
+    await keys.run({ ...once, fingerprint: 'other' }, signal, add);
+    await expect(keys.run(once, signal, add)).rejects.toMatchObject({ code: 'invalid_request' });
+  });
+
+  it('[Decision 20] are not taken by somebody who gave up while waiting', async () => {
+    const keys = createOnceKeys();
+    let fail = (_: Error) => {};
+    const first = keys.run(
+      once,
+      signal,
+      () =>
+        new Promise((_, reject) => {
+          fail = reject;
+        }),
+    );
+    const gone = new AbortController();
+    let added = 0;
+    const second = keys.run(once, gone.signal, async () => {
+      added++;
+      return add();
+    });
+    gone.abort(new Error('gone'));
+    fail(new Error('down'));
+    await expect(first).rejects.toThrow('down');
+    await expect(second).rejects.toThrow('gone');
+    expect(added).toBe(0);
+  });
+
+  it('[Decision 20] of callers are told apart also where their texts run together', async () => {
+    const keys = createOnceKeys();
+    const ids = [];
+    for (const [caller, key] of [
+      ['a', 'bc'],
+      ['ab', 'c'],
+      ['a,b', 'c'],
+      ['a', 'b,c'],
+      ['"a"', 'bc'],
+    ] as const) {
+      ids.push((await keys.run({ caller, key, fingerprint: 'f' }, signal, add)).id);
+    }
+    expect(new Set(ids).size).toBe(5);
+  });
+});
+
+describe('the memory provider', () => {
+  const once = { caller: 'c', key: 'k', fingerprint: 'f' };
+
+  it('[Decision 20] leaves nothing of an add that fails, neither memory nor key nor entry', async () => {
+    const inner = hashingEmbedder();
+    let failing = true;
+    const embedder = {
+      ...inner,
+      embed: (...given: Parameters<typeof inner.embed>) =>
+        failing ? Promise.reject(new OmpError('provider_error', 'down')) : inner.embed(...given),
+    };
+    const provider = (await openMemory('native', { embedder })) as Required<Provider>;
+    const add = () => provider.addOnce(memoryOf('u', 'x'), once, call);
+    await expect(add()).rejects.toThrow('down');
+    failing = false;
+    expect(await provider.list(listOf('u'), call)).toEqual([]);
+    expect(await provider.audit.read(auditOf('u'), call)).toEqual([]);
+    const first = await add();
+    expect(await add()).toEqual(first);
+    expect(await provider.list(listOf('u'), call)).toEqual([first]);
+    expect(await provider.audit.read(auditOf('u'), call)).toHaveLength(2);
+  });
+
+  it('[Decision 11] enters who did what with the request, in the same breath as the change', async () => {
+    const provider = (await openMemory()) as Required<Provider>;
+    const by = callBy({ app: 'somebody' }, { requestId: 'r' });
+    const { id } = await provider.add(memoryOf('u', 'x', { scope: 'a' }), by);
+    await provider.update({ id, users: null, within: null }, { scope: 'b' }, by);
+    await provider.update({ id, users: null, within: ['c'] }, { scope: 'd' }, by);
+    await provider.delete({ id, users: ['v'], within: null }, by);
+    const about = { timestamp: new Date(START).toISOString(), app: 'somebody', user_id: 'u', memory_id: id };
+    expect(await provider.audit.read(auditOf('u'), call)).toEqual([
+      { ...about, action: 'update', scope: 'b', request_id: 'r', outcome: 'ok' },
+      { ...about, action: 'add', scope: 'a', request_id: 'r', outcome: 'ok' },
+    ]);
+  });
+
+  it('[Decision 11] records nothing where nothing is to be recorded, or where it knows no scopes', async () => {
+    expect((await openMemory('native', { audit: undefined })).audit).toBeUndefined();
+    expect((await openMemory('none')).audit).toBeUndefined();
+    expect((await openMemory('native')).audit).toBeDefined();
+  });
+});
+
+describe('the audit log of the memory provider', () => {
+  const entry = (ms: number, more: Partial<AuditEntry> = {}): AuditEntry => ({
+    timestamp: new Date(START + ms).toISOString(),
+    app: 'a',
+    action: 'get',
+    user_id: 'u',
+    memory_id: String(ms),
+    scope: null,
+    request_id: 'r',
+    outcome: 'ok',
+    ...more,
+  });
+  const read = async (log: ReturnType<typeof createAuditLog>, more: Parameters<typeof auditOf>[1] = {}) =>
+    (await log.read(auditOf('u', more), call)).map(({ memory_id }) => memory_id);
+
+  it('[Decision 11] is in order of time, whenever entries arrive; in one millisecond the last to arrive comes first', async () => {
+    const log = createAuditLog({ retention_days: null });
+    await log.record([entry(10), entry(30)], call);
+    log.note(entry(20));
+    await log.record([entry(5), entry(20, { memory_id: '20, later' })], call);
+    expect(await read(log)).toEqual(['30', '20, later', '20', '10', '5']);
+    expect(await read(log, { limit: 2 })).toEqual(['30', '20, later']);
+    expect(await read(log, { since: entry(20).timestamp })).toEqual(['30', '20, later', '20']);
+  });
+
+  it('[Decision 11] forgets what is past its days, to the millisecond', async () => {
+    const log = createAuditLog({ retention_days: 2 });
+    for (const time of [0, 1, DAY_MS]) {
+      at(time);
+      log.note(entry(time));
+    }
+    const [first, second, third] = ['0', '1', String(DAY_MS)];
+    at(2 * DAY_MS - 1);
+    expect(await read(log)).toEqual([third, second, first]);
+    at(2 * DAY_MS);
+    expect(await read(log)).toEqual([third, second]);
+    at(3 * DAY_MS);
+    expect(await read(log)).toEqual([]);
+    log.note(entry(3 * DAY_MS, { memory_id: 'new' }));
+    expect(await read(log)).toEqual(['new']);
+  });
+
+  it('[Decision 14] shows entries of the scopes asked for, and of nobody else', async () => {
+    const log = createAuditLog({ retention_days: null });
+    log.note(entry(1, { scope: 'in/x' }));
+    log.note(entry(2, { scope: 'out' }));
+    log.note(entry(3));
+    log.note(entry(4, { user_id: 'v', scope: 'in/x' }));
+    log.note(entry(5, { user_id: null, scope: 'in/x' }));
+    expect(await read(log, { within: ['in/*'] })).toEqual(['1']);
+    expect(await read(log, { within: [] })).toEqual([]);
+    expect(await read(log)).toEqual(['3', '2', '1']);
+  });
+});

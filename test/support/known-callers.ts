@@ -1,0 +1,31 @@
+import { randomUUID } from 'node:crypto';
+import { toGrants } from '../../src/core/grants.ts';
+import { ANYBODY, type Authenticator, type Principal } from '../../src/core/principal.ts';
+
+/** What a caller is let do; by default everything. */
+export interface Rights {
+  /** What the audit log calls it. */
+  readonly app?: string | null;
+  readonly users?: readonly string[] | null;
+  /** `<action>:<scope glob>`. */
+  readonly grants?: readonly string[];
+}
+
+/** Callers a test makes up as it goes. Whoever else comes may do everything. */
+export interface KnownCallers {
+  readonly authenticator: Authenticator;
+  /** The headers that a new caller with these rights sends along. */
+  admit(rights?: Rights): Record<string, string>;
+}
+
+export const knownCallers = (): KnownCallers => {
+  const principals = new Map<string, Principal>();
+  return {
+    authenticator: { authenticate: async (credential) => principals.get(credential ?? '') ?? ANYBODY },
+    admit({ app = null, users = null, grants = ['*:*'] } = {}) {
+      const token = randomUUID();
+      principals.set(token, { id: `key:${token}`, app, users, grants: toGrants(grants) });
+      return { authorization: `Bearer ${token}` };
+    },
+  };
+};
