@@ -1,4 +1,4 @@
-import { CONFIG_FILE, explain, SETTINGS } from '../config/settings.ts';
+import { CONFIG_FILE, defaultText, explain, SETTINGS } from '../config/settings.ts';
 import { wrap } from '../config/wrap.ts';
 
 const WIDTH = 80;
@@ -7,14 +7,16 @@ const FLAG_COLUMN = 22;
 /** What `--help` prints: at most 80 columns wide, ends with a newline. */
 export function helpText(): string {
   return `Usage: omp-gateway [serve] [options]
+       omp-gateway keys create|list|revoke ...
 
-The Open Memory Protocol over HTTP in front of a vector store.
+The Open Memory Protocol over HTTP in front of a vector store. Who may use it is
+said by API keys: see 'omp-gateway keys --help'.
 
 Options:
 ${flags().join('\n')}
 
 The command line wins over the environment, the environment over the file.
-An empty variable counts as unset.
+An empty variable counts as unset. The items of a list are separated by commas.
 
 Environment (in parentheses the key in the file):
 ${environment().join('\n')}
@@ -36,8 +38,9 @@ function flags(): string[] {
 
 function environment(): string[] {
   const settings = SETTINGS.flatMap((setting) => {
-    const value = setting.default === undefined ? '' : `, default ${setting.default}`;
-    return entry(`${setting.env} (${setting.key}${value})`, explain(setting));
+    const value = defaultText(setting);
+    const head = `${setting.env} (${setting.key}${value === undefined ? '' : `, default ${value}`})`;
+    return entry(head, explain(setting));
   });
   return [...entry(CONFIG_FILE.env, `${CONFIG_FILE.description}.`), ...settings];
 }

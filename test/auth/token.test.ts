@@ -1,0 +1,234 @@
+import { createHash } from 'node:crypto';
+import { type CryptoKey, exportSPKI, importJWK, SignJWT, UnsecuredJWT } from 'jose';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { ALGORITHMS } from '../../src/auth/algorithms.ts';
+import { openTokens, type TokenOptions } from '../../src/auth/token.ts';
+import { call, expectRefused } from './call.ts';
+import {
+  AUDIENCE,
+  claims,
+  ISSUER,
+  inSeconds,
+  makeKey,
+  openIdentityProvider,
+  type SigningKey,
+  SUBJECT,
+  sign,
+} from './identity-provider.ts';
+
+let key: SigningKey;
+let rsa: SigningKey;
+let provider: Awaited<ReturnType<typeof openIdentityProvider>>;
+beforeAll(async () => {
+  [key, rsa] = await Promise.all([makeKey('first'), makeKey('rsa', 'RS256')]);
+  provider = await openIdentityProvider(key, rsa);
+});
+afterAll(() => provider.close());
+
+const tokensWith = (more: Partial<TokenOptions> = {}) =>
+  openTokens({
+    jwks_url: provider.url,
+    issuer: ISSUER,
+    audience: AUDIENCE,
+    algorithms: ['ES256'],
+    user_claim: 'sub',
+    grants_claim: 'scope',
+    grants: [],
+    ...more,
+  });
+
+describe('a good token', () => {
+  it('[Decision 13|14] speaks for its subject, bound to its user, with the grants of its claim', async () => {
+    const scope = 'openid read:coding/* profile write:*';
+    expect(await tokensWith().principal(await sign(key, { scope }), call)).toEqual({
+      id: `token:${createHash('sha256').update(`${ISSUER}\0${SUBJECT}`).digest('hex')}`,
+      app: SUBJECT,
+      users: [SUBJECT],
+      grants: { read: ['coding/*'], write: null, delete: [] },
+    });
+  });
+
+  it('may name several users, and its grants as a list', async () => {
+    const tokens = tokensWith({ user_claim: 'https://omp.example/users', grants_claim: 'permissions' });
+    const token = await sign(key, {
+      'https://omp.example/users': ['ana', 'bob'],
+      permissions: ['delete:*', 7, 'admin'],
+    });
+    expect(await tokens.principal(token, call)).toMatchObject({
+      users: ['ana', 'bob'],
+      grants: { read: [], write: [], delete: null },
+    });
+  });
+
+  it('has the grants that every token has, beside its own', async () => {
+    const grants = ['read:*'];
+    const token = await sign(key, { scope: 'write:a/*' });
+    const both = { read: null, write: ['a/*'], delete: [] };
+    expect((await tokensWith({ grants }).principal(token, call)).grants).toEqual(both);
+    const given = { read: null, write: [], delete: [] };
+    expect((await tokensWith({ grants, grants_claim: undefined }).principal(token, call)).grants).toEqual(given);
+    expect((await tokensWith({ grants, grants_claim: 'absent' }).principal(token, call)).grants).toEqual(given);
+  });
+
+  it('[SPEC Errors scope_denied] without any grant is good, and may do nothing', async () => {
+    const { grants } = await tokensWith().principal(await sign(key, { scope: 'openid' }), call);
+    expect(grants).toEqual({ read: [], write: [], delete: [] });
+  });
+
+  it('is the same caller as every other of its subject, and no other issuer has that caller', async () => {
+    const tokens = tokensWith();
+    const [one, two] = [await sign(key), await sign(key, { scope: 'read:*' })];
+    expect((await tokens.principal(one, call)).id).toBe((await tokens.principal(two, call)).id);
+    const elsewhere = await tokensWith({ issuer: 'x' }).principal(await sign(key, { iss: 'x' }), call);
+    expect(elsewhere.id).not.toBe((await tokens.principal(one, call)).id);
+  });
+
+  it('has a name of at most 256 characters in the logs', async () => {
+    const sub = `${'é'.repeat(255)}🙂more`;
+    const { app } = await tokensWith({ user_claim: 'user' }).principal(await sign(key, { sub }), call);
+    expect(app).toBe(`${'é'.repeat(255)}🙂`);
+  });
+
+  it('is remembered: verified once, with one principal, for a minute and never beyond its expiry', async () => {
+    const tokens = tokensWith();
+    const [long, short] = [await sign(key), await sign(key, { exp: inSeconds(20) })];
+    expect(tokens.isKnown(long)).toBe(false);
+    const principal = await tokens.principal(long, call);
+    expect(await tokens.principal(long, call)).toBe(principal);
+    await tokens.principal(short, call);
+    expect([tokens.isKnown(long), tokens.isKnown(short)]).toEqual([true, true]);
+    vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 20_000 });
+    onTestFinished(() => void vi.useRealTimers());
+    expect([tokens.isKnown(long), tokens.isKnown(short)]).toEqual([true, false]);
+    vi.setSystemTime(Date.now() + 40_000);
+    expect(tokens.isKnown(long), 'deserves to be verified again').toBe(true);
+    expect(await tokens.principal(long, call)).not.toBe(principal);
+    vi.setSystemTime(Date.now() + 240_000);
+    expect(tokens.isKnown(long)).toBe(false);
+  });
+
+  it('may be a few seconds early or late', async () => {
+    const tokens = tokensWith();
+    const now = Math.floor(Date.now() / 1_000) * 1_000;
+    vi.useFakeTimers({ toFake: ['Date'], now });
+    onTestFinished(() => void vi.useRealTimers());
+    const late = await sign(key, { exp: inSeconds(-4) });
+    await tokens.principal(late, call);
+    expect(tokens.isKnown(late)).toBe(false);
+    await tokens.principal(await sign(key, { nbf: inSeconds(5) }), call);
+    await expectRefused(tokens.principal(await sign(key, { exp: inSeconds(-5) }), call));
+    await expectRefused(tokens.principal(await sign(key, { nbf: inSeconds(6) }), call));
+  });
+
+  it.each(ALGORITHMS)('may be signed with %s', async (alg) => {
+    const own = await makeKey('own', alg);
+    const server = await openIdentityProvider(own);
+    onTestFinished(server.close);
+    const tokens = tokensWith({ jwks_url: server.url, algorithms: [alg] });
+    expect((await tokens.principal(await sign(own), call)).app).toBe(SUBJECT);
+  });
+});
+
+const parts = (token: string) => token.split('.') as [string, string, string];
+const encode = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
+const signedBySecret = (secret: Uint8Array, alg = 'HS256') =>
+  new SignJWT(claims()).setProtectedHeader({ alg, kid: 'first' }).sign(secret);
+const text = new TextEncoder();
+
+/** By what is wrong with them, tokens that must not be taken, and what the log says of them. */
+const FORGED: Readonly<Record<string, readonly [reason: string, forge: () => Promise<string> | string]>> = {
+  'no token at all': ['Invalid Compact JWS', () => 'hunter2'],
+  'nothing but dots': ['JWS', () => '..'],
+  'no signature': ['"alg" (Algorithm)', () => new UnsecuredJWT(claims()).encode()],
+  'no signature, in other letters': [
+    '"alg" (Algorithm)',
+    () => `${encode({ alg: 'nOnE', kid: 'first' })}.${encode(claims())}.`,
+  ],
+  'the signature cut off': [
+    'signature verification failed',
+    async () =>
+      `${parts(await sign(key))
+        .slice(0, 2)
+        .join('.')}.`,
+  ],
+  'the public key as a shared secret, in PEM': [
+    '"alg" (Algorithm)',
+    async () => signedBySecret(text.encode(await exportSPKI((await importJWK(rsa.jwk, 'RS256')) as CryptoKey))),
+  ],
+  'the public key as a shared secret, in JSON': [
+    '"alg" (Algorithm)',
+    () => signedBySecret(text.encode(JSON.stringify(key.jwk))),
+  ],
+  'another shared secret': ['"alg" (Algorithm)', () => signedBySecret(new Uint8Array(64), 'HS512')],
+  'changed claims': [
+    'signature verification failed',
+    async () => {
+      const [header, , signature] = parts(await sign(key));
+      return [header, encode(claims({ sub: 'root' })), signature].join('.');
+    },
+  ],
+  'a changed signature': [
+    'signature verification failed',
+    async () => {
+      const [header, payload, signature] = parts(await sign(key));
+      return [header, payload, (signature.startsWith('A') ? 'B' : 'A') + signature.slice(1)].join('.');
+    },
+  ],
+  'a signature of another key under a known id': [
+    'signature verification failed',
+    async () => sign({ ...(await makeKey('x')), kid: 'first' }),
+  ],
+  'a key of its own in the header': [
+    'no applicable key',
+    async () => {
+      const own = await makeKey('own');
+      return sign(own, {}, { jwk: own.jwk });
+    },
+  ],
+  'a known key with an algorithm that is not allowed': ['"alg" (Algorithm)', () => sign(rsa)],
+  'an extension that must be understood': [
+    '"exp"',
+    async () => {
+      const header = { alg: 'ES256', kid: 'first', crit: ['exp'], exp: 1 };
+      return new SignJWT(claims()).setProtectedHeader(header).sign(key.privateKey, { crit: { exp: true } });
+    },
+  ],
+  'another issuer': ['"iss"', () => sign(key, { iss: 'https://evil.example.com/' })],
+  'no issuer': ['"iss"', () => sign(key, { iss: undefined })],
+  'another audience': ['"aud"', () => sign(key, { aud: ['other', 'omp-gateway-2'] })],
+  'no audience': ['"aud"', () => sign(key, { aud: undefined })],
+  'an expiry in the past': ['"exp"', () => sign(key, { exp: inSeconds(-60) })],
+  'no expiry': ['"exp"', () => sign(key, { exp: undefined })],
+  'an expiry that is no number': ['"exp"', () => sign(key, { exp: 'never' })],
+  'a beginning in the future': ['"nbf"', () => sign(key, { nbf: inSeconds(60) })],
+  'no subject': ['no subject', () => sign(key, { sub: undefined })],
+  'a blank subject': ['no subject', () => sign(key, { sub: ' ' })],
+  'a subject that no database holds': ['no subject', () => sign(key, { sub: 'a\0b' })],
+  'no user': ['no user', () => sign(key, { user: undefined })],
+  'a list of no users': ['no user', () => sign(key, { user: [] })],
+  'an empty user': ['no user', () => sign(key, { user: '' })],
+  'a user that is no text': ['no user', () => sign(key, { user: ['ana', 7] })],
+  'users in an object': ['no user', () => sign(key, { user: { ana: true } })],
+  'a user that no database holds': ['no user', () => sign(key, { user: ['\ud800'] })],
+};
+
+describe('[SPEC Errors unauthorized] a token is refused with one and the same message when it has', () => {
+  const tokens = () => tokensWith({ user_claim: 'user' });
+
+  it('nothing of all this (it would be taken)', async () => {
+    expect((await tokens().principal(await sign(key), call)).users).toEqual(['ana']);
+  });
+
+  it.each(Object.entries(FORGED))('%s', async (_, [told, forge]) => {
+    const token = await forge();
+    const subject = tokens();
+    const error = await expectRefused(subject.principal(token, call));
+    expect(subject.isKnown(token)).toBe(false);
+    const reason = (error.cause as Error).message;
+    expect(reason).toContain(told);
+    for (const secret of [token, ...token.split('.')].filter((part) => part.length > 8)) {
+      expect(reason).not.toContain(secret);
+    }
+    expect(Object.values(error.cause as object)).toEqual([]);
+  });
+});
