@@ -1,0 +1,27 @@
+import pg from 'pg';
+import { onTestFinished } from 'vitest';
+import { access } from '../../providers/postgres/migrations/0002-access.ts';
+import { toNames } from '../../providers/postgres/names.ts';
+
+/** Makes the schema and its tables as the migration does, without what needs pgvector. */
+export async function createTables(url: string, schema: string): Promise<void> {
+  const names = toNames(schema, 'public');
+  await onServer(url, `create schema ${names.schema}`, access(names));
+}
+
+/** The same, gone after the test. */
+export async function temporaryTables(url: string, schema: string): Promise<void> {
+  await createTables(url, schema);
+  onTestFinished(() => onServer(url, `drop schema ${pg.escapeIdentifier(schema)} cascade`));
+}
+
+/** Runs statements on a connection of their own. */
+export async function onServer(url: string, ...statements: readonly string[]): Promise<void> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  try {
+    for (const statement of statements) await client.query(statement);
+  } finally {
+    await client.end();
+  }
+}
