@@ -17,7 +17,7 @@ LABEL org.opencontainers.image.title="omp-gateway" \
       org.opencontainers.image.description="The Open Memory Protocol in front of the vector database you already have" \
       org.opencontainers.image.licenses="Apache-2.0"
 ENV NODE_ENV=production
-# Inside a container every interface is the container's own; publish the port with care, there is no authentication.
+# Inside a container every interface is the container's own. Before its port is published: OMP_AUTH=required, or a key.
 ENV OMP_HOST=0.0.0.0
 ENV OMP_DATA_DIR=/data
 WORKDIR /app

@@ -30,14 +30,16 @@ const embedder: Embedder = {
 async function capabilityTable(): Promise<string> {
   const data_dir = await mkdtemp(join(tmpdir(), 'omp-readme-'));
   const quiet = { info: () => {}, warn: () => {}, error: () => {} };
-  const context: ProviderContext = { embedder, ranking: { mode: 'hybrid', keyword_weight: 0.5 }, data_dir, log: quiet };
+  const ranking = { mode: 'hybrid', keyword_weight: 0.5 } as const;
+  const audit = { retention_days: null };
+  const context: ProviderContext = { embedder, ranking, audit, data_dir, log: quiet };
   const providers: [string, Provider][] = [
     ['postgres', await openProvider('postgres', {}, context)],
     ['memory', await openProvider('memory', {}, context)],
     ['memory, `OMP_MEMORY_SCOPES=none`', await openProvider('memory', { scopes: 'none' }, context)],
   ];
   try {
-    const documents = providers.map(([label, provider]) => ({ label, ...describe(compose(provider)) }));
+    const documents = providers.map(([label, provider]) => ({ label, ...describe(compose(provider), null) }));
     const row = (name: string, cell: (document: (typeof documents)[number]) => unknown) =>
       `| ${[name, ...documents.map((document) => toText(cell(document)))].join(' | ')} |`;
     const keys = <Section extends object>(section: (document: (typeof documents)[number]) => Section) =>

@@ -1,6 +1,8 @@
 #!/usr/bin/env node
 import { parseArguments } from './cli/arguments.ts';
+import { explainError } from './cli/explain-error.ts';
 import { helpText } from './cli/help.ts';
+import { runKeys } from './cli/keys.ts';
 import { version } from './cli/version.ts';
 import { ConfigError } from './config/given.ts';
 import { loadConfig } from './config/load.ts';
@@ -11,6 +13,7 @@ const asked = parseArguments(process.argv.slice(2));
 if (asked.action === 'help') process.stdout.write(helpText());
 else if (asked.action === 'version') process.stdout.write(`${version()}\n`);
 else if (asked.action === 'mistake') fail(asked.message, asked.status);
+else if (asked.action === 'keys') process.exitCode = await runKeys(asked.argv, process);
 else await start(asked.flags);
 
 async function start(flags: Readonly<Record<string, string>>): Promise<void> {
@@ -20,9 +23,10 @@ async function start(flags: Readonly<Record<string, string>>): Promise<void> {
     for (const warning of warnings) log.warn(warning);
     const gateway = await serve(config, log);
     const address = gateway.host.includes(':') ? `[${gateway.host}]` : gateway.host;
+    const access = gateway.open ? 'open: no key is needed' : 'closed: a key is needed';
     log.info(
       { provider: config.provider, search: config.search.mode },
-      `omp-gateway ${version()} listens on http://${address}:${gateway.port}`,
+      `omp-gateway ${version()} listens on http://${address}:${gateway.port} (${access})`,
     );
 
     const stop = () => {
@@ -40,14 +44,8 @@ async function start(flags: Readonly<Record<string, string>>): Promise<void> {
     for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, stop);
   } catch (error) {
     // A configuration mistake is told in full by its message; anything else may need its causes.
-    fail(error instanceof ConfigError ? error.message : explain(error));
+    fail(error instanceof ConfigError ? error.message : explainError(error));
   }
-}
-
-/** The messages of an error and of what caused it, without stacks: for an operator, not for a debugger. */
-function explain(error: unknown): string {
-  if (!(error instanceof Error)) return String(error);
-  return error.cause === undefined ? error.message : `${error.message}\n  because: ${explain(error.cause)}`;
 }
 
 function fail(message: string, status = 1): void {

@@ -15,6 +15,8 @@ export function obstacle({ only }: Setting, given: ReadonlyMap<string, Given>): 
   const above = settingFor(key);
   const higher = above && obstacle(above, given);
   if (higher !== undefined) return higher;
+  // Given but unknown counts as set.
+  if (values.length === 0) return given.has(key) ? undefined : `${key} is not set`;
   const choice = choiceOf(key, given);
   return choice === undefined || values.some((value) => value === choice) ? undefined : `${key} is ${choice}`;
 }
@@ -24,5 +26,5 @@ export function obstacle({ only }: Setting, given: ReadonlyMap<string, Given>): 
  * kinds of environment variables are left alone instead: those of a provider that is not chosen, so that
  * OMP_PROVIDER alone switches a deployment, and names that are not ours (OPENAI_API_KEY), which may serve others.
  */
-export const mayBeIdle = ({ env, only }: Setting, { origin }: Given): boolean =>
+export const mayBeIdle = ({ env, only }: Setting, origin: Given['origin']): boolean =>
   origin === 'environment' && (only?.[0] === 'provider' || !env.startsWith('OMP_'));

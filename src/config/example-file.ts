@@ -31,6 +31,15 @@ export function exampleFile(): string {
 function entry(setting: Setting, name: string, indent: string): string[] {
   const comment = wrap(explain(setting), 78 - indent.length).map((line) => `${indent}# ${line}`);
   const off = setting.default === undefined || setting.only !== undefined;
-  const line = stringify({ [name]: setting.default ?? setting.example }).trimEnd();
-  return [...comment, `${indent}${off ? '#' : ''}${line}`];
+  return [...comment, ...yaml(setting, name).map((line) => `${indent}${off ? '#' : ''}${line}`)];
 }
+
+/** On one line, but of a list of objects each on one of its own: a line that is off cannot begin with a space. */
+function yaml({ type, default: value, example }: Setting, name: string): string[] {
+  const shown = value ?? example;
+  if (type === 'json') return [`${name}:`, ...(shown as unknown[]).map((item) => `- ${inline(item)}`)];
+  return [type === 'list' ? `${name}: ${inline(shown)}` : stringify({ [name]: shown }).trimEnd()];
+}
+
+const inline = (value: unknown): string =>
+  stringify(value, { collectionStyle: 'flow', lineWidth: 0, flowCollectionPadding: false }).trimEnd();

@@ -14,10 +14,13 @@ export function fromEnvironment(env: Environment): Map<string, Given> {
 }
 
 /** A secret given by its variable or by the file that `<variable>_FILE` names; files are read here, so ask only for secrets in use. */
-export function secretFromEnvironment({ env: name }: Setting, { env, readFile, mistakes }: Reading): Given | undefined {
+export function secretFromEnvironment(
+  { env: name, type }: Setting,
+  { env, readFile, mistakes }: Reading,
+): Given | undefined {
   const written = env[name];
   const path = env[`${name}_FILE`];
-  if (!path) return written ? { value: written, name, written, origin: 'environment' } : undefined;
+  if (!path) return written ? { value: coerce(type, written), name, written, origin: 'environment' } : undefined;
   const given = { value: undefined, name: `${name}_FILE`, written: path, origin: 'environment' } as const;
   if (written) {
     mistakes.push(`${name} and ${name}_FILE are both set; keep one of them`);
@@ -25,7 +28,7 @@ export function secretFromEnvironment({ env: name }: Setting, { env, readFile, m
   }
   try {
     const value = readFile(path).replace(/\r?\n$/, '');
-    if (value !== '') return { ...given, value };
+    if (value !== '') return { ...given, value: coerce(type, value) };
     mistakes.push(`${name}_FILE names ${path}, which is empty`);
   } catch (error) {
     mistakes.push(`${name}_FILE names ${path}, which cannot be read: ${reasonOf(error)}`);

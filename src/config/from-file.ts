@@ -1,6 +1,6 @@
 import { LineCounter, parseDocument } from 'yaml';
 import { didYouMean } from './did-you-mean.ts';
-import { type Given, type Reading, reasonOf } from './given.ts';
+import { type Environment, type Given, type Reading, reasonOf } from './given.ts';
 import { resolveReferences } from './references.ts';
 import { coerce, SECTIONS, SETTINGS, type Setting, settingFor } from './settings.ts';
 
@@ -76,13 +76,25 @@ const SPELLINGS = [
 function take(setting: Setting, written: unknown, { env, path, mistakes, given }: Collecting): void {
   if (written === null) return;
   const name = `${setting.key} in ${path}`;
-  let value: unknown = written;
-  if (typeof written === 'string' && written.includes('$')) {
-    const { text, problems } = resolveReferences(written, env);
-    mistakes.push(...problems.map((problem) => `${name}: ${problem}`));
-    // A reference with an empty default leaves the setting unset.
-    if (text === '' && problems.length === 0) return;
-    value = problems.length === 0 ? coerce(setting.type, text) : undefined;
+  const problems: string[] = [];
+  const resolved = resolve(written, env, problems);
+  mistakes.push(...problems.map((problem) => `${name}: ${problem}`));
+  const isReference = typeof written === 'string' && written.includes('$');
+  // A reference with an empty default leaves the setting unset.
+  if (isReference && resolved === '' && problems.length === 0) return;
+  const value = isReference ? coerce(setting.type, resolved as string) : resolved;
+  given.set(setting.key, { value: problems.length === 0 ? value : undefined, name, written, origin: 'file' });
+}
+
+/** A value with all references in it followed. */
+function resolve(written: unknown, env: Environment, problems: string[]): unknown {
+  if (typeof written === 'string') {
+    const { text, problems: found } = resolveReferences(written, env);
+    problems.push(...found);
+    return text;
   }
-  given.set(setting.key, { value, name, written, origin: 'file' });
+  if (typeof written !== 'object' || written === null) return written;
+  const inner = (value: unknown) => resolve(value, env, problems);
+  if (Array.isArray(written)) return written.map(inner);
+  return Object.fromEntries(Object.entries(written).map(([name, value]) => [name, inner(value)]));
 }

@@ -35,11 +35,22 @@ export class ConfigError extends Error {
 
 const LONGEST_SHOWN = 80;
 
-/** Says what is wrong with a value; of a list or a mapping only that it is one. */
-export function refusal(setting: Setting, { name, written }: Given): string {
+/** What the schema says of a value: `path` leads to the fault within it, and `message` quotes nothing of it. */
+export interface Fault {
+  readonly path: readonly PropertyKey[];
+  readonly message: string;
+}
+
+/** Says what is wrong with a value; of a list or a mapping only where. */
+export function refusal(setting: Setting, { name, written }: Given, { path, message }: Fault): string {
   const must = `${name} must be ${setting.allowed}`;
+  const place = path.map((step) => (typeof step === 'number' ? `entry ${step + 1}` : String(step))).join(', ');
+  if (setting.type === 'json' && place !== '') return `${name}: ${place}: ${message}`;
   if (setting.secret) return `${must} (its value is secret and not shown)`;
-  return `${must}, not ${inspect(written, { depth: -1, maxStringLength: LONGEST_SHOWN })}`;
+  if (place !== '' && typeof written !== 'string') return `${must}; ${place} is not`;
+  const shown = inspect(written, { depth: -1, maxStringLength: LONGEST_SHOWN });
+  // Somebody may take OMP_AUTH for the place of a key.
+  return `${must}, not ${shown.replace(/omp_[a-z0-9]{12}_[\w-]+/g, 'a key')}`;
 }
 
 /** Why a file could not be read, without the path, which the caller names. */

@@ -1,8 +1,10 @@
 import { readFileSync } from 'node:fs';
-import { choiceOf, mayBeIdle, obstacle } from './effect.ts';
+import type { z } from 'zod';
+import { mayBeIdle, obstacle } from './effect.ts';
 import { fromEnvironment, secretFromEnvironment, unknownVariables } from './from-environment.ts';
 import { fromFile } from './from-file.ts';
 import { ConfigError, type Environment, type Given, type Reading, refusal } from './given.ts';
+import { unmet } from './requirements.ts';
 import { type Config, configSchema } from './schema.ts';
 import { CONFIG_FILE, coerce, SETTINGS, settingFor } from './settings.ts';
 
@@ -26,7 +28,7 @@ export function loadConfig(sources: Sources): { config: Config; warnings: string
   const given = new Map([...file, ...fromEnvironment(env), ...fromFlags(flags)]);
   dropIdle(given, reading.mistakes);
   addSecrets(given, reading);
-  requireKey(given, reading.mistakes);
+  reading.mistakes.push(...unmet(given));
   return { config: check(given, reading.mistakes), warnings: unknownVariables(env) };
 }
 
@@ -47,7 +49,7 @@ function dropIdle(given: Map<string, Given>, mistakes: string[]): void {
     const reason = obstacle(setting, given);
     if (each === undefined || reason === undefined) continue;
     given.delete(setting.key);
-    if (each.value !== undefined && !mayBeIdle(setting, each)) {
+    if (each.value !== undefined && !mayBeIdle(setting, each.origin)) {
       mistakes.push(`${each.name} has no effect while ${reason}`);
     }
   }
@@ -55,32 +57,37 @@ function dropIdle(given: Map<string, Given>, mistakes: string[]): void {
 
 function addSecrets(given: Map<string, Given>, reading: Reading): void {
   for (const setting of SETTINGS) {
-    if (!setting.secret || obstacle(setting, given) !== undefined) continue;
-    const secret = secretFromEnvironment(setting, reading);
-    if (secret !== undefined) given.set(setting.key, secret);
+    if (!setting.secret) continue;
+    const reason = obstacle(setting, given);
+    if (reason === undefined) {
+      const secret = secretFromEnvironment(setting, reading);
+      if (secret !== undefined) given.set(setting.key, secret);
+      continue;
+    }
+    const idle = [setting.env, `${setting.env}_FILE`].find((name) => reading.env[name]);
+    if (idle !== undefined && !mayBeIdle(setting, 'environment')) {
+      reading.mistakes.push(`${idle} has no effect while ${reason}`);
+    }
   }
-}
-
-/** Compatible services on one's own machines often need no key; OpenAI always does. */
-function requireKey(given: ReadonlyMap<string, Given>, mistakes: string[]): void {
-  if (choiceOf('embedding.kind', given) !== 'openai') return;
-  if (given.has('embedding.api_key') || given.has('embedding.base_url')) return;
-  mistakes.push(
-    'embedding.api_key (OPENAI_API_KEY or OPENAI_API_KEY_FILE) is required while embedding.kind is openai, ' +
-      'unless embedding.base_url (OPENAI_BASE_URL) names a service that needs none',
-  );
 }
 
 function check(given: ReadonlyMap<string, Given>, mistakes: readonly string[]): Config {
   const { data, error } = configSchema.safeParse(nest(given));
-  const refused = new Set(error?.issues.map(({ path }) => path.join('.')));
-  const refusals = [...refused].map((key) => {
-    const setting = settingFor(key);
-    const each = given.get(key);
-    return setting && each ? refusal(setting, each) : `${key} is not valid`;
-  });
-  if (data === undefined || mistakes.length > 0) throw new ConfigError([...mistakes, ...refusals]);
+  const refused = new Set(error?.issues.map((issue) => refusalOf(issue, given)));
+  if (data === undefined || mistakes.length > 0) throw new ConfigError([...mistakes, ...refused]);
   return data;
+}
+
+function refusalOf(issue: z.core.$ZodIssue, given: ReadonlyMap<string, Given>): string {
+  const [first, second, ...rest] = issue.path;
+  const section = settingFor(String(first)) === undefined;
+  const key = section ? `${String(first)}.${String(second)}` : String(first);
+  const setting = settingFor(key);
+  const each = given.get(key);
+  if (!setting || !each) return `${key} is not valid`;
+  // The one kind whose text quotes what was written, which may be a key in the wrong place.
+  const message = issue.code === 'unrecognized_keys' ? 'holds a field that is not known' : issue.message;
+  return refusal(setting, each, { path: section ? rest : issue.path.slice(1), message });
 }
 
 function nest(given: ReadonlyMap<string, Given>): Record<string, unknown> {

@@ -1,30 +1,11 @@
 import { z } from 'zod';
+import { addressOrNetwork, audit, auth, jwt, origin, rateLimit } from './access.ts';
+import { milliseconds, settingFacts, text } from './facts.ts';
 import { PROVIDER_NAMES } from './provider-names.ts';
-
-/** What the schema cannot say about a setting. Help, tables, the example file and every message derive from it. */
-export interface SettingFacts {
-  readonly env: string;
-  /** One sentence without its full stop, units included; ranges and lists are taken from the schema. */
-  readonly description: string;
-  readonly flag?: string;
-  /** Never printed; may also be given as a file named by `<env>_FILE`. */
-  readonly secret?: boolean;
-  /** What a text setting accepts, completing "must be …". */
-  readonly allowed?: string;
-  /** A value to show where there is no default. */
-  readonly example?: string | number;
-  /** Has an effect only while the setting `key` is one of `values`. */
-  readonly only?: readonly [key: string, ...values: string[]];
-}
-
-export const settingFacts = z.registry<SettingFacts>();
 
 const WITH_VECTORS = ['search.mode', 'hybrid', 'vector'] as const;
 const WITH_OPENAI = ['embedding.kind', 'openai'] as const;
 const WITH_POSTGRES = ['provider', 'postgres'] as const;
-
-const milliseconds = z.int().min(1).max(3_600_000);
-const text = z.string().min(1);
 
 const search = z.strictObject({
   mode: z
@@ -202,6 +183,19 @@ export const configSchema = z.strictObject({
     .max(100 * 1024 * 1024)
     .default(1024 * 1024)
     .register(settingFacts, { env: 'OMP_MAX_REQUEST_BYTES', description: 'Largest request body, in bytes' }),
+  max_header_bytes: z
+    .int()
+    .min(1024)
+    .max(1024 * 1024)
+    .default(16 * 1024)
+    .register(settingFacts, {
+      env: 'OMP_MAX_HEADER_BYTES',
+      description: 'Largest request line and headers together, in bytes',
+    }),
+  header_timeout_ms: milliseconds.default(10_000).register(settingFacts, {
+    env: 'OMP_HEADER_TIMEOUT_MS',
+    description: 'Longest time for the headers of a request to arrive, in milliseconds',
+  }),
   request_timeout_ms: milliseconds.default(30_000).register(settingFacts, {
     env: 'OMP_REQUEST_TIMEOUT_MS',
     description: 'Longest time for one request, in milliseconds',
@@ -210,6 +204,38 @@ export const configSchema = z.strictObject({
     env: 'OMP_SHUTDOWN_TIMEOUT_MS',
     description: 'Longest wait for open requests when stopping, in milliseconds',
   }),
+  allowed_hosts: z
+    .array(z.string().regex(/^[^\s/@*]+$/))
+    .min(1)
+    .optional()
+    .register(settingFacts, {
+      env: 'OMP_ALLOWED_HOSTS',
+      description: 'Names clients may reach the gateway by; unset: any, but on loopback without keys only localhost',
+      allowed: 'host names or addresses, a port where only that one is meant',
+      example: ['memory.example.com'],
+    }),
+  trusted_proxies: z
+    .array(addressOrNetwork)
+    .default([])
+    .register(settingFacts, {
+      env: 'OMP_TRUSTED_PROXIES',
+      description: 'Proxies whose X-Forwarded-For tells the address of a client; unset: none',
+      allowed: 'IP addresses or networks such as 10.0.0.0/8',
+      example: ['10.0.0.0/8', '::1'],
+    }),
+  cors_origins: z
+    .array(origin)
+    .default([])
+    .register(settingFacts, {
+      env: 'OMP_CORS_ORIGINS',
+      description: 'Web pages of other origins that may call the gateway; unset: none',
+      allowed: 'origins such as https://app.example.com, or * for any',
+      example: ['https://app.example.com'],
+    }),
+  auth: auth.prefault({}),
+  jwt: jwt.prefault({}),
+  rate_limit: rateLimit.prefault({}),
+  audit: audit.prefault({}),
   search: search.prefault({}),
   embedding: embedding.prefault({}),
   postgres: postgres.prefault({}),

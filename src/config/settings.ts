@@ -1,12 +1,15 @@
 import { z } from 'zod';
-import { configSchema, type SettingFacts, settingFacts } from './schema.ts';
+import { type SettingFacts, settingFacts } from './facts.ts';
+import { configSchema } from './schema.ts';
 
 /** One leaf of the schema. */
 export interface Setting extends SettingFacts {
   /** Path in the YAML file, such as `search.keyword_weight`. */
   readonly key: string;
-  readonly type: 'string' | 'number' | 'boolean';
-  readonly default: string | number | boolean | undefined;
+  /** `list` is one of texts, `json` one of objects. */
+  readonly type: 'string' | 'number' | 'boolean' | 'list' | 'json';
+  /** Undefined when there is none to show, as of a list that is empty. */
+  readonly default: string | number | boolean | readonly string[] | undefined;
   /** Completes "must be …". */
   readonly allowed: string;
   readonly secret: boolean;
@@ -18,19 +21,27 @@ interface Shape {
   readonly enum?: readonly string[];
   readonly minimum?: number;
   readonly maximum?: number;
+  readonly items?: Shape;
 }
 
 function settingAt(key: string, schema: z.ZodType, facts: SettingFacts): Setting {
   const shape = z.toJSONSchema(schema) as Shape;
+  const value = schema.parse(undefined) as Setting['default'];
+  const allowed = facts.allowed ?? allowedBy(shape);
   return {
     ...facts,
     key,
-    type: shape.type === 'integer' ? 'number' : (shape.type as Setting['type']),
-    default: schema.parse(undefined) as Setting['default'],
-    allowed: facts.allowed ?? allowedBy(shape),
+    type: typeOf(shape),
+    default: Array.isArray(value) && value.length === 0 ? undefined : value,
+    allowed: shape.items ? `a list of ${allowed}` : allowed,
     secret: facts.secret ?? false,
     schema,
   };
+}
+
+function typeOf({ type, items }: Shape): Setting['type'] {
+  if (items) return items.type === 'object' ? 'json' : 'list';
+  return type === 'integer' ? 'number' : (type as Setting['type']);
 }
 
 /** Nothing worth saying in a description. */
@@ -73,14 +84,33 @@ export const CONFIG_FILE = {
 export function explain({ description, allowed, only, secret, env }: Setting): string {
   const sentences = [description];
   if (allowed !== ANY_TEXT) sentences.push(`${allowed.charAt(0).toUpperCase()}${allowed.slice(1)}`);
-  if (only !== undefined) sentences.push(`Only while ${only[0]} is ${only.slice(1).join(' or ')}`);
+  if (only !== undefined) sentences.push(`Only while ${condition(only)}`);
   if (secret) sentences.push(`Secret; ${env}_FILE may name a file that holds it`);
   return `${sentences.join('. ')}.`;
 }
+
+function condition([key, ...values]: NonNullable<Setting['only']>): string {
+  return `${key} is ${values.length === 0 ? 'set' : values.join(' or ')}`;
+}
+
+/** The default as the environment would say it. */
+export const defaultText = ({ default: value }: Setting): string | undefined =>
+  value === undefined ? undefined : String(value);
 
 /** The type a text from the environment, the command line or a reference is meant to have; the schema judges the result. */
 export function coerce(type: Setting['type'], text: string): unknown {
   if (type === 'number' && text.trim() !== '' && Number.isFinite(Number(text))) return Number(text);
   if (type === 'boolean' && (text === 'true' || text === 'false')) return text === 'true';
+  if (type === 'list') return text.split(',').flatMap((item) => item.trim() || []);
+  if (type === 'json') return parsed(text);
   return text;
+}
+
+/** The text itself when it is no JSON: no schema of such a setting accepts one, and none quotes it. */
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
 }

