@@ -1,32 +1,75 @@
-import { Hono } from 'hono';
-import { type Log, OmpError, type Provider } from '#contract';
+import { type Context, Hono } from 'hono';
+import { type Log, OmpError } from '#contract';
+import type { Gate } from '../core/gate.ts';
+import { ANYBODY, type Authenticator } from '../core/principal.ts';
+import type { RateLimiter } from '../core/rate-limiter.ts';
+import { auditRoutes } from './audit.ts';
+import { authenticate } from './authenticate.ts';
 import { limitUnreadBody } from './body.ts';
 import { callMiddleware, type Env } from './call.ts';
+import { addressReader } from './client-address.ts';
 import { contextRoutes } from './context.ts';
+import { allowOrigins } from './cors.ts';
 import { descriptionRoutes } from './description.ts';
 import { errorResponse } from './error-envelope.ts';
+import { requireHost } from './host.ts';
 import { memoryRoutes } from './memories.ts';
-import { systemRoutes } from './system.ts';
+import { limitRequests } from './rate-limit.ts';
+import { capabilityRoutes, healthRoutes } from './system.ts';
 
 export interface AppOptions {
-  /** Already composed: the routes cannot tell native from emulated. */
-  readonly provider: Provider;
+  /** The routes see no provider, only what a caller may do with it. */
+  readonly gate: Gate;
+  readonly authenticator: Authenticator;
+  /** What is counted, per caller or else per client address: requests, and failed authentications. */
+  readonly rate?: { readonly requests: RateLimiter | undefined; readonly failures: RateLimiter | undefined };
+  /** Addresses and ranges of the proxies whose `X-Forwarded-For` is believed; none by default. */
+  readonly trusted_proxies?: readonly string[];
   readonly log: Log;
+  /** Names by which the gateway may be called; undefined: any. */
+  readonly allowed_hosts?: readonly string[] | undefined;
+  /** Origins whose pages may call it, `*` for any; none by default. */
+  readonly cors_origins?: readonly string[];
   /** Largest request body, in bytes. */
   readonly max_request_bytes: number;
   /** Longest time a request may take, in milliseconds. */
   readonly request_timeout_ms: number;
 }
 
-/** The whole HTTP face of the gateway. */
-export function createApp({ provider, log, max_request_bytes, request_timeout_ms }: AppOptions): Hono<Env> {
-  return new Hono<Env>()
-    .use(callMiddleware({ log, provider: provider.name, timeoutMs: request_timeout_ms }))
-    .use(limitUnreadBody(max_request_bytes))
-    .route('/memories', memoryRoutes(provider, max_request_bytes))
-    .route('/context', contextRoutes(provider, max_request_bytes))
-    .route('/', systemRoutes(provider))
-    .route('/', descriptionRoutes())
-    .onError(errorResponse)
-    .notFound((c) => errorResponse(new OmpError('not_found', 'no such path or method'), c));
+/** Open to everybody, hence counted by address. */
+const PUBLIC = ['/capabilities', '/openapi.json', '/docs/*'];
+
+/**
+ * The whole HTTP face of the gateway. What stands before `authenticate` is for everybody; nothing after it is reached
+ * without a caller, an unknown path neither. Probes ask often, and by whatever address they know: `/healthz` stands
+ * before the check of the host and before any limit.
+ */
+export function createApp(options: AppOptions): Hono<Env> {
+  const { gate, authenticator, rate, trusted_proxies = [], log, allowed_hosts, cors_origins = [] } = options;
+  const { max_request_bytes, request_timeout_ms } = options;
+  const addressOf = addressReader(trusted_proxies);
+  const ofAddress = (c: Context<Env>) => `address:${addressOf(c)}`;
+  const ofCaller = (c: Context<Env>) => {
+    const { id } = c.get('call').caller;
+    return id === ANYBODY.id ? ofAddress(c) : id;
+  };
+
+  const app = new Hono<Env>();
+  app.use(callMiddleware({ log, provider: gate.provider, timeoutMs: request_timeout_ms }));
+  if (cors_origins.length > 0) app.use(allowOrigins(cors_origins));
+  app.route('/', healthRoutes(gate));
+  if (allowed_hosts) app.use(requireHost(allowed_hosts));
+  for (const path of PUBLIC) app.use(path, limitRequests(rate?.requests, ofAddress));
+  app.route('/', capabilityRoutes(gate));
+  app.route('/', descriptionRoutes());
+
+  app.use(authenticate({ gate, authenticator, failures: rate?.failures, addressOf }));
+  if (rate?.requests) app.use(limitRequests(rate.requests, ofCaller));
+  app.use(limitUnreadBody(max_request_bytes));
+  app.route('/memories', memoryRoutes(gate.capabilities, max_request_bytes));
+  app.route('/context', contextRoutes(max_request_bytes));
+  app.route('/audit', auditRoutes());
+  app.onError(errorResponse);
+  app.notFound((c) => errorResponse(new OmpError('not_found', 'no such path or method'), c));
+  return app;
 }

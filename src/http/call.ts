@@ -1,12 +1,26 @@
 import type { HttpBindings } from '@hono/node-server';
 import type { Context, MiddlewareHandler } from 'hono';
-import { type Call, invalidRequest, type Log, type OmpError, providerError } from '#contract';
+import { type Call, type Caller, GATEWAY, invalidRequest, type Log, type OmpError, providerError } from '#contract';
+import type { Verbs } from '../core/verbs.ts';
+import { ANSWER_HEADERS } from './security-headers.ts';
 
 export interface Env {
   /** Absent when a request is handed to the app in process, without a server. */
   Bindings: Partial<HttpBindings>;
-  Variables: { call: Required<Call>; log: Log };
+  Variables: {
+    call: OwnCall;
+    log: Log;
+    /** Named by errors that come from what the backend cannot do. */
+    provider: string;
+    /** What the caller may do; there once the caller is known, and without it no route reaches a memory. */
+    verbs: Verbs;
+  };
 }
+
+/** The caller is found out after the call has begun. */
+type OwnCall = Required<Omit<Call, 'caller'>> & { caller: Caller };
+
+const HEADERS = Object.entries(ANSWER_HEADERS);
 
 export const newRequestId = (): string => crypto.randomUUID();
 
@@ -33,7 +47,9 @@ export function callMiddleware({ log, provider, timeoutMs }: CallOptions): Middl
     const { call, abort } = createCall(requestId);
     c.set('call', call);
     c.set('log', log);
+    c.set('provider', provider);
     c.header('x-request-id', requestId);
+    for (const [name, value] of HEADERS) c.header(name, value);
 
     const { incoming, outgoing } = c.env ?? {};
     const deadline = setTimeout(
@@ -62,8 +78,10 @@ function createCall(requestId: string) {
   let controller: AbortController | undefined;
   let reason: OmpError | undefined;
   const waiting: ((reason: OmpError) => void)[] = [];
-  const call: Required<Call> = {
+  const call: OwnCall = {
     requestId,
+    // Until it is known who calls: what happens before is the gateway's own doing.
+    caller: GATEWAY,
     get signal() {
       controller ??= new AbortController();
       if (reason && !controller.signal.aborted) controller.abort(reason);
@@ -92,9 +110,13 @@ const clientGone = () => invalidRequest('the client closed the connection');
 
 type Outgoing = NonNullable<Env['Bindings']['outgoing']>;
 
-/** The route template stands for the path: ids and query texts do not belong in logs. */
+/**
+ * The route template stands for the path: ids and query texts do not belong in logs. `app` is who called: the name of a
+ * key or the subject of a token; null while nobody in particular is known.
+ */
 const accessEntry = (c: Context<Env>, requestId: string, outgoing: Outgoing, started: number) => ({
   request_id: requestId,
+  app: c.get('call').caller.app,
   method: c.req.method,
   route: c.req.routePath,
   status: outgoing.writableFinished ? outgoing.statusCode : 499,

@@ -4,6 +4,7 @@ import { Hono } from 'hono';
 import { OmpError } from '#contract';
 import { packageRoot } from '../package-root.ts';
 import type { Env } from './call.ts';
+import { pageHeaders } from './security-headers.ts';
 
 /** The assets that are files of the package; nothing else is ever read. */
 const FILES: Readonly<Record<string, string>> = {
@@ -36,28 +37,25 @@ const PAGE = `<!doctype html>
 const START = `SwaggerUIBundle({ url: 'openapi.json', dom_id: '#swagger-ui', validatorUrl: null, deepLinking: true });
 `;
 
-/** Everything from this origin; what Swagger UI's style sheet carries as data is images. */
-const POLICY =
-  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
-  "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
-
-const HEADERS = { 'content-security-policy': POLICY, 'x-content-type-options': 'nosniff' };
+/** The same for everybody, and changed by nothing but another release. */
+const CACHED = { 'cache-control': 'public, max-age=3600' };
 
 /** `/docs`: Swagger UI over `/openapi.json`, from the package alone. 404 where the package was not built with its assets. */
 export function docsPageRoutes(): Hono<Env> {
   const read = assetReader(join(packageRoot(), 'assets', 'swagger-ui'));
   return new Hono<Env>()
+    .use('/docs/*', pageHeaders)
     .get('/docs', async (c) => {
       // A page without its script would stay blank; better to say what is missing.
       await read('swagger-ui-bundle.js');
-      return c.body(PAGE, 200, { ...HEADERS, 'content-type': 'text/html; charset=utf-8' });
+      return c.body(PAGE, 200, { ...CACHED, 'content-type': 'text/html; charset=utf-8' });
     })
-    .get('/docs/start.js', (c) => c.body(START, 200, { ...HEADERS, 'content-type': 'text/javascript; charset=utf-8' }))
+    .get('/docs/start.js', (c) => c.body(START, 200, { ...CACHED, 'content-type': 'text/javascript; charset=utf-8' }))
     .get('/docs/:asset', async (c) => {
       const name = c.req.param('asset');
       const type = Object.hasOwn(FILES, name) ? FILES[name] : undefined;
       if (type === undefined) throw new OmpError('not_found', 'no such path or method');
-      return c.body(await read(name), 200, { ...HEADERS, 'content-type': type });
+      return c.body(await read(name), 200, { ...CACHED, 'content-type': type });
     });
 }
 

@@ -32,10 +32,20 @@ export function errorResponse(thrown: unknown, c: Context<Env>): Response {
     thrown instanceof OmpError
       ? thrown
       : new OmpError('provider_error', 'the gateway failed to process this request', { cause: thrown });
-  if (error.code === 'provider_error' || error.cause !== undefined) {
-    const level = error.code === 'provider_error' ? 'error' : 'warn';
-    c.get('log')[level]({ request_id: call.requestId, provider: error.provider, err: error }, 'request failed');
-  }
+  note(error, c);
+  if (error.code === 'unauthorized') c.header('www-authenticate', 'Bearer realm="memories"');
   if (error.retryAfter !== undefined) c.header('retry-after', String(Math.ceil(error.retryAfter)));
   return c.json(toEnvelope(error, call.requestId), ERRORS[error.code].status);
+}
+
+/** For the operator: what a client is not told. Without a cause, the client was told everything. */
+function note(error: OmpError, c: Context<Env>): void {
+  const { requestId } = c.get('call');
+  const { code, cause, provider } = error;
+  const log = c.get('log');
+  if (code === 'provider_error') log.error({ request_id: requestId, provider, err: error }, 'request failed');
+  // In one line, since strangers can have it written as often as they like.
+  else if (code === 'unauthorized' && cause instanceof Error) {
+    log.warn({ request_id: requestId, reason: cause.message }, 'not authenticated');
+  } else if (cause !== undefined) log.warn({ request_id: requestId, provider, err: error }, 'request failed');
 }

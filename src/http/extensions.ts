@@ -4,30 +4,40 @@ import { isStorable } from './schemas/fields.ts';
 /** Deeper values are refused: no client needs them, and every walk over them is recursive, in Postgres too. */
 const MAX_DEPTH = 32;
 
-/** The caller's `x-` keys of a body, checked to be storable as JSON by every backend. */
+/**
+ * The caller's `x-` keys of a body, checked to be storable as JSON by every backend. The keys of every object come in
+ * one order, so that equal bodies become equal texts, however they were written.
+ */
 export function readExtensions(body: object, onNull: 'omit' | 'refuse'): Extensions {
   const extensions: Record<`x-${string}`, unknown> = {};
-  for (const [key, value] of Object.entries(body)) {
+  for (const [key, value] of entriesInOrder(body)) {
     if (!isExtensionKey(key) || (value === null && onNull === 'omit')) continue;
     if (value === null) throw invalidRequest(`${key}: must not be null`);
     if (!isStorable(key)) throw invalidRequest('a key that begins with x- must not contain NUL or lone surrogates');
-    check(key, value, 1);
-    extensions[key] = value;
+    extensions[key] = checked(key, value, 1);
   }
   return extensions;
 }
 
 const isExtensionKey = (key: string): key is `x-${string}` => key.startsWith('x-');
 
-function check(key: string, value: unknown, depth: number): void {
-  if (typeof value === 'string' && !isStorable(value))
-    throw invalidRequest(`${key}: must not contain NUL or lone surrogates`);
+const entriesInOrder = (object: object): [key: string, value: unknown][] =>
+  Object.entries(object).sort(([a], [b]) => (a < b ? -1 : 1));
+
+/** A copy that holds even `__proto__` as data. */
+function checked(key: string, value: unknown, depth: number): unknown {
+  const requireStorable = (text: string) => {
+    if (!isStorable(text)) throw invalidRequest(`${key}: must not contain NUL or lone surrogates`);
+  };
+  if (typeof value === 'string') requireStorable(value);
   if (typeof value === 'number' && !Number.isFinite(value))
     throw invalidRequest(`${key}: holds a number too large to store`);
-  if (typeof value !== 'object' || value === null) return;
+  if (typeof value !== 'object' || value === null) return value;
   if (depth > MAX_DEPTH) throw invalidRequest(`${key}: nested deeper than ${MAX_DEPTH} levels`);
-  for (const [name, inner] of Object.entries(value)) {
-    if (!isStorable(name)) throw invalidRequest(`${key}: must not contain NUL or lone surrogates`);
-    check(key, inner, depth + 1);
-  }
+  if (Array.isArray(value)) return value.map((inner) => checked(key, inner, depth + 1));
+  const entries = entriesInOrder(value).map(([name, inner]) => {
+    requireStorable(name);
+    return [name, checked(key, inner, depth + 1)] as const;
+  });
+  return Object.fromEntries(entries);
 }

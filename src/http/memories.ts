@@ -1,9 +1,18 @@
 import { type Context, Hono } from 'hono';
-import { invalidRequest, type ListQuery, type MemoryPatch, OmpError, type Provider, type Ref } from '#contract';
+import {
+  invalidRequest,
+  type ListQuery,
+  type MemoryPatch,
+  type NewMemory,
+  OmpError,
+  type ProviderCapabilities,
+} from '#contract';
 import { decodeCursor, encodeCursor } from '../core/cursor.ts';
+import type { Target } from '../core/verbs.ts';
 import { readJson } from './body.ts';
 import type { Env } from './call.ts';
 import { readExtensions } from './extensions.ts';
+import { readOnce } from './idempotency.ts';
 import { parse } from './parse.ts';
 import { parseQuery } from './query.ts';
 import { fits, isStorable, LIMITS } from './schemas/fields.ts';
@@ -11,10 +20,10 @@ import { CreateBody, ListParameters, PatchBody, SearchParameters } from './schem
 import { supported } from './supported.ts';
 import { toWire } from './to-wire.ts';
 
-/** The verbs on memories: parse, call the provider, reply. */
-export function memoryRoutes(provider: Provider, maxRequestBytes: number): Hono<Env> {
+/** The verbs on memories: parse, call the caller's verb, reply. */
+export function memoryRoutes(capabilities: ProviderCapabilities, maxRequestBytes: number): Hono<Env> {
   const checkLength = (content: string) => {
-    const most = provider.capabilities.max_content_length;
+    const most = capabilities.max_content_length;
     if (most !== null && !fits(content, most)) throw invalidRequest(`content: must be at most ${most} characters`);
   };
 
@@ -23,26 +32,24 @@ export function memoryRoutes(provider: Provider, maxRequestBytes: number): Hono<
       const body = await readJson(c, maxRequestBytes);
       const input = parse(CreateBody, body);
       checkLength(input.content);
-      const memory = await provider.add(
-        {
-          content: input.content,
-          user_id: input.user_id,
-          scope: input.scope ?? null,
-          tags: distinct(input.tags ?? []),
-          source: input.source ? withoutNulls(input.source) : null,
-          confidence: input.confidence ?? null,
-          valid_from: input.valid_from ?? null,
-          valid_to: input.valid_to ?? null,
-          supersedes: distinct(input.supersedes ?? []),
-          extensions: readExtensions(body as object, 'omit'),
-        },
-        c.get('call'),
-      );
-      return c.json(toWire(memory), 201);
+      const memory: NewMemory = {
+        content: input.content,
+        user_id: input.user_id,
+        scope: input.scope ?? null,
+        tags: distinct(input.tags ?? []),
+        source: input.source ? withoutNulls(input.source) : null,
+        confidence: input.confidence ?? null,
+        valid_from: input.valid_from ?? null,
+        valid_to: input.valid_to ?? null,
+        supersedes: distinct(input.supersedes ?? []),
+        extensions: readExtensions(body as object, 'omit'),
+      };
+      const once = readOnce(c.req.header('idempotency-key'), memory);
+      return c.json(toWire(await c.get('verbs').add(memory, once, c.get('call'))), 201);
     })
-    .get('/', async (c) => c.json(await listPage(provider, c)))
+    .get('/', async (c) => c.json(await listPage(capabilities, c)))
     .get('/search', async (c) => {
-      const search = supported(provider, 'search', provider.search);
+      const search = supported(c, 'search');
       const { q, user_id, scope, limit, min_score = 0 } = parseQuery(SearchParameters, c.req.url);
       const hits = await search(
         { user_id, text: q, tags: [], limit, ...(scope !== undefined && { scope }) },
@@ -51,9 +58,9 @@ export function memoryRoutes(provider: Provider, maxRequestBytes: number): Hono<
       const results = hits.filter(({ score }) => score >= min_score);
       return c.json({ results: results.map(({ memory, score }) => ({ memory: toWire(memory), score })) });
     })
-    .get('/:id', async (c) => c.json(toWire(present(await provider.get(ref(c), c.get('call'))))))
+    .get('/:id', async (c) => c.json(toWire(await c.get('verbs').get(target(c), c.get('call')))))
     .patch('/:id', async (c) => {
-      const update = supported(provider, 'update', provider.update);
+      const update = supported(c, 'update');
       const body = await readJson(c, maxRequestBytes);
       const input = parse(PatchBody, body);
       if (input.content !== undefined) checkLength(input.content);
@@ -64,20 +71,20 @@ export function memoryRoutes(provider: Provider, maxRequestBytes: number): Hono<
         ...(input.supersedes && { supersedes: distinct(input.supersedes) }),
         ...(Object.keys(extensions).length > 0 && { extensions }),
       };
-      return c.json(toWire(present(await update(ref(c), patch, c.get('call')))));
+      return c.json(toWire(await update(target(c), patch, c.get('call'))));
     })
     .delete('/:id', async (c) => {
-      const remove = supported(provider, 'delete', provider.delete);
-      if (!(await remove(ref(c), c.get('call')))) throw notFound();
+      const remove = supported(c, 'delete');
+      await remove(target(c), c.get('call'));
       return c.body(null, 204);
     });
 }
 
 /** One page of a user's list, newest first. */
-async function listPage(provider: Provider, c: Context<Env>) {
-  const list = supported(provider, 'list', provider.list);
+async function listPage({ temporal }: ProviderCapabilities, c: Context<Env>) {
+  const list = supported(c, 'list');
   const { cursor, limit, tag, user_id, scope, since, until } = parseQuery(ListParameters, c.req.url);
-  if ((since ?? until) !== undefined && !provider.capabilities.temporal) {
+  if ((since ?? until) !== undefined && !temporal) {
     throw invalidRequest('since, until: this provider keeps no times to filter by (features.temporal is false)');
   }
   const filters = {
@@ -97,21 +104,17 @@ async function listPage(provider: Provider, c: Context<Env>) {
 }
 
 /** The record a path names, bound to `X-User-Id` where the client sends it (README, "Decisions" 19). */
-function ref(c: Context<Env>): Ref {
+function target(c: Context<Env>): Target {
   const id = c.req.param('id') ?? '';
-  // No provider ever made such an id; asking for it could only upset a backend.
-  if (!isStorable(id) || id.length > LIMITS.id) throw notFound();
-  const user = c.req.header('x-user-id');
+  const header = c.req.header('x-user-id');
   // HTTP hands header values over as Latin-1; clients send UTF-8.
-  return user === undefined ? { id } : { id, user_id: Buffer.from(user, 'latin1').toString() };
+  const user = header === undefined ? undefined : Buffer.from(header, 'latin1').toString();
+  // No provider ever made such an id and no user is named so; asking for them could only upset a backend.
+  if (!isStorable(id) || id.length > LIMITS.id || (user !== undefined && !fits(user, LIMITS.userId))) {
+    throw new OmpError('not_found', 'no memory has this id');
+  }
+  return user === undefined ? { id } : { id, user_id: user };
 }
-
-function present<Value>(value: Value | undefined): Value {
-  if (value === undefined) throw notFound();
-  return value;
-}
-
-const notFound = () => new OmpError('not_found', 'no memory has this id');
 
 const distinct = (values: readonly string[]): string[] => [...new Set(values)];
 

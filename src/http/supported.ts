@@ -1,10 +1,13 @@
-import { OmpError, type Provider } from '#contract';
+import type { Context } from 'hono';
+import { OmpError } from '#contract';
+import type { Verbs } from '../core/verbs.ts';
+import type { Env } from './call.ts';
 
-/** The verb, or `unsupported_capability` when this provider lacks it. */
-export function supported<Verb>(provider: Provider, name: string, verb: Verb | undefined): Verb {
-  if (verb === undefined) throw unsupported(provider, name);
-  return verb;
+/** The caller's verb, or `unsupported_capability` where the provider lacks it. */
+export function supported<Name extends keyof Verbs>(c: Context<Env>, name: Name): NonNullable<Verbs[Name]> {
+  const verb = c.get('verbs')[name];
+  if (verb) return verb;
+  throw new OmpError('unsupported_capability', `the provider does not support ${name}`, {
+    provider: c.get('provider'),
+  });
 }
-
-export const unsupported = (provider: Provider, name: string): OmpError =>
-  new OmpError('unsupported_capability', `the provider does not support ${name}`, { provider: provider.name });

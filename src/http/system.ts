@@ -1,19 +1,14 @@
 import { Hono } from 'hono';
-import type { Provider } from '#contract';
-import { describe } from '../core/describe.ts';
+import type { Gate } from '../core/gate.ts';
 import type { Env } from './call.ts';
-import { unsupported } from './supported.ts';
 
-/** What a client or an orchestrator asks about the gateway itself. */
-export function systemRoutes(provider: Provider): Hono<Env> {
-  const capabilities = describe(provider);
-  return new Hono<Env>()
-    .get('/capabilities', (c) => c.json(capabilities))
-    .get('/healthz', async (c) => {
-      await provider.ping(c.get('call'));
-      return c.json({ status: 'ok', provider: provider.name });
-    })
-    .get('/audit', () => {
-      throw unsupported(provider, 'audit');
-    });
-}
+/** What a client asks about the gateway before anything else. */
+export const capabilityRoutes = (gate: Gate): Hono<Env> =>
+  new Hono<Env>().get('/capabilities', (c) => c.json(gate.description));
+
+/** What an orchestrator asks, over and over. */
+export const healthRoutes = (gate: Gate): Hono<Env> =>
+  new Hono<Env>().get('/healthz', async (c) => {
+    await gate.ping(c.get('call'));
+    return c.json({ status: 'ok', provider: gate.provider });
+  });

@@ -1,8 +1,14 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type ErrorCode, OmpError, type Provider } from '#contract';
+import { toHashedKey } from '../../src/auth/configured-key.ts';
+import { newKey } from '../../src/auth/key.ts';
+import { openAuthenticator } from '../../src/auth/open.ts';
+import { OPEN } from '../../src/core/principal.ts';
 import { createApp } from '../../src/http/app.ts';
+import { openLimits } from '../rate-limit/limits.ts';
 import { type Client, clientOf, type Reply } from '../support/client.ts';
-import { APP_LIMITS, openSubject, recordingLog, type Subject } from '../support/subject.ts';
+import { closedTo } from '../support/closed.ts';
+import { APP_LIMITS, gateOn, openSubject, recordingLog, type Subject } from '../support/subject.ts';
 import { ERRORS, MAX_BODY_BYTES, type WireContext, type WireHit, type WirePage } from '../support/wire.ts';
 import {
   type Document,
@@ -12,22 +18,31 @@ import {
   type Judge,
   judgeOf,
   pointerTo,
+  type SecurityScheme,
 } from './document.ts';
 
-/** Nothing records an audit log yet, so these answers have no one to give them; the page's own are tested beside it. */
-const UNREACHED = [
-  'GET /audit 200',
-  'GET /audit invalid_request',
-  'GET /audit rate_limited',
-  'GET /audit provider_error',
-  'GET /docs not_found',
+/** The page is there wherever its assets are; it is tested on its own, beside this. */
+const UNREACHED = ['GET /docs not_found'];
+
+/** The headers that say something of the interface; a description tells of one exactly where it is sent. */
+const HEADERS = [
+  'RateLimit',
+  'RateLimit-Policy',
+  'Retry-After',
+  'WWW-Authenticate',
+  'X-RateLimit-Limit',
+  'X-RateLimit-Remaining',
+  'X-RateLimit-Reset',
+  'X-Request-Id',
 ];
 
-/** What can be wrong with a request, or below it. */
-type Condition = 'none' | Exclude<ErrorCode, 'unauthorized' | 'scope_denied'>;
-const CONDITIONS = ['none', ...Object.keys(ERRORS)].filter(
-  (code): code is Condition => !['unauthorized', 'scope_denied'].includes(code),
-);
+/** What can be wrong with a request, its sender, or what is below. */
+type Condition = 'none' | ErrorCode;
+const CONDITIONS = ['none', ...Object.keys(ERRORS)] as readonly Condition[];
+
+interface WireAudit {
+  readonly entries: readonly { readonly action: string; readonly outcome: string }[];
+}
 
 describe('every answer is one the description tells of', () => {
   let subject: Subject;
@@ -40,17 +55,29 @@ describe('every answer is one the description tells of', () => {
   });
   afterAll(() => Promise.all([subject.close(), judge.close()]));
 
-  /** The memory provider never fails and lacks no verb, so for some conditions it is made to. */
-  const clientUnder = (condition: Condition): Client => {
-    const provider = alter(subject.provider, condition);
-    const app = createApp({ provider, log: recordingLog(), ...APP_LIMITS });
-    return clientOf(async (path, init) => app.request(path, init, {}));
+  const withId = (operationId: string): Endpoint =>
+    endpointsOf(document).find(({ operation }) => operation.operationId === operationId) as Endpoint;
+
+  /** The gateway in front of the same memories, under a condition; with a limit, so that all its headers are sent. */
+  const openUnder = async (condition: Condition) => {
+    const log = recordingLog();
+    const { gate, trail } = gateOn(alter(subject.provider, condition), log);
+    const closed = condition === 'unauthorized' || condition === 'scope_denied';
+    const { authenticator, key } = closed ? await powerless() : { authenticator: OPEN, key: '' };
+    const { requests } = await openLimits({ store: 'memory' }, { requests_per_minute: 1_000, now: () => 0 });
+    if (condition === 'rate_limited') while ((await requests.take('address:unknown')).allowed);
+    const app = createApp({ gate, authenticator, rate: { requests, failures: undefined }, log, ...APP_LIMITS });
+    const credential: Record<string, string> = condition === 'scope_denied' ? { 'x-api-key': key } : {};
+    const client = clientOf(async (path, init) =>
+      app.request(path, { ...init, headers: { ...(init?.headers as object), ...credential } }, {}),
+    );
+    return { client, close: trail.close };
   };
 
   const seen = new Set<string>();
   for (const condition of CONDITIONS) {
     it(`under the condition ${condition}`, async () => {
-      const client = clientUnder(condition);
+      const { client, close } = await openUnder(condition);
       for (const endpoint of endpointsOf(document)) {
         const { id } = await subject.client.add({ content: 'prefers pnpm', user_id: 'u1' });
         const reply = await send(client, endpoint, condition, id);
@@ -58,6 +85,7 @@ describe('every answer is one the description tells of', () => {
         seen.add(`${name} ${codeOf(reply) ?? reply.status}`);
         await check(reply, endpoint, name);
       }
+      await close();
     });
   }
 
@@ -71,36 +99,83 @@ describe('every answer is one the description tells of', () => {
     expect([...seen, ...UNREACHED].sort()).toEqual(told.sort());
   });
 
+  it('[Decision 11] and the audit log tells of all that as described', async () => {
+    const endpoint = withId('readAudit');
+    const reply = await subject.client.ask(endpoint.path, { user_id: 'u1', limit: 1000 });
+    expect(await mistakesOf(reply, endpoint)).toEqual([]);
+    const { entries } = reply.body as WireAudit;
+    expect(new Set(entries.map(({ outcome }) => outcome))).toEqual(new Set(['ok', 'scope_denied', 'provider_error']));
+    expect([...new Set(entries.map(({ action }) => action))].sort()).toEqual(subject.capabilities.verbs.toSorted());
+  });
+
   it('and the examples find each other', async () => {
     const { client, close } = await openSubject({ provider: 'memory', options: { scopes: 'native' } });
-    const [add, list, search, context] = ['addMemory', 'listMemories', 'searchMemories', 'buildContext'].map(
-      (id) => endpointsOf(document).find(({ operation }) => operation.operationId === id) as Endpoint,
-    ) as [Endpoint, Endpoint, Endpoint, Endpoint];
-    const { content } = (await send(client, add, 'none', '')).body as { content: string };
-    const page = (await send(client, list, 'none', '')).body as WirePage;
-    const { results } = (await send(client, search, 'none', '')).body as { results: WireHit[] };
-    const { text } = (await send(client, context, 'none', '')).body as WireContext;
+    const show = async (operationId: string) => (await send(client, withId(operationId), 'none', '')).body;
+    const { content } = (await show('addMemory')) as { content: string };
+    const page = (await show('listMemories')) as WirePage;
+    const { results } = (await show('searchMemories')) as { results: WireHit[] };
+    const { text } = (await show('buildContext')) as WireContext;
+    const { entries } = (await show('readAudit')) as WireAudit;
     expect(page.items.map((memory) => memory.content)).toEqual([content]);
     expect(results.map(({ memory }) => memory.content)).toEqual([content]);
     expect(text).toBe(`[1] ${content}`);
+    expect(entries.map(({ action }) => action).sort()).toEqual(['add', 'context', 'list', 'search']);
     await close();
   });
 
-  async function check(reply: Reply, { pointer, operation }: Endpoint, name: string): Promise<void> {
-    const answer = operation.responses[reply.status];
+  it('[SPEC Authentication 2] [Decision 13] and every scheme it tells of is a way in', async () => {
+    const { authenticator, keys } = await closedTo('any');
+    const { client, close } = await openSubject({
+      provider: 'memory',
+      options: { scopes: 'native' },
+      mode: 'keyword',
+      authenticator,
+    });
+    const headersBy = (scheme: SecurityScheme, key: string): Record<string, string> =>
+      scheme.type === 'http' ? { authorization: `${scheme.scheme} ${key}` } : { [scheme.name]: key };
+    const ask = (...by: Parameters<typeof headersBy>) => client.ask('/memories', { user_id: 'u' }, headersBy(...by));
+    for (const scheme of Object.values(document.components.securitySchemes)) {
+      expect((await ask(scheme, keys.any)).status, scheme.type).toBe(200);
+      expect((await ask(scheme, newKey().key)).status, scheme.type).toBe(401);
+    }
+    await close();
+  });
+
+  async function check(reply: Reply, endpoint: Endpoint, name: string): Promise<void> {
+    const answer = endpoint.operation.responses[reply.status];
     expect(answer, `${name} answered ${reply.status}: ${reply.text.slice(0, 300)}`).toBeDefined();
-    for (const header of Object.keys(answer?.headers ?? {}))
-      if (header !== 'retry-after') expect(reply.headers.get(header), `${name} ${header}`).toMatch(/\S/);
+    const sent = HEADERS.filter((header) => reply.headers.has(header));
+    expect(sent, name).toEqual(Object.keys(answer?.headers ?? {}).sort());
     const [type] = Object.keys(answer?.content ?? {});
     if (type === undefined) return expect(reply.text, name).toBe('');
     expect(reply.headers.get('content-type'), name).toMatch(new RegExp(`^${type}(;|$)`));
-    const place = pointer + pointerTo('responses', String(reply.status), 'content', type, 'schema');
-    expect(await judge.mistakes(place, reply.body ?? reply.text), `${name} ${reply.text.slice(0, 300)}`).toEqual([]);
+    expect(await mistakesOf(reply, endpoint, type), `${name} ${reply.text.slice(0, 300)}`).toEqual([]);
   }
+
+  const mistakesOf = (reply: Reply, { pointer }: Endpoint, type = 'application/json'): Promise<string[]> =>
+    judge.mistakes(
+      pointer + pointerTo('responses', String(reply.status), 'content', type, 'schema'),
+      reply.body ?? reply.text,
+    );
 });
 
 const codeOf = (reply: Reply): string | undefined =>
   (reply.body as { error?: { code: string } } | undefined)?.error?.code;
+
+/** A key that may delete in one scope, where nothing is. */
+async function powerless() {
+  const { key, ...kept } = newKey();
+  const hashed = { name: 'powerless', key: toHashedKey(kept), grants: ['delete:nowhere'] };
+  const log = recordingLog();
+  const authenticator = await openAuthenticator({
+    keys: [hashed],
+    store: undefined,
+    jwt: undefined,
+    required: true,
+    log,
+  });
+  return { authenticator, key };
+}
 
 /** The request that the description's own examples make, with what the condition asks to be wrong about it. */
 async function send(client: Client, endpoint: Endpoint, condition: Condition, id: string): Promise<Reply> {
@@ -109,7 +184,9 @@ async function send(client: Client, endpoint: Endpoint, condition: Condition, id
   const content = operation.requestBody?.content['application/json'];
   if (content) {
     const bodies = { invalid_request: 'not an object', payload_too_large: 'x'.repeat(MAX_BODY_BYTES) };
-    return client.tell(method, path, condition in bodies ? bodies[condition as keyof typeof bodies] : content.example);
+    const body = condition in bodies ? bodies[condition as keyof typeof bodies] : content.example;
+    const once = parameters.some(({ name }) => name === 'Idempotency-Key');
+    return client.tell(method, path, body, once ? { 'idempotency-key': condition } : {});
   }
   if (method === 'DELETE') return client.tell(method, path);
   const inQuery = parameters.filter((parameter) => parameter.in === 'query' && parameter.example !== undefined);
@@ -117,15 +194,25 @@ async function send(client: Client, endpoint: Endpoint, condition: Condition, id
   return client.ask(path, Object.fromEntries(given.map(({ name, example }) => [name, String(example)])));
 }
 
+/** The memory provider never fails and lacks no verb, so for some conditions it is made to. */
 function alter(provider: Provider, condition: Condition): Provider {
   if (condition === 'unsupported_capability') {
     const { name, capabilities, add, get, ping, close } = provider;
     return { name, capabilities, add, get, ping, close };
   }
-  if (condition !== 'rate_limited' && condition !== 'provider_error') return provider;
+  if (condition !== 'provider_error') return provider;
   const fail = async () => {
-    throw new OmpError(condition, 'not now', { provider: provider.name, retryAfter: 1 });
+    throw new OmpError(condition, 'not now', { provider: provider.name });
   };
-  const failing = { add: fail, get: fail, update: fail, delete: fail, list: fail, search: fail };
-  return { ...provider, ...failing, ...(condition === 'provider_error' && { ping: fail }) };
+  const failing = {
+    add: fail,
+    addOnce: fail,
+    get: fail,
+    update: fail,
+    delete: fail,
+    list: fail,
+    search: fail,
+    ping: fail,
+  };
+  return { ...provider, ...failing, ...(provider.audit && { audit: { ...provider.audit, read: fail } }) };
 }

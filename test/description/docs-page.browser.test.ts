@@ -3,7 +3,8 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type BrowserContext, chromium, type Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { closedTo } from '../support/closed.ts';
 import { type RunningServer, startServer } from '../support/server.ts';
 import { endpointsOf, fetchDocument } from './document.ts';
 
@@ -80,6 +81,32 @@ describe.skipIf(!found)('the page at /docs, in a browser', () => {
     const answer = search.locator('.live-responses-table .response');
     expect(await answer.locator('.response-col_status').textContent()).toMatch(/^200/);
     expect(await answer.textContent()).toContain('user prefers pnpm');
+  });
+
+  it('[SPEC Authentication 2] lets in who gives it a key, on a closed gateway', async () => {
+    const { authenticator, keys } = await closedTo('browser');
+    const closed = await startServer({ authenticator });
+    onTestFinished(() => closed.close());
+    const other = await browser.newPage();
+    await other.goto(`${closed.url}/docs`);
+    const list = other.locator('#operations-memories-listMemories');
+    await list.locator('.opblock-summary-control').click();
+    await list.getByRole('button', { name: 'Try it out' }).click();
+    const statusNow = async () => {
+      const [answer] = await Promise.all([
+        other.waitForResponse((response) => response.url().startsWith(`${closed.url}/memories`)),
+        list.getByRole('button', { name: 'Execute' }).click(),
+      ]);
+      return answer.status();
+    };
+    expect(await statusNow()).toBe(401);
+    await other.getByRole('button', { name: 'Authorize' }).first().click();
+    const dialog = other.locator('.auth-container', { hasText: 'bearer' });
+    await dialog.locator('input').fill(keys.browser);
+    await dialog.getByRole('button', { name: 'Apply credentials' }).click();
+    await other.locator('.auth-container', { hasText: 'Authorized' }).waitFor();
+    await other.locator('.close-modal').click();
+    expect(await statusNow()).toBe(200);
   });
 
   it('asked this server only, and nothing went wrong', async () => {

@@ -106,13 +106,13 @@ describe('the page of a built package', () => {
   });
 });
 
-/** Asks the app built below `root`, in a process of its own. These paths never reach the provider, so it has none. */
+/** Asks the app built below `root`, in a process of its own. These paths are for everybody and reach no provider, so it has none. */
 const askBuilt = async (root: string, paths: readonly string[]): Promise<{ status: number; text: string }[]> => {
   const script = `
     const { createApp } = await import(${JSON.stringify(pathToFileURL(join(root, 'dist/src/http/app.js')).href)});
     const log = { info() {}, warn() {}, error() {} };
-    const provider = { name: 'none', capabilities: {} };
-    const app = createApp({ provider, log, max_request_bytes: 1, request_timeout_ms: 60_000 });
+    const gate = { provider: 'none', capabilities: {}, description: {} };
+    const app = createApp({ gate, log, max_request_bytes: 1, request_timeout_ms: 60_000 });
     const answers = [];
     for (const path of ${JSON.stringify(paths)}) {
       const response = await app.request(path, {}, {});

@@ -44,6 +44,13 @@ describe('the description', () => {
     expect([...described, ...UNDESCRIBED].sort()).toEqual([...new Set(routes)].sort());
   });
 
+  it('[SPEC Authentication 3] [SPEC Authentication 4] asks for a credential wherever it tells of 401, and lets an open gateway do without', () => {
+    expect(Object.keys(document.components.securitySchemes)).toEqual(['bearer', 'apiKey']);
+    expect(document.security).toEqual([{ bearer: [] }, { apiKey: [] }, {}]);
+    for (const { method, path, operation } of endpointsOf(document))
+      expect(operation.security, `${method} ${path}`).toEqual('401' in operation.responses ? undefined : []);
+  });
+
   it('tells what every parameter and every field of a body is', () => {
     for (const { method, path, parameters } of endpointsOf(document))
       for (const { name, description } of parameters) expect(description, `${method} ${path} ${name}`).toMatch(/\S/);

@@ -50,8 +50,15 @@ interface Answer {
   readonly content?: Readonly<Record<string, Content>>;
 }
 
+export type SecurityScheme =
+  | { readonly type: 'http'; readonly scheme: string }
+  | { readonly type: 'apiKey'; readonly in: string; readonly name: string };
+
+type Security = readonly Readonly<Record<string, readonly string[]>>[];
+
 export interface Operation {
   readonly operationId: string;
+  readonly security?: Security;
   readonly parameters?: readonly (Parameter | { readonly $ref: string })[];
   readonly requestBody?: { readonly content: Readonly<Record<string, Content>> };
   readonly responses: Readonly<Record<string, Answer>>;
@@ -61,10 +68,12 @@ export interface Document {
   readonly openapi: string;
   readonly info: { readonly title: string; readonly version: string };
   readonly servers: readonly { readonly url: string }[];
+  readonly security: Security;
   readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
   readonly components: {
     readonly schemas: Readonly<Record<string, Schema>>;
     readonly parameters: Readonly<Record<string, Parameter>>;
+    readonly securitySchemes: Readonly<Record<string, SecurityScheme>>;
   };
 }
 

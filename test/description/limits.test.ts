@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { OPEN } from '../../src/core/principal.ts';
 import { createApp } from '../../src/http/app.ts';
 import { type Client, clientOf, type Fields, type Query, type Reply } from '../support/client.ts';
 import { expectError } from '../support/expect-error.ts';
-import { APP_LIMITS, freshUser, openSubject, recordingLog, type Subject } from '../support/subject.ts';
+import { APP_LIMITS, freshUser, gateOn, openSubject, recordingLog, type Subject } from '../support/subject.ts';
 import {
   type Document,
   type Endpoint,
@@ -19,16 +20,22 @@ describe('the limits told are the limits kept', () => {
   let client: Client;
   let document: Document;
   let judge: Judge;
+  let close: () => Promise<void>;
   beforeAll(async () => {
     subject = await openSubject({ provider: 'memory', options: { scopes: 'native' }, mode: 'keyword' });
     // Room for a query of the longest length allowed, which the default size of a body would refuse first.
-    const options = { provider: subject.provider, log: recordingLog(), ...APP_LIMITS, max_request_bytes: 8_388_608 };
-    const app = createApp(options);
+    const log = recordingLog();
+    const { gate, trail } = gateOn(subject.provider, log);
+    close = trail.close;
+    const app = createApp({ gate, authenticator: OPEN, log, ...APP_LIMITS, max_request_bytes: 8_388_608 });
     client = clientOf(async (path, init) => app.request(path, init, {}));
     document = await fetchDocument(client);
     judge = await judgeOf(document, { closed: false });
   });
-  afterAll(() => Promise.all([subject.close(), judge.close()]));
+  afterAll(async () => {
+    await close();
+    await Promise.all([subject.close(), judge.close()]);
+  });
 
   const endpoint = (operationId: string): Endpoint => {
     const found = endpointsOf(document).find(({ operation }) => operation.operationId === operationId);
@@ -58,6 +65,7 @@ describe('the limits told are the limits kept', () => {
   for (const [operationId, required, least] of [
     ['listMemories', { user_id: 'u' }, 15],
     ['searchMemories', { q: 'x', user_id: 'u' }, 18],
+    ['readAudit', { user_id: 'u' }, 12],
   ] as const) {
     it(`in the query of ${operationId}`, async () => {
       const { path, parameters } = endpoint(operationId);
@@ -114,6 +122,9 @@ describe('the limits told are the limits kept', () => {
       endpoint(operationId).parameters.find(({ name }) => name === 'limit')?.schema.default;
     expect((await client.list({ user_id })).items).toHaveLength(limitOf('listMemories') as number);
     expect(await client.search({ user_id, q: 'trains' })).toHaveLength(limitOf('searchMemories') as number);
+    for (let i = 0; i < 60; i++) await client.list({ user_id, limit: 1 });
+    const { entries } = (await client.ask('/audit', { user_id })).body as { entries: readonly unknown[] };
+    expect(entries).toHaveLength(limitOf('readAudit') as number);
 
     const budget = document.components.schemas.ContextRequest?.properties?.token_budget?.default as number;
     const ask = { user_id, query: 'trains' };
@@ -131,6 +142,18 @@ describe('the limits told are the limits kept', () => {
       const { headers } = await client.ask('/healthz', {}, { 'x-request-id': id });
       const taken = new RegExp(schema.pattern as string).test(id);
       expect(headers.get('x-request-id') === id, id).toBe(taken);
+    }
+  });
+
+  it('[Decision 20] an idempotency key of the form told is taken, any other refused', async () => {
+    const { schema } = endpoint('addMemory').parameters.find(({ name }) => name === 'Idempotency-Key') as {
+      schema: Schema;
+    };
+    for (const key of ['', 'k', 'a b', '~', 'k'.repeat(255), 'k'.repeat(256), 'ü', 'a\tb', 'a\u007fb']) {
+      const reply = await client.tell('POST', '/memories', { content: 'x', user_id: 'u' }, { 'idempotency-key': key });
+      const taken = new RegExp(schema.pattern as string).test(key);
+      expect(reply.status, key).toBe(taken ? 201 : 400);
+      if (!taken) expect(expectError(reply, 'invalid_request').message).toContain('Idempotency-Key');
     }
   });
 });

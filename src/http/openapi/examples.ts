@@ -49,11 +49,12 @@ export const auditLog = {
   entries: [
     {
       timestamp: memory.created_at,
-      app: newMemory.source.app,
+      app: 'editor',
       action: 'add',
       memory_id: memory.id,
       scope: memory.scope,
       request_id: '7f9c2ba4-e88f-4a7d-9c1b-0d5e3a6f2b10',
+      outcome: 'ok',
     },
   ],
 };
@@ -61,7 +62,7 @@ export const auditLog = {
 export const capabilities = {
   omp_version: '0.1',
   provider: 'postgres',
-  verbs: ['add', 'search', 'get', 'update', 'delete', 'list', 'context'],
+  verbs: ['add', 'search', 'get', 'update', 'delete', 'list', 'context', 'audit'],
   features: {
     vector_search: true,
     keyword_search: true,
@@ -69,8 +70,9 @@ export const capabilities = {
     temporal: true,
     scopes: 'native',
     max_content_length: null,
-    supports_audit: false,
+    supports_audit: true,
     supports_supersession: true,
+    idempotency: true,
   },
   limits: { rate_limit_per_minute: null, max_search_results: 100 },
 };

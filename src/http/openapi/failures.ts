@@ -3,16 +3,16 @@ import type { ZodOpenApiResponseObject } from 'zod-openapi';
 import { type ErrorCode, OmpError } from '#contract';
 import { ERRORS, toEnvelope } from '../error-envelope.ts';
 import { ErrorEnvelope } from '../schemas/responses.ts';
-import { RequestIdHeader, RetryAfterHeader } from './headers.ts';
+import { RequestIdHeader, RetryAfterHeader, rateLimitHeaders, WwwAuthenticateHeader } from './headers.ts';
 
 /** When each code is answered: SPEC, Errors. */
 const CONDITIONS: Record<ErrorCode, string> = {
-  unauthorized: 'missing or invalid API key',
-  scope_denied: 'the request lacks the required scope permission',
+  unauthorized: 'missing or invalid API key or token',
+  scope_denied: 'the key or token lacks the permission for this user or scope',
   not_found: 'no such resource',
   invalid_request: 'malformed body or invalid parameters',
-  rate_limited: 'the rate limit is exceeded',
-  unsupported_capability: 'the provider does not support this verb',
+  rate_limited: 'too many requests, or too many failed authentications',
+  unsupported_capability: 'the provider does not support this',
   provider_error: 'the backend failed or took too long',
   payload_too_large: 'the request body exceeds the limit, 1 MiB unless configured otherwise',
 };
@@ -26,15 +26,28 @@ export function failures(codes: readonly ErrorCode[]): Record<string, ZodOpenApi
     const { status } = ERRORS[code];
     byStatus[status] = [...(byStatus[status] ?? []), code];
   }
-  return Object.fromEntries(Object.entries(byStatus).map(([status, those]) => [status, failure(those)]));
+  return Object.fromEntries(
+    Object.entries(byStatus).map(([status, those]) => [status, failure(those, answerHeaders(codes, those))]),
+  );
 }
 
-const failure = (codes: readonly ErrorCode[]): ZodOpenApiResponseObject => ({
+/**
+ * The headers of an answer that carries one of these codes, or of a success: where an endpoint may answer
+ * `rate_limited`, all but who is not let in are told what is left.
+ */
+export function answerHeaders(ofEndpoint: readonly ErrorCode[], ofAnswer: readonly ErrorCode[] = []) {
+  const refused = ofAnswer.includes('unauthorized');
+  return z.object({
+    'X-Request-Id': RequestIdHeader,
+    ...(refused && { 'WWW-Authenticate': WwwAuthenticateHeader }),
+    ...(ofAnswer.includes('rate_limited') && { 'Retry-After': RetryAfterHeader }),
+    ...(ofEndpoint.includes('rate_limited') && !refused && rateLimitHeaders),
+  });
+}
+
+const failure = (codes: readonly ErrorCode[], headers: z.ZodObject): ZodOpenApiResponseObject => ({
   description: codes.map((code) => `\`${code}\`: ${CONDITIONS[code]}`).join('; '),
-  headers: z.object({
-    'x-request-id': RequestIdHeader,
-    ...(codes.includes('rate_limited') && { 'retry-after': RetryAfterHeader }),
-  }),
+  headers,
   content: {
     'application/json': {
       schema: ErrorEnvelope,

@@ -3,15 +3,13 @@ import type { ZodOpenApiPathsObject } from 'zod-openapi';
 import { AuditParameters, ContextBody } from '../schemas/requests.ts';
 import { AuditLog, Capabilities, ContextBlock, Health } from '../schemas/responses.ts';
 import * as example from './examples.ts';
-import { failures } from './failures.ts';
-import { operation } from './operation.ts';
+import { publicOperation, verb } from './operation.ts';
 
 /** SPEC, Endpoints: the rest, and what the gateway says about itself. */
 export const gatewayPaths: ZodOpenApiPathsObject = {
   '/context': {
-    post: operation({
+    post: verb({
       id: 'buildContext',
-      tag: 'memories',
       summary: 'Build a block of context for a prompt',
       description: 'The best-ranked memories within a token budget, without expired and superseded ones.',
       body: { schema: ContextBody, example: example.contextRequest },
@@ -20,64 +18,59 @@ export const gatewayPaths: ZodOpenApiPathsObject = {
         description: 'The block.',
         body: { schema: ContextBlock, example: example.contextBlock },
       },
-      errors: ['invalid_request', 'unsupported_capability', 'payload_too_large', 'rate_limited', 'provider_error'],
+      errors: ['invalid_request', 'unsupported_capability', 'payload_too_large'],
     }),
   },
   '/audit': {
-    get: operation({
+    get: verb({
       id: 'readAudit',
-      tag: 'memories',
       summary: "Read the audit log of a user's memories",
-      description: 'Answers `unsupported_capability` unless the provider records one (`features.supports_audit`).',
+      description: `Who did or tried what, newest first, where \`features.supports_audit\` says that it is recorded. A search or
+list is entered with the scope it asked for; what was tried with an unknown id belongs to no user and is not shown.
+Contents and queries are never recorded.`,
       query: AuditParameters,
       success: { status: 200, description: 'The entries.', body: { schema: AuditLog, example: example.auditLog } },
-      errors: ['invalid_request', 'unsupported_capability', 'rate_limited', 'provider_error'],
+      errors: ['invalid_request', 'unsupported_capability'],
     }),
   },
   '/capabilities': {
-    get: operation({
+    get: publicOperation({
       id: 'getCapabilities',
-      tag: 'gateway',
       summary: 'What the provider supports',
       success: {
         status: 200,
         description: 'Capabilities.',
         body: { schema: Capabilities, example: example.capabilities },
       },
-      errors: [],
+      errors: ['rate_limited'],
     }),
   },
   '/healthz': {
-    get: operation({
+    get: publicOperation({
       id: 'getHealth',
-      tag: 'gateway',
       summary: 'Whether the gateway runs and its backend answers',
       success: { status: 200, description: 'Alive.', body: { schema: Health, example: example.health } },
       errors: ['provider_error'],
     }),
   },
   '/openapi.json': {
-    get: operation({
+    get: publicOperation({
       id: 'getDescription',
-      tag: 'gateway',
       summary: 'This description',
       success: {
         status: 200,
         description: 'An OpenAPI 3.1 document.',
         body: { schema: z.record(z.string(), z.unknown()) },
       },
-      errors: [],
+      errors: ['rate_limited'],
     }),
   },
   '/docs': {
-    get: {
-      operationId: 'getDocs',
-      tags: ['gateway'],
+    get: publicOperation({
+      id: 'getDocs',
       summary: 'This description as an interactive page',
-      responses: {
-        200: { description: 'The page.', content: { 'text/html': { schema: z.string() } } },
-        ...failures(['not_found']),
-      },
-    },
+      success: { status: 200, description: 'The page.', body: { type: 'text/html', schema: z.string() } },
+      errors: ['not_found', 'rate_limited'],
+    }),
   },
 };

@@ -1,5 +1,7 @@
 import { z } from 'zod';
+import { ONCE_TTL_MS } from '#contract';
 import { REQUEST_ID } from '../call.ts';
+import { IDEMPOTENCY_KEY } from '../idempotency.ts';
 
 /** Optional on every request. The form is the one `callMiddleware` takes over. */
 export const RequestIdParameter = z
@@ -20,12 +22,46 @@ export const UserIdParameter = z
     param: { id: 'UserId' },
   });
 
+/** README, "Decisions" 20. */
+export const IdempotencyKeyParameter = z
+  .string()
+  .optional()
+  .meta({
+    description: `Makes the request repeatable: for ${ONCE_TTL_MS / 3_600_000} hours the same key of the same caller, with an equal memory, gets
+the first answer again and creates nothing; with another memory it is refused with 400. May be written as a quoted
+string. Where \`features.idempotency\` is false, a request with a key is \`unsupported_capability\`.`,
+    pattern: IDEMPOTENCY_KEY.source,
+  });
+
 export const RequestIdHeader = z.string().meta({
   description: 'Identifies the request; the same in error bodies and in the log.',
   header: { id: 'RequestId' },
 });
 
+export const WwwAuthenticateHeader = z.string().meta({
+  description: 'The scheme a credential is sent by, `Bearer`.',
+  header: { id: 'WwwAuthenticate' },
+});
+
 export const RetryAfterHeader = z
   .string()
   .optional()
-  .meta({ description: 'Seconds to wait, where the backend said so.', header: { id: 'RetryAfter' } });
+  .meta({
+    description: 'Seconds to wait; missing when a backend refused without saying so.',
+    header: { id: 'RetryAfter' },
+  });
+
+const told = (id: string, description: string) =>
+  z
+    .string()
+    .optional()
+    .meta({ description: `${description} Only where requests are limited.`, header: { id } });
+
+/** README, "Decisions" 17. */
+export const rateLimitHeaders = {
+  'RateLimit-Policy': told('RateLimitPolicy', 'The limit: `q` requests in `w` seconds.'),
+  RateLimit: told('RateLimit', 'What is left of it: `r` requests, more in `t` seconds.'),
+  'X-RateLimit-Limit': told('XRateLimitLimit', 'Requests a minute.'),
+  'X-RateLimit-Remaining': told('XRateLimitRemaining', 'Requests left.'),
+  'X-RateLimit-Reset': told('XRateLimitReset', 'Seconds until there are more.'),
+};

@@ -3,41 +3,38 @@ import type { ZodOpenApiPathsObject } from 'zod-openapi';
 import { CreateBody, ListParameters, PatchBody, SearchParameters } from '../schemas/requests.ts';
 import { Memory, MemoryPage, SearchResults } from '../schemas/responses.ts';
 import * as example from './examples.ts';
-import { UserIdParameter } from './headers.ts';
-import { operation } from './operation.ts';
+import { IdempotencyKeyParameter, UserIdParameter } from './headers.ts';
+import { verb } from './operation.ts';
 
 const byId = {
   path: z.object({ id: z.string().meta({ description: 'Id of the memory.' }) }),
   headers: { 'X-User-Id': UserIdParameter },
 };
-const tag = 'memories';
 
 /** SPEC, Endpoints: the verbs on memories. */
 export const memoryPaths: ZodOpenApiPathsObject = {
   '/memories': {
-    post: operation({
+    post: verb({
       id: 'addMemory',
-      tag,
       summary: 'Create a memory',
       description: 'Optional fields given as null count as omitted. Unknown fields are ignored.',
+      headers: { 'Idempotency-Key': IdempotencyKeyParameter },
       body: { schema: CreateBody, example: example.newMemory },
       success: { status: 201, description: 'The created memory.', body: { schema: Memory, example: example.memory } },
-      errors: ['invalid_request', 'payload_too_large', 'rate_limited', 'provider_error'],
+      errors: ['invalid_request', 'unsupported_capability', 'payload_too_large'],
     }),
-    get: operation({
+    get: verb({
       id: 'listMemories',
-      tag,
       summary: "List a user's memories",
       description: 'Newest first. Pass each `next_cursor` as `cursor`, with the same filters, until it is null.',
       query: ListParameters,
       success: { status: 200, description: 'One page.', body: { schema: MemoryPage, example: example.memoryPage } },
-      errors: ['invalid_request', 'unsupported_capability', 'rate_limited', 'provider_error'],
+      errors: ['invalid_request', 'unsupported_capability'],
     }),
   },
   '/memories/search': {
-    get: operation({
+    get: verb({
       id: 'searchMemories',
-      tag,
       summary: "Search a user's memories",
       description: 'Ranked by meaning, by keywords, or both, as `features` of `GET /capabilities` tells.',
       query: SearchParameters,
@@ -46,21 +43,19 @@ export const memoryPaths: ZodOpenApiPathsObject = {
         description: 'Results.',
         body: { schema: SearchResults, example: example.searchResults },
       },
-      errors: ['invalid_request', 'unsupported_capability', 'rate_limited', 'provider_error'],
+      errors: ['invalid_request', 'unsupported_capability'],
     }),
   },
   '/memories/{id}': {
-    get: operation({
+    get: verb({
       id: 'getMemory',
-      tag,
       summary: 'Read one memory',
       ...byId,
       success: { status: 200, description: 'The memory.', body: { schema: Memory, example: example.memory } },
-      errors: ['not_found', 'rate_limited', 'provider_error'],
+      errors: ['not_found'],
     }),
-    patch: operation({
+    patch: verb({
       id: 'updateMemory',
-      tag,
       summary: 'Update fields of a memory',
       description: '`tags` and `supersedes` replace the whole list. Only `valid_to` may be null.',
       ...byId,
@@ -70,23 +65,15 @@ export const memoryPaths: ZodOpenApiPathsObject = {
         description: 'The full memory.',
         body: { schema: Memory, example: example.patchedMemory },
       },
-      errors: [
-        'invalid_request',
-        'unsupported_capability',
-        'not_found',
-        'payload_too_large',
-        'rate_limited',
-        'provider_error',
-      ],
+      errors: ['invalid_request', 'unsupported_capability', 'not_found', 'payload_too_large'],
     }),
-    delete: operation({
+    delete: verb({
       id: 'deleteMemory',
-      tag,
       summary: 'Delete a memory for good',
       description: 'To keep the history, add a memory that names this one in `supersedes`.',
       ...byId,
       success: { status: 204, description: 'Deleted.' },
-      errors: ['unsupported_capability', 'not_found', 'rate_limited', 'provider_error'],
+      errors: ['unsupported_capability', 'not_found'],
     }),
   },
 };

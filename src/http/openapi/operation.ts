@@ -1,18 +1,18 @@
 import { z } from 'zod';
 import type { ZodOpenApiOperationObject } from 'zod-openapi';
 import type { ErrorCode } from '#contract';
-import { failures } from './failures.ts';
-import { RequestIdHeader, RequestIdParameter } from './headers.ts';
+import { answerHeaders, failures } from './failures.ts';
+import { RequestIdParameter } from './headers.ts';
 
-/** A JSON body and how one looks. */
+/** A body, JSON unless it says otherwise, and how one looks. */
 interface Body {
+  readonly type?: 'text/html';
   readonly schema: z.ZodType;
   readonly example?: object;
 }
 
-interface Verb {
+interface Operation {
   readonly id: string;
-  readonly tag: 'memories' | 'gateway';
   readonly summary: string;
   readonly description?: string;
   readonly path?: z.ZodObject;
@@ -23,26 +23,37 @@ interface Verb {
   readonly errors: readonly ErrorCode[];
 }
 
-/** One endpoint, with what all of them share. */
-export const operation = (verb: Verb): ZodOpenApiOperationObject => ({
-  operationId: verb.id,
-  tags: [verb.tag],
-  summary: verb.summary,
-  ...(verb.description !== undefined && { description: verb.description }),
+/** A verb of the protocol: for callers who may, with the errors that any of them may answer. */
+export const verb = ({ errors, ...rest }: Operation): ZodOpenApiOperationObject => ({
+  ...operation({ ...rest, errors: [...errors, 'unauthorized', 'scope_denied', 'rate_limited', 'provider_error'] }),
+  tags: ['memories'],
+});
+
+/** What the gateway says about itself, to everybody. */
+export const publicOperation = (about: Operation): ZodOpenApiOperationObject => ({
+  ...operation(about),
+  tags: ['gateway'],
+  security: [],
+});
+
+const operation = ({ id, summary, description, success, ...about }: Operation): ZodOpenApiOperationObject => ({
+  operationId: id,
+  summary,
+  ...(description !== undefined && { description }),
   requestParams: {
-    ...(verb.path && { path: verb.path }),
-    ...(verb.query && { query: verb.query }),
-    header: z.object({ ...verb.headers, 'x-request-id': RequestIdParameter }),
+    ...(about.path && { path: about.path }),
+    ...(about.query && { query: about.query }),
+    header: z.object({ ...about.headers, 'X-Request-Id': RequestIdParameter }),
   },
-  ...(verb.body && { requestBody: { required: true, content: json(verb.body) } }),
+  ...(about.body && { requestBody: { required: true, content: contentOf(about.body) } }),
   responses: {
-    [verb.success.status]: {
-      description: verb.success.description,
-      headers: z.object({ 'x-request-id': RequestIdHeader }),
-      ...(verb.success.body && { content: json(verb.success.body) }),
+    [success.status]: {
+      description: success.description,
+      headers: answerHeaders(about.errors),
+      ...(success.body && { content: contentOf(success.body) }),
     },
-    ...failures(verb.errors),
+    ...failures(about.errors),
   },
 });
 
-const json = (body: Body) => ({ 'application/json': { ...body } });
+const contentOf = ({ type, ...body }: Body) => ({ [type ?? 'application/json']: body });
