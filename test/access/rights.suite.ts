@@ -1,0 +1,34 @@
+import { expect, it } from 'vitest';
+import { openAuthenticator } from '../../src/auth/open.ts';
+import { recordingLog } from '../support/subject.ts';
+import type { Bench } from './bench.ts';
+import { bearer, clientWith, configure } from './callers.ts';
+import { BINDINGS, GRANTS } from './cases.ts';
+import { checkKey } from './matrix.ts';
+
+/**
+ * Every verb × grant × user binding × owner × scope neighbour, as configured keys. Each case is generated and judged by
+ * the plain rule: status, error code, body, and the whole store afterwards.
+ */
+export function rightsSuite(bench: () => Bench): void {
+  it.for(GRANTS.map((grants) => ({ title: grants.join(' ') || 'nothing', grants })))(
+    '[Decision 14] [SPEC Authentication 5] [SPEC Errors scope_denied] [SPEC Errors not_found] a key granted $title',
+    async ({ grants }) => {
+      const keys = BINDINGS.map((users) => ({ rights: { grants, users }, ...configure({ grants, users }) }));
+      const configured = keys.map((key) => key.configured);
+      const { door, subject } = bench();
+      const options = { keys: configured, store: undefined, jwt: undefined, required: true, log: recordingLog() };
+      door.front = await openAuthenticator(options);
+      for (const { rights, key } of keys) await checkKey(rights, clientWith(subject, bearer(key)), bench());
+    },
+  );
+
+  it('[Decision 14] [SPEC Errors message] every refusal of a kind says the same, and every kind came up', () => {
+    const { tally, messages, expected } = bench();
+    const codes = ['not_found', 'scope_denied', ...(expected.audit ? [] : ['unsupported_capability'])];
+    expect([...tally.keys()].sort()).toEqual(['ok', ...codes].sort());
+    expect(Math.min(...tally.values())).toBeGreaterThan(100);
+    expect([...messages.keys()].sort()).toEqual(codes.sort());
+    for (const [code, texts] of messages) expect([...texts], code).toHaveLength(1);
+  });
+}
