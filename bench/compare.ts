@@ -1,11 +1,17 @@
 import { type Load, load } from './load.ts';
-import { type Request, requestsOf, type Verb } from './workload.ts';
+import { requestsOf, type Verb } from './workload.ts';
 
 export interface CompareOptions {
   readonly connections: number;
   /** Of one run; a round is one run of every subject. */
   readonly seconds: number;
   readonly rounds: number;
+}
+
+/** A server, and the memories that are stored there. */
+export interface Subject {
+  readonly url: string;
+  readonly ids: readonly string[];
 }
 
 /** One subject: what it did per round, in the order of the rounds. */
@@ -24,16 +30,16 @@ const WARM_UP_SECONDS = 1;
  */
 export async function compare(
   verb: Verb,
-  ids: readonly string[],
-  subjects: ReadonlyMap<string, string>,
+  subjects: ReadonlyMap<string, Subject>,
   { connections, seconds, rounds }: CompareOptions,
 ): Promise<Series[]> {
-  const requests: readonly Request[] = requestsOf(verb, ids, REQUESTS);
-  for (const url of subjects.values()) await load(url, requests, { connections, seconds: WARM_UP_SECONDS });
-  const series = [...subjects].map(([name, url]) => ({ name, url, runs: [] as Load[] }));
+  const series = [...subjects].map(([name, { url, ids }]) => {
+    return { name, url, requests: requestsOf(verb, ids, REQUESTS), runs: [] as Load[] };
+  });
+  for (const { url, requests } of series) await load(url, requests, { connections, seconds: WARM_UP_SECONDS });
   for (let round = 0; round < rounds; round++) {
     const order = round % 2 === 0 ? series : series.toReversed();
-    for (const { url, runs } of order) runs.push(await load(url, requests, { connections, seconds }));
+    for (const { url, requests, runs } of order) runs.push(await load(url, requests, { connections, seconds }));
   }
   return series;
 }

@@ -31,22 +31,29 @@ export const SUBJECTS = {
   pipelined: 'bare Hono, one statement, pipelined',
   gateway: 'gateway',
   quiet: 'gateway, `OMP_LOG_LEVEL=warn`',
+  unaudited: 'gateway, `OMP_AUDIT=off`',
 } as const;
 
 /**
  * The gateway and what it is compared with, on one Postgres and one table. The embedded engine belongs to the gateway's
- * process; the others reach it through its socket, so all of them find the same engine in a thread of its own.
+ * process; the others reach it through its socket, so all of them find the same engine in a thread of its own. Only the
+ * gateway without audit log has a table, and an embedded engine, of its own.
  */
 export async function measureEngine({ url, verbs, profile, ...options }: EngineOptions): Promise<EngineResult> {
-  const folder = await mkdtemp(join(tmpdir(), 'omp-bench-'));
+  const closers: (() => Promise<void>)[] = [];
   const schema = `omp_bench_${process.pid}`;
-  const closers: (() => Promise<void>)[] = [() => rm(folder, { recursive: true, force: true })];
-  if (url !== undefined) closers.push(() => dropSchema(url, schema));
+  const start = async (audit: GatewayArgument['audit'], schema: string, profile?: string) => {
+    const folder = await mkdtemp(join(tmpdir(), 'omp-bench-'));
+    closers.push(() => rm(folder, { recursive: true, force: true }));
+    if (url !== undefined) closers.push(() => dropSchema(url, schema));
+    const argument = { url, schema, folder, audit } satisfies GatewayArgument;
+    const { ready, stop } = await startServer<GatewayReady>('servers/gateway.ts', argument, profile);
+    closers.push(stop);
+    return ready;
+  };
   try {
-    const argument = { url, schema, folder } satisfies GatewayArgument;
-    const gateway = await startServer<GatewayReady>('servers/gateway.ts', argument, profile);
-    closers.push(gateway.stop);
-    const { ports, ids, ...postgres } = gateway.ready;
+    const { ports, ids, ...postgres } = await start('all', schema, profile);
+    const unaudited = await start('off', `${schema}_unaudited`);
     const samples = await sampleAnswers(at(ports.info), ids);
     const base = await startServer<BaseReady>('servers/base.ts', {
       database: postgres.database,
@@ -56,17 +63,18 @@ export async function measureEngine({ url, verbs, profile, ...options }: EngineO
     } satisfies BaseArgument);
     closers.push(base.stop);
     const subjects = new Map([
-      [SUBJECTS.constant, at(base.ready.ports.constant)],
-      [SUBJECTS.base, at(base.ready.ports.base)],
-      [SUBJECTS.gateway, at(ports.info)],
-      [SUBJECTS.quiet, at(ports.warn)],
-      [SUBJECTS.pipelined, at(base.ready.ports.pipelined)],
-      [SUBJECTS.plain, at(base.ready.ports.plain)],
+      [SUBJECTS.constant, { url: at(base.ready.ports.constant), ids }],
+      [SUBJECTS.base, { url: at(base.ready.ports.base), ids }],
+      [SUBJECTS.gateway, { url: at(ports.info), ids }],
+      [SUBJECTS.quiet, { url: at(ports.warn), ids }],
+      [SUBJECTS.unaudited, { url: at(unaudited.ports.info), ids: unaudited.ids }],
+      [SUBJECTS.pipelined, { url: at(base.ready.ports.pipelined), ids }],
+      [SUBJECTS.plain, { url: at(base.ready.ports.plain), ids }],
     ]);
     await checkSame(at(ports.info), at(base.ready.ports.base), ids);
     const results = new Map<Verb, readonly Series[]>();
     for (const verb of VERBS) {
-      if (verbs.includes(verb)) results.set(verb, await compare(verb, ids, subjects, options));
+      if (verbs.includes(verb)) results.set(verb, await compare(verb, subjects, options));
     }
     return { version: postgres.version, connections: postgres.connections, verbs: results };
   } finally {

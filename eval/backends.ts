@@ -25,6 +25,7 @@ export async function openBackends(embedder: Embedder, log: Log, url: string | u
   const context = (mode: Mode): ProviderContext => ({
     embedder: mode === 'keyword' ? undefined : embedder,
     ranking: { mode, keyword_weight: KEYWORD_WEIGHT },
+    audit: undefined,
     data_dir,
     log,
   });

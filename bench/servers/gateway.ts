@@ -1,11 +1,11 @@
 /**
  * The gateway on Postgres, composed as in `src/serve.ts` but with an embedder that costs nothing. Listens twice: as
- * configured by default, and at log level `warn`. Fills the table first.
+ * configured, and at log level `warn`. Fills the table first.
  */
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import pg from 'pg';
-import type { Call, NewMemory, Provider } from '#contract';
+import { type Call, GATEWAY, type NewMemory, type Provider, type ProviderContext } from '#contract';
 import { type Body, initialMemories } from '../workload.ts';
 import { built } from './built.ts';
 import { freeEmbedder } from './free-embedder.ts';
@@ -15,6 +15,7 @@ export interface GatewayArgument {
   readonly url: string | undefined;
   readonly schema: string;
   readonly folder: string;
+  readonly audit: 'all' | 'off';
 }
 
 export interface GatewayReady {
@@ -26,18 +27,24 @@ export interface GatewayReady {
   readonly version: string;
 }
 
+const { openAuthenticator } = await built<typeof import('../../src/auth/open.ts')>('src/auth/open');
+const { auditOptions } = await built<typeof import('../../src/config/access-options.ts')>('src/config/access-options');
 const { loadConfig } = await built<typeof import('../../src/config/load.ts')>('src/config/load');
+const { openAuditTrail } = await built<typeof import('../../src/core/audit-trail.ts')>('src/core/audit-trail');
 const { compose } = await built<typeof import('../../src/core/compose.ts')>('src/core/compose');
+const { createGate } = await built<typeof import('../../src/core/gate.ts')>('src/core/gate');
 const { createApp } = await built<typeof import('../../src/http/app.ts')>('src/http/app');
+const { loopbackHosts } = await built<typeof import('../../src/http/host.ts')>('src/http/host');
 const { listen } = await built<typeof import('../../src/http/listen.ts')>('src/http/listen');
 const { createLog } = await built<typeof import('../../src/log.ts')>('src/log');
 const { openProvider } = await built<typeof import('../../src/registry.ts')>('src/registry');
 
-const { url, schema, folder } = JSON.parse(process.argv[2] as string) as GatewayArgument;
+const { url, schema, folder, audit } = JSON.parse(process.argv[2] as string) as GatewayArgument;
 // The embedded engine makes its socket in a folder of this one's temporary folder.
 process.env.TMPDIR = folder;
 const { config } = loadConfig({
   env: {
+    OMP_AUDIT: audit,
     OMP_DATA_DIR: join(folder, 'data'),
     OMP_POSTGRES_SCHEMA: schema,
     OMP_PORT: '0',
@@ -45,16 +52,31 @@ const { config } = loadConfig({
   },
 });
 const log = createLog('info');
-const context = { embedder: freeEmbedder, ranking: config.search, data_dir: config.data_dir, log };
+const context: ProviderContext = {
+  embedder: freeEmbedder,
+  ranking: config.search,
+  audit: auditOptions(config),
+  data_dir: config.data_dir,
+  log,
+};
 const provider = compose(await openProvider('postgres', config.postgres, context));
 const ids = await fill(provider, initialMemories());
 const database = url === undefined ? embeddedAddress() : { connectionString: url };
 const version = await settle(database);
-const serve = (level: string) => listen(createApp({ ...config, provider, log: createLog(level) }), config);
+const trail = openAuditTrail({ audit: provider.audit, record: 'all', log });
+const authenticator = await openAuthenticator({ keys: [], store: provider.keys, jwt: undefined, required: false, log });
+const gate = createGate({ provider, trail, rate_limit_per_minute: null });
+const serve = (level: string) => {
+  const own = createLog(level);
+  const app = createApp({ ...config, gate, authenticator, allowed_hosts: loopbackHosts, log: own });
+  return listen(app, { ...config, log: own });
+};
 const listeners = [await serve('info'), await serve('warn')] as const;
 
 process.once('disconnect', async () => {
   for (const listener of listeners) await listener.close(1_000);
+  await trail.close();
+  await authenticator.close();
   await provider.close();
   process.exit();
 });
@@ -74,7 +96,7 @@ function embeddedAddress(): pg.ClientConfig {
 
 /** Through the provider, many at a time. Gives the ids. */
 async function fill(into: Provider, bodies: readonly Body[]): Promise<string[]> {
-  const call = (): Call => ({ signal: new AbortController().signal, requestId: 'bench' });
+  const call = (): Call => ({ signal: new AbortController().signal, requestId: 'bench', caller: GATEWAY });
   const defaults = {
     scope: null,
     tags: [],

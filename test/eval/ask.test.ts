@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import type { Call, Embedder, RankingOptions } from '#contract';
+import { type Call, type Embedder, GATEWAY, type RankingOptions } from '#contract';
 import { askAll } from '../../eval/ask.ts';
 import { embedAll, memoised } from '../../eval/memo.ts';
 import { openProvider } from '../../src/registry.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
 
-const call: Call = { signal: new AbortController().signal, requestId: 'test' };
+const call: Call = { signal: new AbortController().signal, requestId: 'test', caller: GATEWAY };
 const silent = { info() {}, warn() {}, error() {} };
 
 const openMemory = (mode: RankingOptions['mode']) =>
@@ -15,6 +15,7 @@ const openMemory = (mode: RankingOptions['mode']) =>
     {
       embedder: mode === 'keyword' ? undefined : hashingEmbedder(),
       ranking: { mode, keyword_weight: 0.5 },
+      audit: undefined,
       data_dir: '/nonexistent',
       log: silent,
     },

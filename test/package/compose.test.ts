@@ -3,11 +3,12 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { parse } from 'yaml';
+import { SETTINGS } from '../../src/config/settings.ts';
 
 interface Service {
   readonly image: string;
   readonly build?: string;
-  readonly environment?: Readonly<Record<string, string>>;
+  readonly environment?: Readonly<Record<string, string | null>>;
   readonly ports?: readonly string[];
   readonly volumes?: readonly string[];
   readonly depends_on?: Readonly<Record<string, { readonly condition: string }>>;
@@ -20,16 +21,16 @@ interface Service {
 
 const FILE = 'docker-compose.yml';
 const { services, volumes } = parse(readFileSync(FILE, 'utf8'), { merge: true }) as {
-  services: Readonly<Record<'gateway' | 'postgres' | 'embedded', Service>>;
+  services: Readonly<Record<'gateway' | 'postgres' | 'embedded' | 'redis', Service>>;
   volumes: Readonly<Record<string, null>>;
 };
-const { gateway, postgres, embedded } = services;
+const { gateway, postgres, embedded, redis } = services;
 
 const installed = (process.env.PATH ?? '').split(':').some((folder) => existsSync(join(folder, 'docker-compose')));
 
 /** The file as compose itself understands it, in an environment of nothing but the given variables. */
 const resolved = (env: Readonly<Record<string, string>>): string =>
-  execFileSync('docker-compose', ['-f', FILE, '--profile', 'embedded', 'config'], {
+  execFileSync('docker-compose', ['-f', FILE, '--profile', 'embedded', '--profile', 'redis', 'config'], {
     encoding: 'utf8',
     env: { PATH: process.env.PATH, ...env },
   });
@@ -53,12 +54,12 @@ test('pgvector is pinned to a release that has its known faults fixed', () => {
   expect(major * 1_000_000 + minor * 1_000 + patch).toBeGreaterThanOrEqual(8_004);
 });
 
-test('only this machine reaches the gateway, and nobody outside the network of compose the database', () => {
+test('only this machine reaches the gateway, and nobody outside the network of compose what stands behind it', () => {
   for (const { ports } of [gateway, embedded]) {
     expect(ports).toHaveLength(1);
     expect(ports?.[0]).toMatch(/^127\.0\.0\.1:.*:8080$/);
   }
-  expect(postgres.ports).toBeUndefined();
+  for (const { ports } of [postgres, redis]) expect(ports).toBeUndefined();
 });
 
 test('data outlives its containers in named volumes', () => {
@@ -74,16 +75,33 @@ test('the gateway writes to its volume and to memory only', () => {
   }
 });
 
+test('what decides who gets in reaches the gateway, under names that exist', () => {
+  const known = new Set([...SETTINGS.map(({ env }) => env), 'PGPASSWORD']);
+  for (const { environment = {} } of [gateway, embedded]) {
+    expect(Object.keys(environment).filter((name) => !known.has(name))).toEqual([]);
+    for (const name of ['OMP_AUTH', 'OMP_AUTH_KEYS', 'OMP_JWT_JWKS_URL'])
+      expect(environment).toHaveProperty(name, null);
+    // Published to this machine alone, an open gateway must not be reached through a name that a web page brings along.
+    expect(environment.OMP_ALLOWED_HOSTS).toMatch(/^\$\{OMP_ALLOWED_HOSTS:-localhost,127\.0\.0\.1,/);
+  }
+  expect(redis.profiles).toEqual(['redis']);
+});
+
 test('everything comes back after a restart of the machine', () => {
   for (const service of Object.values(services)) expect(service.restart).toBe('unless-stopped');
 });
 
 test.skipIf(!installed)('compose accepts the file, with its defaults and with values of one’s own', () => {
   const defaults = parse(resolved({})) as { services: typeof services };
-  expect(Object.keys(defaults.services).sort()).toEqual(['embedded', 'gateway', 'postgres']);
+  expect(Object.keys(defaults.services).sort()).toEqual(['embedded', 'gateway', 'postgres', 'redis']);
   expect(defaults.services.gateway.ports).toEqual(['127.0.0.1:8080:8080/tcp']);
   const password = 'p@ss/w?rd#';
-  const own = parse(resolved({ POSTGRES_PASSWORD: password, OMP_PORT: '9000' })) as { services: typeof services };
+  const access = { OMP_AUTH: 'required', OMP_AUTH_KEYS: '[{"name": "a"}]', OMP_ALLOWED_HOSTS: 'memory.example.com' };
+  const own = parse(resolved({ POSTGRES_PASSWORD: password, OMP_PORT: '9000', ...access })) as {
+    services: typeof services;
+  };
+  expect(own.services.gateway.environment).toMatchObject(access);
+  expect(own.services.embedded.environment).toMatchObject(access);
   expect(own.services.gateway.ports).toEqual(['127.0.0.1:9000:8080/tcp']);
   expect(own.services.postgres.environment?.POSTGRES_PASSWORD).toBe(password);
   expect(own.services.gateway.environment?.PGPASSWORD).toBe(password);

@@ -24,7 +24,9 @@ const filesBelow = (folder: string): string[] =>
     .map((entry) => join(entry.parentPath, entry.name).slice(folder.length + 1));
 
 describe('the packed package', () => {
-  test('is installed in an empty folder and serves the whole protocol through npx', async ({ skip }) => {
+  test('is installed in an empty folder and serves the whole protocol through npx, and makes keys', async ({
+    skip,
+  }) => {
     skip(TARBALL === '', NO_TARBALL);
     const folder = install();
     const installed = join(folder, 'node_modules', packageJson.name);
@@ -73,6 +75,13 @@ describe('the packed package', () => {
 
     process.kill(group, 'SIGTERM');
     expect((await ended).stdout).toMatch(/"msg":"stopping"/);
+
+    const made = execFileSync('npx', ['--no-install', 'omp-gateway', 'keys', 'create', 'mine', '--grant', '*:*'], {
+      cwd: folder,
+      encoding: 'utf8',
+      env: { PATH: process.env.PATH, HOME: folder, TMPDIR: folder },
+    });
+    expect(made).toMatch(/\bomp_[a-z0-9]{12}_[A-Za-z0-9_-]{43}(?![A-Za-z0-9_-])/);
   }, 300_000);
 });
 

@@ -8,7 +8,8 @@ export type Coverage = true | string;
 const rows = (section: string, names: readonly string[]): Record<string, Coverage> =>
   Object.fromEntries(names.map((name) => [`SPEC ${section} ${name}`, true]));
 
-const AUTHENTICATION_LATER = 'keys and grants are not part of the gateway yet';
+const decisions = (last: number): Record<string, Coverage> =>
+  Object.fromEntries(Array.from({ length: last }, (_, index) => [`Decision ${index + 1}`, true]));
 
 export const CLAUSES: Readonly<Record<string, Coverage>> = {
   ...rows('Service', ['users', 'capabilities', 'verbs', 'json', 'no wrapper', 'port', 'one envelope']),
@@ -44,14 +45,13 @@ export const CLAUSES: Readonly<Record<string, Coverage>> = {
   'SPEC GET /healthz': true,
 
   'SPEC Authentication 1': true,
-  'SPEC Authentication 2': AUTHENTICATION_LATER,
+  'SPEC Authentication 2': true,
   'SPEC Authentication 3': true,
   'SPEC Authentication 4': true,
-  'SPEC Authentication 5': AUTHENTICATION_LATER,
+  'SPEC Authentication 5': true,
 
   ...rows('Errors', ['envelope', 'code', 'message', 'type', 'provider', 'request_id']),
-  'SPEC Errors unauthorized': AUTHENTICATION_LATER,
-  'SPEC Errors scope_denied': AUTHENTICATION_LATER,
+  ...rows('Errors', ['unauthorized', 'scope_denied']),
   ...rows('Errors', ['not_found', 'invalid_request', 'rate_limited', 'unsupported_capability', 'provider_error']),
   ...rows('Errors', ['payload_too_large']),
 
@@ -64,23 +64,5 @@ export const CLAUSES: Readonly<Record<string, Coverage>> = {
   'SPEC Versioning 4': 'binds clients: it asks them to ignore fields they do not know',
   'SPEC Versioning 5': 'binds the people who publish new versions',
 
-  'Decision 1': true,
-  'Decision 2': true,
-  'Decision 3': true,
-  'Decision 4': true,
-  'Decision 5': true,
-  'Decision 6': true,
-  'Decision 7': true,
-  'Decision 8': true,
-  'Decision 9': true,
-  'Decision 10': true,
-  'Decision 11': true,
-  'Decision 12': true,
-  'Decision 13': AUTHENTICATION_LATER,
-  'Decision 14': AUTHENTICATION_LATER,
-  'Decision 15': true,
-  'Decision 16': true,
-  'Decision 17': 'the gateway does not limit rates yet',
-  'Decision 18': true,
-  'Decision 19': true,
+  ...decisions(22),
 };

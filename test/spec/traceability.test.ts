@@ -4,17 +4,18 @@ import { describe, expect, it } from 'vitest';
 import { CLAUSES } from './clauses.ts';
 
 const TESTS = join(import.meta.dirname, '..');
-/** Folders whose tests define the product: each of their names begins with the clause it stands for. */
+/** Folders whose tests define the product: each of their names, or of the groups they are in, begins with its clause. */
 const DEFINING = /^(conformance|providers|http|differential)\//;
-const TEST_NAME =
-  /\b(?:it|test)(?:\.(?:each|for|skipIf|runIf)\((?:[^()]|\([^()]*\))*\))?\(\s*(['"`])((?:\\.|(?!\1)[\s\S])*)\1/g;
+const TITLE =
+  /^( *)(?:.*\W)?(describe|it|test)(?:\.(?:each|for|skipIf|runIf)\((?:[^()]|\([^()]*\))*\))?\(\s*(['"`])((?:\\.|(?!\3)[\s\S])*)\3/gm;
 const CLAUSE = /\[((?:SPEC|Decision) [^\]\n]+)\]/g;
 /** A table of cases may carry the clause of each row; its test is then named after the row alone. */
 const NAMED_BY_ROW = '%s';
 
 interface TestFile {
   readonly file: string;
-  readonly names: readonly string[];
+  /** Of each test, outermost group first. */
+  readonly titles: readonly (readonly string[])[];
   readonly clauses: readonly string[];
 }
 
@@ -23,19 +24,37 @@ const testFiles = (): TestFile[] =>
     .filter((file) => /\.(test|suite)\.ts$/.test(file))
     .map((file) => {
       const source = readFileSync(join(TESTS, file), 'utf8').replace(/^\s*(\/\/|\/?\*).*$/gm, '');
-      return {
-        file,
-        names: [...source.matchAll(TEST_NAME)].map(([, , name = '']) => name),
-        clauses: [...source.matchAll(CLAUSE)].map(([, clause = '']) => clause),
-      };
+      const clauses = [...source.matchAll(CLAUSE)].flatMap(([, clause = '']) => clausesIn(clause));
+      return { file, titles: titlesIn(source), clauses };
     });
+
+/** `Decision 13|14` cites both. */
+function clausesIn(cited: string): string[] {
+  const last = cited.lastIndexOf(' ') + 1;
+  return cited
+    .slice(last)
+    .split('|')
+    .map((name) => cited.slice(0, last) + name);
+}
+
+/** Our formatter sees to it that what stands in a group is indented further. */
+function titlesIn(source: string): string[][] {
+  const titles: string[][] = [];
+  let groups: { readonly depth: number; readonly title: string }[] = [];
+  for (const [, { length: depth } = '', kind, , title = ''] of source.matchAll(TITLE)) {
+    groups = groups.filter((group) => group.depth < depth);
+    if (kind === 'describe') groups.push({ depth, title });
+    else titles.push([...groups.map((group) => group.title), title]);
+  }
+  return titles;
+}
 
 describe('every clause has its test', () => {
   const files = testFiles();
   const cited = new Set(files.flatMap(({ clauses }) => clauses));
 
   it('finds the tests', () => {
-    expect(files.flatMap(({ names }) => names).length).toBeGreaterThan(100);
+    expect(files.flatMap(({ titles }) => titles).length).toBeGreaterThan(100);
   });
 
   it('cites every clause at least once', () => {
@@ -57,8 +76,8 @@ describe('every clause has its test', () => {
   it('begins every defining test with its clause', () => {
     const nameless = files
       .filter(({ file }) => DEFINING.test(file))
-      .flatMap(({ file, names }) => names.map((name) => ({ file, name })))
-      .filter(({ name }) => !/^\[(SPEC|Decision) [^\]]+\]/.test(name) && name !== NAMED_BY_ROW);
+      .flatMap(({ file, titles }) => titles.map((path) => ({ file, path })))
+      .filter(({ path }) => !path.some((title) => /^\[(SPEC|Decision) [^\]]+\]/.test(title) || title === NAMED_BY_ROW));
     expect(nameless).toEqual([]);
   });
 });

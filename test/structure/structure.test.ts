@@ -5,7 +5,7 @@ import type { ProviderContext, ProviderModule } from '#contract';
 import { PROVIDER_NAMES } from '../../src/config/provider-names.ts';
 import { openProvider } from '../../src/registry.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
-import { recordingLog } from '../support/subject.ts';
+import { RECORDED, recordingLog } from '../support/subject.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8');
@@ -45,12 +45,24 @@ describe('who may import whom', () => {
       'src/core/',
       'src/package-root.ts',
       'src/cli/version.ts',
+      'src/rate-limit/addresses.ts',
       '#contract',
       'hono',
       '@hono/',
       'zod',
       'zod-openapi',
       'luxon',
+      'node:',
+    ],
+    'src/auth/': ['src/auth/', 'src/core/', '#contract', 'jose', 'lru-cache', 'zod', 'node:'],
+    'src/rate-limit/': [
+      'src/rate-limit/',
+      'src/core/',
+      '#contract',
+      'rate-limiter-flexible',
+      'lru-cache',
+      'pg',
+      '@redis/client',
       'node:',
     ],
     'src/embedding/': [
@@ -63,8 +75,27 @@ describe('who may import whom', () => {
       'zod',
       'node:',
     ],
-    'src/config/': ['src/config/', 'src/contract/', '#contract', 'yaml', 'zod', 'node:'],
-    'src/cli/': ['src/cli/', 'src/config/', 'src/package-root.ts', 'node:'],
+    'src/config/': [
+      'src/config/',
+      'src/contract/',
+      'src/auth/algorithms.ts',
+      'src/auth/configured-key.ts',
+      'src/rate-limit/addresses.ts',
+      '#contract',
+      'yaml',
+      'zod',
+      'node:',
+    ],
+    'src/cli/': [
+      'src/cli/',
+      'src/config/',
+      'src/auth/',
+      'src/registry.ts',
+      'src/package-root.ts',
+      '#contract',
+      'zod',
+      'node:',
+    ],
     'providers/memory/': ['providers/memory/', '#contract', '#ranking', 'zod'],
     'providers/postgres/': [
       'providers/postgres/',
@@ -136,6 +167,7 @@ describe('a provider', () => {
     const context: ProviderContext = {
       embedder: hashingEmbedder(),
       ranking: { mode: 'hybrid', keyword_weight: 0.5 },
+      audit: RECORDED,
       data_dir: '/nowhere',
       log: recordingLog(),
     };
@@ -180,7 +212,7 @@ describe('a source file', () => {
 });
 
 describe('a document', () => {
-  const documents = ['README.md', 'AGENTS.md', ...filesUnder('providers', 'README.md')].filter((file) =>
+  const documents = ['README.md', 'AGENTS.md', 'SECURITY.md', ...filesUnder('providers', 'README.md')].filter((file) =>
     existsSync(join(ROOT, file)),
   );
   const FILE = /^(?:[\w.@-]+\/)*[\w.@-]*\.(?:ts|js|json|md|yaml|yml|sql)$/;
@@ -198,7 +230,13 @@ describe('a document', () => {
     (!path.includes('/') && SOURCES.some((file) => file.endsWith(`/${path}`)));
 
   it('is found, and the paths in it', () => {
-    expect(documents).toEqual(['README.md', 'AGENTS.md', 'providers/memory/README.md', 'providers/postgres/README.md']);
+    expect(documents).toEqual([
+      'README.md',
+      'AGENTS.md',
+      'SECURITY.md',
+      'providers/memory/README.md',
+      'providers/postgres/README.md',
+    ]);
     expect(pathsIn('README.md').length).toBeGreaterThan(10);
     expect(pathsIn('AGENTS.md').length).toBeGreaterThan(10);
   });

@@ -1,0 +1,55 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+
+interface Locked {
+  readonly resolved?: string;
+  readonly integrity?: string;
+  readonly link?: boolean;
+  readonly dev?: boolean;
+  readonly hasInstallScript?: boolean;
+}
+
+const ROOT = join(import.meta.dirname, '../..');
+const lock = JSON.parse(readFileSync(join(ROOT, 'package-lock.json'), 'utf8')) as {
+  lockfileVersion: number;
+  packages: Record<
+    string,
+    Locked & { dependencies?: Record<string, string>; devDependencies?: Record<string, string> }
+  >;
+};
+const { '': root, ...packages } = lock.packages;
+const entries = Object.entries(packages);
+const REGISTRY = 'https://registry.npmjs.org/';
+
+it('the lock file holds every dependency', () => {
+  const own = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as typeof root;
+  expect(lock.lockfileVersion).toBe(3);
+  expect(entries.length).toBeGreaterThan(100);
+  expect(root?.dependencies).toEqual(own?.dependencies);
+  expect(root?.devDependencies).toEqual(own?.devDependencies);
+});
+
+it('every package is pinned by the hash of its contents and comes from the registry', () => {
+  expect(
+    entries.filter(([, { integrity }]) => !/^sha512-[\w+/]{86}==$/.test(integrity ?? '')).map(([at]) => at),
+  ).toEqual([]);
+  // Without an address it comes from the registry that is configured, and must have the same contents there.
+  const elsewhere = entries.filter(([, { resolved, link }]) => link || !(resolved ?? REGISTRY).startsWith(REGISTRY));
+  expect(elsewhere.map(([at]) => at)).toEqual([]);
+});
+
+it('what is asked for is asked for by version', () => {
+  const asked = Object.entries({ ...root?.dependencies, ...root?.devDependencies });
+  expect(asked.filter(([, range]) => !/^[\^~]?\d+\.\d+\.\d+$/.test(range))).toEqual([]);
+});
+
+it('nothing that is shipped runs a script when it is installed, and what else does is known', () => {
+  const scripts = entries.filter(([, { hasInstallScript }]) => hasInstallScript);
+  expect(scripts.filter(([, { dev }]) => !dev).map(([at]) => at)).toEqual([]);
+  // esbuild puts its binary in place; scarf would report the installation, which package.json forbids.
+  expect(scripts.map(([at]) => at).sort()).toEqual(['node_modules/@scarf/scarf', 'node_modules/esbuild']);
+  expect(JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))).toMatchObject({
+    scarfSettings: { enabled: false },
+  });
+});

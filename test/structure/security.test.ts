@@ -1,0 +1,33 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+
+const ROOT = join(import.meta.dirname, '../..');
+const text = readFileSync(join(ROOT, 'SECURITY.md'), 'utf8');
+/** The rows of the threat model: what is tried, and the tests that show what stops it. */
+const threats = text
+  .split('\n')
+  .filter((line) => line.startsWith('| ') && !/^\| (?:Who \||---)/.test(line))
+  .map((line) => line.split('|').map((cell) => cell.trim()))
+  .map(([, , tried = '', , shown = '']) => ({
+    tried,
+    tests: [...shown.matchAll(/`([^`]+)`/g)].map(([, path = '']) => path),
+  }));
+
+describe('the threat model', () => {
+  it('is found', () => {
+    expect(threats.length).toBeGreaterThan(10);
+  });
+
+  it.each(threats)('shows what stops whoever would $tried', ({ tests }) => {
+    expect(tests.length).toBeGreaterThan(0);
+    for (const path of tests) {
+      expect(path).toMatch(/^test\/.*\.(?:test|suite)\.ts$/);
+      expect(existsSync(join(ROOT, path)), path).toBe(true);
+    }
+  });
+
+  it('is about a page long', () => {
+    expect(text.split('\n').length).toBeLessThan(80);
+  });
+});
