@@ -8,6 +8,8 @@ export default defineConfig({
     // Worker threads and spawned gateways run what is built.
     globalSetup: 'test/support/prepare.ts',
     pool: 'forks',
+    // All cores: many tests wait more than they compute.
+    maxWorkers: '100%',
     // First start of an embedded Postgres initialises a whole cluster: seconds on a small machine.
     testTimeout: 60_000,
     hookTimeout: 120_000,
