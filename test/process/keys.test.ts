@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import pg from 'pg';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { copyEmptyPostgres } from '../support/empty-postgres.ts';
 import { expectError } from '../support/expect-error.ts';
 import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';
@@ -91,7 +91,9 @@ describe('keys of the configuration', () => {
   });
 });
 
-describe.skipIf(SERVER_URL === '')(`keys of several replicas${SERVER_URL === '' ? ` (${NO_SERVER})` : ''}`, () => {
+describe('keys of several replicas', () => {
+  beforeEach(({ skip }) => skip(SERVER_URL === '', NO_SERVER));
+
   it('[Decision 13] the first key closes all of them, works on all, and is refused by all once revoked', async () => {
     const schema = `omp_test_${randomBytes(6).toString('hex')}`;
     onTestFinished(async () => {
