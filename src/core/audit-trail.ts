@@ -29,7 +29,7 @@ export interface AuditTrailOptions {
   readonly log: Log;
 }
 
-/** A larger one holds up what is sent to the backend behind it: with 500, p99 of reads was a fifth to a half higher. */
+/** A larger one holds up what is sent to the backend behind it: measured with 500, the slowest reads took longer. */
 const BATCH = 100;
 const FLUSH_MS = 1_000;
 /** Entries that may wait while the backend does not take them; what comes after is given up, and the log says so. */
