@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { rm } from 'node:fs/promises';
 import pg from 'pg';
 import { afterAll } from 'vitest';
-import type { AuditOptions, Call, Embedder, NewMemory, Provider, RankingOptions, Ref } from '#contract';
+import type { AuditOptions, Call, Embedder, Provider, RankingOptions, Ref } from '#contract';
 import { type Engine, startEngine } from '../../providers/postgres/embedded/engine.ts';
 import { type Names, toNames } from '../../providers/postgres/names.ts';
 import { openProvider } from '../../src/registry.ts';
@@ -19,19 +19,7 @@ export const call: Call = {
 /** A record, to whoever may see everything. */
 export const refTo = (id: string): Ref => ({ id, users: null, within: null });
 
-export const memoryOf = (user_id: string, content: string, more: Partial<NewMemory> = {}): NewMemory => ({
-  content,
-  user_id,
-  scope: null,
-  tags: [],
-  source: null,
-  confidence: null,
-  valid_from: null,
-  valid_to: null,
-  supersedes: [],
-  extensions: {},
-  ...more,
-});
+export { memoryOf } from '../support/requests.ts';
 
 export const randomName = (): string => `omp_test_${randomBytes(6).toString('hex')}`;
 
