@@ -22,6 +22,7 @@ export async function askAll(provider: Provider, dataset: Dataset, call: Call): 
 
 /** Equal scores are ordered by age, so every fact gets a millisecond of its own: ids are not comparable across providers. */
 async function store(provider: Provider, { facts }: Dataset, call: Call): Promise<Map<string, string>> {
+  if (!provider.add) throw new Error(`Provider "${provider.name}" has no add.`);
   const keys = new Map<string, string>();
   for (const { key, user, content } of facts) {
     const { id, created_at } = await provider.add(newMemory(user, content), call);

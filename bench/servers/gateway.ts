@@ -5,7 +5,7 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import pg from 'pg';
-import { type Call, GATEWAY, type NewMemory, type Provider, type ProviderContext } from '#contract';
+import { type Call, GATEWAY, type NewMemory, type ProviderContext, type WritableProvider } from '#contract';
 import { type Body, initialMemories } from '../workload.ts';
 import { built } from './built.ts';
 import { freeEmbedder } from './free-embedder.ts';
@@ -59,7 +59,7 @@ const context: ProviderContext = {
   data_dir: config.data_dir,
   log,
 };
-const provider = compose(await openProvider('postgres', config.postgres, context));
+const provider = compose(await openProvider('postgres', config.postgres, context)) as WritableProvider;
 const ids = await fill(provider, initialMemories());
 const database = url === undefined ? embeddedAddress() : { connectionString: url };
 const version = await settle(database);
@@ -95,7 +95,7 @@ function embeddedAddress(): pg.ClientConfig {
 }
 
 /** Through the provider, many at a time. Gives the ids. */
-async function fill(into: Provider, bodies: readonly Body[]): Promise<string[]> {
+async function fill(into: WritableProvider, bodies: readonly Body[]): Promise<string[]> {
   const call = (): Call => ({ signal: new AbortController().signal, requestId: 'bench', caller: GATEWAY });
   const defaults = {
     scope: null,

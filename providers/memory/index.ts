@@ -81,9 +81,12 @@ export default defineProvider({
         keyword_search: ranking.mode !== 'vector',
         temporal: true,
         scopes,
+        tags: true,
         max_content_length: null,
         supports_supersession: true,
         max_search_results: null,
+        max_list_scan: null,
+        consistency_tokens: false,
       },
       add,
       async addOnce(input, once, call) {

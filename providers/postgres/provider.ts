@@ -74,9 +74,12 @@ export async function openProvider(
       keyword_search: ranking.mode !== 'vector',
       temporal: true,
       scopes: 'native',
+      tags: true,
       max_content_length: null,
       supports_supersession: true,
       max_search_results: null,
+      max_list_scan: null,
+      consistency_tokens: false,
     },
     async add(input, call) {
       const vector = await embed(input.content, 'document', call);

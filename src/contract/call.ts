@@ -6,12 +6,27 @@ export interface Caller {
   readonly app: string | null;
 }
 
+/**
+ * What a client knows of its own writes, on a backend that shows them late to other gateways
+ * (`ProviderCapabilities.consistency_tokens`).
+ */
+export interface Consistency {
+  /** The token that came with the client's latest answer, opaque and not to be trusted; undefined: it sent none. */
+  readonly token: string | undefined;
+  /** Takes the token that goes out with the answer. */
+  answer(token: string): void;
+  /** Called when the backend does not yet show everything the token names and waiting any longer is too long. */
+  behind(): void;
+}
+
 /** What accompanies every request down to the backend. Required everywhere: an optional signal gets forgotten. */
 export interface Call {
   /** Aborted when the client goes away or the request's deadline passes; its `reason` tells which. */
   readonly signal: AbortSignal;
   readonly requestId: string;
   readonly caller: Caller;
+  /** Absent: nobody to tell. */
+  readonly consistency?: Consistency;
   /**
    * The work, or the signal's reason as soon as that fires: for work that does not listen to the signal. Offered by
    * callers for whom making a signal for every call is too dear; the guard around every provider uses it.

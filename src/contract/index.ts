@@ -4,6 +4,7 @@ export * from './define.ts';
 export * from './embedder.ts';
 export * from './errors.ts';
 export * from './identity.ts';
+export * from './in-turn.ts';
 export * from './keys.ts';
 export * from './once.ts';
 export * from './patch.ts';

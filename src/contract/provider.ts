@@ -63,17 +63,26 @@ export interface ProviderCapabilities {
   readonly keyword_search: boolean;
   /** Whether list honours `since` and `until`. */
   readonly temporal: boolean;
-  /** `none`: queries carry neither `scope` nor `within`, records come back without a scope; the gateway emulates. */
+  /**
+   * `none`: queries carry neither `scope` nor `within`, records come back without a scope; the gateway emulates scopes
+   * through tags, or without tags refuses them.
+   */
   readonly scopes: 'native' | 'none';
+  /** Whether records keep tags and queries can ask for them. */
+  readonly tags: boolean;
   /** In Unicode code points; null: bounded by the request size alone. */
   readonly max_content_length: number | null;
   readonly supports_supersession: boolean;
   /** The largest `limit` a search may carry; null: unbounded. */
   readonly max_search_results: number | null;
+  /** The most records the gateway may read to fill one page of a list that it has to refine; null: any number. */
+  readonly max_list_scan: number | null;
+  /** Whether `Call.consistency` means something here: what was written through another gateway may not be visible yet. */
+  readonly consistency_tokens: boolean;
 }
 
 /**
- * One backend. `add`, `get` and `ping` are the least a provider can do; every other verb is its own capability flag.
+ * One backend. `get` and `ping` are the least a provider can do; every other verb is its own capability flag.
  * Absence is a value; trouble is a thrown `OmpError`. Lists are ordered by `created_at`, then `id`, both descending;
  * hits by `score` descending, then in list order.
  */
@@ -82,7 +91,7 @@ export interface Provider {
   readonly name: string;
   readonly capabilities: ProviderCapabilities;
   /** Resolves only once the record is durable to the degree this backend promises. */
-  add(input: NewMemory, call: Call): Promise<Memory>;
+  add?(input: NewMemory, call: Call): Promise<Memory>;
   /**
    * The same, at most once: what was added under this caller and key before is returned as it was answered then, also
    * when that happens at the same moment elsewhere. Throws `invalid_request` when the key was used for another input.
@@ -103,6 +112,9 @@ export interface Provider {
   ping(call: Call): Promise<void>;
   close(): Promise<void>;
 }
+
+/** A provider that records can be added to. */
+export type WritableProvider = Provider & Required<Pick<Provider, 'add'>>;
 
 export interface RankingOptions {
   readonly mode: 'hybrid' | 'vector' | 'keyword';

@@ -2,7 +2,8 @@ import { createHash } from 'node:crypto';
 import { invalidRequest, type ListQuery, type Position } from '#contract';
 
 const VERSION = 1;
-const MAX_LENGTH = 256;
+/** Ids of ours make at most 256; a backend may hold longer ones that somebody else made, of at most 512 characters. */
+const MAX_LENGTH = 1_024;
 
 type Filters = Pick<ListQuery, 'user_id' | 'scope' | 'tags' | 'since' | 'until'>;
 

@@ -1,4 +1,4 @@
-import type { Provider } from '#contract';
+import type { Provider, ProviderCapabilities } from '#contract';
 
 /** Version of the protocol this gateway speaks (SPEC, Versioning). */
 export const OMP_VERSION = '0.1';
@@ -10,7 +10,7 @@ const MAX_SEARCH_RESULTS = 100;
 export function describe(provider: Provider, rateLimitPerMinute: number | null) {
   const { capabilities } = provider;
   const verbs = [
-    'add',
+    provider.add && 'add',
     provider.search && 'search',
     'get',
     provider.update && 'update',
@@ -29,12 +29,16 @@ export function describe(provider: Provider, rateLimitPerMinute: number | null) 
       keyword_search: capabilities.keyword_search,
       graph_queries: false,
       temporal: capabilities.temporal,
-      scopes: capabilities.scopes === 'none' ? 'tags' : capabilities.scopes,
+      scopes: scopesOf(capabilities),
       max_content_length: capabilities.max_content_length,
       supports_audit: provider.audit !== undefined,
       supports_supersession: capabilities.supports_supersession,
       /** `POST /memories` honours `Idempotency-Key`. */
       idempotency: provider.addOnce !== undefined,
+      /** Memories keep tags, and `GET /memories` filters by them. */
+      tags: capabilities.tags,
+      /** Answers carry `X-Consistency-Token`, which makes other replicas wait for what this one wrote. */
+      consistency_tokens: capabilities.consistency_tokens,
     },
     limits: {
       rate_limit_per_minute: rateLimitPerMinute,
@@ -42,3 +46,9 @@ export function describe(provider: Provider, rateLimitPerMinute: number | null) 
     },
   };
 }
+
+/** Without tags there is nothing to emulate scopes with. */
+const scopesOf = ({ scopes, tags }: ProviderCapabilities) => {
+  if (scopes === 'native') return 'native';
+  return tags ? 'tags' : 'none';
+};

@@ -36,7 +36,7 @@ export type Asked<Query> = Omit<Query, 'within'>;
  */
 export interface Verbs {
   /** With `once`, at most once. */
-  add(input: NewMemory, once: Omit<Once, 'caller'> | undefined, call: Call): Promise<Memory>;
+  add?(input: NewMemory, once: Omit<Once, 'caller'> | undefined, call: Call): Promise<Memory>;
   /**
    * This and the two below throw `not_found` for an id that names nothing or a record of a user out of reach, and
    * `scope_denied` for one outside of the grant.
@@ -62,7 +62,7 @@ const CONTEXT_CANDIDATES = 100;
  */
 export function verbsFor(principal: Principal, provider: Provider, trail: AuditTrail): Verbs {
   const { users, grants } = principal;
-  const { addOnce, update, delete: remove, list, search } = provider;
+  const { add, addOnce, update, delete: remove, list, search } = provider;
   const { audited, read } = trail;
   const mayTouch = (user: string) => users === null || users.includes(user);
 
@@ -108,13 +108,15 @@ export function verbsFor(principal: Principal, provider: Provider, trail: AuditT
   };
 
   return {
-    add: (input, once, call) =>
-      audited('add', about(input), call, async () => {
-        if (!mayTouch(input.user_id) || !admitsWrite(input.scope)) throw denied();
-        if (!once) return writable(await provider.add(input, call), input.user_id);
-        if (!addOnce) throw onceUnsupported(provider.name);
-        return writable(await addOnce(input, { ...once, caller: principal.id }, call), input.user_id);
-      }),
+    ...(add && {
+      add: (input, once, call) =>
+        audited('add', about(input), call, async () => {
+          if (!mayTouch(input.user_id) || !admitsWrite(input.scope)) throw denied();
+          if (!once) return writable(await add(input, call), input.user_id);
+          if (!addOnce) throw onceUnsupported(provider.name);
+          return writable(await addOnce(input, { ...once, caller: principal.id }, call), input.user_id);
+        }),
+    }),
     get: (target, call) =>
       audited('get', named(target), call, async (facts) => {
         const found = await provider.get(refTo(target, grants.read), call);

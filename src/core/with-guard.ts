@@ -20,7 +20,7 @@ export function withGuard(inner: Provider): Provider {
   const guarded: EveryVerb = {
     name: inner.name,
     capabilities: inner.capabilities,
-    add: guard(inner.add),
+    add: inner.add && guard(inner.add),
     addOnce: addOnce && ((input, once, call) => settle(inner.name, call, () => addOnce(input, once, call))),
     get: guard(inner.get),
     update: update && ((ref, patch, call) => settle(inner.name, call, () => update(ref, patch, call))),

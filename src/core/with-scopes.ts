@@ -1,6 +1,8 @@
 import {
   type Call,
   hasWildcard,
+  type InTurn,
+  inTurnById,
   invalidRequest,
   type ListQuery,
   literalPrefix,
@@ -19,9 +21,9 @@ import { escapeTag, fromStoredTags, tagsOfExactScope, tagsOfLiteral, toStoredTag
 /** Every verb spelled out: a new one stops the build here until its scoping is decided. */
 type EveryVerb = { [Verb in keyof Required<Provider>]: Provider[Verb] };
 
-const LIST_BATCH = 500;
-/** A search that must be refined starts by asking for this many times its limit. */
+/** What must be refined here is first asked for this many times over, and each time more by the same factor. */
 const OVERFETCH = 4;
+const LARGEST_BATCH = 500;
 
 /**
  * Gives hierarchical scopes to a provider that has none, exactly: the same answers as a native one, partial segments
@@ -29,9 +31,9 @@ const OVERFETCH = 4;
  * on until the page is full or the user's records are exhausted.
  */
 export function withScopes(inner: Provider): Provider {
-  if (inner.capabilities.scopes !== 'none') return inner;
-  const { addOnce, update, delete: remove, list, search } = inner;
-  const inTurn = oneAfterTheOther();
+  const { capabilities, add, addOnce, update, delete: remove, list, search } = inner;
+  // Where the scope decides, it must not change between the look and the deed; scope and tags are patched together.
+  const inTurn = inTurnById();
   const reachable = async (ref: Ref, call: Call): Promise<Memory | undefined> => {
     const found = await inner.get(anywhere(ref), call);
     const memory = found && up(found);
@@ -39,12 +41,11 @@ export function withScopes(inner: Provider): Provider {
   };
   const scoped: EveryVerb = {
     name: inner.name,
-    capabilities: inner.capabilities,
-    add: async (input, call) => up(await inner.add(lower(input), call)),
+    capabilities,
+    add: add && (async (input, call) => up(await add(lower(input), call))),
     addOnce: addOnce && (async (input, once, call) => up(await addOnce(lower(input), once, call))),
     get: reachable,
     update: update && updateWith(reachable, update, inTurn),
-    // Where the scope decides, it must not change between the look and the deed.
     delete:
       remove &&
       (async (ref, call) => {
@@ -54,8 +55,8 @@ export function withScopes(inner: Provider): Provider {
           return (await reachable(ref, call)) !== undefined && remove(anywhere(ref), call);
         });
       }),
-    list: list && listWith(list),
-    search: search && searchWith(search, inner.capabilities.max_search_results),
+    list: list && listWith(list, capabilities.max_list_scan),
+    search: search && searchWith(search, capabilities.max_search_results),
     // Its entries would lack the scopes that it does not know.
     audit: undefined,
     keys: inner.keys,
@@ -73,29 +74,11 @@ const lower = (input: NewMemory): NewMemory => ({
 });
 const anywhere = (ref: Ref): Ref => ({ ...ref, within: null });
 
-/**
- * Runs what concerns one record one after the other: the backend cannot tie a change to the scope it was decided on,
- * nor keep concurrent patches of scope and tags apart. Holds within this process.
- */
-function oneAfterTheOther() {
-  const queues = new Map<string, Promise<unknown>>();
-  return async <Result>(id: string, work: () => Promise<Result>): Promise<Result> => {
-    const turn = (queues.get(id) ?? Promise.resolve()).then(work);
-    const settled = turn.catch(() => {});
-    queues.set(id, settled);
-    try {
-      return await turn;
-    } finally {
-      if (queues.get(id) === settled) queues.delete(id);
-    }
-  };
-}
-
 /** Scope and tags share one list in the backend, so a patch of one alone has to carry the other along. */
 function updateWith(
   reachable: Provider['get'],
   update: NonNullable<Provider['update']>,
-  inTurn: ReturnType<typeof oneAfterTheOther>,
+  inTurn: InTurn,
 ): Provider['update'] {
   return async (ref, patch, call) => {
     const retagged = patch.scope !== undefined || patch.tags !== undefined;
@@ -122,7 +105,9 @@ const tagsOfGlob = (glob: string): string[] =>
 /** The same for a query bound to some scopes: only a single glob says anything for all. */
 const tagsOfWithin = (within: Within): string[] => (within?.length === 1 ? tagsOfGlob(within[0] as string) : []);
 
-function listWith(list: NonNullable<Provider['list']>): Provider['list'] {
+function listWith(list: NonNullable<Provider['list']>, most: number | null): Provider['list'] {
+  // One record further tells a list that ends at the bound from one that goes on.
+  const reach = most === null ? Number.POSITIVE_INFINITY : most + 1;
   return async ({ scope, within, ...query }, call) => {
     const tags = query.tags.map(escapeTag);
     if (scope !== undefined) tags.push(...tagsOfGlob(scope));
@@ -135,15 +120,19 @@ function listWith(list: NonNullable<Provider['list']>): Provider['list'] {
     const matches = withinMatcher(scope === undefined ? null : [scope]);
     const found: Memory[] = [];
     let after: Position | undefined = query.after;
-    while (found.length < query.limit) {
+    let read = 0;
+    for (let size = query.limit; ; ) {
       call.signal.throwIfAborted();
-      const down: ListQuery = { ...query, tags, within: null, limit: LIST_BATCH, ...(after && { after }) };
+      size = Math.min(size * OVERFETCH, LARGEST_BATCH, reach - read);
+      const down: ListQuery = { ...query, tags, within: null, limit: size, ...(after && { after }) };
       const batch: Memory[] = await list(down, call);
       for (const memory of batch.map(up)) if (matches(memory.scope) && admits(memory.scope)) found.push(memory);
-      if (batch.length < LIST_BATCH) break;
+      if (found.length >= query.limit || batch.length < size) return found.slice(0, query.limit);
+      read += batch.length;
+      // Short of the page and not allowed to read on: less than the page would be a silently partial answer.
+      if (read === reach) throw invalidRequest(tooManyToRefine(scope));
       after = batch.at(-1);
     }
-    return found.slice(0, query.limit);
   };
 }
 
@@ -170,6 +159,11 @@ function searchWith(search: NonNullable<Provider['search']>, most: number | null
     }
   };
 }
+
+const tooManyToRefine = (scope: string | undefined): string =>
+  scope === undefined
+    ? 'too many memories lie between those this key may read; give a scope, or narrow the list by since and until'
+    : 'scope: too many memories have to be read to find those it matches; let it begin with whole segments ("coding/*"), or narrow the list by since and until';
 
 const tooFar = (scope: string | undefined): string =>
   scope === undefined

@@ -29,6 +29,7 @@ export function memoryRoutes(capabilities: ProviderCapabilities, maxRequestBytes
 
   return new Hono<Env>()
     .post('/', async (c) => {
+      const add = supported(c, 'add');
       const body = await readJson(c, maxRequestBytes);
       const input = parse(CreateBody, body);
       checkLength(input.content);
@@ -45,7 +46,7 @@ export function memoryRoutes(capabilities: ProviderCapabilities, maxRequestBytes
         extensions: readExtensions(body as object, 'omit'),
       };
       const once = readOnce(c.req.header('idempotency-key'), memory);
-      return c.json(toWire(await c.get('verbs').add(memory, once, c.get('call'))), 201);
+      return c.json(toWire(await add(memory, once, c.get('call'))), 201);
     })
     .get('/', async (c) => c.json(await listPage(capabilities, c)))
     .get('/search', async (c) => {

@@ -55,6 +55,12 @@ describe('a cursor', () => {
     expect(encodeCursor({ ...longest, id: 'x'.repeat(128) }, asked).length).toBeLessThanOrEqual(256);
   });
 
+  it('comes back also for the longest id a backend may hold', () => {
+    const longest = { created_at: '9999-12-31T23:59:59.999Z', id: 'x'.repeat(512) };
+    expect(decodeCursor(encodeCursor(longest, plain), plain)).toEqual(longest);
+    expect(refusal(encodeCursor({ ...longest, id: 'x'.repeat(1_024) }, plain), plain)).toMatch(MALFORMED);
+  });
+
   it('shows neither the user nor the filters', () => {
     const asked = { user_id: 'somebody-in-particular', tags: ['a-secret-tag'], scope: 'a/secret/scope' };
     const cursor = encodeCursor({ created_at: new Date(0).toISOString(), id: 'mem_1' }, asked);

@@ -5,6 +5,7 @@ import { PROVIDER_NAMES } from '../../src/config/provider-names.ts';
 import { compose } from '../../src/core/compose.ts';
 import { describe as document } from '../../src/core/describe.ts';
 import { openProvider } from '../../src/registry.ts';
+import { type Pinecone, startPinecone } from '../pinecone-server/start.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
 import { contextOf } from '../support/requests.ts';
 import { makeDataDir, RECORDED } from '../support/subject.ts';
@@ -12,10 +13,14 @@ import { makeDataDir, RECORDED } from '../support/subject.ts';
 const MODES = ['hybrid', 'vector', 'keyword'] as const;
 
 let data_dir: string;
+let pinecone: Pinecone;
 beforeAll(async () => {
-  data_dir = await makeDataDir();
+  [data_dir, pinecone] = await Promise.all([makeDataDir(), startPinecone()]);
 });
-afterAll(() => rm(data_dir, { recursive: true, force: true }));
+afterAll(async () => {
+  await rm(data_dir, { recursive: true, force: true });
+  await pinecone.close();
+});
 
 interface Opening {
   readonly name: (typeof PROVIDER_NAMES)[number];
@@ -32,7 +37,8 @@ const opened = async <Result>(opening: Opening, use: (provider: Provider) => Res
     audit: recorded ? RECORDED : undefined,
     data_dir,
   });
-  const provider = await openProvider(name, options, context);
+  const reached = name === 'pinecone' ? { api_key: 'test', index_host: pinecone.url } : {};
+  const provider = await openProvider(name, { ...reached, ...options }, context);
   try {
     return use(provider);
   } finally {
@@ -46,18 +52,41 @@ const FULL = {
   features: {
     graph_queries: false,
     temporal: true,
-    max_content_length: null,
+    max_content_length: null as number | null,
+    supports_audit: true,
     supports_supersession: true,
     idempotency: true,
+    tags: true,
+    consistency_tokens: false,
   },
   limits: { rate_limit_per_minute: null, max_search_results: 100 },
 };
 const VERBS = ['add', 'search', 'get', 'update', 'delete', 'list', 'context'];
-const SUBJECTS = [
-  { provider: 'memory', options: {}, scopes: 'native', audited: true },
-  { provider: 'memory', options: { scopes: 'none' }, scopes: 'tags', audited: false },
-  { provider: 'postgres', options: {}, scopes: 'native', audited: true },
-] as const;
+
+interface Subject {
+  readonly provider: Opening['name'];
+  readonly options: object;
+  readonly features: Partial<(typeof FULL)['features']> & { readonly scopes: string };
+  /** Whether vectors rank alone, whatever the mode, and there is no keyword search. */
+  readonly vectorsOnly?: boolean;
+}
+const SUBJECTS: readonly Subject[] = [
+  { provider: 'memory', options: {}, features: { scopes: 'native' } },
+  { provider: 'memory', options: { scopes: 'none' }, features: { scopes: 'tags', supports_audit: false } },
+  { provider: 'postgres', options: {}, features: { scopes: 'native' } },
+  {
+    provider: 'pinecone',
+    options: {},
+    vectorsOnly: true,
+    features: {
+      scopes: 'tags',
+      supports_audit: false,
+      idempotency: false,
+      max_content_length: 9_000,
+      consistency_tokens: true,
+    },
+  },
+];
 
 describe('the capability document', () => {
   it('is known here for every provider', () => {
@@ -65,45 +94,68 @@ describe('the capability document', () => {
   });
 
   for (const mode of MODES) {
-    it.each(SUBJECTS)(`of $provider $options in ${mode} mode`, async ({ provider, options, scopes, audited }) => {
+    const able = SUBJECTS.filter(({ vectorsOnly }) => !vectorsOnly || mode !== 'keyword');
+    it.each(able)(`of $provider $options in ${mode} mode`, async ({ provider, options, vectorsOnly, features }) => {
       // A folder that holds vectors is not opened with another model, but without any.
       const declared = await opened({ name: provider, options, mode }, (bare) => [
         document(bare, null),
         document(compose(bare), null),
       ]);
+      const due = {
+        ...FULL.features,
+        vector_search: mode !== 'keyword',
+        keyword_search: !vectorsOnly && mode !== 'vector',
+        ...features,
+      };
       for (const each of declared) {
         expect(each).toEqual({
           ...FULL,
           provider,
-          verbs: audited ? [...VERBS, 'audit'] : VERBS,
-          features: {
-            ...FULL.features,
-            vector_search: mode !== 'keyword',
-            keyword_search: mode !== 'vector',
-            scopes,
-            supports_audit: audited,
-          },
+          verbs: due.supports_audit ? [...VERBS, 'audit'] : VERBS,
+          features: due,
         });
       }
     });
   }
 
   it('says no more than the provider has', async () => {
-    const least = await opened({ name: 'memory' }, ({ name, capabilities, add, get, ping, close }) =>
-      document({ name, capabilities, add, get, ping, close }, null),
+    const least = await opened({ name: 'memory' }, ({ name, capabilities, get, ping, close }) =>
+      document({ name, capabilities, get, ping, close }, null),
     );
-    expect(least.verbs).toEqual(['add', 'get']);
+    expect(least.verbs).toEqual(['get']);
     expect(least.features).toMatchObject({ supports_audit: false, idempotency: false });
     const searchless = await opened({ name: 'memory' }, ({ search: _, ...rest }) => document(rest, null));
     expect(searchless.verbs).toEqual(['add', 'get', 'update', 'delete', 'list', 'audit']);
   });
 
   it.each(PROVIDER_NAMES)('of %s names no audit where nothing is recorded', async (name) => {
-    const { verbs, features } = await opened({ name, mode: 'keyword', recorded: false }, (bare) =>
-      document(bare, null),
-    );
+    const { verbs, features } = await opened({ name, mode: 'hybrid', recorded: false }, (bare) => document(bare, null));
     expect(verbs).toEqual(VERBS);
     expect(features.supports_audit).toBe(false);
+  });
+
+  it.each([
+    ['native', true, 'native'],
+    ['native', false, 'native'],
+    ['none', true, 'tags'],
+    ['none', false, 'none'],
+  ] as const)('of a provider with %s scopes, tags %s, says %s', async (scopes, tags, said) => {
+    const change = (provider: Provider): Provider => ({
+      ...provider,
+      capabilities: { ...provider.capabilities, scopes, tags },
+    });
+    const declared = await opened({ name: 'memory' }, (bare) => [
+      document(change(bare), null),
+      document(compose(change(bare)), null),
+    ]);
+    for (const { features } of declared) expect(features).toMatchObject({ scopes: said, tags });
+  });
+
+  it.each([true, false])('tells whether clients need consistency tokens: %s', async (consistency_tokens) => {
+    const { features } = await opened({ name: 'memory' }, (provider) =>
+      document({ ...provider, capabilities: { ...provider.capabilities, consistency_tokens } }, null),
+    );
+    expect(features.consistency_tokens).toBe(consistency_tokens);
   });
 
   it.each([null, 1, 600])('says that %j requests a minute are served', async (limit) => {

@@ -160,9 +160,9 @@ describe('a guarded provider', () => {
   });
 
   it('has nothing that the provider lacks', async () => {
-    const { name, capabilities, add, get, ping, close } = await openMemory();
-    const provider = withGuard({ name, capabilities, add, get, ping, close });
-    const { addOnce, update, delete: remove, list, search, audit, keys } = provider;
-    expect([addOnce, update, remove, list, search, audit, keys]).toEqual(Array(7).fill(undefined));
+    const { name, capabilities, get, ping, close } = await openMemory();
+    const provider = withGuard({ name, capabilities, get, ping, close });
+    const { add, addOnce, update, delete: remove, list, search, audit, keys } = provider;
+    expect([add, addOnce, update, remove, list, search, audit, keys]).toEqual(Array(8).fill(undefined));
   });
 });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type Memory, OmpError, type Provider } from '#contract';
+import { type Memory, OmpError, type Provider, type WritableProvider } from '#contract';
 import { withScopes } from '../../src/core/with-scopes.ts';
 import { call, callBy, listOf, memoryOf, openMemory, refTo, searchFor } from '../support/requests.ts';
 
@@ -28,34 +28,35 @@ const openCounted = async (change: (provider: Provider) => Provider = (provider)
       return search(query, by);
     },
   }) as Required<Provider>;
-  return { provider, inner, asked };
+  return { provider, inner: inner as WritableProvider, asked };
 };
 const atMost =
   (max_search_results: number) =>
   (provider: Provider): Provider => ({ ...provider, capabilities: { ...provider.capabilities, max_search_results } });
 
-const add = async (provider: Provider, rows: number, scope: (i: number) => string | null): Promise<Memory[]> => {
+const add = async (
+  provider: WritableProvider,
+  rows: number,
+  scope: (i: number) => string | null,
+): Promise<Memory[]> => {
   const added: Memory[] = [];
   for (let i = 0; i < rows; i++) added.push(await provider.add(input('note', scope(i)), call));
   return added;
 };
 const ids = (memories: readonly Memory[]): string[] => memories.map(({ id }) => id);
-
-describe('a provider with scopes of its own', () => {
-  it('is left as it is', async () => {
-    const { inner } = await openCounted();
-    const native: Provider = { ...inner, capabilities: { ...inner.capabilities, scopes: 'native' } };
-    expect(withScopes(native)).toBe(native);
-  });
-});
+const limitsOf = (asked: readonly Asked[]): number[] => asked.map(({ limit }) => limit);
 
 describe('what the provider lacks', () => {
   it('is not made up', async () => {
     const { inner } = await openCounted();
-    const { add: keep, get, ping, close, name, capabilities } = inner;
-    const scoped = withScopes({ name, capabilities, add: keep, get, ping, close });
-    const { addOnce, update, delete: remove, list, search, audit, keys: stored } = scoped;
-    expect([addOnce, update, remove, list, search, audit, stored]).toEqual(Array(7).fill(undefined));
+    const { get, ping, close, name, capabilities } = inner;
+    const { id } = await inner.add({ ...input('note'), tags: ['omp:under:a', 'omp:scope:a/b'] }, call);
+    const scoped = withScopes({ name, capabilities, get, ping, close });
+    const { add: keep, addOnce, update, delete: remove, list, search, audit, keys: stored } = scoped;
+    expect([keep, addOnce, update, remove, list, search, audit, stored]).toEqual(Array(8).fill(undefined));
+    // What it has works: reading is the least.
+    expect(await scoped.get(refTo(id, { within: ['a/*'] }), call)).toMatchObject({ scope: 'a/b', tags: [] });
+    expect(await scoped.get(refTo(id, { within: ['b/*'] }), call)).toBeUndefined();
   });
 });
 
@@ -95,14 +96,21 @@ describe('list', () => {
     const added = await add(provider, 1200, (i) => (i % 400 === 0 ? 'needle' : 'hay'));
     const expected = ids(added.filter(({ scope }) => scope === 'needle')).reverse();
     expect(ids(await list(provider, 'needl?', 50))).toEqual(expected);
-    expect(asked).toHaveLength(3);
+    expect(limitsOf(asked)).toEqual([200, 500, 500, 500]);
+  });
+
+  it('begins with little and asks for more each time, up to 500', async () => {
+    const { provider, asked } = await openCounted();
+    await add(provider, 700, (i) => (i === 0 ? 'needle' : 'hay'));
+    expect(await list(provider, 'needl?', 2)).toHaveLength(1);
+    expect(limitsOf(asked)).toEqual([8, 32, 128, 500, 500]);
   });
 
   it('asks once more when the last batch was exactly full', async () => {
     const { provider, asked } = await openCounted();
-    await add(provider, 500, () => 'hay');
+    await add(provider, 20, () => 'hay');
     expect(await list(provider, 'needl?', 1)).toEqual([]);
-    expect(asked).toHaveLength(2);
+    expect(limitsOf(asked)).toEqual([4, 16, 64]);
   });
 
   it('stops fetching when the call is aborted', async () => {

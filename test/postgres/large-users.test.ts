@@ -1,6 +1,6 @@
 import pg from 'pg';
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
-import { type Embedder, newIdentity, type Provider, type RankingOptions, type SearchQuery } from '#contract';
+import { type Embedder, newIdentity, type RankingOptions, type SearchQuery, type WritableProvider } from '#contract';
 import { toUnitHalf } from '#ranking';
 import { searchStatement } from '../../providers/postgres/search.ts';
 import { createStatements } from '../../providers/postgres/statements.ts';
@@ -38,7 +38,7 @@ afterEach(() => store.close());
 const open = (more: Parameters<Store['open']>[0] = {}) =>
   store.open({ ...more, options: { large_user_rows: THRESHOLD, ...more.options } });
 
-const fill = async (provider: Provider, user: string, rows: number, seed = 1) => {
+const fill = async (provider: WritableProvider, user: string, rows: number, seed = 1) => {
   const random = randomNumbers(seed);
   const pick = <T>(from: readonly T[]): T => from[Math.floor(random() * from.length)] as T;
   const inputs = Array.from({ length: rows }, (_, i) =>
@@ -58,7 +58,7 @@ const query = (user_id: string, text: string, more: Partial<SearchQuery> = {}): 
   limit: 20,
   ...more,
 });
-const found = async (provider: Provider, asked: SearchQuery) =>
+const found = async (provider: WritableProvider, asked: SearchQuery) =>
   (await provider.search?.(asked, call))?.map(({ memory, score }) => ({ id: memory.id, score })) ?? [];
 
 /** The same search over every memory of the user, past any index. */
@@ -79,7 +79,7 @@ const moved = (user: string): Promise<void> =>
   );
 
 /** Searches past the threshold, and waits until the user's memories are in the indexes. */
-const makeLarge = async (provider: Provider, user: string) => {
+const makeLarge = async (provider: WritableProvider, user: string) => {
   await found(provider, query(user, 'amber'));
   await moved(user);
 };
@@ -310,7 +310,7 @@ describe.skipIf(SERVER_URL === '')(`the move${SERVER_URL === '' ? `: ${NO_SERVER
   it('loses none of the adds that race with it', async () => {
     const log = recordingLog();
     const gateways = await Promise.all([open({ log }), open({ log }), open({ log })]);
-    await fill(gateways[0] as Provider, 'u', THRESHOLD + 1);
+    await fill(gateways[0] as WritableProvider, 'u', THRESHOLD + 1);
     let ready = false;
     const adders = gateways.map(async (gateway, i) => {
       // Each gateway goes on adding from several connections until the move is over.

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { rm } from 'node:fs/promises';
 import pg from 'pg';
 import { afterAll } from 'vitest';
-import type { AuditOptions, Call, Embedder, Provider, RankingOptions, Ref } from '#contract';
+import type { AuditOptions, Call, Embedder, Provider, RankingOptions, Ref, WritableProvider } from '#contract';
 import { type Engine, startEngine } from '../../providers/postgres/embedded/engine.ts';
 import { type Names, toNames } from '../../providers/postgres/names.ts';
 import { openProvider } from '../../src/registry.ts';
@@ -42,7 +42,7 @@ export interface Store {
   readonly names: Names;
   sql<Row extends pg.QueryResultRow>(text: string, values?: readonly unknown[]): Promise<Row[]>;
   /** The provider as the registry opens it, without anything around it. Closed with the store. */
-  open(options?: OpenOptions): Promise<Provider>;
+  open(options?: OpenOptions): Promise<WritableProvider>;
   close(): Promise<void>;
 }
 
@@ -87,7 +87,7 @@ export async function openStore(schema = randomName()): Promise<Store> {
       options,
       ...more
     } = {}) {
-      const provider = await openProvider(
+      const provider = (await openProvider(
         'postgres',
         // The engine takes few connections, and has one session for them all.
         { url: more.url ?? url, schema: more.schema ?? schema, ...(engine && { connections: 1 }), ...options },
@@ -98,7 +98,7 @@ export async function openStore(schema = randomName()): Promise<Store> {
           data_dir: '/nowhere',
           log,
         },
-      );
+      )) as WritableProvider;
       providers.push(provider);
       return provider;
     },

@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import {
   type Memory,
-  type Provider,
   type RankingOptions,
   type SearchQuery,
   type Within,
+  type WritableProvider,
   withinMatcher,
 } from '#contract';
 import { randomNumbers } from '../ranking/random-vectors.ts';
@@ -111,7 +111,7 @@ const GRANTS: readonly Within[] = [
 ];
 
 /** All of them for `all`; what of it each grant admits once more, for a user of its own. */
-const fill = async (provider: Provider): Promise<readonly Memory[]> => {
+const fill = async (provider: WritableProvider): Promise<readonly Memory[]> => {
   const random = randomNumbers(7);
   const pick = <T>(from: readonly T[]): T => from[Math.floor(random() * from.length)] as T;
   const inputs = Array.from({ length: ROWS }, (_, i) =>
@@ -155,7 +155,7 @@ describe('[Decision 14] under a grant', () => {
     }
   });
 
-  const found = async (provider: Provider, query: SearchQuery) =>
+  const found = async (provider: WritableProvider, query: SearchQuery) =>
     ((await provider.search?.(query, call)) ?? []).map(({ memory, score }) => [memory.content, memory.scope, score]);
 
   const QUESTIONS: readonly Partial<SearchQuery>[] = [

@@ -5,10 +5,10 @@ import type {
   Caller,
   ListQuery,
   NewMemory,
-  Provider,
   ProviderContext,
   Ref,
   SearchQuery,
+  WritableProvider,
 } from '#contract';
 import { openProvider } from '../../src/registry.ts';
 import { RECORDED, recordingLog } from './subject.ts';
@@ -76,4 +76,4 @@ export const contextOf = (more: Partial<ProviderContext> = {}): ProviderContext 
 export const openMemory = (
   scopes: 'native' | 'none' = 'native',
   more: Partial<ProviderContext> = {},
-): Promise<Provider> => openProvider('memory', { scopes }, contextOf(more));
+): Promise<WritableProvider> => openProvider('memory', { scopes }, contextOf(more)) as Promise<WritableProvider>;

@@ -1,0 +1,58 @@
+import { OmpError, type Provider, type Within } from '#contract';
+
+type EveryVerb = { [Verb in keyof Required<Provider>]: Provider[Verb] };
+
+/**
+ * For a provider that has neither scopes nor tags to emulate them: its records are all unscoped, and whoever asks for a
+ * scope is told so. What only scoped records can satisfy finds nothing.
+ */
+export function withoutScopes(inner: Provider): Provider {
+  const { name, add, addOnce, update, delete: remove, list, search } = inner;
+  const refuse = (scope: string | null | undefined) => {
+    if (scope != null) {
+      throw new OmpError('unsupported_capability', 'scope: the provider keeps no scopes', { provider: name });
+    }
+  };
+  const scoped: EveryVerb = {
+    ...inner,
+    add:
+      add &&
+      (async (input, call) => {
+        refuse(input.scope);
+        return add(input, call);
+      }),
+    addOnce:
+      addOnce &&
+      (async (input, once, call) => {
+        refuse(input.scope);
+        return addOnce(input, once, call);
+      }),
+    get: async (ref, call) => (isOut(ref.within) ? undefined : inner.get(everywhere(ref), call)),
+    update:
+      update &&
+      (async (ref, patch, call) => {
+        refuse(patch.scope);
+        return isOut(ref.within) ? undefined : update(everywhere(ref), patch, call);
+      }),
+    delete: remove && (async (ref, call) => (isOut(ref.within) ? false : remove(everywhere(ref), call))),
+    list:
+      list &&
+      (async ({ scope, ...query }, call) => {
+        refuse(scope);
+        return isOut(query.within) ? [] : list(everywhere(query), call);
+      }),
+    search:
+      search &&
+      (async ({ scope, ...query }, call) => {
+        refuse(scope);
+        return isOut(query.within) ? [] : search(everywhere(query), call);
+      }),
+    audit: undefined,
+    keys: inner.keys,
+  };
+  return scoped;
+}
+
+/** No glob matches a record without a scope. */
+const isOut = (within: Within): boolean => within !== null;
+const everywhere = <Query extends { readonly within: Within }>(query: Query): Query => ({ ...query, within: null });

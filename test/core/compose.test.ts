@@ -1,0 +1,62 @@
+import { describe, expect, it } from 'vitest';
+import type { Provider, ProviderCapabilities } from '#contract';
+import { compose } from '../../src/core/compose.ts';
+import { call, listOf, memoryOf, openMemory } from '../support/requests.ts';
+
+type Full = Required<Provider>;
+
+/** The memory provider with these capabilities as the gateway uses it, and what reaches its `list` and `add`. */
+const composed = async (more: Partial<ProviderCapabilities>) => {
+  const inner = (await openMemory('native')) as Full;
+  const reached: unknown[] = [];
+  const provider = compose({
+    ...inner,
+    capabilities: { ...inner.capabilities, ...more },
+    add: (input, by) => {
+      reached.push({ scope: input.scope, tags: input.tags });
+      return inner.add(input, by);
+    },
+    list: async (query) => {
+      reached.push({ scope: query.scope, tags: query.tags });
+      return [];
+    },
+  }) as Full;
+  return { provider, reached };
+};
+const scoped = memoryOf('u', 'note', { scope: 'a/b', tags: ['t'] });
+
+describe('scopes are', () => {
+  it('left to a provider that knows them, whether or not it keeps tags', async () => {
+    for (const tags of [true, false]) {
+      const { provider, reached } = await composed({ scopes: 'native', tags });
+      await provider.add(scoped, call);
+      await provider.list(listOf('u', { scope: 'a/b' }), call);
+      expect(reached).toEqual([
+        { scope: 'a/b', tags: ['t'] },
+        { scope: 'a/b', tags: [] },
+      ]);
+      expect(provider.audit).toBeDefined();
+    }
+  });
+
+  it('written as tags for a provider that knows only those', async () => {
+    const { provider, reached } = await composed({ scopes: 'none', tags: true });
+    expect(await provider.add(scoped, call)).toMatchObject({ scope: 'a/b', tags: ['t'] });
+    await provider.list(listOf('u', { scope: 'a/b' }), call);
+    expect(reached).toEqual([
+      { scope: null, tags: ['t', 'omp:under:a', 'omp:scope:a/b'] },
+      { scope: undefined, tags: ['omp:scope:a/b'] },
+    ]);
+    expect(provider.audit).toBeUndefined();
+  });
+
+  it('refused where there is nothing to keep them in', async () => {
+    const { provider, reached } = await composed({ scopes: 'none', tags: false });
+    await expect(provider.add(scoped, call)).rejects.toMatchObject({ code: 'unsupported_capability' });
+    await expect(provider.list(listOf('u', { scope: 'a/b' }), call)).rejects.toMatchObject({
+      code: 'unsupported_capability',
+    });
+    expect(reached).toEqual([]);
+    expect(provider.audit).toBeUndefined();
+  });
+});

@@ -1,0 +1,117 @@
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { describe, expect, it } from 'vitest';
+import { inTurnById } from '#contract';
+
+/** A few turns of the event loop, so that whatever could begin has begun. */
+const settle = () => new Promise((resolve) => setTimeout(resolve, 5));
+
+/** Work that ends when it is told to, and tells of its beginning. */
+const controlled = (name: string, begun: string[]) => {
+  let end = (_outcome: Error | undefined): void => {};
+  const ended = new Promise<Error | undefined>((resolve) => {
+    end = resolve;
+  });
+  const work = async (): Promise<string> => {
+    begun.push(name);
+    const error = await ended;
+    if (error) throw error;
+    return name;
+  };
+  return { work, end: (error?: Error) => end(error) };
+};
+
+describe('inTurnById', () => {
+  it('runs what concerns one id one after the other, in the order it came in', async () => {
+    const inTurn = inTurnById();
+    const begun: string[] = [];
+    const [a, b, c] = ['a', 'b', 'c'].map((name) => controlled(name, begun)) as [
+      ReturnType<typeof controlled>,
+      ReturnType<typeof controlled>,
+      ReturnType<typeof controlled>,
+    ];
+    const first = inTurn('id', a.work);
+    const second = inTurn('id', b.work);
+    const third = inTurn('id', c.work);
+    // The last may end first as soon as it is let begin: nothing but its turn holds it back.
+    c.end();
+    await settle();
+    expect(begun).toEqual(['a']);
+    a.end();
+    expect(await first).toBe('a');
+    await settle();
+    expect(begun).toEqual(['a', 'b']);
+    b.end();
+    expect(await Promise.all([second, third])).toEqual(['b', 'c']);
+  });
+
+  it('does not hold up what concerns another id, nor what another one of its kind runs', async () => {
+    const inTurn = inTurnById();
+    const held = controlled('held', []);
+    const pending = inTurn('id', held.work);
+    expect(await inTurn('other', async () => 1)).toBe(1);
+    expect(await inTurnById()('id', async () => 2)).toBe(2);
+    held.end();
+    await pending;
+  });
+
+  it('passes an error on to whoever asked for the work, and goes on', async () => {
+    const inTurn = inTurnById();
+    const begun: string[] = [];
+    const failing = controlled('failing', begun);
+    const first = inTurn('id', failing.work);
+    const second = inTurn('id', async () => 'next');
+    failing.end(new Error('broken'));
+    await expect(first).rejects.toThrow('broken');
+    expect(await second).toBe('next');
+    const thrown = inTurn('id', () => {
+      throw new Error('before there was a promise');
+    });
+    const after = inTurn('id', async () => 'after');
+    await expect(thrown).rejects.toThrow('before there was a promise');
+    expect(await after).toBe('after');
+  });
+
+  it('still takes turns when more comes in while the last one is at work, or just as it ends', async () => {
+    const inTurn = inTurnById();
+    let working = 0;
+    let most = 0;
+    const order: number[] = [];
+    const run = (n: number): Promise<void> =>
+      inTurn('id', async () => {
+        working++;
+        most = Math.max(most, working);
+        for (let turns = n % 4; turns > 0; turns--) await null;
+        order.push(n);
+        working--;
+      });
+    const all: Promise<void>[] = [];
+    for (let n = 0; n < 500; n++) {
+      all.push(run(n));
+      // Sometimes the queue grows, sometimes it runs empty, and sometimes the next one comes at that very moment.
+      for (let turns = (n * 31) % 17; turns > 0; turns--) await null;
+    }
+    await Promise.all(all);
+    expect(most).toBe(1);
+    expect(order).toEqual(Array.from({ length: 500 }, (_, n) => n));
+  });
+
+  it('keeps nothing of ids that nobody is busy with', async () => {
+    setFlagsFromString('--expose-gc');
+    const collect = runInNewContext('gc') as () => void;
+    const inTurn = inTurnById();
+    const made: WeakRef<object>[] = [];
+    const result = async () => {
+      const one = { size: new Uint8Array(1_000) };
+      made.push(new WeakRef(one));
+      return one;
+    };
+    for (let i = 0; i < 100; i++) await inTurn(`id ${i % 50}`, result);
+    await inTurn('id', () => Promise.reject(new Error('broken'))).catch(() => {});
+    // What a WeakRef showed in this turn of the event loop stays until the next.
+    await settle();
+    collect();
+    expect(made.filter((one) => one.deref() !== undefined)).toEqual([]);
+    expect(await inTurn('id 1', async () => 'still works')).toBe('still works');
+  });
+});

@@ -1,0 +1,106 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import type { ListQuery, Memory, Provider } from '#contract';
+import { withScopes } from '../../src/core/with-scopes.ts';
+import { call, listOf, memoryOf, openMemory } from '../support/requests.ts';
+
+type Full = Required<Provider>;
+
+/**
+ * The memory provider without scopes, behind the emulation, which may read so many records for one page. Tells how many
+ * it read for the last page, and holds one record in each of these scopes, oldest first.
+ */
+const openBounded = async (max_list_scan: number | null, scopes: readonly string[]) => {
+  const inner = (await openMemory('none')) as Full;
+  let sizes: number[] = [];
+  const provider = withScopes({
+    ...inner,
+    capabilities: { ...inner.capabilities, max_list_scan },
+    list: async (query, by) => {
+      const batch = await inner.list(query, by);
+      sizes.push(batch.length);
+      return batch;
+    },
+  }) as Full;
+  const records: Memory[] = [];
+  for (const scope of scopes) records.unshift(await provider.add(memoryOf('u', 'note', { scope }), call));
+  const page = async (query: Partial<ListQuery>) => {
+    sizes = [];
+    const given = await provider.list(listOf('u', query), call);
+    return given.map(({ scope }) => scope);
+  };
+  return { page, records, read: () => sizes.reduce((sum, size) => sum + size, 0) };
+};
+const hay = (rows: number): string[] => Array.from({ length: rows }, () => 'hay');
+const REFUSED = { code: 'invalid_request', message: expect.stringMatching(/^scope: too many .* since and until$/) };
+
+describe('a list that has to be refined reads no more than the provider allows', () => {
+  it('and is refused with a way out where the page is not full by then', async () => {
+    const { page, read } = await openBounded(12, ['needle/x', ...hay(12)]);
+    await expect(page({ scope: 'needl*' })).rejects.toMatchObject(REFUSED);
+    // The way out works.
+    expect(await page({ scope: 'needle/*' })).toEqual(['needle/x']);
+    expect(read()).toBe(1);
+  });
+
+  it('which is told of the scopes of the key where nothing else was asked for', async () => {
+    const { page } = await openBounded(12, ['needle/x', ...hay(12)]);
+    await expect(page({ within: ['needl*'] })).rejects.toMatchObject({
+      code: 'invalid_request',
+      message: expect.stringMatching(/this key may read; give a scope, or narrow the list by since and until$/),
+    });
+    expect(await page({ within: ['needl*'], scope: 'needle/*' })).toEqual(['needle/x']);
+  });
+
+  it('and is answered where the records end exactly there', async () => {
+    const { page } = await openBounded(12, ['needle', ...hay(11)]);
+    expect(await page({ scope: 'needl?' })).toEqual(['needle']);
+    expect(await page({ scope: 'needl?', limit: 3 })).toEqual(['needle']);
+    expect(await page({ scope: 'nothing?' })).toEqual([]);
+  });
+
+  it('and is answered where the page is full exactly there', async () => {
+    const { page } = await openBounded(12, [...hay(20), 'needle', ...hay(11)]);
+    expect(await page({ scope: 'needl?', limit: 1 })).toEqual(['needle']);
+    await expect(page({ scope: 'needl?', limit: 2 })).rejects.toMatchObject(REFUSED);
+  });
+
+  it('counted from where the page begins', async () => {
+    const { page, records } = await openBounded(12, ['needle', ...hay(20)]);
+    const { created_at, id } = records[8] as Memory;
+    expect(await page({ scope: 'needl?', after: { created_at, id } })).toEqual(['needle']);
+    await expect(page({ scope: 'needl?' })).rejects.toMatchObject(REFUSED);
+  });
+
+  it('but a list that the provider decides itself is not bounded', async () => {
+    const { page } = await openBounded(3, hay(20));
+    expect(await page({})).toHaveLength(20);
+    expect(await page({ scope: 'hay' })).toHaveLength(20);
+  });
+});
+
+it('a refined list is either exact or refused, and refused only where the answer cannot be known', async () => {
+  const drawn = fc.record({
+    scopes: fc.array(fc.constantFrom('needle', 'hay', 'hay', 'hay'), { maxLength: 60 }),
+    limit: fc.integer({ min: 1, max: 12 }),
+    most: fc.option(fc.integer({ min: 1, max: 70 }), { freq: 5 }),
+  });
+  const seen = { exact: 0, refused: 0 };
+  const property = fc.asyncProperty(drawn, async ({ scopes, limit, most }) => {
+    const { page, read } = await openBounded(most, scopes);
+    // One more than may be read tells whether the records end there.
+    const reach = most === null ? scopes.length : most + 1;
+    const needles = (rows: readonly string[]) => rows.filter((scope) => scope === 'needle').slice(0, limit);
+    const within = needles(scopes.slice(-reach));
+    if (within.length === limit || scopes.length < reach || most === null) {
+      expect(await page({ scope: 'needl?', limit })).toEqual(needles(scopes));
+      seen.exact++;
+    } else {
+      await expect(page({ scope: 'needl?', limit })).rejects.toMatchObject(REFUSED);
+      seen.refused++;
+    }
+    expect(read()).toBeLessThanOrEqual(reach);
+  });
+  await fc.assert(property, { numRuns: 300, seed: 20_250_601 });
+  expect(Math.min(seen.exact, seen.refused)).toBeGreaterThan(20);
+});

@@ -1,0 +1,102 @@
+import { describe, expect, it } from 'vitest';
+import type { MemoryPatch, NewMemory, Provider } from '#contract';
+import { withoutScopes } from '../../src/core/without-scopes.ts';
+import { call, listOf, memoryOf, openMemory, refTo, searchFor } from '../support/requests.ts';
+
+type Full = Required<Provider>;
+
+/** The memory provider as one that has no scopes, which tells what it is asked. */
+const open = async (change: Partial<Provider> = {}) => {
+  const memory = (await openMemory('none')) as Full;
+  const inner: Full = { ...memory, capabilities: { ...memory.capabilities, tags: false }, ...change };
+  const asked: [verb: string, argument: unknown][] = [];
+  const note =
+    <Arguments extends readonly [unknown, ...unknown[]], Result>(verb: string, ask: (...given: Arguments) => Result) =>
+    (...given: Arguments): Result => {
+      asked.push([verb, given[0]]);
+      return ask(...given);
+    };
+  const provider = withoutScopes({
+    ...inner,
+    add: note('add', inner.add),
+    addOnce: note('addOnce', inner.addOnce),
+    get: note('get', inner.get),
+    update: note('update', inner.update),
+    delete: note('delete', inner.delete),
+    list: note('list', inner.list),
+    search: note('search', inner.search),
+  }) as Full;
+  return { provider, inner, asked };
+};
+const once = { caller: 'c', key: 'k', fingerprint: 'f' };
+const input = (more: Partial<NewMemory> = {}) => memoryOf('u', 'note', more);
+
+describe('a provider without scopes and tags', () => {
+  const scopedPatch: MemoryPatch = { content: 'changed', scope: 'a' };
+  it.each<[string, (provider: Full, id: string) => Promise<unknown>]>([
+    ['add', ({ add }) => add(input({ scope: 'a' }), call)],
+    ['add once', ({ addOnce }) => addOnce(input({ scope: 'a' }), once, call)],
+    ['update', ({ update }, id) => update(refTo(id), scopedPatch, call)],
+    ['list', ({ list }) => list(listOf('u', { scope: '*' }), call)],
+    ['search', ({ search }) => search(searchFor('u', 'note', { scope: 'a' }), call)],
+    ['search all scopes for', ({ search }) => search(searchFor('u', 'note', { scope: '' }), call)],
+  ])('is not asked to %s anything where there is a scope: the caller is told', async (_, perform) => {
+    const { provider, inner, asked } = await open();
+    const { id } = await inner.add(input(), call);
+    await expect(perform(provider, id)).rejects.toMatchObject({
+      code: 'unsupported_capability',
+      message: 'scope: the provider keeps no scopes',
+      provider: 'memory',
+    });
+    expect(asked).toEqual([]);
+    expect(await inner.list(listOf('u'), call)).toMatchObject([{ id, content: 'note' }]);
+  });
+
+  it('shows nothing to whoever may see only some scopes, and does nothing for them, without being asked', async () => {
+    const { provider, inner, asked } = await open();
+    const { id } = await inner.add(input(), call);
+    for (const within of [['*'], ['a', 'b/*'], []]) {
+      const ref = refTo(id, { within });
+      expect(await provider.get(ref, call)).toBeUndefined();
+      expect(await provider.update(ref, { content: 'changed' }, call)).toBeUndefined();
+      expect(await provider.delete(ref, call)).toBe(false);
+      expect(await provider.list(listOf('u', { within }), call)).toEqual([]);
+      expect(await provider.search(searchFor('u', 'note', { within }), call)).toEqual([]);
+      // A patch with a scope is refused before it is looked at whose record it is.
+      await expect(provider.update(ref, { scope: 'a' }, call)).rejects.toMatchObject({
+        code: 'unsupported_capability',
+      });
+    }
+    expect(asked).toEqual([]);
+    expect(await inner.get(refTo(id), call)).toMatchObject({ content: 'note' });
+  });
+
+  it('answers everybody else as it is asked, and keeps what it is given', async () => {
+    const { provider, asked } = await open();
+    const first = await provider.add(input(), call);
+    const second = await provider.addOnce(input({ confidence: 0.5 }), once, call);
+    expect(await provider.addOnce(input({ confidence: 0.5 }), once, call)).toEqual(second);
+    expect(await provider.get(refTo(first.id), call)).toEqual(first);
+    expect(await provider.get(refTo(first.id, { users: ['v'] }), call)).toBeUndefined();
+    expect(await provider.update(refTo(first.id), { content: 'coffee' }, call)).toMatchObject({ content: 'coffee' });
+    expect((await provider.list(listOf('u', { limit: 1 }), call)).map(({ id }) => id)).toEqual([second.id]);
+    expect((await provider.search(searchFor('u', 'coffee'), call)).map(({ memory }) => memory.id)).toEqual([first.id]);
+    expect(await provider.delete(refTo(first.id), call)).toBe(true);
+    expect(asked.map(([verb]) => verb)).toEqual(
+      ['add', 'addOnce', 'addOnce', 'get', 'get', 'update', 'list', 'search', 'delete'], //
+    );
+    // Neither a scope nor a bound on scopes is ever passed on.
+    for (const [verb, argument] of asked.slice(3)) expect(argument, verb).toMatchObject({ within: null });
+    for (const [verb, argument] of asked.slice(6)) expect(argument, verb).not.toHaveProperty('scope');
+  });
+
+  it('is given nothing it lacks, and has no audit log, whose entries would tell of scopes', async () => {
+    const { inner } = await open();
+    const { name, capabilities, get, ping, close } = inner;
+    const { audit } = (await openMemory('native')) as Full;
+    const least = withoutScopes({ name, capabilities, get, ping, close, audit });
+    const { add, addOnce, update, delete: remove, list, search, audit: log, keys } = least;
+    expect([add, addOnce, update, remove, list, search, log, keys]).toEqual(Array(8).fill(undefined));
+    expect(least).toMatchObject({ name, capabilities, ping, close });
+  });
+});
