@@ -25,7 +25,7 @@ async function start(flags: Readonly<Record<string, string>>): Promise<void> {
     const address = gateway.host.includes(':') ? `[${gateway.host}]` : gateway.host;
     const access = gateway.open ? 'open: no key is needed' : 'closed: a key is needed';
     log.info(
-      { provider: config.provider, search: config.search.mode },
+      { provider: config.provider, search: gateway.search },
       `omp-gateway ${version()} listens on http://${address}:${gateway.port} (${access})`,
     );
 

@@ -19,6 +19,8 @@ import { openProvider } from './registry.ts';
 export interface Gateway {
   readonly host: string;
   readonly port: number;
+  /** How the backend ranks. */
+  readonly search: 'hybrid' | 'vector' | 'keyword' | 'none';
   /** Whether everybody could do everything when it started. */
   readonly open: boolean;
   /** Finishes running requests within the configured time, then writes what waits to be written and closes everything. */
@@ -60,7 +62,7 @@ export async function serve(config: Config, log: Log): Promise<Gateway> {
     const { host, port } = listener;
     if (open && !isLoopback(host)) log.warn({ host }, EVERYBODY);
     if (required && keys.length === 0 && !jwt && !(await hasKeys(provider))) log.warn({}, NOBODY);
-    return { host, port, open, close: closing.close };
+    return { host, port, open, search: searchOf(provider), close: closing.close };
   } catch (error) {
     await closing.close().catch(() => {});
     throw error;
@@ -70,6 +72,12 @@ export async function serve(config: Config, log: Log): Promise<Gateway> {
 const EVERYBODY =
   'anybody who reaches this address can read and write: there is no key, and OMP_AUTH is not "required"';
 const NOBODY = 'nobody can get in: there is no key; make one with "omp-gateway keys create"';
+
+/** Not what is configured: a backend may lack one of the two. */
+function searchOf({ capabilities: { vector_search, keyword_search } }: Provider): Gateway['search'] {
+  if (vector_search) return keyword_search ? 'hybrid' : 'vector';
+  return keyword_search ? 'keyword' : 'none';
+}
 
 const hasKeys = async ({ keys }: Provider): Promise<boolean> => (await keys?.hasAny(ownCall('start'))) ?? false;
 

@@ -47,6 +47,7 @@ const PUBLIC = ['/capabilities', '/openapi.json', '/docs/*'];
 export function createApp(options: AppOptions): Hono<Env> {
   const { gate, authenticator, rate, trusted_proxies = [], log, allowed_hosts, cors_origins = [] } = options;
   const { max_request_bytes, request_timeout_ms } = options;
+  const consistencyTokens = gate.capabilities.consistency_tokens;
   const addressOf = addressReader(trusted_proxies);
   const ofAddress = (c: Context<Env>) => `address:${addressOf(c)}`;
   const ofCaller = (c: Context<Env>) => {
@@ -55,7 +56,7 @@ export function createApp(options: AppOptions): Hono<Env> {
   };
 
   const app = new Hono<Env>();
-  app.use(callMiddleware({ log, provider: gate.provider, timeoutMs: request_timeout_ms }));
+  app.use(callMiddleware({ log, provider: gate.provider, timeoutMs: request_timeout_ms, consistencyTokens }));
   if (cors_origins.length > 0) app.use(allowOrigins(cors_origins));
   app.route('/', healthRoutes(gate));
   if (allowed_hosts) app.use(requireHost(allowed_hosts));

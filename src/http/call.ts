@@ -1,7 +1,17 @@
 import type { HttpBindings } from '@hono/node-server';
 import type { Context, MiddlewareHandler } from 'hono';
-import { type Call, type Caller, GATEWAY, invalidRequest, type Log, type OmpError, providerError } from '#contract';
+import {
+  type Call,
+  type Caller,
+  type Consistency,
+  GATEWAY,
+  invalidRequest,
+  type Log,
+  type OmpError,
+  providerError,
+} from '#contract';
 import type { Verbs } from '../core/verbs.ts';
+import { consistencyOf } from './consistency.ts';
 import { ANSWER_HEADERS } from './security-headers.ts';
 
 export interface Env {
@@ -18,7 +28,8 @@ export interface Env {
 }
 
 /** The caller is found out after the call has begun. */
-type OwnCall = Required<Omit<Call, 'caller'>> & { caller: Caller };
+type OwnCall = Omit<Call, 'caller' | 'consistency'> &
+  Required<Pick<Call, 'unlessAborted'>> & { caller: Caller; consistency?: Consistency };
 
 const HEADERS = Object.entries(ANSWER_HEADERS);
 
@@ -33,6 +44,8 @@ export interface CallOptions {
   readonly provider: string;
   /** Longest time a request may take, in milliseconds. */
   readonly timeoutMs: number;
+  /** Whether clients carry what they wrote from replica to replica. */
+  readonly consistencyTokens: boolean;
 }
 
 /**
@@ -40,11 +53,12 @@ export interface CallOptions {
  * when the client goes away or the deadline passes. Headers are set before the handler runs: set after it, they would
  * make the server rebuild the response, which costs half the throughput.
  */
-export function callMiddleware({ log, provider, timeoutMs }: CallOptions): MiddlewareHandler<Env> {
+export function callMiddleware({ log, provider, timeoutMs, consistencyTokens }: CallOptions): MiddlewareHandler<Env> {
   return async (c, next) => {
     const given = c.req.header('x-request-id');
     const requestId = given !== undefined && REQUEST_ID.test(given) ? given : newRequestId();
     const { call, abort } = createCall(requestId);
+    if (consistencyTokens) call.consistency = consistencyOf(c);
     c.set('call', call);
     c.set('log', log);
     c.set('provider', provider);

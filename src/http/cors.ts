@@ -13,9 +13,19 @@ export const allowOrigins = (origins: readonly string[]): MiddlewareHandler<Env>
   cors({
     origin: origins.includes('*') ? '*' : [...origins],
     allowMethods: ['GET', 'HEAD', 'POST', 'PATCH', 'DELETE'],
-    allowHeaders: ['authorization', 'content-type', 'idempotency-key', 'x-api-key', 'x-request-id', 'x-user-id'],
+    allowHeaders: [
+      'authorization',
+      'content-type',
+      'idempotency-key',
+      'x-api-key',
+      'x-consistency-token',
+      'x-request-id',
+      'x-user-id',
+    ],
     exposeHeaders: [
       'x-request-id',
+      'x-consistency',
+      'x-consistency-token',
       'ratelimit',
       'ratelimit-policy',
       'x-ratelimit-limit',

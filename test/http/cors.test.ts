@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import type { Provider } from '#contract';
+import type { Provider, WritableProvider } from '#contract';
 import type { Reply } from '../support/client.ts';
 import { closedTo } from '../support/closed.ts';
 import { expectError } from '../support/expect-error.ts';
@@ -7,8 +7,23 @@ import { type RunningServer, type ServerOptions, startServer } from '../support/
 import { freshUser } from '../support/subject.ts';
 
 const ORIGIN = 'https://app.example';
-const HEADERS = ['authorization', 'content-type', 'idempotency-key', 'x-api-key', 'x-request-id', 'x-user-id'];
-const EXPOSED = ['x-request-id', 'ratelimit', 'ratelimit-policy', 'retry-after'];
+const HEADERS = [
+  'authorization',
+  'content-type',
+  'idempotency-key',
+  'x-api-key',
+  'x-consistency-token',
+  'x-request-id',
+  'x-user-id',
+];
+const EXPOSED = [
+  'x-request-id',
+  'x-consistency',
+  'x-consistency-token',
+  'ratelimit',
+  'ratelimit-policy',
+  'retry-after',
+];
 
 const corsHeaders = ({ headers }: Reply) => [...headers.keys()].filter((name) => name.startsWith('access-control-'));
 const listed = ({ headers }: Reply, name: string) => headers.get(`access-control-${name}`)?.toLowerCase().split(/, ?/);
@@ -40,21 +55,24 @@ describe('calls of web pages', () => {
 
   it('[Decision 22] a preflight is answered without a key, without the backend, with what the protocol needs', async () => {
     const asked: string[] = [];
-    const watched = (provider: Provider): Provider => ({
-      ...provider,
-      ping: (call) => {
-        asked.push('ping');
-        return provider.ping(call);
-      },
-      get: (ref, call) => {
-        asked.push('get');
-        return provider.get(ref, call);
-      },
-      add: (input, call) => {
-        asked.push('add');
-        return provider.add(input, call);
-      },
-    });
+    const watched = (all: Provider): Provider => {
+      const provider = all as WritableProvider;
+      return {
+        ...provider,
+        ping: (call) => {
+          asked.push('ping');
+          return provider.ping(call);
+        },
+        get: (ref, call) => {
+          asked.push('get');
+          return provider.get(ref, call);
+        },
+        add: (input, call) => {
+          asked.push('add');
+          return provider.add(input, call);
+        },
+      };
+    };
     const { authenticator } = await closedTo('only');
     const running = await start({ cors_origins: [ORIGIN], authenticator, alter: watched });
     for (const path of ['/healthz', '/memories', '/memories/mem_x', '/memories/search', '/context', '/audit']) {

@@ -73,6 +73,8 @@ export const capabilities = {
     supports_audit: true,
     supports_supersession: true,
     idempotency: true,
+    tags: true,
+    consistency_tokens: false,
   },
   limits: { rate_limit_per_minute: null, max_search_results: 100 },
 };

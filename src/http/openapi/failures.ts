@@ -3,7 +3,13 @@ import type { ZodOpenApiResponseObject } from 'zod-openapi';
 import { type ErrorCode, OmpError } from '#contract';
 import { ERRORS, toEnvelope } from '../error-envelope.ts';
 import { ErrorEnvelope } from '../schemas/responses.ts';
-import { RequestIdHeader, RetryAfterHeader, rateLimitHeaders, WwwAuthenticateHeader } from './headers.ts';
+import {
+  consistencyHeaders,
+  RequestIdHeader,
+  RetryAfterHeader,
+  rateLimitHeaders,
+  WwwAuthenticateHeader,
+} from './headers.ts';
 
 /** When each code is answered: SPEC, Errors. */
 const CONDITIONS: Record<ErrorCode, string> = {
@@ -19,29 +25,39 @@ const CONDITIONS: Record<ErrorCode, string> = {
 
 const EXAMPLE_REQUEST_ID = '7f9c2ba4-e88f-4a7d-9c1b-0d5e3a6f2b10';
 
+/** What the headers of an endpoint's answers depend on. */
+export interface Answering {
+  readonly errors: readonly ErrorCode[];
+  /** Whether what a client wrote through another replica is waited for. */
+  readonly consistent: boolean;
+}
+
 /** The error answers of an endpoint: one a status, with an example of every code it may carry. */
-export function failures(codes: readonly ErrorCode[]): Record<string, ZodOpenApiResponseObject> {
+export function failures(endpoint: Answering): Record<string, ZodOpenApiResponseObject> {
   const byStatus: Record<string, ErrorCode[]> = {};
-  for (const code of codes) {
+  for (const code of endpoint.errors) {
     const { status } = ERRORS[code];
     byStatus[status] = [...(byStatus[status] ?? []), code];
   }
   return Object.fromEntries(
-    Object.entries(byStatus).map(([status, those]) => [status, failure(those, answerHeaders(codes, those))]),
+    Object.entries(byStatus).map(([status, those]) => [status, failure(those, answerHeaders(endpoint, those))]),
   );
 }
 
 /**
  * The headers of an answer that carries one of these codes, or of a success: where an endpoint may answer
- * `rate_limited`, all but who is not let in are told what is left.
+ * `rate_limited`, all but who is not let in are told what is left. Nothing but what was found, or not found, can be
+ * behind.
  */
-export function answerHeaders(ofEndpoint: readonly ErrorCode[], ofAnswer: readonly ErrorCode[] = []) {
+export function answerHeaders({ errors, consistent }: Answering, ofAnswer: readonly ErrorCode[] = []) {
   const refused = ofAnswer.includes('unauthorized');
+  const found = ofAnswer.length === 0 || ofAnswer.includes('not_found');
   return z.object({
     'X-Request-Id': RequestIdHeader,
     ...(refused && { 'WWW-Authenticate': WwwAuthenticateHeader }),
     ...(ofAnswer.includes('rate_limited') && { 'Retry-After': RetryAfterHeader }),
-    ...(ofEndpoint.includes('rate_limited') && !refused && rateLimitHeaders),
+    ...(errors.includes('rate_limited') && !refused && rateLimitHeaders),
+    ...(consistent && found && consistencyHeaders),
   });
 }
 

@@ -31,6 +31,7 @@ Contents and queries are never recorded.`,
       query: AuditParameters,
       success: { status: 200, description: 'The entries.', body: { schema: AuditLog, example: example.auditLog } },
       errors: ['invalid_request', 'unsupported_capability'],
+      consistent: false,
     }),
   },
   '/capabilities': {

@@ -33,6 +33,17 @@ string. Where \`features.idempotency\` is false, a request with a key is \`unsup
     pattern: IDEMPOTENCY_KEY.source,
   });
 
+/** README, "Decisions" 23. */
+export const ConsistencyTokenParameter = z
+  .string()
+  .optional()
+  .meta({
+    description: `The \`X-Consistency-Token\` of this client's latest answer that had one: what it names is waited for a
+moment, on every replica. A token that is none is ignored, and so is every token where \`features.consistency_tokens\` is
+false.`,
+    param: { id: 'ConsistencyToken' },
+  });
+
 export const RequestIdHeader = z.string().meta({
   description: 'Identifies the request; the same in error bodies and in the log.',
   header: { id: 'RequestId' },
@@ -51,17 +62,24 @@ export const RetryAfterHeader = z
     header: { id: 'RetryAfter' },
   });
 
-const told = (id: string, description: string) =>
-  z
-    .string()
-    .optional()
-    .meta({ description: `${description} Only where requests are limited.`, header: { id } });
+const told = (id: string, description: string) => z.string().optional().meta({ description, header: { id } });
+
+const limit = (id: string, description: string) => told(id, `${description} Only where requests are limited.`);
 
 /** README, "Decisions" 17. */
 export const rateLimitHeaders = {
-  'RateLimit-Policy': told('RateLimitPolicy', 'The limit: `q` requests in `w` seconds.'),
-  RateLimit: told('RateLimit', 'What is left of it: `r` requests, more in `t` seconds.'),
-  'X-RateLimit-Limit': told('XRateLimitLimit', 'Requests a minute.'),
-  'X-RateLimit-Remaining': told('XRateLimitRemaining', 'Requests left.'),
-  'X-RateLimit-Reset': told('XRateLimitReset', 'Seconds until there are more.'),
+  'RateLimit-Policy': limit('RateLimitPolicy', 'The limit: `q` requests in `w` seconds.'),
+  RateLimit: limit('RateLimit', 'What is left of it: `r` requests, more in `t` seconds.'),
+  'X-RateLimit-Limit': limit('XRateLimitLimit', 'Requests a minute.'),
+  'X-RateLimit-Remaining': limit('XRateLimitRemaining', 'Requests left.'),
+  'X-RateLimit-Reset': limit('XRateLimitReset', 'Seconds until there are more.'),
+};
+
+/** README, "Decisions" 23. */
+export const consistencyHeaders = {
+  'X-Consistency-Token': told(
+    'ConsistencyToken',
+    'After a change: names it, and what the token of the request named. Only where `features.consistency_tokens` is true.',
+  ),
+  'X-Consistency': told('Consistency', '`behind`: what the token of the request names may be missing here.'),
 };

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { ZodOpenApiOperationObject } from 'zod-openapi';
 import type { ErrorCode } from '#contract';
 import { answerHeaders, failures } from './failures.ts';
-import { RequestIdParameter } from './headers.ts';
+import { ConsistencyTokenParameter, RequestIdParameter } from './headers.ts';
 
 /** A body, JSON unless it says otherwise, and how one looks. */
 interface Body {
@@ -21,22 +21,34 @@ interface Operation {
   readonly body?: Body;
   readonly success: { readonly status: 200 | 201 | 204; readonly description: string; readonly body?: Body };
   readonly errors: readonly ErrorCode[];
+  /** Default: as with every verb on memories, what a client wrote through another replica is waited for. */
+  readonly consistent?: boolean;
 }
 
 /** A verb of the protocol: for callers who may, with the errors that any of them may answer. */
-export const verb = ({ errors, ...rest }: Operation): ZodOpenApiOperationObject => ({
-  ...operation({ ...rest, errors: [...errors, 'unauthorized', 'scope_denied', 'rate_limited', 'provider_error'] }),
+export const verb = ({ errors, consistent = true, ...rest }: Operation): ZodOpenApiOperationObject => ({
+  ...operation(
+    {
+      ...rest,
+      headers: { ...rest.headers, ...(consistent && { 'X-Consistency-Token': ConsistencyTokenParameter }) },
+      errors: [...errors, 'unauthorized', 'scope_denied', 'rate_limited', 'provider_error'],
+    },
+    consistent,
+  ),
   tags: ['memories'],
 });
 
 /** What the gateway says about itself, to everybody. */
 export const publicOperation = (about: Operation): ZodOpenApiOperationObject => ({
-  ...operation(about),
+  ...operation(about, false),
   tags: ['gateway'],
   security: [],
 });
 
-const operation = ({ id, summary, description, success, ...about }: Operation): ZodOpenApiOperationObject => ({
+const operation = (
+  { id, summary, description, success, errors, ...about }: Omit<Operation, 'consistent'>,
+  consistent: boolean,
+): ZodOpenApiOperationObject => ({
   operationId: id,
   summary,
   ...(description !== undefined && { description }),
@@ -49,10 +61,10 @@ const operation = ({ id, summary, description, success, ...about }: Operation): 
   responses: {
     [success.status]: {
       description: success.description,
-      headers: answerHeaders(about.errors),
+      headers: answerHeaders({ errors, consistent }),
       ...(success.body && { content: contentOf(success.body) }),
     },
-    ...failures(about.errors),
+    ...failures({ errors, consistent }),
   },
 });
 

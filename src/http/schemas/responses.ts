@@ -81,6 +81,10 @@ export const Capabilities = z
       supports_audit: z.boolean().meta({ description: 'An audit log is recorded.' }),
       supports_supersession: z.boolean().meta({ description: '`supersedes` is tracked.' }),
       idempotency: z.boolean().meta({ description: '`POST /memories` takes an `Idempotency-Key`.' }),
+      tags: z.boolean().meta({ description: 'Memories keep tags, and lists filter by them.' }),
+      consistency_tokens: z.boolean().meta({
+        description: 'Other replicas may show a change late; `X-Consistency-Token` makes them wait for it.',
+      }),
     }),
     limits: z
       .looseObject({
