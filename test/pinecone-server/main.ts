@@ -1,0 +1,82 @@
+/** Pinecone's data plane as a process: see `--help`. Prints its address as one JSON line once it listens. */
+import { parseArgs } from 'node:util';
+import { serve } from '@hono/node-server';
+import { createApp } from './app.ts';
+import { API_VERSIONS, METRICS } from './options.ts';
+
+const HELP = `Pinecone's data plane on 127.0.0.1, with everything in memory.
+
+  --port N            default 0: a free one
+  --dimension N       of the index's vectors; default 64
+  --metric NAME       ${METRICS.join(', ')}; default cosine
+  --api-version V     ${API_VERSIONS.join(', ')}; default ${API_VERSIONS[0]}
+  --api-key KEY       the only one let in; default: any
+  --lag-ms N          a write can be read after N milliseconds
+  --lag-writes N      a write can be read after N more writes to its namespace
+  --no-lsn            answer without log sequence numbers
+  --rate-limits       enforce 5 fetch_by_metadata a second
+`;
+
+const OPTIONS = {
+  port: { type: 'string', default: '0' },
+  dimension: { type: 'string', default: '64' },
+  metric: { type: 'string', default: METRICS[0] },
+  'api-version': { type: 'string', default: API_VERSIONS[0] },
+  'api-key': { type: 'string' },
+  'lag-ms': { type: 'string', default: '0' },
+  'lag-writes': { type: 'string', default: '0' },
+  'no-lsn': { type: 'boolean', default: false },
+  'rate-limits': { type: 'boolean', default: false },
+  help: { type: 'boolean', default: false },
+} as const;
+
+const read = () => parseArgs({ options: OPTIONS }).values;
+
+try {
+  const given = read();
+  if (given.help) process.stdout.write(HELP);
+  else await start(given);
+} catch (error) {
+  process.stderr.write(`${(error as Error).message}\n`);
+  process.exit(2);
+}
+
+async function start(given: ReturnType<typeof read>): Promise<void> {
+  const settings = {
+    dimension: whole('dimension', given.dimension, 1),
+    metric: oneOf('metric', given.metric, METRICS),
+    apiVersion: oneOf('api-version', given['api-version'], API_VERSIONS),
+    apiKey: given['api-key'],
+    lsn: !given['no-lsn'],
+    rateLimits: given['rate-limits'],
+  };
+  const app = await createApp(settings, {
+    ms: whole('lag-ms', given['lag-ms'], 0),
+    writes: whole('lag-writes', given['lag-writes'], 0),
+  });
+  const address = { hostname: '127.0.0.1', port: whole('port', given.port, 0) };
+  // A connection is not closed while a client is about to use it again: resets are faults that somebody asked for.
+  const serverOptions = { keepAliveTimeout: 600_000 };
+  const server = serve({ ...address, fetch: app.fetch, serverOptions }, ({ port }) =>
+    process.stdout.write(`${JSON.stringify({ url: `http://127.0.0.1:${port}` })}\n`),
+  );
+  server.on('error', (error) => {
+    process.stderr.write(`${error.message}\n`);
+    process.exit(1);
+  });
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => process.exit(0));
+  // Started by another process with a channel to it, this one does not outlive it.
+  process.once('disconnect', () => process.exit(0));
+}
+
+function whole(name: string, given: string, least: number): number {
+  const value = Number(given);
+  if (Number.isInteger(value) && value >= least) return value;
+  throw new Error(`--${name} takes a whole number from ${least}`);
+}
+
+function oneOf<Name extends string>(name: string, given: string, names: readonly Name[]): Name {
+  const found = names.find((one) => one === given);
+  if (found) return found;
+  throw new Error(`--${name} takes one of ${names.join(', ')}`);
+}
