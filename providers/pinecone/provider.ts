@@ -1,0 +1,113 @@
+import {
+  type Call,
+  type Embedder,
+  effectivePatch,
+  inTurnById,
+  type Memory,
+  type MemoryPatch,
+  newRecord,
+  type Provider,
+} from '#contract';
+import { PROVIDER } from './errors.ts';
+import { createFind, type FindOptions } from './find.ts';
+import { INDEX_RECORD } from './identity.ts';
+import { EARLIEST_MS } from './ids.ts';
+import { createList } from './list.ts';
+import type { Own } from './parts.ts';
+import { changes, MAX_CONTENT_LENGTH, requireFits, toMetadata, toValues } from './record.ts';
+import { toUnit } from './score.ts';
+import { createSearch } from './search.ts';
+import { MAX_TOP_K } from './service.ts';
+
+/** The verbs on an index of ours. */
+export function createProvider(own: Own, embedder: Embedder, options: FindOptions): Provider {
+  const { service, ids, namespaces, overlay, visibility, model } = own;
+  const find = createFind(own, options);
+  const list = createList(own);
+  const inTurn = inTurnById();
+  const createdAt = createClock();
+  const embed = async (text: string, purpose: 'document' | 'query', call: Call) =>
+    toUnit((await embedder.embed([text], purpose, call))[0] as Float32Array);
+
+  return {
+    name: PROVIDER,
+    capabilities: {
+      vector_search: true,
+      keyword_search: false,
+      temporal: true,
+      scopes: 'none',
+      tags: true,
+      max_content_length: MAX_CONTENT_LENGTH,
+      supports_supersession: true,
+      max_search_results: MAX_TOP_K,
+      max_list_scan: own.max_scan,
+      consistency_tokens: true,
+    },
+    async add(input, call) {
+      const vector = await embed(input.content, 'document', call);
+      const created = createdAt();
+      const id = ids.make(input.user_id, created);
+      const memory = newRecord(input, model, { id, created_at: new Date(created).toISOString() });
+      const { values, embedded } = toValues(vector);
+      const metadata = toMetadata(memory, embedded);
+      requireFits(metadata);
+      const namespace = namespaces.of(ids.userPart(input.user_id));
+      const lsn = await service.upsert(namespace, { id, values, metadata }, call);
+      overlay.put({ memory, vector }, { namespace, lsn });
+      visibility.wrote(namespace, lsn, call);
+      return memory;
+    },
+    get: async (ref, call) => (await find(ref, call))?.memory,
+    update: (ref, wanted, call) =>
+      inTurn(ref.id, async () => {
+        call.signal.throwIfAborted();
+        const current = await find(ref, call);
+        const patch = current && effectivePatch(current.memory, wanted);
+        if (!patch) return current?.memory;
+        const { namespace } = current;
+        const memory = patched(current.memory, patch);
+        const moved = patch.content === undefined ? undefined : await embed(patch.content, 'document', call);
+        const vector = moved ?? current.vector;
+        const { values, embedded } = toValues(vector);
+        requireFits(toMetadata(memory, embedded));
+        // Only what changes, and never the whole record: another gateway's change of another field stays, and what was
+        // deleted meanwhile does not come back.
+        const metadata = changes(current.memory, memory, moved && embedded);
+        const lsn = await service.update(namespace, { id: ref.id, metadata, ...(moved && { values }) }, call);
+        overlay.put({ memory, vector }, { namespace, lsn });
+        visibility.wrote(namespace, lsn, call);
+        return memory;
+      }),
+    delete: (ref, call) =>
+      inTurn(ref.id, async () => {
+        call.signal.throwIfAborted();
+        const current = await find(ref, call);
+        if (!current) return false;
+        const { namespace, memory } = current;
+        const lsn = await service.remove(namespace, [ref.id], call);
+        overlay.bury(memory, { namespace, lsn });
+        visibility.wrote(namespace, lsn, call);
+        return true;
+      }),
+    list,
+    search: createSearch({ own, embed: (text, call) => embed(text, 'query', call), list }),
+    ping: async (call) => void (await service.fetch(namespaces.own, [INDEX_RECORD], call)),
+    close: async () => overlay.close(),
+  };
+}
+
+const patched = (memory: Memory, patch: MemoryPatch): Memory => ({
+  ...memory,
+  ...patch,
+  extensions: { ...memory.extensions, ...patch.extensions },
+  updated_at: new Date(Math.max(Date.now(), Date.parse(memory.updated_at) + 1)).toISOString(),
+});
+
+/** Milliseconds since 1970, ever growing, also when the clock is wrong or set back: what is added later lists first. */
+function createClock(): () => number {
+  let latest = 0;
+  return () => {
+    latest = Math.max(EARLIEST_MS, latest + 1, Date.now());
+    return latest;
+  };
+}

@@ -1,0 +1,52 @@
+import { roundScore } from '#ranking';
+import type { Metric } from './parts.ts';
+
+/** Scores of one query, from 0 to 1, comparable with each other wherever they were computed. */
+export interface Scoring {
+  /** Of a match, from the number that the index gave it. */
+  ofMatch(score: number): number;
+  /** Of a vector at hand: what `ofMatch` would say if the index had seen it. */
+  ofVector(vector: Float32Array): number;
+}
+
+/**
+ * `max(0, cosine)`, computed as the index's metric does it, so that both kinds of scores order alike. Metrics that mind
+ * the length of vectors give the cosine exactly where both have the same: see `toUnit`. `query` is not the zero vector.
+ */
+export function createScoring(metric: Metric, query: Float32Array): Scoring {
+  const square = dot(query, query);
+  const toCosine: Record<Metric, (score: number) => number> = {
+    cosine: (cosine) => cosine,
+    dotproduct: (product) => product / square,
+    euclidean: (squaredDistance) => 1 - squaredDistance / (2 * square),
+  };
+  const measure: Record<Metric, (vector: Float32Array) => number> = {
+    cosine: (vector) => dot(query, vector) / Math.sqrt(square * dot(vector, vector)),
+    dotproduct: (vector) => dot(query, vector),
+    euclidean: (vector) => square + dot(vector, vector) - 2 * dot(query, vector),
+  };
+  // The index computes with fewer digits: 1.00112152 was seen.
+  const ofMatch = (score: number) => Math.min(1, roundScore(Math.max(0, toCosine[metric](score))));
+  return {
+    ofMatch,
+    ofVector: (vector) => (isZero(vector) ? 0 : ofMatch(measure[metric](vector))),
+  };
+}
+
+/** Whether a text had no signal. */
+export const isZero = (vector: Float32Array): boolean => vector.every((component) => component === 0);
+
+/**
+ * Of length 1. An embedder's vectors may be a thousandth short of that, which by distance would be taken for likeness:
+ * texts that share nothing would score above 0. The zero vector stays zero.
+ */
+export function toUnit(vector: Float32Array): Float32Array {
+  const length = Math.sqrt(dot(vector, vector));
+  return length === 0 ? vector : vector.map((component) => component / length);
+}
+
+function dot(a: Float32Array, b: Float32Array): number {
+  let sum = 0;
+  for (let i = 0; i < a.length; i++) sum += (a[i] as number) * (b[i] as number);
+  return sum;
+}

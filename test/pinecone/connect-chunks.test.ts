@@ -1,0 +1,129 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { deleteChunks, fetchChunks, forEachChunk, holdable } from '../../providers/pinecone/chunks.ts';
+import { connect } from '../../providers/pinecone/connect.ts';
+import type { Service } from '../../providers/pinecone/service.ts';
+import { type Pinecone, startPinecone } from '../pinecone-server/start.ts';
+import { call } from '../support/requests.ts';
+
+const namespace = 'n';
+let server: Pinecone;
+let service: Service;
+beforeAll(async () => {
+  server = await startPinecone({ dimension: 1 });
+  service = connect({ api_key: 'key', index_host: server.url, timeout_ms: 10_000 });
+});
+afterEach(async () => {
+  await server.clearFaults();
+  await server.resetCalls();
+});
+afterAll(() => server.close());
+
+const idsUpTo = (count: number): string[] => Array.from({ length: count }, (_, at) => `id-${at}`);
+const store = (id: string) => service.upsert(namespace, { id, values: Float32Array.of(1), metadata: {} }, call);
+const pathsOf = async (operation: string) =>
+  (await server.calls()).filter((made) => made.operation === operation).map(({ path }) => path);
+
+describe('ids that Pinecone cannot hold', () => {
+  const IMPOSSIBLE = ['', 'ünï', 'a b', 'a\0b', 'a\nb', '記憶', 'x'.repeat(513)];
+
+  it('are absent without being asked for', async () => {
+    expect(await service.fetch(namespace, IMPOSSIBLE, call)).toEqual(new Map());
+    expect(await service.remove(namespace, IMPOSSIBLE, call)).toBeUndefined();
+    expect(await server.calls()).toEqual([]);
+  });
+
+  it('do not keep others from being found and removed', async () => {
+    const longest = `~${'!'.repeat(511)}`;
+    await store(longest);
+    await store('a');
+    const found = await service.fetch(namespace, [...IMPOSSIBLE, longest, 'a', 'a'], call);
+    expect([...found.keys()].sort()).toEqual(['a', longest]);
+    await service.remove(namespace, [...IMPOSSIBLE, longest, 'a'], call);
+    expect(await server.records(namespace)).toEqual({});
+  });
+
+  it('with what a query string gives a meaning are held', async () => {
+    const odd = ['a&ids=b', 'a#b', 'a%20b', 'a+b', 'a/b?c', '"', '__proto__', 'constructor'];
+    for (const id of odd) await store(id);
+    expect([...(await service.fetch(namespace, odd, call)).keys()].sort()).toEqual([...odd].sort());
+  });
+});
+
+describe('many ids', () => {
+  it('are fetched a hundred at a time', async () => {
+    const ids = idsUpTo(250);
+    for (const id of [ids[0], ids[99], ids[100], ids[249]]) await store(id as string);
+    const found = await service.fetch(namespace, ids, call);
+    expect([...found.keys()]).toEqual(['id-0', 'id-99', 'id-100', 'id-249']);
+    const asked = (await pathsOf('fetch')).map((path) => new URLSearchParams(path.split('?')[1]).getAll('ids'));
+    expect(asked.map(({ length }) => length).sort()).toEqual([100, 100, 50]);
+    expect(asked.flat().sort()).toEqual([...ids].sort());
+  });
+
+  it('of the greatest length are fetched by addresses of at most 8 KB', async () => {
+    const ids = idsUpTo(40).map((id) => id.padEnd(512, '%'));
+    await store(ids[39] as string);
+    expect([...(await service.fetch(namespace, ids, call)).keys()]).toEqual([ids[39]]);
+    const paths = await pathsOf('fetch');
+    expect(Math.max(...paths.map(({ length }) => length))).toBeLessThanOrEqual(8_000);
+    expect(paths.length).toBeLessThan(ids.length);
+  });
+
+  it('are removed a thousand at a time, and the latest sequence number is told', async () => {
+    await store('id-1500');
+    const lsn = await service.remove(namespace, idsUpTo(2_001), call);
+    const removed = (await server.calls()).filter(({ operation }) => operation === 'delete');
+    expect(removed.map(({ body }) => (body as { ids: string[] }).ids.length).sort()).toEqual([1, 1_000, 1_000]);
+    expect(await store('a')).toBe((lsn as number) + 1);
+    expect(Object.keys(await server.records(namespace))).not.toContain('id-1500');
+  });
+
+  it('fail as one when one request fails, and those not begun are not sent', async () => {
+    await server.fail({ operation: 'fetch', kind: '401', times: 0 });
+    await expect(service.fetch(namespace, idsUpTo(5_000), call)).rejects.toMatchObject({ code: 'provider_error' });
+    expect((await pathsOf('fetch')).length).toBeLessThanOrEqual(4);
+  });
+
+  it('none at all need no request', async () => {
+    expect(await service.fetch(namespace, [], call)).toEqual(new Map());
+    expect(await service.remove(namespace, [], call)).toBeUndefined();
+    expect(await server.calls()).toEqual([]);
+  });
+});
+
+describe('groups', () => {
+  it('hold every id once and in order', () => {
+    const ids = idsUpTo(1_234).map((id, at) => id.padEnd(1 + ((at * 37) % 512), '%'));
+    expect(fetchChunks('ns', ids).flat()).toEqual(ids);
+    expect(fetchChunks('n'.repeat(400), ids).flat()).toEqual(ids);
+    expect(deleteChunks(ids).flat()).toEqual(ids);
+    expect(holdable(['b', 'a', 'b'])).toEqual(['b', 'a']);
+  });
+
+  it('are worked on four at once, and the results come in their order', async () => {
+    let [underway, most] = [0, 0];
+    const results = await forEachChunk(
+      idsUpTo(20).map((id) => [id]),
+      async ([id]) => {
+        most = Math.max(most, ++underway);
+        await new Promise(setImmediate);
+        underway--;
+        return id;
+      },
+    );
+    expect(results).toEqual(idsUpTo(20));
+    expect(most).toBe(4);
+  });
+
+  it('not begun when one of them fails are left out', async () => {
+    let begun = 0;
+    const chunks = idsUpTo(20).map((id) => [id]);
+    const failing = forEachChunk(chunks, async () => {
+      if (++begun === 1) throw new Error('the first');
+      await new Promise(setImmediate);
+    });
+    await expect(failing).rejects.toThrow('the first');
+    for (const _ of chunks) await new Promise(setImmediate);
+    expect(begun).toBe(4);
+  });
+});

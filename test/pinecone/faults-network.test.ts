@@ -1,0 +1,158 @@
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http';
+import { type AddressInfo, createServer as createSocketServer } from 'node:net';
+import { afterEach, describe, expect, it } from 'vitest';
+import { connect } from '../../providers/pinecone/connect.ts';
+import type { Service } from '../../providers/pinecone/service.ts';
+import { call, callBy } from '../support/requests.ts';
+
+/** What the test server, being well-behaved HTTP, cannot do. */
+const servers: Server[] = [];
+afterEach(async () => {
+  for (const server of servers.splice(0)) {
+    server.closeAllConnections();
+    await new Promise((closed) => server.close(closed));
+  }
+});
+
+async function listen(answer: RequestListener): Promise<{ url: string; requests: IncomingMessage[] }> {
+  const requests: IncomingMessage[] = [];
+  const server = createServer((request, response) => {
+    requests.push(request.resume());
+    answer(request, response);
+  });
+  servers.push(server);
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, requests };
+}
+const to = (index_host: string, timeout_ms = 10_000): Service =>
+  connect({ api_key: 'pcsk_hunter2', index_host, timeout_ms });
+const update = (service: Service) => service.update('n', { id: 'a', metadata: { content: 'x' } }, call);
+const failed = (message: string) => ({ code: 'provider_error', message });
+const json = (response: ServerResponse, status: number, body: unknown, headers: Record<string, string> = {}) =>
+  response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(JSON.stringify(body));
+
+async function freePort(): Promise<number> {
+  const server = createSocketServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, 'close');
+  return port;
+}
+
+describe('[SPEC Errors provider_error] a connection', () => {
+  it('that is refused', async () => {
+    const nobody = to(`http://127.0.0.1:${await freePort()}`);
+    const error = await update(nobody).catch((thrown) => thrown);
+    expect(error).toMatchObject(failed('Pinecone cannot be reached'));
+    expect(error.cause).toMatchObject({ kind: 'unreachable', message: 'ECONNREFUSED' });
+  });
+
+  it('to a host that has no address', async () => {
+    // Too long a name for any: nobody is asked for it.
+    await expect(to(`http://${'hunter2'.repeat(10)}.example`).stats(call)).rejects.toMatchObject({
+      ...failed('Pinecone cannot be reached'),
+      cause: { kind: 'unreachable', message: expect.not.stringContaining('hunter2') },
+    });
+  });
+
+  it('to where no way leads', async () => {
+    await expect(to('http://255.255.255.255').stats(call)).rejects.toMatchObject({
+      ...failed('Pinecone cannot be reached'),
+      cause: { kind: 'unreachable' },
+    });
+  });
+
+  it('that is not secure, is not tried again', async () => {
+    const { url, requests } = await listen((_, response) => json(response, 200, {}));
+    let connections = 0;
+    servers[0]?.on('connection', () => connections++);
+    await expect(to(url.replace('http:', 'https:')).stats(call)).rejects.toMatchObject({
+      ...failed('no secure connection to Pinecone could be made'),
+      cause: { kind: 'insecure' },
+    });
+    expect([connections, requests.length]).toEqual([1, 0]);
+  });
+});
+
+describe('[SPEC Errors provider_error] an answer', () => {
+  it('that is cut off is asked for again, but not that of a change', async () => {
+    const { url, requests } = await listen((request, response) => {
+      request.on('end', () => {
+        response.writeHead(200, { 'content-length': '100' }).write('{"vectors":');
+        setImmediate(() => response.destroy());
+      });
+    });
+    await expect(to(url).fetch('n', ['a'], call)).rejects.toMatchObject(failed('the connection to Pinecone was lost'));
+    expect(requests).toHaveLength(3);
+    await expect(update(to(url))).rejects.toMatchObject(failed('the connection to Pinecone was lost'));
+    expect(requests).toHaveLength(4);
+  });
+
+  it('that begins and does not end is waited for until the deadline, twice at most', async () => {
+    const { url, requests } = await listen((_, response) => {
+      response.writeHead(200, { 'content-length': '100' }).write('{"vectors":');
+    });
+    await expect(to(url, 500).fetch('n', ['a'], call)).rejects.toMatchObject({
+      ...failed('Pinecone took too long'),
+      cause: { kind: 'late' },
+    });
+    expect(requests).toHaveLength(2);
+  });
+
+  it.each(['null', '[]', '"text"', '7', '{"matches":7}', '{"matches":[null]}'])(
+    '%s is not understood',
+    async (body) => {
+      const { url } = await listen((_, response) => response.end(body));
+      const query = { vector: [1], topK: 1, filter: { user_id: 'u' }, includeMetadata: false };
+      await expect(to(url).query('n', query, call)).rejects.toMatchObject(
+        failed('Pinecone sent an answer that cannot be understood'),
+      );
+    },
+  );
+
+  it.each([301, 302, 307, 308])('%i does not take the API key to another host', async (status) => {
+    const other = await listen((_, response) => json(response, 200, { dimension: 1 }));
+    const { url } = await listen((_, response) => json(response, status, {}, { location: `${other.url}/stolen` }));
+    await expect(to(url).stats(call)).rejects.toMatchObject(failed('Pinecone did not accept a request of the gateway'));
+    expect(other.requests).toEqual([]);
+  });
+
+  it.each(['', 'x', '-1', '1.5', '9007199254740993'])('with the sequence number "%s" has none', async (lsn) => {
+    const { url } = await listen((_, response) => json(response, 200, {}, { 'x-pinecone-request-lsn': lsn }));
+    expect(await update(to(url))).toBeUndefined();
+  });
+
+  it('without its optional parts is empty', async () => {
+    const { url } = await listen((_, response) => json(response, 200, {}));
+    const service = to(url);
+    expect(await service.fetch('n', ['a'], call)).toEqual(new Map());
+    expect(await service.list('n', { prefix: '', limit: 1 }, call)).toEqual({ ids: [], next: undefined });
+    expect(await service.stats(call)).toEqual({ dimension: undefined, metric: undefined });
+  });
+
+  it('that names a next page but nothing on this one is the last', async () => {
+    const { url } = await listen((_, response) => json(response, 200, { vectors: [], pagination: { next: 't' } }));
+    expect(await to(url).list('n', { prefix: '', limit: 1 }, call)).toEqual({ ids: [], next: undefined });
+  });
+
+  it.each(['404', '405', '501'])('%s to a fetch by metadata means that the index does not know it', async (status) => {
+    const { url } = await listen((_, response) => response.writeHead(Number(status)).end('no such path'));
+    expect(await to(url).fetchByMetadata('n', { filter: { a: 'b' }, limit: 1 }, call)).toBeUndefined();
+  });
+});
+
+describe('a client that goes', () => {
+  it('closes the connection', async () => {
+    const client = new AbortController();
+    const { url, requests } = await listen(() => {});
+    const sent = to(url).stats(callBy({}, { signal: client.signal }));
+    sent.catch(() => {});
+    await expect.poll(() => requests.length).toBe(1);
+    const closed = once(requests[0]?.socket as NonNullable<IncomingMessage['socket']>, 'close');
+    client.abort('gone');
+    await expect(sent).rejects.toBe('gone');
+    await closed;
+  });
+});

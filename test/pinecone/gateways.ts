@@ -1,0 +1,52 @@
+import type { Call, Embedder, Log, Provider } from '#contract';
+import { openProvider } from '../../src/registry.ts';
+import type { Pinecone } from '../pinecone-server/start.ts';
+import { hashingEmbedder } from '../support/hashing-embedder.ts';
+import { callBy, contextOf } from '../support/requests.ts';
+
+/** One with every verb that a backend of ours has. */
+export type Gateway = Provider & Required<Pick<Provider, 'add' | 'update' | 'delete' | 'list' | 'search'>>;
+
+export interface GatewayOptions {
+  /** On top of key and address. */
+  readonly options?: object;
+  readonly embedder?: Embedder;
+  readonly log?: Log;
+}
+
+/** What one gateway opens on the test server. Every call is another gateway. */
+export const openGateway = async (
+  { url }: Pick<Pinecone, 'url'>,
+  { options, embedder = hashingEmbedder(), log }: GatewayOptions = {},
+): Promise<Gateway> =>
+  (await openProvider(
+    'pinecone',
+    { api_key: 'key-of-the-tests', index_host: url, ...options },
+    contextOf({ embedder, ranking: { mode: 'vector', keyword_weight: 0 }, ...(log && { log }) }),
+  )) as Gateway;
+
+/** One client: its latest token goes out with every call, as `X-Consistency-Token` does, to whichever gateway. */
+export function createSession(token?: string) {
+  const session = {
+    token,
+    /** How often an answer said that it may lack something. */
+    behind: 0,
+    call: (more: Partial<Call> = {}): Call =>
+      callBy(
+        {},
+        {
+          consistency: {
+            token: session.token,
+            answer: (given) => {
+              session.token = given;
+            },
+            behind: () => {
+              session.behind += 1;
+            },
+          },
+          ...more,
+        },
+      ),
+  };
+  return session;
+}

@@ -1,0 +1,112 @@
+import type { Memory } from '#contract';
+import { toUnitHalf } from '#ranking';
+import { connect } from '../../providers/pinecone/connect.ts';
+import { createIds } from '../../providers/pinecone/ids.ts';
+import { createList } from '../../providers/pinecone/list.ts';
+import { createNamespaces } from '../../providers/pinecone/namespaces.ts';
+import { createOverlay } from '../../providers/pinecone/overlay.ts';
+import type { Metric, Own } from '../../providers/pinecone/parts.ts';
+import { changes, toMetadata, toValues } from '../../providers/pinecone/record.ts';
+import { createSearch } from '../../providers/pinecone/search.ts';
+import type { Lsn, Metadata } from '../../providers/pinecone/service.ts';
+import { createVisibility } from '../../providers/pinecone/visibility.ts';
+import type { Pinecone } from '../pinecone-server/start.ts';
+import { call, memoryOf } from '../support/requests.ts';
+import { freshUser, recordingLog } from '../support/subject.ts';
+
+export const NAMESPACE = 'memories';
+const FIRST_MS = Date.UTC(2026, 0, 1);
+
+/** Texts here are vectors, written as JSON: `[1,0]`. Anything else has no signal. */
+export const vectorOf = (text: string, dimension: number): Float32Array => {
+  const vector = new Float32Array(dimension);
+  if (text.startsWith('[')) vector.set(JSON.parse(text) as number[]);
+  return toUnitHalf(vector);
+};
+
+/** One user's memories in an index of ours, and all that search works with. Writes go past the provider's verbs. */
+export function openOwnIndex(server: Pinecone, dimension: number, metric: Metric = 'cosine') {
+  const service = connect({ api_key: 'key', index_host: server.url, timeout_ms: 10_000 });
+  const secret = new Uint8Array(32);
+  const ids = createIds(secret);
+  const user_id = freshUser();
+  const makeOverlay = () =>
+    createOverlay({ settle_ms: 3_600_000, shows: () => false, log: recordingLog(), max_entries: 50_000 });
+  const own = {
+    service,
+    ids,
+    namespaces: createNamespaces('single', NAMESPACE),
+    overlay: makeOverlay(),
+    visibility: createVisibility({ secret, wait_ms: 1_000, look: async () => undefined }),
+    model: 'model',
+    metric,
+    max_scan: 100_000,
+  };
+
+  /** A memory made so many milliseconds after the first. */
+  const memory = (ms: number, content: string, more: Partial<Memory> = {}): Memory => {
+    const created_at = new Date(FIRST_MS + ms).toISOString();
+    return {
+      ...memoryOf(user_id, content),
+      id: ids.make(user_id, FIRST_MS + ms),
+      created_at,
+      updated_at: created_at,
+      embedding_model: 'model',
+      status: 'done',
+      ...more,
+    };
+  };
+  const toRecord = (made: Memory) => {
+    const { values, embedded } = toValues(vectorOf(made.content, dimension));
+    return { id: made.id, values, metadata: toMetadata(made, embedded) };
+  };
+  const remember = (made: Memory, lsn: Lsn) =>
+    own.overlay.put({ memory: made, vector: vectorOf(made.content, dimension) }, { namespace: NAMESPACE, lsn });
+
+  return {
+    user_id,
+    own: own as Own,
+    memory,
+    /** As this gateway writes. */
+    async add(made: Memory) {
+      remember(made, await service.upsert(NAMESPACE, toRecord(made), call));
+    },
+    async change(before: Memory, after: Memory) {
+      const { values, embedded } = toValues(vectorOf(after.content, dimension));
+      const change = { id: after.id, values, metadata: changes(before, after, embedded) };
+      remember(after, await service.update(NAMESPACE, change, call));
+    },
+    async remove(made: Memory) {
+      own.overlay.bury(made, { namespace: NAMESPACE, lsn: await service.remove(NAMESPACE, [made.id], call) });
+    },
+    /** As another gateway writes: any number at once, with any metadata on top. */
+    async bulk(made: readonly Memory[], more: Metadata = {}) {
+      const together = Math.min(1_000, Math.floor(1_900_000 / (500 + JSON.stringify([made[0], more]).length)));
+      for (let at = 0; at < made.length; at += together) {
+        const vectors = made.slice(at, at + together).map((one) => {
+          const { id, values, metadata } = toRecord(one);
+          return { id, values: [...values], metadata: { ...metadata, ...more } };
+        });
+        const response = await fetch(`${server.url}/vectors/upsert`, {
+          method: 'POST',
+          headers: { 'content-type': 'application/json', 'api-key': 'key', 'x-pinecone-api-version': '2026-04' },
+          body: JSON.stringify({ vectors, namespace: NAMESPACE }),
+        });
+        if (!response.ok) throw new Error(await response.text());
+      }
+    },
+    /** What a process just started knows of recent writes: nothing. */
+    forget() {
+      own.overlay.close();
+      own.overlay = makeOverlay();
+    },
+    /** `altered`: parts of the index that err. */
+    search(query: string, more: { tags?: readonly string[]; limit?: number } = {}, altered: Partial<Own> = {}) {
+      const used: Own = { ...own, ...altered };
+      const embed = async (text: string) => vectorOf(text, dimension);
+      const search = createSearch({ own: used, embed, list: createList(used) });
+      return search({ user_id, text: query, tags: [], within: null, limit: 10, ...more }, call);
+    },
+    close: () => own.overlay.close(),
+  };
+}
