@@ -1,0 +1,68 @@
+import { readFileSync } from 'node:fs';
+import { loadConfig } from '../../src/config/load.ts';
+import { post } from '../pinecone-server/plain.ts';
+import type { Pinecone } from '../pinecone-server/start.ts';
+import { hashingEmbedder } from '../support/hashing-embedder.ts';
+import { call } from '../support/requests.ts';
+import { openSubject, type Subject, type SubjectOptions } from '../support/subject.ts';
+
+/** A record as the owner of the index writes it; its vector is that of `text`. */
+export interface OwnersRecord {
+  readonly id: string;
+  readonly text: string;
+  readonly metadata?: Readonly<Record<string, unknown>>;
+}
+
+const embedder = hashingEmbedder();
+
+/** Writes past the gateway, so many at once that they stay below 2 MB. */
+export async function fill(
+  server: Pinecone,
+  namespace: string,
+  records: readonly OwnersRecord[],
+  atOnce = 500,
+): Promise<void> {
+  for (let start = 0; start < records.length; start += atOnce) {
+    const chunk = records.slice(start, start + atOnce);
+    const embedded = await embedder.embed(
+      chunk.map(({ text }) => text),
+      'document',
+      call,
+    );
+    const vectors = chunk.map(({ id, metadata }, place) => ({ id, values: [...(embedded[place] ?? [])], metadata }));
+    const { status, body } = await post(server, '/vectors/upsert', { vectors, namespace });
+    if (status !== 200) throw new Error(JSON.stringify(body));
+  }
+}
+
+/** Changes past the gateway. */
+export const change = (server: Pinecone, namespace: string, id: string, setMetadata: object) =>
+  post(server, '/vectors/update', { id, setMetadata, namespace });
+
+/** The whole gateway on such an index. */
+export const openExistingSubject = (
+  { url }: Pick<Pinecone, 'url'>,
+  options: object,
+  more: Partial<SubjectOptions> = {},
+): Promise<Subject> =>
+  openSubject({
+    provider: 'pinecone',
+    options: { api_key: 'key-of-the-tests', index_host: url, ...options },
+    mode: 'vector',
+    ...more,
+  });
+
+const README = readFileSync(new URL('../../providers/pinecone/existing/README.md', import.meta.url), 'utf8');
+
+/** The settings under a heading of the README, through the gateway's own loader. */
+export function documentedOptions(heading: string) {
+  const block = new RegExp(`\n### ${heading}\n[^#]*?\`\`\`sh\n([^\`]*)\`\`\``).exec(README)?.[1] ?? '';
+  const env = Object.fromEntries(block.replaceAll('…', 'x').trim().split('\n').map(settingIn));
+  const { config, warnings } = loadConfig({ env });
+  return { options: config.pinecone, provider: config.provider, embedder: config.embedding.kind, warnings };
+}
+
+const settingIn = (line: string): [string, string] => {
+  const [, name = '', value = ''] = /^(\w+)=(.*)$/.exec(line) ?? [];
+  return [name, value];
+};
