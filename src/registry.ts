@@ -4,6 +4,7 @@ import type { ProviderName } from './config/provider-names.ts';
 /** The only file that names providers. Each is loaded when it is configured, and with it its SDK. */
 const PROVIDERS = {
   postgres: () => import('../providers/postgres/index.ts'),
+  pinecone: () => import('../providers/pinecone/index.ts'),
   memory: () => import('../providers/memory/index.ts'),
 } satisfies Record<ProviderName, () => Promise<{ default: ProviderModule }>>;
 

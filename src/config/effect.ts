@@ -8,17 +8,34 @@ export function choiceOf(key: string, given: ReadonlyMap<string, Given>): unknow
   return settingFor(key)?.schema.safeParse(each?.value).data;
 }
 
-/** Why a setting would have no effect, such as "provider is memory"; undefined while it has one or nobody can tell. */
-export function obstacle({ only }: Setting, given: ReadonlyMap<string, Given>): string | undefined {
-  if (only === undefined) return;
-  const [key, ...values] = only;
+/** Why a setting would have no effect. */
+export interface Obstacle {
+  /** The setting that is in its way. */
+  readonly key: string;
+  /** Completes "has no effect while …". */
+  readonly reason: string;
+}
+
+/** Undefined while the setting has an effect, or nobody can tell. */
+export function obstacle({ only, unless }: Setting, given: ReadonlyMap<string, Given>): Obstacle | undefined {
+  return (only && missing(only, given)) ?? (unless === undefined ? undefined : excluded(unless, given));
+}
+
+function missing([key, ...values]: NonNullable<Setting['only']>, given: ReadonlyMap<string, Given>) {
   const above = settingFor(key);
   const higher = above && obstacle(above, given);
   if (higher !== undefined) return higher;
   // Given but unknown counts as set.
-  if (values.length === 0) return given.has(key) ? undefined : `${key} is not set`;
+  if (values.length === 0) return given.has(key) ? undefined : { key, reason: `${key} is not set` };
   const choice = choiceOf(key, given);
-  return choice === undefined || values.some((value) => value === choice) ? undefined : `${key} is ${choice}`;
+  return choice === undefined || values.some((value) => value === choice)
+    ? undefined
+    : { key, reason: `${key} is ${choice}` };
+}
+
+function excluded(key: string, given: ReadonlyMap<string, Given>) {
+  const choice = choiceOf(key, given);
+  return choice === undefined ? undefined : { key, reason: `${key} is ${choice}` };
 }
 
 /**
@@ -26,5 +43,5 @@ export function obstacle({ only }: Setting, given: ReadonlyMap<string, Given>): 
  * kinds of environment variables are left alone instead: those of a provider that is not chosen, so that
  * OMP_PROVIDER alone switches a deployment, and names that are not ours (OPENAI_API_KEY), which may serve others.
  */
-export const mayBeIdle = ({ env, only }: Setting, origin: Given['origin']): boolean =>
-  origin === 'environment' && (only?.[0] === 'provider' || !env.startsWith('OMP_'));
+export const mayBeIdle = ({ env }: Setting, origin: Given['origin'], { key }: Obstacle): boolean =>
+  origin === 'environment' && (key === 'provider' || !env.startsWith('OMP_'));

@@ -14,6 +14,8 @@ export interface SettingFacts {
   readonly example?: unknown;
   /** Has an effect only while the setting `key` is one of `values`; without values, while it is set. */
   readonly only?: readonly [key: string, ...values: string[]];
+  /** Has no effect while this setting is set. */
+  readonly unless?: string;
 }
 
 export const settingFacts = z.registry<SettingFacts>();

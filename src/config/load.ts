@@ -46,11 +46,11 @@ function fromFlags(flags: Readonly<Record<string, string>>): Map<string, Given> 
 function dropIdle(given: Map<string, Given>, mistakes: string[]): void {
   for (const setting of SETTINGS) {
     const each = given.get(setting.key);
-    const reason = obstacle(setting, given);
-    if (each === undefined || reason === undefined) continue;
+    const inTheWay = obstacle(setting, given);
+    if (each === undefined || inTheWay === undefined) continue;
     given.delete(setting.key);
-    if (each.value !== undefined && !mayBeIdle(setting, each.origin)) {
-      mistakes.push(`${each.name} has no effect while ${reason}`);
+    if (each.value !== undefined && !mayBeIdle(setting, each.origin, inTheWay)) {
+      mistakes.push(`${each.name} has no effect while ${inTheWay.reason}`);
     }
   }
 }
@@ -58,15 +58,15 @@ function dropIdle(given: Map<string, Given>, mistakes: string[]): void {
 function addSecrets(given: Map<string, Given>, reading: Reading): void {
   for (const setting of SETTINGS) {
     if (!setting.secret) continue;
-    const reason = obstacle(setting, given);
-    if (reason === undefined) {
+    const inTheWay = obstacle(setting, given);
+    if (inTheWay === undefined) {
       const secret = secretFromEnvironment(setting, reading);
       if (secret !== undefined) given.set(setting.key, secret);
       continue;
     }
     const idle = [setting.env, `${setting.env}_FILE`].find((name) => reading.env[name]);
-    if (idle !== undefined && !mayBeIdle(setting, 'environment')) {
-      reading.mistakes.push(`${idle} has no effect while ${reason}`);
+    if (idle !== undefined && !mayBeIdle(setting, 'environment', inTheWay)) {
+      reading.mistakes.push(`${idle} has no effect while ${inTheWay.reason}`);
     }
   }
 }

@@ -14,6 +14,11 @@ export function unmet(given: ReadonlyMap<string, Given>): string[] {
   if (choice('embedding.kind') === 'openai' && !given.has('embedding.base_url')) {
     require('embedding.api_key', `while embedding.kind is openai, unless ${named('embedding.base_url')} names a service that needs none`);
   }
+  if (choice('provider') === 'pinecone') {
+    require('pinecone.api_key', 'while provider is pinecone');
+    require('pinecone.index_host', 'while provider is pinecone');
+    mistakes.push(...beyondPinecone(given));
+  }
   if (given.has('jwt.jwks_url')) {
     require('jwt.issuer', 'while jwt.jwks_url is set');
     require('jwt.audience', 'while jwt.jwks_url is set');
@@ -27,6 +32,23 @@ export function unmet(given: ReadonlyMap<string, Given>): string[] {
     }
   }
   return mistakes;
+}
+
+/** What was asked for and Pinecone cannot do: it finds by vectors alone, and records nothing but memories. */
+function beyondPinecone(given: ReadonlyMap<string, Given>): string[] {
+  const vectorsOnly = 'while provider is pinecone, which searches by vectors alone';
+  const told = (key: string, ...values: unknown[]) => {
+    const each = given.get(key);
+    const value = each && choiceOf(key, given);
+    return value !== undefined && (values.length === 0 || values.includes(value)) ? [each?.name] : [];
+  };
+  return [
+    ...told('search.mode', 'keyword', 'hybrid').map((name) => `${name} must be vector ${vectorsOnly}`),
+    ...told('search.keyword_weight').map((name) => `${name} has no effect ${vectorsOnly}`),
+    ...[...told('audit.record', 'all', 'writes'), ...told('audit.retention_days')].map(
+      (name) => `${name} has no effect while provider is pinecone, which keeps no audit log`,
+    ),
+  ];
 }
 
 /** `postgres.url (DATABASE_URL or DATABASE_URL_FILE)`. */

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { addressOrNetwork, audit, auth, jwt, origin, rateLimit } from './access.ts';
 import { milliseconds, settingFacts, text } from './facts.ts';
+import { pinecone } from './pinecone.ts';
 import { PROVIDER_NAMES } from './provider-names.ts';
 
 const WITH_VECTORS = ['search.mode', 'hybrid', 'vector'] as const;
@@ -150,7 +151,7 @@ const memory = z.strictObject({
 
 /**
  * The one description of the configuration. A setting's key is its path in the YAML file.
- * Which settings exclude each other is said by `only` and checked in `load.ts`, together with everything else.
+ * Which settings exclude each other is said by `only` and `unless` and checked in `load.ts`, together with everything else.
  */
 export const configSchema = z.strictObject({
   provider: z.enum(PROVIDER_NAMES).default('postgres').register(settingFacts, {
@@ -239,6 +240,7 @@ export const configSchema = z.strictObject({
   search: search.prefault({}),
   embedding: embedding.prefault({}),
   postgres: postgres.prefault({}),
+  pinecone: pinecone.prefault({}),
   memory: memory.prefault({}),
 });
 

@@ -50,6 +50,7 @@ const ANY_TEXT = 'a text that is not empty';
 function allowedBy({ type, enum: values, minimum, maximum }: Shape): string {
   if (values !== undefined) return `one of ${values.join(', ')}`;
   if (type === 'string') return ANY_TEXT;
+  if (type === 'boolean') return 'true or false';
   return `${type === 'integer' ? 'an integer' : 'a number'} from ${minimum} to ${maximum}`;
 }
 
@@ -81,10 +82,11 @@ export const CONFIG_FILE = {
 } as const;
 
 /** Description, what is allowed, and when it applies, as sentences. */
-export function explain({ description, allowed, only, secret, env }: Setting): string {
+export function explain({ description, allowed, only, unless, secret, env }: Setting): string {
   const sentences = [description];
   if (allowed !== ANY_TEXT) sentences.push(`${allowed.charAt(0).toUpperCase()}${allowed.slice(1)}`);
-  if (only !== undefined) sentences.push(`Only while ${condition(only)}`);
+  const conditions = [...(only ? [condition(only)] : []), ...(unless ? [`${unless} is not set`] : [])];
+  if (conditions.length > 0) sentences.push(`Only while ${conditions.join(' and ')}`);
   if (secret) sentences.push(`Secret; ${env}_FILE may name a file that holds it`);
   return `${sentences.join('. ')}.`;
 }

@@ -22,7 +22,8 @@ describe('the settings', () => {
   });
 
   it('depend only on choices that exist', () => {
-    const wrong = SETTINGS.filter(({ only }) => {
+    const wrong = SETTINGS.filter(({ only, unless }) => {
+      if (unless !== undefined && settingFor(unless) === undefined) return true;
       if (only === undefined) return false;
       const [key, ...values] = only;
       if (values.length === 0) return settingFor(key) === undefined;
@@ -31,6 +32,18 @@ describe('the settings', () => {
     expect(wrong).toEqual([]);
   });
 });
+
+/** As a choice: the setting stays unset. */
+const OFF = 'unset';
+
+/** Whether a setting has an effect; what is no choice is set. */
+function applies(key: string, choices: Readonly<Record<string, string>>): boolean {
+  const { only: [condition = '', ...values] = [], unless } = settingFor(key) ?? {};
+  if (unless !== undefined && choices[unless] !== OFF) return false;
+  const choice = choices[condition];
+  if (choice === OFF || (choice !== undefined && values.length > 0 && !values.includes(choice))) return false;
+  return condition === '' || applies(condition, choices);
+}
 
 describe('the example file', () => {
   const example = readFileSync(EXAMPLE, 'utf8');
@@ -43,12 +56,15 @@ describe('the example file', () => {
     expect(load({ yaml: example })).toEqual(load({}));
   });
 
-  const env = { OPENAI_API_KEY: 'sk-1', POSTGRES_PASSWORD: 'p', REDIS_PASSWORD: 'r' };
+  const env = { OPENAI_API_KEY: 'sk-1', POSTGRES_PASSWORD: 'p', REDIS_PASSWORD: 'r', PINECONE_API_KEY: 'p' };
+  const pinecone = { provider: 'pinecone', 'embedding.kind': 'local', 'search.mode': 'vector', 'audit.record': 'off' };
 
   it.each([
     { provider: 'postgres', 'embedding.kind': 'local', 'rate_limit.store': 'postgres' },
     { provider: 'postgres', 'embedding.kind': 'openai', 'rate_limit.store': 'redis' },
     { provider: 'memory', 'embedding.kind': 'local', 'rate_limit.store': 'memory' },
+    { ...pinecone, 'rate_limit.store': 'memory', 'pinecone.preset': OFF },
+    { ...pinecone, 'rate_limit.store': 'memory', 'pinecone.preset': 'custom' },
   ])('is valid with all that applies to %j switched on', (choices: Record<string, string>) => {
     let section = '';
     const shown: string[] = [];
@@ -59,11 +75,9 @@ describe('the example file', () => {
       if (indent === undefined || name === undefined) return line.replace(/^( +)#-/, '$1-');
       const key = indent === '' ? name : `${section}.${name}`;
       shown.push(key);
+      if (choices[key] === OFF) return line;
       if (choices[key] !== undefined) return `${indent}${name}: ${choices[key]}`;
-      const [condition = '', ...values] = settingFor(key)?.only ?? [];
-      const choice = choices[condition];
-      const applies = choice === undefined || values.includes(choice);
-      return applies ? line.replace('#', '') : line;
+      return applies(key, choices) ? line.replace('#', '') : line;
     });
     expect(shown).toEqual(SETTINGS.map(({ key }) => key));
     expect(mistakesOf({ env, yaml: lines.join('\n') })).toEqual([]);

@@ -4,6 +4,7 @@ import type { Subject, SubjectOptions } from '../support/subject.ts';
 import { accessSuite } from './access.suite.ts';
 import { auditSuite } from './audit.suite.ts';
 import { capabilitiesSuite } from './capabilities.suite.ts';
+import { consistencySuite } from './consistency.suite.ts';
 import { contextSuite } from './context.suite.ts';
 import { deleteSuite } from './delete.suite.ts';
 import { errorsSuite } from './errors.suite.ts';
@@ -34,14 +35,15 @@ const SUITES = [
   accessSuite,
   auditSuite,
   idempotencySuite,
+  consistencySuite,
 ];
 
 /** Opens the provider; whoever comes without a token of `authenticator` may do everything. */
 type Open = (options: Pick<SubjectOptions, 'authenticator'>) => Promise<Subject>;
 
 /**
- * What every provider owes its clients, checked over HTTP. The provider's own `/capabilities` decide which
- * assertions apply. `peculiar` adds tests of this one provider on the same subject.
+ * What every provider that memories can be added to owes its clients, checked over HTTP. The provider's own
+ * `/capabilities` decide which assertions apply. `peculiar` adds tests of this one provider on the same subject.
  */
 export const conformance = (label: string, open: Open, peculiar?: (subject: GetSubject) => void) =>
   describe(label, () => {

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type ErrorCode, OmpError, type Provider } from '#contract';
+import { type Call, type ErrorCode, OmpError, type Provider } from '#contract';
 import { toHashedKey } from '../../src/auth/configured-key.ts';
 import { newKey } from '../../src/auth/key.ts';
 import { openAuthenticator } from '../../src/auth/open.ts';
@@ -30,6 +30,8 @@ const HEADERS = [
   'RateLimit-Policy',
   'Retry-After',
   'WWW-Authenticate',
+  'X-Consistency',
+  'X-Consistency-Token',
   'X-RateLimit-Limit',
   'X-RateLimit-Remaining',
   'X-RateLimit-Reset',
@@ -61,7 +63,7 @@ describe('every answer is one the description tells of', () => {
   /** The gateway in front of the same memories, under a condition; with a limit, so that all its headers are sent. */
   const openUnder = async (condition: Condition) => {
     const log = recordingLog();
-    const { gate, trail } = gateOn(alter(subject.provider, condition), log);
+    const { gate, trail } = gateOn(alter(behind(subject.provider), condition), log);
     const closed = condition === 'unauthorized' || condition === 'scope_denied';
     const { authenticator, key } = closed ? await powerless() : { authenticator: OPEN, key: '' };
     const { requests } = await openLimits({ store: 'memory' }, { requests_per_minute: 1_000, now: () => 0 });
@@ -144,7 +146,11 @@ describe('every answer is one the description tells of', () => {
   async function check(reply: Reply, endpoint: Endpoint, name: string): Promise<void> {
     const answer = endpoint.operation.responses[reply.status];
     expect(answer, `${name} answered ${reply.status}: ${reply.text.slice(0, 300)}`).toBeDefined();
-    const sent = HEADERS.filter((header) => reply.headers.has(header));
+    // What comes along with a refusal says nothing of it.
+    const found = reply.status < 300 || reply.status === 404;
+    const sent = HEADERS.filter(
+      (header) => reply.headers.has(header) && (found || !header.startsWith('X-Consistency')),
+    );
     expect(sent, name).toEqual(Object.keys(answer?.headers ?? {}).sort());
     const [type] = Object.keys(answer?.content ?? {});
     if (type === undefined) return expect(reply.text, name).toBe('');
@@ -194,11 +200,35 @@ async function send(client: Client, endpoint: Endpoint, condition: Condition, id
   return client.ask(path, Object.fromEntries(given.map(({ name, example }) => [name, String(example)])));
 }
 
+/** The memory provider shows every change at once; this one has always just been told of one, and is behind. */
+function behind(provider: Provider): Provider {
+  const asked =
+    <Args extends readonly unknown[], Result>(verb: (...args: Args) => Result) =>
+    (...args: Args): Result => {
+      const { consistency } = args.at(-1) as Call;
+      consistency?.answer('token');
+      consistency?.behind();
+      return verb(...args);
+    };
+  const { capabilities, add, addOnce, get, update, delete: remove, list, search } = provider as Required<Provider>;
+  return {
+    ...provider,
+    capabilities: { ...capabilities, consistency_tokens: true },
+    add: asked(add),
+    addOnce: asked(addOnce),
+    get: asked(get),
+    update: asked(update),
+    delete: asked(remove),
+    list: asked(list),
+    search: asked(search),
+  };
+}
+
 /** The memory provider never fails and lacks no verb, so for some conditions it is made to. */
 function alter(provider: Provider, condition: Condition): Provider {
   if (condition === 'unsupported_capability') {
-    const { name, capabilities, add, get, ping, close } = provider;
-    return { name, capabilities, add, get, ping, close };
+    const { name, capabilities, get, ping, close } = provider;
+    return { name, capabilities, get, ping, close };
   }
   if (condition !== 'provider_error') return provider;
   const fail = async () => {

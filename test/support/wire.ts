@@ -67,6 +67,10 @@ export interface WireCapabilities {
     readonly supports_supersession: boolean;
     /** Our own: `POST /memories` honours `Idempotency-Key`. */
     readonly idempotency: boolean;
+    /** Our own: memories keep tags. */
+    readonly tags: boolean;
+    /** Our own: `X-Consistency-Token` means something. */
+    readonly consistency_tokens: boolean;
   };
   readonly limits?: { readonly rate_limit_per_minute: number | null; readonly max_search_results: number | null };
 }

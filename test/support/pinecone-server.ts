@@ -1,0 +1,39 @@
+import { type Pinecone, type PineconeOptions, startPinecone } from '../pinecone-server/start.ts';
+import { openSubject, type Subject, type SubjectOptions } from './subject.ts';
+
+export interface PineconeSubject extends Subject {
+  readonly pinecone: Pinecone;
+}
+
+/**
+ * The gateway on a Pinecone of its own, which ends when the subject closes. Closing rejects when anything that went over
+ * the wire was not as Pinecone's description has it.
+ */
+export async function openPineconeSubject(
+  server: PineconeOptions = {},
+  options: object = {},
+  more: Partial<Omit<SubjectOptions, 'provider'>> = {},
+): Promise<PineconeSubject> {
+  const pinecone = await startPinecone(server);
+  try {
+    const subject = await openSubject({
+      ...more,
+      provider: 'pinecone',
+      options: { api_key: 'test', index_host: pinecone.url, ...options },
+    });
+    return {
+      ...subject,
+      pinecone,
+      close: async () => {
+        try {
+          await subject.close();
+        } finally {
+          await pinecone.close();
+        }
+      },
+    };
+  } catch (error) {
+    await pinecone.close();
+    throw error;
+  }
+}
