@@ -2,10 +2,12 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Embedder, Provider, ProviderContext } from '#contract';
+import type { ProviderName } from '../src/config/provider-names.ts';
 import { settingsTable } from '../src/config/settings-table.ts';
 import { compose } from '../src/core/compose.ts';
 import { describe } from '../src/core/describe.ts';
 import { openProvider } from '../src/registry.ts';
+import { startPinecone } from '../test/pinecone-server/start.ts';
 
 /** The README with its generated tables brought up to date: each stands between `<!-- NAME:begin -->` and `<!-- NAME:end -->`. */
 export async function withTables(readme: string): Promise<string> {
@@ -33,12 +35,17 @@ async function capabilityTable(): Promise<string> {
   const ranking = { mode: 'hybrid', keyword_weight: 0.5 } as const;
   const audit = { retention_days: null };
   const context: ProviderContext = { embedder, ranking, audit, data_dir, log: quiet };
-  const providers: [string, Provider][] = [
-    ['postgres', await openProvider('postgres', {}, context)],
-    ['memory', await openProvider('memory', {}, context)],
-    ['memory, `OMP_MEMORY_SCOPES=none`', await openProvider('memory', { scopes: 'none' }, context)],
-  ];
+  const pinecone = await startPinecone({ dimension: embedder.dimensions });
+  const index = { api_key: 'none', index_host: pinecone.url };
+  const providers: [string, Provider][] = [];
+  const open = async (label: string, name: ProviderName, options: object) =>
+    void providers.push([label, await openProvider(name, options, context)]);
   try {
+    await open('postgres', 'postgres', {});
+    await open('pinecone', 'pinecone', index);
+    await open('pinecone, `OMP_PINECONE_PRESET=mem0`', 'pinecone', { ...index, preset: 'mem0' });
+    await open('memory', 'memory', {});
+    await open('memory, `OMP_MEMORY_SCOPES=none`', 'memory', { scopes: 'none' });
     const documents = providers.map(([label, provider]) => ({ label, ...describe(compose(provider), null) }));
     const row = (name: string, cell: (document: (typeof documents)[number]) => unknown) =>
       `| ${[name, ...documents.map((document) => toText(cell(document)))].join(' | ')} |`;
@@ -53,6 +60,7 @@ async function capabilityTable(): Promise<string> {
     ].join('\n');
   } finally {
     for (const [, provider] of providers) await provider.close();
+    await pinecone.close();
     await rm(data_dir, { recursive: true, force: true });
   }
 }

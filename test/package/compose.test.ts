@@ -3,7 +3,13 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { parse } from 'yaml';
+import { embeddingOptions } from '../../src/config/embedding-options.ts';
+import { loadConfig } from '../../src/config/load.ts';
 import { SETTINGS } from '../../src/config/settings.ts';
+import { openEmbedder } from '../../src/embedding/open.ts';
+import { recordingLog } from '../support/subject.ts';
+
+type Name = 'gateway' | 'postgres' | 'embedded' | 'redis' | 'pinecone' | 'pinecone-gateway';
 
 interface Service {
   readonly image: string;
@@ -11,7 +17,8 @@ interface Service {
   readonly environment?: Readonly<Record<string, string | null>>;
   readonly ports?: readonly string[];
   readonly volumes?: readonly string[];
-  readonly depends_on?: Readonly<Record<string, { readonly condition: string }>>;
+  readonly platform?: string;
+  readonly depends_on?: Readonly<Record<string, { readonly condition: string }>> | readonly string[];
   readonly healthcheck?: { readonly test: readonly string[] };
   readonly profiles?: readonly string[];
   readonly restart: string;
@@ -20,26 +27,25 @@ interface Service {
 }
 
 const FILE = 'docker-compose.yml';
+const PROFILES = ['embedded', 'redis', 'pinecone-local'];
 const { services, volumes } = parse(readFileSync(FILE, 'utf8'), { merge: true }) as {
-  services: Readonly<Record<'gateway' | 'postgres' | 'embedded' | 'redis', Service>>;
+  services: Readonly<Record<Name, Service>>;
   volumes: Readonly<Record<string, null>>;
 };
-const { gateway, postgres, embedded, redis } = services;
+const { gateway, postgres, embedded, redis, pinecone, 'pinecone-gateway': onPinecone } = services;
+const GATEWAYS = [gateway, embedded, onPinecone];
 
 const installed = (process.env.PATH ?? '').split(':').some((folder) => existsSync(join(folder, 'docker-compose')));
 
 /** The file as compose itself understands it, in an environment of nothing but the given variables. */
 const resolved = (env: Readonly<Record<string, string>>): string =>
-  execFileSync('docker-compose', ['-f', FILE, '--profile', 'embedded', '--profile', 'redis', 'config'], {
+  execFileSync('docker-compose', ['-f', FILE, ...PROFILES.flatMap((name) => ['--profile', name]), 'config'], {
     encoding: 'utf8',
     env: { PATH: process.env.PATH, ...env },
   });
 
 test('compose up starts the gateway once Postgres is ready, and nothing else', () => {
-  expect(Object.keys(services).filter((name) => !services[name as keyof typeof services].profiles)).toEqual([
-    'gateway',
-    'postgres',
-  ]);
+  expect(Object.keys(services).filter((name) => !services[name as Name].profiles)).toEqual(['gateway', 'postgres']);
   expect(gateway.depends_on).toEqual({ postgres: { condition: 'service_healthy' } });
   expect(postgres.healthcheck?.test).toContain('pg_isready');
   expect(gateway.environment?.DATABASE_URL).toBe('postgres://omp@postgres:5432/omp');
@@ -55,11 +61,11 @@ test('pgvector is pinned to a release that has its known faults fixed', () => {
 });
 
 test('only this machine reaches the gateway, and nobody outside the network of compose what stands behind it', () => {
-  for (const { ports } of [gateway, embedded]) {
+  for (const { ports } of GATEWAYS) {
     expect(ports).toHaveLength(1);
     expect(ports?.[0]).toMatch(/^127\.0\.0\.1:.*:8080$/);
   }
-  for (const { ports } of [postgres, redis]) expect(ports).toBeUndefined();
+  for (const { ports } of [postgres, redis, pinecone]) expect(ports).toBeUndefined();
 });
 
 test('data outlives its containers in named volumes', () => {
@@ -69,7 +75,7 @@ test('data outlives its containers in named volumes', () => {
 });
 
 test('the gateway writes to its volume and to memory only', () => {
-  for (const service of [gateway, embedded]) {
+  for (const service of GATEWAYS) {
     expect(service).toMatchObject({ build: '.', read_only: true, tmpfs: ['/tmp'] });
     expect(service).toMatchObject({ cap_drop: ['ALL'], security_opt: ['no-new-privileges:true'] });
   }
@@ -77,7 +83,7 @@ test('the gateway writes to its volume and to memory only', () => {
 
 test('what decides who gets in reaches the gateway, under names that exist', () => {
   const known = new Set([...SETTINGS.map(({ env }) => env), 'PGPASSWORD']);
-  for (const { environment = {} } of [gateway, embedded]) {
+  for (const { environment = {} } of GATEWAYS) {
     expect(Object.keys(environment).filter((name) => !known.has(name))).toEqual([]);
     for (const name of ['OMP_AUTH', 'OMP_AUTH_KEYS', 'OMP_JWT_JWKS_URL'])
       expect(environment).toHaveProperty(name, null);
@@ -87,13 +93,38 @@ test('what decides who gets in reaches the gateway, under names that exist', () 
   expect(redis.profiles).toEqual(['redis']);
 });
 
+test('the Pinecone emulator holds the vectors that the gateway in front of it makes', async () => {
+  for (const { profiles } of [pinecone, onPinecone]) expect(profiles).toEqual(['pinecone-local']);
+  expect(pinecone).toMatchObject({
+    image: 'ghcr.io/pinecone-io/pinecone-index:latest',
+    platform: 'linux/amd64',
+    environment: { INDEX_TYPE: 'serverless', VECTOR_TYPE: 'dense', METRIC: 'cosine', PORT: '5081' },
+  });
+  expect(onPinecone.depends_on).toEqual(['pinecone']);
+  const given = Object.entries(onPinecone.environment ?? {}).flatMap(([name, value]) =>
+    value === null || value.startsWith('$') ? [] : [[name, value]],
+  );
+  const { config } = loadConfig({ env: Object.fromEntries(given) });
+  expect(config).toMatchObject({ provider: 'pinecone', pinecone: { index_host: 'http://pinecone:5081' } });
+  const embedder = await openEmbedder(embeddingOptions(config), recordingLog());
+  expect(pinecone.environment?.DIMENSION).toBe(String(embedder.dimensions));
+  await embedder.close();
+});
+
 test('everything comes back after a restart of the machine', () => {
   for (const service of Object.values(services)) expect(service.restart).toBe('unless-stopped');
 });
 
 test.skipIf(!installed)('compose accepts the file, with its defaults and with values of one’s own', () => {
   const defaults = parse(resolved({})) as { services: typeof services };
-  expect(Object.keys(defaults.services).sort()).toEqual(['embedded', 'gateway', 'postgres', 'redis']);
+  expect(Object.keys(defaults.services).sort()).toEqual([
+    'embedded',
+    'gateway',
+    'pinecone',
+    'pinecone-gateway',
+    'postgres',
+    'redis',
+  ]);
   expect(defaults.services.gateway.ports).toEqual(['127.0.0.1:8080:8080/tcp']);
   const password = 'p@ss/w?rd#';
   const access = { OMP_AUTH: 'required', OMP_AUTH_KEYS: '[{"name": "a"}]', OMP_ALLOWED_HOSTS: 'memory.example.com' };
