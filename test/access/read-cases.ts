@@ -79,7 +79,7 @@ const searchCases = (key: Key, user_id: string, found: Found): ReadCase[] =>
         send: ({ ask }) => ask('/memories/search', { user_id, scope, q: WORD, limit: 100 }),
         code,
         read: (body) => byId((body as { results: WireHit[] }).results.map(({ memory }) => memory)),
-        value: due,
+        value: byId(due),
       },
       {
         name: `context of ${user_id}'s ${scope ?? 'everything'}`,

@@ -32,4 +32,4 @@ export const accessMatrix = (label: string, expected: Expected, open: Open) =>
     kindsSuite(bench);
   });
 
-const tallied = ({ tally }: Bench): string => [...tally].map(([code, count]) => `${count} ${code}`).join(', ');
+export const tallied = ({ tally }: Bench): string => [...tally].map(([code, count]) => `${count} ${code}`).join(', ');

@@ -236,3 +236,10 @@ export const sequences: fc.Arbitrary<Sequence> = fc
   .map(([callers, first, then]) => ({ callers, operations: [...first, ...then] }));
 
 export const changes = (wanted: Operation): boolean => ['add', 'again', 'patch', 'delete'].includes(wanted.do);
+
+/** For stores that know no idempotency keys. Nothing is left that `again` could repeat. */
+export const withoutKey = (wanted: Operation): Operation => {
+  if (wanted.do !== 'add') return wanted;
+  const { key: _, ...rest } = wanted;
+  return rest;
+};

@@ -1,4 +1,4 @@
-import type { Fields, Query, Reply } from '../support/client.ts';
+import type { Client, Fields, Query, Reply } from '../support/client.ts';
 import { type KnownCallers, knownCallers } from '../support/known-callers.ts';
 import type { Subject, SubjectOptions } from '../support/subject.ts';
 import type {
@@ -45,11 +45,17 @@ export interface RankedHit {
 /** One store, and what a sequence of operations has done to it so far. */
 export interface World {
   readonly audited: boolean;
+  /** Whether adds may carry an idempotency key. */
+  readonly once: boolean;
   /** Whether the backend knows scopes, so that it counts rarity over what a caller may see. */
   readonly native: boolean;
   perform(wanted: Operation): Promise<Answer>;
   /** Every memory of the user that the query can find for this caller, ranked. Leaves no trace in the audit log. */
   ranking(by: number, user: number, query: { readonly q: string; readonly scope?: string }): Promise<RankedHit[]>;
+  /** Whether a change was made that was answered with a failure. If so, it counts as made from now on. */
+  happened(change: Operation): Promise<boolean>;
+  /** All memories of all users, as this client sees them. */
+  contents(client: Client): Promise<WireMemory[]>;
 }
 
 const UNKNOWN_ID = 'mem_01HZZZZZZZZZZZZZZZZZZZZZZZ';
@@ -118,10 +124,13 @@ export const openWorld = ({ subject, callers }: Store, rights: readonly Right[],
     outcome,
     record: memory_id === null ? null : (numbers.get(memory_id) ?? memory_id),
   });
+  const note = (memory: WireMemory): void => {
+    if (!numbers.has(memory.id)) numbers.set(memory.id, added.push(memory) - 1);
+  };
   const post = async (by: number, fields: Fields, key?: string): Promise<Answer> => {
     const once: Record<string, string> = key === undefined ? {} : { 'idempotency-key': key };
     return answer<WireMemory>(await clientOf(by).tell('POST', '/memories', fields, once), (memory) => {
-      if (!numbers.has(memory.id)) numbers.set(memory.id, added.push(memory) - 1);
+      note(memory);
       return neutral(memory);
     });
   };
@@ -186,11 +195,35 @@ export const openWorld = ({ subject, callers }: Store, rights: readonly Right[],
       }
     }
   };
+  const happened = async (change: Operation): Promise<boolean> => {
+    const { list, ask, byId } = silent[0] as Client;
+    if (change.do === 'add') {
+      const [newest] = (await list({ user_id: userOf(change.user), limit: 1 })).items;
+      if (!newest || numbers.has(newest.id)) return false;
+      note(newest);
+      neutral(newest);
+      return true;
+    }
+    if (change.do !== 'patch' && change.do !== 'delete') throw new Error(`${change.do} changes nothing`);
+    const { status, body } = await ask(byId(idOf(change.record)));
+    if (status === 404 || change.do === 'delete') return status === 404;
+    const memory = body as WireMemory;
+    const seen = updates.get(memory.id)?.includes(memory.updated_at ?? '') ?? false;
+    neutral(memory);
+    return !seen;
+  };
+
   return {
     audited: subject.capabilities.features.supports_audit,
+    once: subject.capabilities.features.idempotency,
     native: subject.capabilities.features.scopes === 'native',
     perform,
     ranking: async (by, user, query) =>
       ranked((await silent[by]?.search({ ...query, user_id: userOf(user), limit: 100 })) ?? []),
+    happened,
+    contents: async (client) => {
+      const pages = await Promise.all(users.map((user_id) => client.list({ user_id, limit: 500 })));
+      return pages.flatMap(({ items }) => items);
+    },
   };
 };
