@@ -176,6 +176,13 @@ describe('the gateway on a Pinecone that fails', () => {
       const of = await memories();
       for (const operation of OPERATIONS) await pinecone.fail({ kind, operation });
       expect(statuses(await sendAll(patient.client, names, of))).toEqual(successes(names));
+      if (isAnswered) return;
+      await pinecone.clearFaults();
+      await pinecone.resetCalls();
+      for (const operation of ['upsert', 'update'] as const) await pinecone.fail({ kind, operation });
+      expect(statuses(await sendAll(patient.client, ['add', 'update'], of))).toEqual({ add: 502, update: 502 });
+      const asked = (await pinecone.calls()).map(({ operation }) => operation).sort();
+      expect(asked).toEqual(['fetch', 'update', 'upsert']);
     },
   );
 
