@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { toUnit } from '../../providers/pinecone/score.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { post } from '../pinecone-server/plain.ts';
 import type { Pinecone } from '../pinecone-server/start.ts';
@@ -29,7 +30,11 @@ export async function fill(
       'document',
       call,
     );
-    const vectors = chunk.map(({ id, metadata }, place) => ({ id, values: [...(embedded[place] ?? [])], metadata }));
+    const vectors = chunk.map(({ id, metadata }, place) => ({
+      id,
+      values: [...toUnit(embedded[place] as Float32Array)],
+      metadata,
+    }));
     const { status, body } = await post(server, '/vectors/upsert', { vectors, namespace });
     if (status !== 200) throw new Error(JSON.stringify(body));
   }

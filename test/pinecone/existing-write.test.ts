@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { toUnit } from '../../providers/pinecone/score.ts';
 import { type Pinecone, startPinecone } from '../pinecone-server/start.ts';
 import { expectError } from '../support/expect-error.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
@@ -19,7 +20,9 @@ const NOTES = {
 };
 const UUID = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/;
 const embedder = hashingEmbedder();
-const valuesOf = async (text: string) => [...((await embedder.embed([text], 'document', call))[0] ?? [])];
+const valuesOf = async (text: string) => [
+  ...toUnit((await embedder.embed([text], 'document', call))[0] as Float32Array),
+];
 
 let server: Pinecone;
 let notes: Subject;

@@ -1,6 +1,6 @@
 import { type Call, invalidRequest, type Memory, type SearchHit, type SearchQuery } from '#contract';
 import { userFilter } from '../filter.ts';
-import { createScoring, isZero } from '../score.ts';
+import { createScoring, isZero, toUnit } from '../score.ts';
 import { MAX_TOP_K } from '../service.ts';
 import { newestFirst } from './list.ts';
 import { askNearest } from './nearest.ts';
@@ -19,7 +19,7 @@ export function createSearch(existing: Existing): Search {
 
   return async ({ user_id, text, tags, limit }, call) => {
     requireTagsField(fields, tags);
-    const vector = (await embedder.embed([text], 'query', call))[0] as Float32Array;
+    const vector = toUnit((await embedder.embed([text], 'query', call))[0] as Float32Array);
     // A text without signal is like nothing.
     const scoring = isZero(vector) ? { ofMatch: () => 0, ofVector: () => 0 } : createScoring(metric, vector);
     const filter = userFilter(user_id, tags, { user: fields.user, tags: fields.tags ?? '' });

@@ -9,7 +9,7 @@ import {
   type Provider,
 } from '#contract';
 import { requireFits } from '../record.ts';
-import { isZero } from '../score.ts';
+import { isZero, toUnit } from '../score.ts';
 import type { Find } from './find.ts';
 import type { Existing } from './parts.ts';
 import { requirePlaces } from './places.ts';
@@ -21,7 +21,7 @@ export function createWrites(existing: Existing, find: Find): Required<Pick<Prov
   const inTurn = inTurnById();
 
   const embed = async (text: string, call: Call): Promise<Float32Array> => {
-    const vector = (await embedder.embed([text], 'document', call))[0] as Float32Array;
+    const vector = toUnit((await embedder.embed([text], 'document', call))[0] as Float32Array);
     // The service keeps no vector of zeros, and the owner would take any other for the meaning of the text.
     if (isZero(vector)) throw invalidRequest('content: the embedder finds nothing in this text to search it by');
     return vector;
