@@ -121,7 +121,7 @@ export const pinecone = z.strictObject({
   }),
   tags_field: field.optional().register(settingFacts, {
     env: 'OMP_PINECONE_TAGS_FIELD',
-    description: 'Field that holds tags, a list of texts; unset: that of the preset',
+    description: 'Field that holds tags, a list of texts; unset: there are no tags',
     example: 'tags',
     ...fieldFacts,
   }),

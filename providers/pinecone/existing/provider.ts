@@ -11,6 +11,9 @@ import { createList } from './list.ts';
 import { createSearch } from './search.ts';
 import { createWrites } from './writes.ts';
 
+/** What no record is called, most likely; it does not matter. */
+const NOBODY = 'omp-ping';
+
 /**
  * An index that somebody else fills, read-only unless `writable`. Throws a plain `Error` an operator can act on where the
  * settings or the index do not allow it.
@@ -50,7 +53,8 @@ export async function openExisting(
     search: createSearch(existing),
     ...(lists && { list: createList(existing) }),
     ...(writable && createWrites(existing, find)),
-    ping: async (call) => void (await service.stats(call)),
+    // Statistics would list every namespace.
+    ping: async (call) => void (await service.fetch(namespace, [NOBODY], call)),
     close: async () => overlay.close(),
   };
 }
