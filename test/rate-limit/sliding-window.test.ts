@@ -137,7 +137,8 @@ describe('[Decision 17] [SPEC Limits limits.rate_limit_per_minute] the sliding w
           expect(allowed).toBe(false);
           expect(reset).toBeGreaterThanOrEqual(1);
           expect(reset).toBeLessThanOrEqual(61);
-          clock.time += (reset - 1) * 1_000 - 1;
+          // Never backwards: before the border of two windows something else may hold.
+          clock.time += Math.max(0, (reset - 1) * 1_000 - 1);
           expect((await limiter.peek('somebody')).allowed).toBe(false);
           clock.time += 1_001;
           expect((await take()).allowed).toBe(true);
