@@ -27,6 +27,8 @@ const connect = (options: Partial<ConnectionOptions> = {}): Database => {
     config: { connectionString: store.url },
     connections: 1,
     prepared_statements: 'auto',
+    acquire_timeout_ms: 60_000,
+    query_timeout_ms: 60_000,
     ...options,
   });
   opened.push(database);
@@ -249,7 +251,10 @@ describe.skipIf(SERVER_URL === '')(`a lost connection${SERVER_URL === '' ? `: ${
         (error: unknown) => expect(error).toMatchObject({ code: 'provider_error', provider: 'postgres' }) ?? false,
       );
     // More at once than there are connections: all are used, so one that is lost without knowing it yet is found.
-    const allWork = async () => (await Promise.all(Array.from({ length: 16 }, outcome))).every((worked) => worked);
+    const sessions = () => store.sql('select from pg_stat_activity where application_name = $1', [application]);
+    const allWork = async () =>
+      (await Promise.all(Array.from({ length: 16 }, outcome))).every((worked) => worked) &&
+      (await sessions()).length === 4;
     for (let round = 0; round < 3; round++) {
       await until(allWork);
       const running = Promise.all(Array.from({ length: 40 }, outcome));
@@ -278,7 +283,10 @@ describe.skipIf(SERVER_URL === '')(`a lost connection${SERVER_URL === '' ? `: ${
 
   it('costs nobody who uses another one', async () => {
     const database = connect({ connections: 2 });
-    const [first, second] = await Promise.all([1, 2].map(() => run(database, 'select pg_backend_pid() as pid')));
+    // Long enough for the second connection to be opened meanwhile.
+    const [first, second] = await Promise.all(
+      [1, 2].map(() => run(database, 'select pg_sleep(0.5), pg_backend_pid() as pid')),
+    );
     const [doomed, kept] = [first?.[0]?.pid, second?.[0]?.pid];
     expect(doomed).not.toBe(kept);
     const outcomes = [1, 2].map(() =>

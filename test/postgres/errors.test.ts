@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { OmpError } from '#contract';
 import { openConnections, statement } from '../../providers/postgres/connections.ts';
-import { toOmpError } from '../../providers/postgres/errors.ts';
+import { lostConnection, toOmpError, unreachable } from '../../providers/postgres/errors.ts';
 import { openProvider } from '../../src/registry.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
 import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';
@@ -17,7 +17,9 @@ describe('what a client is told', () => {
     ['3D000', 'the database does not exist'],
     ['08006', 'the database cannot be reached'],
     ['42501', 'the gateway lacks a privilege in the database'],
-    ['42P01', 'the database failed'],
+    ['42703', 'the table has changed since the gateway started, maybe embedded anew; restart the gateway'],
+    ['42P01', 'the table is gone, or has changed since the gateway started; restart the gateway'],
+    ['42704', 'the database failed'],
     ['53100', 'the database is out of disk space'],
     ['53300', 'the database is out of resources'],
     ['57014', 'the database took too long'],
@@ -43,6 +45,14 @@ describe('what a client is told', () => {
     ['a number', { code: 7 }],
   ])('of an error with %s is still a sentence', (_, cause) => {
     expect(toOmpError(cause)).toMatchObject({ code: 'provider_error', message: 'the database failed' });
+  });
+
+  it('of what the driver made up is what happened to the connection', () => {
+    const cause = new Error(SECRET);
+    expect(lostConnection(cause)).toMatchObject({ message: 'the database closed the connection', cause });
+    expect(unreachable(cause)).toMatchObject({ message: 'the database cannot be reached', cause });
+    const starting = Object.assign(new Error(SECRET), { code: '57P03' });
+    expect(unreachable(starting).message).toBe('the database is shutting down or starting up');
   });
 
   it('is what an error of ours says already', () => {
@@ -120,6 +130,8 @@ describe.skipIf(SERVER_URL === '')(`on a server${SERVER_URL === '' ? `: ${NO_SER
       config: { connectionString: SERVER_URL },
       connections: 1,
       prepared_statements: 'auto',
+      acquire_timeout_ms: 60_000,
+      query_timeout_ms: 60_000,
     });
     try {
       const [session] = await database.query(statement('select pg_backend_pid() as pid'), [], call);

@@ -43,12 +43,20 @@ export interface Cluster {
   readonly password: string;
   /** Resolves when the server takes connections. */
   start(): Promise<void>;
-  /** Ends every session without waiting for it. */
-  stop(): Promise<void>;
+  /** Ends every session without waiting for it; with SIGQUIT as a crash would, leaving recovery to the next start. */
+  stop(signal?: 'SIGINT' | 'SIGQUIT'): Promise<void>;
+}
+
+/** A key and a certificate that nobody vouches for, in the server's folder. */
+function makeCertificate(folder: string, as: object): string[] {
+  const [key, certificate] = ['server.key', 'server.crt'].map((name) => join(folder, name)) as [string, string];
+  const subject = ['-subj', '/CN=localhost', '-days', '1', '-nodes', '-newkey', 'rsa:2048'];
+  execFileSync('openssl', ['req', '-x509', ...subject, '-keyout', key, '-out', certificate], { ...as, stdio: 'pipe' });
+  return ['ssl=on', `ssl_key_file=${key}`, `ssl_cert_file=${certificate}`];
 }
 
 /** A PostgreSQL server of the test's own, not started yet, that asks for a password. It does not outlive the test. */
-export async function createCluster(): Promise<Cluster> {
+export async function createCluster({ tls = false } = {}): Promise<Cluster> {
   const folder = serverFolder();
   const as = { ...serverUser(), cwd: folder, env: { PATH: process.env.PATH, LC_ALL: 'C.UTF-8' } };
   const port = await freePort();
@@ -60,26 +68,28 @@ export async function createCluster(): Promise<Cluster> {
   const initdb = ['-D', data, '-U', 'postgres', '-A', 'scram-sha-256', `--pwfile=${passwordFile}`, '--no-sync'];
   execFileSync(join(POSTGRES_BIN, 'initdb'), initdb, { ...as, stdio: 'pipe' });
 
-  let stop = async () => {};
+  const encryption = tls ? makeCertificate(folder, as) : [];
+
+  let stop: Cluster['stop'] = async () => {};
   onTestFinished(() => stop());
   const url = `postgres://postgres:${encodeURIComponent(password)}@127.0.0.1:${port}/postgres`;
   return {
     url,
     password,
     async start() {
-      const settings = ['listen_addresses=127.0.0.1', `unix_socket_directories=${folder}`, 'fsync=off'];
+      const settings = ['listen_addresses=127.0.0.1', `unix_socket_directories=${folder}`, 'fsync=off', ...encryption];
       const args = ['-D', data, '-p', String(port), ...settings.flatMap((setting) => ['-c', setting])];
       const server = spawn(join(POSTGRES_BIN, 'postgres'), args, { ...as, stdio: 'ignore' });
       const ended = once(server, 'close');
-      stop = async () => {
-        // What PostgreSQL calls a fast shutdown.
-        server.kill('SIGINT');
+      // What PostgreSQL calls a fast shutdown, or an immediate one.
+      stop = async (signal = 'SIGINT') => {
+        server.kill(signal);
         await ended;
       };
       while (!(await answers(url)))
         if (server.exitCode !== null) throw new Error('the PostgreSQL server did not start');
     },
-    stop: () => stop(),
+    stop: (signal) => stop(signal),
   };
 }
 
