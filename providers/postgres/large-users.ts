@@ -5,6 +5,8 @@ import type { Statements } from './statements.ts';
 
 export interface LargeUsers {
   has(userId: string): boolean;
+  /** Whether walking through the vector index to this user's memories, so many, costs less than looking at all of them. */
+  pays(rows: number): boolean;
   /** Tells how many memories of this user a search saw, of maybe more; past the threshold they move into the indexes. */
   observe(userId: string, atLeast: number): void;
   close(): Promise<void>;
@@ -20,6 +22,14 @@ export interface LargeUsersOptions {
 }
 
 const REFRESH_MS = 30_000;
+/**
+ * Measured (bench/scale/RESULTS.md): of the hundred rows that a search wants from the vector index, each makes the walk
+ * pass all that lie between two of this user's, which costs as much as looking at four memories. So it pays when
+ * 4 · 100 · (rows in the index / rows of the user) is less than the rows of the user.
+ */
+const COST_OF_WALK = 400;
+/** In a smaller index the walk is short, whoever's rows are in it. */
+const SMALL_INDEX = 50_000;
 /** Rows flagged at a time: each enters two indexes, and the locks should be short. */
 const BATCH = 500;
 /** Adds wait as long as this lock is waited for. */
@@ -40,6 +50,7 @@ export async function openLargeUsers({
   const call: Call = { signal: stop.signal, requestId: 'large-users', caller: GATEWAY };
   const moving = new Map<string, Promise<void>>();
   let users = new Set<string>();
+  let indexed = 0;
 
   const run = (text: string, values: readonly unknown[] = []) => {
     const query = statements.query(text, values);
@@ -48,6 +59,12 @@ export async function openLargeUsers({
   const refresh = async () => {
     const rows = await run(`select user_id from ${names.largeUsers} where ready`);
     users = new Set(rows.map((row) => row.user_id as string));
+    const [index] = await run(
+      `select max(c.reltuples) as rows from pg_index i join pg_class c on c.oid = i.indexrelid join pg_am a on a.oid = c.relam
+       where i.indrelid = $1::regclass and a.amname = 'hnsw'`,
+      [names.memories],
+    );
+    indexed = Number(index?.rows ?? 0);
   };
   const move = async (userId: string) => {
     // Every insert looks into this table. The lock lets those under way finish first; whatever comes after sees the
@@ -76,6 +93,7 @@ export async function openLargeUsers({
   const timer = setInterval(() => void background(refresh(), 'reading the list of large users'), REFRESH_MS).unref();
   return {
     has: (userId) => users.has(userId),
+    pays: (rows) => indexed < SMALL_INDEX || rows * rows > COST_OF_WALK * indexed,
     observe(userId, atLeast) {
       if (atLeast <= threshold || users.has(userId) || moving.has(userId)) return;
       moving.set(

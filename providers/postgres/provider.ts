@@ -12,13 +12,13 @@ import { createAuditLog } from './audit.ts';
 import type { Run } from './connections.ts';
 import type { OpenDatabase } from './database.ts';
 import { PROVIDER } from './errors.ts';
+import { createFind } from './find.ts';
 import { startHousekeeping } from './housekeeping.ts';
 import { createKeyStore } from './keys.ts';
 import { openLargeUsers } from './large-users.ts';
 import { createFirstAnswer } from './once.ts';
 import type { Options } from './options.ts';
 import { toMemory } from './rows.ts';
-import { INDEX_SETTINGS, searchStatement, VECTOR_CANDIDATES } from './search.ts';
 import { createStatements, type Insert, type Query } from './statements.ts';
 
 /** The verbs on an open database, which they close. */
@@ -55,15 +55,9 @@ export async function openProvider(
     const [row] = await send(statements.select(ref), call);
     return row && toMemory(row, model);
   };
+  const find = createFind({ db, names, statements, ranking, largeUsers });
   const search = async (query: SearchQuery, call: Call) => {
-    const vector = await embed(query.text, 'query', call);
-    const large = largeUsers.has(query.user_id) && query.limit <= VECTOR_CANDIDATES;
-    const { text, values } = searchStatement(names, ranking, { query, vector, how: large ? 'indexed' : 'exact' });
-    const { statement } = statements.query(text, values);
-    const rows = large
-      ? await db.queryWith(INDEX_SETTINGS, statement, values, call)
-      : await db.query(statement, values, call);
-    largeUsers.observe(query.user_id, Number(rows[0]?.total ?? 0));
+    const rows = await find(query, await embed(query.text, 'query', call), call);
     return rows.map((row) => ({ memory: toMemory(row, model), score: row.score as number }));
   };
 

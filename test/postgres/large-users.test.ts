@@ -1,8 +1,16 @@
 import pg from 'pg';
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
-import { type Embedder, newIdentity, type RankingOptions, type SearchQuery, type WritableProvider } from '#contract';
+import {
+  type Embedder,
+  newIdentity,
+  type RankingOptions,
+  type SearchQuery,
+  type WritableProvider,
+  withinMatcher,
+} from '#contract';
 import { toUnitHalf } from '#ranking';
-import { searchStatement } from '../../providers/postgres/search.ts';
+import { countStatement, createRarity } from '../../providers/postgres/rarity.ts';
+import { keysOf, searchStatement } from '../../providers/postgres/search.ts';
 import { createStatements } from '../../providers/postgres/statements.ts';
 import { randomNumbers, randomVector } from '../ranking/random-vectors.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
@@ -64,11 +72,7 @@ const found = async (provider: WritableProvider, asked: SearchQuery) =>
 /** The same search over every memory of the user, past any index. */
 const exactly = async (asked: SearchQuery, embedder: Embedder, mode: RankingOptions['mode'] = 'hybrid') => {
   const vector = mode === 'keyword' ? undefined : (await embedder.embed([asked.text], 'query', call))[0];
-  const { text, values } = searchStatement(
-    store.names,
-    { mode, keyword_weight: 0.5 },
-    { query: asked, vector, how: 'exact' },
-  );
+  const { text, values } = searchStatement(store.names, { mode, keyword_weight: 0.5 }, { query: asked, vector });
   return (await store.sql<{ id: string; score: number }>(text, values)).map(({ id, score }) => ({ id, score }));
 };
 
@@ -163,12 +167,13 @@ describe('a user with many memories', () => {
 
     const ids = (await found(provider, query('u', 'quartz'))).map(({ id }) => id);
     expect(ids.slice(0, 2).sort()).toEqual([added.id, changed.id].sort());
+    // This one has counted no words yet.
+    const later = await open();
     for (const text of ['quartz', changed.content, gone.content]) {
       for (const more of QUESTIONS) {
         const asked = query('u', text, more);
-        const hits = await found(provider, asked);
-        expect(hits).toEqual(await exactly(asked, hashingEmbedder()));
-        expect(hits.map(({ id }) => id)).not.toContain(gone.id);
+        expect(await found(later, asked)).toEqual(await exactly(asked, hashingEmbedder()));
+        expect((await found(provider, asked)).map(({ id }) => id)).not.toContain(gone.id);
       }
     }
   });
@@ -194,6 +199,22 @@ describe('a user with many memories', () => {
     expect((await found(later, query('u', first?.content ?? ''))).map(({ id }) => id)).not.toContain(first?.id);
   });
 
+  it('is looked at as a whole where the index holds so many others that the walk would take longer', async () => {
+    const mover = await open();
+    const [first] = await fill(mover, 'u', ROWS);
+    await makeLarge(mover, 'u');
+    await store.sql(`update ${store.names.memories} set large = false where id = $1`, [first?.id]);
+    const seenWith = async (indexed: number) => {
+      const index = `'${store.names.schema}.memories_embedding'::regclass`;
+      await store.sql(`update pg_class set reltuples = ${indexed} where oid = ${index}`);
+      const hits = await found(await open(), query('u', first?.content ?? ''));
+      return hits.some(({ id }) => id === first?.id);
+    };
+    // Whoever looks at everything also sees what was taken out of the indexes.
+    expect(await seenWith(1_000_000)).toBe(true);
+    expect(await seenWith(ROWS)).toBe(false);
+  });
+
   it('is moved to the end by another gateway when the first one stopped half way', async () => {
     const provider = await open();
     await fill(provider, 'u', ROWS);
@@ -204,6 +225,125 @@ describe('a user with many memories', () => {
     expect(await found(provider, query('u', 'amber'))).toEqual(await exactly(query('u', 'amber'), hashingEmbedder()));
     await moved('u');
     expect(await store.sql(`select from ${store.names.memories} where not large`)).toEqual([]);
+  });
+});
+
+describe('words that thousands of memories hold', () => {
+  const MANY = 5_000;
+  /** Word, and how many memories lie between two that hold it. */
+  const EVERY = { amber: 2, birch: 3, cedar: 7, quartz: 900 };
+  const keysFor = (word: string) => keysOf({ mode: 'keyword', keyword_weight: 0.5 }, query('u', word));
+  const vectorOf = async (text: string) => (await hashingEmbedder().embed([text], 'query', call))[0];
+
+  it.each(['hybrid', 'keyword'] as const)('count as far as they matter, %s', async (mode) => {
+    await (await open()).close();
+    const { dimensions } = hashingEmbedder();
+    const random = `(select array_agg(sin(n * 7.3 * i + i)) from generate_series(1, ${dimensions}) as i)`;
+    const keys = Object.entries(EVERY).map(([word, every]) => `case when n % ${every} = 0 then ${keysFor(word)} end`);
+    // Without it the nearest are those indeed: what is looked at here is the words.
+    await store.sql(`drop index ${store.names.schema}.memories_embedding`);
+    await store.sql(
+      `insert into ${store.names.memories} (id, user_id, content, created_at, updated_at, keywords, embedding, large)
+       select 'mem_' || n, 'u', n::text, now(), now(), array_remove(array[${keys.join(', ')}]::bigint[], null), ${random}::real[]::${store.names.halfvec}, true
+       from generate_series(1, ${MANY}) as n; analyze ${store.names.memories}`,
+    );
+    const ranking = { mode, keyword_weight: 0.5 };
+    for (const text of [
+      'amber',
+      'amber birch',
+      'cedar amber',
+      'amber birch cedar',
+      'quartz amber',
+      'quartz birch unknown',
+    ]) {
+      const asked = query('u', text);
+      const vector = mode === 'keyword' ? undefined : await vectorOf(text);
+      const counts = countStatement(store.names, asked, { keys: keysOf(ranking, asked), all: true });
+      const [rarity] = await store.sql<{ rows: number; holding: number[] }>(counts.text, counts.values);
+      const { text: indexed, values } = searchStatement(store.names, ranking, { query: asked, vector, rarity });
+      const hits = await store.sql<{ id: string; score: number }>(indexed, values);
+      const found = hits.map(({ id, score }) => ({ id, score }));
+      expect(found, text).toEqual(await exactly(asked, hashingEmbedder(), mode));
+    }
+  });
+});
+
+describe('a large user who deleted a lot', () => {
+  it.each([
+    ['as it is', []],
+    ['after a vacuum', ['vacuum']],
+  ])('still gets full pages of what is left, %s', async (_, after) => {
+    const provider = await open();
+    const all = await fill(provider, 'u', ROWS);
+    await makeLarge(provider, 'u');
+    // Counted and planned before, as in a gateway that runs.
+    for (let i = 0; i < 6; i++) await found(provider, query('u', 'amber birch'));
+    const kept = all.filter((_, i) => i % 13 === 0);
+    const gone = all.filter((_, i) => i % 13 !== 0).map(({ id }) => id);
+    await Promise.all(gone.map((id) => provider.delete?.(refTo(id), call)));
+    for (const command of after) await store.sql(`${command} ${store.names.memories}`);
+    const later = await open();
+    for (const text of ['amber birch', 'fjord', 'zzz']) {
+      for (const more of [{}, { limit: 100 }, { scope: 'work' }]) {
+        const asked = query('u', text, more);
+        const exact = await exactly(asked, hashingEmbedder());
+        expect(await found(later, asked)).toEqual(exact);
+        // This one takes words for as rare as they were, which may change the order.
+        const hits = (await found(provider, asked)).map(({ id }) => id);
+        expect(hits).toHaveLength(exact.length);
+        expect(kept.map(({ id }) => id)).toEqual(expect.arrayContaining(hits));
+      }
+    }
+  });
+});
+
+describe('the rarity of words', () => {
+  const rarityOf = (counted: string[]) =>
+    createRarity(store.names, async (text, values) => {
+      counted.push(String(values[0]));
+      return store.sql(text, values);
+    });
+  const keys = (text: string) => keysOf({ mode: 'hybrid', keyword_weight: 0.5 }, query('u', text));
+
+  it('is counted once, and for new words alone when others are known', async () => {
+    const provider = await open();
+    await fill(provider, 'u', ROWS);
+    await makeLarge(provider, 'u');
+    const held = async (word: string) =>
+      Number(
+        (await store.sql(`select count(*) from ${store.names.memories} where content like $1`, [`%${word}%`]))[0]
+          ?.count,
+      );
+    const counted: string[] = [];
+    const ask = rarityOf(counted);
+    const amber = await held('amber');
+    expect(await ask(query('u', 'amber'), keys('amber'), call)).toEqual({ rows: ROWS, holding: [amber] });
+    expect(await ask(query('u', 'amber'), keys('amber'), call)).toEqual({ rows: ROWS, holding: [amber] });
+    const both = { rows: ROWS, holding: [await held('birch'), amber] };
+    expect(await ask(query('u', 'birch amber'), keys('birch amber'), call)).toEqual(both);
+    expect(counted).toEqual([`{${keys('amber')}}`, `{${keys('birch')}}`]);
+  });
+
+  it('[Decision 21] is counted for each grant over what it sees', async () => {
+    const provider = await open();
+    const all = await fill(provider, 'u', ROWS);
+    await makeLarge(provider, 'u');
+    const ask = rarityOf([]);
+    for (const within of [null, ['work*'], ['home/*'], ['*/mail', 'home'], []]) {
+      const visible = all.filter(({ scope }) => withinMatcher(within)(scope));
+      const holding = [visible.filter(({ content }) => content.includes('amber')).length];
+      const rarity = await ask(query('u', 'amber', { within }), keys('amber'), call);
+      expect(rarity, JSON.stringify(within)).toEqual({ rows: visible.length, holding });
+    }
+  });
+
+  it('is kept for a bounded number of words', async () => {
+    await open();
+    const counted: string[] = [];
+    const ask = rarityOf(counted);
+    const many = Array.from({ length: 10_001 }, (_, i) => i);
+    for (const keys of [many, [1], [1]]) await ask(query('u', ''), keys, call);
+    expect(counted.slice(1)).toEqual(['{1}']);
   });
 });
 
@@ -269,6 +409,9 @@ describe('a text without a direction', () => {
     await makeLarge(provider, 'u');
     const asked = query('u', 'amber', { scope: 'quiet' });
     expect(await found(provider, asked)).toEqual([{ id, score: 0 }]);
+    // Nothing is near it, so the newest come first.
+    const unheard = query('u', 'silent');
+    expect(await found(provider, unheard)).toEqual(await exactly(unheard, embedder, 'vector'));
   });
 });
 

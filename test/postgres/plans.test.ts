@@ -1,12 +1,18 @@
 import pg from 'pg';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { RateLimiterPostgres } from 'rate-limiter-flexible';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import type { ListQuery, RankingOptions, SearchQuery } from '#contract';
 import { fromHalfBits } from '#ranking';
 import { createAuditLog } from '../../providers/postgres/audit.ts';
-import type { Run } from '../../providers/postgres/connections.ts';
+import type { Database, Run } from '../../providers/postgres/connections.ts';
 import { startHousekeeping } from '../../providers/postgres/housekeeping.ts';
-import { INDEX_SETTINGS, searchStatement } from '../../providers/postgres/search.ts';
+import { createKeyStore } from '../../providers/postgres/keys.ts';
+import { createFirstAnswer } from '../../providers/postgres/once.ts';
+import { countStatement } from '../../providers/postgres/rarity.ts';
+import { toTextArray } from '../../providers/postgres/rows.ts';
+import { indexSettings, keysOf, searchStatement } from '../../providers/postgres/search.ts';
 import { createStatements } from '../../providers/postgres/statements.ts';
+import { countersOf, counting } from '../../src/rate-limit/counters.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
 import { recordingLog } from '../support/subject.ts';
 import { call, memoryOf, openStore, type Store, until } from './store.ts';
@@ -46,17 +52,25 @@ afterAll(() => store.close());
 const literal = (value: unknown): string => {
   if (value === null) return 'null';
   if (typeof value === 'number') return String(value);
+  if (Array.isArray(value)) return pg.escapeLiteral(toTextArray(value));
   if (!Buffer.isBuffer(value)) return pg.escapeLiteral(String(value));
   const halves = Array.from({ length: value.readUInt16BE(0) }, (_, i) => fromHalfBits(value.readUInt16BE(4 + i * 2)));
   return `'[${halves.join(',')}]'`;
 };
 
 interface Plan {
+  readonly 'Node Type': string;
+  readonly 'Relation Name'?: string;
   readonly 'Index Name'?: string;
+  /** Where an insert looks whether the row is there. */
+  readonly 'Conflict Arbiter Indexes'?: readonly string[];
   readonly Plans?: readonly Plan[];
 }
+/** A table that is read from end to end shows among them. */
 const indexesOf = (plan: Plan): string[] => [
+  ...(plan['Node Type'] === 'Seq Scan' ? [`all of ${plan['Relation Name']}`] : []),
   ...(plan['Index Name'] ? [plan['Index Name']] : []),
+  ...(plan['Conflict Arbiter Indexes'] ?? []),
   ...(plan.Plans ?? []).flatMap(indexesOf),
 ];
 
@@ -83,6 +97,16 @@ const indexes = async (
   return used[0] ?? [];
 };
 
+/** Takes statements down instead of sending them. */
+const recorder = () => {
+  const seen: (readonly [text: string, values: readonly unknown[]])[] = [];
+  const run: Run = async (...[text, values]) => {
+    seen.push([text, values]);
+    return [];
+  };
+  return { seen, run };
+};
+
 const list = (more: Partial<ListQuery>, modes: readonly string[] = MODES) => {
   const { statement, values } = createStatements(store.names, true).list({
     user_id: 'big',
@@ -97,12 +121,19 @@ const search = async (
   how: 'exact' | 'indexed',
   more: Partial<SearchQuery>,
   mode: RankingOptions['mode'] = 'hybrid',
+  modes: readonly string[] = MODES,
 ) => {
   const query = { user_id: 'big', text: 'apple bridge', tags: [], within: null, limit: 10, ...more };
+  const ranking = { mode, keyword_weight: 0.5 };
   const vector = mode === 'keyword' ? undefined : await vectorOf(query.text);
-  const { text, values } = searchStatement(store.names, { mode, keyword_weight: 0.5 }, { query, vector, how });
+  const rarity = { rows: ROWS.big, holding: keysOf(ranking, query).map(() => ROWS.big / 10) };
+  const { text, values } = searchStatement(store.names, ranking, {
+    ...{ query, vector },
+    ...(how === 'indexed' && { rarity }),
+  });
   // For so few rows sorting them all is still cheaper than the index; whether it can be used is the question here.
-  return indexes(text, values, how === 'indexed' ? { settings: `${INDEX_SETTINGS}; set local enable_sort = off` } : {});
+  const settings = `${indexSettings(ROWS.big)}; set local enable_sort = off`;
+  return indexes(text, values, how === 'indexed' ? { settings, modes } : { modes });
 };
 
 describe('list', () => {
@@ -139,26 +170,78 @@ describe('list', () => {
 });
 
 describe('search', () => {
-  it('reads the memories of one user, and nobody else, exactly', async () => {
-    expect(await search('exact', { user_id: 'small' })).toEqual(['memories_user_time']);
-    expect(await search('exact', { user_id: 'small' }, 'vector')).toEqual(['memories_user_time']);
-    expect(await search('exact', { user_id: 'small' }, 'keyword')).toEqual(['memories_user_time']);
+  /** Each memory of a user in the order of time, and the hits by their keys. */
+  const ALL = ['memories_pkey', 'memories_user_time'];
+
+  it.each(['hybrid', 'vector', 'keyword'] as const)(
+    'reads the memories of one user, and nobody else, exactly, %s',
+    async (mode) => {
+      expect(await search('exact', { user_id: 'small' }, mode)).toEqual(ALL);
+    },
+  );
+
+  it.each([
+    ['a scope prefix', { scope: 'apple' }],
+    ['any scope', { scope: '' }],
+    ['a tag', { tags: ['common'] }],
+  ])('counts words over all memories of the user, also under %s', async (_, more) => {
+    expect(await search('exact', { user_id: 'small', ...more })).toEqual(ALL);
   });
 
-  it('of a large user takes candidates from both indexes', async () => {
-    expect(await search('indexed', {})).toEqual(expect.arrayContaining(['memories_embedding', 'memories_keywords']));
-    expect(await search('indexed', {}, 'vector')).toContain('memories_embedding');
-    expect(await search('indexed', {}, 'keyword')).toContain('memories_keywords');
+  // The rest, read in the order of time, only where the vector index gave up.
+  it.each([
+    ['hybrid', ['memories_embedding', 'memories_keywords', ...ALL]],
+    ['vector', ['memories_embedding', ...ALL]],
+    ['keyword', ['memories_keywords', 'memories_pkey']],
+  ] as const)('of a large user takes candidates from the indexes, %s', async (mode, expected) => {
+    expect(await search('indexed', {}, mode)).toEqual(expected);
+  });
+
+  it('of a large user does so for a long page too', async () => {
+    expect(await search('indexed', { limit: 100 })).toEqual(['memories_embedding', 'memories_keywords', ...ALL]);
+  });
+
+  // Scope and tag may lead to fewer memories than the words do.
+  it.each([
+    ['a scope prefix', { scope: 'apple' }, 'memories_user_scope'],
+    ['a tag', { tags: ['rare'] }, 'memories_tags'],
+  ])('of a large user takes nearest vectors and the index of %s', async (_, more, index) => {
+    const used = await search('indexed', more, 'hybrid', ['force_custom_plan']);
+    expect(used).toEqual(expect.arrayContaining(['memories_embedding', index]));
+    expect(used.filter((name) => name.startsWith('all of'))).toEqual([]);
+  });
+
+  it('of a large user does so also where the average user has one memory', async () => {
+    const column = `alter table ${store.names.memories} alter user_id`;
+    await store.sql(`${column} set (n_distinct = 2000); analyze ${store.names.memories}`);
+    onTestFinished(async () => {
+      await store.sql(`${column} reset (n_distinct); analyze ${store.names.memories}`);
+    });
+    expect(await search('indexed', {})).toEqual(['memories_embedding', 'memories_keywords', ...ALL]);
+  });
+
+  it.each([
+    ['all', null, ['memories_keywords', 'memories_user_time']],
+    ['what a grant shows', ['apple/*'], ['memories_keywords', 'memories_user_scope']],
+  ])('counts the words of a large user in the indexes, of %s', async (_, within, expected) => {
+    const query = { user_id: 'big', text: 'apple', tags: [], within, limit: 10 };
+    const keys = keysOf({ mode: 'hybrid', keyword_weight: 0.5 }, query);
+    const { text, values } = countStatement(store.names, query, { keys, all: true });
+    expect(await indexes(text, values)).toEqual(expected);
+    const words = countStatement(store.names, query, { keys, all: false });
+    expect(await indexes(words.text, words.values)).toEqual(['memories_keywords']);
   });
 });
 
 describe('search under a grant', () => {
   it('looks only at what a literal prefix leads to', async () => {
-    expect(await search('exact', { within: ['apple/*'] })).toEqual(['memories_user_scope']);
-    expect(await search('exact', { within: ['apple/*', 'desert/*'] })).toEqual(['memories_user_scope']);
-    expect(await search('exact', { user_id: 'small', within: ['apple/*', '*/7'] })).toEqual(['memories_user_time']);
+    const ranges = ['memories_pkey', 'memories_user_scope'];
+    const all = ['memories_pkey', 'memories_user_time'];
+    expect(await search('exact', { within: ['apple/*'] })).toEqual(ranges);
+    expect(await search('exact', { within: ['apple/*', 'desert/*'] })).toEqual(ranges);
+    expect(await search('exact', { user_id: 'small', within: ['apple/*', '*/7'] })).toEqual(all);
     const many = ['apple/1', 'bridge/1', 'candle/1', 'desert/1', 'engine/1'];
-    expect(await search('exact', { user_id: 'small', within: many })).toEqual(['memories_user_time']);
+    expect(await search('exact', { user_id: 'small', within: many })).toEqual(all);
   });
 
   it('of a large user still takes candidates from both indexes', async () => {
@@ -180,16 +263,6 @@ describe('the audit log', () => {
        analyze ${store.names.auditLog}; analyze ${store.names.onceKeys}`,
     );
   });
-  /** Takes statements down instead of sending them. */
-  const recorder = () => {
-    const seen: (readonly [text: string, values: readonly unknown[]])[] = [];
-    const run: Run = async (...[text, values]) => {
-      seen.push([text, values]);
-      return [];
-    };
-    return { seen, run };
-  };
-
   it.each([
     ['everything', {}],
     ['one app', { app: 'app 3' }],
@@ -234,6 +307,69 @@ describe('one record', () => {
     const memory = { ...memoryOf('u', 'x'), ...identity, embedding_model: null, status: null };
     const { statement, values } = createStatements(store.names, true).insert({ memory, vector: undefined }, call);
     expect(await indexes(statement.text, values)).toEqual(['large_users_pkey']);
+  });
+});
+
+describe('an add that happens once', () => {
+  const once = { caller: 'c', key: '7', fingerprint: 'f' };
+
+  it('finds its key', async () => {
+    const { seen, run } = recorder();
+    await createFirstAnswer(store.names, run)(memoryOf('u', 'x'), once, call);
+    expect(seen).toHaveLength(1);
+    for (const [text, values] of seen)
+      expect(await indexes(text, values, { modes: ['force_generic_plan'] })).toEqual(['once_keys_pkey']);
+  });
+
+  it('takes its key, with one look whether its user is large', async () => {
+    const created_at = new Date().toISOString();
+    const identity = { id: 'mem_x', created_at, updated_at: created_at };
+    const memory = { ...memoryOf('u', 'x'), ...identity, embedding_model: null, status: null };
+    const { statement, values } = createStatements(store.names, true).insert({ memory, vector: undefined, once }, call);
+    expect(await indexes(statement.text, values)).toEqual(['large_users_pkey', 'once_keys_pkey']);
+  });
+});
+
+describe('an API key', () => {
+  it('is found, and its use noted, by its id', async () => {
+    await store.sql(`insert into ${store.names.apiKeys} (id, name, hash, grants, created_at)
+      select 'id ' || n, 'name ' || n, 'h', '{}', now() from generate_series(1, 2000) as n; analyze ${store.names.apiKeys}`);
+    const { seen, run } = recorder();
+    const db = { query: ({ text }: { text: string }, values: readonly unknown[]) => run(text, values, call) };
+    const keys = createKeyStore({ db: db as unknown as Database, names: store.names });
+    await keys.find('id 7', call);
+    await keys.touch(['id 7', 'id 8'], new Date().toISOString(), call);
+    expect(seen).toHaveLength(2);
+    for (const [text, values] of seen) expect(await indexes(text, values)).toEqual(['api_keys_pkey']);
+  });
+});
+
+describe('a rate limit', () => {
+  it('counts and looks by its key', async () => {
+    await store.sql(`insert into ${store.names.rateLimits} select 'key ' || n, 1, 0 from generate_series(1, 2000) as n;
+      analyze ${store.names.rateLimits}`);
+    const seen: { text: string; values: unknown[] }[] = [];
+    const client = {
+      query: async (sent: { text: string; values: unknown[] }) => {
+        seen.push(sent);
+        return { rows: [{ points: 1, expire: Date.now() }] };
+      },
+    };
+    const limiter = new RateLimiterPostgres({
+      ...counting('requests'),
+      ...{
+        storeClient: client,
+        storeType: 'client',
+        tableName: 'rate_limits',
+        schemaName: store.schema,
+        tableCreated: true,
+      },
+    });
+    const counters = countersOf(limiter);
+    await counters.add('7', 1);
+    await counters.read('7');
+    expect(seen).toHaveLength(2);
+    for (const { text, values } of seen) expect(await indexes(text, values)).toEqual(['rate_limits_pkey']);
   });
 });
 

@@ -1,0 +1,74 @@
+import pg from 'pg';
+import { type Embedder, GATEWAY, type Log, type ProviderContext, type WritableProvider } from '#contract';
+import { analyse } from '#ranking';
+import { type Names, toNames } from '../../providers/postgres/names.ts';
+import { openProvider } from '../../src/registry.ts';
+import { build, type Clauses } from './build.ts';
+import { makeClauses } from './clauses.ts';
+import { usersOf } from './population.ts';
+import { randomFrom } from './random.ts';
+
+/** Different sentences that memories are made of. */
+const CLAUSES = 4_000;
+
+export const call = { signal: new AbortController().signal, requestId: 'scale', caller: GATEWAY };
+
+export interface Store {
+  readonly schema: string;
+  readonly names: Names;
+  readonly memories: number;
+}
+
+export interface StoreOptions {
+  readonly client: pg.Client;
+  readonly url: string;
+  readonly embedder: Embedder;
+  readonly log: Log;
+  readonly largeUserRows: number;
+}
+
+/** The provider as the registry opens it, hybrid unless told otherwise, without anything around it. */
+export async function openStore(
+  { url, embedder, log, largeUserRows }: Omit<StoreOptions, 'client'>,
+  schema: string,
+  mode: ProviderContext['ranking']['mode'] = 'hybrid',
+): Promise<WritableProvider> {
+  const options = { url, schema, large_user_rows: largeUserRows };
+  const ranking = { mode, keyword_weight: 0.5 };
+  const audit = { retention_days: null };
+  return (await openProvider('postgres', options, {
+    ...{ embedder, ranking, audit, data_dir: '/nowhere', log },
+  } as ProviderContext)) as WritableProvider;
+}
+
+/** A store of so many memories in a schema of its own: a new one, unless it is to be used again and is there. */
+export async function prepareStore(
+  options: StoreOptions,
+  { schema, memories, reuse }: { schema: string; memories: number; reuse: boolean },
+): Promise<Store> {
+  const { client, embedder, largeUserRows } = options;
+  const quoted = pg.escapeIdentifier(schema);
+  const found = await client.query('select 1 from pg_namespace where nspname = $1', [schema]);
+  const wanted = reuse && found.rowCount !== 0;
+  if (!wanted) await client.query(`drop schema if exists ${quoted} cascade`);
+  // Its migrations, and the index for the embedder's vectors.
+  await (await openStore(options, schema)).close();
+  const extension = await client.query<{ schema: string }>(
+    `select n.nspname as schema from pg_extension e join pg_namespace n on n.oid = e.extnamespace where e.extname = 'vector'`,
+  );
+  const names = toNames(schema, extension.rows[0]?.schema as string);
+  if (!wanted) {
+    const users = usersOf(memories);
+    await build({ client, names, users, clauses: await clausesFor(embedder), largeUserRows });
+  }
+  return { schema, names, memories };
+}
+
+let clauses: Promise<Clauses> | undefined;
+function clausesFor(embedder: Embedder): Promise<Clauses> {
+  const texts = makeClauses(randomFrom(1), CLAUSES);
+  clauses ??= embedder
+    .embed(texts, 'document', call)
+    .then((vectors) => ({ texts, vectors, terms: texts.map(analyse) }));
+  return clauses;
+}
