@@ -1,7 +1,9 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import pg from 'pg';
 import type { Embedder, Provider, ProviderContext } from '#contract';
+import { startEngine } from '../providers/postgres/embedded/engine.ts';
 import type { ProviderName } from '../src/config/provider-names.ts';
 import { settingsTable } from '../src/config/settings-table.ts';
 import { compose } from '../src/core/compose.ts';
@@ -37,11 +39,16 @@ async function capabilityTable(): Promise<string> {
   const context: ProviderContext = { embedder, ranking, audit, data_dir, log: quiet };
   const pinecone = await startPinecone({ dimension: embedder.dimensions });
   const index = { api_key: 'none', index_host: pinecone.url };
+  const engine = await startEngine(join(data_dir, 'existing'), quiet);
+  const url = `postgres://postgres@localhost/postgres?host=${encodeURIComponent(engine.config.host as string)}`;
   const providers: [string, Provider][] = [];
   const open = async (label: string, name: ProviderName, options: object) =>
     void providers.push([label, await openProvider(name, options, context)]);
   try {
     await open('postgres', 'postgres', {});
+    await makeMem0Table(url);
+    const mapping = { preset: 'mem0', table: 'memories' };
+    await open('postgres, `OMP_MAPPING_PRESET=mem0`', 'postgres', { url, connections: 1, mapping });
     await open('pinecone', 'pinecone', index);
     await open('pinecone, `OMP_PINECONE_PRESET=mem0`', 'pinecone', { ...index, preset: 'mem0' });
     await open('memory', 'memory', {});
@@ -60,9 +67,20 @@ async function capabilityTable(): Promise<string> {
     ].join('\n');
   } finally {
     for (const [, provider] of providers) await provider.close();
+    await engine.close();
     await pinecone.close();
     await rm(data_dir, { recursive: true, force: true });
   }
+}
+
+/** As mem0 makes it. */
+async function makeMem0Table(connectionString: string): Promise<void> {
+  const client = new pg.Client({ connectionString });
+  await client.connect();
+  await client.query(
+    `create extension vector; create table memories (id uuid primary key, vector vector(${embedder.dimensions}), payload jsonb)`,
+  );
+  await client.end();
 }
 
 const toText = (value: unknown): string =>

@@ -1,4 +1,13 @@
-import type { KeyContext, KeyStore, Provider, ProviderContext, ProviderModule } from '#contract';
+import type {
+  Finding,
+  KeyContext,
+  KeyStore,
+  Provider,
+  ProviderContext,
+  ProviderModule,
+  ReembedOutcome,
+  ReembedRequest,
+} from '#contract';
 import type { ProviderName } from './config/provider-names.ts';
 
 /** The only file that names providers. Each is loaded when it is configured, and with it its SDK. */
@@ -9,8 +18,7 @@ const PROVIDERS = {
 } satisfies Record<ProviderName, () => Promise<{ default: ProviderModule }>>;
 
 export async function openProvider(name: ProviderName, options: unknown, context: ProviderContext): Promise<Provider> {
-  const { default: provider } = await PROVIDERS[name]();
-  return provider.open(options, context);
+  return (await moduleOf(name)).open(options, context);
 }
 
 /** The API keys that a provider keeps, without the rest of it; undefined when it keeps none. */
@@ -19,6 +27,24 @@ export async function openKeys(
   options: unknown,
   context: KeyContext,
 ): Promise<KeyStore | undefined> {
-  const { default: provider }: { default: ProviderModule } = await PROVIDERS[name]();
-  return provider.openKeys?.(options, context);
+  return (await moduleOf(name)).openKeys?.(options, context);
 }
+
+/** What a provider finds when it looks at all that it needs; undefined: it has no more to say than whether it opens. */
+export async function diagnose(
+  name: ProviderName,
+  options: unknown,
+  context: ProviderContext,
+): Promise<Finding[] | undefined> {
+  return (await moduleOf(name)).diagnose?.(options, context);
+}
+
+/** Embeds what is stored anew; undefined: this provider does not. */
+export async function reembed(
+  name: ProviderName,
+  { options, context, request }: { options: unknown; context: ProviderContext; request: ReembedRequest },
+): Promise<ReembedOutcome | undefined> {
+  return (await moduleOf(name)).reembed?.(options, context, request);
+}
+
+const moduleOf = async (name: ProviderName): Promise<ProviderModule> => (await PROVIDERS[name]()).default;

@@ -5,6 +5,7 @@ import { ownCall } from './auth/waiting.ts';
 import { createClosing } from './closing.ts';
 import { auditOptions, rateLimitOptions, tokenOptions } from './config/access-options.ts';
 import { embeddingOptions } from './config/embedding-options.ts';
+import { providerOptions } from './config/provider-options.ts';
 import type { Config } from './config/schema.ts';
 import { openAuditTrail } from './core/audit-trail.ts';
 import { compose } from './core/compose.ts';
@@ -36,7 +37,7 @@ export async function serve(config: Config, log: Log): Promise<Gateway> {
 
     const audit = auditOptions(config);
     const context = { embedder, ranking: config.search, audit, data_dir: config.data_dir, log };
-    const provider = compose(await openProvider(config.provider, config[config.provider], context));
+    const provider = compose(await openProvider(config.provider, providerOptions(config), context));
     closing.add('provider', provider.close);
     const rate = await openRateLimits({ ...rateLimitOptions(config), log });
     closing.add('rate limits', rate.close);

@@ -74,7 +74,8 @@ function startsWith(where: Conditions, prefix: string): string {
 const sameUserHash = (where: Conditions, userId: string): string =>
   `hashtextextended(user_id, 0) = hashtextextended(${where.place(userId)}, 0)`;
 
-const toLikePattern = (glob: string): string =>
+/** The same as a glob, for `like`. */
+export const toLikePattern = (glob: string): string =>
   glob.replace(/[\\%_*?]/g, (character) => (character === '*' ? '%' : character === '?' ? '_' : `\\${character}`));
 
 const LAST_CODE_POINT = 0x10ffff;

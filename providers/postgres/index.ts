@@ -6,11 +6,16 @@ import { createKeyStore } from './keys.ts';
 import { Options } from './options.ts';
 import { openProvider } from './provider.ts';
 
-/** Postgres with pgvector: a server, or the embedded one in the data folder. One code path over `pg`, two engines. */
+/**
+ * Postgres with pgvector: a server, or the embedded one in the data folder. One code path over `pg`, two engines. With a
+ * `mapping` a table that somebody else fills.
+ */
 export default defineProvider({
   name: PROVIDER,
   options: Options,
   async open(options, context) {
+    const { mapping } = options;
+    if (mapping) return (await import('./existing/provider.ts')).openExisting({ ...options, mapping }, context);
     const { embedder, log } = context;
     const database = await openDatabase(options, context, (client, names) =>
       adoptEmbedder(client, names, embedder, log),
@@ -23,7 +28,11 @@ export default defineProvider({
     }
   },
   async openKeys(options, context) {
+    // Nothing of ours is made in somebody else's database.
+    if (options.mapping) return undefined;
     const { db, names, close } = await openDatabase(options, context, async () => {});
     return { ...createKeyStore({ db, names }), close };
   },
+  diagnose: async (options, context) => (await import('./doctor/diagnose.ts')).diagnose(options, context),
+  reembed: async (options, context, request) => (await import('./reembed.ts')).reembed(options, context, request),
 });

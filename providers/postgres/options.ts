@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { Mapping } from './existing/options.ts';
 
 export const Options = z.strictObject({
   /** A server's connection string; without one the embedded Postgres is started in the data folder. */
@@ -10,7 +11,13 @@ export const Options = z.strictObject({
   /** `auto` uses named statements until a transaction pooler shows that it cannot carry them. */
   prepared_statements: z.enum(['auto', 'on', 'off']).default('auto'),
   connect_timeout_ms: z.int().min(1).default(5_000),
+  /** Longest wait of a statement for its turn on a connection. */
+  acquire_timeout_ms: z.int().min(1).default(5_000),
+  /** Longest time for one statement once it is its turn; it is then cancelled. */
+  query_timeout_ms: z.int().min(1).default(10_000),
   /** A user with more memories than this is searched through the vector index instead of by an exact scan. */
-  large_user_rows: z.int().min(1).default(5_000),
+  large_user_rows: z.int().min(1).default(10_000),
+  /** A table that somebody else fills; unset: tables of ours. */
+  mapping: Mapping.optional(),
 });
 export type Options = z.output<typeof Options>;

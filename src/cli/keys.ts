@@ -3,6 +3,7 @@ import { newKey } from '../auth/key.ts';
 import { ownCall } from '../auth/waiting.ts';
 import { ConfigError, type Environment } from '../config/given.ts';
 import { loadConfig } from '../config/load.ts';
+import { providerOptions } from '../config/provider-options.ts';
 import { openKeys } from '../registry.ts';
 import { explainError } from './explain-error.ts';
 import { KEYS_USAGE, type KeyRequest, type KeysArguments, parseKeysArguments } from './keys-arguments.ts';
@@ -61,7 +62,7 @@ async function withStore(asked: Stored, terminal: Terminal): Promise<string | un
     for (const warning of warnings) tell(stderr, warning);
     const { provider, data_dir } = config;
     if (provider === 'postgres' && config.postgres.url === undefined) advice = `\n${EMBEDDED}`;
-    const store = await openKeys(provider, config[provider], { data_dir, log: logTo(stderr) });
+    const store = await openKeys(provider, providerOptions(config), { data_dir, log: logTo(stderr) });
     if (!store) return `the provider ${provider} keeps no keys. ${INSTEAD}`;
     advice = '';
     return await run(asked, store, terminal).finally(store.close);

@@ -17,7 +17,15 @@ export function unmet(given: ReadonlyMap<string, Given>): string[] {
   if (choice('provider') === 'pinecone') {
     require('pinecone.api_key', 'while provider is pinecone');
     require('pinecone.index_host', 'while provider is pinecone');
-    mistakes.push(...beyondPinecone(given));
+    mistakes.push(...beyond(given, 'while provider is pinecone'));
+  }
+  if (choice('mapping.preset') !== undefined) {
+    require('postgres.url', 'while mapping.preset is set: the table is on a server');
+    // Nothing in a table says who made its vectors, and a wrong guess answers nonsense.
+    require('embedding.kind', 'while mapping.preset is set: it has to be what made the vectors of the table');
+    if (choice('embedding.kind') === 'openai')
+      require('embedding.model', 'while mapping.preset is set: it has to be the model that made the vectors of the table');
+    mistakes.push(...beyond(given, 'while mapping.preset is set'));
   }
   if (given.has('jwt.jwks_url')) {
     require('jwt.issuer', 'while jwt.jwks_url is set');
@@ -26,6 +34,11 @@ export function unmet(given: ReadonlyMap<string, Given>): string[] {
   if (choice('rate_limit.store') === 'redis') require('rate_limit.redis_url', 'while rate_limit.store is redis');
   if (choice('rate_limit.store') === 'postgres') {
     if (choice('provider') === 'postgres') {
+      if (choice('mapping.preset') !== undefined) {
+        mistakes.push(
+          'rate_limit.store cannot be postgres while mapping.preset is set: nothing of ours is made in the database',
+        );
+      }
       require('postgres.url', 'while rate_limit.store is postgres: an embedded Postgres has no other gateways to share with');
     } else if (choice('provider') !== undefined) {
       mistakes.push(`rate_limit.store can be postgres only while provider is, but provider is ${choice('provider')}`);
@@ -34,19 +47,22 @@ export function unmet(given: ReadonlyMap<string, Given>): string[] {
   return mistakes;
 }
 
-/** What was asked for and Pinecone cannot do: it finds by vectors alone, and records nothing but memories. */
-function beyondPinecone(given: ReadonlyMap<string, Given>): string[] {
-  const vectorsOnly = 'while provider is pinecone, which searches by vectors alone';
+/** What was asked for where vectors alone are searched, and nothing but memories is recorded. `where` completes a mistake. */
+function beyond(given: ReadonlyMap<string, Given>, where: string): string[] {
   const told = (key: string, ...values: unknown[]) => {
     const each = given.get(key);
     const value = each && choiceOf(key, given);
     return value !== undefined && (values.length === 0 || values.includes(value)) ? [each?.name] : [];
   };
   return [
-    ...told('search.mode', 'keyword', 'hybrid').map((name) => `${name} must be vector ${vectorsOnly}`),
-    ...told('search.keyword_weight').map((name) => `${name} has no effect ${vectorsOnly}`),
+    ...told('search.mode', 'keyword', 'hybrid').map(
+      (name) => `${name} must be vector ${where}, which is searched by vectors alone`,
+    ),
+    ...told('search.keyword_weight').map(
+      (name) => `${name} has no effect ${where}, which is searched by vectors alone`,
+    ),
     ...[...told('audit.record', 'all', 'writes'), ...told('audit.retention_days')].map(
-      (name) => `${name} has no effect while provider is pinecone, which keeps no audit log`,
+      (name) => `${name} has no effect ${where}, where no audit log is kept`,
     ),
   ];
 }

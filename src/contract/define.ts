@@ -1,29 +1,42 @@
 import type { z } from 'zod';
+import type { Finding } from './diagnose.ts';
 import type { KeyStore } from './keys.ts';
 import type { Provider, ProviderContext } from './provider.ts';
+import type { ReembedOutcome, ReembedRequest } from './reembed.ts';
 
 /** What a provider's `index.ts` exports as default. */
 export interface ProviderModule {
   readonly name: string;
   /** Checks the options, connects, migrates. Throws a plain `Error` whose message an operator can act on. */
   open(options: unknown, context: ProviderContext): Promise<Provider>;
-  /** Present when this provider keeps API keys: opens just them, for the command line. */
-  openKeys?(options: unknown, context: KeyContext): Promise<KeyStore>;
+  /** Present when this provider keeps API keys: opens just them, for the command line. Undefined: not with these options. */
+  openKeys?(options: unknown, context: KeyContext): Promise<KeyStore | undefined>;
+  /** Looks at everything that serving takes, and changes nothing. What it finds wrong it tells instead of throwing. */
+  diagnose?(options: unknown, context: ProviderContext): Promise<Finding[]>;
+  /** Present when stored memories can be embedded anew. Throws a plain `Error` an operator can act on. */
+  reembed?(options: unknown, context: ProviderContext, request: ReembedRequest): Promise<ReembedOutcome>;
 }
 
 export type KeyContext = Pick<ProviderContext, 'data_dir' | 'log'>;
 
-/** Ties a provider's options schema to its `open`: parsing sits inside, so nobody can skip it. */
-export const defineProvider = <Schema extends z.ZodType>(spec: {
+interface ProviderSpec<Schema extends z.ZodType> {
   readonly name: string;
   readonly options: Schema;
   open(options: z.output<Schema>, context: ProviderContext): Promise<Provider>;
-  openKeys?(options: z.output<Schema>, context: KeyContext): Promise<KeyStore>;
-}): ProviderModule => {
-  const { openKeys } = spec;
+  openKeys?(options: z.output<Schema>, context: KeyContext): Promise<KeyStore | undefined>;
+  diagnose?(options: z.output<Schema>, context: ProviderContext): Promise<Finding[]>;
+  reembed?(options: z.output<Schema>, context: ProviderContext, request: ReembedRequest): Promise<ReembedOutcome>;
+}
+
+/** Ties a provider's options schema to its `open`: parsing sits inside, so nobody can skip it. */
+export const defineProvider = <Schema extends z.ZodType>(spec: ProviderSpec<Schema>): ProviderModule => {
+  const { openKeys, diagnose, reembed } = spec;
+  const parse = (options: unknown) => spec.options.parse(options);
   return {
     name: spec.name,
-    open: (options, context) => spec.open(spec.options.parse(options), context),
-    ...(openKeys && { openKeys: (options, context) => openKeys(spec.options.parse(options), context) }),
+    open: (options, context) => spec.open(parse(options), context),
+    ...(openKeys && { openKeys: (options, context) => openKeys(parse(options), context) }),
+    ...(diagnose && { diagnose: (options, context) => diagnose(parse(options), context) }),
+    ...(reembed && { reembed: (options, context, request) => reembed(parse(options), context, request) }),
   };
 };

@@ -1,6 +1,7 @@
 export * from './audit.ts';
 export * from './call.ts';
 export * from './define.ts';
+export * from './diagnose.ts';
 export * from './embedder.ts';
 export * from './errors.ts';
 export * from './identity.ts';
@@ -10,4 +11,5 @@ export * from './once.ts';
 export * from './patch.ts';
 export * from './provider.ts';
 export * from './record.ts';
+export * from './reembed.ts';
 export * from './scope.ts';

@@ -86,7 +86,8 @@ async function listPage({ temporal }: ProviderCapabilities, c: Context<Env>) {
   const list = supported(c, 'list');
   const { cursor, limit, tag, user_id, scope, since, until } = parseQuery(ListParameters, c.req.url);
   if ((since ?? until) !== undefined && !temporal) {
-    throw invalidRequest('since, until: this provider keeps no times to filter by (features.temporal is false)');
+    const message = 'the provider keeps no time of creation (features.temporal is false)';
+    throw new OmpError('unsupported_capability', `${since === undefined ? 'until' : 'since'}: ${message}`);
   }
   const filters = {
     user_id,

@@ -57,14 +57,21 @@ describe('the example file', () => {
   });
 
   const env = { OPENAI_API_KEY: 'sk-1', POSTGRES_PASSWORD: 'p', REDIS_PASSWORD: 'r', PINECONE_API_KEY: 'p' };
-  const pinecone = { provider: 'pinecone', 'embedding.kind': 'local', 'search.mode': 'vector', 'audit.record': 'off' };
+  const postgres = { provider: 'postgres', 'mapping.preset': OFF };
+  const vectors = {
+    'embedding.kind': 'local',
+    'search.mode': 'vector',
+    'audit.record': 'off',
+    'rate_limit.store': 'memory',
+  };
 
   it.each([
-    { provider: 'postgres', 'embedding.kind': 'local', 'rate_limit.store': 'postgres' },
-    { provider: 'postgres', 'embedding.kind': 'openai', 'rate_limit.store': 'redis' },
+    { ...postgres, 'embedding.kind': 'local', 'rate_limit.store': 'postgres' },
+    { ...postgres, 'embedding.kind': 'openai', 'rate_limit.store': 'redis' },
+    { ...postgres, ...vectors, 'mapping.preset': 'custom' },
     { provider: 'memory', 'embedding.kind': 'local', 'rate_limit.store': 'memory' },
-    { ...pinecone, 'rate_limit.store': 'memory', 'pinecone.preset': OFF },
-    { ...pinecone, 'rate_limit.store': 'memory', 'pinecone.preset': 'custom' },
+    { provider: 'pinecone', ...vectors, 'pinecone.preset': OFF },
+    { provider: 'pinecone', ...vectors, 'pinecone.preset': 'custom' },
   ])('is valid with all that applies to %j switched on', (choices: Record<string, string>) => {
     let section = '';
     const shown: string[] = [];

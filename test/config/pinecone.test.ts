@@ -144,7 +144,7 @@ describe('what has no effect on pinecone is a mistake', () => {
   });
 
   it('of search: it finds by vectors alone', () => {
-    const because = 'while provider is pinecone, which searches by vectors alone';
+    const because = 'while provider is pinecone, which is searched by vectors alone';
     for (const mode of ['keyword', 'hybrid']) {
       expect(mistakesOf(with3({ OMP_SEARCH_MODE: mode }))).toEqual([`OMP_SEARCH_MODE must be vector ${because}`]);
     }
@@ -157,7 +157,7 @@ describe('what has no effect on pinecone is a mistake', () => {
   });
 
   it('of the audit log: it keeps none', () => {
-    const because = 'has no effect while provider is pinecone, which keeps no audit log';
+    const because = 'has no effect while provider is pinecone, where no audit log is kept';
     expect(mistakesOf(with3({ OMP_AUDIT: 'writes', OMP_AUDIT_RETENTION_DAYS: '1' }))).toEqual([
       `OMP_AUDIT ${because}`,
       `OMP_AUDIT_RETENTION_DAYS ${because}`,

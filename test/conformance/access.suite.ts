@@ -62,6 +62,7 @@ export const accessSuite = (subject: GetSubject, admit: Admit) =>
       skip,
     }) => {
       needVerbs(skip, subject(), ...verbs);
+      needScopes(skip, subject());
       const bound = admit({ users: [ana] });
       expect(await found(bound, ana)).toEqual([...SCOPES].sort());
       for (const reply of await Promise.all(queries(bound, ben))) expectError(reply, 'scope_denied');
@@ -80,6 +81,7 @@ export const accessSuite = (subject: GetSubject, admit: Admit) =>
       skip,
     }) => {
       needVerbs(skip, subject(), ...verbs);
+      needScopes(skip, subject());
       for (const grants of [['*:*'], ['*:coding/*'], []]) {
         const bound = admit({ users: [ana], grants });
         const foreign = (await Promise.all(byId(bound, idOf(ben, 'coding/x')))).map(told);
@@ -94,6 +96,7 @@ export const accessSuite = (subject: GetSubject, admit: Admit) =>
       skip,
     }) => {
       needVerbs(skip, subject(), ...verbs);
+      needScopes(skip, subject());
       const narrow = admit({ users: [ana], grants: ['*:coding/*'] });
       for (const scope of SCOPES.filter((one) => !UNDER_CODING.includes(one ?? ''))) {
         for (const reply of await Promise.all(byId(narrow, idOf(ana, scope)))) expectError(reply, 'scope_denied');
@@ -109,6 +112,7 @@ export const accessSuite = (subject: GetSubject, admit: Admit) =>
 
     it('[Decision 14] read, write and delete are granted apart', async ({ skip }) => {
       needVerbs(skip, subject(), ...verbs);
+      needScopes(skip, subject());
       const { id } = await fresh({ user_id: freshUser(), scope: 'coding/x' });
       const outcome = async (client: Client) => {
         const user_id = freshUser();
@@ -132,6 +136,7 @@ export const accessSuite = (subject: GetSubject, admit: Admit) =>
 
     it('[Decision 14] a memory moves only from and to where the caller may write', async ({ skip }) => {
       needVerbs(skip, subject(), ...verbs);
+      needScopes(skip, subject());
       const writer = admit({ grants: ['write:a/*', 'write:b', 'read:*'] });
       const { id } = await fresh({ scope: 'a/1' });
       const move = (scope: string) => writer.tell('PATCH', writer.byId(id), { scope });
@@ -184,6 +189,7 @@ export const accessSuite = (subject: GetSubject, admit: Admit) =>
       skip,
     }) => {
       needVerbs(skip, subject(), ...verbs);
+      needScopes(skip, subject());
       const narrow = admit({ grants: ['read:coding/*', 'write:*'] });
       for (const outside of ['coding-secret', 'coding-secret/x', 'codingx', 'CODING', 'd']) {
         for (const reply of await Promise.all(queries(narrow, ana, outside))) expectError(reply, 'scope_denied');
@@ -195,6 +201,7 @@ export const accessSuite = (subject: GetSubject, admit: Admit) =>
 
     it('[Decision 14] [SPEC GET /memories pagination] pages are filled with what may be seen', async ({ skip }) => {
       needVerbs(skip, subject(), ...verbs);
+      needScopes(skip, subject());
       const user_id = freshUser();
       for (let i = 0; i < 12; i++) await fresh({ user_id, scope: i % 4 === 0 ? `open/${i}` : 'closed' });
       const narrow = admit({ grants: ['read:open/*'] });
@@ -212,6 +219,7 @@ export const accessSuite = (subject: GetSubject, admit: Admit) =>
 
     it('[Decision 21] scores tell nothing of memories that may not be seen', async ({ skip }) => {
       needVerbs(skip, subject(), 'search');
+      needScopes(skip, subject());
       const { scopes, keyword_search } = subject().capabilities.features;
       skip(scopes !== 'native' && keyword_search, 'counts rarity over memories whose scope the backend does not know');
       const [alone, among] = [freshUser(), freshUser()];
@@ -234,6 +242,7 @@ export const accessSuite = (subject: GetSubject, admit: Admit) =>
       skip,
     }) => {
       needVerbs(skip, subject(), 'audit', ...verbs);
+      needScopes(skip, subject());
       const user_id = freshUser();
       for (const scope of SCOPES) await fresh({ user_id, scope });
       const scopesSeen = async (...grants: readonly string[]) =>
@@ -248,6 +257,7 @@ export const accessSuite = (subject: GetSubject, admit: Admit) =>
 
     it('[Decision 19] [Decision 14] X-User-Id narrows what a caller reaches, and never widens it', async ({ skip }) => {
       needVerbs(skip, subject(), ...verbs);
+      needScopes(skip, subject());
       const both = admit({ users: [ana, ben], grants: ['*:coding/*'] });
       const bound = admit({ users: [ana] });
       const own = { 'x-user-id': ana };
@@ -265,6 +275,7 @@ export const accessSuite = (subject: GetSubject, admit: Admit) =>
 
     it('[Decision 14] an answer holds nothing but what may be seen', async ({ skip }) => {
       needVerbs(skip, subject(), ...verbs);
+      needScopes(skip, subject());
       const narrow = admit({ users: [ana], grants: ['read:coding/*'] });
       const replies = await Promise.all([...queries(narrow, ana), ...queries(narrow, ana, 'coding/')]);
       for (const { text } of replies.filter(({ status }) => status === 200)) {

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { expectError } from '../support/expect-error.ts';
 import { freshUser } from '../support/subject.ts';
 import { VERBS } from '../support/wire.ts';
-import { type GetSubject, needVerbs, supports } from './subject.ts';
+import { type GetSubject, needFields, needVerbs, supports } from './subject.ts';
 
 const integerOrNull = (value: unknown): boolean => value === null || (Number.isInteger(value) && Number(value) > 0);
 
@@ -89,7 +89,10 @@ export const capabilitiesSuite = (subject: GetSubject) =>
       expect(await subject().client.search({ user_id: freshUser(), q: 'anything', limit })).toEqual([]);
     });
 
-    it('[SPEC Capabilities features.supports_supersession] supersedes comes back where it is tracked', async () => {
+    it('[SPEC Capabilities features.supports_supersession] supersedes comes back where it is tracked', async ({
+      skip,
+    }) => {
+      needFields(skip, subject(), 'supersedes');
       const user_id = freshUser();
       const { id } = await subject().client.add({ user_id, content: 'new', supersedes: ['mem_old'] });
       const { supersedes } = await subject().client.get(id);

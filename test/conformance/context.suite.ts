@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { Fields } from '../support/client.ts';
 import { expectError } from '../support/expect-error.ts';
 import { freshUser } from '../support/subject.ts';
-import { type GetSubject, needScopes, needSupersession, needVerbs, supports } from './subject.ts';
+import { type GetSubject, needFields, needScopes, needSupersession, needVerbs, supports } from './subject.ts';
 
 const LINES: readonly string[] = [
   'prefers dark roast coffee in the morning',
@@ -61,6 +61,7 @@ export const contextSuite = (subject: GetSubject) =>
     });
 
     it('[Decision 10] leaves out what is past its valid_to', async ({ skip }) => {
+      needFields(skip, subject(), 'valid_to');
       needVerbs(skip, subject(), 'context');
       const user_id = freshUser();
       const { client } = subject();

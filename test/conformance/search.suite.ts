@@ -3,7 +3,7 @@ import type { Query } from '../support/client.ts';
 import { expectError } from '../support/expect-error.ts';
 import { freshUser } from '../support/subject.ts';
 import type { WireHit } from '../support/wire.ts';
-import { type GetSubject, needSupersession, needVerbs, supports } from './subject.ts';
+import { type GetSubject, needFields, needSupersession, needVerbs, supports } from './subject.ts';
 
 const NOTES: readonly string[] = [
   'prefers dark roast coffee in the morning',
@@ -30,6 +30,7 @@ export const searchSuite = (subject: GetSubject) =>
 
     it('[SPEC GET /memories/search] [SPEC SearchResult memory] answers whole records with scores', async ({ skip }) => {
       needVerbs(skip, subject(), 'search');
+      needFields(skip, subject(), 'tags', 'extensions');
       const owner = freshUser();
       const added = await subject().client.add({ user_id: owner, content: 'a note', tags: ['t'], 'x-n': 1 });
       const reply = await subject().client.ask('/memories/search', { user_id: owner, q: 'a note' });

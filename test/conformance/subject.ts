@@ -27,3 +27,9 @@ export const needSupersession = (skip: Skip, subject: Subject): void =>
 
 export const needIdempotency = (skip: Skip, subject: Subject): void =>
   skip(!subject.capabilities.features.idempotency, 'does not honour Idempotency-Key');
+
+/** Skips the test, saying why, unless memories of the subject have a place for all these fields. */
+export const needFields = (skip: Skip, { without = [] }: Subject, ...fields: readonly string[]): void => {
+  const missing = fields.filter((field) => without.includes(field));
+  skip(missing.length > 0, `has no place for ${missing.join(', ')}`);
+};

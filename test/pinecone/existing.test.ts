@@ -101,7 +101,7 @@ describe.each(SHAPES)('an index of $heading, with the documented configuration',
       expectError(search, 'unsupported_capability');
     }
     if (created_at.startsWith('1970')) {
-      expectError(await ask('/memories', { user_id: ana, since: '2025-01-01' }), 'invalid_request');
+      expectError(await ask('/memories', { user_id: ana, since: '2025-01-01' }), 'unsupported_capability');
     }
     expectError(await ask(byId('no such id')), 'not_found');
     expectError(await ask(byId('nosuchid')), 'not_found');

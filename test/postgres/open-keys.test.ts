@@ -14,9 +14,10 @@ const KEY: NewKey = {
   grants: ['read:coding/*'],
   expires_at: null,
 };
-const openKeys = (options: object, context: KeyContext): Promise<KeyStore> => {
-  if (!postgres.openKeys) throw new Error('this provider keeps no keys');
-  return postgres.openKeys(options, context);
+const openKeys = async (options: object, context: KeyContext): Promise<KeyStore> => {
+  const store = await postgres.openKeys?.(options, context);
+  if (!store) throw new Error('this provider keeps no keys');
+  return store;
 };
 
 describe('keys alone', () => {

@@ -23,6 +23,10 @@ export interface Subject {
   as(headers: Record<string, string>): Client;
   readonly provider: Provider;
   readonly capabilities: WireCapabilities;
+  /** Fields that are refused by name, because a table of somebody else has no place for them; unset: none. */
+  readonly without?: readonly string[];
+  /** What its ids look like; unset: as this gateway makes them. */
+  readonly ids?: RegExp;
   close(): Promise<void>;
 }
 

@@ -1,0 +1,119 @@
+import type { ClientBase } from 'pg';
+import type { Column, Index, Table, VectorExtension } from './table.ts';
+
+/** What bears that name, or why nothing can be read under it. */
+export type Found = { readonly table: Table } | { readonly mistake: string };
+
+const KINDS: Readonly<Record<string, Table['kind']>> = {
+  r: 'table',
+  p: 'partitioned',
+  v: 'view',
+  m: 'materialized view',
+  f: 'foreign',
+};
+
+interface Relation extends Pick<Table, 'rows' | 'may' | 'rowSecurity'> {
+  readonly oid: number;
+  readonly kind: string;
+  readonly usage: boolean;
+}
+
+/** Reads a table, or view, by its exact name from the catalogue. `named` is what names it to the operator. */
+export async function readTable(client: ClientBase, schema: string, name: string, named: string): Promise<Found> {
+  const { rows } = await client.query<Relation>(RELATION, [schema, name]);
+  const [relation] = rows;
+  if (relation === undefined) return { mistake: await missing(client, { schema, name, named }) };
+  const { oid, kind, usage, ...rest } = relation;
+  const label = `${schema}.${name}`;
+  if (!usage) return { mistake: `${named}: the role of the gateway has no USAGE on the schema ${schema}` };
+  if (!rest.may.select) return { mistake: `${named}: the role of the gateway has no SELECT on ${label}` };
+  const columns = await client.query<Column>(COLUMNS, [oid]);
+  const indexes = await client.query<Index>(INDEXES, [oid]);
+  return {
+    table: {
+      schema,
+      name,
+      kind: KINDS[kind] as Table['kind'],
+      ...rest,
+      columns: new Map(columns.rows.map((column) => [column.name, column])),
+      indexes: indexes.rows,
+    },
+  };
+}
+
+/** Undefined: this database has no pgvector. */
+export async function readExtension(client: ClientBase): Promise<VectorExtension | undefined> {
+  const { rows } = await client.query<VectorExtension>(
+    `select n.nspname as schema, e.extversion as version
+       from pg_catalog.pg_extension e join pg_catalog.pg_namespace n on n.oid = e.extnamespace where e.extname = 'vector'`,
+  );
+  return rows[0];
+}
+
+/** Views may be such that nobody can write through them, whatever the role may do. */
+const RELATION = `
+  select c.oid::int8::float8 as oid, c.relkind as kind,
+    case when c.reltuples >= 0 and c.relkind in ('r', 'm') then c.reltuples::float8 end as rows,
+    has_schema_privilege(n.oid, 'usage') as usage,
+    json_build_object(
+      'select', has_table_privilege(c.oid, 'select'),
+      'insert', has_table_privilege(c.oid, 'insert') and can & 8 > 0,
+      'update', has_table_privilege(c.oid, 'update') and can & 4 > 0,
+      'delete', has_table_privilege(c.oid, 'delete') and can & 16 > 0) as may,
+    row_security_active(c.oid) as "rowSecurity"
+  from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace,
+    lateral (select pg_relation_is_updatable(c.oid, false) as can) as u
+  where n.nspname = $1 and c.relname = $2 and c.relkind in ('r', 'p', 'v', 'm', 'f')`;
+
+const COLUMNS = `
+  with recursive resolved as (
+    select a.attnum, a.atttypid as type, a.atttypmod as modifier, a.attnotnull as strict, a.atthasdef as filled
+      from pg_catalog.pg_attribute a where a.attrelid = $1 and a.attnum > 0 and not a.attisdropped
+    union all
+    select r.attnum, t.typbasetype, case when r.modifier >= 0 then r.modifier else t.typtypmod end,
+        r.strict or t.typnotnull, r.filled or t.typdefault is not null
+      from resolved r join pg_catalog.pg_type t on t.oid = r.type where t.typtype = 'd')
+  select a.attname as name, format_type(a.atttypid, a.atttypmod) as type, t.typname as base, r.strict as "notNull",
+    r.filled or a.attidentity <> '' as "hasDefault", a.attgenerated <> '' or a.attidentity = 'a' as generated,
+    case when t.typname in ('vector', 'halfvec') and r.modifier > 0 then r.modifier end as dimensions
+  from resolved r
+    join pg_catalog.pg_type t on t.oid = r.type and t.typtype <> 'd'
+    join pg_catalog.pg_attribute a on a.attrelid = $1 and a.attnum = r.attnum
+  order by a.attnum`;
+
+const INDEXES = `
+  select c.relname as name, m.amname as method, i.indisunique as "unique", i.indisprimary as "primary",
+    i.indisvalid and i.indisready as valid, i.indpred is not null as partial,
+    (select json_agg(json_build_object(
+        'column', a.attname,
+        'expression', pg_get_indexdef(i.indexrelid, k, false),
+        'opclass', o.opcname) order by k)
+      from generate_series(1, i.indnkeyatts) as k
+        join pg_catalog.pg_opclass o on o.oid = i.indclass[k - 1]
+        left join pg_catalog.pg_attribute a on a.attrelid = i.indrelid and a.attnum = i.indkey[k - 1] and a.attnum <> 0) as keys
+  from pg_catalog.pg_index i
+    join pg_catalog.pg_class c on c.oid = i.indexrelid
+    join pg_catalog.pg_am m on m.oid = c.relam
+  where i.indrelid = $1 order by c.relname`;
+
+/** Why nothing of that name can be found: most likely another schema, or another spelling. */
+async function missing(
+  client: ClientBase,
+  { schema, name, named }: { readonly schema: string; readonly name: string; readonly named: string },
+): Promise<string> {
+  const { rows } = await client.query<{ schema: string; name: string }>(
+    `select n.nspname as schema, c.relname as name
+       from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+      where c.relkind in ('r', 'p', 'v', 'm', 'f') and n.nspname not in ('pg_catalog', 'information_schema', 'pg_toast')
+      order by 1, 2`,
+  );
+  const plain = (text: string) => text.toLowerCase().replace(/[^\p{L}\p{N}]/gu, '');
+  const isNear = (other: string) =>
+    plain(other) === plain(name) ||
+    (other.length > 3 && name.length > 3 && (other.includes(name) || name.includes(other)));
+  const same = rows.filter((row) => row.name === name).map((row) => `${row.schema}.${row.name}`);
+  const near = rows.filter((row) => row.name !== name && isNear(row.name)).map((row) => `${row.schema}.${row.name}`);
+  const others = [...same, ...near].slice(0, 5);
+  const hint = others.length > 0 ? `there is ${others.join(', ')}` : 'nothing in this database is called so';
+  return `${named}: there is no table ${schema}.${name}; ${hint}`;
+}

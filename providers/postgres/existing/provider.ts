@@ -1,0 +1,103 @@
+import pg from 'pg';
+import type { Call, Embedder, Memory, Provider, ProviderContext, Ref } from '#contract';
+import { type Database, openConnections, statement } from '../connections.ts';
+import { codeOf, PROVIDER, toOmpError } from '../errors.ts';
+import type { Options } from '../options.ts';
+import type { Query } from '../statements.ts';
+import { type Examined, examine } from './examine.ts';
+import type { Layout } from './layout.ts';
+import type { Mapping } from './options.ts';
+import { requireTags } from './places.ts';
+import { createReading } from './record.ts';
+import { createSearch } from './search.ts';
+import { createStatements } from './statements.ts';
+import { createWrites } from './writes.ts';
+
+/**
+ * A table that somebody else fills, read-only unless `writable`. Makes nothing in the database. Throws a plain `Error` an
+ * operator can act on where the settings or the table do not allow it.
+ */
+export async function openExisting(
+  options: Options & { readonly mapping: Mapping },
+  { embedder, log }: Pick<ProviderContext, 'embedder' | 'log'>,
+): Promise<Provider> {
+  if (options.url === undefined) throw new Error('OMP_MAPPING_PRESET needs DATABASE_URL: the server with the table');
+  if (!embedder) throw new Error('a table of somebody else is searched by vectors; set OMP_SEARCH_MODE to vector');
+  const config = {
+    connectionString: options.url,
+    connectionTimeoutMillis: options.connect_timeout_ms,
+    application_name: 'omp-gateway',
+  };
+  const { layout, mistakes, warnings } = await look(config, (client) => examine(client, options.mapping, embedder));
+  if (!layout)
+    throw new Error(`the table cannot be served:\n${mistakes.map((mistake) => `  - ${mistake}`).join('\n')}`);
+  for (const warning of warnings) log.warn({}, warning);
+  const { connections, prepared_statements, acquire_timeout_ms, query_timeout_ms } = options;
+  const db = openConnections({ config, connections, prepared_statements, acquire_timeout_ms, query_timeout_ms });
+  return verbs({ db, layout, embedder, large_user_rows: options.large_user_rows });
+}
+
+async function look(config: pg.ClientConfig, examineWith: (client: pg.Client) => Promise<Examined>): Promise<Examined> {
+  const client = new pg.Client(config);
+  // A connection that is lost fails what is asked of it; without a listener it would end the process.
+  client.on('error', () => {});
+  try {
+    await client.connect();
+  } catch (cause) {
+    throw new Error(
+      `cannot connect to the database: ${toOmpError(cause).message} (${codeOf(cause) ?? 'no code'}); check DATABASE_URL`,
+      { cause },
+    );
+  }
+  try {
+    return await examineWith(client);
+  } finally {
+    await client.end();
+  }
+}
+
+interface Parts {
+  readonly db: Database;
+  readonly layout: Layout;
+  readonly embedder: Embedder;
+  readonly large_user_rows: number;
+}
+
+function verbs(parts: Parts): Provider {
+  const { db, layout, embedder } = parts;
+  const { fields, hasTags } = layout;
+  const reading = createReading(layout, embedder.model);
+  const statements = createStatements(layout, reading);
+  const run = ({ statement, values }: Query, call: Call) => db.query(statement, values, call);
+  const get = async (ref: Ref, call: Call): Promise<Memory | undefined> => {
+    const query = statements.select(ref);
+    const [row] = query ? await run(query, call) : [];
+    return row && reading.toMemory(row);
+  };
+  const ping = statement(`select from ${layout.from} limit 0`);
+  return {
+    name: PROVIDER,
+    capabilities: {
+      vector_search: true,
+      keyword_search: false,
+      temporal: fields.created_at !== undefined,
+      scopes: fields.scope ? 'native' : 'none',
+      tags: hasTags !== undefined,
+      max_content_length: null,
+      supports_supersession: fields.supersedes !== undefined,
+      max_search_results: null,
+      max_list_scan: null,
+      consistency_tokens: false,
+    },
+    get,
+    async list(query, call) {
+      requireTags(layout, query.tags);
+      const rows = await run(statements.list(query), call);
+      return rows.map(reading.toMemory).filter((memory) => memory !== undefined);
+    },
+    search: createSearch({ ...parts, reading, statements }),
+    ...(layout.writable && createWrites({ layout, reading, embedder, statements, get, run })),
+    ping: async (call) => void (await db.query(ping, [], call)),
+    close: () => db.close(),
+  };
+}

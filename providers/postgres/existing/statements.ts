@@ -1,0 +1,73 @@
+import type { ListQuery, Ref } from '#contract';
+import { type Conditions, conditions } from '../conditions.ts';
+import { type Statement, statement } from '../connections.ts';
+import type { Query } from '../statements.ts';
+import type { Layout } from './layout.ts';
+import { unsupported } from './places.ts';
+import type { Reading } from './record.ts';
+import { type Changes, type NewRow, newRow, rowChanges } from './row-writes.ts';
+import { whereAfter, whereOne, whereScopeGlob, whereUser } from './where.ts';
+
+/** What each verb but search sends. Texts differ only by the filters and fields present, so each is prepared once. */
+export type Statements = ReturnType<typeof createStatements>;
+
+/** Those about one row are undefined for an id that no row of such a table can have. */
+export function createStatements(layout: Layout, reading: Reading) {
+  const { from, table } = layout;
+  const { columns, created } = reading;
+  const cache = new Map<string, Statement>();
+  const query = (text: string, { values }: Conditions): Query => {
+    const prepared = cache.get(text) ?? statement(text);
+    cache.set(text, prepared);
+    return { statement: prepared, values };
+  };
+  const sameFor = (ref: Ref, write: (where: Conditions) => string): Query | undefined => {
+    const where = whereOne(layout, ref);
+    return where && query(write(where), where);
+  };
+
+  return {
+    query,
+
+    select: (ref: Ref) => sameFor(ref, (where) => `select ${columns} from ${from} where ${where}`),
+
+    list(wanted: ListQuery): Query {
+      const where = whereUser(layout, wanted);
+      whereScopeGlob(layout, where, wanted);
+      for (const [name, is] of [
+        ['since', '>='],
+        ['until', '<='],
+      ] as const) {
+        const bound = wanted[name];
+        if (bound === undefined) continue;
+        if (created === undefined) throw unsupported(`${name}: the table keeps no time of creation`);
+        where.and(`${created} ${is} ${where.place(bound)}::timestamptz`);
+      }
+      whereAfter(layout, where, { after: wanted.after, created });
+      const order = reading.order.map((sql) => `${sql} desc`).join(', ');
+      const limit = where.place(wanted.limit);
+      return query(`select ${columns} from ${from} where ${where} order by ${order} limit ${limit}`, where);
+    },
+
+    /** Returns the row as it was kept; none when its collection is gone. */
+    insert(row: NewRow): Query {
+      const where = conditions();
+      const values = newRow(layout, where, row);
+      const into = `insert into ${table} as t (${[...values.keys()].join(', ')})`;
+      // A collection that is gone has no key: a row without one would be nobody's.
+      const demands = layout.newColumns(where).map(({ value }) => `${value} is not null`);
+      const when = demands.length > 0 ? `where ${demands.join(' and ')}` : '';
+      return query(`${into} select ${[...values.values()].join(', ')} ${when} returning ${columns}`, where);
+    },
+
+    /** Returns the row if it was changed. Sets nothing but what is given, and the time of change where there is one. */
+    update: (ref: Ref, changes: Changes) =>
+      sameFor(ref, (where) => {
+        const sets = rowChanges({ layout, reading, where }, changes);
+        return `update ${table} as t set ${sets.join(', ')} where ${where} returning ${columns}`;
+      }),
+
+    /** Returns a row if there was one. */
+    remove: (ref: Ref) => sameFor(ref, (where) => `delete from ${table} as t where ${where} returning 1`),
+  };
+}

@@ -1,0 +1,13 @@
+/** Below, `halfvec` is missing, which tables of ours need. */
+export const LEAST_PGVECTOR = '0.7.0';
+/** From here on a filtered index scan goes on until it has found enough. */
+export const ITERATIVE_PGVECTOR = '0.8.0';
+/** Fixes CVE-2026-3172 and corruption when vacuuming HNSW indexes. */
+export const SAFE_PGVECTOR = '0.8.4';
+
+/** Compares versions of three numbers. */
+export function isOlder(version: string, than: string): boolean {
+  const [a, b] = [version, than].map((text) => text.split('.').map(Number));
+  for (let i = 0; i < 3; i++) if (a?.[i] !== b?.[i]) return (a?.[i] ?? 0) < (b?.[i] ?? 0);
+  return false;
+}

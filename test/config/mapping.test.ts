@@ -1,0 +1,102 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { FIELDS } from '../../providers/postgres/existing/fields.ts';
+import { Mapping } from '../../providers/postgres/existing/options.ts';
+import { parsePlace } from '../../providers/postgres/existing/place.ts';
+import { PRESET_NAMES } from '../../providers/postgres/existing/presets/names.ts';
+import { mapping as schema } from '../../src/config/mapping.ts';
+import { providerOptions } from '../../src/config/provider-options.ts';
+import { settingFor } from '../../src/config/settings.ts';
+import { load, mistakesOf } from './sources.ts';
+
+const NEEDED = {
+  DATABASE_URL: 'postgres://gateway:secret@db.example.com/app',
+  OMP_MAPPING_PRESET: 'custom',
+  OMP_EMBEDDER: 'openai',
+  OMP_EMBEDDING_MODEL: 'text-embedding-3-small',
+  OPENAI_API_KEY: 'sk-1',
+};
+const with4 = (env: Record<string, string>) => ({ env: { ...NEEDED, ...env } });
+
+describe('the mapping of a table', () => {
+  it('has a setting for every option of the provider, which takes every value that the setting takes', () => {
+    expect(Object.keys(Mapping.shape).sort()).toEqual(Object.keys(schema.shape).sort());
+    for (const name of Object.keys(Mapping.shape)) {
+      expect(settingFor(`mapping.${name}`)?.env).toBe(`OMP_MAPPING_${name.toUpperCase()}`);
+    }
+    expect(settingFor('mapping.preset')?.allowed).toBe(`one of ${PRESET_NAMES.join(', ')}`);
+    expect(Object.keys(schema.shape)).toEqual(expect.arrayContaining([...FIELDS]));
+  });
+
+  it('reaches the provider as it was written, with the defaults of the provider', () => {
+    const written = { table: 'My Notes', id: '"Id"', content: `doc->'a'->>'it''s'`, user_id: `'shared'` };
+    const env = Object.fromEntries(
+      Object.entries(written).map(([key, value]) => [`OMP_MAPPING_${key.toUpperCase()}`, value]),
+    );
+    const { mapping } = providerOptions(load(with4(env)).config) as { mapping: unknown };
+    expect(mapping).toEqual(Mapping.parse({ preset: 'custom', ...written }));
+  });
+
+  it('is not there unless a preset is named', () => {
+    expect(providerOptions(load({ env: {} }).config)).not.toHaveProperty('mapping');
+    expect(mistakesOf({ env: { OMP_MAPPING_TABLE: 'notes', OMP_MAPPING_WRITABLE: 'true' } })).toEqual([
+      'OMP_MAPPING_TABLE has no effect while mapping.preset is not set',
+      'OMP_MAPPING_WRITABLE has no effect while mapping.preset is not set',
+    ]);
+  });
+
+  it('demands what nobody can guess', () => {
+    expect(mistakesOf({ env: { OMP_MAPPING_PRESET: 'mem0' } })).toEqual([
+      'postgres.url (DATABASE_URL or DATABASE_URL_FILE) is required while mapping.preset is set: the table is on a server',
+      'embedding.kind (OMP_EMBEDDER) is required while mapping.preset is set: it has to be what made the vectors of the table',
+    ]);
+    const { OMP_EMBEDDING_MODEL: _, ...rest } = NEEDED;
+    expect(mistakesOf({ env: rest })).toEqual([
+      'embedding.model (OMP_EMBEDDING_MODEL) is required while mapping.preset is set: it has to be the model that made the vectors of the table',
+    ]);
+  });
+
+  it('refuses what is not done on such a table', () => {
+    const env = {
+      OMP_SEARCH_MODE: 'hybrid',
+      OMP_AUDIT: 'writes',
+      OMP_AUDIT_RETENTION_DAYS: '3',
+      OMP_RATE_LIMIT_PER_MINUTE: '9',
+      OMP_RATE_LIMIT_STORE: 'postgres',
+      OMP_POSTGRES_SCHEMA: 'mine',
+    };
+    expect([...mistakesOf(with4(env))].sort()).toEqual([
+      'OMP_AUDIT has no effect while mapping.preset is set, where no audit log is kept',
+      'OMP_AUDIT_RETENTION_DAYS has no effect while mapping.preset is set, where no audit log is kept',
+      'OMP_POSTGRES_SCHEMA has no effect while mapping.preset is custom',
+      'OMP_SEARCH_MODE must be vector while mapping.preset is set, which is searched by vectors alone',
+      'rate_limit.store cannot be postgres while mapping.preset is set: nothing of ours is made in the database',
+    ]);
+    expect(mistakesOf(with4({ OMP_SEARCH_MODE: 'vector', OMP_AUDIT: 'off' }))).toEqual([]);
+  });
+
+  it('takes a place exactly where the provider can read it', () => {
+    const piece = fc.constantFrom('a', '"', '""', "'", "''", '->', '->>', ' ', '$', '1', '\\', 'b');
+    fc.assert(
+      fc.property(fc.array(piece, { minLength: 1, maxLength: 9 }), (pieces) => {
+        const text = pieces.join('');
+        expect(schema.shape.tags.safeParse(text).success, text).toBe(parsePlace(text) !== undefined);
+        expect(schema.shape.id.safeParse(text).success, text).toBe(parsePlace(text)?.kind === 'column');
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+
+  it.each([
+    ['OMP_MAPPING_ID', `meta->>'id'`],
+    ['OMP_MAPPING_EMBEDDING', 'a b'],
+    ['OMP_MAPPING_TAGS', 'lower(tags)'],
+    ['OMP_MAPPING_USER_PATTERN', 'memories'],
+    ['OMP_MAPPING_USER_PATTERN', '{user}{user}'],
+    ['OMP_MAPPING_TABLE', 'ä'.repeat(32)],
+    ['OMP_MAPPING_PRESET', 'langchain'],
+    ['OMP_MAPPING_NEW_IDS', 'serial'],
+  ])('refuses %s=%s', (name, value) => {
+    expect(mistakesOf(with4({ [name]: value }))).toEqual([expect.stringMatching(`^${name} must be `)]);
+  });
+});

@@ -1,0 +1,71 @@
+import pg from 'pg';
+import { randomName } from '../postgres/store.ts';
+import { SERVER_URL } from '../support/postgres-server.ts';
+
+/** A database of the test's own on the server, with pgvector, where owners' tables have their usual names. */
+export interface OwnersDatabase {
+  /** As its owner. */
+  readonly url: string;
+  /** A role that may log in and, before `grant`, nothing else. */
+  readonly role: string;
+  readonly roleUrl: string;
+  sql<Row extends pg.QueryResultRow>(text: string, values?: readonly unknown[]): Promise<Row[]>;
+  /** Lets the role do that with all tables there are, as `grant` words it: `select, insert`. */
+  grant(privileges: string): Promise<void>;
+  /** Every row of every table with where it lies and who wrote it, so that a rewritten one shows too. */
+  rows(): Promise<Readonly<Record<string, readonly unknown[]>>>;
+  /** Drops it and the role, whoever is still connected. */
+  close(): Promise<void>;
+}
+
+const PASSWORD = 'secret';
+
+export async function openOwnersDatabase(): Promise<OwnersDatabase> {
+  const name = randomName();
+  const server = new pg.Client({ connectionString: SERVER_URL });
+  await server.connect();
+  await server.query(`create database ${name}`);
+  await server.query(`create role ${name} login password '${PASSWORD}'`);
+  const url = new URL(SERVER_URL);
+  url.pathname = `/${name}`;
+  const roleUrl = new URL(url);
+  [roleUrl.username, roleUrl.password] = [name, PASSWORD];
+  const client = new pg.Client({ connectionString: url.href });
+  await client.connect();
+  await client.query('create extension vector');
+  const sql = async <Row extends pg.QueryResultRow>(text: string, values: readonly unknown[] = []) =>
+    (await client.query<Row>(text, [...values])).rows;
+  return {
+    url: url.href,
+    role: name,
+    roleUrl: roleUrl.href,
+    sql,
+    async grant(privileges) {
+      for (const { schema } of await sql<{ schema: string }>(SCHEMAS)) {
+        await sql(`grant usage on schema ${schema} to ${name}`);
+        await sql(`grant ${privileges} on all tables in schema ${schema} to ${name}`);
+        if (privileges.includes('insert')) await sql(`grant usage on all sequences in schema ${schema} to ${name}`);
+      }
+    },
+    async rows() {
+      const tables = await sql<{ table: string }>(
+        `select c.oid::regclass::text as table from pg_class c where c.relkind = 'r'
+         and c.relnamespace::regnamespace::text in (${SCHEMAS}) order by 1`,
+      );
+      const all: Record<string, readonly unknown[]> = {};
+      for (const { table } of tables) {
+        all[table] = await sql(`select ctid::text, xmin::text, md5(t::text) as row from ${table} t order by t.ctid`);
+      }
+      return all;
+    },
+    async close() {
+      await client.end();
+      await server.query(`drop database ${name} with (force)`);
+      await server.query(`drop role ${name}`);
+      await server.end();
+    },
+  };
+}
+
+/** All but Postgres' own, quoted. */
+const SCHEMAS = `select oid::regnamespace::text as schema from pg_namespace where nspname !~ '^pg_' and nspname <> 'information_schema'`;

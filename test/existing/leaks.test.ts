@@ -1,0 +1,199 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Provider, Within } from '#contract';
+import { expectError } from '../support/expect-error.ts';
+import { call, listOf, memoryOf, refTo, searchFor } from '../support/requests.ts';
+import type { Subject } from '../support/subject.ts';
+import { COLUMNS, DOCUMENT, type OwnersTable, openTable, vectorOf } from './tables.ts';
+
+const text = 'ana likes green tea';
+const uuid = (last: number): string => `00000000-0000-4000-8000-${String(last).padStart(12, '0')}`;
+
+/** Documents that are nobody's memory. */
+const HIDDEN: Readonly<Record<string, unknown>> = {
+  ownerless: { text, labels: ['x'] },
+  'without an owner in it': { text, owner: {}, labels: ['x'] },
+  'an owner that is empty': { text, owner: { id: '' } },
+  'an owner that is null': { text, owner: { id: null } },
+  'an owner that is a list': { text, owner: { id: ['ana'] } },
+  'an owner that is an object': { text, owner: { id: { id: 'ana' } } },
+  'an owner elsewhere': { text, owner: 'ana', id: 'ana' },
+  textless: { owner: { id: 'ana' }, labels: ['x'] },
+  'a text that is empty': { text: '', owner: { id: 'ana' } },
+  'a text that is null': { text: null, owner: { id: 'ana' } },
+  'a text that is a list': { text: [text], owner: { id: 'ana' } },
+  'no object': [{ text, owner: { id: 'ana' } }],
+};
+const SEEN = ['ana', 'bo', 'Ana', 'constructor', '%', '_', 'an%'];
+
+describe('rows in a table that others fill', () => {
+  let table: OwnersTable;
+  let subject: Subject;
+  beforeAll(async () => {
+    table = await openTable(DOCUMENT);
+    const Vector = await vectorOf(text);
+    for (const [number, doc] of Object.values(HIDDEN).entries()) {
+      await table.insert({ id: uuid(number), doc: JSON.stringify(doc), Vector });
+    }
+    for (const [number, id] of SEEN.entries()) {
+      await table.insert({ id: uuid(100 + number), doc: { text, owner: { id }, labels: ['x'] }, Vector });
+    }
+    subject = await table.serve();
+  });
+  afterAll(async () => {
+    await subject.close();
+    await table.close();
+  });
+
+  it.each(Object.keys(HIDDEN).map((what, number) => [what, uuid(number)]))(
+    '[SPEC GET /memories/{id} unknown] %s: no verb reaches it',
+    async (_, id) => {
+      const { ask, tell, byId } = subject.client;
+      const row = () => table.sql(`select t::text from ${table.name} as t where id = $1`, [id]);
+      const before = await row();
+      expectError(await ask(byId(id)), 'not_found');
+      expectError(await tell('PATCH', byId(id), { content: 'mine', tags: ['mine'] }), 'not_found');
+      expectError(await tell('DELETE', byId(id)), 'not_found');
+      expect(before).toHaveLength(1);
+      expect(await row()).toEqual(before);
+    },
+  );
+
+  it.each([...SEEN, 'carl', 'null', '["ana"]', '{"id": "ana"}'])(
+    '[SPEC Service users] list and search of %s show their own rows alone',
+    async (user_id) => {
+      const own = SEEN.includes(user_id) ? [uuid(100 + SEEN.indexOf(user_id))] : [];
+      for (const tag of [undefined, 'x']) {
+        const { items } = await subject.client.list({ user_id, tag });
+        expect(items.map(({ id }) => id)).toEqual(own);
+      }
+      const hits = await subject.client.search({ user_id, q: text, limit: 100 });
+      expect(hits.map(({ memory }) => memory.id)).toEqual(own);
+    },
+  );
+
+  it('[Decision 14] a row of another user is absent for whoever is bound to one', async () => {
+    const bound = subject.as({ 'x-user-id': 'bo' });
+    expectError(await bound.ask(bound.byId(uuid(100))), 'not_found');
+    expect((await bound.get(uuid(101))).user_id).toBe('bo');
+    const { get, update, delete: remove } = subject.provider as Required<Provider>;
+    for (const users of [['bo'], ['bo', '%'], []]) {
+      const foreign = refTo(uuid(100), { users });
+      expect(await get(foreign, call)).toBeUndefined();
+      expect(await update(foreign, { content: 'mine' }, call)).toBeUndefined();
+      expect(await remove(foreign, call)).toBe(false);
+    }
+    expect((await subject.client.get(uuid(100))).content).toBe(text);
+  });
+
+  it.each(['no id', 'mem_01HZZZZZZZZZZZZZZZZZZZZZZZ', `{${uuid(100)}}`, "' or true --"])(
+    '[SPEC GET /memories/{id} unknown] %j names no row',
+    async (id) => {
+      expectError(await subject.client.ask(subject.client.byId(id)), 'not_found');
+    },
+  );
+});
+
+describe('what a caller may see of scopes', () => {
+  const SCOPES = [null, '', 'coding', 'coding/x', 'coding/x/y', 'coding-secret/x', 'Coding/x', 'c%ding/x', 'coding\\x'];
+  let table: OwnersTable;
+  let provider: Required<Provider>;
+  beforeAll(async () => {
+    table = await openTable(COLUMNS);
+    const embedding = await vectorOf(text);
+    for (const [number, scope] of SCOPES.entries()) {
+      await table.insert({
+        id: `${number}`,
+        content: text,
+        user_id: 'ana',
+        scope,
+        created_at: '2024-01-01',
+        embedding,
+      });
+    }
+    provider = await table.open();
+  });
+  afterAll(() => table.close());
+
+  it.each<[Within, readonly string[]]>([
+    [['coding/*'], ['coding/x', 'coding/x/y']],
+    [['coding'], ['coding']],
+    [
+      ['coding/x', 'Coding/?'],
+      ['coding/x', 'Coding/x'],
+    ],
+    [['c%*'], ['c%ding/x']],
+    [['coding\\*'], ['coding\\x']],
+    [['*'], SCOPES.filter((scope) => scope) as string[]],
+    [[], []],
+  ])('[Decision 14] under %j every verb reaches %j alone', async (within, scopes) => {
+    const scopesOf = (memories: readonly { readonly scope: string | null }[]) =>
+      memories.map(({ scope }) => scope).sort();
+    expect(scopesOf(await provider.list(listOf('ana', { within }), call))).toEqual([...scopes].sort());
+    const hits = await provider.search(searchFor('ana', text, { within }), call);
+    expect(scopesOf(hits.map(({ memory }) => memory))).toEqual([...scopes].sort());
+    for (const [number, scope] of SCOPES.entries()) {
+      const ref = refTo(`${number}`, { within });
+      const reached = scope !== null && scopes.includes(scope);
+      expect((await provider.get(ref, call))?.scope, `${scope}`).toBe(reached ? scope : undefined);
+      expect((await provider.update(ref, { confidence: Math.random() }, call))?.scope).toBe(
+        reached ? scope : undefined,
+      );
+      if (!reached) expect(await provider.delete(ref, call)).toBe(false);
+    }
+  });
+
+  it('an empty scope is none', async () => {
+    expect(await provider.get(refTo('1'), call)).toMatchObject({ scope: null });
+    expect(await provider.list(listOf('ana', { scope: '*' }), call)).toHaveLength(SCOPES.length - 2);
+    expect(await provider.search(searchFor('ana', text, { scope: '' }), call)).toHaveLength(SCOPES.length - 2);
+  });
+});
+
+describe('collections that share a table', () => {
+  const COLLECTIONS = { ours: uuid(1), theirs: uuid(2) };
+  let table: OwnersTable;
+  let provider: Required<Provider>;
+  beforeAll(async () => {
+    table = await openTable({
+      columns: 'id varchar primary key, collection_id uuid, embedding vector, document varchar, cmetadata jsonb',
+      mapping: { preset: 'langchain-py', collection: 'ours' },
+    });
+    await table.sql(
+      `create table ${table.schema}.langchain_pg_collection (uuid uuid primary key, name varchar unique)`,
+    );
+    const embedding = await vectorOf(text);
+    for (const [name, collection_id] of Object.entries(COLLECTIONS)) {
+      await table.sql(`insert into ${table.schema}.langchain_pg_collection values ($1, $2)`, [collection_id, name]);
+      await table.insert({ id: name, collection_id, embedding, document: text, cmetadata: { user_id: 'ana' } });
+    }
+    await table.insert({ id: 'none', embedding, document: text, cmetadata: { user_id: 'ana' } });
+    provider = await table.open();
+  });
+  afterAll(() => table.close());
+
+  it('[SPEC GET /memories/{id} unknown] no verb reaches rows of another one, or of none', async () => {
+    for (const id of ['theirs', 'none']) {
+      expect(await provider.get(refTo(id), call)).toBeUndefined();
+      expect(await provider.update(refTo(id), { content: 'mine' }, call)).toBeUndefined();
+      expect(await provider.delete(refTo(id), call)).toBe(false);
+    }
+    expect(await table.sql(`select document from ${table.name}`)).toEqual(Array(3).fill({ document: text }));
+    expect((await provider.list(listOf('ana'), call)).map(({ id }) => id)).toEqual(['ours']);
+    const hits = await provider.search(searchFor('ana', text), call);
+    expect(hits.map(({ memory }) => memory.id)).toEqual(['ours']);
+  });
+
+  it('a new row is in ours', async () => {
+    const { id } = await provider.add(memoryOf('bo', 'likes coffee'), call);
+    const [row] = await table.sql(`select collection_id from ${table.name} where id = $1`, [id]);
+    expect(row).toEqual({ collection_id: COLLECTIONS.ours });
+    expect(await provider.list(listOf('bo'), call)).toHaveLength(1);
+  });
+
+  it('one that is made anew under its name is served on', async () => {
+    await table.sql(`update ${table.schema}.langchain_pg_collection set uuid = $1 where name = 'ours'`, [uuid(3)]);
+    expect(await provider.list(listOf('ana'), call)).toEqual([]);
+    await table.sql(`update ${table.name} set collection_id = $1 where id = 'ours'`, [uuid(3)]);
+    expect(await provider.list(listOf('ana'), call)).toHaveLength(1);
+  });
+});

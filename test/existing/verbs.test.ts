@@ -1,0 +1,298 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import type { NewMemory, Provider } from '#contract';
+import postgres from '../../providers/postgres/index.ts';
+import { expectError } from '../support/expect-error.ts';
+import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';
+import { call, contextOf, listOf, memoryOf, refTo, searchFor } from '../support/requests.ts';
+import { recordingLog, type Subject } from '../support/subject.ts';
+import {
+  BARE,
+  COLUMNS,
+  DOCUMENT,
+  embedder,
+  MIXED,
+  type OwnersTable,
+  openTable,
+  type Shape,
+  vectorOf,
+} from './tables.ts';
+
+const opened: { close(): Promise<void> }[] = [];
+const tableOf = async (shape: Pick<Shape, 'columns' | 'mapping'>): Promise<OwnersTable> => {
+  const table = await openTable(shape);
+  opened.push(table);
+  return table;
+};
+const served = async (shape: Shape, mapping: object = {}): Promise<Subject> => {
+  const subject = await (await tableOf(shape)).serve({ mapping });
+  opened.unshift(subject);
+  return subject;
+};
+/** At once: the embedded engine takes few connections. */
+afterEach(async () => {
+  for (const { close } of opened.splice(0)) await close();
+});
+
+describe('what is declared follows from the mapping', () => {
+  const WRITES = ['add', 'update', 'delete'];
+  it.each<[string, Shape, object, object]>([
+    [
+      'a column for each field',
+      COLUMNS,
+      {},
+      { scopes: 'native', tags: true, temporal: true, supports_supersession: true },
+    ],
+    ['tags without a scope', DOCUMENT, {}, { scopes: 'tags', tags: true, temporal: true, supports_supersession: true }],
+    [
+      'scope without tags',
+      BARE,
+      { scope: 'owner', user_id: `'shared'` },
+      { scopes: 'native', tags: false, temporal: false },
+    ],
+    ['next to nothing', BARE, {}, { scopes: 'none', tags: false, temporal: false, supports_supersession: false }],
+  ])('[SPEC Capabilities features] [SPEC Service capabilities] %s', async (_, shape, mapping, features) => {
+    const { capabilities } = await served(shape, mapping);
+    expect(capabilities.features).toMatchObject({
+      ...features,
+      vector_search: true,
+      keyword_search: false,
+      supports_audit: false,
+      idempotency: false,
+      consistency_tokens: false,
+      max_content_length: null,
+    });
+    expect([...capabilities.verbs].sort()).toEqual(['context', 'get', 'list', 'search', ...WRITES].sort());
+  });
+
+  it('[SPEC Capabilities verbs] without OMP_MAPPING_WRITABLE nothing can be written', async () => {
+    const { capabilities, client } = await served(COLUMNS, { writable: false });
+    expect([...capabilities.verbs].sort()).toEqual(['context', 'get', 'list', 'search']);
+    expectError(await client.tell('POST', '/memories', { user_id: 'ana', content: 'x' }), 'unsupported_capability');
+    expectError(await client.tell('PATCH', client.byId('x'), { content: 'x' }), 'unsupported_capability');
+    expectError(await client.tell('DELETE', client.byId('x')), 'unsupported_capability');
+  });
+});
+
+describe('what has no place', () => {
+  const FIELDS: Readonly<Record<string, unknown>> = {
+    tags: ['a'],
+    source: { app: 'editor' },
+    confidence: 0,
+    valid_from: '2024-01-01',
+    valid_to: '2024-01-01',
+    supersedes: ['mem_a'],
+    'x-note': 1,
+  };
+
+  it.each(Object.keys(FIELDS))(
+    '[SPEC Errors unsupported_capability] [Decision 25] %s is refused by name',
+    async (field) => {
+      const { client } = await served(BARE);
+      const body = { user_id: 'ana', content: 'likes tea', [field]: FIELDS[field] };
+      const error = expectError(await client.tell('POST', '/memories', body), 'unsupported_capability');
+      expect(error).toMatchObject({ message: `${field}: the table has no place for this`, provider: 'postgres' });
+      expect((await client.list({ user_id: 'ana' })).items).toEqual([]);
+    },
+  );
+
+  it('[Decision 25] all of it at once, and nothing is written of the rest', async () => {
+    const { client } = await served(BARE);
+    const all = await client.tell('POST', '/memories', { user_id: 'ana', content: 'x', ...FIELDS });
+    const names = 'tags, source, confidence, valid_from, valid_to, supersedes, x-note';
+    expect(expectError(all, 'unsupported_capability').message).toBe(`${names}: the table has no place for this`);
+    const { id } = await client.add({ user_id: 'ana', content: 'likes tea' });
+    const reply = await client.tell('PATCH', client.byId(id), { content: 'likes coffee', confidence: 1, 'x-a': 1 });
+    expect(expectError(reply, 'unsupported_capability').message).toMatch(/^confidence, x-a: /);
+    expect((await client.get(id)).content).toBe('likes tea');
+  });
+
+  it('what says nothing needs no place', async () => {
+    const { client } = await served(BARE);
+    const nothing = { tags: [], supersedes: [], confidence: null, source: null, valid_to: null, 'x-a': null };
+    const { id } = await client.add({ user_id: 'ana', content: 'likes tea', ...nothing });
+    expect(await client.update(id, { tags: [], supersedes: [], valid_to: null })).toMatchObject({
+      content: 'likes tea',
+    });
+  });
+
+  it('[SPEC GET /memories tag] [SPEC GET /memories since] nor can it be asked for', async () => {
+    const { client } = await served(BARE);
+    const asked = { tag: 'a', scope: 'a/*', since: '2024-01-01', until: '2024-01-01' };
+    for (const [name, value] of Object.entries(asked)) {
+      const error = expectError(
+        await client.ask('/memories', { user_id: 'ana', [name]: value }),
+        'unsupported_capability',
+      );
+      expect(error.message).toMatch(new RegExp(`^${name}: `));
+    }
+    expectError(await client.ask('/memories/search', { user_id: 'ana', q: 'x', scope: 'a' }), 'unsupported_capability');
+  });
+
+  it('also for whoever asks the provider past the gateway', async () => {
+    const provider = await (await tableOf(BARE)).open();
+    const refused = (name: string) => ({
+      code: 'unsupported_capability',
+      message: expect.stringMatching(`^${name}: `),
+    });
+    const moment = '2024-01-01T00:00:00.000Z';
+    await expect(provider.list(listOf('ana', { since: moment }), call)).rejects.toMatchObject(refused('since'));
+    await expect(provider.list(listOf('ana', { until: moment }), call)).rejects.toMatchObject(refused('until'));
+    await expect(provider.list(listOf('ana', { tags: ['a'] }), call)).rejects.toMatchObject(refused('tag'));
+    await expect(provider.search(searchFor('ana', 'x', { tags: ['a'] }), call)).rejects.toMatchObject(refused('tag'));
+    for (const given of [{ scope: 'a' }, { extensions: { 'x-a': 1 } }] satisfies Partial<NewMemory>[]) {
+      await expect(provider.add(memoryOf('ana', 'x', given), call)).rejects.toMatchObject(
+        refused('scope' in given ? 'scope' : 'x-a'),
+      );
+    }
+  });
+});
+
+describe('the order of lists', () => {
+  /** Follows the pages of one row each. */
+  const walk = async (provider: Required<Provider>) => {
+    const seen: string[] = [];
+    let after: { created_at: string; id: string } | undefined;
+    for (;;) {
+      const [memory] = await provider.list(listOf('ana', { limit: 1, ...(after && { after }) }), call);
+      if (!memory) return seen;
+      seen.push(memory.id);
+      after = memory;
+    }
+  };
+
+  it('[Decision 1] [SPEC GET /memories pagination] without a time: by id, in the order of its type, descending', async () => {
+    const table = await tableOf({
+      ...MIXED,
+      mapping: { ...BARE.mapping, id: 'number', embedding: 'emb', content: 'body', user_id: `meta->>'user_id'` },
+    });
+    for (const number of [9, 10, 100, -1]) {
+      await table.insert({ number, body: 'x', meta: { user_id: 'ana' }, made: '2024-01-01' });
+    }
+    const provider = await table.open({ mapping: { writable: false } });
+    expect(await walk(provider)).toEqual(['100', '10', '9', '-1']);
+    const listed = await provider.list(listOf('ana'), call);
+    expect(listed.map(({ id }) => id)).toEqual(['100', '10', '9', '-1']);
+    expect(new Set(listed.map(({ created_at }) => created_at))).toEqual(new Set(['1970-01-01T00:00:00.000Z']));
+  });
+
+  it('[Decision 1] [Decision 2] what is finer than milliseconds decides nothing, and loses no row between pages', async () => {
+    const table = await tableOf(COLUMNS);
+    const made = ['00.000900', '00.000100', '00.000999', '00.001000', '00.000000'];
+    for (const [number, fraction] of made.entries()) {
+      const created_at = `2024-01-01T00:00:${fraction}Z`;
+      await table.insert({ id: `${number}`, content: 'x', user_id: 'ana', created_at });
+    }
+    expect(await walk(await table.open())).toEqual(['3', '4', '2', '1', '0']);
+  });
+
+  it('[Decision 1] rows whose time cannot be read are of 1970, in lists, filters and pages', async () => {
+    const table = await tableOf(DOCUMENT);
+    const times = ['2024-01-01', 'soon', null, 0, '1969-12-31T23:59:59Z', 1_700_000_000, ['2024'], '2024-02-30'];
+    const uuid = (number: number) => `00000000-0000-4000-8000-00000000000${number}`;
+    for (const [number, created] of times.entries()) {
+      await table.insert({ id: uuid(number), doc: { text: 'x', owner: { id: 'ana' }, times: { created } } });
+    }
+    const provider = await table.open();
+    const order = [0, 5, 7, 6, 3, 2, 1, 4].map(uuid);
+    expect(await walk(provider)).toEqual(order);
+    const between = async (bounds: object) => (await provider.list(listOf('ana', bounds), call)).map(({ id }) => id);
+    const epoch = '1970-01-01T00:00:00.000Z';
+    expect(await between({ since: epoch, until: epoch })).toEqual([7, 6, 3, 2, 1].map(uuid));
+    expect(await between({ until: '1969-12-31T23:59:59.999Z' })).toEqual([uuid(4)]);
+  });
+
+  it('[SPEC Errors invalid_request] a cursor with an id that no row can have is refused', async () => {
+    const provider = await (await tableOf(DOCUMENT)).open();
+    const after = { created_at: '2024-01-01T00:00:00.000Z', id: 'no uuid' };
+    await expect(provider.list(listOf('ana', { after }), call)).rejects.toMatchObject({ code: 'invalid_request' });
+  });
+
+  it('times do not mind the session, nor the zone of the server', async () => {
+    const table = await tableOf(MIXED);
+    await table.insert({
+      number: 1,
+      body: 'x',
+      meta: { user_id: 'ana', from: '2024-01-01 10:00' },
+      made: '2024-07-01 12:00',
+    });
+    const url = new URL(table.url);
+    url.searchParams.set('options', '-c TimeZone=Asia/Kolkata -c DateStyle=SQL,DMY -c IntervalStyle=sql_standard');
+    const [plain, odd] = [await table.open(), await table.open({ options: { url: url.href } })];
+    const expected = { created_at: '2024-07-01T12:00:00.000Z', valid_from: '2024-01-01T10:00:00.000Z' };
+    expect(await odd.get(refTo('1'), call)).toMatchObject(expected);
+    const patch = { valid_to: '2030-01-01T00:00:00.000Z' };
+    const changed = await odd.update(refTo('1'), patch, call);
+    expect(changed).toMatchObject({ ...expected, ...patch });
+    expect(await plain.get(refTo('1'), call)).toEqual(changed);
+    const added = await odd.add(memoryOf('ana', 'y', { valid_from: '2024-01-01T00:00:00.000Z' }), call);
+    expect(await plain.get(refTo(added.id), call)).toEqual(added);
+    expect((await plain.list(listOf('ana'), call))[0]).toEqual(added);
+  });
+});
+
+describe('starting', () => {
+  const contextWith = (log = recordingLog()) =>
+    contextOf({ embedder, ranking: { mode: 'vector', keyword_weight: 0 }, log });
+  const mapping = { preset: 'custom', table: 'notes', ...BARE.mapping };
+
+  it('tells everything that is wrong, and nothing is opened', async () => {
+    const table = await tableOf(BARE);
+    const wrong = { mapping: { content: 'contents', user_id: 'user', embedding: 'vector' } };
+    await expect(table.open(wrong)).rejects.toThrow(
+      /^the table cannot be served:\n {2}- .*OMP_MAPPING_CONTENT(.|\n)*\n {2}- /,
+    );
+  });
+
+  it('needs a server, which answers, and vectors', async () => {
+    await expect(postgres.open({ mapping }, contextWith())).rejects.toThrow(/DATABASE_URL/);
+    const options = { mapping, url: 'postgres://127.0.0.1:1/none' };
+    await expect(postgres.open(options, contextWith())).rejects.toThrow(/cannot connect.*ECONNREFUSED.*DATABASE_URL/);
+    await expect(postgres.open(options, contextOf())).rejects.toThrow(/OMP_SEARCH_MODE/);
+  });
+
+  it('warns of what works, but not well', async () => {
+    const log = recordingLog();
+    await (await tableOf(BARE)).open({ log });
+    expect(log.lines.map(({ message }) => message).join('\n')).toMatch(/index/);
+  });
+
+  it('makes nothing in the database', async () => {
+    const table = await tableOf(COLUMNS);
+    const all = () => table.sql('select count(*) from pg_class where relnamespace = $1::regnamespace', [table.schema]);
+    const before = await all();
+    const provider = await table.open();
+    await provider.add(memoryOf('ana', 'likes tea', { tags: ['a'] }), call);
+    await provider.ping(call);
+    expect(await all()).toEqual(before);
+  });
+
+  it('[SPEC GET /healthz] a table that is gone is not well', async () => {
+    const table = await tableOf(BARE);
+    const provider = await table.open();
+    await provider.ping(call);
+    await table.sql(`drop table ${table.name}`);
+    await expect(provider.ping(call)).rejects.toMatchObject({ code: 'provider_error' });
+  });
+
+  it('with a role that may only read, it reads', async ({ skip }) => {
+    // Whoever connects to the embedded engine is its superuser.
+    skip(SERVER_URL === '', NO_SERVER);
+    const table = await tableOf(BARE);
+    const embedding = await vectorOf('likes tea');
+    await table.insert({ content: 'likes tea', owner: 'ana', embedding });
+    const role = `reader_${table.schema.replaceAll('"', '')}`;
+    await table.sql(`create role ${role} login; grant usage on schema ${table.schema} to ${role};
+      grant select on ${table.name} to ${role}`);
+    const url = new URL(table.url);
+    url.username = role;
+    try {
+      const provider = await table.open({ mapping: { writable: false }, options: { url: url.href } });
+      const [memory] = await provider.list(listOf('ana'), call);
+      expect(memory).toMatchObject({ content: 'likes tea', embedding_model: embedder.model, status: null });
+      expect(await provider.search(searchFor('ana', 'likes tea'), call)).toMatchObject([{ memory }]);
+      await expect(table.open({ options: { url: url.href } })).rejects.toThrow(/OMP_MAPPING_WRITABLE/);
+    } finally {
+      await table.sql(`drop owned by ${role}; drop role ${role}`);
+    }
+  });
+});
