@@ -1,0 +1,74 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { PRESETS } from '../../providers/postgres/existing/presets/index.ts';
+import { PRESET_NAMES } from '../../providers/postgres/existing/presets/names.ts';
+import { loadConfig } from '../../src/config/load.ts';
+import { SETTINGS } from '../../src/config/settings.ts';
+import { documentedEnvironment } from '../existing/documented.ts';
+
+const FOLDER = new URL('../../docs/in-front-of/', import.meta.url);
+const read = (file: string): string => readFileSync(new URL(file, FOLDER), 'utf8');
+const files = readdirSync(FOLDER).sort();
+
+/** Of an article, as GitHub makes them of its headings. */
+const anchorsOf = (text: string): string[] =>
+  [...text.matchAll(/^#+ (.+)$/gm)].map(([, heading]) =>
+    (heading as string)
+      .toLowerCase()
+      .replace(/[^\w\- ]/g, '')
+      .replaceAll(' ', '-'),
+  );
+
+const code = (text: string | undefined): string => (text === undefined ? '' : `\`${text}\``);
+
+it('every preset has a page, and every page a preset', () => {
+  expect(files).toEqual([...PRESET_NAMES.map((name) => `${name}.md`), 'README.md'].sort());
+});
+
+it('the index has what each preset says of the owner, of times and of writing', () => {
+  const rows = [...read('README.md').matchAll(/^\| \[[^\]]+\]\((.+)\) \|(.+)\|$/gm)].map(([, link, cells]) => [
+    link,
+    ...(cells as string).split('|').map((cell) => cell.trim()),
+  ]);
+  const expected = PRESET_NAMES.map((name) => {
+    const { fields, read_only } = PRESETS[name];
+    const times = [fields.created_at, fields.updated_at].filter((place) => place !== undefined);
+    return [`${name}.md`, code(name), code(fields.user_id), times.map(code).join(', '), read_only ? 'no' : 'yes'];
+  });
+  expect(rows).toEqual(expected);
+});
+
+describe.each(files)('docs/in-front-of/%s', (file) => {
+  const text = read(file);
+
+  it('names only settings that exist', () => {
+    const known = new Set(SETTINGS.map(({ env }) => env));
+    const named = [...text.matchAll(/\b(?:OMP|DATABASE|OPENAI)_[A-Z_]*[A-Z]/g)].map(([name]) => name);
+    expect(named).not.toEqual([]);
+    expect(named.filter((name) => !known.has(name))).toEqual([]);
+  });
+
+  it('links to what is there', () => {
+    for (const [, target = ''] of text.matchAll(/\]\((?!https?:)([^)]+)\)/g)) {
+      const [path, anchor] = target.split('#');
+      const page = path ? read(path) : text;
+      if (anchor !== undefined) expect(anchorsOf(page), target).toContain(anchor);
+    }
+  });
+
+  it.skipIf(file === 'README.md')('has configurations that the gateway takes without a word', () => {
+    const page = file.replace(/\.md$/, '');
+    expect(text).toMatch(/^# In front of /);
+    expect(text.match(/```(\w+)/)?.[1]).toBe('sh');
+    const sections = text
+      .split(/^## /m)
+      .slice(1)
+      .filter((section) => section.includes('```sh'));
+    const headings = [undefined, ...sections.map((section) => section.slice(0, section.indexOf('\n')))];
+    for (const heading of headings) {
+      const { config, warnings } = loadConfig({ env: documentedEnvironment(page, heading) });
+      expect(warnings).toEqual([]);
+      expect(config.mapping.preset).toBe(page);
+    }
+  });
+});
