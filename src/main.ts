@@ -1,20 +1,24 @@
 #!/usr/bin/env node
 import { parseArguments } from './cli/arguments.ts';
+import { runDoctor } from './cli/doctor.ts';
 import { explainError } from './cli/explain-error.ts';
 import { helpText } from './cli/help.ts';
 import { runKeys } from './cli/keys.ts';
+import { runReembed } from './cli/reembed.ts';
 import { version } from './cli/version.ts';
 import { ConfigError } from './config/given.ts';
 import { loadConfig } from './config/load.ts';
 import { createLog } from './log.ts';
 import { serve } from './serve.ts';
 
+const COMMANDS = { doctor: runDoctor, keys: runKeys, reembed: runReembed };
+
 const asked = parseArguments(process.argv.slice(2));
 if (asked.action === 'help') process.stdout.write(helpText());
 else if (asked.action === 'version') process.stdout.write(`${version()}\n`);
 else if (asked.action === 'mistake') fail(asked.message, asked.status);
-else if (asked.action === 'keys') process.exitCode = await runKeys(asked.argv, process);
-else await start(asked.flags);
+else if (asked.action === 'serve') await start(asked.flags);
+else process.exitCode = await COMMANDS[asked.action](asked.argv, process);
 
 async function start(flags: Readonly<Record<string, string>>): Promise<void> {
   try {

@@ -16,30 +16,44 @@ type Described = Pick<Options, 'api_key' | 'index_host' | 'namespace' | 'layout'
 
 /**
  * Reads what the index is, or says so where it is still empty, and checks that this gateway fits. Answers the secret
- * that ids are made with, which stays the same for as long as the index is used. Throws a plain `Error` with both sides
- * and the way out: vectors of two models are never compared, and ids of another layout would not be found.
+ * that ids are made with, which stays the same for as long as the index is used. Throws as `readIndex` does.
  */
 export async function adoptIndex(
   service: Service,
   options: Described,
-  { model, dimensions }: Embedder,
+  embedder: Embedder,
   call: Call,
 ): Promise<Buffer> {
+  const found = await readIndex(service, options, embedder, call);
+  if (found) return found;
   const { namespace, layout } = options;
+  const { model, dimensions } = embedder;
+  const secret = await firstSecret(options);
+  const metadata: Metadata = {
+    layout_version: LAYOUT_VERSION,
+    layout,
+    embedding_model: model,
+    dimensions,
+    id_secret: secret.toString('hex'),
+  };
+  const values = Float32Array.from({ length: dimensions }, (_, index) => (index === 0 ? 1 : 0));
+  await service.upsert(namespace, { id: INDEX_RECORD, values, metadata }, call);
+  return secret;
+}
+
+/**
+ * The secret of an index that this gateway fits; undefined where nothing says yet what the index is. Throws a plain
+ * `Error` with both sides and the way out: vectors of two models are never compared, and ids of another layout would not
+ * be found.
+ */
+export async function readIndex(
+  service: Service,
+  { namespace, layout }: Described,
+  { model, dimensions }: Embedder,
+  call: Call,
+): Promise<Buffer | undefined> {
   const found = (await service.fetch(namespace, [INDEX_RECORD], call)).get(INDEX_RECORD)?.metadata;
-  if (!found) {
-    const secret = await firstSecret(options);
-    const metadata: Metadata = {
-      layout_version: LAYOUT_VERSION,
-      layout,
-      embedding_model: model,
-      dimensions,
-      id_secret: secret.toString('hex'),
-    };
-    const values = Float32Array.from({ length: dimensions }, (_, index) => (index === 0 ? 1 : 0));
-    await service.upsert(namespace, { id: INDEX_RECORD, values, metadata }, call);
-    return secret;
-  }
+  if (!found) return undefined;
   const another = `or start with another OMP_PINECONE_NAMESPACE than "${namespace}"`;
   if (found.layout_version !== LAYOUT_VERSION) {
     throw new Error(

@@ -28,6 +28,7 @@ export default defineProvider({
       ? openExisting(service, options, context)
       : openOwn(service, options, { embedder, log: context.log });
   },
+  diagnose: async (options, context) => (await import('./diagnose.ts')).diagnose(options, context),
 });
 
 async function openOwn(

@@ -5,12 +5,17 @@ import { CONFIG_FILE, SETTINGS } from '../config/settings.ts';
 /** What the command line asks for. `flags` hold texts by name without dashes, as `loadConfig` takes them. */
 export type Arguments =
   | { readonly action: 'serve'; readonly flags: Readonly<Record<string, string>> }
-  /** What follows the word `keys`, which must come first. */
-  | { readonly action: 'keys'; readonly argv: readonly string[] }
+  /** What follows the command, which must come first. */
+  | { readonly action: Command; readonly argv: readonly string[] }
   | { readonly action: 'help' }
   | { readonly action: 'version' }
   /** `message` goes to standard error; the process then ends with `status`. */
   | { readonly action: 'mistake'; readonly message: string; readonly status: 2 };
+
+/** Commands with arguments of their own. */
+const COMMANDS = ['doctor', 'keys', 'reembed'] as const;
+type Command = (typeof COMMANDS)[number];
+const isCommand = (word: string | undefined): word is Command => COMMANDS.some((command) => command === word);
 
 const VALUES = [CONFIG_FILE.flag, ...SETTINGS.flatMap(({ flag }) => flag ?? [])];
 
@@ -22,11 +27,12 @@ const OPTIONS: NonNullable<ParseArgsConfig['options']> = {
 
 /** Reads the arguments that follow the program's name. A flag given twice: the last one counts. */
 export function parseArguments(argv: readonly string[]): Arguments {
-  if (argv[0] === 'keys') return { action: 'keys', argv: argv.slice(1) };
+  const [first, ...rest] = argv;
+  if (isCommand(first)) return { action: first, argv: rest };
   try {
     const { values, positionals } = parseArgs({ args: [...argv], options: OPTIONS, allowPositionals: true });
     const [command = 'serve', extra] = positionals;
-    if (command === 'keys') return mistake("'keys' must be the first argument");
+    if (isCommand(command)) return mistake(`'${command}' must be the first argument`);
     if (command !== 'serve') return mistake(`Unknown command '${command}'`);
     if (extra !== undefined) return mistake(`Unexpected argument '${extra}'`);
     if (values.help) return { action: 'help' };

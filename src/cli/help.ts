@@ -7,10 +7,12 @@ const FLAG_COLUMN = 22;
 /** What `--help` prints: at most 80 columns wide, ends with a newline. */
 export function helpText(): string {
   return `Usage: omp-gateway [serve] [options]
-       omp-gateway keys create|list|revoke ...
+       omp-gateway keys create|list|revoke ...   who may use it
+       omp-gateway doctor ...                    is everything as it should be?
+       omp-gateway reembed ...                   go over to another embedder
 
-The Open Memory Protocol over HTTP in front of a vector store. Who may use it is
-said by API keys: see 'omp-gateway keys --help'.
+The Open Memory Protocol over HTTP in front of a vector store. Each of the
+commands tells more with --help.
 
 Options:
 ${flags().join('\n')}

@@ -1,0 +1,210 @@
+import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import type { Finding } from '#contract';
+import { runDoctor } from '../../src/cli/doctor.ts';
+import { DOCTOR_USAGE } from '../../src/cli/doctor-arguments.ts';
+import { findingsText, isColoured } from '../../src/cli/doctor-output.ts';
+import { embeddings, embeddingsServer, failing } from '../embedding/embeddings-server.ts';
+import { openStore, type Store } from '../postgres/store.ts';
+
+async function doctor(env: Readonly<Record<string, string>>, argv: readonly string[] = [], isTTY = false) {
+  const written = { stdout: '', stderr: '' };
+  const into = (name: keyof typeof written) => ({
+    isTTY,
+    write(text: string) {
+      written[name] += text;
+    },
+  });
+  const status = await runDoctor(argv, { env, stdout: into('stdout'), stderr: into('stderr') });
+  return { status, ...written };
+}
+const json = async (env: Readonly<Record<string, string>>) => {
+  const { status, stdout, stderr } = await doctor(env, ['--json']);
+  expect(stderr).toBe('');
+  return { status, ...(JSON.parse(stdout) as { ok: boolean; findings: Finding[] }) };
+};
+
+const MEMORY = { OMP_PROVIDER: 'memory', OMP_SEARCH_MODE: 'keyword' };
+
+describe('arguments', () => {
+  it.each([['--help'], ['-h']])('%s prints the usage, at most 80 columns wide', async (flag) => {
+    expect(await doctor({}, [flag])).toEqual({ status: 0, stdout: DOCTOR_USAGE, stderr: '' });
+    expect(Math.max(...DOCTOR_USAGE.split('\n').map((line) => line.length))).toBeLessThanOrEqual(80);
+  });
+
+  it.each([
+    [['--jsn'], "'--jsn'"],
+    [['now'], 'now'],
+    [['--provider'], '--provider'],
+    [['--port', '1'], '--port'],
+  ])('%j are a mistake', async (argv, message) => {
+    const refused = await doctor({}, argv);
+    expect(refused).toMatchObject({ status: 2, stdout: '' });
+    expect(refused.stderr).toContain(message);
+    expect(refused.stderr).toContain("Try 'omp-gateway doctor --help'.");
+  });
+
+  it('flags hold over the environment', async () => {
+    const { status, stdout } = await doctor({ OMP_SEARCH_MODE: 'keyword' }, ['--provider', 'memory']);
+    expect({ status, stdout }).toMatchObject({
+      status: 0,
+      stdout: expect.stringContaining('provider memory, keyword'),
+    });
+  });
+});
+
+describe('configuration', () => {
+  it('tells all mistakes and that nothing else was looked at', async () => {
+    const { status, ok, findings } = await json({ OMP_PORT: 'x', OMP_LOG_LEVEL: 'loud' });
+    expect({ status, ok }).toEqual({ status: 1, ok: false });
+    expect(findings).toEqual([
+      { area: 'configuration', level: 'problem', message: expect.stringContaining('OMP_PORT') },
+      { area: 'configuration', level: 'problem', message: expect.stringContaining('OMP_LOG_LEVEL') },
+      { area: 'configuration', level: 'warning', message: expect.stringContaining('nothing else was looked at') },
+    ]);
+  });
+
+  it('tells what is no setting, which is no problem', async () => {
+    const { status, ok, findings } = await json({ ...MEMORY, OMP_PROVIDR: 'memory' });
+    expect({ status, ok }).toEqual({ status: 0, ok: true });
+    expect(findings[0]).toEqual({
+      area: 'configuration',
+      level: 'warning',
+      message: expect.stringContaining('OMP_PROVIDR is not a setting'),
+    });
+  });
+});
+
+describe('embedding service', () => {
+  const openAi = async () => {
+    const service = await embeddingsServer();
+    onTestFinished(service.close);
+    const env = {
+      OMP_PROVIDER: 'memory',
+      OMP_EMBEDDER: 'openai',
+      OMP_EMBEDDING_MODEL: 'some-model',
+      OPENAI_BASE_URL: service.base_url,
+      OPENAI_API_KEY: 'sk-hunter2',
+    };
+    return { service, env };
+  };
+
+  it('tells model and length', async () => {
+    const { service, env } = await openAi();
+    const { status, findings } = await json(env);
+    expect(status).toBe(0);
+    expect(findings).toContainEqual({ area: 'embedding', level: 'ok', message: '"some-model" answers, 8 dimensions' });
+    expect(service.received.length).toBeGreaterThan(0);
+  });
+
+  it('tells why it does not work, in our words and without the key', async () => {
+    const { service, env } = await openAi();
+    service.answer = failing(401);
+    const { status, findings } = await json(env);
+    expect(status).toBe(1);
+    expect(findings).toContainEqual({
+      area: 'embedding',
+      level: 'problem',
+      message: 'The embedding service does not work: it refused the key (HTTP 401). Check OPENAI_API_KEY',
+    });
+    expect(JSON.stringify(findings)).not.toMatch(/hunter2|sk-secret|10\.0\.0\.7/);
+  });
+
+  it('tells one that changes the length of its vectors', async () => {
+    const { service, env } = await openAi();
+    let asked = 0;
+    service.answer = (request, response) => embeddings(asked++ === 0 ? 8 : 9)(request, response);
+    const { status, findings } = await json(env);
+    expect(status).toBe(1);
+    expect(findings).toContainEqual({ area: 'embedding', level: 'problem', message: 'The embedding service failed' });
+  });
+});
+
+describe('provider', () => {
+  let store: Store;
+  beforeAll(async () => {
+    store = await openStore();
+    return () => store.close();
+  });
+
+  it('memory: opens and answers', async () => {
+    const { findings } = await json(MEMORY);
+    expect(findings.at(-1)).toEqual({
+      area: 'connection',
+      level: 'ok',
+      message: 'the provider memory opens and answers',
+    });
+  });
+
+  it('postgres: looks at the database also where the embedding service is dead', async () => {
+    const { status, findings } = await json({
+      DATABASE_URL: store.url,
+      OMP_POSTGRES_SCHEMA: store.schema,
+      OMP_EMBEDDER: 'openai',
+      OPENAI_BASE_URL: 'http://127.0.0.1:1/v1',
+    });
+    expect(status).toBe(1);
+    expect(findings.filter(({ level }) => level === 'problem')).toEqual([
+      { area: 'embedding', level: 'problem', message: expect.stringContaining('it cannot be reached') },
+    ]);
+    expect(findings.map(({ message }) => message).join('\n')).toContain(`no schema "${store.schema}" yet`);
+    expect(await store.sql('select 1 from pg_namespace where nspname = $1', [store.schema])).toEqual([]);
+  });
+});
+
+describe('output', () => {
+  const findings: Finding[] = [
+    { area: 'connection', level: 'ok', message: 'it answers' },
+    {
+      area: 'indexes',
+      level: 'warning',
+      message: 'no index',
+      remedies: [{ sql: 'create index on "a\u001b[2Jb" (c);', reason: 'it helps' }],
+    },
+    { area: 'mapping', level: 'problem', message: 'no column' },
+  ];
+
+  it('is one line each, what to run below, and a summary in the end', () => {
+    expect(findingsText(findings, false)).toBe(
+      [
+        '✓ connection     it answers',
+        '! indexes        no index',
+        '                 -- it helps',
+        '                 create index on "a?[2Jb" (c);',
+        '✗ mapping        no column',
+        '1 problem, 1 warning. The gateway cannot serve like this.',
+        '',
+      ].join('\n'),
+    );
+    expect(findingsText(findings.slice(0, 2), false)).toContain('\n1 warning. The gateway can serve.\n');
+    expect(findingsText(findings.slice(0, 1), false)).toContain('\nEverything is as it should be.\n');
+  });
+
+  it('is coloured by level on a terminal', async () => {
+    const text = findingsText(findings, true);
+    for (const [mark, colour] of [
+      ['✓', 32],
+      ['!', 33],
+      ['✗', 31],
+    ]) {
+      expect(text).toContain(`\u001b[${colour}m${mark}\u001b[0m `);
+    }
+    expect(text.split('\n').at(-2)?.startsWith('\u001b[31m1 problem')).toBe(true);
+    expect((await doctor(MEMORY, [], true)).stdout).toContain('\u001b[32m');
+    expect((await doctor(MEMORY, [], false)).stdout).not.toContain('\u001b');
+    expect((await doctor({ ...MEMORY, FORCE_COLOR: '1' }, ['--json'], true)).stdout).not.toContain('\u001b');
+  });
+
+  it.each([
+    [{}, true, true],
+    [{}, false, false],
+    [{ NO_COLOR: '1' }, true, false],
+    [{ NO_COLOR: '' }, true, true],
+    [{ TERM: 'dumb' }, true, false],
+    [{ FORCE_COLOR: '1' }, false, true],
+    [{ FORCE_COLOR: '' }, false, true],
+    [{ FORCE_COLOR: '0' }, true, false],
+    [{ FORCE_COLOR: '1', NO_COLOR: '1' }, false, true],
+  ])('with %j, a terminal: %s: coloured: %s', (env, isTerminal, coloured) => {
+    expect(isColoured(env, isTerminal)).toBe(coloured);
+  });
+});

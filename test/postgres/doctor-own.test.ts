@@ -1,0 +1,264 @@
+import { beforeEach, describe, expect, it } from 'vitest';
+import type { WritableProvider } from '#contract';
+import { openProvider } from '../../src/registry.ts';
+import { hashingEmbedder } from '../support/hashing-embedder.ts';
+import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';
+import { call, memoryOf } from '../support/requests.ts';
+import { recordingLog } from '../support/subject.ts';
+import { findingsOn, KEYWORD, remediesOf, type TestDatabase, testDatabase, told } from './doctor-database.ts';
+
+/** Starts a gateway's provider once, has it add memories, and stops it. */
+async function served(url: string, { memories = 0, keyword = false, dimensions = 64 } = {}): Promise<void> {
+  const context = {
+    embedder: hashingEmbedder(dimensions),
+    ranking: { mode: 'hybrid', keyword_weight: 0.5 },
+    audit: undefined,
+    data_dir: '/nowhere',
+    log: recordingLog(),
+    ...(keyword && KEYWORD),
+  } as const;
+  const provider = (await openProvider('postgres', { url }, context)) as WritableProvider;
+  for (let i = 0; i < memories; i++) await provider.add(memoryOf(`user-${i % 10}`, `text ${i}`), call);
+  await provider.close();
+}
+
+/** Of tables of ours in this database. */
+const STATEMENTS_OF_ALL = [
+  'grant usage on schema omp to ROLE',
+  'grant select, insert, update, delete on all tables in schema omp to ROLE',
+];
+
+describe('doctor on tables of ours', () => {
+  beforeEach(({ skip }) => skip(SERVER_URL === '', NO_SERVER));
+  const run = async (db: TestDatabase, statements: readonly string[]) => {
+    for (const statement of statements) await db.sql(statement);
+  };
+
+  it('finds nothing wrong before the first start, nor after it, and changes nothing', async () => {
+    const db = await testDatabase();
+    const before = await db.state();
+    const first = await findingsOn(db.url);
+    expect(told(first, 'problem')).toEqual([]);
+    expect(told(first, 'ok').join('\n')).toMatch(
+      /the gateway creates the extension[\s\S]*no schema "omp" yet; the gateway makes it/,
+    );
+    expect(await db.state()).toEqual(before);
+    await served(db.url, { memories: 3 });
+    const then = await db.state();
+    const second = await findingsOn(db.url);
+    expect(told(second, 'problem')).toEqual([]);
+    expect(told(second, 'warning').filter((line) => !line.startsWith('extension'))).toEqual([
+      'size: ANALYZE has never run on the table: the planner guesses, and sizes are not known',
+    ]);
+    expect(told(second, 'ok')).toEqual(
+      expect.arrayContaining([
+        'privileges: the role may read and write all tables of the gateway',
+        'embedding: the stored vectors were made by "test-trigram-hashing" (64 dimensions)',
+        'indexes: all indexes of the gateway are there and valid',
+      ]),
+    );
+    expect(await db.state()).toEqual(then);
+  });
+
+  it('names a schema that the role may not make, and what lets it', async () => {
+    const db = await testDatabase();
+    await db.sql('create extension vector');
+    const url = await db.role();
+    const findings = await findingsOn(url);
+    expect(told(findings, 'problem')).toEqual(['privileges: there is no schema "omp", and the role may not make it']);
+    const [create = '', grant = ''] = remediesOf(findings).slice(-2);
+    await db.sql(grant);
+    expect(told(await findingsOn(url), 'problem')).toEqual([]);
+    await db.sql(grant.replace('grant', 'revoke').replace(' to ', ' from '));
+    await db.sql(create);
+    expect(told(await findingsOn(url), 'problem')).toEqual([]);
+    await served(url);
+  });
+
+  it('names a schema that the role may not use, or not make tables in', async () => {
+    const db = await testDatabase();
+    await db.sql('create extension vector');
+    await db.sql('create schema omp');
+    const url = await db.role();
+    const unusable = await findingsOn(url);
+    expect(told(unusable, 'problem')).toEqual(['privileges: the role may not use the schema "omp"']);
+    await run(db, remediesOf(unusable).slice(-1));
+    expect(told(await findingsOn(url), 'problem')).toEqual([]);
+    const other = await db.role('grant usage on schema omp to ROLE');
+    const closed = await findingsOn(other);
+    expect(told(closed, 'problem')).toEqual(['privileges: the role may not make tables in the schema "omp"']);
+    await run(db, remediesOf(closed).slice(-1));
+    expect(told(await findingsOn(other), 'problem')).toEqual([]);
+  });
+
+  it('names each privilege that the role lacks on a table, and tables it does not own', async () => {
+    const db = await testDatabase();
+    await served(db.url);
+    const url = await db.role(
+      ...STATEMENTS_OF_ALL,
+      'revoke delete on omp.memories from ROLE',
+      'revoke insert, update on omp.audit_log from ROLE',
+    );
+    const findings = await findingsOn(url);
+    expect(told(findings, 'problem')).toHaveLength(1);
+    expect(told(findings, 'problem')[0]).toMatch(
+      /^privileges: the role lacks (?=.*\bdelete on memories)(?=.*\binsert, update on audit_log)/,
+    );
+    expect(told(findings, 'warning').join('\n')).toContain('privileges: the role does not own the tables');
+    const [grant = '', own = ''] = remediesOf(findings).filter((sql) => !sql.includes('extension'));
+    await db.sql(grant);
+    expect(told(await findingsOn(url), 'problem')).toEqual([]);
+    await db.sql(own);
+    expect(told(await findingsOn(url), 'warning').join('\n')).not.toContain('does not own');
+  });
+
+  it('tells tables it cannot read at all, and goes on', async () => {
+    const db = await testDatabase();
+    await served(db.url);
+    const url = await db.role('grant usage on schema omp to ROLE');
+    expect(told(await findingsOn(url), 'problem')).toEqual([
+      expect.stringMatching(/^privileges: the role lacks select, insert/),
+    ]);
+  });
+
+  it('tells row security that hides rows of ours', async () => {
+    const db = await testDatabase();
+    await served(db.url);
+    await db.sql('alter table omp.memories enable row level security');
+    const url = await db.role(...STATEMENTS_OF_ALL);
+    const findings = await findingsOn(url);
+    expect(told(findings, 'warning')).toContain('privileges: row security decides what the role sees of memories');
+    await run(
+      db,
+      remediesOf(findings).filter((sql) => sql.includes('bypassrls')),
+    );
+    expect(told(await findingsOn(url), 'warning').join('\n')).not.toContain('row security');
+  });
+
+  it('tells an older schema, and refuses a newer one', async () => {
+    const db = await testDatabase();
+    await served(db.url);
+    const [{ version } = { version: 0 }] = await db.sql<{ version: number }>(
+      'select max(version) as version from omp.migrations',
+    );
+    await db.sql('delete from omp.migrations where version = $1', [version]);
+    expect(told(await findingsOn(db.url), 'ok')).toContain(
+      `privileges: the schema is at version ${version - 1}; the gateway migrates it to ${version} at its next start`,
+    );
+    await db.sql(`insert into omp.migrations (version, name) values (${version + 1}, 'later')`);
+    expect(told(await findingsOn(db.url), 'problem')).toEqual([
+      `privileges: the schema "omp" is at version ${version + 1}, newer than this gateway knows (${version}); upgrade omp-gateway`,
+    ]);
+  });
+
+  it('refuses keywords of another analyser', async () => {
+    const db = await testDatabase();
+    await served(db.url);
+    await db.sql('update omp.store set analyser_version = 99');
+    expect(told(await findingsOn(db.url), 'problem')).toEqual([expect.stringContaining('text analyser 99')]);
+  });
+
+  it('names both embedders where they differ, and the ways out', async () => {
+    const db = await testDatabase();
+    await served(db.url, { memories: 1 });
+    const [found = ''] = told(await findingsOn(db.url, {}, { embedder: hashingEmbedder(32) }), 'problem');
+    expect(found).toMatch(/"test-trigram-hashing" \(64 dimensions\).*"test-trigram-hashing" \(32 dimensions\)/);
+    expect(found).toMatch(/omp-gateway reembed.*OMP_EMBEDDING_MODEL/);
+    const other = { ...hashingEmbedder(), model: 'another' };
+    expect(told(await findingsOn(db.url, {}, { embedder: other }), 'problem')).toEqual([
+      expect.stringContaining('"another" (64'),
+    ]);
+    expect(told(await findingsOn(db.url, {}, { embedder: other }), 'warning').join('\n')).not.toContain('begun');
+    // Without an embedder that works there is nothing to hold it against.
+    expect(told(await findingsOn(db.url, {}, { embedder: undefined }), 'problem')).toEqual([]);
+  });
+
+  it('tells a re-embedding that is not finished', async () => {
+    const db = await testDatabase();
+    await served(db.url, { memories: 1 });
+    await db.sql(`update omp.store set next_model = 'another', next_dimensions = 32, next_column = 'embedding_2'`);
+    const findings = await findingsOn(db.url);
+    expect(told(findings, 'problem')).toEqual([]);
+    expect(told(findings, 'warning')).toContain(
+      'embedding: embedding everything anew for "another" (32 dimensions) was begun and is not finished; "omp-gateway reembed" goes on with it',
+    );
+    const going = await findingsOn(db.url, {}, { embedder: { ...hashingEmbedder(32), model: 'another' } });
+    expect(told(going, 'problem')).toEqual([expect.stringContaining('let "omp-gateway reembed" come to its end')]);
+  });
+
+  it('tells memories without a vector, unless none are wanted', async () => {
+    const db = await testDatabase();
+    await served(db.url, { memories: 1, keyword: true });
+    expect(told(await findingsOn(db.url), 'problem')).toEqual([
+      'embedding: some stored memories have no vector, because they were added with OMP_SEARCH_MODE=keyword; run "omp-gateway reembed", or keep that mode',
+    ]);
+    expect(told(await findingsOn(db.url, {}, KEYWORD), 'problem')).toEqual([]);
+  });
+
+  it('tells indexes that were dropped or are not valid, and makes them again', async () => {
+    const db = await testDatabase();
+    await served(db.url, { memories: 20 });
+    const all = `select c.relname as name, pg_get_indexdef(c.oid) as definition from pg_class c where relnamespace = 'omp'::regnamespace and relkind = 'i' order by 1`;
+    const before = await db.sql<{ name: string }>(all);
+    const named = before
+      .map(({ name }) => name)
+      .filter((name) => !name.endsWith('_pkey') && name !== 'api_keys_name_key');
+    expect(named).toEqual(expect.arrayContaining(['memories_embedding', 'memories_user_time', 'audit_log_time']));
+    for (const name of named) {
+      if (name.startsWith('memories_e') || name === 'memories_tags')
+        await db.sql(`update pg_index set indisvalid = false where indexrelid = 'omp.${name}'::regclass`);
+      else await db.sql(`drop index omp.${name}`);
+    }
+    const findings = (await findingsOn(db.url)).filter(({ area }) => area === 'indexes');
+    expect(findings.map(({ level }) => level)).toEqual(named.map(() => 'warning'));
+    for (const name of named)
+      expect(findings.map(({ message }) => message).join('\n')).toContain(`the index ${name} is`);
+    for (const { remedies = [] } of findings) for (const { reason } of remedies) expect(reason).not.toBe('');
+    await run(db, remediesOf(findings));
+    expect(await db.sql(all)).toEqual(before);
+    expect(told(await findingsOn(db.url), 'warning').join('\n')).not.toContain('indexes:');
+  });
+
+  it('estimates rows and users once there are statistics, and names nobody', async () => {
+    const db = await testDatabase();
+    await served(db.url, { memories: 200 });
+    const never = await findingsOn(db.url);
+    expect(told(never, 'warning').join('\n')).toContain('size: ANALYZE has never run');
+    await run(
+      db,
+      remediesOf(never).filter((sql) => sql.startsWith('analyze')),
+    );
+    const findings = await findingsOn(db.url);
+    expect(told(findings, 'warning').join('\n')).not.toContain('ANALYZE');
+    expect(told(findings, 'ok')).toContain(
+      'size: about 200 rows, of about 10 users, about 20 each on average; the largest has about 20 (10 %)',
+    );
+    expect(JSON.stringify(findings)).not.toContain('user-1');
+    await db.sql(`update omp.memories set user_id = 'user-1' where user_id in ('user-2', 'user-3')`);
+    await db.sql('analyze omp.memories');
+    expect(told(await findingsOn(db.url), 'ok')).toContain(
+      'size: about 200 rows, of about 8 users, about 25 each on average; the largest has about 60 (30 %)',
+    );
+  });
+
+  it('tells users that are searched by index', async () => {
+    const db = await testDatabase();
+    await served(db.url);
+    await db.sql(`insert into omp.large_users values ('ana', true), ('ben', false)`);
+    const findings = await findingsOn(db.url, { large_user_rows: 7 });
+    expect(told(findings, 'ok')).toContain(
+      'size: users with more than 7 memories, who are searched by index: 1, and 1 on the way there',
+    );
+    expect(JSON.stringify(findings)).not.toContain('ana');
+  });
+
+  it('refuses a server that takes no writes', async () => {
+    const db = await testDatabase();
+    await served(db.url);
+    const url = new URL(db.url);
+    url.searchParams.set('options', '-c default_transaction_read_only=on');
+    expect(told(await findingsOn(url.href), 'problem')).toEqual([
+      expect.stringContaining('connection: the server takes no writes'),
+    ]);
+  });
+});
