@@ -2,14 +2,9 @@ import pg from 'pg';
 import type { Log } from '#contract';
 import { codeOf, toOmpError } from './errors.ts';
 import { migrate } from './migrate.ts';
-import { type Names, toNames } from './names.ts';
-
-/** Below, `halfvec` is missing. */
-const LEAST_PGVECTOR = '0.7.0';
-/** From here on a filtered index scan goes on until it has found enough. */
-const ITERATIVE_PGVECTOR = '0.8.0';
-/** Fixes CVE-2026-3172 and corruption when vacuuming HNSW indexes. */
-const SAFE_PGVECTOR = '0.8.4';
+import { type Names, toNames, withVectorsIn } from './names.ts';
+import { ITERATIVE_PGVECTOR, isOlder, LEAST_PGVECTOR, SAFE_PGVECTOR } from './pgvector.ts';
+import { columnInUse } from './store-row.ts';
 
 export interface Boot {
   readonly names: Names;
@@ -23,10 +18,12 @@ export interface BootOptions {
   /** What else has to be right. */
   readonly check: (client: pg.Client, names: Names) => Promise<void>;
   readonly log: Log;
+  /** Only look: in the end everything is as it was. */
+  readonly undo?: boolean;
 }
 
 /** Everything that has to be right before the first request: extension, tables, what the caller checks. All or nothing. */
-export async function boot({ config, schema, check, log }: BootOptions): Promise<Boot> {
+export async function boot({ config, schema, check, log, undo = false }: BootOptions): Promise<Boot> {
   const client = new pg.Client(config);
   client.on('error', (error) => log.warn({ err: error }, 'the connection used for starting was lost'));
   try {
@@ -40,10 +37,11 @@ export async function boot({ config, schema, check, log }: BootOptions): Promise
   try {
     await client.query('begin');
     const extension = await requireVector(client);
-    const names = toNames(schema, extension.schema);
-    await migrate(client, schema, names);
+    const initial = toNames(schema, extension.schema);
+    await migrate(client, schema, initial);
+    const names = withVectorsIn(await columnInUse(client, initial), initial);
     await check(client, names);
-    await client.query('commit');
+    await client.query(undo ? 'rollback' : 'commit');
     const { version } = extension;
     if (isOlder(version, SAFE_PGVECTOR))
       log.warn(
@@ -79,10 +77,4 @@ async function requireVector(client: pg.Client): Promise<{ schema: string; versi
   if (isOlder(found.version, LEAST_PGVECTOR))
     throw new Error(`pgvector ${found.version} is too old; ${LEAST_PGVECTOR} or newer is needed`);
   return found;
-}
-
-function isOlder(version: string, than: string): boolean {
-  const [a, b] = [version, than].map((text) => text.split('.').map(Number));
-  for (let i = 0; i < 3; i++) if (a?.[i] !== b?.[i]) return (a?.[i] ?? 0) < (b?.[i] ?? 0);
-  return false;
 }

@@ -1,3 +1,4 @@
+import type pg from 'pg';
 import type { KeyContext } from '#contract';
 import { type Boot, type BootOptions, boot } from './boot.ts';
 import { type Database, openConnections } from './connections.ts';
@@ -10,32 +11,54 @@ export interface OpenDatabase extends Boot {
   close(): Promise<void>;
 }
 
+/** A server, or the engine of the data folder. */
+export interface Server {
+  readonly config: pg.ClientConfig;
+  readonly embedded: boolean;
+  close(): Promise<void>;
+}
+
+/** Starts the engine in the data folder unless there is a server; connects to neither. */
+export async function startServer(
+  { url, connect_timeout_ms }: Options,
+  { data_dir, log }: KeyContext,
+): Promise<Server> {
+  const engine = url === undefined ? await startEngine(data_dir, log) : undefined;
+  return {
+    config: {
+      ...(engine?.config ?? { connectionString: url }),
+      connectionTimeoutMillis: connect_timeout_ms,
+      application_name: 'omp-gateway',
+    },
+    embedded: engine !== undefined,
+    close: async () => engine?.close(),
+  };
+}
+
 /** Connects to the server, or starts the engine in the data folder, and brings the schema up to date. */
 export async function openDatabase(
   options: Options,
-  { data_dir, log }: KeyContext,
+  context: KeyContext,
   check: BootOptions['check'],
 ): Promise<OpenDatabase> {
-  const engine = options.url === undefined ? await startEngine(data_dir, log) : undefined;
-  const config = {
-    ...(engine?.config ?? { connectionString: options.url }),
-    connectionTimeoutMillis: options.connect_timeout_ms,
-    application_name: 'omp-gateway',
-  };
+  const { config, embedded, close: stop } = await startServer(options, context);
   try {
-    const booted = await boot({ config, schema: options.schema, check, log });
+    const booted = await boot({ config, schema: options.schema, check, log: context.log });
     const db = openConnections({
       config,
-      connections: engine ? 1 : options.connections,
+      connections: embedded ? 1 : options.connections,
       prepared_statements: options.prepared_statements,
+      acquire_timeout_ms: options.acquire_timeout_ms,
+      query_timeout_ms: options.query_timeout_ms,
+      cancellable: !embedded,
     });
     const close = async () => {
       await db.close();
-      await engine?.close();
+      await stop();
     };
     return { ...booted, db, close };
   } catch (error) {
-    await engine?.close();
+    await stop();
     throw error;
   }
 }

@@ -1,12 +1,14 @@
 import type pg from 'pg';
 import { memories } from './migrations/0001-memories.ts';
 import { access } from './migrations/0002-access.ts';
+import { reembed } from './migrations/0003-reembed.ts';
 import type { Names } from './names.ts';
 
 /** Append only: a migration that was released is never edited. */
-const MIGRATIONS: readonly { name: string; sql: (names: Names) => string }[] = [
+export const MIGRATIONS: readonly { name: string; sql: (names: Names) => string }[] = [
   { name: 'memories', sql: memories },
   { name: 'access', sql: access },
+  { name: 'reembed', sql: reembed },
 ];
 
 /**

@@ -5,6 +5,8 @@ export interface Names {
   /** The schema itself. */
   readonly schema: string;
   readonly memories: string;
+  /** The column that holds the vectors in use. */
+  readonly embedding: string;
   readonly largeUsers: string;
   readonly store: string;
   readonly auditLog: string;
@@ -24,6 +26,7 @@ export function toNames(schemaName: string, extensionSchema: string): Names {
   return {
     schema,
     memories: `${schema}.memories`,
+    embedding: pg.escapeIdentifier('embedding'),
     largeUsers: `${schema}.large_users`,
     store: `${schema}.store`,
     auditLog: `${schema}.audit_log`,
@@ -36,3 +39,9 @@ export function toNames(schemaName: string, extensionSchema: string): Names {
     cosineDistance: `operator(${extension}.<=>)`,
   };
 }
+
+/** The same with the vectors in another column. */
+export const withVectorsIn = (column: string, names: Names): Names => ({
+  ...names,
+  embedding: pg.escapeIdentifier(column),
+});

@@ -88,7 +88,7 @@ export function createStatements(names: Names, recorded: boolean) {
         vector ? toHalfvec(vector) : null,
       );
       const text = `insert into ${names.memories} (id, user_id, content, scope, tags, source, confidence, created_at, updated_at,
-           valid_from, valid_to, supersedes, extensions, keywords, embedding, large)
+           valid_from, valid_to, supersedes, extensions, keywords, ${names.embedding}, large)
          select $1::text, $2::text, $3::text, $4::text, $5::text[], $6::jsonb, $7::float8, $8::timestamptz, $8::timestamptz,
            $9::timestamptz, $10::timestamptz, $11::text[], $12::jsonb, $13::bigint[], $14::${names.halfvec},
            exists (select from ${names.largeUsers} where user_id = $2) ${once ? 'from claimed' : ''}`;
@@ -109,7 +109,7 @@ export function createStatements(names: Names, recorded: boolean) {
       if (patch.content !== undefined) {
         set('content', patch.content);
         set('keywords', toBigintArray(keywordsOf(user_id, patch.content)));
-        set('embedding', vector ? toHalfvec(vector) : null, `::${names.halfvec}`);
+        set(names.embedding, vector ? toHalfvec(vector) : null, `::${names.halfvec}`);
       }
       if (patch.scope !== undefined) set('scope', patch.scope);
       if (patch.tags !== undefined) set('tags', toTextArray(patch.tags));

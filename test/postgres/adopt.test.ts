@@ -43,14 +43,14 @@ describe('the embedder of stored vectors', () => {
   });
 
   it.each([
-    ['another model', embedderOf('two', 8), /"one" \(8 dimensions\).*"two" \(8\)/],
-    ['other dimensions', embedderOf('one', 16), /"one" \(8 dimensions\).*"one" \(16\)/],
+    ['another model', embedderOf('two', 8), /"one" \(8 dimensions\).*"two" \(8 dimensions\)/],
+    ['other dimensions', embedderOf('one', 16), /"one" \(8 dimensions\).*"one" \(16 dimensions\)/],
   ])('refuses %s, names both and the settings', async (_, other, both) => {
     const { memory } = await firstOpen(embedderOf('one', 8));
     const refusal = expect(store.open({ embedder: other })).rejects;
     await refusal.toThrow(both);
     await expect(store.open({ embedder: other })).rejects.toThrow(
-      /OMP_EMBEDDING_MODEL.*OMP_EMBEDDING_DIMENSIONS.*OMP_POSTGRES_SCHEMA/,
+      /"omp-gateway reembed".*OMP_EMBEDDING_MODEL.*OMP_EMBEDDING_DIMENSIONS/,
     );
     expect(await storedAs()).toEqual([{ embedding_model: 'one', dimensions: 8 }]);
     const again = await store.open({ embedder: embedderOf('one', 8) });
@@ -59,7 +59,9 @@ describe('the embedder of stored vectors', () => {
 
   it('cannot be added to memories without vectors, and the attempt leaves everything as it was', async () => {
     const { memory } = await firstOpen();
-    await expect(store.open({ embedder: embedderOf('one', 8) })).rejects.toThrow(/OMP_SEARCH_MODE=keyword/);
+    await expect(store.open({ embedder: embedderOf('one', 8) })).rejects.toThrow(
+      /OMP_SEARCH_MODE=keyword.*"omp-gateway reembed"/,
+    );
     expect(await storedAs()).toEqual([{ embedding_model: null, dimensions: null }]);
     const again = await store.open({ mode: 'keyword' });
     expect(await again.get(refTo(memory.id), call)).toEqual(memory);
@@ -78,7 +80,9 @@ describe('the embedder of stored vectors', () => {
     ).toBeGreaterThan(0.4);
     const keyword = await store.open({ mode: 'keyword' });
     await keyword.add(memoryOf('u', 'added without a vector'), call);
-    await expect(store.open({ embedder: embedderOf('one', 8) })).rejects.toThrow(/have no vector/);
+    await expect(store.open({ embedder: embedderOf('one', 8) })).rejects.toThrow(
+      /have no vector.*"omp-gateway reembed"/,
+    );
   });
 });
 

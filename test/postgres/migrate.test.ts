@@ -46,13 +46,15 @@ describe('a schema of version 1', () => {
       await first.close();
       const { auditLog, onceKeys, apiKeys, rateLimits, migrations } = store.names;
       await store.sql(
-        `drop table ${auditLog}, ${onceKeys}, ${apiKeys}, ${rateLimits}; delete from ${migrations} where version > 1`,
+        `drop table ${auditLog}, ${onceKeys}, ${apiKeys}, ${rateLimits}; delete from ${migrations} where version > 1;
+         alter table ${store.names.store} drop embedding_column, drop columns_made, drop next_model, drop next_dimensions, drop next_column`,
       );
       const upgraded = await Promise.all([1, 2, 3].map(() => store.open()));
       const versions = await store.sql(`select version, name from ${migrations} order by version`);
       expect(versions).toEqual([
         { version: 1, name: 'memories' },
         { version: 2, name: 'access' },
+        { version: 3, name: 'reembed' },
       ]);
       for (const provider of upgraded) {
         expect(await provider.get(refTo(memory.id), call)).toEqual(memory);
@@ -84,6 +86,7 @@ if (SERVER_URL === '') {
       expect(await store.sql(`select version from ${store.names.migrations}`)).toEqual([
         { version: 1 },
         { version: 2 },
+        { version: 3 },
       ]);
       for (const provider of providers) await works(provider);
     });

@@ -34,7 +34,7 @@ test('memories added without vectors are not searched as if they had some', asyn
   await keyword.stop();
   const hybrid = await runProgram({ env: { ...env, OMP_SEARCH_MODE: 'hybrid' } });
   expect(hybrid.status).toBe(1);
-  expect(hybrid.stderr).toMatch(/have no vector.*OMP_SEARCH_MODE=keyword.*OMP_DATA_DIR/s);
+  expect(hybrid.stderr).toMatch(/have no vector.*OMP_SEARCH_MODE=keyword.*omp-gateway reembed/s);
   expect(hybrid.stderr).not.toMatch(/^\s+at /m);
   // The refusal changed nothing.
   const again = await startGateway({ env });

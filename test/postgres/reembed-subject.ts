@@ -1,0 +1,170 @@
+import { rm } from 'node:fs/promises';
+import pg from 'pg';
+import { onTestFinished } from 'vitest';
+import type { Embedder, Provider, ProviderContext, ReembedOutcome, ReembedRequest, WritableProvider } from '#contract';
+import { type Names, toNames } from '../../providers/postgres/names.ts';
+import { Options } from '../../providers/postgres/options.ts';
+import { CLOCK, type Clock } from '../../providers/postgres/reembed/clock.ts';
+import { reembed } from '../../providers/postgres/reembed.ts';
+import { openProvider } from '../../src/registry.ts';
+import { hashingEmbedder } from '../support/hashing-embedder.ts';
+import { SERVER_URL } from '../support/postgres-server.ts';
+import { makeDataDir, RECORDED, recordingLog } from '../support/subject.ts';
+import { call, memoryOf, randomName, type Store } from './store.ts';
+
+/** Texts that share spelling are near each other, to every model in a way of its own. */
+export function embedderOf(model: string, dimensions = 64): Embedder & { readonly seen: string[] } {
+  const inner = hashingEmbedder(dimensions);
+  const seen: string[] = [];
+  return {
+    ...inner,
+    model,
+    seen,
+    embed(texts, purpose, about) {
+      if (purpose === 'document') seen.push(...texts);
+      return inner.embed(
+        texts.map((text) => `${model} ${[...text].join(model.slice(-1))}`),
+        purpose,
+        about,
+      );
+    },
+  };
+}
+
+/** The embedded engine takes seconds to start: where there is a server, it is asked the main things alone. */
+export const ENGINE = SERVER_URL === '' ? 'embedded' : 'server';
+export const ENGINES = ['embedded', ...(SERVER_URL === '' ? [] : ['server' as const])] as const;
+
+/** Tables of their own, and what is done with them from outside and by the gateway. */
+export interface Subject {
+  /** Null: keyword mode. */
+  open(embedder: Embedder | null, options?: object): Promise<WritableProvider>;
+  reembed(embedder: Embedder | undefined, request?: Partial<ReembedRequest>, clock?: Clock): Promise<ReembedOutcome>;
+}
+
+export interface ServerSubject extends Subject {
+  readonly url: string;
+  readonly names: Names;
+  sql: Store['sql'];
+}
+
+const contextOf = (data_dir: string, embedder: Embedder | null | undefined): ProviderContext => ({
+  embedder: embedder ?? undefined,
+  ranking: { mode: embedder ? 'hybrid' : 'keyword', keyword_weight: 0.5 },
+  audit: RECORDED,
+  data_dir,
+  log: recordingLog(),
+});
+
+const subjectOn = (data_dir: string, options: object, keep: (provider: Provider) => void): Subject => {
+  return {
+    async open(embedder, more) {
+      const opened = await openProvider('postgres', { ...options, ...more }, contextOf(data_dir, embedder));
+      let closed: Promise<void> | undefined;
+      const close = () => {
+        closed ??= opened.close();
+        return closed;
+      };
+      const provider = { ...opened, close } as WritableProvider;
+      keep(provider);
+      return provider;
+    },
+    reembed: (embedder, request, clock = CLOCK) =>
+      reembed(
+        Options.parse(options),
+        contextOf(data_dir, embedder),
+        {
+          dry_run: false,
+          restart: false,
+          batch_size: 7,
+          per_minute: undefined,
+          signal: new AbortController().signal,
+          progress() {},
+          ...request,
+        },
+        clock,
+      ),
+  };
+};
+
+/** In a data folder that is gone after the test. Whoever opens it closes it: it belongs to one at a time. */
+export async function embeddedSubject(): Promise<Subject> {
+  const folder = await makeDataDir();
+  const opened: Provider[] = [];
+  onTestFinished(async () => {
+    for (const provider of opened) await provider.close();
+    await rm(folder, { recursive: true, force: true });
+  });
+  return subjectOn(folder, {}, (provider) => opened.push(provider));
+}
+
+/**
+ * A database of its own on the server, gone after the test: a concurrent index build waits for every transaction in its
+ * database, those of other tests too.
+ */
+export async function serverSubject(options: object = {}): Promise<ServerSubject> {
+  const database = randomName();
+  const admin = new pg.Client({ connectionString: SERVER_URL });
+  await admin.connect();
+  await admin.query(`create database ${database} template template0 encoding 'UTF8'`);
+  const url = new URL(SERVER_URL);
+  url.pathname = `/${database}`;
+  const client = new pg.Client({ connectionString: url.href });
+  await client.connect();
+  await client.query('create extension vector');
+  const opened: Provider[] = [];
+  onTestFinished(async () => {
+    for (const provider of opened) await provider.close();
+    await client.end();
+    await admin.query(`drop database ${database} with (force)`);
+    await admin.end();
+  });
+  return {
+    ...subjectOn('/nowhere', { url: url.href, ...options }, (provider) => opened.push(provider)),
+    url: url.href,
+    names: toNames('omp', 'public'),
+    sql: async <Row extends pg.QueryResultRow>(text: string, values: readonly unknown[] = []) =>
+      (await client.query<Row>(text, [...values])).rows,
+  };
+}
+
+export const subjectFor = (engine: (typeof ENGINES)[number]): Promise<Subject> =>
+  engine === 'embedded' ? embeddedSubject() : serverSubject();
+
+const WORDS = ['apple', 'bridge', 'candle', 'desert', 'engine', 'forest', 'garden', 'harbour', 'island', 'jungle'];
+export const contentOf = (i: number): string => `${WORDS[i % 10]} ${WORDS[(i * 7) % 9]} number ${i}`;
+export const USERS = ['ana', 'ben', 'cem'] as const;
+export const userOf = (i: number): string => USERS[i % USERS.length] as string;
+
+/** Adds memories `from` to `to`, spread over the users. */
+export async function addMemories(provider: WritableProvider, from: number, to: number): Promise<void> {
+  for (let i = from; i < to; i++) await provider.add(memoryOf(userOf(i), contentOf(i)), call);
+}
+
+/** What everybody finds, by content: the same on a store that had this embedder from the beginning. */
+export async function answersOf(provider: Provider): Promise<unknown[]> {
+  const answers: unknown[] = [];
+  for (const user_id of USERS) {
+    for (const text of ['apple bridge', 'number 12', 'harbour']) {
+      const hits = await provider.search?.({ user_id, text, tags: [], within: null, limit: 100 }, call);
+      const found = (hits ?? []).map(({ memory, score }) => ({
+        score,
+        content: memory.content,
+        model: memory.embedding_model,
+      }));
+      answers.push(found.sort((a, b) => b.score - a.score || (a.content < b.content ? -1 : 1)));
+    }
+  }
+  return answers;
+}
+
+/** The answers of a fresh store with these contents; on every provider they are the same. */
+export async function expectedAnswers(embedder: Embedder, memories: readonly { user_id: string; content: string }[]) {
+  const context = contextOf('/nowhere', embedder);
+  const provider = (await openProvider('memory', {}, context)) as WritableProvider;
+  for (const { user_id, content } of memories) await provider.add(memoryOf(user_id, content), call);
+  return answersOf(provider);
+}
+
+export const memoriesUpTo = (to: number) =>
+  Array.from({ length: to }, (_, i) => ({ user_id: userOf(i), content: contentOf(i) }));

@@ -1,0 +1,194 @@
+import { describe, expect, it } from 'vitest';
+import { listOf } from '../support/requests.ts';
+import {
+  addMemories,
+  answersOf,
+  contentOf,
+  ENGINE,
+  ENGINES,
+  embeddedSubject,
+  embedderOf,
+  expectedAnswers,
+  memoriesUpTo,
+  subjectFor,
+} from './reembed-subject.ts';
+import { call } from './store.ts';
+
+const COUNT = 40;
+const OLD = { model: 'old', dimensions: 64 };
+
+const started = async (engine: (typeof ENGINES)[number] = ENGINE) => {
+  const subject = await subjectFor(engine);
+  const provider = await subject.open(embedderOf('old'));
+  await addMemories(provider, 0, COUNT);
+  const kept = await provider.list?.(listOf('ana'), call);
+  await provider.close();
+  return { subject, kept: kept ?? [] };
+};
+
+describe.each(ENGINES)('embedding anew, %s', (engine) => {
+  it('stops after the batch under way, serves as before, and goes on without embedding anything twice', async () => {
+    const { subject } = await started(engine);
+    const to = embedderOf('new', 32);
+    const stopping = new AbortController();
+    const stopped = await subject.reembed(to, {
+      signal: stopping.signal,
+      progress: ({ done }) => done >= 14 && stopping.abort(),
+    });
+    expect(stopped).toMatchObject({ done: 14, total: COUNT, embedded: 14, switched: false });
+
+    await expect(subject.open(to)).rejects.toThrow(/"new" \(32 dimensions\).*not finished/);
+    const before = await subject.open(embedderOf('old'));
+    expect(await answersOf(before)).toEqual(await expectedAnswers(embedderOf('old'), memoriesUpTo(COUNT)));
+    await addMemories(before, COUNT, COUNT + 2);
+    await before.close();
+
+    const total = COUNT + 2;
+    expect(await subject.reembed(to, { dry_run: true })).toMatchObject({ done: 14, total });
+    expect(await subject.reembed(to)).toMatchObject({ done: total, total, embedded: total - 14, switched: true });
+    expect(to.seen).toEqual(memoriesUpTo(total).map(({ content }) => content));
+    expect(await answersOf(await subject.open(to))).toEqual(await expectedAnswers(to, memoriesUpTo(total)));
+  }, 180_000);
+});
+
+describe('embedding anew', () => {
+  it.each([
+    { model: 'new', dimensions: 64 },
+    { model: 'new', dimensions: 200 },
+    { model: 'old', dimensions: 48 },
+  ])('by $model ($dimensions) leaves what a store has that began with it', async ({ model, dimensions }) => {
+    const { subject, kept } = await started();
+    const to = embedderOf(model, dimensions);
+    const states: unknown[] = [];
+    const outcome = await subject.reembed(to, { progress: (state) => states.push(state) });
+    const done = { done: COUNT, total: COUNT };
+    expect(outcome).toEqual({
+      ...done,
+      from: OLD,
+      to: { model, dimensions },
+      embedded: COUNT,
+      characters: null,
+      switched: true,
+    });
+    expect(states.slice(0, 2)).toEqual([
+      { done: 7, total: COUNT },
+      { done: 14, total: COUNT },
+    ]);
+    expect(states.at(-1)).toEqual(done);
+
+    await expect(subject.open(embedderOf('old'))).rejects.toThrow(/"omp-gateway reembed".*OMP_EMBEDDING_MODEL/);
+    const provider = await subject.open(to);
+    expect(await answersOf(provider)).toEqual(await expectedAnswers(to, memoriesUpTo(COUNT)));
+    // Nothing else has changed, the time of the last change included.
+    expect(await provider.list?.(listOf('ana'), call)).toEqual(
+      kept.map((memory) => ({ ...memory, embedding_model: model })),
+    );
+    await addMemories(provider, COUNT, COUNT + 3);
+    expect(await answersOf(provider)).toEqual(await expectedAnswers(to, memoriesUpTo(COUNT + 3)));
+  });
+
+  it('gives memories of OMP_SEARCH_MODE=keyword their vectors', async () => {
+    const subject = await subjectFor(ENGINE);
+    const keyword = await subject.open(null);
+    await addMemories(keyword, 0, COUNT);
+    await keyword.close();
+    const to = embedderOf('new', 32);
+    await expect(subject.open(to)).rejects.toThrow('omp-gateway reembed');
+    expect(await subject.reembed(to)).toMatchObject({ from: null, embedded: COUNT, switched: true });
+    expect(await answersOf(await subject.open(to))).toEqual(await expectedAnswers(to, memoriesUpTo(COUNT)));
+  });
+
+  it('gives a vector to those alone that have none, where the embedder stays', async () => {
+    const { subject } = await started();
+    const keyword = await subject.open(null);
+    await addMemories(keyword, COUNT, COUNT + 9);
+    await keyword.close();
+    await expect(subject.open(embedderOf('old'))).rejects.toThrow('omp-gateway reembed');
+    const same = embedderOf('old');
+    const total = COUNT + 9;
+    expect(await subject.reembed(same, { dry_run: true })).toMatchObject({ done: COUNT, total, switched: false });
+    expect(same.seen).toEqual([]);
+    expect(await subject.reembed(same)).toMatchObject({ embedded: 9, done: total, total, switched: true });
+    expect(same.seen).toEqual(Array.from({ length: 9 }, (_, i) => contentOf(COUNT + i)));
+    expect(await answersOf(await subject.open(same))).toEqual(await expectedAnswers(same, memoriesUpTo(total)));
+  });
+
+  it('has nothing to do where the embedder stays and every memory has its vector', async () => {
+    const { subject } = await started();
+    const same = embedderOf('old');
+    expect(await subject.reembed(same)).toMatchObject({ from: OLD, to: OLD, embedded: 0, done: COUNT, switched: true });
+    expect(same.seen).toEqual([]);
+  });
+
+  it('only counts in a dry run', async () => {
+    const { subject } = await started();
+    const to = embedderOf('new', 32);
+    expect(await subject.reembed(to, { dry_run: true })).toEqual({
+      from: OLD,
+      to: { model: 'new', dimensions: 32 },
+      done: 0,
+      total: COUNT,
+      embedded: 0,
+      characters: memoriesUpTo(COUNT).reduce((sum, { content }) => sum + content.length, 0),
+      switched: false,
+    });
+    expect(to.seen).toEqual([]);
+    // Had it begun, the old embedder could only come back with --restart.
+    const old = embedderOf('old');
+    expect(await subject.reembed(old)).toMatchObject({ embedded: 0, switched: true });
+    expect(await answersOf(await subject.open(old))).toEqual(await expectedAnswers(old, memoriesUpTo(COUNT)));
+  });
+
+  it('does not begin for another embedder before the first is done or given up', async () => {
+    const { subject } = await started();
+    const stopping = new AbortController();
+    const request = { signal: stopping.signal, progress: () => stopping.abort() };
+    await subject.reembed(embedderOf('first', 32), request);
+    const second = embedderOf('second', 32);
+    for (const dry_run of [true, false]) {
+      await expect(subject.reembed(second, { dry_run })).rejects.toThrow(
+        /"first" \(32 dimensions\).*"second" \(32 dimensions\).*--restart/,
+      );
+    }
+    expect(second.seen).toEqual([]);
+    expect(await subject.reembed(second, { dry_run: true, restart: true })).toMatchObject({ done: 0, total: COUNT });
+    expect(await subject.reembed(second, { restart: true })).toMatchObject({ embedded: COUNT, switched: true });
+    expect(await answersOf(await subject.open(second))).toEqual(await expectedAnswers(second, memoriesUpTo(COUNT)));
+  });
+
+  it('is given up by going back to the embedder before', async () => {
+    const { subject } = await started();
+    const stopping = new AbortController();
+    await subject.reembed(embedderOf('new', 32), { signal: stopping.signal, progress: () => stopping.abort() });
+    const old = embedderOf('old');
+    await expect(subject.reembed(old)).rejects.toThrow('--restart');
+    expect(await subject.reembed(old, { restart: true })).toMatchObject({ embedded: 0, switched: true });
+    expect(old.seen).toEqual([]);
+    await expect(subject.open(embedderOf('new', 32))).rejects.not.toThrow('not finished');
+    expect(await answersOf(await subject.open(old))).toEqual(await expectedAnswers(old, memoriesUpTo(COUNT)));
+  });
+
+  it('of nothing at all is done at once, several times over', async () => {
+    const subject = await subjectFor(ENGINE);
+    for (const model of ['one', 'two', 'three']) {
+      expect(await subject.reembed(embedderOf(model))).toMatchObject({ total: 0, embedded: 0, switched: true });
+    }
+    const to = embedderOf('three');
+    const provider = await subject.open(to);
+    await addMemories(provider, 0, 5);
+    expect(await answersOf(provider)).toEqual(await expectedAnswers(to, memoriesUpTo(5)));
+  });
+});
+
+describe('embedding anew is refused', () => {
+  it('without an embedder', async () => {
+    const subject = await embeddedSubject();
+    await expect(subject.reembed(undefined)).rejects.toThrow(/OMP_SEARCH_MODE/);
+  });
+
+  it('in the data folder of a running gateway', async () => {
+    const subject = await embeddedSubject();
+    await subject.open(embedderOf('old'));
+    await expect(subject.reembed(embedderOf('new'))).rejects.toThrow(/in use by another omp-gateway/);
+  });
+});
