@@ -134,7 +134,7 @@ describe('doctor on a table of somebody else', () => {
         'mapping: OMP_MAPPING_PRESET=custom fits "public"."notes", which is only read',
         'embedding: vector(8) in embedding takes what "test-trigram-hashing" makes; that it made what is there is taken on trust',
         'size: about 40 rows, of about 4 users, about 10 each on average; the largest has about 10 (25 %)',
-        'indexes: users with up to 5000 rows (OMP_POSTGRES_LARGE_USER_ROWS) are searched exactly, and nobody has more by the estimate: no vector index is needed',
+        'indexes: users with up to 10000 rows (OMP_POSTGRES_LARGE_USER_ROWS) are searched exactly, and nobody has more by the estimate: no vector index is needed',
       ]),
     );
     expect(JSON.stringify(findings)).not.toContain('user-1');
