@@ -1,9 +1,9 @@
-import pg from 'pg';
+import type pg from 'pg';
 import type { Log } from '#contract';
-import { codeOf, toOmpError } from './errors.ts';
 import { migrate } from './migrate.ts';
 import { type Names, toNames, withVectorsIn } from './names.ts';
 import { ITERATIVE_PGVECTOR, isOlder, LEAST_PGVECTOR, SAFE_PGVECTOR } from './pgvector.ts';
+import { withStartingClient } from './starting.ts';
 import { columnInUse } from './store-row.ts';
 
 export interface Boot {
@@ -23,18 +23,8 @@ export interface BootOptions {
 }
 
 /** Everything that has to be right before the first request: extension, tables, what the caller checks. All or nothing. */
-export async function boot({ config, schema, check, log, undo = false }: BootOptions): Promise<Boot> {
-  const client = new pg.Client(config);
-  client.on('error', (error) => log.warn({ err: error }, 'the connection used for starting was lost'));
-  try {
-    await client.connect();
-  } catch (cause) {
-    throw new Error(
-      `cannot connect to the database: ${toOmpError(cause).message} (${codeOf(cause) ?? 'no code'}); check DATABASE_URL`,
-      { cause },
-    );
-  }
-  try {
+export const boot = ({ config, schema, check, log, undo = false }: BootOptions): Promise<Boot> =>
+  withStartingClient(config, async (client) => {
     await client.query('begin');
     const extension = await requireVector(client);
     const initial = toNames(schema, extension.schema);
@@ -49,10 +39,7 @@ export async function boot({ config, schema, check, log, undo = false }: BootOpt
         'pgvector is older than the release that fixes CVE-2026-3172; upgrade it',
       );
     return { names, iterativeScan: !isOlder(version, ITERATIVE_PGVECTOR) };
-  } finally {
-    await client.end();
-  }
-}
+  });
 
 async function requireVector(client: pg.Client): Promise<{ schema: string; version: string }> {
   const find = () =>

@@ -1,10 +1,10 @@
-import pg from 'pg';
 import type { Call, Embedder, Memory, Provider, ProviderContext, Ref } from '#contract';
 import { type Database, openConnections, statement } from '../connections.ts';
-import { codeOf, PROVIDER, toOmpError } from '../errors.ts';
+import { PROVIDER } from '../errors.ts';
 import type { Options } from '../options.ts';
+import { withStartingClient } from '../starting.ts';
 import type { Query } from '../statements.ts';
-import { type Examined, examine } from './examine.ts';
+import { examine } from './examine.ts';
 import type { Layout } from './layout.ts';
 import type { Mapping } from './options.ts';
 import { requireTags } from './places.ts';
@@ -28,32 +28,15 @@ export async function openExisting(
     connectionTimeoutMillis: options.connect_timeout_ms,
     application_name: 'omp-gateway',
   };
-  const { layout, mistakes, warnings } = await look(config, (client) => examine(client, options.mapping, embedder));
+  const { layout, mistakes, warnings } = await withStartingClient(config, (client) =>
+    examine(client, options.mapping, embedder),
+  );
   if (!layout)
     throw new Error(`the table cannot be served:\n${mistakes.map((mistake) => `  - ${mistake}`).join('\n')}`);
   for (const warning of warnings) log.warn({}, warning);
   const { connections, prepared_statements, acquire_timeout_ms, query_timeout_ms } = options;
   const db = openConnections({ config, connections, prepared_statements, acquire_timeout_ms, query_timeout_ms });
   return verbs({ db, layout, embedder, large_user_rows: options.large_user_rows });
-}
-
-async function look(config: pg.ClientConfig, examineWith: (client: pg.Client) => Promise<Examined>): Promise<Examined> {
-  const client = new pg.Client(config);
-  // A connection that is lost fails what is asked of it; without a listener it would end the process.
-  client.on('error', () => {});
-  try {
-    await client.connect();
-  } catch (cause) {
-    throw new Error(
-      `cannot connect to the database: ${toOmpError(cause).message} (${codeOf(cause) ?? 'no code'}); check DATABASE_URL`,
-      { cause },
-    );
-  }
-  try {
-    return await examineWith(client);
-  } finally {
-    await client.end();
-  }
 }
 
 interface Parts {
