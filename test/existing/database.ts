@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { randomName } from '../postgres/store.ts';
 import { SERVER_URL } from '../support/postgres-server.ts';
@@ -60,11 +61,21 @@ export async function openOwnersDatabase(): Promise<OwnersDatabase> {
     },
     async close() {
       await client.end();
+      // A pool that was told to end may still be at it, and libraries do not listen to what happens to it then.
+      for (let looks = 0; looks < MOST_LOOKS && (await isUsed(server, name)); looks++) await sleep(LOOK_MS);
       await server.query(`drop database ${name} with (force)`);
       await server.query(`drop role ${name}`);
       await server.end();
     },
   };
+}
+
+const LOOK_MS = 20;
+const MOST_LOOKS = 500;
+
+async function isUsed(server: pg.Client, database: string): Promise<boolean> {
+  const { rowCount } = await server.query('select from pg_stat_activity where datname = $1', [database]);
+  return rowCount !== 0;
 }
 
 /** All but Postgres' own, quoted. */
