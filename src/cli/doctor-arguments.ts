@@ -1,5 +1,5 @@
-import { type ParseArgsConfig, parseArgs } from 'node:util';
-import { CONFIG_FILE } from '../config/settings.ts';
+import { parseArgs } from 'node:util';
+import { COMMON_OPTIONS, type Flags, flagsIn } from './config-flags.ts';
 
 /** What `omp-gateway doctor --help` prints: at most 80 columns wide, ends with a newline. */
 export const DOCTOR_USAGE = `Usage: omp-gateway doctor [--json] [options]
@@ -21,24 +21,16 @@ problems; 2 when the arguments make no sense. NO_COLOR and FORCE_COLOR hold.
 
 /** What is asked for. `flags` are as `loadConfig` takes them. */
 export type DoctorArguments =
-  | { readonly action: 'look'; readonly json: boolean; readonly flags: Readonly<Record<string, string>> }
+  | { readonly action: 'look'; readonly json: boolean; readonly flags: Flags }
   | { readonly action: 'help' }
   | { readonly action: 'mistake'; readonly message: string };
-
-const CONFIG_FLAGS = [CONFIG_FILE.flag, 'provider', 'data-dir'] as const;
-const OPTIONS = {
-  ...Object.fromEntries(CONFIG_FLAGS.map((flag) => [flag, { type: 'string' as const }])),
-  json: { type: 'boolean' },
-  help: { type: 'boolean', short: 'h' },
-} satisfies ParseArgsConfig['options'];
 
 /** Reads the arguments that follow `doctor`. */
 export function parseDoctorArguments(argv: readonly string[]): DoctorArguments {
   try {
-    const { values } = parseArgs({ args: [...argv], options: OPTIONS });
+    const { values } = parseArgs({ args: [...argv], options: { ...COMMON_OPTIONS, json: { type: 'boolean' } } });
     if (values.help) return { action: 'help' };
-    const { json = false, help: _, ...flags } = values;
-    return { action: 'look', json, flags: flags as Record<string, string> };
+    return { action: 'look', json: values.json === true, flags: flagsIn(values) };
   } catch (error) {
     const message = (error as Error).message.replaceAll('\n', ' ');
     return { action: 'mistake', message: `${message}\nTry 'omp-gateway doctor --help'.` };

@@ -1,5 +1,6 @@
 import type { Finding } from '#contract';
 import type { Environment } from '../config/given.ts';
+import { printable } from './printable.ts';
 
 type Level = Finding['level'];
 
@@ -49,6 +50,3 @@ function summary(findings: readonly Finding[]): string {
   if (told === '') return 'Everything is as it should be.';
   return `${told}. ${findings.some(isProblem) ? 'The gateway cannot serve like this.' : 'The gateway can serve.'}`;
 }
-
-/** A terminal obeys control characters, and names in a database may hold them. */
-const printable = (text: string): string => text.replace(/\p{Cc}/gu, '?');

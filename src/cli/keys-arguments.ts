@@ -1,7 +1,7 @@
 import { type ParseArgsConfig, parseArgs } from 'node:util';
 import type { z } from 'zod';
 import { expirySchema, grantSchema, keyNameSchema, keyUserSchema } from '../auth/configured-key.ts';
-import { CONFIG_FILE } from '../config/settings.ts';
+import { COMMON_OPTIONS, type Flags, flagsIn } from './config-flags.ts';
 
 /** What `omp-gateway keys --help` prints: at most 80 columns wide, ends with a newline. */
 export const KEYS_USAGE = `Usage: omp-gateway keys create NAME --grant GRANT ... [options]
@@ -45,15 +45,9 @@ export type KeysArguments =
   | { readonly action: 'revoke'; readonly nameOrId: string; readonly flags: Flags }
   | { readonly action: 'help' }
   | { readonly action: 'mistake'; readonly message: string };
-type Flags = Readonly<Record<string, string>>;
 
-const CONFIG_FLAGS = [CONFIG_FILE.flag, 'provider', 'data-dir'] as const;
-const COMMON = {
-  ...Object.fromEntries(CONFIG_FLAGS.map((flag) => [flag, { type: 'string' as const }])),
-  help: { type: 'boolean', short: 'h' },
-} satisfies ParseArgsConfig['options'];
 const CREATE = {
-  ...COMMON,
+  ...COMMON_OPTIONS,
   grant: { type: 'string', multiple: true },
   user: { type: 'string', multiple: true },
   expires: { type: 'string' },
@@ -66,11 +60,11 @@ export function parseKeysArguments([command, ...args]: readonly string[], now: n
   try {
     if (command === 'create') return create(args, now);
     if (command === 'list') {
-      const { values } = parseArgs({ args, options: { ...COMMON, json: { type: 'boolean' } } });
+      const { values } = parseArgs({ args, options: { ...COMMON_OPTIONS, json: { type: 'boolean' } } });
       return values.help ? { action: 'help' } : { action: 'list', json: values.json === true, flags: flagsIn(values) };
     }
     if (command === 'revoke') {
-      const { values, positionals } = parseArgs({ args, options: COMMON, allowPositionals: true });
+      const { values, positionals } = parseArgs({ args, options: COMMON_OPTIONS, allowPositionals: true });
       if (values.help) return { action: 'help' };
       const [nameOrId, extra] = positionals;
       if (nameOrId === undefined || extra !== undefined) return mistake('keys revoke needs one name or id');
@@ -124,11 +118,6 @@ function readExpiry(text: string, now: number): string | undefined {
   const time = days === undefined ? Date.parse(text) : now + Number(days) * DAY_MS;
   return time > now ? new Date(time).toISOString() : undefined;
 }
-
-const flagsIn = (values: Readonly<Record<string, unknown>>): Flags =>
-  Object.fromEntries(
-    CONFIG_FLAGS.flatMap((flag) => (typeof values[flag] === 'string' ? [[flag, values[flag]] as const] : [])),
-  );
 
 const mistake = (message: string): KeysArguments => ({
   action: 'mistake',

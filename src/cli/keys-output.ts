@@ -2,6 +2,7 @@ import type { StoredKey } from '#contract';
 import { type ConfiguredKey, toHashedKey } from '../auth/configured-key.ts';
 import type { FreshKey } from '../auth/key.ts';
 import type { KeyRequest } from './keys-arguments.ts';
+import { printable } from './printable.ts';
 
 /** A key as the configuration takes it. */
 export const toConfigured = ({ name, grants, users, expires_at }: KeyRequest, key: FreshKey): ConfiguredKey => ({
@@ -49,6 +50,3 @@ function stateOf({ revoked_at, expires_at }: StoredKey, now: number): string {
   if (revoked_at !== null) return 'revoked';
   return expires_at !== null && Date.parse(expires_at) <= now ? 'expired' : 'active';
 }
-
-/** A terminal obeys control characters, and users and globs may hold them. */
-const printable = (text: string): string => text.replace(/\p{Cc}/gu, '?');

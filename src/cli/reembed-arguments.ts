@@ -1,5 +1,5 @@
 import { type ParseArgsConfig, parseArgs } from 'node:util';
-import { CONFIG_FILE } from '../config/settings.ts';
+import { COMMON_OPTIONS, type Flags, flagsIn } from './config-flags.ts';
 
 /** What `omp-gateway reembed --help` prints: at most 80 columns wide, ends with a newline. */
 export const REEMBED_USAGE = `Usage: omp-gateway reembed [options]
@@ -30,7 +30,7 @@ when it failed or was stopped, 2 when the arguments make no sense.
 
 /** What is asked for. `flags` are as `loadConfig` takes them. */
 export type ReembedArguments =
-  | { readonly action: 'run'; readonly asked: Asked; readonly flags: Readonly<Record<string, string>> }
+  | { readonly action: 'run'; readonly asked: Asked; readonly flags: Flags }
   | { readonly action: 'help' }
   | { readonly action: 'mistake'; readonly message: string };
 
@@ -42,15 +42,13 @@ export interface Asked {
   readonly json: boolean;
 }
 
-const CONFIG_FLAGS = [CONFIG_FILE.flag, 'provider', 'data-dir'] as const;
 const OPTIONS = {
-  ...Object.fromEntries(CONFIG_FLAGS.map((flag) => [flag, { type: 'string' as const }])),
+  ...COMMON_OPTIONS,
   'dry-run': { type: 'boolean' },
   restart: { type: 'boolean' },
   'per-minute': { type: 'string' },
   batch: { type: 'string' },
   json: { type: 'boolean' },
-  help: { type: 'boolean', short: 'h' },
 } satisfies ParseArgsConfig['options'];
 
 const DEFAULT_BATCH = '100';
@@ -69,14 +67,9 @@ export function parseReembedArguments(argv: readonly string[]): ReembedArguments
     if (paced !== undefined && per_minute === undefined) {
       return mistake(`--per-minute must be a whole number from 1 to ${MOST_PER_MINUTE}`);
     }
-    const { 'dry-run': dry_run = false, restart = false, json = false, ...rest } = values;
-    const given: Readonly<Record<string, unknown>> = rest;
-    const flags = CONFIG_FLAGS.flatMap((flag) => {
-      const value = given[flag];
-      return typeof value === 'string' ? [[flag, value] as const] : [];
-    });
+    const { 'dry-run': dry_run = false, restart = false, json = false } = values;
     const asked = { dry_run, restart, per_minute, batch_size, json };
-    return { action: 'run', asked, flags: Object.fromEntries(flags) };
+    return { action: 'run', asked, flags: flagsIn(values) };
   } catch (error) {
     return mistake((error as Error).message.replaceAll('\n', ' '));
   }

@@ -131,7 +131,7 @@ export interface Log {
 
 /** What the gateway hands to every provider it opens. */
 export interface ProviderContext {
-  /** Undefined exactly when `ranking.mode` is `keyword`. */
+  /** Undefined when `ranking.mode` is `keyword`; for `diagnose` also when the embedder does not work. */
   readonly embedder: Embedder | undefined;
   readonly ranking: RankingOptions;
   /** Undefined: nothing is to be recorded. */
