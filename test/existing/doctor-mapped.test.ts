@@ -185,13 +185,14 @@ describe('doctor on a table of somebody else', () => {
     expect(problems).toMatch(/^extension: pgvector \S+ is on this server, but not created in this database$/m);
   });
 
-  it('tells row security, and an old pgvector once', async () => {
+  it('tells row security, and an old pgvector and a missing index once each', async () => {
     const db = await filled(COLUMNS);
     await db.sql('alter table notes enable row level security');
     const warnings = told(await look(await db.role('grant select on notes to ROLE'), COLUMNS), 'warning');
     expect(warnings).toContainEqual(expect.stringMatching(/^mapping: row security/));
     expect(warnings.filter((each) => each.includes('pgvector')).length).toBeLessThanOrEqual(1);
     expect(warnings.filter((each) => each.includes('CVE')).length).toBeLessThanOrEqual(1);
+    expect(warnings.filter((each) => each.includes('no index')).length).toBe(1);
   });
 
   it('says that ANALYZE has never run, and nothing of an empty table', async () => {
