@@ -3,6 +3,7 @@ import { toOmpError } from './errors.ts';
 import { type Answer, answerTo, withDeadline } from './exchange.ts';
 import { Failure } from './failure.ts';
 import { repeating } from './retry.ts';
+import type { Turns } from './turns.ts';
 
 /** One request, as often as it takes. */
 export interface Request<Result> {
@@ -19,11 +20,13 @@ export interface Request<Result> {
 /** Rejects with an `OmpError`, or with the reason of the call's signal. */
 export type Ask = <Result>(request: Request<Result>, call: Call) => Promise<Result>;
 
-export function createAsk(timeout_ms: number): Ask {
+/** Each attempt waits for its turn, and only then for so many milliseconds for its answer. */
+export function createAsk(timeout_ms: number, turns: Turns): Ask {
   return async ({ send, read, repeatable, otherwise }, call) => {
     const { signal } = call;
-    const attempt = () =>
-      withDeadline(timeout_ms, signal, async (limited) => reading(read, await answerTo(send, limited)));
+    const exchanged = async (limited: AbortSignal) =>
+      reading(read, await answerTo(send, { signal: limited, headers: call.trace?.headers() }));
+    const attempt = () => turns.take(signal, () => withDeadline(timeout_ms, signal, exchanged));
     try {
       return await repeating(attempt, { repeatable, signal }).catch((error) => {
         if (error instanceof Failure && otherwise) return otherwise(error);

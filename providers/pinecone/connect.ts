@@ -5,25 +5,32 @@ import { type Ask, createAsk } from './ask.ts';
 import { deleteChunks, fetchChunks, forEachChunk, holdable } from './chunks.ts';
 import { fetchApi } from './exchange.ts';
 import { type Filter, MAX_LISTED, type Metadata, type Service } from './service.ts';
+import { createTurns } from './turns.ts';
 
 export interface ConnectOptions {
   readonly api_key: string;
   readonly index_host: string;
   /** Longest wait for one answer, in milliseconds. */
   readonly timeout_ms: number;
+  /** Requests at once, and those that wait for their turn, at most; by default any number. */
+  readonly concurrency?: number;
+  readonly max_waiting?: number;
 }
 
 /**
  * The index behind the official SDK. Nothing is asked before the first request, and never the control plane.
  * Throws a plain `Error` where the key or the address cannot be one.
  */
-export function connect({ api_key, index_host, timeout_ms }: ConnectOptions): Service {
+export function connect({ api_key, index_host, timeout_ms, ...limits }: ConnectOptions): Service {
+  const { concurrency = Number.POSITIVE_INFINITY, max_waiting = Number.POSITIVE_INFINITY } = limits;
   refuseDebugOutput();
   const pinecone = new Pinecone({ apiKey: apiKeyOf(api_key), fetchApi, maxRetries: 0 });
-  return serviceOf(pinecone.index({ host: indexAddress(index_host) }), createAsk(timeout_ms));
+  const turns = createTurns(concurrency, max_waiting);
+  const requests = requestsOf(pinecone.index({ host: indexAddress(index_host) }), createAsk(timeout_ms, turns));
+  return { ...requests, waiting: turns.waiting };
 }
 
-const serviceOf = (index: Index, ask: Ask): Service => ({
+const requestsOf = (index: Index, ask: Ask): Omit<Service, 'waiting'> => ({
   upsert(namespace, { id, values, metadata }, call) {
     const send = () =>
       index.upsert({ namespace, records: [{ id, values: [...values], metadata: writable(metadata) }] });

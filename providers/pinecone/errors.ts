@@ -28,7 +28,10 @@ export function toOmpError(cause: unknown): OmpError {
   if (!(cause instanceof Failure)) return providerError(PROVIDER, 'the request to Pinecone could not be made', cause);
   const { kind, status = 0, retryAfter } = cause;
   const message = BY_STATUS[status] ?? BY_KIND[kind];
-  if (kind !== 'busy') return providerError(PROVIDER, message, cause);
+  if (kind !== 'busy') {
+    // What was refused was answered; and by now it was repeated as often as that may help.
+    return new OmpError('provider_error', message, { provider: PROVIDER, cause, down: kind !== 'refused' });
+  }
   return new OmpError('rate_limited', message, {
     provider: PROVIDER,
     cause,

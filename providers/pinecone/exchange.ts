@@ -8,8 +8,13 @@ export interface Answer {
   readonly headers: Headers;
 }
 
-interface Exchange {
+/** What goes out with a request besides what the SDK says. */
+interface Accompanying {
   readonly signal: AbortSignal;
+  readonly headers: Readonly<Record<string, string>> | undefined;
+}
+
+interface Exchange extends Accompanying {
   answer?: Answer;
   failure?: unknown;
 }
@@ -25,9 +30,10 @@ export const fetchApi: typeof fetch = async (url, init) => {
   const exchange = exchanges.getStore();
   if (!exchange) throw new Error('a request outside of an exchange');
   const { signal } = exchange;
+  const headers = { ...init?.headers, ...exchange.headers };
   try {
     // A redirect would take the API key to another host.
-    const response = await fetch(url, { ...init, signal, redirect: 'manual' });
+    const response = await fetch(url, { ...init, headers, signal, redirect: 'manual' });
     const text = await response.text();
     if (!response.ok) throw refusal(response, text);
     exchange.answer = { body: parsed(text), headers: response.headers };
@@ -39,8 +45,8 @@ export const fetchApi: typeof fetch = async (url, init) => {
 };
 
 /** One request of the SDK, and its answer. Rejects with a `Failure`, or as the SDK refuses it. */
-export async function answerTo(send: () => Promise<unknown>, signal: AbortSignal): Promise<Answer> {
-  const exchange: Exchange = { signal };
+export async function answerTo(send: () => Promise<unknown>, accompanying: Accompanying): Promise<Answer> {
+  const exchange: Exchange = { ...accompanying };
   try {
     await exchanges.run(exchange, send);
   } catch (error) {

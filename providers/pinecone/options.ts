@@ -14,6 +14,9 @@ export const Options = z.strictObject({
   metric: z.enum(['cosine', 'dotproduct', 'euclidean']).default('cosine'),
   /** Longest wait for one answer. */
   timeout_ms: z.int().min(1).default(5_000),
+  /** Requests to the service at once, and those that wait for their turn, at most. */
+  concurrency: z.int().min(1).default(32),
+  max_waiting: z.int().min(1).default(1_000),
   /** How long own writes are remembered, so that reads show them before the service does. */
   settle_ms: z.int().min(0).default(120_000),
   /** Longest wait for what a client wrote through another gateway. */

@@ -91,6 +91,7 @@ export function createProvider(own: Own, embedder: Embedder, options: FindOption
       }),
     list,
     search: createSearch({ own, embed: (text, call) => embed(text, 'query', call), list }),
+    stats: () => ({ waiting: service.waiting() }),
     ping: async (call) => void (await service.fetch(namespaces.own, [INDEX_RECORD], call)),
     close: async () => overlay.close(),
   };

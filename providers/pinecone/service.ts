@@ -71,6 +71,8 @@ export interface Service {
     call: Call,
   ): Promise<{ records: StoredRecord[]; next: string | undefined } | undefined>;
   stats(call: Call): Promise<{ dimension: number | undefined; metric: string | undefined }>;
+  /** Requests that wait for their turn. */
+  waiting(): number;
 }
 
 /** More ids a page than this are not established to be allowed. */

@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
 import type pg from 'pg';
-import type { Call } from '#contract';
+import type { Call, ProviderStats } from '#contract';
 import { openConnection } from './connections/connection.ts';
 import { createSlots } from './connections/slots.ts';
-import { failTask, type Row, runTask, type Statement, type Task } from './connections/task.ts';
-import { isCancelled, isPreparedStatementTrouble } from './errors.ts';
+import { failTask, type Row, runTask, type Statement, type Tally, type Task } from './connections/task.ts';
+import { isCancelled, isPreparedStatementTrouble, tooManyWaiting } from './errors.ts';
 
 export type { Row, Statement } from './connections/task.ts';
 
@@ -17,6 +17,7 @@ export interface Database {
   query(statement: Statement, values: readonly unknown[], call: Call): Promise<Row[]>;
   /** The same inside a transaction of its own that begins with `settings` (`set local …`), alone on its connection. */
   queryWith(settings: string, statement: Statement, values: readonly unknown[], call: Call): Promise<Row[]>;
+  stats(): Required<Pick<ProviderStats, 'connections' | 'waiting'>>;
   /** Answers what was asked before. */
   close(): Promise<void>;
 }
@@ -30,6 +31,8 @@ export interface ConnectionOptions {
   readonly prepared_statements: 'auto' | 'on' | 'off';
   /** Longest wait of a statement for its turn, in milliseconds. */
   readonly acquire_timeout_ms: number;
+  /** Statements that wait at once, at most, beside one for each connection; by default any number. */
+  readonly max_waiting?: number;
   /** Longest time for one statement once it is its turn, in milliseconds. */
   readonly query_timeout_ms: number;
   /** Whether the server cancels statements when asked; by default it does. */
@@ -57,6 +60,8 @@ const MOST_SENT = 4;
  */
 export function openConnections(options: ConnectionOptions): Database {
   const limits = { cancellable: true, ...options };
+  const { connections, max_waiting = Number.POSITIVE_INFINITY } = options;
+  const tally: Tally = { unanswered: 0 };
   let named = options.prepared_statements !== 'off';
   let timer: NodeJS.Timeout | undefined;
   /** Told when nothing is under way. */
@@ -74,7 +79,7 @@ export function openConnections(options: ConnectionOptions): Database {
     slots.place(task);
   };
   const slots = createSlots({
-    count: options.connections,
+    count: connections,
     open: (events) => openConnection(options.config, limits, { ...events, failed }),
     manner: (task) => ({ named, alone: !named || task.settings !== undefined }),
     acquire_timeout_ms: options.acquire_timeout_ms,
@@ -87,13 +92,18 @@ export function openConnections(options: ConnectionOptions): Database {
   };
   const start = (task: Task) => {
     if (closing) return failTask(task, new Error('the connections are closed'));
+    if (tally.unanswered > connections + max_waiting) return failTask(task, tooManyWaiting());
     timer ??= setInterval(look, LOOK_MS);
     slots.place(task);
   };
 
   return {
-    query: (asked, values, call) => runTask({ statement: asked, values, settings: undefined }, call, start),
-    queryWith: (settings, asked, values, call) => runTask({ statement: asked, values, settings }, call, start),
+    query: (asked, values, call) => runTask({ statement: asked, values, settings: undefined, tally }, call, start),
+    queryWith: (settings, asked, values, call) => runTask({ statement: asked, values, settings, tally }, call, start),
+    stats() {
+      const { open, busy } = slots.stats();
+      return { connections: { open, busy, most: connections }, waiting: Math.max(0, tally.unanswered - busy) };
+    },
     async close() {
       await new Promise<void>((done) => {
         closing = done;

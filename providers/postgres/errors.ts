@@ -1,4 +1,4 @@
-import { OmpError, providerError } from '#contract';
+import { OmpError, type OmpErrorOptions, providerError } from '#contract';
 
 export const PROVIDER = 'postgres';
 
@@ -26,24 +26,78 @@ const MESSAGES: Record<string, string> = {
   ETIMEDOUT: 'the database cannot be reached',
 };
 
+type Facts = Pick<OmpErrorOptions, 'retry' | 'down'>;
+
+/** Told by a server, or of one, that did not get to see the statement. */
+const NEVER_SENT: Facts = { retry: 'safe', down: true };
+const CUT_OFF: Facts = { retry: 'reads', down: true };
+
+/**
+ * What is known of a failure besides, by the same. All others are answers: the server works, and would answer so again.
+ * That a session was ended tells nothing of the server: whoever opens the next one finds out.
+ */
+const FACTS: Record<string, Facts> = {
+  '08': CUT_OFF,
+  // Rolled back, for the sake of others.
+  '40001': { retry: 'safe' },
+  '40P01': { retry: 'safe' },
+  '53300': NEVER_SENT,
+  '57P01': { retry: 'reads' },
+  '57P02': { retry: 'reads' },
+  '57P03': NEVER_SENT,
+  '57P05': { retry: 'reads' },
+  EAI_AGAIN: NEVER_SENT,
+  ECONNREFUSED: NEVER_SENT,
+  ECONNRESET: CUT_OFF,
+  EHOSTUNREACH: NEVER_SENT,
+  ENETUNREACH: NEVER_SENT,
+  ENOENT: NEVER_SENT,
+  ENOTFOUND: NEVER_SENT,
+  EPIPE: CUT_OFF,
+  ETIMEDOUT: CUT_OFF,
+};
+
+/** Classes of errors by which a server refuses a session, and would refuse the next one. */
+const REFUSED = ['28', '3D'];
+
+const byCode = <Value>(table: Record<string, Value>, code: string): Value | undefined =>
+  table[code] ?? table[code.slice(0, 2)];
+
+const failure = (message: string, facts: Facts | undefined, cause?: unknown): OmpError =>
+  new OmpError('provider_error', message, { provider: PROVIDER, cause, ...facts });
+
 export function toOmpError(cause: unknown): OmpError {
   if (cause instanceof OmpError) return cause;
+  // The reason of a call that had a time limit of its own.
+  if (cause instanceof Error && cause.name === 'TimeoutError') return tooLong(cause);
   const code = codeOf(cause) ?? '';
-  return providerError(PROVIDER, MESSAGES[code] ?? MESSAGES[code.slice(0, 2)] ?? 'the database failed', cause);
+  return failure(byCode(MESSAGES, code) ?? 'the database failed', byCode(FACTS, code), cause);
 }
 
-/** The database ended the connection, or it was ended because it does not answer any more. */
-export const lostConnection = (cause: unknown): OmpError => withCode(cause, 'the database closed the connection');
+/** The database ended the connection, or it was ended because it does not answer any more. What was sent may have acted. */
+export const lostConnection = (cause: unknown): OmpError =>
+  failure(messageOf(cause, 'the database closed the connection'), CUT_OFF, cause);
 
-export const unreachable = (cause: unknown): OmpError => withCode(cause, 'the database cannot be reached');
+/** No connection could be opened: nothing was sent. */
+export const unreachable = (cause: unknown): OmpError => {
+  const refused = REFUSED.includes((codeOf(cause) ?? '').slice(0, 2));
+  return failure(messageOf(cause, 'the database cannot be reached'), refused ? { down: true } : NEVER_SENT, cause);
+};
 
+/** It waited for as long as it may: another try would only wait longer. */
 export const tooBusy = (): OmpError => providerError(PROVIDER, 'all connections to the database are busy');
 
-export const tooLong = (): OmpError => providerError(PROVIDER, 'the database took too long');
+export const tooManyWaiting = (): OmpError =>
+  new OmpError('rate_limited', 'too many statements wait for the database; retry in 1 s', {
+    provider: PROVIDER,
+    retryAfter: 1,
+  });
+
+export const tooLong = (cause?: unknown): OmpError => failure('the database took too long', { down: true }, cause);
 
 /** Errors that the driver makes up by itself have no code. */
-const withCode = (cause: unknown, otherwise: string): OmpError =>
-  codeOf(cause) === undefined ? providerError(PROVIDER, otherwise, cause) : toOmpError(cause);
+const messageOf = (cause: unknown, otherwise: string): string =>
+  codeOf(cause) === undefined ? otherwise : toOmpError(cause).message;
 
 export const codeOf = (error: unknown): string | undefined =>
   typeof error === 'object' && error !== null && 'code' in error && typeof error.code === 'string'

@@ -13,10 +13,14 @@ export const Options = z.strictObject({
   connect_timeout_ms: z.int().min(1).default(5_000),
   /** Longest wait of a statement for its turn on a connection. */
   acquire_timeout_ms: z.int().min(1).default(5_000),
+  /** Statements that wait for their turn, at most; what comes on top is refused. */
+  max_waiting: z.int().min(1).default(1_000),
   /** Longest time for one statement once it is its turn; it is then cancelled. */
   query_timeout_ms: z.int().min(1).default(10_000),
   /** A user with more memories than this is searched through the vector index instead of by an exact scan. */
   large_user_rows: z.int().min(1).default(10_000),
+  /** `async`: memories are stored at once, and their vectors are computed in the background. */
+  ingestion: z.enum(['sync', 'async']).default('sync'),
   /** A table that somebody else fills; unset: tables of ours. */
   mapping: Mapping.optional(),
 });

@@ -19,6 +19,14 @@ export interface Consistency {
   behind(): void;
 }
 
+/** The distributed trace that a request is part of. */
+export interface Trace {
+  /** By which logs and traces find each other; 32 hexadecimal digits. */
+  readonly id: string;
+  /** Headers that carry it on to another service. */
+  headers(): Readonly<Record<string, string>>;
+}
+
 /** What accompanies every request down to the backend. Required everywhere: an optional signal gets forgotten. */
 export interface Call {
   /** Aborted when the client goes away or the request's deadline passes; its `reason` tells which. */
@@ -27,6 +35,13 @@ export interface Call {
   readonly caller: Caller;
   /** Absent: nobody to tell. */
   readonly consistency?: Consistency;
+  /** Absent: nobody follows this request. */
+  readonly trace?: Trace;
+  /**
+   * Set by whoever waits for another dependency than the backend, for as long as that lasts: a deadline that passes
+   * meanwhile names this one.
+   */
+  readonly waiting?: { on: string | undefined };
   /**
    * The work, or the signal's reason as soon as that fires: for work that does not listen to the signal. Offered by
    * callers for whom making a signal for every call is too dear; the guard around every provider uses it.

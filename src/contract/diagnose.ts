@@ -7,6 +7,7 @@ export interface Finding {
     | 'extension'
     | 'mapping'
     | 'embedding'
+    | 'ingestion'
     | 'indexes'
     | 'size';
   /** `problem`: the gateway would not start, or not serve. `warning`: it serves, but not as well as it could. */

@@ -16,6 +16,13 @@ export interface OmpErrorOptions {
   readonly provider?: string;
   /** Seconds the caller should wait, where that is known; becomes `Retry-After`. */
   readonly retryAfter?: number;
+  /**
+   * Whether trying again may help. `safe`: nothing has happened, so that anything may be sent again; `reads`: what it did is
+   * not known, so that only what changes nothing may be. Unset: it would fail again.
+   */
+  readonly retry?: 'safe' | 'reads';
+  /** It could not be asked, or gave no proper answer: enough of these in a row, and it is taken for down. */
+  readonly down?: boolean;
 }
 
 /**
@@ -26,6 +33,8 @@ export class OmpError extends Error {
   readonly code: ErrorCode;
   readonly provider: string | undefined;
   readonly retryAfter: number | undefined;
+  readonly retry: OmpErrorOptions['retry'];
+  readonly down: boolean;
 
   constructor(code: ErrorCode, message: string, options: OmpErrorOptions = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
@@ -33,6 +42,8 @@ export class OmpError extends Error {
     this.code = code;
     this.provider = options.provider;
     this.retryAfter = options.retryAfter;
+    this.retry = options.retry;
+    this.down = options.down ?? false;
   }
 }
 

@@ -24,11 +24,17 @@ export function newIdentity(): { id: string; created_at: string } {
   return { id: `mem_${ulid(latest)}`, created_at: new Date(latest).toISOString() };
 }
 
+/** Id and creation time, and whether the record is indexed yet. */
+export type Identity = Pick<Memory, 'id' | 'created_at'> & Partial<Pick<Memory, 'status'>>;
+
 /**
- * A new record that is indexed by the time it is returned, for providers that make their own ids. With the identity of
- * one that was made before: what that one was.
+ * A new record, for providers that make their own ids; unless the identity says otherwise it is indexed by the time it is
+ * returned. With the identity of one that was made before: what that one was.
  */
-export function newRecord(input: NewMemory, embeddingModel: string | null, identity = newIdentity()): Memory {
-  const { id, created_at } = identity;
-  return { id, created_at, ...input, updated_at: created_at, embedding_model: embeddingModel, status: 'done' };
+export function newRecord(
+  input: NewMemory,
+  embeddingModel: string | null,
+  { id, created_at, status = 'done' }: Identity = newIdentity(),
+): Memory {
+  return { id, created_at, ...input, updated_at: created_at, embedding_model: embeddingModel, status };
 }

@@ -81,6 +81,17 @@ export interface ProviderCapabilities {
   readonly consistency_tokens: boolean;
 }
 
+/** What an operator may want to see of a provider at this moment. What it does not have is left out. */
+export interface ProviderStats {
+  /** Connections to the backend. */
+  readonly connections?: { readonly open: number; readonly busy: number; readonly most: number };
+  /** Requests to the backend that wait for their turn. */
+  readonly waiting?: number;
+}
+
+/** Memories whose vectors are yet to be computed. */
+export type Backlog = Readonly<Record<'queued' | 'indexing' | 'failed', number>>;
+
 /**
  * One backend. `get` and `ping` are the least a provider can do; every other verb is its own capability flag.
  * Absence is a value; trouble is a thrown `OmpError`. Lists are ordered by `created_at`, then `id`, both descending;
@@ -110,6 +121,9 @@ export interface Provider {
   readonly keys?: KeyStore;
   /** Throws unless the backend answers. */
   ping(call: Call): Promise<void>;
+  stats?(): ProviderStats;
+  /** Present when vectors may be computed after an add is answered. Asks the backend. */
+  backlog?(call: Call): Promise<Backlog>;
   close(): Promise<void>;
 }
 
@@ -124,6 +138,8 @@ export interface RankingOptions {
 
 /** The little of a logger that providers need. Never give it record contents, user ids or credentials. */
 export interface Log {
+  /** Absent: nobody wants to know. */
+  debug?(fields: object, message: string): void;
   info(fields: object, message: string): void;
   warn(fields: object, message: string): void;
   error(fields: object, message: string): void;
@@ -138,5 +154,7 @@ export interface ProviderContext {
   readonly audit: AuditOptions | undefined;
   /** Folder for durable files of this gateway; made by whoever needs it. */
   readonly data_dir: string;
+  /** What `share` of this provider gave out in the process that owns it; undefined: this process serves alone. */
+  readonly shared?: unknown;
   readonly log: Log;
 }

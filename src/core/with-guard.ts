@@ -1,53 +1,70 @@
 import { type AuditLog, type Call, type KeyStore, OmpError, type Provider, providerError } from '#contract';
+import { type Around, bare, type Operation } from './telemetry.ts';
 
 type EveryVerb = { [Verb in keyof Required<Provider>]: Provider[Verb] };
 
 /**
  * The outermost skin of a provider: whatever goes wrong inside leaves as an `OmpError` that says who failed, and a call
- * that is given up ends here, also where the backend's client cannot be aborted.
+ * that is given up ends here, also where the backend's client cannot be aborted. `around` is put around every verb, and
+ * told when a call is given up.
  */
-export function withGuard(inner: Provider): Provider {
-  const guard =
-    <Argument, Result>(verb: (argument: Argument, call: Call) => Promise<Result>) =>
-    (argument: Argument, call: Call) =>
-      settle(inner.name, call, () => verb(argument, call));
-  /** A verb that needs nothing but the call. */
-  const bare =
-    <Result>(verb: (call: Call) => Promise<Result>) =>
-    (call: Call) =>
-      settle(inner.name, call, () => verb(call));
-  const { addOnce, update, audit, keys } = inner;
+export function withGuard(inner: Provider, around: Around = bare): Provider {
+  const guard = (name: string, reads: boolean) => {
+    const operation: Operation = { kind: 'backend', dependency: inner.name, name, reads };
+    return <Result>(call: Call, work: (call: Call) => Promise<Result>): Promise<Result> =>
+      settle(inner.name, () =>
+        around(operation, call, (own) => (call.unlessAborted ? call.unlessAborted(work(own)) : work(own))),
+      );
+  };
+  const one =
+    (reads: boolean) =>
+    <Argument, Result>(name: string, verb: (argument: Argument, call: Call) => Promise<Result>) => {
+      const run = guard(name, reads);
+      return (argument: Argument, call: Call) => run(call, (own) => verb(argument, own));
+    };
+  const [reading, writing] = [one(true), one(false)];
+  /** A verb that reads and needs nothing but the call. */
+  const asking = <Result>(name: string, verb: (call: Call) => Promise<Result>) => {
+    const run = guard(name, true);
+    return (call: Call) => run(call, verb);
+  };
+  const [adding, updating, touching] = [guard('add', false), guard('update', false), guard('keys_touch', false)];
+  const { addOnce, update, audit, keys, backlog } = inner;
   const guarded: EveryVerb = {
     name: inner.name,
     capabilities: inner.capabilities,
-    add: inner.add && guard(inner.add),
-    addOnce: addOnce && ((input, once, call) => settle(inner.name, call, () => addOnce(input, once, call))),
-    get: guard(inner.get),
-    update: update && ((ref, patch, call) => settle(inner.name, call, () => update(ref, patch, call))),
-    delete: inner.delete && guard(inner.delete),
-    list: inner.list && guard(inner.list),
-    search: inner.search && guard(inner.search),
-    audit: audit && ({ record: guard(audit.record), read: guard(audit.read) } satisfies AuditLog),
+    add: inner.add && writing('add', inner.add),
+    addOnce: addOnce && ((input, once, call) => adding(call, (own) => addOnce(input, once, own))),
+    get: reading('get', inner.get),
+    update: update && ((ref, patch, call) => updating(call, (own) => update(ref, patch, own))),
+    delete: inner.delete && writing('delete', inner.delete),
+    list: inner.list && reading('list', inner.list),
+    search: inner.search && reading('search', inner.search),
+    audit:
+      audit &&
+      ({ record: writing('audit_record', audit.record), read: reading('audit', audit.read) } satisfies AuditLog),
     keys:
       keys &&
       ({
-        find: guard(keys.find),
-        hasAny: bare(keys.hasAny),
-        list: bare(keys.list),
-        create: guard(keys.create),
-        revoke: guard(keys.revoke),
-        touch: (ids, time, call) => settle(inner.name, call, () => keys.touch(ids, time, call)),
+        find: reading('keys_find', keys.find),
+        hasAny: asking('keys_any', keys.hasAny),
+        list: asking('keys_list', keys.list),
+        create: writing('keys_create', keys.create),
+        revoke: writing('keys_revoke', keys.revoke),
+        touch: (ids, time, call) => touching(call, (own) => keys.touch(ids, time, own)),
         close: keys.close,
       } satisfies KeyStore),
-    ping: bare(inner.ping),
+    ping: asking('ping', inner.ping),
+    stats: inner.stats,
+    backlog: backlog && asking('backlog', backlog),
     close: inner.close,
   };
   return guarded;
 }
 
-async function settle<Result>(provider: string, call: Call, run: () => Promise<Result>): Promise<Result> {
+async function settle<Result>(provider: string, run: () => Promise<Result>): Promise<Result> {
   try {
-    return await (call.unlessAborted ? call.unlessAborted(run()) : run());
+    return await run();
   } catch (error) {
     if (!(error instanceof OmpError)) throw providerError(provider, 'the backend failed unexpectedly', error);
     if (error.code !== 'provider_error' || error.provider !== undefined) throw error;

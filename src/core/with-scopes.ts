@@ -60,6 +60,8 @@ export function withScopes(inner: Provider): Provider {
     // Its entries would lack the scopes that it does not know.
     audit: undefined,
     keys: inner.keys,
+    stats: inner.stats,
+    backlog: inner.backlog,
     ping: inner.ping,
     close: inner.close,
   };

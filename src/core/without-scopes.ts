@@ -49,6 +49,8 @@ export function withoutScopes(inner: Provider): Provider {
       }),
     audit: undefined,
     keys: inner.keys,
+    stats: inner.stats,
+    backlog: inner.backlog,
   };
   return scoped;
 }

@@ -1,6 +1,6 @@
 import { createRequire } from 'node:module';
 import { Worker } from 'node:worker_threads';
-import { type Log, providerError } from '#contract';
+import { type Log, OmpError, providerError } from '#contract';
 import type { Answer, Question } from './local-worker.ts';
 
 /** One worker thread: started by the first question, and again by the next one after a crash. */
@@ -42,7 +42,13 @@ export function openLane(log: Log): Lane {
       worker = undefined;
       if (!closed) log.error({ err: cause ?? new Error(`exit code ${code}`) }, 'local embedder: worker thread died');
       for (const { reject } of pending.values()) {
-        reject(providerError('local', 'The local embedder stopped before it had computed the embedding.', cause));
+        reject(
+          new OmpError('provider_error', 'The local embedder stopped before it had computed the embedding.', {
+            provider: 'local',
+            cause,
+            down: true,
+          }),
+        );
       }
       pending.clear();
     });

@@ -1,12 +1,17 @@
-import type { Embedder, Log } from '#contract';
+import type { Call, Embedder, Log } from '#contract';
 import { toUnitHalf } from '#ranking';
+import { type Around, bare } from '../core/telemetry.ts';
+import { withAround } from './with-around.ts';
 import { withBatching } from './with-batching.ts';
 import { withQueryCache } from './with-query-cache.ts';
+import { withWaiting } from './with-waiting.ts';
 
 export interface LocalOptions {
   readonly kind: 'local';
   /** Queries whose vectors are remembered; 0 turns the cache off. */
   readonly cache_size: number;
+  /** Texts that wait for their turn, at most; what comes on top is refused. Unset: any number. */
+  readonly max_waiting?: number;
   /** Threads that compute, each with its own copy of the model. */
   readonly workers: number;
 }
@@ -24,10 +29,14 @@ export interface OpenAiOptions {
   readonly timeout_ms: number;
   /** Texts in one request to the service, at most. */
   readonly batch_size: number;
+  readonly max_waiting?: number;
   readonly cache_size: number;
 }
 
 export type EmbeddingOptions = LocalOptions | OpenAiOptions;
+
+/** Makes what is put around every call to a dependency; `probe` resolves if that answers. */
+export type Protect = (name: string, probe: (call: Call) => Promise<unknown>) => Around;
 
 /** Small, so that a query never waits behind a long batch: eight texts of ordinary length take a tenth of a second. */
 const LOCAL_BATCH_SIZE = 8;
@@ -39,22 +48,39 @@ const OPENAI_CONCURRENCY = 8;
  * Opens the chosen embedder and makes sure that it works; the other one's code is never loaded.
  * Throws a plain `Error` that names the setting to look at.
  */
-export async function openEmbedder(options: EmbeddingOptions, log: Log): Promise<Embedder> {
-  const batched = options.kind === 'local' ? await openBatchedLocal(options, log) : await openBatchedOpenAi(options);
+export async function openEmbedder(
+  options: EmbeddingOptions,
+  log: Log,
+  protect: Protect = () => bare,
+): Promise<Embedder> {
+  const raw = options.kind === 'local' ? await openLocalLanes(options, log) : await openService(options);
+  const { name, embedder, ...limits } = raw;
+  const around = protect(name, (call) => embedder.embed(['memory'], 'query', call));
+  const batched = withBatching(withAround(withUnitVectors(embedder), name, around), {
+    ...limits,
+    ...(options.max_waiting !== undefined && { maxWaiting: options.max_waiting }),
+  });
   log.info({ embedder: options.kind, model: batched.model, dimensions: batched.dimensions }, 'embedder is ready');
-  return withQueryCache(batched, options.cache_size);
+  return withQueryCache(withWaiting(batched, name), options.cache_size);
 }
 
-async function openBatchedLocal({ workers }: LocalOptions, log: Log): Promise<Embedder> {
+interface Raw {
+  /** As it appears in errors. */
+  readonly name: string;
+  readonly embedder: Embedder;
+  readonly batchSize: number;
+  readonly concurrency: number;
+}
+
+async function openLocalLanes({ workers }: LocalOptions, log: Log): Promise<Raw> {
   const { openLocal } = await import('./local.ts');
-  const local = await openLocal(workers, log);
-  return withBatching(withUnitVectors(local), { batchSize: LOCAL_BATCH_SIZE, concurrency: workers });
+  return { name: 'local', embedder: await openLocal(workers, log), batchSize: LOCAL_BATCH_SIZE, concurrency: workers };
 }
 
-async function openBatchedOpenAi(options: OpenAiOptions): Promise<Embedder> {
+async function openService(options: OpenAiOptions): Promise<Raw> {
   const { openOpenAi } = await import('./openai.ts');
-  const openai = await openOpenAi(options);
-  return withBatching(withUnitVectors(openai), { batchSize: options.batch_size, concurrency: OPENAI_CONCURRENCY });
+  const embedder = await openOpenAi(options);
+  return { name: 'openai', embedder, batchSize: options.batch_size, concurrency: OPENAI_CONCURRENCY };
 }
 
 /** The one place where raw vectors become what `Embedder` promises. */

@@ -4,7 +4,8 @@ export class BadAnswer extends Error {}
 /**
  * The vectors of an embeddings answer in the order of the inputs. Each comes as base64 of little-endian 32-bit floats,
  * as asked for, or as an array of numbers from services that ignore the question.
- * Throws `BadAnswer` when they are not `count` vectors of one length, of finite numbers, each for another input.
+ * Throws `BadAnswer` when they are not `count` vectors of one length, of finite numbers that are not all 0,
+ * each for another input.
  */
 export function readVectors(answer: unknown, count: number): Float32Array[] {
   const entries = property(answer, 'data');
@@ -35,6 +36,8 @@ function readVector(embedding: unknown): Float32Array {
   const vector = typeof embedding === 'string' ? fromBase64(embedding) : fromNumbers(embedding);
   if (vector.length === 0) throw new BadAnswer('an embedding without numbers');
   if (!vector.every(Number.isFinite)) throw new BadAnswer('an embedding with infinite or missing numbers');
+  // It is near to nothing: what was remembered would never be found by its meaning.
+  if (vector.every((value) => value === 0)) throw new BadAnswer('an embedding of nothing but zeros');
   return vector;
 }
 

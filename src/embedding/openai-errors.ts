@@ -1,5 +1,5 @@
 import { APIConnectionTimeoutError, APIError } from 'openai';
-import { OmpError, providerError } from '#contract';
+import { OmpError } from '#contract';
 import { BadAnswer } from './openai-answer.ts';
 
 const PROVIDER = 'openai';
@@ -10,20 +10,33 @@ const REFUSALS: ReadonlySet<number | undefined> = new Set([400, 413, 422]);
 export const isRefusal = (error: unknown): boolean => error instanceof APIError && REFUSALS.has(error.status);
 
 /** What a failed request means to our caller. The messages name nothing of the service but that it is one. */
-export function toOmpError(cause: unknown): OmpError {
-  if (isRefusal(cause)) {
+export function toOmpError(failed: unknown): OmpError {
+  const cause = forTheLog(failed);
+  if (isRefusal(failed)) {
     return new OmpError('invalid_request', 'The embedding service refused this text.', { provider: PROVIDER, cause });
   }
-  if (cause instanceof APIError && cause.status === 429 && cause.code !== 'insufficient_quota') {
-    const retryAfter = secondsToWait(cause.headers?.get('retry-after'));
+  if (failed instanceof APIError && failed.status === 429 && failed.code !== 'insufficient_quota') {
+    const retryAfter = secondsToWait(failed.headers?.get('retry-after'));
     const message = 'The embedding service limits the rate of requests.';
     return new OmpError('rate_limited', message, { provider: PROVIDER, cause, ...(retryAfter && { retryAfter }) });
   }
-  if (cause instanceof APIConnectionTimeoutError) {
-    return providerError(PROVIDER, 'The embedding service did not answer in time.', cause);
-  }
-  return providerError(PROVIDER, 'The embedding service failed.', cause);
+  const message =
+    failed instanceof APIConnectionTimeoutError
+      ? 'The embedding service did not answer in time.'
+      : 'The embedding service failed.';
+  return new OmpError('provider_error', message, { provider: PROVIDER, cause, down: !isAnswer(failed) });
 }
+
+/** What the service writes may repeat what it was sent: of an answer, only the status and a code that is one are kept. */
+function forTheLog(failed: unknown): unknown {
+  if (!(failed instanceof APIError) || failed.status === undefined) return failed;
+  const code = /^[a-z0-9_.-]{1,64}$/i.test(failed.code ?? '') ? `, ${failed.code}` : '';
+  return new Error(`the service answered HTTP ${failed.status}${code}`);
+}
+
+/** A status by which the service says that it works, and that something else is wrong: the key, the model, the quota. */
+const isAnswer = (cause: unknown): boolean =>
+  cause instanceof APIError && cause.status !== undefined && cause.status < 500 && cause.status !== 408;
 
 /** `Retry-After` is a number of seconds or a date. */
 function secondsToWait(header: string | null | undefined): number | undefined {

@@ -1,5 +1,5 @@
 import OpenAI from 'openai';
-import type { Embedder } from '#contract';
+import type { Call, Embedder } from '#contract';
 import { openHttpFetch } from './http-fetch.ts';
 import type { OpenAiOptions } from './open.ts';
 import { BadAnswer, readVectors } from './openai-answer.ts';
@@ -10,7 +10,8 @@ const OPENAI_URL = 'https://api.openai.com/v1';
 /** A kept connection that the service has just closed, or a restart behind a balancer, deserves one more try. */
 const MAX_RETRIES = 1;
 
-type Request = (texts: readonly string[], signal: AbortSignal, dimensions?: number) => Promise<Float32Array[]>;
+type Accompanying = Pick<Call, 'signal' | 'trace'>;
+type Request = (texts: readonly string[], call: Accompanying, dimensions?: number) => Promise<Float32Array[]>;
 
 /**
  * Any service that speaks OpenAI's embeddings API. Raw vectors. A first request makes sure that it works and finds
@@ -27,11 +28,13 @@ export async function openOpenAi(options: OpenAiOptions): Promise<Embedder> {
       dimensions,
       async embed(texts, _purpose, call) {
         try {
-          const vectors = await request(texts, call.signal, shorten);
+          const vectors = await request(texts, call, shorten);
           const length = vectors[0]?.length ?? dimensions;
           if (length !== dimensions) throw new BadAnswer(`embeddings of ${length} numbers instead of ${dimensions}`);
           return vectors;
         } catch (error) {
+          // Given up, for a reason that tells more.
+          call.signal.throwIfAborted();
           throw toOmpError(error);
         }
       },
@@ -54,12 +57,12 @@ function requester(options: OpenAiOptions, fetch: OpenAI['fetch']): Request {
     logLevel: 'off',
     fetch,
   });
-  return async (texts, signal, dimensions) => {
+  return async (texts, { signal, trace }, dimensions) => {
     const input = [...texts];
     // Asked for by name, the client leaves the answer alone: by default it takes number arrays for base64.
     const answer = await client.embeddings.create(
       { model: options.model, input, encoding_format: 'base64', ...(dimensions && { dimensions }) },
-      { signal },
+      { signal, ...(trace && { headers: trace.headers() }) },
     );
     return readVectors(answer, texts.length);
   };
@@ -72,7 +75,7 @@ function requester(options: OpenAiOptions, fetch: OpenAI['fetch']): Request {
 async function probe(request: Request, { model, dimensions }: OpenAiOptions) {
   const lengthAsking = async (asked?: number): Promise<number | undefined> => {
     try {
-      return (await request(['memory'], new AbortController().signal, asked))[0]?.length;
+      return (await request(['memory'], { signal: new AbortController().signal }, asked))[0]?.length;
     } catch (error) {
       if (asked !== undefined && isRefusal(error)) return undefined;
       throw toStartError(error);

@@ -5,6 +5,8 @@ export interface BatchingLimits {
   readonly batchSize: number;
   /** Inner calls under way at the same time, at most. */
   readonly concurrency: number;
+  /** Texts that wait for their turn, at most; by default any number. */
+  readonly maxWaiting?: number;
 }
 
 type Purpose = Parameters<Embedder['embed']>[1];
@@ -15,17 +17,18 @@ interface Item {
   readonly resolve: (vector: Float32Array) => void;
   readonly reject: (error: unknown) => void;
   /** Takes the item out of where it is now: the queue, or a batch under way. */
-  leave: () => void;
+  leave: (reason?: unknown) => void;
 }
 
 /**
  * Coalesces texts that wait at the same time into batches, whichever calls they came with.
  * Queries and documents wait apart and take turns, so neither starves behind the other. A call that is aborted
  * rejects at once with its signal's reason: its waiting texts are never computed, and a batch under way is
- * cancelled when the last of its callers has gone.
+ * cancelled, with the reason of the last of its callers, when that one has gone.
  */
 export function withBatching(inner: Embedder, limits: BatchingLimits): Embedder {
   const waiting: Record<Purpose, Set<Item>> = { query: new Set(), document: new Set() };
+  const { maxWaiting = Number.POSITIVE_INFINITY } = limits;
   let lastServed: Purpose = 'document';
   let running = 0;
   let scheduled = false;
@@ -55,11 +58,22 @@ export function withBatching(inner: Embedder, limits: BatchingLimits): Embedder 
     }
   }
 
+  const waitingNow = () => waiting.query.size + waiting.document.size;
+
+  /** What the next batches have room for does not wait. Where nobody waits, a call is taken whatever its length. */
+  function refuseTooMany(count: number): void {
+    const before = waitingNow();
+    const room = (limits.concurrency - running) * limits.batchSize;
+    if (before === 0 || before + count <= room + maxWaiting) return;
+    throw new OmpError('rate_limited', 'too many texts wait for their embedding; retry in 1 s', { retryAfter: 1 });
+  }
+
   return {
     model: inner.model,
     dimensions: inner.dimensions,
     async embed(texts, purpose, call) {
       call.signal.throwIfAborted();
+      refuseTooMany(texts.length);
       const queue = waiting[purpose];
       const items: Item[] = [];
       const vectors = texts.map(
@@ -74,10 +88,11 @@ export function withBatching(inner: Embedder, limits: BatchingLimits): Embedder 
       try {
         return await unlessAborted(Promise.all(vectors), call.signal);
       } catch (error) {
-        for (const item of items) item.leave();
+        for (const item of items) item.leave(error);
         throw error;
       }
     },
+    stats: () => ({ waiting: waitingNow(), cache_hits: 0, cache_misses: 0 }),
     /** Texts still waiting then meet a closed inner embedder, which refuses them. */
     close: () => inner.close(),
   };
@@ -100,9 +115,9 @@ async function runBatch(inner: Embedder, items: readonly Item[], purpose: Purpos
   const present = new Set(items);
   const cancel = new AbortController();
   for (const item of items) {
-    item.leave = () => {
+    item.leave = (reason) => {
       present.delete(item);
-      if (present.size === 0) cancel.abort();
+      if (present.size === 0) cancel.abort(reason);
     };
   }
   try {
@@ -142,5 +157,5 @@ async function unlessAborted<Value>(work: Promise<Value>, signal: AbortSignal): 
   }
 }
 
-/** A batch is known by the request that came first. */
-const identity = ({ requestId, caller }: Call) => ({ requestId, caller });
+/** A batch is known by the request that came first, and part of its trace. */
+const identity = ({ requestId, caller, trace }: Call) => ({ requestId, caller, ...(trace && { trace }) });

@@ -8,6 +8,7 @@ import type { Embedder } from '#contract';
 export function withQueryCache(inner: Embedder, size: number): Embedder {
   if (size === 0) return inner;
   const cache = new LRUCache<string, Float32Array>({ max: size });
+  let [hits, misses] = [0, 0];
   return {
     model: inner.model,
     dimensions: inner.dimensions,
@@ -15,6 +16,8 @@ export function withQueryCache(inner: Embedder, size: number): Embedder {
       if (purpose === 'document') return inner.embed(texts, purpose, call);
       const known = texts.map((text) => cache.get(text));
       const missing = texts.filter((_, i) => known[i] === undefined);
+      misses += missing.length;
+      hits += texts.length - missing.length;
       if (missing.length === 0) return known as Float32Array[];
       const fresh = await inner.embed(missing, purpose, call);
       missing.forEach((text, i) => {
@@ -23,6 +26,7 @@ export function withQueryCache(inner: Embedder, size: number): Embedder {
       const next = fresh.values();
       return known.map((vector) => vector ?? (next.next().value as Float32Array));
     },
+    stats: () => ({ waiting: inner.stats?.().waiting ?? 0, cache_hits: hits, cache_misses: misses }),
     close: () => inner.close(),
   };
 }

@@ -1,5 +1,7 @@
 import type { HttpBindings } from '@hono/node-server';
 import type { Context, MiddlewareHandler } from 'hono';
+import { matchedRoutes } from 'hono/route';
+import { METHOD_NAME_ALL } from 'hono/router';
 import {
   type Call,
   type Caller,
@@ -7,9 +9,10 @@ import {
   GATEWAY,
   invalidRequest,
   type Log,
-  type OmpError,
-  providerError,
+  OmpError,
+  type Trace,
 } from '#contract';
+import type { FollowedRequest, Telemetry } from '../core/telemetry.ts';
 import type { Verbs } from '../core/verbs.ts';
 import { consistencyOf } from './consistency.ts';
 import { ANSWER_HEADERS } from './security-headers.ts';
@@ -28,8 +31,8 @@ export interface Env {
 }
 
 /** The caller is found out after the call has begun. */
-type OwnCall = Omit<Call, 'caller' | 'consistency'> &
-  Required<Pick<Call, 'unlessAborted'>> & { caller: Caller; consistency?: Consistency };
+type OwnCall = Omit<Call, 'caller' | 'consistency' | 'trace'> &
+  Required<Pick<Call, 'unlessAborted' | 'waiting'>> & { caller: Caller; consistency?: Consistency; trace?: Trace };
 
 const HEADERS = Object.entries(ANSWER_HEADERS);
 
@@ -46,6 +49,7 @@ export interface CallOptions {
   readonly timeoutMs: number;
   /** Whether clients carry what they wrote from replica to replica. */
   readonly consistencyTokens: boolean;
+  readonly telemetry: Telemetry;
 }
 
 /**
@@ -53,11 +57,19 @@ export interface CallOptions {
  * when the client goes away or the deadline passes. Headers are set before the handler runs: set after it, they would
  * make the server rebuild the response, which costs half the throughput.
  */
-export function callMiddleware({ log, provider, timeoutMs, consistencyTokens }: CallOptions): MiddlewareHandler<Env> {
+export function callMiddleware({
+  log,
+  provider,
+  timeoutMs,
+  consistencyTokens,
+  telemetry,
+}: CallOptions): MiddlewareHandler<Env> {
   return async (c, next) => {
     const given = c.req.header('x-request-id');
     const requestId = given !== undefined && REQUEST_ID.test(given) ? given : newRequestId();
     const { call, abort } = createCall(requestId);
+    const followed = telemetry.request(c.req.method, (name) => c.req.header(name), c.req.path);
+    if (followed.trace) call.trace = followed.trace;
     if (consistencyTokens) call.consistency = consistencyOf(c);
     c.set('call', call);
     c.set('log', log);
@@ -67,13 +79,13 @@ export function callMiddleware({ log, provider, timeoutMs, consistencyTokens }: 
 
     const { incoming, outgoing } = c.env ?? {};
     const deadline = setTimeout(
-      () => abort(incoming?.complete === false ? bodyTooSlow() : backendTooSlow(provider)),
+      () => abort(incoming?.complete === false ? bodyTooSlow() : backendTooSlow(call.waiting.on ?? provider)),
       timeoutMs,
     );
     const started = performance.now();
     outgoing?.once('close', () => {
       if (!outgoing.writableFinished) abort(clientGone());
-      log.info(accessEntry(c, requestId, outgoing, started), 'request');
+      endOf(c, { provider, requestId, outgoing, started, followed, log });
     });
     try {
       await next();
@@ -96,6 +108,7 @@ function createCall(requestId: string) {
     requestId,
     // Until it is known who calls: what happens before is the gateway's own doing.
     caller: GATEWAY,
+    waiting: { on: undefined },
     get signal() {
       controller ??= new AbortController();
       if (reason && !controller.signal.aborted) controller.abort(reason);
@@ -117,22 +130,53 @@ function createCall(requestId: string) {
 }
 
 const backendTooSlow = (provider: string) =>
-  providerError(provider, 'the request took longer than this gateway allows');
+  new OmpError('provider_error', 'the request took longer than this gateway allows', { provider, down: true });
 const bodyTooSlow = () => invalidRequest('the request body did not arrive in time');
 /** Nobody reads it; it only ends the work. */
 const clientGone = () => invalidRequest('the client closed the connection');
 
 type Outgoing = NonNullable<Env['Bindings']['outgoing']>;
 
+interface Ended {
+  readonly provider: string;
+  readonly requestId: string;
+  readonly outgoing: Outgoing;
+  readonly started: number;
+  readonly followed: FollowedRequest;
+  readonly log: Log;
+}
+
 /**
- * The route template stands for the path: ids and query texts do not belong in logs. `app` is who called: the name of a
- * key or the subject of a token; null while nobody in particular is known.
+ * The access log, and the end of what follows the request. The route template stands for the path: ids and query texts
+ * do not belong in logs. `app` is who called: the name of a key or the subject of a token; null while nobody in
+ * particular is known.
  */
-const accessEntry = (c: Context<Env>, requestId: string, outgoing: Outgoing, started: number) => ({
-  request_id: requestId,
-  app: c.get('call').caller.app,
-  method: c.req.method,
-  route: c.req.routePath,
-  status: outgoing.writableFinished ? outgoing.statusCode : 499,
-  ms: Math.round((performance.now() - started) * 100) / 100,
-});
+function endOf(c: Context<Env>, { provider, requestId, outgoing, started, followed, log }: Ended): void {
+  const method = c.req.method;
+  const route = routeOf(c);
+  const status = outgoing.writableFinished ? outgoing.statusCode : 499;
+  const seconds = (performance.now() - started) / 1_000;
+  followed.end({ method, route, status, seconds, requestId });
+  const { caller, trace } = c.get('call');
+  const line = {
+    request_id: requestId,
+    ...(trace && { trace_id: trace.id }),
+    app: caller.app,
+    provider,
+    method,
+    route,
+    status,
+    ms: Math.round(seconds * 100_000) / 100,
+  };
+  if (status < 400 && PROBES.has(route)) log.debug?.(line, 'request');
+  else log.info(line, 'request');
+}
+
+/** Asked every few seconds by several parties: as long as all is well, that is not worth a line each. */
+const PROBES: ReadonlySet<string> = new Set(['/livez', '/readyz', '/healthz', '/metrics']);
+
+/** Where a request was going, also if it was refused on the way there; `unmatched` if there is no such method and path. */
+function routeOf(c: Context<Env>): string {
+  const route = matchedRoutes(c).find(({ method }) => method !== METHOD_NAME_ALL);
+  return route?.path ?? 'unmatched';
+}

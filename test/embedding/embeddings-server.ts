@@ -13,6 +13,9 @@ export interface EmbeddingsRequest {
 export interface Received extends EmbeddingsRequest {
   readonly authorization: string | undefined;
   readonly path: string | undefined;
+  /** Of the trace it is part of. */
+  readonly traceparent: string | undefined;
+  readonly tracestate: string | undefined;
   /** Settles when the client hangs up or has its answer. */
   readonly closed: Promise<void>;
 }
@@ -66,7 +69,8 @@ export async function embeddingsServer() {
   async function accept(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const body = (await json(request)) as EmbeddingsRequest;
     const closed = new Promise<void>((resolve) => response.once('close', resolve));
-    const seen = { ...body, authorization: request.headers.authorization, path: request.url, closed };
+    const { authorization, traceparent, tracestate } = request.headers as Record<string, string | undefined>;
+    const seen = { ...body, authorization, traceparent, tracestate, path: request.url, closed };
     received.push(seen);
     service.answer(seen, response);
   }

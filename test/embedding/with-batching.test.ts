@@ -103,10 +103,63 @@ describe('abort', () => {
     first.abort();
     await expect(calls[0]).rejects.toBe(first.signal.reason);
     expect(batches[0]?.signal.aborted).toBe(false);
-    second.abort();
+    const late = new Error('the deadline has passed');
+    second.abort(late);
     await settled;
     expect(batches[0]?.signal.aborted).toBe(true);
+    // What that one left for: a deadline that passes tells of the service.
+    expect(batches[0]?.signal.reason).toBe(late);
     open();
+  });
+});
+
+describe('a limit of those that wait', () => {
+  /** One batch of two texts at a time, and three texts that wait. */
+  function limited() {
+    const first = gate();
+    const { embedder: inner, batches } = observedEmbedder(() => first.opened);
+    const embedder = withBatching(inner, { batchSize: 2, concurrency: 1, maxWaiting: 3 });
+    const ask = (texts: readonly string[], signal?: AbortSignal) => embedder.embed(texts, 'document', callOf(signal));
+    return { embedder, batches, ask, release: first.open };
+  }
+  const refusal = { code: 'rate_limited', retryAfter: 1 };
+
+  it('[Decision 29] refuses a call that has no place, as a whole, and answers those before it', async () => {
+    const { embedder, batches, ask, release } = limited();
+    const taken = [ask(['a']), ask(['bb']), ask(['ccc', 'dddd'])];
+    // Two of them do not wait: the first batch has room for them.
+    expect(embedder.stats?.()).toEqual({ waiting: 4, cache_hits: 0, cache_misses: 0 });
+    await expect(ask(['no', 'place'])).rejects.toMatchObject(refusal);
+    taken.push(ask(['eeeee']));
+    await expect(ask(['no'])).rejects.toMatchObject(refusal);
+    await turn();
+    expect(embedder.stats?.().waiting).toBe(3);
+    await expect(embedder.embed(['no'], 'query', callOf())).rejects.toMatchObject(refusal);
+    release();
+    expect((await Promise.all(taken)).map(numbers)).toEqual([[1], [2], [3, 4], [5]]);
+    expect(textsOf(batches).flat()).not.toContain('no');
+    expect(embedder.stats?.().waiting).toBe(0);
+    expect(numbers(await ask(['again']))).toEqual([5]);
+  });
+
+  it('[Decision 29] has no place taken by a call that was given up', async () => {
+    const { ask, release } = limited();
+    const taken = ask(['a', 'bb']);
+    await turn();
+    const leaving = new AbortController();
+    const left = ask(['x', 'y', 'z'], leaving.signal);
+    await expect(ask(['no'])).rejects.toMatchObject(refusal);
+    leaving.abort();
+    await expect(left).rejects.toBe(leaving.signal.reason);
+    const next = ask(['ccc']);
+    release();
+    expect(numbers((await Promise.all([taken, next])).flat())).toEqual([1, 2, 3]);
+  });
+
+  it('takes a call that is alone, whatever its length', async () => {
+    const { ask, release } = limited();
+    release();
+    expect(await ask(['1', '2', '3', '4', '5', '6', '7', '8', '9'])).toHaveLength(9);
   });
 });
 

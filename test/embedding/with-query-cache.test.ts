@@ -39,6 +39,15 @@ describe('query cache', () => {
     expect(batches.map(({ texts }) => texts[0])).toEqual(['a', 'b', 'c', 'b']);
   });
 
+  it('counts the queries it knew and those it did not', async () => {
+    const { embedder } = observedEmbedder();
+    const cached = withQueryCache({ ...embedder, stats: () => ({ waiting: 7, cache_hits: 0, cache_misses: 0 }) }, 10);
+    await cached.embed(['a', 'bb'], 'query', callOf());
+    await cached.embed(['a', 'ccc', 'bb'], 'query', callOf());
+    await cached.embed(['a'], 'document', callOf());
+    expect(cached.stats?.()).toEqual({ waiting: 7, cache_hits: 2, cache_misses: 3 });
+  });
+
   it('is off at size 0', async () => {
     const { embedder, batches } = observedEmbedder();
     const cached = withQueryCache(embedder, 0);

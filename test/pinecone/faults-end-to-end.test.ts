@@ -41,7 +41,6 @@ const VERBS: Readonly<Record<string, Verb>> = {
     send: ({ tell }, { user_id }) => tell('POST', '/context', { user_id, query: content }),
     success: 200,
   },
-  health: { uses: ['fetch'], send: ({ ask }) => ask('/healthz'), success: 200 },
   // Last: the others need the memory.
   delete: {
     uses: ['fetch', 'delete'],

@@ -116,7 +116,6 @@ describe('when clients go away', () => {
         request('GET', `/memories?user_id=${user_id}`),
         request('GET', `/memories/search?user_id=${user_id}&q=note`),
         jsonRequest('POST', '/context', JSON.stringify({ user_id, query: 'note' })),
-        request('GET', '/healthz'),
       ];
 
       await pinecone.fail(fault);

@@ -47,6 +47,62 @@ describe('what a client is told', () => {
     expect(toOmpError(cause)).toMatchObject({ code: 'provider_error', message: 'the database failed' });
   });
 
+  it.each([
+    // Nothing was sent, or it was rolled back.
+    ['ECONNREFUSED', 'safe', true],
+    ['EHOSTUNREACH', 'safe', true],
+    ['ENOTFOUND', 'safe', true],
+    ['53300', 'safe', true],
+    ['57P03', 'safe', true],
+    ['40001', 'safe', false],
+    ['40P01', 'safe', false],
+    // What it did is not known.
+    ['ECONNRESET', 'reads', true],
+    ['EPIPE', 'reads', true],
+    ['ETIMEDOUT', 'reads', true],
+    ['08006', 'reads', true],
+    ['08P01', 'reads', true],
+    ['57P01', 'reads', false],
+    ['57P02', 'reads', false],
+    // A server that works has answered.
+    ['22P02', undefined, false],
+    ['23505', undefined, false],
+    ['28P01', undefined, false],
+    ['42P01', undefined, false],
+    ['53100', undefined, false],
+    ['53200', undefined, false],
+    ['57014', undefined, false],
+    ['58030', undefined, false],
+    ['XX000', undefined, false],
+    ['', undefined, false],
+  ] as const)(
+    '[Decision 27] [Decision 28] of %s may be tried again: %s; is a sign of being down: %s',
+    (code, retry, down) => {
+      const { retry: told, down: sign } = toOmpError(Object.assign(new Error(SECRET), { code }));
+      expect({ told, sign }).toEqual({ told: retry, sign: down });
+    },
+  );
+
+  it('[Decision 27] of a connection depends on whether anything was sent', () => {
+    for (const code of [undefined, '57P01', 'ECONNRESET', 'ETIMEDOUT']) {
+      const cause = Object.assign(new Error(SECRET), { code });
+      expect(unreachable(cause)).toMatchObject({ retry: 'safe', down: true });
+      expect(lostConnection(cause)).toMatchObject({ retry: 'reads', down: true });
+    }
+    const refused = Object.assign(new Error(SECRET), { code: '28P01' });
+    expect(unreachable(refused)).toMatchObject({ retry: undefined, down: true });
+  });
+
+  it('[Decision 28] of a time limit that has passed is that it took too long', () => {
+    const cause = new DOMException('The operation was aborted due to timeout', 'TimeoutError');
+    expect(toOmpError(cause)).toMatchObject({
+      message: 'the database took too long',
+      retry: undefined,
+      down: true,
+      cause,
+    });
+  });
+
   it('of what the driver made up is what happened to the connection', () => {
     const cause = new Error(SECRET);
     expect(lostConnection(cause)).toMatchObject({ message: 'the database closed the connection', cause });

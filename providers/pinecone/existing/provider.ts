@@ -54,6 +54,7 @@ export async function openExisting(
     ...(lists && { list: createList(existing) }),
     ...(writable && createWrites(existing, find)),
     // Statistics would list every namespace.
+    stats: () => ({ waiting: service.waiting() }),
     ping: async (call) => void (await service.fetch(namespace, [NOBODY], call)),
     close: async () => overlay.close(),
   };

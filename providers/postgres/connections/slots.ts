@@ -14,6 +14,8 @@ export interface Slots {
   place(task: Task): void;
   /** Looks at the deadlines; false when nothing is under way. */
   look(now: number): boolean;
+  /** Connections that are open at this moment, and those of them that have something to do. */
+  stats(): { readonly open: number; readonly busy: number };
   /** To be called when nothing is under way. */
   end(): Promise<void>;
 }
@@ -115,6 +117,10 @@ export function createSlots({ count, open, manner, acquire_timeout_ms }: SlotsOp
         }
       }
       return [...connections].some(({ load }) => load(now) > 0) || slots.some(({ queue }) => queue.length > 0);
+    },
+    stats() {
+      const open = [...connections];
+      return { open: open.length, busy: open.filter(({ load }) => load(0) > 0).length };
     },
     async end() {
       await Promise.all(slots.map(({ opening }) => opening));

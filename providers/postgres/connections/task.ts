@@ -8,6 +8,12 @@ export interface Statement {
 
 export type Row = Record<string, unknown>;
 
+/** What is asked of all connections together. */
+export interface Tally {
+  /** Statements without an answer yet. */
+  unanswered: number;
+}
+
 /**
  * One statement on its way to the server and back, in a transaction of its own with settings where it has some. Times
  * are those of `performance.now()`. A plain record: closures for every statement would double the garbage.
@@ -18,6 +24,7 @@ export interface Task {
   /** SQL that comes first in the same transaction; undefined: the statement is its own transaction. */
   readonly settings: string | undefined;
   readonly call: Call;
+  readonly tally: Tally;
   readonly resolve: (rows: Row[]) => void;
   readonly reject: (error: unknown) => void;
   /** Listens to the signal. */
@@ -43,17 +50,18 @@ export interface Task {
  * `unlessAborted` where they have one, else here.
  */
 export function runTask(
-  asked: Pick<Task, 'statement' | 'values' | 'settings'>,
+  asked: Pick<Task, 'statement' | 'values' | 'settings' | 'tally'>,
   call: Call,
   start: (task: Task) => void,
 ): Promise<Row[]> {
   return new Promise((resolve, reject) => {
-    const { statement, values, settings } = asked;
+    const { statement, values, settings, tally } = asked;
     const task: Task = {
       statement,
       values,
       settings,
       call,
+      tally,
       resolve,
       reject,
       gone: undefined,
@@ -65,6 +73,7 @@ export function runTask(
       begun: false,
       exposed: false,
     };
+    tally.unanswered++;
     if (!call.unlessAborted) {
       if (isAbandoned(task)) return;
       task.gone = () => void isAbandoned(task);
@@ -86,6 +95,7 @@ export function failTask(task: Task, error: unknown): void {
 function isFirstAnswer(task: Task): boolean {
   if (task.told) return false;
   task.told = true;
+  task.tally.unanswered--;
   if (task.gone) task.call.signal.removeEventListener('abort', task.gone);
   return true;
 }

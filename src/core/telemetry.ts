@@ -1,0 +1,81 @@
+import type { Call, Trace } from '#contract';
+
+/** One call to a dependency of the gateway. */
+export interface Operation {
+  readonly kind: 'backend' | 'embedding';
+  /** The provider, or the embedding service. */
+  readonly dependency: string;
+  /** What is asked of it, such as `search`; one of few. */
+  readonly name: string;
+  /** Whether it changes nothing, so that it may be tried again. */
+  readonly reads: boolean;
+}
+
+/** Whether a dependency is called; `half-open`: it is being asked whether it answers again. */
+export type BreakerState = 'closed' | 'half-open' | 'open';
+
+/** Runs a call to a dependency with whatever is put around it. The work may run more than once if it only reads. */
+export type Around = <Result>(
+  operation: Operation,
+  call: Call,
+  work: (call: Call) => Promise<Result>,
+) => Promise<Result>;
+
+/** Nothing is put around it. */
+export const bare: Around = (_operation, call, work) => work(call);
+
+/** How a request was answered. */
+export interface RequestEnd {
+  readonly method: string;
+  /** The template, never the path. */
+  readonly route: string;
+  /** 499: the client went away. */
+  readonly status: number;
+  readonly seconds: number;
+  readonly requestId: string;
+}
+
+/** A request that is being followed. */
+export interface FollowedRequest {
+  /** Undefined: nobody wants to know where it leads. */
+  readonly trace: Trace | undefined;
+  end(how: RequestEnd): void;
+}
+
+/** What measures and traces are made of: told of every request, and of every call to a dependency. */
+export interface Telemetry {
+  /** The path is told to decide by, never to be kept: it holds ids. */
+  request(method: string, header: (name: string) => string | undefined, path: string): FollowedRequest;
+  /** Runs the work, with a call that carries the trace on. */
+  readonly call: Around;
+}
+
+/** Nobody follows it. */
+export const UNFOLLOWED: FollowedRequest = { trace: undefined, end: () => {} };
+
+/** Nobody watches. */
+export const UNWATCHED: Telemetry = {
+  request: () => UNFOLLOWED,
+  call: bare,
+};
+
+/** Several at once. A request carries the trace of the first that makes one. */
+export function together(watching: readonly Telemetry[]): Telemetry {
+  const [first, ...rest] = watching;
+  if (!first) return UNWATCHED;
+  if (rest.length === 0) return first;
+  const others = together(rest);
+  return {
+    request(method, header, path) {
+      const [one, another] = [first.request(method, header, path), others.request(method, header, path)];
+      return {
+        trace: one.trace ?? another.trace,
+        end(how) {
+          one.end(how);
+          another.end(how);
+        },
+      };
+    },
+    call: (operation, call, work) => first.call(operation, call, (inner) => others.call(operation, inner, work)),
+  };
+}

@@ -1,0 +1,242 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { OmpError } from '#contract';
+import { createDependency, type Dependency, type DependencyOptions } from '../../src/resilience/dependency.ts';
+import { gate } from '../embedding/observed-embedder.ts';
+import { call, callBy } from '../support/requests.ts';
+import { recordingLog } from '../support/subject.ts';
+
+const NEVER_MS = 3_600_000;
+const READ = { kind: 'backend', dependency: 'store', name: 'get', reads: true } as const;
+
+const down = (more: object = {}) => new OmpError('provider_error', 'gone', { provider: 'store', down: true, ...more });
+const failing = (error: () => unknown) => () => Promise.reject(error());
+const until = async (condition: () => boolean) => {
+  while (!condition()) await sleep(1);
+};
+
+function open(options: Partial<DependencyOptions> = {}) {
+  const log = recordingLog();
+  const probes: AbortSignal[] = [];
+  const dependency = createDependency({
+    name: 'store',
+    retries: 0,
+    breaker_failures: 3,
+    probe_ms: 1,
+    log,
+    ...options,
+    probe: async (by) => {
+      probes.push(by.signal);
+      await options.probe?.(by);
+    },
+  });
+  onTestFinished(dependency.close);
+  const run = (work: () => Promise<unknown>) =>
+    dependency.run(READ, call, work).then(
+      () => 'done',
+      (error: unknown) => error,
+    );
+  return { dependency, run, probes, lines: log.lines };
+}
+
+/** One whose probes fail until they are told otherwise. */
+function openDown(options: Partial<DependencyOptions> = {}) {
+  let up = false;
+  const opened = open({
+    ...options,
+    probe: async () => {
+      if (!up) throw down();
+    },
+  });
+  const fail = async (times: number) => {
+    for (let i = 0; i < times; i++) await opened.run(failing(down));
+  };
+  const recover = () => {
+    up = true;
+  };
+  return { ...opened, fail, recover };
+}
+
+const isClosed = ({ state }: Dependency) => state === 'closed';
+
+describe('a breaker', () => {
+  afterEach(() => vi.restoreAllMocks());
+
+  it('[Decision 28] opens after so many failures in a row, then refuses at once without running anything', async () => {
+    const { dependency, run, fail, lines } = openDown({ probe_ms: NEVER_MS });
+    await fail(2);
+    expect(await run(async () => {})).toBe('done');
+    await fail(2);
+    expect(dependency.state).toBe('closed');
+    await fail(1);
+    expect(dependency.state).toBe('open');
+    const work = vi.fn(async () => {});
+    for (let i = 0; i < 20; i++) {
+      expect(await run(work)).toMatchObject({ code: 'provider_error', provider: 'store', retryAfter: 1 });
+    }
+    expect(work).not.toHaveBeenCalled();
+    expect(lines).toEqual([
+      { level: 'warn', fields: { dependency: 'store', err: expect.any(OmpError) }, message: expect.any(String) },
+    ]);
+  });
+
+  it.each([
+    ['an answer that refuses', () => new OmpError('invalid_request', 'no')],
+    ['a limit', () => new OmpError('rate_limited', 'later', { provider: 'store' })],
+    ['a failure that was answered', () => new OmpError('provider_error', 'it broke', { provider: 'store' })],
+    ['somebody else that is down', () => down({ provider: 'openai' })],
+    ['a mistake of ours', () => new TypeError('x is undefined')],
+    ['nothing at all', () => undefined],
+  ])('[Decision 28] is not opened by %s', async (_, error) => {
+    const { dependency, run } = open();
+    for (let i = 0; i < 20; i++) await run(failing(error));
+    expect(dependency.state).toBe('closed');
+  });
+
+  it.each([
+    ['a dependency that is down', () => down()],
+    ['one that its errors leave unnamed', () => new OmpError('provider_error', 'gone', { down: true })],
+    ['a time limit that passes', () => new DOMException('too late', 'TimeoutError')],
+  ])('[Decision 28] is opened by %s', async (_, error) => {
+    const { dependency, run } = open({ probe_ms: NEVER_MS });
+    for (let i = 0; i < 3; i++) await run(failing(error));
+    expect(dependency.state).toBe('open');
+  });
+
+  it('[Decision 28] counts once what one cause fails, however many calls that are', async () => {
+    const { dependency, run } = open({ probe_ms: NEVER_MS });
+    const lose = (cause: Error) => Promise.all(Array.from({ length: 9 }, () => run(failing(() => down({ cause })))));
+    await lose(new Error('first'));
+    await lose(new Error('second'));
+    expect(dependency.state).toBe('closed');
+    await lose(new Error('third'));
+    expect(dependency.state).toBe('open');
+  });
+
+  it('[Decision 28] closes by itself once a probe is answered, and says for how long it was open', async () => {
+    const { dependency, run, fail, probes, recover, lines } = openDown();
+    await fail(3);
+    await until(() => probes.length >= 3);
+    expect(isClosed(dependency)).toBe(false);
+    recover();
+    await until(() => isClosed(dependency));
+    expect(await run(async () => {})).toBe('done');
+    expect(lines.map(({ level }) => level)).toEqual(['warn', 'info']);
+    expect(lines[1]?.fields).toMatchObject({ dependency: 'store', seconds: expect.any(Number) });
+    // All over again: it is counted anew.
+    await fail(2);
+    expect(dependency.state).toBe('closed');
+  });
+
+  it('[Decision 28] asks once at a time, is half-open meanwhile, and lets nobody through', async () => {
+    const { opened, open: answer } = gate();
+    const { dependency, run, probes } = open({ probe: () => opened });
+    for (let i = 0; i < 3; i++) await run(failing(down));
+    await until(() => probes.length > 0);
+    expect(dependency.state).toBe('half-open');
+    await sleep(20);
+    const work = vi.fn(async () => {});
+    expect(await run(work)).toMatchObject({ retryAfter: 1 });
+    expect(work).not.toHaveBeenCalled();
+    expect(probes).toHaveLength(1);
+    answer();
+    await until(() => isClosed(dependency));
+  });
+
+  it('[Decision 28] takes no answer of a probe for one that comes, also where that does not heed its signal', async () => {
+    const { dependency, run, probes } = open({ probe: () => new Promise(() => {}) });
+    for (let i = 0; i < 3; i++) await run(failing(down));
+    await until(() => probes.length > 1);
+    expect(probes[0]?.aborted).toBe(true);
+    expect(isClosed(dependency)).toBe(false);
+  });
+
+  it('[Decision 28] closes whatever the clock says', async () => {
+    const { dependency, fail, recover } = openDown();
+    await fail(3);
+    vi.spyOn(Date, 'now').mockReturnValue(0);
+    recover();
+    await until(() => isClosed(dependency));
+  });
+
+  it('[Decision 28] is not disturbed by failures of before that come in late', async () => {
+    const { opened, open: goOn } = gate();
+    const { dependency, run, fail, recover, lines } = openDown();
+    const late = run(async () => {
+      await opened;
+      throw down();
+    });
+    await fail(3);
+    goOn();
+    await late;
+    recover();
+    await until(() => isClosed(dependency));
+    expect(lines.map(({ level }) => level)).toEqual(['warn', 'info']);
+  });
+
+  it('[Decision 28] asks no more once it is closed down', async () => {
+    const { dependency, fail, probes } = openDown({ probe_ms: 5 });
+    await fail(3);
+    dependency.close();
+    await sleep(30);
+    expect(probes).toEqual([]);
+  });
+});
+
+describe('another try', () => {
+  const outcomeOf = async (operation: Parameters<Dependency['run']>[0], retry: OmpError['retry'], retries = 2) => {
+    const { dependency } = open({ retries, breaker_failures: 1_000 });
+    const work = vi.fn(() => Promise.reject(down(retry && { retry })));
+    await expect(dependency.run(operation, call, work)).rejects.toMatchObject({ message: 'gone' });
+    return work.mock.calls.length;
+  };
+  const WRITE = { ...READ, name: 'add', reads: false };
+  const EMBED = { ...READ, kind: 'embedding' } as const;
+
+  it.each([
+    ['a read that nothing came of', READ, 'safe', 3],
+    ['a read that was cut off', READ, 'reads', 3],
+    ['a read that would fail again', READ, undefined, 1],
+    ['a write that nothing came of', WRITE, 'safe', 3],
+    ['a write that was cut off', WRITE, 'reads', 1],
+    ['a write that would fail again', WRITE, undefined, 1],
+    ['an embedding, whose client tries again by itself', EMBED, 'safe', 1],
+  ] as const)('[Decision 27] of %s', async (_, operation, retry, sent) => {
+    expect(await outcomeOf(operation, retry)).toBe(sent);
+  });
+
+  it('[Decision 27] is not made where none is wanted', async () => {
+    expect(await outcomeOf(READ, 'safe', 0)).toBe(1);
+  });
+
+  it('[Decision 27] succeeds like the first', async () => {
+    const { dependency } = open({ retries: 2 });
+    let sent = 0;
+    const work = async () => {
+      if (++sent < 3) throw down({ retry: 'reads' });
+      return 'answer';
+    };
+    expect(await dependency.run(READ, call, work)).toBe('answer');
+  });
+
+  it('[Decision 27] is not made of what is left alone', async () => {
+    const { dependency } = open({ retries: 9, probe_ms: NEVER_MS });
+    const work = vi.fn(() => Promise.reject(down({ retry: 'safe' })));
+    await expect(dependency.run(READ, call, work)).rejects.toMatchObject({ message: 'gone' });
+    expect(work).toHaveBeenCalledTimes(3);
+    expect(dependency.state).toBe('open');
+  });
+
+  it('[Decision 27] is not made for a caller who has gone', async () => {
+    const { dependency } = open({ retries: 9 });
+    const leaving = new AbortController();
+    const gone = new OmpError('invalid_request', 'gone');
+    const work = vi.fn(() => {
+      // During the pause.
+      setImmediate(() => leaving.abort(gone));
+      return Promise.reject(down({ retry: 'safe' }));
+    });
+    await expect(dependency.run(READ, callBy({}, { signal: leaving.signal }), work)).rejects.toBe(gone);
+    expect(work).toHaveBeenCalledOnce();
+  });
+});

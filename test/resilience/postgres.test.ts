@@ -1,0 +1,122 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { openStore, type Store, until } from '../postgres/store.ts';
+import type { Reply } from '../support/client.ts';
+import { expectError } from '../support/expect-error.ts';
+import { freshUser } from '../support/subject.ts';
+import { openBreakableWay, type Way } from './breakable-way.ts';
+import { type ResilientOptions, serveResilient } from './served.ts';
+
+const NEVER_MS = 3_600_000;
+
+let store: Store;
+let way: Way;
+beforeEach(async () => {
+  store = await openStore();
+  way = await openBreakableWay(store.url);
+});
+afterEach(() => store.close());
+
+const serve = async (options: Partial<ResilientOptions> & { postgres?: object } = {}) => {
+  const postgres = { url: way.url, schema: store.schema, connections: 1, ...options.postgres };
+  const served = await serveResilient({ ...options, postgres });
+  const user_id = freshUser();
+  const { id } = await served.client.add({ user_id, content: 'kept' });
+  const state = () => served.states().get('postgres');
+  /** Asks until the breaker is open; how each was answered. */
+  const askUntilOpen = async (): Promise<Reply[]> => {
+    const replies: Reply[] = [];
+    while (state() === 'closed') replies.push(await served.client.ask(served.client.byId(id)));
+    return replies;
+  };
+  return { ...served, user_id, id, state, askUntilOpen };
+};
+
+describe('while Postgres is down', () => {
+  it('[Decision 28] every request is answered 502 with Retry-After at once, and the server is left alone', async () => {
+    const { client, id, user_id, askUntilOpen } = await serve({ probe_ms: NEVER_MS, retries: 0 });
+    way.cut();
+    for (const reply of await askUntilOpen()) expectError(reply, 'provider_error');
+    const asked = way.asked();
+    const replies = await Promise.all([
+      ...Array.from({ length: 20 }, () => client.ask(client.byId(id))),
+      client.tell('POST', '/memories', { user_id, content: 'refused' }),
+      client.ask('/memories/search', { user_id, q: 'kept' }),
+      client.ask('/memories', { user_id }),
+      client.tell('PATCH', client.byId(id), { content: 'refused' }),
+      client.tell('DELETE', client.byId(id)),
+    ]);
+    for (const reply of replies) {
+      expect(expectError(reply, 'provider_error').provider).toBe('postgres');
+      expect(reply.headers.get('retry-after')).toBe('1');
+    }
+    expect(way.asked()).toBe(asked);
+    expect((await client.ask('/capabilities')).status).toBe(200);
+  });
+
+  it('[Decision 28] it is asked in the background, and served again once it answers, without anybody having asked', async () => {
+    const { client, id, state, askUntilOpen, lines } = await serve({ probe_ms: 5 });
+    way.cut();
+    await askUntilOpen();
+    const asked = way.asked();
+    await until(async () => way.asked() > asked + 2);
+    expect(state()).not.toBe('closed');
+    way.mend();
+    await until(async () => state() === 'closed');
+    expect((await client.ask('/healthz')).status).toBe(200);
+    expect((await client.get(id)).content).toBe('kept');
+    const about = lines.filter(({ fields }) => 'dependency' in fields);
+    expect(about.map(({ level }) => level)).toEqual(['warn', 'info']);
+  });
+
+  it('[Decision 28] a server that takes connections and says nothing is left alone after so many deadlines', async () => {
+    const { client, id, state, askUntilOpen } = await serve({ probe_ms: 5, request_timeout_ms: 300 });
+    way.block();
+    for (const reply of await askUntilOpen()) {
+      const error = expectError(reply, 'provider_error');
+      expect(error).toMatchObject({ provider: 'postgres', message: expect.stringMatching(/longer than this gateway/) });
+    }
+    expect((await client.ask(client.byId(id))).headers.get('retry-after')).toBe('1');
+    way.mend();
+    await until(async () => state() === 'closed');
+    expect((await client.get(id)).content).toBe('kept');
+  });
+});
+
+describe('a server that answers', () => {
+  it('[Decision 28] is not left alone, whatever it answers', async () => {
+    const { client, id, user_id, state } = await serve({ probe_ms: NEVER_MS });
+    await store.sql(`alter table ${store.names.memories} rename column scope to elsewhere`);
+    for (let i = 0; i < 10; i++) expectError(await client.ask(client.byId(id)), 'provider_error');
+    expectError(await client.tell('POST', '/memories', { user_id, content: 'no' }), 'provider_error');
+    expect(state()).toBe('closed');
+    await store.sql(`alter table ${store.names.memories} rename column elsewhere to scope`);
+    expect((await client.get(id)).content).toBe('kept');
+  });
+
+  it('[Decision 27] is asked again for a read whose connection was lost, and nobody notices', async () => {
+    const { client, id, user_id } = await serve({ postgres: { connections: 3 } });
+    for (let round = 0; round < 5; round++) {
+      const asked = Array.from({ length: 12 }, () => client.get(id));
+      // Connections end while statements are under way; new ones can be made.
+      setImmediate(way.mend);
+      for (const { content } of await Promise.all(asked)) expect(content).toBe('kept');
+    }
+    expect((await client.list({ user_id })).items).toHaveLength(1);
+  });
+});
+
+describe('too many statements', () => {
+  it('[Decision 29] are refused with 429 and Retry-After, those before them are answered', async () => {
+    const { client, id, state } = await serve({ postgres: { max_waiting: 3 } });
+    const replies = await Promise.all(Array.from({ length: 40 }, () => client.ask(client.byId(id))));
+    const refused = replies.filter(({ status }) => status !== 200);
+    expect(refused.length).toBeGreaterThan(0);
+    expect(refused.length).toBeLessThan(40);
+    for (const reply of refused) {
+      expect(expectError(reply, 'rate_limited').provider).toBe('postgres');
+      expect(reply.headers.get('retry-after')).toBe('1');
+    }
+    expect(state()).toBe('closed');
+    expect((await client.get(id)).content).toBe('kept');
+  });
+});
