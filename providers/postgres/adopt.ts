@@ -25,13 +25,17 @@ export async function adoptEmbedder(
   if (!embedder) return;
   if (store.made_by === null && store.next === null) await becomeFirst(client, names, embedder, log);
   else if (!isSame(store.made_by, embedder)) throw new Error(mismatch(store, embedder));
-  const missing = await client.query(`select 1 from ${names.memories} where ${names.embedding} is null limit 1`);
-  if (missing.rowCount !== 0) {
-    throw new Error(
-      'some stored memories have no vector, because they were added with OMP_SEARCH_MODE=keyword; run "omp-gateway reembed", or keep that mode',
-    );
-  }
+  const missing = await client.query(withoutVector(names));
+  if (missing.rowCount !== 0) throw new Error(WITHOUT_VECTOR);
 }
+
+/** Selects a row if there are memories that have no vector and wait for none. */
+export const withoutVector = (names: Names): string =>
+  `select 1 from ${names.memories} where ${names.embedding} is null
+     and not exists (select from ${names.ingestion} where memory_id = id) limit 1`;
+
+export const WITHOUT_VECTOR =
+  'some stored memories have no vector, because they were added with OMP_SEARCH_MODE=keyword; run "omp-gateway reembed", or keep that mode';
 
 export const called = ({ model, dimensions }: EmbedderIdentity): string => `"${model}" (${dimensions} dimensions)`;
 

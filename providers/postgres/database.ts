@@ -1,8 +1,8 @@
 import type pg from 'pg';
-import type { KeyContext } from '#contract';
+import type { KeyContext, ProviderContext } from '#contract';
 import { type Boot, type BootOptions, boot } from './boot.ts';
 import { type Database, openConnections } from './connections.ts';
-import { startEngine } from './embedded/engine.ts';
+import { engineConfig, startEngine } from './embedded/engine.ts';
 import type { Options } from './options.ts';
 
 /** Ready for use; `close` also ends the engine. */
@@ -18,19 +18,23 @@ export interface Server {
   close(): Promise<void>;
 }
 
-/** Starts the engine in the data folder unless there is a server; connects to neither. */
+/** `shared`: the folder of the socket of an engine that another process owns. */
+type OpenContext = KeyContext & Pick<ProviderContext, 'shared'>;
+
+/** Starts the engine in the data folder unless there is a server, or another process owns one; connects to none. */
 export async function startServer(
   { url, connect_timeout_ms }: Options,
-  { data_dir, log }: KeyContext,
+  { data_dir, log, shared }: OpenContext,
 ): Promise<Server> {
-  const engine = url === undefined ? await startEngine(data_dir, log) : undefined;
+  const reached = typeof shared === 'string' ? engineConfig(shared) : undefined;
+  const engine = url === undefined && !reached ? await startEngine(data_dir, log) : undefined;
   return {
     config: {
-      ...(engine?.config ?? { connectionString: url }),
+      ...(reached ?? engine?.config ?? { connectionString: url }),
       connectionTimeoutMillis: connect_timeout_ms,
       application_name: 'omp-gateway',
     },
-    embedded: engine !== undefined,
+    embedded: url === undefined,
     close: async () => engine?.close(),
   };
 }
@@ -38,7 +42,7 @@ export async function startServer(
 /** Connects to the server, or starts the engine in the data folder, and brings the schema up to date. */
 export async function openDatabase(
   options: Options,
-  context: KeyContext,
+  context: OpenContext,
   check: BootOptions['check'],
 ): Promise<OpenDatabase> {
   const { config, embedded, close: stop } = await startServer(options, context);
@@ -49,6 +53,7 @@ export async function openDatabase(
       connections: embedded ? 1 : options.connections,
       prepared_statements: options.prepared_statements,
       acquire_timeout_ms: options.acquire_timeout_ms,
+      max_waiting: options.max_waiting,
       query_timeout_ms: options.query_timeout_ms,
       cancellable: !embedded,
     });

@@ -1,6 +1,7 @@
 import { defineProvider } from '#contract';
 import { adoptEmbedder } from './adopt.ts';
 import { openDatabase } from './database.ts';
+import { startEngine } from './embedded/engine.ts';
 import { PROVIDER } from './errors.ts';
 import { createKeyStore } from './keys.ts';
 import { Options } from './options.ts';
@@ -26,6 +27,12 @@ export default defineProvider({
       await database.close();
       throw error;
     }
+  },
+  async share({ url }, { data_dir, log }) {
+    // A server is there for everybody.
+    if (url !== undefined) return undefined;
+    const { sockets, close } = await startEngine(data_dir, log);
+    return { handle: sockets, close };
   },
   async openKeys(options, context) {
     // Nothing of ours is made in somebody else's database.

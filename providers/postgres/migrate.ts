@@ -2,6 +2,7 @@ import type pg from 'pg';
 import { memories } from './migrations/0001-memories.ts';
 import { access } from './migrations/0002-access.ts';
 import { reembed } from './migrations/0003-reembed.ts';
+import { ingestion } from './migrations/0004-ingestion.ts';
 import type { Names } from './names.ts';
 
 /** Append only: a migration that was released is never edited. */
@@ -9,7 +10,11 @@ export const MIGRATIONS: readonly { name: string; sql: (names: Names) => string 
   { name: 'memories', sql: memories },
   { name: 'access', sql: access },
   { name: 'reembed', sql: reembed },
+  { name: 'ingestion', sql: ingestion },
 ];
+
+/** The version since which there is a queue of memories without vectors. */
+export const INGESTION = 4;
 
 /**
  * Brings the schema up to date. Safe to run by several replicas at once: the whole runs in the caller's transaction,

@@ -8,6 +8,7 @@ export interface Names {
   /** The column that holds the vectors in use. */
   readonly embedding: string;
   readonly largeUsers: string;
+  readonly ingestion: string;
   readonly store: string;
   readonly auditLog: string;
   readonly onceKeys: string;
@@ -28,6 +29,7 @@ export function toNames(schemaName: string, extensionSchema: string): Names {
     memories: `${schema}.memories`,
     embedding: pg.escapeIdentifier('embedding'),
     largeUsers: `${schema}.large_users`,
+    ingestion: `${schema}.ingestion`,
     store: `${schema}.store`,
     auditLog: `${schema}.audit_log`,
     onceKeys: `${schema}.once_keys`,

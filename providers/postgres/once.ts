@@ -1,4 +1,4 @@
-import { type Call, invalidRequest, type Memory, type NewMemory, ONCE_TTL_MS, type Once } from '#contract';
+import { type Call, invalidRequest, type Memory, type NewMemory, newRecord, ONCE_TTL_MS, type Once } from '#contract';
 import type { Conditions } from './conditions.ts';
 import type { Run } from './connections.ts';
 import type { Names } from './names.ts';
@@ -12,14 +12,13 @@ export const onceExpired = (): string => new Date(Date.now() - ONCE_TTL_MS).toIS
  * it, this waits until that one has committed, and takes the key itself should it have failed.
  */
 export function claimKey(names: Names, place: Conditions['place'], once: Once, memory: Memory): string {
-  const row = [once.caller, once.key, once.fingerprint, memory.id, memory.created_at, memory.embedding_model].map(
-    place,
-  );
+  const { id, created_at, embedding_model, status } = memory;
+  const row = [once.caller, once.key, once.fingerprint, id, created_at, embedding_model, status].map(place);
   return `claimed as (
-    insert into ${names.onceKeys} as known (caller, key, fingerprint, memory_id, created_at, embedding_model)
+    insert into ${names.onceKeys} as known (caller, key, fingerprint, memory_id, created_at, embedding_model, status)
     values (${row.join(', ')})
     on conflict (caller, key) do update set fingerprint = excluded.fingerprint, memory_id = excluded.memory_id,
-      created_at = excluded.created_at, embedding_model = excluded.embedding_model
+      created_at = excluded.created_at, embedding_model = excluded.embedding_model, status = excluded.status
     where known.created_at <= ${place(onceExpired())}::timestamptz
     returning 1)`;
 }
@@ -32,7 +31,7 @@ export const createFirstAnswer =
   (names: Names, run: Run) =>
   async (input: NewMemory, { caller, key, fingerprint }: Once, call: Call): Promise<Memory | undefined> => {
     const [row] = await run(
-      `select fingerprint, memory_id, date_part('epoch', created_at) * 1000 as created_at, embedding_model
+      `select fingerprint, memory_id, date_part('epoch', created_at) * 1000 as created_at, embedding_model, status
        from ${names.onceKeys} where caller = $1 and key = $2 and created_at > $3`,
       [caller, key, onceExpired()],
       call,
@@ -41,13 +40,9 @@ export const createFirstAnswer =
     if (row.fingerprint !== fingerprint) {
       throw invalidRequest('Idempotency-Key: this key was used for another memory; take a new one');
     }
-    const created_at = toIso(row.created_at as number);
-    return {
+    return newRecord(input, row.embedding_model as string | null, {
       id: row.memory_id as string,
-      created_at,
-      ...input,
-      updated_at: created_at,
-      embedding_model: row.embedding_model as string | null,
-      status: 'done',
-    };
+      created_at: toIso(row.created_at as number),
+      status: row.status as Memory['status'],
+    });
   };

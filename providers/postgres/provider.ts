@@ -2,6 +2,8 @@ import {
   type Call,
   effectivePatch,
   type Memory,
+  type NewMemory,
+  newIdentity,
   newRecord,
   type Provider,
   type ProviderContext,
@@ -14,6 +16,8 @@ import type { OpenDatabase } from './database.ts';
 import { PROVIDER } from './errors.ts';
 import { createFind } from './find.ts';
 import { startHousekeeping } from './housekeeping.ts';
+import { openIngestion } from './ingestion/open.ts';
+import type { Ways } from './ingestion/queue.ts';
 import { createKeyStore } from './keys.ts';
 import { openLargeUsers } from './large-users.ts';
 import { createFirstAnswer } from './once.ts';
@@ -30,6 +34,8 @@ export async function openProvider(
   const statements = createStatements(names, audit !== undefined);
   const send = ({ statement, values }: Query, call: Call) => db.query(statement, values, call);
   const run: Run = (text, values, call) => send(statements.query(text, values), call);
+  const runWith: Ways['runWith'] = (settings, text, values, call) =>
+    db.queryWith(settings, statements.query(text, values).statement, values, call);
   const largeUsers = await openLargeUsers({
     db,
     names,
@@ -47,9 +53,16 @@ export async function openProvider(
   };
 
   const model = embedder?.model ?? null;
+  const ingestion = embedder && openIngestion({ names, run, runWith, embedder, log });
+  const later = ingestion !== undefined && options.ingestion === 'async';
   const embed = async (text: string, purpose: 'document' | 'query', call: Call) =>
     (await embedder?.embed([text], purpose, call))?.[0];
-  const insert = async (wanted: Insert, call: Call) => (await send(statements.insert(wanted, call), call)).length > 0;
+  const fresh = (input: NewMemory) => newRecord(input, model, { ...newIdentity(), status: later ? 'queued' : 'done' });
+  const insert = async (wanted: Insert, call: Call) => {
+    const inserted = (await send(statements.insert(wanted, call), call)).length > 0;
+    if (inserted && later) ingestion?.kick();
+    return inserted;
+  };
   const firstAnswer = createFirstAnswer(names, run);
   const get = async (ref: Ref, call: Call): Promise<Memory | undefined> => {
     const [row] = await send(statements.select(ref), call);
@@ -76,8 +89,8 @@ export async function openProvider(
       consistency_tokens: false,
     },
     async add(input, call) {
-      const vector = await embed(input.content, 'document', call);
-      const memory = newRecord(input, model);
+      const vector = later ? undefined : await embed(input.content, 'document', call);
+      const memory = fresh(input);
       await insert({ memory, vector }, call);
       return memory;
     },
@@ -90,10 +103,10 @@ export async function openProvider(
           return first;
         }
         // Only now: a repetition costs no embedding.
-        vector ??= await embed(input.content, 'document', call);
+        if (!later) vector ??= await embed(input.content, 'document', call);
         // Whoever gave up meanwhile may come again with the same key.
         call.signal.throwIfAborted();
-        const memory = newRecord(input, model);
+        const memory = fresh(input);
         if (await insert({ memory, vector, once }, call)) return memory;
         // Somebody else was faster: what they were answered is the answer.
       }
@@ -106,8 +119,10 @@ export async function openProvider(
         if (current) await recordUnchanged('update', current, call);
         return current;
       }
-      const vector = patch.content === undefined ? undefined : await embed(patch.content, 'document', call);
+      const { content } = patch;
+      const vector = content === undefined ? undefined : later ? 'later' : await embed(content, 'document', call);
       const [row] = await send(statements.update(ref, { user_id: current.user_id, patch, vector }, call), call);
+      if (vector === 'later') ingestion?.kick();
       return row && toMemory(row, model);
     },
     delete: async (ref, call) => (await send(statements.remove(ref, call), call)).length > 0,
@@ -117,7 +132,10 @@ export async function openProvider(
     // Closed with the provider.
     keys: { ...createKeyStore({ db, names }), close: async () => {} },
     ping: async (call) => void (await run('select 1', [], call)),
+    stats: db.stats,
+    ...(ingestion && { backlog: ingestion.backlog }),
     async close() {
+      await ingestion?.close();
       await housekeeping.close();
       await largeUsers.close();
       await close();

@@ -2,9 +2,10 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import pg from 'pg';
 import type { Embedder, ProviderContext, ReembedOutcome, ReembedRequest, ReembedState } from '#contract';
-import { called, warnOfLength } from './adopt.ts';
+import { called, warnOfLength, withoutVector } from './adopt.ts';
 import { type BootOptions, boot } from './boot.ts';
 import { type Server, startServer } from './database.ts';
+import { clearText } from './ingestion/statements.ts';
 import { type Names, withVectorsIn } from './names.ts';
 import type { Options } from './options.ts';
 import { takeTurn } from './reembed/alone.ts';
@@ -152,10 +153,12 @@ async function run(
       await makeIndexes(client, next, { dimensions: embedder.dimensions, concurrently });
     }
     for (;;) {
-      const { found, refused } = await fill(locking, next, { batch_size, embed, written });
+      const { refused } = await fill(locking, next, { batch_size, embed, written });
+      if (inUse) await client.query(clearText(next));
       if (refused.length > 0) throw new Error(refusal(refused, embedder));
       state = await count(client, next);
-      if (inUse && found === 0) return outcome(true);
+      // What gateways put into the queue meanwhile is theirs to embed.
+      if (inUse && (await client.query(withoutVector(next))).rowCount === 0) return outcome(true);
       if (inUse) continue;
       await pace(few);
       const last = await switchOver(locking, { names, column, embedder, few });

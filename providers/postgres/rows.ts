@@ -1,12 +1,12 @@
 import type { Extensions, Memory, Source } from '#contract';
 import type { Row } from './connections.ts';
+import type { Names } from './names.ts';
 import { toIso } from './times.ts';
 
 /** Times leave Postgres as epoch milliseconds: parsing its timestamp text costs a third of a list's throughput. */
 const milliseconds = (column: string, value = column) => `date_part('epoch', ${value}) * 1000 as ${column}`;
 
-/** What every statement that returns records selects. What most records lack travels as null and is put back below. */
-export const COLUMNS = [
+const COLUMNS = [
   'id',
   'user_id',
   'content',
@@ -21,6 +21,15 @@ export const COLUMNS = [
   `nullif(supersedes, '{}') as supersedes`,
   `nullif(extensions, '{}'::jsonb) as extensions`,
 ].join(', ');
+
+/** Null of a memory that is not in the queue: it is done. */
+const queueStatus = (names: Names): string => `(select status from ${names.ingestion} where memory_id = id)`;
+
+/**
+ * What every statement that returns records selects. What most records lack travels as null and is put back below.
+ * `status` is for a statement that changes the queue itself, of which it would see what was there before.
+ */
+export const columnsOf = (names: Names, status = queueStatus(names)): string => `${COLUMNS}, ${status} as status`;
 
 export function toMemory(row: Row, embeddingModel: string | null): Memory {
   const created_at = toIso(row.created_at as number);
@@ -38,7 +47,7 @@ export function toMemory(row: Row, embeddingModel: string | null): Memory {
     valid_to: row.valid_to === null ? null : toIso(row.valid_to as number),
     supersedes: (row.supersedes as string[] | null) ?? [],
     embedding_model: embeddingModel,
-    status: 'done',
+    status: (row.status as Memory['status']) ?? 'done',
     extensions: (row.extensions as Extensions | null) ?? {},
   };
 }

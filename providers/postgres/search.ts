@@ -11,7 +11,7 @@ import {
 import { toHalfvec } from './halfvec.ts';
 import { toBigintArray, toKeys } from './keywords.ts';
 import type { Names } from './names.ts';
-import { COLUMNS } from './rows.ts';
+import { columnsOf } from './rows.ts';
 
 /** How many memories of a user a caller may see, and how many of them hold each key, in the order of `keysOf`. */
 export interface Rarity {
@@ -69,7 +69,7 @@ export function searchStatement(names: Names, ranking: RankingOptions, search: S
   return {
     text: `
       with ${withPart.join(',\n      ')}
-      select ${COLUMNS}, score, (select rows from counted) as total
+      select ${columnsOf(names)}, score, (select rows from counted) as total
       from (select id as hit, score, created_at as time from (${hits}) as hits ${ranking.mode === 'keyword' ? 'where score > 0' : ''}
         order by score desc, time desc, hit desc limit ${where.place(search.query.limit)}) as best
       join ${names.memories} on id = hit

@@ -65,6 +65,16 @@ export const pinecone = z.strictObject({
     description: 'Longest wait for one answer, in milliseconds; what is repeated waits anew',
     only: WITH_PINECONE,
   }),
+  concurrency: z.int().min(1).max(1000).default(32).register(settingFacts, {
+    env: 'OMP_PINECONE_CONCURRENCY',
+    description: 'Most requests to the service at once, of a process',
+    only: WITH_PINECONE,
+  }),
+  max_waiting: z.int().min(1).max(1_000_000).default(1000).register(settingFacts, {
+    env: 'OMP_PINECONE_MAX_WAITING',
+    description: 'Most requests that wait for their turn in a process; what comes on top is refused at once',
+    only: WITH_PINECONE,
+  }),
   settle_ms: waiting.default(120_000).register(settingFacts, {
     env: 'OMP_PINECONE_SETTLE_MS',
     description: 'How long own writes are remembered, so that reads show them before the service does, in milliseconds',

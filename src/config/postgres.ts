@@ -48,6 +48,11 @@ export const postgres = z.strictObject({
     description: 'Longest wait of a statement for its turn on a connection, in milliseconds',
     only: WITH_POSTGRES,
   }),
+  max_waiting: z.int().min(1).max(1_000_000).default(1000).register(settingFacts, {
+    env: 'OMP_POSTGRES_MAX_WAITING',
+    description: 'Most statements that wait for a connection in a process; what comes on top is refused at once',
+    only: WITH_POSTGRES,
+  }),
   query_timeout_ms: milliseconds.default(10_000).register(settingFacts, {
     env: 'OMP_POSTGRES_QUERY_TIMEOUT_MS',
     description: 'Longest time for one statement, which is then cancelled, in milliseconds',

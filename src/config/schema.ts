@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { addressOrNetwork, audit, auth, jwt, origin, rateLimit } from './access.ts';
 import { milliseconds, settingFacts, text } from './facts.ts';
 import { mapping } from './mapping.ts';
+import { metrics, resilience, tracing } from './operation.ts';
 import { pinecone } from './pinecone.ts';
 import { postgres } from './postgres.ts';
 import { PROVIDER_NAMES } from './provider-names.ts';
@@ -75,6 +76,11 @@ const embedding = z.strictObject({
     env: 'OMP_EMBEDDING_BATCH_SIZE',
     description: 'Most texts in one request to the service',
     only: WITH_OPENAI,
+  }),
+  max_waiting: z.int().min(1).max(1_000_000).default(1000).register(settingFacts, {
+    env: 'OMP_EMBEDDING_MAX_WAITING',
+    description: 'Most texts that wait for their vector in a process; what comes on top is refused at once',
+    only: WITH_VECTORS,
   }),
   cache_size: z.int().min(0).max(10_000_000).default(10_000).register(settingFacts, {
     env: 'OMP_EMBEDDING_CACHE_SIZE',
@@ -160,6 +166,27 @@ export const configSchema = z.strictObject({
     env: 'OMP_SHUTDOWN_TIMEOUT_MS',
     description: 'Longest wait for open requests when stopping, in milliseconds',
   }),
+  shutdown_delay_ms: z.int().min(0).max(3_600_000).default(0).register(settingFacts, {
+    env: 'OMP_SHUTDOWN_DELAY_MS',
+    description: 'How long to go on serving when told to stop, as not ready, in milliseconds',
+  }),
+  max_requests: z.int().min(1).max(1_000_000).default(1000).register(settingFacts, {
+    env: 'OMP_MAX_REQUESTS',
+    description: 'Most requests a process works on at once; what comes on top is refused at once',
+  }),
+  workers: z.int().min(1).max(64).default(1).register(settingFacts, {
+    env: 'OMP_WORKERS',
+    description: 'Processes that share the port; more than one only with postgres',
+  }),
+  ingestion: z
+    .enum(['sync', 'async'])
+    .default('sync')
+    .register(settingFacts, {
+      env: 'OMP_INGESTION',
+      description: 'async answers an add before its vector is computed, which then happens in the background',
+      only: ['provider', 'postgres'],
+      unless: 'mapping.preset',
+    }),
   allowed_hosts: z
     .array(z.string().regex(/^[^\s/@*]+$/))
     .min(1)
@@ -192,6 +219,9 @@ export const configSchema = z.strictObject({
   jwt: jwt.prefault({}),
   rate_limit: rateLimit.prefault({}),
   audit: audit.prefault({}),
+  resilience: resilience.prefault({}),
+  metrics: metrics.prefault({}),
+  tracing: tracing.prefault({}),
   search: search.prefault({}),
   embedding: embedding.prefault({}),
   postgres: postgres.prefault({}),

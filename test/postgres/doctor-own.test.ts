@@ -151,6 +151,34 @@ describe('doctor on tables of ours', () => {
     ]);
   });
 
+  it('tells what waits for a vector and what failed, why, and how it is queued again', async () => {
+    const db = await testDatabase();
+    await served(db.url, { memories: 14 });
+    expect(told(await findingsOn(db.url), 'ok')).toContain('ingestion: no memory waits for its vector');
+    await db.sql(`insert into omp.ingestion (memory_id, status, attempts, error)
+      select id, case when n > 13 then 'queued' when n > 1 then 'failed' else 'indexing' end, 5, case when n > 2 then 'too odd' else 'too long' end
+      from (select id, row_number() over (order by id) as n from omp.memories) as m`);
+    await db.sql('update omp.memories set embedding = null');
+    const findings = await findingsOn(db.url);
+    expect(told(findings, 'problem')).toEqual([]);
+    const [line] = told(findings, 'warning').filter((line) => line.startsWith('ingestion'));
+    expect(line).toMatch(
+      /^ingestion: 12 memories have no vector, and only words lead to them: 11 because "too odd" \(mem_\w+(, mem_\w+){9} and 1 more\); 1 because "too long" \(mem_\w+\); 2 memories wait for a vector, the first since \d+ seconds$/,
+    );
+    await run(
+      db,
+      remediesOf(findings).filter((sql) => sql.includes('ingestion')),
+    );
+    expect(await db.sql(`select from omp.ingestion where status = 'failed'`)).toEqual([]);
+    // Nobody computes vectors in keyword mode.
+    const [waiting] = told(await findingsOn(db.url, {}, KEYWORD), 'warning').filter((each) =>
+      each.startsWith('ingest'),
+    );
+    expect(waiting).toMatch(
+      /^ingestion: 14 memories wait for a vector, .*; a gateway computes them only while OMP_SEARCH/,
+    );
+  });
+
   it('refuses keywords of another analyser', async () => {
     const db = await testDatabase();
     await served(db.url);

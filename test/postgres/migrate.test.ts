@@ -44,9 +44,9 @@ describe('a schema of version 1', () => {
       const first = await store.open();
       const memory = await first.add(memoryOf('u', 'made by the first version', { scope: 'a/b' }), call);
       await first.close();
-      const { auditLog, onceKeys, apiKeys, rateLimits, migrations } = store.names;
+      const { auditLog, onceKeys, apiKeys, rateLimits, ingestion, migrations } = store.names;
       await store.sql(
-        `drop table ${auditLog}, ${onceKeys}, ${apiKeys}, ${rateLimits}; delete from ${migrations} where version > 1;
+        `drop table ${auditLog}, ${onceKeys}, ${apiKeys}, ${rateLimits}, ${ingestion}; delete from ${migrations} where version > 1;
          alter table ${store.names.store} drop embedding_column, drop columns_made, drop next_model, drop next_dimensions, drop next_column`,
       );
       const upgraded = await Promise.all([1, 2, 3].map(() => store.open()));
@@ -55,6 +55,7 @@ describe('a schema of version 1', () => {
         { version: 1, name: 'memories' },
         { version: 2, name: 'access' },
         { version: 3, name: 'reembed' },
+        { version: 4, name: 'ingestion' },
       ]);
       for (const provider of upgraded) {
         expect(await provider.get(refTo(memory.id), call)).toEqual(memory);
@@ -87,6 +88,7 @@ if (SERVER_URL === '') {
         { version: 1 },
         { version: 2 },
         { version: 3 },
+        { version: 4 },
       ]);
       for (const provider of providers) await works(provider);
     });

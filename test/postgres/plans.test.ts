@@ -6,6 +6,7 @@ import { fromHalfBits } from '#ranking';
 import { createAuditLog } from '../../providers/postgres/audit.ts';
 import type { Database, Run } from '../../providers/postgres/connections.ts';
 import { startHousekeeping } from '../../providers/postgres/housekeeping.ts';
+import { claimText, giveBackText, writeText } from '../../providers/postgres/ingestion/statements.ts';
 import { createKeyStore } from '../../providers/postgres/keys.ts';
 import { createFirstAnswer } from '../../providers/postgres/once.ts';
 import { countStatement } from '../../providers/postgres/rarity.ts';
@@ -69,7 +70,8 @@ interface Plan {
 /** A table that is read from end to end shows among them. */
 const indexesOf = (plan: Plan): string[] => [
   ...(plan['Node Type'] === 'Seq Scan' ? [`all of ${plan['Relation Name']}`] : []),
-  ...(plan['Index Name'] ? [plan['Index Name']] : []),
+  // Where the state of every record is looked up.
+  ...(plan['Index Name'] && plan['Index Name'] !== 'ingestion_pkey' ? [plan['Index Name']] : []),
   ...(plan['Conflict Arbiter Indexes'] ?? []),
   ...(plan.Plans ?? []).flatMap(indexesOf),
 ];
@@ -377,5 +379,15 @@ describe('starting', () => {
   it('sees from an index whether a memory lacks its vector', async () => {
     const text = `select 1 from ${store.names.memories} where embedding is null limit 1`;
     expect(await indexes(text, [])).toEqual(['memories_without_vector']);
+  });
+});
+
+describe('the queue of memories without a vector', () => {
+  it('is read from its head, and by claim', async () => {
+    const claim = '00000000-0000-4000-8000-000000000000';
+    expect(await indexes(claimText(store.names), [claim, 20])).toEqual(['ingestion_due', 'memories_pkey']);
+    expect(await indexes(giveBackText(store.names), [claim])).toEqual(['ingestion_claim']);
+    const written = await indexes(writeText(store.names), [claim, '{}', '{}', '{}']);
+    expect(written).toEqual(['ingestion_claim', 'memories_pkey']);
   });
 });

@@ -59,7 +59,7 @@ export async function openCopy(dataDir: string): Promise<{ findings: Finding[]; 
     return {
       findings: [ok('connection', `the embedded Postgres in ${root} starts (on a copy, to leave it as it is)`)],
       engine: {
-        config: engine.config,
+        ...engine,
         async close() {
           await engine.close();
           remove();

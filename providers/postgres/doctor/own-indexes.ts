@@ -15,6 +15,8 @@ const REASONS: Readonly<Record<string, string>> = {
   memories_without_vector: 'without it the start looks for memories without a vector in all of the table',
   audit_log_user_time: 'without it GET /audit reads the whole log',
   audit_log_time: 'without it the hourly housekeeping reads the whole log',
+  ingestion_due: 'without it the search for memories without a vector reads the whole queue, every second',
+  ingestion_claim: 'without it writing the vectors of a batch reads the whole queue',
   once_keys_time: 'without it the hourly housekeeping reads all Idempotency-Keys',
 };
 /** Indexes of our tables that were dropped, or whose building failed, with what makes them again. */

@@ -1,6 +1,7 @@
 import type { Embedder, EmbedderIdentity, Finding } from '#contract';
 import { ANALYSER_VERSION } from '#ranking';
-import { called, mismatch } from '../adopt.ts';
+import { called, mismatch, WITHOUT_VECTOR, withoutVector } from '../adopt.ts';
+import { INGESTION } from '../migrate.ts';
 import type { Names } from '../names.ts';
 import { isSame, type Store } from '../store-row.ts';
 import { ok, problem, warning } from './findings.ts';
@@ -38,8 +39,7 @@ const identity = (model: string | null | undefined, dimensions: number | null | 
 export async function lookAtStore(
   read: Read,
   names: Names,
-  store: Store,
-  embedder: Embedder | undefined,
+  { store, version, embedder }: { store: Store; version: number; embedder: Embedder | undefined },
 ): Promise<Finding[]> {
   const findings: Finding[] = [];
   const { analyser_version, made_by, next } = store;
@@ -63,14 +63,8 @@ export async function lookAtStore(
     );
   }
   if (!embedder) return findings;
-  const missing = await read(`select 1 from ${names.memories} where ${names.embedding} is null limit 1`);
-  if (missing.length > 0) {
-    findings.push(
-      problem(
-        'embedding',
-        'some stored memories have no vector, because they were added with OMP_SEARCH_MODE=keyword; run "omp-gateway reembed", or keep that mode',
-      ),
-    );
-  }
+  const before = `select 1 from ${names.memories} where ${names.embedding} is null limit 1`;
+  const missing = await read(version < INGESTION ? before : withoutVector(names));
+  if (missing.length > 0) findings.push(problem('embedding', WITHOUT_VECTOR));
   return findings;
 }

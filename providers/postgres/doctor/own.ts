@@ -1,11 +1,12 @@
 import pg from 'pg';
 import type { Embedder, Finding } from '#contract';
-import { MIGRATIONS } from '../migrate.ts';
+import { INGESTION, MIGRATIONS } from '../migrate.ts';
 import { toNames, withVectorsIn } from '../names.ts';
 import type { Options } from '../options.ts';
 import type { Extension } from './extension.ts';
 import { ok, problem } from './findings.ts';
 import { lookAtOwnIndexes } from './own-indexes.ts';
+import { lookAtIngestion } from './own-ingestion.ts';
 import { lookAtOwnPrivileges } from './own-privileges.ts';
 import { lookAtStore, readStore } from './own-store.ts';
 import type { Read } from './reading.ts';
@@ -30,7 +31,8 @@ export async function lookAtOwn(
 
   const store = await readStore(read, initial);
   const names = withVectorsIn(store?.column ?? 'embedding', initial);
-  if (store) findings.push(...(await lookAtStore(read, names, store, embedder)));
+  if (store) findings.push(...(await lookAtStore(read, names, { store, version, embedder })));
+  if (version >= INGESTION) findings.push(await lookAtIngestion(read, names, embedder !== undefined));
   const dimensions = store?.made_by?.dimensions ?? null;
   findings.push(...(await lookAtOwnIndexes(read, { schema, names, version, dimensions })));
 

@@ -34,8 +34,9 @@ export async function openExisting(
   if (!layout)
     throw new Error(`the table cannot be served:\n${mistakes.map((mistake) => `  - ${mistake}`).join('\n')}`);
   for (const warning of warnings) log.warn({}, warning);
-  const { connections, prepared_statements, acquire_timeout_ms, query_timeout_ms } = options;
-  const db = openConnections({ config, connections, prepared_statements, acquire_timeout_ms, query_timeout_ms });
+  const { connections, prepared_statements, acquire_timeout_ms, max_waiting, query_timeout_ms } = options;
+  const limits = { acquire_timeout_ms, max_waiting, query_timeout_ms };
+  const db = openConnections({ config, connections, prepared_statements, ...limits });
   return verbs({ db, layout, embedder, large_user_rows: options.large_user_rows });
 }
 
@@ -81,6 +82,7 @@ function verbs(parts: Parts): Provider {
     search: createSearch({ ...parts, reading, statements }),
     ...(layout.writable && createWrites({ layout, reading, embedder, statements, get, run })),
     ping: async (call) => void (await db.query(ping, [], call)),
+    stats: db.stats,
     close: () => db.close(),
   };
 }

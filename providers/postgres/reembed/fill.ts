@@ -42,7 +42,6 @@ export async function writeVectors(
 }
 
 export interface Pass {
-  readonly found: number;
   /** Ids of memories whose content the embedder refuses. */
   readonly refused: readonly string[];
 }
@@ -55,14 +54,12 @@ export async function fill(
 ): Promise<Pass> {
   const { client, signal } = locking;
   const refused: string[] = [];
-  let found = 0;
   for (let after = ''; ; ) {
     signal.throwIfAborted();
     const rows = await readMissing(client, names, { after, limit: work.batch_size });
     const last = rows.at(-1);
-    if (!last) return { found, refused };
+    if (!last) return { refused };
     after = last.id;
-    found += rows.length;
     const vectors = await work.embed(rows.map(({ content }) => content));
     const embedded = rows.flatMap((row, i) => {
       const vector = vectors[i];

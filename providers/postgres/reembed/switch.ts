@@ -66,6 +66,8 @@ async function replaceColumn(
   { names, next, to }: { names: Names; next: Names; to: EmbedderIdentity },
 ): Promise<void> {
   await dropTrigger(client, names);
+  // Every memory has its vector now.
+  await client.query(`delete from ${names.ingestion}`);
   // Its indexes go with it.
   await client.query(`alter table ${names.memories} drop column ${names.embedding}`);
   for (const { name } of vectorIndexes(next, to.dimensions)) {

@@ -1,0 +1,156 @@
+import { expect, it, onTestFinished } from 'vitest';
+import { OmpError, providerError } from '#contract';
+import { type EmbeddingOptions, openEmbedder } from '../../src/embedding/open.ts';
+import { embeddings, embeddingsServer, failing } from '../embedding/embeddings-server.ts';
+import { recordingLog } from '../support/subject.ts';
+import { DOWN, gates, ingestionSubject, REFUSED, testEmbedder } from './ingestion-subject.ts';
+import { call, memoryOf, refTo, until } from './store.ts';
+
+/** Of the queue; an old pgvector is warned of too. */
+const warnings = (log: ReturnType<typeof recordingLog>) =>
+  log.lines.filter(({ level, message }) => level === 'warn' && message.includes('memor'));
+
+it('[Decision 30] an outage of the embedding service loses nothing, blocks nobody, counts against nobody, and is told once', async () => {
+  const { store, queue, drained } = await ingestionSubject();
+  const service = await embeddingsServer();
+  const log = recordingLog();
+  const options: EmbeddingOptions = {
+    kind: 'openai',
+    model: 'test',
+    dimensions: undefined,
+    base_url: service.base_url,
+    api_key: '',
+    timeout_ms: 5_000,
+    batch_size: 4,
+    cache_size: 0,
+  };
+  const embedder = await openEmbedder(options, recordingLog());
+  onTestFinished(async () => {
+    await embedder.close();
+    await service.close();
+  });
+  const provider = await store.open({ embedder, log, options: { ingestion: 'async' } });
+
+  const ids: string[] = [];
+  const addWhile = async (answer: typeof service.answer) => {
+    service.answer = answer;
+    const before = service.received.length;
+    for (let i = 0; i < 6; i++) ids.push((await provider.add(memoryOf('u', `${ids.length} words`), call)).id);
+    await until(async () => service.received.length > before);
+  };
+  await addWhile(failing(500));
+  await until(async () => warnings(log).length > 0);
+  // Vectors of another length.
+  await addWhile(embeddings(9));
+  expect((await queue()).map(({ attempts, error }) => [attempts, error])).toEqual(ids.map(() => [0, null]));
+  for (const id of ids) expect(await provider.get(refTo(id), call)).toMatchObject({ id });
+
+  service.answer = embeddings(8);
+  await drained();
+  for (const id of ids) expect(await provider.get(refTo(id), call)).toMatchObject({ status: 'done' });
+  await until(async () => log.lines.some(({ message }) => message.includes('in the background again')));
+  expect(warnings(log)).toHaveLength(1);
+  expect(warnings(log)[0]).toMatchObject({ fields: { reason: expect.stringContaining('embedding service') } });
+}, 120_000);
+
+it('[SPEC States failed] a text that the embedder refuses has failed at once; its neighbours are done', async () => {
+  const { store, queue, drained } = await ingestionSubject();
+  const log = recordingLog();
+  const embedder = testEmbedder((text) => (text.startsWith('bad') ? REFUSED() : undefined));
+  const provider = await store.open({ embedder, log, options: { ingestion: 'async' } });
+  const [one, bad, two] = await Promise.all(
+    ['good one', 'bad secret', 'good two'].map((content) => provider.add(memoryOf('u', content), call)),
+  );
+  await drained();
+  await until(async () => warnings(log).length > 0);
+  const statusOf = async (memory: typeof bad) => (await provider.get(refTo(memory?.id ?? ''), call))?.status;
+  expect([await statusOf(one), await statusOf(bad), await statusOf(two)]).toEqual(['done', 'failed', 'done']);
+  expect(await queue()).toEqual([
+    { memory_id: bad?.id, status: 'failed', attempts: 1, error: 'The embedding service refused this text.' },
+  ]);
+  expect(await provider.backlog?.(call)).toEqual({ queued: 0, indexing: 0, failed: 1 });
+  expect(warnings(log)).toMatchObject([{ fields: { memory_id: bad?.id } }]);
+  expect(JSON.stringify(log.lines)).not.toContain('secret');
+  // Its words lead to it all the same, and another content gets another chance.
+  const found = await provider.search?.({ user_id: 'u', text: 'secret', tags: [], within: null, limit: 1 }, call);
+  expect(found?.[0]).toMatchObject({ memory: { id: bad?.id, status: 'failed' }, score: 0.5 });
+  expect(await provider.update?.(refTo(bad?.id ?? ''), { content: 'now good' }, call)).toMatchObject({
+    status: 'queued',
+  });
+  await drained();
+  expect(await queue()).toEqual([]);
+});
+
+it('[Decision 30] a text that alone makes the service fail is tried five times, while others are done', async () => {
+  const { store, queue } = await ingestionSubject();
+  const log = recordingLog();
+  const embedder = testEmbedder((text) => (text === 'poison' ? DOWN() : undefined));
+  const provider = await store.open({ embedder, log, options: { ingestion: 'async' } });
+  const { id } = await provider.add(memoryOf('u', 'poison'), call);
+  const others = await Promise.all([1, 2, 3].map((i) => provider.add(memoryOf('u', `fine ${i}`), call)));
+  await until(async () => {
+    // So that nobody waits for its turn to come.
+    await store.sql(`update ${store.names.ingestion} set due_at = now() where status = 'queued' and due_at > now()`);
+    return (await queue()).some(({ status }) => status === 'failed');
+  });
+  for (const other of others) expect(await provider.get(refTo(other.id), call)).toMatchObject({ status: 'done' });
+  expect(await queue()).toEqual([
+    { memory_id: id, status: 'failed', attempts: 5, error: 'The embedding service failed.' },
+  ]);
+  await until(async () => warnings(log).length > 0);
+  expect(warnings(log)).toMatchObject([{ fields: { memory_id: id, reason: 'The embedding service failed.' } }]);
+}, 60_000);
+
+it('texts that fail only together are embedded one by one', async () => {
+  const { store, drained, queue } = await ingestionSubject();
+  let together = 0;
+  const embedder = testEmbedder(async (text) => {
+    if (text === 'memory') return;
+    together += 1;
+    await new Promise(setImmediate);
+    const alone = together === 1;
+    await new Promise(setImmediate);
+    together -= 1;
+    if (!alone) throw providerError('embeddings', 'The embedding service failed.');
+  });
+  // Queued before anybody looks, so that they are taken together.
+  const held = await store.open({ embedder: testEmbedder(DOWN), options: { ingestion: 'async' } });
+  for (let i = 0; i < 5; i++) await held.add(memoryOf('u', `text ${i}`), call);
+  await held.close();
+  await store.open({ embedder });
+  await drained();
+  expect(await queue()).toEqual([]);
+});
+
+it("a limited rate is nobody's fault", async () => {
+  const { store, drained, queue } = await ingestionSubject();
+  let left = 7;
+  const embedder = testEmbedder(() => {
+    if (left-- <= 0) {
+      left = 7;
+      throw new OmpError('rate_limited', 'The embedding service limits the rate of requests.', { retryAfter: 1 });
+    }
+  });
+  const provider = await store.open({ embedder, options: { ingestion: 'async' } });
+  await Promise.all(Array.from({ length: 20 }, (_, i) => provider.add(memoryOf('u', `text ${i}`), call)));
+  await drained();
+  expect(await queue()).toEqual([]);
+});
+
+it("a content that was refused after it was changed is nobody's fault", async () => {
+  const { store, drained, queue } = await ingestionSubject();
+  const gate = gates();
+  const embedder = testEmbedder(async (text) => {
+    if (text !== 'bad') return;
+    await gate.fate(text);
+    REFUSED();
+  });
+  const provider = await store.open({ embedder, options: { ingestion: 'async' } });
+  const { id } = await provider.add(memoryOf('u', 'bad'), call);
+  await until(async () => gate.waiting.has('bad'));
+  await provider.update?.(refTo(id), { content: 'good' }, call);
+  await gate.open('bad');
+  await drained();
+  expect(await queue()).toEqual([]);
+  expect(await provider.get(refTo(id), call)).toMatchObject({ status: 'done', content: 'good' });
+});

@@ -1,0 +1,155 @@
+import { expect, it } from 'vitest';
+import type { WritableProvider } from '#contract';
+import { openProvider } from '../../src/registry.ts';
+import { hashingEmbedder } from '../support/hashing-embedder.ts';
+import { freshUser, RECORDED, recordingLog } from '../support/subject.ts';
+import { gates, ingestionSubject, testEmbedder } from './ingestion-subject.ts';
+import { call, memoryOf, until } from './store.ts';
+
+const search = { q: 'green tea', limit: 10 };
+
+it('[SPEC States queued] [SPEC States indexing] [SPEC States done] [Decision 30] a memory goes from queued over indexing to done, found by its words at once and by meaning in the end', async () => {
+  const { gateway, drained } = await ingestionSubject();
+  const gate = gates();
+  const { client } = await gateway(testEmbedder(gate.fate));
+  const user_id = freshUser();
+  const added = await client.add({ user_id, content: 'prefers green tea' });
+  expect(added).toMatchObject({ status: 'queued', embedding_model: hashingEmbedder().model });
+
+  await until(async () => (await client.get(added.id)).status === 'indexing');
+  const [hit] = await client.search({ user_id, ...search });
+  expect(hit?.memory).toEqual({ ...added, status: 'indexing' });
+  expect(hit?.score).toBe(0.5);
+  expect(await client.search({ user_id, q: 'nothing alike' })).toMatchObject([{ score: 0 }]);
+
+  await gate.open('prefers green tea');
+  await drained();
+  expect(await client.get(added.id)).toEqual({ ...added, status: 'done' });
+  expect((await client.list({ user_id })).items).toEqual([{ ...added, status: 'done' }]);
+  const [done] = await client.search({ user_id, ...search });
+  expect(done?.memory.status).toBe('done');
+  expect(done?.score).toBeGreaterThan(0.5);
+});
+
+it('what is done ranks as what was added synchronously elsewhere', async () => {
+  const { gateway, drained } = await ingestionSubject();
+  const { client, provider } = await gateway(testEmbedder());
+  const other = (await openProvider(
+    'memory',
+    {},
+    {
+      embedder: hashingEmbedder(),
+      ranking: { mode: 'hybrid', keyword_weight: 0.5 },
+      audit: RECORDED,
+      data_dir: '/nowhere',
+      log: recordingLog(),
+    },
+  )) as WritableProvider;
+  const contents = Array.from({ length: 60 }, (_, i) => `note ${i} of ${i % 7} green things and ${i % 5} teas`);
+  for (const content of contents) {
+    await client.add({ user_id: 'u', content });
+    await other.add(memoryOf('u', content), call);
+  }
+  await drained();
+  for (const text of ['green tea', 'note 12', 'things', 'something else']) {
+    const query = { user_id: 'u', text, tags: [], within: null, limit: 30 };
+    const told = (hits: Awaited<ReturnType<NonNullable<WritableProvider['search']>>> = []) =>
+      hits.map(({ memory, score }) => [memory.content, score]);
+    expect(told(await provider.search?.(query, call))).toEqual(told(await other.search?.(query, call)));
+  }
+});
+
+it('[Decision 20] [Decision 30] a repetition is answered byte for byte as the first time, also when all is done', async () => {
+  const { gateway, drained } = await ingestionSubject();
+  const { client } = await gateway(testEmbedder());
+  const add = () =>
+    client.tell('POST', '/memories', { user_id: 'u', content: 'once' }, { 'idempotency-key': 'a key of ours' });
+  const first = await add();
+  expect([first.status, (first.body as { status: string }).status]).toEqual([201, 'queued']);
+  await drained();
+  expect((await add()).text).toBe(first.text);
+  expect((await client.list({ user_id: 'u' })).items).toHaveLength(1);
+});
+
+it('[Decision 30] a change of content goes the same way, and a vector of what it was before never lands', async () => {
+  const { gateway, drained, queue, store } = await ingestionSubject();
+  const gate = gates();
+  const embedder = testEmbedder();
+  const { client } = await gateway(embedder);
+  const { id } = await client.add({ user_id: 'u', content: 'the first' });
+  await drained();
+
+  embedder.fate = gate.fate;
+  expect(await client.update(id, { content: 'the second' })).toMatchObject({ status: 'queued', content: 'the second' });
+  await until(async () => (await client.get(id)).status === 'indexing');
+  expect(await client.update(id, { content: 'the third' })).toMatchObject({ status: 'queued', content: 'the third' });
+  await gate.open('the second');
+  // It is asked for only after what came of the second was written, or was not.
+  await until(async () => gate.waiting.has('the third'));
+  expect(await store.sql(`select embedding is null as missing from ${store.names.memories}`)).toEqual([
+    { missing: true },
+  ]);
+  // What says nothing about the content leaves all that.
+  expect(await client.update(id, { tags: ['t'] })).toMatchObject({ status: 'indexing', tags: ['t'] });
+  expect(await queue()).toMatchObject([{ status: 'indexing' }]);
+  await gate.open('the third');
+  await drained();
+  expect(await client.get(id)).toMatchObject({ status: 'done', content: 'the third', tags: ['t'] });
+  expect((await client.search({ user_id: 'u', q: 'the third' }))[0]?.score).toBe(1);
+});
+
+it('what is deleted while it is being indexed stays deleted, and leaves nothing behind', async () => {
+  const { gateway, queue } = await ingestionSubject();
+  const gate = gates();
+  const embedder = testEmbedder(gate.fate);
+  const { client } = await gateway(embedder);
+  const { id } = await client.add({ user_id: 'u', content: 'soon gone' });
+  await until(async () => gate.waiting.has('soon gone'));
+  await client.remove(id);
+  expect(await queue()).toEqual([]);
+  await gate.open('soon gone');
+  await client.add({ user_id: 'u', content: 'comes after' });
+  await gate.open('comes after');
+  await until(async () => (await queue()).length === 0);
+  expect((await client.list({ user_id: 'u' })).items).toMatchObject([{ content: 'comes after', status: 'done' }]);
+  expect(embedder.asked).toEqual(['soon gone', 'comes after']);
+});
+
+it.each([
+  // More than the vector index is asked for: only its words lead to the one without a vector.
+  { mode: 'hybrid', memories: 110, score: 0.5 },
+  { mode: 'vector', memories: 8, score: 0 },
+] as const)('in mode $mode a large user finds all, with or without vectors', async ({ mode, memories, score }) => {
+  const { store, drained } = await ingestionSubject();
+  const embedder = testEmbedder();
+  const provider = await store.open({ mode, embedder, options: { large_user_rows: 4, ingestion: 'async' } });
+  const find = async () =>
+    (await provider.search?.({ user_id: 'u', text: 'unheard zebra', tags: [], within: null, limit: 10 }, call)) ?? [];
+  for (let i = 0; i < memories; i++) await provider.add(memoryOf('u', `known thing number ${i}`), call);
+  await drained();
+  await find();
+  await until(async () => (await store.sql(`select from ${store.names.largeUsers} where ready`)).length === 1);
+
+  const gate = gates();
+  embedder.fate = gate.fate;
+  const { id } = await provider.add(memoryOf('u', 'unheard zebra'), call);
+  // Without its vector it counts nothing for its meaning.
+  expect((await find()).find(({ memory }) => memory.id === id)).toMatchObject({ score });
+  await gate.open('unheard zebra');
+  await drained();
+  expect((await find())[0]).toMatchObject({ memory: { id, status: 'done' }, score: 1 });
+});
+
+it('[Decision 30] a sync gateway answers done beside it, and takes over what was queued for a content it changes', async () => {
+  const { gateway, queue } = await ingestionSubject();
+  const gate = gates();
+  const { client } = await gateway(testEmbedder(gate.fate));
+  const { id } = await client.add({ user_id: 'u', content: 'queued by one' });
+  await until(async () => gate.waiting.has('queued by one'));
+  const other = await gateway(testEmbedder(), { ingestion: 'sync' });
+  expect(await other.client.add({ user_id: 'u', content: 'at once' })).toMatchObject({ status: 'done' });
+  expect(await other.client.update(id, { content: 'changed by the other' })).toMatchObject({ status: 'done' });
+  expect(await queue()).toEqual([]);
+  await gate.open('queued by one');
+  expect((await client.search({ user_id: 'u', q: 'changed by the other' }))[0]?.score).toBe(1);
+});
