@@ -17,7 +17,7 @@ export interface AuditTrail {
   audited<Result>(action: Verb, facts: Facts, call: Call, work: (facts: Facts) => Promise<Result>): Promise<Result>;
   /** Newest first, what was noted a moment ago included. Undefined: nothing is recorded. */
   readonly read: ((query: AuditQuery, call: Call) => Promise<AuditEntry[]>) | undefined;
-  /** Writes what is waiting. */
+  /** Writes what is waiting, within `LAST_MS`; what the backend does not take is lost, and the log says how much. */
   close(): Promise<void>;
 }
 
@@ -34,8 +34,13 @@ const BATCH = 100;
 const FLUSH_MS = 1_000;
 /** Entries that may wait while the backend does not take them; what comes after is given up, and the log says so. */
 const MOST_WAITING = 50_000;
-/** Attempts to write what is left when the gateway stops. */
+/** When the gateway stops there is nobody left to be held up. */
+const LAST_BATCH = 1_000;
+/** Attempts to write what is left when the gateway stops, and the pause between them, in milliseconds. */
 const LAST_ATTEMPTS = 3;
+const LAST_PAUSE_MS = 500;
+/** Longest time for all of them, in milliseconds: less than what is given to any part of the gateway to close. */
+const LAST_MS = 4_000;
 /** Longest wait for one batch, in milliseconds. */
 const RECORD_MS = 10_000;
 /** UTF-16 units of any text in an entry: as much as a scope may have, more than anything else that callers may name. */
@@ -53,12 +58,13 @@ export function openAuditTrail({ audit, record, log }: AuditTrailOptions): Audit
   let lost = 0;
   let flushing: Promise<void> = Promise.resolve();
   let timer: NodeJS.Timeout | undefined;
+  let closed = false;
 
   const flushOnce = async () => {
     clearTimeout(timer);
     timer = undefined;
     while (waiting.length > 0) {
-      const batch = waiting.slice(0, BATCH);
+      const batch = waiting.slice(0, closed ? LAST_BATCH : BATCH);
       await audit.record(batch, { signal: AbortSignal.timeout(RECORD_MS), requestId: 'audit', caller: GATEWAY });
       waiting = waiting.slice(batch.length);
     }
@@ -73,7 +79,13 @@ export function openAuditTrail({ audit, record, log }: AuditTrailOptions): Audit
     return turn;
   };
   const schedule = () => {
-    timer ??= setTimeout(() => void flush().catch(() => {}), FLUSH_MS);
+    if (!closed) timer ??= setTimeout(() => void flush().catch(() => {}), FLUSH_MS);
+  };
+  const writeRest = async () => {
+    for (let attempt = 1; waiting.length > 0 && attempt <= LAST_ATTEMPTS; attempt++) {
+      if (attempt > 1) await new Promise((resolve) => setTimeout(resolve, LAST_PAUSE_MS));
+      await flush().catch(() => {});
+    }
   };
   const note = (action: Verb, facts: Facts, call: Call, outcome: AuditEntry['outcome']) => {
     if (waiting.length >= MOST_WAITING) {
@@ -112,8 +124,14 @@ export function openAuditTrail({ audit, record, log }: AuditTrailOptions): Audit
       return audit.read(query, call);
     },
     async close() {
-      for (let attempt = 1; waiting.length > 0 && attempt <= LAST_ATTEMPTS; attempt++) await flush().catch(() => {});
+      closed = true;
       clearTimeout(timer);
+      let late: NodeJS.Timeout | undefined;
+      const over = new Promise<void>((resolve) => {
+        late = setTimeout(resolve, LAST_MS);
+      });
+      await Promise.race([writeRest(), over]);
+      clearTimeout(late);
       if (waiting.length > 0) log.error({ lost: waiting.length }, 'audit entries are lost: the backend took none');
     },
   };

@@ -1,8 +1,10 @@
 import { type Context, Hono } from 'hono';
 import { type Log, OmpError } from '#contract';
 import type { Gate } from '../core/gate.ts';
+import { createHealth, type Health } from '../core/health.ts';
 import { ANYBODY, type Authenticator } from '../core/principal.ts';
 import type { RateLimiter } from '../core/rate-limiter.ts';
+import { type Telemetry, UNWATCHED } from '../core/telemetry.ts';
 import { auditRoutes } from './audit.ts';
 import { authenticate } from './authenticate.ts';
 import { limitUnreadBody } from './body.ts';
@@ -13,6 +15,7 @@ import { allowOrigins } from './cors.ts';
 import { descriptionRoutes } from './description.ts';
 import { errorResponse } from './error-envelope.ts';
 import { requireHost } from './host.ts';
+import { limitAtOnce } from './limit-at-once.ts';
 import { memoryRoutes } from './memories.ts';
 import { limitRequests } from './rate-limit.ts';
 import { capabilityRoutes, healthRoutes } from './system.ts';
@@ -26,6 +29,11 @@ export interface AppOptions {
   /** Addresses and ranges of the proxies whose `X-Forwarded-For` is believed; none by default. */
   readonly trusted_proxies?: readonly string[];
   readonly log: Log;
+  /** Defaults to one that is serving. */
+  readonly health?: Health;
+  readonly telemetry?: Telemetry;
+  /** Most requests that are worked on at once; what comes on top is refused at once. Unset: any number. */
+  readonly max_requests?: number;
   /** Names by which the gateway may be called; undefined: any. */
   readonly allowed_hosts?: readonly string[] | undefined;
   /** Origins whose pages may call it, `*` for any; none by default. */
@@ -46,7 +54,8 @@ const PUBLIC = ['/capabilities', '/openapi.json', '/docs/*'];
  */
 export function createApp(options: AppOptions): Hono<Env> {
   const { gate, authenticator, rate, trusted_proxies = [], log, allowed_hosts, cors_origins = [] } = options;
-  const { max_request_bytes, request_timeout_ms } = options;
+  const { max_request_bytes, request_timeout_ms, max_requests, telemetry = UNWATCHED } = options;
+  const health = options.health ?? alreadyServing(gate);
   const consistencyTokens = gate.capabilities.consistency_tokens;
   const addressOf = addressReader(trusted_proxies);
   const ofAddress = (c: Context<Env>) => `address:${addressOf(c)}`;
@@ -56,9 +65,12 @@ export function createApp(options: AppOptions): Hono<Env> {
   };
 
   const app = new Hono<Env>();
-  app.use(callMiddleware({ log, provider: gate.provider, timeoutMs: request_timeout_ms, consistencyTokens }));
+  app.use(
+    callMiddleware({ log, provider: gate.provider, timeoutMs: request_timeout_ms, consistencyTokens, telemetry }),
+  );
   if (cors_origins.length > 0) app.use(allowOrigins(cors_origins));
-  app.route('/', healthRoutes(gate));
+  app.route('/', healthRoutes(health, gate.provider));
+  if (max_requests !== undefined) app.use(limitAtOnce(max_requests));
   if (allowed_hosts) app.use(requireHost(allowed_hosts));
   for (const path of PUBLIC) app.use(path, limitRequests(rate?.requests, ofAddress));
   app.route('/', capabilityRoutes(gate));
@@ -73,4 +85,10 @@ export function createApp(options: AppOptions): Hono<Env> {
   app.onError(errorResponse);
   app.notFound((c) => errorResponse(new OmpError('not_found', 'no such path or method'), c));
   return app;
+}
+
+function alreadyServing({ provider, ping }: Gate): Health {
+  const health = createHealth(provider);
+  health.begin(ping);
+  return health;
 }

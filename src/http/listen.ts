@@ -1,10 +1,10 @@
-import { createServer, type RequestListener, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import type { Duplex } from 'node:stream';
+import { createServer, type RequestListener, type Server } from 'node:http';
+import { type AddressInfo, Server as NetServer } from 'node:net';
 import { getRequestListener, RequestError } from '@hono/node-server';
 import type { Hono } from 'hono';
 import { invalidRequest, type Log, OmpError } from '#contract';
 import { type Env, newRequestId } from './call.ts';
+import { type Connections, followConnections } from './connections.ts';
 import { parserError, plainResponse, refuser } from './malformed.ts';
 
 export interface ListenOptions {
@@ -24,8 +24,17 @@ export interface ListenOptions {
 export interface Listener {
   readonly host: string;
   readonly port: number;
-  /** Stops accepting, lets running requests finish for at most `graceMs`, then cuts what is left. */
-  close(graceMs?: number): Promise<void>;
+  /** Goes on serving, but every answer says that its connection ends with it, so that clients turn elsewhere. */
+  drain(): void;
+  /** Stops accepting, lets running requests finish, then cuts what is left. */
+  close(options?: CloseOptions): Promise<void>;
+}
+
+export interface CloseOptions {
+  /** Longest wait for running requests, in milliseconds. */
+  readonly graceMs?: number;
+  /** How long a connection that is kept without a request may still be used for one, in milliseconds. */
+  readonly idleMs?: number;
 }
 
 /** Longer than proxies keep an idle connection (commonly 60 s): one that they are about to use again must not be closed. */
@@ -34,23 +43,17 @@ const KEEP_ALIVE_MS = 65_000;
 /** Serves the app. Rejects when the address cannot be bound. */
 export function listen(app: Hono<Env>, options: ListenOptions): Promise<Listener> {
   const { host, port, log } = options;
-  const server = createServer(limitsOf(options), getRequestListener(app.fetch, { errorHandler: failure(log) }));
+  const server = createServer(limitsOf(options));
   // By size they are limited already. Node would leave out the last of too many: those that a proxy has added.
   server.maxHeadersCount = 0;
-  const open = new Set<ServerResponse>();
-  const last = new WeakMap<Duplex, ServerResponse>();
-  server.prependListener('request', (request, response: ServerResponse) => {
-    open.add(response);
-    last.set(request.socket, response);
-    response.once('close', () => open.delete(response));
-    // Listening ends first; a client that goes on sending on a kept connection is told with its next answer.
-    if (!server.listening) response.setHeader('connection', 'close');
+  const connections = followConnections(server);
+  const answer = getRequestListener(app.fetch, { errorHandler: failure(log) });
+  server.on('request', (request, response) => {
+    // It knows no Host, and the probes of load balancers still speak it.
+    if (request.httpVersion === '1.0') request.headers.host ??= 'localhost';
+    if (connections.admit(response)) void answer(request, response);
   });
-  const inWork = (socket: Duplex) => ({
-    open: [...open].filter(({ req }) => req.socket === socket),
-    last: last.get(socket),
-  });
-  const refuse = refuser(inWork, log);
+  const refuse = refuser(connections.of, log);
   server.on('clientError', ({ code = 'unknown' }: NodeJS.ErrnoException, socket) => {
     if (code === 'ECONNRESET') socket.destroy();
     else refuse(socket, parserError(code), code);
@@ -66,7 +69,12 @@ export function listen(app: Hono<Env>, options: ListenOptions): Promise<Listener
     server.listen(port, host, () => {
       server.removeListener('error', reject);
       const address = server.address() as AddressInfo;
-      resolve({ host: address.address, port: address.port, close: (graceMs = 10_000) => close(server, open, graceMs) });
+      resolve({
+        host: address.address,
+        port: address.port,
+        drain: connections.drain,
+        close: (wanted) => close(server, connections, wanted),
+      });
     });
   });
 }
@@ -101,14 +109,26 @@ const failure =
     return new Response(body, { status, headers });
   };
 
-function close(server: Server, open: ReadonlySet<ServerResponse>, graceMs: number): Promise<void> {
-  for (const response of open) if (!response.headersSent) response.setHeader('connection', 'close');
-  return new Promise((resolve) => {
-    const cut = setTimeout(() => server.closeAllConnections(), graceMs);
-    server.close(() => {
-      clearTimeout(cut);
-      resolve();
-    });
-    server.closeIdleConnections();
-  });
+async function close(
+  server: Server,
+  connections: Connections,
+  { graceMs = 10_000, idleMs = 0 }: CloseOptions = {},
+): Promise<void> {
+  connections.drain();
+  const cut = setTimeout(connections.cut, graceMs);
+  // Whoever has connected by now is still let in: what the system has accepted for us would be reset.
+  await arrived();
+  // Not as the HTTP server does it, which at once closes connections that look idle to it.
+  const closed = new Promise<unknown>((resolve) => NetServer.prototype.close.call(server, resolve));
+  const idle = setTimeout(() => void arrived().then(connections.endIdle), Math.min(idleMs, graceMs));
+  await closed;
+  clearTimeout(cut);
+  clearTimeout(idle);
+  // Nothing is left but its timer.
+  server.close();
 }
+
+/** Once everything has been read that had come in when this was called. */
+const arrived = async (): Promise<void> => {
+  for (let turn = 1; turn <= 2; turn++) await new Promise((resolve) => setImmediate(resolve));
+};

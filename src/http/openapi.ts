@@ -11,7 +11,7 @@ come in one envelope; branch on \`error.code\`. Text holds no NUL and no lone su
 Unicode code points.
 
 **Who may call.** A gateway without keys is open: it needs no credential. Otherwise every path but \`/capabilities\`,
-\`/healthz\` and this description, unknown paths too, answers 401 without a good key or token.
+\`/healthz\`, \`/livez\`, \`/readyz\` and this description, unknown paths too, answers 401 without a good key or token.
 
 **Who may do what.** A key or token reaches all users or some, and its grants allow \`read\` (get, list, search, context,
 audit), \`write\` (add, update) and \`delete\`, each everywhere or in some scopes. By id, a memory of a user out of reach

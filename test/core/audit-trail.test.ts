@@ -149,7 +149,7 @@ describe('entries are written', () => {
     for (const scope of numbers(0, 234)) await done('get', scope);
     expect(written).toEqual([]);
     open();
-    await trail.close();
+    await trail.read?.(auditOf('u'), call);
     expect(scopes(written)).toEqual([numbers(0, 100), numbers(100, 200), numbers(200, 234)]);
   });
 
@@ -277,12 +277,40 @@ describe('closing', () => {
     let attempts = 0;
     door.enter = () => (attempts++ < failures ? down() : Promise.resolve());
     await done('get', '1');
-    await trail.close();
+    const closing = trail.close();
+    await vi.advanceTimersByTimeAsync(2 * 500);
+    await closing;
     expect(scopes(written).flat()).toEqual(kept);
     expect(log.lines.filter(({ level }) => level === 'error').map(({ fields }) => fields)).toEqual(
       lost > 0 ? [{ lost }] : [],
     );
     await vi.advanceTimersByTimeAsync(10 * FLUSH_MS);
     expect(attempts).toBe(3);
+  });
+
+  it('writes all that may wait, to a backend that is slow but answers', async () => {
+    const { trail, done, written, door } = await openTrail();
+    door.enter = down;
+    for (const scope of numbers(0, 50_000)) await done('get', scope);
+    door.enter = () => new Promise((resolve) => setTimeout(resolve, 50));
+    const closing = trail.close();
+    await vi.advanceTimersByTimeAsync(4_000);
+    await closing;
+    expect(scopes(written).flat()).toEqual(numbers(0, 50_000));
+  });
+
+  it('waits for no backend that never answers, and tells what is lost', async () => {
+    const { trail, done, written, door, log } = await openTrail();
+    const open = shut(door);
+    for (const scope of numbers(0, 7)) await done('get', scope);
+    const closing = trail.close();
+    await vi.advanceTimersByTimeAsync(4_000);
+    await closing;
+    expect(log.lines).toMatchObject([{ level: 'error', fields: { lost: 7 } }]);
+    expect(written).toEqual([]);
+    // Nothing stays behind that would write later on.
+    door.enter = down;
+    open();
+    expect(vi.getTimerCount()).toBe(0);
   });
 });

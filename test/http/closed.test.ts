@@ -11,6 +11,8 @@ import { APP_LIMITS, freshUser, gateOn, openSubject, recordingLog, type Subject 
 /** Everything that is answered without a key (SPEC, Authentication 4; README, "Decisions" 13). */
 const PUBLIC = [
   'GET /healthz',
+  'GET /livez',
+  'GET /readyz',
   'GET /capabilities',
   'GET /openapi.json',
   'GET /docs',
@@ -105,12 +107,12 @@ describe('a closed gateway on a socket', () => {
       jsonRequest('POST', '/memories', body, ['X-Request-Id: by-first', `Authorization: Bearer ${keys.first}`]),
       jsonRequest('POST', '/memories', body, ['X-Request-Id: by-second', `X-API-Key: ${keys.second}`]),
       jsonRequest('POST', '/memories', body, ['X-Request-Id: by-nobody']),
-      request('GET', '/healthz', ['X-Request-Id: by-probe', `X-API-Key: ${keys.second}`]),
+      request('GET', '/capabilities', ['X-Request-Id: by-anybody', `X-API-Key: ${keys.second}`]),
     ];
     for (const bytes of asked) await exchange(server.port, bytes);
     const appOf = (id: string) =>
       server.lines.find(({ fields }) => (fields as { request_id?: string }).request_id === id)?.fields;
-    await expect.poll(() => appOf('by-probe')).toMatchObject({ app: null, status: 200 });
+    await expect.poll(() => appOf('by-anybody')).toMatchObject({ app: null, status: 200 });
     expect(appOf('by-first')).toMatchObject({ app: 'first', status: 201 });
     expect(appOf('by-second')).toMatchObject({ app: 'second', status: 201 });
     expect(appOf('by-nobody')).toMatchObject({ app: null, status: 401 });

@@ -34,3 +34,69 @@ test('a part that fails and one that never ends do not keep the others open, and
     { level: 'error', fields: { part: 'trail', err: { message: 'not closed within 1 ms' } } },
   ]);
 });
+
+test('all parts together get a limited time; what is left is told to close all the same', async () => {
+  const log = recordingLog();
+  const closing = createClosing(log);
+  const told: string[] = [];
+  const hanging = (part: string) =>
+    closing.add(part, () => {
+      told.push(part);
+      return new Promise(() => {});
+    });
+  for (const part of ['provider', 'limits', 'trail']) hanging(part);
+  await expect(closing.close(1)).rejects.toThrow('not closed: trail, limits, provider');
+  expect(told).toEqual(['trail', 'limits', 'provider']);
+  expect(log.lines.map(({ fields }) => fields)).toMatchObject([
+    { part: 'trail' },
+    { part: 'limits' },
+    { part: 'provider' },
+  ]);
+});
+
+test('a part that is opened is closed with the others, and one that cannot be opened has nothing to close', async () => {
+  const log = recordingLog();
+  const closing = createClosing(log, new AbortController().signal);
+  const events: string[] = [];
+  const part = { name: 'embedder', close: async () => void events.push('embedder is closed') };
+  expect(await closing.open('embedder', Promise.resolve(part))).toBe(part);
+  await expect(closing.open('provider', Promise.reject<typeof part>(new Error('refused')))).rejects.toThrow('refused');
+  await closing.close();
+  expect(events).toEqual(['embedder is closed']);
+  expect(log.lines).toEqual([]);
+});
+
+test('a start that is stopped waits for nothing, and what opens a moment later is closed too', async () => {
+  const stop = new AbortController();
+  const closing = createClosing(recordingLog(), stop.signal);
+  const events: string[] = [];
+  const part = { close: async () => void events.push('closed') };
+  let open = (_: typeof part) => {};
+  const opening = closing.open(
+    'provider',
+    new Promise<typeof part>((resolve) => {
+      open = resolve;
+    }),
+  );
+  stop.abort();
+  await expect(opening).rejects.toBe(stop.signal.reason);
+  const closed = closing.close();
+  open(part);
+  await closed;
+  expect(events).toEqual(['closed']);
+  // Nothing begins any more.
+  await expect(closing.open('limits', Promise.resolve(part))).rejects.toBe(stop.signal.reason);
+  await closing.close();
+  expect(events).toEqual(['closed', 'closed']);
+});
+
+test('what never opens is not waited for, and does not make the stop a failure', async () => {
+  const stop = new AbortController();
+  const log = recordingLog();
+  const closing = createClosing(log, stop.signal);
+  const opening = closing.open('provider', new Promise<{ close(): Promise<void> }>(() => {}));
+  stop.abort();
+  await expect(opening).rejects.toBe(stop.signal.reason);
+  await closing.close();
+  expect(log.lines).toEqual([]);
+});

@@ -1,8 +1,11 @@
 import { once } from 'node:events';
-import { type ClientRequest, type IncomingMessage, request } from 'node:http';
-import { expect, test } from 'vitest';
+import { existsSync } from 'node:fs';
+import { Agent, type ClientRequest, type IncomingMessage, request } from 'node:http';
+import { type AddressInfo, createServer, type Socket } from 'node:net';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
 import { freshUser } from '../support/subject.ts';
-import { type RunningGateway, startGateway, temporaryFolder } from './gateway.ts';
+import { type RunningGateway, startGateway, startProgram, temporaryFolder } from './gateway.ts';
 
 const STOPPING = /"msg":"stopping"/;
 
@@ -69,4 +72,72 @@ test('an idle connection does not keep the process', async () => {
   // fetch keeps its connection for the next request.
   expect((await gateway.client.ask('/healthz')).status).toBe(200);
   expect(await gateway.stop()).toMatchObject({ status: 0, signal: null });
+});
+
+test.for(['SIGTERM', 'SIGINT'] as const)('%s before there is anything to stop ends the process', async (signal) => {
+  const { child, ended } = startProgram({ env: { OMP_SEARCH_MODE: 'keyword' } });
+  await once(child, 'spawn');
+  child.kill(signal);
+  const { stdout, ...ending } = await ended;
+  // By itself, or in an orderly way if it came that far.
+  const orderly = { status: 0, signal: null, stderr: '' };
+  expect([orderly, { ...orderly, status: null, signal }]).toContainEqual(ending);
+  expect(stdout).not.toMatch(/listens on/);
+});
+
+test('SIGTERM ends a start that waits for the database, in an orderly way', async () => {
+  const sockets: Socket[] = [];
+  // Takes connections and never answers, as a server does that is still recovering behind a proxy.
+  const server = createServer((socket) => void sockets.push(socket.on('error', () => {})));
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => {
+    for (const socket of sockets) socket.destroy();
+    server.close();
+  });
+  const { port } = server.address() as AddressInfo;
+  const env = { OMP_SEARCH_MODE: 'keyword', DATABASE_URL: `postgres://omp@127.0.0.1:${port}/omp` };
+  const { child, ended, output } = startProgram({ env });
+  await once(server, 'connection');
+  child.kill('SIGTERM');
+  await output(STOPPING);
+  expect(await ended).toMatchObject({ status: 0, signal: null, stderr: '' });
+});
+
+test('SIGTERM while the embedded database starts leaves a folder that the next start can use', async () => {
+  const folder = temporaryFolder();
+  const env = { OMP_DATA_DIR: folder, OMP_SEARCH_MODE: 'keyword' };
+  const { child, ended } = startProgram({ env });
+  while (!existsSync(join(folder, 'lock'))) await new Promise((resolve) => setTimeout(resolve, 5));
+  child.kill('SIGTERM');
+  expect(await ended).toMatchObject({ status: 0, signal: null, stderr: '' });
+  const gateway = await startGateway({ env });
+  expect(await gateway.stop()).toMatchObject({ status: 0, signal: null });
+});
+
+test('while it stops, /readyz tells so, and requests are served for as long as configured', async () => {
+  // Longer than this test may take: only the second signal can end it.
+  const env = { OMP_PROVIDER: 'memory', OMP_SHUTDOWN_DELAY_MS: '600000' };
+  const gateway = await startGateway({ env });
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  onTestFinished(() => agent.destroy());
+  const ask = (path: string) =>
+    new Promise<IncomingMessage>((resolve, reject) => {
+      const asked = request(gateway.url + path, { agent }, (response) => resolve(response.resume()));
+      asked.on('error', reject).end();
+    });
+  expect((await ask('/readyz')).statusCode).toBe(200);
+  gateway.child.kill('SIGTERM');
+  await gateway.output(STOPPING);
+  for (const [path, status] of [
+    ['/readyz', 503],
+    ['/livez', 200],
+    ['/healthz', 200],
+    ['/memories?user_id=ana', 200],
+  ] as const) {
+    const { statusCode, headers } = await ask(path);
+    expect({ statusCode, connection: headers.connection }, path).toEqual({ statusCode: status, connection: 'close' });
+  }
+  gateway.child.kill('SIGTERM');
+  expect(await gateway.ended).toMatchObject({ status: null, signal: 'SIGTERM' });
 });

@@ -80,3 +80,9 @@ export const capabilities = {
 };
 
 export const health = { status: 'ok', provider: 'postgres' };
+
+export const liveness = { status: 'ok' };
+
+export const ready = { status: 'ready' };
+
+export const notReady = { status: 'draining' };

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { ZodOpenApiPathsObject } from 'zod-openapi';
 import { AuditParameters, ContextBody } from '../schemas/requests.ts';
-import { AuditLog, Capabilities, ContextBlock, Health } from '../schemas/responses.ts';
+import { AuditLog, Capabilities, ContextBlock, Health, Liveness, Readiness } from '../schemas/responses.ts';
 import * as example from './examples.ts';
 import { publicOperation, verb } from './operation.ts';
 
@@ -52,6 +52,26 @@ Contents and queries are never recorded.`,
       summary: 'Whether the gateway runs and its backend answers',
       success: { status: 200, description: 'Alive.', body: { schema: Health, example: example.health } },
       errors: ['provider_error'],
+    }),
+  },
+  '/livez': {
+    get: publicOperation({
+      id: 'getLiveness',
+      summary: 'Whether the gateway runs',
+      description:
+        'For orchestrators: while this is not answered, a restart may help. It tells nothing of the backend.',
+      success: { status: 200, description: 'Alive.', body: { schema: Liveness, example: example.liveness } },
+      errors: [],
+    }),
+  },
+  '/readyz': {
+    get: publicOperation({
+      id: 'getReadiness',
+      summary: 'Whether requests are to be sent here',
+      description: 'For orchestrators and load balancers.',
+      success: { status: 200, description: 'Yes.', body: { schema: Readiness, example: example.ready } },
+      otherwise: { status: 503, description: 'Not now.', body: { schema: Readiness, example: example.notReady } },
+      errors: [],
     }),
   },
   '/openapi.json': {

@@ -20,6 +20,8 @@ interface Operation {
   readonly headers?: Readonly<Record<string, z.ZodType>>;
   readonly body?: Body;
   readonly success: { readonly status: 200 | 201 | 204; readonly description: string; readonly body?: Body };
+  /** An answer that is no success and no error of the protocol either. */
+  readonly otherwise?: { readonly status: 503; readonly description: string; readonly body: Body };
   readonly errors: readonly ErrorCode[];
   /** Default: as with every verb on memories, what a client wrote through another replica is waited for. */
   readonly consistent?: boolean;
@@ -46,7 +48,7 @@ export const publicOperation = (about: Operation): ZodOpenApiOperationObject => 
 });
 
 const operation = (
-  { id, summary, description, success, errors, ...about }: Omit<Operation, 'consistent'>,
+  { id, summary, description, success, otherwise, errors, ...about }: Omit<Operation, 'consistent'>,
   consistent: boolean,
 ): ZodOpenApiOperationObject => ({
   operationId: id,
@@ -64,6 +66,13 @@ const operation = (
       headers: answerHeaders({ errors, consistent }),
       ...(success.body && { content: contentOf(success.body) }),
     },
+    ...(otherwise && {
+      [otherwise.status]: {
+        description: otherwise.description,
+        headers: answerHeaders({ errors, consistent }),
+        content: contentOf(otherwise.body),
+      },
+    }),
     ...failures({ errors, consistent }),
   },
 });

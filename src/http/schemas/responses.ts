@@ -102,6 +102,18 @@ export const Health = z
   })
   .meta({ id: 'Health' });
 
+export const Liveness = z
+  .looseObject({ status: z.literal('ok').meta({ description: 'The process answers.' }) })
+  .meta({ id: 'Liveness' });
+
+export const Readiness = z
+  .looseObject({
+    status: z
+      .enum(['ready', 'starting', 'draining', 'unavailable'])
+      .meta({ description: '`draining`: it is being stopped; `unavailable`: its backend does not answer.' }),
+  })
+  .meta({ id: 'Readiness' });
+
 /** README, "Decisions" 10. */
 export const ContextBlock = z
   .looseObject({
