@@ -1,0 +1,147 @@
+import {
+  type Attributes,
+  type Context,
+  context,
+  defaultTextMapSetter,
+  type Span,
+  SpanKind,
+  SpanStatusCode,
+  type TextMapPropagator,
+  type Tracer,
+  trace,
+} from '@opentelemetry/api';
+import { type Call, type Caller, OmpError, type Trace } from '#contract';
+import { type Around, type FollowedRequest, type Operation, type Telemetry, UNFOLLOWED } from '../core/telemetry.ts';
+
+/** Who made a span, for whoever looks at it. */
+export const SCOPE = 'omp-gateway';
+
+/** Makes spans, and reads and writes the headers that join those of several services. */
+export interface Tracing {
+  readonly tracer: Tracer;
+  readonly propagator: Pick<TextMapPropagator, 'extract' | 'inject'>;
+}
+
+/** What the parts of one request share: its place in the trace. */
+interface SpanTrace extends Trace {
+  readonly span: Span;
+  readonly context: Context;
+}
+
+type Header = (name: string) => string | undefined;
+
+const HEADERS = { get: (header: Header, name: string) => header(name), keys: () => [] };
+
+/** Asked by orchestrators every few seconds: their traces would bury the others. */
+const PROBES: ReadonlySet<string> = new Set(['/healthz', '/livez', '/readyz']);
+
+/** What else arrives is `_OTHER`, and `HTTP` in names. */
+const METHODS: ReadonlySet<string> = new Set(['GET', 'POST', 'PATCH', 'DELETE', 'PUT', 'HEAD', 'OPTIONS']);
+
+/** A span for every request, and within it one for every call to a dependency. */
+export function spansOf({ tracer, propagator }: Tracing): Telemetry {
+  const follow = (span: Span, outer: Context): SpanTrace => {
+    const inner = trace.setSpan(outer, span);
+    return {
+      span,
+      context: inner,
+      id: span.spanContext().traceId,
+      headers() {
+        const headers: Record<string, string> = {};
+        propagator.inject(inner, headers, defaultTextMapSetter);
+        return headers;
+      },
+    };
+  };
+
+  const call: Around = async (operation, call, work) => {
+    const outer = call.trace as SpanTrace | undefined;
+    if (!outer) return work(call);
+    if (!outer.span.isRecording()) return context.with(outer.context, work, undefined, call);
+    const span = tracer.startSpan(`${operation.dependency} ${operation.name}`, facts(operation), outer.context);
+    const inner = follow(span, outer.context);
+    try {
+      return await context.with(inner.context, work, undefined, new FollowedCall(call, inner));
+    } catch (error) {
+      const code = error instanceof OmpError ? error.code : 'provider_error';
+      span.setAttribute('error.type', call.signal.aborted ? 'aborted' : code);
+      span.setStatus({ code: SpanStatusCode.ERROR });
+      throw error;
+    } finally {
+      span.end();
+    }
+  };
+
+  return {
+    call,
+    request(method, header, path) {
+      if (PROBES.has(path)) return UNFOLLOWED;
+      const active = context.active();
+      // Instrumentation of the operator's own may have made a span of this request already.
+      const within = trace.getSpan(active) !== undefined;
+      const outer = within ? active : propagator.extract(active, header, HEADERS);
+      const kind = within ? SpanKind.INTERNAL : SpanKind.SERVER;
+      const known = METHODS.has(method);
+      const name = known ? method : 'HTTP';
+      const attributes = { 'http.request.method': known ? method : '_OTHER', 'url.scheme': 'http' };
+      const span = tracer.startSpan(name, { kind, attributes }, outer);
+      return { trace: follow(span, outer), end: endOf(span, name) };
+    },
+  };
+}
+
+const endOf =
+  (span: Span, method: string): FollowedRequest['end'] =>
+  ({ route, status, requestId }) => {
+    if (span.isRecording()) {
+      span.updateName(`${method} ${route}`);
+      span.setAttributes({ 'http.route': route, 'http.response.status_code': status, 'omp.request_id': requestId });
+      if (status >= 499) span.setAttribute('error.type', `${status}`);
+      if (status >= 500) span.setStatus({ code: SpanStatusCode.ERROR });
+    }
+    span.end();
+  };
+
+/** What runs within this process. */
+const OWN = ['memory', 'local'];
+/** What the conventions call a database. */
+const DATABASES: Readonly<Record<string, string>> = { postgres: 'postgresql' };
+
+function facts({ kind, dependency, name }: Operation): { kind: SpanKind; attributes: Attributes } {
+  const attributes = kind === 'backend' && {
+    'db.system.name': DATABASES[dependency] ?? dependency,
+    'db.operation.name': name,
+  };
+  return { kind: OWN.includes(dependency) ? SpanKind.INTERNAL : SpanKind.CLIENT, attributes: attributes || {} };
+}
+
+/**
+ * A call as part of another trace. Not a copy: that would make the signal, which is made only when it is asked for. A class,
+ * since objects that inherit from the call, or have a getter of their own, cost 10 and 4 µs (2026-11, Node 20).
+ */
+class FollowedCall implements EveryField {
+  readonly #outer: Call;
+  readonly requestId: string;
+  readonly caller: Caller;
+  readonly consistency: Call['consistency'];
+  readonly waiting: Call['waiting'];
+  readonly unlessAborted: Call['unlessAborted'];
+  readonly trace: Trace;
+
+  constructor(outer: Call, trace: Trace) {
+    this.#outer = outer;
+    this.requestId = outer.requestId;
+    this.caller = outer.caller;
+    this.consistency = outer.consistency;
+    this.waiting = outer.waiting;
+    this.unlessAborted = outer.unlessAborted;
+    this.trace = trace;
+  }
+
+  get signal(): AbortSignal {
+    return this.#outer.signal;
+  }
+}
+
+/** So that none is forgotten. */
+type EveryField = { [Field in keyof Required<Call>]: Call[Field] };

@@ -1,0 +1,226 @@
+import { request } from 'node:http';
+import { pathToFileURL } from 'node:url';
+import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { embeddings, embeddingsServer } from '../embedding/embeddings-server.ts';
+import { startPinecone } from '../pinecone-server/start.ts';
+import { clientOf } from '../support/client.ts';
+import { copyEmptyPostgres } from '../support/empty-postgres.ts';
+import { type CollectedSpan, type Collector, FAILED, openCollector } from '../support/otlp-collector.ts';
+import { freshUser } from '../support/subject.ts';
+import { ID, SPAN } from '../telemetry/traceparents.ts';
+import { type RunningGateway, startGateway, temporaryFolder } from './gateway.ts';
+
+const GIVEN = `00-${ID}-${SPAN}-01`;
+const MEMORY = { OMP_PROVIDER: 'memory' };
+
+let service: Awaited<ReturnType<typeof embeddingsServer>>;
+let collector: Collector;
+beforeEach(async () => {
+  service = await embeddingsServer();
+  onTestFinished(service.close);
+  collector = await openCollector();
+  onTestFinished(collector.close);
+});
+
+const embedding = () => ({ OMP_SEARCH_MODE: 'vector', OMP_EMBEDDER: 'openai', OPENAI_BASE_URL: service.base_url });
+const tracing = () => ({ OTEL_EXPORTER_OTLP_ENDPOINT: collector.url });
+
+/** A client whose requests are part of a trace. */
+const traced = ({ url }: RunningGateway, traceparent = GIVEN) =>
+  clientOf((path, init) => fetch(url + path, { ...init, headers: { ...init?.headers, traceparent } }));
+
+const named = (spans: readonly CollectedSpan[], name: string): CollectedSpan => {
+  const found = spans.filter((span) => span.name === name);
+  expect(found, `${name} among ${spans.map((span) => span.name)}`).toHaveLength(1);
+  return found[0] as CollectedSpan;
+};
+
+/** What the service was last sent for a text. */
+const receivedFor = (text: string) => service.received.find(({ input }) => input.includes(text));
+
+describe('with a collector', () => {
+  test('a request and all it asks for is one trace, sent by the time the gateway has ended', async () => {
+    const gateway = await startGateway({
+      env: {
+        ...MEMORY,
+        ...embedding(),
+        ...tracing(),
+        OTEL_EXPORTER_OTLP_HEADERS: 'x-collector-key=hush',
+        OTEL_RESOURCE_ATTRIBUTES: 'k8s.pod.name=pod-1',
+        OTEL_SERVICE_NAME: 'memories',
+      },
+    });
+    const client = traced(gateway);
+    const user_id = freshUser();
+    const { id } = await client.add({ user_id, content: 'drinks green tea', scope: 'private/notes' });
+    await client.get(id);
+    await client.search({ user_id, q: 'which beverage?' });
+    const { status, stdout, stderr } = await gateway.stop();
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+    expect(stdout).toContain(`"trace_id":"${ID}"`);
+
+    const { spans } = collector;
+    for (const { traceId, resource } of spans) {
+      expect(traceId).toBe(ID);
+      expect(resource).toMatchObject({ 'service.name': 'memories', 'k8s.pod.name': 'pod-1' });
+    }
+    const add = named(spans, 'POST /memories');
+    expect(add).toMatchObject({ kind: 'server', parentSpanId: SPAN });
+    expect(add.attributes).toMatchObject({ 'http.route': '/memories', 'http.response.status_code': 201 });
+    expect(named(spans, 'GET /memories/:id').attributes).toMatchObject({ 'http.route': '/memories/:id' });
+    const search = named(spans, 'GET /memories/search');
+    const asked = named(spans, 'memory search');
+    expect(asked).toMatchObject({ kind: 'internal', parentSpanId: search.spanId });
+    const embeds = spans.filter(({ name }) => name === 'openai embed');
+    expect(embeds.map(({ parentSpanId }) => parentSpanId)).toEqual([named(spans, 'memory add').spanId, asked.spanId]);
+    expect(receivedFor('which beverage?')?.traceparent).toBe(`00-${ID}-${embeds[1]?.spanId}-01`);
+
+    for (const { 'x-collector-key': key } of collector.headers) expect(key).toBe('hush');
+    expect(stdout).not.toContain('hush');
+    const sent = collector.bodies.join();
+    for (const secret of [user_id, id, 'green', 'beverage', 'private', 'hush']) expect(sent).not.toContain(secret);
+  });
+
+  test('the embedded Postgres is named as what it is', async () => {
+    const OMP_DATA_DIR = temporaryFolder();
+    await copyEmptyPostgres(OMP_DATA_DIR);
+    const gateway = await startGateway({ env: { ...tracing(), OMP_DATA_DIR } });
+    const { id } = await gateway.client.add({ user_id: freshUser(), content: 'tea' });
+    await traced(gateway).get(id);
+    await gateway.stop();
+    const get = named(collector.spans, 'postgres get');
+    expect(get).toMatchObject({ kind: 'client', traceId: ID });
+    expect(get.attributes).toEqual({ 'db.system.name': 'postgresql', 'db.operation.name': 'get' });
+    expect(named(collector.spans, 'postgres add').traceId).not.toBe(ID);
+  });
+
+  test('Pinecone is asked as part of the trace', async () => {
+    const pinecone = await startPinecone({ dimension: 8 });
+    onTestFinished(pinecone.close);
+    const env = { OMP_PROVIDER: 'pinecone', PINECONE_API_KEY: 'test', PINECONE_INDEX_HOST: pinecone.url };
+    const gateway = await startGateway({ env: { ...env, ...embedding(), ...tracing() } });
+    await pinecone.resetCalls();
+    await traced(gateway).add({ user_id: freshUser(), content: 'tea' });
+    const calls = await pinecone.calls();
+    await gateway.stop();
+    const { spanId } = named(collector.spans, 'pinecone add');
+    expect(calls.length).toBeGreaterThan(0);
+    expect(calls.map(({ traceparent }) => traceparent)).toEqual(calls.map(() => `00-${ID}-${spanId}-01`));
+  });
+
+  test('a client that goes away leaves a trace of how far its request came', async () => {
+    const gateway = await startGateway({ env: { ...MEMORY, ...embedding(), ...tracing() } });
+    await gateway.client.add({ user_id: 'u', content: 'something to find' });
+    service.answer = () => {};
+    const asked = request(`${gateway.url}/memories/search?user_id=u&q=slow`).on('error', () => {});
+    asked.end();
+    await vi.waitFor(() => expect(receivedFor('slow')).toBeDefined());
+    asked.destroy();
+    await gateway.output(/"status":499/);
+    await gateway.stop();
+    const left = named(collector.spans, 'GET /memories/search');
+    expect(left.attributes).toMatchObject({ 'http.response.status_code': 499, 'error.type': '499' });
+    const embed = collector.spans.find(({ traceId, name }) => traceId === left.traceId && name === 'openai embed');
+    expect(embed).toMatchObject({ status: { code: FAILED } });
+  });
+
+  test('a service that fails is found in the trace, without what it said', async () => {
+    const gateway = await startGateway({ env: { ...MEMORY, ...embedding(), ...tracing() } });
+    await gateway.client.add({ user_id: 'u', content: 'something to find' });
+    service.answer = (_, response) => void response.writeHead(401).end('{"error":{"message":"secret detail"}}');
+    const { status } = await fetch(`${gateway.url}/memories/search?user_id=u&q=tea`);
+    expect(status).toBe(502);
+    await gateway.stop();
+    const failed = collector.spans.filter(({ status: { code } }) => code === FAILED);
+    expect(failed.map(({ name, attributes }) => [name, attributes['error.type']])).toEqual([
+      ['openai embed', 'provider_error'],
+      ['memory search', 'provider_error'],
+      ['GET /memories/search', '502'],
+    ]);
+    expect(collector.bodies.join()).not.toContain('secret');
+  });
+
+  test('probes are not traced', async () => {
+    const gateway = await startGateway({ env: { ...MEMORY, ...tracing() } });
+    expect((await fetch(`${gateway.url}/healthz`)).status).toBe(200);
+    expect((await fetch(`${gateway.url}/capabilities`)).status).toBe(200);
+    await gateway.stop();
+    expect(collector.spans.map(({ name }) => name)).toEqual(['GET /capabilities']);
+  });
+});
+
+describe('with a collector that', () => {
+  test('is not there, requests are answered and the operator is told once', async () => {
+    const env = {
+      ...MEMORY,
+      OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:1',
+      OTEL_EXPORTER_OTLP_TIMEOUT: '10',
+      OTEL_BSP_SCHEDULE_DELAY: '1',
+    };
+    const gateway = await startGateway({ env });
+    const [user_id, told] = [freshUser(), /traces are lost/g];
+    const ask = () => gateway.client.list({ user_id });
+    await ask();
+    await gateway.output(told);
+    for (let i = 0; i < 20; i++) await ask();
+    const { status, stdout } = await gateway.stop();
+    expect(status).toBe(0);
+    expect(stdout.match(told)).toHaveLength(1);
+    expect(stdout).toContain('"reason":"ECONNREFUSED"');
+  });
+
+  test('never answers, the gateway ends in good order', async () => {
+    collector.status = undefined;
+    const gateway = await startGateway({ env: { ...MEMORY, ...tracing() } });
+    await gateway.client.list({ user_id: freshUser() });
+    const { status, stdout } = await gateway.stop();
+    expect(status).toBe(0);
+    expect(stdout).toContain('the last traces could not be sent');
+    expect(collector.bodies).toHaveLength(1);
+  });
+});
+
+describe('without a collector', () => {
+  test('a client’s trace reaches the embedding service as it came', async () => {
+    const gateway = await startGateway({ env: { ...MEMORY, ...embedding() } });
+    const user_id = freshUser();
+    await traced(gateway).add({ user_id, content: 'with a trace' });
+    await gateway.client.add({ user_id, content: 'without' });
+    await traced(gateway, 'broken').add({ user_id, content: 'with a broken one' });
+    expect(receivedFor('with a trace')?.traceparent).toBe(GIVEN);
+    expect(receivedFor('without')?.traceparent).toBeUndefined();
+    expect(receivedFor('with a broken one')?.traceparent).toBeUndefined();
+  });
+
+  test('a huge tracestate harms nobody', async () => {
+    const gateway = await startGateway({ env: { ...MEMORY, ...embedding() } });
+    const url = `${gateway.url}/memories/search?user_id=u&q=tea`;
+    await gateway.client.add({ user_id: 'u', content: 'something to find' });
+    const headers = { traceparent: GIVEN, tracestate: `a=${'x'.repeat(10_000)}` };
+    expect((await fetch(url, { headers })).status).toBe(200);
+    expect(receivedFor('tea')).toMatchObject({ traceparent: GIVEN, tracestate: undefined });
+  });
+});
+
+test('spans go to an SDK that the operator loads before, and what that instruments is part of them', async () => {
+  service.answer = embeddings(8);
+  const own = pathToFileURL('test/process/own-otel.mjs');
+  const gateway = await startGateway({
+    env: { ...MEMORY, ...embedding(), ...tracing(), NODE_OPTIONS: `--import=${own}` },
+  });
+  const user_id = freshUser();
+  await gateway.client.add({ user_id, content: 'something to find' });
+  await traced(gateway).search({ user_id, q: 'tea' });
+  const { status, stdout } = await gateway.stop();
+  expect(status).toBe(0);
+  const spans = stdout
+    .split('\n')
+    .filter((line) => line.startsWith('{"span"'))
+    .map((line) => JSON.parse(line) as { span: string; traceId: string; spanId: string; parent?: string })
+    .filter(({ traceId }) => traceId === ID);
+  const path = ['GET /memories/search', 'memory search', 'openai embed', 'outgoing'];
+  const found = path.map((name) => spans.find(({ span }) => span === name));
+  expect(found.map((span) => span?.parent)).toEqual([SPAN, ...found.slice(0, -1).map((span) => span?.spanId)]);
+  expect(receivedFor('tea')?.traceparent).toBe(`00-${ID}-${found[2]?.spanId}-01`);
+  expect(collector.bodies).toEqual([]);
+});

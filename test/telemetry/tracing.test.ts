@@ -1,0 +1,253 @@
+import fc from 'fast-check';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { type Call, GATEWAY, type Log, OmpError, type Trace } from '#contract';
+import type { Operation, Telemetry } from '../../src/core/telemetry.ts';
+import { openTracing, passingOn } from '../../src/telemetry/tracing.ts';
+import { FAILED, openCollector } from '../support/otlp-collector.ts';
+import { headerOf, ID, SPAN, traceparents } from './traceparents.ts';
+
+const TRACEPARENT = /^00-(?!0{32})[\da-f]{32}-(?!0{16})[\da-f]{16}-0[01]$/;
+const GIVEN = { traceparent: `00-${ID}-${SPAN}-01` };
+const SEARCH: Operation = { kind: 'backend', dependency: 'postgres', name: 'search', reads: true };
+const HOW = { method: 'GET', route: '/memories/:id', status: 200, seconds: 0.001, requestId: 'r1' };
+
+interface Line {
+  readonly level: string;
+  readonly fields: object;
+  readonly message: string;
+}
+
+/** Tracing to a collector of its own; `ended` sends everything. */
+async function open({ ratio = 1, url }: { ratio?: number; url?: string } = {}) {
+  const collector = await openCollector();
+  onTestFinished(collector.close);
+  const lines: Line[] = [];
+  const say = (level: string) => (fields: object, message: string) => void lines.push({ level, fields, message });
+  const log: Log = { info: say('info'), warn: say('warn'), error: say('error') };
+  const options = { url: url ?? collector.url, service_name: 'test', ratio };
+  const { telemetry, close } = await openTracing(options, log);
+  onTestFinished(close);
+  const ended = async () => {
+    await close();
+    return collector.spans;
+  };
+  return { collector, telemetry, lines, close, ended };
+}
+
+const follow = (telemetry: Telemetry, headers: Record<string, string | undefined> = {}, path = '/memories/x') =>
+  telemetry.request('GET', headerOf(headers), path);
+
+const callWith = (trace: Trace | undefined): Call => ({
+  signal: new AbortController().signal,
+  requestId: 'r1',
+  caller: GATEWAY,
+  ...(trace && { trace }),
+});
+
+test('[Decision 33] a request is a span, what it asks of a dependency is one within it', async () => {
+  const { telemetry, ended } = await open();
+  const { trace, end } = follow(telemetry, { ...GIVEN, tracestate: 'vendor=1' });
+  const sent = await telemetry.call(SEARCH, callWith(trace), async (call) => call.trace?.headers());
+  end(HOW);
+  const [inner, outer] = await ended();
+  expect(outer).toMatchObject({
+    traceId: ID,
+    parentSpanId: SPAN,
+    name: 'GET /memories/:id',
+    kind: 'server',
+    status: { code: 0 },
+    resource: { 'service.name': 'test', 'telemetry.sdk.name': 'opentelemetry' },
+    scope: 'omp-gateway',
+  });
+  expect(outer?.attributes).toEqual({
+    'http.request.method': 'GET',
+    'url.scheme': 'http',
+    'http.route': '/memories/:id',
+    'http.response.status_code': 200,
+    'omp.request_id': 'r1',
+  });
+  expect(inner).toMatchObject({ traceId: ID, parentSpanId: outer?.spanId, name: 'postgres search', kind: 'client' });
+  expect(inner?.attributes).toEqual({ 'db.system.name': 'postgresql', 'db.operation.name': 'search' });
+  expect(sent).toEqual({ traceparent: `00-${ID}-${inner?.spanId}-01`, tracestate: 'vendor=1' });
+});
+
+test('calls within calls are nested, beside each other they are not', async () => {
+  const { telemetry, ended } = await open();
+  const { trace, end } = follow(telemetry);
+  const embed: Operation = { kind: 'embedding', dependency: 'openai', name: 'embed', reads: true };
+  const call = callWith(trace);
+  await telemetry.call(SEARCH, call, (own) => telemetry.call(embed, own, async () => {}));
+  await telemetry.call({ ...embed, dependency: 'local' }, call, async () => {});
+  end(HOW);
+  const [embedded, searched, beside, outer] = await ended();
+  expect(embedded).toMatchObject({ name: 'openai embed', kind: 'client', parentSpanId: searched?.spanId });
+  expect(embedded?.attributes).toEqual({});
+  expect(searched?.parentSpanId).toBe(outer?.spanId);
+  expect(beside).toMatchObject({ name: 'local embed', kind: 'internal', parentSpanId: outer?.spanId });
+  expect(outer?.parentSpanId).toBeUndefined();
+});
+
+test('methods that nobody knows become no names', async () => {
+  const { telemetry, ended } = await open();
+  telemetry.request('PROPFIND', () => undefined, '/').end({ ...HOW, route: '/*' });
+  const [span] = await ended();
+  expect(span?.name).toBe('HTTP /*');
+  expect(span?.attributes['http.request.method']).toBe('_OTHER');
+});
+
+test.for([
+  [404, 0, undefined],
+  [499, 0, '499'],
+  [502, FAILED, '502'],
+] as const)('an answer of %i', async ([status, code, type]) => {
+  const { telemetry, ended } = await open();
+  follow(telemetry).end({ ...HOW, status });
+  const [span] = await ended();
+  expect(span?.status).toEqual({ code });
+  expect(span?.attributes).toMatchObject({ 'http.response.status_code': status });
+  expect(span?.attributes['error.type']).toBe(type);
+});
+
+test('[Decision 33] a failure is told by its code alone', async () => {
+  const { telemetry, ended, collector } = await open();
+  const { trace, end } = follow(telemetry);
+  const failing = [new OmpError('rate_limited', 'secret'), new Error('secret'), new Error('secret')];
+  const gone = { ...callWith(trace), signal: AbortSignal.abort() };
+  for (const [i, error] of failing.entries()) {
+    const call = i === 2 ? gone : callWith(trace);
+    await expect(telemetry.call(SEARCH, call, () => Promise.reject(error))).rejects.toBe(error);
+  }
+  end(HOW);
+  const spans = (await ended()).slice(0, 3);
+  expect(spans.map(({ attributes }) => attributes['error.type'])).toEqual([
+    'rate_limited',
+    'provider_error',
+    'aborted',
+  ]);
+  for (const { status, events } of spans) expect({ status, events }).toEqual({ status: { code: FAILED }, events: [] });
+  expect(collector.bodies.join()).not.toContain('secret');
+});
+
+test('the call that goes on has everything of the first, and makes no signal', async () => {
+  const { telemetry } = await open();
+  const { trace } = follow(telemetry);
+  const { signal } = new AbortController();
+  let made = 0;
+  const outer = {
+    ...callWith(trace),
+    waiting: { on: undefined },
+    get signal() {
+      made++;
+      return signal;
+    },
+  };
+  await telemetry.call(SEARCH, outer, async (call) => {
+    expect(made).toBe(0);
+    expect(call).toMatchObject({ requestId: 'r1', caller: GATEWAY, trace: { id: trace?.id } });
+    expect(call.waiting).toBe(outer.waiting);
+    expect(call.signal).toBe(signal);
+  });
+  expect(outer.trace).toBe(trace);
+});
+
+test('[Decision 33] whatever a client sends, its request is traced and told on in headers as they should be', async () => {
+  const { telemetry } = await open();
+  fc.assert(
+    fc.property(traceparents, fc.string({ maxLength: 2_000 }), (traceparent, tracestate) => {
+      const { trace } = follow(telemetry, { traceparent, tracestate });
+      const headers = trace?.headers() ?? {};
+      expect(headers.traceparent).toMatch(TRACEPARENT);
+      expect(headers.traceparent?.slice(3, 35)).toBe(trace?.id);
+      const known = follow(passingOn, { traceparent }).trace;
+      if (known) expect(trace?.id).toBe(known.id);
+      else expect(traceparent).not.toContain(trace?.id);
+      expect(headers.tracestate?.length ?? 0).toBeLessThanOrEqual(512);
+    }),
+    { numRuns: 500 },
+  );
+});
+
+test.for([
+  ['what the client does not record', { ratio: 1, flags: '00', sent: '00', recorded: 0 }],
+  ['what the client records, whatever the ratio', { ratio: 0, flags: '01', sent: '01', recorded: 2 }],
+  ['with ratio 0 what no client asks for', { ratio: 0, flags: undefined, sent: '00', recorded: 0 }],
+] as const)('sampling: %s', async ([, { ratio, flags, sent, recorded }]) => {
+  const { telemetry, ended } = await open({ ratio });
+  const { trace, end } = follow(telemetry, flags ? { traceparent: `00-${ID}-${SPAN}-${flags}` } : {});
+  const passed = await telemetry.call(SEARCH, callWith(trace), async (call) => call.trace?.headers());
+  end(HOW);
+  expect(passed?.traceparent).toMatch(TRACEPARENT);
+  expect(passed?.traceparent?.slice(-2)).toBe(sent);
+  if (flags) expect(trace?.id).toBe(ID);
+  expect(await ended()).toHaveLength(recorded);
+});
+
+test.for(['/healthz', '/livez', '/readyz'])('what orchestrators ask is not followed: %s', async (path) => {
+  const { telemetry, ended } = await open();
+  const { trace, end } = follow(telemetry, GIVEN, path);
+  expect(trace).toBeUndefined();
+  end({ ...HOW, route: path });
+  expect(await ended()).toEqual([]);
+});
+
+test('what the gateway does by itself is no part of a trace', async () => {
+  const { telemetry, ended } = await open();
+  await telemetry.call(SEARCH, callWith(undefined), async (call) => expect(call.trace).toBeUndefined());
+  expect(await ended()).toEqual([]);
+});
+
+test('[Decision 33] without tracing a client’s trace is passed on, and none is made', async () => {
+  const { telemetry } = await openTracing(undefined, { info: () => {}, warn: () => {}, error: () => {} });
+  expect(telemetry).toBe(passingOn);
+  const state = { tracestate: 'vendor=1' };
+  expect(follow(passingOn, { ...GIVEN, ...state }).trace).toMatchObject({ id: ID });
+  const { trace } = follow(passingOn, { ...GIVEN, ...state });
+  const passed = await passingOn.call(SEARCH, callWith(trace), async (call) => call.trace?.headers());
+  expect(passed).toEqual({ ...GIVEN, ...state });
+  expect(follow(passingOn).trace).toBeUndefined();
+  expect(follow(passingOn, { ...state, traceparent: `${GIVEN.traceparent}0` }).trace).toBeUndefined();
+});
+
+test('the collector is told of once when it fails and once when it works again', async () => {
+  vi.stubEnv('OTEL_BSP_SCHEDULE_DELAY', '1');
+  onTestFinished(() => void vi.unstubAllEnvs());
+  const { telemetry, collector, lines, ended } = await open();
+  collector.status = 400;
+  for (const times of [1, 2, 3]) {
+    follow(telemetry).end(HOW);
+    await collector.asked(times);
+  }
+  collector.status = 200;
+  while (collector.spans.length === 0) {
+    follow(telemetry).end(HOW);
+    await collector.asked(collector.bodies.length + 1);
+  }
+  await ended();
+  expect(lines).toEqual([
+    { level: 'warn', fields: { reason: 400 }, message: expect.stringContaining('OTEL_EXPORTER_OTLP_ENDPOINT') },
+    { level: 'info', fields: {}, message: 'the collector takes traces again' },
+  ]);
+});
+
+test('more spans than can wait are dropped, and that is told once', async () => {
+  vi.stubEnv('OTEL_BSP_MAX_QUEUE_SIZE', '4');
+  vi.stubEnv('OTEL_BSP_MAX_EXPORT_BATCH_SIZE', '2');
+  onTestFinished(() => void vi.unstubAllEnvs());
+  const { telemetry, collector, lines, ended } = await open();
+  for (const round of [1, 2, 3]) {
+    for (let i = 0; i < 20; i++) follow(telemetry).end(HOW);
+    await collector.asked(round * 2);
+    await vi.waitFor(() => expect(collector.spans.length).toBeGreaterThanOrEqual(round * 4));
+  }
+  await ended();
+  expect(lines.map(({ message }) => message)).toEqual([expect.stringContaining('Dropped')]);
+});
+
+test('the address of the collector may end with a slash', async () => {
+  const collector = await openCollector();
+  onTestFinished(collector.close);
+  const { telemetry, close } = await open({ url: `${collector.url}//` });
+  follow(telemetry).end(HOW);
+  await close();
+  expect(collector.spans).toHaveLength(1);
+});
