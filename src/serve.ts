@@ -1,21 +1,27 @@
 import { lookup } from 'node:dns/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Log, Provider } from '#contract';
 import { openAuthenticator } from './auth/open.ts';
 import { ownCall } from './auth/waiting.ts';
-import { createClosing } from './closing.ts';
+import { CLOSE_MS, createClosing } from './closing.ts';
 import { auditOptions, rateLimitOptions, tokenOptions } from './config/access-options.ts';
 import { embeddingOptions } from './config/embedding-options.ts';
+import { telemetryOptions } from './config/operation-options.ts';
 import { providerOptions } from './config/provider-options.ts';
 import type { Config } from './config/schema.ts';
 import { openAuditTrail } from './core/audit-trail.ts';
 import { compose } from './core/compose.ts';
 import { createGate } from './core/gate.ts';
+import { createHealth } from './core/health.ts';
 import { openEmbedder } from './embedding/open.ts';
 import { createApp } from './http/app.ts';
 import { loopbackHosts } from './http/host.ts';
 import { listen } from './http/listen.ts';
+import { openMetricsPort } from './metrics-port.ts';
 import { openRateLimits } from './rate-limit/open.ts';
 import { openProvider } from './registry.ts';
+import { createDependencies } from './resilience/dependencies.ts';
+import { openTelemetry } from './telemetry/open.ts';
 
 export interface Gateway {
   readonly host: string;
@@ -24,23 +30,46 @@ export interface Gateway {
   readonly search: 'hybrid' | 'vector' | 'keyword' | 'none';
   /** Whether everybody could do everything when it started. */
   readonly open: boolean;
-  /** Finishes running requests within the configured time, then writes what waits to be written and closes everything. */
+  /** Rejects with an `OmpError` unless the backend answers; it may be asked as often as one likes. */
+  check(): Promise<void>;
+  /**
+   * Says that it is not ready, goes on serving for the configured time, finishes running requests within another one, then
+   * writes what waits to be written and closes everything, within `CLOSE_MS`. Rejects with the parts that did not close.
+   */
   close(): Promise<void>;
 }
 
+export interface ServeOptions {
+  /** Ends a start that is under way: it rejects with the signal's reason. */
+  readonly stopped?: AbortSignal;
+  /** Set in a worker of several that serve together: what their primary process owns for all. */
+  readonly part?: { readonly shared: unknown };
+}
+
 /** Opens what is configured, bottom up, and serves it. Rejects with a message an operator can act on, leaving nothing open. */
-export async function serve(config: Config, log: Log): Promise<Gateway> {
-  const closing = createClosing(log);
+export async function serve(config: Config, log: Log, { stopped, part }: ServeOptions = {}): Promise<Gateway> {
+  const closing = createClosing(log, stopped);
   try {
-    const embedder = config.search.mode === 'keyword' ? undefined : await openEmbedder(embeddingOptions(config), log);
-    if (embedder) closing.add('embedder', embedder.close);
+    const health = createHealth(config.provider);
+    const telemetry = await closing.open('telemetry', openTelemetry(telemetryOptions(config), log));
+    if (!part) await openMetricsPort(config, { health, measures: telemetry.measures, log }, closing);
+    const dependencies = createDependencies(config.resilience, telemetry, log);
+    closing.add('dependencies', async () => dependencies.close());
+
+    const embedder =
+      config.search.mode === 'keyword'
+        ? undefined
+        : await closing.open('embedder', openEmbedder(embeddingOptions(config), log, dependencies.protect));
 
     const audit = auditOptions(config);
-    const context = { embedder, ranking: config.search, audit, data_dir: config.data_dir, log };
-    const provider = compose(await openProvider(config.provider, providerOptions(config), context));
-    closing.add('provider', provider.close);
-    const rate = await openRateLimits({ ...rateLimitOptions(config), log });
-    closing.add('rate limits', rate.close);
+    const context = { embedder, ranking: config.search, audit, data_dir: config.data_dir, shared: part?.shared, log };
+    const opened = await closing.open('provider', openProvider(config.provider, providerOptions(config), context));
+    const provider = compose(opened, dependencies.protect(opened.name, opened.ping));
+    telemetry.watch({ provider, embedder, breakers: dependencies.states });
+    const rate = await closing.open(
+      'rate limits',
+      openRateLimits({ ...rateLimitOptions(config), worker: part !== undefined, log }),
+    );
     const record = config.audit.record === 'writes' ? 'writes' : 'all';
     const trail = openAuditTrail({ audit: audit && provider.audit, record, log });
     closing.add('audit trail', trail.close);
@@ -48,27 +77,36 @@ export async function serve(config: Config, log: Log): Promise<Gateway> {
     const { keys, mode } = config.auth;
     const required = mode === 'required';
     const jwt = tokenOptions(config);
-    const authenticator = await openAuthenticator({ keys, store: provider.keys, jwt, required, log });
-    closing.add('authenticator', authenticator.close);
+    const opening = openAuthenticator({ keys, store: provider.keys, jwt, required, log });
+    const authenticator = await closing.open('authenticator', opening);
     const open = await authenticator.isOpen();
 
     const gate = createGate({ provider, trail, rate_limit_per_minute: config.rate_limit.per_minute ?? null });
     const allowed_hosts = config.allowed_hosts ?? (open ? await namesOf(config.host) : undefined);
-    const listener = await listen(createApp({ ...config, gate, authenticator, rate, allowed_hosts, log }), {
-      ...config,
-      log,
-    });
-    closing.add('listener', () => listener.close(config.shutdown_timeout_ms), config.shutdown_timeout_ms + 1_000);
+    health.begin(gate.ping);
+    const app = createApp({ ...config, gate, authenticator, rate, allowed_hosts, health, telemetry, log });
+    const listener = await listen(app, { ...config, log });
+    const graceMs = config.shutdown_timeout_ms;
+    closing.add('listener', () => listener.close({ graceMs, idleMs: IDLE_MS }), graceMs + 1_000);
 
     const { host, port } = listener;
     if (open && !isLoopback(host)) log.warn({ host }, EVERYBODY);
     if (required && keys.length === 0 && !jwt && !(await hasKeys(provider))) log.warn({}, NOBODY);
-    return { host, port, open, search: searchOf(provider), close: closing.close };
+    const close = async () => {
+      health.drain();
+      listener.drain();
+      await sleep(config.shutdown_delay_ms);
+      await closing.close(graceMs + CLOSE_MS);
+    };
+    return { host, port, open, search: searchOf(provider), check: health.check, close };
   } catch (error) {
     await closing.close().catch(() => {});
     throw error;
   }
 }
+
+/** How long kept connections may still be used once no new ones are taken, in milliseconds: the last answer says so. */
+const IDLE_MS = 250;
 
 const EVERYBODY =
   'anybody who reaches this address can read and write: there is no key, and OMP_AUTH is not "required"';

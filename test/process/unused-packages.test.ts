@@ -5,9 +5,18 @@ import { startPinecone } from '../pinecone-server/start.ts';
 import { freshUser } from '../support/subject.ts';
 import { runProgram, startGateway, temporaryFolder } from './gateway.ts';
 
-const POSTGRES = ['pg', '@electric-sql/pglite', '@electric-sql/pglite-pgvector', '@electric-sql/pglite-socket'];
+const POSTGRES = ['pg', '@electric-sql/pglite', '@electric-sql/pglite-pgvector'];
 /** Nothing asks for them unless it is configured. */
-const UNUSED = ['jose', '@redis/client', '@pinecone-database/pinecone'];
+const UNUSED = [
+  'jose',
+  '@redis/client',
+  '@pinecone-database/pinecone',
+  '@opentelemetry/api',
+  '@opentelemetry/core',
+  '@opentelemetry/exporter-trace-otlp-http',
+  '@opentelemetry/resources',
+  '@opentelemetry/sdk-trace-base',
+];
 const PINECONE = {
   OMP_PROVIDER: 'pinecone',
   OMP_SEARCH_MODE: 'vector',
@@ -84,6 +93,7 @@ test.for([
   ['@energetic-ai/embeddings', { OMP_PROVIDER: 'memory' }],
   ['@pinecone-database/pinecone', PINECONE],
   ['jose', { ...KEYWORDS, OMP_JWT_JWKS_URL: 'http://127.0.0.1:1/', OMP_JWT_ISSUER: 'i', OMP_JWT_AUDIENCE: 'a' }],
+  ['@opentelemetry/sdk-trace-base', { ...KEYWORDS, OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:1' }],
   ['@redis/client', { ...KEYWORDS, OMP_RATE_LIMIT_STORE: 'redis', OMP_REDIS_URL: 'redis://127.0.0.1:1' }],
 ] as const)('where %s is needed and not installed, the gateway does not start', async ([name, env]) => {
   const { status, stdout, stderr } = await runProgram({ main: installWithout([name]), env });

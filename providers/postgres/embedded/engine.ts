@@ -8,6 +8,8 @@ import type { Log } from '#contract';
 import { lockFolder } from './lock.ts';
 
 export interface Engine {
+  /** The folder of its socket, by which other processes reach it. */
+  readonly sockets: string;
   readonly config: pg.ClientConfig;
   close(): Promise<void>;
 }
@@ -20,6 +22,16 @@ const PREFIX = 'omp-';
 /** Names the folder of the socket, inside the data folder. */
 const NOTE = 'socket-folder';
 const RESTART_MS = 1_000;
+
+/** How the engine is reached whose socket is in this folder. */
+export const engineConfig = (sockets: string): pg.ClientConfig => ({
+  host: sockets,
+  port: 5432,
+  user: 'postgres',
+  database: 'postgres',
+  // PGSSLMODE, meant for a server, would be obeyed here too.
+  ssl: false,
+});
 
 /**
  * The socket cannot live in the data folder: its path may be no longer than about a hundred characters. What a killed
@@ -89,8 +101,8 @@ export async function startEngine(dataDir: string, log: Log): Promise<Engine> {
     );
   }
   return {
-    // PGSSLMODE, meant for a server, would be obeyed here too.
-    config: { host: sockets, port: 5432, user: 'postgres', database: 'postgres', ssl: false },
+    sockets,
+    config: engineConfig(sockets),
     async close() {
       closing = true;
       const worker = await running.catch(() => undefined);
