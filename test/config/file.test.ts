@@ -57,7 +57,7 @@ describe('the file', () => {
     ['host: *there\n', /^gateway\.yaml: not valid YAML: an alias/],
     ['- port\n', /^gateway\.yaml must hold settings/],
     ['search.mode: vector\n', /^search\.mode in gateway\.yaml is not a setting/],
-    ['workers: 2\n', /^workers in gateway\.yaml is not a setting; did you mean embedding\.workers\?$/],
+    ['batch_size: 2\n', /^batch_size in gateway\.yaml is not a setting; did you mean embedding\.batch_size\?$/],
     ['port: "8080"\n', /^port in gateway\.yaml must be an integer/],
     ['port: { url: hush }\n', /^port in gateway\.yaml must be an integer from 0 to 65535, not \[Object\]$/],
     ['__proto__: { port: 1 }\n', /^__proto__ in gateway\.yaml is not a setting/],

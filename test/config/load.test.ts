@@ -92,7 +92,7 @@ describe('embedding', () => {
 
   it('gives the options of either embedder', () => {
     const local: EmbeddingOptions = embeddingOptions(load({ env: { OMP_EMBEDDING_WORKERS: '2' } }).config);
-    expect(local).toEqual({ kind: 'local', cache_size: 10_000, workers: 2 });
+    expect(local).toEqual({ kind: 'local', cache_size: 10_000, max_waiting: 1_000, workers: 2 });
     const env = { ...openai, OMP_EMBEDDING_DIMENSIONS: '256', OPENAI_BASE_URL: 'http://localhost:11434/v1' };
     const remote: EmbeddingOptions = embeddingOptions(load({ env }).config);
     expect(remote).toEqual({
@@ -104,6 +104,7 @@ describe('embedding', () => {
       timeout_ms: 10_000,
       batch_size: 64,
       cache_size: 10_000,
+      max_waiting: 1_000,
     });
   });
 

@@ -1,56 +1,64 @@
-import { execFileSync } from 'node:child_process';
-import { existsSync, readFileSync } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { parse } from 'yaml';
+import { CLOSE_MS } from '../../src/closing.ts';
 import { embeddingOptions } from '../../src/config/embedding-options.ts';
 import { loadConfig } from '../../src/config/load.ts';
+import { configSchema } from '../../src/config/schema.ts';
 import { SETTINGS } from '../../src/config/settings.ts';
 import { openEmbedder } from '../../src/embedding/open.ts';
 import { recordingLog } from '../support/subject.ts';
 
-type Name = 'gateway' | 'postgres' | 'embedded' | 'redis' | 'pinecone' | 'pinecone-gateway';
+import { FILE, type Name, PROFILES, type Service, services, TEXT, volumes } from './compose.ts';
 
-interface Service {
-  readonly image: string;
-  readonly build?: string;
-  readonly environment?: Readonly<Record<string, string | null>>;
-  readonly ports?: readonly string[];
-  readonly volumes?: readonly string[];
-  readonly platform?: string;
-  readonly depends_on?: Readonly<Record<string, { readonly condition: string }>> | readonly string[];
-  readonly healthcheck?: { readonly test: readonly string[] };
-  readonly profiles?: readonly string[];
-  readonly restart: string;
-  readonly read_only?: boolean;
-  readonly tmpfs?: readonly string[];
-}
-
-const FILE = 'docker-compose.yml';
-const PROFILES = ['embedded', 'redis', 'pinecone-local'];
-const { services, volumes } = parse(readFileSync(FILE, 'utf8'), { merge: true }) as {
-  services: Readonly<Record<Name, Service>>;
-  volumes: Readonly<Record<string, null>>;
-};
-const { gateway, postgres, embedded, redis, pinecone, 'pinecone-gateway': onPinecone } = services;
+const { gateway, postgres, embedded, redis, pinecone, prometheus, grafana, 'pinecone-gateway': onPinecone } = services;
 const GATEWAYS = [gateway, embedded, onPinecone];
 
-const installed = (process.env.PATH ?? '').split(':').some((folder) => existsSync(join(folder, 'docker-compose')));
+test('each profile starts what belongs together, and nothing starts without one', () => {
+  for (const [profile, names] of Object.entries(PROFILES))
+    for (const name of names) expect(services[name].profiles, name).toEqual([profile]);
+  expect(Object.keys(services).sort()).toEqual(Object.values(PROFILES).flat().sort());
+  // What the header tells to type.
+  for (const profile of Object.keys(PROFILES)) expect(TEXT).toMatch(new RegExp(`^#.*--profile ${profile} `, 'm'));
+});
 
-/** The file as compose itself understands it, in an environment of nothing but the given variables. */
-const resolved = (env: Readonly<Record<string, string>>): string =>
-  execFileSync('docker-compose', ['-f', FILE, ...PROFILES.flatMap((name) => ['--profile', name]), 'config'], {
-    encoding: 'utf8',
-    env: { PATH: process.env.PATH, ...env },
-  });
+test.each(['README.md', 'docs/operating.md', 'providers/pinecone/README.md', FILE])(
+  '%s starts services by profiles that exist',
+  (file) => {
+    const commands = [
+      ...readFileSync(file, 'utf8').matchAll(
+        /docker compose ((?:--profile \S+ )*)up\b(?: --build)?( [a-z][a-z-]+\b)?/g,
+      ),
+    ];
+    expect(commands.length).toBeGreaterThan(0);
+    for (const [command, flags = '', service = ''] of commands) {
+      const profiles = [...flags.matchAll(/--profile (\S+)/g)].map(([, name = '']) => name);
+      expect(profiles, command).not.toEqual([]);
+      const started = profiles.flatMap((name) => PROFILES[name as keyof typeof PROFILES] ?? [`no profile ${name}`]);
+      expect([...started, ''], command).toContain(service.trim());
+      expect(Object.keys(services), command).toEqual(expect.arrayContaining(started));
+    }
+  },
+);
 
-test('compose up starts the gateway once Postgres is ready, and nothing else', () => {
-  expect(Object.keys(services).filter((name) => !services[name as Name].profiles)).toEqual(['gateway', 'postgres']);
+test('what depends on another waits until that one is healthy, where there is a way to tell', () => {
   expect(gateway.depends_on).toEqual({ postgres: { condition: 'service_healthy' } });
+  expect(grafana.depends_on).toEqual({ prometheus: { condition: 'service_healthy' } });
+  for (const { depends_on = {} } of Object.values(services)) {
+    if (Array.isArray(depends_on)) continue;
+    for (const name of Object.keys(depends_on)) expect(services[name as Name].healthcheck?.test[0]).toBe('CMD');
+  }
   expect(postgres.healthcheck?.test).toContain('pg_isready');
   expect(gateway.environment?.DATABASE_URL).toBe('postgres://omp@postgres:5432/omp');
   expect(postgres.environment).toMatchObject({ POSTGRES_USER: 'omp', POSTGRES_DB: 'omp' });
   expect(postgres.environment?.POSTGRES_PASSWORD).toBe(gateway.environment?.PGPASSWORD);
+});
+
+test('every image is named with its version, but for the emulator, which has none', () => {
+  for (const [name, { image, build }] of Object.entries(services)) {
+    if (build === undefined && name !== 'pinecone') expect(image, name).toMatch(/:v?\d+\.\d+[\w.-]*$/);
+  }
 });
 
 test('pgvector is pinned to a release that has its known faults fixed', () => {
@@ -60,18 +68,55 @@ test('pgvector is pinned to a release that has its known faults fixed', () => {
   expect(major * 1_000_000 + minor * 1_000 + patch).toBeGreaterThanOrEqual(8_004);
 });
 
-test('only this machine reaches the gateway, and nobody outside the network of compose what stands behind it', () => {
+test('only this machine reaches what is published, and nobody outside the network of compose what stands behind it', () => {
   for (const { ports } of GATEWAYS) {
     expect(ports).toHaveLength(1);
     expect(ports?.[0]).toMatch(/^127\.0\.0\.1:.*:8080$/);
   }
+  expect(prometheus.ports).toEqual(['127.0.0.1:9090:9090']);
+  expect(grafana.ports).toEqual(['127.0.0.1:3000:3000']);
   for (const { ports } of [postgres, redis, pinecone]) expect(ports).toBeUndefined();
+});
+
+test('Prometheus asks every gateway, on the port where it tells its measures, and Grafana asks Prometheus', () => {
+  const read = (file: string): unknown => parse(readFileSync(join('deploy/monitoring', file), 'utf8'));
+  expect(read('prometheus.yml')).toMatchObject({
+    rule_files: ['alerts.yml'],
+    scrape_configs: [
+      { dns_sd_configs: [{ names: ['gateway', 'embedded', 'pinecone-gateway'], type: 'A', port: 9464 }] },
+    ],
+  });
+  for (const { environment } of GATEWAYS)
+    expect(environment).toMatchObject({ OMP_METRICS_PORT: '9464', OMP_METRICS_HOST: '0.0.0.0' });
+  expect(read('grafana/provisioning/datasources/prometheus.yml')).toMatchObject({
+    datasources: [{ url: 'http://prometheus:9090' }],
+  });
+  // Where the folder of dashboards is mounted.
+  const { providers } = read('grafana/provisioning/dashboards/omp-gateway.yml') as {
+    providers: { options: { path: string } }[];
+  };
+  for (const { options } of providers)
+    expect(grafana.volumes).toContainEqual(expect.stringContaining(`:${options.path}:ro`));
+});
+
+test('what is mounted from this folder is there, and cannot be written to', () => {
+  const mounts = [prometheus, grafana].flatMap(({ volumes: each = [] }) =>
+    each.filter((mount) => mount.startsWith('.')),
+  );
+  expect(mounts.length).toBeGreaterThan(1);
+  for (const mount of mounts) {
+    const [source = '', , mode] = mount.split(':');
+    expect(statSync(source).isDirectory(), source).toBe(true);
+    expect(mode).toBe('ro');
+  }
 });
 
 test('data outlives its containers in named volumes', () => {
   expect(postgres.volumes).toEqual(['postgres:/var/lib/postgresql/data']);
   expect(embedded.volumes).toEqual(['embedded:/data']);
-  expect(Object.keys(volumes)).toEqual(['postgres', 'embedded']);
+  expect(prometheus.volumes).toContain('prometheus:/prometheus');
+  expect(grafana.volumes).toContain('grafana:/var/lib/grafana');
+  expect(Object.keys(volumes)).toEqual(['postgres', 'embedded', 'prometheus', 'grafana']);
 });
 
 test('the gateway writes to its volume and to memory only', () => {
@@ -81,16 +126,40 @@ test('the gateway writes to its volume and to memory only', () => {
   }
 });
 
-test('what decides who gets in reaches the gateway, under names that exist', () => {
-  const known = new Set([...SETTINGS.map(({ env }) => env), 'PGPASSWORD']);
-  for (const { environment = {} } of GATEWAYS) {
-    expect(Object.keys(environment).filter((name) => !known.has(name))).toEqual([]);
-    for (const name of ['OMP_AUTH', 'OMP_AUTH_KEYS', 'OMP_JWT_JWKS_URL'])
-      expect(environment).toHaveProperty(name, null);
-    // Published to this machine alone, an open gateway must not be reached through a name that a web page brings along.
-    expect(environment.OMP_ALLOWED_HOSTS).toMatch(/^\$\{OMP_ALLOWED_HOSTS:-localhost,127\.0\.0\.1,/);
+/** What the file itself decides, and what would make no sense with the databases that it starts. */
+const FIXED = ['provider', 'host', 'port', 'data_dir', 'postgres.url', 'metrics.port', 'metrics.host'];
+const ELSEWHERE = /^(?:mapping|memory|pinecone)\./;
+
+test('every setting reaches the gateway under a name that exists', () => {
+  const passed = ({ environment = {} }: Service) => Object.keys(environment);
+  // What is read by others than the gateway: the client of Postgres, the exporter of traces.
+  const known = new Set([...SETTINGS.map(({ env }) => env), 'PGPASSWORD', 'OTEL_EXPORTER_OTLP_HEADERS']);
+  for (const each of GATEWAYS) expect(passed(each).filter((name) => !known.has(name))).toEqual([]);
+  const wanted = SETTINGS.filter(({ key }) => !FIXED.includes(key) && !ELSEWHERE.test(key)).map(({ env }) => env);
+  for (const each of [gateway, embedded]) expect(passed(each)).toEqual(expect.arrayContaining(wanted));
+  for (const name of wanted) {
+    const value = gateway.environment?.[name];
+    if (name !== 'OMP_ALLOWED_HOSTS') expect(value, name).toBeNull();
   }
-  expect(redis.profiles).toEqual(['redis']);
+  // Published to this machine alone, an open gateway must not be reached through a name that a web page brings along.
+  for (const { environment } of GATEWAYS)
+    expect(environment?.OMP_ALLOWED_HOSTS).toMatch(/^\$\{OMP_ALLOWED_HOSTS:-localhost,127\.0\.0\.1,/);
+});
+
+test('no secret is written down, but for defaults to develop with', () => {
+  const given = Object.values(services).flatMap(({ environment = {} }) => Object.entries(environment));
+  const secrets = given.filter(([name, value]) => /KEY|PASSWORD|SECRET|TOKEN/.test(name) && value !== null);
+  const defaults = secrets.map(([, value]) => value?.replace(/^\$\{\w+:-(.*)\}$/, '$1'));
+  expect(new Set(defaults)).toEqual(new Set(['omp', 'admin', 'local']));
+});
+
+test('the gateway has the time to stop that its settings promise', () => {
+  const { shutdown_delay_ms, shutdown_timeout_ms } = configSchema.parse({});
+  // A worker closes everything, then its primary does.
+  for (const { stop_grace_period = '' } of GATEWAYS)
+    expect(Number.parseInt(stop_grace_period, 10) * 1_000).toBeGreaterThan(
+      shutdown_delay_ms + shutdown_timeout_ms + 2 * CLOSE_MS + 2_000,
+    );
 });
 
 test('the Pinecone emulator holds the vectors that the gateway in front of it makes', async () => {
@@ -115,25 +184,13 @@ test('everything comes back after a restart of the machine', () => {
   for (const service of Object.values(services)) expect(service.restart).toBe('unless-stopped');
 });
 
-test.skipIf(!installed)('compose accepts the file, with its defaults and with values of one’s own', () => {
-  const defaults = parse(resolved({})) as { services: typeof services };
-  expect(Object.keys(defaults.services).sort()).toEqual([
-    'embedded',
-    'gateway',
-    'pinecone',
-    'pinecone-gateway',
-    'postgres',
-    'redis',
-  ]);
-  expect(defaults.services.gateway.ports).toEqual(['127.0.0.1:8080:8080/tcp']);
-  const password = 'p@ss/w?rd#';
-  const access = { OMP_AUTH: 'required', OMP_AUTH_KEYS: '[{"name": "a"}]', OMP_ALLOWED_HOSTS: 'memory.example.com' };
-  const own = parse(resolved({ POSTGRES_PASSWORD: password, OMP_PORT: '9000', ...access })) as {
-    services: typeof services;
-  };
-  expect(own.services.gateway.environment).toMatchObject(access);
-  expect(own.services.embedded.environment).toMatchObject(access);
-  expect(own.services.gateway.ports).toEqual(['127.0.0.1:9000:8080/tcp']);
-  expect(own.services.postgres.environment?.POSTGRES_PASSWORD).toBe(password);
-  expect(own.services.gateway.environment?.PGPASSWORD).toBe(password);
+test('what compose passes on by itself is a configuration that the gateway takes', () => {
+  for (const { environment = {} } of GATEWAYS) {
+    const env = Object.fromEntries(
+      Object.entries(environment).flatMap(([name, value]) =>
+        value === null ? [] : [[name, value.replace(/^\$\{\w+:-(.*)\}$/, '$1')]],
+      ),
+    );
+    expect(() => loadConfig({ env })).not.toThrow();
+  }
 });

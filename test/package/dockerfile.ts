@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, readFileSync, statSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
+import { instructionsOf } from './dockerfile-rules.ts';
 
 /** A stage of a Dockerfile, laid out under a folder of this machine instead of in an image. */
 export interface Stage {
@@ -13,15 +14,6 @@ export interface Stage {
   healthcheck: readonly string[];
   command: readonly string[];
 }
-
-/** The instructions, continuation lines joined, comments left out. */
-const instructionsOf = (text: string): (readonly [name: string, rest: string])[] =>
-  text
-    .replace(/^\s*#.*\n/gm, '')
-    .replace(/\\\n\s*/g, ' ')
-    .split('\n')
-    .filter((line) => line.trim() !== '')
-    .map((line) => [line.slice(0, line.indexOf(' ')), line.slice(line.indexOf(' ') + 1)]);
 
 /** What `.dockerignore` lets through: the file keeps everything out and then names what comes in. */
 const contextOf = (file: string): string[] =>
@@ -83,6 +75,7 @@ function instruct(stage: Stage, name: string, rest: string, stages: ReadonlyMap<
     case 'LABEL':
     case 'EXPOSE':
     case 'STOPSIGNAL':
+    case 'ARG':
       break;
     default:
       throw new Error(`${name} is an instruction this test does not know`);
@@ -108,8 +101,9 @@ function copy(here: string, words: readonly string[], stages: ReadonlyMap<string
 }
 
 function run(stage: Stage, command: string, cwd: string): void {
-  // Absolute paths lie below the stage's root here, and the base image's user exists there only.
-  const here = command.replace(/ (\/\w+)/g, ` ${stage.root}$1`).replace(/ && chown \S+ \S+/, '');
+  // Absolute paths lie below the stage's root here, and only root can give files away.
+  const inRoot = command.replace(/ (\/\w+)/g, ` ${stage.root}$1`);
+  const here = process.getuid?.() === 0 ? inRoot : inRoot.replace(/ && chown \S+ \S+/, '');
   execFileSync('sh', ['-c', here], {
     cwd,
     env: { ...process.env, ...stage.env },

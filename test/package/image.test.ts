@@ -1,41 +1,66 @@
-import { execFile } from 'node:child_process';
-import { existsSync, readdirSync } from 'node:fs';
+import { execFile, execFileSync, spawn } from 'node:child_process';
+import { chmodSync, existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, test } from 'vitest';
 import packageJson from '../../package.json' with { type: 'json' };
-import { startGateway, temporaryFolder } from '../process/gateway.ts';
+import { temporaryFolder, watch } from '../process/gateway.ts';
+import { clientOf } from '../support/client.ts';
 import { freshUser } from '../support/subject.ts';
 import { carryOut } from './dockerfile.ts';
 
 const REGISTRY = process.env.TEST_TARBALL !== undefined;
 const NO_REGISTRY = 'TEST_TARBALL is not set; carrying out the Dockerfile takes the npm registry too';
 
+interface Bom {
+  readonly bomFormat: string;
+  readonly components: readonly { readonly name: string; readonly version: string }[];
+}
+
 describe('the image', () => {
   test('what the Dockerfile puts together serves, is healthy, and has no tools of the developers', async ({ skip }) => {
     skip(!REGISTRY, NO_REGISTRY);
-    const image = carryOut('Dockerfile', temporaryFolder());
-    expect(image.user).toMatch(/^[1-9]\d*:[1-9]\d*$/);
+    const folder = temporaryFolder();
+    const image = carryOut('Dockerfile', folder);
+    const [uid = 0, gid = 0] = image.user.split(':').map(Number);
+    expect(Math.min(uid, gid)).toBeGreaterThan(0);
     expect(image.volumes).toEqual([image.env.OMP_DATA_DIR]);
     expect(image.env).toMatchObject({ NODE_ENV: 'production', OMP_HOST: '0.0.0.0' });
     // Node gets the signals itself: no shell, no npm in between.
     const [program, main = '', ...more] = image.command;
     expect({ program, more }).toEqual({ program: 'node', more: [] });
 
-    const modules = readdirSync(join(image.root, 'app/node_modules'));
+    const app = join(image.root, image.workdir);
+    const modules = readdirSync(join(app, 'node_modules'));
     for (const name of Object.keys(packageJson.dependencies)) expect(modules).toContain(name.split('/')[0]);
     for (const name of ['typescript', 'vitest', 'tsx', 'swagger-ui-dist', 'playwright-core'])
       expect(modules).not.toContain(name);
+    const bom = JSON.parse(readFileSync(join(app, 'sbom.cdx.json'), 'utf8')) as Bom;
+    expect(bom.bomFormat).toBe('CycloneDX');
+    const listed = bom.components.map(({ name }) => name);
+    expect(listed).toEqual(expect.arrayContaining(Object.keys(packageJson.dependencies)));
+    for (const name of Object.keys(packageJson.devDependencies)) expect(listed).not.toContain(name);
 
-    // Everything as in the container, but for the folder's place and a free port.
+    // As in the container, but for the folders' places and a free port: a user without a name or a home, who may write
+    // into the volume and, in the place of /tmp, into an empty folder.
     const data = join(image.root, String(image.env.OMP_DATA_DIR));
-    const { url, client } = await startGateway({
-      main: join(image.root, main),
-      env: { ...image.env, OMP_DATA_DIR: data, OMP_SEARCH_MODE: 'hybrid' },
-    });
-    const { port } = new URL(url);
-    const user_id = freshUser();
+    const tmp = temporaryFolder();
+    const owner = process.getuid?.() === 0 ? { uid, gid } : {};
+    if ('uid' in owner) execFileSync('chown', [`${uid}:${gid}`, tmp]);
+    chmodSync(folder, 0o755);
+    execFileSync('chmod', ['-R', 'a-w', app]);
+    const gateway = watch(
+      spawn(process.execPath, [join(image.root, main)], {
+        ...owner,
+        cwd: app,
+        env: { PATH: process.env.PATH, ...image.env, OMP_DATA_DIR: data, OMP_PORT: '0', TMPDIR: tmp },
+        stdio: ['ignore', 'pipe', 'pipe'],
+      }),
+    );
+    const [, port = ''] = await gateway.output(/ listens on http:\/\/[^"\s]+:(\d+)/);
     const reach = `http://127.0.0.1:${port}`;
+    const client = clientOf((path, init) => fetch(reach + path, init));
+    const user_id = freshUser();
     expect((await fetch(`${reach}/healthz`)).status).toBe(200);
     const { id } = await client.add({ user_id, content: 'the ferry leaves at nine' });
     expect((await client.search({ user_id, q: 'when does the boat go?' }))[0]?.memory.id).toBe(id);
@@ -48,5 +73,11 @@ describe('the image', () => {
     expect(image.healthcheck[0]).toBe('node');
     await probe(port);
     await expect(probe('1')).rejects.toMatchObject({ code: 1 });
-  }, 300_000);
+
+    gateway.child.kill('SIGTERM');
+    expect(await gateway.ended).toMatchObject({ status: 0, stderr: '' });
+    // It leaves nothing behind but its data.
+    expect(readdirSync(tmp)).toEqual([]);
+    expect(readdirSync(data).sort()).toEqual(['lock', 'postgres']);
+  }, 600_000);
 });

@@ -70,12 +70,38 @@ describe('who may import whom', () => {
     ],
     'src/embedding/': [
       'src/embedding/',
+      'src/core/telemetry.ts',
       '#contract',
       '#ranking',
       'openai',
       '@energetic-ai/',
       'lru-cache',
       'zod',
+      'node:',
+    ],
+    'src/resilience/': ['src/resilience/', 'src/core/', '#contract', 'cockatiel', 'node:'],
+    'src/telemetry/': [
+      'src/telemetry/',
+      'src/core/',
+      'src/cli/version.ts',
+      '#contract',
+      '@opentelemetry/',
+      'prom-client',
+      'node:',
+    ],
+    'src/cluster/': [
+      'src/cluster/',
+      'src/core/',
+      'src/config/',
+      'src/cli/explain-error.ts',
+      'src/rate-limit/primary-store.ts',
+      'src/closing.ts',
+      'src/log.ts',
+      'src/metrics-port.ts',
+      'src/registry.ts',
+      'src/serve.ts',
+      'src/telemetry/aggregated.ts',
+      '#contract',
       'node:',
     ],
     'src/config/': [
@@ -226,28 +252,36 @@ describe('a source file', () => {
 });
 
 describe('a document', () => {
-  const documents = ['README.md', 'AGENTS.md', 'SECURITY.md', ...filesUnder('providers', 'README.md')].filter((file) =>
-    existsSync(join(ROOT, file)),
-  );
+  const documents = [
+    'README.md',
+    'AGENTS.md',
+    'SECURITY.md',
+    'docs/metrics.md',
+    'docs/operating.md',
+    ...filesUnder('providers', 'README.md'),
+  ].filter((file) => existsSync(join(ROOT, file)));
   const FILE = /^(?:[\w.@-]+\/)*[\w.@-]*\.(?:ts|js|json|md|yaml|yml|sql)$/;
-  const FOLDER = /^\.?(?:src|providers|test|bench|eval|scripts|assets|ci)(?:\/[\w.-]+)*\/?$/;
+  const FOLDER = /^\.?(?:src|providers|test|bench|eval|scripts|assets|ci|deploy|docs)(?:\/[\w.-]+)*\/?$/;
   const pathsIn = (document: string): string[] => {
     const text = read(document);
     const words = [...text.matchAll(/`([^`\n]+)`/g)].flatMap(([, code = '']) => code.split(/\s+/));
     const links = [...text.matchAll(/\]\(([^)#:]+)\)/g)].map(([, target = '']) => target);
     return [...words.filter((word) => FILE.test(word) || FOLDER.test(word)), ...links];
   };
+  const DEPLOYED = filesUnder('deploy', '');
   /** A name without a folder means a file beside the document, or wherever that name is found. */
   const exists = (document: string, path: string): boolean =>
     existsSync(join(ROOT, path)) ||
     existsSync(join(ROOT, dirname(document), path)) ||
-    (!path.includes('/') && SOURCES.some((file) => file.endsWith(`/${path}`)));
+    (!path.includes('/') && [...SOURCES, ...DEPLOYED].some((file) => file.endsWith(`/${path}`)));
 
   it('is found, and the paths in it', () => {
     expect(documents).toEqual([
       'README.md',
       'AGENTS.md',
       'SECURITY.md',
+      'docs/metrics.md',
+      'docs/operating.md',
       'providers/memory/README.md',
       'providers/pinecone/README.md',
       'providers/pinecone/existing/README.md',

@@ -1,0 +1,221 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import packageJson from '../../package.json' with { type: 'json' };
+import { CLOSE_MS } from '../../src/closing.ts';
+import { loadConfig } from '../../src/config/load.ts';
+import { SETTINGS } from '../../src/config/settings.ts';
+import { complaints, type Manifest, manifests } from './manifests.ts';
+
+interface Selector {
+  readonly matchLabels: Record<string, string>;
+}
+
+interface Probe {
+  readonly httpGet: { readonly path: string; readonly port: string };
+  readonly periodSeconds: number;
+  readonly timeoutSeconds?: number;
+  readonly failureThreshold: number;
+}
+
+interface Container {
+  readonly image: string;
+  readonly ports: readonly { readonly name: string; readonly containerPort: number }[];
+  readonly envFrom: readonly unknown[];
+  readonly startupProbe: Probe;
+  readonly livenessProbe: Probe;
+  readonly readinessProbe: Probe;
+  readonly resources: Record<'requests' | 'limits', Record<string, string>>;
+  readonly volumeMounts: readonly { readonly name: string; readonly mountPath: string; readonly readOnly?: boolean }[];
+}
+
+interface Pod {
+  readonly serviceAccountName: string;
+  readonly terminationGracePeriodSeconds: number;
+  readonly topologySpreadConstraints: readonly { readonly labelSelector: Selector }[];
+  readonly containers: readonly [Container];
+  readonly volumes: readonly { readonly name: string; readonly secret: { readonly secretName: string } }[];
+}
+
+const of = <Rest>(file: string) => manifests.get(file) as Manifest & Rest;
+const kustomization = of<{ resources: string[]; namespace: string; images: Record<string, string>[] }>(
+  'kustomization.yaml',
+);
+const configMap = of<{ data: Record<string, string> }>('configmap.yaml');
+const secret = of<{ stringData: Record<string, string> }>('secret.example.yaml');
+const deployment = of<{
+  spec: {
+    replicas?: number;
+    selector: Selector;
+    strategy: unknown;
+    template: { metadata: { labels: Record<string, string>; annotations: Record<string, string> }; spec: Pod };
+  };
+}>('deployment.yaml');
+const service = of<{ spec: { selector: Record<string, string>; ports: { name: string; targetPort: string }[] } }>(
+  'service.yaml',
+);
+const budget = of<{ spec: { selector: Selector; maxUnavailable: number } }>('poddisruptionbudget.yaml');
+const autoscaler = of<{ spec: { scaleTargetRef: unknown; minReplicas: number; maxReplicas: number } }>(
+  'horizontalpodautoscaler.yaml',
+);
+const policy = of<{
+  spec: { podSelector: Selector; policyTypes: string[]; ingress: { ports: { port: string | number }[] }[] };
+}>('networkpolicy.yaml');
+
+const { template } = deployment.spec;
+const pod = template.spec;
+const [container] = pod.containers;
+const labels = { 'app.kubernetes.io/name': 'omp-gateway' };
+
+/** As the pod gives it to the gateway, with the files of the secret in their place. */
+const mounted = pod.volumes.map(({ name }) => container.volumeMounts.find((mount) => mount.name === name)?.mountPath);
+const { config, warnings } = loadConfig({
+  env: { OMP_HOST: '0.0.0.0', ...configMap.data },
+  readFile: (path) => {
+    const key = path.startsWith(`${mounted[0]}/`) ? path.slice(`${mounted[0]}/`.length) : '';
+    if (secret.stringData[key] === undefined) throw Object.assign(new Error('missing'), { code: 'ENOENT' });
+    return secret.stringData[key];
+  },
+});
+
+describe('the manifests', () => {
+  const files = [...manifests.keys()].filter((file) => file !== 'kustomization.yaml');
+
+  it('are all applied together, but for the example of a secret', () => {
+    expect(kustomization).toMatchObject({ apiVersion: 'kustomize.config.k8s.io/v1beta1', kind: 'Kustomization' });
+    expect([...kustomization.resources, 'secret.example.yaml'].sort()).toEqual(files.sort());
+    expect(kustomization.images).toEqual([
+      { name: 'omp-gateway', newName: expect.any(String), newTag: packageJson.version },
+    ]);
+    expect(container.image).toBe(`omp-gateway:${packageJson.version}`);
+    expect(of('namespace.yaml').metadata.name).toBe(kustomization.namespace);
+    expect(secret.metadata.namespace).toBe(kustomization.namespace);
+  });
+
+  it.each(files)('%s is what Kubernetes takes', (file) => {
+    expect(complaints(of(file))).toEqual([]);
+  });
+
+  it.each<[string, string, (manifest: string) => string]>([
+    ['deployment.yaml', 'property selector', (text) => text.replace('"selector"', '"selectors"')],
+    ['deployment.yaml', 'readinesProbe', (text) => text.replace('readinessProbe', 'readinesProbe')],
+    ['deployment.yaml', 'containerPort', (text) => text.replace('"containerPort":8080', '"containerPort":"8080"')],
+    ['deployment.yaml', 'seccompProfil', (text) => text.replace('seccompProfile', 'seccompProfil')],
+    ['deployment.yaml', 'apps/v1beta9', (text) => text.replace('apps/v1', 'apps/v1beta9')],
+    ['configmap.yaml', '/data/OMP_METRICS_PORT', (text) => text.replace('"9464"', '9464')],
+    ['horizontalpodautoscaler.yaml', 'property maxReplicas', (text) => text.replace('"maxReplicas":6,', '')],
+    ['poddisruptionbudget.yaml', '/spec/minAvailabel', (text) => text.replace('maxUnavailable', 'minAvailabel')],
+    ['service.yaml', '/port', (text) => text.replace('"port":80', '"port":"http"')],
+    ['networkpolicy.yaml', 'namespacesSelector', (text) => text.replace('namespaceSelector', 'namespacesSelector')],
+  ])('%s would not be taken with a mistake in %s', (file, place, plant) => {
+    const text = JSON.stringify(of(file));
+    expect(plant(text)).not.toBe(text);
+    expect(complaints(JSON.parse(plant(text)) as Manifest).join()).toContain(place);
+  });
+
+  it('select the pods of the deployment, and no others', () => {
+    expect(template.metadata.labels).toEqual(labels);
+    for (const each of manifests.values())
+      if (each.kind !== 'Kustomization' && each.kind !== 'Namespace')
+        expect(each.metadata).toMatchObject({ name: 'omp-gateway', labels });
+    const selectors = [
+      deployment.spec.selector,
+      budget.spec.selector,
+      policy.spec.podSelector,
+      ...pod.topologySpreadConstraints.map(({ labelSelector }) => labelSelector),
+    ];
+    for (const selector of selectors) expect(selector).toEqual({ matchLabels: labels });
+    expect(service.spec.selector).toEqual(labels);
+  });
+
+  it('name each other', () => {
+    expect(container.envFrom).toEqual([{ configMapRef: { name: configMap.metadata.name } }]);
+    expect(pod.volumes.map((volume) => volume.secret.secretName)).toEqual([secret.metadata.name]);
+    expect(pod.serviceAccountName).toBe(of('serviceaccount.yaml').metadata.name);
+    const { apiVersion, kind, metadata } = deployment;
+    expect(autoscaler.spec.scaleTargetRef).toEqual({ apiVersion, kind, name: metadata.name });
+  });
+});
+
+describe('the pods', () => {
+  it('are told settings that exist, and a configuration that the gateway takes', () => {
+    const known = SETTINGS.flatMap(({ env, secret: isSecret }) => (isSecret ? [env, `${env}_FILE`] : [env]));
+    expect(known).toEqual(expect.arrayContaining(Object.keys(configMap.data)));
+    expect(warnings).toEqual([]);
+    expect(config.auth.mode).toBe('required');
+    expect(config.postgres.url).toBe(secret.stringData['database-url']);
+    // Nothing secret where everybody may look.
+    for (const { env, secret: isSecret } of SETTINGS) if (isSecret) expect(configMap.data).not.toHaveProperty(env);
+  });
+
+  it('listen on the ports that are named', () => {
+    const ports = Object.fromEntries(container.ports.map(({ name, containerPort }) => [name, containerPort]));
+    expect(ports).toEqual({ http: config.port, metrics: config.metrics.port });
+    expect(config.metrics.host).toBe('0.0.0.0');
+    expect(service.spec.ports.map(({ targetPort }) => targetPort)).toEqual(['http']);
+    expect(policy.spec.policyTypes).toEqual(['Ingress', 'Egress']);
+    expect(policy.spec.ingress.flatMap((rule) => rule.ports.map(({ port }) => port))).toEqual(['http', 'metrics']);
+    expect(template.metadata.annotations).toEqual({
+      'prometheus.io/scrape': 'true',
+      'prometheus.io/port': String(config.metrics.port),
+      'prometheus.io/path': '/metrics',
+    });
+  });
+
+  it('are restarted for a fault of their own only, and asked nothing while they are not ready', () => {
+    const { startupProbe, livenessProbe, readinessProbe } = container;
+    expect(startupProbe.httpGet).toEqual({ path: '/livez', port: 'http' });
+    expect(livenessProbe.httpGet).toEqual({ path: '/livez', port: 'http' });
+    expect(readinessProbe.httpGet).toEqual({ path: '/readyz', port: 'http' });
+    // A pod that stops is seen as not ready, by whoever looks at its readiness alone, before it stops serving.
+    const noticed =
+      readinessProbe.failureThreshold * readinessProbe.periodSeconds + (readinessProbe.timeoutSeconds ?? 1);
+    expect(noticed * 1_000).toBeLessThan(config.shutdown_delay_ms);
+  });
+
+  it('have the time to stop that their settings promise, and are replaced one by one', () => {
+    const { shutdown_delay_ms, shutdown_timeout_ms } = config;
+    // A worker closes everything, then its primary does.
+    expect(pod.terminationGracePeriodSeconds * 1_000).toBeGreaterThan(
+      shutdown_delay_ms + shutdown_timeout_ms + 2 * CLOSE_MS + 2_000,
+    );
+    expect(deployment.spec.strategy).toEqual({
+      type: 'RollingUpdate',
+      rollingUpdate: { maxUnavailable: 0, maxSurge: 1 },
+    });
+    expect(deployment.spec.replicas).toBeUndefined();
+    expect(autoscaler.spec.minReplicas).toBeGreaterThanOrEqual(2);
+    expect(autoscaler.spec.maxReplicas).toBeGreaterThan(autoscaler.spec.minReplicas);
+    expect(budget.spec.maxUnavailable).toBe(1);
+  });
+
+  it('leave the database enough connections', () => {
+    // Of the 100 that a server has by default, for all replicas and the one on top that a rolling update makes; two more
+    // count requests, one cancels statements.
+    expect((autoscaler.spec.maxReplicas + 1) * (config.postgres.connections + 3)).toBeLessThan(90);
+  });
+
+  it('may do as little as a pod can', () => {
+    expect(of('namespace.yaml').metadata.labels).toHaveProperty('pod-security.kubernetes.io/enforce', 'restricted');
+    const [, user] = /^USER (\d+):\1$/m.exec(readFileSync('Dockerfile', 'utf8')) ?? [];
+    expect(pod).toMatchObject({
+      automountServiceAccountToken: false,
+      enableServiceLinks: false,
+      securityContext: {
+        runAsNonRoot: true,
+        runAsUser: Number(user),
+        runAsGroup: Number(user),
+        seccompProfile: { type: 'RuntimeDefault' },
+      },
+    });
+    expect(container).toMatchObject({
+      securityContext: {
+        allowPrivilegeEscalation: false,
+        readOnlyRootFilesystem: true,
+        capabilities: { drop: ['ALL'] },
+      },
+    });
+    expect(container.resources.requests).toHaveProperty('cpu');
+    for (const kind of ['requests', 'limits'] as const) expect(container.resources[kind]).toHaveProperty('memory');
+    expect(container.volumeMounts.every(({ readOnly }) => readOnly)).toBe(true);
+  });
+});
