@@ -1,10 +1,12 @@
-import { defineConfig } from 'vitest/config';
+import { configDefaults, defineConfig } from 'vitest/config';
 
 export default defineConfig({
   resolve: { conditions: ['source'] },
   ssr: { resolve: { conditions: ['source'] } },
   test: {
     include: ['test/**/*.test.ts'],
+    // Minutes, and the machine to itself: npm run chaos.
+    exclude: [...configDefaults.exclude, 'test/chaos/**'],
     // Worker threads and spawned gateways run what is built.
     globalSetup: 'test/support/prepare.ts',
     pool: 'forks',

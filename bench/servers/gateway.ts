@@ -74,7 +74,7 @@ const serve = (level: string) => {
 const listeners = [await serve('info'), await serve('warn')] as const;
 
 process.once('disconnect', async () => {
-  for (const listener of listeners) await listener.close(1_000);
+  for (const listener of listeners) await listener.close({ graceMs: 1_000 });
   await trail.close();
   await authenticator.close();
   await provider.close();

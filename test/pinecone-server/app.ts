@@ -39,7 +39,7 @@ export async function createApp(settings: Settings, lag: Lag): Promise<Hono<Env>
     app.on(endpoint.method, endpoint.path.replace(/\{(\w+)\}/, ':$1'), async (c) => {
       const asked = await read(c);
       const { method, url } = c.env.incoming as { method: string; url: string };
-      const call = records.record({ operation, method, path: url, status: 0, body: asked.body });
+      const call = records.record({ operation, method, path: url, status: 0, body: asked.body, ...traceOf(c) });
       const mistakes = judge.request({ ...asked, headers: c.req.raw.headers });
       note(mistakes);
       const act = () => answer(c.req.header('api-key'), settings, () => run(endpoint, { asked, mistakes, index }));
@@ -66,6 +66,11 @@ export async function createApp(settings: Settings, lag: Lag): Promise<Hono<Env>
   });
   return app;
 }
+
+const traceOf = (c: Context<Env>) => {
+  const traceparent = c.req.header('traceparent');
+  return traceparent === undefined ? {} : { traceparent };
+};
 
 const closeOf = (socket: Socket) => new Promise((resolve) => socket.once('close', resolve));
 

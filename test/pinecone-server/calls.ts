@@ -8,6 +8,8 @@ export interface Call {
   readonly path: string;
   /** Of the answer; 0: none (yet). */
   status: number;
+  /** Of the trace it is part of, where it is one's. */
+  readonly traceparent?: string;
   /** The JSON body, where there was one. */
   readonly body?: unknown;
 }

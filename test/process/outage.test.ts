@@ -1,8 +1,22 @@
+import pg from 'pg';
 import { beforeEach, describe, expect, test } from 'vitest';
+import { until } from '../postgres/store.ts';
 import { expectError } from '../support/expect-error.ts';
 import { freshUser } from '../support/subject.ts';
 import { runProgram, startGateway } from './gateway.ts';
 import { createCluster, NO_POSTGRES_BIN, POSTGRES_BIN } from './postgres-cluster.ts';
+
+/** The server's first process and all its sessions, but for the one that asks. */
+async function processesOf(connectionString: string): Promise<number[]> {
+  const client = new pg.Client({ connectionString });
+  await client.connect();
+  const { rows } = await client.query<{ pid: number }>(
+    `select split_part(pg_read_file('postmaster.pid'), e'\\n', 1)::int as pid
+     union all select pid from pg_stat_activity where pid <> pg_backend_pid()`,
+  );
+  await client.end();
+  return rows.map(({ pid }) => pid);
+}
 
 describe('with a PostgreSQL server to stop', () => {
   beforeEach(({ skip }) => skip(POSTGRES_BIN === '', NO_POSTGRES_BIN));
@@ -31,15 +45,64 @@ describe('with a PostgreSQL server to stop', () => {
       const error = expectError(reply, 'provider_error');
       expect(error).toMatchObject({ provider: 'postgres' });
       // Found out from the server, not by waiting for the deadline.
-      expect(error.message).toMatch(/database (cannot be reached|closed the connection|is shutting down)/);
+      expect(error.message).toMatch(
+        /database (cannot be reached|closed the connection|is shutting down)|does not answer at the moment/,
+      );
     }
     expect((await client.ask('/capabilities')).status).toBe(200);
 
     await cluster.start();
+    // Nobody has to ask for a memory first.
+    await until(async () => (await client.ask('/healthz')).status === 200);
     for (const { id, content } of memories) expect((await client.get(id)).content).toBe(content);
     expect((await client.add({ user_id, content: 'added afterwards' })).content).toBe('added afterwards');
     expect((await client.list({ user_id, limit: 500 })).items).toHaveLength(memories.length + 1);
     expect((await client.ask('/healthz')).status).toBe(200);
+    expect((await stop()).status).toBe(0);
+  });
+
+  test('[Decision 27] a server that was restarted while nobody asked serves the first request', async () => {
+    const cluster = await createCluster();
+    await cluster.start();
+    const { client, stop } = await startGateway({ env: { DATABASE_URL: cluster.url, OMP_AUDIT: 'off' } });
+    const user_id = freshUser();
+    const { id } = await client.add({ user_id, content: 'kept' });
+    for (const signal of ['SIGINT', 'SIGQUIT'] as const) {
+      // All connections are open.
+      await Promise.all(Array.from({ length: 20 }, () => client.get(id)));
+      await cluster.stop(signal);
+      await cluster.start();
+      expect((await client.get(id)).content).toBe('kept');
+    }
+    await client.add({ user_id, content: 'added afterwards' });
+    expect((await stop()).status).toBe(0);
+  });
+
+  test('[Decision 28] a server that is paused is left alone after so many deadlines, and served again when it goes on', async () => {
+    const cluster = await createCluster();
+    await cluster.start();
+    const env = { DATABASE_URL: cluster.url, OMP_REQUEST_TIMEOUT_MS: '500', OMP_PROBE_MS: '50' };
+    const { client, stop, output } = await startGateway({ env });
+    const user_id = freshUser();
+    const { id } = await client.add({ user_id, content: 'kept' });
+
+    const pids = await processesOf(cluster.url);
+    const signal = (name: NodeJS.Signals) => {
+      for (const pid of pids) process.kill(pid, name);
+    };
+    signal('SIGSTOP');
+    try {
+      const replies = [await client.ask(client.byId(id))];
+      while (replies.at(-1)?.headers.get('retry-after') !== '1') replies.push(await client.ask(client.byId(id)));
+      for (const reply of replies) expect(expectError(reply, 'provider_error').provider).toBe('postgres');
+      expectError(await client.tell('POST', '/memories', { user_id, content: 'refused' }), 'provider_error');
+      expect((await client.ask('/capabilities')).status).toBe(200);
+    } finally {
+      signal('SIGCONT');
+    }
+    await output(/postgres answers again/);
+    await until(async () => (await client.ask(client.byId(id))).status === 200);
+    expect((await client.list({ user_id })).items.map(({ content }) => content)).toEqual(['kept']);
     expect((await stop()).status).toBe(0);
   });
 

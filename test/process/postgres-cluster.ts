@@ -1,11 +1,12 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { chmodSync, chownSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, chownSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { onTestFinished } from 'vitest';
 
@@ -43,8 +44,19 @@ export interface Cluster {
   readonly password: string;
   /** Resolves when the server takes connections. */
   start(): Promise<void>;
-  /** Ends every session without waiting for it; with SIGQUIT as a crash would, leaving recovery to the next start. */
-  stop(signal?: 'SIGINT' | 'SIGQUIT'): Promise<void>;
+  /**
+   * Ends every session without waiting for it; with SIGQUIT as a crash would, leaving recovery to the next start; with
+   * SIGKILL the first of its processes, which the others notice. Resolves when none is left.
+   */
+  stop(signal?: 'SIGINT' | 'SIGQUIT' | 'SIGKILL'): Promise<void>;
+  /** Those that the server runs as now, sessions included, the first of them first; none while it is stopped. */
+  processes(): number[];
+}
+
+/** Of Linux: the processes that this one started and that have not ended. */
+export function childrenOf(pid: number): number[] {
+  const list = `/proc/${pid}/task/${pid}/children`;
+  return existsSync(list) ? readFileSync(list, 'utf8').split(' ').filter(Boolean).map(Number) : [];
 }
 
 /** A key and a certificate that nobody vouches for, in the server's folder. */
@@ -55,9 +67,11 @@ function makeCertificate(folder: string, as: object): string[] {
   return ['ssl=on', `ssl_key_file=${key}`, `ssl_cert_file=${certificate}`];
 }
 
-/** A PostgreSQL server of the test's own, not started yet, that asks for a password. It does not outlive the test. */
-export async function createCluster({ tls = false } = {}): Promise<Cluster> {
-  const folder = serverFolder();
+/**
+ * A PostgreSQL server of the test's own, not started yet, that asks for a password. It does not outlive the test.
+ * Its folder has to belong to `serverUser`.
+ */
+export async function createCluster({ tls = false, folder = serverFolder() } = {}): Promise<Cluster> {
   const as = { ...serverUser(), cwd: folder, env: { PATH: process.env.PATH, LC_ALL: 'C.UTF-8' } };
   const port = await freePort();
   // Every character here has a meaning in a URL.
@@ -71,6 +85,7 @@ export async function createCluster({ tls = false } = {}): Promise<Cluster> {
   const encryption = tls ? makeCertificate(folder, as) : [];
 
   let stop: Cluster['stop'] = async () => {};
+  let processes: Cluster['processes'] = () => [];
   onTestFinished(() => stop());
   const url = `postgres://postgres:${encodeURIComponent(password)}@127.0.0.1:${port}/postgres`;
   return {
@@ -81,15 +96,20 @@ export async function createCluster({ tls = false } = {}): Promise<Cluster> {
       const args = ['-D', data, '-p', String(port), ...settings.flatMap((setting) => ['-c', setting])];
       const server = spawn(join(POSTGRES_BIN, 'postgres'), args, { ...as, stdio: 'ignore' });
       const ended = once(server, 'close');
+      const first = server.pid as number;
+      processes = () => ((server.exitCode ?? server.signalCode) === null ? [first, ...childrenOf(first)] : []);
       // What PostgreSQL calls a fast shutdown, or an immediate one.
       stop = async (signal = 'SIGINT') => {
+        const others = childrenOf(first);
         server.kill(signal);
         await ended;
+        while (others.some((pid) => existsSync(`/proc/${pid}`))) await sleep(10);
       };
       while (!(await answers(url)))
         if (server.exitCode !== null) throw new Error('the PostgreSQL server did not start');
     },
     stop: (signal) => stop(signal),
+    processes: () => processes(),
   };
 }
 

@@ -1,8 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { beforeEach, expect, test } from 'vitest';
+import { openLedger } from '../support/ledger.ts';
+import { startLoad } from '../support/load.ts';
 import { startGateway } from './gateway.ts';
-import { type Ledger, openLedger } from './ledger.ts';
 import { createCluster, NO_POSTGRES_BIN, POSTGRES_BIN } from './postgres-cluster.ts';
 
 const CLIENTS = 24;
@@ -11,36 +12,6 @@ const BETWEEN = 100;
 const PAUSE_MS = 1_000;
 
 beforeEach(({ skip }) => skip(POSTGRES_BIN === '', NO_POSTGRES_BIN));
-
-/** Clients that go on until they are stopped, and how they were answered. */
-function startLoad(ledgers: readonly Ledger[]) {
-  let stopped = false;
-  const count = { succeeded: 0, failed: 0 };
-  const work = async (ledger: Ledger) => {
-    while (!stopped) {
-      if (await ledger.step()) {
-        count.succeeded++;
-      } else {
-        count.failed++;
-        // Nobody hammers a server that is down.
-        await sleep(20);
-      }
-    }
-  };
-  const all = Promise.all(ledgers.map(work));
-  return {
-    count,
-    /** Resolves after so many more; rejects as soon as an answer is wrong. */
-    async more(kind: keyof typeof count, n: number) {
-      const wanted = count[kind] + n;
-      while (count[kind] < wanted) await Promise.race([all, sleep(2)]);
-    },
-    async stop() {
-      stopped = true;
-      await all;
-    },
-  };
-}
 
 test('connections killed, the server stopped, crashed and paused under load: nothing acknowledged is lost, no answer is wrong', async () => {
   const cluster = await createCluster();
@@ -93,7 +64,7 @@ test('connections killed, the server stopped, crashed and paused under load: not
     );
   }
   await load.more('succeeded', BETWEEN);
-  await load.stop();
+  await load.pause();
   let kept = 0;
   for (const ledger of ledgers) kept += await ledger.check();
   console.log(

@@ -64,5 +64,5 @@ export const CLAUSES: Readonly<Record<string, Coverage>> = {
   'SPEC Versioning 4': 'binds clients: it asks them to ignore fields they do not know',
   'SPEC Versioning 5': 'binds the people who publish new versions',
 
-  ...decisions(26),
+  ...decisions(33),
 };

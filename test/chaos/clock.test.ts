@@ -1,0 +1,122 @@
+import { beforeEach, expect, test } from 'vitest';
+import { runProgram, startGateway, temporaryFolder } from '../process/gateway.ts';
+import { copyEmptyPostgres } from '../support/empty-postgres.ts';
+import { expectError } from '../support/expect-error.ts';
+import { fakeClock, NO_FAKE_CLOCK } from '../support/fake-clock.ts';
+import { freshUser } from '../support/subject.ts';
+import type { WireMemory } from '../support/wire.ts';
+import { startSubject } from './subject.ts';
+import { survive } from './survive.ts';
+
+beforeEach(({ skip }) => skip(NO_FAKE_CLOCK !== '', NO_FAKE_CLOCK));
+
+const MINUTE = 60;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+
+async function emptyFolder(): Promise<{ OMP_DATA_DIR: string }> {
+  const OMP_DATA_DIR = temporaryFolder();
+  await copyEmptyPostgres(OMP_DATA_DIR);
+  return { OMP_DATA_DIR };
+}
+
+test('under load the clock jumps back and forth, and nothing is lost', async () => {
+  const clock = fakeClock();
+  const env = { ...clock.env, ...(await emptyFolder()) };
+  const { load, gateway } = await startSubject({ env, clients: 12 });
+  // Never as far ahead as repeated adds are known for.
+  for (const [name, seconds] of [
+    ['an hour back', -HOUR],
+    ['an hour ahead', HOUR],
+    ['20 hours back', -20 * HOUR],
+    ['right again', 0],
+  ] as const) {
+    await survive(load, { name: `clock: ${name}`, strike: async () => clock.jumpTo(seconds) });
+  }
+  await load.pause();
+  expect((await gateway.stop()).status).toBe(0);
+});
+
+test('[Decision 1|2] what is added and changed while the clock jumps lists in that order, also by a cursor of before', async () => {
+  const clock = fakeClock();
+  const { client } = await startGateway({ env: { ...clock.env, ...(await emptyFolder()) } });
+  const user_id = freshUser();
+  const added: WireMemory[] = [];
+  const addSome = async () => {
+    for (let i = 0; i < 4; i++) added.push(await client.add({ user_id, content: `memory ${added.length}` }));
+  };
+  await addSome();
+  const first = await client.list({ user_id, limit: 2 });
+  for (const seconds of [-HOUR, HOUR, -DAY, 0]) {
+    clock.jumpTo(seconds);
+    await addSome();
+    const oldest = added[0] as WireMemory;
+    const before = await client.get(oldest.id);
+    const after = await client.update(oldest.id, { tags: [`at ${seconds}`] });
+    expect(Date.parse(after.updated_at as string)).toBeGreaterThan(Date.parse(before.updated_at as string));
+    expect(after.created_at).toBe(oldest.created_at);
+  }
+  const ids = added.map(({ id }) => id).reverse();
+  expect((await client.list({ user_id })).items.map(({ id }) => id)).toEqual(ids);
+  expect(first.items.map(({ id }) => id)).toEqual([ids.at(-3), ids.at(-4)].reverse());
+  const rest = await client.list({ user_id, cursor: first.next_cursor ?? undefined });
+  expect(rest.items.map(({ id }) => id)).toEqual(ids.slice(-2));
+});
+
+test('[Decision 20] an Idempotency-Key is known when the clock jumps back or 23 hours ahead, and forgotten after a day', async () => {
+  const clock = fakeClock();
+  const { client } = await startGateway({ env: { ...clock.env, ...(await emptyFolder()) } });
+  const memory = { user_id: freshUser(), content: 'once' };
+  const add = async () => {
+    const reply = await client.tell('POST', '/memories', memory, { 'idempotency-key': 'k' });
+    expect(reply.status).toBe(201);
+    return reply.body as WireMemory;
+  };
+  const first = await add();
+  for (const seconds of [-3 * DAY, 23 * HOUR, 0]) {
+    clock.jumpTo(seconds);
+    expect(await add()).toEqual(first);
+  }
+  clock.jumpTo(DAY + MINUTE);
+  const second = await add();
+  expect(second.id).not.toBe(first.id);
+  clock.jumpTo(0);
+  expect(await add()).toEqual(second);
+});
+
+test('[Decision 17] nobody is shut out for longer than a minute because the clock jumped', async () => {
+  const clock = fakeClock();
+  const env = { ...clock.env, ...(await emptyFolder()), OMP_RATE_LIMIT_PER_MINUTE: '5' };
+  const { client } = await startGateway({ env });
+  const ask = () => client.ask('/memories', { user_id: 'ana' });
+  for (const seconds of [0, HOUR, -HOUR, DAY, -DAY]) {
+    clock.jumpTo(seconds);
+    let reply = await ask();
+    // What was used counts at this time alone.
+    expect(reply.status).toBe(200);
+    while (reply.status === 200) reply = await ask();
+    expectError(reply, 'rate_limited');
+    expect(Number(reply.headers.get('retry-after'))).toBeLessThanOrEqual(2 * MINUTE);
+  }
+});
+
+test('[Decision 13] a key is refused while the clock says that it has expired, and only then', async () => {
+  const clock = fakeClock();
+  const env = { ...clock.env, ...(await emptyFolder()) };
+  const expires = new Date(Date.now() + HOUR * 1_000).toISOString();
+  const args = ['keys', 'create', 'editor', '--grant', 'read:*', '--expires', expires];
+  const { status, stdout, stderr } = await runProgram({ args, env });
+  expect(status, stderr).toBe(0);
+  const { client } = await startGateway({ env });
+  const ask = () => client.ask('/memories', { user_id: 'ana' }, { authorization: `Bearer ${stdout.trim()}` });
+  for (const [seconds, valid] of [
+    [0, true],
+    [2 * HOUR, false],
+    [-DAY, true],
+    [HOUR + MINUTE, false],
+    [0, true],
+  ] as const) {
+    clock.jumpTo(seconds);
+    expect((await ask()).status).toBe(valid ? 200 : 401);
+  }
+});
