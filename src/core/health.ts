@@ -2,6 +2,9 @@ import { type Call, GATEWAY, providerError } from '#contract';
 
 type Ping = (call: Call) => Promise<void>;
 
+/** Asked every few seconds by several parties: what is written down of other requests would be buried under theirs. */
+export const PROBES: ReadonlySet<string> = new Set(['/healthz', '/livez', '/readyz', '/metrics']);
+
 /** Whether the gateway can serve at this moment. */
 export interface Health {
   readonly phase: 'starting' | 'serving' | 'draining';

@@ -12,6 +12,7 @@ import {
   OmpError,
   type Trace,
 } from '#contract';
+import { PROBES } from '../core/health.ts';
 import type { FollowedRequest, Telemetry } from '../core/telemetry.ts';
 import type { Verbs } from '../core/verbs.ts';
 import { consistencyOf } from './consistency.ts';
@@ -171,9 +172,6 @@ function endOf(c: Context<Env>, { provider, requestId, outgoing, started, follow
   if (status < 400 && PROBES.has(route)) log.debug?.(line, 'request');
   else log.info(line, 'request');
 }
-
-/** Asked every few seconds by several parties: as long as all is well, that is not worth a line each. */
-const PROBES: ReadonlySet<string> = new Set(['/livez', '/readyz', '/healthz', '/metrics']);
 
 /** Where a request was going, also if it was refused on the way there; `unmatched` if there is no such method and path. */
 function routeOf(c: Context<Env>): string {

@@ -11,6 +11,7 @@ import {
   trace,
 } from '@opentelemetry/api';
 import { type Call, type Caller, OmpError, type Trace } from '#contract';
+import { PROBES } from '../core/health.ts';
 import { type Around, type FollowedRequest, type Operation, type Telemetry, UNFOLLOWED } from '../core/telemetry.ts';
 
 /** Who made a span, for whoever looks at it. */
@@ -31,9 +32,6 @@ interface SpanTrace extends Trace {
 type Header = (name: string) => string | undefined;
 
 const HEADERS = { get: (header: Header, name: string) => header(name), keys: () => [] };
-
-/** Asked by orchestrators every few seconds: their traces would bury the others. */
-const PROBES: ReadonlySet<string> = new Set(['/healthz', '/livez', '/readyz']);
 
 /** What else arrives is `_OTHER`, and `HTTP` in names. */
 const METHODS: ReadonlySet<string> = new Set(['GET', 'POST', 'PATCH', 'DELETE', 'PUT', 'HEAD', 'OPTIONS']);

@@ -43,6 +43,8 @@ async function startWatched(): Promise<{ gateway: RunningGateway; key: string; r
     env: {
       NODE_OPTIONS: `--import ${pathToFileURL(reporter)}`,
       OMP_PROVIDER: 'memory',
+      // With the lines of probes.
+      OMP_LOG_LEVEL: 'debug',
       OMP_AUTH_KEYS: JSON.stringify([{ name: 'fuzz', key: toHashedKey(fresh), grants: ['*:*'] }]),
       OMP_AUTH_FAILURES_PER_MINUTE: '0',
       // Requests that never end are many here.
