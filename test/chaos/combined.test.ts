@@ -10,7 +10,7 @@ import { survive } from './survive.ts';
 
 beforeEach(({ skip }) => skip(POSTGRES_BIN === '', NO_POSTGRES_BIN));
 
-const DURATION_MS = 30_000;
+const DURATION_MS = 20_000;
 /** To draw the same faults again: TEST_CHAOS_SEED. */
 const SEED = Number(process.env.TEST_CHAOS_SEED ?? Math.floor(Math.random() * 2 ** 31));
 

@@ -9,7 +9,7 @@ import { signalAll } from './processes.ts';
 import { embeddedBy, startEmbedding, startSubject } from './subject.ts';
 import { survive } from './survive.ts';
 
-const ROUNDS = 3;
+const ROUNDS = 2;
 
 const STORES = {
   async embedded() {
