@@ -24,6 +24,7 @@ const GARBAGE: Readonly<Record<string, Answer>> = {
   },
   'answers too few vectors': (_, response) => sendJson(response, 200, { object: 'list', data: [] }),
   'answers NaN': vectors((length) => Array.from({ length }, (_, i) => (i === 3 ? null : 0.5))),
+  'answers nothing but zeros': vectors((length) => new Array(length).fill(0)),
   'answers vectors of another length': vectors((length) => new Array(length / 2).fill(0.5)),
   'answers 500': failing(500),
   'answers 429 with Retry-After': failing(429, { 'retry-after': '1' }),

@@ -42,6 +42,7 @@ const data = (vectors: unknown[]) => ({ object: 'list', data: vectors });
 const entry = (text: string, index?: unknown) => ({ object: 'embedding', index, embedding: vectorOf(text, 8) });
 
 const HOLES = Array.from({ length: 7 }, () => null);
+const ZEROS = Buffer.from(new Float32Array(8).buffer).toString('base64');
 const NOT_NUMBERS = Buffer.from(new Float32Array(8).fill(Number.NaN).buffer).toString('base64');
 
 describe('opening', () => {
@@ -189,6 +190,7 @@ describe('answers', () => {
     ['no embedding', (_, r) => sendJson(r, 200, data([entry('tea', 0), { index: 1 }]))],
     ['empty embeddings', (_, r) => sendJson(r, 200, data([0, 1].map((index) => ({ index, embedding: [] }))))],
     ['NaN', (_, r) => sendJson(r, 200, data([0, 1].map((index) => ({ index, embedding: NOT_NUMBERS }))))],
+    ['nothing but zeros', (_, r) => sendJson(r, 200, data([0, 1].map((index) => ({ index, embedding: ZEROS }))))],
     ['broken base64', (_, r) => sendJson(r, 200, data([0, 1].map((index) => ({ index, embedding: 'AAA=' }))))],
   ])('of %s are a provider_error that tells nothing inner', async (_, answer) => {
     const { embed } = await open();
