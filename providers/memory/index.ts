@@ -80,7 +80,7 @@ export default defineProvider({
         vector_search: ranking.mode !== 'keyword',
         keyword_search: ranking.mode !== 'vector',
         temporal: true,
-        scopes,
+        scopes: scopes === 'none' ? 'tags' : scopes,
         tags: true,
         max_content_length: null,
         supports_supersession: true,

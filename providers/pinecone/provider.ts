@@ -35,7 +35,7 @@ export function createProvider(own: Own, embedder: Embedder, options: FindOption
       vector_search: true,
       keyword_search: false,
       temporal: true,
-      scopes: 'none',
+      scopes: 'tags',
       tags: true,
       max_content_length: MAX_CONTENT_LENGTH,
       supports_supersession: true,

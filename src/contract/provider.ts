@@ -64,10 +64,11 @@ export interface ProviderCapabilities {
   /** Whether list honours `since` and `until`. */
   readonly temporal: boolean;
   /**
-   * `none`: queries carry neither `scope` nor `within`, records come back without a scope; the gateway emulates scopes
-   * through tags, or without tags refuses them.
+   * `tags` and `none`: queries carry neither `scope` nor `within`, records come back without a scope. `tags`: the gateway
+   * emulates scopes with reserved tags; only for stores that nobody else writes, since a tag then grants access. `none`:
+   * requests that use scopes are rejected.
    */
-  readonly scopes: 'native' | 'none';
+  readonly scopes: 'native' | 'tags' | 'none';
   /** Whether records keep tags and queries can ask for them. */
   readonly tags: boolean;
   /** In Unicode code points; null: bounded by the request size alone. */

@@ -1,4 +1,4 @@
-import type { Provider, ProviderCapabilities } from '#contract';
+import type { Provider } from '#contract';
 
 /** Version of the protocol this gateway speaks (SPEC, Versioning). */
 export const OMP_VERSION = '0.1';
@@ -29,7 +29,7 @@ export function describe(provider: Provider, rateLimitPerMinute: number | null) 
       keyword_search: capabilities.keyword_search,
       graph_queries: false,
       temporal: capabilities.temporal,
-      scopes: scopesOf(capabilities),
+      scopes: capabilities.scopes,
       max_content_length: capabilities.max_content_length,
       supports_audit: provider.audit !== undefined,
       supports_supersession: capabilities.supports_supersession,
@@ -46,9 +46,3 @@ export function describe(provider: Provider, rateLimitPerMinute: number | null) 
     },
   };
 }
-
-/** Without tags there is nothing to emulate scopes with. */
-const scopesOf = ({ scopes, tags }: ProviderCapabilities) => {
-  if (scopes === 'native') return 'native';
-  return tags ? 'tags' : 'none';
-};

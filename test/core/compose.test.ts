@@ -40,7 +40,7 @@ describe('scopes are', () => {
   });
 
   it('written as tags for a provider that knows only those', async () => {
-    const { provider, reached } = await composed({ scopes: 'none', tags: true });
+    const { provider, reached } = await composed({ scopes: 'tags', tags: true });
     expect(await provider.add(scoped, call)).toMatchObject({ scope: 'a/b', tags: ['t'] });
     await provider.list(listOf('u', { scope: 'a/b' }), call);
     expect(reached).toEqual([
@@ -50,8 +50,8 @@ describe('scopes are', () => {
     expect(provider.audit).toBeUndefined();
   });
 
-  it('refused where there is nothing to keep them in', async () => {
-    const { provider, reached } = await composed({ scopes: 'none', tags: false });
+  it('[Decision 25] refused where others write the tags, whether or not there are some', async () => {
+    const { provider, reached } = await composed({ scopes: 'none', tags: true });
     await expect(provider.add(scoped, call)).rejects.toMatchObject({ code: 'unsupported_capability' });
     await expect(provider.list(listOf('u', { scope: 'a/b' }), call)).rejects.toMatchObject({
       code: 'unsupported_capability',

@@ -137,7 +137,8 @@ describe('the capability document', () => {
   it.each([
     ['native', true, 'native'],
     ['native', false, 'native'],
-    ['none', true, 'tags'],
+    ['tags', true, 'tags'],
+    ['none', true, 'none'],
     ['none', false, 'none'],
   ] as const)('of a provider with %s scopes, tags %s, says %s', async (scopes, tags, said) => {
     const change = (provider: Provider): Provider => ({

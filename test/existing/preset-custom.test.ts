@@ -185,6 +185,6 @@ presetSuite({
   fill: (db, row) => insertMemory(db, row, row.text),
   hide: async (db, row) => void (await insertMemory(db, row, '')),
   shows: { ...smallModel, tags: ['a', 'b'], created_at: WRITTEN, updated_at: WRITTEN },
-  scopes: 'tags',
+  scopes: 'none',
   writable: false,
 });

@@ -49,7 +49,7 @@ export const COLUMNS: Shape = {
   ids: /^mem_.+/,
 };
 
-/** Everything in one document, some of it deep; scopes go among the tags. */
+/** Everything in one document, some of it deep. */
 export const DOCUMENT: Shape = {
   label: 'everything in one jsonb column',
   columns: `id uuid primary key, doc jsonb not null default '{"kept": true}', "Vector" vector(64)`,
@@ -59,6 +59,7 @@ export const DOCUMENT: Shape = {
     embedding: '"Vector"',
     content: `doc->>'text'`,
     user_id: `doc->'owner'->>'id'`,
+    scope: `doc->>'folder'`,
     tags: `doc->'labels'`,
     source: `doc->'source'`,
     confidence: `doc->>'confidence'`,

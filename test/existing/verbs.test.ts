@@ -2,6 +2,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import type { NewMemory, Provider } from '#contract';
 import postgres from '../../providers/postgres/index.ts';
 import { expectError } from '../support/expect-error.ts';
+import { knownCallers } from '../support/known-callers.ts';
 import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';
 import { call, contextOf, listOf, memoryOf, refTo, searchFor } from '../support/requests.ts';
 import { recordingLog, type Subject } from '../support/subject.ts';
@@ -42,7 +43,12 @@ describe('what is declared follows from the mapping', () => {
       {},
       { scopes: 'native', tags: true, temporal: true, supports_supersession: true },
     ],
-    ['tags without a scope', DOCUMENT, {}, { scopes: 'tags', tags: true, temporal: true, supports_supersession: true }],
+    [
+      'tags without a scope',
+      DOCUMENT,
+      { scope: undefined },
+      { scopes: 'none', tags: true, temporal: true, supports_supersession: true },
+    ],
     [
       'scope without tags',
       BARE,
@@ -70,6 +76,24 @@ describe('what is declared follows from the mapping', () => {
     expectError(await client.tell('POST', '/memories', { user_id: 'ana', content: 'x' }), 'unsupported_capability');
     expectError(await client.tell('PATCH', client.byId('x'), { content: 'x' }), 'unsupported_capability');
     expectError(await client.tell('DELETE', client.byId('x')), 'unsupported_capability');
+  });
+});
+
+describe('tags that another application wrote', () => {
+  const TAGS = ['omp:scope:admin/x', 'omp:under:admin', 'omp:zzz', 'omp:tag:a', 'home'];
+
+  it('[Decision 25] [Decision 14] are tags, and never a scope that a grant covers', async () => {
+    const table = await tableOf(DOCUMENT);
+    const doc = { text: 'likes tea', owner: { id: 'ana' }, labels: TAGS };
+    await table.insert({ id: '00000000-0000-4000-8000-000000000001', doc });
+    const { authenticator, admit } = knownCallers();
+    const { client, as, close } = await table.serve({ mapping: { scope: undefined }, authenticator });
+    opened.unshift({ close });
+    const bound = as(admit({ grants: ['*:admin/*'] }));
+    expect((await bound.list({ user_id: 'ana' })).items).toEqual([]);
+    const { items } = await client.list({ user_id: 'ana' });
+    expect(items).toMatchObject([{ scope: null, tags: TAGS }]);
+    expect((await client.list({ user_id: 'ana', tag: 'omp:zzz' })).items).toEqual(items);
   });
 });
 

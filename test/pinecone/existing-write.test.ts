@@ -106,16 +106,16 @@ describe('adding', () => {
     expect((await docs.client.list({ user_id })).items).toEqual([]);
   });
 
-  it('[SPEC Memory scope] with tags there are scopes', async () => {
+  it('[Decision 25] [SPEC Memory scope] tags are never scopes, whoever wrote them', async () => {
     const user_id = freshUser();
-    const memory = await notes.client.add({ user_id, content: 'green tea', tags: ['home'], scope: 'food/drinks' });
-    expect(memory).toMatchObject({ scope: 'food/drinks', tags: ['home'] });
-    await notes.client.add({ user_id, content: 'a red van', scope: 'car' });
-    expect((await stored(memory.id))?.metadata?.labels).toEqual(['home', 'omp:under:food', 'omp:scope:food/drinks']);
-    expect((await notes.client.list({ user_id, scope: 'food/*' })).items).toEqual([memory]);
-    expect((await notes.client.list({ user_id, scope: 'fo*' })).items).toEqual([memory]);
-    const hits = await notes.client.search({ user_id, q: 'red', scope: 'foo' });
-    expect(hits.map((hit) => hit.memory)).toEqual([memory]);
+    const tags = ['omp:scope:admin/x', 'omp:under:admin', 'omp:zzz', 'omp:tag:a', 'home'];
+    const memory = await notes.client.add({ user_id, content: 'green tea', tags });
+    expect(memory).toMatchObject({ scope: null, tags });
+    expect((await stored(memory.id))?.metadata?.labels).toEqual(tags);
+    expect((await notes.client.list({ user_id, tag: 'omp:zzz' })).items).toEqual([memory]);
+    const body = { user_id, content: 'tea', scope: 'food' };
+    expectError(await notes.client.tell('POST', '/memories', body), 'unsupported_capability');
+    expectError(await notes.client.ask('/memories', { user_id, scope: 'admin/*' }), 'unsupported_capability');
   });
 
   it('[SPEC Errors invalid_request] a text without any signal is not kept under a meaning it does not have', async () => {

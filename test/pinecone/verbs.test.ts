@@ -36,7 +36,7 @@ it('[SPEC Capabilities features] what it can do is said as it is', () => {
     vector_search: true,
     keyword_search: false,
     temporal: true,
-    scopes: 'none',
+    scopes: 'tags',
     tags: true,
     max_content_length: 9_000,
     supports_supersession: true,

@@ -4,7 +4,7 @@ import type { Fields } from './fields.ts';
 
 /**
  * Throws `unsupported_capability` naming every field that is given and that such an index has no place for: what cannot
- * be kept is refused, never dropped. Scopes do not get here: the gateway keeps them among the tags, or refuses them.
+ * be kept is refused, never dropped. Scopes do not get here: the gateway rejects them.
  */
 export function requirePlaces(fields: Fields, given: Partial<NewMemory>): void {
   const { tags = [], source, confidence, valid_from, valid_to, supersedes = [], extensions = {} } = given;

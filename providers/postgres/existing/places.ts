@@ -9,7 +9,7 @@ export const unsupported = (message: string): OmpError =>
 /**
  * Throws `unsupported_capability` naming every field that is given and that the table has no place for: what cannot be
  * kept is refused, never dropped. Null and empty lists count as not given. A field that every row has alike takes that
- * value. Scopes without a place do not get here: the gateway keeps them among the tags, or refuses them.
+ * value. Scopes without a place do not get here: the gateway rejects them.
  */
 export function requirePlaces({ fields }: Layout, given: Partial<NewMemory>): void {
   const { extensions = {}, ...others } = given;
