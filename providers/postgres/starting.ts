@@ -21,8 +21,19 @@ export async function withStartingClient<Result>(
     );
   }
   try {
+    const mistake = await encodingMistake(client);
+    if (mistake !== undefined) throw new Error(mistake);
     return await use(client);
   } finally {
     await client.end();
   }
+}
+
+/** Why texts would be compared, matched and sent back wrongly. Undefined: they are not. */
+export async function encodingMistake(client: pg.Client): Promise<string | undefined> {
+  const { rows } = await client.query<{ encoding: string }>(`select current_setting('server_encoding') as encoding`);
+  const [{ encoding } = { encoding: 'unknown' }] = rows;
+  return encoding === 'UTF8'
+    ? undefined
+    : `the encoding of the database is ${encoding}, and the gateway needs UTF8; create one with "createdb -E UTF8 -T template0 NAME", move the data there, and name it in DATABASE_URL`;
 }

@@ -5,9 +5,12 @@ import { join } from 'node:path';
 import pg from 'pg';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { judged } from '../../providers/postgres/doctor/extension.ts';
+import { openProvider } from '../../src/registry.ts';
 import { NO_PGBOUNCER, startPgBouncer } from '../process/pgbouncer.ts';
 import { createCluster, NO_POSTGRES_BIN, POSTGRES_BIN, serverUser } from '../process/postgres-cluster.ts';
+import { hashingEmbedder } from '../support/hashing-embedder.ts';
 import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';
+import { contextOf } from '../support/requests.ts';
 import { findingsOn, remediesOf, testDatabase, told } from './doctor-database.ts';
 
 const problemsOn = async (url: string) => told(await findingsOn(url), 'problem');
@@ -53,6 +56,31 @@ describe('doctor on a server', () => {
       expect.stringContaining('cannot connect (3D000): the database does not exist'),
     ]);
   });
+
+  it.each(['SQL_ASCII', 'LATIN1'])(
+    '[Decision 25] [SPEC Memory content] a database in %s is refused at the start, and named by doctor',
+    async (encoding) => {
+      const { url, sql } = await testDatabase(SERVER_URL, `encoding ${encoding} template template0 locale 'C'`);
+      await sql('create extension vector');
+      await sql('create table notes (id text primary key, body text, author text, embedding vector(64))');
+      const mapping = {
+        preset: 'custom',
+        table: 'notes',
+        id: 'id',
+        content: 'body',
+        user_id: 'author',
+        embedding: 'embedding',
+      };
+      const message = `the encoding of the database is ${encoding}, and the gateway needs UTF8; create one with "createdb -E UTF8`;
+      for (const options of [{}, { mapping }]) {
+        const context = contextOf({ embedder: hashingEmbedder() });
+        await expect(openProvider('postgres', { url, ...options }, context)).rejects.toThrow(message);
+        expect(told(await findingsOn(url, options), 'problem')).toEqual([
+          expect.stringContaining(`connection: ${message}`),
+        ]);
+      }
+    },
+  );
 
   it('names a database that the role may not connect to', async () => {
     const db = await testDatabase();

@@ -16,12 +16,12 @@ export interface TestDatabase {
   state(): Promise<unknown>;
 }
 
-/** A database of the test's own on the server, and roles, gone after the test. */
-export async function testDatabase(serverUrl = SERVER_URL): Promise<TestDatabase> {
+/** A database of the test's own on the server, made with these options, and roles, gone after the test. */
+export async function testDatabase(serverUrl = SERVER_URL, options = ''): Promise<TestDatabase> {
   const name = randomName();
   const server = new pg.Client({ connectionString: serverUrl });
   await server.connect();
-  await server.query(`create database ${name}`);
+  await server.query(`create database ${name} ${options}`);
   const url = new URL(serverUrl);
   url.pathname = `/${name}`;
   const client = new pg.Client({ connectionString: url.href });

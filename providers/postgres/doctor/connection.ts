@@ -3,6 +3,7 @@ import pg from 'pg';
 import type { Finding } from '#contract';
 import { codeOf } from '../errors.ts';
 import type { Options } from '../options.ts';
+import { encodingMistake } from '../starting.ts';
 import { ok, problem, warning } from './findings.ts';
 
 /** What is wrong and what to look at, by SQLSTATE or its class or the system's error code. */
@@ -65,6 +66,8 @@ export async function lookAtConnection(client: pg.Client, options: Options, writ
   const [{ version, pid, role, read_only }] = rows as [(typeof rows)[number]];
   const findings = [ok('connection', `PostgreSQL ${version} answers, as role "${role}"`)];
   if (options.url !== undefined) findings.push(encryption(client), ...pooler(client, pid, options));
+  const mistake = await encodingMistake(client);
+  if (mistake !== undefined) findings.push(problem('connection', mistake));
   if (writes && read_only === 'on') {
     findings.push(
       problem(
