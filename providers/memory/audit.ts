@@ -1,4 +1,4 @@
-import { type AuditEntry, type AuditLog, type AuditOptions, withinMatcher } from '#contract';
+import { type AuditEntry, type AuditLog, type AuditOptions, type KeptEntry, withinMatcher } from '#contract';
 import { createDrawers } from './drawers.ts';
 
 const DAY_MS = 86_400_000;
@@ -10,7 +10,8 @@ export interface MemoryAuditLog extends AuditLog {
 
 export function createAuditLog({ retention_days }: AuditOptions): MemoryAuditLog {
   const lifetime = retention_days === null ? Number.POSITIVE_INFINITY : retention_days * DAY_MS;
-  const drawers = createDrawers(lifetime, () => new Map<string, AuditEntry[]>());
+  const drawers = createDrawers(lifetime, () => new Map<string, KeptEntry[]>());
+  let seq = 0;
 
   const note = (entry: AuditEntry) => {
     // Read by user, so nobody could ever see it again.
@@ -20,8 +21,8 @@ export function createAuditLog({ retention_days }: AuditOptions): MemoryAuditLog
     drawer.set(entry.user_id, entries);
     // Nearly always the newest; what was recorded in a batch is a little late.
     let place = entries.length;
-    while (place > 0 && (entries[place - 1] as AuditEntry).timestamp > entry.timestamp) place--;
-    entries.splice(place, 0, entry);
+    while (place > 0 && (entries[place - 1] as KeptEntry).timestamp > entry.timestamp) place--;
+    entries.splice(place, 0, { ...entry, seq: seq++ });
   };
 
   return {
@@ -29,16 +30,20 @@ export function createAuditLog({ retention_days }: AuditOptions): MemoryAuditLog
     record: async (entries) => {
       for (const entry of entries) note(entry);
     },
-    async read({ user_id, app, since = '', within, limit }) {
+    async read({ user_id, app, since = '', until, after, within, limit }) {
       const admits = withinMatcher(within);
+      const isLater = ({ timestamp, seq: place }: KeptEntry) =>
+        (until !== undefined && timestamp > until) ||
+        (after && (timestamp > after.timestamp || (timestamp === after.timestamp && place >= after.seq)));
       const kept = (time: string) => time >= since && Date.parse(time) > Date.now() - lifetime;
-      const found: AuditEntry[] = [];
+      const found: KeptEntry[] = [];
       for (const drawer of drawers.newestFirst()) {
         const entries = drawer.get(user_id) ?? [];
         for (let i = entries.length - 1; i >= 0; i--) {
-          const entry = entries[i] as AuditEntry;
+          const entry = entries[i] as KeptEntry;
           if (found.length === limit || !kept(entry.timestamp)) return found;
-          if ((app === undefined || entry.app === app) && admits(entry.scope)) found.push(entry);
+          if (isLater(entry) || (app !== undefined && entry.app !== app) || !admits(entry.scope)) continue;
+          found.push(entry);
         }
       }
       return found;

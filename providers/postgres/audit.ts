@@ -1,4 +1,4 @@
-import type { AuditEntry, AuditLog, Call, Verb } from '#contract';
+import type { AuditLog, Call, KeptEntry, Verb } from '#contract';
 import { type Conditions, conditions, whereWithin } from './conditions.ts';
 import type { Run } from './connections.ts';
 import type { Names } from './names.ts';
@@ -27,20 +27,24 @@ export const createAuditLog = (names: Names, run: Run): AuditLog => ({
       call,
     );
   },
-  async read({ user_id, app, since, within, limit }, call) {
+  async read({ user_id, app, since, until, after, within, limit }, call) {
     const where = conditions();
     where.and(`user_id = ${where.place(user_id)}`);
     if (app !== undefined) where.and(`app = ${where.place(app)}`);
     if (since !== undefined) where.and(`timestamp >= ${where.place(since)}::timestamptz`);
+    if (until !== undefined) where.and(`timestamp <= ${where.place(until)}::timestamptz`);
+    if (after) {
+      where.and(`(timestamp, seq) < (${where.place(after.timestamp)}::timestamptz, ${where.place(after.seq)}::bigint)`);
+    }
     whereWithin(where, within);
     const rows = await run(
-      `select date_part('epoch', timestamp) * 1000 as milliseconds, ${COLUMNS.slice(1).join(', ')}
-       from ${names.auditLog} where ${where} order by timestamp desc, seq desc limit ${where.place(limit)}`,
+      `select date_part('epoch', timestamp) * 1000 as milliseconds, seq::float8 as seq, ${COLUMNS.slice(1).join(', ')}
+       from ${names.auditLog} l where ${where} order by l.timestamp desc, l.seq desc limit ${where.place(limit)}`,
       where.values,
       call,
     );
     return rows.map(
-      ({ milliseconds, ...row }) => ({ timestamp: toIso(milliseconds as number), ...row }) as unknown as AuditEntry,
+      ({ milliseconds, ...row }) => ({ timestamp: toIso(milliseconds as number), ...row }) as unknown as KeptEntry,
     );
   },
 });

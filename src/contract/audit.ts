@@ -13,7 +13,7 @@ export interface AuditEntry {
   /** `Caller.app`. */
   readonly app: string | null;
   readonly action: Verb;
-  /** Null where the owner is not known: an id that names nothing within the caller's reach. */
+  /** Null where no user within the caller's reach is known to be concerned; nobody reads such an entry by user. */
   readonly user_id: string | null;
   readonly memory_id: string | null;
   /** The record's scope, or the one asked for. */
@@ -22,11 +22,19 @@ export interface AuditEntry {
   readonly outcome: 'ok' | ErrorCode;
 }
 
+/** An entry as it was kept. Later entries of one millisecond have a higher `seq`, a whole number. */
+export interface KeptEntry extends AuditEntry {
+  readonly seq: number;
+}
+
 export interface AuditQuery {
   readonly user_id: string;
   readonly app?: string;
-  /** Inclusive. */
+  /** Both inclusive. */
   readonly since?: string;
+  readonly until?: string;
+  /** Only entries that are older than this one. */
+  readonly after?: Pick<KeptEntry, 'timestamp' | 'seq'>;
   /** Over the entry's scope. */
   readonly within: Within;
   readonly limit: number;
@@ -39,7 +47,7 @@ export interface AuditQuery {
 export interface AuditLog {
   record(entries: readonly AuditEntry[], call: Call): Promise<void>;
   /** Newest first. */
-  read(query: AuditQuery, call: Call): Promise<AuditEntry[]>;
+  read(query: AuditQuery, call: Call): Promise<KeptEntry[]>;
 }
 
 export interface AuditOptions {

@@ -4,6 +4,7 @@ import {
   type AuditQuery,
   type Call,
   GATEWAY,
+  type KeptEntry,
   type Log,
   OmpError,
   type Verb,
@@ -16,7 +17,7 @@ export interface AuditTrail {
   /** Runs the work and notes how it went. Never delays or changes the answer. */
   audited<Result>(action: Verb, facts: Facts, call: Call, work: (facts: Facts) => Promise<Result>): Promise<Result>;
   /** Newest first, what was noted a moment ago included. Undefined: nothing is recorded. */
-  readonly read: ((query: AuditQuery, call: Call) => Promise<AuditEntry[]>) | undefined;
+  readonly read: ((query: AuditQuery, call: Call) => Promise<KeptEntry[]>) | undefined;
   /** Writes what is waiting, within `LAST_MS`; what the backend does not take is lost, and the log says how much. */
   close(): Promise<void>;
 }

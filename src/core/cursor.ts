@@ -1,11 +1,12 @@
 import { createHash } from 'node:crypto';
-import { invalidRequest, type ListQuery, type Position } from '#contract';
+import { invalidRequest, type Position } from '#contract';
 
 const VERSION = 1;
 /** Ids of ours make at most 256; a backend may hold longer ones that somebody else made, of at most 512 characters. */
 const MAX_LENGTH = 1_024;
 
-type Filters = Pick<ListQuery, 'user_id' | 'scope' | 'tags' | 'since' | 'until'>;
+/** Of a list and of an audit log they have different keys, so that neither takes a cursor of the other. */
+type Filters = Readonly<Record<string, unknown>>;
 
 /** Opaque text for "after this record, under these filters". Holds no contents, and no user: only their fingerprint. */
 export const encodeCursor = ({ created_at, id }: Position, filters: Filters): string =>
@@ -41,10 +42,10 @@ function parse(cursor: string): unknown[] {
   throw malformed();
 }
 
-const malformed = () => invalidRequest('cursor: malformed; pass next_cursor of the previous page as it is');
+export const malformed = () => invalidRequest('cursor: malformed; pass next_cursor of the previous page as it is');
 
-const fingerprint = ({ user_id, scope, tags, since, until }: Filters): string =>
+const fingerprint = (filters: Filters): string =>
   createHash('sha256')
-    .update(JSON.stringify([user_id, scope ?? null, tags, since ?? null, until ?? null]))
+    .update(JSON.stringify(Object.entries(filters).sort()))
     .digest('base64url')
     .slice(0, 16);

@@ -2,6 +2,7 @@ import {
   type AuditEntry,
   type AuditQuery,
   type Call,
+  type KeptEntry,
   type ListQuery,
   type Memory,
   type MemoryPatch,
@@ -47,7 +48,7 @@ export interface Verbs {
   list?(query: Asked<ListQuery>, call: Call): Promise<Memory[]>;
   search?(query: Asked<SearchQuery>, call: Call): Promise<SearchHit[]>;
   context?(query: Omit<Asked<SearchQuery>, 'limit'>, budget: number, call: Call): Promise<ContextBlock>;
-  audit?(query: Asked<AuditQuery>, call: Call): Promise<AuditEntry[]>;
+  audit?(query: Asked<AuditQuery>, call: Call): Promise<KeptEntry[]>;
 }
 
 /** A record, or an entry about one. */
@@ -66,6 +67,12 @@ export function verbsFor(principal: Principal, provider: Provider, trail: AuditT
   const { audited, read } = trail;
   const mayTouch = (user: string) => users === null || users.includes(user);
 
+  /** A user out of reach is only claimed. */
+  const about = ({ user_id, scope = null }: { user_id: string; scope?: string | null | undefined }): Facts => ({
+    user_id: mayTouch(user_id) ? user_id : null,
+    memory_id: null,
+    scope,
+  });
   const refTo = ({ id, user_id }: Target, within: Within): Ref => {
     if (user_id === undefined) return { id, users, within };
     return { id, users: mayTouch(user_id) ? [user_id] : [], within };
@@ -169,16 +176,8 @@ export function verbsFor(principal: Principal, provider: Provider, trail: AuditT
   };
 }
 
-const named = ({ id, user_id = null }: { id: string; user_id?: string | null }): Facts => ({
-  user_id,
-  memory_id: id,
-  scope: null,
-});
-const about = ({ user_id, scope = null }: { user_id: string; scope?: string | null | undefined }): Facts => ({
-  user_id,
-  memory_id: null,
-  scope,
-});
+/** The owner is entered only once the record is known (`learn`): what a caller claims does not go into a user's log. */
+const named = ({ id }: Target): Facts => ({ user_id: null, memory_id: id, scope: null });
 function learn(facts: Facts, memory: Memory): Memory {
   facts.user_id = memory.user_id;
   facts.scope = memory.scope;

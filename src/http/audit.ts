@@ -1,5 +1,6 @@
 import { Hono } from 'hono';
-import type { AuditEntry } from '#contract';
+import type { KeptEntry } from '#contract';
+import { decodeCursor, encodeCursor, malformed } from '../core/cursor.ts';
 import type { Env } from './call.ts';
 import { parseQuery } from './query.ts';
 import { AuditParameters } from './schemas/requests.ts';
@@ -9,13 +10,28 @@ import { supported } from './supported.ts';
 export const auditRoutes = (): Hono<Env> =>
   new Hono<Env>().get('/', async (c) => {
     const audit = supported(c, 'audit');
-    const { user_id, app, since, limit } = parseQuery(AuditParameters, c.req.url);
-    const entries = await audit(
-      { user_id, limit, ...(app !== undefined && { app }), ...(since !== undefined && { since }) },
-      c.get('call'),
-    );
-    return c.json({ entries: entries.map(toWire) });
+    const { cursor, limit, user_id, app, since, until } = parseQuery(AuditParameters, c.req.url);
+    const filters = {
+      user_id,
+      ...(app !== undefined && { app }),
+      ...(since !== undefined && { since }),
+      ...(until !== undefined && { until }),
+    };
+    const after = cursor === undefined ? {} : { after: positionOf(decodeCursor(cursor, filters)) };
+    // One more than asked for tells whether there is a next page.
+    const found = await audit({ ...filters, ...after, limit: limit + 1 }, c.get('call'));
+    const entries = found.slice(0, limit);
+    const last = entries.at(-1);
+    const next_cursor =
+      found.length > limit && last ? encodeCursor({ created_at: last.timestamp, id: String(last.seq) }, filters) : null;
+    return c.json({ entries: entries.map(toWire), next_cursor });
   });
 
+function positionOf({ created_at, id }: ReturnType<typeof decodeCursor>) {
+  const seq = Number(id);
+  if (!Number.isSafeInteger(seq)) throw malformed();
+  return { timestamp: created_at, seq };
+}
+
 /** The owner is who was asked for. */
-const toWire = ({ user_id: _, ...entry }: AuditEntry) => entry;
+const toWire = ({ user_id: _, seq: __, ...entry }: KeptEntry) => entry;

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { type AuditEntry, type Provider, type SearchHit, withinMatcher } from '#contract';
+import { type KeptEntry, type Provider, type SearchHit, withinMatcher } from '#contract';
 import { openSubject } from '../support/subject.ts';
 import { checkAgreement } from './check.ts';
 import { openStore, type Store } from './world.ts';
@@ -16,7 +16,7 @@ const changedHits = (
 });
 
 const audited =
-  (change: (entries: AuditEntry[]) => AuditEntry[]): Fault =>
+  (change: (entries: KeptEntry[]) => KeptEntry[]): Fault =>
   ({ audit }) => ({ audit: { ...audit, read: async (query, call) => change(await audit.read(query, call)) } });
 
 /** One mistake each, of the kind a store might make: the memory provider with a single verb bent. */

@@ -158,8 +158,8 @@ describe('the memory provider', () => {
     await provider.delete({ id, users: ['v'], within: null }, by);
     const about = { timestamp: new Date(START).toISOString(), app: 'somebody', user_id: 'u', memory_id: id };
     expect(await provider.audit.read(auditOf('u'), call)).toEqual([
-      { ...about, action: 'update', scope: 'b', request_id: 'r', outcome: 'ok' },
-      { ...about, action: 'add', scope: 'a', request_id: 'r', outcome: 'ok' },
+      { ...about, action: 'update', scope: 'b', request_id: 'r', outcome: 'ok', seq: 1 },
+      { ...about, action: 'add', scope: 'a', request_id: 'r', outcome: 'ok', seq: 0 },
     ]);
   });
 

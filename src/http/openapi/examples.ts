@@ -57,6 +57,7 @@ export const auditLog = {
       outcome: 'ok',
     },
   ],
+  next_cursor: null,
 };
 
 export const capabilities = {

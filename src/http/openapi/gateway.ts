@@ -26,7 +26,8 @@ export const gatewayPaths: ZodOpenApiPathsObject = {
       id: 'readAudit',
       summary: "Read the audit log of a user's memories",
       description: `Who did or tried what, newest first, where \`features.supports_audit\` says that it is recorded. A search or
-list is entered with the scope it asked for; what was tried with an unknown id belongs to no user and is not shown.
+list is entered with the scope it asked for. What was tried with an unknown id, or for a user out of the caller's reach,
+belongs to no user and is not shown.
 Contents and queries are never recorded.`,
       query: AuditParameters,
       success: { status: 200, description: 'The entries.', body: { schema: AuditLog, example: example.auditLog } },

@@ -66,6 +66,8 @@ const queryDate = z
     format: 'date-time',
   });
 
+const cursor = z.string().optional().meta({ description: '`next_cursor` of the previous page.' });
+
 /** SPEC, GET /memories. */
 export const ListParameters = z.object({
   user_id: field.userId,
@@ -74,7 +76,7 @@ export const ListParameters = z.object({
   since: queryDate.optional(),
   until: queryDate.optional(),
   limit: wholeNumber('Maximum results per page', 1, 500).default(50),
-  cursor: z.string().optional().meta({ description: '`next_cursor` of the previous page.' }),
+  cursor,
 });
 
 /** SPEC, GET /memories/search. */
@@ -99,7 +101,9 @@ export const AuditParameters = z.object({
     .optional()
     .meta({ description: 'Only what was done under this name of a key or subject of a token.' }),
   since: queryDate.optional(),
-  limit: wholeNumber('Maximum entries', 1, 1000).default(100),
+  until: queryDate.optional(),
+  limit: wholeNumber('Maximum entries per page', 1, 1000).default(100),
+  cursor,
 });
 
 export const DEFAULT_TOKEN_BUDGET = 500;

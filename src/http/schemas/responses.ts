@@ -48,10 +48,12 @@ export const Memory = z
     patternProperties: { '^x-': { description: "The caller's own keys, as they were given." } },
   });
 
+const next_cursor = z.string().nullish().meta({ description: '`cursor` of the next page; null: there is none.' });
+
 export const MemoryPage = z
   .looseObject({
     items: z.array(Memory).meta({ description: 'Newest first: by `created_at`, then `id`, both descending.' }),
-    next_cursor: z.string().nullish().meta({ description: '`cursor` of the next page; null: there is none.' }),
+    next_cursor,
   })
   .meta({ id: 'MemoryPage' });
 
@@ -144,6 +146,7 @@ export const AuditLog = z
         }),
       )
       .meta({ description: 'Newest first.' }),
+    next_cursor,
   })
   .meta({ id: 'AuditLog' });
 
