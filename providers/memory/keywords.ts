@@ -1,4 +1,4 @@
-import { analyse, inverseDocumentFrequency } from '#ranking';
+import { inverseDocumentFrequency, memoryTerms } from '#ranking';
 
 /** Some of the slots. */
 export interface Visible {
@@ -34,7 +34,7 @@ export function createKeywords(): Keywords {
   return {
     set(slot, text) {
       remove(slot);
-      const terms = analyse(text);
+      const terms = memoryTerms(text);
       termsOf.set(slot, terms);
       for (const term of terms) {
         const posting = postings.get(term);

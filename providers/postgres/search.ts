@@ -12,6 +12,7 @@ import { toHalfvec } from './halfvec.ts';
 import { toBigintArray, toKeys } from './keywords.ts';
 import type { Names } from './names.ts';
 import { columnsOf } from './rows.ts';
+import { termsOf } from './terms-of.ts';
 
 /** How many memories of a user a caller may see, and how many of them hold each key, in the order of `keysOf`. */
 export interface Rarity {
@@ -45,9 +46,6 @@ export const indexSettings = (rows: number): string =>
 
 /** Memories that are looked at because they hold a rare word of the query, at most; common words come later. */
 const MOST_RARE = 2_000;
-
-/** Numbers of terms that statements are made for, so that few texts have to be prepared. */
-const LENGTHS = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256];
 
 /** The keys of the query's terms as they are counted and looked for; none where words do not matter. */
 export function keysOf(ranking: RankingOptions, { user_id, text }: SearchQuery): number[] {
@@ -94,15 +92,12 @@ function toParts(names: Names, ranking: RankingOptions, { query, vector }: Searc
   const userPlace = where.place(query.user_id);
   const keys = keysOf(ranking, query);
   const weight = weights(ranking, keys.length);
-  const length = LENGTHS.find((most) => most >= keys.length) ?? 0;
-  const places = (keys.length > 0 ? padded(keys, length) : []).map((key) => `${where.place(key)}::bigint`);
+  const asked = keys.length > 0 ? `${where.place(toBigintArray(keys))}::bigint[]` : undefined;
   const vectorPlace = vector && weight.vector > 0 ? where.place(toHalfvec(vector)) : undefined;
   const distance = vectorPlace && `${names.embedding} ${names.cosineDistance} ${vectorPlace}::${names.halfvec}`;
-  const idf = (i: number) => `(select idf[${i + 1}] from rarity)`;
-  const coverage = places.map((place, i) => `case when ${place} = any(keywords) then ${idf(i)} else 0 end`).join(' + ');
   const [vectorWeight, keywordWeight] = [weight.vector, weight.keyword].map((part) => `${where.place(part)}::float8`);
   return {
-    ...{ names, query, where, keys, places, distance, vectorWeight, keywordWeight },
+    ...{ names, query, where, keys, asked, distance, vectorWeight, keywordWeight },
     /** All that is visible. A function, since values may only be placed where they are used. */
     whole: () => `user_id = ${userPlace} and ${visible} and ${part(where, (own) => whereWithinRanges(own, query))}`,
     /** The same, in a form that keeps the planner from reading all of the user's rows in the order of time. */
@@ -113,7 +108,7 @@ function toParts(names: Names, ranking: RankingOptions, { query, vector }: Searc
     }),
     cosine: distance ? cosineOf(distance) : '0',
     score: `least(1, floor((${vectorWeight} * cosine + ${keywordWeight} * ${
-      places.length > 0 ? `(${coverage}) / (select whole from rarity)` : '0'
+      asked ? 'coalesce(coverage, 0)' : '0'
     }) * 1e6::float8 + 0.5::float8) / 1e6::float8)`,
   };
 }
@@ -122,28 +117,31 @@ function toParts(names: Names, ranking: RankingOptions, { query, vector }: Searc
 const cosineOf = (distance: string): string => `greatest(0, coalesce(nullif(1 - (${distance}), 'NaN'), 0))`;
 
 /** Every memory of the user, one after the other: fast and complete for some thousands. */
-function overAll({ names, where, whole, wanted, cosine, score, places }: Parts): Plan {
-  const holding = places.map((place) => `count(*) filter (where ${place} = any(keywords))`);
+function overAll(parts: Parts): Plan {
+  const { names, where, whole, wanted, cosine, asked } = parts;
+  const holding = `array(
+        select count(holder) from unnest(${asked}) with ordinality as asked (key, n) left join mine_terms using (key)
+        group by n order by n)::float8[]`;
   return {
     where,
     withPart: [
       // Without contents and vectors: all of it would no longer fit into memory.
       `mine as materialized (
         select id, created_at, keywords, ${cosine} as cosine, ${wanted} as wanted from ${names.memories} where ${whole()})`,
-      `counted as materialized (
-        select count(*)::float8 as rows, array[${holding.join(', ')}]::float8[] as holding from mine)`,
-      ...(places.length > 0 ? rarityOf(places) : []),
+      ...(asked ? [termsOf('mine', asked)] : []),
+      `counted as materialized (select count(*)::float8 as rows${asked ? `, ${holding} as holding` : ''} from mine)`,
+      ...(asked ? rarityOf(asked) : []),
     ],
-    hits: `select id, created_at, ${score} as score from mine where wanted`,
+    hits: `${scored(parts, 'mine')} where wanted`,
   };
 }
 
 /** From `counted`: the rarity of each term, and of all of them together. */
-const rarityOf = (places: readonly string[]): string[] => [
+const rarityOf = (asked: string): string[] => [
   `term as materialized (
     select n, key, ln(1 + (rows - held + 0.5::float8) / (held + 0.5::float8)) as idf
-    from counted, unnest(array[${places.join(', ')}], holding) with ordinality as term (key, held, n) where key is not null)`,
-  'rarity as materialized (select array_agg(idf order by n) as idf, sum(idf order by n) as whole from term)',
+    from counted, unnest(${asked}, holding) with ordinality as term (key, held, n))`,
+  'rarity as materialized (select sum(idf order by n) as whole from term)',
 ];
 
 /**
@@ -156,26 +154,30 @@ const rarityOf = (places: readonly string[]): string[] => [
  * looked at after all.
  */
 function throughIndexes(parts: Parts, { rows, holding }: Rarity): Plan {
-  const { where, keys, places, distance } = parts;
+  const { where, keys, asked, distance } = parts;
   const near = distance ? [`select ${SEEN}, ${cosineOf('distance')} as cosine from near`, 'select * from rest'] : [];
   const withPart = [
     `counted as (select ${where.place(rows)}::float8 as rows${
-      places.length > 0
-        ? `, ${where.place(`{${padded(holding, places.length).map(String)}}`)}::float8[] as holding`
-        : ''
+      asked ? `, ${where.place(`{${holding}}`)}::float8[] as holding` : ''
     })`,
   ];
   if (distance) withPart.push(...walk(parts, distance));
-  if (places.length === 0) return { where, withPart, hits: scored(parts, distance ? near : [nowhere(parts)]) };
+  if (!asked) {
+    withPart.push(`seen as (${distance ? near.join(' union all ') : nowhere(parts)})`);
+    return { where, withPart, hits: scored(parts, 'seen') };
+  }
   const rare = `${where.place(toBigintArray(rarest(keys, holding)))}::bigint[]`;
   withPart.push(
-    ...rarityOf(places),
+    ...rarityOf(asked),
     `rare as materialized (${sharing(parts, rare)})`,
-    `first as materialized (${scored(parts, [...near, 'select * from rare'])})`,
+    `seen as materialized (${[...near, 'select * from rare'].join(' union all ')})`,
+    termsOf('seen', asked),
+    `first as materialized (${scored(parts, 'seen')})`,
     `common as materialized (${common(parts, rare)})`,
     `more as materialized (${sharing(parts, '(select keys from common)::bigint[]')} and id not in (select id from first))`,
+    termsOf('more', asked),
   );
-  return { where, withPart, hits: `select * from first union all ${scored(parts, ['select * from more'])}` };
+  return { where, withPart, hits: `select * from first union all ${scored(parts, 'more')}` };
 }
 
 /** What has to be known of a memory to rank it. */
@@ -201,8 +203,15 @@ const sharing = ({ names, user, wanted, distance, cosine }: Parts, keys: string)
     distance ? 'and not (select gave_up from walk) and id not in (select id from near)' : ''
   }`;
 
-const scored = ({ score }: Parts, from: readonly string[]): string =>
-  `select id, created_at, ${score} as score from (${from.join(' union all ')}) as candidates`;
+/** The score of each of these memories. */
+const scored = ({ score, asked }: Parts, memories: string): string =>
+  `select id, created_at, ${score} as score from ${memories}${
+    asked
+      ? `
+      left join (select holder, sum(idf) / (select whole from rarity) as coverage
+        from ${memories}_terms join term using (key) group by holder) as covered on holder = id`
+      : ''
+  }`;
 
 /** Keyword search for stop words alone. */
 const nowhere = ({ names, user, wanted }: Parts): string =>
@@ -232,9 +241,6 @@ function rarest(keys: readonly number[], holding: readonly number[]): number[] {
     })
     .map(({ key }) => key);
 }
-
-const padded = (values: readonly number[], length: number): readonly (number | null)[] =>
-  Array.from({ length }, (_, i) => values[i] ?? null);
 
 /** Some of the conditions as a text of their own: rarity is judged over all visible memories, the filters only pick hits. */
 export function part(where: Conditions, write: (own: Conditions) => void): string {

@@ -64,3 +64,9 @@ const MAX_QUERY_TERMS = 256;
 
 /** The terms of a query that count. */
 export const queryTerms = (query: string): string[] => analyse(query).slice(0, MAX_QUERY_TERMS);
+
+/** Keyword search knows this many terms of a memory, the first: every search of its owner reads all that are stored. */
+export const MAX_MEMORY_TERMS = 4096;
+
+/** The terms of a memory that count. */
+export const memoryTerms = (content: string): string[] => analyse(content).slice(0, MAX_MEMORY_TERMS);

@@ -191,6 +191,22 @@ export const searchSuite = (subject: GetSubject) =>
       expect(ids(found).toSorted()).toEqual([old.id, expired.id, now.id].sort());
     });
 
+    it('[Decision 29] words find a memory by its first 4,096 distinct ones', async ({ skip }) => {
+      needVerbs(skip, subject(), 'search');
+      skip(!subject().capabilities.features.keyword_search, 'declares no keyword search');
+      const { max_content_length } = subject().capabilities.features;
+      skip(max_content_length !== null, 'declares a shorter content');
+      const owner = freshUser();
+      const { client } = subject();
+      const words = Array.from({ length: 4_097 }, (_, i) => `w${i}w`);
+      await client.add({ user_id: owner, content: words.join(' ') });
+      const other = await client.add({ user_id: owner, content: 'w4095w w4096w' });
+      const bestOf = async (q: string) => (await client.search({ user_id: owner, q })).map(({ score }) => score);
+      const [last, beyond] = [await bestOf('w4095w'), await bestOf('w4096w')];
+      expect((await client.search({ user_id: owner, q: 'w4096w' }))[0]?.memory.id).toBe(other.id);
+      expect(last[1]).toBeGreaterThan((beyond[1] ?? 0) + 0.25);
+    });
+
     it('[SPEC GET /memories/search requires] search is declared exactly when a way to search is', () => {
       const { features } = subject().capabilities;
       expect(supports(subject(), 'search')).toBe(features.vector_search || features.keyword_search);
