@@ -11,11 +11,6 @@ import { ownCall, waitFor } from './waiting.ts';
 export interface KeyRing {
   /** Who owns this key. Throws `unauthorized` when it is not good now. */
   principal(key: string, call: Call): Promise<Principal>;
-  /**
-   * Whether this key was good when the store was last asked, however long ago, without asking again. Says who deserves
-   * to be looked up while others are not; it lets nobody in.
-   */
-  isKnown(key: string): boolean;
   /** Notes the last uses. */
   close(): Promise<void>;
 }
@@ -49,8 +44,6 @@ interface LookUp {
 export function openKeyRing({ configured, store, log }: KeyRingOptions): KeyRing {
   const own = new Map(configured.map((key) => [hashedKey(key.key).id, fromConfiguration(key)]));
   const lookUps = new LRUCache<string, LookUp>({ max: MOST_REMEMBERED, ttl: REMEMBERED_MS });
-  /** What was found last; ids that name nothing drive nobody out of here. */
-  const latest = new LRUCache<string, Entry>({ max: MOST_REMEMBERED });
   const uses = store && noteUses(store, log);
 
   /** The age of an answer counts from the question, so that no answer is older than promised. */
@@ -61,8 +54,6 @@ export function openKeyRing({ configured, store, log }: KeyRingOptions): KeyRing
     answer.then(
       (entry) => {
         lookUp.entry = entry;
-        // Undefined takes it out.
-        latest.set(id, entry);
       },
       () => {
         if (lookUps.peek(id) === lookUp) lookUps.delete(id);
@@ -85,11 +76,6 @@ export function openKeyRing({ configured, store, log }: KeyRingOptions): KeyRing
       if (trouble !== undefined) throw refused(trouble);
       if (!own.has(id)) uses?.add(id);
       return entry.principal;
-    },
-    isKnown(key) {
-      const id = idOf(key) ?? '';
-      const entry = own.get(id) ?? latest.peek(id);
-      return entry !== undefined && troubleWith(entry, key) === undefined;
     },
     close: async () => uses?.close(),
   };

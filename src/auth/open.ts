@@ -21,11 +21,6 @@ export interface AuthenticatorOptions {
 export interface GatewayAuthenticator extends Authenticator {
   /** Whether everybody may do everything: no key was ever made. Throws `provider_error` when that cannot be found out. */
   isOpen(): Promise<boolean>;
-  /**
-   * Whether the credential was good when it was last verified, without verifying it again: while an address is locked
-   * out for its failures, these are still to be verified.
-   */
-  isKnown(credential: string): boolean;
   close(): Promise<void>;
 }
 
@@ -55,10 +50,6 @@ export async function openAuthenticator(options: AuthenticatorOptions): Promise<
       return tokens.principal(credential, call);
     },
     isOpen: () => door.isOpen(),
-    isKnown: (credential) =>
-      credential.startsWith(KEY_PREFIX)
-        ? ring.isKnown(credential)
-        : !door.isShut() || tokens?.isKnown(credential) === true,
     close: () => ring.close(),
   };
 }
@@ -83,8 +74,6 @@ function openDoor({ keys, store, jwt, required }: AuthenticatorOptions) {
       }
       return !shut;
     },
-    /** As far as is known without asking. */
-    isShut: () => shut,
     shut() {
       shut = true;
     },

@@ -27,8 +27,6 @@ export interface TokenOptions {
 export interface Tokens {
   /** Whom the token speaks for. Throws `unauthorized` when it is not good now, `provider_error` when that cannot be said. */
   principal(token: string, call: Call): Promise<Principal>;
-  /** Whether this token was good when it was last verified, and has not expired. Lets nobody in. */
-  isKnown(token: string): boolean;
 }
 
 const CLOCK_TOLERANCE_S = 5;
@@ -42,7 +40,7 @@ export function openTokens(options: TokenOptions): Tokens {
   const { issuer, audience, algorithms } = options;
   const keyFor = openIdentityProvider(options.jwks_url);
   /** By digest: what is remembered is of no use to whoever reads it. */
-  const verified = new LRUCache<string, { principal: Principal; until: number; expires: number }>({
+  const verified = new LRUCache<string, { principal: Principal; until: number }>({
     max: MOST_REMEMBERED,
   });
   const remembered = (digest: string): Principal | undefined => {
@@ -59,13 +57,12 @@ export function openTokens(options: TokenOptions): Tokens {
       clockTolerance: CLOCK_TOLERANCE_S,
     }).catch((error: unknown) => {
       if (error instanceof OmpError) throw error;
-      verified.delete(digest);
       // Of the library's errors only the message: their other properties hold the claims.
       throw refused(error instanceof Error ? error.message : String(error));
     });
     const principal = principalOf(payload, options);
     const expires = (payload.exp as number) * 1_000;
-    verified.set(digest, { principal, expires, until: Math.min(expires, Date.now() + REMEMBERED_MS) });
+    verified.set(digest, { principal, until: Math.min(expires, Date.now() + REMEMBERED_MS) });
     return principal;
   };
 
@@ -74,7 +71,6 @@ export function openTokens(options: TokenOptions): Tokens {
       const digest = digestOf(token);
       return remembered(digest) ?? waitFor(verify(token, digest), call);
     },
-    isKnown: (token) => (verified.peek(digestOf(token))?.expires ?? 0) > Date.now(),
   };
 }
 

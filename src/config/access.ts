@@ -102,7 +102,8 @@ export const rateLimit = z.strictObject({
     }),
   auth_failures_per_minute: z.int().min(0).max(1_000_000).default(30).register(settingFacts, {
     env: 'OMP_AUTH_FAILURES_PER_MINUTE',
-    description: 'Requests without a good key or token that a client address may make in a minute; 0: any number',
+    description:
+      'Wrong keys or tokens that a client address may send in a minute, and as many requests without one; 0: any number',
   }),
 });
 

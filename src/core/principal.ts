@@ -19,9 +19,7 @@ export interface Authenticator {
    * or none is needed, `provider_error` when that cannot be found out.
    */
   authenticate(credential: string | undefined, call: Call): Promise<Principal>;
-  /** Whether this credential is known to be good right now, without asking anybody. Left out: none ever is. */
-  isKnown?(credential: string): boolean;
 }
 
 /** Where no keys are configured. */
-export const OPEN: Authenticator = { authenticate: async () => ANYBODY, isKnown: () => true };
+export const OPEN: Authenticator = { authenticate: async () => ANYBODY };

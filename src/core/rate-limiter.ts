@@ -4,8 +4,6 @@ export interface RateLimiter {
   readonly limit: number;
   /** Counts one request of this caller or address, unless it is one too many. */
   take(key: string): Promise<Taken>;
-  /** What `take` would say, without counting. */
-  peek(key: string): Promise<Taken>;
 }
 
 export interface Taken {

@@ -9,7 +9,7 @@ import { tooMany } from './rate-limit.ts';
 export interface AuthenticateOptions {
   readonly gate: Gate;
   readonly authenticator: Authenticator;
-  /** Counts failed authentications of each client address; undefined: any number may fail. */
+  /** Counts failed authentications of each client address, without a credential apart; undefined: any number may fail. */
   readonly failures: RateLimiter | undefined;
   /** What is counted as one client. */
   readonly addressOf: (c: Context<Env>) => string;
@@ -18,16 +18,13 @@ export interface AuthenticateOptions {
 /**
  * Lets a request on with its caller's verbs, which are the only way to any memory (README, "Decisions" 13).
  *
- * From an address with too many failures no credential is verified any more, except that one that is known to be good
- * goes on working: who shares an address with an attacker is not locked out. A missing credential counts as a failure
- * where one is needed, but is told without asking anybody.
+ * Every credential is verified, also from an address with too many failures: a good one works whoever else shares the
+ * address. What the limit withholds is the answer to a wrong one. Requests without a credential are counted apart.
  */
 export const authenticate =
   ({ gate, authenticator, failures, addressOf }: AuthenticateOptions): MiddlewareHandler<Env> =>
   async (c, next) => {
     const credential = credentialOf(c);
-    const isGuess = credential !== undefined && !authenticator.isKnown?.(credential);
-    if (failures && isGuess) requireFree(await failures.peek(addressOf(c)));
     const call = c.get('call');
     try {
       const principal = await authenticator.authenticate(credential, call);
@@ -35,16 +32,15 @@ export const authenticate =
       c.set('verbs', gate.verbs(principal));
     } catch (error) {
       if (failures && error instanceof OmpError && error.code === 'unauthorized') {
-        requireFree(await failures.take(addressOf(c)));
+        const { allowed, reset } = await failures.take(
+          `${credential === undefined ? 'anonymous:' : ''}${addressOf(c)}`,
+        );
+        if (!allowed) throw tooMany('too many failed authentications from this address', reset);
       }
       throw error;
     }
     return next();
   };
-
-function requireFree({ allowed, reset }: { allowed: boolean; reset: number }): void {
-  if (!allowed) throw tooMany('too many failed authentications from this address', reset);
-}
 
 /**
  * What follows `Bearer`, also when that cannot be a credential: then it is refused as a wrong one. Without that scheme

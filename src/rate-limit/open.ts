@@ -68,9 +68,4 @@ const insured = (shared: RateLimiter, own: RateLimiter, orElse: OrElse): RateLim
       () => shared.take(key),
       () => own.take(key),
     ),
-  peek: (key) =>
-    orElse(
-      () => shared.peek(key),
-      () => own.peek(key),
-    ),
 });

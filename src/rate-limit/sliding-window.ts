@@ -29,54 +29,34 @@ interface Remembered {
 export function slidingWindow(counters: Counters, limit: number, now: () => number = Date.now): RateLimiter {
   const remembered = new LRUCache<string, Remembered>({ max: MOST_REMEMBERED });
 
-  /** `count` says how often the key was used in the window of this name, with the request in question. */
-  const decide = async (
-    key: string,
-    count: (name: string) => Promise<number>,
-    giveBack: (name: string) => Promise<unknown>,
-  ): Promise<Taken> => {
-    const time = now();
-    const window = Math.floor(time / WINDOW_MS);
-    const known = remembered.get(key);
-    const current = known?.window === window ? known : undefined;
-    if (current && time < current.fullUntil) return refused(current.fullUntil - time);
-
-    const stored = digest(key);
-    const name = `${stored}:${window}`;
-    const [used, previous] = await Promise.all([
-      count(name),
-      // Above the limit is what was not given back yet, or was admitted under another limit.
-      current?.previous ?? counters.read(`${stored}:${window - 1}`).then((sum) => Math.min(sum, limit)),
-    ]);
-    const end = (window + 1) * WINDOW_MS;
-    const fading = Math.floor((previous * (end - time)) / WINDOW_MS);
-    const remaining = limit - fading - used;
-    // The first moment at which one less counts: of the window before, else of this one.
-    const next = end + 1 - (fading > 0 ? Math.ceil((fading * WINDOW_MS) / previous) : 0);
-    if (remaining >= 0) {
-      if (!current) remembered.set(key, { window, previous, fullUntil: 0 });
-      return { allowed: true, remaining, reset: seconds(next - time) };
-    }
-    remembered.set(key, { window, previous, fullUntil: next });
-    await giveBack(name);
-    return refused(next - time);
-  };
-
   return {
     limit,
-    take: (key) =>
-      decide(
-        key,
-        (name) => counters.add(name, 1),
-        (name) => counters.add(name, -1),
-      ),
-    async peek(key) {
-      const taken = await decide(
-        key,
-        async (name) => (await counters.read(name)) + 1,
-        async () => {},
-      );
-      return taken.allowed ? { ...taken, remaining: taken.remaining + 1 } : taken;
+    async take(key) {
+      const time = now();
+      const window = Math.floor(time / WINDOW_MS);
+      const known = remembered.get(key);
+      const current = known?.window === window ? known : undefined;
+      if (current && time < current.fullUntil) return refused(current.fullUntil - time);
+
+      const stored = digest(key);
+      const name = `${stored}:${window}`;
+      const [used, previous] = await Promise.all([
+        counters.add(name, 1),
+        // Above the limit is what was not given back yet, or was admitted under another limit.
+        current?.previous ?? counters.read(`${stored}:${window - 1}`).then((sum) => Math.min(sum, limit)),
+      ]);
+      const end = (window + 1) * WINDOW_MS;
+      const fading = Math.floor((previous * (end - time)) / WINDOW_MS);
+      const remaining = limit - fading - used;
+      // The first moment at which one less counts: of the window before, else of this one.
+      const next = end + 1 - (fading > 0 ? Math.ceil((fading * WINDOW_MS) / previous) : 0);
+      if (remaining >= 0) {
+        if (!current) remembered.set(key, { window, previous, fullUntil: 0 });
+        return { allowed: true, remaining, reset: seconds(next - time) };
+      }
+      remembered.set(key, { window, previous, fullUntil: next });
+      await counters.add(name, -1);
+      return refused(next - time);
     },
   };
 }

@@ -23,7 +23,7 @@ async function counted(
     keys.push(key);
     return { allowed: true, remaining: 0, reset: 1 };
   };
-  const requests: RateLimiter = { limit: 1, take: note, peek: note };
+  const requests: RateLimiter = { limit: 1, take: note };
   const rate = { requests, failures: undefined };
   const { port } = await startLimited({ authenticator: OPEN, rate, trusted_proxies }, host);
   const headers =

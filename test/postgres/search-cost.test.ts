@@ -22,7 +22,8 @@ const chinese = (length: number, seed: number): string => {
 };
 
 const search = (user_id: string, text: string) =>
-  provider.search({ user_id, text, tags: [], within: null, limit: 10 }, call);
+  provider.search?.({ user_id, text, tags: [], within: null, limit: 10 }, call) ??
+  Promise.reject(new Error('no search'));
 
 /** Turns of this process's event loop while something runs: a measure of its length that a busy machine stretches alike. */
 const turnsDuring = async (work: () => Promise<unknown>): Promise<number> => {

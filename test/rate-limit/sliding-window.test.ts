@@ -73,15 +73,6 @@ describe('[Decision 17] [SPEC Limits limits.rate_limit_per_minute] the sliding w
     expect((await take('one')).allowed).toBe(false);
   });
 
-  it('is looked at without being counted', async () => {
-    const { limiter, take } = limiterAt(2);
-    for (let i = 0; i < 5; i++) expect(await limiter.peek('somebody')).toMatchObject({ allowed: true, remaining: 2 });
-    await take();
-    expect(await limiter.peek('somebody')).toMatchObject({ allowed: true, remaining: 1 });
-    await take();
-    expect(await limiter.peek('somebody')).toMatchObject({ allowed: false, remaining: 0 });
-  });
-
   it('locks nobody out when the clock is set back', async () => {
     const { take, clock } = limiterAt(1);
     await take();
@@ -139,7 +130,7 @@ describe('[Decision 17] [SPEC Limits limits.rate_limit_per_minute] the sliding w
           expect(reset).toBeLessThanOrEqual(61);
           // Never backwards: before the border of two windows something else may hold.
           clock.time += Math.max(0, (reset - 1) * 1_000 - 1);
-          expect((await limiter.peek('somebody')).allowed).toBe(false);
+          expect((await take()).allowed).toBe(false);
           clock.time += 1_001;
           expect((await take()).allowed).toBe(true);
         }
