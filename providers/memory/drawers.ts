@@ -8,13 +8,21 @@ export interface Drawers<Drawer> {
 /** How many drawers a lifetime is divided into: things are held on to for that much of it too long at most. */
 const PARTS = 24;
 
-/** `lifetime` in milliseconds; infinite: one drawer that is never emptied. */
-export function createDrawers<Drawer>(lifetime: number, make: () => Drawer): Drawers<Drawer> {
+/**
+ * `lifetime` in milliseconds; infinite: one drawer that is never emptied. What is more than `ahead` of the clock goes too:
+ * the clock was wrong when it was laid in.
+ */
+export function createDrawers<Drawer>(
+  lifetime: number,
+  make: () => Drawer,
+  ahead = Number.POSITIVE_INFINITY,
+): Drawers<Drawer> {
   const span = lifetime / PARTS;
   const drawers = new Map<number, Drawer>();
   const forget = () => {
     const oldest = place(Date.now() - lifetime);
-    for (const number of drawers.keys()) if (number < oldest) drawers.delete(number);
+    const newest = place(Date.now() + ahead);
+    for (const number of drawers.keys()) if (number < oldest || number > newest) drawers.delete(number);
   };
   const place = (time: number): number => (span === Number.POSITIVE_INFINITY ? 0 : Math.floor(time / span));
   return {

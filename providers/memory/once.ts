@@ -1,4 +1,4 @@
-import { invalidRequest, ONCE_TTL_MS, type Once } from '#contract';
+import { invalidRequest, ONCE_AHEAD_MS, ONCE_TTL_MS, type Once } from '#contract';
 import { createDrawers } from './drawers.ts';
 
 /** What tells the first answer, together with the input that a repetition brings along. */
@@ -23,11 +23,12 @@ export interface OnceKeys {
 }
 
 export function createOnceKeys(): OnceKeys {
-  const drawers = createDrawers(ONCE_TTL_MS, () => new Map<string, Use>());
+  const drawers = createDrawers(ONCE_TTL_MS, () => new Map<string, Use>(), ONCE_AHEAD_MS);
   const find = (name: string): Use | undefined => {
     for (const drawer of drawers.newestFirst()) {
       const use = drawer.get(name);
-      if (use) return use.time > Date.now() - ONCE_TTL_MS ? use : undefined;
+      const age = Date.now() - (use?.time ?? Number.NaN);
+      if (age < ONCE_TTL_MS && age >= -ONCE_AHEAD_MS) return use;
     }
     return undefined;
   };

@@ -6,6 +6,7 @@ import {
   type Memory,
   type MemoryPatch,
   newRecord,
+  notBefore,
   type Provider,
 } from '#contract';
 import { PROVIDER } from './errors.ts';
@@ -104,11 +105,11 @@ const patched = (memory: Memory, patch: MemoryPatch): Memory => ({
   updated_at: new Date(Math.max(Date.now(), Date.parse(memory.updated_at) + 1)).toISOString(),
 });
 
-/** Milliseconds since 1970, ever growing, also when the clock is wrong or set back: what is added later lists first. */
+/** Milliseconds since 1970, growing as `notBefore` does, and never two the same: what is added later lists first. */
 function createClock(): () => number {
   let latest = 0;
   return () => {
-    latest = Math.max(EARLIEST_MS, latest + 1, Date.now());
+    latest = notBefore(latest + 1, Math.max(EARLIEST_MS, Date.now()));
     return latest;
   };
 }

@@ -1,7 +1,7 @@
 import { type Call, GATEWAY, type Log } from '#contract';
 import type { Run } from './connections.ts';
 import type { Names } from './names.ts';
-import { onceExpired } from './once.ts';
+import { onceKnown } from './once.ts';
 
 export interface HousekeepingOptions {
   readonly run: Run;
@@ -36,16 +36,19 @@ export function startHousekeeping({
   const call: Call = { signal: stop.signal, requestId: 'housekeeping', caller: GATEWAY };
   let timer: NodeJS.Timeout | undefined;
 
-  const deleteUntil = async (table: string, column: string, time: string) => {
+  const deleteWhere = async (table: string, column: string, compared: '<=' | '>', time: string) => {
     const text = `delete from ${table} where ctid = any(array(
-        select ctid from ${table} where ${column} <= $1 order by ${column} limit ${BATCH} for update skip locked)) returning 1`;
+        select ctid from ${table} where ${column} ${compared} $1 order by ${column} limit ${BATCH} for update skip locked)) returning 1`;
     while (!stop.signal.aborted && (await run(text, [time], call)).length > 0);
   };
   const round = async () => {
     if (retention_days !== null) {
-      await deleteUntil(names.auditLog, 'timestamp', new Date(Date.now() - retention_days * DAY_MS).toISOString());
+      const expired = new Date(Date.now() - retention_days * DAY_MS).toISOString();
+      await deleteWhere(names.auditLog, 'timestamp', '<=', expired);
     }
-    await deleteUntil(names.onceKeys, 'created_at', onceExpired());
+    const [after, until] = onceKnown();
+    await deleteWhere(names.onceKeys, 'created_at', '<=', after);
+    await deleteWhere(names.onceKeys, 'created_at', '>', until);
   };
   const next = (): Promise<void> =>
     round().then(

@@ -1,11 +1,23 @@
-import { type Call, invalidRequest, type Memory, type NewMemory, newRecord, ONCE_TTL_MS, type Once } from '#contract';
+import {
+  type Call,
+  invalidRequest,
+  type Memory,
+  type NewMemory,
+  newRecord,
+  ONCE_AHEAD_MS,
+  ONCE_TTL_MS,
+  type Once,
+} from '#contract';
 import type { Conditions } from './conditions.ts';
 import type { Run } from './connections.ts';
 import type { Names } from './names.ts';
 import { toIso } from './times.ts';
 
-/** Keys used at this moment or before are forgotten. */
-export const onceExpired = (): string => new Date(Date.now() - ONCE_TTL_MS).toISOString();
+/** Keys used at the first moment or before, or after the second, are forgotten. */
+export function onceKnown(): [after: string, until: string] {
+  const now = Date.now();
+  return [new Date(now - ONCE_TTL_MS).toISOString(), new Date(now + ONCE_AHEAD_MS).toISOString()];
+}
 
 /**
  * Part of a `with`: takes the key for this memory, in `claimed` a row if that worked. While another gateway is taking
@@ -13,13 +25,14 @@ export const onceExpired = (): string => new Date(Date.now() - ONCE_TTL_MS).toIS
  */
 export function claimKey(names: Names, place: Conditions['place'], once: Once, memory: Memory): string {
   const { id, created_at, embedding_model, status } = memory;
+  const [after, until] = onceKnown();
   const row = [once.caller, once.key, once.fingerprint, id, created_at, embedding_model, status].map(place);
   return `claimed as (
     insert into ${names.onceKeys} as known (caller, key, fingerprint, memory_id, created_at, embedding_model, status)
     values (${row.join(', ')})
     on conflict (caller, key) do update set fingerprint = excluded.fingerprint, memory_id = excluded.memory_id,
       created_at = excluded.created_at, embedding_model = excluded.embedding_model, status = excluded.status
-    where known.created_at <= ${place(onceExpired())}::timestamptz
+    where known.created_at <= ${place(after)}::timestamptz or known.created_at > ${place(until)}::timestamptz
     returning 1)`;
 }
 
@@ -32,8 +45,8 @@ export const createFirstAnswer =
   async (input: NewMemory, { caller, key, fingerprint }: Once, call: Call): Promise<Memory | undefined> => {
     const [row] = await run(
       `select fingerprint, memory_id, date_part('epoch', created_at) * 1000 as created_at, embedding_model, status
-       from ${names.onceKeys} where caller = $1 and key = $2 and created_at > $3`,
-      [caller, key, onceExpired()],
+       from ${names.onceKeys} where caller = $1 and key = $2 and created_at > $3 and created_at <= $4`,
+      [caller, key, ...onceKnown()],
       call,
     );
     if (!row) return undefined;

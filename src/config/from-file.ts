@@ -1,4 +1,4 @@
-import { LineCounter, parseDocument } from 'yaml';
+import { LineCounter, parseDocument, visit } from 'yaml';
 import { didYouMean } from './did-you-mean.ts';
 import { type Environment, type Given, type Reading, reasonOf } from './given.ts';
 import { resolveReferences } from './references.ts';
@@ -41,7 +41,15 @@ function parse(path: string, { readFile, mistakes }: Reading): unknown {
   try {
     return document.toJS() ?? {};
   } catch {
-    mistakes.push(`${path}: not valid YAML: an alias (*name) has no anchor; put quotes around text that begins with *`);
+    let reason = 'its aliases (*name) stand for too much, or for themselves; write the values out';
+    visit(document, {
+      Alias(_, alias) {
+        if (alias.resolve(document)) return;
+        reason = 'an alias (*name) has no anchor; put quotes around text that begins with *';
+        return visit.BREAK;
+      },
+    });
+    mistakes.push(`${path}: not valid YAML: ${reason}`);
   }
 }
 

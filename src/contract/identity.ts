@@ -12,15 +12,26 @@ function random(): number {
   return (pool[used++] as number) / 256;
 }
 
-const ulid = monotonicFactory(random);
-let latest = 0;
+/** A clock that is set back further was wrong before. */
+const MOST_BACK_MS = 86_400_000;
 
 /**
- * Id and creation time of a new record, for providers that make their own. Within one process both only ever grow,
- * also when the clock is set back, so that records made one after the other list in that order.
+ * The time of now in milliseconds, but not before `latest` if the clock was set back by a day at most: what is made
+ * later lists first. A clock that was further ahead must not leave its time on whatever is made after it was corrected.
  */
+export function notBefore(latest: number, now = Date.now()): number {
+  return latest - now > MOST_BACK_MS ? now : Math.max(latest, now);
+}
+
+let ulid = monotonicFactory(random);
+let latest = 0;
+
+/** Id and creation time of a new record, for providers that make their own. Within one process both grow as `notBefore` does. */
 export function newIdentity(): { id: string; created_at: string } {
-  latest = Math.max(latest, Date.now());
+  const now = notBefore(latest);
+  // It would go on from the later time.
+  if (now < latest) ulid = monotonicFactory(random);
+  latest = now;
   return { id: `mem_${ulid(latest)}`, created_at: new Date(latest).toISOString() };
 }
 

@@ -9,3 +9,9 @@ export interface Once {
 
 /** How long a key is remembered, in milliseconds. */
 export const ONCE_TTL_MS = 24 * 60 * 60 * 1000;
+
+/**
+ * A key that seems to be used later than this from now was used while the clock was wrong, and is forgotten. So much,
+ * because forgetting too early adds a memory twice.
+ */
+export const ONCE_AHEAD_MS = 7 * ONCE_TTL_MS;

@@ -1,13 +1,18 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Memory, MemoryPatch } from './record.ts';
 
+/** Whether answers would show a difference: JSON knows one zero. */
+const isSame = (a: unknown, b: unknown): boolean =>
+  isDeepStrictEqual(a, b) || (typeof a !== 'string' && isDeepStrictEqual(asJson(a), asJson(b)));
+const asJson = (value: unknown) => (value === undefined ? undefined : JSON.parse(JSON.stringify(value)));
+
 /** What of a patch would change this record; undefined when nothing would (README, "Decisions" 7). */
 export function effectivePatch(memory: Memory, { extensions, ...fields }: MemoryPatch): MemoryPatch | undefined {
   const changed = Object.entries(fields).filter(
-    ([field, value]) => value !== undefined && !isDeepStrictEqual(memory[field as keyof Memory], value),
+    ([field, value]) => value !== undefined && !isSame(memory[field as keyof Memory], value),
   );
   const added = Object.entries(extensions ?? {}).filter(
-    ([key, value]) => !isDeepStrictEqual(memory.extensions[key as keyof Memory['extensions']], value),
+    ([key, value]) => !isSame(memory.extensions[key as keyof Memory['extensions']], value),
   );
   if (changed.length + added.length === 0) return undefined;
   return { ...Object.fromEntries(changed), ...(added.length > 0 && { extensions: Object.fromEntries(added) }) };

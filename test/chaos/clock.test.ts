@@ -13,6 +13,7 @@ beforeEach(({ skip }) => skip(NO_FAKE_CLOCK !== '', NO_FAKE_CLOCK));
 const MINUTE = 60;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
+const YEAR = 365 * DAY;
 
 async function emptyFolder(): Promise<{ OMP_DATA_DIR: string }> {
   const OMP_DATA_DIR = temporaryFolder();
@@ -47,7 +48,8 @@ test('[Decision 1|2] what is added and changed while the clock jumps lists in th
   };
   await addSome();
   const first = await client.list({ user_id, limit: 2 });
-  for (const seconds of [-HOUR, HOUR, -DAY, 0]) {
+  // Set back by a day at most.
+  for (const seconds of [-HOUR, HOUR, HOUR - DAY, 0]) {
     clock.jumpTo(seconds);
     await addSome();
     const oldest = added[0] as WireMemory;
@@ -82,6 +84,22 @@ test('[Decision 20] an Idempotency-Key is known when the clock jumps back or 23 
   expect(second.id).not.toBe(first.id);
   clock.jumpTo(0);
   expect(await add()).toEqual(second);
+});
+
+test('[SPEC Memory created_at] [Decision 20] a clock that was once 30 years ahead leaves no trace on what is added later', async () => {
+  const clock = fakeClock();
+  const { client } = await startGateway({ env: { ...clock.env, ...(await emptyFolder()) } });
+  const user_id = freshUser();
+  const add = async (content: string) => {
+    const reply = await client.tell('POST', '/memories', { user_id, content }, { 'idempotency-key': 'k' });
+    expect(reply.status).toBe(201);
+    return reply.body as WireMemory;
+  };
+  clock.jumpTo(30 * YEAR);
+  const wrong = Date.parse((await add('then')).created_at);
+  clock.jumpTo(0);
+  const right = Date.parse((await add('now')).created_at);
+  expect(wrong - right).toBeGreaterThan(29 * YEAR * 1_000);
 });
 
 test('[Decision 17] nobody is shut out for longer than a minute because the clock jumped', async () => {

@@ -50,11 +50,16 @@ describe('references', () => {
   });
 });
 
+const lists = (n: number) => `a${n}: &a${n} [${Array(9).fill(n === 0 ? 'x' : `*a${n - 1}`)}]\n`;
+/** Nine lines that stand for 9 ** 9 values. */
+const ALIAS_BOMB = Array.from({ length: 9 }, (_, n) => lists(n)).join('');
+
 describe('the file', () => {
   it.each([
     ['host: a\nport: [1\n', /^gateway\.yaml, line 3, column 1: not valid YAML: /],
     ['port: 1\nport: 2\n', /^gateway\.yaml, line 2, column 1: not valid YAML: Map keys must be unique$/],
     ['host: *there\n', /^gateway\.yaml: not valid YAML: an alias/],
+    [ALIAS_BOMB, /^gateway\.yaml: not valid YAML: its aliases \(\*name\) stand for too much/],
     ['- port\n', /^gateway\.yaml must hold settings/],
     ['search.mode: vector\n', /^search\.mode in gateway\.yaml is not a setting/],
     ['batch_size: 2\n', /^batch_size in gateway\.yaml is not a setting; did you mean embedding\.batch_size\?$/],

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { Client, Fields } from '../support/client.ts';
 import { expectError } from '../support/expect-error.ts';
 import { freshUser } from '../support/subject.ts';
@@ -152,6 +152,37 @@ export const idempotencySuite = (subject: GetSubject, admit: Admit) =>
       expectError(await post('k', { user_id, content: '' }), 'invalid_request');
       expectError(await post('k', { user_id, content: 'x', scope: 'b' }), 'scope_denied');
       expect((await post('k', { user_id, content: 'x', scope: 'a' })).status).toBe(201);
+    });
+
+    /** Adds while the clock is so many days ahead, and another memory under the same key once it is right. */
+    const afterClockAhead = async (days: number) => {
+      onTestFinished(() => void vi.useRealTimers());
+      const user_id = freshUser();
+      const post = posting();
+      const now = Date.now();
+      vi.useFakeTimers({ toFake: ['Date'], now: now + days * 86_400_000 });
+      const first = await post('k', { user_id, content: 'x' });
+      vi.setSystemTime(now);
+      return {
+        first,
+        other: await post('k', { user_id, content: 'y' }),
+        add: (content: string) => post('k', { user_id, content }),
+      };
+    };
+
+    it('[Decision 20] a key that was used while the clock was three days ahead is known', async ({ skip }) => {
+      needIdempotency(skip, subject());
+      const { first, other, add } = await afterClockAhead(3);
+      expectError(other, 'invalid_request');
+      expect((await add('x')).text).toBe(first.text);
+    });
+
+    it('[Decision 20] a key that was used while the clock was 30 years ahead is free', async ({ skip }) => {
+      needIdempotency(skip, subject());
+      const { other, add } = await afterClockAhead(30 * 365);
+      expect(other.status).toBe(201);
+      expect((await add('y')).text).toBe(other.text);
+      expectError(await add('x'), 'invalid_request');
     });
 
     it('[Decision 20] [SPEC Errors unsupported_capability] is refused by a provider that cannot', async ({ skip }) => {

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { Query } from '../support/client.ts';
 import { expectError } from '../support/expect-error.ts';
 import { freshUser, laterMoment } from '../support/subject.ts';
@@ -107,6 +107,17 @@ export const timesSuite = (subject: GetSubject) =>
       const shifted = (time: string, by: number) => new Date(Date.parse(time) + by).toISOString();
       expect(await between(shifted(second, 1))).toEqual([third]);
       expect(await between(undefined, shifted(second, -1))).toEqual([first]);
+    });
+
+    it('[SPEC Memory created_at] is right again once a clock that was 30 years ahead was corrected', async () => {
+      onTestFinished(() => void vi.useRealTimers());
+      const user_id = freshUser();
+      const year = 365 * 86_400_000;
+      const now = Date.now();
+      vi.useFakeTimers({ toFake: ['Date'], now: now + 30 * year });
+      await add({ user_id });
+      vi.setSystemTime(now);
+      expect(Date.parse((await add({ user_id })).created_at)).toBeLessThan(now + year);
     });
 
     it('[SPEC GET /memories since] [Decision 9] an unescaped + that arrived as a space is understood', async ({

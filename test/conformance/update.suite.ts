@@ -112,6 +112,22 @@ export const updateSuite = (subject: GetSubject) =>
       expect(await update(before.id, fixed)).toEqual(before);
     });
 
+    it('[Decision 7] 0 onto -0 changes nothing', async ({ skip }) => {
+      needVerbs(skip, subject(), 'update');
+      needFields(skip, subject(), 'confidence', 'extensions');
+      const { id } = await added();
+      /** `JSON.stringify` would write 0. */
+      const patch = async (zero: '0' | '-0') => {
+        const body = `{"confidence": ${zero}, "x-n": [${zero}]}`;
+        const headers = { 'content-type': 'application/json' };
+        return (await subject().client.raw(subject().client.byId(id), { method: 'PATCH', headers, body })).text;
+      };
+      const first = await patch('-0');
+      await laterMoment();
+      expect(await patch('0')).toBe(first);
+      expect(await patch('-0')).toBe(first);
+    });
+
     it('[Decision 6] extensions are merged key by key', async ({ skip }) => {
       needVerbs(skip, subject(), 'update');
       needFields(skip, subject(), 'extensions');

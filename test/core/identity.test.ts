@@ -24,16 +24,19 @@ describe('newIdentity', () => {
     expect(ids).toEqual([...new Set(ids)].sort());
   });
 
-  it('does not go back when the clock does, and goes on when the clock has caught up', () => {
-    const made = [
-      '2041-01-01T00:00:00.000Z',
-      '2040-06-01T00:00:00.000Z',
-      '2001-01-01T00:00:00.000Z',
-      '2041-01-01T00:00:00.001Z',
-    ].map((time) => {
+  const madeAt = (times: readonly string[]) =>
+    times.map((time) => {
       setClock(time);
       return newIdentity();
     });
+
+  it('does not go back when the clock does, by a day at most, and goes on when the clock has caught up', () => {
+    const made = madeAt([
+      '2041-01-01T00:00:00.000Z',
+      '2040-12-31T23:00:00.000Z',
+      '2040-12-31T00:00:00.000Z',
+      '2041-01-01T00:00:00.001Z',
+    ]);
     expect(made.map(({ created_at }) => created_at)).toEqual([
       '2041-01-01T00:00:00.000Z',
       '2041-01-01T00:00:00.000Z',
@@ -43,5 +46,16 @@ describe('newIdentity', () => {
     const ids = made.map(({ id }) => id);
     expect(ids).toEqual([...ids].sort());
     expect(new Set(ids).size).toBe(4);
+  });
+
+  it('[SPEC Memory created_at] is right again when a clock that was 30 years ahead is, and grows from there', () => {
+    const times = ['2026-01-01T00:00:00.000Z', '2026-01-01T00:00:00.000Z', '2026-01-01T00:00:00.001Z'];
+    const [ahead, ...made] = madeAt(['2056-01-01T00:00:00.000Z', ...times]);
+    expect(ahead?.created_at).toBe('2056-01-01T00:00:00.000Z');
+    expect(made.map(({ created_at }) => created_at)).toEqual(times);
+    const ids = made.map(({ id }) => id);
+    expect(ids).toEqual([...new Set(ids)].sort());
+    // An id begins with the time of its making, too.
+    expect((ahead?.id ?? '') > (ids.at(-1) ?? '')).toBe(true);
   });
 });

@@ -48,6 +48,14 @@ describe('[Decision 11] what is past its time', () => {
     expect(await left()).toEqual({ entries: 5, keys: 7 });
   });
 
+  it('counts a key that was used by a clock 30 years ahead, which is forgotten too', async () => {
+    await fill(3);
+    const ahead = `update ${store.names.onceKeys} set created_at = now() + interval '30 years' where key in ('5', '6')`;
+    await store.sql(ahead);
+    await store.open();
+    await until(() => keysLeft(5));
+  });
+
   it('is kept for ever where no retention is set, but for the keys', async () => {
     await fill(3);
     await store.open({ audit: { retention_days: null } });

@@ -8,7 +8,7 @@ export interface LargeUsers {
   add(user: string): void;
 }
 
-export function rememberLargeUsers(now: () => number = Date.now): LargeUsers {
+export function rememberLargeUsers(now: () => number = () => performance.now()): LargeUsers {
   const since = new Map<string, number>();
   return {
     has(user) {
