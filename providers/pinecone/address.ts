@@ -11,7 +11,7 @@ export function indexAddress(index_host: string): string {
       'pinecone: index_host is not the address of an index, which the console of Pinecone shows as "Host"',
     );
   }
-  return `${url.origin}${url.pathname.replace(/\/+$/, '')}`;
+  return `${url.origin}${url.pathname.replace(/(?<!\/)\/+$/, '')}`;
 }
 
 /** The key without the white space that comes with copying. Others could not be sent, and errors would quote them. */

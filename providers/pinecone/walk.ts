@@ -100,7 +100,7 @@ export function createWalk(service: Pick<Service, 'list'>, namespaces: Namespace
 
 /** The next digits after all that begin with these, as few as that takes. */
 function following(digits: string): string | undefined {
-  const kept = digits.replace(/f+$/, '');
+  const kept = digits.replace(/(?<!f)f+$/, '');
   if (kept === '') return undefined;
   return kept.slice(0, -1) + (Number.parseInt(kept.slice(-1), 16) + 1).toString(16);
 }

@@ -3,12 +3,10 @@ import { settingFacts, text } from './facts.ts';
 
 const EXISTING = { only: ['mapping.preset'] } as const;
 
-const NAME = String.raw`(?:[A-Za-z_][\w$]*|"(?:[^"\0]|"")+")`;
-const TEXT = String.raw`'(?:[^'\0]|'')*'`;
 /** A column, quoted where it is no plain word. */
-const column = text.regex(new RegExp(`^${NAME}$`));
+const column = text.regex(/^(?:[A-Za-z_][\w$]*|"(?:[^"\0]|"")+")$/);
 /** A column, a path into one that holds JSON, or a constant: the little of SQL that says this. */
-const place = text.regex(new RegExp(`^(?:${NAME}(?:->>?${TEXT})*|${TEXT})$`));
+const place = text.regex(/^(?:(?:[A-Za-z_][\w$]*|"(?:[^"\0]|"")+")(?:->>?'(?:[^'\0]|'')*')*|'(?:[^'\0]|'')*')$/);
 /** Postgres cuts longer identifiers without an error. */
 const identifier = text.refine((name) => Buffer.byteLength(name) <= 63 && !name.includes('\0'));
 

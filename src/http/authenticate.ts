@@ -47,6 +47,6 @@ export const authenticate =
  * `X-API-Key`: proxies on the way have their own uses for either header, and no client sends two of its own.
  */
 function credentialOf(c: Context<Env>): string | undefined {
-  const bearer = /^Bearer(?: +(.*))?$/i.exec(c.req.header('authorization') ?? '');
+  const bearer = /^Bearer(?: +([^ ].*)?)?$/i.exec(c.req.header('authorization') ?? '');
   return bearer ? (bearer[1] ?? '') : c.req.header('x-api-key');
 }

@@ -25,7 +25,7 @@ export interface Sdk extends Tracing {
  */
 export function openSdk({ url, service_name, ratio }: TracingOptions, log: Log): Sdk {
   diag.setLogger(quietly(log), { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true });
-  const exporter = new OTLPTraceExporter({ url: `${url.replace(/\/+$/, '')}/v1/traces` });
+  const exporter = new OTLPTraceExporter({ url: `${url.replace(/(?<!\/)\/+$/, '')}/v1/traces` });
   const provider = new BasicTracerProvider({
     resource: defaultResource()
       .merge(detectResources({ detectors: [envDetector] }))

@@ -53,7 +53,7 @@ export async function lookAtOwnIndexes(
 function expected(names: Names, version: number): Map<string, string> {
   const indexes = new Map<string, string>();
   for (const { sql } of MIGRATIONS.slice(0, version)) {
-    const text = sql(names).replace(/--.*$/gm, '');
+    const text = sql(names).replace(/--.*/g, '');
     for (const [, create, made = '', dropped = ''] of text.matchAll(
       /(create index (\w+) on [^;]+);|drop index (?:if exists )?(?:"(?:[^"]|"")+"\.)?(\w+)/g,
     )) {

@@ -11,6 +11,8 @@ export const LIMITS = {
   supersedes: 64,
   id: 512,
   sourceField: 1024,
+  date: 64,
+  number: 32,
 } as const;
 
 /** Neither NUL nor lone surrogates: the one cannot be stored by Postgres, the other is not text in any encoding. */
@@ -26,8 +28,21 @@ export const fits = (text: string, most: number): boolean =>
   text.length <= most || (text.length <= 2 * most && codePoints(text) <= most);
 
 const text = z.string().refine(isStorable, 'must not contain NUL or lone surrogates');
+/** A text that is too long fails here: no further check looks at it. */
 const upTo = (most: number) =>
-  text.refine((value) => fits(value, most), `must be at most ${most} characters`).meta({ maxLength: most });
+  text
+    .refine((value) => fits(value, most), { error: `must be at most ${most} characters`, abort: true })
+    .meta({ maxLength: most });
+/** The same for what is never stored, such as a number in a query string. */
+export const short = (most: number, error = `must be at most ${most} characters`) =>
+  z.string().refine((value) => value.length <= most, { error, abort: true });
+/** A list that is too long fails before its elements are looked at: a million of them would make a million mistakes. */
+const upToMany = <Element extends z.ZodType>(element: Element, most: number, error: string) =>
+  z.preprocess((value, context) => {
+    if (!Array.isArray(value) || value.length <= most) return value;
+    context.addIssue({ code: 'custom', message: error });
+    return z.NEVER;
+  }, z.array(element).max(most));
 const filled = (most: number) => upTo(most).refine(isNotBlank, 'must not be blank').meta({ pattern: '\\S' });
 
 export const content = text.refine(isNotBlank, 'must not be blank').meta({
@@ -72,36 +87,32 @@ export const scopePrefix = filterText
 export const tag = upTo(LIMITS.tag)
   .min(1, 'must not be empty')
   .meta({ examples: ['tooling'] });
-export const tags = z
-  .array(tag)
-  .max(LIMITS.tags, `must hold at most ${LIMITS.tags} tags`)
-  .meta({ description: 'Free-form labels.', examples: [['tooling']] });
+export const tags = upToMany(tag, LIMITS.tags, `must hold at most ${LIMITS.tags} tags`).meta({
+  description: 'Free-form labels.',
+  examples: [['tooling']],
+});
 export const confidence = z
   .number()
   .min(0, 'must be at least 0')
   .max(1, 'must be at most 1')
   .meta({ description: '0 to 1.', examples: [0.9] });
-export const supersedes = z
-  .array(memoryId)
-  .max(LIMITS.supersedes, `must hold at most ${LIMITS.supersedes} ids`)
-  .meta({ description: 'Ids of memories this record replaces.' });
+export const supersedes = upToMany(memoryId, LIMITS.supersedes, `must hold at most ${LIMITS.supersedes} ids`).meta({
+  description: 'Ids of memories this record replaces.',
+});
 
+const DATE_TIME = 'must be an ISO 8601 date or date-time between the years 0001 and 9999';
 /**
  * Any ISO 8601 date or date-time, answered in UTC with milliseconds. No offset means UTC; a date alone is its
  * midnight. Years 0001 to 9999, what every backend can hold.
  */
-export const dateTime = z
-  .string()
+export const dateTime = short(LIMITS.date, DATE_TIME)
   .transform((value, context) => {
     // A time alone is ISO 8601 too, but names no moment.
     const parsed =
       /^\d{4}/.test(value) && !IMPOSSIBLE_OFFSET.test(value) ? DateTime.fromISO(value, { zone: 'utc' }) : undefined;
     const milliseconds = parsed?.toMillis() ?? Number.NaN;
     if (milliseconds >= FIRST_MOMENT && milliseconds <= LAST_MOMENT) return new Date(milliseconds).toISOString();
-    context.addIssue({
-      code: 'custom',
-      message: 'must be an ISO 8601 date or date-time between the years 0001 and 9999',
-    });
+    context.addIssue({ code: 'custom', message: DATE_TIME });
     return z.NEVER;
   })
   .meta({
@@ -110,7 +121,7 @@ export const dateTime = z
     type: 'string',
   });
 /** Beyond a day, or minutes beyond an hour; the library would just add them up. */
-const IMPOSSIBLE_OFFSET = /T.*[+-](?:2[4-9]|[3-9]\d|\d{2}:?[6-9])/;
+const IMPOSSIBLE_OFFSET = /^[^T]*T.*[+-](?:2[4-9]|[3-9]\d|\d{2}:?[6-9])/;
 const FIRST_MOMENT = Date.parse('0001-01-01T00:00:00Z');
 const LAST_MOMENT = Date.parse('9999-12-31T23:59:59.999Z');
 
