@@ -1,9 +1,9 @@
+import { analyse } from '#ranking';
 import { built } from './built.ts';
 import { vectorOf } from './free-embedder.ts';
 
 const { toHalfvec } = await built<typeof import('../../providers/postgres/halfvec.ts')>('providers/postgres/halfvec');
-const { keywordsOf } =
-  await built<typeof import('../../providers/postgres/keywords.ts')>('providers/postgres/keywords');
+const { toKeys } = await built<typeof import('../../providers/postgres/keywords.ts')>('providers/postgres/keywords');
 
 /** The one best statement of each verb on the gateway's table, written by hand, and the values it takes. */
 export interface Statements {
@@ -42,4 +42,4 @@ export const vectorSearch = (memories: string): string =>
    order by embedding <=> $2::halfvec limit 10`;
 
 export const vectorValue = (text: string): Buffer => toHalfvec(vectorOf(text));
-export const keywordsValue = (userId: string, text: string): string => `{${keywordsOf(userId, text).join(',')}}`;
+export const keywordsValue = (userId: string, text: string): string => `{${toKeys(userId, analyse(text)).join(',')}}`;

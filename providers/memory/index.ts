@@ -2,6 +2,7 @@ import { z } from 'zod';
 import {
   type Call,
   defineProvider,
+  type Embedder,
   effectivePatch,
   type Memory,
   type NewMemory,
@@ -11,9 +12,10 @@ import {
   type Verb,
   withinMatcher,
 } from '#contract';
+import { analyseLater } from '#ranking';
 import { createAuditLog } from './audit.ts';
 import { createOnceKeys } from './once.ts';
-import { createUser, type Entry, type User } from './user.ts';
+import { createUser, type Entry, type Found, type User } from './user.ts';
 
 const Options = z.strictObject({
   /** `none` hides the native scopes, so that the gateway's emulation can be held against them. */
@@ -50,8 +52,8 @@ export default defineProvider({
       const { user_id, scope } = home.entry.memory;
       return (owners === null || owners.includes(user_id)) && withinMatcher(within)(scope) ? home : undefined;
     };
-    const embed = async (text: string, purpose: 'document' | 'query', call: Call) =>
-      (await embedder?.embed([text], purpose, call))?.[0];
+    const embed = embedOne(embedder);
+    const find = createFind(embed);
 
     /** Told in the same breath as the change is made: nothing is awaited in between. */
     const tell = (action: Verb, { id, user_id, scope }: Memory, { caller, requestId }: Call) =>
@@ -66,10 +68,10 @@ export default defineProvider({
         outcome: 'ok',
       });
     const add = async (input: NewMemory, call: Call): Promise<Memory> => {
-      const vector = await embed(input.content, 'document', call);
+      const found = await find(input.content, call);
       const memory = newRecord(input, model);
       const user = userOf(input.user_id);
-      homes.set(memory.id, { user, entry: user.add(memory, vector) });
+      homes.set(memory.id, { user, entry: user.add(memory, found) });
       tell('add', memory, call);
       return memory;
     };
@@ -108,7 +110,7 @@ export default defineProvider({
           if (before) tell('update', before.entry.memory, call);
           return before?.entry.memory;
         }
-        const vector = patch.content === undefined ? undefined : await embed(patch.content, 'document', call);
+        const found = patch.content === undefined ? undefined : await find(patch.content, call);
         // The record may have been changed or deleted while the text was embedded.
         const home = homeOf(ref);
         if (!home) return undefined;
@@ -119,7 +121,7 @@ export default defineProvider({
           extensions: { ...memory.extensions, ...patch.extensions },
           updated_at: new Date(Math.max(Date.now(), Date.parse(memory.updated_at) + 1)).toISOString(),
         };
-        home.user.replace(home.entry, updated, vector);
+        home.user.replace(home.entry, updated, found);
         tell('update', updated, call);
         return updated;
       },
@@ -141,3 +143,13 @@ export default defineProvider({
     };
   },
 });
+
+type Embed = ReturnType<typeof embedOne>;
+const createFind =
+  (embed: Embed) =>
+  async (content: string, call: Call): Promise<Found> => ({
+    vector: await embed(content, 'document', call),
+    terms: await analyseLater(content, call),
+  });
+const embedOne = (embedder: Embedder | undefined) => async (text: string, purpose: 'document' | 'query', call: Call) =>
+  (await embedder?.embed([text], purpose, call))?.[0];

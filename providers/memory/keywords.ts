@@ -1,4 +1,4 @@
-import { inverseDocumentFrequency, memoryTerms } from '#ranking';
+import { inverseDocumentFrequency } from '#ranking';
 
 /** Some of the slots. */
 export interface Visible {
@@ -9,7 +9,7 @@ export interface Visible {
 
 /** Inverted index of one user's texts. */
 export interface Keywords {
-  set(slot: number, text: string): void;
+  set(slot: number, terms: readonly string[]): void;
   delete(slot: number): void;
   /**
    * For every slot up to `slots`: the share of the query's rarity that its text covers, 0 to 1. With `visible`, rarity
@@ -32,9 +32,8 @@ export function createKeywords(): Keywords {
   };
 
   return {
-    set(slot, text) {
+    set(slot, terms) {
       remove(slot);
-      const terms = memoryTerms(text);
       termsOf.set(slot, terms);
       for (const term of terms) {
         const posting = postings.get(term);

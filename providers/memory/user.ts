@@ -9,11 +9,17 @@ export interface Entry {
   readonly slot: number;
 }
 
+/** Of a content, what finds it. */
+export interface Found {
+  readonly terms: readonly string[];
+  readonly vector: Float32Array | undefined;
+}
+
 /** Everything of one user: no query ever looks at another user's data. */
 export interface User {
-  add(memory: Memory, vector: Float32Array | undefined): Entry;
-  /** The vector is given exactly when the content changed. */
-  replace(entry: Entry, memory: Memory, vector: Float32Array | undefined): void;
+  add(memory: Memory, found: Found): Entry;
+  /** What finds it is given exactly when the content was to change. */
+  replace(entry: Entry, memory: Memory, found: Found | undefined): void;
   remove(entry: Entry): void;
   list(query: ListQuery): Memory[];
   search(query: SearchQuery, vector: Float32Array | undefined): SearchHit[];
@@ -27,22 +33,22 @@ export function createUser(dimensions: number | undefined, ranking: RankingOptio
   const free: number[] = [];
   let slots = 0;
 
-  const index = ({ slot, memory }: Entry, vector: Float32Array | undefined) => {
-    keywords.set(slot, memory.content);
+  const index = ({ slot }: Entry, { terms, vector }: Found) => {
+    keywords.set(slot, terms);
     if (vector) vectors?.set(slot, vector);
   };
 
   return {
-    add(memory, vector) {
+    add(memory, found) {
       const entry: Entry = { memory, slot: free.pop() ?? slots++ };
       entries.splice(rank(entries, memory), 0, entry);
-      index(entry, vector);
+      index(entry, found);
       return entry;
     },
-    replace(entry, memory, vector) {
+    replace(entry, memory, found) {
       const rewritten = memory.content !== entry.memory.content;
       entry.memory = memory;
-      if (rewritten) index(entry, vector);
+      if (found && rewritten) index(entry, found);
     },
     remove(entry) {
       keywords.delete(entry.slot);

@@ -1,13 +1,8 @@
-import { memoryTerms } from '#ranking';
-
 /**
- * Search terms as they are kept in the `keywords` column: 53-bit hashes of user and term. Half the size of the words,
+ * Search terms of a user's text as they are kept in the `keywords` column: 53-bit hashes of user and term. Half the size of the words,
  * and because the user is part of the key, one index over everybody answers "this user's memories with this term"
  * without walking through other users' entries. Two terms of one user fall together about once in 10^10 vocabularies.
  */
-export const keywordsOf = (userId: string, text: string): number[] => toKeys(userId, memoryTerms(text));
-
-/** The keys of terms that are already analysed. */
 export function toKeys(userId: string, terms: readonly string[]): number[] {
   const seed = hash53(userId, 0);
   return terms.map((term) => hash53(term, seed));

@@ -10,6 +10,7 @@ import {
   type Ref,
   type SearchQuery,
 } from '#contract';
+import { analyseLater } from '#ranking';
 import { createAuditLog } from './audit.ts';
 import type { Run } from './connections.ts';
 import type { OpenDatabase } from './database.ts';
@@ -19,6 +20,7 @@ import { startHousekeeping } from './housekeeping.ts';
 import { openIngestion } from './ingestion/open.ts';
 import type { Ways } from './ingestion/queue.ts';
 import { createKeyStore } from './keys.ts';
+import { toKeys } from './keywords.ts';
 import { openLargeUsers } from './large-users.ts';
 import { createFirstAnswer } from './once.ts';
 import type { Options } from './options.ts';
@@ -36,13 +38,8 @@ export async function openProvider(
   const run: Run = (text, values, call) => send(statements.query(text, values), call);
   const runWith: Ways['runWith'] = (settings, text, values, call) =>
     db.queryWith(settings, statements.query(text, values).statement, values, call);
-  const largeUsers = await openLargeUsers({
-    db,
-    names,
-    statements,
-    threshold: iterativeScan ? options.large_user_rows : Number.POSITIVE_INFINITY,
-    log,
-  });
+  const threshold = iterativeScan ? options.large_user_rows : Number.POSITIVE_INFINITY;
+  const largeUsers = await openLargeUsers({ db, names, statements, threshold, log });
   const housekeeping = startHousekeeping({ run, names, retention_days: audit?.retention_days ?? null, log });
 
   const auditLog = audit && createAuditLog(names, run);
@@ -57,6 +54,10 @@ export async function openProvider(
   const later = ingestion !== undefined && options.ingestion === 'async';
   const embed = async (text: string, purpose: 'document' | 'query', call: Call) =>
     (await embedder?.embed([text], purpose, call))?.[0];
+  const find = async ({ user_id, content }: Pick<Memory, 'user_id' | 'content'>, call: Call) => ({
+    vector: later ? undefined : await embed(content, 'document', call),
+    keywords: toKeys(user_id, await analyseLater(content, call)),
+  });
   const fresh = (input: NewMemory) => newRecord(input, model, { ...newIdentity(), status: later ? 'queued' : 'done' });
   const insert = async (wanted: Insert, call: Call) => {
     const inserted = (await send(statements.insert(wanted, call), call)).length > 0;
@@ -68,9 +69,9 @@ export async function openProvider(
     const [row] = await send(statements.select(ref), call);
     return row && toMemory(row, model);
   };
-  const find = createFind({ db, names, statements, ranking, largeUsers });
+  const ranked = createFind({ db, names, statements, ranking, largeUsers });
   const search = async (query: SearchQuery, call: Call) => {
-    const rows = await find(query, await embed(query.text, 'query', call), call);
+    const rows = await ranked(query, await embed(query.text, 'query', call), call);
     return rows.map((row) => ({ memory: toMemory(row, model), score: row.score as number }));
   };
 
@@ -89,13 +90,13 @@ export async function openProvider(
       consistency_tokens: false,
     },
     async add(input, call) {
-      const vector = later ? undefined : await embed(input.content, 'document', call);
+      const found = await find(input, call);
       const memory = fresh(input);
-      await insert({ memory, vector }, call);
+      await insert({ memory, ...found }, call);
       return memory;
     },
     async addOnce(input, once, call) {
-      let vector: Float32Array | undefined;
+      let found: Awaited<ReturnType<typeof find>> | undefined;
       for (;;) {
         const first = await firstAnswer(input, once, call);
         if (first) {
@@ -103,11 +104,11 @@ export async function openProvider(
           return first;
         }
         // Only now: a repetition costs no embedding.
-        if (!later) vector ??= await embed(input.content, 'document', call);
+        found ??= await find(input, call);
         // Whoever gave up meanwhile may come again with the same key.
         call.signal.throwIfAborted();
         const memory = fresh(input);
-        if (await insert({ memory, vector, once }, call)) return memory;
+        if (await insert({ memory, ...found, once }, call)) return memory;
         // Somebody else was faster: what they were answered is the answer.
       }
     },
@@ -120,8 +121,9 @@ export async function openProvider(
         return current;
       }
       const { content } = patch;
-      const vector = content === undefined ? undefined : later ? 'later' : await embed(content, 'document', call);
-      const [row] = await send(statements.update(ref, { user_id: current.user_id, patch, vector }, call), call);
+      const found = content === undefined ? undefined : await find({ ...current, content }, call);
+      const vector = found && later ? 'later' : found?.vector;
+      const [row] = await send(statements.update(ref, { patch, vector, keywords: found?.keywords }, call), call);
       if (vector === 'later') ingestion?.kick();
       return row && toMemory(row, model);
     },

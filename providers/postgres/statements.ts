@@ -4,7 +4,7 @@ import { type Conditions, conditions, whereScopeGlob, whereTags, whereWithin } f
 import { type Statement, statement } from './connections.ts';
 import { toHalfvec } from './halfvec.ts';
 import { clearQueue, enqueue } from './ingestion/statements.ts';
-import { keywordsOf, toBigintArray } from './keywords.ts';
+import { toBigintArray } from './keywords.ts';
 import type { Names } from './names.ts';
 import { claimKey } from './once.ts';
 import { columnsOf, toTextArray } from './rows.ts';
@@ -19,13 +19,16 @@ export interface Insert {
   readonly memory: Memory;
   /** Undefined: without one, for ever or until the queue has it computed, as the memory's status says. */
   readonly vector: Float32Array | undefined;
+  /** Of the content. */
+  readonly keywords: readonly number[];
   /** Given, nothing is inserted unless this takes the key. */
   readonly once?: Once | undefined;
 }
 
 export interface Update {
-  readonly user_id: string;
   readonly patch: MemoryPatch;
+  /** Given exactly where the content changes: those of the new one. */
+  readonly keywords: readonly number[] | undefined;
   /** Only where the content changes and vectors are kept: the new one, or that it is to be computed later. */
   readonly vector: Float32Array | 'later' | undefined;
 }
@@ -83,7 +86,7 @@ export function createStatements(names: Names, recorded: boolean) {
   return {
     query,
     /** Returns a row if it inserted one. */
-    insert({ memory, vector, once }: Insert, call: Call): Query {
+    insert({ memory, vector, keywords, once }: Insert, call: Call): Query {
       const where = conditions();
       where.values.push(
         memory.id,
@@ -98,7 +101,7 @@ export function createStatements(names: Names, recorded: boolean) {
         memory.valid_to,
         toTextArray(memory.supersedes),
         JSON.stringify(memory.extensions),
-        toBigintArray(keywordsOf(memory.user_id, memory.content)),
+        toBigintArray(keywords),
         vector ? toHalfvec(vector) : null,
       );
       const text = `insert into ${names.memories} (id, user_id, content, scope, tags, source, confidence, created_at, updated_at,
@@ -117,13 +120,13 @@ export function createStatements(names: Names, recorded: boolean) {
     },
 
     /** Writes only the fields given, so patches of different fields never undo each other. */
-    update(ref: Ref, { user_id, patch, vector }: Update, call: Call): Query {
+    update(ref: Ref, { patch, vector, keywords }: Update, call: Call): Query {
       const where = one(ref);
       const sets: string[] = [];
       const set = (column: string, value: unknown, cast = '') => sets.push(`${column} = ${where.place(value)}${cast}`);
-      if (patch.content !== undefined) {
+      if (patch.content !== undefined && keywords) {
         set('content', patch.content);
-        set('keywords', toBigintArray(keywordsOf(user_id, patch.content)));
+        set('keywords', toBigintArray(keywords));
         set(names.embedding, vector instanceof Float32Array ? toHalfvec(vector) : null, `::${names.halfvec}`);
       }
       if (patch.scope !== undefined) set('scope', patch.scope);

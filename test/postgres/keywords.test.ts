@@ -1,11 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { analyse } from '#ranking';
-import { keywordsOf, toBigintArray, toKeys } from '../../providers/postgres/keywords.ts';
+import { toBigintArray, toKeys } from '../../providers/postgres/keywords.ts';
 
+const keywordsOf = (user: string, text: string) => toKeys(user, analyse(text));
 const WORDS = Array.from({ length: 20_000 }, (_, i) => `w${i}`);
 
-describe('keywordsOf', () => {
+describe('toKeys', () => {
   it('gives one key a term, the same for text and query', () => {
     const text = 'She prefers green tea; the teas of XK-4471';
     const keys = keywordsOf('u', text);

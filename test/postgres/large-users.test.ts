@@ -424,6 +424,7 @@ describe.skipIf(SERVER_URL === '')(`the move${SERVER_URL === '' ? `: ${NO_SERVER
       {
         memory: { ...memory, updated_at: memory.created_at },
         vector: (await hashingEmbedder().embed(['slow add'], 'document', call))[0],
+        keywords: [],
       },
       call,
     );

@@ -214,7 +214,8 @@ describe.skipIf(SERVER_URL === '')(`while the first is under way${SERVER_URL ===
       status: 'done' as const,
     };
     const vector = (await hashingEmbedder().embed([INPUT.content], 'document', call))[0];
-    const { statement, values } = createStatements(store.names, true).insert({ memory, vector, once: onceOf() }, call);
+    const wanted = { memory, vector, keywords: [], once: onceOf() };
+    const { statement, values } = createStatements(store.names, true).insert(wanted, call);
     const other = new pg.Client({ connectionString: store.url });
     await other.connect();
     await other.query('begin');

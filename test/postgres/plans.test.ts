@@ -2,12 +2,13 @@ import pg from 'pg';
 import { RateLimiterPostgres } from 'rate-limiter-flexible';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import type { ListQuery, RankingOptions, SearchQuery } from '#contract';
-import { fromHalfBits } from '#ranking';
+import { analyse, fromHalfBits } from '#ranking';
 import { createAuditLog } from '../../providers/postgres/audit.ts';
 import type { Database, Run } from '../../providers/postgres/connections.ts';
 import { startHousekeeping } from '../../providers/postgres/housekeeping.ts';
 import { claimText, giveBackText, writeText } from '../../providers/postgres/ingestion/statements.ts';
 import { createKeyStore } from '../../providers/postgres/keys.ts';
+import { toKeys } from '../../providers/postgres/keywords.ts';
 import { createFirstAnswer } from '../../providers/postgres/once.ts';
 import { countStatement } from '../../providers/postgres/rarity.ts';
 import { toTextArray } from '../../providers/postgres/rows.ts';
@@ -41,7 +42,10 @@ beforeAll(async () => {
       const created_at = new Date(1.7e12 + made * 1000).toISOString();
       const id = `mem_${String(made++).padStart(26, '0')}`;
       const memory = { ...input, id, created_at, updated_at: created_at, embedding_model: null, status: null };
-      const { statement, values } = insert({ memory, vector: await vectorOf(content) }, call);
+      const { statement, values } = insert(
+        { memory, vector: await vectorOf(content), keywords: toKeys(user, analyse(content)) },
+        call,
+      );
       await store.sql(statement.text, values);
     }
   }
@@ -293,7 +297,7 @@ describe('one record', () => {
   it('is found by its key', async () => {
     const statements = createStatements(store.names, true);
     const ref = { id: 'mem_x', users: ['big'], within: ['apple/*'] };
-    const update = { user_id: 'big', patch: { confidence: 1 }, vector: undefined };
+    const update = { patch: { confidence: 1 }, vector: undefined, keywords: undefined };
     for (const { statement, values } of [
       statements.select(ref),
       statements.remove(ref, call),
@@ -307,7 +311,10 @@ describe('one record', () => {
     const created_at = new Date().toISOString();
     const identity = { id: 'mem_x', created_at, updated_at: created_at };
     const memory = { ...memoryOf('u', 'x'), ...identity, embedding_model: null, status: null };
-    const { statement, values } = createStatements(store.names, true).insert({ memory, vector: undefined }, call);
+    const { statement, values } = createStatements(store.names, true).insert(
+      { memory, vector: undefined, keywords: [] },
+      call,
+    );
     expect(await indexes(statement.text, values)).toEqual(['large_users_pkey']);
   });
 });
@@ -327,7 +334,10 @@ describe('an add that happens once', () => {
     const created_at = new Date().toISOString();
     const identity = { id: 'mem_x', created_at, updated_at: created_at };
     const memory = { ...memoryOf('u', 'x'), ...identity, embedding_model: null, status: null };
-    const { statement, values } = createStatements(store.names, true).insert({ memory, vector: undefined, once }, call);
+    const { statement, values } = createStatements(store.names, true).insert(
+      { memory, vector: undefined, keywords: [], once },
+      call,
+    );
     expect(await indexes(statement.text, values)).toEqual(['large_users_pkey', 'once_keys_pkey']);
   });
 });

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { WritableProvider } from '#contract';
-import { keywordsOf, toKeys } from '../../providers/postgres/keywords.ts';
+import { analyse, MAX_TERMS } from '#ranking';
+import { toKeys } from '../../providers/postgres/keywords.ts';
 import { call, memoryOf, openStore, type Store } from './store.ts';
 
 let store: Store;
@@ -48,8 +49,8 @@ describe('[Decision 29] the cost of a search', () => {
       `select keywords::text[] as keywords from ${store.names.memories} where id = $1`,
       [id],
     );
-    expect(row?.keywords).toEqual(keywordsOf('long', content.slice(0, 10_000)).map(String));
-    expect(row?.keywords).toHaveLength(4096);
+    expect(row?.keywords).toEqual(toKeys('long', analyse(content)).map(String));
+    expect(row?.keywords).toHaveLength(MAX_TERMS);
   });
 
   it('does not grow with the number of terms asked for, nor with what was stored before there was a bound', async () => {

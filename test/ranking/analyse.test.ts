@@ -1,8 +1,10 @@
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
-import { analyse } from '#ranking';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { analyse, analyseLater, queryTerms, withFewMarks } from '#ranking';
 import { BASE_FORMS } from '../../src/ranking/irregular-forms.ts';
 import { STOP_WORDS } from '../../src/ranking/stop-words.ts';
+import { startTicker, ticksOf } from '../support/hold.ts';
+import { callBy } from '../support/requests.ts';
 
 const CASES: readonly (readonly [string, string, readonly string[]])[] = [
   ['nothing', '', []],
@@ -118,5 +120,65 @@ describe('analyse', () => {
       expect(BASE_FORMS.has(word), word).toBe(false);
       expect(analyse(word), word).toEqual([]);
     }
+  });
+});
+
+describe('long texts', () => {
+  const prose = 'She went to the market near the old harbour, and bought 12 apples. ';
+
+  it('[Decision 8] cost about what prose of the same length costs', async () => {
+    const ticker = startTicker();
+    onTestFinished(() => ticker.close());
+    const length = 60_000;
+    const usual = await ticksOf(ticker, () => analyse(prose.repeat(length / prose.length)));
+    for (const unit of [
+      '\u0301\u0316',
+      '\uff9e\u0301\u05b0',
+      '\u05b0',
+      'カ\uff9e',
+      '\u0344',
+      'a',
+      '1,',
+      "a'",
+      'a-1',
+      'Σ.',
+      '日本',
+      '\ufdfa',
+    ]) {
+      const text = `a${unit.repeat(length / unit.length)}`;
+      // Combining marks in no order are the ones that took a hundred times as long.
+      const sorted = unit.length === 2 ? `a${unit[0]?.repeat(length / 2)}${unit[1]?.repeat(length / 2)}` : text;
+      for (const each of [text, sorted]) {
+        expect(await ticksOf(ticker, () => analyse(each)), JSON.stringify(unit)).toBeLessThan(50 * usual + 50);
+      }
+    }
+  });
+
+  it('[Decision 8] no run of what normalisation sorts is longer than 30', () => {
+    for (let point = 0; point <= 0x10ffff; point++) {
+      if (point >= 0xd800 && point <= 0xdfff) continue;
+      const character = String.fromCodePoint(point);
+      const apart = character.normalize('NFKD');
+      // It begins with a mark if it moves before one that belongs behind all others.
+      if (`\u0345${character}`.normalize('NFKD') === `\u0345${apart}`) continue;
+      expect(withFewMarks(`a${character.repeat(40)}b`), point.toString(16)).toBe(`a${character.repeat(30)}b`);
+    }
+    const words = 'Việt Nam, हिन्दी, עִבְרִית, กำลัง, e\u0301, カ\uff9e';
+    expect(withFewMarks(words)).toBe(words);
+  });
+
+  it('[Decision 8] give in a thread what they give here', async () => {
+    const long = `${prose.repeat(200)} XK-4471 東京に住む café`;
+    expect(await analyseLater(long, callBy())).toEqual(analyse(long));
+    expect(await analyseLater(' '.repeat(10_000), callBy())).toEqual([]);
+    const gone = AbortSignal.abort(new Error('gone'));
+    await expect(analyseLater(long, callBy({}, { signal: gone }))).rejects.toThrow('gone');
+  });
+
+  it('[Decision 8] have 16,384 terms at most, and a query 256 of its first 4,096 characters', () => {
+    const words = Array.from({ length: 70_000 }, (_, i) => `w${i}`);
+    expect(analyse(words.join(' '))).toEqual(words.slice(0, 16_384));
+    expect(queryTerms(words.join(' '))).toEqual(words.slice(0, 256));
+    expect(queryTerms(`tea ${' '.repeat(4_096)} coffee`)).toEqual(['tea']);
   });
 });

@@ -1,0 +1,96 @@
+import { createRequire } from 'node:module';
+import { parentPort, type TransferListItem, Worker } from 'node:worker_threads';
+import type { Call } from '#contract';
+
+/** A worker thread: started by the first question, and again by the next one after a crash. */
+export interface Thread<Question, Answer> {
+  /** Questions without an answer yet. */
+  readonly load: number;
+  /**
+   * Questions are answered one after the other; one whose call is aborted before its turn is not asked at all. Rejects
+   * when the thread dies.
+   */
+  ask(question: Question, call?: Call): Promise<Answer>;
+  close(): Promise<void>;
+}
+
+interface Pending<Answer> {
+  readonly resolve: (answer: Answer) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+const { resolve: fileOf } = createRequire(import.meta.url);
+
+/**
+ * `name` stands in the `imports` of package.json for the compiled file: Node starts threads from JavaScript, also when
+ * this runs from source. `died` makes the error that questions are rejected with.
+ */
+export function openThread<Question, Answer>(
+  name: `#${string}`,
+  died: (cause: unknown) => Error,
+): Thread<Question, Answer> {
+  let worker: Worker | undefined;
+  let asked: Pending<Answer> | undefined;
+  let turn: Promise<unknown> = Promise.resolve();
+  let load = 0;
+
+  function start(): Worker {
+    // Without the options of this process, which may be about sources.
+    const thread = new Worker(fileOf(name), { execArgv: [] });
+    let cause: unknown;
+    thread.on('message', (answer: Answer) => {
+      asked?.resolve(answer);
+      // An idle thread must not keep the process alive.
+      thread.unref();
+    });
+    thread.on('error', (error) => {
+      cause = error;
+    });
+    thread.on('exit', (code) => {
+      worker = undefined;
+      asked?.reject(died(cause ?? new Error(`exit code ${code}`)));
+    });
+    return thread;
+  }
+
+  const next = (question: Question): Promise<Answer> =>
+    new Promise((resolve, reject) => {
+      asked = { resolve, reject };
+      worker ??= start();
+      worker.ref();
+      worker.postMessage(question);
+    });
+
+  return {
+    get load() {
+      return load;
+    },
+    async ask(question, call) {
+      load += 1;
+      const answer = turn
+        .then(() => {
+          call?.signal.throwIfAborted();
+          return next(question);
+        })
+        .finally(() => {
+          load -= 1;
+        });
+      turn = answer.catch(() => {});
+      return (await call?.unlessAborted?.(answer)) ?? answer;
+    },
+    async close() {
+      await worker?.terminate();
+    },
+  };
+}
+
+/** In the thread: how it answers. It catches nothing, so an error ends the thread, and the next question a new one. */
+export function answerQuestions<Question, Answer>(
+  answer: (question: Question) => Answer | Promise<Answer>,
+  transferred: (answer: Answer) => readonly TransferListItem[] = () => [],
+): void {
+  parentPort?.on('message', async (question: Question) => {
+    const given = await answer(question);
+    parentPort?.postMessage(given, transferred(given));
+  });
+}

@@ -1,0 +1,85 @@
+import { Worker } from 'node:worker_threads';
+import { connectRaw, request } from './raw-http.ts';
+
+/**
+ * Whether the event loop is held, measured in work and not in time: a thread beside it does one equal piece of work after
+ * the other, and whatever slows the machine down slows both.
+ */
+export interface Ticker {
+  /** Pieces of work done since it was started. */
+  count(): number;
+  close(): Promise<void>;
+}
+
+const TICKING = `
+  const { createHash } = require('node:crypto');
+  const { workerData } = require('node:worker_threads');
+  const block = Buffer.alloc(16_384);
+  for (;;) {
+    for (let i = 0; i < 16; i++) createHash('sha256').update(block).digest();
+    Atomics.add(workerData, 0, 1);
+  }`;
+
+export function startTicker(): Ticker {
+  const ticks = new Int32Array(new SharedArrayBuffer(4));
+  const worker = new Worker(TICKING, { eval: true, workerData: ticks, execArgv: [] });
+  return { count: () => Atomics.load(ticks, 0), close: async () => void (await worker.terminate()) };
+}
+
+/** How long the work takes, in ticks. */
+export async function ticksOf(ticker: Ticker, work: () => unknown): Promise<number> {
+  // The thread may still be starting.
+  while (ticker.count() === 0) await new Promise((resolve) => setImmediate(resolve));
+  const before = ticker.count();
+  await work();
+  return ticker.count() - before;
+}
+
+/** Enough to tell a loop that was held from one that was not; some tenths of a second. */
+const LEAST_TICKS = 600;
+
+/** How often a probe is answered for each tick, while the work lasts and a little longer. */
+export async function probesPerTick(port: number, ticker: Ticker, work: () => Promise<unknown>): Promise<number> {
+  const probe = connectRaw(port);
+  try {
+    const ask = () => {
+      probe.write(request('GET', '/livez'));
+      return probe.next();
+    };
+    await ask();
+    const before = ticker.count();
+    let answered = 0;
+    let working = true;
+    const done = work().finally(() => {
+      working = false;
+    });
+    while (working || ticker.count() - before < LEAST_TICKS) {
+      await ask();
+      answered += 1;
+    }
+    await done;
+    return answered / (ticker.count() - before);
+  } finally {
+    probe.destroy();
+  }
+}
+
+/** A held loop answers next to no probe; one that is not, about as many as with a harmless text. */
+const LEAST_SHARE = 1 / 5;
+const ATTEMPTS = 3;
+
+/** How the best of a few attempts compares: 1 is as good as the harmless text. */
+export async function shareOfProbes(
+  port: number,
+  ticker: Ticker,
+  { hostile, harmless }: { hostile: () => Promise<unknown>; harmless: () => Promise<unknown> },
+): Promise<number> {
+  let best = 0;
+  for (let attempt = 0; attempt < ATTEMPTS && best < LEAST_SHARE; attempt++) {
+    const usual = await probesPerTick(port, ticker, harmless);
+    best = Math.max(best, (await probesPerTick(port, ticker, hostile)) / usual);
+  }
+  return best;
+}
+
+export { LEAST_SHARE };
