@@ -18,7 +18,7 @@ import {
   withinMatcher,
 } from '#contract';
 import type { AuditTrail, Facts } from './audit-trail.ts';
-import { type ContextBlock, toContext } from './context.ts';
+import { type ContextBlock, type ContextOptions, MIN_SIMILARITY, toContext } from './context.ts';
 import type { Principal } from './principal.ts';
 import { globsOverlap } from './scope-overlap.ts';
 
@@ -47,7 +47,7 @@ export interface Verbs {
   delete?(target: Target, call: Call): Promise<void>;
   list?(query: Asked<ListQuery>, call: Call): Promise<Memory[]>;
   search?(query: Asked<SearchQuery>, call: Call): Promise<SearchHit[]>;
-  context?(query: Omit<Asked<SearchQuery>, 'limit'>, budget: number, call: Call): Promise<ContextBlock>;
+  context?(query: Omit<Asked<SearchQuery>, 'limit'>, options: ContextOptions, call: Call): Promise<ContextBlock>;
   audit?(query: Asked<AuditQuery>, call: Call): Promise<KeptEntry[]>;
 }
 
@@ -158,10 +158,11 @@ export function verbsFor(principal: Principal, provider: Provider, trail: AuditT
     }),
     ...(search && {
       search: (query, call) => audited('search', about(query), call, () => searchWithin(query, call)),
-      context: (query, budget, call) =>
+      context: (query, options, call) =>
         audited('context', about(query), call, async () => {
           const limit = Math.min(CONTEXT_CANDIDATES, provider.capabilities.max_search_results ?? CONTEXT_CANDIDATES);
-          return toContext(await searchWithin({ ...query, limit }, call), budget, new Date());
+          const { budget, min_score = provider.capabilities.vector_search ? MIN_SIMILARITY : 0 } = options;
+          return toContext(await searchWithin({ ...query, limit }, call), { budget, min_score }, new Date(), call);
         }),
     }),
     ...(read && {

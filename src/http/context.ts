@@ -9,11 +9,11 @@ import { supported } from './supported.ts';
 export const contextRoutes = (maxRequestBytes: number): Hono<Env> =>
   new Hono<Env>().post('/', async (c) => {
     const context = supported(c, 'context');
-    const { query, user_id, scope, token_budget } = parse(ContextBody, await readJson(c, maxRequestBytes));
+    const { query, user_id, scope, token_budget, min_score } = parse(ContextBody, await readJson(c, maxRequestBytes));
     return c.json(
       await context(
         { user_id, text: query, tags: [], ...(scope != null && { scope }) },
-        token_budget ?? DEFAULT_TOKEN_BUDGET,
+        { budget: token_budget ?? DEFAULT_TOKEN_BUDGET, min_score: min_score ?? undefined },
         c.get('call'),
       ),
     );

@@ -73,6 +73,36 @@ export const contextSuite = (subject: GetSubject) =>
       expect(text).not.toContain('2001');
     });
 
+    it('[Decision 10] leaves out what is not yet valid', async ({ skip }) => {
+      needFields(skip, subject(), 'valid_from');
+      needVerbs(skip, subject(), 'context');
+      const user_id = freshUser();
+      const { client } = subject();
+      await client.add({ user_id, content: 'coffee from 2999', valid_from: '2999-01-01T00:00:00Z' });
+      const now = await client.add({ user_id, content: 'coffee since 2001', valid_from: '2001-01-01T00:00:00Z' });
+      expect((await context({ user_id })).citations.map(({ memory_id }) => memory_id)).toEqual([now.id]);
+    });
+
+    it('[Decision 10] leaves out what scores below min_score, by default 0.1 where vectors are searched', async ({
+      skip,
+    }) => {
+      needVerbs(skip, subject(), 'context');
+      const user_id = await seeded([...LINES, 'has a dog', 'works as a nurse', 'lives by the sea', 'plays the violin']);
+      const hits = await subject().client.search({ user_id, q: 'coffee', limit: 100 });
+      const least = subject().capabilities.features.vector_search ? 0.1 : 0;
+      for (const [min_score, floor] of [
+        [undefined, least],
+        [0, 0],
+        [0.3, 0.3],
+        [1, 1],
+      ] as const) {
+        const { citations } = await context({ user_id, token_budget: 10_000, min_score });
+        const expected = hits.filter(({ score }) => score > 0 && score >= floor);
+        expect(citations).toEqual(expected.map(({ memory, score }) => ({ memory_id: memory.id, score })));
+      }
+      for (const min_score of [-0.1, 1.1, '0.5', true]) await refused({ user_id, query: 'coffee', min_score });
+    });
+
     it('[Decision 10] leaves out what another hit supersedes', async ({ skip }) => {
       needVerbs(skip, subject(), 'context');
       needSupersession(skip, subject());

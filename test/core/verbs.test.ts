@@ -77,7 +77,7 @@ const OF_USER: Readonly<Record<string, (verbs: Required<Verbs>, user_id: string,
     search: (verbs, user_id, scope) =>
       verbs.search({ user_id, text: 'note', tags: [], limit: 9, ...(scope && { scope }) }, call),
     context: (verbs, user_id, scope) =>
-      verbs.context({ user_id, text: 'note', tags: [], ...(scope && { scope }) }, 99, call),
+      verbs.context({ user_id, text: 'note', tags: [], ...(scope && { scope }) }, { budget: 99, min_score: 0 }, call),
   };
 
 describe('what a caller may see travels inside every query', () => {
@@ -90,7 +90,7 @@ describe('what a caller may see travels inside every query', () => {
     await verbs.update({ id }, { scope: 'in/2' }, call);
     await verbs.list({ user_id: 'u', tags: [], limit: 3 }, call);
     await verbs.search({ user_id: 'u', text: 'q', tags: [], limit: 3 }, call);
-    await verbs.context({ user_id: 'u', text: 'q', tags: [] }, 99, call);
+    await verbs.context({ user_id: 'u', text: 'q', tags: [] }, { budget: 99, min_score: 0 }, call);
     await verbs.delete({ id }, call);
     const users = ['u', 'v'];
     expect(since().asked).toEqual([
@@ -298,7 +298,7 @@ describe('a provider that answers with more than it was asked for', () => {
     update: (verbs, id) => verbs.update({ id, user_id: 'u' }, {}, call),
     list: (verbs) => verbs.list({ user_id: 'u', tags: [], limit: 9 }, call),
     search: (verbs) => verbs.search({ user_id: 'u', text: 'note', tags: [], limit: 9 }, call),
-    context: (verbs) => verbs.context({ user_id: 'u', text: 'note', tags: [] }, 99, call),
+    context: (verbs) => verbs.context({ user_id: 'u', text: 'note', tags: [] }, { budget: 99, min_score: 0 }, call),
     audit: (verbs) => verbs.audit({ user_id: 'u', limit: 9 }, call),
     add: (verbs) => verbs.add(memoryOf('u', 'x', { scope: 'in/2' }), undefined, call),
     'add with a key': (verbs) => verbs.add(memoryOf('u', 'x', { scope: 'in/2' }), once, call),
@@ -347,7 +347,7 @@ describe('what a provider lacks', () => {
     const { provider, trail, since } = await openStore();
     const few = { ...provider, capabilities: { ...provider.capabilities, max_search_results: 30 } };
     const verbs = verbsFor(principal(['*:*']), few, trail) as Required<Verbs>;
-    await verbs.context({ user_id: 'u', text: 'q', tags: [] }, 99, call);
+    await verbs.context({ user_id: 'u', text: 'q', tags: [] }, { budget: 99, min_score: 0 }, call);
     expect(since().asked).toMatchObject([['search', { limit: 30 }]]);
   });
 });

@@ -48,16 +48,16 @@ export const PatchBody = z
   });
 
 const wholeNumber = (name: string, least: number, most: number) =>
-  z
-    .string()
+  field
+    .short(field.LIMITS.number)
     .regex(/^\d{1,9}$/, `must be a whole number from ${least} to ${most}`)
     .transform(Number)
     .refine((value) => value >= least && value <= most, `must be from ${least} to ${most}`)
     .meta({ description: `${name}.`, type: 'integer', minimum: least, maximum: most });
 
 /** In a query string an unescaped `+` of an offset arrives as a space. */
-const queryDate = z
-  .string()
+const queryDate = field
+  .short(field.LIMITS.date)
   .transform((value) => value.replace(/ (\d{2}(?::?\d{2})?)$/, '+$1'))
   .pipe(field.dateTime)
   .meta({
@@ -85,9 +85,9 @@ export const SearchParameters = z.object({
   user_id: field.userId,
   scope: field.scopePrefix.optional(),
   limit: wholeNumber('Maximum results', 1, 100).default(10),
-  min_score: z
-    .string()
-    .regex(/^\d*\.?\d+(?:[eE]-?\d+)?$/, 'must be a number from 0 to 1')
+  min_score: field
+    .short(field.LIMITS.number)
+    .regex(/^(?:\d+(?:\.\d+)?|\.\d+)(?:[eE]-?\d+)?$/, 'must be a number from 0 to 1')
     .transform(Number)
     .refine((value) => value <= 1, 'must be from 0 to 1')
     .optional()
@@ -117,6 +117,9 @@ export const ContextBody = z
     token_budget: optional(z.int().min(1).max(1_000_000)).meta({
       description: 'Most tokens `text` may have (o200k_base).',
       default: DEFAULT_TOKEN_BUDGET,
+    }),
+    min_score: optional(z.number().min(0, 'must be at least 0').max(1, 'must be at most 1')).meta({
+      description: 'Memories scoring lower are left out; by default 0.1 where vectors are searched, else 0.',
     }),
   })
   .meta({ id: 'ContextRequest' });

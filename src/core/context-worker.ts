@@ -1,0 +1,4 @@
+import { answerQuestions } from '#ranking';
+import { linesWithin } from './context-lines.ts';
+
+answerQuestions(linesWithin);
