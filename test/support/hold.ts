@@ -35,8 +35,8 @@ export async function ticksOf(ticker: Ticker, work: () => unknown): Promise<numb
   return ticker.count() - before;
 }
 
-/** Enough to tell a loop that was held from one that was not; some tenths of a second. */
-const LEAST_TICKS = 600;
+/** Enough to tell a loop that was held from one that was not; about a tenth of a second. */
+const LEAST_TICKS = 300;
 
 /** How often a probe is answered for each tick, while the work lasts and a little longer. */
 export async function probesPerTick(port: number, ticker: Ticker, work: () => Promise<unknown>): Promise<number> {
