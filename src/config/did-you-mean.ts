@@ -15,18 +15,28 @@ function distance(a: string, b: string): number {
   return row.at(-1) as number;
 }
 
-/**
- * `; did you mean X?` or nothing, ready to append. `candidates` maps each spelling that may have been
- * meant to the name to suggest; a spelling is near when at most a third of it differs.
- */
-export function didYouMean(word: string, candidates: Iterable<readonly [spelling: string, name: string]>): string {
-  const lowerCased = word.toLowerCase();
-  let best: { name: string; differs: number } | undefined;
-  for (const [spelling, name] of candidates) {
-    const differs = distance(lowerCased, spelling.toLowerCase());
-    if (differs <= spelling.length / 3 && differs < (best?.differs ?? Number.POSITIVE_INFINITY)) {
-      best = { name, differs };
-    }
-  }
-  return best === undefined ? '' : `; did you mean ${best.name}?`;
+export interface Near {
+  readonly name: string;
+  /** Edits between what was written and the spelling that was meant. */
+  readonly edits: number;
 }
+
+/**
+ * `candidates` maps each spelling that may have been meant to the name to suggest; a spelling is near when at most a third
+ * of it differs.
+ */
+export function nearest(word: string, candidates: Iterable<readonly [spelling: string, name: string]>) {
+  const lowerCased = word.toLowerCase();
+  let best: Near | undefined;
+  for (const [spelling, name] of candidates) {
+    const edits = distance(lowerCased, spelling.toLowerCase());
+    if (edits <= spelling.length / 3 && edits < (best?.edits ?? Number.POSITIVE_INFINITY)) best = { name, edits };
+  }
+  return best;
+}
+
+/** `; did you mean X?` or nothing, ready to append. */
+export const suggested = (near: Near | undefined): string => (near ? `; did you mean ${near.name}?` : '');
+
+export const didYouMean = (word: string, candidates: Parameters<typeof nearest>[1]): string =>
+  suggested(nearest(word, candidates));

@@ -1,6 +1,6 @@
-import { didYouMean } from './did-you-mean.ts';
+import { type Near, nearest, suggested } from './did-you-mean.ts';
 import { type Environment, type Given, type Reading, reasonOf } from './given.ts';
-import { CONFIG_FILE, coerce, SETTINGS, type Setting } from './settings.ts';
+import { CONFIG_FILE, coerce, SECTIONS, SETTINGS, type Setting } from './settings.ts';
 
 /** The settings that environment variables give, secrets apart. An empty variable counts as unset. */
 export function fromEnvironment(env: Environment): Map<string, Given> {
@@ -59,12 +59,41 @@ const isInjected = (name: string, value: string): boolean =>
 const OPENMP =
   /^OMP_(AFFINITY_FORMAT|ALLOCATOR|CANCELLATION|DEBUG|DEFAULT_DEVICE|DISPLAY_(AFFINITY|ENV)|DYNAMIC|MAX_(ACTIVE_LEVELS|TASK_PRIORITY)|NESTED|NUM_(TEAMS|THREADS)|PLACES|PROC_BIND|SCHEDULE|STACKSIZE|TARGET_OFFLOAD|TEAMS_THREAD_LIMIT|THREAD_LIMIT|TOOL(_LIBRARIES|_VERBOSE_INIT)?|WAIT_POLICY)$/;
 
-/** One warning for each `OMP_` variable that is no setting; never an error, since others use the prefix too. */
-export function unknownVariables(env: Environment): string[] {
+/** What begins so is meant for us: `OMP_MAPPING_`, `OMP_POSTGRES_` and so on. */
+const OURS = [...SECTIONS].map((section) => `OMP_${section.toUpperCase()}_`);
+/** What counts as a typo: in a short name two edits may make another word (`OMP_HOME`, `OMP_HOST`). */
+const isTypo = ({ name, edits }: Near): boolean => edits <= (name.length < 12 ? 1 : 2);
+
+/**
+ * `OMP_` variables that are no setting. Mistakes: those meant for us by their beginning or but for a typo, since a mapping or a
+ * key that is silently left out serves the wrong rows, or everybody. Others may use the prefix too: they get a warning.
+ * `referenced`: variables that the configuration file uses.
+ */
+export function unknownVariables(env: Environment, referenced: ReadonlySet<string>) {
+  const mistakes: string[] = [];
   const warnings: string[] = [];
   for (const [name, value = ''] of Object.entries(env)) {
     if (!name.startsWith('OMP_') || KNOWN.has(name) || OPENMP.test(name) || isInjected(name, value)) continue;
-    warnings.push(`${name} is not a setting and is ignored${didYouMean(name, SPELLINGS)}`);
+    if (referenced.has(name)) continue;
+    const prefix = OURS.find((each) => name.startsWith(each));
+    if (prefix !== undefined) {
+      mistakes.push(`${name} is not a setting${ofSection(name, prefix)}`);
+      continue;
+    }
+    const near = nearest(name, SPELLINGS);
+    if (near && isTypo(near)) mistakes.push(`${name} is not a setting${suggested(near)}`);
+    else warnings.push(`${name} is not a setting and is ignored${suggested(near)}`);
   }
-  return warnings;
+  return { mistakes, warnings };
+}
+
+/** What may be meant within a section, else all there is: the prefix alone would make everything in it look near. */
+function ofSection(name: string, prefix: string): string {
+  const rest = (spelling: string) => spelling.slice(prefix.length);
+  const there = SPELLINGS.filter(([spelling]) => spelling.toUpperCase().startsWith(prefix));
+  const near = nearest(
+    rest(name),
+    there.map(([spelling, meant]) => [rest(spelling), meant] as const),
+  );
+  return suggested(near) || `; there is ${[...new Set(there.map(([, meant]) => meant))].join(', ')}`;
 }

@@ -1,6 +1,6 @@
 import { LineCounter, parseDocument, visit } from 'yaml';
 import { didYouMean } from './did-you-mean.ts';
-import { type Environment, type Given, type Reading, reasonOf } from './given.ts';
+import { type Given, type Reading, reasonOf } from './given.ts';
 import { resolveReferences } from './references.ts';
 import { coerce, SECTIONS, SETTINGS, type Setting, settingFor } from './settings.ts';
 
@@ -81,11 +81,12 @@ const SPELLINGS = [
   ...SETTINGS.flatMap(({ key }) => [[key, key] as const, [key.slice(key.indexOf('.') + 1), key] as const]),
 ];
 
-function take(setting: Setting, written: unknown, { env, path, mistakes, given }: Collecting): void {
+function take(setting: Setting, written: unknown, collecting: Collecting): void {
+  const { path, mistakes, given } = collecting;
   if (written === null) return;
   const name = `${setting.key} in ${path}`;
   const problems: string[] = [];
-  const resolved = resolve(written, env, problems);
+  const resolved = resolve(written, collecting, problems);
   mistakes.push(...problems.map((problem) => `${name}: ${problem}`));
   const isReference = typeof written === 'string' && written.includes('$');
   // A reference with an empty default leaves the setting unset.
@@ -95,14 +96,14 @@ function take(setting: Setting, written: unknown, { env, path, mistakes, given }
 }
 
 /** A value with all references in it followed. */
-function resolve(written: unknown, env: Environment, problems: string[]): unknown {
+function resolve(written: unknown, reading: Reading, problems: string[]): unknown {
   if (typeof written === 'string') {
-    const { text, problems: found } = resolveReferences(written, env);
+    const { text, problems: found } = resolveReferences(written, reading);
     problems.push(...found);
     return text;
   }
   if (typeof written !== 'object' || written === null) return written;
-  const inner = (value: unknown) => resolve(value, env, problems);
+  const inner = (value: unknown) => resolve(value, reading, problems);
   if (Array.isArray(written)) return written.map(inner);
   return Object.fromEntries(Object.entries(written).map(([name, value]) => [name, inner(value)]));
 }

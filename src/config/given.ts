@@ -19,6 +19,8 @@ export interface Reading {
   readonly env: Environment;
   readonly readFile: (path: string) => string;
   readonly mistakes: string[];
+  /** Variables that the file refers to. */
+  readonly referenced: Set<string>;
 }
 
 /** Thrown at boot; `message` lists every mistake on its own line and holds no secret. */

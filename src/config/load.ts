@@ -22,14 +22,15 @@ export interface Sources {
  */
 export function loadConfig(sources: Sources): { config: Config; warnings: string[] } {
   const { flags = {}, env, readFile = (path) => readFileSync(path, 'utf8') } = sources;
-  const reading: Reading = { env, readFile, mistakes: [] };
+  const reading: Reading = { env, readFile, mistakes: [], referenced: new Set() };
   const path = flags[CONFIG_FILE.flag] ?? (env[CONFIG_FILE.env] || undefined);
   const file = path === undefined ? new Map<string, Given>() : fromFile(path, reading);
   const given = new Map([...file, ...fromEnvironment(env), ...fromFlags(flags)]);
   dropIdle(given, reading.mistakes);
   addSecrets(given, reading);
-  reading.mistakes.push(...unmet(given));
-  return { config: check(given, reading.mistakes), warnings: unknownVariables(env) };
+  const unknown = unknownVariables(env, reading.referenced);
+  reading.mistakes.push(...unmet(given), ...unknown.mistakes);
+  return { config: check(given, reading.mistakes), warnings: unknown.warnings };
 }
 
 function fromFlags(flags: Readonly<Record<string, string>>): Map<string, Given> {

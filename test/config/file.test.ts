@@ -18,7 +18,7 @@ describe('references', () => {
     [`$${reference('NAME')}`, reference('NAME')],
     ['pa$word$$1$', 'pa$word$1$'],
   ])('%s becomes %s', (text, resolved) => {
-    expect(resolveReferences(text, env)).toEqual({ text: resolved, problems: [] });
+    expect(resolveReferences(text, { env, referenced: new Set() })).toEqual({ text: resolved, problems: [] });
   });
 
   it('become the type of their setting', () => {

@@ -172,14 +172,48 @@ describe('settings without effect', () => {
 });
 
 describe('unknown variables', () => {
-  it('are warned of, with the name that was meant', () => {
-    const env = { OMP_POTR: '1', OMP_POSTGRES_URL: 'x', OMP_SEARCH_KEYWORD_WEIGHT: '1', OMP_QQQQQQ: '1' };
-    expect(load({ env }).warnings).toEqual([
-      'OMP_POTR is not a setting and is ignored; did you mean OMP_PORT?',
-      'OMP_POSTGRES_URL is not a setting and is ignored; did you mean DATABASE_URL?',
-      'OMP_SEARCH_KEYWORD_WEIGHT is not a setting and is ignored; did you mean OMP_KEYWORD_WEIGHT?',
-      'OMP_QQQQQQ is not a setting and is ignored',
+  it('are mistakes where they are meant for the gateway, with the name that was meant', () => {
+    const env = {
+      OMP_POTR: '1',
+      OMP_AUHT: 'required',
+      OMP_TRUSTED_PROXYS: '::1',
+      OMP_MAPING_TABLE: 'notes',
+      OMP_POSTGRES_URL: 'x',
+      OMP_SEARCH_KEYWORD_WEIGHT: '1',
+      OMP_AUTH_KEY: '[]',
+      OMP_MAPPING_USERID: 'author',
+      OMP_MAPPING_CREATEDAT: 'made',
+      OMP_MAPPING_PRESETT: 'mem0',
+    };
+    expect(mistakesOf({ env })).toEqual([
+      'OMP_POTR is not a setting; did you mean OMP_PORT?',
+      'OMP_AUHT is not a setting; did you mean OMP_AUTH?',
+      'OMP_TRUSTED_PROXYS is not a setting; did you mean OMP_TRUSTED_PROXIES?',
+      'OMP_MAPING_TABLE is not a setting; did you mean OMP_MAPPING_TABLE?',
+      'OMP_POSTGRES_URL is not a setting; did you mean DATABASE_URL?',
+      'OMP_SEARCH_KEYWORD_WEIGHT is not a setting; did you mean OMP_KEYWORD_WEIGHT?',
+      'OMP_AUTH_KEY is not a setting; did you mean OMP_AUTH_KEYS?',
+      'OMP_MAPPING_USERID is not a setting; did you mean OMP_MAPPING_USER_ID?',
+      'OMP_MAPPING_CREATEDAT is not a setting; did you mean OMP_MAPPING_CREATED_AT?',
+      'OMP_MAPPING_PRESETT is not a setting; did you mean OMP_MAPPING_PRESET?',
     ]);
+    expect(mistakesOf({ env: { OMP_MEMORY_OWNER: 'x' } })).toEqual([
+      'OMP_MEMORY_OWNER is not a setting; there is OMP_MEMORY_SCOPES',
+    ]);
+  });
+
+  it('are warned of where somebody else may mean them, and may be used by the file', () => {
+    expect(load({ env: { OMP_QQQQQQ: '1', OMP_HOME: '/opt' } }).warnings).toEqual([
+      'OMP_QQQQQQ is not a setting and is ignored',
+      expect.stringMatching(/^OMP_HOME is not a setting and is ignored/),
+    ]);
+    const env = { OMP_POSTGRES_PASSWORD: 'p' };
+    const { config, warnings } = load({
+      env,
+      yaml: `postgres:\n  url: postgres://omp:$\{OMP_POSTGRES_PASSWORD}@db/omp\n`,
+    });
+    expect(config.postgres.url).toBe('postgres://omp:p@db/omp');
+    expect(warnings).toEqual([]);
   });
 
   it('are expected from Kubernetes and OpenMP', () => {
