@@ -1,15 +1,16 @@
+import pg from 'pg';
 import { OmpError, type OmpErrorOptions, providerError } from '#contract';
 
 export const PROVIDER = 'postgres';
 
-/** What a client is told, by SQLSTATE or its class or by the system's error code. The driver's own text stays in the log. */
+/** What a client is told, by SQLSTATE or its class or by the system's error code. The server's own text reaches neither clients nor the log. */
 const MESSAGES: Record<string, string> = {
   '08': 'the database cannot be reached',
   '28': 'the database refused the credentials of the gateway',
   '3D': 'the database does not exist',
   '42703': 'the table has changed since the gateway started, maybe embedded anew; restart the gateway',
   '42P01': 'the table is gone, or has changed since the gateway started; restart the gateway',
-  '42501': 'the gateway lacks a privilege in the database',
+  '42501': 'the gateway lacks a privilege in the database; "omp-gateway doctor" prints the grant that helps',
   '53100': 'the database is out of disk space',
   '53': 'the database is out of resources',
   '57014': 'the database took too long',
@@ -64,7 +65,23 @@ const byCode = <Value>(table: Record<string, Value>, code: string): Value | unde
   table[code] ?? table[code.slice(0, 2)];
 
 const failure = (message: string, facts: Facts | undefined, cause?: unknown): OmpError =>
-  new OmpError('provider_error', message, { provider: PROVIDER, cause, ...facts });
+  new OmpError('provider_error', message, { provider: PROVIDER, cause: withoutTexts(cause), ...facts });
+
+/** Sources of the server that check constraints. Elsewhere names are not trusted: a trigger can raise an error with any. */
+const CHECKS = /^(?:execIndexing|execMain|nbtinsert|ri_triggers)\.c$/;
+
+/**
+ * What of a server's error may be logged: SQLSTATE, routine, and which constraint of which table. Its texts (message, detail,
+ * hint, where) may quote rows, and a trigger can raise any text; the server's own log has them.
+ */
+function withoutTexts(cause: unknown): unknown {
+  if (!(cause instanceof pg.DatabaseError)) return cause;
+  const { code, severity, routine, file = '', schema, table, column, constraint } = cause;
+  const names = CHECKS.test(file) ? { schema, table, column, constraint } : {};
+  const told = Object.entries({ routine, ...names }).flatMap(([what, name]) => (name ? [`${what} ${name}`] : []));
+  const message = `SQLSTATE ${code} (${told.join(', ')}); the log of the server has the text`;
+  return Object.assign(new Error(message), { code, severity, routine, ...names });
+}
 
 export function toOmpError(cause: unknown): OmpError {
   if (cause instanceof OmpError) return cause;

@@ -1,3 +1,5 @@
+import { inspect } from 'node:util';
+import { pino } from 'pino';
 import { describe, expect, it } from 'vitest';
 import { OmpError } from '#contract';
 import { openConnections, statement } from '../../providers/postgres/connections.ts';
@@ -16,7 +18,7 @@ describe('what a client is told', () => {
     ['28000', 'the database refused the credentials of the gateway'],
     ['3D000', 'the database does not exist'],
     ['08006', 'the database cannot be reached'],
-    ['42501', 'the gateway lacks a privilege in the database'],
+    ['42501', 'the gateway lacks a privilege in the database; "omp-gateway doctor" prints the grant that helps'],
     ['42703', 'the table has changed since the gateway started, maybe embedded anew; restart the gateway'],
     ['42P01', 'the table is gone, or has changed since the gateway started; restart the gateway'],
     ['42704', 'the database failed'],
@@ -114,6 +116,46 @@ describe('what a client is told', () => {
   it('is what an error of ours says already', () => {
     const error = new OmpError('rate_limited', 'later');
     expect(toOmpError(error)).toBe(error);
+  });
+});
+
+describe('what is logged', () => {
+  it('[Decision 16] of an error of the server is its code and constraint, and none of the texts that a trigger raises', async () => {
+    const store = await openStore();
+    const table = `${store.names.schema}.notes`;
+    await store.sql(
+      `create schema ${store.names.schema}; create table ${table} (content text not null constraint short check (length(content) < 60));
+       create function ${store.names.schema}.refuse() returns trigger language plpgsql as $$ begin
+         if new.content is null or new.content not like '%raise%' then return new; end if;
+         raise exception '%', new.content using errcode = '23514', detail = new.content, hint = new.content, column = new.content,
+           constraint = new.content, datatype = new.content, table = new.content, schema = new.content;
+       end $$;
+       create trigger refuse before insert on ${table} for each row execute function ${store.names.schema}.refuse()`,
+    );
+    const connections = openConnections({
+      config: { connectionString: store.url },
+      connections: 1,
+      prepared_statements: 'off',
+      acquire_timeout_ms: 5_000,
+      query_timeout_ms: 5_000,
+    });
+    const logged = async (text: string, value: string | null) => {
+      const error = await connections.query(statement(text), [value], call).catch((thrown: unknown) => thrown);
+      expect(error).toBeInstanceOf(OmpError);
+      const lines: string[] = [];
+      pino({}, { write: (line: string) => void lines.push(line) }).error({ err: error }, 'request failed');
+      const line = `${lines}${inspect(error, { depth: 9 })}${(error as Error).stack}`;
+      expect(line).not.toContain(SECRET);
+      return line;
+    };
+    const insert = `insert into ${table} values ($1)`;
+    expect(await logged(insert, `${SECRET} raise`)).toMatch(/23514/);
+    expect(await logged(insert, SECRET.repeat(5))).toMatch(/SQLSTATE 23514 .*constraint short/);
+    expect(await logged(insert, null)).toMatch(/SQLSTATE 23502 .*column content/);
+    expect(await logged('select $1::text::uuid', SECRET)).toMatch(/22P02/);
+    expect(await logged('select $1::text::json', SECRET)).toMatch(/SQLSTATE/);
+    await connections.close();
+    await store.close();
   });
 });
 

@@ -229,7 +229,7 @@ describe('what is never logged', () => {
     await onDatabase(
       DATABASE_URL,
       `create function omp.refuse() returns trigger language plpgsql as
-      $$ begin raise exception 'no' using detail = new.content, hint = new.user_id; end $$;
+      $$ begin raise exception '%', new.content using detail = new.content, hint = new.user_id, column = new.content; end $$;
       create trigger refuse before insert on omp.memories for each row execute function omp.refuse()`,
     );
     await everything();
