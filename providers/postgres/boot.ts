@@ -1,5 +1,8 @@
 import type pg from 'pg';
 import type { Log } from '#contract';
+import { lookAtOwnPrivileges } from './doctor/own-privileges.ts';
+import { reading } from './doctor/reading.ts';
+import { codeOf } from './errors.ts';
 import { migrate } from './migrate.ts';
 import { type Names, toNames, withVectorsIn } from './names.ts';
 import { ITERATIVE_PGVECTOR, isOlder, LEAST_PGVECTOR, SAFE_PGVECTOR } from './pgvector.ts';
@@ -23,23 +26,45 @@ export interface BootOptions {
 }
 
 /** Everything that has to be right before the first request: extension, tables, what the caller checks. All or nothing. */
-export const boot = ({ config, schema, check, log, undo = false }: BootOptions): Promise<Boot> =>
-  withStartingClient(config, async (client) => {
-    await client.query('begin');
-    const extension = await requireVector(client);
-    const initial = toNames(schema, extension.schema);
-    await migrate(client, schema, initial);
-    const names = withVectorsIn(await columnInUse(client, initial), initial);
-    await check(client, names);
-    await client.query(undo ? 'rollback' : 'commit');
-    const { version } = extension;
-    if (isOlder(version, SAFE_PGVECTOR))
-      log.warn(
-        { version, wanted: SAFE_PGVECTOR },
-        'pgvector is older than the release that fixes CVE-2026-3172; upgrade it',
-      );
-    return { names, iterativeScan: !isOlder(version, ITERATIVE_PGVECTOR) };
+export const boot = (options: BootOptions): Promise<Boot> =>
+  withStartingClient(options.config, async (client) => {
+    try {
+      return await prepare(client, options);
+    } catch (error) {
+      if (codeOf(error) !== INSUFFICIENT_PRIVILEGE) throw error;
+      await client.query('rollback');
+      throw new Error(await lackingPrivilege(client, options.schema), { cause: error });
+    }
   });
+
+const INSUFFICIENT_PRIVILEGE = '42501';
+
+/** As doctor says it, with what an operator may run. */
+async function lackingPrivilege(client: pg.Client, schema: string): Promise<string> {
+  const { findings } = await reading(client, (read) => lookAtOwnPrivileges(read, schema));
+  const lacking = findings.filter(({ level, remedies }) => level !== 'ok' && remedies);
+  const each = lacking.map(
+    ({ message, remedies = [] }) => `${message}; run: ${remedies.map(({ sql }) => sql).join(' or ')}`,
+  );
+  return ['the role of the gateway lacks a privilege that the start needs', ...each].join('\n  - ');
+}
+
+async function prepare(client: pg.Client, { schema, check, log, undo = false }: BootOptions): Promise<Boot> {
+  await client.query('begin');
+  const extension = await requireVector(client);
+  const initial = toNames(schema, extension.schema);
+  await migrate(client, schema, initial);
+  const names = withVectorsIn(await columnInUse(client, initial), initial);
+  await check(client, names);
+  await client.query(undo ? 'rollback' : 'commit');
+  const { version } = extension;
+  if (isOlder(version, SAFE_PGVECTOR))
+    log.warn(
+      { version, wanted: SAFE_PGVECTOR },
+      'pgvector is older than the release that fixes CVE-2026-3172; upgrade it',
+    );
+  return { names, iterativeScan: !isOlder(version, ITERATIVE_PGVECTOR) };
+}
 
 async function requireVector(client: pg.Client): Promise<{ schema: string; version: string }> {
   const find = () =>

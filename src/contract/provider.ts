@@ -116,6 +116,8 @@ export interface Provider {
   delete?(ref: Ref, call: Call): Promise<boolean>;
   list?(query: ListQuery, call: Call): Promise<Memory[]>;
   search?(query: SearchQuery, call: Call): Promise<SearchHit[]>;
+  /** Why records cannot be changed here and what an operator may set; undefined: they can, or nothing helps. */
+  readonly read_only?: string;
   /** Present when this provider records who did what. */
   readonly audit?: AuditLog;
   /** Present when this provider keeps API keys. */

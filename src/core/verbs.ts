@@ -36,6 +36,8 @@ export type Asked<Query> = Omit<Query, 'within'>;
  * what the caller may see and do (README, "Decisions" 14). Absent verbs are not supported by the provider.
  */
 export interface Verbs {
+  /** `Provider.read_only`. */
+  readonly read_only?: string;
   /** With `once`, at most once. */
   add?(input: NewMemory, once: Omit<Once, 'caller'> | undefined, call: Call): Promise<Memory>;
   /**
@@ -115,6 +117,7 @@ export function verbsFor(principal: Principal, provider: Provider, trail: AuditT
   };
 
   return {
+    ...(provider.read_only !== undefined && { read_only: provider.read_only }),
     ...(add && {
       add: (input, once, call) =>
         audited('add', about(input), call, async () => {

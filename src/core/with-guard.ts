@@ -33,6 +33,7 @@ export function withGuard(inner: Provider, around: Around = bare): Provider {
   const guarded: EveryVerb = {
     name: inner.name,
     capabilities: inner.capabilities,
+    read_only: inner.read_only,
     add: inner.add && writing('add', inner.add),
     addOnce: addOnce && ((input, once, call) => adding(call, (own) => addOnce(input, once, own))),
     get: reading('get', inner.get),

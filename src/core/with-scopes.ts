@@ -42,6 +42,7 @@ export function withScopes(inner: Provider): Provider {
   const scoped: EveryVerb = {
     name: inner.name,
     capabilities,
+    read_only: inner.read_only,
     add: add && (async (input, call) => up(await add(lower(input), call))),
     addOnce: addOnce && (async (input, once, call) => up(await addOnce(lower(input), once, call))),
     get: reachable,

@@ -48,6 +48,7 @@ export function withoutScopes(inner: Provider): Provider {
         return isOut(query.within) ? [] : search(everywhere(query), call);
       }),
     audit: undefined,
+    read_only: inner.read_only,
     keys: inner.keys,
     stats: inner.stats,
     backlog: inner.backlog,

@@ -242,10 +242,11 @@ describe('a mapping that does not fit', () => {
       expect(layout?.id.fresh).toBe(fresh);
     });
 
-    it('names what the role may not do', async ({ skip }) => {
+    it('[Decision 25] names what the role may not do, and the grant that helps', async ({ skip }) => {
       if (SERVER_URL === '') return skip(NO_SERVER);
       await make();
       const role = `${owner.schema}_reader`;
+      const table = `"${owner.schema}"."notes"`;
       await owner.sql(`create role ${role} login`);
       try {
         const url = new URL(owner.url);
@@ -260,18 +261,20 @@ describe('a mapping that does not fit', () => {
           }
         };
         expect(await asRole(BARE)).toEqual([
-          `OMP_MAPPING_TABLE: the role of the gateway has no USAGE on the schema ${owner.schema}`,
+          `OMP_MAPPING_TABLE: the role of the gateway has no USAGE on the schema ${owner.schema}; run: grant usage on schema "${owner.schema}" to "${role}"`,
         ]);
         await owner.sql(`grant usage on schema ${owner.schema} to ${role}`);
-        expect(await asRole(BARE)).toEqual([`OMP_MAPPING_TABLE: the role of the gateway has no SELECT on ${label}`]);
+        expect(await asRole(BARE)).toEqual([
+          `OMP_MAPPING_TABLE: the role of the gateway has no SELECT on ${label}; run: grant select on ${table} to "${role}"`,
+        ]);
         await owner.sql(`grant select on ${owner.in}notes to ${role}`);
         expect(await asRole(BARE)).toEqual([]);
         expect(await asRole(writing)).toEqual([
-          `OMP_MAPPING_WRITABLE: the role of the gateway has no INSERT, UPDATE and DELETE on ${label}`,
+          `OMP_MAPPING_WRITABLE: the role of the gateway has no INSERT, UPDATE and DELETE on ${label}; run: grant insert, update, delete on ${table} to "${role}"`,
         ]);
         await owner.sql(`grant insert, delete on ${owner.in}notes to ${role}`);
         expect(await asRole(writing)).toEqual([
-          `OMP_MAPPING_WRITABLE: the role of the gateway has no UPDATE on ${label}`,
+          `OMP_MAPPING_WRITABLE: the role of the gateway has no UPDATE on ${label}; run: grant update on ${table} to "${role}"`,
         ]);
       } finally {
         await owner.sql(`drop owned by ${role}; drop role ${role}`);

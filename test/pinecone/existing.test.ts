@@ -88,7 +88,8 @@ describe.each(SHAPES)('an index of $heading, with the documented configuration',
   it('[SPEC Errors unsupported_capability] what the index cannot do is refused by name', async () => {
     const { ask, tell, byId } = subject.client;
     if (preset !== 'custom') {
-      expectError(await tell('POST', '/memories', { user_id: ana, content: 'x' }), 'unsupported_capability');
+      const refused = await tell('POST', '/memories', { user_id: ana, content: 'x' });
+      expect(expectError(refused, 'unsupported_capability').message).toContain('OMP_PINECONE_WRITABLE=true');
       expectError(await tell('PATCH', byId(id), { content: 'x' }), 'unsupported_capability');
       expectError(await tell('DELETE', byId(id)), 'unsupported_capability');
     }

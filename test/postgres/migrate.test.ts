@@ -93,11 +93,13 @@ if (SERVER_URL === '') {
       for (const provider of providers) await works(provider);
     });
 
-    it('starts without the right to create schemas, once the schema is there', async () => {
+    it('starts without the right to create schemas once the schema is there, and names the grant until then', async () => {
       const role = randomName();
       await store.sql(`create role ${role} login`);
       try {
-        await expect(store.open({ url: urlWith({ user: role }) })).rejects.toThrow(/permission denied for database/);
+        await expect(store.open({ url: urlWith({ user: role }) })).rejects.toThrow(
+          /lacks a privilege that the start needs\n {2}- there is no schema .*; run: create schema .* authorization .*; or grant create on database/,
+        );
         await store.sql(`create schema ${store.names.schema} authorization ${role}`);
         const provider = await store.open({ url: urlWith({ user: role }) });
         await works(provider);
@@ -134,7 +136,9 @@ if (SERVER_URL === '') {
            grant select, insert, update, delete on all tables in schema ${store.names.schema} to ${role};
            revoke select on ${store.names.largeUsers} from ${role}`,
         );
-        await expect(store.open({ url: urlWith({ user: role }) })).rejects.toThrow('lacks a privilege');
+        await expect(store.open({ url: urlWith({ user: role }) })).rejects.toThrow(
+          'lacks a privilege in the database; "omp-gateway doctor" prints the grant that helps',
+        );
         // The server notices a closed connection a moment later.
         await until(
           async () => (await store.sql('select from pg_stat_activity where usename = $1', [role])).length === 0,

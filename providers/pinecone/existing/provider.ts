@@ -52,7 +52,9 @@ export async function openExisting(
     get: async (ref, call) => (await find(ref, call))?.memory,
     search: createSearch(existing),
     ...(lists && { list: createList(existing) }),
-    ...(writable && createWrites(existing, find)),
+    ...(writable
+      ? createWrites(existing, find)
+      : { read_only: 'the index is read-only: OMP_PINECONE_WRITABLE=true lets the gateway change it' }),
     // Statistics would list every namespace.
     stats: () => ({ waiting: service.waiting() }),
     ping: async (call) => void (await service.fetch(namespace, [NOBODY], call)),

@@ -1,4 +1,4 @@
-import type { ClientBase } from 'pg';
+import pg, { type ClientBase } from 'pg';
 import type { Column, Index, Table, VectorExtension } from './table.ts';
 
 /** What bears that name, or why nothing can be read under it. */
@@ -12,7 +12,7 @@ const KINDS: Readonly<Record<string, Table['kind']>> = {
   f: 'foreign',
 };
 
-interface Relation extends Pick<Table, 'rows' | 'may' | 'rowSecurity'> {
+interface Relation extends Pick<Table, 'rows' | 'role' | 'may' | 'rowSecurity'> {
   readonly oid: number;
   readonly kind: string;
   readonly usage: boolean;
@@ -25,8 +25,11 @@ export async function readTable(client: ClientBase, schema: string, name: string
   if (relation === undefined) return { mistake: await missing(client, { schema, name, named }) };
   const { oid, kind, usage, ...rest } = relation;
   const label = `${schema}.${name}`;
-  if (!usage) return { mistake: `${named}: the role of the gateway has no USAGE on the schema ${schema}` };
-  if (!rest.may.select) return { mistake: `${named}: the role of the gateway has no SELECT on ${label}` };
+  const lacks = (what: string, grant: string) => ({
+    mistake: `${named}: the role of the gateway has no ${what}; ${grant}`,
+  });
+  if (!usage) return lacks(`USAGE on the schema ${schema}`, grantOf('usage', { ...rest, schema }));
+  if (!rest.may.select) return lacks(`SELECT on ${label}`, grantOf('select', { ...rest, schema, name }));
   const columns = await client.query<Column>(COLUMNS, [oid]);
   const indexes = await client.query<Index>(INDEXES, [oid]);
   return {
@@ -39,6 +42,16 @@ export async function readTable(client: ClientBase, schema: string, name: string
       indexes: indexes.rows,
     },
   };
+}
+
+/** What an operator may run; without a name on the schema. */
+export function grantOf(
+  what: string,
+  { schema, name, role }: Pick<Table, 'schema' | 'role'> & { name?: string },
+): string {
+  const [quotedSchema, quotedRole] = [schema, role].map(pg.escapeIdentifier);
+  const on = name === undefined ? `schema ${quotedSchema}` : `${quotedSchema}.${pg.escapeIdentifier(name)}`;
+  return `run: grant ${what} on ${on} to ${quotedRole}`;
 }
 
 /** Undefined: this database has no pgvector. */
@@ -54,7 +67,7 @@ export async function readExtension(client: ClientBase): Promise<VectorExtension
 const RELATION = `
   select c.oid::int8::float8 as oid, c.relkind as kind,
     case when c.reltuples >= 0 and c.relkind in ('r', 'm') then c.reltuples::float8 end as rows,
-    has_schema_privilege(n.oid, 'usage') as usage,
+    has_schema_privilege(n.oid, 'usage') as usage, current_user as role,
     json_build_object(
       'select', has_table_privilege(c.oid, 'select'),
       'insert', has_table_privilege(c.oid, 'insert') and can & 8 > 0,

@@ -8,6 +8,7 @@ import { examine } from './examine.ts';
 import type { Layout } from './layout.ts';
 import type { Mapping } from './options.ts';
 import { requireTags } from './places.ts';
+import { PRESETS } from './presets/index.ts';
 import { createReading } from './record.ts';
 import { createSearch } from './search.ts';
 import { createStatements } from './statements.ts';
@@ -37,7 +38,8 @@ export async function openExisting(
   const { connections, prepared_statements, acquire_timeout_ms, max_waiting, query_timeout_ms } = options;
   const limits = { acquire_timeout_ms, max_waiting, query_timeout_ms };
   const db = openConnections({ config, connections, prepared_statements, ...limits });
-  return verbs({ db, layout, embedder, large_user_rows: options.large_user_rows });
+  const readOnly = `the table is read-only: ${PRESETS[options.mapping.preset].read_only ?? 'OMP_MAPPING_WRITABLE=true lets the gateway change it'}`;
+  return verbs({ db, layout, embedder, readOnly, large_user_rows: options.large_user_rows });
 }
 
 interface Parts {
@@ -45,10 +47,12 @@ interface Parts {
   readonly layout: Layout;
   readonly embedder: Embedder;
   readonly large_user_rows: number;
+  /** Why, where it is. */
+  readonly readOnly: string;
 }
 
 function verbs(parts: Parts): Provider {
-  const { db, layout, embedder } = parts;
+  const { db, layout, embedder, readOnly } = parts;
   const { fields, hasTags } = layout;
   const reading = createReading(layout, embedder.model);
   const statements = createStatements(layout, reading);
@@ -80,6 +84,7 @@ function verbs(parts: Parts): Provider {
       return rows.map(reading.toMemory).filter((memory) => memory !== undefined);
     },
     search: createSearch({ ...parts, reading, statements }),
+    ...(!layout.writable && { read_only: readOnly }),
     ...(layout.writable && createWrites({ layout, reading, embedder, statements, get, run })),
     ping: async (call) => void (await db.query(ping, [], call)),
     stats: db.stats,

@@ -7,7 +7,9 @@ export interface Table {
   readonly rows: number | null;
   readonly columns: ReadonlyMap<string, Column>;
   readonly indexes: readonly Index[];
-  /** Of the role that the gateway connects as. */
+  /** That the gateway connects as. */
+  readonly role: string;
+  /** Of that role. */
   readonly may: {
     readonly select: boolean;
     readonly insert: boolean;

@@ -1,3 +1,4 @@
+import { grantOf } from './catalogue.ts';
 import { hasUnique } from './indexes.ts';
 import type { Field, Id } from './layout.ts';
 import { listed, type Merged, settingOf } from './mapping.ts';
@@ -36,7 +37,8 @@ export function writeMistakes({ table, merged, ids, fields }: Writing): string[]
   const mistakes: string[] = [];
   if (lacks.length > 0) {
     const what = listed(lacks.map((each) => each.toUpperCase()));
-    const why = table.kind === 'view' ? ', or nobody can write through that view' : '';
+    const why =
+      table.kind === 'view' ? ', or nobody can write through that view' : `; ${grantOf(lacks.join(', '), table)}`;
     mistakes.push(`${SETTING}: ${ROLE} has no ${what} on ${label}${why}`);
   }
   for (const name of closed) {
