@@ -165,7 +165,7 @@ describe('how a table is read and written', () => {
     const rows = fc.sample(fc.tuple(part, fc.integer({ min: -9, max: 99 }), part), 300);
     await owner.sql(`create table ${notes} (prefix text, number int, key text)`);
     for (const row of rows) await owner.sql(`insert into ${notes} values ($1, $2, $3)`, row);
-    const column = { notNull: true, hasDefault: false, generated: false, dimensions: null };
+    const column = { notNull: true, hasDefault: false, generated: false, deterministic: true, dimensions: null };
     const id = createId(
       [
         { ...column, name: 'prefix', type: 'text', base: 'text' },

@@ -1,6 +1,9 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import pg from 'pg';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import type { Provider, Within } from '#contract';
+import { conditions } from '../../providers/postgres/conditions.ts';
 import { expectError } from '../support/expect-error.ts';
+import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';
 import { call, listOf, memoryOf, refTo, searchFor } from '../support/requests.ts';
 import type { Subject } from '../support/subject.ts';
 import { COLUMNS, DOCUMENT, type OwnersTable, openTable, vectorOf } from './tables.ts';
@@ -195,5 +198,121 @@ describe('collections that share a table', () => {
     expect(await provider.list(listOf('ana'), call)).toEqual([]);
     await table.sql(`update ${table.name} set collection_id = $1 where id = 'ours'`, [uuid(3)]);
     expect(await provider.list(listOf('ana'), call)).toHaveLength(1);
+  });
+});
+
+describe('texts that only a collation takes for equal', () => {
+  beforeEach(({ skip }) => skip(SERVER_URL === '', NO_SERVER));
+
+  /** Every text of the table is compared without regard to case, and every text index too. */
+  const openCaseless = async () => {
+    const table = await openTable(COLUMNS);
+    onTestFinished(() => table.close());
+    const caseless = `${table.schema}.caseless`;
+    await table.sql(`create collation ${caseless} (provider = icu, locale = 'und-u-ks-level2', deterministic = false)`);
+    for (const [column, type] of Object.entries({
+      id: 'text',
+      content: 'text',
+      user_id: 'varchar(80)',
+      scope: 'text',
+      tags: 'text[]',
+      created_at: 'text',
+      supersedes: 'varchar[]',
+    })) {
+      await table.sql(`alter table ${table.name} alter ${column} type ${type} collate ${caseless}`);
+    }
+    await table.sql(`create index on ${table.name} (user_id)`);
+    const embedding = await vectorOf(text);
+    const row = { content: text, created_at: '2024-01-01T10:00:00Z', embedding, tags: ['x'], scope: 'coding/x' };
+    await table.insert({ ...row, id: 'a', user_id: 'ana' });
+    await table.insert({ ...row, id: 'B', user_id: 'ANA' });
+    await table.insert({ ...row, id: 'c', user_id: 'ana', scope: 'CODING/x', tags: ['X'] });
+    return table;
+  };
+  const idsOf = (memories: readonly { readonly id: string }[]) => memories.map(({ id }) => id).sort();
+
+  it('[Decision 14] [SPEC Service users] are different owners, ids, scopes and tags to every verb', async () => {
+    const table = await openCaseless();
+    const provider = await table.open();
+    const before = await table.sql(`select t::text from ${table.name} as t order by id`);
+    const all = () => table.sql(`select t::text from ${table.name} as t order by id`);
+    expect(idsOf(await provider.list(listOf('ana'), call))).toEqual(['a', 'c']);
+    expect(idsOf(await provider.list(listOf('ANA'), call))).toEqual(['B']);
+    expect(idsOf(await provider.list(listOf('Ana'), call))).toEqual([]);
+    expect(idsOf(await provider.list(listOf('ana', { tags: ['X'] }), call))).toEqual(['c']);
+    expect(idsOf(await provider.list(listOf('ana', { scope: 'coding/x' }), call))).toEqual(['a']);
+    expect(idsOf(await provider.list(listOf('ana', { within: ['coding/*'] }), call))).toEqual(['a']);
+    expect(idsOf(await provider.list(listOf('ana', { until: '2024-01-01T10:00:00Z', limit: 1 }), call))).toEqual(['c']);
+    const hits = await provider.search(searchFor('ANA', text), call);
+    expect(idsOf(hits.map(({ memory }) => memory))).toEqual(['B']);
+    for (const ref of [
+      refTo('B', { users: ['ana'] }),
+      refTo('B', { users: ['ana', 'aNA'] }),
+      refTo('b'),
+      refTo('A', { users: ['ana'] }),
+      refTo('c', { users: ['ana'], within: ['coding/*'] }),
+    ]) {
+      expect(await provider.get(ref, call)).toBeUndefined();
+      expect(await provider.update(ref, { confidence: 1 }, call)).toBeUndefined();
+      expect(await provider.delete(ref, call)).toBe(false);
+    }
+    expect(await all()).toEqual(before);
+    expect(await provider.update(refTo('B', { users: ['ANA'] }), { tags: ['y'] }, call)).toMatchObject({ id: 'B' });
+    expect(await provider.delete(refTo('B', { users: ['ANA'] }), call)).toBe(true);
+    expect((await provider.add(memoryOf('anA', 'x'), call)).user_id).toBe('anA');
+  });
+
+  it('[Decision 25] still find their rows through the indexes of the table', async () => {
+    const table = await openCaseless();
+    const layout = await table.layout();
+    const where = conditions();
+    where.and(layout.owner.is(where, ['ana']));
+    for (const column of layout.id.columns) where.and(column.is(where.place('a')));
+    const literal = (place: string) => pg.escapeLiteral(String(where.values[Number(place.slice(1)) - 1]));
+    const condition = String(where).replace(/\$\d+/g, literal);
+    await table.sql('begin; set local enable_seqscan = off');
+    const plan = await table.sql(`explain select from ${layout.from} where ${condition}`);
+    await table.sql('rollback');
+    expect(JSON.stringify(plan)).toMatch(/Index (?:Only )?Scan/);
+  });
+});
+
+describe('a write that hits another row than it was asked for', () => {
+  it('[Decision 14] [Decision 25] is undone: a trigger gives the row to another user, or changes its id', async () => {
+    const table = await openTable(COLUMNS);
+    onTestFinished(() => table.close());
+    const row = { content: text, created_at: '2024-01-01', embedding: await vectorOf(text) };
+    await table.insert({ ...row, id: 'a', user_id: 'ana' });
+    const provider = await table.open();
+    const before = await table.sql(`select t::text from ${table.name} as t`);
+    for (const change of [`new.user_id := 'bo'`, `new.user_id := ''`, `new.id := 'b'`]) {
+      await table.sql(
+        `create or replace function ${table.schema}.give() returns trigger language plpgsql as $$ begin ${change}; return new; end $$;
+         create or replace trigger give before insert or update on ${table.name} for each row execute function ${table.schema}.give()`,
+      );
+      for (const users of [['ana'], null]) {
+        const changed = provider.update(refTo('a', { users }), { confidence: 1 }, call);
+        await expect(changed, change).rejects.toMatchObject({ code: 'provider_error' });
+      }
+      await expect(provider.add(memoryOf('ana', 'x'), call), change).rejects.toMatchObject({ code: 'provider_error' });
+      expect(await table.sql(`select t::text from ${table.name} as t`), change).toEqual(before);
+    }
+  });
+
+  it('[Decision 14] [Decision 25] is undone: a rule deletes the row of another user', async () => {
+    const table = await openTable(COLUMNS);
+    onTestFinished(() => table.close());
+    const row = { content: text, created_at: '2024-01-01', embedding: await vectorOf(text) };
+    await table.insert({ ...row, id: 'a', user_id: 'ana' });
+    const other = `${table.schema}.other`;
+    await table.sql(
+      `create table ${other} as select * from ${table.name}; update ${other} set user_id = 'ANA';
+       create rule elsewhere as on delete to ${table.name} do instead delete from ${other} where id = old.id returning ${other}.*`,
+    );
+    const provider = await table.open();
+    await expect(provider.delete(refTo('a', { users: ['ana'] }), call)).rejects.toMatchObject({
+      code: 'provider_error',
+    });
+    expect(await table.sql(`select id from ${other}`)).toEqual([{ id: 'a' }]);
   });
 });

@@ -73,7 +73,11 @@ describe.each(MADE)('with the indexes worth having: $label', (shape, owner, vect
               scope: 's',
               embedding,
             }
-          : { id: uuid(i), doc: { text: content, owner: { id: user }, labels: ['t'] }, Vector: embedding },
+          : {
+              id: uuid(i),
+              doc: { text: content, owner: { id: user }, labels: ['t'], times: { created: 1.7e12 + i } },
+              Vector: embedding,
+            },
       );
     }
     await table.sql(`create index by_owner on ${table.name} ${owner};

@@ -73,9 +73,65 @@ describe('what is declared follows from the mapping', () => {
   it('[SPEC Capabilities verbs] without OMP_MAPPING_WRITABLE nothing can be written', async () => {
     const { capabilities, client } = await served(COLUMNS, { writable: false });
     expect([...capabilities.verbs].sort()).toEqual(['context', 'get', 'list', 'search']);
-    expectError(await client.tell('POST', '/memories', { user_id: 'ana', content: 'x' }), 'unsupported_capability');
-    expectError(await client.tell('PATCH', client.byId('x'), { content: 'x' }), 'unsupported_capability');
-    expectError(await client.tell('DELETE', client.byId('x')), 'unsupported_capability');
+    for (const reply of [
+      await client.tell('POST', '/memories', { user_id: 'ana', content: 'x' }),
+      await client.tell('PATCH', client.byId('x'), { content: 'x' }),
+      await client.tell('DELETE', client.byId('x')),
+    ]) {
+      const { message } = expectError(reply, 'unsupported_capability');
+      expect(message).toMatch(/: the table is read-only: OMP_MAPPING_WRITABLE=true lets the gateway change it$/);
+    }
+    const audit = expectError(await client.ask('/audit', { user_id: 'ana' }), 'unsupported_capability');
+    expect(audit.message).toBe('the provider does not support audit');
+  });
+});
+
+describe('a time of creation that the mapping names', () => {
+  const noted = (number: number, times: object) => ({
+    id: `00000000-0000-4000-8000-00000000000${number}`,
+    doc: { text: 'likes tea', owner: { id: 'ana' }, times },
+  });
+  const toldOfTimes = ({ lines }: ReturnType<typeof recordingLog>) =>
+    lines.map(({ message }) => message).filter((message) => message.startsWith('OMP_MAPPING_CREATED_AT'));
+
+  it('[Decision 25] [SPEC Capabilities features.temporal] and no row has, is declared and used by nothing', async () => {
+    const table = await tableOf(DOCUMENT);
+    await table.insert(noted(1, { createdAt: '2024-01-01' }));
+    await table.insert(noted(2, { created: 'yesterday' }));
+    const log = recordingLog();
+    const provider = await table.open({ log });
+    expect(provider.capabilities.temporal).toBe(false);
+    expect(toldOfTimes(log)).toEqual([
+      expect.stringMatching(/^OMP_MAPPING_CREATED_AT: none of 2 rows of .* has a time there: lists go by id/),
+    ]);
+    const { client, capabilities, close } = await table.serve();
+    opened.unshift({ close });
+    expect(capabilities.features.temporal).toBe(false);
+    expectError(await client.ask('/memories', { user_id: 'ana', since: '2000-01-01' }), 'unsupported_capability');
+    const { items } = await client.list({ user_id: 'ana' });
+    expect(items.map(({ id }) => id.at(-1))).toEqual(['2', '1']);
+  });
+
+  it('[Decision 25] [SPEC Capabilities features.temporal] and only some rows have, is used, with a warning', async () => {
+    const table = await tableOf(DOCUMENT);
+    await table.insert(noted(1, { created: '2024-01-01' }));
+    await table.insert(noted(2, {}));
+    const log = recordingLog();
+    const provider = await table.open({ log });
+    expect(provider.capabilities.temporal).toBe(true);
+    expect(toldOfTimes(log)).toEqual([
+      expect.stringMatching(
+        /^OMP_MAPPING_CREATED_AT: 1 of 2 rows of .* have no time there, and count as made in 1970$/,
+      ),
+    ]);
+    expect(await provider.list(listOf('ana', { since: '2023-01-01' }), call)).toMatchObject([{ content: 'likes tea' }]);
+  });
+
+  it('[Decision 25] is believed of an empty table', async () => {
+    const table = await tableOf(DOCUMENT);
+    const log = recordingLog();
+    expect((await table.open({ log })).capabilities.temporal).toBe(true);
+    expect(toldOfTimes(log)).toEqual([]);
   });
 });
 

@@ -88,10 +88,12 @@ const COLUMNS = `
       from resolved r join pg_catalog.pg_type t on t.oid = r.type where t.typtype = 'd')
   select a.attname as name, format_type(a.atttypid, a.atttypmod) as type, t.typname as base, r.strict as "notNull",
     r.filled or a.attidentity <> '' as "hasDefault", a.attgenerated <> '' or a.attidentity = 'a' as generated,
+    coalesce(c.collisdeterministic, true) as deterministic,
     case when t.typname in ('vector', 'halfvec') and r.modifier > 0 then r.modifier end as dimensions
   from resolved r
     join pg_catalog.pg_type t on t.oid = r.type and t.typtype <> 'd'
     join pg_catalog.pg_attribute a on a.attrelid = $1 and a.attnum = r.attnum
+    left join pg_catalog.pg_collation c on c.oid = a.attcollation
   order by a.attnum`;
 
 const INDEXES = `

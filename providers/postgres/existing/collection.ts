@@ -4,7 +4,7 @@ import { readTable } from './catalogue.ts';
 import { noColumn } from './field.ts';
 import type { Merged } from './mapping.ts';
 import type { Collection } from './presets/preset.ts';
-import { isText } from './reads.ts';
+import { byBytes, isText } from './reads.ts';
 import type { Table } from './table.ts';
 
 /** Rows of one of several collections that share a table. */
@@ -36,7 +36,7 @@ export async function createCollection(
     const { from, key, name } = quotedNames(table.schema, named);
     // By its name in every statement: an owner that makes a collection anew gives it another key.
     const keys = (where: Conditions) =>
-      `select c.${key} from ${from} as c where c.${name} = ${where.place(value)}::text`;
+      `select c.${key} from ${from} as c where c.${name}::text collate "C" = ${where.place(value)}::text`;
     return {
       column: quoted,
       is: (where) => `t.${quoted} = any(array(${keys(where)}))`,
@@ -49,7 +49,7 @@ export async function createCollection(
     );
   }
   const own = (where: Conditions) => `${where.place(value)}::text`;
-  return { column: quoted, is: (where) => `t.${quoted} = ${own(where)}`, value: own };
+  return { column: quoted, is: (where) => `${byBytes(`t.${quoted}`, found)} = ${own(where)}`, value: own };
 }
 
 type Named = NonNullable<Collection['named']>;

@@ -1,5 +1,6 @@
 import pg, { type ClientBase } from 'pg';
 import type { Embedder } from '#contract';
+import type { Conditions } from '../conditions.ts';
 import { readExtension, readTable } from './catalogue.ts';
 import { createCollection } from './collection.ts';
 import { examineFields, noColumn } from './field.ts';
@@ -8,11 +9,12 @@ import type { Layout } from './layout.ts';
 import { type Merged, merge } from './mapping.ts';
 import type { Mapping } from './options.ts';
 import { createOwner } from './owner.ts';
-import { lengthMistake, sampleVectors } from './samples.ts';
+import { byBytes } from './reads.ts';
+import { lengthMistake, sampleRows, sampleVectors } from './samples.ts';
 import type { Table, VectorExtension } from './table.ts';
 import { createHasTags } from './tags.ts';
 import { createVector, vectorParts } from './vector.ts';
-import { warningsOf } from './warnings.ts';
+import { uselessOf, warningsOf } from './warnings.ts';
 import { freshIds, writeMistakes } from './writable.ts';
 
 export interface Examined {
@@ -22,6 +24,8 @@ export interface Examined {
   readonly mistakes: readonly string[];
   /** What works, but not as well as it could. */
   readonly warnings: readonly string[];
+  /** Why it is started for nothing: no row is a memory. Not a mistake, since rows may come. */
+  readonly useless: string | undefined;
   /** As far as they were found. */
   readonly table: Table | undefined;
   /** Of vectors that lie in a table of their own. */
@@ -48,7 +52,7 @@ export async function examine(client: ClientBase, mapping: Mapping, embedder: Em
   const parts = merged && table && { client, merged, table, vectors, extension, embedder, mistakes };
   const layout = parts && (await createLayout(parts));
   return mistakes.length > 0 || !layout
-    ? { ...seen, layout: undefined, mistakes, warnings: [] }
+    ? { ...seen, layout: undefined, mistakes, warnings: [], useless: undefined }
     : { ...seen, ...layout, mistakes };
 }
 
@@ -63,7 +67,9 @@ interface Parts {
 }
 
 /** Undefined when there are mistakes, which are added to the list. */
-async function createLayout(parts: Parts): Promise<(Pick<Examined, 'warnings'> & { layout: Layout }) | undefined> {
+async function createLayout(
+  parts: Parts,
+): Promise<(Pick<Examined, 'warnings' | 'useless'> & { layout: Layout }) | undefined> {
   const { client, merged, table, vectors, embedder, mistakes } = parts;
   const ids = idColumns(table, merged.id, mistakes);
   const fields = await examineFields(client, table, merged, mistakes);
@@ -81,11 +87,16 @@ async function createLayout(parts: Parts): Promise<(Pick<Examined, 'warnings'> &
     .map(({ name }) => `t.${pg.escapeIdentifier(name)} is not null`);
   const { read: content } = fields.content;
   const tags = merged.fields.get('tags');
+  const from = `${quoted} as t${joined(merged, table, vectors)}`;
+  const rows = (where: Conditions) => collection?.is(where) ?? 'true';
+  const always = (where: Conditions) => [rows(where), ...nullable, isSomebody(where), `${content} <> ''`].join(' and ');
+  const found = await sampleRows(client, { from, always }, { made: fields.created_at?.read, rows });
   const layout: Layout = {
-    from: `${quoted} as t${joined(merged, vectors)}`,
+    from,
     table: quoted,
-    always: (where) =>
-      [...(collection ? [collection.is(where)] : []), ...nullable, isSomebody(where), `${content} <> ''`].join(' and '),
+    always,
+    // Of an empty table the mapping is believed.
+    temporal: fields.created_at !== undefined && (found.memories === 0 || found.timed > 0),
     id: createId(ids, freshIds(merged, ids)),
     owner,
     fields,
@@ -97,15 +108,21 @@ async function createLayout(parts: Parts): Promise<(Pick<Examined, 'warnings'> &
   const sample = await sampleVectors(client, layout, vector);
   const mistake = lengthMistake(vector, embedder, sample.lengths);
   if (mistake !== undefined) return void mistakes.push(mistake);
-  return { layout, warnings: warningsOf({ table, merged, layout, vector, sample, indexed }) };
+  return {
+    layout,
+    warnings: warningsOf({ table, merged, layout, vector, sample, rows: found, indexed }),
+    useless: uselessOf({ table, rows: found }),
+  };
 }
 
 /** The vectors of a row, where they lie apart. */
-function joined({ vectors: apart }: Merged, vectors: Table | undefined): string {
+function joined({ vectors: apart }: Merged, table: Table, vectors: Table | undefined): string {
   if (!apart || !vectors) return '';
   const name = pg.escapeIdentifier;
-  const on = apart.on.map((column) => `v.${name(column)} = t.${name(column)}`);
-  if (apart.which) on.push(`v.${name(apart.which.column)} = ${pg.escapeLiteral(apart.which.value)}`);
+  const sql = (alias: string, { columns }: Table, column: string) =>
+    byBytes(`${alias}.${name(column)}`, columns.get(column) ?? { deterministic: true });
+  const on = apart.on.map((column) => `${sql('v', vectors, column)} = ${sql('t', table, column)}`);
+  if (apart.which) on.push(`${sql('v', vectors, apart.which.column)} = ${pg.escapeLiteral(apart.which.value)}`);
   return ` left join ${name(vectors.schema)}.${name(vectors.name)} as v on ${on.join(' and ')}`;
 }
 

@@ -7,7 +7,7 @@ import type { Field } from './layout.ts';
 import { type Merged, settingOf } from './mapping.ts';
 import { ownerMistake } from './owner.ts';
 import type { Place } from './place.ts';
-import { columnSql, extensionsSql, isJson, isNumber, jsonSql, WANTED } from './reads.ts';
+import { byBytes, columnSql, extensionsSql, isJson, isNumber, jsonSql, WANTED } from './reads.ts';
 import { sampleUnit } from './samples.ts';
 import type { Table } from './table.ts';
 
@@ -48,7 +48,7 @@ function createField(table: Table, name: FieldName, place: Place, unit: Unit): F
   }
   const column = table.columns.get(place.column);
   if (column === undefined) return noColumn(setting, table, place.column);
-  const sql = `t.${pg.escapeIdentifier(column.name)}`;
+  const sql = byBytes(`t.${pg.escapeIdentifier(column.name)}`, column);
   const told = `${setting}: the column "${column.name}" of ${table.schema}.${table.name} is ${column.type}`;
   if (place.kind === 'column') {
     const read = columnSql(form, sql, column.base);

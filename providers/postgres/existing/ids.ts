@@ -2,6 +2,7 @@ import pg from 'pg';
 import { noColumn } from './field.ts';
 import type { Id } from './layout.ts';
 import { fits } from './owner.ts';
+import { byBytes } from './reads.ts';
 import type { Column, Table } from './table.ts';
 
 /** Types that ids may have, and what a parameter for one is cast to. */
@@ -32,17 +33,25 @@ export function idColumns(table: Table, names: readonly string[], mistakes: stri
 /** Ids of one column, or of several as a path of their values. */
 export function createId(columns: readonly Column[], fresh: Id['fresh']): Id {
   const last = columns.length - 1;
-  const read = columns.map(({ name, base }, part) => {
-    const text = `t.${pg.escapeIdentifier(name)}${base === 'text' || base === 'varchar' ? '' : '::text'}`;
+  const inRow = ({ name }: Column) => `t.${pg.escapeIdentifier(name)}`;
+  const read = columns.map((column, part) => {
+    const { base } = column;
+    const text = `${byBytes(inRow(column), column)}${base === 'text' || base === 'varchar' ? '' : '::text'}`;
     return part < last ? `replace(replace(${text}, '%', '%25'), '/', '%2F')` : text;
   });
   return {
     read: read.join(` || '/' || `),
-    columns: columns.map(({ name, base }) => ({
-      sql: `t.${pg.escapeIdentifier(name)}`,
-      column: pg.escapeIdentifier(name),
-      cast: CASTS[base] as string,
-    })),
+    columns: columns.map((column) => {
+      const [indexed, cast] = [inRow(column), CASTS[column.base] as string];
+      const sql = byBytes(indexed, column);
+      return {
+        sql,
+        column: pg.escapeIdentifier(column.name),
+        cast,
+        // The index of a nondeterministic collation finds more than this one row.
+        is: (parameter) => [...new Set([indexed, sql])].map((each) => `${each} = ${parameter}${cast}`).join(' and '),
+      };
+    }),
     parts(id) {
       const cut = id.split('/');
       if (cut.length <= last) return undefined;

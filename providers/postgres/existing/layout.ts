@@ -16,6 +16,8 @@ export interface Layout {
   readonly owner: Owner;
   /** Only fields that have a place; `content` and `user_id` always do. */
   readonly fields: Readonly<Partial<Record<FieldName, Field>>>;
+  /** Whether lists go by the time of creation: it has a place, and rows have it there, as far as they were looked at. */
+  readonly temporal: boolean;
   /** Rows that carry all of these tags. Undefined: rows have no tags. */
   readonly hasTags: ((where: Conditions, tags: readonly string[]) => string) | undefined;
   readonly vector: Vector;
@@ -34,6 +36,8 @@ export interface Id {
     readonly column: string;
     /** `::uuid` */
     readonly cast: string;
+    /** Whether it has exactly this value, in the form that its index serves. */
+    is(parameter: string): string;
   }[];
   /** The values of the columns; undefined for a text that is no id here (and would fail in a cast). */
   parts(id: string): readonly string[] | undefined;

@@ -95,7 +95,11 @@ const constantly = (value: string): Equality => ({
 });
 
 /** In the form that the indexes of this table serve. */
-function equality(table: Table, place: Exclude<Place, { kind: 'constant' }>, { base, name, type }: Column): Equality {
+function equality(
+  table: Table,
+  place: Exclude<Place, { kind: 'constant' }>,
+  { base, name, type, deterministic }: Column,
+): Equality {
   const column = `t.${pg.escapeIdentifier(name)}`;
   const ordered = hasIndexOn(table, place);
   if (isJson(base)) {
@@ -111,9 +115,13 @@ function equality(table: Table, place: Exclude<Place, { kind: 'constant' }>, { b
     return { is, indexed: ordered || contained };
   }
   const is: Equality['is'] = (where, stored) => {
-    if (base !== 'citext') return oneOf(where, column, { stored, type: base === 'varchar' ? 'text' : base });
-    // The index finds what differs in case alone; that is another user.
-    return `${oneOf(where, column, { stored, type })} and ${oneOf(where, `${column}::text`, { stored, type: 'text' })}`;
+    const indexed = oneOf(where, column, {
+      stored,
+      type: base === 'citext' ? type : base === 'varchar' ? 'text' : base,
+    });
+    if (deterministic && base !== 'citext') return indexed;
+    // The index also finds what differs in case, say; that is another user.
+    return `${indexed} and ${oneOf(where, `${column}::text collate "C"`, { stored, type: 'text' })}`;
   };
   return { is, indexed: ordered };
 }

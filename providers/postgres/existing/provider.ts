@@ -29,12 +29,12 @@ export async function openExisting(
     connectionTimeoutMillis: options.connect_timeout_ms,
     application_name: 'omp-gateway',
   };
-  const { layout, mistakes, warnings } = await withStartingClient(config, (client) =>
+  const { layout, mistakes, warnings, useless } = await withStartingClient(config, (client) =>
     examine(client, options.mapping, embedder),
   );
   if (!layout)
     throw new Error(`the table cannot be served:\n${mistakes.map((mistake) => `  - ${mistake}`).join('\n')}`);
-  for (const warning of warnings) log.warn({}, warning);
+  for (const warning of useless === undefined ? warnings : [useless, ...warnings]) log.warn({}, warning);
   const { connections, prepared_statements, acquire_timeout_ms, max_waiting, query_timeout_ms } = options;
   const limits = { acquire_timeout_ms, max_waiting, query_timeout_ms };
   const db = openConnections({ config, connections, prepared_statements, ...limits });
@@ -68,7 +68,7 @@ function verbs(parts: Parts): Provider {
     capabilities: {
       vector_search: true,
       keyword_search: false,
-      temporal: fields.created_at !== undefined,
+      temporal: layout.temporal,
       scopes: fields.scope ? 'native' : 'none',
       tags: hasTags !== undefined,
       max_content_length: null,

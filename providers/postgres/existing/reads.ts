@@ -1,5 +1,6 @@
 import type { Form } from './fields.ts';
 import { documentSql, textSql, valueSql } from './json.ts';
+import type { Column } from './table.ts';
 import { fromDate, fromEpoch, fromIso, fromTimestamp, fromTimestamptz } from './times-sql.ts';
 
 const TEXTS = ['text', 'varchar', 'bpchar', 'citext'];
@@ -20,6 +21,13 @@ export const WANTED: Readonly<Record<Form, string>> = {
   time: 'timestamptz, timestamp, date, a number since 1970, a text in ISO 8601 or JSON',
   json: 'json or jsonb',
 };
+
+/**
+ * A column by its bytes. Under a nondeterministic collation different texts can be equal, and most functions on patterns
+ * raise an error.
+ */
+export const byBytes = (column: string, { deterministic }: Pick<Column, 'deterministic'>): string =>
+  deterministic ? column : `(${column} collate "C")`;
 
 /**
  * SQL of what a column holds, in a form of the wire; null for what cannot be read as that. Undefined: the type of the

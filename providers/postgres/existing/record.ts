@@ -11,7 +11,7 @@ const NO_TIME = '1970-01-01T00:00:00.000Z';
 export interface Reading {
   /** What every statement that returns records selects. */
   readonly columns: string;
-  /** When a row was made, as records show it: never null. Undefined: the table keeps no such time. */
+  /** When a row was made, as records show it: never null. Undefined: rows have no such time. */
   readonly created: string | undefined;
   /** When a row was last changed, as records show it; undefined: the table keeps no time at all. */
   readonly updated: string | undefined;
@@ -22,12 +22,13 @@ export interface Reading {
 }
 
 /** `model` is that of the vectors. */
-export function createReading({ fields, id, owner, vector }: Layout, model: string): Reading {
+export function createReading({ fields, id, owner, temporal, vector }: Layout, model: string): Reading {
   const read = (name: FieldName, sql = fields[name]?.read) => (sql === undefined ? [] : [`${sql} as ${name}`]);
   const time = (name: 'created_at' | 'updated_at', otherwise = 'to_timestamp(0)') =>
     fields[name] && `coalesce(${toMilliseconds(fields[name].read)}, ${otherwise})`;
-  const created = time('created_at');
-  const updated = time('updated_at', created) ?? created;
+  const made = time('created_at');
+  const created = temporal ? made : undefined;
+  const updated = time('updated_at', made) ?? made;
   const columns = [
     `${id.read} as id`,
     ...read('user_id'),
@@ -36,7 +37,7 @@ export function createReading({ fields, id, owner, vector }: Layout, model: stri
     ...read('tags'),
     ...read('source'),
     ...read('confidence'),
-    ...read('created_at', created && epoch(created)),
+    ...read('created_at', made && epoch(made)),
     ...read('updated_at', updated && epoch(updated)),
     ...read('valid_from', fields.valid_from && epoch(fields.valid_from.read)),
     ...read('valid_to', fields.valid_to && epoch(fields.valid_to.read)),

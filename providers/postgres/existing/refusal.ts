@@ -1,7 +1,10 @@
-import { OmpError } from '#contract';
+import { OmpError, providerError } from '#contract';
 import { codeOf, PROVIDER } from '../errors.ts';
 import { FIELDS, FORMS } from './fields.ts';
 import type { Layout } from './layout.ts';
+
+/** `division_by_zero`, see `recheck`. */
+const RECHECK_FAILED = '22012';
 
 /** What a client is told of a row that the table does not take, by SQLSTATE. */
 const MESSAGES: Readonly<Record<string, string>> = {
@@ -20,6 +23,8 @@ export async function refusing<Result>(layout: Layout, write: Promise<Result>): 
   } catch (error) {
     const cause = error instanceof OmpError ? error.cause : undefined;
     const code = codeOf(cause) ?? '';
+    if (code === RECHECK_FAILED)
+      throw providerError(PROVIDER, 'the table wrote another row than it was asked to; undone', cause);
     const message = MESSAGES[code] ?? MESSAGES[code.slice(0, 2)];
     if (message === undefined) throw error;
     throw new OmpError('invalid_request', `${fieldsOf(layout, code, cause)}: ${message}`, {

@@ -1,6 +1,6 @@
 import pg, { type ClientBase } from 'pg';
 import type { Embedder } from '#contract';
-import { conditions } from '../conditions.ts';
+import { type Conditions, conditions } from '../conditions.ts';
 import type { Unit } from './column-writes.ts';
 import type { Layout } from './layout.ts';
 import type { Column, Table } from './table.ts';
@@ -45,6 +45,30 @@ export async function sampleVectors(
     where.values,
   );
   return { lengths: rows.map(({ dimensions }) => dimensions), unit: rows.every(({ unit }) => unit) };
+}
+
+export interface RowSample {
+  /** Whether the table has rows at all, in its collection. */
+  readonly any: boolean;
+  /** Rows that are memories, of those that were looked at. */
+  readonly memories: number;
+  /** How many of these have a time of creation. */
+  readonly timed: number;
+}
+
+/** `made`: SQL of the time of creation; undefined: there is no place for one. `rows` are those of the collection. */
+export async function sampleRows(
+  client: ClientBase,
+  { from, always }: Pick<Layout, 'from' | 'always'>,
+  { made = 'null', rows }: { readonly made: string | undefined; readonly rows: (where: Conditions) => string },
+): Promise<RowSample> {
+  const where = conditions();
+  const { rows: found } = await client.query<RowSample>(
+    `select exists (select from ${from} where ${rows(where)}) as any, count(*)::int as memories, count(s.made)::int as timed
+       from (select ${made} as made from ${from} where ${always(where)} limit ${SAMPLE}) as s`,
+    where.values,
+  );
+  return found[0] as RowSample;
 }
 
 /** What is wrong with the length of the vectors, for this embedder. */

@@ -6,7 +6,7 @@ import type { Layout } from './layout.ts';
 import { unsupported } from './places.ts';
 import type { Reading } from './record.ts';
 import { type Changes, type NewRow, newRow, rowChanges } from './row-writes.ts';
-import { whereAfter, whereOne, whereScopeGlob, whereUser } from './where.ts';
+import { recheck, whereAfter, whereOne, whereScopeGlob, whereUser } from './where.ts';
 
 /** What each verb but search sends. Texts differ only by the filters and fields present, so each is prepared once. */
 export type Statements = ReturnType<typeof createStatements>;
@@ -25,6 +25,12 @@ export function createStatements(layout: Layout, reading: Reading) {
     const where = whereOne(layout, ref);
     return where && query(write(where), where);
   };
+
+  const rowOf = ({ id, users, within }: Ref) => ({
+    id,
+    owners: users === null ? null : users.flatMap((user) => layout.owner.toStored(user) ?? []),
+    within,
+  });
 
   return {
     query,
@@ -57,17 +63,24 @@ export function createStatements(layout: Layout, reading: Reading) {
       // A collection that is gone has no key: a row without one would be nobody's.
       const demands = layout.newColumns(where).map(({ value }) => `${value} is not null`);
       const when = demands.length > 0 ? `where ${demands.join(' and ')}` : '';
-      return query(`${into} select ${[...values.values()].join(', ')} ${when} returning ${columns}`, where);
+      const { user_id, scope } = row.input;
+      const kept = recheck(layout, where, { id: row.id, owners: [user_id], within: scope === null ? null : [scope] });
+      return query(`${into} select ${[...values.values()].join(', ')} ${when} returning ${columns}, ${kept}`, where);
     },
 
     /** Returns the row if it was changed. Sets nothing but what is given, and the time of change where there is one. */
     update: (ref: Ref, changes: Changes) =>
       sameFor(ref, (where) => {
         const sets = rowChanges({ layout, reading, where }, changes);
-        return `update ${table} as t set ${sets.join(', ')} where ${where} returning ${columns}`;
+        const changed = `update ${table} as t set ${sets.join(', ')} where ${where}`;
+        return `${changed} returning ${columns}, ${recheck(layout, where, rowOf(ref))}`;
       }),
 
     /** Returns a row if there was one. */
-    remove: (ref: Ref) => sameFor(ref, (where) => `delete from ${table} as t where ${where} returning 1`),
+    remove: (ref: Ref) =>
+      sameFor(
+        ref,
+        (where) => `delete from ${table} as t where ${where} returning ${recheck(layout, where, rowOf(ref))}`,
+      ),
   };
 }

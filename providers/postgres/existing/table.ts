@@ -30,6 +30,8 @@ export interface Column {
   readonly hasDefault: boolean;
   /** Computed by the database: generated, or an identity that takes no values. */
   readonly generated: boolean;
+  /** Whether only equal bytes are equal: false under a nondeterministic collation. */
+  readonly deterministic: boolean;
   /** Of a vector whose length is declared; else null. */
   readonly dimensions: number | null;
 }

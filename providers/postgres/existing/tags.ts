@@ -3,7 +3,7 @@ import { toTextArray } from '../rows.ts';
 import { documentSql, valueSql } from './json.ts';
 import type { Layout } from './layout.ts';
 import type { Place } from './place.ts';
-import { isJson } from './reads.ts';
+import { byBytes, isJson } from './reads.ts';
 import type { Table } from './table.ts';
 
 /** Conditions of rows that carry tags, as `Field.read` sees them, in the form that an index on the tags serves. */
@@ -12,8 +12,9 @@ export function createHasTags(table: Table, place: Place): NonNullable<Layout['h
     const all: readonly unknown[] = JSON.parse(place.value);
     return (_where, tags) => (tags.every((tag) => all.includes(tag)) ? 'true' : 'false');
   }
-  const { base = '' } = table.columns.get(place.column) ?? {};
-  const column = `t.${pg.escapeIdentifier(place.column)}`;
+  const found = table.columns.get(place.column);
+  const { base = '' } = found ?? {};
+  const column = byBytes(`t.${pg.escapeIdentifier(place.column)}`, found ?? { deterministic: true });
   if (!isJson(base)) {
     const type = base === '_varchar' ? 'varchar[]' : 'text[]';
     return (where, tags) => `${column} @> ${where.place(toTextArray(tags))}::${type} and array_ndims(${column}) = 1`;

@@ -1,7 +1,7 @@
 import { isOlder, SAFE_PGVECTOR } from '../pgvector.ts';
 import type { Layout } from './layout.ts';
 import { type Merged, settingOf } from './mapping.ts';
-import type { VectorSample } from './samples.ts';
+import type { RowSample, VectorSample } from './samples.ts';
 import type { Table } from './table.ts';
 import type { VectorParts } from './vector.ts';
 
@@ -14,12 +14,13 @@ export interface Seen {
   readonly layout: Layout;
   readonly vector: VectorParts;
   readonly sample: VectorSample;
+  readonly rows: RowSample;
   /** Whether an index leads to the rows of a user. */
   readonly indexed: boolean;
 }
 
 /** What works, but not as well as it could. */
-export function warningsOf({ table, layout, vector, sample, indexed }: Seen): string[] {
+export function warningsOf({ table, layout, vector, sample, rows, indexed }: Seen): string[] {
   const { metric, index } = layout.vector;
   const label = `${table.schema}.${table.name}`;
   const column = `"${vector.column.name}" of ${vector.table.schema}.${vector.table.name}`;
@@ -37,6 +38,14 @@ export function warningsOf({ table, layout, vector, sample, indexed }: Seen): st
     ...warn(
       index === undefined && (table.rows ?? 0) >= LARGE,
       `${label} has about ${table.rows} rows and no vector index that can be used: a search compares all vectors of its user${undeclared}`,
+    ),
+    ...warn(
+      layout.fields.created_at !== undefined && !layout.temporal,
+      `${settingOf('created_at')}: none of ${rows.memories} rows of ${label} has a time there: lists go by id, and since and until are refused; name the place where rows have it`,
+    ),
+    ...warn(
+      layout.temporal && rows.timed < rows.memories,
+      `${settingOf('created_at')}: ${rows.memories - rows.timed} of ${rows.memories} rows of ${label} have no time there, and count as made in 1970`,
     ),
     ...warn(
       sample.lengths.length > 1,
@@ -57,3 +66,9 @@ export function warningsOf({ table, layout, vector, sample, indexed }: Seen): st
     ),
   ];
 }
+
+/** Rows there are, but nobody's. */
+export const uselessOf = ({ table, rows }: Pick<Seen, 'table' | 'rows'>): string | undefined =>
+  rows.any && rows.memories === 0
+    ? `no row of ${table.schema}.${table.name} has an owner where ${settingOf('user_id')} says and a text where ${settingOf('content')} says: nobody has memories`
+    : undefined;

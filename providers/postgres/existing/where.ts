@@ -11,11 +11,33 @@ export function whereOne(layout: Layout, { id, users, within }: Ref): Conditions
   const parts = layout.id.parts(id);
   if (!parts) return undefined;
   const where = conditions();
-  layout.id.columns.forEach(({ sql, cast }, part) => void where.and(`${sql} = ${where.place(parts[part])}${cast}`));
+  for (const [part, column] of layout.id.columns.entries()) where.and(column.is(where.place(parts[part])));
   where.and(layout.always(where));
   if (users !== null) where.and(layout.owner.is(where, users));
   whereWithin(layout, where, within);
   return where;
+}
+
+/** A row as it was asked for; `owners` are stored ones. */
+interface Written extends Pick<Ref, 'within'> {
+  readonly id: string | undefined;
+  readonly owners: readonly string[] | null;
+}
+
+/**
+ * SQL for `returning` that fails a statement, and so undoes it, when it wrote another row: a collation, a trigger or a
+ * rule may know more rows as equal than there are. What is constant needs no look, and would fail while it is planned.
+ */
+export function recheck(layout: Layout, where: Conditions, { id, owners, within }: Written): string {
+  const { user_id, scope } = layout.fields;
+  const list = (texts: readonly string[]) => `any(${where.place(toTextArray(texts))}::text[])`;
+  const same: string[] = [];
+  if (id !== undefined) same.push(`(${layout.id.read}) collate "C" = ${where.place(id)}::text`);
+  if (owners && user_id?.constant === undefined) same.push(`(${user_id?.read}) collate "C" = ${list(owners)}`);
+  if (within && scope && scope.constant === undefined) {
+    same.push(`(${scopeOf(scope.read)}) like ${list(within.map(toLikePattern))}`);
+  }
+  return `1 / coalesce(${same.join(' and ') || 'true'}, false)::int`;
 }
 
 /** Conditions of a user's rows that the caller may see and that carry these tags. */

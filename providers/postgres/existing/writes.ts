@@ -57,7 +57,8 @@ export function createWrites({ layout, reading, embedder, statements, get, run }
       if (!patch) return current;
       requirePlaces(layout, patch);
       const vector = patch.content === undefined ? undefined : await embed(patch.content, call);
-      const query = statements.update(ref, { patch, vector });
+      // Whoever may touch all users still changes this one's memory.
+      const query = statements.update({ ...ref, users: [current.user_id] }, { patch, vector });
       const updated = query && (await write(query, call));
       if (updated) return reading.toMemory(updated);
       // Gone meanwhile, or there and not to be changed.
