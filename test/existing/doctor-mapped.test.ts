@@ -123,6 +123,60 @@ async function plansOf(url: string, { mapping, dimensions = DIMENSIONS }: Laid):
 describe('doctor on a table of somebody else', () => {
   beforeEach(({ skip }) => skip(SERVER_URL === '', NO_SERVER));
 
+  it('[Decision 25] finds out that another model of the same length made the vectors', async () => {
+    const laid = {
+      ...COLUMNS,
+      ddl: COLUMNS.ddl.map((text) => text.replace('vector(8)', 'vector(64)')),
+      dimensions: 64,
+    };
+    const db = await filled(laid);
+    const asked = hashingEmbedder(64);
+    const as = (embed: typeof asked.embed) =>
+      findingsOn(db.url, { mapping: laid.mapping }, { ...MODE, embedder: { ...asked, model: 'other', embed } });
+    const other = await as((texts, purpose, by) =>
+      asked.embed(
+        texts.map((text) => [...text].reverse().join('')),
+        purpose,
+        by,
+      ),
+    );
+    expect(told(other, 'problem')).toEqual([
+      expect.stringMatching(
+        /^embedding: "other" did not make the stored vectors: 10 stored texts .* OMP_EMBEDDING_MODEL/,
+      ),
+    ]);
+    // A title before each text.
+    const related = await as(async (texts, purpose, by) => {
+      const plain = await asked.embed(texts, purpose, by);
+      return plain.map((vector) => vector.map((value, i) => value + (i < 32 ? 0.1 : -0.1)));
+    });
+    expect(told(related, 'problem')).toEqual([]);
+    expect(told(related, 'warning')).toContainEqual(expect.stringMatching(/^embedding: .* is not quite the text/));
+    const broken = await as(() => Promise.reject(new Error('down')));
+    expect(told(broken, 'problem')).toEqual([
+      expect.stringMatching(/^embedding: whether the embedder made .* could not/),
+    ]);
+    expect(JSON.stringify([other, related, broken])).not.toContain('text 1');
+  });
+
+  it('[Decision 25] finds out that the mapping names an owner, or a time, that no row has', async () => {
+    const docs = json('jsonb', 'vector(8)', { user_id: `metadata->>'userid'`, created_at: `metadata->>'made'` });
+    const db = await filled(docs);
+    expect(told(await look(db.url, docs), 'problem')).toEqual([
+      expect.stringMatching(
+        /^mapping: no row of public.docs has an owner where OMP_MAPPING_USER_ID says and a text where OMP_MAPPING_CONTENT says/,
+      ),
+    ]);
+    const owned = { ...docs, mapping: { ...docs.mapping, user_id: `metadata->>'user_id'` } };
+    const findings = await look(db.url, owned);
+    expect(told(findings, 'problem')).toEqual([]);
+    expect(told(findings, 'warning')).toContainEqual(
+      expect.stringMatching(/^mapping: OMP_MAPPING_CREATED_AT: none of 40 rows of public.docs has a time there/),
+    );
+    await db.sql('truncate docs');
+    expect(told(await look(db.url, docs), 'problem')).toEqual([]);
+  });
+
   it('finds no problem where the mapping fits, tells what it is, and changes nothing', async () => {
     const db = await filled(COLUMNS);
     await db.sql('analyze notes');
@@ -132,7 +186,8 @@ describe('doctor on a table of somebody else', () => {
     expect(told(findings, 'ok')).toEqual(
       expect.arrayContaining([
         'mapping: OMP_MAPPING_PRESET=custom fits "public"."notes", which is only read',
-        'embedding: vector(8) in embedding takes what "test-trigram-hashing" makes; that it made what is there is taken on trust',
+        'embedding: vector(8) in embedding takes what "test-trigram-hashing" makes',
+        'embedding: "test-trigram-hashing" made the stored vectors: 10 stored texts embedded again have a median cosine of 1.00 with their stored vectors',
         'size: about 40 rows, of about 4 users, about 10 each on average; the largest has about 10 (25 %)',
         'indexes: users with up to 10000 rows (OMP_POSTGRES_LARGE_USER_ROWS) are searched exactly, and nobody has more by the estimate: no vector index is needed',
       ]),

@@ -60,6 +60,21 @@ describe('doctor on tables of ours', () => {
     expect(await db.state()).toEqual(then);
   });
 
+  it('finds out that another model of the same name and length made the vectors', async () => {
+    const db = await testDatabase();
+    await served(db.url, { memories: 12 });
+    const embedder = hashingEmbedder();
+    const embed: typeof embedder.embed = (texts, purpose, by) =>
+      embedder.embed(
+        texts.map((text) => [...text].reverse().join('')),
+        purpose,
+        by,
+      );
+    expect(told(await findingsOn(db.url, {}, { embedder: { ...embedder, embed } }), 'problem')).toEqual([
+      expect.stringMatching(/^embedding: "test-trigram-hashing" did not make the stored vectors: 10 stored texts/),
+    ]);
+  });
+
   it('names a schema that the role may not make, and what lets it', async () => {
     const db = await testDatabase();
     await db.sql('create extension vector');

@@ -1,8 +1,9 @@
 import pg from 'pg';
 import type { Embedder, Finding } from '#contract';
+import { conditions } from '../conditions.ts';
 import { type Examined, examine } from '../existing/examine.ts';
 import { hasIndexOn } from '../existing/indexes.ts';
-import type { Layout } from '../existing/layout.ts';
+import type { Field, Layout } from '../existing/layout.ts';
 import { type Merged, merge } from '../existing/mapping.ts';
 import type { Mapping } from '../existing/options.ts';
 import type { Column, Table } from '../existing/table.ts';
@@ -11,6 +12,7 @@ import { ok, problem, warning } from './findings.ts';
 import { type Read, reading } from './reading.ts';
 import { estimateSize, lookAtSize, type Size, type StatisticsOf } from './size.ts';
 import { suggestIndexes } from './suggestions.ts';
+import { compareVectors } from './vectors.ts';
 
 type MappedOptions = Options & { readonly mapping: Mapping };
 
@@ -29,9 +31,9 @@ export const lookAtMapped = (
     const examined = embedder
       ? await examine(client, mapping, embedder)
       : await examineWithout(client, read, mapping, merged);
-    const { layout, table, mistakes, warnings } = examined;
+    const { layout, table, mistakes, warnings, useless } = examined;
     const findings = [
-      ...mistakes.map((mistake) => problem('mapping', mistake)),
+      ...[...mistakes, ...(useless === undefined ? [] : [useless])].map((each) => problem('mapping', each)),
       ...warnings.filter((each) => !TOLD_BELOW.test(each)).map((each) => warning('mapping', each)),
     ];
     if (!layout || !table || !merged) return findings;
@@ -54,6 +56,13 @@ async function lookAtTable(
 ): Promise<Finding[]> {
   const column = (vectors ?? table).columns.get(merged.embedding);
   const findings = [ofEmbedding(column, embedder)];
+  if (embedder) {
+    const vector = `${vectors ? 'v' : 't'}.${layout.vector.column}`;
+    const where = conditions();
+    const { read: content } = layout.fields.content as Field;
+    where.and(`${layout.always(where)} and ${layout.vector.comparable}`);
+    findings.push(...(await compareVectors(read, embedder, { from: layout.from, content, vector, where })));
+  }
   const [some] = await read(`select 1 from ${quoted(table)} limit 1`);
   const size = await sizeOf(read, table, merged);
   if (size) findings.push(lookAtSize(size, quoted(table), some === undefined));
@@ -75,14 +84,10 @@ async function lookAtTable(
   ];
 }
 
-/** Nothing in a table says who made its vectors. */
 function ofEmbedding(column: Column | undefined, embedder: Embedder | undefined): Finding {
   const vectors = `${column?.type} in ${column?.name}`;
   if (!embedder) return ok('embedding', `${vectors} was not held against the embedder, which does not answer`);
-  return ok(
-    'embedding',
-    `${vectors} takes what "${embedder.model}" makes; that it made what is there is taken on trust`,
-  );
+  return ok('embedding', `${vectors} takes what "${embedder.model}" makes`);
 }
 
 function ofVectorIndex(index: Layout['vector']['index'], large: boolean, large_user_rows: number): Finding {

@@ -1,11 +1,13 @@
 import type { Embedder, EmbedderIdentity, Finding } from '#contract';
 import { ANALYSER_VERSION } from '#ranking';
 import { called, mismatch, WITHOUT_VECTOR, withoutVector } from '../adopt.ts';
+import { conditions } from '../conditions.ts';
 import { INGESTION } from '../migrate.ts';
 import type { Names } from '../names.ts';
 import { isSame, type Store } from '../store-row.ts';
 import { ok, problem, warning } from './findings.ts';
 import type { Read } from './reading.ts';
+import { compareVectors } from './vectors.ts';
 
 interface StoreRow {
   readonly analyser_version: number;
@@ -53,7 +55,15 @@ export async function lookAtStore(
   }
   if (embedder && (made_by || next) && !isSame(made_by, embedder)) {
     findings.push(problem('embedding', mismatch(store, embedder)));
-  } else findings.push(ok('embedding', `the stored vectors were made by ${made_by ? called(made_by) : 'nobody yet'}`));
+  } else {
+    findings.push(ok('embedding', `the stored vectors were made by ${made_by ? called(made_by) : 'nobody yet'}`));
+    if (embedder && made_by) {
+      const where = conditions();
+      where.and(`${names.embedding} is not null`);
+      const stored = { from: names.memories, content: 'content', vector: names.embedding, where };
+      findings.push(...(await compareVectors(read, embedder, stored)));
+    }
+  }
   if (next) {
     findings.push(
       warning(
