@@ -16,7 +16,8 @@ export interface FindOptions {
 
 /** Sends a search the way that is faster: over all memories of the user, or through the indexes. Best hits first. */
 export function createFind({ db, names, statements, ranking, largeUsers }: FindOptions) {
-  const run: Run = (text, values, call) => db.query(statements.query(text, values).statement, values, call);
+  const heavy = (text: string) => ({ ...statements.query(text, []).statement, heavy: true });
+  const run: Run = (text, values, call) => db.query(heavy(text), values, call);
   const rarityOf = createRarity(names, run);
 
   return async (query: SearchQuery, vector: Float32Array | undefined, call: Call): Promise<Row[]> => {
@@ -25,7 +26,7 @@ export function createFind({ db, names, statements, ranking, largeUsers }: FindO
       const rarity = await rarityOf(query, keysOf(ranking, query), call);
       if (largeUsers.pays(rarity.rows)) {
         const { text, values } = searchStatement(names, ranking, { query, vector, rarity });
-        return db.queryWith(indexSettings(rarity.rows), statements.query(text, values).statement, values, call);
+        return db.queryWith(indexSettings(rarity.rows), heavy(text), values, call);
       }
     }
     const { text, values } = searchStatement(names, ranking, { query, vector });

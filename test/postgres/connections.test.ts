@@ -87,6 +87,58 @@ describe('a burst of statements', () => {
   });
 });
 
+describe('[Decision 29] callers take turns', () => {
+  const search = { ...statement('select $1::int as n'), heavy: true };
+  const by = (id: string): Call => ({ ...call, caller: { id, app: id } });
+
+  it.each([
+    ['searches', search, 10],
+    ['other statements', statement('select $1::int as n'), 100],
+  ] as const)('%s of one do not all come before the first of another', async (_, asked, many) => {
+    const database = connect();
+    const answered: string[] = [];
+    const ask = async (id: string) => {
+      await database.query(asked, [1], by(id));
+      answered.push(id);
+    };
+    await Promise.all([...Array.from({ length: many }, () => ask('one')), ask('other'), ask('other')]);
+    expect(answered).toHaveLength(many + 2);
+    expect(answered.indexOf('other')).toBeLessThan(many / 2);
+  });
+
+  it('the searches that wait end at their deadline, or when their caller goes', async () => {
+    const database = connect({ acquire_timeout_ms: 50 });
+    const controller = new AbortController();
+    const gone = new OmpError('invalid_request', 'gone');
+    const slow = { ...statement('select pg_sleep(0.5) as n'), heavy: true };
+    const running = [1, 2].map(() => database.query(slow, [], by('one')));
+    const late = failure(database.query(search, [1], by('one')));
+    const left = failure(database.query(search, [1], { ...by('one'), signal: controller.signal }));
+    controller.abort(gone);
+    expect(await left).toBe(gone);
+    expect(await late).toMatchObject({ code: 'provider_error' });
+    await Promise.allSettled(running);
+    await until(async () => database.stats().connections.busy === 0);
+    expect(await database.query(search, [7], by('one'))).toEqual([{ n: 7 }]);
+    expect(database.stats().waiting).toBe(0);
+  });
+
+  it('where there are two connections, other statements do not wait for searches', async ({ skip }) => {
+    skip(SERVER_URL === '', NO_SERVER);
+    const database = connect({ connections: 2 });
+    const controller = new AbortController();
+    const endless = { ...statement('select pg_sleep(3600)'), heavy: true };
+    const searches = Array.from({ length: 16 }, () =>
+      failure(database.query(endless, [], { ...by('one'), signal: controller.signal })),
+    );
+    for (let n = 0; n < 100; n++) {
+      expect(await database.query(statement('select $1::int as n'), [n], by('other'))).toEqual([{ n }]);
+    }
+    controller.abort(new OmpError('invalid_request', 'gone'));
+    await Promise.all(searches);
+  });
+});
+
 describe('a statement with settings', () => {
   it('has them, and no other statement of the connection does', async () => {
     const database = connect();

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { WritableProvider } from '#contract';
 import { analyse, MAX_TERMS } from '#ranking';
 import { toKeys } from '../../providers/postgres/keywords.ts';
-import { call, memoryOf, openStore, type Store } from './store.ts';
+import { call, memoryOf, openStore, refTo, type Store } from './store.ts';
 
 let store: Store;
 let provider: WritableProvider;
@@ -100,5 +100,24 @@ describe('[Decision 29] the cost of a search', () => {
     await copies(ROWS - 901);
     expect(await search('hoard', 'zq1')).toHaveLength(10);
     expect(await search('hoard', 'zq2')).toHaveLength(0);
+  }, 300_000);
+
+  it('leaves others their answers while one caller searches sixteen times at once', async () => {
+    const text = chinese(300, 3);
+    for (let i = 0; i < 12; i++) await provider.add(memoryOf('crowd', `${text[i]} ${chinese(3_000, i)}`), call);
+    const { id } = await provider.add(memoryOf('other', 'a note'), call);
+    const caller = { id: 'other', app: 'other' };
+    let searched = 0;
+    const searches = Promise.all(
+      Array.from({ length: 16 }, async () => {
+        await search('crowd', text);
+        searched++;
+      }),
+    );
+    let answers = 0;
+    for (; searched < 16; answers++) await provider.get(refTo(id), { ...call, caller });
+    await searches;
+    // Before, the first had to wait for nearly all of them.
+    expect(answers).toBeGreaterThanOrEqual(6);
   }, 300_000);
 });

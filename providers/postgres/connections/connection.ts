@@ -4,7 +4,7 @@ import type { OmpError } from '#contract';
 import { isCancelled, lostConnection, tooBusy, tooLong } from '../errors.ts';
 import { requestCancel } from './cancel-request.ts';
 import { send } from './send.ts';
-import { answerTask, failTask, isAbandoned, type Row, type Task } from './task.ts';
+import { answerTask, dropTask, failTask, isAbandoned, type Row, type Task } from './task.ts';
 
 /** Most statements end by themselves in this time, and a cancel request is a connection of its own. */
 const CANCEL_AFTER_MS = 100;
@@ -12,6 +12,8 @@ const CANCEL_AFTER_MS = 100;
 const CANCEL_ANSWER_MS = 3_000;
 /** Longest time a farewell may take. */
 const END_MS = 1_000;
+/** What a search weighs beside other statements. */
+const SEARCH = 16;
 /** Outweighs any number of statements: what comes behind a long one waits for it. */
 const HEAVY = 1_000_000;
 
@@ -95,6 +97,7 @@ function createConnection(
   events: ConnectionEvents,
 ) {
   const sent: Task[] = [];
+  let searches = 0;
   /** Names of statements that the session has answered once, and so has prepared. */
   const prepared = new Set<string>();
   /** Whether what was sent last wants no other beside it. */
@@ -124,13 +127,14 @@ function createConnection(
     socket.destroy();
     leave();
     // Whether they have acted is not known: none is sent again.
-    for (const task of sent.splice(0)) failTask(task, error);
+    for (const task of sent.splice(0)) dropTask(task, error);
     events.closed();
   };
 
   const answered = (task: Task, error: unknown, rows: Row[], open: boolean) => {
     if (closed) return;
     sent.shift();
+    if (task.statement.heavy) searches--;
     taken = false;
     if (sent[0]) sent[0].turn = performance.now();
     const { name } = task.statement;
@@ -149,6 +153,7 @@ function createConnection(
     else {
       if (task.named) prepared.add(name);
       answerTask(task, rows);
+      task.end?.();
     }
     events.freed();
   };
@@ -191,7 +196,7 @@ function createConnection(
     load(now) {
       const [head] = sent;
       const long = cancel !== undefined || (head !== undefined && (taken || now - head.turn > CANCEL_AFTER_MS));
-      return sent.length + (long ? HEAVY : 0);
+      return sent.length + searches * SEARCH + (long ? HEAVY : 0);
     },
     mayTake: ({ alone }) => cancel === undefined && (sent.length === 0 || !(alone || taken)),
     send(task, { named, alone }) {
@@ -199,6 +204,7 @@ function createConnection(
       taken = alone;
       task.named = named;
       task.sent++;
+      if (task.statement.heavy) searches++;
       task.exposed = false;
       if (sent.push(task) === 1) task.turn = performance.now();
       send(client, task, answered);

@@ -1,6 +1,6 @@
 import { tooBusy, unreachable } from '../errors.ts';
 import type { Connection, ConnectionEvents, Manner } from './connection.ts';
-import { failTask, isAbandoned, type Task } from './task.ts';
+import { dropTask, isAbandoned, type Task } from './task.ts';
 
 /** While others work, a connection that could not be opened is left alone for so long. */
 const REST_MS = 1_000;
@@ -10,8 +10,8 @@ const RESTING = Number.MAX_SAFE_INTEGER / 2;
 const QUEUED = 1_000;
 
 export interface Slots {
-  /** Sends the task where there is least to do, as soon as there is room. */
-  place(task: Task): void;
+  /** Sends the task where there is least to do, as soon as there is room. It has waited since then. */
+  place(task: Task, since?: number): void;
   /** Looks at the deadlines; false when nothing is under way. */
   look(now: number): boolean;
   /** Connections that are open at this moment, and those of them that have something to do. */
@@ -37,7 +37,10 @@ interface Slot {
   readonly queue: Task[];
 }
 
-/** Places for connections, each opened by the first task that is put there, and again after it was lost. */
+/**
+ * Places for connections, each opened by the first task that is put there, and again after it was lost. Where there are
+ * several, the last one takes no searches: other statements never have to wait for them.
+ */
 export function createSlots({ count, open, manner, acquire_timeout_ms }: SlotsOptions): Slots {
   const slots: Slot[] = Array.from({ length: count }, () => ({
     opening: undefined,
@@ -45,6 +48,8 @@ export function createSlots({ count, open, manner, acquire_timeout_ms }: SlotsOp
     restsUntil: 0,
     queue: [],
   }));
+  const forSearches = slots.slice(0, Math.max(1, count - 1));
+  const mayServe = (slot: Slot, { statement }: Task) => !statement.heavy || forSearches.includes(slot);
   /** Also those that take nothing more but have yet to answer. */
   const connections = new Set<Connection>();
 
@@ -65,7 +70,7 @@ export function createSlots({ count, open, manner, acquire_timeout_ms }: SlotsOp
       const works = slots.some((other) => other.connection !== undefined);
       for (const task of slot.queue.splice(0)) {
         if (works) place(task);
-        else failTask(task, unreachable(error));
+        else dropTask(task, unreachable(error));
       }
     }
     slot.opening = undefined;
@@ -76,7 +81,7 @@ export function createSlots({ count, open, manner, acquire_timeout_ms }: SlotsOp
   const fill = (slot: Slot): void => {
     for (;;) {
       const helps = slot.queue.length === 0 && slot.connection?.load(0) === 0;
-      const queue = helps ? slots.find((other) => other.queue.length > 0)?.queue : slot.queue;
+      const queue = helps ? slots.find(({ queue: [first] }) => first && mayServe(slot, first))?.queue : slot.queue;
       const task = queue?.[0];
       if (!queue || !task) return;
       if (!slot.connection) {
@@ -85,19 +90,22 @@ export function createSlots({ count, open, manner, acquire_timeout_ms }: SlotsOp
       }
       const how = manner(task);
       // It had to wait, and its caller may have gone.
-      if (!isAbandoned(task)) {
+      const gone = isAbandoned(task);
+      if (!gone) {
         if (!slot.connection.mayTake(how)) return;
         slot.connection.send(task, how);
       }
       queue.shift();
+      if (gone) task.end?.();
     }
   };
   const weight = ({ connection, queue, restsUntil }: Slot, now: number) =>
     connection ? connection.load(now) + queue.length * QUEUED : queue.length + (now < restsUntil ? RESTING : 0);
-  const place = (task: Task) => {
+  const place = (task: Task, since?: number) => {
     const now = performance.now();
-    task.waiting = now;
-    const slot = slots.reduce((least, other) => (weight(other, now) < weight(least, now) ? other : least));
+    task.waiting = since ?? now;
+    const able = task.statement.heavy ? forSearches : slots;
+    const slot = able.reduce((least, other) => (weight(other, now) < weight(least, now) ? other : least));
     const { connection, queue } = slot;
     const how = manner(task);
     if (queue.length === 0 && connection?.mayTake(how)) return connection.send(task, how);
@@ -112,8 +120,8 @@ export function createSlots({ count, open, manner, acquire_timeout_ms }: SlotsOp
       for (const { queue, connection } of slots) {
         for (let task = queue[0]; task; task = queue[0]) {
           if (!task.told && now - task.waiting <= acquire_timeout_ms) break;
-          failTask(task, connection ? tooBusy() : unreachable(new Error('no connection in time')));
           queue.shift();
+          dropTask(task, connection ? tooBusy() : unreachable(new Error('no connection in time')));
         }
       }
       return [...connections].some(({ load }) => load(now) > 0) || slots.some(({ queue }) => queue.length > 0);

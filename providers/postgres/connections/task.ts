@@ -4,6 +4,8 @@ import { toOmpError } from '../errors.ts';
 export interface Statement {
   readonly name: string;
   readonly text: string;
+  /** A search: its cost grows with what a user has stored, so few of them are sent at once. */
+  readonly heavy?: boolean;
 }
 
 export type Row = Record<string, unknown>;
@@ -27,6 +29,8 @@ export interface Task {
   readonly tally: Tally;
   readonly resolve: (rows: Row[]) => void;
   readonly reject: (error: unknown) => void;
+  /** To be called once when nothing is to be done for it any more, on the server neither; undefined: it was not started. */
+  end: (() => void) | undefined;
   /** Listens to the signal. */
   gone: (() => void) | undefined;
   /** Whether the caller has an answer, or has gone: what comes now is for nobody. */
@@ -64,6 +68,7 @@ export function runTask(
       tally,
       resolve,
       reject,
+      end: undefined,
       gone: undefined,
       told: false,
       waiting: 0,
@@ -90,6 +95,12 @@ export function answerTask(task: Task, rows: Row[]): void {
 /** Tells the caller as an `OmpError`. */
 export function failTask(task: Task, error: unknown): void {
   if (isFirstAnswer(task)) task.reject(toOmpError(error));
+}
+
+/** Fails a task that is not, or no longer, on its way to the server. */
+export function dropTask(task: Task, error: unknown): void {
+  failTask(task, error);
+  task.end?.();
 }
 
 function isFirstAnswer(task: Task): boolean {

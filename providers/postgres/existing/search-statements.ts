@@ -43,7 +43,8 @@ export function createSearchStatements(layout: Layout, reading: Reading, { query
     const distance = column.distance(where.place(column.encode(vector)));
     const rows = `${reading.columns}, ${distance} as distance, ${sorts.map(({ sql, name }) => `${sql} as ${name}`).join(', ')}`;
     const near = (more: string) => `select ${rows} from ${from} where ${where} and ${column.comparable} ${more}`;
-    return prepare(write({ where, distance, near }), where);
+    const prepared = prepare(write({ where, distance, near }), where);
+    return { ...prepared, statement: { ...prepared.statement, heavy: true } };
   };
   const best = (where: Conditions, of: string, limit: number) =>
     `select *, ${column.score('distance')} as score from ${of} as hit order by ${order} limit ${where.place(limit)}`;
