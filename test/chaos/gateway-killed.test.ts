@@ -37,7 +37,8 @@ describe.each(['embedded', 'server'] as const)('on the %s Postgres', (store) => 
       const subject = await startSubject({
         env: { ...(await STORES[store]()), ...embeddedBy(base_url), ...more },
         clients: 12,
-        excuse: anyOf(brokenConnection, downOf('postgres')),
+        // On a busy machine the deadline may pass while the vector is waited for.
+        excuse: anyOf(brokenConnection, downOf('postgres', 'openai')),
       });
       for (let round = 1; round <= ROUNDS; round++) {
         await survive(subject.load, {

@@ -1,23 +1,10 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { Client, Reply } from './client.ts';
+import { createEntry, type Entry, LedgerError } from './ledger-entry.ts';
 import { freshUser } from './subject.ts';
 import type { WireHit, WireMemory, WirePage } from './wire.ts';
 
-/** What may be found of one memory. An acknowledged write leaves one possibility, any other adds one. */
-interface Entry {
-  readonly contents: Set<string>;
-  mayBeThere: boolean;
-  mayBeGone: boolean;
-}
-
-/** `lost`: what was acknowledged is not there; `wrong`: an answer that cannot be right; `hangs`: none at all. */
-export class LedgerError extends Error {
-  readonly kind: 'lost' | 'wrong' | 'hangs';
-
-  constructor(kind: LedgerError['kind'], message: string, cause?: unknown) {
-    super(`${kind}: ${message}`, { cause });
-    this.kind = kind;
-  }
-}
+export { LedgerError };
 
 export type Verb = 'add' | 'search' | 'list' | 'get' | 'update' | 'delete';
 
@@ -44,7 +31,10 @@ export interface Ledger {
   step(): Promise<Outcome>;
   /** Compares everything with what the store holds. Resolves with the number of memories. */
   check(): Promise<number>;
-  /** Searches so many memories by their own content, each of which has to come first. */
+  /**
+   * Searches so many memories by their own content, each of which has to come first, and deleted ones by theirs. Those
+   * with a write that was not acknowledged come first.
+   */
   searchOwn(n: number): Promise<void>;
   /** Whether all of the memories are embedded; rejects when one was given up. */
   allDone(): Promise<boolean>;
@@ -82,11 +72,14 @@ export const anyOf =
 /** The gateway itself is down. */
 export const brokenConnection: Excuse = (reply) => reply === undefined;
 
+/** Of how many requests for one memory, in a hundred, it was deleted before. */
+const DELETED_SHARE = 5;
+
 /**
  * The memories of one user, as a client knows them that asks one thing after the other and notes what was acknowledged.
  * It accepts right answers and the failures that are excused, nothing else. Some requests it gives up itself. What it
- * adds with an `Idempotency-Key` it sends again until that is acknowledged, and once more after that; no content may ever
- * be there twice.
+ * adds with an `Idempotency-Key` it sends again until that is acknowledged, and once more after that; nothing it writes may
+ * ever be there twice. Each write sets several fields at once, all of which name it: half of one is never found.
  */
 export function openLedger(
   client: Client,
@@ -94,12 +87,19 @@ export function openLedger(
 ): Ledger {
   const user_id = freshUser();
   const entries = new Map<string, Entry>();
-  /** Contents whose add was not acknowledged: they may turn up under an unknown id. */
-  const unacknowledged = new Set<string>();
-  const toRepeat: { readonly key: string; readonly content: string; readonly id?: string }[] = [];
+  /** Adds that were not acknowledged: they may turn up under an unknown id. */
+  const unacknowledged = new Set<number>();
+  const toRepeat: { readonly key: string; readonly version: number; readonly id?: string }[] = [];
+  /** Deleted, or with a write that was not acknowledged: since the last check, and ever. */
+  const toRead = new Map<string, Entry>();
+  const doubtful = new Set<string>();
   let written = 0;
   let patient = false;
-  const newContent = () => `note ${written++} about ${user_id}`;
+  const fieldsOf = (version: number) => ({
+    content: `note ${version} about ${user_id}`,
+    tags: [`note-${version}`],
+    'x-note': version,
+  });
 
   /** A string says why there is no answer that could be judged. */
   const send = async (path: string, method = 'GET', body?: object, headers = {}): Promise<Reply | string> => {
@@ -124,42 +124,50 @@ export function openLedger(
   const wrong = (what: string, reply: Reply) =>
     new LedgerError('wrong', `${what} answered ${reply.status}: ${reply.text}`);
 
+  const versionOf = ({ id, content, tags, 'x-note': version }: WireMemory): number => {
+    const written = { content, tags, 'x-note': version };
+    if (isDeepStrictEqual(written, fieldsOf(version as number))) return version as number;
+    throw new LedgerError('wrong', `${id} was written by halves: ${JSON.stringify(written)}`);
+  };
   /** What is found must be possible, and what must be there has to be found where all is asked for. */
   const compare = (found: readonly WireMemory[], all: boolean) => {
-    const contents = new Set<string>();
-    for (const { id, content } of found) {
+    const versions = new Set<number>();
+    for (const memory of found) {
+      const { id } = memory;
+      const version = versionOf(memory);
       const entry = entries.get(id);
-      if (entry ? !entry.mayBeThere || !entry.contents.has(content) : !unacknowledged.has(content)) {
-        throw new LedgerError('wrong', `${id} should not be found with: ${content}`);
-      }
-      if (contents.has(content)) throw new LedgerError('wrong', `found twice: ${content}`);
-      contents.add(content);
+      if (versions.has(version)) throw new LedgerError('wrong', `found twice: ${memory.content}`);
+      versions.add(version);
+      if (entry) entry.found(version);
       // Deleted or changed later on, it is still known under its id.
-      if (!entry) entries.set(id, { contents: new Set([content]), mayBeThere: true, mayBeGone: false });
+      else if (unacknowledged.delete(version)) entries.set(id, createEntry(id, version));
+      else throw new LedgerError('wrong', `${id} should not be found with: ${memory.content}`);
     }
     if (!all) return;
     const ids = new Set(found.map(({ id }) => id));
-    for (const [id, { mayBeGone }] of entries) if (!mayBeGone && !ids.has(id)) throw new LedgerError('lost', id);
+    for (const [id, entry] of entries) if (!ids.has(id)) entry.missed();
   };
 
   const add = async (): Promise<string | undefined> => {
     const again = Math.random() < 0.3 ? toRepeat.shift() : undefined;
     const key = again?.key ?? (Math.random() < 0.3 ? crypto.randomUUID() : undefined);
-    const content = again?.content ?? newContent();
-    const reply = await send('/memories', 'POST', { user_id, content }, key ? { 'idempotency-key': key } : {});
+    const version = again?.version ?? written++;
+    const fields = { user_id, ...fieldsOf(version) };
+    const reply = await send('/memories', 'POST', fields, key ? { 'idempotency-key': key } : {});
     if (typeof reply === 'string') {
-      unacknowledged.add(content);
-      if (key) toRepeat.push({ key, content });
+      if (!again) unacknowledged.add(version);
+      if (key) toRepeat.push({ ...again, key, version });
       return reply;
     }
     if (reply.status !== 201) throw wrong('add', reply);
     const memory = reply.body as WireMemory;
-    if (memory.content !== content || memory.id !== (again?.id ?? memory.id)) throw wrong('add', reply);
-    if (key && !again?.id) toRepeat.push({ key, content, id: memory.id });
+    const { id } = memory;
+    if (versionOf(memory) !== version || id !== (again?.id ?? id)) throw wrong('add', reply);
+    if (key && !again?.id) toRepeat.push({ key, version, id });
     // One that was found before it was acknowledged may have been changed since.
-    if (!entries.has(memory.id)) {
-      entries.set(memory.id, { contents: new Set([content]), mayBeThere: true, mayBeGone: false });
-    }
+    if (entries.has(id)) return undefined;
+    if (!unacknowledged.delete(version) && again) throw new LedgerError('wrong', `added twice: ${memory.content}`);
+    entries.set(id, createEntry(id, version));
     return undefined;
   };
   const search = async (q = 'note about', limit = '20'): Promise<readonly WireMemory[] | string> => {
@@ -178,22 +186,26 @@ export function openLedger(
     return undefined;
   };
   const byId = async (id: string, entry: Entry, verb: 'get' | 'update' | 'delete'): Promise<string | undefined> => {
-    const content = newContent();
+    const version = written++;
     const method = { get: 'GET', update: 'PATCH', delete: 'DELETE' }[verb];
-    const reply = await send(client.byId(id), method, verb === 'update' ? { content } : undefined);
+    const reply = await send(client.byId(id), method, verb === 'update' ? fieldsOf(version) : undefined);
+    if (verb === 'delete' || (verb === 'update' && typeof reply === 'string')) {
+      toRead.set(id, entry);
+      doubtful.add(id);
+    }
     if (typeof reply === 'string') {
-      if (verb === 'update') entry.contents.add(content);
-      if (verb === 'delete') entry.mayBeGone = true;
+      if (verb === 'update') entry.mayBecome(version);
+      if (verb === 'delete') entry.mayGo();
       return reply;
     }
-    if (reply.status === 404 && entry.mayBeGone) entry.mayBeThere = false;
+    if (reply.status === 404) entry.missed();
     else if (reply.status !== (verb === 'delete' ? 204 : 200)) throw wrong(verb, reply);
-    else if (verb === 'delete') Object.assign(entry, { mayBeThere: false, mayBeGone: true });
-    else if (verb === 'get') compare([reply.body as WireMemory], false);
+    else if (verb === 'delete') entry.deleted();
     else {
-      // With an update that was not acknowledged, nobody knows which one came last.
-      if (entry.contents.size === 1) entry.contents.clear();
-      entry.contents.add(content);
+      const memory = reply.body as WireMemory;
+      if (verb === 'update') entry.updated(version);
+      if (memory.id !== id || (verb === 'update' && versionOf(memory) !== version)) throw wrong(verb, reply);
+      compare([memory], false);
     }
     return undefined;
   };
@@ -205,12 +217,37 @@ export function openLedger(
       found.push(...page.items);
       cursor = page.next_cursor ?? undefined;
     } while (cursor);
+    compare(found, true);
     return found;
+  };
+  /** By get, with no excuse. */
+  const read = async (id: string, entry: Entry) => {
+    const failed = await byId(id, entry, 'get');
+    if (failed !== undefined) throw new LedgerError('wrong', `get answered ${failed}`);
+  };
+  const searchFor = async (id: string, entry: Entry): Promise<void> => {
+    const { version } = entry;
+    const { content } = fieldsOf(version);
+    const found = await search(content, '5');
+    if (typeof found === 'string') throw new LedgerError('wrong', `search answered ${found}`);
+    if (entry.gone || found[0]?.id === id) return;
+    await read(id, entry);
+    // A write that was not acknowledged may have happened in between.
+    if (!entry.gone && entry.version === version)
+      throw new LedgerError('wrong', `not found by its content: ${content}`);
+    return searchFor(id, entry);
+  };
+  const patiently = async (work: () => Promise<void>) => {
+    patient = true;
+    await work().finally(() => {
+      patient = false;
+    });
   };
 
   return {
     async step() {
-      const there = [...entries].filter(([, { mayBeThere }]) => mayBeThere);
+      const of = (gone: boolean) => [...entries].filter(([, entry]) => entry.gone === gone);
+      const there = of(false);
       const known = pick(there);
       const drawn = (known && pick(DRAWN)) ?? 'add';
       const verb = drawn === 'add' && there.length >= mostMemories ? 'delete' : drawn;
@@ -220,25 +257,27 @@ export function openLedger(
       else if (verb === 'search') {
         const found = await search();
         if (typeof found === 'string') failed = found;
-      } else failed = await byId(...(known as [string, Entry]), verb);
+      } else {
+        const deleted = Math.random() * 100 < DELETED_SHARE ? pick(of(true)) : undefined;
+        failed = await byId(...(deleted ?? (known as [string, Entry])), verb);
+      }
       return { verb, ...(failed !== undefined && { failed }) };
     },
     async check() {
-      const found = await all();
-      compare(found, true);
-      return found.length;
+      await all();
+      // List, get and list again have to agree, also about a write that was not acknowledged.
+      await patiently(async () => {
+        for (const [id, entry] of toRead) await read(id, entry);
+      });
+      toRead.clear();
+      return (await all()).length;
     },
-    async searchOwn(n) {
-      patient = true;
-      const certain = [...entries].filter(([, entry]) => !entry.mayBeGone && entry.contents.size === 1);
-      for (const [id, { contents }] of certain.sort(() => Math.random() - 0.5).slice(0, n)) {
-        const [content = ''] = contents;
-        const found = await search(content, '5');
-        if (typeof found === 'string') throw new LedgerError('wrong', `search answered ${found}`);
-        if (found[0]?.id !== id) throw new LedgerError('wrong', `not found by its own content: ${content}`);
-      }
-      patient = false;
-    },
+    searchOwn: (n) =>
+      patiently(async () => {
+        const shuffled = [...entries].sort(() => Math.random() - 0.5);
+        const half = (inDoubt: boolean) => shuffled.filter(([id]) => doubtful.has(id) === inDoubt).slice(0, n);
+        for (const [id, entry] of [...half(true), ...half(false)].slice(0, n)) await searchFor(id, entry);
+      }),
     async allDone() {
       const memories = await all();
       const given = memories.find(({ status }) => status === 'failed');
