@@ -23,6 +23,8 @@ export interface RateLimitOptions {
   readonly log: Log;
   /** Milliseconds since 1970. */
   readonly now?: () => number;
+  /** Longest wait for the store, in milliseconds. */
+  readonly wait_ms?: number;
 }
 
 /** The limiters never reject: while the store is down, requests are limited in each process. */
@@ -34,13 +36,13 @@ export interface RateLimits {
 
 /** A store that is down at the start is waited for no longer than later. Rejects when an option is missing or malformed. */
 export async function openRateLimits(options: RateLimitOptions): Promise<RateLimits> {
-  const { requests_per_minute = 0, failures_per_minute, log, now } = options;
+  const { requests_per_minute = 0, failures_per_minute, log, now, wait_ms } = options;
   if (requests_per_minute === 0 && failures_per_minute === 0) {
     return { requests: undefined, failures: undefined, close: async () => {} };
   }
   const alone = memoryStore();
   const shared = await openStore(options);
-  const orElse = watchOutages(options.store, log);
+  const orElse = watchOutages(options.store, log, wait_ms);
   if (shared) await orElse(shared.connect, alone.connect);
   const limiter = (purpose: string, limit: number): RateLimiter | undefined => {
     if (limit === 0) return undefined;
@@ -54,10 +56,16 @@ export async function openRateLimits(options: RateLimitOptions): Promise<RateLim
   };
 }
 
-async function openStore({ store, worker, postgres, redis_url }: RateLimitOptions): Promise<CounterStore | undefined> {
+async function openStore({
+  store,
+  worker,
+  postgres,
+  redis_url,
+  wait_ms,
+}: RateLimitOptions): Promise<CounterStore | undefined> {
   if (store === 'memory') return worker ? (await import('./primary-store.ts')).primaryStore() : undefined;
-  if (store === 'postgres' && postgres) return postgresStore(postgres);
-  if (store === 'redis' && redis_url !== undefined) return redisStore(redis_url);
+  if (store === 'postgres' && postgres) return postgresStore(postgres, wait_ms);
+  if (store === 'redis' && redis_url !== undefined) return redisStore(redis_url, wait_ms);
   throw new Error(`rate limits are to be kept in ${store}, but where it is was not said`);
 }
 

@@ -12,7 +12,7 @@ export type OrElse = <Result>(ask: () => Promise<Result>, otherwise: () => Promi
  * While a store is down, one request in a while tries it and all others do without it at once. The log has one line
  * when an outage begins and one when it ends.
  */
-export function watchOutages(store: string, log: Log): OrElse {
+export function watchOutages(store: string, log: Log, wait_ms = WAIT_MS): OrElse {
   let down = false;
   let retryAt = 0;
   return async (ask, otherwise) => {
@@ -22,7 +22,7 @@ export function watchOutages(store: string, log: Log): OrElse {
       retryAt = performance.now() + RETRY_MS;
     }
     try {
-      const result = await inTime(ask());
+      const result = await inTime(ask(), wait_ms);
       // Only an attempt made while it was down tells that it is back: others may have been answered before.
       if (trying && down) {
         down = false;
@@ -38,12 +38,12 @@ export function watchOutages(store: string, log: Log): OrElse {
   };
 }
 
-async function inTime<Result>(work: Promise<Result>): Promise<Result> {
+async function inTime<Result>(work: Promise<Result>, wait_ms: number): Promise<Result> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {
     // After a turn of the event loop: what arrived while this process was busy counts as in time.
-    const giveUp = () => setImmediate(() => reject(new Error(`no answer within ${WAIT_MS} ms`)));
-    timer = setTimeout(giveUp, WAIT_MS);
+    const giveUp = () => setImmediate(() => reject(new Error(`no answer within ${wait_ms} ms`)));
+    timer = setTimeout(giveUp, wait_ms);
   });
   try {
     return await Promise.race([work, late]);

@@ -12,14 +12,14 @@ export interface PostgresStoreOptions {
 const CONNECTIONS = 2;
 
 /** Counters in the table `rate_limits`. The library removes them an hour after they are of no use any more. */
-export async function postgresStore({ url, schema }: PostgresStoreOptions): Promise<CounterStore> {
+export async function postgresStore({ url, schema }: PostgresStoreOptions, wait_ms = WAIT_MS): Promise<CounterStore> {
   const { default: pg } = await import('pg');
   const pool = new pg.Pool({
     connectionString: url,
     max: CONNECTIONS,
-    connectionTimeoutMillis: WAIT_MS,
+    connectionTimeoutMillis: wait_ms,
     // Takes a connection that hangs down with it.
-    query_timeout: WAIT_MS,
+    query_timeout: wait_ms,
     keepAlive: true,
     application_name: 'omp-gateway',
   });

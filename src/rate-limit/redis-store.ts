@@ -3,13 +3,13 @@ import { type CounterStore, countersOf, counting } from './counters.ts';
 import { WAIT_MS } from './outage.ts';
 
 /** Counters in Redis, or what speaks its protocol. */
-export async function redisStore(url: string): Promise<CounterStore> {
+export async function redisStore(url: string, wait_ms = WAIT_MS): Promise<CounterStore> {
   const { createClient } = await import('@redis/client');
   const client = createClient({
     url,
     // Commands fail while there is no connection; one is tried for until there is.
     disableOfflineQueue: true,
-    socket: { connectTimeout: WAIT_MS, reconnectStrategy: (retries) => Math.min(50 * 2 ** retries, 1_000) },
+    socket: { connectTimeout: wait_ms, reconnectStrategy: (retries) => Math.min(50 * 2 ** retries, 1_000) },
   });
   // Told by the commands that fail; without a listener it would end the process.
   client.on('error', () => {});

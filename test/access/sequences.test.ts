@@ -6,7 +6,6 @@ import { RUNS, SEED } from './random.ts';
 import { checkSequence, plot } from './sequences.ts';
 import { STORES } from './stores.ts';
 
-const TEN_MINUTES = 600_000;
 const RACES = 40;
 
 describe('no sequence of requests leaves the grant', () => {
@@ -15,7 +14,6 @@ describe('no sequence of requests leaves the grant', () => {
 
   it.for(STORES)(
     '[Decision 14] changes or tells nothing outside of it on $label, ranking $mode',
-    { timeout: TEN_MINUTES },
     async ({ label, open, mode, share }) => {
       const door = openBackdoor();
       const stage = {

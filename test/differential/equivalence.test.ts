@@ -8,7 +8,6 @@ import { openStore, type Store } from './world.ts';
 /** Set OMP_TEST_RUNS for a longer search, OMP_TEST_SEED to look elsewhere or to repeat what a failure printed. */
 const RUNS = Number(process.env.OMP_TEST_RUNS ?? 30);
 const SEED = Number(process.env.OMP_TEST_SEED ?? 20_250_101);
-const TEN_MINUTES = 600_000;
 
 type Mode = RankingOptions['mode'];
 type Options = Pick<SubjectOptions, 'mode' | 'authenticator'>;
@@ -46,19 +45,10 @@ describe('every store gives the same answers', () => {
     await checkAgreement(model, others, { runs, seed: SEED, shrink: true });
   };
 
-  it(
-    '[Decision 1] [Decision 3] [Decision 4] [Decision 14] [Decision 20] [Decision 21] [SPEC GET /memories/search order] in hybrid search',
-    { timeout: TEN_MINUTES },
-    () => check('hybrid', RUNS),
-  );
-  it(
-    '[SPEC Capabilities features.keyword_search] [SPEC GET /memories/search order] in keyword search',
-    { timeout: TEN_MINUTES },
-    () => check('keyword', Math.ceil(RUNS / 4)),
-  );
-  it(
-    '[SPEC Capabilities features.vector_search] [SPEC GET /memories/search order] in vector search',
-    { timeout: TEN_MINUTES },
-    () => check('vector', Math.ceil(RUNS / 4)),
-  );
+  it('[Decision 1] [Decision 3] [Decision 4] [Decision 14] [Decision 20] [Decision 21] [SPEC GET /memories/search order] in hybrid search', () =>
+    check('hybrid', RUNS));
+  it('[SPEC Capabilities features.keyword_search] [SPEC GET /memories/search order] in keyword search', () =>
+    check('keyword', Math.ceil(RUNS / 4)));
+  it('[SPEC Capabilities features.vector_search] [SPEC GET /memories/search order] in vector search', () =>
+    check('vector', Math.ceil(RUNS / 4)));
 });

@@ -9,7 +9,6 @@ import type { Store } from './world.ts';
 /** Set OMP_TEST_RUNS for a longer search, OMP_TEST_SEED to look elsewhere or to repeat what a failure printed. */
 const RUNS = Number(process.env.OMP_TEST_RUNS ?? 30);
 const SEED = Number(process.env.OMP_TEST_SEED ?? 42);
-const TEN_MINUTES = 600_000;
 const options = { seed: SEED, shrink: true };
 
 const oneOf = <const Values extends readonly string[]>(...values: Values) => fc.constantFrom<Values[number]>(...values);
@@ -59,7 +58,6 @@ describe('the gateway on Pinecone gives the same answers as on memory', () => {
     ['a few milliseconds late, long after the gateway forgot', { lagMs: 10 }, { settle_ms: 500 }],
   ])(
     '[Decision 1] [Decision 4] [Decision 14] [SPEC GET /memories/search order] %s',
-    { timeout: TEN_MINUTES },
     async ([label, server, more, share = 1 / 3]) => {
       const store = await keep(openPineconeStore(label, await start(server), { options: more }));
       await checkAgreement(await keep(openModel()), [store], { ...options, runs: Math.ceil(RUNS * share) });
@@ -84,33 +82,25 @@ describe('the gateway on Pinecone gives the same answers as on memory', () => {
     console.log(JSON.stringify(at.seen));
   };
 
-  it('[SPEC Service capabilities] that shows nothing new, until it shows everything at once', {
-    timeout: TEN_MINUTES,
-  }, async () => {
+  it('[SPEC Service capabilities] that shows nothing new, until it shows everything at once', {}, async () => {
     const at = await stage({}, { held: true }, {});
     await check(at, 1, SETTLING);
   });
 
-  it('[SPEC Service capabilities] that fails at a read and works when it is asked again', {
-    timeout: TEN_MINUTES,
-  }, async () => {
+  it('[SPEC Service capabilities] that fails at a read and works when it is asked again', {}, async () => {
     const at = await stage({ metric: 'dotproduct' }, { writes: 2 }, {});
     await check(at, 1, PASSING);
     const failed = (await at.pinecone.calls()).filter(({ status }) => status !== 200);
     expect(failed.length).toBeGreaterThan(at.seen.steps / 20);
   });
 
-  it('[SPEC Errors provider_error] [SPEC Errors rate_limited] that fails: what failed was not done', {
-    timeout: TEN_MINUTES,
-  }, async () => {
+  it('[SPEC Errors provider_error] [SPEC Errors rate_limited] that fails: what failed was not done', {}, async () => {
     const at = await stage({}, { held: true }, {});
     await check(at, 2, fc.oneof({ weight: 1, arbitrary: SETTLING }, { weight: 3, arbitrary: STANDING }));
     expect(at.seen.failed).toBeGreaterThan(at.seen.steps / 20);
   });
 
-  it('[SPEC Errors provider_error] that does not answer: what failed was done wholly or not at all', {
-    timeout: TEN_MINUTES,
-  }, async () => {
+  it('[SPEC Errors provider_error] that does not answer: what failed was done wholly or not at all', {}, async () => {
     const at = await stage({}, {}, { settle_ms: 1 });
     await check(at, 1, UNANSWERED);
     expect(at.seen.happened).toBeGreaterThan(at.seen.steps / 20);

@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Embedder, Log } from '#contract';
 import { toUnitHalf } from '#ranking';
 import { type OpenAiOptions, openEmbedder } from '../../src/embedding/open.ts';
+import { eventually } from '../support/eventually.ts';
 import { type Answer, embeddings, embeddingsServer, failing, sendJson, vectorOf } from './embeddings-server.ts';
 import { callOf } from './observed-embedder.ts';
 
@@ -202,7 +203,7 @@ describe('answers', () => {
   });
 
   it('that do not come in time are a provider_error', async () => {
-    const { embed } = await open({ timeout_ms: 1_000 });
+    const { embed } = await eventually(() => open({ timeout_ms: 1_000 }));
     service.answer = () => {};
     const message = 'The embedding service did not answer in time.';
     const call = embed(['tea'], 'document', callOf());

@@ -29,9 +29,7 @@ describe('a table of others gives the same answers as memory', () => {
     for (const { subject } of opened) await subject.close();
   });
 
-  it('[Decision 1] [Decision 3] [Decision 4] [Decision 14] [SPEC GET /memories/search order] whatever is asked', {
-    timeout: 600_000,
-  }, async () => {
+  it('[Decision 1] [Decision 3] [Decision 4] [Decision 14] [SPEC GET /memories/search order] whatever is asked', {}, async () => {
     opened.push(await openModel());
     for (const shape of [COLUMNS, DOCUMENT]) {
       opened.push(await openStore(shape.label, (options) => openShape(shape, { ...options, alter: withStatus })));

@@ -100,9 +100,7 @@ describe('whatever JSON lies in a row of others', () => {
     return listed.length;
   };
 
-  it('[SPEC GET /memories] [SPEC GET /memories/search] [SPEC GET /memories/{id}] in jsonb, it is shown or it is not', {
-    timeout: 300_000,
-  }, async () => {
+  it('[SPEC GET /memories] [SPEC GET /memories/search] [SPEC GET /memories/{id}] in jsonb, it is shown or it is not', {}, async () => {
     const [table, subject] = [tables[0] as OwnersTable, subjects[0] as Subject];
     const [id, Vector] = ['00000000-0000-4000-8000-000000000001', await vectorOf('text')];
     let shown = 0;
@@ -117,9 +115,7 @@ describe('whatever JSON lies in a row of others', () => {
     expect(shown).toBeLessThan(RUNS);
   });
 
-  it('[SPEC GET /memories] [SPEC GET /memories/search] [SPEC GET /memories/{id}] in json, which holds what jsonb does not', {
-    timeout: 300_000,
-  }, async () => {
+  it('[SPEC GET /memories] [SPEC GET /memories/search] [SPEC GET /memories/{id}] in json, which holds what jsonb does not', {}, async () => {
     const [table, subject] = [tables[1] as OwnersTable, subjects[1] as Subject];
     const emb = await vectorOf('text');
     let shown = 0;

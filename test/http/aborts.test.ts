@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Call, Provider } from '#contract';
 import { expectError } from '../support/expect-error.ts';
+import { holdTimers } from '../support/hold-timers.ts';
 import { connectRaw, exchange, jsonRequest, request } from '../support/raw-http.ts';
 import { type RunningServer, startServer } from '../support/server.ts';
 import { freshUser } from '../support/subject.ts';
@@ -25,6 +26,8 @@ const slowGet =
     },
   });
 const never = () => new Promise<void>(() => {});
+/** A deadline that passes when a test says so. */
+const HELD_MS = 3_599_999;
 
 describe('aborts and deadlines', () => {
   let server: RunningServer | undefined;
@@ -93,9 +96,11 @@ describe('aborts and deadlines', () => {
   });
 
   it('[SPEC Errors provider_error] [Decision 16] a backend slower than the deadline is a 502, whether it listens to the signal or not', async () => {
+    const deadlines = holdTimers(HELD_MS);
     for (const work of [(call: Call) => aborted(call.signal), never]) {
-      const running = await start({ alter: slowGet(work), request_timeout_ms: 40 });
-      expectError(await exchange(running.port, request('GET', '/memories/mem_x')), 'provider_error');
+      const running = await start({ alter: slowGet(work), request_timeout_ms: HELD_MS });
+      const asked = exchange(running.port, request('GET', '/memories/mem_x'));
+      expectError(await deadlines.passUntil(asked), 'provider_error');
       await healthy(running);
       await running.close();
       server = undefined;
@@ -103,16 +108,29 @@ describe('aborts and deadlines', () => {
   });
 
   it('[SPEC Errors provider] [Decision 16] the deadline names the backend', async () => {
-    const running = await start({ alter: slowGet(never), request_timeout_ms: 40 });
-    const error = expectError(await exchange(running.port, request('GET', '/memories/mem_x')), 'provider_error');
+    const deadlines = holdTimers(HELD_MS);
+    let begin = () => {};
+    const begun = new Promise<void>((resolve) => {
+      begin = resolve;
+    });
+    const alter = slowGet(() => {
+      begin();
+      return never();
+    });
+    const running = await start({ alter, request_timeout_ms: HELD_MS });
+    const asked = exchange(running.port, request('GET', '/memories/mem_x'));
+    await begun;
+    deadlines.pass();
+    const error = expectError(await asked, 'provider_error');
     expect(error.provider).toBe('memory');
   });
 
   it("[SPEC Errors invalid_request] [Decision 16] a body that does not arrive in time is the sender's fault", async () => {
-    const running = await start({ request_timeout_ms: 40 });
+    const deadlines = holdTimers(HELD_MS);
+    const running = await start({ request_timeout_ms: HELD_MS });
     const connection = connectRaw(running.port);
     connection.write(request('POST', '/memories', ['Content-Type: application/json', 'Content-Length: 5000'], '{'));
-    const error = expectError(await connection.next(), 'invalid_request');
+    const error = expectError(await deadlines.passUntil(connection.next()), 'invalid_request');
     expect(error).not.toHaveProperty('provider');
     connection.destroy();
     await healthy(running);

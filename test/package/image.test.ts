@@ -79,5 +79,5 @@ describe('the image', () => {
     // It leaves nothing behind but its data.
     expect(readdirSync(tmp)).toEqual([]);
     expect(readdirSync(data).sort()).toEqual(['lock', 'postgres']);
-  }, 600_000);
+  });
 });

@@ -45,7 +45,7 @@ export async function createApp(settings: Settings, lag: Lag): Promise<Hono<Env>
       const act = () => answer(c.req.header('api-key'), settings, () => run(endpoint, { asked, mistakes, index }));
       const fault = faults.take(operation);
       const { socket } = c.env.incoming;
-      const reply = fault ? await suffer(fault, act, () => closeOf(socket)) : act();
+      const reply = fault ? await suffer(fault, act, { gone: () => closeOf(socket), cleared: faults.cleared }) : act();
       if (!reply) {
         socket.resetAndDestroy();
         return RESPONSE_ALREADY_SENT;

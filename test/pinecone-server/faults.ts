@@ -1,3 +1,4 @@
+import { EventEmitter, once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { OperationName } from './endpoints.ts';
 import { bodyOf, Refusal, type RefusalStatus } from './refusal.ts';
@@ -12,7 +13,7 @@ export interface Fault {
   readonly operation?: OperationName;
   /**
    * A number answers that status, with a body of the interface or, for 401 and 403-text, plain text; `hang` never answers;
-   * `reset` closes the socket before acting and `reset-after` after it; `slow` acts after `ms`; `garbage` answers 200 with
+   * `reset` closes the socket before acting and `reset-after` after it; `slow` acts after `ms`, or once faults are cleared; `garbage` answers 200 with
    * text that is not JSON and `empty` with no body, both without acting.
    */
   readonly kind: (typeof FAULT_KINDS)[number];
@@ -29,10 +30,13 @@ export interface Faults {
   clear(): void;
   /** The first fault that is meant for this operation, used up by one. */
   take(operation: OperationName): Fault | undefined;
+  /** Resolves when the faults of now are cleared. */
+  cleared(): Promise<unknown>;
 }
 
 export function createFaults(): Faults {
   let waiting: { readonly fault: Fault; left: number }[] = [];
+  const events = new EventEmitter().setMaxListeners(0);
   return {
     add: (fault) => {
       const { times = 1 } = fault;
@@ -40,7 +44,9 @@ export function createFaults(): Faults {
     },
     clear: () => {
       waiting = [];
+      events.emit('cleared');
     },
+    cleared: () => once(events, 'cleared'),
     take: (operation) => {
       const found = waiting.find(({ fault }) => fault.operation === undefined || fault.operation === operation);
       if (!found) return undefined;
@@ -61,9 +67,9 @@ const MESSAGES: Readonly<Record<string, string>> = {
 
 /** What this fault makes of a request that `act` would answer. Undefined: its socket is to be reset. */
 export async function suffer(
-  { kind, retryAfter, ms = 0 }: Fault,
+  { kind, retryAfter, ms }: Fault,
   act: () => Reply,
-  gone: () => Promise<unknown>,
+  { gone, cleared }: { gone(): Promise<unknown>; cleared(): Promise<unknown> },
 ): Promise<Reply | undefined> {
   switch (kind) {
     case 'hang':
@@ -75,7 +81,7 @@ export async function suffer(
       act();
       return undefined;
     case 'slow':
-      await sleep(ms);
+      await (ms === undefined ? cleared() : sleep(ms));
       return act();
     case 'garbage':
       return textReply(200, '<html>not JSON</html>');

@@ -90,14 +90,15 @@ describe('a signal that fires', () => {
     let [made, paused] = [0, false];
     const work = () => {
       made++;
-      setImmediate(() => client.abort('gone'));
+      setImmediate(() => {
+        setImmediate(() => {
+          paused = true;
+        });
+        client.abort('gone');
+      });
       return Promise.reject(new Failure('busy', 'x', { retryAfter: 1 }));
     };
-    const pause = setTimeout(() => {
-      paused = true;
-    }, 900);
     await expect(repeating(work, { repeatable: true, signal: client.signal })).rejects.toBe('gone');
-    clearTimeout(pause);
     expect({ made, paused }).toEqual({ made: 1, paused: false });
   });
 });
@@ -127,7 +128,7 @@ describe('Retry-After', () => {
   });
 
   it('may be a date', () => {
-    expect([29, 30]).toContain(secondsOf(inSeconds(30)));
+    expect(secondsOf(inSeconds(3_600))).toEqual(expect.closeTo(3_600, -3));
     expect(secondsOf(inSeconds(-30))).toBe(0);
     expect(secondsOf(inSeconds(200_000))).toBeUndefined();
   });

@@ -71,10 +71,11 @@ describe('a fault', () => {
   });
 
   it('slow acts late', async () => {
-    await server.fail({ kind: 'slow', ms: 300 });
+    await server.fail({ kind: 'slow' });
     const slow = upsert('slow');
     await expect.poll(() => server.calls()).toHaveLength(1);
     expect(await stored()).not.toContain('slow');
+    await server.clearFaults();
     expect(await slow).toMatchObject({ status: 200 });
     expect(await stored()).toContain('slow');
   });

@@ -46,7 +46,7 @@ const fetched = async (id: string) => {
   return Object.keys((body as { vectors: object }).vectors);
 };
 const becomes = (look: () => Promise<string[]>, wanted: readonly string[]) =>
-  expect.poll(look, { timeout: 30_000, interval: 20 }).toEqual(wanted);
+  expect.poll(look, { interval: 20 }).toEqual(wanted);
 
 describe('log sequence numbers', () => {
   it('of a namespace count its writes; a query says up to which it saw', async () => {

@@ -3,7 +3,7 @@ import { statement } from '../../providers/postgres/connections.ts';
 import { NO_PGBOUNCER, startPgBouncer } from '../process/pgbouncer.ts';
 import { createCluster, NO_POSTGRES_BIN, POSTGRES_BIN } from '../process/postgres-cluster.ts';
 import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';
-import { callThatGoes, openSessions, reasonOf, requestThatGoes, type Sessions } from './sessions.ts';
+import { callThatGoes, closedGate, openSessions, reasonOf, requestThatGoes, type Sessions } from './sessions.ts';
 import { call, until } from './store.ts';
 import { openWay } from './way.ts';
 
@@ -46,13 +46,15 @@ describe('a statement whose caller goes', () => {
 
   it('is not cancelled while others are before it', async () => {
     const { run, running } = await openSessions();
-    const first = run('select pg_sleep(0.5), 1 as n');
+    const gate = await closedGate();
+    const first = run(`select ${gate.wait}, 1 as n`);
     const { call: going, gone, go } = callThatGoes();
     const asked = reasonOf(run(SLEEP, [], going));
     await until(async () => (await running()).length > 0);
     go();
     // Told at once, though it is not its turn.
-    expect(await Promise.race([asked, first])).toBe(gone);
+    expect(await asked).toBe(gone);
+    await gate.open();
     expect(await first).toMatchObject([{ n: 1 }]);
     expect(await run('select 3 as n')).toEqual([{ n: 3 }]);
     expect(await running()).toEqual([]);
@@ -82,11 +84,13 @@ describe('a statement whose caller goes', () => {
   it('is not sent when it went before its turn', async () => {
     const { run, store, running } = await openSessions({ prepared_statements: 'off' });
     await store.sql(`create schema ${store.names.schema}; create table ${store.names.memories} (n int)`);
-    const first = run('select pg_sleep(0.3), 1 as n');
+    const gate = await closedGate();
+    const first = run(`select ${gate.wait}, 1 as n`);
     const { call: going, gone, go } = requestThatGoes();
     const asked = reasonOf(run(`insert into ${store.names.memories} values (1)`, [], going));
     await until(async () => (await running()).length > 0);
     go();
+    await gate.open();
     expect(await first).toMatchObject([{ n: 1 }]);
     expect(await asked).toBe(gone);
     expect(await run(`select n from ${store.names.memories}`)).toEqual([]);
@@ -134,16 +138,20 @@ describe('a cancel request that comes too late', () => {
     const before = await pids();
     // Ends by itself, while its cancel request is under way.
     const { call: going, gone, go } = callThatGoes();
-    const asked = reasonOf(run('select pg_sleep(1)', [], going));
+    const [one, other] = [await closedGate(), await closedGate()];
+    const asked = reasonOf(run(`select ${one.wait}`, [], going));
     await until(async () => (await running()).length > 0);
-    const text = `insert into ${store.names.memories} select 7 from pg_sleep(1) returning n`;
+    const text = `insert into ${store.names.memories} select 7 from ${other.wait} returning n`;
     const neighbour = run(text);
     const second = run('select 8 as n');
     go();
     expect(await asked).toBe(gone);
+    await until(async () => seen.cancels === 1);
+    await one.open();
     await until(async () => (await running()).includes(text));
-    expect(seen.cancels).toBe(1);
     arrive();
+    // Sent again, it has to wait once more.
+    await other.open();
     expect(await neighbour).toEqual([{ n: 7 }]);
     expect(await second).toEqual([{ n: 8 }]);
     expect(await run(`select n from ${store.names.memories}`)).toEqual([{ n: 7 }]);
@@ -210,7 +218,7 @@ describe('a cancel request', () => {
     const { seen, connectionString } = await openWay(cluster.url);
     const { run } = await openSessions({
       config: { connectionString, ssl: { rejectUnauthorized: false } },
-      query_timeout_ms: 300,
+      query_timeout_ms: 1_000,
     });
     expect(await reasonOf(run(SLEEP))).toMatchObject({ message: 'the database took too long' });
     expect(await run('select ssl from pg_stat_ssl where pid = pg_backend_pid()')).toEqual([{ ssl: true }]);

@@ -7,6 +7,7 @@ import {
   statement,
 } from '../../providers/postgres/connections.ts';
 import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';
+import { closedGate } from './sessions.ts';
 import { call, memoryOf, openStore, randomName, refTo, type Store, until } from './store.ts';
 
 let store: Store;
@@ -337,24 +338,30 @@ describe.skipIf(SERVER_URL === '')(`a lost connection${SERVER_URL === '' ? `: ${
 
   it('costs nobody who uses another one', async () => {
     const database = connect({ connections: 2 });
-    // Long enough for the second connection to be opened meanwhile.
-    const [first, second] = await Promise.all(
-      [1, 2].map(() => run(database, 'select pg_sleep(0.5), pg_backend_pid() as pid')),
-    );
-    const [doomed, kept] = [first?.[0]?.pid, second?.[0]?.pid];
+    const running = async () =>
+      (
+        await store.sql<{ pid: number }>(`select pid from pg_stat_activity where state = 'active' and query like $1`, [
+          `%${gate.wait}%pg_backend_pid%`,
+        ])
+      ).map(({ pid }) => pid);
+    const twice = () => [1, 2].map(() => run(database, `select ${gate.wait}, pg_backend_pid() as pid`));
+    let gate = await closedGate();
+    const both = twice();
+    await until(async () => (await running()).length === 2);
+    await gate.open();
+    const [doomed, kept] = (await Promise.all(both)).map(([row]) => row?.pid as number);
+    gate = await closedGate();
     expect(doomed).not.toBe(kept);
-    const outcomes = [1, 2].map(() =>
-      run(database, 'select pg_sleep(1), pg_backend_pid() as pid').then(
+    const outcomes = twice().map((asked) =>
+      asked.then(
         (rows) => rows[0]?.pid,
         () => 'lost',
       ),
     );
-    await until(
-      async () =>
-        (await store.sql(`select from pg_stat_activity where pid = $1 and wait_event = 'PgSleep'`, [doomed])).length >
-        0,
-    );
+    await until(async () => (await running()).length === 2);
     await store.sql('select pg_terminate_backend($1)', [doomed]);
+    await until(async () => (await running()).length === 1);
+    await gate.open();
     expect((await Promise.all(outcomes)).sort()).toEqual([kept, 'lost'].sort());
   });
 });

@@ -51,7 +51,7 @@ it('[Decision 30] an outage of the embedding service loses nothing, blocks nobod
   await until(async () => log.lines.some(({ message }) => message.includes('in the background again')));
   expect(warnings(log)).toHaveLength(1);
   expect(warnings(log)[0]).toMatchObject({ fields: { reason: expect.stringContaining('embedding service') } });
-}, 120_000);
+});
 
 it('[SPEC States failed] a text that the embedder refuses has failed at once; its neighbours are done', async () => {
   const { store, queue, drained } = await ingestionSubject();
@@ -99,7 +99,7 @@ it('[Decision 30] a text that alone makes the service fail is tried five times, 
   ]);
   await until(async () => warnings(log).length > 0);
   expect(warnings(log)).toMatchObject([{ fields: { memory_id: id, reason: 'The embedding service failed.' } }]);
-}, 60_000);
+});
 
 it('texts that fail only together are embedded one by one', async () => {
   const { store, drained, queue } = await ingestionSubject();

@@ -48,7 +48,7 @@ describe.each(ENGINES)('embedding anew, %s', (engine) => {
     expect(await subject.reembed(to)).toMatchObject({ done: total, total, embedded: total - 14, switched: true });
     expect(to.seen).toEqual(memoriesUpTo(total).map(({ content }) => content));
     expect(await answersOf(await subject.open(to))).toEqual(await expectedAnswers(to, memoriesUpTo(total)));
-  }, 180_000);
+  });
 });
 
 describe('embedding anew', () => {

@@ -1,4 +1,6 @@
-import { onTestFinished } from 'vitest';
+import { randomInt } from 'node:crypto';
+import pg from 'pg';
+import { onTestFinished, vi } from 'vitest';
 import { type Call, OmpError } from '#contract';
 import {
   type ConnectionOptions,
@@ -51,6 +53,35 @@ export async function openSessions({
     running: async () => (await look('query', `state = 'active'`)).map(({ query }) => query),
     pids: async () => (await look('pid', 'true')).map(({ pid }) => pid),
   };
+}
+
+/** What a statement selects to go on only once the gate is opened: a lock on the server decides, no time. */
+export interface Gate {
+  readonly wait: string;
+  open(): Promise<void>;
+}
+
+export async function closedGate(url = SERVER_URL): Promise<Gate> {
+  const key = randomInt(2 ** 31);
+  const holder = new pg.Client({ connectionString: url });
+  await holder.connect();
+  await holder.query('select pg_advisory_lock($1)', [key]);
+  onTestFinished(() => holder.end());
+  return {
+    wait: `pg_advisory_xact_lock_shared(${key})`,
+    open: async () => void (await holder.query('select pg_advisory_unlock($1)', [key])),
+  };
+}
+
+/** From now on the deadlines of `database` pass when the test says so, however busy the machine is. Call it after `openSessions`. */
+export function holdDeadlines(): { pass(ms: number): void } {
+  vi.useFakeTimers({ toFake: ['performance', 'setInterval', 'clearInterval'] });
+  onTestFinished(() => {
+    // What looks at deadlines stops when nothing is under way.
+    vi.advanceTimersByTime(1_000);
+    vi.useRealTimers();
+  });
+  return { pass: (ms) => void vi.advanceTimersByTime(ms) };
 }
 
 /** A call whose client can go away, and the reason it is told then. */

@@ -39,7 +39,7 @@ test('three times killed amid 1,000 concurrent adds, every memory that was ackno
     expect(stored.filter((content) => !sent.has(content))).toEqual([]);
     expect((await stop()).status).toBe(0);
   }
-}, 180_000);
+});
 
 async function contentsOf(client: Client, user_id: string): Promise<string[]> {
   const contents: string[] = [];

@@ -43,6 +43,8 @@ async function startWatched(): Promise<{ gateway: RunningGateway; key: string; r
     env: {
       NODE_OPTIONS: `--import ${pathToFileURL(reporter)}`,
       OMP_PROVIDER: 'memory',
+      // Answers without waiting, so that only what never ends runs into a deadline.
+      OMP_SEARCH_MODE: 'keyword',
       // With the lines of probes.
       OMP_LOG_LEVEL: 'debug',
       OMP_AUTH_KEYS: JSON.stringify([{ name: 'fuzz', key: toHashedKey(fresh), grants: ['*:*'] }]),
@@ -136,7 +138,7 @@ test(`${RUNS} malformed requests are each answered by the protocol or cut, and l
     await Promise.all(Array.from({ length: AT_ONCE }, lane));
   };
   const settled = async () => {
-    await expect.poll(async () => (await report()).sockets, { timeout: 20_000 }).toBe(0);
+    await expect.poll(async () => (await report()).sockets).toBe(0);
     return report();
   };
 
@@ -164,4 +166,4 @@ test(`${RUNS} malformed requests are each answered by the protocol or cut, and l
   // The log is indexed by the id of the request: none that was answered is missing.
   const logged = new Set(lines.map(({ request_id }) => request_id));
   expect(ids.filter((id) => !logged.has(id)).slice(0, 3)).toEqual([]);
-}, 300_000);
+});

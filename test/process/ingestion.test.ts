@@ -51,7 +51,7 @@ test('killed right after it answered, a gateway has the memory and its place in 
   expect(await client.search({ user_id, q: 'memory' })).toHaveLength(10);
   await until(() => allDone(client, user_id));
   expect((await stop()).status).toBe(0);
-}, 120_000);
+});
 
 test('told to stop while vectors are computed, a gateway ends well, and the next one computes them', async () => {
   const { server, env, asked } = await service();
@@ -101,5 +101,5 @@ describe('on a PostgreSQL server', () => {
     expect(texts.toSorted()).toEqual([...begun, ...fresh].map(({ content }) => content).toSorted());
     expect(await sql('select 1 from omp.memories where embedding is null')).toEqual([]);
     for (const { stop } of [second, third]) expect((await stop()).status).toBe(0);
-  }, 120_000);
+  });
 });

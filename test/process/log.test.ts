@@ -2,10 +2,11 @@ import { spawn, spawnSync } from 'node:child_process';
 import { closeSync, openSync } from 'node:fs';
 import { request } from 'node:http';
 import { resolve } from 'node:path';
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { toHashedKey } from '../../src/auth/configured-key.ts';
 import { newKey } from '../../src/auth/key.ts';
 import { embeddings, embeddingsServer, sendJson } from '../embedding/embeddings-server.ts';
+import { eventually } from '../support/eventually.ts';
 import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';
 import { startGateway, startProgram, temporaryFolder, watch } from './gateway.ts';
 import { freePort } from './postgres-cluster.ts';
@@ -32,7 +33,7 @@ test('a request leaves one line, with what it takes to find it again', async () 
   const trace_id = 'a'.repeat(32);
   const headers = { 'x-request-id': 'r-1', traceparent: `00-${trace_id}-${'b'.repeat(16)}-01` };
   await client.ask('/memories/some-id', {}, headers);
-  const found = await vi.waitFor(() => {
+  const found = await eventually(() => {
     const lines = linesOf(printed()).filter(({ request_id }) => request_id === 'r-1');
     expect(lines).toHaveLength(1);
     return lines[0] as Line;
@@ -121,7 +122,7 @@ describe('standard output', () => {
     closeSync(full);
     const { ended } = watch(child);
     const url = `http://127.0.0.1:${port}`;
-    await vi.waitFor(() => fetch(`${url}/livez`), { timeout: 20_000, interval: 100 });
+    await eventually(() => fetch(`${url}/livez`));
     for (let i = 0; i < 20; i++) expect((await fetch(`${url}/memories/some-id`)).status).toBe(404);
     child.kill('SIGTERM');
     expect(await ended).toMatchObject({ status: 0, stderr: '' });

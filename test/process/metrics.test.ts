@@ -1,7 +1,8 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
+import { eventually } from '../support/eventually.ts';
 import { freshUser } from '../support/subject.ts';
 import { readingOf, sumOf } from '../telemetry/exposition.ts';
 import { temporaryFolder, watch } from './gateway.ts';
@@ -51,10 +52,9 @@ test('Prometheus counts the requests that were made', async ({ skip }) => {
     const { data } = (await response.json()) as { data: { result: { value: [number, string] }[] } };
     return data.result.map(({ value: [, value] }) => value);
   };
-  const patiently = { timeout: 40_000, interval: 250 };
-  await vi.waitFor(async () => expect(await ask('up{job="omp-gateway"}')).toEqual(['1']), patiently);
+  await eventually(async () => expect(await ask('up{job="omp-gateway"}')).toEqual(['1']));
   const counted = `sum(${REQUESTS}{route="/memories/:id",status="404"})`;
-  await vi.waitFor(async () => expect(await ask(counted)).toEqual(['17']), patiently);
+  await eventually(async () => expect(await ask(counted)).toEqual(['17']));
 });
 
 test('workers are counted together, also those that have ended', async () => {
@@ -64,7 +64,7 @@ test('workers are counted together, also those that have ended', async () => {
   const ask = () => client.ask('/memories/some-id', {}, { connection: 'close' });
   for (let i = 0; i < 40; i++) expect((await ask()).status).toBe(404);
   const counted = async () => sumOf(await samples(), REQUESTS, { route: '/memories/:id', status: '404' });
-  await expect.poll(counted, { timeout: 20_000 }).toBe(40);
+  await expect.poll(counted).toBe(40);
   const built = (await samples()).filter(({ name }) => name === 'omp_build_info');
   expect(built.map(({ value }) => value)).toEqual([1]);
   expect(readingOf(await samples(), 'omp_circuit_breaker_state', { dependency: 'postgres', state: 'closed' })).toBe(2);
@@ -77,6 +77,6 @@ test('workers are counted together, also those that have ended', async () => {
   process.kill(Number(workers[0]), 'SIGKILL');
   await gateway.output(/"level":(40|50).*worker/);
   expect(await counted()).toBe(40);
-  await expect.poll(async () => (await ask()).status, { timeout: 20_000 }).toBe(404);
-  await expect.poll(counted, { timeout: 20_000 }).toBeGreaterThan(40);
+  await expect.poll(async () => (await ask()).status).toBe(404);
+  await expect.poll(counted).toBeGreaterThan(40);
 });

@@ -98,7 +98,7 @@ describe('on a server', () => {
     const fresh = await subject.open(through('new'));
     expect(await storedIn(subject)).toHaveLength(added);
     expect(await answersOf(fresh)).toEqual(await expectedAnswers(through('new'), memoriesUpTo(added)));
-  }, 180_000);
+  });
 
   it('stops for SIGTERM after the batch under way with status 1, and the next run goes on', async ({ skip }) => {
     skip(SERVER_URL === '', NO_SERVER);
@@ -154,7 +154,7 @@ describe('in a data folder', () => {
     }));
     found.sort((a, b) => b.score - a.score || (a.content < b.content ? -1 : 1));
     expect(found).toEqual((await expectedAnswers(through('new'), memoriesUpTo(40)))[0]);
-  }, 180_000);
+  });
 });
 
 describe('the command line', () => {

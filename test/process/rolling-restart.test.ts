@@ -98,7 +98,7 @@ describe('a rolling restart', () => {
     skip(NO_HAPROXY !== '', NO_HAPROXY);
   });
 
-  test('of two replicas behind HAProxy, twice, under load loses no request', { timeout: 240_000 }, async () => {
+  test('of two replicas behind HAProxy, twice, under load loses no request', async () => {
     const cluster = await createCluster();
     await cluster.start();
     const ports = [await freePort(), await freePort()];

@@ -1,10 +1,11 @@
 import { request } from 'node:http';
 import { pathToFileURL } from 'node:url';
-import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { embeddings, embeddingsServer } from '../embedding/embeddings-server.ts';
 import { startPinecone } from '../pinecone-server/start.ts';
 import { clientOf } from '../support/client.ts';
 import { copyEmptyPostgres } from '../support/empty-postgres.ts';
+import { eventually } from '../support/eventually.ts';
 import { type CollectedSpan, type Collector, FAILED, openCollector } from '../support/otlp-collector.ts';
 import { freshUser } from '../support/subject.ts';
 import { ID, SPAN } from '../telemetry/traceparents.ts';
@@ -114,7 +115,7 @@ describe('with a collector', () => {
     service.answer = () => {};
     const asked = request(`${gateway.url}/memories/search?user_id=u&q=slow`).on('error', () => {});
     asked.end();
-    await vi.waitFor(() => expect(receivedFor('slow')).toBeDefined());
+    await eventually(() => expect(receivedFor('slow')).toBeDefined());
     asked.destroy();
     await gateway.output(/"status":499/);
     await gateway.stop();
@@ -154,7 +155,7 @@ describe('with a collector that', () => {
     const env = {
       ...MEMORY,
       OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:1',
-      OTEL_EXPORTER_OTLP_TIMEOUT: '10',
+      OTEL_EXPORTER_OTLP_TIMEOUT: '1000',
       OTEL_BSP_SCHEDULE_DELAY: '1',
     };
     const gateway = await startGateway({ env });

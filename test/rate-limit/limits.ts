@@ -7,6 +7,9 @@ import { recordingLog } from '../support/subject.ts';
 /** Where the limits of a test are kept. */
 export type Where = Pick<RateLimitOptions, 'store'> & Partial<Pick<RateLimitOptions, 'postgres' | 'redis_url'>>;
 
+/** A store is too slow when a test says so (`holdTimers`), not because the machine is busy. */
+export const HELD_MS = 3_599_999;
+
 /** Limits as a gateway opens them, closed after the test, with what they log. */
 export async function openLimits(where: Where, options: Partial<RateLimitOptions> = {}) {
   const log = recordingLog();
@@ -16,6 +19,7 @@ export async function openLimits(where: Where, options: Partial<RateLimitOptions
     postgres: undefined,
     redis_url: undefined,
     log,
+    wait_ms: HELD_MS,
     ...where,
     ...options,
   });

@@ -2,7 +2,8 @@ import { once } from 'node:events';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { createCluster, NO_POSTGRES_BIN, POSTGRES_BIN } from '../process/postgres-cluster.ts';
-import { admitted, freshKey, openLimits, type Where } from './limits.ts';
+import { holdTimers } from '../support/hold-timers.ts';
+import { admitted, freshKey, HELD_MS, openLimits, type Where } from './limits.ts';
 import { createTables } from './postgres-table.ts';
 import { createRedis, NO_REDIS } from './redis-server.ts';
 
@@ -71,7 +72,8 @@ describe.for(Object.entries(KINDS))('[Decision 17] while %s is down', ([, { miss
   it('a gateway starts nevertheless', async ({ skip }) => {
     skip(missing !== '', missing);
     const { where, start } = await create();
-    const limits = await openLimits(where);
+    // The client of Redis goes on trying.
+    const limits = await holdTimers(HELD_MS).passUntil(openLimits(where));
     expect(limits.lines).toMatchObject([FAILS]);
     expect(await admitted([limits.requests], freshKey(), 40)).toBe(10);
     await start();
@@ -83,12 +85,13 @@ describe.for(Object.entries(KINDS))('[Decision 17] while %s is down', ([, { miss
 describe('[Decision 17] a store that hangs', () => {
   it('is not waited for: redis that stops answering', async ({ skip }) => {
     skip(NO_REDIS !== '', NO_REDIS);
+    const waits = holdTimers(HELD_MS);
     const redis = await createRedis();
     await redis.start();
     const limits = await openLimits({ store: 'redis', redis_url: redis.url });
     await limits.requests.take(freshKey());
     redis.freeze();
-    expect(await admitted([limits.requests], freshKey(), 40)).toBe(10);
+    expect(await waits.passUntil(admitted([limits.requests], freshKey(), 40))).toBe(10);
     expect(limits.lines).toMatchObject([FAILS]);
     redis.thaw();
     await untilShared(limits);
@@ -96,6 +99,7 @@ describe('[Decision 17] a store that hangs', () => {
 
   // A server that takes connections and says nothing.
   it.for(['redis', 'postgres'] as const)('is not waited for: %s that never answered', async (store) => {
+    const waits = holdTimers(HELD_MS);
     const sockets = new Set<Socket>();
     const server = createServer((socket) => sockets.add(socket)).listen(0, '127.0.0.1');
     await once(server, 'listening');
@@ -104,13 +108,14 @@ describe('[Decision 17] a store that hangs', () => {
       server.close();
     });
     const { port } = server.address() as AddressInfo;
-    const limits = await openLimits({
+    const opening = openLimits({
       store,
       redis_url: `redis://127.0.0.1:${port}`,
       postgres: { url: `postgres://omp@127.0.0.1:${port}/omp`, schema: 'omp' },
     });
+    const limits = await waits.passUntil(opening);
     expect(sockets.size).toBeGreaterThan(0);
-    expect(await admitted([limits.requests], freshKey(), 40)).toBe(10);
+    expect(await waits.passUntil(admitted([limits.requests], freshKey(), 40))).toBe(10);
     expect(limits.lines).toMatchObject([FAILS]);
   });
 });

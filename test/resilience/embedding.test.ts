@@ -3,10 +3,13 @@ import { openEmbedder } from '../../src/embedding/open.ts';
 import { embeddings, embeddingsServer, failing } from '../embedding/embeddings-server.ts';
 import { openStore, type Store, until } from '../postgres/store.ts';
 import { expectError } from '../support/expect-error.ts';
+import { holdTimers } from '../support/hold-timers.ts';
 import { freshUser, recordingLog } from '../support/subject.ts';
 import { type ResilientOptions, serveResilient } from './served.ts';
 
 const NEVER_MS = 3_600_000;
+/** A deadline that passes when a test says so. */
+const HELD_MS = 3_599_999;
 
 let store: Store;
 let service: Awaited<ReturnType<typeof embeddingsServer>>;
@@ -47,19 +50,25 @@ const serve = async (options: Partial<ResilientOptions> = {}, limits: { max_wait
 
 describe('an embedding service that does not answer', () => {
   it('[Decision 28] is named by the deadline, given up, left alone, and found again by itself', async () => {
-    const { client, id, user_id, add, states } = await serve({ request_timeout_ms: 200, probe_ms: 5 });
+    const deadlines = holdTimers(HELD_MS);
+    const { client, id, user_id, add, states } = await serve({ request_timeout_ms: HELD_MS, probe_ms: 5 });
     const before = service.received.length;
+    const ofTea = () => service.received.slice(before).filter(({ input }) => input[0] === 'tea');
     service.answer = () => {};
-    let refused = await add();
-    for (; refused.headers.get('retry-after') === null; refused = await add()) {
-      const error = expectError(refused, 'provider_error');
+    for (let asked = 1; asked <= 5; asked++) {
+      const reply = add();
+      await until(async () => ofTea().length >= asked);
+      deadlines.pass();
+      const error = expectError(await reply, 'provider_error');
       expect(error).toMatchObject({ provider: 'openai', message: expect.stringMatching(/longer than this gateway/) });
     }
+    await until(async () => states().openai !== 'closed');
+    const refused = await add();
     expect(expectError(refused, 'provider_error').provider).toBe('openai');
     expect(refused.headers.get('retry-after')).toBe('1');
     expect(states().postgres).toBe('closed');
     // None goes on at the service for somebody who has been answered. Those after them are probes.
-    const ours = service.received.slice(before).filter(({ input }) => input[0] === 'tea');
+    const ours = ofTea();
     expect(ours).toHaveLength(5);
     await Promise.all(ours.map(({ closed }) => closed));
 

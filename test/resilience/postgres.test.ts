@@ -2,11 +2,14 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openStore, type Store, until } from '../postgres/store.ts';
 import type { Reply } from '../support/client.ts';
 import { expectError } from '../support/expect-error.ts';
+import { holdTimers } from '../support/hold-timers.ts';
 import { freshUser } from '../support/subject.ts';
 import { openBreakableWay, type Way } from './breakable-way.ts';
 import { type ResilientOptions, serveResilient } from './served.ts';
 
 const NEVER_MS = 3_600_000;
+/** A deadline that passes when a test says so. */
+const HELD_MS = 3_599_999;
 
 let store: Store;
 let way: Way;
@@ -69,9 +72,10 @@ describe('while Postgres is down', () => {
   });
 
   it('[Decision 28] a server that takes connections and says nothing is left alone after so many deadlines', async () => {
-    const { client, id, state, askUntilOpen } = await serve({ probe_ms: 5, request_timeout_ms: 300 });
+    const deadlines = holdTimers(HELD_MS);
+    const { client, id, state, askUntilOpen } = await serve({ probe_ms: 5, request_timeout_ms: HELD_MS });
     way.block();
-    for (const reply of await askUntilOpen()) {
+    for (const reply of await deadlines.passUntil(askUntilOpen())) {
       const error = expectError(reply, 'provider_error');
       expect(error).toMatchObject({ provider: 'postgres', message: expect.stringMatching(/longer than this gateway/) });
     }

@@ -1,8 +1,9 @@
 import { request } from 'node:http';
-import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { type Backlog, type Call, GATEWAY, OmpError, type Provider, type ProviderStats } from '#contract';
 import type { BreakerState, Operation } from '../../src/core/telemetry.ts';
 import { openTelemetry } from '../../src/telemetry/open.ts';
+import { eventually } from '../support/eventually.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
 import { type ServerOptions, startServer } from '../support/server.ts';
 import { freshUser, openSubject, recordingLog } from '../support/subject.ts';
@@ -51,7 +52,7 @@ describe('requests', () => {
       { method: 'POST', route: '/memories', status: '400', value: 1 },
       { method: 'GET', route: '/docs/start.js', status: '200', value: 1 },
     ];
-    await vi.waitFor(async () => expect(new Set(await counted())).toEqual(new Set(expected)));
+    await eventually(async () => expect(new Set(await counted())).toEqual(new Set(expected)));
   });
 
   test('that are refused on the way count for where they were going', async () => {
@@ -61,7 +62,7 @@ describe('requests', () => {
     const { client, samples } = await startMeasured({ authenticator: { authenticate: refuse } as never });
     await client.ask('/memories/search', { user_id: 'x', q: 'x' });
     await client.ask('/memories/some-id');
-    await vi.waitFor(async () => {
+    await eventually(async () => {
       const routes = withLabels(await samples(), REQUESTS, { status: '401' }).map(({ labels }) => labels.route);
       expect(new Set(routes)).toEqual(new Set(['/memories/search', '/memories/:id']));
     });
@@ -72,7 +73,7 @@ describe('requests', () => {
     for (const method of ['GET', 'PROPFIND', 'LOCK', 'PURGE', 'DELETE']) {
       for (let i = 0; i < 5; i++) await client.raw(`/nowhere-${method}-${i}`, { method });
     }
-    await vi.waitFor(async () => {
+    await eventually(async () => {
       const counted = withLabels(await samples(), REQUESTS);
       expect(counted.map(({ labels: { method, route } }) => `${method} ${route}`).sort()).toEqual([
         'DELETE unmatched',
@@ -99,7 +100,7 @@ describe('requests', () => {
     await begun;
     expect(readingOf(await samples(), 'omp_http_requests_in_flight')).toBe(1);
     leaving.destroy();
-    await vi.waitFor(async () => {
+    await eventually(async () => {
       const now = await samples();
       expect(readingOf(now, 'omp_http_requests_in_flight')).toBe(0);
       expect(readingOf(now, REQUESTS, { route: '/memories/:id', status: '499' })).toBe(1);

@@ -3,6 +3,7 @@ import { expect, onTestFinished, test, vi } from 'vitest';
 import { type Call, GATEWAY, type Log, OmpError, type Trace } from '#contract';
 import type { Operation, Telemetry } from '../../src/core/telemetry.ts';
 import { openTracing, passingOn } from '../../src/telemetry/tracing.ts';
+import { eventually } from '../support/eventually.ts';
 import { FAILED, openCollector } from '../support/otlp-collector.ts';
 import { headerOf, ID, SPAN, traceparents } from './traceparents.ts';
 
@@ -237,7 +238,7 @@ test('more spans than can wait are dropped, and that is told once', async () => 
   for (const round of [1, 2, 3]) {
     for (let i = 0; i < 20; i++) follow(telemetry).end(HOW);
     await collector.asked(round * 2);
-    await vi.waitFor(() => expect(collector.spans.length).toBeGreaterThanOrEqual(round * 4));
+    await eventually(() => expect(collector.spans.length).toBeGreaterThanOrEqual(round * 4));
   }
   await ended();
   expect(lines.map(({ message }) => message)).toEqual([expect.stringContaining('Dropped')]);
