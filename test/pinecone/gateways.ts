@@ -3,6 +3,7 @@ import { openProvider } from '../../src/registry.ts';
 import type { Pinecone } from '../pinecone-server/start.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
 import { callBy, contextOf } from '../support/requests.ts';
+import { UNHURRIED_PINECONE } from '../support/subject.ts';
 
 /** One with every verb that a backend of ours has. */
 export type Gateway = Provider & Required<Pick<Provider, 'add' | 'update' | 'delete' | 'list' | 'search'>>;
@@ -21,7 +22,7 @@ export const openGateway = async (
 ): Promise<Gateway> =>
   (await openProvider(
     'pinecone',
-    { api_key: 'key-of-the-tests', index_host: url, ...options },
+    { api_key: 'key-of-the-tests', index_host: url, ...UNHURRIED_PINECONE, ...options },
     contextOf({ embedder, ranking: { mode: 'vector', keyword_weight: 0 }, ...(log && { log }) }),
   )) as Gateway;
 

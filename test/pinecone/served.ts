@@ -9,7 +9,7 @@ import { type Client, clientOf, type Reply } from '../support/client.ts';
 import { expectError } from '../support/expect-error.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
 import { contextOf } from '../support/requests.ts';
-import { APP_LIMITS, gateOn, type LogLine, recordingLog } from '../support/subject.ts';
+import { APP_LIMITS, gateOn, type LogLine, recordingLog, UNHURRIED_PINECONE } from '../support/subject.ts';
 import type { WireError, WireErrorCode } from '../support/wire.ts';
 
 /** What no client may be told and no log may hold. */
@@ -30,7 +30,7 @@ export async function serveOnPinecone({ url }: { readonly url: string }, options
   const provider = compose(
     await openProvider(
       'pinecone',
-      { api_key: API_KEY, index_host: url, namespace: NAMESPACE, ...options },
+      { api_key: API_KEY, index_host: url, namespace: NAMESPACE, ...UNHURRIED_PINECONE, ...options },
       contextOf({ embedder: hashingEmbedder(), ranking: { mode: 'vector', keyword_weight: 0 }, log }),
     ),
   );

@@ -8,7 +8,7 @@ import { type Names, toNames } from '../../providers/postgres/names.ts';
 import { openProvider } from '../../src/registry.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
 import { SERVER_URL } from '../support/postgres-server.ts';
-import { makeDataDir, RECORDED, recordingLog } from '../support/subject.ts';
+import { makeDataDir, RECORDED, recordingLog, UNHURRIED_POSTGRES } from '../support/subject.ts';
 
 export const call: Call = {
   signal: new AbortController().signal,
@@ -90,7 +90,13 @@ export async function openStore(schema = randomName()): Promise<Store> {
       const provider = (await openProvider(
         'postgres',
         // The engine takes few connections, and has one session for them all.
-        { url: more.url ?? url, schema: more.schema ?? schema, ...(engine && { connections: 1 }), ...options },
+        {
+          url: more.url ?? url,
+          schema: more.schema ?? schema,
+          ...UNHURRIED_POSTGRES,
+          ...(engine && { connections: 1 }),
+          ...options,
+        },
         {
           embedder: mode === 'keyword' ? undefined : embedder,
           ranking: { mode, keyword_weight: 0.5 },

@@ -10,7 +10,7 @@ import { createDependencies, type Dependencies } from '../../src/resilience/depe
 import type { ResilienceOptions } from '../../src/resilience/dependency.ts';
 import type { Client } from '../support/client.ts';
 import { contextOf } from '../support/requests.ts';
-import { clientTo, gateOn, type LogLine, recordingLog } from '../support/subject.ts';
+import { APP_LIMITS, clientTo, gateOn, type LogLine, recordingLog } from '../support/subject.ts';
 import { MAX_BODY_BYTES } from '../support/wire.ts';
 
 export interface ResilientOptions extends Partial<ResilienceOptions> {
@@ -29,7 +29,7 @@ export interface Resilient {
 
 /** The gateway on Postgres with what it does about failures, as `serve` puts it together, spoken to in process. */
 export async function serveResilient(options: ResilientOptions): Promise<Resilient> {
-  const { postgres, openEmbedder, request_timeout_ms = 30_000, ...resilience } = options;
+  const { postgres, openEmbedder, request_timeout_ms = APP_LIMITS.request_timeout_ms, ...resilience } = options;
   const log = recordingLog();
   const dependencies = createDependencies(
     { retries: 2, breaker_failures: 5, probe_ms: 500, ...resilience },

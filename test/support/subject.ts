@@ -58,7 +58,12 @@ export const recordingLog = (): Log & { readonly lines: LogLine[] } => {
   return { lines, info: at('info'), warn: at('warn'), error: at('error') };
 };
 
-export const APP_LIMITS = { max_request_bytes: MAX_BODY_BYTES, request_timeout_ms: 30_000 } as const;
+/** Deadlines that no test reaches, however busy the machine is. */
+const UNHURRIED_MS = 600_000;
+export const APP_LIMITS = { max_request_bytes: MAX_BODY_BYTES, request_timeout_ms: UNHURRIED_MS } as const;
+export const UNHURRIED_POSTGRES = { acquire_timeout_ms: UNHURRIED_MS, query_timeout_ms: UNHURRIED_MS } as const;
+export const UNHURRIED_PINECONE = { timeout_ms: UNHURRIED_MS } as const;
+const UNHURRIED = { postgres: UNHURRIED_POSTGRES, pinecone: UNHURRIED_PINECONE, memory: {} } as const;
 
 /** Audit options of providers under test. */
 export const RECORDED = { retention_days: null } as const;
@@ -94,7 +99,8 @@ export const openSubject = async (wanted: SubjectOptions): Promise<Subject> => {
   const tidy = async () => {
     if (started) await rm(data_dir, { recursive: true, force: true });
   };
-  const opened = await openProvider(wanted.provider, wanted.options, context).catch(async (error: unknown) => {
+  const options = { ...UNHURRIED[wanted.provider], ...wanted.options };
+  const opened = await openProvider(wanted.provider, options, context).catch(async (error: unknown) => {
     await tidy();
     throw error;
   });
