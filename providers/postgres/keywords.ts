@@ -1,5 +1,5 @@
 /**
- * Search terms of a user's text as they are kept in the `keywords` column: 53-bit hashes of user and term. Half the size of the words,
+ * Search terms as they are kept in the `keywords` column: 53-bit hashes of user and term. Half the size of the words,
  * and because the user is part of the key, one index over everybody answers "this user's memories with this term"
  * without walking through other users' entries. Two terms of one user fall together about once in 10^10 vocabularies.
  */

@@ -8,7 +8,7 @@ export interface Thread<Question, Answer> {
   readonly load: number;
   /**
    * Questions are answered one after the other; one whose call is aborted before its turn is not asked at all. Rejects
-   * when the thread dies.
+   * when the thread dies or is closed.
    */
   ask(question: Question, call?: Call): Promise<Answer>;
   close(): Promise<void>;
@@ -33,6 +33,7 @@ export function openThread<Question, Answer>(
   let asked: Pending<Answer> | undefined;
   let turn: Promise<unknown> = Promise.resolve();
   let load = 0;
+  let closed = false;
 
   function start(): Worker {
     // Without the options of this process, which may be about sources.
@@ -70,6 +71,7 @@ export function openThread<Question, Answer>(
       const answer = turn
         .then(() => {
           call?.signal.throwIfAborted();
+          if (closed) throw died(new Error('closed'));
           return next(question);
         })
         .finally(() => {
@@ -79,6 +81,7 @@ export function openThread<Question, Answer>(
       return (await call?.unlessAborted?.(answer)) ?? answer;
     },
     async close() {
+      closed = true;
       await worker?.terminate();
     },
   };

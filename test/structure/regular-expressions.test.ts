@@ -31,11 +31,12 @@ const faults = (source: string): string[] =>
     .map(({ line, ruleId, message }) => `line ${line}, ${ruleId}: ${message.slice(0, 200)}`);
 
 describe('regular expressions', () => {
-  it('[Decision 8] take linear time, every one of the source', () => {
+  it('[Decision 8] are looked for in all that is built', () => {
     expect(FILES.length).toBeGreaterThan(200);
-    expect(
-      FILES.flatMap((file) => faults(readFileSync(join(BUILT, file), 'utf8')).map((at) => `${file}, ${at}`)),
-    ).toEqual([]);
+  });
+
+  it.each(FILES)('[Decision 8] take linear time in %s', (file) => {
+    expect(faults(readFileSync(join(BUILT, file), 'utf8'))).toEqual([]);
   });
 
   // Among them those that once stood in the schemas.
