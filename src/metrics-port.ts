@@ -13,7 +13,7 @@ export async function openMetricsPort({ metrics, provider }: Config, shown: Show
   const { port, host } = metrics;
   if (port === undefined) return;
   const { log } = shown;
-  const listener = await listen(createAdminApp({ ...shown, provider }), { host, port, log });
+  const listener = await listen(createAdminApp({ ...shown, provider }), { host, port, setting: 'OMP_METRICS', log });
   closing.add('metrics', () => listener.close({ graceMs: 0 }));
   log.info({ host: listener.host, port: listener.port }, 'the port for metrics is open');
 }

@@ -14,6 +14,7 @@ import { compose } from './core/compose.ts';
 import { createGate } from './core/gate.ts';
 import { createHealth } from './core/health.ts';
 import { openEmbedder } from './embedding/open.ts';
+import { freePort } from './free-port.ts';
 import { createApp } from './http/app.ts';
 import { loopbackHosts } from './http/host.ts';
 import { listen } from './http/listen.ts';
@@ -52,7 +53,10 @@ export async function serve(config: Config, log: Log, { stopped, part }: ServeOp
   try {
     const health = createHealth(config.provider);
     const telemetry = await closing.open('telemetry', openTelemetry(telemetryOptions(config), log));
-    if (!part) await openMetricsPort(config, { health, measures: telemetry.measures, log }, closing);
+    if (!part) {
+      await openMetricsPort(config, { health, measures: telemetry.measures, log }, closing);
+      await freePort(config);
+    }
     const dependencies = createDependencies(config.resilience, telemetry, log);
     closing.add('dependencies', async () => dependencies.close());
 

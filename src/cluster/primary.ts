@@ -1,10 +1,9 @@
-import { once } from 'node:events';
-import { type AddressInfo, createServer } from 'node:net';
 import { type Log, providerError } from '#contract';
 import { CLOSE_MS, type Closing, createClosing, unlessStopped } from '../closing.ts';
 import { providerOptions } from '../config/provider-options.ts';
 import type { Config } from '../config/schema.ts';
 import { createHealth } from '../core/health.ts';
+import { freePort } from '../free-port.ts';
 import { openMetricsPort } from '../metrics-port.ts';
 import { countForWorkers } from '../rate-limit/primary-store.ts';
 import { share } from '../registry.ts';
@@ -26,13 +25,15 @@ export async function serveWithWorkers(config: Config, log: Log, { stopped }: Se
     const health = createHealth(provider);
     const measures = metrics.port === undefined ? undefined : await openMeasures(closing);
     await openMetricsPort(config, { health, measures, log }, closing);
+    // Also in the place of 0: workers that come later, when no other is left, have to find the same.
+    const port = await freePort(config);
     const shared = share(provider, providerOptions(config), { data_dir, log });
     const { handle } = await closing.open(
       'shared',
       shared.then((own) => own ?? NOTHING),
     );
     countForWorkers();
-    const task = { config: { ...config, port: await fixedPort(config) }, shared: handle };
+    const task = { config: { ...config, port }, shared: handle };
     const crew = startCrew({ count, task, withinMs, log });
     closing.add('workers', crew.close, withinMs + END_MS);
     const serving = await unlessStopped(crew.started, stopped);
@@ -50,17 +51,6 @@ export async function serveWithWorkers(config: Config, log: Log, { stopped }: Se
     await closing.close().catch(() => {});
     throw error;
   }
-}
-
-/** A free one in the place of 0: workers that come later, when no other is left, have to find the same. */
-async function fixedPort({ host, port }: Config): Promise<number> {
-  if (port !== 0) return port;
-  const server = createServer().listen(0, host);
-  await once(server, 'listening');
-  const { port: free } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return free;
 }
 
 /** What the workers measure together. */

@@ -174,6 +174,12 @@ export const configSchema = z.strictObject({
     env: 'OMP_MAX_REQUESTS',
     description: 'Most requests a process works on at once; what comes on top is refused at once',
   }),
+  max_requests_per_caller: z.int().min(1).max(1_000_000).optional().register(settingFacts, {
+    env: 'OMP_MAX_REQUESTS_PER_CALLER',
+    description:
+      'Most of them for one key, token subject, or without one a client address; unset: half of max_requests',
+    example: 500,
+  }),
   workers: z.int().min(1).max(64).default(1).register(settingFacts, {
     env: 'OMP_WORKERS',
     description: 'Processes that share the port; more than one only with postgres',

@@ -16,6 +16,7 @@ import { descriptionRoutes } from './description.ts';
 import { errorResponse } from './error-envelope.ts';
 import { requireHost } from './host.ts';
 import { limitAtOnce } from './limit-at-once.ts';
+import { limitShare } from './limit-share.ts';
 import { memoryRoutes } from './memories.ts';
 import { limitRequests } from './rate-limit.ts';
 import { capabilityRoutes, healthRoutes } from './system.ts';
@@ -34,6 +35,8 @@ export interface AppOptions {
   readonly telemetry?: Telemetry;
   /** Most requests that are worked on at once; what comes on top is refused at once. Unset: any number. */
   readonly max_requests?: number;
+  /** Most of them of one caller; by default half. */
+  readonly max_requests_per_caller?: number | undefined;
   /** Names by which the gateway may be called; undefined: any. */
   readonly allowed_hosts?: readonly string[] | undefined;
   /** Origins whose pages may call it, `*` for any; none by default. */
@@ -44,8 +47,10 @@ export interface AppOptions {
   readonly request_timeout_ms: number;
 }
 
+const NOT_FOUND = 'no such path or method; /docs describes all of them, /capabilities what this gateway can do';
+
 /** Open to everybody, hence counted by address. */
-const PUBLIC = ['/capabilities', '/openapi.json', '/docs/*'];
+const PUBLIC = ['/', '/capabilities', '/openapi.json', '/docs/*'];
 
 /**
  * The whole HTTP face of the gateway. What stands before `authenticate` is for everybody; nothing after it is reached
@@ -55,6 +60,7 @@ const PUBLIC = ['/capabilities', '/openapi.json', '/docs/*'];
 export function createApp(options: AppOptions): Hono<Env> {
   const { gate, authenticator, rate, trusted_proxies = [], log, allowed_hosts, cors_origins = [] } = options;
   const { max_request_bytes, request_timeout_ms, max_requests, telemetry = UNWATCHED } = options;
+  const { max_requests_per_caller = max_requests && Math.ceil(max_requests / 2) } = options;
   const health = options.health ?? alreadyServing(gate);
   const consistencyTokens = gate.capabilities.consistency_tokens;
   const addressOf = addressReader(trusted_proxies);
@@ -78,12 +84,13 @@ export function createApp(options: AppOptions): Hono<Env> {
 
   app.use(authenticate({ gate, authenticator, failures: rate?.failures, addressOf }));
   if (rate?.requests) app.use(limitRequests(rate.requests, ofCaller));
+  if (max_requests_per_caller !== undefined) app.use(limitShare(max_requests_per_caller, ofCaller));
   app.use(limitUnreadBody(max_request_bytes));
   app.route('/memories', memoryRoutes(gate.capabilities, max_request_bytes));
   app.route('/context', contextRoutes(max_request_bytes));
   app.route('/audit', auditRoutes());
   app.onError(errorResponse);
-  app.notFound((c) => errorResponse(new OmpError('not_found', 'no such path or method'), c));
+  app.notFound((c) => errorResponse(new OmpError('not_found', NOT_FOUND), c));
   return app;
 }
 

@@ -34,7 +34,7 @@ const PAGE = `<!doctype html>
 `;
 
 /** A file of its own, because the page allows no inline script. Without `validatorUrl` it would report to swagger.io. */
-const START = `SwaggerUIBundle({ url: 'openapi.json', dom_id: '#swagger-ui', validatorUrl: null, deepLinking: true });
+const START = `SwaggerUIBundle({ url: new URL('openapi.json', location.href).href, dom_id: '#swagger-ui', validatorUrl: null, deepLinking: true });
 `;
 
 /** The same for everybody, and changed by nothing but another release. */

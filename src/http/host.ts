@@ -15,7 +15,9 @@ export function requireHost(allowed: readonly string[]): MiddlewareHandler<Env> 
   return async (c, next) => {
     const host = canonical(c.req.header('host') ?? '');
     if (!known.has(host) && !known.has(host.replace(/:\d*$/, ''))) {
-      throw invalidRequest('Host: this gateway is not reached by this name');
+      throw invalidRequest(
+        'Host: this gateway is not reached by this name; OMP_ALLOWED_HOSTS lists those that it is reached by',
+      );
     }
     return next();
   };

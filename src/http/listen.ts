@@ -11,6 +11,8 @@ export interface ListenOptions {
   readonly host: string;
   /** 0 takes a free one. */
   readonly port: number;
+  /** What the settings of host and port begin with; `OMP` by default. */
+  readonly setting?: 'OMP' | 'OMP_METRICS';
   /** For what goes wrong outside of the app. */
   readonly log: Log;
   /** Most bytes of a request line and its headers together. */
@@ -40,6 +42,18 @@ export interface CloseOptions {
 /** Longer than proxies keep an idle connection (commonly 60 s): one that they are about to use again must not be closed. */
 const KEEP_ALIVE_MS = 65_000;
 
+/** Names the settings that help. */
+export function cannotListen(
+  cause: NodeJS.ErrnoException,
+  { host, port, setting = 'OMP' }: Pick<ListenOptions, 'host' | 'port' | 'setting'>,
+): Error {
+  const message =
+    cause.code === 'EADDRINUSE'
+      ? `port ${port} is in use by another program; set ${setting}_PORT to another one`
+      : `cannot listen on ${host}, port ${port}; set ${setting}_HOST to an address of this machine and ${setting}_PORT to a port that is allowed`;
+  return new Error(message, { cause });
+}
+
 /** Serves the app. Rejects when the address cannot be bound. */
 export function listen(app: Hono<Env>, options: ListenOptions): Promise<Listener> {
   const { host, port, log } = options;
@@ -65,9 +79,10 @@ export function listen(app: Hono<Env>, options: ListenOptions): Promise<Listener
     refuse(socket, new OmpError('not_found', 'no such path or method'), 'CONNECT');
   });
   return new Promise((resolve, reject) => {
-    server.once('error', reject);
+    const fail = (error: Error) => reject(cannotListen(error, options));
+    server.once('error', fail);
     server.listen(port, host, () => {
-      server.removeListener('error', reject);
+      server.removeListener('error', fail);
       const address = server.address() as AddressInfo;
       resolve({
         host: address.address,

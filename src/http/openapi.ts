@@ -39,7 +39,8 @@ export const openApiDocument = (): oas31.OpenAPIObject =>
       {
         openapi: '3.1.1',
         info: { title: 'Open Memory Protocol gateway', version: OMP_VERSION, description: DESCRIPTION },
-        servers: [{ url: '/' }],
+        // Relative to the document, so that a prefix that a proxy takes off is kept.
+        servers: [{ url: '.' }],
         security,
         tags: [
           { name: 'memories', description: 'The verbs of the protocol.' },

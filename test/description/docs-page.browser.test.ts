@@ -1,5 +1,8 @@
+import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
+import { createServer, request as forward } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type BrowserContext, chromium, type Page } from 'playwright-core';
@@ -107,6 +110,43 @@ describe.skipIf(!found)('the page at /docs, in a browser', () => {
     await other.locator('.auth-container', { hasText: 'Authorized' }).waitFor();
     await other.locator('.close-modal').click();
     expect(await statusNow()).toBe(200);
+  });
+
+  it('works below a prefix that a proxy takes off, and is found from its root', async () => {
+    const PREFIX = '/team/memory';
+    const beside: string[] = [];
+    const proxy = createServer((request, response) => {
+      const { method, headers, url = '' } = request;
+      if (!url.startsWith(`${PREFIX}/`)) {
+        beside.push(url);
+        response.writeHead(404).end();
+        return;
+      }
+      const options = { port: server.port, method, headers, path: url.slice(PREFIX.length) };
+      request.pipe(
+        forward(options, (answer) => answer.pipe(response.writeHead(answer.statusCode ?? 502, answer.headers))),
+      );
+    }).listen(0, '127.0.0.1');
+    onTestFinished(() => {
+      proxy.closeAllConnections();
+      proxy.close();
+    });
+    await once(proxy, 'listening');
+    const other = await browser.newPage();
+    const root = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}${PREFIX}`;
+    await other.goto(`${root}/`);
+    expect(other.url()).toBe(`${root}/docs`);
+    const add = other.locator('#operations-memories-addMemory');
+    await add.locator('.opblock-summary-control').click();
+    await add.getByRole('button', { name: 'Try it out' }).click();
+    const [answer] = await Promise.all([
+      other.waitForResponse((response) => response.request().method() === 'POST'),
+      add.getByRole('button', { name: 'Execute' }).click(),
+    ]);
+    expect(answer.url()).toBe(`${root}/memories`);
+    expect(answer.status()).toBe(201);
+    expect(beside).toEqual([]);
+    await other.close();
   });
 
   it('asked this server only, and nothing went wrong', async () => {

@@ -36,6 +36,16 @@ describe('the page at /docs', () => {
     expect(page.text).not.toMatch(/<script(?![^>]*\ssrc=)/);
   });
 
+  it('is where a browser gets from the root, below a prefix too; anybody else is told where to look', async () => {
+    const accept = 'text/html,application/xhtml+xml,*/*;q=0.8';
+    const browser = await server.client.raw('/', { headers: { accept }, redirect: 'manual' });
+    expect(browser.status).toBe(302);
+    expect(browser.headers.get('location')).toBe('docs');
+    const { message } = expectError(await server.client.ask('/'), 'not_found');
+    expect(message).toContain('/docs');
+    expect(message).toContain('/capabilities');
+  });
+
   it('forbids scripts in the page and anything from elsewhere', async () => {
     for (const path of ['/docs', ...Object.keys(ASSETS).map((name) => `/docs/${name}`)]) {
       const { headers } = await server.client.ask(path);

@@ -26,7 +26,7 @@ describe('the description', () => {
   it('names the protocol, its version and this server', () => {
     expect(document.info).toMatchObject({ title: 'Open Memory Protocol gateway', version: '0.1' });
     expect(document.info.version).toBe(subject.capabilities.omp_version);
-    expect(document.servers).toEqual([{ url: '/' }]);
+    expect(document.servers).toEqual([{ url: '.' }]);
   });
 
   it('uses no word that OpenAPI 3.1 removed', () => {

@@ -1,6 +1,8 @@
-import { writeFileSync } from 'node:fs';
+import { once } from 'node:events';
+import { readdirSync, writeFileSync } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import packageJson from '../../package.json' with { type: 'json' };
 import { runProgram, startGateway, temporaryFolder } from './gateway.ts';
 
@@ -14,6 +16,20 @@ test('--help explains every setting of the environment and ends with status 0', 
 test('--version prints the version of the package', async () => {
   const { status, stdout, stderr } = await runProgram({ args: ['--version'] });
   expect({ status, stdout, stderr }).toEqual({ status: 0, stdout: `${packageJson.version}\n`, stderr: '' });
+});
+
+test('a port that is taken is told with its setting, before a database is made', async () => {
+  const other = createServer().listen(0, '127.0.0.1');
+  onTestFinished(() => void other.close());
+  await once(other, 'listening');
+  const taken = String((other.address() as AddressInfo).port);
+  for (const name of ['OMP_PORT', 'OMP_METRICS_PORT']) {
+    const folder = temporaryFolder();
+    const { status, stderr } = await runProgram({ env: { OMP_DATA_DIR: folder, [name]: taken } });
+    expect(status).toBe(1);
+    expect(stderr).toContain(`port ${taken} is in use by another program; set ${name} to another one`);
+    expect(readdirSync(folder)).toEqual([]);
+  }
 });
 
 test('keys --help explains the command, keys alone ends with status 2', async () => {
