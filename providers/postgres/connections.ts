@@ -5,6 +5,7 @@ import { openConnection } from './connections/connection.ts';
 import { createSlots } from './connections/slots.ts';
 import { dropTask, failTask, type Row, runTask, type Statement, type Tally, type Task } from './connections/task.ts';
 import { createTurns } from './connections/turns.ts';
+import type { Engine } from './embedded/engine.ts';
 import { isCancelled, isPreparedStatementTrouble, tooManyWaiting } from './errors.ts';
 
 export type { Row, Statement } from './connections/task.ts';
@@ -38,6 +39,8 @@ export interface ConnectionOptions {
   readonly query_timeout_ms: number;
   /** Whether the server cancels statements when asked; by default it does. */
   readonly cancellable?: boolean;
+  /** The embedded engine, where this process owns it: interrupted instead of cancelling. */
+  readonly engine?: Pick<Engine, 'ready' | 'interrupt'> | undefined;
 }
 
 /** The name is derived from the text: sessions shared by gateways of different versions never mix up statements. */

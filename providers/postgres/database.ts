@@ -1,13 +1,15 @@
 import type pg from 'pg';
-import type { KeyContext, ProviderContext } from '#contract';
+import type { KeyContext, KeyStore, ProviderContext } from '#contract';
 import { type Boot, type BootOptions, boot } from './boot.ts';
 import { type Database, openConnections } from './connections.ts';
-import { engineConfig, startEngine } from './embedded/engine.ts';
+import { type Engine, runningEngine, startEngine } from './embedded/engine.ts';
+import { createKeyStore, remembered } from './keys.ts';
 import type { Options } from './options.ts';
 
 /** Ready for use; `close` also ends the engine. */
 export interface OpenDatabase extends Boot {
   readonly db: Database;
+  readonly keys: Omit<KeyStore, 'close'>;
   close(): Promise<void>;
 }
 
@@ -15,26 +17,30 @@ export interface OpenDatabase extends Boot {
 export interface Server {
   readonly config: pg.ClientConfig;
   readonly embedded: boolean;
+  /** Present when this process owns the engine. */
+  readonly engine?: Engine | undefined;
   close(): Promise<void>;
 }
 
-/** `shared`: the folder of the socket of an engine that another process owns. */
-type OpenContext = KeyContext & Pick<ProviderContext, 'shared'>;
+/** `shared`: how to reach an engine that another process owns. `join`: use the engine of a gateway that runs already. */
+type OpenContext = KeyContext & Pick<ProviderContext, 'shared'> & { readonly join?: boolean };
 
 /** Starts the engine in the data folder unless there is a server, or another process owns one; connects to none. */
 export async function startServer(
   { url, connect_timeout_ms }: Options,
-  { data_dir, log, shared }: OpenContext,
+  { data_dir, log, shared, join }: OpenContext,
 ): Promise<Server> {
-  const reached = typeof shared === 'string' ? engineConfig(shared) : undefined;
-  const engine = url === undefined && !reached ? await startEngine(data_dir, log) : undefined;
+  const embedded = url === undefined;
+  const reached = (shared as pg.ClientConfig | undefined) ?? (embedded && join ? runningEngine(data_dir) : undefined);
+  const engine = embedded && !reached ? await startEngine(data_dir, log) : undefined;
   return {
     config: {
       ...(reached ?? engine?.config ?? { connectionString: url }),
       connectionTimeoutMillis: connect_timeout_ms,
       application_name: 'omp-gateway',
     },
-    embedded: url === undefined,
+    embedded,
+    engine,
     close: async () => engine?.close(),
   };
 }
@@ -45,7 +51,7 @@ export async function openDatabase(
   context: OpenContext,
   check: BootOptions['check'],
 ): Promise<OpenDatabase> {
-  const { config, embedded, close: stop } = await startServer(options, context);
+  const { config, embedded, engine, close: stop } = await startServer(options, context);
   try {
     const booted = await boot({ config, schema: options.schema, check, log: context.log });
     const db = openConnections({
@@ -56,12 +62,14 @@ export async function openDatabase(
       max_waiting: options.max_waiting,
       query_timeout_ms: options.query_timeout_ms,
       cancellable: !embedded,
+      engine,
     });
+    const keys = createKeyStore({ db, names: booted.names });
     const close = async () => {
       await db.close();
       await stop();
     };
-    return { ...booted, db, close };
+    return { ...booted, db, keys: embedded ? remembered(keys, context) : keys, close };
   } catch (error) {
     await stop();
     throw error;

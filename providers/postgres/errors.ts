@@ -95,6 +95,10 @@ export function toOmpError(cause: unknown): OmpError {
 export const lostConnection = (cause: unknown): OmpError =>
   failure(messageOf(cause, 'the database closed the connection'), CUT_OFF, cause);
 
+/** The engine was started again because of another statement. What was sent may have acted. */
+export const interrupted = (): OmpError =>
+  failure('the database was restarted to end a statement that took too long', { retry: 'reads' });
+
 /** No connection could be opened: nothing was sent. */
 export const unreachable = (cause: unknown): OmpError => {
   const refused = REFUSED.includes((codeOf(cause) ?? '').slice(0, 2));

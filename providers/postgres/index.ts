@@ -3,7 +3,6 @@ import { adoptEmbedder } from './adopt.ts';
 import { openDatabase } from './database.ts';
 import { startEngine } from './embedded/engine.ts';
 import { PROVIDER } from './errors.ts';
-import { createKeyStore } from './keys.ts';
 import { Options } from './options.ts';
 import { openProvider } from './provider.ts';
 
@@ -31,14 +30,14 @@ export default defineProvider({
   async share({ url }, { data_dir, log }) {
     // A server is there for everybody.
     if (url !== undefined) return undefined;
-    const { sockets, close } = await startEngine(data_dir, log);
-    return { handle: sockets, close };
+    const { config, close } = await startEngine(data_dir, log);
+    return { handle: config, close };
   },
   async openKeys(options, context) {
     // Nothing of ours is made in somebody else's database.
     if (options.mapping) return undefined;
-    const { db, names, close } = await openDatabase(options, context, async () => {});
-    return { ...createKeyStore({ db, names }), close };
+    const { keys, close } = await openDatabase(options, { ...context, join: true }, async () => {});
+    return { ...keys, close };
   },
   diagnose: async (options, context) => (await import('./doctor/diagnose.ts')).diagnose(options, context),
   reembed: async (options, context, request) => (await import('./reembed.ts')).reembed(options, context, request),

@@ -1,5 +1,6 @@
-import { invalidRequest, type KeyStore, type StoredKey } from '#contract';
+import { invalidRequest, type KeyContext, type KeyStore, type StoredKey } from '#contract';
 import { type Database, type Row, statement } from './connections.ts';
+import { hadKeys, rememberKeys } from './embedded/folder.ts';
 import type { Names } from './names.ts';
 import { toIso } from './times.ts';
 
@@ -55,3 +56,30 @@ const toKey = ({ id, name, hash, users, grants, ...row }: Row): StoredKey =>
     ...{ id, name, hash, users, grants },
     ...Object.fromEntries(TIMES.map((column) => [column, row[column] === null ? null : toIso(row[column] as number)])),
   }) as unknown as StoredKey;
+
+/**
+ * Keys of the embedded Postgres, remembered in its data folder too: once there was a key there always is one, also when
+ * the database has lost it.
+ */
+export function remembered(keys: Omit<KeyStore, 'close'>, { data_dir, log }: KeyContext): Omit<KeyStore, 'close'> {
+  return {
+    ...keys,
+    async hasAny(call) {
+      if (await keys.hasAny(call)) {
+        await rememberKeys(data_dir).catch((err) => log.warn({ err }, UNNOTED));
+        return true;
+      }
+      if (!hadKeys(data_dir)) return false;
+      log.warn({}, LOST);
+      return true;
+    },
+    async create(key, call) {
+      await rememberKeys(data_dir);
+      return keys.create(key, call);
+    },
+  };
+}
+
+const UNNOTED = 'the data folder cannot be written, to remember that there are API keys';
+const LOST =
+  'this data folder had API keys and has none now: the gateway stays closed; restore a backup, or make a key with "omp-gateway keys create"';

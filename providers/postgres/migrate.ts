@@ -1,4 +1,4 @@
-import type pg from 'pg';
+import pg from 'pg';
 import { memories } from './migrations/0001-memories.ts';
 import { access } from './migrations/0002-access.ts';
 import { reembed } from './migrations/0003-reembed.ts';
@@ -41,9 +41,40 @@ export async function migrate(client: pg.Client, schema: string, names: Names): 
       `the schema "${schema}" is at version ${version}, newer than this gateway knows (${MIGRATIONS.length}); upgrade omp-gateway`,
     );
   }
+  const tables = await client.query<{ memories: string | null }>('select to_regclass($1) as memories', [
+    names.memories,
+  ]);
+  if (version === 0 && tables.rows[0]?.memories !== null) throw new Error(halfRestored(schema, [names.migrations]));
+  const missing = (await client.query<{ name: string }>(missingTables(names, version))).rows;
+  if (missing.length > 0)
+    throw new Error(
+      halfRestored(
+        schema,
+        missing.map(({ name }) => name),
+      ),
+    );
   for (const [index, { name, sql }] of MIGRATIONS.entries()) {
     if (index < version) continue;
     await client.query(sql(names));
     await client.query(`insert into ${names.migrations} (version, name) values ($1, $2)`, [index + 1, name]);
   }
 }
+
+/** Selects the tables of this version that are not there, or have lost their primary key. */
+export function missingTables(names: Names, version: number): string {
+  const made = MIGRATIONS.slice(0, version).flatMap(({ sql }) => [
+    ...sql(names)
+      .replace(/--.*$/gm, '')
+      .matchAll(/create (?:unlogged )?table (.+?) \(\n([^;]*)\);/g),
+  ]);
+  // Names that are quoted already, of our own making.
+  const wanted = made.map(
+    ([, table = '', body = '']) => `(${pg.escapeLiteral(table)}, ${body.includes('primary key')})`,
+  );
+  return `select name from (values ${[...wanted, '(null, false)'].join(', ')}) as wanted (name, has_key)
+    where to_regclass(name) is null and name is not null
+      or has_key and not exists (select from pg_constraint where conrelid = to_regclass(name) and contype = 'p')`;
+}
+
+export const halfRestored = (schema: string, missing: readonly string[]): string =>
+  `the schema "${schema}" was restored only in part: ${missing.join(', ')} ${missing.length === 1 ? 'is' : 'are'} missing or without primary key; drop the schema, run "create extension vector", and restore the backup again (docs/operating.md, "Backups")`;

@@ -19,7 +19,6 @@ import { createFind } from './find.ts';
 import { startHousekeeping } from './housekeeping.ts';
 import { openIngestion } from './ingestion/open.ts';
 import type { Ways } from './ingestion/queue.ts';
-import { createKeyStore } from './keys.ts';
 import { toKeys } from './keywords.ts';
 import { openLargeUsers } from './large-users.ts';
 import { createFirstAnswer } from './once.ts';
@@ -29,7 +28,7 @@ import { createStatements, type Insert, type Query } from './statements.ts';
 
 /** The verbs on an open database, which they close. */
 export async function openProvider(
-  { db, names, iterativeScan, close }: OpenDatabase,
+  { db, names, keys, iterativeScan, close }: OpenDatabase,
   options: Options,
   { embedder, ranking, audit, log }: ProviderContext,
 ): Promise<Provider> {
@@ -132,7 +131,7 @@ export async function openProvider(
     search,
     ...(auditLog && { audit: auditLog }),
     // Closed with the provider.
-    keys: { ...createKeyStore({ db, names }), close: async () => {} },
+    keys: { ...keys, close: async () => {} },
     ping: async (call) => void (await run('select 1', [], call)),
     stats: db.stats,
     ...(ingestion && { backlog: ingestion.backlog }),

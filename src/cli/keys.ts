@@ -44,7 +44,6 @@ const tell = (stderr: Output, message: string) => stderr.write(`omp-gateway: ${m
 
 const INSTEAD = `Keys may stand in the configuration instead:
   omp-gateway keys create NAME --grant GRANT --print`;
-const EMBEDDED = `The keys in an embedded Postgres can only be reached while no gateway runs on it. ${INSTEAD}`;
 
 const SHOWN_ONCE = `This is the only time the key is shown. Clients send it as
   Authorization: Bearer <key>
@@ -56,20 +55,17 @@ type Stored = Extract<KeysArguments, { action: 'create' | 'list' | 'revoke' }>;
 /** Returns what went wrong. */
 async function withStore(asked: Stored, terminal: Terminal): Promise<string | undefined> {
   const { env, stderr } = terminal;
-  let advice = '';
   try {
     const { config, warnings } = loadConfig({ flags: asked.flags, env });
     for (const warning of warnings) tell(stderr, warning);
     const { provider, data_dir } = config;
-    if (provider === 'postgres' && config.postgres.url === undefined) advice = `\n${EMBEDDED}`;
     const store = await openKeys(provider, providerOptions(config), { data_dir, log: logTo(stderr) });
     if (!store) return `the provider ${provider} keeps no keys. ${INSTEAD}`;
-    advice = '';
     return await run(asked, store, terminal).finally(store.close);
   } catch (error) {
     // What is told in full by its message has no causes to look for.
     const complete = error instanceof ConfigError || (error instanceof OmpError && error.code === 'invalid_request');
-    return `${complete ? error.message : explainError(error)}${advice}`;
+    return complete ? error.message : explainError(error);
   }
 }
 

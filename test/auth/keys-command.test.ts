@@ -200,15 +200,14 @@ describe('keys that cannot be reached', () => {
     },
   );
 
-  it('a data folder that a gateway has', async () => {
+  it('a data folder whose gateway runs where its socket is not seen', async () => {
     const taken = await makeDataDir();
     const engine = await startEngine(taken, recordingLog());
+    rmSync(engine.config.host as string, { recursive: true });
     try {
       const refused = await keysWith({}, ['list', '--data-dir', taken]);
       expect(refused).toMatchObject({ status: 1, stdout: '' });
-      expect(refused.stderr).toContain('in use by another omp-gateway');
-      expect(refused.stderr).toContain('while no gateway runs on it');
-      expect(refused.stderr).toContain('--print');
+      expect(refused.stderr).toMatch(/a gateway runs on the data folder .* as the same user and with the same TMPDIR/);
     } finally {
       await engine.close();
       rmSync(taken, { recursive: true, force: true });

@@ -1,4 +1,4 @@
-import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, truncateSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
@@ -48,15 +48,19 @@ it('of an empty data folder the doctor says what will be made, and makes nothing
   expect(() => statSync(folder)).toThrow('ENOENT');
 });
 
-it('an embedded database is looked at in a copy, while a gateway runs on it not at all, and always stays as it is', async () => {
+it('an embedded database is looked at in a copy, while a gateway runs on it through that one, and always stays as it is', async () => {
   const folder = await dataDir();
   const provider = await open(folder);
   await provider.add(memoryOf('ana', 'lives in Lisbon'), call);
   const running = await findingsOn(undefined, {}, { data_dir: folder });
   expect(told(running, 'problem')).toEqual([]);
-  expect(told(running, 'warning')).toEqual([
-    'connection: the embedded database belongs to that gateway alone and was not looked at: stop it first',
-  ]);
+  expect(told(running, 'ok')).toEqual(
+    expect.arrayContaining([
+      `connection: a gateway runs on the data folder ${folder}`,
+      'embedding: the stored vectors were made by "test-trigram-hashing" (64 dimensions)',
+      'indexes: all indexes of the gateway are there and valid',
+    ]),
+  );
   expect((await provider.get({ id: 'mem_none', users: null, within: null }, call)) === undefined).toBe(true);
   await provider.close();
 
@@ -81,8 +85,7 @@ it('an embedded database that does not start is told, by the folder that it is i
   const broken = join(folder, 'broken');
   mkdirSync(broken);
   cpSync(join(folder, 'postgres'), join(broken, 'postgres'), { recursive: true });
-  rmSync(join(broken, 'postgres', 'global'), { recursive: true });
-  writeFileSync(join(broken, 'postgres', 'global'), '');
+  truncateSync(join(broken, 'postgres', 'global', 'pg_control'), 100);
   const left = copies();
   const findings = await findingsOn(undefined, {}, { data_dir: broken });
   expect(told(findings, 'problem')).toEqual([

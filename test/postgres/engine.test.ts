@@ -1,10 +1,12 @@
 import { rm } from 'node:fs/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Worker } from 'node:worker_threads';
 import pg from 'pg';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { openConnections, statement } from '../../providers/postgres/connections.ts';
 import { startEngine } from '../../providers/postgres/embedded/engine.ts';
 import { makeDataDir, recordingLog } from '../support/subject.ts';
-import { until } from './store.ts';
+import { call, until } from './store.ts';
 
 /** The threads that were started since: the way to end one as a crash would. */
 const workers: Worker[] = [];
@@ -74,4 +76,74 @@ describe('the embedded engine', () => {
     await engine.close();
     await (await startEngine(folder, recordingLog())).close();
   });
+
+  it('ends a statement that nobody waits for any more, and answers everybody else', async () => {
+    const log = recordingLog();
+    const engine = await startEngine(folder, log);
+    await ask(engine.config, 'create table kept (n int primary key)');
+    const db = openConnections({
+      config: engine.config,
+      connections: 1,
+      prepared_statements: 'auto',
+      acquire_timeout_ms: 600_000,
+      query_timeout_ms: 600_000,
+      cancellable: false,
+      engine,
+    });
+    const insert = statement('insert into kept values ($1::int)');
+    /** Written before, and while the engine is busy for ever. */
+    const kept: number[] = [];
+    const add = async (n: number) => {
+      await db.query(insert, [n], call);
+      kept.push(n);
+    };
+    for (let n = 0; n < 50; n++) await add(n);
+    for (let round = 1; round <= 2; round++) {
+      const gone = new AbortController();
+      const endless = db.query(statement('select count(*) from generate_series(1, 1e15)'), [], {
+        ...call,
+        signal: gone.signal,
+      });
+      endless.catch(() => {});
+      // So long that what is asked now is not sent behind it.
+      await sleep(200);
+      const others = Array.from({ length: 20 }, (_, i) => add(round * 100 + i));
+      gone.abort(new Error('gone'));
+      await expect(endless).rejects.toThrow();
+      await Promise.all(others);
+    }
+    const rows = await ask(engine.config, 'select n from kept order by n');
+    expect(rows.map(({ n }) => n)).toEqual(kept.sort((a, b) => a - b));
+    expect(kept).toHaveLength(90);
+    expect(log.lines.map(({ level }) => level)).toEqual(['warn', 'warn']);
+    await db.close();
+    await engine.close();
+  }, 180_000);
+
+  it('interrupted amid writes, has all that it acknowledged', async () => {
+    const engine = await startEngine(folder, recordingLog());
+    await ask(engine.config, 'create table kept (n int primary key)');
+    const acknowledged: number[] = [];
+    let n = 0;
+    for (let round = 0; round < 3; round++) {
+      await engine.ready();
+      const client = new pg.Client(engine.config);
+      client.on('error', () => {});
+      await client.connect();
+      const write = async (): Promise<never> => {
+        for (;;) {
+          const mine = n++;
+          await client.query(`insert into kept values (${mine})`);
+          acknowledged.push(mine);
+          if (acknowledged.length % 100 === 0) engine.interrupt();
+        }
+      };
+      await expect(write()).rejects.toThrow();
+    }
+    await engine.ready();
+    const there = new Set((await ask(engine.config, 'select n from kept')).map((row) => row.n));
+    expect(acknowledged.length).toBeGreaterThanOrEqual(300);
+    expect(acknowledged.filter((each) => !there.has(each))).toEqual([]);
+    await engine.close();
+  }, 180_000);
 });

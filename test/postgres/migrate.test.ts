@@ -194,3 +194,28 @@ if (SERVER_URL === '') {
     });
   });
 }
+
+describe('a schema that was restored only in part', () => {
+  it.each([
+    ['a table', (names: Store['names']) => `drop table ${names.ingestion}`, /ingestion/],
+    ['the table of the memories', (names: Store['names']) => `drop table ${names.memories} cascade`, /memories/],
+    [
+      'a primary key',
+      (names: Store['names']) => `alter table ${names.apiKeys} drop constraint api_keys_pkey`,
+      /api_keys/,
+    ],
+    ['its version', (names: Store['names']) => `delete from ${names.migrations}`, /migrations/],
+    ['the table of its version', (names: Store['names']) => `drop table ${names.migrations}`, /migrations/],
+  ])('without %s is refused, with what to do', async (_, damage, what) => {
+    const store = await openStore();
+    try {
+      await (await store.open()).close();
+      await store.sql(damage(store.names));
+      const failure = await store.open().then(String, (error: Error) => error.message);
+      expect(failure).toMatch(what);
+      expect(failure).toMatch(/was restored only in part.*"create extension vector".*restore the backup again/);
+    } finally {
+      await store.close();
+    }
+  });
+});

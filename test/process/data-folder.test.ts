@@ -1,6 +1,8 @@
+import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { freshUser } from '../support/subject.ts';
-import { runProgram, startGateway, temporaryFolder } from './gateway.ts';
+import { runProgram, startGateway, startProgram, temporaryFolder } from './gateway.ts';
 
 test('a second gateway on the same data folder is refused, while the first goes on', async () => {
   const folder = temporaryFolder();
@@ -39,4 +41,40 @@ test('memories added without vectors are not searched as if they had some', asyn
   // The refusal changed nothing.
   const again = await startGateway({ env });
   expect((await again.client.get(id)).content).toBe('added without a vector');
+});
+
+test('[Decision 13] a folder that lost its database does not start, and never opens', async () => {
+  const env = { OMP_DATA_DIR: temporaryFolder() };
+  const made = await runProgram({ args: ['keys', 'create', 'mine', '--grant', '*:*'], env });
+  expect(made.status, made.stderr).toBe(0);
+  rmSync(join(env.OMP_DATA_DIR, 'postgres/PG_VERSION'));
+  const refused = await runProgram({ env });
+  expect(refused.status).toBe(1);
+  expect(refused.stderr).toMatch(/PG_VERSION is missing.*restore the whole data folder from a backup/);
+  expect(refused.stderr).not.toMatch(/^\s+at /m);
+});
+
+/** Steps of a first start, by what lies in the folder once they are done. */
+const STEPS = ['lock', 'postgres.unfinished', 'postgres.unfinished/global/pg_control', 'postgres', 'omp-gateway.json'];
+
+test.each(STEPS)('killed once a first start has made %s, the next one serves', async (step) => {
+  const folder = temporaryFolder();
+  const env = { OMP_DATA_DIR: folder, OMP_SEARCH_MODE: 'keyword', TMPDIR: temporaryFolder() };
+  const first = startProgram({ env });
+  while (!existsSync(join(folder, step))) await new Promise((resolve) => setImmediate(resolve));
+  first.child.kill('SIGKILL');
+  await first.ended;
+  const { client, stop } = await startGateway({ env });
+  const { id } = await client.add({ user_id: freshUser(), content: 'kept' });
+  expect((await client.get(id)).content).toBe('kept');
+  expect((await stop()).status).toBe(0);
+  expect(readdirSync(folder).sort()).toEqual(['lock', 'omp-gateway.json', 'postgres']);
+});
+
+test('a first start takes little more memory than any other', async ({ skip }) => {
+  skip(!existsSync('/proc/self/status'), 'there is no /proc');
+  const gateway = await startGateway({ env: { OMP_SEARCH_MODE: 'hybrid' } });
+  const status = readFileSync(`/proc/${gateway.child.pid}/status`, 'utf8');
+  const [, kilobytes] = /^VmHWM:\s+(\d+) kB$/m.exec(status) ?? [];
+  expect(Number(kilobytes) / 1_024).toBeLessThan(640);
 });

@@ -1,7 +1,8 @@
 import { Socket } from 'node:net';
 import pg from 'pg';
 import type { OmpError } from '#contract';
-import { isCancelled, lostConnection, tooBusy, tooLong } from '../errors.ts';
+import type { Engine } from '../embedded/engine.ts';
+import { interrupted, isCancelled, lostConnection, tooBusy, tooLong } from '../errors.ts';
 import { requestCancel } from './cancel-request.ts';
 import { send } from './send.ts';
 import { answerTask, dropTask, failTask, isAbandoned, type Row, type Task } from './task.ts';
@@ -10,6 +11,8 @@ import { answerTask, dropTask, failTask, isAbandoned, type Row, type Task } from
 const CANCEL_AFTER_MS = 100;
 /** A server that has not cancelled a statement in this time answers nothing at all. */
 const CANCEL_ANSWER_MS = 3_000;
+/** An engine that cannot cancel is interrupted after this time: about what it takes to start it again. */
+const INTERRUPT_AFTER_MS = 2_000;
 /** Longest time a farewell may take. */
 const END_MS = 1_000;
 /** What a search weighs beside other statements. */
@@ -22,6 +25,8 @@ export interface ConnectionLimits {
   readonly query_timeout_ms: number;
   /** Whether the server cancels statements when asked. */
   readonly cancellable: boolean;
+  /** What is interrupted instead. */
+  readonly engine?: Pick<Engine, 'ready' | 'interrupt'> | undefined;
 }
 
 export interface ConnectionEvents {
@@ -65,6 +70,7 @@ export async function openConnection(
   limits: ConnectionLimits,
   events: ConnectionEvents,
 ): Promise<Connection> {
+  await limits.engine?.ready();
   const socket = new Socket();
   const client = new pg.Client({ ...config, stream: () => socket, pipeline: true, keepAlive: true } as pg.ClientConfig);
   let lost: unknown;
@@ -177,6 +183,10 @@ function createConnection(
     // Were `begin` cancelled, the rest would act without a transaction.
     const safe = limits.cancellable && (head.settings === undefined || head.begun);
     if (safe && running > CANCEL_AFTER_MS && isAbandoned(head)) cancelHead(now);
+    if (limits.engine && running > INTERRUPT_AFTER_MS && isAbandoned(head)) {
+      limits.engine.interrupt();
+      return lose(interrupted());
+    }
     if (!cancel && beyond > CANCEL_ANSWER_MS) lose(lostConnection(new Error('the database does not answer any more')));
   };
   const look = (now: number) => {
@@ -192,13 +202,17 @@ function createConnection(
     }
   };
 
+  /** What is not sent yet is not lost with the connection. */
+  const mayBeInterrupted = () =>
+    limits.engine !== undefined && sent[0] !== undefined && performance.now() - sent[0].turn > CANCEL_AFTER_MS;
+
   const connection: Connection = {
     load(now) {
       const [head] = sent;
       const long = cancel !== undefined || (head !== undefined && (taken || now - head.turn > CANCEL_AFTER_MS));
       return sent.length + searches * SEARCH + (long ? HEAVY : 0);
     },
-    mayTake: ({ alone }) => cancel === undefined && (sent.length === 0 || !(alone || taken)),
+    mayTake: ({ alone }) => cancel === undefined && (sent.length === 0 || !(alone || taken || mayBeInterrupted())),
     send(task, { named, alone }) {
       writeTogether(socket);
       taken = alone;

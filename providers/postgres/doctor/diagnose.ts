@@ -2,7 +2,7 @@ import type pg from 'pg';
 import type { Finding, ProviderContext } from '#contract';
 import type { Options } from '../options.ts';
 import { connect, lookAtConnection } from './connection.ts';
-import { openCopy } from './embedded.ts';
+import { openEmbedded } from './embedded.ts';
 import { lookAtExtension } from './extension.ts';
 import { notLookedAt } from './findings.ts';
 import { lookAtMapped } from './mapped.ts';
@@ -15,7 +15,7 @@ import { reading } from './reading.ts';
  */
 export async function diagnose(options: Options, context: ProviderContext): Promise<Finding[]> {
   if (options.url !== undefined) return diagnoseServer({ connectionString: options.url }, options, context);
-  const { findings, engine } = await openCopy(context.data_dir);
+  const { findings, engine } = await openEmbedded(context.data_dir);
   if (!engine) return findings;
   try {
     return [...findings, ...(await diagnoseServer(engine.config, options, context))];

@@ -1,10 +1,12 @@
-import { closeSync, existsSync, openSync, readdirSync, rmSync, statSync } from 'node:fs';
+import { readdirSync, rmSync, statSync } from 'node:fs';
 import { cp, mkdtemp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { tryLock } from 'fs-native-extensions';
+import type pg from 'pg';
 import type { Finding } from '#contract';
-import { type Engine, startEngine } from '../embedded/engine.ts';
+import { runningEngine, startEngine } from '../embedded/engine.ts';
+import { databaseIn, examineFolder, onFolder } from '../embedded/folder.ts';
+import { type FolderLock, lockIfAny } from '../embedded/lock.ts';
 import { ok, problem, warning } from './findings.ts';
 
 /** What is larger is not copied. */
@@ -12,32 +14,42 @@ const MOST_BYTES = 4 * 1024 ** 3;
 
 const SILENT = { info: () => {}, warn: () => {}, error: () => {} };
 
+interface Look {
+  readonly findings: Finding[];
+  /** How to reach what can be looked at. Without it the findings say why, and what was not looked at. */
+  readonly engine?: { readonly config: pg.ClientConfig; close(): Promise<void> };
+}
+
 /**
- * Starts the embedded Postgres on a copy of its files, since no engine runs without writing into its folder. Without an
- * engine the findings say why, and what was not looked at.
+ * The embedded Postgres of the gateway that runs, or else one on a copy of its files, since no engine runs without writing
+ * into its folder.
  */
-export async function openCopy(dataDir: string): Promise<{ findings: Finding[]; engine?: Engine }> {
+export async function openEmbedded(dataDir: string): Promise<Look> {
   const root = resolve(dataDir);
-  const folder = join(root, 'postgres');
-  if (!existsSync(join(folder, 'PG_VERSION'))) {
-    return {
-      findings: [
-        ok('connection', `no database in ${root} yet; the gateway makes an embedded one there at its first start`),
-      ],
-    };
+  let lock: FolderLock | undefined;
+  try {
+    const config = runningEngine(root);
+    if (config)
+      return {
+        findings: [ok('connection', `a gateway runs on the data folder ${root}`)],
+        engine: { config, close: async () => {} },
+      };
+    // Keeps gateways away from what is being copied.
+    lock = lockIfAny(root);
+    if ((await onFolder(root, () => examineFolder(root))) === 'nothing') {
+      const message = `no database in ${root} yet; the gateway makes an embedded one there at its first start`;
+      return { findings: [ok('connection', message)] };
+    }
+    return await openCopy(root);
+  } catch (error) {
+    return { findings: [problem('connection', error instanceof Error ? error.message : String(error))] };
+  } finally {
+    lock?.release();
   }
-  const lock = takeLock(join(root, 'lock'));
-  if (lock === 'taken') {
-    return {
-      findings: [
-        ok('connection', `a gateway runs on the data folder ${root}`),
-        warning(
-          'connection',
-          'the embedded database belongs to that gateway alone and was not looked at: stop it first',
-        ),
-      ],
-    };
-  }
+}
+
+async function openCopy(root: string): Promise<Look> {
+  const folder = databaseIn(root);
   const copy = await mkdtemp(join(tmpdir(), 'omp-doctor-'));
   const remove = () => rmSync(copy, { recursive: true, force: true });
   try {
@@ -68,20 +80,8 @@ export async function openCopy(dataDir: string): Promise<{ findings: Finding[]; 
     };
   } catch (error) {
     remove();
-    const reason = error instanceof Error ? error.message.replaceAll(copy, root) : String(error);
-    return { findings: [problem('connection', reason)] };
-  } finally {
-    lock?.();
+    throw new Error(error instanceof Error ? error.message.replaceAll(copy, root) : String(error), { cause: error });
   }
-}
-
-/** The lock of `lockFolder`, without making its file. Undefined: there is none, and so no gateway. */
-function takeLock(path: string): (() => void) | 'taken' | undefined {
-  if (!existsSync(path)) return undefined;
-  const file = openSync(path, 'r+');
-  if (tryLock(file)) return () => closeSync(file);
-  closeSync(file);
-  return 'taken';
 }
 
 const sizeOf = (folder: string): number =>

@@ -1,5 +1,6 @@
 import pg from 'pg';
 import type { Finding } from '#contract';
+import { halfRestored } from '../migrate.ts';
 import { ok, problem, warning } from './findings.ts';
 import type { Read } from './reading.ts';
 
@@ -41,7 +42,10 @@ export async function lookAtOwnPrivileges(
     return only(problem('privileges', `the role may not use the schema ${name}`, { sql, reason: 'as its owner' }));
   }
   const tables = await readTables(read, schema);
-  if (!tables.some((table) => table.name === 'migrations')) return only(withoutTables(name, role, about));
+  const there = (name: string) => tables.some((table) => table.name === name);
+  if (!there('migrations') && there('memories'))
+    return only(problem('privileges', halfRestored(schema, ['migrations'])));
+  if (!there('migrations')) return only(withoutTables(name, role, about));
   return judge(tables, name, role);
 }
 

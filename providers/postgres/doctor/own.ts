@@ -1,6 +1,6 @@
 import pg from 'pg';
 import type { Embedder, Finding } from '#contract';
-import { INGESTION, MIGRATIONS } from '../migrate.ts';
+import { halfRestored, INGESTION, MIGRATIONS, missingTables } from '../migrate.ts';
 import { toNames, withVectorsIn } from '../names.ts';
 import type { Options } from '../options.ts';
 import type { Extension } from './extension.ts';
@@ -28,6 +28,11 @@ export async function lookAtOwn(
   );
   findings.push(lookAtVersion(schema, version));
   if (version > MIGRATIONS.length) return findings;
+  const missing = await read<{ name: string }>(missingTables(initial, version));
+  if (missing.length > 0) {
+    const lost = missing.map(({ name }) => name);
+    return [...findings, problem('privileges', halfRestored(schema, lost))];
+  }
 
   const store = await readStore(read, initial);
   const names = withVectorsIn(store?.column ?? 'embedding', initial);

@@ -80,7 +80,7 @@ export function createClient(prefix: string, decline: () => void, end: () => voi
     },
     farewell: () => {
       const closings = [...names].map((name) => asMessage(CLOSE, Buffer.from(`S${name}\0`)));
-      const rollback = asMessage(QUERY, Buffer.from('rollback\0'));
+      const rollback = queryMessage('rollback');
       const sync = asMessage(SYNC, Buffer.alloc(0));
       // The first ends what was not finished, where else everything is passed over.
       return { bytes: Buffer.concat([sync, rollback, ...closings, sync]), unfinished: false };
@@ -109,6 +109,8 @@ function nameAt(message: Buffer): number | undefined {
   if (type === BIND) return message.indexOf(0, HEADER) + 1;
   return (type === DESCRIBE || type === CLOSE) && message[HEADER] === STATEMENT ? HEADER + 1 : undefined;
 }
+
+export const queryMessage = (sql: string): Buffer => asMessage(QUERY, Buffer.from(`${sql}\0`));
 
 function asMessage(type: number | undefined, content: Buffer): Buffer {
   const message = Buffer.alloc(HEADER);

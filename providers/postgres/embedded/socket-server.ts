@@ -1,8 +1,10 @@
 import { createServer, type Socket } from 'node:net';
-import { createClient } from './client-messages.ts';
+import { createClient, queryMessage } from './client-messages.ts';
 import { type Session, takeTurns } from './turns.ts';
 
 export interface SocketServer {
+  /** Sends a statement of the server's own, whose answer nobody reads. */
+  ask(sql: string): void;
   /** Cuts everybody off. */
   close(): Promise<void>;
 }
@@ -32,6 +34,7 @@ export function serveSession(path: string, session: Session, broken: (error: unk
       leave(server.listening ? client.farewell() : undefined);
     });
   });
+  const own = seat(() => {});
   const close = () =>
     new Promise<void>((closed) => {
       server.close(() => closed());
@@ -39,6 +42,6 @@ export function serveSession(path: string, session: Session, broken: (error: unk
     });
   return new Promise((ready, failed) => {
     server.once('error', failed);
-    server.listen(path, () => ready({ close }));
+    server.listen(path, () => ready({ ask: (sql) => own.ask({ bytes: queryMessage(sql), unfinished: false }), close }));
   });
 }

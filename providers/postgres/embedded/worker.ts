@@ -9,7 +9,31 @@ import { serveSession } from './socket-server.ts';
  */
 const { folder, socket } = workerData as { folder: string; socket: string };
 
-const db = await PGlite.create({ dataDir: folder, extensions: { vector } });
+/**
+ * The engine's own choice, 160 MB, makes its memory grow beyond the size it begins with, which copies all of it; files that
+ * are not held here come from the system's cache.
+ */
+const startParams = [...PGlite.defaultStartParams, '-c', 'shared_buffers=64MB'];
+
+/**
+ * A single session makes no checkpoints by itself: without them the write-ahead log would grow for as long as the engine
+ * runs, and a start after a crash would take as long as reading all of it.
+ */
+const CHECKPOINT = `do $$ begin
+  if pg_current_wal_lsn() - (select redo_lsn from pg_control_checkpoint()) > 64 * 1024 * 1024 then checkpoint; end if; end $$`;
+const CHECKPOINT_MS = 5_000;
+
+/** The engine gives up by an abort without a reason: that is in what it printed before. */
+let reason: string | undefined;
+const onStderr = (line: string) => {
+  reason ??= /\b(?:FATAL|PANIC): +(.*)/.exec(line)?.[1];
+  return false;
+};
+
+const options = { dataDir: folder, extensions: { vector }, startParams, onStderr };
+const db = await PGlite.create(options).catch((error: unknown) => {
+  throw new Error(reason ?? describe(error));
+});
 const session = {
   run: (bytes: Uint8Array, answer: (bytes: Uint8Array) => void) =>
     db.execProtocolRawStream(bytes, { onRawData: answer }),
@@ -19,9 +43,18 @@ const server = await serveSession(socket, session, (error) => {
   // Ends the thread: whoever started it starts another one.
   throw error;
 });
+const checkpoints = setInterval(() => server.ask(CHECKPOINT), CHECKPOINT_MS);
 parentPort?.postMessage('ready');
 parentPort?.once('message', async () => {
+  clearInterval(checkpoints);
   await server.close();
   await db.close();
   parentPort?.close();
 });
+
+/** What its file system throws are no errors. */
+function describe(error: unknown): string {
+  if (error instanceof Error) return error.message;
+  const { name, errno } = (error ?? {}) as { name?: unknown; errno?: unknown };
+  return `${name ?? 'it ended while starting'}${errno === undefined ? '' : ` ${errno}`}`;
+}

@@ -1,0 +1,183 @@
+import { randomUUID } from 'node:crypto';
+import { lstatSync, readFileSync, rmSync } from 'node:fs';
+import { mkdir, open, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+import { inflateRawSync } from 'node:zlib';
+import { z } from 'zod';
+
+/** The major version of the engine. */
+export const POSTGRES = '18';
+
+/** What a data folder holds, beside the lock. */
+const DATABASE = 'postgres';
+/** A database that a first start has not finished. It holds no memories: it may be removed at any time. */
+const UNFINISHED = 'postgres.unfinished';
+/** Written once the database is complete and starts. */
+const MARKER = 'omp-gateway.json';
+/** Inside the database: the `id` of its marker. */
+const IDENTITY = 'omp-gateway.id';
+
+/** Without one of these the engine does not even fail: it hangs, or aborts without a word. */
+const NEEDED = ['global/pg_control', 'postgresql.conf', 'pg_hba.conf', 'base', 'pg_wal', 'pg_xact'];
+
+const Marker = z.object({
+  id: z.uuid(),
+  postgres: z.string(),
+  /** Whether there ever was an API key. */
+  keys: z.boolean(),
+});
+type Marker = z.output<typeof Marker>;
+
+/** Made by the build: by path, null for a folder, deflated bytes in base64 for a file. */
+const EMPTY_DATABASE = createRequire(import.meta.url).resolve('#embedded-database');
+
+export const databaseIn = (root: string): string => join(root, DATABASE);
+
+/** The ways out of a folder that is refused. */
+const RESTORE =
+  'restore the whole data folder from a backup (docs/operating.md, "Backups"), or set OMP_DATA_DIR to an empty folder to start without memories';
+
+/**
+ * What the data folder holds. Only looks. Throws an `Error` that says what to do when the folder was complete once and is
+ * not now, or does not fit this gateway: a database is never made over the rest of another one.
+ */
+export function examineFolder(root: string): 'nothing' | 'a database without marker' | Marker {
+  const marker = readMarker(root);
+  const database = databaseIn(root);
+  if (!exists(database)) {
+    if (marker)
+      throw new Error(
+        `the database in ${root} is gone: ${MARKER} tells of one, but there is no ${database}; ${RESTORE}`,
+      );
+    if (exists(join(root, 'PG_VERSION')))
+      throw new Error(
+        `${root} holds the files of a database itself; move them to ${database}, or set OMP_DATA_DIR to another folder`,
+      );
+    return 'nothing';
+  }
+  const version = read(join(database, 'PG_VERSION'))?.trim() ?? '';
+  const missing = version === '' ? 'PG_VERSION' : NEEDED.find((name) => !exists(join(database, name)));
+  if (missing !== undefined)
+    throw new Error(`the database in ${root} is not complete: ${missing} is missing in ${database}; ${RESTORE}`);
+  if (version !== POSTGRES || (marker && marker.postgres !== POSTGRES))
+    throw new Error(
+      `the database in ${root} was made by PostgreSQL ${version}, this omp-gateway has PostgreSQL ${POSTGRES}; start the omp-gateway that made it, or ${RESTORE}`,
+    );
+  if (!marker) return 'a database without marker';
+  if (read(join(database, IDENTITY))?.trim() !== marker.id)
+    throw new Error(
+      `in ${root}, ${MARKER} and the folder ${DATABASE} belong to two different databases; ${RESTORE}. To go on with this database as it is, remove ${join(root, MARKER)}: then API keys that existed before do not count any more`,
+    );
+  return marker;
+}
+
+/** Makes a database where there is none. The folder must be locked. */
+export async function prepareFolder(root: string): Promise<void> {
+  const unfinished = join(root, UNFINISHED);
+  rmSync(unfinished, { recursive: true, force: true });
+  if (examineFolder(root) !== 'nothing') return;
+  try {
+    await unpack(unfinished);
+    await rename(unfinished, databaseIn(root));
+    await sync(root);
+  } catch (error) {
+    await rm(unfinished, { recursive: true, force: true }).catch(() => {});
+    throw error;
+  }
+}
+
+async function unpack(folder: string): Promise<void> {
+  const entries = Object.entries(JSON.parse(await readFile(EMPTY_DATABASE, 'utf8')) as Record<string, string | null>);
+  const folders = [folder, ...entries.filter(([, bytes]) => bytes === null).map(([path]) => join(folder, path))];
+  for (const path of folders) await mkdir(path, { mode: 0o700 });
+  for (const [path, bytes] of entries) {
+    if (bytes !== null) await writeDurably(join(folder, path), inflateRawSync(Buffer.from(bytes, 'base64')));
+  }
+  await writeDurably(join(folder, IDENTITY), randomUUID());
+  for (const path of folders) await sync(path);
+}
+
+/** Writes the marker of a database that has started, unless it has one. */
+export async function markComplete(root: string): Promise<void> {
+  if (readMarker(root)) return;
+  const identity = join(databaseIn(root), IDENTITY);
+  const id = read(identity)?.trim() ?? randomUUID();
+  await replaceFile(identity, id);
+  await writeMarker(root, { id, postgres: POSTGRES, keys: false });
+}
+
+export const hadKeys = (root: string): boolean => readMarker(root)?.keys === true;
+
+/** Remembers outside of the database that there are keys, so that losing them never opens the gateway. */
+export async function rememberKeys(root: string): Promise<void> {
+  const marker = readMarker(root);
+  if (marker && !marker.keys) await writeMarker(root, { ...marker, keys: true });
+}
+
+function readMarker(root: string): Marker | undefined {
+  const path = join(root, MARKER);
+  const text = read(path);
+  if (text === undefined) return undefined;
+  try {
+    return Marker.parse(JSON.parse(text));
+  } catch (cause) {
+    throw new Error(`${path} cannot be understood; ${RESTORE}`, { cause });
+  }
+}
+
+const writeMarker = (root: string, marker: Marker): Promise<void> =>
+  replaceFile(join(root, MARKER), `${JSON.stringify(marker)}\n`);
+
+/** Readers see the old contents or the new ones. */
+async function replaceFile(path: string, text: string): Promise<void> {
+  const fresh = `${path}.${process.pid}`;
+  await writeDurably(fresh, text);
+  await rename(fresh, path);
+  await sync(join(path, '..'));
+}
+
+const writeDurably = (path: string, data: string | Buffer): Promise<void> =>
+  writeFile(path, data, { mode: 0o600, flush: true });
+
+/** Makes the names in a folder durable. */
+async function sync(folder: string): Promise<void> {
+  const handle = await open(folder);
+  await handle.sync().finally(() => handle.close());
+}
+
+const exists = (path: string): boolean => lstatSync(path, { throwIfNoEntry: false }) !== undefined;
+
+/** Undefined: there is no such file. */
+function read(path: string): string | undefined {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    throw error;
+  }
+}
+
+const USER = 'the user of the gateway may not read and write it; make that user its owner (chown -R)';
+const FULL = 'the disk is full; free some space and start again: nothing that was stored has changed';
+const FILE = 'a file has the name of a folder; check OMP_DATA_DIR';
+const ADVICE: Readonly<Record<string, string>> = {
+  EACCES: USER,
+  EPERM: USER,
+  EROFS: 'it is on a read-only file system; mount it writable, or set OMP_DATA_DIR to another folder',
+  ENOSPC: FULL,
+  EDQUOT: FULL,
+  EEXIST: FILE,
+  ENOTDIR: FILE,
+};
+
+/** Works on the data folder. What the system refuses becomes an `Error` that says what to do. */
+export async function onFolder<Result>(root: string, work: () => Result | Promise<Result>): Promise<Result> {
+  try {
+    return await work();
+  } catch (cause) {
+    const code = (cause as NodeJS.ErrnoException).code;
+    if (code === undefined) throw cause;
+    throw new Error(`the data folder ${root} cannot be used (${code}): ${ADVICE[code] ?? 'check the disk'}`, { cause });
+  }
+}

@@ -1,0 +1,270 @@
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import pg from 'pg';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import type { NewKey, Provider } from '#contract';
+import { type Engine, startEngine } from '../../providers/postgres/embedded/engine.ts';
+import { openProvider } from '../../src/registry.ts';
+import { call } from '../support/requests.ts';
+import { mountSmallDisk, noSmallDisk } from '../support/small-disk.ts';
+import { makeDataDir, recordingLog } from '../support/subject.ts';
+import { until } from './store.ts';
+
+const emptyFolder = (): string => {
+  const folder = mkdtempSync(join(tmpdir(), 'omp-test-'));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+};
+
+/** One that a gateway has made and left, with a table `kept` of one row: made once, then copied. */
+let template: string;
+beforeAll(async () => {
+  template = mkdtempSync(join(tmpdir(), 'omp-test-'));
+  const engine = await startEngine(template, recordingLog());
+  await ask(engine, 'create table kept (n int); insert into kept values (7)');
+  await engine.close();
+});
+afterAll(() => rmSync(template, { recursive: true, force: true }));
+const usedFolder = (): string => {
+  const folder = emptyFolder();
+  cpSync(template, folder, { recursive: true });
+  return folder;
+};
+
+const ask = async ({ config }: Engine, text: string) => {
+  const client = new pg.Client(config);
+  await client.connect();
+  try {
+    return (await client.query(text)).rows;
+  } finally {
+    await client.end();
+  }
+};
+
+const start = async (folder: string): Promise<Engine> => {
+  const engine = await startEngine(folder, recordingLog());
+  onTestFinished(() => engine.close());
+  return engine;
+};
+
+const listing = (folder: string): string[] =>
+  existsSync(folder) ? readdirSync(folder, { recursive: true, encoding: 'utf8' }).sort() : [];
+
+const KEY: NewKey = {
+  id: 'k3j2h1g0',
+  name: 'ci',
+  hash: 'a'.repeat(64),
+  users: null,
+  grants: ['*:*'],
+  expires_at: null,
+};
+
+const open = (data_dir: string): Promise<Provider> =>
+  openProvider(
+    'postgres',
+    {},
+    {
+      embedder: undefined,
+      ranking: { mode: 'keyword', keyword_weight: 1 },
+      audit: undefined,
+      data_dir,
+      log: recordingLog(),
+    },
+  );
+
+describe('a first start', () => {
+  it('leaves a marker beside the database, and nothing of the process', async () => {
+    const folder = emptyFolder();
+    await start(folder);
+    expect(readdirSync(folder).sort()).toEqual(['lock', 'omp-gateway.json', 'postgres']);
+  });
+
+  it('removes what an unfinished one has left, and begins again', async () => {
+    const folder = emptyFolder();
+    cpSync(usedFolder(), join(folder, 'postgres.unfinished'), { recursive: true });
+    const engine = await start(folder);
+    expect(await ask(engine, 'select 1 as n')).toEqual([{ n: 1 }]);
+    expect(readdirSync(folder)).not.toContain('postgres.unfinished');
+  });
+
+  it('on a full disk says so, and succeeds once there is room', async ({ skip }) => {
+    const reason = noSmallDisk();
+    skip(reason !== '', reason);
+    const disk = mountSmallDisk(60);
+    writeFileSync(join(disk.folder, 'other'), Buffer.alloc(40 * 1024 ** 2));
+    await expect(startEngine(disk.folder, recordingLog())).rejects.toThrow(
+      new RegExp(`the data folder ${disk.folder} cannot be used \\(ENOSPC\\): the disk is full; free some space`),
+    );
+    expect(readdirSync(disk.folder).sort()).toEqual(['lock', 'other']);
+    rmSync(join(disk.folder, 'other'));
+    const engine = await startEngine(disk.folder, recordingLog());
+    expect(await ask(engine, 'select 1 as n')).toEqual([{ n: 1 }]);
+    await engine.close();
+  });
+});
+
+describe('a database without marker', () => {
+  it('that is whole is taken over with what it holds', async () => {
+    const folder = await makeDataDir();
+    onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+    await (await startEngine(folder, recordingLog())).close();
+    expect(readdirSync(folder).sort()).toEqual(['lock', 'omp-gateway.json', 'postgres']);
+  });
+
+  it('that has lost its marker is taken over again', async () => {
+    const folder = usedFolder();
+    rmSync(join(folder, 'omp-gateway.json'));
+    expect(await ask(await start(folder), 'select n from kept')).toEqual([{ n: 7 }]);
+    expect(existsSync(join(folder, 'omp-gateway.json'))).toBe(true);
+  });
+});
+
+/** By what happened to a folder that was in use: what is told of it. All are left exactly as they are. */
+const STATES: Readonly<Record<string, readonly [(folder: string) => void, RegExp]>> = {
+  'PG_VERSION is missing': [
+    (folder) => rmSync(join(folder, 'postgres/PG_VERSION')),
+    /not complete: PG_VERSION is missing.*restore the whole data folder from a backup.*OMP_DATA_DIR/,
+  ],
+  'PG_VERSION is missing, and the marker': [
+    (folder) => {
+      rmSync(join(folder, 'postgres/PG_VERSION'));
+      rmSync(join(folder, 'omp-gateway.json'));
+    },
+    /not complete: PG_VERSION is missing.*restore/,
+  ],
+  'PG_VERSION is empty': [(folder) => truncateSync(join(folder, 'postgres/PG_VERSION')), /PG_VERSION is missing/],
+  'its control file is missing': [
+    (folder) => rmSync(join(folder, 'postgres/global/pg_control')),
+    /not complete: global\/pg_control is missing.*restore/,
+  ],
+  'its configuration is missing': [
+    (folder) => rmSync(join(folder, 'postgres/postgresql.conf')),
+    /not complete: postgresql\.conf is missing.*restore/,
+  ],
+  'the database is missing': [
+    (folder) => rmSync(join(folder, 'postgres'), { recursive: true }),
+    /the database in .* is gone: omp-gateway\.json tells of one.*restore the whole data folder from a backup/,
+  ],
+  'the folder of the database is empty': [
+    (folder) => {
+      rmSync(join(folder, 'postgres'), { recursive: true });
+      mkdirSync(join(folder, 'postgres'));
+    },
+    /not complete: PG_VERSION is missing.*restore/,
+  ],
+  'its files lie one folder too high': [
+    (folder) => {
+      cpSync(join(folder, 'postgres'), folder, { recursive: true });
+      rmSync(join(folder, 'postgres'), { recursive: true });
+      rmSync(join(folder, 'omp-gateway.json'));
+    },
+    /holds the files of a database itself; move them to .*postgres/,
+  ],
+  'another engine made it': [
+    (folder) => writeFileSync(join(folder, 'postgres/PG_VERSION'), '17\n'),
+    /made by PostgreSQL 17, this omp-gateway has PostgreSQL 18; start the omp-gateway that made it/,
+  ],
+  'the marker is of another database': [
+    (folder) =>
+      writeFileSync(
+        join(folder, 'omp-gateway.json'),
+        JSON.stringify({ id: '00000000-0000-4000-8000-000000000000', postgres: '18', keys: true }),
+      ),
+    /belong to two different databases; restore.*remove .*omp-gateway\.json/,
+  ],
+  'the marker is damaged': [
+    (folder) => truncateSync(join(folder, 'omp-gateway.json'), 10),
+    /omp-gateway\.json cannot be understood; restore/,
+  ],
+};
+
+/** By what happened to files of the database itself, which only the engine notices. */
+const DAMAGES: Readonly<Record<string, readonly [(database: string) => void, RegExp]>> = {
+  'the write-ahead log is gone': [
+    (database) => {
+      rmSync(join(database, 'pg_wal'), { recursive: true });
+      mkdirSync(join(database, 'pg_wal'));
+    },
+    /checkpoint record/,
+  ],
+  'the control file is cut off': [(database) => truncateSync(join(database, 'global/pg_control'), 100), /pg_control/],
+};
+
+describe('a data folder is refused, with what to do, and stays as it is, when', () => {
+  it.each(Object.entries(STATES))('%s', async (_, [happen, told]) => {
+    const folder = usedFolder();
+    happen(folder);
+    const before = listing(folder);
+    await expect(startEngine(folder, recordingLog())).rejects.toThrow(told);
+    expect(listing(folder)).toEqual(before);
+  });
+
+  it.each(Object.entries(DAMAGES))('%s', async (_, [happen, told]) => {
+    const folder = usedFolder();
+    happen(join(folder, 'postgres'));
+    const failure = await startEngine(folder, recordingLog()).catch((error: Error) => error.message);
+    expect(failure).toMatch(told);
+    expect(failure).toMatch(/^the embedded Postgres in .* does not start: .*restore the data folder from a backup/s);
+    expect(failure).not.toMatch(/ASSERTIONS|\[object/);
+  });
+
+  it('its name is that of a file', async () => {
+    const file = join(emptyFolder(), 'file');
+    writeFileSync(file, '');
+    for (const path of [file, join(file, 'below')])
+      await expect(startEngine(path, recordingLog())).rejects.toThrow(
+        /cannot be used.*a file has the name of a folder/,
+      );
+  });
+
+  it('it is on a read-only file system', async ({ skip }) => {
+    skip(!existsSync('/proc/sys/kernel'), 'there is no /proc');
+    await expect(startEngine('/proc/sys/omp', recordingLog())).rejects.toThrow(/the data folder .* cannot be used/);
+  });
+});
+
+describe('a copy of the folder of a running gateway', () => {
+  it('starts beside it and leaves it alone', async () => {
+    const folder = usedFolder();
+    const engine = await start(folder);
+    const copy = emptyFolder();
+    cpSync(folder, copy, { recursive: true });
+    const other = await start(copy);
+    expect(await ask(other, 'insert into kept values (8) returning n')).toEqual([{ n: 8 }]);
+    expect(await ask(engine, 'select n from kept')).toEqual([{ n: 7 }]);
+  });
+
+  it('deletes nothing that a file in it names', async () => {
+    const folder = usedFolder();
+    const precious = mkdtempSync(join(tmpdir(), 'omp-'));
+    onTestFinished(() => rmSync(precious, { recursive: true, force: true }));
+    writeFileSync(join(folder, 'socket-folder'), precious);
+    await start(folder);
+    expect(existsSync(precious)).toBe(true);
+  });
+});
+
+it('[Decision 13] once there was a key, no loss of data opens the gateway', async () => {
+  const folder = emptyFolder();
+  const first = await open(folder);
+  expect(await first.keys?.hasAny(call)).toBe(false);
+  await first.keys?.create(KEY, call);
+  await first.close();
+  const engine = await startEngine(folder, recordingLog());
+  await ask(engine, 'drop schema omp cascade');
+  await engine.close();
+  const second = await open(folder);
+  expect(await second.keys?.hasAny(call)).toBe(true);
+  await second.close();
+});
+
+it('the write-ahead log does not grow for as long as the engine runs', async () => {
+  const engine = await start(emptyFolder());
+  const redo = async () => (await ask(engine, 'select redo_lsn::text from pg_control_checkpoint()'))[0]?.redo_lsn;
+  const before = await redo();
+  await ask(engine, `create table much (x text); alter table much alter x set storage external`);
+  for (let i = 0; i < 9; i++)
+    await ask(engine, `insert into much select repeat(md5(g::text), 1000) from generate_series(1, 300) g`);
+  await until(async () => (await redo()) !== before);
+});
