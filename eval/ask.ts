@@ -14,7 +14,10 @@ export async function askAll(provider: Provider, dataset: Dataset, call: Call): 
   const answers: Answer[] = [];
   for (const { question, user } of dataset.questions) {
     if (!provider.search) throw new Error(`Provider "${provider.name}" has no search.`);
-    const hits = await provider.search({ user_id: user, text: question, tags: [], within: null, limit: LIMIT }, call);
+    const hits = await provider.search(
+      { user_id: user, text: question, tags: [], within: null, max_bytes: 1e9, limit: LIMIT },
+      call,
+    );
     answers.push(hits.map(({ memory, score }) => ({ key: keys.get(memory.id) as string, score })));
   }
   return answers;

@@ -66,7 +66,9 @@ export async function serve(config: Config, log: Log, { stopped, part }: ServeOp
         : await closing.open('embedder', openEmbedder(embeddingOptions(config), log, dependencies.protect));
 
     const audit = auditOptions(config);
-    const context = { embedder, ranking: config.search, audit, data_dir: config.data_dir, shared: part?.shared, log };
+    const max_record_bytes = 2 * config.max_request_bytes;
+    const { search: ranking, data_dir } = config;
+    const context = { embedder, ranking, audit, data_dir, max_record_bytes, shared: part?.shared, log };
     const opened = await closing.open('provider', openProvider(config.provider, providerOptions(config), context));
     const provider = compose(opened, dependencies.protect(opened.name, opened.ping));
     telemetry.watch({ provider, embedder, breakers: dependencies.states });

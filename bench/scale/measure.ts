@@ -24,11 +24,11 @@ export interface Subject {
 }
 
 const searchOf = (user: User, text: string, more: Partial<SearchQuery> = {}): SearchQuery => ({
-  ...{ user_id: user.id, text, tags: [], within: null, limit: 10 },
+  ...{ user_id: user.id, text, tags: [], within: null, max_bytes: 1e9, limit: 10 },
   ...more,
 });
 const listOf = (user: User, more: Partial<ListQuery> = {}): ListQuery => ({
-  ...{ user_id: user.id, tags: [], within: null, limit: 50 },
+  ...{ user_id: user.id, tags: [], within: null, max_bytes: 1e9, limit: 50 },
   ...more,
 });
 const memoryOf = (user: User, content: string): NewMemory => ({

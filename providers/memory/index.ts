@@ -4,11 +4,16 @@ import {
   defineProvider,
   type Embedder,
   effectivePatch,
+  MAX_RECORD_BYTES,
   type Memory,
+  type MemoryPatch,
+  mergeExtensions,
   type NewMemory,
   newRecord,
   type Provider,
   type Ref,
+  recordBytes,
+  recordTooLarge,
   type Verb,
   withinMatcher,
 } from '#contract';
@@ -31,7 +36,7 @@ interface Home {
 export default defineProvider({
   name: 'memory',
   options: Options,
-  async open({ scopes }, { embedder, ranking, audit }): Promise<Provider> {
+  async open({ scopes }, { embedder, ranking, audit, max_record_bytes = MAX_RECORD_BYTES }): Promise<Provider> {
     // Without scopes its entries would be worth nothing to whoever may see only some.
     const log = audit && scopes === 'native' ? createAuditLog(audit) : undefined;
     const onceKeys = createOnceKeys();
@@ -114,13 +119,7 @@ export default defineProvider({
         // The record may have been changed or deleted while the text was embedded.
         const home = homeOf(ref);
         if (!home) return undefined;
-        const { memory } = home.entry;
-        const updated: Memory = {
-          ...memory,
-          ...patch,
-          extensions: { ...memory.extensions, ...patch.extensions },
-          updated_at: new Date(Math.max(Date.now(), Date.parse(memory.updated_at) + 1)).toISOString(),
-        };
+        const updated = patched(home.entry.memory, patch, max_record_bytes);
         home.user.replace(home.entry, updated, found);
         tell('update', updated, call);
         return updated;
@@ -153,3 +152,15 @@ const createFind =
   });
 const embedOne = (embedder: Embedder | undefined) => async (text: string, purpose: 'document' | 'query', call: Call) =>
   (await embedder?.embed([text], purpose, call))?.[0];
+
+/** Throws `payload_too_large` for what grows beyond the bytes of a record. */
+function patched(memory: Memory, patch: MemoryPatch, maxBytes: number): Memory {
+  const updated: Memory = {
+    ...memory,
+    ...patch,
+    extensions: mergeExtensions(memory.extensions, patch.extensions),
+    updated_at: new Date(Math.max(Date.now(), Date.parse(memory.updated_at) + 1)).toISOString(),
+  };
+  if (recordBytes(updated) > Math.max(maxBytes, recordBytes(memory))) throw recordTooLarge(maxBytes);
+  return updated;
+}

@@ -1,5 +1,5 @@
 import type { ListQuery, Memory, Position, RankingOptions, SearchHit, SearchQuery, Within } from '#contract';
-import { globMatcher, literalPrefix, withinMatcher } from '#contract';
+import { globMatcher, literalPrefix, upToBytes, withinMatcher } from '#contract';
 import { queryTerms, roundScore, weights } from '#ranking';
 import { createKeywords, type Visible } from './keywords.ts';
 import { createVectors } from './vectors.ts';
@@ -64,7 +64,7 @@ export function createUser(dimensions: number | undefined, ranking: RankingOptio
         if (query.since !== undefined && memory.created_at < query.since) break;
         if ((query.until === undefined || memory.created_at <= query.until) && admits(memory)) found.push(memory);
       }
-      return found;
+      return upToBytes(found, query.max_bytes, (memory) => memory);
     },
     search(query, vector) {
       const terms = queryTerms(query.text);
@@ -78,9 +78,10 @@ export function createUser(dimensions: number | undefined, ranking: RankingOptio
         const score = Math.min(1, roundScore(weight.vector * cosine + weight.keyword * (coverages[slot] as number)));
         // Without vectors, a memory that shares no term with the query is no match at all.
         if (score === 0 && ranking.mode === 'keyword') continue;
-        if (inScope(memory, query.scope) && hasTags(memory, query.tags)) hits.push({ memory, score });
+        if (inScope(memory, query.scope) && hasTags(memory, query.tags) && isShort(memory, query))
+          hits.push({ memory, score });
       }
-      return hits.sort(byScore).slice(0, query.limit);
+      return upToBytes(hits.sort(byScore).slice(0, query.limit), query.max_bytes, ({ memory }) => memory);
     },
   };
 }
@@ -115,6 +116,9 @@ const byScore = (a: SearchHit, b: SearchHit): number => b.score - a.score || (is
 
 const inScope = ({ scope }: Memory, prefix: string | undefined): boolean =>
   prefix === undefined || (scope?.startsWith(prefix) ?? false);
+
+const isShort = ({ content }: Memory, { max_content_bytes: most }: SearchQuery): boolean =>
+  most === undefined || Buffer.byteLength(content) <= most;
 
 const hasTags = ({ tags }: Memory, wanted: readonly string[]): boolean => wanted.every((tag) => tags.includes(tag));
 

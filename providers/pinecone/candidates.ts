@@ -1,4 +1,4 @@
-import type { Call, Memory, SearchHit, SearchQuery } from '#contract';
+import { type Call, countWithin, type Memory, type SearchHit, type SearchQuery } from '#contract';
 import { listOrder, parseId } from './ids.ts';
 import type { Own } from './parts.ts';
 import { isEmbedded, toMemory } from './record.ts';
@@ -12,11 +12,18 @@ export interface Candidates {
    * where it had the metadata along. What this process wrote up to there is in the answer, or another gateway wrote later.
    */
   add(matches: readonly Match[], shown: Lsn): void;
-  /** The best that score above `floor`, at most `limit`, read from the index where need be. */
+  /**
+   * The best that score above `floor`, at most `limit`, read from the index where need be, no more of them than the
+   * bytes of the query allow.
+   */
   best(floor: number, limit: number): Promise<SearchHit[]>;
 }
 
-export function createCandidates(own: Own, scoring: Scoring, { user_id, tags }: SearchQuery, call: Call): Candidates {
+/** Records at a time, so that no more are held than an answer takes: 40 KB each at most. */
+const READ_AT_ONCE = 400;
+
+export function createCandidates(own: Own, scoring: Scoring, query: SearchQuery, call: Call): Candidates {
+  const { user_id, tags, max_bytes, max_content_bytes = Number.POSITIVE_INFINITY } = query;
   const userPart = own.ids.userPart(user_id);
   const scores = new Map<string, number>();
   /** Null: not to be shown, since it is gone or not what was asked for. */
@@ -24,7 +31,10 @@ export function createCandidates(own: Own, scoring: Scoring, { user_id, tags }: 
 
   const learn = (id: string, score: number, memory: Memory | undefined) => {
     // The filter has seen to this; here it is seen to whatever the index made of it, and of what was changed since.
-    const admitted = memory?.user_id === user_id && tags.every((tag) => memory.tags.includes(tag));
+    const admitted =
+      memory?.user_id === user_id &&
+      tags.every((tag) => memory.tags.includes(tag)) &&
+      Buffer.byteLength(memory.content) <= max_content_bytes;
     scores.set(id, score);
     known.set(id, admitted ? { memory, score } : null);
   };
@@ -54,10 +64,18 @@ export function createCandidates(own: Own, scoring: Scoring, { user_id, tags }: 
       for (;;) {
         const found = ranked(floor, limit);
         const unread = found.filter(({ hit }) => hit === undefined).map(({ id }) => id);
-        if (unread.length === 0) return found.map(({ hit }) => hit as SearchHit);
-        const records = await own.service.fetch(own.namespaces.of(userPart), unread, call);
+        const first = found.findIndex(({ hit }) => hit === undefined);
+        const hits = found.slice(0, first === -1 ? limit : first).map(({ hit }) => hit as SearchHit);
+        const count = countWithin(
+          hits.map(({ memory }) => memory),
+          max_bytes,
+        );
+        if (count < hits.length) return hits.slice(0, count + 1);
+        if (first === -1) return hits;
+        const next = unread.slice(0, READ_AT_ONCE);
+        const records = await own.service.fetch(own.namespaces.of(userPart), next, call);
         // What is read may rank lower than it seemed, or be gone: then others move up.
-        for (const id of unread) {
+        for (const id of next) {
           const record = records.get(id);
           if (record) read(id, record.metadata);
           else known.set(id, null);

@@ -1,4 +1,4 @@
-import { type Call, invalidRequest, type ListQuery, type Memory } from '#contract';
+import { type Call, countWithin, invalidRequest, type ListQuery, type Memory, upToBytes } from '#contract';
 import { listOrder, timeOf, timePart } from './ids.ts';
 import { newest } from './overlay.ts';
 import type { Own, Written } from './parts.ts';
@@ -24,7 +24,7 @@ export function createList(own: Own): (query: ListQuery, call: Call) => Promise<
   const walk = createWalk(service, namespaces);
 
   return async (query, call) => {
-    const { user_id, tags, limit } = query;
+    const { user_id, tags, limit, max_bytes } = query;
     const userPart = ids.userPart(user_id);
     const namespace = namespaces.of(userPart);
     await visibility.caughtUp(namespace, call);
@@ -51,7 +51,8 @@ export function createList(own: Own): (query: ListQuery, call: Call) => Promise<
       const size = filtered ? Math.min(CHUNK, left) : limit - found.length;
       const chunk = await take(candidates, size);
       found.push(...(await matching(chunk)));
-      if (found.length >= limit || chunk.length < size) return found.slice(0, limit);
+      const isFull = found.length >= limit || countWithin(found, max_bytes) < found.length;
+      if (isFull || chunk.length < size) return upToBytes(found.slice(0, limit), max_bytes, (memory) => memory);
       left -= chunk.length;
       if (filtered && left === 0) {
         if ((await candidates.next()).done) return found;

@@ -5,6 +5,7 @@ import {
   inTurnById,
   type Memory,
   type MemoryPatch,
+  mergeExtensions,
   newRecord,
   notBefore,
   type Provider,
@@ -101,7 +102,7 @@ export function createProvider(own: Own, embedder: Embedder, options: FindOption
 const patched = (memory: Memory, patch: MemoryPatch): Memory => ({
   ...memory,
   ...patch,
-  extensions: { ...memory.extensions, ...patch.extensions },
+  extensions: mergeExtensions(memory.extensions, patch.extensions),
   updated_at: new Date(Math.max(Date.now(), Date.parse(memory.updated_at) + 1)).toISOString(),
 });
 

@@ -1,4 +1,13 @@
-import { type Call, invalidRequest, type ListQuery, type Memory, type SearchHit, type SearchQuery } from '#contract';
+import {
+  type Call,
+  countWithin,
+  invalidRequest,
+  type ListQuery,
+  type Memory,
+  type SearchHit,
+  type SearchQuery,
+  upToBytes,
+} from '#contract';
 import { createCandidates } from './candidates.ts';
 import { userFilter } from './filter.ts';
 import type { Own } from './parts.ts';
@@ -29,13 +38,15 @@ const BELOW_ALL = -1;
  * more where many of the best were just changed or score alike. Ties of more than 10,000 are left as the index has them.
  */
 export function createSearch({ own, embed, list }: SearchParts) {
-  const newest = async ({ user_id, tags, limit }: SearchQuery, call: Call): Promise<SearchHit[]> => {
-    const memories = await list({ user_id, tags, limit, within: null }, call);
-    return memories.map((memory) => ({ memory, score: 0 }));
+  const newest = async (query: SearchQuery, call: Call): Promise<SearchHit[]> => {
+    const { user_id, tags, limit, max_bytes, max_content_bytes = Number.POSITIVE_INFINITY } = query;
+    const memories = await list({ user_id, tags, limit, max_bytes, within: null }, call);
+    const short = memories.filter(({ content }) => Buffer.byteLength(content) <= max_content_bytes);
+    return short.map((memory) => ({ memory, score: 0 }));
   };
 
   return async (query: SearchQuery, call: Call): Promise<SearchHit[]> => {
-    const { user_id, tags, limit } = query;
+    const { user_id, tags, limit, max_bytes } = query;
     const vector = await embed(query.text, call);
     if (isZero(vector)) return newest(query, call);
     const namespace = own.namespaces.of(own.ids.userPart(user_id));
@@ -56,17 +67,17 @@ export function createSearch({ own, embed, list }: SearchParts) {
       // What was not found scores at most this: only what scores more has its place for sure.
       const floor = matches.length < topK ? BELOW_ALL : scoring.ofMatch(matches.at(-1)?.score ?? 0);
       const hits = await candidates.best(floor, limit);
-      if (hits.length === limit || floor === BELOW_ALL) return hits;
+      if (isFull(hits, query) || floor === BELOW_ALL) return hits;
       // Nothing else has a score. A list minds tags only after reading: a wider query is cheaper for as long as there is one.
       if (floor === 0 && (tags.length === 0 || topK === MAX_TOP_K)) {
         const ranked = new Set(hits.map(({ memory }) => memory.id));
         const rest = (await newest(query, call)).filter(({ memory }) => !ranked.has(memory.id));
-        return [...hits, ...rest].slice(0, limit);
+        return upToBytes([...hits, ...rest].slice(0, limit), max_bytes, ({ memory }) => memory);
       }
       if (topK === MAX_TOP_K) {
         // All that could be found; those that tie at its end are as good as others that were not found.
         const all = await candidates.best(floor - Number.EPSILON, limit);
-        if (all.length === limit) return all;
+        if (isFull(all, query)) return all;
         throw invalidRequest(
           'too many memories that were just changed or deleted rank before the rest; lower limit, or try again later',
         );
@@ -74,3 +85,11 @@ export function createSearch({ own, embed, list }: SearchParts) {
     }
   };
 }
+
+/** Whether there is no room for more. */
+const isFull = (hits: readonly SearchHit[], { limit, max_bytes }: SearchQuery): boolean =>
+  hits.length === limit ||
+  countWithin(
+    hits.map(({ memory }) => memory),
+    max_bytes,
+  ) < hits.length;

@@ -1,13 +1,16 @@
 import {
   type Call,
   effectivePatch,
+  MAX_RECORD_BYTES,
   type Memory,
   type NewMemory,
   newIdentity,
   newRecord,
   type Provider,
+  type ProviderCapabilities,
   type ProviderContext,
   type Ref,
+  recordTooLarge,
   type SearchQuery,
 } from '#contract';
 import { analyseLater } from '#ranking';
@@ -24,13 +27,13 @@ import { openLargeUsers } from './large-users.ts';
 import { createFirstAnswer } from './once.ts';
 import type { Options } from './options.ts';
 import { toMemory } from './rows.ts';
-import { createStatements, type Insert, type Query } from './statements.ts';
+import { createStatements, type Insert, type Query, type Update } from './statements.ts';
 
 /** The verbs on an open database, which they close. */
 export async function openProvider(
   { db, names, keys, iterativeScan, close }: OpenDatabase,
   options: Options,
-  { embedder, ranking, audit, log }: ProviderContext,
+  { embedder, ranking, audit, max_record_bytes: max_bytes = MAX_RECORD_BYTES, log }: ProviderContext,
 ): Promise<Provider> {
   const statements = createStatements(names, audit !== undefined);
   const send = ({ statement, values }: Query, call: Call) => db.query(statement, values, call);
@@ -76,18 +79,7 @@ export async function openProvider(
 
   return {
     name: PROVIDER,
-    capabilities: {
-      vector_search: ranking.mode !== 'keyword',
-      keyword_search: ranking.mode !== 'vector',
-      temporal: true,
-      scopes: 'native',
-      tags: true,
-      max_content_length: null,
-      supports_supersession: true,
-      max_search_results: null,
-      max_list_scan: null,
-      consistency_tokens: false,
-    },
+    capabilities: capabilitiesOf(ranking),
     async add(input, call) {
       const found = await find(input, call);
       const memory = fresh(input);
@@ -122,12 +114,18 @@ export async function openProvider(
       const { content } = patch;
       const found = content === undefined ? undefined : await find({ ...current, content }, call);
       const vector = found && later ? 'later' : found?.vector;
-      const [row] = await send(statements.update(ref, { patch, vector, keywords: found?.keywords }, call), call);
-      if (vector === 'later') ingestion?.kick();
+      const changes: Update = { patch, vector, keywords: found?.keywords, max_bytes };
+      const [row] = await send(statements.update(ref, changes, call), call);
+      if (row && vector === 'later') ingestion?.kick();
+      if (!row && (await get(ref, call))) throw recordTooLarge(max_bytes);
       return row && toMemory(row, model);
     },
     delete: async (ref, call) => (await send(statements.remove(ref, call), call)).length > 0,
-    list: async (query, call) => (await send(statements.list(query), call)).map((row) => toMemory(row, model)),
+    async list(query, call) {
+      let rows = await send(statements.list(query), call);
+      if (rows.some(({ content }) => content === null)) rows = await send(statements.list(query, 'bytes'), call);
+      return rows.map((row) => toMemory(row, model));
+    },
     search,
     ...(auditLog && { audit: auditLog }),
     // Closed with the provider.
@@ -143,3 +141,16 @@ export async function openProvider(
     },
   };
 }
+
+const capabilitiesOf = ({ mode }: ProviderContext['ranking']): ProviderCapabilities => ({
+  vector_search: mode !== 'keyword',
+  keyword_search: mode !== 'vector',
+  temporal: true,
+  scopes: 'native',
+  tags: true,
+  max_content_length: null,
+  supports_supersession: true,
+  max_search_results: null,
+  max_list_scan: null,
+  consistency_tokens: false,
+});

@@ -11,7 +11,7 @@ import {
 import { toHalfvec } from './halfvec.ts';
 import { toBigintArray, toKeys } from './keywords.ts';
 import type { Names } from './names.ts';
-import { columnsOf } from './rows.ts';
+import { bytesOf, columnsOf, firstWithin } from './rows.ts';
 import { termsOf } from './terms-of.ts';
 
 /** How many memories of a user a caller may see, and how many of them hold each key, in the order of `keysOf`. */
@@ -64,14 +64,16 @@ export function keysOf(ranking: RankingOptions, { user_id, text }: SearchQuery):
 export function searchStatement(names: Names, ranking: RankingOptions, search: Search): SearchStatement {
   const parts = toParts(names, ranking, search);
   const { where, withPart, hits } = search.rarity ? throughIndexes(parts, search.rarity) : overAll(parts);
+  const order = 'score desc, created_at desc, id desc';
+  const best = `select id as hit, score, created_at as time from (${hits}) as hits ${ranking.mode === 'keyword' ? 'where score > 0' : ''}
+        order by score desc, time desc, hit desc limit ${where.place(search.query.limit)}`;
+  const rows = `select m.*, score, ${bytesOf()} as bytes from (${best}) as best join ${names.memories} m on id = hit`;
   return {
     text: `
       with ${withPart.join(',\n      ')}
       select ${columnsOf(names)}, score, (select rows from counted) as total
-      from (select id as hit, score, created_at as time from (${hits}) as hits ${ranking.mode === 'keyword' ? 'where score > 0' : ''}
-        order by score desc, time desc, hit desc limit ${where.place(search.query.limit)}) as best
-      join ${names.memories} on id = hit
-      order by score desc, time desc, hit desc`,
+      from ${firstWithin(rows, order, where.place(search.query.max_bytes))} as found
+      order by ${order}`,
     values: where.values,
   };
 }
@@ -105,6 +107,8 @@ function toParts(names: Names, ranking: RankingOptions, { query, vector }: Searc
     wanted: part(where, (own) => {
       whereScopePrefix(own, query);
       whereTags(own, query.tags);
+      const most = query.max_content_bytes;
+      if (most !== undefined) own.and(`octet_length(content) <= ${own.place(most)}::int8`);
     }),
     cosine: distance ? cosineOf(distance) : '0',
     score: `least(1, floor((${vectorWeight} * cosine + ${keywordWeight} * ${

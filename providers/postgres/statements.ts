@@ -1,13 +1,22 @@
-import type { Call, ListQuery, Memory, MemoryPatch, Once, Ref, Verb } from '#contract';
+import {
+  type Call,
+  type ListQuery,
+  type Memory,
+  type MemoryPatch,
+  mergeExtensions,
+  type Once,
+  type Ref,
+  type Verb,
+} from '#contract';
 import { entryOfChange } from './audit.ts';
 import { type Conditions, conditions, whereScopeGlob, whereTags, whereWithin } from './conditions.ts';
-import { type Statement, statement } from './connections.ts';
+import { rememberStatements, type Statement } from './connections.ts';
 import { toHalfvec } from './halfvec.ts';
 import { clearQueue, enqueue } from './ingestion/statements.ts';
 import { toBigintArray } from './keywords.ts';
 import type { Names } from './names.ts';
 import { claimKey } from './once.ts';
-import { columnsOf, toTextArray } from './rows.ts';
+import { bytesOf, columnsOf, firstWithin, toTextArray, unlessLarge } from './rows.ts';
 
 /** A statement and its values, ready to be sent. */
 export interface Query {
@@ -31,6 +40,8 @@ export interface Update {
   readonly keywords: readonly number[] | undefined;
   /** Only where the content changes and vectors are kept: the new one, or that it is to be computed later. */
   readonly vector: Float32Array | 'later' | undefined;
+  /** The size beyond which the memory may not grow. */
+  readonly max_bytes: number;
 }
 
 interface Change {
@@ -50,12 +61,8 @@ export type Statements = ReturnType<typeof createStatements>;
 
 /** `recorded`: whether changes write their audit entries. */
 export function createStatements(names: Names, recorded: boolean) {
-  const cache = new Map<string, Statement>();
-  const query = (text: string, values: readonly unknown[]): Query => {
-    const prepared = cache.get(text) ?? statement(text);
-    cache.set(text, prepared);
-    return { statement: prepared, values };
-  };
+  const statement = rememberStatements();
+  const query = (text: string, values: readonly unknown[]): Query => ({ statement: statement(text), values });
   const columns = columnsOf(names);
   const one = ({ id, users, within }: Ref) => {
     const where = conditions();
@@ -120,28 +127,11 @@ export function createStatements(names: Names, recorded: boolean) {
     },
 
     /** Writes only the fields given, so patches of different fields never undo each other. */
-    update(ref: Ref, { patch, vector, keywords }: Update, call: Call): Query {
+    update(ref: Ref, wanted: Update, call: Call): Query {
       const where = one(ref);
-      const sets: string[] = [];
-      const set = (column: string, value: unknown, cast = '') => sets.push(`${column} = ${where.place(value)}${cast}`);
-      if (patch.content !== undefined && keywords) {
-        set('content', patch.content);
-        set('keywords', toBigintArray(keywords));
-        set(names.embedding, vector instanceof Float32Array ? toHalfvec(vector) : null, `::${names.halfvec}`);
-      }
-      if (patch.scope !== undefined) set('scope', patch.scope);
-      if (patch.tags !== undefined) set('tags', toTextArray(patch.tags));
-      if (patch.confidence !== undefined) set('confidence', patch.confidence);
-      if (patch.valid_to !== undefined) set('valid_to', patch.valid_to);
-      if (patch.supersedes !== undefined) set('supersedes', toTextArray(patch.supersedes));
-      if (patch.extensions !== undefined) {
-        sets.push(`extensions = extensions || ${where.place(JSON.stringify(patch.extensions))}::jsonb`);
-      }
-      // Later than the last change, also when the clock went back or both fell into one millisecond.
-      const now = where.place(new Date().toISOString());
-      sets.push(`updated_at = greatest(${now}::timestamptz, updated_at + interval '1 millisecond')`);
+      const sets = changesOf(names, where, wanted);
       const text = `update ${names.memories} set ${sets.join(', ')} where ${where}`;
-      return change(where, { action: 'update', call, text, ...queueing(vector) });
+      return change(where, { action: 'update', call, text, ...queueing(wanted.vector) });
     },
 
     /** Returns a row if there was one. */
@@ -150,7 +140,8 @@ export function createStatements(names: Names, recorded: boolean) {
       return change(where, { action: 'delete', call, text: `delete from ${names.memories} where ${where}` });
     },
 
-    list(wanted: ListQuery): Query {
+    /** Without the contents of large rows: where one is missing, the same is to be asked `within` the bytes. */
+    list(wanted: ListQuery, within?: 'bytes'): Query {
       const where = conditions();
       where.and(`user_id = ${where.place(wanted.user_id)}`);
       whereScopeGlob(where, wanted);
@@ -164,11 +155,49 @@ export function createStatements(names: Names, recorded: boolean) {
         const { created_at, id } = wanted.after;
         where.and(`(created_at, id) < (${where.place(created_at)}::timestamptz, ${where.place(id)})`);
       }
-      const limit = where.place(wanted.limit);
-      return query(
-        `select ${columns} from ${names.memories} m where ${where} order by m.created_at desc, m.id desc limit ${limit}`,
-        where.values,
-      );
+      const from = `from ${names.memories} m where ${where} order by m.created_at desc, m.id desc limit ${where.place(wanted.limit)}`;
+      if (!within) {
+        const share = `${where.place(Math.floor(wanted.max_bytes / wanted.limit))}::float8`;
+        return query(`select ${unlessLarge(columns, share)} ${from}`, where.values);
+      }
+      const order = 'created_at desc, id desc';
+      const rows = firstWithin(`select m.*, ${bytesOf()} as bytes ${from}`, order, where.place(wanted.max_bytes));
+      return query(`select ${columns} from ${rows} as m order by ${order}`, where.values);
     },
   };
+}
+
+/** What an update sets; a memory that it would make too large is not among its rows. */
+function changesOf(names: Names, where: Conditions, { patch, keywords, vector, max_bytes }: Update): string[] {
+  const sets: string[] = [];
+  const set = (column: string, value: unknown, cast = '') => sets.push(`${column} = ${where.place(value)}${cast}`);
+  /** What makes a record longer, as it will be. */
+  const grown: Record<string, string> = {};
+  const grow = (column: string, sql: string) => {
+    sets.push(`${column} = ${sql}`);
+    grown[column] = sql;
+  };
+  if (patch.content !== undefined && keywords) {
+    grow('content', `${where.place(patch.content)}::text`);
+    set('keywords', toBigintArray(keywords));
+    set(names.embedding, vector instanceof Float32Array ? toHalfvec(vector) : null, `::${names.halfvec}`);
+  }
+  if (patch.scope !== undefined) set('scope', patch.scope);
+  if (patch.tags !== undefined) grow('tags', `${where.place(toTextArray(patch.tags))}::text[]`);
+  if (patch.confidence !== undefined) set('confidence', patch.confidence);
+  if (patch.valid_to !== undefined) set('valid_to', patch.valid_to);
+  if (patch.supersedes !== undefined) grow('supersedes', `${where.place(toTextArray(patch.supersedes))}::text[]`);
+  if (patch.extensions !== undefined) {
+    const entries = Object.entries(patch.extensions);
+    const removed = where.place(toTextArray(entries.filter(([, value]) => value === null).map(([key]) => key)));
+    const set = where.place(JSON.stringify(mergeExtensions(patch.extensions)));
+    grow('extensions', `(extensions || ${set}::jsonb) - ${removed}::text[]`);
+  }
+  if (Object.keys(grown).length > 0) {
+    where.and(`${bytesOf(grown)} <= greatest(${where.place(max_bytes)}::int8, ${bytesOf()})`);
+  }
+  // Later than the last change, also when the clock went back or both fell into one millisecond.
+  const now = where.place(new Date().toISOString());
+  sets.push(`updated_at = greatest(${now}::timestamptz, updated_at + interval '1 millisecond')`);
+  return sets;
 }

@@ -1,4 +1,5 @@
 export * from './audit.ts';
+export * from './bytes.ts';
 export * from './call.ts';
 export * from './define.ts';
 export * from './diagnose.ts';

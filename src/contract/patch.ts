@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { Memory, MemoryPatch } from './record.ts';
+import type { ExtensionKey, Extensions, Memory, MemoryPatch } from './record.ts';
 
 /** Whether answers would show a difference: JSON knows one zero. */
 const isSame = (a: unknown, b: unknown): boolean =>
@@ -12,8 +12,12 @@ export function effectivePatch(memory: Memory, { extensions, ...fields }: Memory
     ([field, value]) => value !== undefined && !isSame(memory[field as keyof Memory], value),
   );
   const added = Object.entries(extensions ?? {}).filter(
-    ([key, value]) => !isSame(memory.extensions[key as keyof Memory['extensions']], value),
+    ([key, value]) => !isSame(memory.extensions[key as ExtensionKey] ?? null, value),
   );
   if (changed.length + added.length === 0) return undefined;
   return { ...Object.fromEntries(changed), ...(added.length > 0 && { extensions: Object.fromEntries(added) }) };
 }
+
+/** The `x-` keys after a patch: null removes one. */
+export const mergeExtensions = (before: Extensions, changes: Extensions = {}): Extensions =>
+  Object.fromEntries(Object.entries({ ...before, ...changes }).filter(([, value]) => value !== null));

@@ -37,6 +37,11 @@ export interface ListQuery {
   readonly after?: Position;
   readonly within: Within;
   readonly limit: number;
+  /**
+   * Bytes of an answer (`recordBytes`). The record with which an answer passes this is its last one, so that whoever asks
+   * sees that there are more. A backend that can does not send the others.
+   */
+  readonly max_bytes: number;
 }
 
 export interface SearchQuery {
@@ -48,6 +53,10 @@ export interface SearchQuery {
   /** Records outside are as if they were not stored: they do not count for the rarity of terms either. */
   readonly within: Within;
   readonly limit: number;
+  /** As in a `ListQuery`. */
+  readonly max_bytes: number;
+  /** Records with a longer content, in UTF-8, are no hits. They count for the rarity of terms. */
+  readonly max_content_bytes?: number;
 }
 
 export interface SearchHit {
@@ -110,7 +119,10 @@ export interface Provider {
    */
   addOnce?(input: NewMemory, once: Once, call: Call): Promise<Memory>;
   get(ref: Ref, call: Call): Promise<Memory | undefined>;
-  /** Atomic: concurrent patches of one record do not lose each other's fields. A patch that changes nothing leaves `updated_at`. */
+  /**
+   * Atomic: concurrent patches of one record do not lose each other's fields, nor make it larger than one may be: that is
+   * `payload_too_large`. A patch that changes nothing leaves `updated_at`.
+   */
   update?(ref: Ref, patch: MemoryPatch, call: Call): Promise<Memory | undefined>;
   /** False when there was nothing to delete. */
   delete?(ref: Ref, call: Call): Promise<boolean>;
@@ -157,6 +169,8 @@ export interface ProviderContext {
   readonly audit: AuditOptions | undefined;
   /** Folder for durable files of this gateway; made by whoever needs it. */
   readonly data_dir: string;
+  /** The size (`recordBytes`) beyond which no record grows by a patch; unset: `MAX_RECORD_BYTES`. */
+  readonly max_record_bytes?: number;
   /** What `share` of this provider gave out in the process that owns it; undefined: this process serves alone. */
   readonly shared?: unknown;
   readonly log: Log;

@@ -36,7 +36,7 @@ export interface Memory extends NewMemory {
 }
 
 /**
- * Only the keys present are changed. `extensions` is merged key by key;
+ * Only the keys present are changed. `extensions` is merged key by key, and null removes one;
  * `tags` and `supersedes` replace the whole list (SPEC, PATCH).
  */
 export type MemoryPatch = Partial<

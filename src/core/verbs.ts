@@ -2,6 +2,7 @@ import {
   type AuditEntry,
   type AuditQuery,
   type Call,
+  countWithin,
   type KeptEntry,
   type ListQuery,
   type Memory,
@@ -28,8 +29,15 @@ export interface Target {
   readonly user_id?: string;
 }
 
-/** A query as a caller asks it: how far the caller may see is not the caller's to say. */
-export type Asked<Query> = Omit<Query, 'within'>;
+/** A query as a caller asks it: how far the caller may see, and how much is sent at once, is not the caller's to say. */
+export type Asked<Query> = Omit<Query, 'within' | 'max_bytes' | 'max_content_bytes'>;
+
+/** The first of what was asked for. */
+export interface Part<Item> {
+  readonly items: Item[];
+  /** Whether there are others: beyond the limit of a list, or beyond the bytes of an answer. */
+  readonly more: boolean;
+}
 
 /**
  * The verbs of the protocol for one caller, and the only way from HTTP to a provider. Every one of them is bound to
@@ -47,8 +55,9 @@ export interface Verbs {
   get(target: Target, call: Call): Promise<Memory>;
   update?(target: Target, patch: MemoryPatch, call: Call): Promise<Memory>;
   delete?(target: Target, call: Call): Promise<void>;
-  list?(query: Asked<ListQuery>, call: Call): Promise<Memory[]>;
-  search?(query: Asked<SearchQuery>, call: Call): Promise<SearchHit[]>;
+  list?(query: Asked<ListQuery>, call: Call): Promise<Part<Memory>>;
+  /** `more`: hits within the limit are left out, since they would make the answer too large. */
+  search?(query: Asked<SearchQuery>, call: Call): Promise<Part<SearchHit>>;
   context?(query: Omit<Asked<SearchQuery>, 'limit'>, options: ContextOptions, call: Call): Promise<ContextBlock>;
   audit?(query: Asked<AuditQuery>, call: Call): Promise<KeptEntry[]>;
 }
@@ -56,6 +65,11 @@ export interface Verbs {
 /** A record, or an entry about one. */
 type Owned = Pick<AuditEntry, 'user_id' | 'scope'>;
 
+/** Of the records in one answer (`recordBytes`); a single one may be larger. */
+export const MOST_ANSWER_BYTES = 4 * 1024 * 1024;
+
+/** What is longer than this for each token of a budget does not fit into it, and is no candidate. */
+const BYTES_PER_TOKEN = 32;
 /** As many candidates as the widest search shows; more would not change what fits an ordinary budget. */
 const CONTEXT_CANDIDATES = 100;
 
@@ -109,11 +123,12 @@ export function verbsFor(principal: Principal, provider: Provider, trail: AuditT
     if (!mayTouch(user)) throw denied();
     if (within !== null && !within.some((granted) => globsOverlap(granted, glob ?? '*'))) throw denied();
   };
-  const searchWithin = async (query: Asked<SearchQuery>, call: Call) => {
+  const bounds = { within: grants.read, max_bytes: MOST_ANSWER_BYTES };
+  const searchWithin = async (query: Omit<SearchQuery, keyof typeof bounds>, call: Call): Promise<Part<SearchHit>> => {
     requireReach(query.user_id, grants.read, query.scope === undefined ? undefined : `${query.scope}*`);
-    const hits = await (search as NonNullable<typeof search>)({ ...query, within: grants.read }, call);
-    for (const { memory } of hits) readable(memory, query.user_id);
-    return hits;
+    const hits = await (search as NonNullable<typeof search>)({ ...query, ...bounds }, call);
+    const records = hits.map(({ memory }) => readable(memory, query.user_id));
+    return partOf(hits, countWithin(records, MOST_ANSWER_BYTES));
   };
 
   return {
@@ -154,9 +169,10 @@ export function verbsFor(principal: Principal, provider: Provider, trail: AuditT
       list: (query, call) =>
         audited('list', about(query), call, async () => {
           requireReach(query.user_id, grants.read, query.scope);
-          const found = await list({ ...query, within: grants.read }, call);
+          // One more than asked for tells whether there are more.
+          const found = await list({ ...query, limit: query.limit + 1, ...bounds }, call);
           for (const memory of found) readable(memory, query.user_id);
-          return found;
+          return partOf(found, Math.min(query.limit, countWithin(found, MOST_ANSWER_BYTES)));
         }),
     }),
     ...(search && {
@@ -165,7 +181,9 @@ export function verbsFor(principal: Principal, provider: Provider, trail: AuditT
         audited('context', about(query), call, async () => {
           const limit = Math.min(CONTEXT_CANDIDATES, provider.capabilities.max_search_results ?? CONTEXT_CANDIDATES);
           const { budget, min_score = provider.capabilities.vector_search ? MIN_SIMILARITY : 0 } = options;
-          return toContext(await searchWithin({ ...query, limit }, call), { budget, min_score }, new Date(), call);
+          const max_content_bytes = budget * BYTES_PER_TOKEN;
+          const { items } = await searchWithin({ ...query, limit, max_content_bytes }, call);
+          return toContext(items, { budget, min_score }, new Date(), call);
         }),
     }),
     ...(read && {
@@ -187,6 +205,11 @@ function learn(facts: Facts, memory: Memory): Memory {
   facts.scope = memory.scope;
   return memory;
 }
+
+const partOf = <Item>(found: readonly Item[], count: number): Part<Item> => ({
+  items: found.slice(0, count),
+  more: found.length > count,
+});
 
 const onceUnsupported = (provider: string) =>
   new OmpError('unsupported_capability', 'the provider does not support Idempotency-Key', { provider });

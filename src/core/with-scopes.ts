@@ -1,5 +1,6 @@
 import {
   type Call,
+  countWithin,
   hasWildcard,
   type InTurn,
   inTurnById,
@@ -24,6 +25,8 @@ type EveryVerb = { [Verb in keyof Required<Provider>]: Provider[Verb] };
 /** What must be refined here is first asked for this many times over, and each time more by the same factor. */
 const OVERFETCH = 4;
 const LARGEST_BATCH = 500;
+/** Of what one search reads to refine it. */
+const MOST_SEARCHED_BYTES = 64 * 1024 * 1024;
 
 /**
  * Gives hierarchical scopes to a provider that has none, exactly: the same answers as a native one, partial segments
@@ -114,9 +117,7 @@ function listWith(list: NonNullable<Provider['list']>, most: number | null): Pro
   return async ({ scope, within, ...query }, call) => {
     const tags = query.tags.map(escapeTag);
     if (scope !== undefined) tags.push(...tagsOfGlob(scope));
-    if (within === null && (scope === undefined || !hasWildcard(scope))) {
-      return (await list({ ...query, tags, within: null }, call)).map(up);
-    }
+    const refined = within !== null || (scope !== undefined && hasWildcard(scope));
     tags.push(...tagsOfWithin(within));
 
     const admits = withinMatcher(within);
@@ -126,14 +127,15 @@ function listWith(list: NonNullable<Provider['list']>, most: number | null): Pro
     let read = 0;
     for (let size = query.limit; ; ) {
       call.signal.throwIfAborted();
-      size = Math.min(size * OVERFETCH, LARGEST_BATCH, reach - read);
+      if (refined) size = Math.min(size * OVERFETCH, LARGEST_BATCH, reach - read);
       const down: ListQuery = { ...query, tags, within: null, limit: size, ...(after && { after }) };
       const batch: Memory[] = await list(down, call);
       for (const memory of batch.map(up)) if (matches(memory.scope) && admits(memory.scope)) found.push(memory);
-      if (found.length >= query.limit || batch.length < size) return found.slice(0, query.limit);
+      const isFull = found.length >= query.limit || isCut(found, query.max_bytes);
+      if (isFull || (batch.length < size && !isCut(batch, query.max_bytes))) return found.slice(0, query.limit);
       read += batch.length;
       // Short of the page and not allowed to read on: less than the page would be a silently partial answer.
-      if (read === reach) throw invalidRequest(tooManyToRefine(scope));
+      if (read >= reach) throw invalidRequest(tooManyToRefine(scope));
       after = batch.at(-1);
     }
   };
@@ -143,25 +145,34 @@ function searchWith(search: NonNullable<Provider['search']>, most: number | null
   const raise = (hit: SearchHit): SearchHit => ({ ...hit, memory: up(hit.memory) });
   return async ({ scope, within, ...query }, call) => {
     const tags = query.tags.map(escapeTag);
-    if (scope === undefined && within === null) {
-      return (await search({ ...query, tags, within: null }, call)).map(raise);
-    }
+    const refined = scope !== undefined || within !== null;
     tags.push(...(scope === undefined ? [] : tagsOfLiteral(scope)), ...tagsOfWithin(within));
     const admits = withinMatcher(within);
-    for (let window = query.limit * OVERFETCH; ; window *= OVERFETCH) {
+    let window = refined ? query.limit * OVERFETCH : query.limit;
+    for (let max_bytes = query.max_bytes; ; ) {
       call.signal.throwIfAborted();
       const limit = Math.min(window, most ?? window);
-      const down: SearchQuery = { ...query, tags, within: null, limit };
-      const hits = (await search(down, call)).map(raise);
-      const found = hits.filter(
-        ({ memory }) => (scope === undefined || memory.scope?.startsWith(scope)) && admits(memory.scope),
-      );
-      if (found.length >= query.limit || hits.length < limit) return found.slice(0, query.limit);
+      const down: SearchQuery = { ...query, tags, within: null, limit, max_bytes };
+      const hits = await search(down, call);
+      const found = hits
+        .map(raise)
+        .filter(({ memory }) => (scope === undefined || memory.scope?.startsWith(scope)) && admits(memory.scope));
+      if (found.length >= query.limit || isCut(found.map(recordOf), query.max_bytes))
+        return found.slice(0, query.limit);
+      const cut = isCut(hits.map(recordOf), max_bytes);
+      if (!cut && hits.length < limit) return found;
       // Short of the page and no way to see further: saying nothing would be a silently partial answer.
-      if (limit === most) throw invalidRequest(tooFar(scope));
+      if (cut ? max_bytes === MOST_SEARCHED_BYTES : limit === most) throw invalidRequest(tooFar(scope));
+      if (cut) max_bytes = Math.min(max_bytes * OVERFETCH, MOST_SEARCHED_BYTES);
+      else window *= OVERFETCH;
     }
   };
 }
+
+const recordOf = ({ memory }: SearchHit): Memory => memory;
+/** Whether these are more than the bytes allow: there may be others that the backend has left out. */
+const isCut = (records: readonly Memory[], maxBytes: number): boolean =>
+  countWithin(records, maxBytes) < records.length;
 
 const tooManyToRefine = (scope: string | undefined): string =>
   scope === undefined

@@ -6,13 +6,13 @@ const MAX_DEPTH = 32;
 
 /**
  * The caller's `x-` keys of a body, checked to be storable as JSON by every backend. The keys of every object come in
- * one order, so that equal bodies become equal texts, however they were written.
+ * one order, so that equal bodies become equal texts, however they were written. Null, which removes a key, is kept for
+ * a patch.
  */
-export function readExtensions(body: object, onNull: 'omit' | 'refuse'): Extensions {
+export function readExtensions(body: object, onNull: 'omit' | 'keep'): Extensions {
   const extensions: Record<`x-${string}`, unknown> = {};
   for (const [key, value] of entriesInOrder(body)) {
     if (!isExtensionKey(key) || (value === null && onNull === 'omit')) continue;
-    if (value === null) throw invalidRequest(`${key}: must not be null`);
     if (!isStorable(key)) throw invalidRequest('a key that begins with x- must not contain NUL or lone surrogates');
     extensions[key] = checked(key, value, 1);
   }

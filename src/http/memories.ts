@@ -52,12 +52,16 @@ export function memoryRoutes(capabilities: ProviderCapabilities, maxRequestBytes
     .get('/search', async (c) => {
       const search = supported(c, 'search');
       const { q, user_id, scope, limit, min_score = 0 } = parseQuery(SearchParameters, c.req.url);
-      const hits = await search(
+      const { items, more } = await search(
         { user_id, text: q, tags: [], limit, ...(scope !== undefined && { scope }) },
         c.get('call'),
       );
-      const results = hits.filter(({ score }) => score >= min_score);
-      return c.json({ results: results.map(({ memory, score }) => ({ memory: toWire(memory), score })) });
+      const results = items.filter(({ score }) => score >= min_score);
+      return c.json({
+        results: results.map(({ memory, score }) => ({ memory: toWire(memory), score })),
+        // What was left out scores no higher than the last.
+        ...(more && results.length === items.length && { 'x-truncated': true }),
+      });
     })
     .get('/:id', async (c) => c.json(toWire(await c.get('verbs').get(target(c), c.get('call')))))
     .patch('/:id', async (c) => {
@@ -65,7 +69,7 @@ export function memoryRoutes(capabilities: ProviderCapabilities, maxRequestBytes
       const body = await readJson(c, maxRequestBytes);
       const input = parse(PatchBody, body);
       if (input.content !== undefined) checkLength(input.content);
-      const extensions = readExtensions(body as object, 'refuse');
+      const extensions = readExtensions(body as object, 'keep');
       const patch: MemoryPatch = {
         ...withoutUndefined(input),
         ...(input.tags && { tags: distinct(input.tags) }),
@@ -97,11 +101,9 @@ async function listPage({ temporal }: ProviderCapabilities, c: Context<Env>) {
     ...(until !== undefined && { until }),
   } satisfies Partial<ListQuery>;
   const after = cursor === undefined ? {} : { after: decodeCursor(cursor, filters) };
-  // One more than asked for tells whether there is a next page.
-  const found = await list({ ...filters, ...after, limit: limit + 1 }, c.get('call'));
-  const items = found.slice(0, limit);
+  const { items, more } = await list({ ...filters, ...after, limit }, c.get('call'));
   const last = items.at(-1);
-  const next_cursor = found.length > limit && last ? encodeCursor(last, filters) : null;
+  const next_cursor = more && last ? encodeCursor(last, filters) : null;
   return { items: items.map(toWire), next_cursor };
 }
 

@@ -35,6 +35,14 @@ export const contextSuite = (subject: GetSubject) =>
       expect(token_count).toBe(countTokens(text));
     });
 
+    it('[Decision 10] memories too long for the budget keep no shorter one out', async ({ skip }) => {
+      needVerbs(skip, subject(), 'context');
+      const short = 'drinks coffee with milk';
+      const user_id = await seeded([short, ...Array.from({ length: 101 }, () => 'coffee '.repeat(1_000))]);
+      const { text } = await context({ user_id, token_budget: 100 });
+      expect(text).toBe(`[1] ${short}`);
+    });
+
     it('[Decision 10] is never over the budget, and uses it', async ({ skip }) => {
       needVerbs(skip, subject(), 'context');
       const user_id = await seeded();

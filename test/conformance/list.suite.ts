@@ -3,6 +3,7 @@ import type { Query } from '../support/client.ts';
 import { expectError } from '../support/expect-error.ts';
 import { freshUser, laterMoment } from '../support/subject.ts';
 import type { WireMemory } from '../support/wire.ts';
+import { addLarge, bytesOf, MOST_ANSWER_BYTES } from './large.ts';
 import { type GetSubject, needFields, needVerbs, supports } from './subject.ts';
 
 const ids = (memories: readonly WireMemory[]): string[] => memories.map((memory) => memory.id);
@@ -42,6 +43,22 @@ export const listSuite = (subject: GetSubject) =>
       const user_id = freshUser();
       const added = await subject().client.add({ user_id, content: 'a', tags: ['t'], confidence: 0.5, 'x-n': 1 });
       expect((await list({ user_id })).items).toEqual([added]);
+    });
+
+    it('[Decision 29] a page of large memories ends before its limit, with a cursor, and none is lost', {
+      timeout: 300_000,
+    }, async ({ skip }) => {
+      needVerbs(skip, subject(), 'list');
+      const { user_id, count } = await addLarge(subject());
+      const found = await pages({ user_id, limit: 500 });
+      for (const page of found) expect(bytesOf(page)).toBeLessThanOrEqual(MOST_ANSWER_BYTES);
+      expect(found.length).toBeGreaterThan(1);
+      expect(new Set(found.flatMap(ids)).size).toBe(count);
+      expect(found.flat()).toHaveLength(count);
+      const limit = Math.max(2, Math.ceil(count / 50));
+      const few = await pages({ user_id, limit });
+      for (const page of few.slice(0, -1)) expect(page).toHaveLength(limit);
+      expect(few.flatMap(ids)).toEqual(found.flatMap(ids));
     });
 
     it('[Decision 1] lists by created_at, then id, both descending', async ({ skip }) => {

@@ -3,6 +3,7 @@ import type { Query } from '../support/client.ts';
 import { expectError } from '../support/expect-error.ts';
 import { freshUser } from '../support/subject.ts';
 import type { WireHit } from '../support/wire.ts';
+import { addLarge, bytesOf, MOST_ANSWER_BYTES } from './large.ts';
 import { type GetSubject, needFields, needSupersession, needVerbs, supports } from './subject.ts';
 
 const NOTES: readonly string[] = [
@@ -26,6 +27,27 @@ export const searchSuite = (subject: GetSubject) =>
 
     beforeAll(async () => {
       for (const content of NOTES) await subject().client.add({ user_id, content });
+    });
+
+    it('[Decision 29] large memories that make an answer too large are left out, which is said', {
+      timeout: 300_000,
+    }, async ({ skip }) => {
+      needVerbs(skip, subject(), 'search');
+      const { user_id: owner, count } = await addLarge(subject());
+      const ask = async (query: Query) =>
+        (await subject().client.ask('/memories/search', { user_id: owner, q: 'apple', ...query })).body as {
+          results: WireHit[];
+          'x-truncated'?: boolean;
+        };
+      const { results, 'x-truncated': truncated } = await ask({ limit: 100 });
+      expect(results.length).toBeGreaterThan(1);
+      expect(bytesOf(results.map(({ memory }) => memory))).toBeLessThanOrEqual(MOST_ANSWER_BYTES);
+      // A hundred of what Pinecone can hold fit in.
+      expect(truncated).toBe(results.length < Math.min(100, count) || undefined);
+      if (subject().capabilities.features.max_content_length === null) expect(truncated).toBe(true);
+      expect(await ask({ limit: 2 })).toEqual({ results: results.slice(0, 2) });
+      // All that scored enough are there.
+      expect(await ask({ limit: 100, min_score: 1 })).toEqual({ results: results.filter(({ score }) => score === 1) });
     });
 
     it('[SPEC GET /memories/search] [SPEC SearchResult memory] answers whole records with scores', async ({ skip }) => {

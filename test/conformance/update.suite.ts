@@ -81,10 +81,51 @@ export const updateSuite = (subject: GetSubject) =>
     it('[Decision 7] null for anything else is refused, and nothing changes', async ({ skip }) => {
       needVerbs(skip, subject(), 'update');
       const before = await added();
-      for (const field of ['content', 'scope', 'tags', 'confidence', 'supersedes', 'x-kept']) {
+      for (const field of ['content', 'scope', 'tags', 'confidence', 'supersedes']) {
         expectError(await tell(before.id, { confidence: 0.9, [field]: null }), 'invalid_request');
       }
       expect(await subject().client.get(before.id)).toEqual(before);
+    });
+
+    it('[Decision 7] null removes an x- key, and only that', async ({ skip }) => {
+      needVerbs(skip, subject(), 'update');
+      needFields(skip, subject(), 'extensions');
+      const before = await added();
+      const grown = await update(before.id, { 'x-a': 1, 'x-b': { c: null } });
+      const { 'x-kept': _, ...rest } = await update(before.id, { 'x-a': null, 'x-none': null, 'x-new': 2 });
+      expect(rest).not.toHaveProperty('x-a');
+      expect(rest).not.toHaveProperty('x-none');
+      expect(rest).toMatchObject({ 'x-b': { c: null }, 'x-new': 2 });
+      const last = await update(before.id, { 'x-b': null, 'x-new': null });
+      expect(last).toEqual({ ...before, updated_at: last.updated_at });
+      expect(String(last.updated_at) > String(grown.updated_at)).toBe(true);
+      expect(await subject().client.get(before.id)).toEqual(last);
+      // One that is not there is not changed by its removal.
+      expect(await update(before.id, { 'x-a': null })).toEqual(last);
+    });
+
+    it('[Decision 29] [SPEC Errors payload_too_large] no patch makes a record larger than two requests, and one may shrink', async ({
+      skip,
+    }) => {
+      needVerbs(skip, subject(), 'update');
+      needFields(skip, subject(), 'extensions');
+      const before = await added();
+      const kilobytes = (count: number) => 'a'.repeat(count * 1024);
+      const isLong = subject().capabilities.features.max_content_length === null;
+      const part = kilobytes(isLong ? 700 : 15);
+      expect((await update(before.id, { 'x-a': part, 'x-b': 1 }))['x-b']).toBe(1);
+      expect((await update(before.id, { 'x-b': part }))['x-b']).toBe(part);
+      const grown = await subject().client.get(before.id);
+      expectError(await tell(before.id, { 'x-c': part, 'x-d': 1 }), 'payload_too_large');
+      expect(await subject().client.get(before.id)).toEqual(grown);
+      // At once, each would fit alone.
+      const few = await update(before.id, { 'x-b': null });
+      const both = ['x-d', 'x-e', 'x-f'].map((key) => tell(before.id, { [key]: part }));
+      const statuses = (await Promise.all(both)).map(({ status }) => status);
+      expect(statuses.sort()).toEqual([200, 413, 413]);
+      expect((await update(before.id, { 'x-a': null, 'x-d': null, 'x-e': null, 'x-f': null }))['x-kept']).toEqual(
+        few['x-kept'],
+      );
     });
 
     it('[Decision 7] a patch that changes nothing leaves updated_at', async ({ skip }) => {

@@ -60,6 +60,9 @@ const failure = (pending: Promise<unknown>): Promise<OmpError> =>
   );
 const codeOf = async (pending: Promise<unknown>): Promise<string> => (await failure(pending)).code;
 
+/** Of an answer. */
+const max_bytes = 4 * 1024 * 1024;
+
 /** Every verb on an id. */
 const BY_ID: Readonly<Record<string, (verbs: Required<Verbs>, id: string, user_id?: string) => Promise<unknown>>> = {
   get: (verbs, id, user) => verbs.get(targetOf(id, user), call),
@@ -96,9 +99,12 @@ describe('what a caller may see travels inside every query', () => {
     expect(since().asked).toEqual([
       ['get', { id, users, within: ['in/*'] }],
       ['update', { id, users, within: ['in/1', 'in/2'] }, { scope: 'in/2' }],
-      ['list', { user_id: 'u', tags: [], limit: 3, within: ['in/*'] }],
-      ['search', { user_id: 'u', text: 'q', tags: [], limit: 3, within: ['in/*'] }],
-      ['search', { user_id: 'u', text: 'q', tags: [], limit: 100, within: ['in/*'] }],
+      ['list', { user_id: 'u', tags: [], limit: 4, within: ['in/*'], max_bytes }],
+      ['search', { user_id: 'u', text: 'q', tags: [], limit: 3, within: ['in/*'], max_bytes }],
+      [
+        'search',
+        { user_id: 'u', text: 'q', tags: [], limit: 100, within: ['in/*'], max_bytes, max_content_bytes: 99 * 32 },
+      ],
       ['delete', { id, users, within: ['i*'] }],
     ]);
   });
@@ -115,7 +121,7 @@ describe('what a caller may see travels inside every query', () => {
     expect(since().asked).toEqual([
       ['get', { id, users: null, within: null }],
       ['get', { id, users: ['u'], within: null }],
-      ['list', { user_id: 'u', tags: [], limit: 3, within: null }],
+      ['list', { user_id: 'u', tags: [], limit: 4, within: null, max_bytes }],
       ['delete', { id, users: ['v'], within: null }],
     ]);
   });

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { ListQuery, Memory, Provider } from '#contract';
+import { type ListQuery, type Memory, type Provider, recordBytes, upToBytes } from '#contract';
 import { withScopes } from '../../src/core/with-scopes.ts';
-import { call, listOf, memoryOf, openMemory } from '../support/requests.ts';
+import { call, listOf, memoryOf, openMemory, searchFor } from '../support/requests.ts';
 
 type Full = Required<Provider>;
 
@@ -29,7 +29,8 @@ const openBounded = async (max_list_scan: number | null, scopes: readonly string
     const given = await provider.list(listOf('u', query), call);
     return given.map(({ scope }) => scope);
   };
-  return { page, records, read: () => sizes.reduce((sum, size) => sum + size, 0) };
+  const list = (query: Partial<ListQuery>) => provider.list(listOf('u', query), call);
+  return { page, list, records, read: () => sizes.reduce((sum, size) => sum + size, 0) };
 };
 const hay = (rows: number): string[] => Array.from({ length: rows }, () => 'hay');
 const REFUSED = { code: 'invalid_request', message: expect.stringMatching(/^scope: too many .* since and until$/) };
@@ -103,4 +104,44 @@ it('a refined list is either exact or refused, and refused only where the answer
   });
   await fc.assert(property, { numRuns: 300, seed: 20_250_601 });
   expect(Math.min(seen.exact, seen.refused)).toBeGreaterThan(20);
+});
+
+describe('[Decision 29] an answer that is bounded in bytes', () => {
+  it('of a list is filled all the same, page by page, whatever the tags for scopes take', async () => {
+    const scopes = Array.from({ length: 30 }, (_, i) => (i % 3 === 0 ? `needle/${i}/${'deep/'.repeat(8)}end` : 'hay'));
+    const { list, page: scopesOf, records } = await openBounded(null, scopes);
+    for (const query of [{}, { scope: 'needl*' }, { scope: 'needle/*' }, { within: ['needle/*', 'h?y'] }]) {
+      const all = await scopesOf({ ...query, limit: 50 });
+      const seen: (string | null)[] = [];
+      let after: Memory | undefined;
+      do {
+        const page: Memory[] = await list({ ...query, limit: 50, max_bytes: 100, ...(after && { after }) });
+        const cut = page.length > 1 && page.reduce((sum, record) => sum + recordBytes(record), 0) > 100;
+        const kept = cut ? page.slice(0, -1) : page;
+        seen.push(...kept.map(({ scope }) => scope));
+        after = cut ? kept.at(-1) : undefined;
+      } while (after);
+      expect(seen).toEqual(all);
+      expect(seen.length).toBeLessThanOrEqual(records.length);
+    }
+  });
+
+  it('of a search is asked for again with more, up to 64 MiB, and then refused', async () => {
+    const inner = (await openMemory('none')) as Full;
+    const added = await inner.add(memoryOf('u', 'a'.repeat(1_000_000), { tags: ['hay'] }), call);
+    const asked: number[] = [];
+    const provider = withScopes({
+      ...inner,
+      search: async ({ limit, max_bytes }) => {
+        asked.push(max_bytes);
+        const hits = Array.from({ length: limit }, () => ({ memory: added, score: 0.5 }));
+        return upToBytes(hits, max_bytes, ({ memory }) => memory);
+      },
+    }) as Full;
+    const wanted = searchFor('u', 'q', { scope: 'needle', limit: 100, max_bytes: 4 * 1024 * 1024 });
+    await expect(provider.search(wanted, call)).rejects.toMatchObject({ code: 'invalid_request' });
+    expect(asked).toEqual([4, 16, 64].map((mebibytes) => mebibytes * 1024 * 1024));
+    // What is not refined ends where the bytes do.
+    expect(await provider.search(searchFor('u', 'q', { limit: 100, max_bytes: 4_500_000 }), call)).toHaveLength(5);
+  });
 });

@@ -105,7 +105,7 @@ export function openOwnIndex(server: Pinecone, dimension: number, metric: Metric
       const used: Own = { ...own, ...altered };
       const embed = async (text: string) => vectorOf(text, dimension);
       const search = createSearch({ own: used, embed, list: createList(used) });
-      return search({ user_id, text: query, tags: [], within: null, limit: 10, ...more }, call);
+      return search({ user_id, text: query, tags: [], within: null, max_bytes: 1e9, limit: 10, ...more }, call);
     },
     close: () => own.overlay.close(),
   };

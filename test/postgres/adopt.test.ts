@@ -76,7 +76,8 @@ describe('the embedder of stored vectors', () => {
     await store.open({ mode: 'keyword' });
     const back = await store.open({ embedder: embedderOf('one', 8) });
     expect(
-      (await back.search?.({ user_id: 'u', text: 'kept', tags: [], within: null, limit: 1 }, call))?.[0]?.score,
+      (await back.search?.({ user_id: 'u', text: 'kept', tags: [], within: null, max_bytes: 1e9, limit: 1 }, call))?.[0]
+        ?.score,
     ).toBeGreaterThan(0.4);
     const keyword = await store.open({ mode: 'keyword' });
     await keyword.add(memoryOf('u', 'added without a vector'), call);
@@ -117,7 +118,7 @@ describe('long vectors', () => {
     expect(await store.sql(column)).toEqual([{ attstorage: storage }]);
 
     const search = async (text: string) =>
-      provider.search?.({ user_id: 'u', text, tags: [], within: null, limit: 10 }, call);
+      provider.search?.({ user_id: 'u', text, tags: [], within: null, max_bytes: 1e9, limit: 10 }, call);
     const before = await search('four');
     expect(before?.[0]).toMatchObject({ memory: { content: 'four' }, score: 1 });
     expect(before).toHaveLength(texts.length);

@@ -72,7 +72,10 @@ it('[SPEC States failed] a text that the embedder refuses has failed at once; it
   expect(warnings(log)).toMatchObject([{ fields: { memory_id: bad?.id } }]);
   expect(JSON.stringify(log.lines)).not.toContain('secret');
   // Its words lead to it all the same, and another content gets another chance.
-  const found = await provider.search?.({ user_id: 'u', text: 'secret', tags: [], within: null, limit: 1 }, call);
+  const found = await provider.search?.(
+    { user_id: 'u', text: 'secret', tags: [], within: null, max_bytes: 1e9, limit: 1 },
+    call,
+  );
   expect(found?.[0]).toMatchObject({ memory: { id: bad?.id, status: 'failed' }, score: 0.5 });
   expect(await provider.update?.(refTo(bad?.id ?? ''), { content: 'now good' }, call)).toMatchObject({
     status: 'queued',

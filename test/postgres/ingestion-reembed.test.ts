@@ -43,7 +43,9 @@ describe.runIf(ENGINE === 'server')('on a server', () => {
     const { id } = await old.add(memoryOf('u', 'kept'), call);
     await subject.reembed(embedderOf('another', 32));
     expect(await old.get(refTo(id), call)).toMatchObject({ status: 'done' });
-    expect(await old.list?.({ user_id: 'u', tags: [], within: null, limit: 1 }, call)).toMatchObject([{ id }]);
+    expect(await old.list?.({ user_id: 'u', tags: [], within: null, max_bytes: 1e9, limit: 1 }, call)).toMatchObject([
+      { id },
+    ]);
     await expect(old.add(memoryOf('u', 'not taken'), call)).rejects.toThrow(/restart the gateway/);
   });
 });

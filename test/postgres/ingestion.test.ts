@@ -52,7 +52,7 @@ it('what is done ranks as what was added synchronously elsewhere', async () => {
   }
   await drained();
   for (const text of ['green tea', 'note 12', 'things', 'something else']) {
-    const query = { user_id: 'u', text, tags: [], within: null, limit: 30 };
+    const query = { user_id: 'u', text, tags: [], within: null, max_bytes: 1e9, limit: 30 };
     const told = (hits: Awaited<ReturnType<NonNullable<WritableProvider['search']>>> = []) =>
       hits.map(({ memory, score }) => [memory.content, score]);
     expect(told(await provider.search?.(query, call))).toEqual(told(await other.search?.(query, call)));
@@ -124,7 +124,10 @@ it.each([
   const embedder = testEmbedder();
   const provider = await store.open({ mode, embedder, options: { large_user_rows: 4, ingestion: 'async' } });
   const find = async () =>
-    (await provider.search?.({ user_id: 'u', text: 'unheard zebra', tags: [], within: null, limit: 10 }, call)) ?? [];
+    (await provider.search?.(
+      { user_id: 'u', text: 'unheard zebra', tags: [], within: null, max_bytes: 1e9, limit: 10 },
+      call,
+    )) ?? [];
   for (let i = 0; i < memories; i++) await provider.add(memoryOf('u', `known thing number ${i}`), call);
   await drained();
   await find();

@@ -63,6 +63,7 @@ const query = (user_id: string, text: string, more: Partial<SearchQuery> = {}): 
   text,
   tags: [],
   within: null,
+  max_bytes: 1e9,
   limit: 20,
   ...more,
 });

@@ -14,12 +14,14 @@ const urlWith = (changes: { readonly user?: string; readonly database?: string }
 const works = async (provider: WritableProvider): Promise<void> => {
   const memory = await provider.add(memoryOf('u', 'it works', { scope: 'a/b', tags: ['t'] }), call);
   expect(await provider.get(refTo(memory.id), call)).toEqual(memory);
-  expect(await provider.list?.({ user_id: 'u', scope: 'a/*', tags: ['t'], within: null, limit: 1 }, call)).toEqual([
-    memory,
-  ]);
+  expect(
+    await provider.list?.({ user_id: 'u', scope: 'a/*', tags: ['t'], within: null, max_bytes: 1e9, limit: 1 }, call),
+  ).toEqual([memory]);
   const [hit] =
-    (await provider.search?.({ user_id: 'u', text: 'it works', scope: 'a', tags: [], within: null, limit: 1 }, call)) ??
-    [];
+    (await provider.search?.(
+      { user_id: 'u', text: 'it works', scope: 'a', tags: [], within: null, max_bytes: 1e9, limit: 1 },
+      call,
+    )) ?? [];
   expect(hit).toEqual({ memory, score: 1 });
 };
 

@@ -118,6 +118,7 @@ const list = (more: Partial<ListQuery>, modes: readonly string[] = MODES) => {
     user_id: 'big',
     tags: [],
     within: null,
+    max_bytes: 1e9,
     limit: 51,
     ...more,
   });
@@ -129,7 +130,7 @@ const search = async (
   mode: RankingOptions['mode'] = 'hybrid',
   modes: readonly string[] = MODES,
 ) => {
-  const query = { user_id: 'big', text: 'apple bridge', tags: [], within: null, limit: 10, ...more };
+  const query = { user_id: 'big', text: 'apple bridge', tags: [], within: null, max_bytes: 1e9, limit: 10, ...more };
   const ranking = { mode, keyword_weight: 0.5 };
   const vector = mode === 'keyword' ? undefined : await vectorOf(query.text);
   const rarity = { rows: ROWS.big, holding: keysOf(ranking, query).map(() => ROWS.big / 10) };
@@ -230,7 +231,7 @@ describe('search', () => {
     ['all', null, ['memories_keywords', 'memories_user_time']],
     ['what a grant shows', ['apple/*'], ['memories_keywords', 'memories_user_scope']],
   ])('counts the words of a large user in the indexes, of %s', async (_, within, expected) => {
-    const query = { user_id: 'big', text: 'apple', tags: [], within, limit: 10 };
+    const query = { user_id: 'big', text: 'apple', tags: [], within, max_bytes: 1e9, limit: 10 };
     const keys = keysOf({ mode: 'hybrid', keyword_weight: 0.5 }, query);
     const { text, values } = countStatement(store.names, query, { keys, all: true });
     expect(await indexes(text, values)).toEqual(expected);
@@ -275,7 +276,7 @@ describe('the audit log', () => {
     ['a time', { since: '2024-01-03T00:00:00.000Z' }],
     ['a grant', { within: ['scope/1*'] }],
   ])('is read in the order of its index, %s', async (_, more) => {
-    const query = { user_id: 'user 3', within: null, limit: 20, ...more };
+    const query = { user_id: 'user 3', within: null, max_bytes: 1e9, limit: 20, ...more };
     const { seen, run } = recorder();
     await createAuditLog(store.names, run).read(query, call);
     for (const [text, values] of seen) expect(await indexes(text, values)).toEqual(['audit_log_user_time']);
@@ -297,7 +298,7 @@ describe('one record', () => {
   it('is found by its key', async () => {
     const statements = createStatements(store.names, true);
     const ref = { id: 'mem_x', users: ['big'], within: ['apple/*'] };
-    const update = { patch: { confidence: 1 }, vector: undefined, keywords: undefined };
+    const update = { patch: { confidence: 1 }, vector: undefined, keywords: undefined, max_bytes: 1e9 };
     for (const { statement, values } of [
       statements.select(ref),
       statements.remove(ref, call),

@@ -146,7 +146,7 @@ export async function answersOf(provider: Provider): Promise<unknown[]> {
   const answers: unknown[] = [];
   for (const user_id of USERS) {
     for (const text of ['apple bridge', 'number 12', 'harbour']) {
-      const hits = await provider.search?.({ user_id, text, tags: [], within: null, limit: 100 }, call);
+      const hits = await provider.search?.({ user_id, text, tags: [], within: null, max_bytes: 1e9, limit: 100 }, call);
       const found = (hits ?? []).map(({ memory, score }) => ({
         score,
         content: memory.content,

@@ -23,7 +23,7 @@ const chinese = (length: number, seed: number): string => {
 };
 
 const search = (user_id: string, text: string) =>
-  provider.search?.({ user_id, text, tags: [], within: null, limit: 10 }, call) ??
+  provider.search?.({ user_id, text, tags: [], within: null, limit: 10, max_bytes: 1e9 }, call) ??
   Promise.reject(new Error('no search'));
 
 /** Turns of this process's event loop while something runs: a measure of its length that a busy machine stretches alike. */

@@ -140,6 +140,7 @@ describe('[Decision 14] under a grant', () => {
             user_id: 'all',
             tags: [],
             within,
+            max_bytes: 1e9,
             limit: 100,
             ...(scope && { scope }),
             ...(after && { after }),
@@ -176,7 +177,7 @@ describe('[Decision 14] under a grant', () => {
       const options = { large_user_rows: how === 'exactly' ? 1_000_000 : THRESHOLD };
       const provider = await store.open({ mode, options });
       await fill(provider);
-      const base = { tags: [], within: null, limit: 20 };
+      const base = { tags: [], within: null, max_bytes: 1e9, limit: 20 };
       if (how !== 'exactly') {
         await found(provider, { ...base, user_id: 'all', text: 'amber' });
         const ready = `select from ${store.names.largeUsers} where ready and user_id = 'all'`;
@@ -201,7 +202,7 @@ describe('[Decision 14] under a grant', () => {
     const provider = await store.open({ mode: 'keyword' });
     await provider.add(memoryOf('u', 'amber alone', { scope: 'open/x' }), call);
     await provider.add(memoryOf('u', 'birch alone', { scope: 'open/x' }), call);
-    const query = { user_id: 'u', text: 'amber birch', tags: [], within: ['open/*'], limit: 10 };
+    const query = { user_id: 'u', text: 'amber birch', tags: [], within: ['open/*'], max_bytes: 1e9, limit: 10 };
     const before = await found(provider, query);
     expect(before.map(([, , score]) => score)).toEqual([0.5, 0.5]);
     for (let i = 0; i < 20; i++) await provider.add(memoryOf('u', `amber ${i}`, { scope: 'secret/x' }), call);
@@ -217,7 +218,7 @@ describe('[Decision 14] under a grant', () => {
     await add('few', 'open/x', THRESHOLD);
     await add('few', 'secret/x', THRESHOLD);
     await add('many', 'open/x', THRESHOLD + 1);
-    const base = { text: 'note', tags: [], within: ['open/*'], limit: 1 };
+    const base = { text: 'note', tags: [], within: ['open/*'], max_bytes: 1e9, limit: 1 };
     const ready = () => store.sql(`select user_id from ${store.names.largeUsers} where ready`);
     await found(provider, { ...base, user_id: 'few' });
     await found(provider, { ...base, user_id: 'many' });

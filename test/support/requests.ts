@@ -28,6 +28,7 @@ export const listOf = (user_id: string, more: Partial<ListQuery> = {}): ListQuer
   user_id,
   tags: [],
   within: null,
+  max_bytes: 1e9,
   limit: 50,
   ...more,
 });
@@ -37,6 +38,7 @@ export const searchFor = (user_id: string, text: string, more: Partial<SearchQue
   text,
   tags: [],
   within: null,
+  max_bytes: 1e9,
   limit: 10,
   ...more,
 });

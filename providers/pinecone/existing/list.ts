@@ -1,4 +1,13 @@
-import { type Call, type ListQuery, type Memory, OmpError, type Position, providerError } from '#contract';
+import {
+  type Call,
+  type ListQuery,
+  type Memory,
+  OmpError,
+  type Position,
+  providerError,
+  recordBytes,
+  upToBytes,
+} from '#contract';
 import { PROVIDER } from '../errors.ts';
 import { userFilter } from '../filter.ts';
 import { createPace } from './pace.ts';
@@ -12,6 +21,9 @@ export type List = (query: ListQuery, call: Call) => Promise<Memory[]>;
 const ANSWER_BYTES = 4_000_000;
 const RECORD_BYTES = 42_000;
 const COMPONENT_BYTES = 24;
+
+/** Of the records of a user that are put in order at once. */
+const MOST_BYTES = 64 * 1024 * 1024;
 
 /** The service takes five a second for a namespace: one is left to the owner, and a little time to the network. */
 const PACE = { most: 4, window_ms: 1_100, longest_wait_ms: 5_000 };
@@ -30,13 +42,18 @@ export function createList(existing: Existing): List {
     const filter = userFilter(user_id, tags, { user: fields.user, tags: fields.tags ?? '' });
     // By id: whether a record that moves between pages is shown twice is not established.
     const found = new Map<string, Memory | undefined>();
+    let bytes = 0;
     for (let token: string | undefined; ; ) {
       await pace(call);
       const page = await service.fetchByMetadata(namespace, { filter, limit, token }, call);
       // It did at the start, or there were no list.
       if (!page) throw providerError(PROVIDER, 'Pinecone does not list by metadata any more');
-      for (const { id, metadata } of page.records) found.set(id, toMemory(fields, id, metadata));
-      if (found.size > max_listed) throw tooMany(max_listed, fields.tags !== undefined);
+      for (const { id, metadata } of page.records) {
+        const memory = toMemory(fields, id, metadata);
+        found.set(id, memory);
+        if (memory) bytes += recordBytes(memory);
+      }
+      if (found.size > max_listed || bytes > MOST_BYTES) throw tooMany(max_listed, fields.tags !== undefined);
       token = page.next;
       if (token === undefined) return [...found.values()].filter((memory) => memory !== undefined);
     }
@@ -46,7 +63,8 @@ export function createList(existing: Existing): List {
     requireTagsField(fields, query.tags);
     const stored = (await read(query, call)).filter(({ id }) => overlay.get(id) === undefined);
     const recent = overlay.of(query.user_id).live.map(({ memory }) => memory);
-    return [...stored, ...recent].filter(isWanted(query)).sort(newestFirst).slice(0, query.limit);
+    const page = [...stored, ...recent].filter(isWanted(query)).sort(newestFirst).slice(0, query.limit);
+    return upToBytes(page, query.max_bytes, (memory) => memory);
   };
 }
 

@@ -1,4 +1,12 @@
-import type { Call, Embedder, Memory, Provider, ProviderContext, Ref } from '#contract';
+import {
+  type Call,
+  type Embedder,
+  MAX_RECORD_BYTES,
+  type Memory,
+  type Provider,
+  type ProviderContext,
+  type Ref,
+} from '#contract';
 import { type Database, openConnections, statement } from '../connections.ts';
 import { PROVIDER } from '../errors.ts';
 import type { Options } from '../options.ts';
@@ -20,7 +28,11 @@ import { createWrites } from './writes.ts';
  */
 export async function openExisting(
   options: Options & { readonly mapping: Mapping },
-  { embedder, log }: Pick<ProviderContext, 'embedder' | 'log'>,
+  {
+    embedder,
+    max_record_bytes = MAX_RECORD_BYTES,
+    log,
+  }: Pick<ProviderContext, 'embedder' | 'max_record_bytes' | 'log'>,
 ): Promise<Provider> {
   if (options.url === undefined) throw new Error('OMP_MAPPING_PRESET needs DATABASE_URL: the server with the table');
   if (!embedder) throw new Error('a table of somebody else is searched by vectors; set OMP_SEARCH_MODE to vector');
@@ -39,7 +51,14 @@ export async function openExisting(
   const limits = { acquire_timeout_ms, max_waiting, query_timeout_ms };
   const db = openConnections({ config, connections, prepared_statements, ...limits });
   const readOnly = `the table is read-only: ${PRESETS[options.mapping.preset].read_only ?? 'OMP_MAPPING_WRITABLE=true lets the gateway change it'}`;
-  return verbs({ db, layout, embedder, readOnly, large_user_rows: options.large_user_rows });
+  return verbs({
+    db,
+    layout,
+    embedder,
+    readOnly,
+    large_user_rows: options.large_user_rows,
+    max_bytes: max_record_bytes,
+  });
 }
 
 interface Parts {
@@ -47,12 +66,13 @@ interface Parts {
   readonly layout: Layout;
   readonly embedder: Embedder;
   readonly large_user_rows: number;
+  readonly max_bytes: number;
   /** Why, where it is. */
   readonly readOnly: string;
 }
 
 function verbs(parts: Parts): Provider {
-  const { db, layout, embedder, readOnly } = parts;
+  const { db, layout, embedder, readOnly, max_bytes } = parts;
   const { fields, hasTags } = layout;
   const reading = createReading(layout, embedder.model);
   const statements = createStatements(layout, reading);
@@ -85,7 +105,7 @@ function verbs(parts: Parts): Provider {
     },
     search: createSearch({ ...parts, reading, statements }),
     ...(!layout.writable && { read_only: readOnly }),
-    ...(layout.writable && createWrites({ layout, reading, embedder, statements, get, run })),
+    ...(layout.writable && createWrites({ layout, reading, embedder, statements, get, max_bytes, run })),
     ping: async (call) => void (await db.query(ping, [], call)),
     stats: db.stats,
     close: () => db.close(),

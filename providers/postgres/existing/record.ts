@@ -11,6 +11,8 @@ const NO_TIME = '1970-01-01T00:00:00.000Z';
 export interface Reading {
   /** What every statement that returns records selects. */
   readonly columns: string;
+  /** SQL of the size of a record, of such columns. */
+  readonly bytes: string;
   /** When a row was made, as records show it: never null. Undefined: rows have no such time. */
   readonly created: string | undefined;
   /** When a row was last changed, as records show it; undefined: the table keeps no time at all. */
@@ -46,8 +48,10 @@ export function createReading({ fields, id, owner, temporal, vector }: Layout, m
     `(${vector.comparable}) is true as embedded`,
   ].join(', ');
 
+  const long = (['tags', 'supersedes', 'extensions'] as const).filter((name) => fields[name]);
   return {
     columns,
+    bytes: ['content', ...long].map((name) => `coalesce(octet_length(${name}::text), 0)`).join(' + '),
     created,
     updated,
     order: [...(created ? [created] : []), ...id.columns.map(({ sql }) => sql)],

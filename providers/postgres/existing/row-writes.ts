@@ -47,6 +47,8 @@ export interface Changes {
   readonly patch: MemoryPatch;
   /** Given exactly when the content changes. */
   readonly vector: Float32Array | undefined;
+  /** What lies in one JSON column may not grow beyond this. */
+  readonly max_bytes: number;
 }
 
 interface Target {
@@ -57,7 +59,7 @@ interface Target {
 }
 
 /** The assignments of an update. What lies in one JSON column is set by one of them. */
-export function rowChanges({ layout, reading, where }: Target, { patch, vector }: Changes): string[] {
+export function rowChanges({ layout, reading, where }: Target, { patch, vector, max_bytes }: Changes): string[] {
   const { fields } = layout;
   const sets: string[] = [];
   const documents = new Map<string, { write: Write; writes: JsonWrite[] }>();
@@ -72,7 +74,12 @@ export function rowChanges({ layout, reading, where }: Target, { patch, vector }
   const { extensions = {}, ...rest } = patch;
   const shared = fields.extensions?.write;
   for (const [key, value] of Object.entries(extensions)) {
-    if (shared) inDocument(shared, [...(shared.kind === 'path' ? shared.path : []), key], asJson(value));
+    if (shared)
+      inDocument(
+        shared,
+        [...(shared.kind === 'path' ? shared.path : []), key],
+        value === null ? undefined : asJson(value),
+      );
   }
   for (const [name, value] of Object.entries(rest) as [keyof typeof rest, unknown][]) {
     const write = fields[name]?.write;
@@ -103,6 +110,8 @@ export function rowChanges({ layout, reading, where }: Target, { patch, vector }
     const { value, demands } = writeJson(where, `t.${column}::jsonb`, writes);
     sets.push(`${column} = ${write.kind === 'path' ? `${value}::${write.type}` : write.from(`(${value}::text)`)}`);
     demands.forEach(where.and);
+    const size = (sql: string) => `coalesce(octet_length((${sql})::text), 0)`;
+    where.and(`${size(value)} <= greatest(${where.place(max_bytes)}::int8, ${size(`t.${column}`)})`);
   }
   return sets;
 }

@@ -1,9 +1,10 @@
 import type { SearchQuery } from '#contract';
 import type { Conditions } from '../conditions.ts';
+import { firstWithin } from '../rows.ts';
 import type { Query } from '../statements.ts';
 import type { Layout } from './layout.ts';
 import type { Reading } from './record.ts';
-import type { Statements } from './statements.ts';
+import { mostBytes, type Statements } from './statements.ts';
 import { whereScopePrefix, whereUser } from './where.ts';
 
 /** How many more of the nearest are taken from an index than asked for: it knows only nearly which are. */
@@ -40,26 +41,31 @@ export function createSearchStatements(layout: Layout, reading: Reading, { query
   const statement = ({ query, vector }: Wanted, write: (parts: Parts) => string): Query => {
     const where = whereUser(layout, query);
     whereScopePrefix(layout, where, query);
+    const { max_content_bytes: most } = query;
+    if (most !== undefined) where.and(`octet_length(${layout.fields.content?.read}) <= ${where.place(most)}::int8`);
     const distance = column.distance(where.place(column.encode(vector)));
     const rows = `${reading.columns}, ${distance} as distance, ${sorts.map(({ sql, name }) => `${sql} as ${name}`).join(', ')}`;
     const near = (more: string) => `select ${rows} from ${from} where ${where} and ${column.comparable} ${more}`;
     const prepared = prepare(write({ where, distance, near }), where);
     return { ...prepared, statement: { ...prepared.statement, heavy: true } };
   };
-  const best = (where: Conditions, of: string, limit: number) =>
-    `select *, ${column.score('distance')} as score from ${of} as hit order by ${order} limit ${where.place(limit)}`;
+  const best = (where: Conditions, of: string, query: SearchQuery) => {
+    const hits = `select *, ${column.score('distance')} as score from ${of} as hit order by ${order} limit ${where.place(query.limit)}`;
+    const sized = `select *, ${reading.bytes} as bytes from (${hits}) as hits`;
+    return `select * from ${firstWithin(sized, order, where.place(mostBytes(query)))} as kept order by ${order}`;
+  };
 
   return {
     /** Looks at all rows of the user. */
     exact: (wanted: Wanted): Query =>
-      statement(wanted, ({ where, near }) => best(where, `(${near('')})`, wanted.query.limit)),
+      statement(wanted, ({ where, near }) => best(where, `(${near('')})`, wanted.query)),
 
     /** The same unless there are more than `most`: then no row has an id, and each tells so in `many`. */
     bounded: (wanted: Wanted, most: number): Query =>
       statement(wanted, ({ where, near }) => {
         const bound = where.place(most);
         const counted = `select count(*) > ${bound}::int as many from (select from ${from} where ${where} limit ${bound}::int + 1) as first_rows`;
-        const hits = best(where, `(${near('and not (select many from size)')})`, wanted.query.limit);
+        const hits = best(where, `(${near('and not (select many from size)')})`, wanted.query);
         return `with size as materialized (${counted}) select * from size left join (${hits}) as hits on true order by ${order}`;
       }),
 
@@ -68,7 +74,7 @@ export function createSearchStatements(layout: Layout, reading: Reading, { query
       statement(wanted, ({ where, distance, near }) => {
         const some = where.place(wanted.query.limit * OVERFETCH);
         const nearest = near(`order by ${distance} limit ${some}`);
-        return `with near as materialized (${nearest}) ${best(where, 'near', wanted.query.limit)}`;
+        return `with near as materialized (${nearest}) ${best(where, 'near', wanted.query)}`;
       }),
   };
 }

@@ -1,4 +1,4 @@
-import type { Call, Embedder, SearchHit, SearchQuery } from '#contract';
+import { type Call, countWithin, type Embedder, type SearchHit, type SearchQuery } from '#contract';
 import type { Database, Row } from '../connections.ts';
 import { type LargeUsers, rememberLargeUsers } from './large.ts';
 import type { Layout } from './layout.ts';
@@ -54,6 +54,8 @@ export function createSearch(options: SearchOptions) {
     }
     const { statement, values } = indexed(wanted);
     const hits = toHits(await db.queryWith(INDEX_SETTINGS[index.method], statement, values, call));
-    return hits.length < query.limit ? all() : hits;
+    const records = hits.map(({ memory }) => memory);
+    const isFull = hits.length >= query.limit || countWithin(records, query.max_bytes) < hits.length;
+    return isFull ? hits : all();
   };
 }

@@ -4,9 +4,12 @@ import {
   type Embedder,
   effectivePatch,
   invalidRequest,
+  mergeExtensions,
   newIdentity,
   type Provider,
   providerError,
+  recordBytes,
+  recordTooLarge,
 } from '#contract';
 import type { Row } from '../connections.ts';
 import { PROVIDER } from '../errors.ts';
@@ -24,11 +27,12 @@ export interface WriteOptions {
   readonly embedder: Embedder;
   readonly statements: Statements;
   readonly get: Provider['get'];
+  readonly max_bytes: number;
   run(query: Query, call: Call): Promise<Row[]>;
 }
 
 /** The verbs that change a table somebody else fills. Columns and keys that no field has a place in are never touched. */
-export function createWrites({ layout, reading, embedder, statements, get, run }: WriteOptions) {
+export function createWrites({ layout, reading, embedder, statements, get, max_bytes, run }: WriteOptions) {
   const embed = async (text: string, call: Call): Promise<Float32Array> =>
     toUnit((await embedder.embed([text], 'document', call))[0] as Float32Array);
   const write = async (query: Query, call: Call): Promise<Row | undefined> =>
@@ -58,11 +62,14 @@ export function createWrites({ layout, reading, embedder, statements, get, run }
       requirePlaces(layout, patch);
       const vector = patch.content === undefined ? undefined : await embed(patch.content, call);
       // Whoever may touch all users still changes this one's memory.
-      const query = statements.update({ ...ref, users: [current.user_id] }, { patch, vector });
+      const query = statements.update({ ...ref, users: [current.user_id] }, { patch, vector, max_bytes });
       const updated = query && (await write(query, call));
       if (updated) return reading.toMemory(updated);
       // Gone meanwhile, or there and not to be changed.
-      if ((await get(ref, call)) === undefined) return undefined;
+      const present = await get(ref, call);
+      if (present === undefined) return undefined;
+      const extensions = mergeExtensions(present.extensions, patch.extensions);
+      if (recordBytes({ ...present, ...patch, extensions }) > max_bytes) throw recordTooLarge(max_bytes);
       throw invalidRequest(
         `${Object.keys(patch).join(', ')}: the row keeps something else in this place, or is guarded`,
       );

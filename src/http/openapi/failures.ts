@@ -20,7 +20,8 @@ const CONDITIONS: Record<ErrorCode, string> = {
   rate_limited: 'too many requests, or too many failed authentications',
   unsupported_capability: 'the provider does not support this',
   provider_error: 'the backend failed or took too long',
-  payload_too_large: 'the request body exceeds the limit, 1 MiB unless configured otherwise',
+  payload_too_large:
+    'the request body exceeds the limit, 1 MiB unless configured otherwise; or the memory would, twice that',
 };
 
 const EXAMPLE_REQUEST_ID = '7f9c2ba4-e88f-4a7d-9c1b-0d5e3a6f2b10';

@@ -57,7 +57,7 @@ export const memoryPaths: ZodOpenApiPathsObject = {
     patch: verb({
       id: 'updateMemory',
       summary: 'Update fields of a memory',
-      description: '`tags` and `supersedes` replace the whole list. Only `valid_to` may be null.',
+      description: '`tags` and `supersedes` replace the whole list. Only `valid_to` and `x-` keys may be null.',
       ...byId,
       body: { schema: PatchBody, example: example.memoryPatch },
       success: {

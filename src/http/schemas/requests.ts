@@ -31,7 +31,7 @@ export const CreateBody = z
     patternProperties: { [OWN_KEYS]: { description: 'Keys of your own, kept and returned.' } },
   });
 
-/** SPEC, PATCH /memories/{id}. Only `valid_to` may be null. */
+/** SPEC, PATCH /memories/{id}. Only `valid_to` and `x-` keys may be null. */
 export const PatchBody = z
   .object({
     content: field.content.optional(),
@@ -44,7 +44,7 @@ export const PatchBody = z
   .meta({
     id: 'MemoryPatch',
     description: 'Only the fields given are changed.',
-    patternProperties: { [OWN_KEYS]: { description: 'Keys of your own, merged one by one.', not: { type: 'null' } } },
+    patternProperties: { [OWN_KEYS]: { description: 'Keys of your own, merged one by one; null removes one.' } },
   });
 
 const wholeNumber = (name: string, least: number, most: number) =>

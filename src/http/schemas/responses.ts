@@ -60,7 +60,12 @@ export const MemoryPage = z
 const SearchResult = z.looseObject({ memory: Memory, score }).meta({ id: 'SearchResult' });
 
 export const SearchResults = z
-  .looseObject({ results: z.array(SearchResult).meta({ description: 'Highest `score` first.' }) })
+  .looseObject({
+    results: z.array(SearchResult).meta({ description: 'Highest `score` first.' }),
+    'x-truncated': z.literal(true).optional().meta({
+      description: 'Results within `limit` are left out, since the answer would take more than 4 MiB.',
+    }),
+  })
   .meta({ id: 'SearchResults' });
 
 const bound = (description: string) => z.int().min(0).nullable().meta({ description });
