@@ -35,6 +35,9 @@ export interface Env {
 type OwnCall = Omit<Call, 'caller' | 'consistency' | 'trace'> &
   Required<Pick<Call, 'unlessAborted' | 'waiting'>> & { caller: Caller; consistency?: Consistency; trace?: Trace };
 
+/** Of an answer, for which a client that takes it slowly has the time of a request once more. */
+const PATIENCE_BYTES = 1024 * 1024;
+
 const HEADERS = Object.entries(ANSWER_HEADERS);
 
 export const newRequestId = (): string => crypto.randomUUID();
@@ -46,7 +49,7 @@ export interface CallOptions {
   readonly log: Log;
   /** Named when the deadline passes: it is what was waited for. */
   readonly provider: string;
-  /** Longest time a request may take, in milliseconds. */
+  /** Longest time a request may take, and as much again for each MiB begun of its answer to be taken, in milliseconds. */
   readonly timeoutMs: number;
   /** Whether clients carry what they wrote from replica to replica. */
   readonly consistencyTokens: boolean;
@@ -55,7 +58,8 @@ export interface CallOptions {
 
 /**
  * Gives every request its `Call`: an id, taken over from the client where it is well formed, and a signal that fires
- * when the client goes away or the deadline passes. Headers are set before the handler runs: set after it, they would
+ * when the client goes away or the deadline passes. After the answer the deadline is one for the client to take it: who
+ * never reads holds no answer for ever. Headers are set before the handler runs: set after it, they would
  * make the server rebuild the response, which costs half the throughput.
  */
 export function callMiddleware({
@@ -79,19 +83,28 @@ export function callMiddleware({
     for (const [name, value] of HEADERS) c.header(name, value);
 
     const { incoming, outgoing } = c.env ?? {};
-    const deadline = setTimeout(
-      () => abort(incoming?.complete === false ? bodyTooSlow() : backendTooSlow(call.waiting.on ?? provider)),
-      timeoutMs,
-    );
+    let answered = false;
+    /** Times of a request that are left for the answer to be taken; undefined until the first has passed. */
+    let left: number | undefined;
+    const deadline = setTimeout(() => {
+      if (!answered) abort(incoming?.complete === false ? bodyTooSlow() : backendTooSlow(call.waiting.on ?? provider));
+      else if (outgoing) {
+        left ??= Math.max(1, Math.ceil(outgoing.writableLength / PATIENCE_BYTES));
+        if (left-- <= 0) outgoing.destroy();
+      }
+      deadline.refresh();
+    }, timeoutMs);
     const started = performance.now();
     outgoing?.once('close', () => {
+      clearTimeout(deadline);
       if (!outgoing.writableFinished) abort(clientGone());
       endOf(c, { provider, requestId, outgoing, started, followed, log });
     });
     try {
       await next();
     } finally {
-      clearTimeout(deadline);
+      answered = true;
+      if (!outgoing) clearTimeout(deadline);
     }
   };
 }

@@ -34,8 +34,15 @@ export function followConnections(server: Server): Connections {
     if (open.size === 0 && socket.bytesRead === readTo) socket.destroySoon();
   };
   server.on('connection', (socket) => {
-    all.set(socket, { open: new Set(), last: undefined, readTo: 0 });
-    socket.once('close', () => all.delete(socket));
+    const open = new Set<ServerResponse>();
+    all.set(socket, { open, last: undefined, readTo: 0 });
+    socket.once('close', () => {
+      all.delete(socket);
+      // Node tells only the answer whose turn it was, not those to what was pipelined behind it.
+      setImmediate(() => {
+        for (const response of open) response.emit('close');
+      });
+    });
   });
   return {
     admit(response) {

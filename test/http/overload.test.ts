@@ -1,11 +1,18 @@
+import { connect, type Socket } from 'node:net';
+import { Hono } from 'hono';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Provider } from '#contract';
 import { ALL_GRANTS } from '../../src/core/grants.ts';
 import type { Authenticator } from '../../src/core/principal.ts';
+import type { Env } from '../../src/http/call.ts';
+import { limitAtOnce } from '../../src/http/limit-at-once.ts';
+import { listen } from '../../src/http/listen.ts';
 import { gate } from '../embedding/observed-embedder.ts';
 import { until } from '../postgres/store.ts';
 import { expectError } from '../support/expect-error.ts';
+import { connectRaw, request } from '../support/raw-http.ts';
 import { type RunningServer, startServer } from '../support/server.ts';
+import { recordingLog } from '../support/subject.ts';
 
 describe('more requests at once than allowed', () => {
   let server: RunningServer | undefined;
@@ -93,5 +100,99 @@ describe('more requests at once than allowed', () => {
     goOn();
     await until(async () => (await client.ask('/memories/mem_x')).status === 404);
     for (let i = 0; i < 5; i++) expectError(await client.ask('/memories/mem_x'), 'not_found');
+  });
+});
+
+/** Sends these requests on one connection, and never reads what comes. */
+function sendUnread(port: number, ...requests: readonly Buffer[]): Socket {
+  const socket = connect(port, '127.0.0.1').pause();
+  socket.on('error', () => {});
+  socket.write(Buffer.concat(requests));
+  return socket;
+}
+
+describe('clients that never read their answers', () => {
+  let server: RunningServer | undefined;
+  const sockets: Socket[] = [];
+  afterEach(async () => {
+    for (const socket of sockets.splice(0)) socket.destroy();
+    await server?.close();
+  });
+  /** More than the system takes off the gateway's hands. */
+  const LISTS = Array.from({ length: 4 }, () => request('GET', '/memories?user_id=u'));
+  const startFull = async (options: object): Promise<RunningServer> => {
+    server = await startServer(options);
+    for (let i = 0; i < 4; i++) await server.client.add({ user_id: 'u', content: 'a'.repeat(1_000_000) });
+    return server;
+  };
+  const probe = async ({ client }: RunningServer) => (await client.ask('/memories/mem_x')).status;
+
+  it('[Decision 29] count as requests for as long as they do not', async () => {
+    const running = await startFull({ max_requests: 4, max_requests_per_caller: 4 });
+    while (sockets.length < 20 && (await probe(running)) !== 429) sockets.push(sendUnread(running.port, ...LISTS));
+    expect(await probe(running)).toBe(429);
+    for (const socket of sockets) socket.destroy();
+    await until(async () => (await probe(running)) === 404);
+  });
+
+  it('[Decision 29] are cut off in the end, and make room for others', async () => {
+    const running = await startFull({ max_requests: 4, max_requests_per_caller: 4, request_timeout_ms: 300 });
+    for (let i = 0; i < 3; i++) sockets.push(sendUnread(running.port, ...LISTS));
+    const given = () => running.lines.filter(({ fields }) => 'status' in fields && fields.status === 499).length;
+    await until(async () => given() > 0 && (await probe(running)) === 404);
+  });
+
+  it('[Decision 29] are cut off on the page for people, too', async () => {
+    const running = await startFull({ max_requests: 4, max_requests_per_caller: 4, request_timeout_ms: 300 });
+    const assets = Array.from({ length: 16 }, () => request('GET', '/docs/swagger-ui-bundle.js'));
+    for (let i = 0; i < 2; i++) sockets.push(sendUnread(running.port, ...assets));
+    const routes = () =>
+      running.lines.map(({ fields }) => fields).filter((fields) => 'status' in fields && fields.status === 499);
+    await until(async () => routes().length > 0 && (await probe(running)) === 404);
+    expect(routes()).toContainEqual(expect.objectContaining({ route: '/docs/:asset' }));
+  });
+
+  it('[Decision 29] who goes away takes along what was pipelined behind', async () => {
+    const { opened, open: goOn } = gate();
+    const alter = (provider: Provider): Provider => ({
+      ...provider,
+      get: async (ref, call) => {
+        if (ref.id === 'mem_slow') await opened;
+        return provider.get(ref, call);
+      },
+    });
+    server = await startServer({ alter, max_requests: 4, max_requests_per_caller: 4 });
+    const running = server;
+    const connection = connectRaw(running.port);
+    for (const id of ['mem_slow', 'mem_x', 'mem_x', 'mem_x']) connection.write(request('GET', `/memories/${id}`));
+    await until(async () => (await probe(running)) === 429);
+    connection.destroy();
+    await until(async () => (await probe(running)) === 404);
+    goOn();
+    const three = Array.from({ length: 3 }, () => probe(running));
+    expect(await Promise.all(three)).toEqual([404, 404, 404]);
+  });
+
+  it('[Decision 29] are given up, the oldest first, when all answers together take too much', async () => {
+    const answer = 'a'.repeat(16_000_000);
+    const app = new Hono<Env>().use(limitAtOnce(100, 3.5 * answer.length)).get('/', (c) => c.text(answer));
+    const listener = await listen(app, { host: '127.0.0.1', port: 0, log: recordingLog() });
+    for (let i = 0; i < 6; i++) {
+      const socket = sendUnread(listener.port, request('GET', '/'));
+      sockets.push(socket);
+      // Its answer has begun to come.
+      await new Promise((resolve) => socket.once('readable', resolve).read(0));
+    }
+    const received = (socket: Socket) =>
+      new Promise<number>((resolve) => {
+        socket.on('data', () => socket.bytesRead >= answer.length && resolve(socket.bytesRead));
+        socket.once('close', () => resolve(socket.bytesRead)).resume();
+      });
+    const bytes = await Promise.all(sockets.map(received));
+    const whole = bytes.map((count) => count >= answer.length);
+    expect(whole[0]).toBe(false);
+    expect(whole.slice(-3)).toEqual([true, true, true]);
+    for (const socket of sockets) socket.destroy();
+    await listener.close();
   });
 });
