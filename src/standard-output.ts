@@ -2,6 +2,7 @@ import { write, writeSync } from 'node:fs';
 
 /** Lines that may wait while nobody takes them; what comes on top is given up. */
 const MOST_WAITING = 20_000;
+const MOST_WAITING_BYTES = 32 * 1024 * 1024;
 /** Bytes that the system takes in one piece (`PIPE_BUF`), so that lines of several processes are never torn apart. */
 const PIECE = 4_096;
 /** Pause before offering again what the reader had no room for, in milliseconds. */
@@ -22,6 +23,7 @@ export interface LineWriter {
  */
 export function openStandardOutput(onLost: (lines: number) => void): LineWriter {
   let waiting: string[] = [];
+  let waitingBytes = 0;
   let lost = 0;
   let closed = false;
   /** What the reader had no room for. */
@@ -31,7 +33,9 @@ export function openStandardOutput(onLost: (lines: number) => void): LineWriter 
   const next = () => {
     if (waiting.length === 0) return;
     const count = piece(waiting);
-    send(Buffer.from(waiting.splice(0, count).join('')), count);
+    const lines = waiting.splice(0, count);
+    for (const line of lines) waitingBytes -= sizeOf(line);
+    send(Buffer.from(lines.join('')), count);
   };
   const send = (bytes: Buffer, count: number) => {
     writing = true;
@@ -66,15 +70,19 @@ export function openStandardOutput(onLost: (lines: number) => void): LineWriter 
   return {
     write(line) {
       if (closed) return;
-      if (waiting.length >= MOST_WAITING) {
+      if (waiting.length >= MOST_WAITING || waitingBytes >= MOST_WAITING_BYTES) {
         lost++;
         return;
       }
       waiting.push(line);
+      waitingBytes += sizeOf(line);
       if (!writing) next();
     },
   };
 }
+
+/** At most: what a string takes of memory. */
+const sizeOf = (line: string): number => 2 * line.length;
 
 /** How many lines fit; one that is too long goes alone. */
 function piece(lines: readonly string[]): number {

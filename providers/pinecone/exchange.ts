@@ -1,7 +1,11 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { setMaxListeners } from 'node:events';
+import { readAtMost } from '#contract';
 import { Failure } from './failure.ts';
 import { refusal } from './refusal.ts';
+
+/** Of an answer: more than a hundred records with the longest vectors and the most metadata. */
+const MOST_BYTES = 64 * 1024 * 1024;
 
 export interface Answer {
   readonly body: object;
@@ -34,7 +38,7 @@ export const fetchApi: typeof fetch = async (url, init) => {
   try {
     // A redirect would take the API key to another host.
     const response = await fetch(url, { ...init, headers, signal, redirect: 'manual' });
-    const text = await response.text();
+    const text = response.body ? (await readAtMost(response.body, MOST_BYTES)).toString() : '';
     if (!response.ok) throw refusal(response, text);
     exchange.answer = { body: parsed(text), headers: response.headers };
   } catch (error) {

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { LRUCache } from 'lru-cache';
 import type pg from 'pg';
 import type { Call, ProviderStats } from '#contract';
 import { openConnection } from './connections/connection.ts';
@@ -49,6 +50,21 @@ export const statement = (text: string): Statement => ({
   text,
 });
 
+/** Characters of the texts that are kept with their names; callers can cause some thousands. */
+const MOST_REMEMBERED = 1024 * 1024;
+
+/** The same, made once for a text. */
+export function rememberStatements(): typeof statement {
+  const known = new LRUCache<string, Statement>({
+    maxSize: MOST_REMEMBERED,
+    sizeCalculation: ({ text }) => text.length,
+  });
+  return (text) => known.get(text) ?? known.set(text, statement(text)).get(text) ?? statement(text);
+}
+
+/** Of the values of all statements that wait, beside those that are worked on. */
+const MOST_WAITING_BYTES = 64 * 1024 * 1024;
+
 /** How often deadlines are looked at: one timer for all, since one for each statement costs as much as a small one. */
 const LOOK_MS = 25;
 /** Searches under way for each connection that takes them: while one runs, the next is there. */
@@ -71,7 +87,7 @@ const MOST_SENT = 4;
 export function openConnections(options: ConnectionOptions): Database {
   const limits = { cancellable: true, ...options };
   const { connections, max_waiting = Number.POSITIVE_INFINITY } = options;
-  const tally: Tally = { unanswered: 0 };
+  const tally: Tally = { unanswered: 0, bytes: 0 };
   let named = options.prepared_statements !== 'off';
   let timer: NodeJS.Timeout | undefined;
   /** Told when nothing is under way. */
@@ -110,7 +126,9 @@ export function openConnections(options: ConnectionOptions): Database {
   };
   const start = (task: Task) => {
     if (closing) return failTask(task, new Error('the connections are closed'));
-    if (tally.unanswered > connections + max_waiting) return failTask(task, tooManyWaiting());
+    const waits = tally.unanswered > connections;
+    if (tally.unanswered > connections + max_waiting || (waits && tally.bytes > MOST_WAITING_BYTES))
+      return failTask(task, tooManyWaiting());
     timer ??= setInterval(look, LOOK_MS);
     (task.statement.heavy ? searches : others).enter(task);
   };

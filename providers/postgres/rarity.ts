@@ -18,6 +18,8 @@ interface Counted {
  */
 const KEPT_MS = 60_000;
 const MOST_KEPT = 1_000;
+/** Of all users together: each takes some 50 bytes. */
+const MOST_KEPT_WORDS = 200_000;
 /** Of one user in that minute. */
 const MOST_WORDS = 10_000;
 
@@ -26,7 +28,14 @@ const MOST_WORDS = 10_000;
  * it sees: else scores would tell which words the hidden memories contain.
  */
 export function createRarity(names: Names, run: Run) {
-  const kept = new LRUCache<string, Counted>({ max: MOST_KEPT, ttl: KEPT_MS });
+  const kept = new LRUCache<string, Counted>({
+    max: MOST_KEPT,
+    maxSize: MOST_KEPT_WORDS,
+    sizeCalculation: ({ holding }) => 1 + holding.size,
+    ttl: KEPT_MS,
+    // What was counted first would else never be counted again.
+    noUpdateTTL: true,
+  });
 
   return async (query: SearchQuery, keys: readonly number[], call: Call): Promise<Rarity> => {
     const whose = JSON.stringify([query.user_id, query.within]);
@@ -37,10 +46,11 @@ export function createRarity(names: Names, run: Run) {
       const [{ rows, holding }] = (await run(text, values, call)) as [{ rows: number; holding: number[] }];
       if (!counted) {
         counted = { rows, holding: new Map() };
-        kept.set(whose, counted);
       }
       for (const [i, key] of missing.entries()) counted.holding.set(key, holding[i] as number);
       if (counted.holding.size > MOST_WORDS) kept.delete(whose);
+      // Another object, or its size would stay what it was.
+      else kept.set(whose, { ...counted });
     }
     const { rows, holding } = counted;
     return { rows, holding: keys.map((key) => holding.get(key) as number) };

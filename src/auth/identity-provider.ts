@@ -1,7 +1,9 @@
 import { createRemoteJWKSet, customFetch, errors, type JWTVerifyGetKey } from 'jose';
-import { type OmpError, providerError } from '#contract';
+import { type OmpError, providerError, readAtMost } from '#contract';
 
 const TIMEOUT_MS = 3_000;
+/** Of the answer with the keys. */
+const MOST_BYTES = 1024 * 1024;
 /** How long keys are used without asking again. */
 const MAX_AGE_MS = 10 * 60_000;
 /** A token with an unknown key id makes us ask again, but no sooner than this after the last answer. */
@@ -22,7 +24,9 @@ export function openIdentityProvider(jwksUrl: string): JWTVerifyGetKey {
     [customFetch]: async (url: string, init: RequestInit) => {
       // The library spares a provider that answers; one that fails would be asked for every token.
       if (performance.now() < restUntil) throw new Error('the identity provider failed a moment ago');
-      return fetch(url, init);
+      const response = await fetch(url, init);
+      const body = response.body ? await readAtMost(response.body, MOST_BYTES) : null;
+      return new Response(body, response);
     },
   });
   return async (header, token) => {

@@ -33,6 +33,8 @@ const CLOCK_TOLERANCE_S = 5;
 /** A token that the identity provider no longer vouches for, its key withdrawn, is refused after this. */
 const REMEMBERED_MS = 60_000;
 const MOST_REMEMBERED = 10_000;
+/** A token may name many users. */
+const MOST_REMEMBERED_BYTES = 32 * 1024 * 1024;
 const MAX_APP = 256;
 
 /** Loads a library: import this only where tokens are configured. */
@@ -42,6 +44,8 @@ export function openTokens(options: TokenOptions): Tokens {
   /** By digest: what is remembered is of no use to whoever reads it. */
   const verified = new LRUCache<string, { principal: Principal; until: number }>({
     max: MOST_REMEMBERED,
+    maxSize: MOST_REMEMBERED_BYTES,
+    sizeCalculation: ({ principal }) => 500 + 2 * JSON.stringify(principal).length,
   });
   const remembered = (digest: string): Principal | undefined => {
     const found = verified.get(digest);

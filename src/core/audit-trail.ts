@@ -35,6 +35,7 @@ const BATCH = 100;
 const FLUSH_MS = 1_000;
 /** Entries that may wait while the backend does not take them; what comes after is given up, and the log says so. */
 const MOST_WAITING = 50_000;
+const MOST_WAITING_BYTES = 32 * 1024 * 1024;
 /** When the gateway stops there is nobody left to be held up. */
 const LAST_BATCH = 1_000;
 /** Attempts to write what is left when the gateway stops, and the pause between them, in milliseconds. */
@@ -56,6 +57,7 @@ export function openAuditTrail({ audit, record, log }: AuditTrailOptions): Audit
     return { audited: (_action, facts, _call, work) => work(facts), read: undefined, close: async () => {} };
   }
   let waiting: AuditEntry[] = [];
+  let waitingBytes = 0;
   let lost = 0;
   let flushing: Promise<void> = Promise.resolve();
   let timer: NodeJS.Timeout | undefined;
@@ -68,6 +70,7 @@ export function openAuditTrail({ audit, record, log }: AuditTrailOptions): Audit
       const batch = waiting.slice(0, closed ? LAST_BATCH : BATCH);
       await audit.record(batch, { signal: AbortSignal.timeout(RECORD_MS), requestId: 'audit', caller: GATEWAY });
       waiting = waiting.slice(batch.length);
+      for (const entry of batch) waitingBytes -= sizeOf(entry);
     }
   };
   /** One at a time, so that entries stay in order. One whose answer was lost is written again rather than missed. */
@@ -89,11 +92,11 @@ export function openAuditTrail({ audit, record, log }: AuditTrailOptions): Audit
     }
   };
   const note = (action: Verb, facts: Facts, call: Call, outcome: AuditEntry['outcome']) => {
-    if (waiting.length >= MOST_WAITING) {
+    if (waiting.length >= MOST_WAITING || waitingBytes >= MOST_WAITING_BYTES) {
       if (lost++ % MOST_WAITING === 0) log.error({ lost }, 'audit entries are lost: the backend does not take them');
       return;
     }
-    waiting.push({
+    const entry: AuditEntry = {
       timestamp: new Date().toISOString(),
       app: storable(call.caller.app),
       action,
@@ -102,7 +105,9 @@ export function openAuditTrail({ audit, record, log }: AuditTrailOptions): Audit
       scope: storable(facts.scope),
       request_id: call.requestId,
       outcome,
-    });
+    };
+    waiting.push(entry);
+    waitingBytes += sizeOf(entry);
     if (waiting.length === BATCH) void flush().catch(() => {});
     else schedule();
   };
@@ -137,6 +142,10 @@ export function openAuditTrail({ audit, record, log }: AuditTrailOptions): Audit
     },
   };
 }
+
+/** What it takes of memory, about. */
+const sizeOf = ({ app, user_id, memory_id, scope, request_id }: AuditEntry): number =>
+  [app, user_id, memory_id, scope, request_id].reduce((sum, text) => sum + 2 * (text?.length ?? 0), 200);
 
 /** An entry that a backend cannot hold would keep all later ones waiting behind it. */
 const storable = (text: string | null): string | null =>

@@ -1,6 +1,6 @@
 import http, { type IncomingMessage } from 'node:http';
 import https from 'node:https';
-import { buffer } from 'node:stream/consumers';
+import { readAtMost } from '#contract';
 
 export interface HttpFetch {
   readonly fetch: (url: string | URL | Request, init?: RequestInit) => Promise<Response>;
@@ -8,12 +8,15 @@ export interface HttpFetch {
   close(): void;
 }
 
+/** Of an answer: more than a batch of the longest vectors takes as text. */
+const MOST_BYTES = 64 * 1024 * 1024;
+
 /**
  * As much of `fetch` as the openai client needs, on Node's own HTTP client with kept connections.
  * Answers carry only the headers that matter to that client. A rate limit is marked as not to be repeated: the client
  * would sleep for as long as the service says, while our caller should be told at once.
  */
-export function openHttpFetch(): HttpFetch {
+export function openHttpFetch(mostBytes = MOST_BYTES): HttpFetch {
   const plain = new http.Agent({ keepAlive: true });
   const secure = new https.Agent({ keepAlive: true });
 
@@ -31,7 +34,7 @@ export function openHttpFetch(): HttpFetch {
       request.on('error', reject);
       request.end(init.body);
     });
-    const body = await buffer(answer);
+    const body = await readAtMost(answer, mostBytes);
     return new Response(body.length > 0 ? body : null, { status: answer.statusCode ?? 0, headers: headersOf(answer) });
   }
 

@@ -20,6 +20,13 @@ interface Item {
   leave: (reason?: unknown) => void;
 }
 
+/** Of one inner call, and of the texts that wait; one text always goes. */
+const MOST_BATCH_BYTES = 1024 * 1024;
+const MOST_WAITING_BYTES = 64 * 1024 * 1024;
+
+/** At most, and near enough: what a string takes of memory. */
+const sizeOf = (text: string): number => 2 * text.length;
+
 /**
  * Coalesces texts that wait at the same time into batches, whichever calls they came with.
  * Queries and documents wait apart and take turns, so neither starves behind the other. A call that is aborted
@@ -31,6 +38,7 @@ export function withBatching(inner: Embedder, limits: BatchingLimits): Embedder 
   const { maxWaiting = Number.POSITIVE_INFINITY } = limits;
   let lastServed: Purpose = 'document';
   let running = 0;
+  let waitingBytes = 0;
   let scheduled = false;
 
   /** The rest of this turn of the event loop may bring more texts: they share the batch, and nobody waits for a clock. */
@@ -47,8 +55,9 @@ export function withBatching(inner: Embedder, limits: BatchingLimits): Embedder 
     while (running < limits.concurrency) {
       const other = lastServed === 'query' ? 'document' : 'query';
       const purpose = waiting[other].size > 0 ? other : lastServed;
-      const items = takeFirst(waiting[purpose], limits.batchSize);
+      const items = firstOf(waiting[purpose], limits.batchSize);
       if (items.length === 0) return;
+      for (const item of items) remove(waiting[purpose], item);
       lastServed = purpose;
       running += 1;
       void runBatch(inner, items, purpose).finally(() => {
@@ -58,13 +67,17 @@ export function withBatching(inner: Embedder, limits: BatchingLimits): Embedder 
     }
   }
 
+  const remove = (queue: Set<Item>, item: Item) => {
+    if (queue.delete(item)) waitingBytes -= sizeOf(item.text);
+  };
   const waitingNow = () => waiting.query.size + waiting.document.size;
 
   /** What the next batches have room for does not wait. Where nobody waits, a call is taken whatever its length. */
-  function refuseTooMany(count: number): void {
+  function refuseTooMany(texts: readonly string[]): void {
     const before = waitingNow();
     const room = (limits.concurrency - running) * limits.batchSize;
-    if (before === 0 || before + count <= room + maxWaiting) return;
+    const bytes = texts.reduce((sum, text) => sum + sizeOf(text), waitingBytes);
+    if (before === 0 || (before + texts.length <= room + maxWaiting && bytes <= MOST_WAITING_BYTES)) return;
     throw new OmpError('rate_limited', 'too many texts wait for their embedding; retry in 1 s', { retryAfter: 1 });
   }
 
@@ -73,15 +86,16 @@ export function withBatching(inner: Embedder, limits: BatchingLimits): Embedder 
     dimensions: inner.dimensions,
     async embed(texts, purpose, call) {
       call.signal.throwIfAborted();
-      refuseTooMany(texts.length);
+      refuseTooMany(texts);
       const queue = waiting[purpose];
       const items: Item[] = [];
       const vectors = texts.map(
         (text) =>
           new Promise<Float32Array>((resolve, reject) => {
-            const item: Item = { text, call, resolve, reject, leave: () => queue.delete(item) };
+            const item: Item = { text, call, resolve, reject, leave: () => remove(queue, item) };
             items.push(item);
             queue.add(item);
+            waitingBytes += sizeOf(text);
           }),
       );
       schedule();
@@ -98,12 +112,13 @@ export function withBatching(inner: Embedder, limits: BatchingLimits): Embedder 
   };
 }
 
-function takeFirst(queue: Set<Item>, count: number): Item[] {
+function firstOf(queue: Iterable<Item>, count: number): Item[] {
   const items: Item[] = [];
+  let bytes = 0;
   for (const item of queue) {
-    if (items.length === count) break;
+    bytes += sizeOf(item.text);
+    if (items.length === count || (items.length > 0 && bytes > MOST_BATCH_BYTES)) break;
     items.push(item);
-    queue.delete(item);
   }
   return items;
 }

@@ -17,11 +17,18 @@ export interface CounterStore {
   close(): Promise<void>;
 }
 
+/** A counter is of use for two minutes; replicas' clocks may differ by one. */
+export const LIFETIME_MS = 180_000;
+
 /**
  * What every limiter of the library is told. Only its counting is used: whether a sum is too large is decided in
- * `sliding-window.ts`, so `points` means nothing. A counter is of use for two minutes; replicas' clocks may differ by one.
+ * `sliding-window.ts`, so `points` means nothing.
  */
-export const counting = (purpose: string) => ({ keyPrefix: `omp:${purpose}`, points: 0, duration: 180 });
+export const counting = (purpose: string) => ({
+  keyPrefix: `omp:${purpose}`,
+  points: 0,
+  duration: LIFETIME_MS / 1_000,
+});
 
 /** The library's fixed windows as plain counters: every name is counted in once and for all. */
 export const countersOf = (library: RateLimiterAbstract): Counters => ({

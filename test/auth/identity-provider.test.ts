@@ -77,7 +77,7 @@ describe('the keys of an identity provider', () => {
 });
 
 describe('[SPEC Errors provider_error] an identity provider that', () => {
-  it.each(['failing', 'babbling', 'malformed'] as const)('is %s is named, not the token', async (mood) => {
+  it.each(['failing', 'babbling', 'malformed', 'endless'] as const)('is %s is named, not the token', async (mood) => {
     provider.state.mood = mood;
     const error = await rejection(tokens.principal(await fresh(), call));
     expect(error).toMatchObject(DOWN);

@@ -15,7 +15,7 @@ export async function makeKey(kid: string, alg = 'ES256'): Promise<SigningKey> {
 }
 
 /** What a server that publishes keys does: it serves `keys`, fails, says what is no key set, or never answers. */
-type Mood = 'well' | 'failing' | 'babbling' | 'malformed' | 'silent';
+type Mood = 'well' | 'failing' | 'babbling' | 'malformed' | 'endless' | 'silent';
 
 /** A server that publishes keys, on loopback. */
 export async function openIdentityProvider(...keys: readonly SigningKey[]) {
@@ -25,6 +25,7 @@ export async function openIdentityProvider(...keys: readonly SigningKey[]) {
     if (state.mood === 'silent') return;
     if (state.mood === 'failing') response.writeHead(503).end('out of order');
     else if (state.mood === 'babbling') response.end('<html>sign in</html>');
+    else if (state.mood === 'endless') response.end(`{"keys":[],"more":"${'a'.repeat(2_000_000)}"}`);
     else if (state.mood === 'malformed') response.end('{"keys":"none"}');
     else response.end(JSON.stringify({ keys: state.keys.map(({ jwk }) => jwk) }));
   });

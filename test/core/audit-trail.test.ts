@@ -194,6 +194,20 @@ describe('entries are written', () => {
     expect(written.flat()).toHaveLength(601);
   });
 
+  it('[Decision 11] up to a bound of bytes, too', async () => {
+    const { trail, log, door } = await openTrail();
+    const open = shut(door);
+    const text = 'a'.repeat(2_000);
+    const by = callBy({ app: text });
+    const note = () => trail.audited('get', { user_id: text, memory_id: text, scope: text }, by, async () => {});
+    for (let i = 0; i < 10_000; i++) await note();
+    expect(log.lines.filter(({ level }) => level === 'error')).toHaveLength(1);
+    open();
+    // What was written makes room.
+    await vi.advanceTimersByTimeAsync(FLUSH_MS);
+    await trail.close();
+  });
+
   it('up to a bound while the backend is down: the oldest are kept, and the log says what is lost', async () => {
     const { trail, done, written, door, log } = await openTrail();
     door.enter = down;

@@ -142,6 +142,36 @@ describe('a limit of those that wait', () => {
     expect(numbers(await ask(['again']))).toEqual([5]);
   });
 
+  it('[Decision 29] refuses what would let too many bytes wait', async () => {
+    const { embedder, ask, release } = limited();
+    const large = 'a'.repeat(20 * 1024 * 1024);
+    // However large: where nobody waits, a call is taken.
+    const taken = [ask([large])];
+    await expect(ask([large])).rejects.toMatchObject(refusal);
+    taken.push(ask(['bb']));
+    release();
+    expect((await Promise.all(taken)).map(numbers)).toEqual([[large.length], [2]]);
+    expect(embedder.stats?.().waiting).toBe(0);
+    const given = new AbortController();
+    const left = ask([large], given.signal);
+    given.abort(new Error('gone'));
+    await expect(left).rejects.toThrow('gone');
+    expect((await Promise.all([ask(['a']), ask([large.slice(1)])])).flat()).toHaveLength(2);
+  });
+
+  it('[Decision 29] sends no more than a mebibyte of texts in one batch, unless one is larger', async () => {
+    const { embedder, batches } = observedEmbedder();
+    const batched = withBatching(embedder, { batchSize: 8, concurrency: 1 });
+    const texts = [200_000, 200_000, 200_000, 1_000_000, 3].map((length) => 'a'.repeat(length));
+    expect(numbers(await batched.embed(texts, 'document', callOf()))).toEqual(texts.map(({ length }) => length));
+    expect(textsOf(batches).map((batch) => batch.map(({ length }) => length))).toEqual([
+      [200_000, 200_000],
+      [200_000],
+      [1_000_000],
+      [3],
+    ]);
+  });
+
   it('[Decision 29] has no place taken by a call that was given up', async () => {
     const { ask, release } = limited();
     const taken = ask(['a', 'bb']);

@@ -1,4 +1,5 @@
-import { describe, expect, it } from 'vitest';
+import { LRUCache } from 'lru-cache';
+import { describe, expect, it, vi } from 'vitest';
 import { withQueryCache } from '../../src/embedding/with-query-cache.ts';
 import { callOf, observedEmbedder } from './observed-embedder.ts';
 
@@ -37,6 +38,29 @@ describe('query cache', () => {
     const cached = withQueryCache(embedder, 2);
     for (const text of ['a', 'b', 'a', 'c', 'a', 'b']) await cached.embed([text], 'query', callOf());
     expect(batches.map(({ texts }) => texts[0])).toEqual(['a', 'b', 'c', 'b']);
+  });
+
+  it('[Decision 29] keeps no long text, and no more than 64 MiB of vectors', async () => {
+    const asked: string[] = [];
+    const vector = new Float32Array(1024 * 1024);
+    const cached = withQueryCache(
+      {
+        ...observedEmbedder().embedder,
+        embed: async (texts) => {
+          asked.push(...texts);
+          return texts.map(() => vector);
+        },
+      },
+      10_000,
+    );
+    const set = vi.spyOn(LRUCache.prototype, 'set');
+    const texts = Array.from({ length: 17 }, (_, i) => `${i} ${'a'.repeat(100_000)}`);
+    for (const text of texts) await cached.embed([text], 'query', callOf());
+    expect(Math.max(...set.mock.calls.map(([key]) => String(key).length))).toBeLessThan(100);
+    set.mockRestore();
+    // Vectors of 4 MiB: of seventeen, the latest fifteen.
+    for (const text of [...texts.slice(2), ...texts.slice(0, 2)]) await cached.embed([text], 'query', callOf());
+    expect(asked).toEqual([...texts, ...texts.slice(0, 2)]);
   });
 
   it('counts the queries it knew and those it did not', async () => {

@@ -32,6 +32,14 @@ describe('[Decision 17] [SPEC Limits limits.rate_limit_per_minute] the sliding w
     expect(await take()).toEqual({ allowed: false, remaining: 0, reset: 11 });
   });
 
+  it('remembers so many callers and forgets those of longest ago, whatever addresses there are', async () => {
+    const counters = memoryStore().counters('test');
+    for (let i = 0; i <= 100_000; i++) await counters.add(`${i}`, 1);
+    expect(await counters.read('0')).toBe(0);
+    expect(await counters.add('1', 1)).toBe(2);
+    expect(await counters.read('100000')).toBe(1);
+  });
+
   it('admits no second burst around the border of two windows', async () => {
     const { limiter, clock } = limiterAt(60, START + 59_900);
     expect(await admitted(limiter, 60)).toBe(60);

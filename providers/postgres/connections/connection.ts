@@ -4,6 +4,7 @@ import type { OmpError } from '#contract';
 import type { Engine } from '../embedded/engine.ts';
 import { interrupted, isCancelled, lostConnection, tooBusy, tooLong } from '../errors.ts';
 import { requestCancel } from './cancel-request.ts';
+import { createPrepared } from './prepared.ts';
 import { send } from './send.ts';
 import { answerTask, dropTask, failTask, isAbandoned, type Row, type Task } from './task.ts';
 
@@ -104,8 +105,7 @@ function createConnection(
 ) {
   const sent: Task[] = [];
   let searches = 0;
-  /** Names of statements that the session has answered once, and so has prepared. */
-  const prepared = new Set<string>();
+  const prepared = createPrepared(client);
   /** Whether what was sent last wants no other beside it. */
   let taken = false;
   /** The cancel request under way, and whether the head of then has ended by it. Meanwhile nothing else is sent. */
@@ -157,7 +157,7 @@ function createConnection(
     if (cancel?.hit && cancel.done) cancel = undefined;
     if (error !== undefined) events.failed(task, error, left);
     else {
-      if (task.named) prepared.add(name);
+      if (task.named) prepared.add(task.statement);
       answerTask(task, rows);
       task.end?.();
     }
@@ -217,6 +217,7 @@ function createConnection(
       writeTogether(socket);
       taken = alone;
       task.named = named;
+      if (named) prepared.use(task.statement);
       task.sent++;
       if (task.statement.heavy) searches++;
       task.exposed = false;

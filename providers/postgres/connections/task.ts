@@ -14,6 +14,8 @@ export type Row = Record<string, unknown>;
 export interface Tally {
   /** Statements without an answer yet. */
   unanswered: number;
+  /** Of their values. */
+  bytes: number;
 }
 
 /**
@@ -79,6 +81,7 @@ export function runTask(
       exposed: false,
     };
     tally.unanswered++;
+    tally.bytes += sizeOf(values);
     if (!call.unlessAborted) {
       if (isAbandoned(task)) return;
       task.gone = () => void isAbandoned(task);
@@ -107,8 +110,19 @@ function isFirstAnswer(task: Task): boolean {
   if (task.told) return false;
   task.told = true;
   task.tally.unanswered--;
+  task.tally.bytes -= sizeOf(task.values);
   if (task.gone) task.call.signal.removeEventListener('abort', task.gone);
   return true;
+}
+
+function sizeOf(values: readonly unknown[]): number {
+  let bytes = 0;
+  for (const value of values) {
+    if (typeof value === 'string') bytes += value.length;
+    else if (value instanceof Uint8Array) bytes += value.length;
+    else if (Array.isArray(value)) bytes += sizeOf(value);
+  }
+  return bytes;
 }
 
 /** Whether nobody waits any more. Dear for a request, whose signal is only made when somebody looks at it. */

@@ -1,6 +1,7 @@
 import type { ListQuery, Ref } from '#contract';
 import { type Conditions, conditions } from '../conditions.ts';
-import { type Statement, statement } from '../connections.ts';
+import { rememberStatements } from '../connections.ts';
+import { firstWithin } from '../rows.ts';
 import type { Query } from '../statements.ts';
 import type { Layout } from './layout.ts';
 import { unsupported } from './places.ts';
@@ -11,16 +12,15 @@ import { recheck, whereAfter, whereOne, whereScopeGlob, whereUser } from './wher
 /** What each verb but search sends. Texts differ only by the filters and fields present, so each is prepared once. */
 export type Statements = ReturnType<typeof createStatements>;
 
+/** Owners may have written numbers with more digits than records have: measured here, those take more bytes. */
+export const mostBytes = ({ max_bytes }: Pick<ListQuery, 'max_bytes'>): number => 2 * max_bytes;
+
 /** Those about one row are undefined for an id that no row of such a table can have. */
 export function createStatements(layout: Layout, reading: Reading) {
   const { from, table } = layout;
   const { columns, created } = reading;
-  const cache = new Map<string, Statement>();
-  const query = (text: string, { values }: Conditions): Query => {
-    const prepared = cache.get(text) ?? statement(text);
-    cache.set(text, prepared);
-    return { statement: prepared, values };
-  };
+  const statement = rememberStatements();
+  const query = (text: string, { values }: Conditions): Query => ({ statement: statement(text), values });
   const sameFor = (ref: Ref, write: (where: Conditions) => string): Query | undefined => {
     const where = whereOne(layout, ref);
     return where && query(write(where), where);
@@ -50,9 +50,13 @@ export function createStatements(layout: Layout, reading: Reading) {
         where.and(`${created} ${is} ${where.place(bound)}::timestamptz`);
       }
       whereAfter(layout, where, { after: wanted.after, created });
-      const order = reading.order.map((sql) => `${sql} desc`).join(', ');
-      const limit = where.place(wanted.limit);
-      return query(`select ${columns} from ${from} where ${where} order by ${order} limit ${limit}`, where);
+      const sorts = reading.order.map((sql, place) => ({ sql, name: `sort_${place}` }));
+      const order = sorts.map(({ name }) => `${name} desc`).join(', ');
+      const rows = `select ${columns}, ${sorts.map(({ sql, name }) => `${sql} as ${name}`).join(', ')}
+        from ${from} where ${where} order by ${order} limit ${where.place(wanted.limit)}`;
+      const sized = `select *, ${reading.bytes} as bytes from (${rows}) as rows`;
+      const kept = firstWithin(sized, order, where.place(mostBytes(wanted)));
+      return query(`select * from ${kept} as kept order by ${order}`, where);
     },
 
     /** Returns the row as it was kept; none when its collection is gone. */
