@@ -100,10 +100,16 @@ describe('the embedded engine', () => {
     for (let n = 0; n < 50; n++) await add(n);
     for (let round = 1; round <= 2; round++) {
       const gone = new AbortController();
-      const endless = db.query(statement('select count(*) from generate_series(1, 1e15)'), [], {
-        ...call,
-        signal: gone.signal,
-      });
+      const endless = db.query(
+        statement(
+          'select count(*) from generate_series(1, 99999) a, generate_series(1, 99999) b, generate_series(1, 99999) c',
+        ),
+        [],
+        {
+          ...call,
+          signal: gone.signal,
+        },
+      );
       endless.catch(() => {});
       // So long that what is asked now is not sent behind it.
       await sleep(200);
