@@ -114,11 +114,7 @@ function createConnection(
   let closed = false;
   let ending: Promise<void> | undefined;
 
-  const end = async () => {
-    const timer = setInterval(() => sent.length === 0 && socket.destroy(), END_MS).unref();
-    await client.end();
-    clearInterval(timer);
-  };
+  const end = () => endClient(client, () => sent.length === 0 && socket.destroy());
   const leave = () => {
     cancel?.giveUp();
     cancel = undefined;
@@ -196,10 +192,7 @@ function createConnection(
       if (cancel.hit) leave();
       else lose(lostConnection(new Error('the database does not answer a cancel request')));
     }
-    for (const task of sent) {
-      if (now - task.waiting <= limits.acquire_timeout_ms) break;
-      if (task !== sent[0]) failTask(task, tooBusy());
-    }
+    failLate(sent, now - limits.acquire_timeout_ms);
   };
 
   /** What is not sent yet is not lost with the connection. */
@@ -228,4 +221,20 @@ function createConnection(
     end: () => (ending ??= end()),
   };
   return { connection, lose };
+}
+
+/** `giveUp` is called now and then for as long as the goodbye is not answered. */
+async function endClient(client: pg.Client, giveUp: () => void): Promise<void> {
+  const timer = setInterval(giveUp, END_MS).unref();
+  await client.end();
+  clearInterval(timer);
+}
+
+/** Fails what has waited since before this time behind the head. */
+function failLate([head, ...behind]: readonly Task[], since: number): void {
+  if (!head || head.waiting >= since) return;
+  for (const task of behind) {
+    if (task.waiting >= since) break;
+    failTask(task, tooBusy());
+  }
 }
