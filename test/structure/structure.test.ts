@@ -97,6 +97,7 @@ describe('who may import whom', () => {
       'src/rate-limit/primary-store.ts',
       'src/closing.ts',
       'src/log.ts',
+      'src/free-port.ts',
       'src/metrics-port.ts',
       'src/registry.ts',
       'src/serve.ts',
