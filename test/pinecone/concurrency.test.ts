@@ -157,10 +157,10 @@ describe('between two gateways', () => {
       here.update(refTo(id), { tags: ['new'] }, call),
       there.update(refTo(id), { confidence: 0.5 }, call),
       here.update(refTo(id), { extensions: { 'x-here': [1] } }, call),
-      there.update(refTo(id), { content: 'a dog barks', extensions: { 'x-there': null } }, call),
+      there.update(refTo(id), { content: 'a dog barks', extensions: { 'x-there': 0 } }, call),
     ]);
     expect(await settled()).toMatchObject([
-      { content: 'a dog barks', tags: ['new'], confidence: 0.5, extensions: { 'x-here': [1], 'x-there': null } },
+      { content: 'a dog barks', tags: ['new'], confidence: 0.5, extensions: { 'x-here': [1], 'x-there': 0 } },
     ]);
     expect(await there.search(searchFor(user, 'a dog barks'), call)).toMatchObject([{ score: 1 }]);
   });
