@@ -28,8 +28,8 @@ afterAll(async () => {
 /** What stays below the limits of a body and of the headers. */
 const BODY_BYTES = 150_000;
 const HEAD_BYTES = 15_000;
-/** What fits into the headers holds the loop for a shorter time: it is sent so many times at once. */
-const HEAD_COPIES = 8;
+/** What fits into one parameter holds the loop for a shorter time: it is sent so many times at once. */
+const PARAMETER_COPIES = 8;
 
 /** Texts that are hard on regular expressions, normalisation, parsers and tokenizers, as units to repeat. */
 const HOSTILE: Readonly<Record<string, (times: number) => string>> = {
@@ -63,6 +63,8 @@ interface Place {
   readonly bytes: number;
   readonly sizeOf: (text: string) => number;
   readonly send: Send;
+  /** By default 1. */
+  readonly copies?: number;
 }
 
 const inUrl = (text: string): number => encodeURIComponent(text).length;
@@ -138,7 +140,13 @@ function* places(): Generator<Place> {
           ? (text) => send(server.port, { method, path: at({}), ...usual, headers: { [name]: text } })
           : (text) => send(server.port, { method, path: at({ [name]: text }), ...usual });
       const sizeOf = where === 'header' ? inHeader : inUrl;
-      yield { name: `${method} ${path}, ${where} ${name}`, bytes: HEAD_BYTES, sizeOf, send: sends };
+      yield {
+        name: `${method} ${path}, ${where} ${name}`,
+        bytes: HEAD_BYTES,
+        sizeOf,
+        send: sends,
+        copies: PARAMETER_COPIES,
+      };
     }
     if (schema === undefined) continue;
     const fields = Object.entries(properties).flatMap(([name, inner]) =>
@@ -182,8 +190,7 @@ const allHeaders = (name: string, of: RunningServer, known: Readonly<Record<stri
 });
 
 /** All hostile texts at once, beside as many harmless ones. */
-async function leavesOthersAlone({ name, bytes, sizeOf, send }: Place): Promise<void> {
-  const copies = bytes === HEAD_BYTES ? HEAD_COPIES : 1;
+async function leavesOthersAlone({ name, bytes, sizeOf, send, copies = 1 }: Place): Promise<void> {
   const texts = Object.values(HOSTILE).flatMap((make) => Array<string>(copies).fill(grown(make, bytes, sizeOf)));
   const sendAll = (all: readonly string[]) => async () => {
     const replies = await Promise.all(all.map(send));
