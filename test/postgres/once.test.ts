@@ -77,7 +77,7 @@ describe('a repeated add', () => {
     await failure(addOnce(provider, onceOf({ fingerprint: 'other' })));
     const log = await provider.audit?.read({ user_id: 'u', within: ['a/*'], limit: 10 }, call);
     const about = { action: 'add', user_id: 'u', memory_id: first.id, scope: 'a/b', outcome: 'ok' };
-    expect(log?.map(({ timestamp: _, ...entry }) => entry)).toEqual([
+    expect(log?.map(({ timestamp: _, seq: __, ...entry }) => entry)).toEqual([
       { ...about, app: 'retrying', request_id: 'again' },
       { ...about, app: 'test', request_id: 'test' },
     ]);

@@ -224,8 +224,8 @@ describe('a provider', () => {
 });
 
 describe('a source file', () => {
-  it('is at most 250 lines long', () => {
-    expect(SOURCES.filter((file) => read(file).split('\n').length > 251)).toEqual([]);
+  it('is at most 600 lines long', () => {
+    expect(SOURCES.filter((file) => read(file).split('\n').length > 601)).toEqual([]);
   });
 
   it('reads the environment in src/main.ts alone, but for what the SDK of Pinecone reads behind our back', () => {
