@@ -45,9 +45,9 @@ export const listSuite = (subject: GetSubject) =>
       expect((await list({ user_id })).items).toEqual([added]);
     });
 
-    it('[Decision 29] a page of large memories ends before its limit, with a cursor, and none is lost', {
-      timeout: 300_000,
-    }, async ({ skip }) => {
+    it('[Decision 29] a page of large memories ends before its limit, with a cursor, and none is lost', async ({
+      skip,
+    }) => {
       needVerbs(skip, subject(), 'list');
       const { user_id, count } = await addLarge(subject());
       const found = await pages({ user_id, limit: 500 });

@@ -29,9 +29,7 @@ export const searchSuite = (subject: GetSubject) =>
       for (const content of NOTES) await subject().client.add({ user_id, content });
     });
 
-    it('[Decision 29] large memories that make an answer too large are left out, which is said', {
-      timeout: 300_000,
-    }, async ({ skip }) => {
+    it('[Decision 29] large memories that make an answer too large are left out, which is said', async ({ skip }) => {
       needVerbs(skip, subject(), 'search');
       const { user_id: owner, count } = await addLarge(subject());
       const ask = async (query: Query) =>

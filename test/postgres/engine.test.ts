@@ -124,7 +124,7 @@ describe('the embedded engine', () => {
     expect(log.lines.map(({ level }) => level)).toEqual(['warn', 'warn']);
     await db.close();
     await engine.close();
-  }, 180_000);
+  });
 
   it('interrupted amid writes, has all that it acknowledged', async () => {
     const engine = await startEngine(folder, recordingLog());
@@ -151,5 +151,5 @@ describe('the embedded engine', () => {
     expect(acknowledged.length).toBeGreaterThanOrEqual(300);
     expect(acknowledged.filter((each) => !there.has(each))).toEqual([]);
     await engine.close();
-  }, 180_000);
+  });
 });
