@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -219,8 +220,11 @@ describe('a data folder is refused, with what to do, and stays as it is, when', 
   });
 
   it('it is on a read-only file system', async ({ skip }) => {
-    skip(!existsSync('/proc/sys/kernel'), 'there is no /proc');
-    await expect(startEngine('/proc/sys/omp', recordingLog())).rejects.toThrow(/the data folder .* cannot be used/);
+    const reason = noSmallDisk();
+    skip(reason !== '', reason);
+    const { folder } = mountSmallDisk(4);
+    execFileSync('mount', ['-o', 'remount,ro', folder]);
+    await expect(startEngine(folder, recordingLog())).rejects.toThrow(/cannot be used \(EROFS\): .*mount it writable/);
   });
 });
 

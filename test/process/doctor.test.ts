@@ -26,7 +26,8 @@ test('doctor ends with a status for scripts, and tells everything on standard ou
 });
 
 test('doctor looks at the embedded database of a gateway that was killed, and leaves it to the next one', async () => {
-  const env = { OMP_DATA_DIR: temporaryFolder() };
+  // The socket of the running one is looked for in the same temporary folder.
+  const env = { OMP_DATA_DIR: temporaryFolder(), TMPDIR: temporaryFolder() };
   const gateway = await startGateway({ env });
   const { id } = await gateway.client.add({ user_id: 'penelope', content: 'lives in Lisbon' });
   const running = await doctor(env);

@@ -18,7 +18,7 @@ const MARKER = 'omp-gateway.json';
 /** Inside the database: the `id` of its marker. */
 const IDENTITY = 'omp-gateway.id';
 
-/** Without one of these the engine does not even fail: it hangs, or aborts without a word. */
+/** What an interrupted restore may have left out: named here, since the engine only aborts. */
 const NEEDED = ['global/pg_control', 'postgresql.conf', 'pg_hba.conf', 'base', 'pg_wal', 'pg_xact'];
 
 const Marker = z.object({
