@@ -1,12 +1,31 @@
 import { configDefaults, defineConfig } from 'vitest/config';
 
+/**
+ * Left to `npm run test:full`: they take minutes, and check once more, on another store or with more rounds, what a test
+ * that always runs decides.
+ */
+const FULL = [
+  'access/matrix-*-emulated-scopes',
+  'access/matrix-postgres-server',
+  'access/{sensitivity,sequences}',
+  'differential/*sensitivity',
+  'differential/pinecone',
+  'existing/{differential,fuzz,plans}',
+  'existing/preset-!(custom|mem0|langchain-js)',
+  'pinecone/{faults-end-to-end,paging-10000}',
+  'pinecone/server-!(limits)',
+  'postgres/{reembed,ingestion-*,large-users}',
+  'process/{fuzz,ingestion,metrics,outage,reembed,restart-under-load,rolling-restart,unused-packages,workers*}',
+  'providers/{pinecone-emulator,pinecone-lag}',
+].map((file) => `test/${file}.test.ts`);
+
 export default defineConfig({
   resolve: { conditions: ['source'] },
   ssr: { resolve: { conditions: ['source'] } },
   test: {
     include: ['test/**/*.test.ts'],
-    // Minutes, and the machine to itself: npm run chaos.
-    exclude: [...configDefaults.exclude, 'test/chaos/**'],
+    // Chaos wants the machine to itself: npm run chaos.
+    exclude: [...configDefaults.exclude, 'test/chaos/**', ...(process.env.TEST_FULL ? [] : FULL)],
     // Worker threads and spawned gateways run what is built.
     globalSetup: 'test/support/prepare.ts',
     pool: 'forks',

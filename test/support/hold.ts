@@ -65,8 +65,8 @@ export async function probesPerTick(port: number, ticker: Ticker, work: () => Pr
 }
 
 /** A held loop answers next to no probe; one that is not, about as many as with a harmless text. */
-const LEAST_SHARE = 1 / 5;
-const ATTEMPTS = 3;
+const LEAST_SHARE = 1 / 20;
+const ATTEMPTS = 5;
 
 /** How the best of a few attempts compares: 1 is as good as the harmless text. */
 export async function shareOfProbes(
