@@ -124,7 +124,7 @@ describe('a call', () => {
     errors.length = 0;
     const before = await one('coffee');
     // No text brings the thread down; something that is no text does.
-    const crash = embedder.embed([undefined as unknown as string], 'document', callOf());
+    const crash = embedder.embed([{ length: 1 } as unknown as string], 'document', callOf());
     await expect(crash).rejects.toMatchObject({ code: 'provider_error', provider: 'local' });
     expect(errors).toEqual(['local embedder: worker thread died']);
     expect(await one('coffee')).toEqual(before);
