@@ -76,8 +76,10 @@ describe('the image', () => {
 
     gateway.child.kill('SIGTERM');
     expect(await gateway.ended).toMatchObject({ status: 0, stderr: '' });
-    // It leaves nothing behind but its data.
-    expect(readdirSync(tmp)).toEqual([]);
-    expect(readdirSync(data).sort()).toEqual(['lock', 'postgres']);
+    // It leaves nothing behind but its data, and the empty folder of its user's sockets.
+    const sockets = readdirSync(tmp);
+    expect(sockets).toEqual([expect.stringMatching(/^omp-gateway-\d+$/)]);
+    expect(readdirSync(join(tmp, sockets[0] ?? ''))).toEqual([]);
+    expect(readdirSync(data).sort()).toEqual(['lock', 'omp-gateway.json', 'postgres']);
   });
 });
