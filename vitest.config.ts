@@ -12,6 +12,7 @@ const FULL = [
   'differential/pinecone',
   'existing/{differential,fuzz,plans}',
   'existing/preset-!(custom|mem0|langchain-js)',
+  'package/image',
   'pinecone/{faults-end-to-end,paging-10000}',
   'pinecone/server-!(limits)',
   'postgres/{reembed,ingestion-*,large-users}',
