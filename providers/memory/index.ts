@@ -12,8 +12,7 @@ import {
   newRecord,
   type Provider,
   type Ref,
-  recordBytes,
-  recordTooLarge,
+  requireFits,
   type Verb,
   withinMatcher,
 } from '#contract';
@@ -155,12 +154,12 @@ const embedOne = (embedder: Embedder | undefined) => async (text: string, purpos
 
 /** Throws `payload_too_large` for what grows beyond the bytes of a record. */
 function patched(memory: Memory, patch: MemoryPatch, maxBytes: number): Memory {
+  requireFits(memory, patch, maxBytes);
   const updated: Memory = {
     ...memory,
     ...patch,
     extensions: mergeExtensions(memory.extensions, patch.extensions),
     updated_at: new Date(Math.max(Date.now(), Date.parse(memory.updated_at) + 1)).toISOString(),
   };
-  if (recordBytes(updated) > Math.max(maxBytes, recordBytes(memory))) throw recordTooLarge(maxBytes);
   return updated;
 }

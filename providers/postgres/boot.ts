@@ -31,6 +31,7 @@ export const boot = (options: BootOptions): Promise<Boot> =>
     try {
       return await prepare(client, options);
     } catch (error) {
+      if (codeOf(error) === READ_ONLY) throw new Error(NOT_WRITABLE, { cause: error });
       if (codeOf(error) !== INSUFFICIENT_PRIVILEGE) throw error;
       await client.query('rollback');
       throw new Error(await lackingPrivilege(client, options.schema), { cause: error });
@@ -38,6 +39,9 @@ export const boot = (options: BootOptions): Promise<Boot> =>
   });
 
 const INSUFFICIENT_PRIVILEGE = '42501';
+const READ_ONLY = '25006';
+const NOT_WRITABLE =
+  'the database takes no writes: it is a standby, or default_transaction_read_only is on; name the primary in DATABASE_URL, or turn that off';
 
 /** As doctor says it, with what an operator may run. */
 async function lackingPrivilege(client: pg.Client, schema: string): Promise<string> {

@@ -66,6 +66,8 @@ export async function openDatabase(
     });
     const keys = createKeyStore({ db, names: booted.names });
     const close = async () => {
+      // Or connections would wait for an engine that does not start.
+      engine?.letEnd();
       await db.close();
       await stop();
     };

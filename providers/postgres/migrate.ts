@@ -64,7 +64,7 @@ export async function migrate(client: pg.Client, schema: string, names: Names): 
 export function missingTables(names: Names, version: number): string {
   const made = MIGRATIONS.slice(0, version).flatMap(({ sql }) => [
     ...sql(names)
-      .replace(/--.*$/gm, '')
+      .replace(/--[^\n]*/g, '')
       .matchAll(/create (?:unlogged )?table (.+?) \(\n([^;]*)\);/g),
   ]);
   // Names that are quoted already, of our own making.

@@ -11,6 +11,7 @@ import {
   type ProviderContext,
   type Ref,
   recordTooLarge,
+  requireFits,
   type SearchQuery,
 } from '#contract';
 import { analyseLater } from '#ranking';
@@ -111,6 +112,7 @@ export async function openProvider(
         if (current) await recordUnchanged('update', current, call);
         return current;
       }
+      requireFits(current, patch, max_bytes);
       const { content } = patch;
       const found = content === undefined ? undefined : await find({ ...current, content }, call);
       const vector = found && later ? 'later' : found?.vector;

@@ -162,7 +162,8 @@ export function createStatements(names: Names, recorded: boolean) {
       }
       const order = 'created_at desc, id desc';
       const rows = firstWithin(`select m.*, ${bytesOf()} as bytes ${from}`, order, where.place(wanted.max_bytes));
-      return query(`select ${columns} from ${rows} as m order by ${order}`, where.values);
+      const page = query(`select ${columns} from ${rows} as m order by ${order}`, where.values);
+      return { ...page, statement: { ...page.statement, heavy: true } };
     },
   };
 }

@@ -170,7 +170,7 @@ export const configSchema = z.strictObject({
     env: 'OMP_SHUTDOWN_DELAY_MS',
     description: 'How long to go on serving when told to stop, as not ready, in milliseconds',
   }),
-  max_requests: z.int().min(1).max(1_000_000).default(1000).register(settingFacts, {
+  max_requests: z.int().min(1).max(1_000_000).default(2000).register(settingFacts, {
     env: 'OMP_MAX_REQUESTS',
     description: 'Most requests a process works on at once; what comes on top is refused at once',
   }),

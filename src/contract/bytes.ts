@@ -1,11 +1,13 @@
-import { OmpError } from './errors.ts';
-import type { Memory, NewMemory } from './record.ts';
+import { invalidRequest, OmpError } from './errors.ts';
+import { mergeExtensions } from './patch.ts';
+import type { Memory, MemoryPatch, NewMemory } from './record.ts';
 
 /** What of a record can be long. */
 type Sized = Pick<NewMemory, 'content' | 'tags' | 'source' | 'supersedes' | 'extensions'>;
 
 /**
- * Size of a record: its content in UTF-8, and its other fields as JSON in the longest form that a backend writes. No
+ * Size of a record: its content in UTF-8, and its other fields as JSON in the longest form that a backend writes, with
+ * something for each value and key: many small ones cost more than their text. No
  * measure that a provider takes of a stored record may be larger, or a list would end too early.
  */
 export const recordBytes = ({ content, tags, source, supersedes, extensions }: Sized): number =>
@@ -20,6 +22,22 @@ export const recordTooLarge = (most: number): OmpError =>
     `the memory with all its fields takes more than ${most} bytes; remove x- keys with null, or split it into several`,
   );
 
+/** Of each value and each key. */
+const NODE_BYTES = 32;
+
+/** Most `x-` keys of a memory. */
+export const MAX_EXTENSIONS = 256;
+
+/** Throws when a patch makes a record too large, or gives it too many `x-` keys. What was so before may stay so. */
+export function requireFits(before: Memory, patch: MemoryPatch, maxBytes: number): void {
+  const after = { ...before, ...patch, extensions: mergeExtensions(before.extensions, patch.extensions) };
+  if (recordBytes(after) > Math.max(maxBytes, recordBytes(before))) throw recordTooLarge(maxBytes);
+  const keys = Object.keys(after.extensions).length;
+  if (keys > Math.max(MAX_EXTENSIONS, Object.keys(before.extensions).length)) {
+    throw invalidRequest(`a memory holds at most ${MAX_EXTENSIONS} x- keys; null removes one`);
+  }
+}
+
 /**
  * As Postgres writes `jsonb`: a space after every comma and colon, and numbers without an exponent. Not recursive: what
  * others wrote may be nested deeper than the stack is long.
@@ -29,20 +47,26 @@ function jsonBytes(value: unknown): number {
   const rest = [value];
   while (rest.length > 0) {
     const next = rest.pop();
+    bytes += NODE_BYTES;
     if (typeof next === 'string') bytes += Buffer.byteLength(JSON.stringify(next));
-    else if (typeof next === 'number') bytes += String(next).length + Math.abs(exponentOf(next));
+    else if (typeof next === 'number') bytes += numberBytes(next);
     else if (typeof next !== 'object' || next === null) bytes += 5;
     else {
       const keys = Array.isArray(next) ? [] : Object.keys(next);
       const items = Object.values(next);
       bytes += 2 + 2 * (keys.length + items.length);
-      for (const part of [...keys, ...items]) rest.push(part);
+      for (const part of keys) rest.push(part);
+      for (const part of items) rest.push(part);
     }
   }
   return bytes;
 }
 
-const exponentOf = (value: number): number => Number(String(value).split('e')[1] ?? 0);
+function numberBytes(value: number): number {
+  const text = String(value);
+  const exponent = text.indexOf('e');
+  return text.length + (exponent < 0 ? 0 : Math.abs(Number(text.slice(exponent + 1))));
+}
 
 /** How many records, from the first on, together take no more than so many bytes; never fewer than one. */
 export function countWithin(records: Iterable<Memory>, maxBytes: number): number {

@@ -42,3 +42,10 @@ export interface Memory extends NewMemory {
 export type MemoryPatch = Partial<
   Pick<NewMemory, 'content' | 'scope' | 'tags' | 'confidence' | 'valid_to' | 'supersedes' | 'extensions'>
 >;
+
+/** Deeper values of `x-` keys are refused: no client needs them, and walks over them are recursive, in Postgres too. */
+export const MAX_DEPTH = 32;
+export const isTooDeep = (value: unknown, levels = MAX_DEPTH): boolean =>
+  typeof value === 'object' &&
+  value !== null &&
+  (levels === 0 || Object.values(value).some((inner) => isTooDeep(inner, levels - 1)));

@@ -26,7 +26,7 @@ setMergeCacheSize(0);
 const UNSEEN = /[[\p{Default_Ignorable_Code_Point}\ufff9-\ufffb]--[\u200c\u200d\ufe0e\ufe0f]]/gv;
 const BREAKS = /[\s\p{Cc}]+/gu;
 /** What reads like one of our numbers, or several: `[2]`, `[1, 3]`. */
-const MARKERS = /\[(?=[ ,;–-]*\p{N})([\p{N} ,;–-]+)\]/gu;
+const MARKERS = /\[(?=[ ,;–\u200c\u200d\ufe0e\ufe0f-]*\p{N})([\p{N} ,;–\u200c\u200d\ufe0e\ufe0f-]+)\]/gu;
 
 /** The content as part of one line, in which nothing is a citation: `[2]` becomes `\[2\]`. */
 const toLine = (content: string): string =>
@@ -54,12 +54,13 @@ export function linesWithin({ contents, budget }: Wanted): Lines {
     if (left <= 0) break;
     const line = `[${lines.length + 1}] ${toLine(content)}`;
     const needed = stepsOf(line);
-    const tokens = needed <= steps && isWithinTokenLimit(`${line}\n`, left, PLAIN);
+    if (needed > steps) continue;
+    steps -= needed;
+    const tokens = isWithinTokenLimit(`${line}\n`, left, PLAIN);
     if (tokens === false) continue;
     lines.push(line);
     taken.push(position);
     left -= tokens;
-    steps -= needed;
   }
   // Tokens may merge or split where lines meet, so the whole is counted once more and has the last word.
   for (;;) {

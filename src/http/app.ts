@@ -79,6 +79,10 @@ export function createApp(options: AppOptions): Hono<Env> {
   if (max_requests !== undefined) app.use(limitAtOnce(max_requests));
   if (allowed_hosts) app.use(requireHost(allowed_hosts));
   for (const path of PUBLIC) app.use(path, limitRequests(rate?.requests, ofAddress));
+  if (max_requests_per_caller !== undefined) {
+    const share = limitShare(max_requests_per_caller, ofAddress);
+    for (const path of PUBLIC) app.use(path, share);
+  }
   app.route('/', capabilityRoutes(gate));
   app.route('/', descriptionRoutes());
 

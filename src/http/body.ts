@@ -5,6 +5,10 @@ import type { Env } from './call.ts';
 /** How long an oversized upload is read and thrown away, so that its sender can read the answer instead of a reset. */
 const DISCARD_MS = 2_000;
 
+/** Of bodies that are arriving, in all. */
+const MOST_ARRIVING_BYTES = 256 * 1024 * 1024;
+let arriving = 0;
+
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 
 /**
@@ -57,15 +61,18 @@ async function readBytes(c: Context<Env>, maxBytes: number): Promise<Uint8Array>
     discard(incoming);
     throw tooLarge(maxBytes);
   }
+  const chunks: Buffer[] = [];
+  let size = 0;
+  let wanted = true;
   const body = new Promise<Uint8Array>((resolve, reject) => {
-    const chunks: Buffer[] = [];
-    let size = 0;
     incoming.on('data', (chunk: Buffer) => {
+      if (!wanted) return;
       size += chunk.length;
-      if (size <= maxBytes) return chunks.push(chunk);
+      arriving += chunk.length;
+      if (size <= maxBytes && arriving <= MOST_ARRIVING_BYTES) return chunks.push(chunk);
       incoming.removeAllListeners('data');
       discard(incoming);
-      return reject(tooLarge(maxBytes));
+      return reject(size > maxBytes ? tooLarge(maxBytes) : tooMuch());
     });
     incoming.once('end', () => resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks)));
     incoming.once('error', () => reject(invalidRequest('the request ended before its body did')));
@@ -73,7 +80,13 @@ async function readBytes(c: Context<Env>, maxBytes: number): Promise<Uint8Array>
       if (!incoming.complete) reject(invalidRequest('the request ended before its body did'));
     });
   });
-  return c.get('call').unlessAborted(body);
+  return c
+    .get('call')
+    .unlessAborted(body)
+    .finally(() => {
+      wanted = false;
+      arriving -= size;
+    });
 }
 
 function discard(incoming: NonNullable<Env['Bindings']['incoming']>): void {
@@ -82,6 +95,8 @@ function discard(incoming: NonNullable<Env['Bindings']['incoming']>): void {
   incoming.once('close', () => clearTimeout(timer));
 }
 
+const tooMuch = () =>
+  new OmpError('rate_limited', 'too many bytes of requests are arriving at once; retry in 1 s', { retryAfter: 1 });
 const tooLarge = (maxBytes: number) =>
   new OmpError(
     'payload_too_large',

@@ -1,8 +1,5 @@
-import { type Extensions, invalidRequest } from '#contract';
+import { type Extensions, invalidRequest, MAX_DEPTH, MAX_EXTENSIONS } from '#contract';
 import { isStorable } from './schemas/fields.ts';
-
-/** Deeper values are refused: no client needs them, and every walk over them is recursive, in Postgres too. */
-const MAX_DEPTH = 32;
 
 /**
  * The caller's `x-` keys of a body, checked to be storable as JSON by every backend. The keys of every object come in
@@ -11,7 +8,9 @@ const MAX_DEPTH = 32;
  */
 export function readExtensions(body: object, onNull: 'omit' | 'keep'): Extensions {
   const extensions: Record<`x-${string}`, unknown> = {};
-  for (const [key, value] of entriesInOrder(body)) {
+  const given = Object.entries(body).filter(([key]) => isExtensionKey(key));
+  if (given.length > MAX_EXTENSIONS) throw invalidRequest(`a memory holds at most ${MAX_EXTENSIONS} x- keys`);
+  for (const [key, value] of inOrder(given)) {
     if (!isExtensionKey(key) || (value === null && onNull === 'omit')) continue;
     if (!isStorable(key)) throw invalidRequest('a key that begins with x- must not contain NUL or lone surrogates');
     extensions[key] = checked(key, value, 1);
@@ -21,8 +20,7 @@ export function readExtensions(body: object, onNull: 'omit' | 'keep'): Extension
 
 const isExtensionKey = (key: string): key is `x-${string}` => key.startsWith('x-');
 
-const entriesInOrder = (object: object): [key: string, value: unknown][] =>
-  Object.entries(object).sort(([a], [b]) => (a < b ? -1 : 1));
+const inOrder = (entries: [key: string, value: unknown][]) => entries.sort(([a], [b]) => (a < b ? -1 : 1));
 
 /** A copy that holds even `__proto__` as data. */
 function checked(key: string, value: unknown, depth: number): unknown {
@@ -35,7 +33,7 @@ function checked(key: string, value: unknown, depth: number): unknown {
   if (typeof value !== 'object' || value === null) return value;
   if (depth > MAX_DEPTH) throw invalidRequest(`${key}: nested deeper than ${MAX_DEPTH} levels`);
   if (Array.isArray(value)) return value.map((inner) => checked(key, inner, depth + 1));
-  const entries = entriesInOrder(value).map(([name, inner]) => {
+  const entries = inOrder(Object.entries(value)).map(([name, inner]) => {
     requireStorable(name);
     return [name, checked(key, inner, depth + 1)] as const;
   });

@@ -26,13 +26,13 @@ export function limitAtOnce(most: number, mostUnread = MOST_UNREAD_BYTES): Middl
     }
   };
   return async (c, next) => {
+    evict();
     if (working >= most) {
       throw new OmpError('rate_limited', `more than ${most} requests at once; retry in 1 s`, { retryAfter: 1 });
     }
     working++;
     const { outgoing } = c.env ?? {};
     if (outgoing) {
-      evict();
       open.add(outgoing);
       outgoing.once('close', () => {
         working--;
@@ -43,6 +43,8 @@ export function limitAtOnce(most: number, mostUnread = MOST_UNREAD_BYTES): Middl
       await next();
     } finally {
       if (!outgoing) working--;
+      // The answer is written after this.
+      else setImmediate(evict);
     }
   };
 }

@@ -17,9 +17,9 @@ export function limitShare(most: number, callerOf: (c: Context<Env>) => string):
       throw new OmpError('rate_limited', message, { retryAfter: 1 });
     }
     add(caller, 1);
-    const { outgoing } = c.env ?? {};
-    // Until its last byte has gone, or its client.
-    if (outgoing && !outgoing.closed) {
+    const { incoming, outgoing } = c.env ?? {};
+    // Until its last byte has gone, or its client. Of a connection that is closed already, `close` never comes.
+    if (outgoing && !incoming?.socket.destroyed) {
       outgoing.once('close', () => add(caller, -1));
       return next();
     }

@@ -6,6 +6,8 @@ import {
   type NewMemory,
   OmpError,
   type ProviderCapabilities,
+  recordBytes,
+  recordTooLarge,
 } from '#contract';
 import { decodeCursor, encodeCursor } from '../core/cursor.ts';
 import type { Target } from '../core/verbs.ts';
@@ -45,6 +47,8 @@ export function memoryRoutes(capabilities: ProviderCapabilities, maxRequestBytes
         supersedes: distinct(input.supersedes ?? []),
         extensions: readExtensions(body as object, 'omit'),
       };
+      const mostBytes = 2 * maxRequestBytes;
+      if (recordBytes(memory) > mostBytes) throw recordTooLarge(mostBytes);
       const once = readOnce(c.req.header('idempotency-key'), memory);
       return c.json(toWire(await add(memory, once, c.get('call'))), 201);
     })

@@ -36,6 +36,11 @@ describe('body size over a socket', () => {
     );
   });
 
+  it('[Decision 29] a memory that takes far more bytes than its request is not added', async () => {
+    const body = JSON.stringify({ content: 'x', user_id: freshUser(), 'x-a': Array(100_000).fill(1e300) });
+    expectError(await exchange(server.port, jsonRequest('POST', '/memories', Buffer.from(body))), 'payload_too_large');
+  });
+
   it('[SPEC Limits body] chunks without a Content-Length are counted as they come', async () => {
     expect((await exchange(server.port, chunkedPost(padded(MAX_BODY_BYTES), 65_536))).status).toBe(201);
     expect((await exchange(server.port, chunkedPost(padded(200), 1))).status).toBe(201);

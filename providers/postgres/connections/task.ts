@@ -4,7 +4,7 @@ import { toOmpError } from '../errors.ts';
 export interface Statement {
   readonly name: string;
   readonly text: string;
-  /** A search: its cost grows with what a user has stored, so few of them are sent at once. */
+  /** A search, or a page of large memories: its cost grows with what a user has stored, so few are sent at once. */
   readonly heavy?: boolean;
 }
 

@@ -19,6 +19,8 @@ export interface Engine {
    * connections are lost.
    */
   interrupt(): void;
+  /** From now on it is not started again. */
+  letEnd(): void;
   close(): Promise<void>;
 }
 
@@ -43,6 +45,16 @@ function engineConfig({ name }: Pick<FolderLock, 'name'>): { config: pg.ClientCo
     );
   // PGSSLMODE, meant for a server, would be obeyed here too.
   return { config: { host, port: 5432, user: 'postgres', database: 'postgres', ssl: false }, socket };
+}
+
+function makePrivate(folder: string): void {
+  try {
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+  } catch (cause) {
+    const message = `${folder} cannot be made, for the socket of the embedded Postgres; set TMPDIR to a folder that this user may write`;
+    throw new Error(message, { cause });
+  }
+  checkPrivate();
 }
 
 /** Throws unless that folder belongs to this user alone: whoever else could enter it could read everything. */
@@ -81,8 +93,7 @@ export async function startEngine(dataDir: string, log: Log): Promise<Engine> {
   try {
     await onFolder(root, () => prepareFolder(root));
     const { config, socket } = engineConfig(lock);
-    mkdirSync(dirname(socket), { recursive: true, mode: 0o700 });
-    checkPrivate();
+    makePrivate(dirname(socket));
     return await runEngine({ root, socket, config, log, released: () => lock.release() });
   } catch (error) {
     lock.release();
@@ -172,6 +183,9 @@ async function runEngine({ root, socket, config, log, released }: Where): Promis
         return startAgain(0);
       };
       runAgain(running.then(end));
+    },
+    letEnd() {
+      closing = true;
     },
     async close() {
       await end();

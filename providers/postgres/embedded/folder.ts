@@ -131,7 +131,7 @@ const writeMarker = (root: string, marker: Marker): Promise<void> =>
 
 /** Readers see the old contents or the new ones. */
 async function replaceFile(path: string, text: string): Promise<void> {
-  const fresh = `${path}.${process.pid}`;
+  const fresh = `${path}.${randomUUID()}`;
   await writeDurably(fresh, text);
   await rename(fresh, path);
   await sync(join(path, '..'));

@@ -1,4 +1,4 @@
-import type { Extensions, Memory, Source } from '#contract';
+import { type Extensions, isTooDeep, type Memory, type Source } from '#contract';
 import type { Row } from '../connections.ts';
 import { toIso } from '../times.ts';
 import type { FieldName } from './fields.ts';
@@ -76,7 +76,7 @@ export function createReading({ fields, id, owner, temporal, vector }: Layout, m
         embedding_model: row.embedded ? model : null,
         // Nobody tells how far the owner is with a row.
         status: null,
-        extensions: (row.extensions as Extensions | null | undefined) ?? {},
+        extensions: toExtensions(row.extensions),
       };
     },
   };
@@ -91,6 +91,10 @@ export const scopeOf = (read: string): string => `nullif(${read}, '') collate "C
 
 const toTime = (milliseconds: unknown): string | undefined =>
   typeof milliseconds === 'number' ? toIso(milliseconds) : undefined;
+
+/** What is nested too deeply to be sent is left out. */
+const toExtensions = (value: unknown): Extensions =>
+  Object.fromEntries(Object.entries(value ?? {}).filter(([, inner]) => !isTooDeep(inner)));
 
 const TYPES: readonly unknown[] = ['extracted', 'explicit', 'imported'] satisfies Source['type'][];
 

@@ -10,6 +10,7 @@ import {
   providerError,
   recordBytes,
   recordTooLarge,
+  requireFits,
 } from '#contract';
 import type { Row } from '../connections.ts';
 import { PROVIDER } from '../errors.ts';
@@ -60,6 +61,7 @@ export function createWrites({ layout, reading, embedder, statements, get, max_b
       const patch = current && effectivePatch(current, wanted);
       if (!patch) return current;
       requirePlaces(layout, patch);
+      requireFits(current, patch, max_bytes);
       const vector = patch.content === undefined ? undefined : await embed(patch.content, call);
       // Whoever may touch all users still changes this one's memory.
       const query = statements.update({ ...ref, users: [current.user_id] }, { patch, vector, max_bytes });

@@ -6,6 +6,7 @@ export const LIMITS = {
   userId: 256,
   scope: 512,
   scopeSegments: 32,
+  wildcards: 32,
   tag: 128,
   tags: 64,
   supersedes: 64,
@@ -76,10 +77,15 @@ export const scope = upTo(LIMITS.scope)
   });
 
 const filterText = upTo(LIMITS.scope).min(1, 'must not be empty');
-export const scopeGlob = filterText.meta({
-  description: 'Glob over the scope: `*` matches any run of characters, `/` included, `?` one character.',
-  examples: ['coding/*'],
-});
+export const scopeGlob = filterText
+  .refine(
+    (glob) => (glob.match(/[*?]/g) ?? []).length <= LIMITS.wildcards,
+    `must hold at most ${LIMITS.wildcards} wildcards`,
+  )
+  .meta({
+    description: 'Glob over the scope: `*` matches any run of characters, `/` included, `?` one character.',
+    examples: ['coding/*'],
+  });
 export const scopePrefix = filterText
   .transform((prefix) => (prefix.endsWith('*') ? prefix.slice(0, -1) : prefix))
   .meta({ description: 'String prefix of the scope; one trailing `*` is accepted and dropped.' });
