@@ -41,6 +41,23 @@ describe('body size over a socket', () => {
     expectError(await exchange(server.port, jsonRequest('POST', '/memories', Buffer.from(body))), 'payload_too_large');
   });
 
+  it('[Decision 6] a memory holds 256 x- keys, also after a patch', async () => {
+    const keys = (count: number, name: string) =>
+      Object.fromEntries(Array.from({ length: count }, (_, i) => [`x-${name}${i}`, 1]));
+    const { client } = server;
+    const memory = { content: 'x', user_id: freshUser() };
+    expectError(await client.tell('POST', '/memories', { ...memory, ...keys(257, 'a') }), 'invalid_request');
+    const { id } = await client.add({ ...memory, ...keys(255, 'a') });
+    expect((await client.tell('PATCH', `/memories/${id}`, keys(1, 'b'))).status).toBe(200);
+    expectError(await client.tell('PATCH', `/memories/${id}`, keys(1, 'c')), 'invalid_request');
+  });
+
+  it('[Decision 3] a glob holds 32 wildcards', async () => {
+    const ask = (scope: string) => server.client.ask('/memories', { user_id: 'u', scope });
+    expect((await ask('a*?'.repeat(16))).status).toBe(200);
+    expectError(await ask('a?*'.repeat(16).concat('*')), 'invalid_request');
+  });
+
   it('[SPEC Limits body] chunks without a Content-Length are counted as they come', async () => {
     expect((await exchange(server.port, chunkedPost(padded(MAX_BODY_BYTES), 65_536))).status).toBe(201);
     expect((await exchange(server.port, chunkedPost(padded(200), 1))).status).toBe(201);
