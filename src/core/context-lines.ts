@@ -26,7 +26,7 @@ setMergeCacheSize(0);
 const UNSEEN = /[[\p{Default_Ignorable_Code_Point}\ufff9-\ufffb]--[\u200c\u200d\ufe0e\ufe0f]]/gv;
 const BREAKS = /[\s\p{Cc}]+/gu;
 /** What reads like one of our numbers, or several: `[2]`, `[1, 3]`. */
-const MARKERS = /\[(?=[ ,;–\u200c\u200d\ufe0e\ufe0f-]*\p{N})([\p{N} ,;–\u200c\u200d\ufe0e\ufe0f-]+)\]/gu;
+const MARKERS = /\[(?=[ ,;–\p{Join_C}\p{VS}-]*\p{N})([\p{N} ,;–\p{Join_C}\p{VS}-]+)\]/gu;
 
 /** The content as part of one line, in which nothing is a citation: `[2]` becomes `\[2\]`. */
 const toLine = (content: string): string =>

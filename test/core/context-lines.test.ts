@@ -13,3 +13,8 @@ it('[Decision 10] a line that is counted and does not fit uses up work as well',
   expect(text).toBe('[1] green tea');
   expect(isWithinTokenLimit).toHaveBeenCalledTimes(2);
 });
+
+it('[Decision 10] joiners within a number do not make it a citation', () => {
+  const { text } = linesWithin({ contents: ['a [\u200d2] b [2\u200c] c [\ufe0f3]'], budget: 300 });
+  expect(text).toBe('[1] a \\[\u200d2\\] b \\[2\u200c\\] c \\[\ufe0f3\\]');
+});
