@@ -1,7 +1,6 @@
 import { collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import { version } from '../cli/version.ts';
 import type { Telemetry } from '../core/telemetry.ts';
-import { answerPrimary } from './aggregated.ts';
 import { watchEventLoop } from './event-loop.ts';
 import type { Measures, Watched } from './open.ts';
 import { countRequests } from './requests.ts';
@@ -23,7 +22,6 @@ export function openMetrics(): Metrics {
   collectDefaultMetrics({ register: registry });
   for (const name of MISNAMED) registry.removeSingleMetric(name);
   const stopWatching = watchEventLoop(registry);
-  const stopAnswering = answerPrimary(registry);
   return {
     telemetry: countRequests(registry),
     watch(watched) {
@@ -31,15 +29,11 @@ export function openMetrics(): Metrics {
         name: 'omp_build_info',
         help: 'What runs here; always 1.',
         labelNames: ['version', 'provider', 'node'],
-        aggregator: 'first',
         registers: [registry],
       }).set({ version: version(), provider: watched.provider.name, node: process.version }, 1);
       showWatched(registry, watched);
     },
     measures: async () => ({ type: registry.contentType, text: await registry.metrics() }),
-    close() {
-      stopAnswering();
-      stopWatching();
-    },
+    close: stopWatching,
   };
 }

@@ -5,8 +5,6 @@ import { createBacklog } from './backlog.ts';
 import type { Watched } from './open.ts';
 
 const STATES: readonly BreakerState[] = ['closed', 'half-open', 'open'];
-/** What is the same for all processes that serve together must not be added up. */
-const SHARED = 'max';
 
 /** What is looked at when somebody asks. What cannot be found out in time is absent then. */
 export function showWatched(registry: Registry, { provider, embedder, breakers }: Watched): void {
@@ -72,7 +70,6 @@ function showBacklog(registry: Registry, backlog: () => Promise<Backlog | undefi
     name: 'omp_ingestion_memories',
     help: 'Memories whose vectors are yet to be computed, by state; failed ones wait for somebody to look at them.',
     labelNames: ['state'],
-    aggregator: SHARED,
     registers: [registry],
     async collect() {
       const memoriesOf = await backlog();
