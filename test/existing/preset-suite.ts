@@ -23,7 +23,7 @@ export interface OwnersRow {
   readonly number: number;
 }
 
-/** A library's table: its page in `docs/in-front-of`, and how the library makes and fills it. */
+/** A library's table: its page in `docs/integrations`, and how the library makes and fills it. */
 export interface OwnersTable {
   readonly page: string;
   /** Where the page has several configurations: the heading above this one. */
