@@ -1,10 +1,10 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { PRESETS } from '../../providers/postgres/existing/presets/index.ts';
-import { PRESET_NAMES } from '../../providers/postgres/existing/presets/names.ts';
+import { PRESETS } from '../../providers/postgres/mapped/presets/index.ts';
+import { PRESET_NAMES } from '../../providers/postgres/mapped/presets/names.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { SETTINGS } from '../../src/config/settings.ts';
-import { documentedEnvironment } from '../existing/documented.ts';
+import { documentedEnvironment } from '../mapped/documented.ts';
 
 const FOLDER = new URL('../../docs/integrations/', import.meta.url);
 const read = (file: string): string => readFileSync(new URL(file, FOLDER), 'utf8');
