@@ -6,7 +6,7 @@ import { parseQuery } from './query.ts';
 import { AuditParameters } from './schemas/requests.ts';
 import { supported } from './supported.ts';
 
-/** `GET /audit` (README, "Decisions" 11). */
+/** `GET /audit` (Decision 11). */
 export const auditRoutes = (): Hono<Env> =>
   new Hono<Env>().get('/', async (c) => {
     const audit = supported(c, 'audit');

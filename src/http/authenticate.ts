@@ -16,7 +16,7 @@ export interface AuthenticateOptions {
 }
 
 /**
- * Lets a request on with its caller's verbs, which are the only way to any memory (README, "Decisions" 13).
+ * Lets a request on with its caller's verbs, which are the only way to any memory (Decision 13).
  *
  * Every credential is verified, also from an address with too many failures: a good one works whoever else shares the
  * address. What the limit withholds is the answer to a wrong one. Requests without a credential are counted apart.

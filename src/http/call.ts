@@ -42,7 +42,7 @@ const HEADERS = Object.entries(ANSWER_HEADERS);
 
 export const newRequestId = (): string => crypto.randomUUID();
 
-/** What is taken over of a client's `X-Request-Id` (README, "Decisions" 15). */
+/** What is taken over of a client's `X-Request-Id` (Decision 15). */
 export const REQUEST_ID = /^[A-Za-z0-9._-]{1,64}$/;
 
 export interface CallOptions {

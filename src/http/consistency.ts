@@ -1,7 +1,7 @@
 import type { Context } from 'hono';
 import type { Consistency } from '#contract';
 
-/** What a client sends back with its next request, to whichever replica (README, "Decisions" 23). */
+/** What a client sends back with its next request, to whichever replica (Decision 23). */
 export const CONSISTENCY_TOKEN = 'X-Consistency-Token';
 
 /** On an answer that may lack what the token of the request names. */

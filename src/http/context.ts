@@ -5,7 +5,7 @@ import { parse } from './parse.ts';
 import { ContextBody, DEFAULT_TOKEN_BUDGET } from './schemas/requests.ts';
 import { supported } from './supported.ts';
 
-/** `POST /context` (README, "Decisions" 10). */
+/** `POST /context` (Decision 10). */
 export const contextRoutes = (maxRequestBytes: number): Hono<Env> =>
   new Hono<Env>().post('/', async (c) => {
     const context = supported(c, 'context');

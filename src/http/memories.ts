@@ -111,7 +111,7 @@ async function listPage({ temporal }: ProviderCapabilities, c: Context<Env>) {
   return { items: items.map(toWire), next_cursor };
 }
 
-/** The record a path names, bound to `X-User-Id` where the client sends it (README, "Decisions" 19). */
+/** The record a path names, bound to `X-User-Id` where the client sends it (Decision 19). */
 function target(c: Context<Env>): Target {
   const id = c.req.param('id') ?? '';
   const header = c.req.header('x-user-id');

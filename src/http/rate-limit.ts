@@ -4,7 +4,7 @@ import type { RateLimiter } from '../core/rate-limiter.ts';
 import type { Env } from './call.ts';
 
 /**
- * Counts every request of whom `keyOf` names, and says in headers what is left (README, "Decisions" 17). `Reset`, as
+ * Counts every request of whom `keyOf` names, and says in headers what is left (Decision 17). `Reset`, as
  * `t`, is in seconds from now. Without a limiter there is no limit, and no header.
  */
 export function limitRequests(

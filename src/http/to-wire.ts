@@ -1,7 +1,7 @@
 import type { Memory } from '#contract';
 
 /**
- * A record as the client sees it: its `x-` keys stand beside the protocol's own (README, "Decisions" 6).
+ * A record as the client sees it: its `x-` keys stand beside the protocol's own (Decision 6).
  * Spelled out because lists make hundreds of these: copying by rest and spread takes several times as long.
  */
 export function toWire(memory: Memory): Omit<Memory, 'extensions'> {

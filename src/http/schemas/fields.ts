@@ -1,7 +1,7 @@
 import { DateTime } from 'luxon';
 import { z } from 'zod';
 
-/** Limits on fields that SPEC.md leaves to the implementation (README, "Decisions" 5, 8, 11). */
+/** Limits on fields that SPEC.md leaves to the implementation (Decisions 5, 8 and 11). */
 export const LIMITS = {
   userId: 256,
   scope: 512,
@@ -62,7 +62,7 @@ export const query = filled(1_048_576).meta({
 /** For the description: one segment of a scope as the refinements below accept it. */
 const SEGMENT = '[^/*?\\u0000-\\u001f\\u007f-\\u009f]+';
 
-/** Scope grammar: README, "Decisions" 5. */
+/** Scope grammar: Decision 5. */
 export const scope = upTo(LIMITS.scope)
   .refine((path) => {
     const segments = path.split('/');

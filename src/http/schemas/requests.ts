@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import * as field from './fields.ts';
 
-/** On creation null counts as omitted (README, "Decisions" 7). */
+/** On creation null counts as omitted (Decision 7). */
 const optional = <Schema extends z.ZodType>(schema: Schema) => schema.nullish();
 
 const source = z.object({
@@ -94,7 +94,7 @@ export const SearchParameters = z.object({
     .meta({ description: 'Results scoring lower are left out.', type: 'number', minimum: 0, maximum: 1 }),
 });
 
-/** README, "Decisions" 11. */
+/** Decision 11. */
 export const AuditParameters = z.object({
   user_id: field.userId,
   app: field.sourceText
@@ -108,7 +108,7 @@ export const AuditParameters = z.object({
 
 export const DEFAULT_TOKEN_BUDGET = 500;
 
-/** README, "Decisions" 10. */
+/** Decision 10. */
 export const ContextBody = z
   .object({
     query: field.query,

@@ -1,0 +1,112 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { CONFIG_FILE, coerce, defaultText, SECTIONS, SETTINGS, settingFor } from '../../src/config/settings.ts';
+
+const ROOT = join(import.meta.dirname, '../..');
+const below = (folder: string, name: RegExp): string[] =>
+  readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
+    .filter((file) => name.test(file))
+    .map((file) => `${folder}/${file}`);
+
+/** Everything that somebody reads who runs the gateway. */
+const DOCUMENTS = [
+  ...['README.md', 'SECURITY.md', 'CHANGELOG.md', 'AGENTS.md', 'omp-gateway.example.yaml'],
+  ...['Dockerfile', 'docker-compose.yml'],
+  ...below('docs', /\.md$/),
+  ...below('deploy', /\.(md|ya?ml|json)$/),
+].sort();
+const texts = new Map(DOCUMENTS.map((file) => [file, readFileSync(join(ROOT, file), 'utf8')]));
+
+const BY_NAME = new Map(SETTINGS.map((setting) => [setting.env, setting]));
+const VARIABLES = new Set([
+  CONFIG_FILE.env,
+  ...SETTINGS.flatMap(({ env, secret }) => (secret ? [env, `${env}_FILE`] : [env])),
+]);
+
+/** Names in capitals that are no settings of the gateway, each with who reads it. */
+const READ_BY_OTHERS: Readonly<Record<string, RegExp>> = {
+  'the exporter of traces': /^OTEL_EXPORTER_OTLP_(HEADERS|TIMEOUT|COMPRESSION|CERTIFICATE)$/,
+  'the tests': /^TEST_(FULL|DATABASE_URL|POSTGRES_BIN|CHAOS_SEED|PINECONE_API_KEY|PINECONE_INDEX_HOST)$/,
+  'docker compose': /^(COMPOSE_PROFILES|POSTGRES_PASSWORD|GRAFANA_PASSWORD|GATEWAY_MEMORY)$/,
+  'whoever runs the example file': /^REDIS_PASSWORD$/,
+  'containers of others': /^(POSTGRES_(USER|DB)|GF_[A-Z_]+|INDEX_TYPE|VECTOR_TYPE)$/,
+  'Node and the builder of the image': /^(NODE_ENV|NODE_OPTIONS|NODE_IMAGE)$/,
+  'nobody: Kubernetes makes it of a Service': /^OMP_GATEWAY_PORT$/,
+  'nobody: settings that were removed': /^OMP_WORKERS$/,
+  'nobody: a constant of the source': /^ANALYSER_VERSION$/,
+};
+const foreign = Object.values(READ_BY_OTHERS);
+
+/** A name in capitals with an underscore, not the beginning of one (`OMP_PINECONE_*`). */
+const NAME = /(?<![\w$])[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+(?![\w*])/g;
+const FILE_ENDING = /^(ts|js|md|json|ya?ml|sql)$/;
+
+it('finds what is written for operators', () => {
+  expect(DOCUMENTS).toEqual(expect.arrayContaining(['docs/operations.md', 'deploy/kubernetes/configmap.yaml']));
+  expect([...texts.values()].join().match(NAME)?.length).toBeGreaterThan(200);
+});
+
+describe.each(DOCUMENTS)('%s', (file) => {
+  const text = texts.get(file) ?? '';
+
+  it('names variables that exist', () => {
+    const unknown = (text.match(NAME) ?? []).filter(
+      (name) => !VARIABLES.has(name) && !foreign.some((pattern) => pattern.test(name)),
+    );
+    expect(unknown).toEqual([]);
+  });
+
+  it('names keys that exist', () => {
+    const keys = [...text.matchAll(/(?<![\w./-])([a-z_]+)\.([a-z_]+)(?![\w/(-]|\.\w)/g)].filter(
+      ([, section = '', name = '']) => SECTIONS.has(section) && !FILE_ENDING.test(name),
+    );
+    expect(keys.map(([key]) => key).filter((key) => settingFor(key) === undefined)).toEqual([]);
+  });
+
+  it('gives choices, numbers and switches values that they can have', () => {
+    const given = [...text.matchAll(/\b([A-Z][A-Z0-9_]+)(?:=|: )"?([\w.-]+)(?![\w$…])/g)];
+    const refused = given.filter(([, name = '', value = '']) => {
+      const setting = BY_NAME.get(name);
+      if (!setting || setting.type === 'json' || setting.type === 'list' || /^[a-z]$/.test(value)) return false;
+      return setting.allowed.startsWith('one of') || setting.type !== 'string'
+        ? !setting.schema.safeParse(coerce(setting.type, value)).success
+        : false;
+    });
+    expect(refused.map(([written]) => written)).toEqual([]);
+  });
+
+  it('tells the defaults that there are', () => {
+    const told = [
+      ...text.matchAll(/`([A-Z][A-Z0-9_]+)`(?: \(default `?([\w.,/-]+?)`?[),;]|, `?([\w.,/-]+)`? by default)/g),
+    ];
+    const wrong = told.filter(([, name = '', first, second]) => {
+      const setting = BY_NAME.get(name);
+      return setting === undefined || defaultText(setting) !== (first ?? second)?.replaceAll(',', '');
+    });
+    expect(wrong.map(([written]) => written)).toEqual([]);
+  });
+});
+
+it('defaults are told somewhere, and every name that is none of ours is', () => {
+  const all = [...texts.values()].join('\n');
+  expect(all.match(/`[A-Z_]+` \(default /g)?.length).toBeGreaterThan(10);
+  for (const [reader, pattern] of Object.entries(READ_BY_OTHERS))
+    expect(
+      (all.match(NAME) ?? []).some((name) => pattern.test(name)),
+      reader,
+    ).toBe(true);
+});
+
+it('docs/operations.md names every setting of how the gateway is operated', () => {
+  const text = texts.get('docs/operations.md') ?? '';
+  const operation = SETTINGS.filter(
+    ({ key }) =>
+      /^(resilience|metrics|tracing)\./.test(key) ||
+      /(^|\.)(max_waiting|max_requests|workers|ingestion|concurrency|\w+_timeout_ms|shutdown_delay_ms|timeout_ms)$/.test(
+        key,
+      ),
+  );
+  expect(operation.length).toBeGreaterThan(15);
+  expect(operation.map(({ env }) => env).filter((env) => !text.includes(`\`${env}\``))).toEqual([]);
+});
