@@ -77,4 +77,4 @@ export function missingTables(names: Names, version: number): string {
 }
 
 export const halfRestored = (schema: string, missing: readonly string[]): string =>
-  `the schema "${schema}" was restored only in part: ${missing.join(', ')} ${missing.length === 1 ? 'is' : 'are'} missing or without primary key; drop the schema, run "create extension vector", and restore the backup again (docs/operating.md, "Backups")`;
+  `the schema "${schema}" was restored only in part: ${missing.join(', ')} ${missing.length === 1 ? 'is' : 'are'} missing or without primary key; drop the schema, run "create extension vector", and restore the backup again (docs/operations.md, "Backup and restore")`;

@@ -27,7 +27,7 @@ export interface GatewayAuthenticator extends Authenticator {
 const OPEN_MS = 5_000;
 
 /**
- * Finds out who calls, by key or token (README, "Decisions" 13). A gateway that was once closed never opens again.
+ * Finds out who calls, by key or token (Decision 13). A gateway that was once closed never opens again.
  * While it is open a credential is ignored, since clients send dummies, unless it is one of our keys: whoever holds
  * one counts on its limits, and a key made a moment ago works, and closes this replica, at once.
  */

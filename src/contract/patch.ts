@@ -6,7 +6,7 @@ const isSame = (a: unknown, b: unknown): boolean =>
   isDeepStrictEqual(a, b) || (typeof a !== 'string' && isDeepStrictEqual(asJson(a), asJson(b)));
 const asJson = (value: unknown) => (value === undefined ? undefined : JSON.parse(JSON.stringify(value)));
 
-/** What of a patch would change this record; undefined when nothing would (README, "Decisions" 7). */
+/** What of a patch would change this record; undefined when nothing would (Decision 7). */
 export function effectivePatch(memory: Memory, { extensions, ...fields }: MemoryPatch): MemoryPatch | undefined {
   const changed = Object.entries(fields).filter(
     ([field, value]) => value !== undefined && !isSame(memory[field as keyof Memory], value),

@@ -1,4 +1,4 @@
-/** Top-level keys that begin with `x-` belong to the caller and travel with the record (README, "Decisions" 6). */
+/** Top-level keys that begin with `x-` belong to the caller and travel with the record (Decision 6). */
 export type ExtensionKey = `x-${string}`;
 export type Extensions = Readonly<Record<ExtensionKey, unknown>>;
 

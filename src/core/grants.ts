@@ -19,8 +19,8 @@ export const isGrant = (text: string): boolean => {
 };
 
 /**
- * What a list of grants allows together. The glob `*` covers unscoped memories too, narrower ones do not (README,
- * "Decisions" 14). Throws `invalid_request` for a text that is no grant.
+ * What a list of grants allows together. The glob `*` covers unscoped memories too, narrower ones do not (Decision
+ * 14). Throws `invalid_request` for a text that is no grant.
  */
 export function toGrants(texts: readonly string[]): Grants {
   const allowed: Record<Action, string[] | null> = { read: [], write: [], delete: [] };

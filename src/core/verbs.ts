@@ -41,7 +41,7 @@ export interface Part<Item> {
 
 /**
  * The verbs of the protocol for one caller, and the only way from HTTP to a provider. Every one of them is bound to
- * what the caller may see and do (README, "Decisions" 14). Absent verbs are not supported by the provider.
+ * what the caller may see and do (Decision 14). Absent verbs are not supported by the provider.
  */
 export interface Verbs {
   /** `Provider.read_only`. */

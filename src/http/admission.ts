@@ -97,7 +97,7 @@ const withoutPort = (entry: string): string =>
   /^(?:\[([^\]]+)\]|([\d.]+))(?::\d+)?$/.exec(entry)?.slice(1).join('') ?? entry;
 
 /**
- * Counts every request of whom `keyOf` names, and says in headers what is left (README, "Decisions" 17). `Reset`, as
+ * Counts every request of whom `keyOf` names, and says in headers what is left (Decision 17). `Reset`, as
  * `t`, is in seconds from now. Without a limiter there is no limit, and no header.
  */
 export function limitRequests(
@@ -209,7 +209,7 @@ export interface AuthenticateOptions {
 }
 
 /**
- * Lets a request on with its caller's verbs, which are the only way to any memory (README, "Decisions" 13).
+ * Lets a request on with its caller's verbs, which are the only way to any memory (Decision 13).
  *
  * Every credential is verified, also from an address with too many failures: a good one works whoever else shares the
  * address. What the limit withholds is the answer to a wrong one. Requests without a credential are counted apart.

@@ -204,7 +204,7 @@ function checked(key: string, value: unknown, depth: number): unknown {
 export const IDEMPOTENCY_KEY = /^[\x20-\x7e]{1,255}$/;
 
 /**
- * What `Idempotency-Key` says, bare or as a quoted string (README, "Decisions" 20): both are one and the same key. The
+ * What `Idempotency-Key` says, bare or as a quoted string (Decision 20): both are one and the same key. The
  * fields of the memory must come in one order, whatever that of the request was.
  */
 export function readOnce(header: string | undefined, memory: NewMemory): Omit<Once, 'caller'> | undefined {

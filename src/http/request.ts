@@ -47,7 +47,7 @@ const HEADERS = Object.entries(ANSWER_HEADERS);
 
 export const newRequestId = (): string => crypto.randomUUID();
 
-/** What is taken over of a client's `X-Request-Id` (README, "Decisions" 15). */
+/** What is taken over of a client's `X-Request-Id` (Decision 15). */
 export const REQUEST_ID = /^[A-Za-z0-9._-]{1,64}$/;
 
 export interface CallOptions {
@@ -197,7 +197,7 @@ function routeOf(c: Context<Env>): string {
   return route?.path ?? 'unmatched';
 }
 
-/** What a client sends back with its next request, to whichever replica (README, "Decisions" 23). */
+/** What a client sends back with its next request, to whichever replica (Decision 23). */
 export const CONSISTENCY_TOKEN = 'X-Consistency-Token';
 
 /** On an answer that may lack what the token of the request names. */

@@ -117,7 +117,7 @@ async function listPage({ temporal }: ProviderCapabilities, c: Context<Env>) {
   return { items: items.map(toWire), next_cursor };
 }
 
-/** The record a path names, bound to `X-User-Id` where the client sends it (README, "Decisions" 19). */
+/** The record a path names, bound to `X-User-Id` where the client sends it (Decision 19). */
 function target(c: Context<Env>): Target {
   const id = c.req.param('id') ?? '';
   const header = c.req.header('x-user-id');
@@ -139,7 +139,7 @@ const withoutUndefined = <Fields extends object>(fields: Fields) =>
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Fields;
 
 /**
- * A record as the client sees it: its `x-` keys stand beside the protocol's own (README, "Decisions" 6).
+ * A record as the client sees it: its `x-` keys stand beside the protocol's own (Decision 6).
  * Spelled out because lists make hundreds of these: copying by rest and spread takes several times as long.
  */
 export function toWire(memory: Memory): Omit<Memory, 'extensions'> {
@@ -162,7 +162,7 @@ export function toWire(memory: Memory): Omit<Memory, 'extensions'> {
   };
 }
 
-/** `POST /context` (README, "Decisions" 10). */
+/** `POST /context` (Decision 10). */
 export const contextRoutes = (maxRequestBytes: number): Hono<Env> =>
   new Hono<Env>().post('/', async (c) => {
     const context = supported(c, 'context');
@@ -176,7 +176,7 @@ export const contextRoutes = (maxRequestBytes: number): Hono<Env> =>
     );
   });
 
-/** `GET /audit` (README, "Decisions" 11). */
+/** `GET /audit` (Decision 11). */
 export const auditRoutes = (): Hono<Env> =>
   new Hono<Env>().get('/', async (c) => {
     const audit = supported(c, 'audit');

@@ -1,7 +1,7 @@
 import { DateTime } from 'luxon';
 import { z } from 'zod';
 
-/** Limits on fields that SPEC.md leaves to the implementation (README, "Decisions" 5, 8, 11). */
+/** Limits on fields that SPEC.md leaves to the implementation (Decisions 5, 8 and 11). */
 export const LIMITS = {
   userId: 256,
   scope: 512,
@@ -62,7 +62,7 @@ export const query = filled(1_048_576).meta({
 /** For the description: one segment of a scope as the refinements below accept it. */
 const SEGMENT = '[^/*?\\u0000-\\u001f\\u007f-\\u009f]+';
 
-/** Scope grammar: README, "Decisions" 5. */
+/** Scope grammar: Decision 5. */
 export const scope = upTo(LIMITS.scope)
   .refine((path) => {
     const segments = path.split('/');
@@ -134,7 +134,7 @@ const LAST_MOMENT = Date.parse('9999-12-31T23:59:59.999Z');
 export const sourceType = z.enum(['extracted', 'explicit', 'imported']);
 export const sourceText = upTo(LIMITS.sourceField);
 
-/** On creation null counts as omitted (README, "Decisions" 7). */
+/** On creation null counts as omitted (Decision 7). */
 const optional = <Schema extends z.ZodType>(schema: Schema) => schema.nullish();
 
 const source = z.object({
@@ -224,7 +224,7 @@ export const SearchParameters = z.object({
     .meta({ description: 'Results scoring lower are left out.', type: 'number', minimum: 0, maximum: 1 }),
 });
 
-/** README, "Decisions" 11. */
+/** Decision 11. */
 export const AuditParameters = z.object({
   user_id: userId,
   app: sourceText
@@ -238,7 +238,7 @@ export const AuditParameters = z.object({
 
 export const DEFAULT_TOKEN_BUDGET = 500;
 
-/** README, "Decisions" 10. */
+/** Decision 10. */
 export const ContextBody = z
   .object({
     query: query,

@@ -50,7 +50,7 @@ export const KEYS: readonly Key[] = GRANTS.flatMap((grants) => BINDINGS.map((use
 /** What a list may ask for; undefined: everything. */
 export const GLOBS = [undefined, '*', 'coding', 'coding/*', 'coding*', '*/x', 'codin?'] as const;
 
-/** What a search may ask for. One trailing `*` is dropped by the gateway (README, "Decisions" 4). */
+/** What a search may ask for. One trailing `*` is dropped by the gateway (Decision 4). */
 export const PREFIXES = [undefined, '*', 'cod', 'coding', 'coding/', 'coding/*', 'CODING', 'z'] as const;
 /** What a search for a prefix finds, as a glob. */
 export const prefixGlob = (prefix: string | undefined): string | undefined =>

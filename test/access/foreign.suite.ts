@@ -25,7 +25,7 @@ interface Stranger {
 const STRANGERS: readonly Stranger[] = [
   // Out of reach, whatever the client says.
   ...[undefined, ...USERS].flatMap((user) => [['ana'], ['ana', 'cleo']].map((users) => ({ users, user }))),
-  // In reach, but said to be somebody else's (README, "Decisions" 19).
+  // In reach, but said to be somebody else's (Decision 19).
   ...['ana', 'cleo'].flatMap((user) => [null, ['ben'], ['ana', 'ben']].map((users) => ({ users, user }))),
 ];
 /** Each verb granted nowhere, somewhere, everywhere: what a gateway looks up depends on it. */

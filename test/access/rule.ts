@@ -1,5 +1,5 @@
 /**
- * The rule of who may do what, in the plainest words: README, "Decisions" 13, 14 and 19, and SPEC, Authentication.
+ * The rule of who may do what, in the plainest words: Decisions 13, 14 and 19, and SPEC, Authentication.
  * Written from that text and sharing nothing with the code it judges. Slow and simple on purpose.
  */
 

@@ -17,7 +17,7 @@ const memory = (scopes: 'native' | 'none') => (more: More) =>
 const embedded = (more: More) => openSubject({ provider: 'postgres', options: { schema: 'omp' }, ...more });
 const server = (more: More) => openServerSubject({}, more.mode, more);
 
-/** Under emulated scopes rarity counts hidden records too (README, "Decisions" 21), so vectors alone rank there. */
+/** Under emulated scopes rarity counts hidden records too (Decision 21), so vectors alone rank there. */
 export const STORES: readonly Store[] = [
   { label: 'memory', mode: 'hybrid', share: 2, open: memory('native') },
   { label: 'memory', mode: 'keyword', share: 1, open: memory('native') },

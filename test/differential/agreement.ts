@@ -48,7 +48,7 @@ export const expectAgreement = async (
 
 /**
  * What the store should find, best first. A backend that knows no scopes counts the rarity of terms over all the user's
- * memories, also for a caller who may see only some (README, "Decisions" 21): there it is what that caller may see,
+ * memories, also for a caller who may see only some (Decision 21): there it is what that caller may see,
  * scored as for somebody who sees everything. `same`: whether that is what the model answered.
  */
 const truthOf = async (

@@ -8,7 +8,7 @@ import { exchange, jsonRequest, request } from '../support/raw-http.ts';
 import { type RunningServer, startServer } from '../support/server.ts';
 import { APP_LIMITS, freshUser, gateOn, openSubject, recordingLog, type Subject } from '../support/subject.ts';
 
-/** Everything that is answered without a key (SPEC, Authentication 4; README, "Decisions" 13). */
+/** Everything that is answered without a key (SPEC, Authentication 4; Decision 13). */
 const PUBLIC = [
   'GET /healthz',
   'GET /livez',

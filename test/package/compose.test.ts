@@ -23,7 +23,7 @@ test('each profile starts what belongs together, and nothing starts without one'
   for (const profile of Object.keys(PROFILES)) expect(TEXT).toMatch(new RegExp(`^#.*--profile ${profile} `, 'm'));
 });
 
-test.each(['README.md', 'docs/operating.md', 'providers/pinecone/README.md', FILE])(
+test.each(['README.md', 'docs/operations.md', 'docs/backends/pinecone.md', FILE])(
   '%s starts services by profiles that exist',
   (file) => {
     const commands = [

@@ -1,7 +1,7 @@
 /** One record of each library, as its own sources write it: every metadata key, and the form of the id. */
 export interface Shape {
   readonly preset: string;
-  /** The heading of its configuration in `providers/pinecone/existing/README.md`. */
+  /** The heading of its configuration in `docs/integrations/mapped-indexes.md`. */
   readonly heading: string;
   readonly id: string;
   metadata(user: string, text: string): Record<string, unknown>;

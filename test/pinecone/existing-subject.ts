@@ -57,11 +57,11 @@ export const openExistingSubject = (
     ...more,
   });
 
-const README = readFileSync(new URL('../../providers/pinecone/existing/README.md', import.meta.url), 'utf8');
+const PAGE = readFileSync(new URL('../../docs/integrations/mapped-indexes.md', import.meta.url), 'utf8');
 
-/** The settings under a heading of the README, through the gateway's own loader. */
+/** The settings under a heading of the page, through the gateway's own loader. */
 export function documentedOptions(heading: string) {
-  const block = new RegExp(`\n### ${heading}\n[^#]*?\`\`\`sh\n([^\`]*)\`\`\``).exec(README)?.[1] ?? '';
+  const block = new RegExp(`\n### ${heading}\n[^#]*?\`\`\`sh\n([^\`]*)\`\`\``).exec(PAGE)?.[1] ?? '';
   const env = Object.fromEntries(block.replaceAll('…', 'x').trim().split('\n').map(settingIn));
   const { config, warnings } = loadConfig({ env });
   return { options: config.pinecone, provider: config.provider, embedder: config.embedding.kind, warnings };

@@ -103,7 +103,7 @@ export function openListing(
   };
 }
 
-/** The order of every list (README, "Decisions" 1). */
+/** The order of every list (Decision 1). */
 export const newestFirst = (a: Memory, b: Memory): number => compare(b.created_at, a.created_at) || compare(b.id, a.id);
 const compare = (a: string, b: string): number => Number(a > b) - Number(a < b);
 

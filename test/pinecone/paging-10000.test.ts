@@ -20,7 +20,7 @@ const DAY = 24 * 3_600_000;
 
 /**
  * How one user came to have so many, and how many lists a page takes in a process just started: mostly, at most, and the
- * last one. As measured; the README of the provider says so too.
+ * last one. As measured; docs/backends/pinecone.md says so too.
  */
 const SHAPES = [
   { how: 'over a year', at: (i: number) => NOON - Math.floor((i * 365 * DAY) / COUNT), mostly: 5, most: 8, last: 13 },

@@ -57,7 +57,7 @@ it('hybrid ranking counts as vector: there are no keywords', async () => {
   await hybrid.close();
 });
 
-describe('each verb takes as many requests as the README says', () => {
+describe('each verb takes as many requests as docs/backends/pinecone.md says', () => {
   it('add, get, update, delete, search, ping', async () => {
     let memory = {} as Memory;
     expect(

@@ -1,6 +1,6 @@
 /**
  * Every clause of SPEC.md: each statement of its prose and each row of its tables, named as tests cite them.
- * `Decision N` is number N of "Decisions" in the README. A string instead of `true` says why no test cites the clause;
+ * `Decision N` is `docs/decisions`, page N. A string instead of `true` says why no test cites the clause;
  * once one does, the reason has to go.
  */
 export type Coverage = true | string;

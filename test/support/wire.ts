@@ -37,7 +37,7 @@ export interface WireContext {
   readonly token_count: number;
 }
 
-/** `GET /audit`, README, "Decisions" 11. */
+/** `GET /audit`, Decision 11. */
 export interface WireAuditEntry {
   readonly timestamp: string;
   readonly app: string | null;

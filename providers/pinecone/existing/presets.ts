@@ -18,7 +18,7 @@ const USER = 'user_id';
 
 const MEM0 = 'mem0 reads keys of its own from every record (a hash, for one), which only mem0 can write';
 
-/** As the libraries' own sources write them (`README.md` says which). */
+/** As the libraries' own sources write them (`docs/integrations/mapped-indexes.md` says which). */
 export const PRESETS: Readonly<Record<PresetName, Preset>> = {
   langchain: { text: 'text', user: USER },
   llamaindex: {

@@ -159,7 +159,7 @@ async function runEngine({ root, socket, config, log, released }: Where): Promis
 
   let running = start().catch((cause: Error) => {
     throw new Error(
-      `the embedded Postgres in ${root} does not start: ${cause.message}; if this stays, restore the data folder from a backup (docs/operating.md, "Backups")`,
+      `the embedded Postgres in ${root} does not start: ${cause.message}; if this stays, restore the data folder from a backup (docs/operations.md, "Backup and restore")`,
       { cause },
     );
   });

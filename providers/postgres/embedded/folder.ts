@@ -36,7 +36,7 @@ export const databaseIn = (root: string): string => join(root, DATABASE);
 
 /** The ways out of a folder that is refused. */
 const RESTORE =
-  'restore the whole data folder from a backup (docs/operating.md, "Backups"), or set OMP_DATA_DIR to an empty folder to start without memories';
+  'restore the whole data folder from a backup (docs/operations.md, "Backup and restore"), or set OMP_DATA_DIR to an empty folder to start without memories';
 
 /**
  * What the data folder holds. Only looks. Throws an `Error` that says what to do when the folder was complete once and is

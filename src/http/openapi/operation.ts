@@ -155,7 +155,7 @@ export const RequestIdParameter = z
     param: { id: 'RequestId' },
   });
 
-/** README, "Decisions" 19. */
+/** Decision 19. */
 export const UserIdParameter = z
   .string()
   .optional()
@@ -164,7 +164,7 @@ export const UserIdParameter = z
     param: { id: 'UserId' },
   });
 
-/** README, "Decisions" 20. */
+/** Decision 20. */
 export const IdempotencyKeyParameter = z
   .string()
   .optional()
@@ -175,7 +175,7 @@ string. Where \`features.idempotency\` is false, a request with a key is \`unsup
     pattern: IDEMPOTENCY_KEY.source,
   });
 
-/** README, "Decisions" 23. */
+/** Decision 23. */
 export const ConsistencyTokenParameter = z
   .string()
   .optional()
@@ -208,7 +208,7 @@ const told = (id: string, description: string) => z.string().optional().meta({ d
 
 const limit = (id: string, description: string) => told(id, `${description} Only where requests are limited.`);
 
-/** README, "Decisions" 17. */
+/** Decision 17. */
 export const rateLimitHeaders = {
   'RateLimit-Policy': limit('RateLimitPolicy', 'The limit: `q` requests in `w` seconds.'),
   RateLimit: limit('RateLimit', 'What is left of it: `r` requests, more in `t` seconds.'),
@@ -217,7 +217,7 @@ export const rateLimitHeaders = {
   'X-RateLimit-Reset': limit('XRateLimitReset', 'Seconds until there are more.'),
 };
 
-/** README, "Decisions" 23. */
+/** Decision 23. */
 export const consistencyHeaders = {
   'X-Consistency-Token': told(
     'ConsistencyToken',

@@ -121,7 +121,7 @@ export const Readiness = z
   })
   .meta({ id: 'Readiness' });
 
-/** README, "Decisions" 10. */
+/** Decision 10. */
 export const ContextBlock = z
   .looseObject({
     text: z.string().meta({ description: 'Numbered lines, best first; empty when nothing was found.' }),
@@ -132,7 +132,7 @@ export const ContextBlock = z
   })
   .meta({ id: 'ContextBlock' });
 
-/** README, "Decisions" 11. */
+/** Decision 11. */
 export const AuditLog = z
   .looseObject({
     entries: z

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Finding } from '#contract';
-import { PRESETS } from '../../providers/postgres/existing/presets/index.ts';
-import type { PresetName } from '../../providers/postgres/existing/presets/names.ts';
+import { PRESETS } from '../../providers/postgres/mapped/presets/index.ts';
+import type { PresetName } from '../../providers/postgres/mapped/presets/names.ts';
 import { runDoctor } from '../../src/cli/doctor.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { type Gateway, serve } from '../../src/serve.ts';
@@ -23,7 +23,7 @@ export interface OwnersRow {
   readonly number: number;
 }
 
-/** A library's table: its page in `docs/in-front-of`, and how the library makes and fills it. */
+/** A library's table: its page in `docs/integrations`, and how the library makes and fills it. */
 export interface OwnersTable {
   readonly page: string;
   /** Where the page has several configurations: the heading above this one. */

@@ -26,7 +26,7 @@ import { createWrites } from './writes.ts';
  * A table that somebody else fills, read-only unless `writable`. Makes nothing in the database. Throws a plain `Error` an
  * operator can act on where the settings or the table do not allow it.
  */
-export async function openExisting(
+export async function openMapped(
   options: Options & { readonly mapping: Mapping },
   {
     embedder,

@@ -1,8 +1,8 @@
 import pg from 'pg';
 import type { Provider } from '#contract';
-import { examine } from '../../providers/postgres/existing/examine.ts';
-import type { Layout } from '../../providers/postgres/existing/layout.ts';
-import { Mapping } from '../../providers/postgres/existing/options.ts';
+import { examine } from '../../providers/postgres/mapped/examine.ts';
+import type { Layout } from '../../providers/postgres/mapped/layout.ts';
+import { Mapping } from '../../providers/postgres/mapped/options.ts';
 import { openProvider } from '../../src/registry.ts';
 import { openStore, randomName, type Store } from '../postgres/store.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 
 /**
- * Settings of the first `sh` block of `docs/in-front-of/<page>.md`, or of the part of it under a heading, as somebody
+ * Settings of the first `sh` block of `docs/integrations/<page>.md`, or of the part of it under a heading, as somebody
  * would paste them into a shell.
  */
 export function documentedEnvironment(page: string, heading?: string): Record<string, string> {
@@ -19,7 +19,7 @@ export const documentedSql = (page: string, heading?: string): string[] =>
     .filter((statement) => statement !== '');
 
 function blocksOf(page: string, heading: string | undefined, language: string): string[] {
-  const text = readFileSync(new URL(`../../docs/in-front-of/${page}.md`, import.meta.url), 'utf8');
+  const text = readFileSync(new URL(`../../docs/integrations/${page}.md`, import.meta.url), 'utf8');
   const part = heading === undefined ? text : text.split(/^## /m).find((each) => each.startsWith(`${heading}\n`));
   if (part === undefined) throw new Error(`${page}.md has no heading "${heading}"`);
   const blocks = part.matchAll(new RegExp(`\`\`\`${language}\\n([^\`]*)\`\`\``, 'g'));

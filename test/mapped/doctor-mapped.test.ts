@@ -1,12 +1,12 @@
 import pg from 'pg';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { suggestIndexes } from '../../providers/postgres/doctor/suggestions.ts';
-import { examine } from '../../providers/postgres/existing/examine.ts';
-import { merge } from '../../providers/postgres/existing/mapping.ts';
-import { Mapping } from '../../providers/postgres/existing/options.ts';
-import { createReading } from '../../providers/postgres/existing/record.ts';
-import { createSearchStatements } from '../../providers/postgres/existing/search-statements.ts';
-import { createStatements } from '../../providers/postgres/existing/statements.ts';
+import { examine } from '../../providers/postgres/mapped/examine.ts';
+import { merge } from '../../providers/postgres/mapped/mapping.ts';
+import { Mapping } from '../../providers/postgres/mapped/options.ts';
+import { createReading } from '../../providers/postgres/mapped/record.ts';
+import { createSearchStatements } from '../../providers/postgres/mapped/search-statements.ts';
+import { createStatements } from '../../providers/postgres/mapped/statements.ts';
 import type { Query } from '../../providers/postgres/statements.ts';
 import { findingsOn, remediesOf, type TestDatabase, testDatabase, told } from '../postgres/doctor-database.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';

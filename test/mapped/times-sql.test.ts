@@ -6,7 +6,7 @@ import {
   fromIso,
   fromTimestamp,
   fromTimestamptz,
-} from '../../providers/postgres/existing/times-sql.ts';
+} from '../../providers/postgres/mapped/times-sql.ts';
 import { openStore, type Store } from '../postgres/store.ts';
 
 /** Far from UTC, with summer time, and with ways to write and read dates that are not ours. */

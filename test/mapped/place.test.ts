@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { parsePlace } from '../../providers/postgres/existing/place.ts';
+import { parsePlace } from '../../providers/postgres/mapped/place.ts';
 
 const column = (name: string) => ({ kind: 'column', column: name });
 const path = (name: string, ...keys: string[]) => ({ kind: 'path', column: name, path: keys });

@@ -1,10 +1,10 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { Provider, SearchHit, SearchQuery } from '#contract';
 import { openConnections, type Row } from '../../providers/postgres/connections.ts';
-import { rememberLargeUsers } from '../../providers/postgres/existing/large.ts';
-import { createReading } from '../../providers/postgres/existing/record.ts';
-import { createSearch } from '../../providers/postgres/existing/search.ts';
-import { createStatements } from '../../providers/postgres/existing/statements.ts';
+import { rememberLargeUsers } from '../../providers/postgres/mapped/large.ts';
+import { createReading } from '../../providers/postgres/mapped/record.ts';
+import { createSearch } from '../../providers/postgres/mapped/search.ts';
+import { createStatements } from '../../providers/postgres/mapped/statements.ts';
 import { call, listOf, memoryOf, refTo, searchFor } from '../support/requests.ts';
 import { BARE, COLUMNS, DOCUMENT, embedder, type OwnersTable, openTable, type Shape, vectorOf } from './tables.ts';
 

@@ -15,7 +15,6 @@ const DOCUMENTS = [
   ...['Dockerfile', 'docker-compose.yml'],
   ...below('docs', /\.md$/),
   ...below('deploy', /\.(md|ya?ml|json)$/),
-  ...below('providers', /README\.md$/),
 ].sort();
 const texts = new Map(DOCUMENTS.map((file) => [file, readFileSync(join(ROOT, file), 'utf8')]));
 
@@ -43,7 +42,7 @@ const NAME = /(?<![\w$])[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+(?![\w*])/g;
 const FILE_ENDING = /^(ts|js|md|json|ya?ml|sql)$/;
 
 it('finds what is written for operators', () => {
-  expect(DOCUMENTS).toEqual(expect.arrayContaining(['docs/operating.md', 'deploy/kubernetes/configmap.yaml']));
+  expect(DOCUMENTS).toEqual(expect.arrayContaining(['docs/operations.md', 'deploy/kubernetes/configmap.yaml']));
   expect([...texts.values()].join().match(NAME)?.length).toBeGreaterThan(200);
 });
 
@@ -98,8 +97,8 @@ it('defaults are told somewhere, and every name that is none of ours is', () => 
     ).toBe(true);
 });
 
-it('docs/operating.md names every setting of how the gateway is operated', () => {
-  const text = texts.get('docs/operating.md') ?? '';
+it('docs/operations.md names every setting of how the gateway is operated', () => {
+  const text = texts.get('docs/operations.md') ?? '';
   const operation = SETTINGS.filter(
     ({ key }) =>
       /^(resilience|metrics|tracing)\./.test(key) ||

@@ -1,7 +1,7 @@
 import pg from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { readTable } from '../../providers/postgres/existing/catalogue.ts';
-import type { Table } from '../../providers/postgres/existing/table.ts';
+import { readTable } from '../../providers/postgres/mapped/catalogue.ts';
+import type { Table } from '../../providers/postgres/mapped/table.ts';
 import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';
 import { BARE, COLUMNS, type Examiner, openExaminer } from './examining.ts';
 

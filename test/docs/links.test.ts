@@ -1,0 +1,61 @@
+import { posix } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import packageJson from '../../package.json' with { type: 'json' };
+import { anchors, documents, exists, prose, read } from './markdown.ts';
+
+const DOCUMENTS = documents();
+
+/** What npm publishes. */
+const PACKAGED = ['README.md', 'LICENSE', ...packageJson.files];
+const isPackaged = (path: string): boolean => PACKAGED.some((entry) => path === entry || path.startsWith(`${entry}/`));
+
+const linksIn = (text: string): string[] =>
+  [...prose(text).matchAll(/\]\((?!https?:|mailto:)([^)\s]+)\)/g)].map(([, target = '']) => target);
+
+/** Paths of this repository, written as code: `src/core/verbs.ts`. */
+const PATH = /^(?:src|providers|test|bench|eval|scripts|deploy|docs)\/[\w@./-]*$/;
+const pathsIn = (text: string): string[] =>
+  [...prose(text).matchAll(/`([^`\n]+)`/g)]
+    .flatMap(([, code = '']) => code.split(/\s+/))
+    .filter((word) => PATH.test(word));
+
+it('finds the documents', () => {
+  expect(DOCUMENTS).toEqual(expect.arrayContaining(['README.md', 'docs/README.md', 'docs/integrations/mem0.md']));
+  expect(linksIn(read('README.md')).length).toBeGreaterThan(10);
+  expect(DOCUMENTS.flatMap((file) => pathsIn(read(file))).length).toBeGreaterThan(50);
+});
+
+describe.each(DOCUMENTS)('%s', (file) => {
+  const text = read(file);
+
+  it('links to files and headings that exist, and a published document to published files', () => {
+    const broken = linksIn(text).filter((target) => {
+      const [path = '', anchor] = target.split('#');
+      const page = path === '' ? file : posix.normalize(posix.join(posix.dirname(file), path));
+      if (!exists(page) || (isPackaged(file) && !isPackaged(page))) return true;
+      return anchor !== undefined && !anchors(read(page)).has(anchor);
+    });
+    expect(broken).toEqual([]);
+  });
+
+  // The pages of libraries name files of those libraries.
+  it.skipIf(file.startsWith('docs/integrations/'))('names only paths that exist', () => {
+    expect(pathsIn(text).filter((path) => !exists(path))).toEqual([]);
+  });
+
+  it('names only npm scripts that exist', () => {
+    const named = [...text.matchAll(/\bnpm (?:run ([\w:-]+)|(test|start)\b)/g)].map(
+      ([, run, short]) => run ?? short ?? '',
+    );
+    expect(named.filter((name) => !(name in packageJson.scripts))).toEqual([]);
+  });
+});
+
+it('every page of docs is linked from another one', () => {
+  const linked = new Set(
+    DOCUMENTS.flatMap((file) =>
+      linksIn(read(file)).map((target) => posix.normalize(posix.join(posix.dirname(file), target.split('#')[0] ?? ''))),
+    ),
+  );
+  expect(DOCUMENTS.filter((file) => file.startsWith('docs/') && !linked.has(file))).toEqual([]);
+});
