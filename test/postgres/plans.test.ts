@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vites
 import type { ListQuery, RankingOptions, SearchQuery } from '#contract';
 import { analyse, fromHalfBits } from '#ranking';
 import { createAuditLog } from '../../providers/postgres/audit.ts';
-import type { Database, Run } from '../../providers/postgres/connections.ts';
+import type { Database, Run } from '../../providers/postgres/client/connections.ts';
 import { startHousekeeping } from '../../providers/postgres/housekeeping.ts';
 import { claimText, giveBackText, writeText } from '../../providers/postgres/ingestion/statements.ts';
 import { createKeyStore } from '../../providers/postgres/keys.ts';

@@ -1,24 +1,23 @@
 import { Socket } from 'node:net';
 import pg from 'pg';
 
-/** Parts of a client and a connection of `pg` that its types leave out. */
+/** Members of a `pg` client and connection that their types leave out. */
 interface Session {
   readonly processID: number | null;
   readonly secretKey: number | null;
   readonly sslNegotiation: 'postgres' | 'direct';
 }
-interface Dialogue {
+interface Connection {
   connect(portOrPath: number | string, host?: string): void;
   requestSsl(): void;
   cancel(processId: number, secretKey: number): void;
 }
 
 /**
- * Asks the server to cancel what the session runs at the moment the request arrives, whatever that is then; what became
- * of it shows on the session only. PostgreSQL signals the session twice, so even a request that has hit may hit the
- * next statement too, until it is `done`. Goes to `address`, since a name may stand for several servers, over a
- * connection of its own with TLS as the session has it. The function returned gives up; there is none where the server
- * never said how to cancel.
+ * Asks the server to cancel what the session runs when the request arrives. Only the session shows the result. PostgreSQL
+ * signals the session twice, so a request that hit its statement may also hit the next one, until `done` is called. The
+ * request uses a connection of its own, with TLS as the session has it, and goes to `address`, because a host name may
+ * stand for several servers. Returns a function that gives up, or undefined if the server sent no cancel key.
  */
 export function requestCancel(
   client: pg.Client,
@@ -31,19 +30,19 @@ export function requestCancel(
   const socket = new Socket();
   const dial = socket.connect.bind(socket) as (portOrPath: number | string, host?: string) => Socket;
   Object.assign(socket, { connect: (to: number | string, name?: string) => dial(to, address ?? name) });
-  const connection = new pg.Connection({ stream: socket, ssl, sslNegotiation } as object as pg.ConnectionConfig);
-  const dialogue = connection as pg.Connection & Dialogue;
-  const cancel = () => dialogue.cancel(processID, secretKey);
+  const options = { stream: socket, ssl, sslNegotiation } as object as pg.ConnectionConfig;
+  const connection = new pg.Connection(options) as pg.Connection & Connection;
+  const cancel = () => connection.cancel(processID, secretKey);
   const giveUp = () => void socket.destroy();
   connection.on('error', giveUp);
-  // The server ends the connection when it has done what it was asked to.
+  // The server closes the connection when it has handled the request.
   connection.on('end', done);
   connection.on('connect', () => {
     if (!ssl) cancel();
-    else if (sslNegotiation !== 'direct') dialogue.requestSsl();
+    else if (sslNegotiation !== 'direct') connection.requestSsl();
   });
   connection.on('sslconnect', cancel);
-  if (host.startsWith('/')) dialogue.connect(`${host}/.s.PGSQL.${port}`);
-  else dialogue.connect(port, host);
+  if (host.startsWith('/')) connection.connect(`${host}/.s.PGSQL.${port}`);
+  else connection.connect(port, host);
   return giveUp;
 }
