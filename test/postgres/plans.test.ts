@@ -14,7 +14,7 @@ import { countStatement } from '../../providers/postgres/rarity.ts';
 import { toTextArray } from '../../providers/postgres/rows.ts';
 import { indexSettings, keysOf, searchStatement } from '../../providers/postgres/search.ts';
 import { createStatements } from '../../providers/postgres/statements.ts';
-import { countersOf, counting } from '../../src/rate-limit/counters.ts';
+import { countersOf, counting } from '../../src/rate-limit/stores.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
 import { recordingLog } from '../support/subject.ts';
 import { call, memoryOf, openStore, type Store, until } from './store.ts';

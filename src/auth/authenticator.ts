@@ -1,10 +1,9 @@
 import type { Call, KeyStore, Log } from '#contract';
 import { ANYBODY, type Authenticator } from '../core/principal.ts';
-import type { ConfiguredKey } from './configured-key.ts';
-import { KEY_PREFIX } from './key.ts';
+import type { ConfiguredKey } from './configured-keys.ts';
+import { KEY_PREFIX, missing, refused } from './credentials.ts';
 import { openKeyRing } from './key-ring.ts';
-import { missing, refused } from './refusal.ts';
-import type { TokenOptions } from './token.ts';
+import type { TokenOptions } from './tokens.ts';
 import { ownCall, waitFor } from './waiting.ts';
 
 export interface AuthenticatorOptions {
@@ -35,7 +34,7 @@ const OPEN_MS = 5_000;
 export async function openAuthenticator(options: AuthenticatorOptions): Promise<GatewayAuthenticator> {
   const { keys, store, jwt, log } = options;
   const ring = openKeyRing({ configured: keys, store, log });
-  const tokens = jwt && (await import('./token.ts')).openTokens(jwt);
+  const tokens = jwt && (await import('./tokens.ts')).openTokens(jwt);
   const door = openDoor(options);
   return {
     async authenticate(credential, call) {

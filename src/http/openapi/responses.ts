@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { VERBS } from '#contract';
-import { ERRORS } from '../error-envelope.ts';
-import { sourceType } from './fields.ts';
+import { ERRORS } from '../errors.ts';
+import { sourceType } from '../schemas.ts';
 
 /*
  * What the gateway answers, for its description: SPEC, Resources. Objects are open, because a client of this version

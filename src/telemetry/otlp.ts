@@ -10,12 +10,14 @@ import {
   TraceIdRatioBasedSampler,
 } from '@opentelemetry/sdk-trace-base';
 import type { Log } from '#contract';
-import type { TracingOptions } from './open.ts';
-import { SCOPE, type Tracing } from './spans.ts';
+import { SCOPE, type Sdk } from './spans.ts';
 
-export interface Sdk extends Tracing {
-  /** Sends what waits to be sent. */
-  shutdown(): Promise<void>;
+export interface TracingOptions {
+  /** Base of the collector's address, to which `/v1/traces` is added. */
+  readonly url: string;
+  readonly service_name: string;
+  /** Share of the requests that is traced, where the caller has not decided; 0 to 1. */
+  readonly ratio: number;
 }
 
 /**

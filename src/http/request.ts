@@ -15,8 +15,6 @@ import {
 import { PROBES } from '../core/health.ts';
 import type { FollowedRequest, Telemetry } from '../core/telemetry.ts';
 import type { Verbs } from '../core/verbs.ts';
-import { consistencyOf } from './consistency.ts';
-import { ANSWER_HEADERS } from './security-headers.ts';
 
 export interface Env {
   /** Absent when a request is handed to the app in process, without a server. */
@@ -37,6 +35,13 @@ type OwnCall = Omit<Call, 'caller' | 'consistency' | 'trace'> &
 
 /** Of an answer, for which a client that takes it slowly has the time of a request once more. */
 const PATIENCE_BYTES = 1024 * 1024;
+
+/**
+ * On every answer, errors included: memories belong to one user, and no cache between may keep them, least of all where
+ * the key comes in a header that caches do not know. Browsers never take JSON for something else, so that `nosniff` is
+ * left to pages: it would cost 2 % of the processor time of a get.
+ */
+export const ANSWER_HEADERS = { 'cache-control': 'no-store' } as const;
 
 const HEADERS = Object.entries(ANSWER_HEADERS);
 
@@ -190,4 +195,26 @@ function endOf(c: Context<Env>, { provider, requestId, outgoing, started, follow
 function routeOf(c: Context<Env>): string {
   const route = matchedRoutes(c).find(({ method }) => method !== METHOD_NAME_ALL);
   return route?.path ?? 'unmatched';
+}
+
+/** What a client sends back with its next request, to whichever replica (Decision 23). */
+export const CONSISTENCY_TOKEN = 'X-Consistency-Token';
+
+/** On an answer that may lack what the token of the request names. */
+export const CONSISTENCY = 'X-Consistency';
+
+/** Longer ones were never ours. */
+const LONGEST_TOKEN = 1_024;
+
+export function consistencyOf(c: Context): Consistency {
+  const token = c.req.header(CONSISTENCY_TOKEN);
+  // Work may go on after its request was answered with an error, and then has nobody to tell.
+  const tell = (name: string, value: string) => {
+    if (!c.finalized) c.header(name, value);
+  };
+  return {
+    token: token !== undefined && token.length <= LONGEST_TOKEN ? token : undefined,
+    answer: (given) => tell(CONSISTENCY_TOKEN, given),
+    behind: () => tell(CONSISTENCY, 'behind'),
+  };
 }

@@ -1,7 +1,9 @@
 import { type Context, Hono } from 'hono';
 import {
   invalidRequest,
+  type KeptEntry,
   type ListQuery,
+  type Memory,
   type MemoryPatch,
   type NewMemory,
   OmpError,
@@ -9,18 +11,22 @@ import {
   recordBytes,
   recordTooLarge,
 } from '#contract';
-import { decodeCursor, encodeCursor } from '../core/cursor.ts';
-import type { Target } from '../core/verbs.ts';
-import { readJson } from './body.ts';
-import type { Env } from './call.ts';
-import { readExtensions } from './extensions.ts';
-import { readOnce } from './idempotency.ts';
-import { parse } from './parse.ts';
-import { parseQuery } from './query.ts';
-import { fits, isStorable, LIMITS } from './schemas/fields.ts';
-import { CreateBody, ListParameters, PatchBody, SearchParameters } from './schemas/requests.ts';
-import { supported } from './supported.ts';
-import { toWire } from './to-wire.ts';
+import { decodeCursor, encodeCursor, malformed } from '../core/cursor.ts';
+import type { Target, Verbs } from '../core/verbs.ts';
+import { parse, parseQuery, readExtensions, readJson, readOnce } from './input.ts';
+import type { Env } from './request.ts';
+import {
+  AuditParameters,
+  ContextBody,
+  CreateBody,
+  DEFAULT_TOKEN_BUDGET,
+  fits,
+  isStorable,
+  LIMITS,
+  ListParameters,
+  PatchBody,
+  SearchParameters,
+} from './schemas.ts';
 
 /** The verbs on memories: parse, call the caller's verb, reply. */
 export function memoryRoutes(capabilities: ProviderCapabilities, maxRequestBytes: number): Hono<Env> {
@@ -131,3 +137,84 @@ const withoutNulls = <Fields extends object>(fields: Fields) =>
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value != null)) as NonNullFields<Fields>;
 const withoutUndefined = <Fields extends object>(fields: Fields) =>
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Fields;
+
+/**
+ * A record as the client sees it: its `x-` keys stand beside the protocol's own (Decision 6).
+ * Spelled out because lists make hundreds of these: copying by rest and spread takes several times as long.
+ */
+export function toWire(memory: Memory): Omit<Memory, 'extensions'> {
+  return {
+    id: memory.id,
+    content: memory.content,
+    user_id: memory.user_id,
+    created_at: memory.created_at,
+    updated_at: memory.updated_at,
+    scope: memory.scope,
+    tags: memory.tags,
+    source: memory.source,
+    confidence: memory.confidence,
+    valid_from: memory.valid_from,
+    valid_to: memory.valid_to,
+    supersedes: memory.supersedes,
+    embedding_model: memory.embedding_model,
+    status: memory.status,
+    ...memory.extensions,
+  };
+}
+
+/** `POST /context` (Decision 10). */
+export const contextRoutes = (maxRequestBytes: number): Hono<Env> =>
+  new Hono<Env>().post('/', async (c) => {
+    const context = supported(c, 'context');
+    const { query, user_id, scope, token_budget, min_score } = parse(ContextBody, await readJson(c, maxRequestBytes));
+    return c.json(
+      await context(
+        { user_id, text: query, tags: [], ...(scope != null && { scope }) },
+        { budget: token_budget ?? DEFAULT_TOKEN_BUDGET, min_score: min_score ?? undefined },
+        c.get('call'),
+      ),
+    );
+  });
+
+/** `GET /audit` (Decision 11). */
+export const auditRoutes = (): Hono<Env> =>
+  new Hono<Env>().get('/', async (c) => {
+    const audit = supported(c, 'audit');
+    const { cursor, limit, user_id, app, since, until } = parseQuery(AuditParameters, c.req.url);
+    const filters = {
+      user_id,
+      ...(app !== undefined && { app }),
+      ...(since !== undefined && { since }),
+      ...(until !== undefined && { until }),
+    };
+    const after = cursor === undefined ? {} : { after: positionOf(decodeCursor(cursor, filters)) };
+    // One more than asked for tells whether there is a next page.
+    const found = await audit({ ...filters, ...after, limit: limit + 1 }, c.get('call'));
+    const entries = found.slice(0, limit);
+    const last = entries.at(-1);
+    const next_cursor =
+      found.length > limit && last ? encodeCursor({ created_at: last.timestamp, id: String(last.seq) }, filters) : null;
+    return c.json({ entries: entries.map(entryToWire), next_cursor });
+  });
+
+function positionOf({ created_at, id }: ReturnType<typeof decodeCursor>) {
+  const seq = Number(id);
+  if (!Number.isSafeInteger(seq)) throw malformed();
+  return { timestamp: created_at, seq };
+}
+
+/** The owner is who was asked for. */
+const entryToWire = ({ user_id: _, seq: __, ...entry }: KeptEntry) => entry;
+
+type Verb = Exclude<keyof Verbs, 'read_only'>;
+const CHANGES: readonly Verb[] = ['add', 'update', 'delete'];
+
+/** The caller's verb, or `unsupported_capability` where the provider lacks it. */
+export function supported<Name extends Verb>(c: Context<Env>, name: Name): NonNullable<Verbs[Name]> {
+  const { [name]: verb, read_only } = c.get('verbs');
+  if (verb) return verb;
+  const why = read_only !== undefined && CHANGES.includes(name) ? `: ${read_only}` : '';
+  throw new OmpError('unsupported_capability', `the provider does not support ${name}${why}`, {
+    provider: c.get('provider'),
+  });
+}

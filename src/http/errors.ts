@@ -1,6 +1,6 @@
 import type { Context } from 'hono';
 import { type ErrorCode, OmpError } from '#contract';
-import type { Env } from './call.ts';
+import { ANSWER_HEADERS, type Env } from './request.ts';
 
 /** SPEC, Errors: one row a code. */
 export const ERRORS = {
@@ -48,4 +48,13 @@ function note(error: OmpError, c: Context<Env>): void {
   else if (code === 'unauthorized' && cause instanceof Error) {
     log.warn({ request_id: requestId, reason: cause.message }, 'not authenticated');
   } else if (cause !== undefined) log.warn({ request_id: requestId, provider, err: error }, 'request failed');
+}
+
+/** An error for which there is no `Context`: as status, headers and body. */
+export function plainResponse(error: OmpError, requestId: string) {
+  return {
+    status: ERRORS[error.code].status,
+    headers: { 'content-type': 'application/json', 'x-request-id': requestId, ...ANSWER_HEADERS },
+    body: JSON.stringify(toEnvelope(error, requestId)),
+  };
 }

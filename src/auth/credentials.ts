@@ -1,4 +1,5 @@
 import { createHash, randomBytes, randomInt, timingSafeEqual } from 'node:crypto';
+import { OmpError } from '#contract';
 
 /**
  * An API key: `omp_<id>_<secret>`. The id is public and looked up; the secret is 32 random bytes in base64url. For
@@ -40,3 +41,32 @@ export function matchesHash(key: string, hash: string): boolean {
   const actual = Buffer.from(hashOf(key), 'hex');
   return expected.length === actual.length && timingSafeEqual(expected, actual);
 }
+
+/**
+ * What tokens may be signed with: public keys only. With a shared secret among them, somebody could sign with the
+ * public key as if it were that secret.
+ */
+export const ALGORITHMS = [
+  'RS256',
+  'RS384',
+  'RS512',
+  'PS256',
+  'PS384',
+  'PS512',
+  'ES256',
+  'ES384',
+  'ES512',
+  'EdDSA',
+  'Ed25519',
+] as const;
+export type Algorithm = (typeof ALGORITHMS)[number];
+
+/**
+ * The one answer to every credential that is not good, whatever is wrong with it (SPEC, Errors). The reason is for the
+ * log alone and must not quote the credential.
+ */
+export const refused = (reason: string): OmpError =>
+  new OmpError('unauthorized', 'the API key or token is not valid', { cause: new Error(reason) });
+
+export const missing = (): OmpError =>
+  new OmpError('unauthorized', 'an API key is required, as "Authorization: Bearer <key>" or "X-API-Key: <key>"');

@@ -1,10 +1,24 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Hono } from 'hono';
+import { secureHeaders } from 'hono/secure-headers';
 import { OmpError } from '#contract';
 import { packageRoot } from '../package-root.ts';
-import type { Env } from './call.ts';
-import { pageHeaders } from './security-headers.ts';
+import { openApiDocument } from './openapi/document.ts';
+import type { Env } from './request.ts';
+
+/** The gateway described: `/openapi.json` for machines, `/docs` for people, whose browsers also find it from `/`. */
+export const docsRoutes = (): Hono<Env> => {
+  const document = JSON.stringify(openApiDocument());
+  return new Hono<Env>()
+    .use('/', async (c, next) => {
+      if (c.req.method !== 'GET' || !c.req.header('accept')?.includes('text/html')) return next();
+      // Relative, so that it also leads below a prefix that a proxy takes off.
+      return c.redirect('docs');
+    })
+    .get('/openapi.json', (c) => c.body(document, 200, { 'content-type': 'application/json' }))
+    .route('/', docsPageRoutes());
+};
 
 /** The assets that are files of the package; nothing else is ever read. */
 const FILES: Readonly<Record<string, string>> = {
@@ -74,3 +88,26 @@ function assetReader(folder: string): (name: string) => Promise<Uint8Array<Array
     }
   };
 }
+
+/**
+ * For pages: everything from this origin, no inline script, no frame around it. Swagger UI's style sheet carries images
+ * as data. Whether to insist on TLS is for whoever terminates it; what browsers take over TLS alone is left out, since
+ * elsewhere they complain of it.
+ */
+export const pageHeaders = secureHeaders({
+  contentSecurityPolicy: {
+    defaultSrc: ["'none'"],
+    scriptSrc: ["'self'"],
+    styleSrc: ["'self'"],
+    imgSrc: ["'self'", 'data:'],
+    connectSrc: ["'self'"],
+    baseUri: ["'none'"],
+    formAction: ["'none'"],
+    frameAncestors: ["'none'"],
+  },
+  xFrameOptions: 'DENY',
+  permissionsPolicy: { camera: [], geolocation: [], microphone: [], payment: [], usb: [] },
+  strictTransportSecurity: false,
+  crossOriginOpenerPolicy: false,
+  originAgentCluster: false,
+});

@@ -1,12 +1,10 @@
 import { createHash } from 'node:crypto';
-import { type JWTPayload, jwtVerify } from 'jose';
+import { createRemoteJWKSet, customFetch, errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from 'jose';
 import { LRUCache } from 'lru-cache';
-import { type Call, OmpError } from '#contract';
+import { type Call, OmpError, providerError, readAtMost } from '#contract';
 import { isGrant, toGrants } from '../core/grants.ts';
 import type { Principal } from '../core/principal.ts';
-import type { Algorithm } from './algorithms.ts';
-import { openIdentityProvider } from './identity-provider.ts';
-import { refused } from './refusal.ts';
+import { type Algorithm, refused } from './credentials.ts';
 import { waitFor } from './waiting.ts';
 
 export interface TokenOptions {
@@ -103,3 +101,45 @@ function wordsOf(claim: unknown): string[] {
 }
 
 const digestOf = (text: string): string => createHash('sha256').update(text).digest('hex');
+
+const TIMEOUT_MS = 3_000;
+/** Of the answer with the keys. */
+const MOST_BYTES = 1024 * 1024;
+/** How long keys are used without asking again. */
+const MAX_AGE_MS = 10 * 60_000;
+/** A token with an unknown key id makes us ask again, but no sooner than this after the last answer. */
+const COOLDOWN_MS = 30_000;
+/** The same after a failure. */
+const REST_MS = 5_000;
+
+/**
+ * The public keys of an identity provider. Rejects with `provider_error` when they cannot be had, with an error of the
+ * library when they can and the one asked for is not among them.
+ */
+export function openIdentityProvider(jwksUrl: string): JWTVerifyGetKey {
+  let restUntil = 0;
+  const keys = createRemoteJWKSet(new URL(jwksUrl), {
+    timeoutDuration: TIMEOUT_MS,
+    cacheMaxAge: MAX_AGE_MS,
+    cooldownDuration: COOLDOWN_MS,
+    [customFetch]: async (url: string, init: RequestInit) => {
+      // The library spares a provider that answers; one that fails would be asked for every token.
+      if (performance.now() < restUntil) throw new Error('the identity provider failed a moment ago');
+      const response = await fetch(url, init);
+      const body = response.body ? await readAtMost(response.body, MOST_BYTES) : null;
+      return new Response(body, response);
+    },
+  });
+  return async (header, token) => {
+    try {
+      return await keys(header, token);
+    } catch (error) {
+      if (error instanceof errors.JWKSNoMatchingKey || error instanceof errors.JWKSMultipleMatchingKeys) throw error;
+      if (performance.now() >= restUntil) restUntil = performance.now() + REST_MS;
+      throw unavailable(error);
+    }
+  };
+}
+
+const unavailable = (cause: unknown): OmpError =>
+  providerError('jwks', 'the keys of the identity provider cannot be had at the moment', cause);
