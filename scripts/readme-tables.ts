@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import pg from 'pg';
 import type { Embedder, Provider, ProviderContext } from '#contract';
 import { startEngine } from '../providers/postgres/embedded/engine.ts';
-import type { ProviderName } from '../src/config/provider-names.ts';
-import { settingsTable } from '../src/config/settings-table.ts';
+import { settingsTables } from '../src/config/documents.ts';
+import type { ProviderName } from '../src/config/schema.ts';
 import { compose } from '../src/core/compose.ts';
 import { describe } from '../src/core/describe.ts';
 import { openProvider } from '../src/registry.ts';
@@ -13,7 +13,7 @@ import { startPinecone } from '../test/pinecone-server/start.ts';
 
 /** The README with its generated tables brought up to date: each stands between `<!-- NAME:begin -->` and `<!-- NAME:end -->`. */
 export async function withTables(readme: string): Promise<string> {
-  const tables = { settings: settingsTable(), capabilities: await capabilityTable() };
+  const tables = { settings: settingsTables(), capabilities: await capabilityTable() };
   return Object.entries(tables).reduce((text, [name, table]) => {
     const [begin, end] = [`<!-- ${name}:begin -->`, `<!-- ${name}:end -->`];
     const from = text.indexOf(begin);

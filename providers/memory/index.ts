@@ -1,4 +1,3 @@
-import { z } from 'zod';
 import {
   type Call,
   defineProvider,
@@ -19,12 +18,8 @@ import {
 import { analyseLater } from '#ranking';
 import { createAuditLog } from './audit.ts';
 import { createOnceKeys } from './once.ts';
+import { Options } from './options.ts';
 import { createUser, type Entry, type Found, type User } from './user.ts';
-
-const Options = z.strictObject({
-  /** `none` hides the native scopes, so that the gateway's emulation can be held against them. */
-  scopes: z.enum(['native', 'none']).default('native'),
-});
 
 interface Home {
   readonly user: User;

@@ -8,8 +8,8 @@ import {
   type Provider,
   type ProviderStats,
 } from '#contract';
-import { version } from '../cli/version.ts';
 import type { BreakerState, Telemetry } from '../core/telemetry.ts';
+import { version } from '../package.ts';
 
 /** Gauges of the library that are called like counters, which tools complain of; the same is there by type. */
 const MISNAMED = ['nodejs_active_handles_total', 'nodejs_active_requests_total', 'nodejs_active_resources_total'];

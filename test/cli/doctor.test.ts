@@ -1,8 +1,6 @@
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import type { Finding } from '#contract';
-import { runDoctor } from '../../src/cli/doctor.ts';
-import { DOCTOR_USAGE } from '../../src/cli/doctor-arguments.ts';
-import { findingsText, isColoured } from '../../src/cli/doctor-output.ts';
+import { DOCTOR_USAGE, findingsText, isColoured, runDoctor } from '../../src/cli/doctor.ts';
 import { embeddings, embeddingsServer, failing } from '../embedding/embeddings-server.ts';
 import { openStore, type Store } from '../postgres/store.ts';
 

@@ -1,10 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { helpText } from '../../src/cli/help.ts';
-import { exampleFile } from '../../src/config/example-file.ts';
+import { helpText } from '../../src/cli/arguments.ts';
+import { exampleFile, settingsTables } from '../../src/config/documents.ts';
 import { configSchema } from '../../src/config/schema.ts';
 import { SETTINGS, settingFor } from '../../src/config/settings.ts';
-import { settingsTable } from '../../src/config/settings-table.ts';
 import { load, mistakesOf } from './sources.ts';
 
 const EXAMPLE = new URL('../../omp-gateway.example.yaml', import.meta.url);
@@ -107,7 +106,7 @@ describe('help', () => {
 });
 
 it('the table has a row of four cells for each setting', () => {
-  const rows = settingsTable().split('\n').slice(3);
+  const rows = settingsTables().split('\n').slice(3);
   expect(rows.map((row) => row.split(/(?<!\\)\|/).length)).toEqual(SETTINGS.map(() => 6));
   expect(rows.map((row) => row.split('|')[1]?.trim())).toEqual(SETTINGS.map(({ key }) => `\`${key}\``));
 });

@@ -189,7 +189,7 @@ describe('doctor on a table of somebody else', () => {
         'embedding: vector(8) in embedding takes what "test-trigram-hashing" makes',
         'embedding: "test-trigram-hashing" made the stored vectors: 10 stored texts embedded again have a median cosine of 1.00 with their stored vectors',
         'size: about 40 rows, of about 4 users, about 10 each on average; the largest has about 10 (25 %)',
-        'indexes: users with up to 10000 rows (OMP_POSTGRES_LARGE_USER_ROWS) are searched exactly, and nobody has more by the estimate: no vector index is needed',
+        'indexes: users with up to 10000 rows are searched exactly, and nobody has more by the estimate: no vector index is needed',
       ]),
     );
     expect(JSON.stringify(findings)).not.toContain('user-1');

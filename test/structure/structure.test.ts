@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { ProviderContext, ProviderModule } from '#contract';
-import { PROVIDER_NAMES } from '../../src/config/provider-names.ts';
+import { PROVIDER_NAMES } from '../../src/config/schema.ts';
 import { openProvider } from '../../src/registry.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
 import { RECORDED, recordingLog } from '../support/subject.ts';
@@ -29,7 +29,7 @@ it('finds the sources and what they import', () => {
   expect(SOURCES.length).toBeGreaterThan(50);
   expect(importsOf('src/registry.ts')).toEqual([
     '#contract',
-    'src/config/provider-names.ts',
+    'src/config/schema.ts',
     'providers/postgres/index.ts',
     'providers/pinecone/index.ts',
     'providers/memory/index.ts',
@@ -46,8 +46,8 @@ describe('who may import whom', () => {
     'src/http/': [
       'src/http/',
       'src/core/',
-      'src/package-root.ts',
-      'src/cli/version.ts',
+      'src/package.ts',
+      'src/package.ts',
       'src/rate-limit/addresses.ts',
       '#contract',
       'hono',
@@ -83,7 +83,7 @@ describe('who may import whom', () => {
     'src/telemetry/': [
       'src/telemetry/',
       'src/core/',
-      'src/cli/version.ts',
+      'src/package.ts',
       '#contract',
       '@opentelemetry/',
       'prom-client',
@@ -106,7 +106,7 @@ describe('who may import whom', () => {
       'src/auth/',
       'src/embedding/open.ts',
       'src/registry.ts',
-      'src/package-root.ts',
+      'src/package.ts',
       '#contract',
       'zod',
       'node:',

@@ -47,7 +47,8 @@ export async function openMapped(
   if (!layout)
     throw new Error(`the table cannot be served:\n${mistakes.map((mistake) => `  - ${mistake}`).join('\n')}`);
   for (const warning of useless === undefined ? warnings : [useless, ...warnings]) log.warn({}, warning);
-  const { connections, prepared_statements, acquire_timeout_ms, max_waiting, query_timeout_ms } = options;
+  const { connections, prepared_statements, max_waiting, query_timeout_ms } = options;
+  const { acquire_timeout_ms = options.connect_timeout_ms } = options;
   const limits = { acquire_timeout_ms, max_waiting, query_timeout_ms };
   const db = openConnections({ config, connections, prepared_statements, ...limits });
   const readOnly = `the table is read-only: ${PRESETS[options.mapping.preset].read_only ?? 'OMP_MAPPING_WRITABLE=true lets the gateway change it'}`;

@@ -1,12 +1,10 @@
 import { LineCounter, parseDocument, visit } from 'yaml';
-import { didYouMean } from './did-you-mean.ts';
-import { type Given, type Reading, reasonOf } from './given.ts';
-import { resolveReferences } from './references.ts';
+import { didYouMean, type Given, type Reading, reasonOf } from './mistakes.ts';
 import { coerce, SECTIONS, SETTINGS, type Setting, settingFor } from './settings.ts';
 
 /**
- * The settings that a YAML file gives. When the file cannot be read at all, every setting counts as given
- * but unknown: nothing is then concluded from its absence.
+ * The settings that a YAML file gives. If the file cannot be read, every setting counts as given but unknown: nothing can be
+ * concluded from its absence.
  */
 export function fromFile(path: string, reading: Reading): Map<string, Given> {
   const document = parse(path, reading);
@@ -20,7 +18,7 @@ export function fromFile(path: string, reading: Reading): Map<string, Given> {
   return given;
 }
 
-/** The document, or undefined once its mistakes are reported. Their text never quotes the file: it may hold secrets. */
+/** The document; undefined: its mistakes are reported. They never quote the file, which may hold secrets. */
 function parse(path: string, { readFile, mistakes }: Reading): unknown {
   let source: string;
   try {
@@ -60,7 +58,7 @@ interface Collecting extends Reading {
 
 function collect(node: unknown, section: string, collecting: Collecting): void {
   const { path, mistakes } = collecting;
-  // A section whose settings are all commented out is null; like a setting without a value, it counts as unset.
+  // A section whose settings are all commented out is null. It counts as unset, like a setting without a value.
   if (node === null) return;
   if (typeof node !== 'object' || Array.isArray(node)) {
     mistakes.push(`${section === '' ? path : `${section} in ${path}`} must hold settings, each as "name: value"`);
@@ -75,7 +73,7 @@ function collect(node: unknown, section: string, collecting: Collecting): void {
   }
 }
 
-/** A setting is also recognised by its last name alone, as when its section was forgotten. */
+/** A setting is also found by its last name alone, as when the section is missing. */
 const SPELLINGS = [
   ...[...SECTIONS].map((section) => [section, section] as const),
   ...SETTINGS.flatMap(({ key }) => [[key, key] as const, [key.slice(key.indexOf('.') + 1), key] as const]),
@@ -95,7 +93,7 @@ function take(setting: Setting, written: unknown, collecting: Collecting): void 
   given.set(setting.key, { value: problems.length === 0 ? value : undefined, name, written, origin: 'file' });
 }
 
-/** A value with all references in it followed. */
+/** A value with all its references resolved. */
 function resolve(written: unknown, reading: Reading, problems: string[]): unknown {
   if (typeof written === 'string') {
     const { text, problems: found } = resolveReferences(written, reading);
@@ -106,4 +104,27 @@ function resolve(written: unknown, reading: Reading, problems: string[]): unknow
   const inner = (value: unknown) => resolve(value, reading, problems);
   if (Array.isArray(written)) return written.map(inner);
   return Object.fromEntries(Object.entries(written).map(([name, value]) => [name, inner(value)]));
+}
+
+// biome-ignore lint/suspicious/noTemplateCurlyInString: shown to the reader
+const SYNTAX = 'a reference is ${NAME} or ${NAME:-default}, a plain ${ is written $${';
+const TOKEN = /\$\$|\$\{(?:([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\})?/g;
+
+/**
+ * Replaces `${NAME}` and `${NAME:-default}` by environment variables and `$$` by `$`; any other `$` stays. An empty
+ * variable counts as unset. Adds one entry to `problems` for each unresolved reference, and each name to `referenced`.
+ */
+export function resolveReferences(
+  text: string,
+  { env, referenced }: Pick<Reading, 'env' | 'referenced'>,
+): { text: string; problems: string[] } {
+  const problems: string[] = [];
+  const resolved = text.replace(TOKEN, (token, name?: string, fallback?: string) => {
+    if (token === '$$') return '$';
+    if (name !== undefined) referenced.add(name);
+    if (name === undefined) problems.push(SYNTAX);
+    else if (!env[name] && fallback === undefined) problems.push(`the environment variable ${name} is not set`);
+    return (name && env[name]) || (fallback ?? '');
+  });
+  return { text: resolved, problems };
 }
