@@ -1,7 +1,7 @@
 import { lookup } from 'node:dns/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Log, Provider } from '#contract';
-import { openAuthenticator } from './auth/open.ts';
+import { openAuthenticator } from './auth/authenticator.ts';
 import { ownCall } from './auth/waiting.ts';
 import { CLOSE_MS, createClosing } from './closing.ts';
 import { auditOptions, rateLimitOptions, tokenOptions } from './config/access-options.ts';
@@ -15,14 +15,14 @@ import { createGate } from './core/gate.ts';
 import { createHealth } from './core/health.ts';
 import { openEmbedder } from './embedding/open.ts';
 import { freePort } from './free-port.ts';
+import { loopbackHosts } from './http/admission.ts';
 import { createApp } from './http/app.ts';
-import { loopbackHosts } from './http/host.ts';
 import { listen } from './http/listen.ts';
 import { openMetricsPort } from './metrics-port.ts';
-import { openRateLimits } from './rate-limit/open.ts';
+import { openRateLimits } from './rate-limit/rate-limits.ts';
 import { openProvider } from './registry.ts';
 import { createDependencies } from './resilience/dependencies.ts';
-import { openTelemetry } from './telemetry/open.ts';
+import { openTelemetry } from './telemetry/telemetry.ts';
 
 export interface Gateway {
   readonly host: string;

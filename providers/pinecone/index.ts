@@ -2,10 +2,10 @@ import { type Call, defineProvider, type Embedder, type Log, type Provider } fro
 import { atBoot, checkedMetric } from './boot.ts';
 import { connect } from './connect.ts';
 import { PROVIDER } from './errors.ts';
-import { openExisting } from './existing/provider.ts';
 import { userFilter } from './filter.ts';
 import { adoptIndex } from './identity.ts';
 import { createIds } from './ids.ts';
+import { openExisting } from './mapped/provider.ts';
 import { createNamespaces } from './namespaces.ts';
 import { Options } from './options.ts';
 import { createOverlay } from './overlay.ts';

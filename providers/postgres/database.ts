@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import type { KeyContext, KeyStore, ProviderContext } from '#contract';
 import { type Boot, type BootOptions, boot } from './boot.ts';
-import { type Database, openConnections } from './connections.ts';
+import { type Database, openConnections } from './client/connections.ts';
 import { type Engine, runningEngine, startEngine } from './embedded/engine.ts';
 import { createKeyStore, remembered } from './keys.ts';
 import type { Options } from './options.ts';

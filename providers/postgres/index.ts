@@ -15,7 +15,7 @@ export default defineProvider({
   options: Options,
   async open(options, context) {
     const { mapping } = options;
-    if (mapping) return (await import('./existing/provider.ts')).openExisting({ ...options, mapping }, context);
+    if (mapping) return (await import('./mapped/provider.ts')).openMapped({ ...options, mapping }, context);
     const { embedder, log } = context;
     const database = await openDatabase(options, context, (client, names) =>
       adoptEmbedder(client, names, embedder, log),

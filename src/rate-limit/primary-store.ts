@@ -1,6 +1,5 @@
 import { RateLimiterCluster, RateLimiterClusterMaster } from 'rate-limiter-flexible';
-import { type CounterStore, countersOf, counting } from './counters.ts';
-import { WAIT_MS } from './outage.ts';
+import { type CounterStore, countersOf, counting, WAIT_MS } from './stores.ts';
 
 /** In the primary process of several: counts for its workers. */
 export const countForWorkers = (): void => void new RateLimiterClusterMaster();

@@ -1,6 +1,6 @@
 import cluster, { type Worker } from 'node:cluster';
 import { AggregatorRegistry, type Registry } from 'prom-client';
-import type { Measures } from './open.ts';
+import type { Measures } from './metrics.ts';
 
 /** Longest wait for a worker, in milliseconds; of one that is later, what it said before counts. */
 const WAIT_MS = 1_000;

@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { FIELDS } from '../../providers/postgres/existing/fields.ts';
-import { Mapping } from '../../providers/postgres/existing/options.ts';
-import { parsePlace } from '../../providers/postgres/existing/place.ts';
-import { PRESET_NAMES } from '../../providers/postgres/existing/presets/names.ts';
+import { FIELDS } from '../../providers/postgres/mapped/fields.ts';
+import { Mapping } from '../../providers/postgres/mapped/options.ts';
+import { parsePlace } from '../../providers/postgres/mapped/place.ts';
+import { PRESET_NAMES } from '../../providers/postgres/mapped/presets/names.ts';
 import { mapping as schema } from '../../src/config/mapping.ts';
 import { providerOptions } from '../../src/config/provider-options.ts';
 import { settingFor } from '../../src/config/settings.ts';

@@ -61,8 +61,14 @@ it('every page of docs is linked from another one', () => {
 });
 
 it.each(['Threat model', 'Budgets'])('docs/security.md: every row of "%s" names the test that shows it', (heading) => {
-  const section = read('docs/security.md').split(/^## /m).find((each) => each.startsWith(`${heading}\n`)) ?? '';
-  const rows = section.split('\n').filter((line) => line.startsWith('| ')).slice(2);
+  const section =
+    read('docs/security.md')
+      .split(/^## /m)
+      .find((each) => each.startsWith(`${heading}\n`)) ?? '';
+  const rows = section
+    .split('\n')
+    .filter((line) => line.startsWith('| '))
+    .slice(2);
   expect(rows.length).toBeGreaterThan(10);
   expect(rows.filter((row) => !/`test\/[^`]+\.(?:test|suite)\.ts` \|$/.test(row))).toEqual([]);
 });

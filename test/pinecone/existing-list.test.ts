@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Provider } from '#contract';
 import { connect } from '../../providers/pinecone/connect.ts';
-import { createPace } from '../../providers/pinecone/existing/pace.ts';
-import { openExisting } from '../../providers/pinecone/existing/provider.ts';
+import { createPace } from '../../providers/pinecone/mapped/pace.ts';
+import { openExisting } from '../../providers/pinecone/mapped/provider.ts';
 import { Options } from '../../providers/pinecone/options.ts';
 import type { Service } from '../../providers/pinecone/service.ts';
 import { post } from '../pinecone-server/plain.ts';

@@ -1,6 +1,6 @@
 import { toUnit } from '../../providers/pinecone/score.ts';
 import { loadConfig } from '../../src/config/load.ts';
-import { documentedEnvironment } from '../existing/documented.ts';
+import { documentedEnvironment } from '../mapped/documented.ts';
 import { post } from '../pinecone-server/plain.ts';
 import type { Pinecone } from '../pinecone-server/start.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';

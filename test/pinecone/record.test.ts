@@ -12,7 +12,7 @@ import {
   toVector,
 } from '../../providers/pinecone/record.ts';
 import type { Metadata } from '../../providers/pinecone/service.ts';
-import { LIMITS } from '../../src/http/schemas/fields.ts';
+import { LIMITS } from '../../src/http/schemas.ts';
 import { memoryOf } from '../support/requests.ts';
 import { anyMemory, changed } from './any-memory.ts';
 

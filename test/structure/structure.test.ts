@@ -108,8 +108,8 @@ describe('who may import whom', () => {
     'src/config/': [
       'src/config/',
       'src/contract/',
-      'src/auth/algorithms.ts',
-      'src/auth/configured-key.ts',
+      'src/auth/credentials.ts',
+      'src/auth/configured-keys.ts',
       'src/rate-limit/addresses.ts',
       '#contract',
       'yaml',

@@ -1,12 +1,12 @@
 import pg from 'pg';
 import type { Embedder, Finding } from '#contract';
 import { conditions } from '../conditions.ts';
-import { type Examined, examine } from '../existing/examine.ts';
-import { hasIndexOn } from '../existing/indexes.ts';
-import type { Field, Layout } from '../existing/layout.ts';
-import { type Merged, merge } from '../existing/mapping.ts';
-import type { Mapping } from '../existing/options.ts';
-import type { Column, Table } from '../existing/table.ts';
+import { type Examined, examine } from '../mapped/examine.ts';
+import { hasIndexOn } from '../mapped/indexes.ts';
+import type { Field, Layout } from '../mapped/layout.ts';
+import { type Merged, merge } from '../mapped/mapping.ts';
+import type { Mapping } from '../mapped/options.ts';
+import type { Column, Table } from '../mapped/table.ts';
 import type { Options } from '../options.ts';
 import { ok, problem, warning } from './findings.ts';
 import { type Read, reading } from './reading.ts';

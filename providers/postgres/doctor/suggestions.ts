@@ -1,10 +1,10 @@
 import pg from 'pg';
 import type { Remedy } from '#contract';
-import { hasContainment, hasIndexOn } from '../existing/indexes.ts';
-import type { Merged } from '../existing/mapping.ts';
-import type { Place } from '../existing/place.ts';
-import type { Index, Table } from '../existing/table.ts';
 import { MAX_INDEXED_DIMENSIONS } from '../halfvec.ts';
+import { hasContainment, hasIndexOn } from '../mapped/indexes.ts';
+import type { Merged } from '../mapped/mapping.ts';
+import type { Place } from '../mapped/place.ts';
+import type { Index, Table } from '../mapped/table.ts';
 
 /** The largest vector pgvector indexes in single precision. */
 const MAX_INDEXED_SINGLE = 2_000;

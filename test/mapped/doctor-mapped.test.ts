@@ -1,0 +1,443 @@
+import pg from 'pg';
+import { beforeEach, describe, expect, it } from 'vitest';
+import { suggestIndexes } from '../../providers/postgres/doctor/suggestions.ts';
+import { examine } from '../../providers/postgres/mapped/examine.ts';
+import { merge } from '../../providers/postgres/mapped/mapping.ts';
+import { Mapping } from '../../providers/postgres/mapped/options.ts';
+import { createReading } from '../../providers/postgres/mapped/record.ts';
+import { createSearchStatements } from '../../providers/postgres/mapped/search-statements.ts';
+import { createStatements } from '../../providers/postgres/mapped/statements.ts';
+import type { Query } from '../../providers/postgres/statements.ts';
+import { findingsOn, remediesOf, type TestDatabase, testDatabase, told } from '../postgres/doctor-database.ts';
+import { hashingEmbedder } from '../support/hashing-embedder.ts';
+import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';
+import { call, listOf, refTo, searchFor } from '../support/requests.ts';
+
+const DIMENSIONS = 8;
+const MODE = { ranking: { mode: 'vector', keyword_weight: 0.5 } } as const;
+
+interface Laid {
+  readonly ddl: readonly string[];
+  /** Inserts one row of this user; parameters are the user, a text and a vector as text. */
+  readonly insert: string;
+  readonly mapping: object;
+  readonly dimensions?: number;
+}
+
+const COLUMNS: Laid = {
+  ddl: [
+    `create table notes (id uuid primary key default gen_random_uuid(), owner text, body text, tags text[] default '{a}',
+       embedding vector(${DIMENSIONS}))`,
+  ],
+  insert: 'insert into notes (owner, body, embedding) values ($1, $2, $3)',
+  mapping: {
+    preset: 'custom',
+    table: 'notes',
+    id: 'id',
+    content: 'body',
+    user_id: 'owner',
+    tags: 'tags',
+    embedding: 'embedding',
+  },
+};
+
+const json = (type: 'json' | 'jsonb', vector: string, more: object = {}): Laid => ({
+  ddl: [`create table docs (id bigserial primary key, content text, metadata ${type}, embedding ${vector})`],
+  insert: `insert into docs (content, metadata, embedding)
+     values ($2::text, json_build_object('user_id', $1::text, 'who', json_build_object('id', $1::text), 'tags', json_build_array('a')), $3)`,
+  mapping: {
+    preset: 'custom',
+    table: 'docs',
+    id: 'id',
+    content: 'content',
+    user_id: `metadata->>'user_id'`,
+    tags: `metadata->'tags'`,
+    embedding: 'embedding',
+    ...more,
+  },
+});
+
+async function filled({ ddl, insert, dimensions = DIMENSIONS }: Laid, rows = 40): Promise<TestDatabase> {
+  const db = await testDatabase();
+  await db.sql('create extension vector');
+  for (const statement of ddl) await db.sql(statement);
+  const embedder = hashingEmbedder(dimensions);
+  for (let i = 0; i < rows; i++) {
+    const [vector] = await embedder.embed([`text ${i}`], 'document', call);
+    await db.sql(insert, [`user-${i % 4}`, `text ${i}`, JSON.stringify([...(vector ?? [])])]);
+  }
+  return db;
+}
+
+const look = (url: string, { mapping, dimensions = DIMENSIONS }: Laid, options: object = {}) =>
+  findingsOn(url, { mapping, ...options }, { ...MODE, embedder: hashingEmbedder(dimensions) });
+
+/** Plans of the statements of the verbs, where the planner takes an index if there is any that it can take. */
+async function plansOf(url: string, { mapping, dimensions = DIMENSIONS }: Laid): Promise<string> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  try {
+    const embedder = hashingEmbedder(dimensions);
+    const { layout, mistakes } = await examine(client, Mapping.parse(mapping), embedder);
+    if (!layout) throw new Error(mistakes.join('\n'));
+    const reading = createReading(layout, 'model');
+    const statements = createStatements(layout, reading);
+    const search = createSearchStatements(layout, reading, statements);
+    const [vector] = (await embedder.embed(['text'], 'query', call)) as [Float32Array];
+    const [row] = (
+      await client.query<{ id: string; stored: string }>(
+        `select ${layout.id.read} as id, ${layout.fields.user_id?.read} as stored from ${layout.from} limit 1`,
+      )
+    ).rows;
+    const { id, stored } = row as { id: string; stored: string };
+    const user = layout.owner.toUser(stored) as string;
+    const nearest = { query: searchFor(user, 'text'), vector };
+    const explain = async (query: Query | undefined, ...settings: readonly string[]) => {
+      await client.query(['begin; set local enable_seqscan = off', ...settings].join('; set local '));
+      const { rows } = await client.query<{ 'QUERY PLAN': string }>(`explain ${query?.statement.text}`, [
+        ...(query?.values ?? []),
+      ]);
+      await client.query('rollback');
+      return rows.map((row) => row['QUERY PLAN']).join('\n');
+    };
+    const plans = [
+      await explain(statements.list(listOf(user))),
+      await explain(statements.select(refTo(id))),
+      await explain(search.exact(nearest)),
+      // Only the vector index can sort.
+      await explain(search.indexed(nearest), 'enable_sort = off', 'enable_bitmapscan = off'),
+    ];
+    // Alone, since the owner's index would do as well.
+    if (layout.hasTags) {
+      const values: unknown[] = [];
+      const where = layout.hasTags({ values, place: (value) => `$${values.push(value)}`, and: () => {} }, ['a']);
+      const text = `select from ${layout.from} where ${where}`;
+      plans.push(await explain({ statement: { name: '', text }, values }));
+    }
+    return plans.join('\n').replaceAll('""', '"');
+  } finally {
+    await client.end();
+  }
+}
+
+describe('doctor on a table of somebody else', () => {
+  beforeEach(({ skip }) => skip(SERVER_URL === '', NO_SERVER));
+
+  it('[Decision 25] finds out that another model of the same length made the vectors', async () => {
+    const laid = {
+      ...COLUMNS,
+      ddl: COLUMNS.ddl.map((text) => text.replace('vector(8)', 'vector(64)')),
+      dimensions: 64,
+    };
+    const db = await filled(laid);
+    const asked = hashingEmbedder(64);
+    const as = (embed: typeof asked.embed) =>
+      findingsOn(db.url, { mapping: laid.mapping }, { ...MODE, embedder: { ...asked, model: 'other', embed } });
+    const other = await as((texts, purpose, by) =>
+      asked.embed(
+        texts.map((text) => [...text].reverse().join('')),
+        purpose,
+        by,
+      ),
+    );
+    expect(told(other, 'problem')).toEqual([
+      expect.stringMatching(
+        /^embedding: "other" did not make the stored vectors: 10 stored texts .* OMP_EMBEDDING_MODEL/,
+      ),
+    ]);
+    // A title before each text.
+    const related = await as(async (texts, purpose, by) => {
+      const plain = await asked.embed(texts, purpose, by);
+      return plain.map((vector) => vector.map((value, i) => value + (i < 32 ? 0.1 : -0.1)));
+    });
+    expect(told(related, 'problem')).toEqual([]);
+    expect(told(related, 'warning')).toContainEqual(expect.stringMatching(/^embedding: .* is not quite the text/));
+    const broken = await as(() => Promise.reject(new Error('down')));
+    expect(told(broken, 'problem')).toEqual([
+      expect.stringMatching(/^embedding: whether the embedder made .* could not/),
+    ]);
+    expect(JSON.stringify([other, related, broken])).not.toContain('text 1');
+  });
+
+  it('[Decision 25] finds out that the mapping names an owner, or a time, that no row has', async () => {
+    const docs = json('jsonb', 'vector(8)', { user_id: `metadata->>'userid'`, created_at: `metadata->>'made'` });
+    const db = await filled(docs);
+    expect(told(await look(db.url, docs), 'problem')).toEqual([
+      expect.stringMatching(
+        /^mapping: no row of public.docs has an owner where OMP_MAPPING_USER_ID says and a text where OMP_MAPPING_CONTENT says/,
+      ),
+    ]);
+    const owned = { ...docs, mapping: { ...docs.mapping, user_id: `metadata->>'user_id'` } };
+    const findings = await look(db.url, owned);
+    expect(told(findings, 'problem')).toEqual([]);
+    expect(told(findings, 'warning')).toContainEqual(
+      expect.stringMatching(/^mapping: OMP_MAPPING_CREATED_AT: none of 40 rows of public.docs has a time there/),
+    );
+    await db.sql('truncate docs');
+    expect(told(await look(db.url, docs), 'problem')).toEqual([]);
+  });
+
+  it('finds no problem where the mapping fits, tells what it is, and changes nothing', async () => {
+    const db = await filled(COLUMNS);
+    await db.sql('analyze notes');
+    const before = await db.state();
+    const findings = await look(db.url, COLUMNS);
+    expect(told(findings, 'problem')).toEqual([]);
+    expect(told(findings, 'ok')).toEqual(
+      expect.arrayContaining([
+        'mapping: OMP_MAPPING_PRESET=custom fits "public"."notes", which is only read',
+        'embedding: vector(8) in embedding takes what "test-trigram-hashing" makes',
+        'embedding: "test-trigram-hashing" made the stored vectors: 10 stored texts embedded again have a median cosine of 1.00 with their stored vectors',
+        'size: about 40 rows, of about 4 users, about 10 each on average; the largest has about 10 (25 %)',
+        'indexes: users with up to 10000 rows (OMP_POSTGRES_LARGE_USER_ROWS) are searched exactly, and nobody has more by the estimate: no vector index is needed',
+      ]),
+    );
+    expect(JSON.stringify(findings)).not.toContain('user-1');
+    expect(await db.state()).toEqual(before);
+  });
+
+  it('a role that may only read is enough, and one that may not even that is named', async () => {
+    const db = await filled(COLUMNS);
+    const reader = await db.role('grant select on notes to ROLE');
+    expect(told(await look(reader, COLUMNS), 'problem')).toEqual([]);
+    const writing = { ...COLUMNS, mapping: { ...COLUMNS.mapping, writable: true } };
+    expect(told(await look(reader, writing), 'problem').join('\n')).toMatch(/^mapping: .*INSERT/m);
+    expect(told(await look(await db.role(), COLUMNS), 'problem').join('\n')).toMatch(/^mapping: .*SELECT/m);
+  });
+
+  it('tells every mistake of the mapping at once', async () => {
+    const db = await filled(COLUMNS);
+    const wrong = { ...COLUMNS, mapping: { ...COLUMNS.mapping, content: 'text', user_id: 'ownr' } };
+    const problems = told(await look(db.url, wrong), 'problem');
+    expect(problems).toEqual([expect.stringContaining('OMP_MAPPING_'), expect.stringContaining('OMP_MAPPING_')]);
+    expect(problems.join('\n')).toContain('OMP_MAPPING_CONTENT');
+    expect(problems.join('\n')).toContain('OMP_MAPPING_USER_ID');
+  });
+
+  it('names both lengths where the embedder does not fit', async () => {
+    const db = await filled(COLUMNS);
+    const problems = told(await look(db.url, { ...COLUMNS, dimensions: 16 }), 'problem');
+    expect(problems).toEqual([
+      expect.stringMatching(/^mapping: OMP_MAPPING_EMBEDDING.*\b8\b.*\b16\b.*OMP_EMBEDDING_MODEL/),
+    ]);
+  });
+
+  it.each([
+    ['with a length', COLUMNS],
+    ['without', json('jsonb', 'vector')],
+  ])('looks at the rest where the embedder does not work: a column %s', async (_, laid) => {
+    const db = await filled(laid);
+    const findings = await findingsOn(db.url, { mapping: laid.mapping }, { ...MODE, embedder: undefined });
+    expect(told(findings, 'problem')).toEqual([]);
+    expect(told(findings, 'ok').join('\n')).toContain('was not held against the embedder, which does not answer');
+    expect(told(findings, 'warning')).toContain('indexes: no index leads to the rows of a user');
+  });
+
+  it('needs the extension', async () => {
+    const db = await testDatabase();
+    await db.sql('create table notes (id int primary key, owner text, body text, embedding real[])');
+    const problems = told(await look(db.url, COLUMNS), 'problem').join('\n');
+    expect(problems).toMatch(/^extension: pgvector \S+ is on this server, but not created in this database$/m);
+  });
+
+  it('tells row security, and an old pgvector and a missing index once each', async () => {
+    const db = await filled(COLUMNS);
+    await db.sql('alter table notes enable row level security');
+    const warnings = told(await look(await db.role('grant select on notes to ROLE'), COLUMNS), 'warning');
+    expect(warnings).toContainEqual(expect.stringMatching(/^mapping: row security/));
+    expect(warnings.filter((each) => each.includes('pgvector')).length).toBeLessThanOrEqual(1);
+    expect(warnings.filter((each) => each.includes('CVE')).length).toBeLessThanOrEqual(1);
+    expect(warnings.filter((each) => each.includes('no index')).length).toBe(1);
+  });
+
+  it('says that ANALYZE has never run, and nothing of an empty table', async () => {
+    const empty = await filled(COLUMNS, 0);
+    expect(told(await look(empty.url, COLUMNS), 'warning').join('\n')).not.toContain('ANALYZE');
+    const db = await filled(COLUMNS);
+    const findings = await look(db.url, COLUMNS);
+    expect(told(findings, 'warning').join('\n')).toContain('size: ANALYZE has never run');
+    for (const sql of remediesOf(findings).filter((each) => each.startsWith('analyze'))) await db.sql(sql);
+    expect(told(await look(db.url, COLUMNS), 'warning').join('\n')).not.toContain('ANALYZE');
+  });
+
+  it('says nothing of indexes and sizes of a view', async () => {
+    const db = await filled(COLUMNS);
+    await db.sql('create view seen as select * from notes');
+    const findings = await look(db.url, { ...COLUMNS, mapping: { ...COLUMNS.mapping, table: 'seen' } });
+    expect(told(findings, 'problem')).toEqual([]);
+    expect(findings.filter(({ area, level }) => area === 'size' || (area === 'indexes' && level !== 'ok'))).toEqual([]);
+  });
+});
+
+describe('an index that the doctor suggests is used once it is there, and not suggested again', () => {
+  beforeEach(({ skip }) => skip(SERVER_URL === '', NO_SERVER));
+
+  const LAYOUTS: Readonly<Record<string, { laid: Laid; suggested: readonly RegExp[] }>> = {
+    'columns of their own': {
+      laid: COLUMNS,
+      suggested: [/\("owner", "id"\)/, /hnsw \("embedding" .*vector_cosine_ops\)/, /gin \("tags"\)/],
+    },
+    'a path in jsonb': {
+      laid: json('jsonb', `vector(${DIMENSIONS})`),
+      suggested: [
+        /\(\("metadata" ->> 'user_id'\)\), "id"\)/,
+        /hnsw/,
+        /gin \(\(\("metadata" -> 'tags'\)\) jsonb_path_ops\)/,
+      ],
+    },
+    'a longer path': {
+      laid: json('jsonb', `vector(${DIMENSIONS})`, { user_id: `metadata->'who'->>'id'` }),
+      suggested: [/\(\(\("metadata" -> 'who'\) ->> 'id'\)\), "id"\)/, /hnsw/, /gin/],
+    },
+    'a path in json': {
+      laid: json('json', `vector(${DIMENSIONS})`),
+      suggested: [/\(\("metadata" ->> 'user_id'\)\), "id"\)/, /hnsw/],
+    },
+    'vectors without a length': {
+      laid: json('jsonb', 'vector'),
+      suggested: [/user_id/, /hnsw \(\("embedding"::"public"\.vector\(8\)\) "public"\.vector_cosine_ops\)/, /gin/],
+    },
+    'vectors in half precision': {
+      laid: json('jsonb', `halfvec(${DIMENSIONS})`),
+      suggested: [/user_id/, /hnsw \("embedding" "public"\.halfvec_cosine_ops\)/, /gin/],
+    },
+    'vectors too long for single precision': {
+      laid: { ...json('jsonb', 'vector(2001)'), dimensions: 2001 },
+      suggested: [/user_id/, /hnsw \(\("embedding"::"public"\.halfvec\(2001\)\) "public"\.halfvec_cosine_ops\)/, /gin/],
+    },
+    'names that need quotes, with a time, and ids that are not the key': {
+      laid: {
+        ddl: [
+          `create table "The ""Notes""" (n serial primary key, "Node Id" varchar, "userId" uuid, "pageContent" text, at timestamptz, embedding vector(${DIMENSIONS}))`,
+        ],
+        insert: `insert into "The ""Notes""" ("Node Id", "userId", "pageContent", at, embedding) values (md5($2), md5($1)::uuid, $2::text, now(), $3)`,
+        mapping: {
+          preset: 'custom',
+          table: 'The "Notes"',
+          id: '"Node Id"',
+          content: '"pageContent"',
+          user_id: '"userId"',
+          created_at: 'at',
+          embedding: 'embedding',
+        },
+      },
+      suggested: [/on "public"\."The ""Notes""" \("userId"\)/, /\("Node Id"\)/, /hnsw/],
+    },
+  };
+
+  it.each(Object.entries(LAYOUTS))('%s', async (_, { laid, suggested }) => {
+    const db = await filled(laid);
+    await db.sql('analyze');
+    const large = { large_user_rows: 5 };
+    const missing = (await look(db.url, laid, large)).filter(
+      ({ area, level }) => area === 'indexes' && level === 'warning',
+    );
+    const statements = remediesOf(missing);
+    expect(statements).toEqual(suggested.map((each) => expect.stringMatching(each)));
+    for (const sql of statements) {
+      expect(sql).toMatch(/^create index concurrently on /);
+      await db.sql(sql);
+    }
+    await db.sql('analyze');
+    const made = await db.sql<{ name: string }>(
+      `select c.relname as name from pg_index x join pg_class c on c.oid = x.indexrelid where not x.indisprimary and c.relnamespace = 'public'::regnamespace`,
+    );
+    expect(made).toHaveLength(statements.length);
+    const plans = await plansOf(db.url, laid);
+    for (const { name } of made) expect(plans).toContain(name);
+    const after = await look(db.url, laid, large);
+    expect(told(after, 'warning').filter((each) => each.startsWith('indexes'))).toEqual([]);
+    expect(told(after, 'ok').join('\n')).toContain('others through the vector index');
+    expect(told(after, 'ok').join('\n')).toContain('of about 4 users');
+  });
+
+  it('a path of which no index is made yet has no statistics, and that is said', async () => {
+    const laid = json('jsonb', 'vector');
+    const db = await filled(laid);
+    await db.sql('analyze');
+    expect(told(await look(db.url, laid), 'ok')).toContain(
+      'size: about 40 rows, how they are spread over users the statistics do not tell',
+    );
+  });
+
+  it('an index that contains the owner in jsonb is enough', async () => {
+    const laid = json('jsonb', 'vector');
+    const db = await filled(laid);
+    await db.sql('create index on docs using gin (metadata jsonb_path_ops)');
+    expect(told(await look(db.url, laid), 'warning').join('\n')).not.toContain('no index leads to the rows of a user');
+  });
+
+  it('of a partial index, or one whose building failed, none is enough', async () => {
+    const db = await filled(COLUMNS);
+    await db.sql(`create index on notes (owner) where owner = 'user-1'`);
+    await db.sql('create index broken on notes (owner)');
+    await db.sql(`update pg_index set indisvalid = false where indexrelid = 'broken'::regclass`);
+    expect(told(await look(db.url, COLUMNS), 'warning')).toContain('indexes: no index leads to the rows of a user');
+  });
+
+  it('on a partitioned table it is made without "concurrently", which such tables do not take', async () => {
+    const laid: Laid = {
+      ...COLUMNS,
+      ddl: [
+        `create table notes (id int generated always as identity, owner text, body text, tags text[], embedding vector(${DIMENSIONS}), primary key (id)) partition by hash (id)`,
+        'create table notes_1 partition of notes for values with (modulus 2, remainder 0)',
+        'create table notes_2 partition of notes for values with (modulus 2, remainder 1)',
+      ],
+    };
+    const db = await filled(laid);
+    await db.sql('analyze');
+    const statements = remediesOf((await look(db.url, laid)).filter(({ area }) => area === 'indexes'));
+    expect(statements).toEqual(['create index on "public"."notes" ("owner", "id");']);
+    for (const sql of statements) await db.sql(sql);
+    expect(told(await look(db.url, laid), 'warning').filter((each) => each.startsWith('indexes'))).toEqual([]);
+  });
+
+  it('vectors that lie apart are joined by an index, and have the vector index', async () => {
+    const laid: Laid = {
+      ddl: [
+        `create table store (prefix text, key text, value jsonb, created_at timestamptz default now(), updated_at timestamptz default now(), expires_at timestamptz, primary key (prefix, key))`,
+        `create table store_vectors (prefix text, key text, field_name text default 'text', embedding vector(${DIMENSIONS}))`,
+      ],
+      insert: `with row as (insert into store (prefix, key, value) values ('memories.' || $1, md5($2), jsonb_build_object('text', $2::text)) returning *)
+        insert into store_vectors (prefix, key, embedding) select prefix, key, $3 from row`,
+      mapping: {
+        preset: 'langgraph-store',
+        user_pattern: 'memories.{user}',
+        content: `value->>'text'`,
+        user_id: 'prefix',
+      },
+    };
+    const db = await filled(laid);
+    await db.sql('analyze');
+    const statements = remediesOf(
+      (await look(db.url, laid, { large_user_rows: 5 })).filter(({ area }) => area === 'indexes'),
+    );
+    expect(statements).toEqual([
+      'create index concurrently on "public"."store_vectors" ("prefix", "key");',
+      'create index concurrently on "public"."store_vectors" using hnsw ("embedding" "public".vector_cosine_ops);',
+    ]);
+    for (const sql of statements) await db.sql(sql);
+    await db.sql('analyze');
+    const plans = await plansOf(db.url, laid);
+    expect(plans).toContain('store_vectors_prefix_key_idx');
+    expect(plans).toContain('store_vectors_embedding_idx');
+    const after = await look(db.url, laid, { large_user_rows: 5 });
+    expect(told(after, 'warning').filter((each) => each.startsWith('indexes'))).toEqual([]);
+  });
+
+  it('none is suggested for vectors that no index can hold', async () => {
+    const laid = json('jsonb', 'vector(4001)');
+    const db = await filled({ ...laid, dimensions: 4001 }, 1);
+    const client = new pg.Client({ connectionString: db.url });
+    await client.connect();
+    const mapping = Mapping.parse(laid.mapping);
+    const { table } = await examine(client, mapping, hashingEmbedder(4001));
+    await client.end();
+    const merged = merge(mapping, []);
+    if (!table || !merged) throw new Error('the table was not found');
+    const mapped = { merged, table, vectors: undefined, extension: 'public', vectorIndex: false, large: true };
+    const asked = (dimensions: number) => suggestIndexes({ ...mapped, dimensions }).map(({ missing }) => missing);
+    expect(asked(4001)).not.toContain('no index finds the nearest vectors');
+    expect(asked(4000)).toContain('no index finds the nearest vectors');
+  });
+});

@@ -1,0 +1,297 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import type { Provider, SearchHit, SearchQuery } from '#contract';
+import { openConnections, type Row } from '../../providers/postgres/client/connections.ts';
+import { rememberLargeUsers } from '../../providers/postgres/mapped/large.ts';
+import { createReading } from '../../providers/postgres/mapped/record.ts';
+import { createSearch } from '../../providers/postgres/mapped/search.ts';
+import { createStatements } from '../../providers/postgres/mapped/statements.ts';
+import { call, listOf, memoryOf, refTo, searchFor } from '../support/requests.ts';
+import { BARE, COLUMNS, DOCUMENT, embedder, type OwnersTable, openTable, type Shape, vectorOf } from './tables.ts';
+
+const opened: { close(): Promise<void> }[] = [];
+const tableOf = async (shape: Pick<Shape, 'columns' | 'mapping'>): Promise<OwnersTable> => {
+  const table = await openTable(shape);
+  opened.push(table);
+  return table;
+};
+/** At once: the embedded engine takes few connections. */
+afterEach(async () => {
+  for (const { close } of opened.splice(0)) await close();
+});
+
+const TEXTS = ['likes green tea', 'likes black tea', 'drives a red van', 'allergic to peanuts', 'lives in Lisbon'];
+const fill = async (table: OwnersTable, texts: readonly string[] = TEXTS, owner = 'ana') => {
+  for (const content of texts) await table.insert({ content, owner, embedding: await vectorOf(content) });
+};
+const scores = (hits: readonly SearchHit[]) => hits.map(({ memory, score }) => [memory.content, score]);
+
+describe('(h) the operator is that of the index', () => {
+  it.each([
+    ['vector', 'vector_cosine_ops'],
+    ['vector', 'vector_l2_ops'],
+    ['vector', 'vector_ip_ops'],
+    ['halfvec', 'halfvec_l2_ops'],
+    ['halfvec', 'halfvec_cosine_ops'],
+  ])('%s with %s: of vectors of length 1 the score is the cosine', async (type, opclass) => {
+    const table = await tableOf({ ...BARE, columns: BARE.columns.replace('vector(64)', `${type}(64)`) });
+    await fill(table);
+    const plain = await table.open();
+    const expected = scores(await plain.search(searchFor('ana', 'likes red tea'), call));
+    await table.sql(`create index on ${table.name} using hnsw (embedding ${opclass})`);
+    // Whether through the index or past it.
+    for (const large_user_rows of [1, 1_000]) {
+      const provider = await table.open({ options: { large_user_rows } });
+      const hits = await provider.search(searchFor('ana', 'likes red tea'), call);
+      expect(hits.map(({ memory }) => memory.content)).toEqual(expected.map(([content]) => content));
+      for (const [place, { score }] of hits.entries()) expect(score).toBeCloseTo(expected[place]?.[1] as number, 2);
+    }
+  });
+
+  it('vector_l1_ops has a score of its own, best first', async () => {
+    const table = await tableOf(BARE);
+    await fill(table);
+    await table.sql(`create index on ${table.name} using hnsw (embedding vector_l1_ops)`);
+    const hits = await (await table.open()).search(searchFor('ana', 'likes green tea'), call);
+    expect(hits[0]).toMatchObject({ memory: { content: 'likes green tea' }, score: expect.closeTo(1, 1) });
+    expect(hits.map(({ score }) => score)).toEqual(hits.map(({ score }) => score).sort((a, b) => b - a));
+    expect(hits).toHaveLength(TEXTS.length);
+  });
+
+  it('where vectors are longer than 1, the order is still that of the operator', async () => {
+    const table = await tableOf(BARE);
+    for (const [place, content] of ['near', 'nearer', 'nearest'].entries()) {
+      await table.insert({
+        content,
+        owner: 'ana',
+        embedding: `[${Array(64)
+          .fill((place + 1) * 3)
+          .join(',')}]`,
+      });
+    }
+    await table.sql(`create index on ${table.name} using hnsw (embedding vector_ip_ops)`);
+    const layout = await table.layout();
+    const run = await searching(table, layout, { large_user_rows: 100, vector: new Float32Array(64).fill(0.125) });
+    const { hits } = await run(searchFor('ana', 'x'));
+    expect(scores(hits)).toEqual([
+      ['nearest', 1],
+      ['nearer', 1],
+      ['near', 1],
+    ]);
+  });
+});
+
+/** The search alone, with the statements it sends. */
+const directly = async (
+  table: OwnersTable,
+  layout: Awaited<ReturnType<OwnersTable['layout']>>,
+  { large_user_rows, vector }: { large_user_rows: number; vector?: Float32Array },
+) => {
+  const db = openConnections({
+    config: { connectionString: table.url },
+    connections: 1,
+    prepared_statements: 'auto',
+    acquire_timeout_ms: 10_000,
+    query_timeout_ms: 10_000,
+  });
+  const sent: string[] = [];
+  const reading = createReading(layout, 'model');
+  const search = createSearch({
+    db: {
+      ...db,
+      query: (...wanted): Promise<Row[]> => {
+        sent.push('all');
+        return db.query(...wanted);
+      },
+      queryWith: (...wanted): Promise<Row[]> => {
+        sent.push('index');
+        return db.queryWith(...wanted);
+      },
+    },
+    layout,
+    reading,
+    statements: createStatements(layout, reading),
+    embedder: { ...embedder, ...(vector && { embed: async () => [vector] }) },
+    large_user_rows,
+  });
+  const run = async (query: SearchQuery) => {
+    sent.length = 0;
+    return { hits: await search(query, call), sent: [...sent] };
+  };
+  return Object.assign(run, { close: db.close });
+};
+
+/** Closed after the test. */
+const searching: typeof directly = async (...wanted) => {
+  const run = await directly(...wanted);
+  opened.unshift(run);
+  return run;
+};
+
+describe('which rows are compared', () => {
+  const LARGE = 300;
+  let table: OwnersTable;
+  let run: Awaited<ReturnType<typeof directly>>;
+  let thorough: Provider;
+  beforeAll(async () => {
+    table = await openTable(COLUMNS);
+    const users = [...Array(LARGE).fill('large'), ...Array(40).fill('small')];
+    for (const [number, user_id] of users.entries()) {
+      const content = `note ${number * 7919} of many`;
+      await table.insert({
+        id: `mem_${number}`,
+        content,
+        user_id,
+        created_at: new Date(1.7e12 + number),
+        tags: number % 50 === 0 ? ['rare'] : [],
+        scope: number % 2 === 0 ? 'even' : 'odd',
+        embedding: await vectorOf(content),
+      });
+    }
+    await table.sql(`create index on ${table.name} using hnsw (embedding vector_cosine_ops)`);
+    run = await directly(table, await table.layout(), { large_user_rows: 100 });
+    thorough = await table.open({ options: { large_user_rows: 1_000_000 } });
+  });
+  afterAll(async () => {
+    await run.close();
+    await table.close();
+  });
+  const ids = (hits: readonly SearchHit[]) => hits.map(({ memory }) => memory.id);
+  /** What comparing all rows gives. */
+  const truth = async (query: SearchQuery) => ids((await thorough.search?.(query, call)) ?? []);
+
+  it('those of a user with few: all, in one statement', async () => {
+    const query = searchFor('small', 'note 12 of many', { limit: 50 });
+    const { hits, sent } = await run(query);
+    expect(sent).toEqual(['all']);
+    expect(hits).toHaveLength(40);
+    expect(ids(hits)).toEqual(await truth(query));
+  });
+
+  it('of a large user the nearest by the index, and whoever is known to be one costs one statement', async () => {
+    const query = searchFor('large', 'note 12 of many');
+    const [first, second] = [await run(query), await run(query)];
+    expect([first.sent, second.sent]).toEqual([['all', 'index'], ['index']]);
+    expect(ids(first.hits)).toEqual(await truth(query));
+    expect(second.hits).toEqual(first.hits);
+  });
+
+  it('few that match of many: all of them, also of a user who is known to be large', async () => {
+    for (const more of [{ tags: ['rare'] }, { tags: ['rare'], scope: 'even' }, { tags: ['rare'], within: ['ev*'] }]) {
+      const query = searchFor('large', 'note 12 of many', more);
+      const { hits, sent } = await run(query);
+      expect(sent).toEqual(['all']);
+      expect(hits).toHaveLength(6);
+      expect(ids(hits)).toEqual(await truth(query));
+    }
+    const many = await run(searchFor('large', 'note 12 of many', { scope: 'odd' }));
+    expect(many.sent).toEqual(['all', 'index']);
+    expect(new Set(many.hits.map(({ memory }) => memory.scope))).toEqual(new Set(['odd']));
+  });
+
+  it('[SPEC GET /memories/search limit] all after all when the index comes back with too few', async () => {
+    const query = searchFor('large', 'note 12 of many', { limit: 400 });
+    await run(query);
+    const { hits, sent } = await run(query);
+    expect(sent).toEqual(['index', 'all']);
+    expect(hits).toHaveLength(LARGE);
+    // Without vectors, rows are in no index.
+    await table.sql(`update ${table.name} set embedding = null where user_id = 'large' and scope = 'odd'`);
+    expect((await run(query)).hits).toHaveLength(LARGE / 2);
+  });
+
+  it('where the index stops too early to be of use, always all', async () => {
+    const layout = await table.layout();
+    const index = { name: 'old', method: 'hnsw', iterative: false } as const;
+    const old = await searching(table, { ...layout, vector: { ...layout.vector, index } }, { large_user_rows: 100 });
+    expect((await old(searchFor('large', 'note 12'))).sent).toEqual(['all']);
+  });
+
+  it('through ivfflat likewise', async () => {
+    const other = await tableOf(BARE);
+    await fill(
+      other,
+      Array.from({ length: 200 }, (_, number) => `note ${number * 7919} of many`),
+    );
+    await fill(other, TEXTS, 'bo');
+    await other.sql(`create index on ${other.name} using ivfflat (embedding vector_l2_ops) with (lists = 5)`);
+    const through = await searching(other, await other.layout(), { large_user_rows: 100 });
+    const { hits, sent } = await through(searchFor('ana', 'note 7919 of many'));
+    expect(sent).toEqual(['all', 'index']);
+    expect(hits[0]).toMatchObject({ memory: { content: 'note 7919 of many' }, score: expect.closeTo(1, 3) });
+    expect(hits).toHaveLength(10);
+    expect((await through(searchFor('bo', TEXTS[0] as string, { limit: 50 }))).hits).toHaveLength(TEXTS.length);
+  });
+});
+
+describe('vectors', () => {
+  it('that are missing, or of another length, are not found but listed', async () => {
+    const table = await tableOf({ ...BARE, columns: BARE.columns.replace('vector(64)', 'vector') });
+    await fill(table);
+    await table.insert({ content: 'without', owner: 'ana' });
+    await table.insert({ content: 'short', owner: 'ana', embedding: '[1,2,3]' });
+    const provider = await table.open();
+    const found = await provider.search(searchFor('ana', 'without'), call);
+    expect(found.map(({ memory }) => memory.content).sort()).toEqual([...TEXTS].sort());
+    const listed = await provider.list(listOf('ana'), call);
+    const models = Object.fromEntries(listed.map(({ content, embedding_model }) => [content, embedding_model]));
+    expect(models).toEqual({
+      ...Object.fromEntries(TEXTS.map((content) => [content, embedder.model])),
+      without: null,
+      short: null,
+    });
+  });
+
+  it('(e) without a declared length are searched through a cast in an index', async () => {
+    const table = await tableOf({ ...BARE, columns: BARE.columns.replace('vector(64)', 'vector') });
+    await fill(table);
+    await table.sql(`create index on ${table.name} using hnsw ((embedding::vector(64)) vector_cosine_ops)`);
+    const run = await searching(table, await table.layout(), { large_user_rows: 2 });
+    const { hits, sent } = await run(searchFor('ana', TEXTS[2] as string, { limit: 1 }));
+    expect(sent).toEqual(['all', 'index']);
+    expect(hits).toMatchObject([{ memory: { content: TEXTS[2] }, score: expect.closeTo(1, 3) }]);
+  });
+
+  it('[SPEC SearchResult score] without any direction are like nothing', async () => {
+    const table = await tableOf(BARE);
+    await fill(table);
+    await table.insert({ content: 'zero', owner: 'ana', embedding: `[${Array(64).fill(0).join(',')}]` });
+    const provider = await table.open();
+    const hits = await provider.search(searchFor('ana', TEXTS[0] as string), call);
+    expect(hits.find(({ memory }) => memory.content === 'zero')?.score).toBe(0);
+    // A text without three characters has none either.
+    const none = await searching(table, await table.layout(), { large_user_rows: 100, vector: new Float32Array(64) });
+    const { hits: all } = await none(searchFor('ana', 'x'));
+    expect(new Set(all.map(({ score }) => score))).toEqual(new Set([0]));
+    expect(all).toHaveLength(TEXTS.length + 1);
+  });
+
+  it('(g) of an extension in any schema', async () => {
+    // Nothing is on the search path but the catalogue.
+    const table = await tableOf(DOCUMENT);
+    const url = new URL(table.url);
+    url.searchParams.set('options', '-c search_path=pg_catalog');
+    const provider = await table.open({ options: { url: url.href } });
+    const { id } = await provider.add(memoryOf('ana', TEXTS[0] as string), call);
+    const hits = await provider.search(searchFor('ana', TEXTS[0] as string), call);
+    expect(hits).toMatchObject([{ memory: { id }, score: expect.closeTo(1, 3) }]);
+    expect(await provider.update(refTo(id), { content: 'new', tags: ['t'] }, call)).toMatchObject({
+      content: 'new',
+      tags: ['t'],
+    });
+    expect(await provider.list(listOf('ana', { tags: ['t'] }), call)).toHaveLength(1);
+  });
+});
+
+describe('large users', () => {
+  it('are remembered for a minute, and only so many of them', () => {
+    let now = 0;
+    const large = rememberLargeUsers(() => now);
+    large.add('ana');
+    now = 59_999;
+    expect([large.has('ana'), large.has('bo')]).toEqual([true, false]);
+    now = 60_000;
+    expect(large.has('ana')).toBe(false);
+    for (let number = 0; number < 10_001; number++) large.add(`user ${number}`);
+    expect([large.has('user 0'), large.has('user 1'), large.has('user 10000')]).toEqual([false, true, true]);
+  });
+});
