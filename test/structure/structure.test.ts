@@ -232,7 +232,7 @@ describe('a source file', () => {
       SOURCES.filter((file) =>
         /process\s*(\.|\?\.)\s*env\b|\{[^}]*\benv\b[^}]*\}\s*=\s*process\b|process\[/.test(read(file)),
       ),
-    ).toEqual(['src/main.ts', 'providers/pinecone/address.ts']);
+    ).toEqual(['src/main.ts', 'providers/pinecone/client/transport.ts']);
   });
 
   it('has a name in kebab case that says more than "helpers"', () => {
