@@ -12,7 +12,7 @@ import {
   toValues,
   toVector,
 } from '../../providers/pinecone/record.ts';
-import { LIMITS } from '../../src/http/schemas/fields.ts';
+import { LIMITS } from '../../src/http/schemas.ts';
 import { memoryOf } from '../support/requests.ts';
 import { anyMemory, changed } from './any-memory.ts';
 

@@ -1,6 +1,6 @@
 import type { ListQuery, Ref } from '#contract';
+import { rememberStatements } from '../client/connections.ts';
 import { type Conditions, conditions } from '../conditions.ts';
-import { rememberStatements } from '../connections.ts';
 import { firstWithin } from '../rows.ts';
 import type { Query } from '../statements.ts';
 import type { Layout } from './layout.ts';
