@@ -40,21 +40,22 @@ const row = (...cells: readonly string[]): string =>
   `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`;
 const code = (text: string): string => `\`${text}\``;
 
-/** Markdown for the documentation: first the essential settings, then a table for each group. */
+/** Markdown for the documentation: a table for each group, the essential settings in bold. */
 export function settingsTables(): string {
-  const table = (settings: readonly Setting[]) => [
-    row('Key', 'Environment', 'Default', 'Description'),
-    row('---', '---', '---', '---'),
-    ...settings.map((setting) => {
-      const value = defaultText(setting);
-      return row(code(setting.key), code(setting.env), value === undefined ? '' : code(value), explain(setting));
-    }),
-  ];
-  const essential = SETTINGS.filter(({ essential }) => essential).map(({ env }) => code(env));
-  return [
-    `The ten that matter: ${essential.join(', ')}. ${code(CONFIG_FILE.env)} names a YAML file to read settings from.`,
-    ...BY_GROUP.flatMap(({ name, settings }) => ['', `### ${name}`, '', ...table(settings)]),
-  ].join('\n');
+  const cells = (setting: Setting) => {
+    const value = defaultText(setting);
+    const name = setting.essential ? `**${code(setting.env)}**` : code(setting.env);
+    return row(name, code(setting.key), value === undefined ? '' : code(value), explain(setting));
+  };
+  return BY_GROUP.map(({ name, settings }) =>
+    [
+      `### ${name}\n`,
+      row('Environment', 'Key in the file', 'Default', ''),
+      row('---', '---', '---', '---'),
+      ...(name === 'Server' ? [row(code(CONFIG_FILE.env), '', '', `${CONFIG_FILE.description}.`)] : []),
+      ...settings.map(cells),
+    ].join('\n'),
+  ).join('\n\n');
 }
 
 const HEADER = `# Configuration of omp-gateway. Copy this file, change it, and start with

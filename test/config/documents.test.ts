@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { helpText } from '../../src/cli/arguments.ts';
-import { exampleFile, settingsTables } from '../../src/config/documents.ts';
+import { exampleFile } from '../../src/config/documents.ts';
 import { configSchema } from '../../src/config/schema.ts';
 import { SETTINGS, settingFor } from '../../src/config/settings.ts';
 import { load, mistakesOf } from './sources.ts';
@@ -103,10 +103,4 @@ describe('help', () => {
   it('fits 80 columns', () => {
     expect(help.split('\n').filter((line) => line.length > 80)).toEqual([]);
   });
-});
-
-it('the table has a row of four cells for each setting', () => {
-  const rows = settingsTables().split('\n').slice(3);
-  expect(rows.map((row) => row.split(/(?<!\\)\|/).length)).toEqual(SETTINGS.map(() => 6));
-  expect(rows.map((row) => row.split('|')[1]?.trim())).toEqual(SETTINGS.map(({ key }) => `\`${key}\``));
 });
