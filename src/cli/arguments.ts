@@ -74,7 +74,7 @@ export const COMMON_OPTIONS = {
 } satisfies Options;
 
 /** The usage of those options. */
-export const COMMON_USAGE = `  --config FILE       As for the gateway itself, which also reads the environment
+export const COMMON_USAGE = `  --config FILE       As for the gateway; the environment counts too
   --provider NAME
   --data-dir FOLDER
   -h, --help          Print this and exit`;

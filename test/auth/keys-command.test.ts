@@ -194,7 +194,7 @@ describe('keys that cannot be reached', () => {
     async (...argv) => {
       const refused = await keysWith({ OMP_PROVIDER: 'memory' }, argv);
       expect(refused).toMatchObject({ status: 1, stdout: '' });
-      expect(refused.stderr).toContain('the provider memory keeps no keys');
+      expect(refused.stderr).toContain('the provider memory stores no keys');
       expect(refused.stderr).toContain('--print');
     },
   );

@@ -95,7 +95,8 @@ describe('help', () => {
 
   it.each(SETTINGS.map((setting) => [setting.env, setting] as const))('tells of %s', (_, setting) => {
     expect(help).toContain(`\n  ${setting.env} (${setting.key}`);
-    if (setting.default !== undefined) expect(help).toContain(`(${setting.key}, default ${setting.default})\n`);
+    if (setting.default !== undefined)
+      expect(help).toContain(`(${setting.key}, default ${setting.default})${setting.essential ? ' *' : ''}\n`);
     if (setting.secret) expect(help.replace(/\s+/g, ' ')).toContain(`${setting.env}_FILE may name a file`);
     if (setting.flag !== undefined) expect(help).toContain(`\n  --${setting.flag} VALUE`);
   });

@@ -47,7 +47,7 @@ describe('the mapping of a table', () => {
 
   it('demands what nobody can guess', () => {
     expect(mistakesOf({ env: { OMP_MAPPING_PRESET: 'mem0' } })).toEqual([
-      'postgres.url (DATABASE_URL or DATABASE_URL_FILE) is required while mapping.preset is set: the table is on a server',
+      'postgres.url (DATABASE_URL or DATABASE_URL_FILE) is required while mapping.preset is set: the mapped table is on a server',
       'embedding.kind (OMP_EMBEDDER) is required while mapping.preset is set: it must be the embedder that made the vectors of the table',
     ]);
     const { OMP_EMBEDDING_MODEL: _, ...rest } = NEEDED;

@@ -15,7 +15,9 @@ const DOCUMENTS = [
   ...['omp-gateway.example.yaml', 'Dockerfile', 'docker-compose.yml'],
   ...below('deploy', /\.(md|ya?ml|json)$/),
 ].sort();
-const texts = new Map(DOCUMENTS.map((file) => [file, read(file)]));
+/** Without the settings that were removed. */
+const textOf = (file: string) => ### Removed\n.*?(?=^##)/ms, '');
+const texts = new Map(DOCUMENTS.map((file) => [file, textOf(file)]));
 
 const BY_NAME = new Map(SETTINGS.map((setting) => [setting.env, setting]));
 const VARIABLES = new Set([

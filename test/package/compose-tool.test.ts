@@ -26,10 +26,6 @@ test
   },
 );
 
-test.skipIf(!installed)('compose without a profile starts the gateway and Postgres', () => {
-  expect(Object.keys(resolved([]).services).sort()).toEqual([...DEFAULT].sort());
-});
-
 test.skipIf(!installed)('compose uses its defaults, and values from the environment', () => {
   const defaults = resolved(Object.keys(PROFILES)).services;
   expect(Object.keys(defaults).sort()).toEqual([...DEFAULT, ...Object.values(PROFILES).flat()].sort());
