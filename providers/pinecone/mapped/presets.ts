@@ -18,7 +18,7 @@ const USER = 'user_id';
 const MEM0 = 'mem0 reads keys from every record (such as a hash) that only mem0 can write';
 
 /** From the sources of the libraries; `docs/integrations/mapped-indexes.md` names the versions. */
-export const PRESETS = {
+const TABLE = {
   langchain: { text: 'text', user: USER },
   llamaindex: {
     text: 'text',
@@ -37,9 +37,10 @@ export const PRESETS = {
   },
   /** The settings name the keys. */
   custom: {},
-} as const satisfies Readonly<Record<string, Preset>>;
+} satisfies Readonly<Record<string, Preset>>;
 
-export type PresetName = keyof typeof PRESETS;
+export type PresetName = keyof typeof TABLE;
+export const PRESETS: Readonly<Record<PresetName, Preset>> = TABLE;
 export const PRESET_NAMES = Object.keys(PRESETS) as [PresetName, ...PresetName[]];
 
 /** LlamaIndex stores a node as JSON with its text, or in newer versions with a text resource; old versions only the text. */
