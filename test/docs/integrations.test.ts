@@ -1,7 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { PRESETS } from '../../providers/postgres/mapped/presets/index.ts';
-import { PRESET_NAMES } from '../../providers/postgres/mapped/presets/names.ts';
+import { PRESET_NAMES, PRESETS } from '../../providers/postgres/mapped/presets.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { SETTINGS } from '../../src/config/settings.ts';
 import { documentedEnvironment } from '../mapped/documented.ts';

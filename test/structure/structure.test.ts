@@ -111,6 +111,7 @@ describe('who may import whom', () => {
       'src/auth/algorithms.ts',
       'src/auth/configured-key.ts',
       'src/rate-limit/addresses.ts',
+      'providers/postgres/mapped/mapping.ts',
       '#contract',
       'yaml',
       'zod',
@@ -171,7 +172,9 @@ describe('who may import whom', () => {
   });
 
   it('only the registry names providers', () => {
-    const others = SOURCES.filter((file) => !file.startsWith('providers/') && file !== 'src/registry.ts');
+    // The settings of a mapped table are the provider's own schema.
+    const mayName = ['src/registry.ts', 'src/config/mapping.ts'];
+    const others = SOURCES.filter((file) => !file.startsWith('providers/') && !mayName.includes(file));
     expect(others.filter((file) => importsOf(file).some((imported) => imported.startsWith('providers/')))).toEqual([]);
   });
 
