@@ -1,7 +1,7 @@
 import type { Log } from '#contract';
 import type { Closing } from './closing.ts';
 import type { Config } from './config/schema.ts';
-import { type AdminOptions, createAdminApp } from './http/admin.ts';
+import { type AdminOptions, createAdminApp } from './http/app.ts';
 import { listen } from './http/listen.ts';
 
 interface Shown extends Pick<AdminOptions, 'health' | 'measures'> {

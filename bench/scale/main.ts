@@ -10,7 +10,7 @@ import { parseArgs } from 'node:util';
 import pg from 'pg';
 import type { Log } from '#contract';
 import { memoised } from '../../eval/memo.ts';
-import { openConnections } from '../../providers/postgres/connections.ts';
+import { openConnections } from '../../providers/postgres/client/connections.ts';
 import { Options } from '../../providers/postgres/options.ts';
 import { openEmbedder } from '../../src/embedding/open.ts';
 import { makeQuestions } from './clauses.ts';

@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import type { Embedder, ListQuery, NewMemory, RankingOptions, SearchQuery, WritableProvider } from '#contract';
-import type { Database, Row } from '../../providers/postgres/connections.ts';
-import { statement } from '../../providers/postgres/connections.ts';
+import type { Database, Row } from '../../providers/postgres/client/connections.ts';
+import { statement } from '../../providers/postgres/client/connections.ts';
 import { countStatement } from '../../providers/postgres/rarity.ts';
 import { indexSettings, keysOf, type Rarity, searchStatement } from '../../providers/postgres/search.ts';
 import { HUNDRED, type User } from './population.ts';

@@ -27,14 +27,14 @@ export interface GatewayReady {
   readonly version: string;
 }
 
-const { openAuthenticator } = await built<typeof import('../../src/auth/open.ts')>('src/auth/open');
+const { openAuthenticator } = await built<typeof import('../../src/auth/authenticator.ts')>('src/auth/authenticator');
 const { auditOptions } = await built<typeof import('../../src/config/access-options.ts')>('src/config/access-options');
 const { loadConfig } = await built<typeof import('../../src/config/load.ts')>('src/config/load');
 const { openAuditTrail } = await built<typeof import('../../src/core/audit-trail.ts')>('src/core/audit-trail');
 const { compose } = await built<typeof import('../../src/core/compose.ts')>('src/core/compose');
 const { createGate } = await built<typeof import('../../src/core/gate.ts')>('src/core/gate');
 const { createApp } = await built<typeof import('../../src/http/app.ts')>('src/http/app');
-const { loopbackHosts } = await built<typeof import('../../src/http/host.ts')>('src/http/host');
+const { loopbackHosts } = await built<typeof import('../../src/http/admission.ts')>('src/http/admission');
 const { listen } = await built<typeof import('../../src/http/listen.ts')>('src/http/listen');
 const { createLog } = await built<typeof import('../../src/log.ts')>('src/log');
 const { openProvider } = await built<typeof import('../../src/registry.ts')>('src/registry');

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { PRESET_NAMES } from './existing/preset-names.ts';
+import { PRESET_NAMES } from './mapped/preset-names.ts';
 
 const field = z.string().min(1).regex(/^[^$]/);
 

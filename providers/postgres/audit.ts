@@ -1,6 +1,6 @@
 import type { AuditLog, Call, KeptEntry, Verb } from '#contract';
+import type { Run } from './client/connections.ts';
 import { type Conditions, conditions, whereWithin } from './conditions.ts';
-import type { Run } from './connections.ts';
 import type { Names } from './names.ts';
 import { toIso } from './times.ts';
 

@@ -1,12 +1,12 @@
 import type pg from 'pg';
 import type { Log } from '#contract';
+import { withStartupClient } from './client/startup-client.ts';
 import { lookAtOwnPrivileges } from './doctor/own-privileges.ts';
 import { reading } from './doctor/reading.ts';
 import { codeOf } from './errors.ts';
 import { migrate } from './migrate.ts';
 import { type Names, toNames, withVectorsIn } from './names.ts';
 import { ITERATIVE_PGVECTOR, isOlder, LEAST_PGVECTOR, SAFE_PGVECTOR } from './pgvector.ts';
-import { withStartingClient } from './starting.ts';
 import { columnInUse } from './store-row.ts';
 
 export interface Boot {
@@ -27,7 +27,7 @@ export interface BootOptions {
 
 /** Everything that has to be right before the first request: extension, tables, what the caller checks. All or nothing. */
 export const boot = (options: BootOptions): Promise<Boot> =>
-  withStartingClient(options.config, async (client) => {
+  withStartupClient(options.config, async (client) => {
     try {
       return await prepare(client, options);
     } catch (error) {

@@ -3,13 +3,13 @@ import { OmpError, type OmpErrorOptions, providerError } from '#contract';
 
 export const PROVIDER = 'postgres';
 
-/** What a client is told, by SQLSTATE or its class or by the system's error code. The server's own text reaches neither clients nor the log. */
+/** Public messages, by SQLSTATE, its class, or the system's error code. The server's own text reaches neither clients nor the log. */
 const MESSAGES: Record<string, string> = {
   '08': 'the database cannot be reached',
-  '28': 'the database refused the credentials of the gateway',
+  '28': 'the database rejected the credentials of the gateway',
   '3D': 'the database does not exist',
-  '42703': 'the table has changed since the gateway started, maybe embedded anew; restart the gateway',
-  '42P01': 'the table is gone, or has changed since the gateway started; restart the gateway',
+  '42703': 'the table has changed since the gateway started, maybe by a re-embed; restart the gateway',
+  '42P01': 'the table does not exist, or has changed since the gateway started; restart the gateway',
   '42501': 'the gateway lacks a privilege in the database; "omp-gateway doctor" prints the grant that helps',
   '53100': 'the database is out of disk space',
   '53': 'the database is out of resources',
@@ -29,17 +29,18 @@ const MESSAGES: Record<string, string> = {
 
 type Facts = Pick<OmpErrorOptions, 'retry' | 'down'>;
 
-/** Told by a server, or of one, that did not get to see the statement. */
+/** The server did not receive the statement. */
 const NEVER_SENT: Facts = { retry: 'safe', down: true };
+/** The statement may have run. */
 const CUT_OFF: Facts = { retry: 'reads', down: true };
 
 /**
- * What is known of a failure besides, by the same. All others are answers: the server works, and would answer so again.
- * That a session was ended tells nothing of the server: whoever opens the next one finds out.
+ * Retry and circuit breaker facts, by the same codes. Errors without an entry are answers: the server works and would answer
+ * the same again. An ended session (57P01) says nothing about the server; the next connection attempt finds out.
  */
 const FACTS: Record<string, Facts> = {
   '08': CUT_OFF,
-  // Rolled back, for the sake of others.
+  // Rolled back because of a conflict with another transaction.
   '40001': { retry: 'safe' },
   '40P01': { retry: 'safe' },
   '53300': NEVER_SENT,
@@ -58,8 +59,8 @@ const FACTS: Record<string, Facts> = {
   ETIMEDOUT: CUT_OFF,
 };
 
-/** Classes of errors by which a server refuses a session, and would refuse the next one. */
-const REFUSED = ['28', '3D'];
+/** Classes of errors with which a server rejects a session. A retry would be rejected too. */
+const SESSION_REJECTED = ['28', '3D'];
 
 const byCode = <Value>(table: Record<string, Value>, code: string): Value | undefined =>
   table[code] ?? table[code.slice(0, 2)];
@@ -67,48 +68,48 @@ const byCode = <Value>(table: Record<string, Value>, code: string): Value | unde
 const failure = (message: string, facts: Facts | undefined, cause?: unknown): OmpError =>
   new OmpError('provider_error', message, { provider: PROVIDER, cause: withoutTexts(cause), ...facts });
 
-/** Sources of the server that check constraints. Elsewhere names are not trusted: a trigger can raise an error with any. */
-const CHECKS = /^(?:execIndexing|execMain|nbtinsert|ri_triggers)\.c$/;
+/** Source files of the server that check constraints. Other errors may carry any names: a trigger can raise what it likes. */
+const CONSTRAINT_CHECKS = /^(?:execIndexing|execMain|nbtinsert|ri_triggers)\.c$/;
 
 /**
- * What of a server's error may be logged: SQLSTATE, routine, and which constraint of which table. Its texts (message, detail,
+ * The part of a server error that may be logged: SQLSTATE, routine, and the violated constraint. Its texts (message, detail,
  * hint, where) may quote rows, and a trigger can raise any text; the server's own log has them.
  */
 function withoutTexts(cause: unknown): unknown {
   if (!(cause instanceof pg.DatabaseError)) return cause;
   const { code, severity, routine, file = '', schema, table, column, constraint } = cause;
-  const names = CHECKS.test(file) ? { schema, table, column, constraint } : {};
-  const told = Object.entries({ routine, ...names }).flatMap(([what, name]) => (name ? [`${what} ${name}`] : []));
-  const message = `SQLSTATE ${code} (${told.join(', ')}); the log of the server has the text`;
+  const names = CONSTRAINT_CHECKS.test(file) ? { schema, table, column, constraint } : {};
+  const known = Object.entries({ routine, ...names }).flatMap(([what, name]) => (name ? [`${what} ${name}`] : []));
+  const message = `SQLSTATE ${code} (${known.join(', ')}); the log of the server has the text`;
   return Object.assign(new Error(message), { code, severity, routine, ...names });
 }
 
 export function toOmpError(cause: unknown): OmpError {
   if (cause instanceof OmpError) return cause;
-  // The reason of a call that had a time limit of its own.
+  // The reason of a call with a timeout signal.
   if (cause instanceof Error && cause.name === 'TimeoutError') return tooLong(cause);
   const code = codeOf(cause) ?? '';
   return failure(byCode(MESSAGES, code) ?? 'the database failed', byCode(FACTS, code), cause);
 }
 
-/** The database ended the connection, or it was ended because it does not answer any more. What was sent may have acted. */
+/** The database closed the connection, or it was closed because the database does not answer. What was sent may have run. */
 export const lostConnection = (cause: unknown): OmpError =>
   failure(messageOf(cause, 'the database closed the connection'), CUT_OFF, cause);
 
-/** The engine was started again because of another statement. What was sent may have acted. */
-export const interrupted = (): OmpError =>
+/** The engine was restarted because of another statement. What was sent may have run. */
+export const restarted = (): OmpError =>
   failure('the database was restarted to end a statement that took too long', { retry: 'reads' });
 
 /** No connection could be opened: nothing was sent. */
 export const unreachable = (cause: unknown): OmpError => {
-  const refused = REFUSED.includes((codeOf(cause) ?? '').slice(0, 2));
-  return failure(messageOf(cause, 'the database cannot be reached'), refused ? { down: true } : NEVER_SENT, cause);
+  const rejected = SESSION_REJECTED.includes((codeOf(cause) ?? '').slice(0, 2));
+  return failure(messageOf(cause, 'the database cannot be reached'), rejected ? { down: true } : NEVER_SENT, cause);
 };
 
-/** It waited for as long as it may: another try would only wait longer. */
+/** The deadline in the queue has passed. A retry would only wait longer. */
 export const tooBusy = (): OmpError => providerError(PROVIDER, 'all connections to the database are busy');
 
-export const tooManyWaiting = (): OmpError =>
+export const queueFull = (): OmpError =>
   new OmpError('rate_limited', 'too many statements wait for the database; retry in 1 s', {
     provider: PROVIDER,
     retryAfter: 1,
@@ -116,7 +117,7 @@ export const tooManyWaiting = (): OmpError =>
 
 export const tooLong = (cause?: unknown): OmpError => failure('the database took too long', { down: true }, cause);
 
-/** Errors that the driver makes up by itself have no code. */
+/** Errors that the driver raises by itself have no code. */
 const messageOf = (cause: unknown, otherwise: string): string =>
   codeOf(cause) === undefined ? otherwise : toOmpError(cause).message;
 
@@ -126,12 +127,12 @@ export const codeOf = (error: unknown): string | undefined =>
     : undefined;
 
 /**
- * A transaction pooler hands each statement to whichever session is free, where the prepared one is missing (26000) or
- * was prepared by somebody else (42P05); a migration by another replica outdates a plan (0A000). All three are raised
- * before anything runs, so the statement can be sent again without a name.
+ * A transaction pooler hands each statement to any free session. There the prepared statement may be missing (26000) or
+ * belong to another client (42P05). A migration by another replica outdates a plan (0A000). All three are raised before the
+ * statement runs, so it can be sent again without a name.
  */
 export const isPreparedStatementTrouble = (error: unknown): boolean =>
   ['26000', '42P05', '0A000'].includes(codeOf(error) ?? '');
 
-/** Told of a statement that was cancelled by whomever, which then has not acted. */
+/** The statement was cancelled and had no effect. */
 export const isCancelled = (error: unknown): boolean => codeOf(error) === '57014';

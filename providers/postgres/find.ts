@@ -1,5 +1,5 @@
 import type { Call, RankingOptions, SearchQuery } from '#contract';
-import type { Database, Row, Run } from './connections.ts';
+import type { Database, Row, Run } from './client/connections.ts';
 import type { LargeUsers } from './large-users.ts';
 import type { Names } from './names.ts';
 import { createRarity } from './rarity.ts';

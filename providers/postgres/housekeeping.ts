@@ -1,5 +1,5 @@
 import { type Call, GATEWAY, type Log } from '#contract';
-import type { Run } from './connections.ts';
+import type { Run } from './client/connections.ts';
 import type { Names } from './names.ts';
 import { onceKnown } from './once.ts';
 

@@ -1,5 +1,5 @@
 import { invalidRequest, type KeyContext, type KeyStore, type StoredKey } from '#contract';
-import { type Database, type Row, statement } from './connections.ts';
+import { type Database, type Row, statement } from './client/connections.ts';
 import { hadKeys, rememberKeys } from './embedded/folder.ts';
 import type { Names } from './names.ts';
 import { toIso } from './times.ts';

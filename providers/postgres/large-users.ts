@@ -1,5 +1,5 @@
 import { type Call, GATEWAY, type Log } from '#contract';
-import type { Database } from './connections.ts';
+import type { Database } from './client/connections.ts';
 import type { Names } from './names.ts';
 import type { Statements } from './statements.ts';
 

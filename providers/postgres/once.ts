@@ -8,8 +8,8 @@ import {
   ONCE_TTL_MS,
   type Once,
 } from '#contract';
+import type { Run } from './client/connections.ts';
 import type { Conditions } from './conditions.ts';
-import type { Run } from './connections.ts';
 import type { Names } from './names.ts';
 import { toIso } from './times.ts';
 

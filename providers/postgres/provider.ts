@@ -16,7 +16,7 @@ import {
 } from '#contract';
 import { analyseLater } from '#ranking';
 import { createAuditLog } from './audit.ts';
-import type { Run } from './connections.ts';
+import type { Run } from './client/connections.ts';
 import type { OpenDatabase } from './database.ts';
 import { PROVIDER } from './errors.ts';
 import { createFind } from './find.ts';

@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import type { Call, SearchQuery } from '#contract';
+import type { Run } from './client/connections.ts';
 import { conditions, whereWithin, whereWithinRanges } from './conditions.ts';
-import type { Run } from './connections.ts';
 import { toBigintArray } from './keywords.ts';
 import type { Names } from './names.ts';
 import { part, type Rarity } from './search.ts';

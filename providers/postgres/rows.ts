@@ -1,5 +1,5 @@
 import type { Extensions, Memory, Source } from '#contract';
-import type { Row } from './connections.ts';
+import type { Row } from './client/connections.ts';
 import type { Names } from './names.ts';
 import { toIso } from './times.ts';
 

@@ -9,8 +9,8 @@ import {
   type Verb,
 } from '#contract';
 import { entryOfChange } from './audit.ts';
+import { rememberStatements, type Statement } from './client/connections.ts';
 import { type Conditions, conditions, whereScopeGlob, whereTags, whereWithin } from './conditions.ts';
-import { rememberStatements, type Statement } from './connections.ts';
 import { toHalfvec } from './halfvec.ts';
 import { clearQueue, enqueue } from './ingestion/statements.ts';
 import { toBigintArray } from './keywords.ts';

@@ -2,9 +2,8 @@ import { LRUCache } from 'lru-cache';
 import type { Call, KeyStore, Log, StoredKey } from '#contract';
 import { toGrants } from '../core/grants.ts';
 import type { Principal } from '../core/principal.ts';
-import { type ConfiguredKey, hashedKey } from './configured-key.ts';
-import { idOf, matchesHash } from './key.ts';
-import { refused } from './refusal.ts';
+import { type ConfiguredKey, hashedKey } from './configured-keys.ts';
+import { idOf, matchesHash, refused } from './credentials.ts';
 import { ownCall, waitFor } from './waiting.ts';
 
 /** The keys that are known here, configured or stored. */

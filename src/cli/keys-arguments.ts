@@ -1,6 +1,6 @@
 import { type ParseArgsConfig, parseArgs } from 'node:util';
 import type { z } from 'zod';
-import { expirySchema, grantSchema, keyNameSchema, keyUserSchema } from '../auth/configured-key.ts';
+import { expirySchema, grantSchema, keyNameSchema, keyUserSchema } from '../auth/configured-keys.ts';
 import { COMMON_OPTIONS, type Flags, flagsIn } from './config-flags.ts';
 
 /** What `omp-gateway keys --help` prints: at most 80 columns wide, ends with a newline. */

@@ -1,6 +1,6 @@
 import type { StoredKey } from '#contract';
-import { type ConfiguredKey, toHashedKey } from '../auth/configured-key.ts';
-import type { FreshKey } from '../auth/key.ts';
+import { type ConfiguredKey, toHashedKey } from '../auth/configured-keys.ts';
+import type { FreshKey } from '../auth/credentials.ts';
 import type { KeyRequest } from './keys-arguments.ts';
 import { printable } from './printable.ts';
 

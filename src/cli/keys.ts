@@ -1,5 +1,5 @@
 import { type KeyStore, type Log, OmpError } from '#contract';
-import { newKey } from '../auth/key.ts';
+import { newKey } from '../auth/credentials.ts';
 import { ownCall } from '../auth/waiting.ts';
 import { ConfigError, type Environment } from '../config/given.ts';
 import { loadConfig } from '../config/load.ts';

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { ALGORITHMS } from '../auth/algorithms.ts';
-import { configuredKeysSchema, grantSchema } from '../auth/configured-key.ts';
+import { configuredKeysSchema, grantSchema } from '../auth/configured-keys.ts';
+import { ALGORITHMS } from '../auth/credentials.ts';
 import { isAddressOrRange } from '../rate-limit/addresses.ts';
 import { settingFacts, text } from './facts.ts';
 

@@ -5,21 +5,20 @@ import { createHealth, type Health } from '../core/health.ts';
 import { ANYBODY, type Authenticator } from '../core/principal.ts';
 import type { RateLimiter } from '../core/rate-limiter.ts';
 import { type Telemetry, UNWATCHED } from '../core/telemetry.ts';
-import { auditRoutes } from './audit.ts';
-import { authenticate } from './authenticate.ts';
-import { limitUnreadBody } from './body.ts';
-import { callMiddleware, type Env } from './call.ts';
-import { addressReader } from './client-address.ts';
-import { contextRoutes } from './context.ts';
-import { allowOrigins } from './cors.ts';
-import { descriptionRoutes } from './description.ts';
-import { errorResponse } from './error-envelope.ts';
-import { requireHost } from './host.ts';
-import { limitAtOnce } from './limit-at-once.ts';
-import { limitShare } from './limit-share.ts';
-import { memoryRoutes } from './memories.ts';
-import { limitRequests } from './rate-limit.ts';
-import { capabilityRoutes, healthRoutes } from './system.ts';
+import {
+  addressReader,
+  allowOrigins,
+  authenticate,
+  limitAtOnce,
+  limitRequests,
+  limitShare,
+  requireHost,
+} from './admission.ts';
+import { docsRoutes } from './docs-routes.ts';
+import { errorResponse } from './errors.ts';
+import { limitUnreadBody } from './input.ts';
+import { callMiddleware, type Env } from './request.ts';
+import { auditRoutes, contextRoutes, memoryRoutes } from './routes.ts';
 
 export interface AppOptions {
   /** The routes see no provider, only what a caller may do with it. */
@@ -84,7 +83,7 @@ export function createApp(options: AppOptions): Hono<Env> {
     for (const path of PUBLIC) app.use(path, share);
   }
   app.route('/', capabilityRoutes(gate));
-  app.route('/', descriptionRoutes());
+  app.route('/', docsRoutes());
 
   app.use(authenticate({ gate, authenticator, failures: rate?.failures, addressOf }));
   if (rate?.requests) app.use(limitRequests(rate.requests, ofCaller));
@@ -102,4 +101,61 @@ function alreadyServing({ provider, ping }: Gate): Health {
   const health = createHealth(provider);
   health.begin(ping);
   return health;
+}
+
+/** What a client asks about the gateway before anything else. */
+export const capabilityRoutes = (gate: Gate): Hono<Env> =>
+  new Hono<Env>().get('/capabilities', (c) => c.json(gate.description));
+
+/** What an orchestrator asks, over and over: whether the backend answers, whether the process does, whether to send requests. */
+export const healthRoutes = (health: Health, provider: string): Hono<Env> =>
+  new Hono<Env>()
+    .get('/healthz', async (c) => {
+      await c.get('call').unlessAborted(health.check());
+      return c.json({ status: 'ok', provider });
+    })
+    .get('/livez', (c) => c.json({ status: 'ok' }))
+    .get('/readyz', async (c) => {
+      const status = await readiness(health);
+      return c.json({ status }, status === 'ready' ? 200 : 503);
+    });
+
+async function readiness(health: Health): Promise<'ready' | 'unavailable' | 'starting' | 'draining'> {
+  const answers = await health.check().then(
+    () => true,
+    () => false,
+  );
+  // Looked at afterwards: it may have been told to stop meanwhile.
+  if (health.phase !== 'serving') return health.phase;
+  return answers ? 'ready' : 'unavailable';
+}
+
+export interface AdminOptions {
+  readonly health: Health;
+  readonly provider: string;
+  /** All measures, and their media type; undefined: none are taken. */
+  readonly measures: (() => Promise<{ readonly type: string; readonly text: string }>) | undefined;
+  readonly log: Log;
+}
+
+/** Longest time to take measures, in milliseconds. */
+const TIMEOUT_MS = 10_000;
+
+/**
+ * What those who operate the gateway ask, on a port of its own that is there from the start on. It is open to whoever
+ * reaches it, by whatever name: by default that is this machine alone.
+ */
+export function createAdminApp({ health, provider, measures, log }: AdminOptions): Hono<Env> {
+  const app = new Hono<Env>();
+  app.use(callMiddleware({ log, provider, timeoutMs: TIMEOUT_MS, consistencyTokens: false, telemetry: UNWATCHED }));
+  app.route('/', healthRoutes(health, provider));
+  if (measures) {
+    app.get('/metrics', async (c) => {
+      const { type, text } = await measures();
+      return c.body(text, 200, { 'content-type': type });
+    });
+  }
+  app.onError(errorResponse);
+  app.notFound((c) => errorResponse(new OmpError('not_found', 'no such path or method'), c));
+  return app;
 }

@@ -1,7 +1,6 @@
 import type { Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import type { InWork } from './malformed.ts';
 
 interface Connection {
   /** Answers that have not been sent to their end. */
@@ -9,6 +8,12 @@ interface Connection {
   last: ServerResponse | undefined;
   /** Bytes that had arrived when the last answer ended: any more are a request that has begun. */
   readTo: number;
+}
+
+/** What is in work on a connection: the answers that are still open, and the one begun last. */
+export interface InWork {
+  readonly open: readonly ServerResponse[];
+  readonly last: ServerResponse | undefined;
 }
 
 export interface Connections {

@@ -1,11 +1,12 @@
-import { createServer, type RequestListener, type Server } from 'node:http';
+import { createServer, type RequestListener, type Server, STATUS_CODES } from 'node:http';
 import { type AddressInfo, Server as NetServer } from 'node:net';
+import type { Duplex } from 'node:stream';
 import { getRequestListener, RequestError } from '@hono/node-server';
 import type { Hono } from 'hono';
 import { invalidRequest, type Log, OmpError } from '#contract';
-import { type Env, newRequestId } from './call.ts';
-import { type Connections, followConnections } from './connections.ts';
-import { parserError, plainResponse, refuser } from './malformed.ts';
+import { type Connections, followConnections, type InWork } from './connections.ts';
+import { plainResponse } from './errors.ts';
+import { type Env, newRequestId } from './request.ts';
 
 export interface ListenOptions {
   readonly host: string;
@@ -147,3 +148,51 @@ async function close(
 const arrived = async (): Promise<void> => {
   for (let turn = 1; turn <= 2; turn++) await new Promise((resolve) => setImmediate(resolve));
 };
+
+/** How long a refused sender may go on before the connection is cut: long enough to read the answer instead of a reset. */
+const LINGER_MS = 2_000;
+
+/**
+ * Ends connections on which something came that reaches no app: the envelope is written after the answers to what came
+ * before, and not where the message it belongs to was answered already. `reason` is for the log.
+ */
+export function refuser(inWork: (socket: Duplex) => InWork, log: Log) {
+  const refused = new WeakSet<Duplex>();
+  return (socket: Duplex, error: OmpError, reason: string): void => {
+    // Whatever else arrives is told again.
+    if (refused.has(socket)) return;
+    refused.add(socket);
+    const { open, last } = inWork(socket);
+    // The error is in its body; its head was fine.
+    const own = last?.req.complete === false ? last : undefined;
+    if (own?.headersSent) return void socket.destroy();
+    const before = open.filter((response) => response !== own);
+    let left = before.length;
+    const answer = () => {
+      if (left-- > 0) return;
+      if (!socket.writable) return void socket.destroy();
+      const requestId = newRequestId();
+      log.info({ request_id: requestId, reason }, 'malformed request');
+      end(socket, plainResponse(error, requestId));
+    };
+    for (const response of before) response.once('close', answer);
+    answer();
+  };
+}
+
+function end(socket: Duplex, { status, headers, body }: ReturnType<typeof plainResponse>): void {
+  const lines = Object.entries({ ...headers, 'content-length': Buffer.byteLength(body), connection: 'close' });
+  socket.end(
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.map(([name, value]) => `${name}: ${value}\r\n`).join('')}\r\n${body}`,
+  );
+  const timer = setTimeout(() => socket.destroy(), LINGER_MS);
+  socket.once('close', () => clearTimeout(timer));
+}
+
+const WHY: Readonly<Record<string, string>> = {
+  HPE_HEADER_OVERFLOW: 'the request line and headers are too large',
+  ERR_HTTP_REQUEST_TIMEOUT: 'the request did not arrive in time',
+};
+
+/** What the HTTP parser found, by form or by being too slow, in words for the client. */
+export const parserError = (code: string): OmpError => invalidRequest(WHY[code] ?? 'malformed HTTP request');

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import type { RateLimiter, Taken } from '../core/rate-limiter.ts';
-import type { Counters } from './counters.ts';
+import type { Counters } from './stores.ts';
 
 const WINDOW_MS = 60_000;
 /** Callers of whom something is remembered here to spare the store; of others it is asked again. */

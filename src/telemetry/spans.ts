@@ -3,11 +3,14 @@ import {
   type Context,
   context,
   defaultTextMapSetter,
+  ProxyTracerProvider,
+  propagation,
   type Span,
   SpanKind,
   SpanStatusCode,
   type TextMapPropagator,
   type Tracer,
+  type TracerProvider,
   trace,
 } from '@opentelemetry/api';
 import { type Call, type Caller, OmpError, type Trace } from '#contract';
@@ -21,6 +24,11 @@ export const SCOPE = 'omp-gateway';
 export interface Tracing {
   readonly tracer: Tracer;
   readonly propagator: Pick<TextMapPropagator, 'extract' | 'inject'>;
+}
+
+export interface Sdk extends Tracing {
+  /** Sends what waits to be sent. */
+  shutdown(): Promise<void>;
 }
 
 /** What the parts of one request share: its place in the trace. */
@@ -143,3 +151,18 @@ class FollowedCall implements EveryField {
 
 /** So that none is forgotten. */
 type EveryField = { [Field in keyof Required<Call>]: Call[Field] };
+
+/** The SDK that the operator has loaded before the gateway (`node --import`), which is theirs to configure. */
+export function registeredSdk(): Sdk | undefined {
+  const provider = behind(trace.getTracerProvider());
+  if (provider === behind(new ProxyTracerProvider())) return undefined;
+  return {
+    tracer: trace.getTracer(SCOPE),
+    propagator: propagation,
+    // It stays theirs: it may have more to send than what comes from here.
+    shutdown: async () => (provider as { forceFlush?(): Promise<void> }).forceFlush?.(),
+  };
+}
+
+const behind = (provider: TracerProvider): TracerProvider =>
+  'getDelegate' in provider ? (provider as ProxyTracerProvider).getDelegate() : provider;

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import type { ConfiguredKey } from '../../src/auth/configured-key.ts';
-import { toHashedKey } from '../../src/auth/configured-key.ts';
-import { newKey } from '../../src/auth/key.ts';
+import type { ConfiguredKey } from '../../src/auth/configured-keys.ts';
+import { toHashedKey } from '../../src/auth/configured-keys.ts';
+import { newKey } from '../../src/auth/credentials.ts';
 import { ALL_GRANTS, toGrants } from '../../src/core/grants.ts';
 import type { Authenticator, Principal } from '../../src/core/principal.ts';
 import { type Client, clientOf } from '../support/client.ts';

@@ -1,7 +1,7 @@
 import type { Call, KeyStore } from '#contract';
 import { GATEWAY } from '#contract';
-import { newKey } from '../../src/auth/key.ts';
-import { openAuthenticator } from '../../src/auth/open.ts';
+import { openAuthenticator } from '../../src/auth/authenticator.ts';
+import { newKey } from '../../src/auth/credentials.ts';
 import { recordingLog, type Subject } from '../support/subject.ts';
 import { bearer, configure } from './callers.ts';
 import { USERS } from './cases.ts';

@@ -1,7 +1,7 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { exportJWK, generateKeyPair, SignJWT } from 'jose';
-import type { TokenOptions } from '../../src/auth/token.ts';
+import type { TokenOptions } from '../../src/auth/tokens.ts';
 import type { Key } from './rule.ts';
 
 export interface Claims {

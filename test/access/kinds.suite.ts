@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { openAuthenticator } from '../../src/auth/open.ts';
+import { openAuthenticator } from '../../src/auth/authenticator.ts';
 import type { Client } from '../support/client.ts';
 import { expectError } from '../support/expect-error.ts';
 import { recordingLog } from '../support/subject.ts';

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { openAuthenticator } from '../../src/auth/open.ts';
+import { openAuthenticator } from '../../src/auth/authenticator.ts';
 import { recordingLog } from '../support/subject.ts';
 import type { Bench } from './bench.ts';
 import { bearer, clientWith, configure } from './callers.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { type ConfiguredKey, configuredKeysSchema, hashedKey, toHashedKey } from '../../src/auth/configured-key.ts';
-import { newKey } from '../../src/auth/key.ts';
+import { type ConfiguredKey, configuredKeysSchema, hashedKey, toHashedKey } from '../../src/auth/configured-keys.ts';
+import { newKey } from '../../src/auth/credentials.ts';
 
 const fresh = newKey();
 const GOOD: ConfiguredKey = { name: 'editor', key: toHashedKey(fresh), grants: ['read:coding/*'] };

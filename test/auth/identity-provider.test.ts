@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { openTokens, type Tokens } from '../../src/auth/token.ts';
+import { openTokens, type Tokens } from '../../src/auth/tokens.ts';
 import { call, expectRefused, rejection } from './call.ts';
 import { AUDIENCE, ISSUER, makeKey, openIdentityProvider, type SigningKey, sign } from './identity-provider.ts';
 

@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { Call, KeyStore, Provider, StoredKey } from '#contract';
-import { toHashedKey } from '../../src/auth/configured-key.ts';
-import { newKey } from '../../src/auth/key.ts';
+import { toHashedKey } from '../../src/auth/configured-keys.ts';
+import { newKey } from '../../src/auth/credentials.ts';
 import { openKeyRing } from '../../src/auth/key-ring.ts';
 import { openStore, type Store, until } from '../postgres/store.ts';
 import { recordingLog } from '../support/subject.ts';

@@ -1,13 +1,13 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { hashOf, idOf, matchesHash, newKey } from '../../src/auth/key.ts';
+import { hashOf, idOf, matchesHash, newKey } from '../../src/auth/credentials.ts';
 
 const MANY = Array.from({ length: 2_000 }, newKey);
 
 describe('a new key', () => {
   it('has the form that the pattern for secret scanners finds in any text', () => {
-    const [, pattern = ''] = /`(\\b\S+)`/.exec(readFileSync('src/auth/key.ts', 'utf8')) ?? [];
+    const [, pattern = ''] = /`(\\b\S+)`/.exec(readFileSync('src/auth/credentials.ts', 'utf8')) ?? [];
     const scanner = new RegExp(pattern);
     for (const { key } of MANY) {
       expect(key).toMatch(/^omp_[a-z0-9]{12}_[A-Za-z0-9_-]{43}$/);

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type Call, GATEWAY, type KeyStore, type Provider } from '#contract';
-import { toHashedKey } from '../../src/auth/configured-key.ts';
-import { newKey } from '../../src/auth/key.ts';
-import { type AuthenticatorOptions, openAuthenticator } from '../../src/auth/open.ts';
+import { type AuthenticatorOptions, openAuthenticator } from '../../src/auth/authenticator.ts';
+import { toHashedKey } from '../../src/auth/configured-keys.ts';
+import { newKey } from '../../src/auth/credentials.ts';
 import { ANYBODY } from '../../src/core/principal.ts';
 import { openStore, type Store, until } from '../postgres/store.ts';
 import { recordingLog } from '../support/subject.ts';

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { type CryptoKey, exportSPKI, importJWK, SignJWT, UnsecuredJWT } from 'jose';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
-import { ALGORITHMS } from '../../src/auth/algorithms.ts';
-import { openTokens, type TokenOptions } from '../../src/auth/token.ts';
+import { ALGORITHMS } from '../../src/auth/credentials.ts';
+import { openTokens, type TokenOptions } from '../../src/auth/tokens.ts';
 import { call, expectRefused } from './call.ts';
 import {
   AUDIENCE,

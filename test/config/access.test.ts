@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { type ConfiguredKey, toHashedKey } from '../../src/auth/configured-key.ts';
-import { newKey } from '../../src/auth/key.ts';
+import { type ConfiguredKey, toHashedKey } from '../../src/auth/configured-keys.ts';
+import { newKey } from '../../src/auth/credentials.ts';
 import { load, mistakesOf, type Written } from './sources.ts';
 
 const JWT = {

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Call, type ErrorCode, OmpError, type Provider } from '#contract';
-import { toHashedKey } from '../../src/auth/configured-key.ts';
-import { newKey } from '../../src/auth/key.ts';
-import { openAuthenticator } from '../../src/auth/open.ts';
+import { openAuthenticator } from '../../src/auth/authenticator.ts';
+import { toHashedKey } from '../../src/auth/configured-keys.ts';
+import { newKey } from '../../src/auth/credentials.ts';
 import { OPEN } from '../../src/core/principal.ts';
 import { createApp } from '../../src/http/app.ts';
 import { openLimits } from '../rate-limit/limits.ts';

@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { createHealth } from '../../src/core/health.ts';
-import { createAdminApp } from '../../src/http/admin.ts';
+import { createAdminApp } from '../../src/http/app.ts';
 import { listen } from '../../src/http/listen.ts';
 import { clientOf } from '../support/client.ts';
 import { expectError } from '../support/expect-error.ts';

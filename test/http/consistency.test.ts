@@ -1,7 +1,7 @@
 import { Hono } from 'hono';
 import { afterEach, expect, it } from 'vitest';
 import type { Call, Consistency, Provider, WritableProvider } from '#contract';
-import { consistencyOf } from '../../src/http/consistency.ts';
+import { consistencyOf } from '../../src/http/request.ts';
 import { openSubject, type Subject } from '../support/subject.ts';
 
 const subjects: Subject[] = [];

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { OmpError, type Provider } from '#contract';
 import { createHealth, type Health } from '../../src/core/health.ts';
-import { createAdminApp } from '../../src/http/admin.ts';
+import { createAdminApp } from '../../src/http/app.ts';
 import { clientOf } from '../support/client.ts';
 import { expectError } from '../support/expect-error.ts';
 import { exchange, request } from '../support/raw-http.ts';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { loopbackHosts } from '../../src/http/host.ts';
+import { loopbackHosts } from '../../src/http/admission.ts';
 import { expectError } from '../support/expect-error.ts';
 import { exchange } from '../support/raw-http.ts';
 import { type RunningServer, startServer } from '../support/server.ts';

@@ -1,8 +1,8 @@
 import type { Hono } from 'hono';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Provider } from '#contract';
-import type { Env } from '../../src/http/call.ts';
 import { listen } from '../../src/http/listen.ts';
+import type { Env } from '../../src/http/request.ts';
 import { expectError } from '../support/expect-error.ts';
 import { connectRaw, exchange, jsonRequest, request } from '../support/raw-http.ts';
 import { type RunningServer, startServer } from '../support/server.ts';

@@ -2,7 +2,7 @@ import { request } from 'node:http';
 import { describe, expect, it } from 'vitest';
 import { OPEN } from '../../src/core/principal.ts';
 import type { RateLimiter } from '../../src/core/rate-limiter.ts';
-import { addressReader } from '../../src/http/client-address.ts';
+import { addressReader } from '../../src/http/admission.ts';
 import { addressMatcher, isAddressOrRange, limitedAddress } from '../../src/rate-limit/addresses.ts';
 import { startLimited } from '../rate-limit/limited-server.ts';
 

@@ -2,8 +2,8 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import { Hono } from 'hono';
 import { afterEach, describe, expect, it } from 'vitest';
-import type { Env } from '../../src/http/call.ts';
 import { type Listener, listen } from '../../src/http/listen.ts';
+import type { Env } from '../../src/http/request.ts';
 import { connectRaw, request } from '../support/raw-http.ts';
 import { recordingLog } from '../support/subject.ts';
 

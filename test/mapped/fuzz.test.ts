@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { Memory, MemoryPage, SearchResults } from '../../src/http/schemas/responses.ts';
+import { Memory, MemoryPage, SearchResults } from '../../src/http/openapi/responses.ts';
 import type { Subject } from '../support/subject.ts';
 import { DOCUMENT, MIXED, type OwnersTable, openTable, vectorOf } from './tables.ts';
 

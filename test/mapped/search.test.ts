@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { Provider, SearchHit, SearchQuery } from '#contract';
-import { openConnections, type Row } from '../../providers/postgres/connections.ts';
+import { openConnections, type Row } from '../../providers/postgres/client/connections.ts';
 import { rememberLargeUsers } from '../../providers/postgres/mapped/large.ts';
 import { createStatements } from '../../providers/postgres/mapped/mapped-statements.ts';
 import { createReading } from '../../providers/postgres/mapped/row-reading.ts';

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { statement } from '../../providers/postgres/connections.ts';
+import { statement } from '../../providers/postgres/client/connections.ts';
 import { NO_PGBOUNCER, startPgBouncer } from '../process/pgbouncer.ts';
 import { createCluster, NO_POSTGRES_BIN, POSTGRES_BIN } from '../process/postgres-cluster.ts';
 import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';

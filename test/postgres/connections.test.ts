@@ -5,7 +5,7 @@ import {
   type Database,
   openConnections,
   statement,
-} from '../../providers/postgres/connections.ts';
+} from '../../providers/postgres/client/connections.ts';
 import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';
 import { closedGate } from './sessions.ts';
 import { call, memoryOf, openStore, randomName, refTo, type Store, until } from './store.ts';

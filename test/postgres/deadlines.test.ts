@@ -1,6 +1,6 @@
 import { type AddressInfo, createServer } from 'node:net';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { statement } from '../../providers/postgres/connections.ts';
+import { statement } from '../../providers/postgres/client/connections.ts';
 import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';
 import { callThatGoes, closedGate, holdDeadlines, openSessions, reasonOf } from './sessions.ts';
 import { call, until } from './store.ts';

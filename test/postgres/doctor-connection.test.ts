@@ -71,7 +71,7 @@ describe('doctor on a server', () => {
         user_id: 'author',
         embedding: 'embedding',
       };
-      const message = `the encoding of the database is ${encoding}, and the gateway needs UTF8; create one with "createdb -E UTF8`;
+      const message = `the encoding of the database is ${encoding}, and the gateway needs UTF8; create a database with "createdb -E UTF8`;
       for (const options of [{}, { mapping }]) {
         const context = contextOf({ embedder: hashingEmbedder() });
         await expect(openProvider('postgres', { url, ...options }, context)).rejects.toThrow(message);

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Worker } from 'node:worker_threads';
 import pg from 'pg';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { openConnections, statement } from '../../providers/postgres/connections.ts';
+import { openConnections, statement } from '../../providers/postgres/client/connections.ts';
 import { startEngine } from '../../providers/postgres/embedded/engine.ts';
 import { makeDataDir, recordingLog } from '../support/subject.ts';
 import { call, until } from './store.ts';

@@ -2,7 +2,7 @@ import { inspect } from 'node:util';
 import { pino } from 'pino';
 import { describe, expect, it } from 'vitest';
 import { OmpError } from '#contract';
-import { openConnections, statement } from '../../providers/postgres/connections.ts';
+import { openConnections, statement } from '../../providers/postgres/client/connections.ts';
 import { lostConnection, toOmpError, unreachable } from '../../providers/postgres/errors.ts';
 import { openProvider } from '../../src/registry.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
@@ -14,13 +14,13 @@ const SECRET = 'hunter2-top-secret';
 
 describe('what a client is told', () => {
   it.each([
-    ['28P01', 'the database refused the credentials of the gateway'],
-    ['28000', 'the database refused the credentials of the gateway'],
+    ['28P01', 'the database rejected the credentials of the gateway'],
+    ['28000', 'the database rejected the credentials of the gateway'],
     ['3D000', 'the database does not exist'],
     ['08006', 'the database cannot be reached'],
     ['42501', 'the gateway lacks a privilege in the database; "omp-gateway doctor" prints the grant that helps'],
-    ['42703', 'the table has changed since the gateway started, maybe embedded anew; restart the gateway'],
-    ['42P01', 'the table is gone, or has changed since the gateway started; restart the gateway'],
+    ['42703', 'the table has changed since the gateway started, maybe by a re-embed; restart the gateway'],
+    ['42P01', 'the table does not exist, or has changed since the gateway started; restart the gateway'],
     ['42704', 'the database failed'],
     ['53100', 'the database is out of disk space'],
     ['53300', 'the database is out of resources'],
@@ -208,7 +208,7 @@ describe.skipIf(SERVER_URL === '')(`on a server${SERVER_URL === '' ? `: ${NO_SER
         url.username = randomName();
       }),
     );
-    expect(text).toMatch(/refused the credentials of the gateway \(28/);
+    expect(text).toMatch(/rejected the credentials of the gateway \(28/);
     expect(text).not.toContain(SECRET);
   });
 

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Call, ONCE_TTL_MS } from '#contract';
-import type { Run } from '../../providers/postgres/connections.ts';
+import type { Run } from '../../providers/postgres/client/connections.ts';
 import { startHousekeeping } from '../../providers/postgres/housekeeping.ts';
 import { recordingLog } from '../support/subject.ts';
 import { openStore, type Store, until } from './store.ts';

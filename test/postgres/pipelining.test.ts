@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { openConnections, statement } from '../../providers/postgres/connections.ts';
+import { openConnections, statement } from '../../providers/postgres/client/connections.ts';
 import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';
 import { call } from './store.ts';
 import { openWay } from './way.ts';

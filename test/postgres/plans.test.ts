@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vites
 import type { ListQuery, RankingOptions, SearchQuery } from '#contract';
 import { analyse, fromHalfBits } from '#ranking';
 import { createAuditLog } from '../../providers/postgres/audit.ts';
-import type { Database, Run } from '../../providers/postgres/connections.ts';
+import type { Database, Run } from '../../providers/postgres/client/connections.ts';
 import { startHousekeeping } from '../../providers/postgres/housekeeping.ts';
 import { claimText, giveBackText, writeText } from '../../providers/postgres/ingestion/statements.ts';
 import { createKeyStore } from '../../providers/postgres/keys.ts';
@@ -14,7 +14,7 @@ import { countStatement } from '../../providers/postgres/rarity.ts';
 import { toTextArray } from '../../providers/postgres/rows.ts';
 import { indexSettings, keysOf, searchStatement } from '../../providers/postgres/search.ts';
 import { createStatements } from '../../providers/postgres/statements.ts';
-import { countersOf, counting } from '../../src/rate-limit/counters.ts';
+import { countersOf, counting } from '../../src/rate-limit/stores.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
 import { recordingLog } from '../support/subject.ts';
 import { call, memoryOf, openStore, type Store, until } from './store.ts';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Database, openConnections, statement } from '../../providers/postgres/connections.ts';
+import { type Database, openConnections, statement } from '../../providers/postgres/client/connections.ts';
 import { call, openStore, type Store } from './store.ts';
 
 /** Characters of what one session keeps prepared, at most. */

@@ -7,7 +7,7 @@ import {
   type Database,
   openConnections,
   statement,
-} from '../../providers/postgres/connections.ts';
+} from '../../providers/postgres/client/connections.ts';
 import { SERVER_URL } from '../support/postgres-server.ts';
 import { call, openStore, randomName, type Store } from './store.ts';
 

@@ -1,6 +1,6 @@
 import { createServer, type Socket } from 'node:net';
 import { expect, it } from 'vitest';
-import { openConnections, rememberStatements, statement } from '../../providers/postgres/connections.ts';
+import { openConnections, rememberStatements, statement } from '../../providers/postgres/client/connections.ts';
 import { call } from './store.ts';
 
 it('[Decision 29] statements whose values take too much do not wait, and small ones neither until there is room', async () => {

@@ -1,7 +1,7 @@
 import { request } from 'node:http';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { toHashedKey } from '../../src/auth/configured-key.ts';
-import { newKey } from '../../src/auth/key.ts';
+import { toHashedKey } from '../../src/auth/configured-keys.ts';
+import { newKey } from '../../src/auth/credentials.ts';
 import { openIdentityProvider } from '../access/identity-provider.ts';
 import { clientOf } from '../support/client.ts';
 import { expectError } from '../support/expect-error.ts';

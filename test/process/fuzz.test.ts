@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { toHashedKey } from '../../src/auth/configured-key.ts';
-import { newKey } from '../../src/auth/key.ts';
+import { toHashedKey } from '../../src/auth/configured-keys.ts';
+import { newKey } from '../../src/auth/credentials.ts';
 import type { Reply } from '../support/client.ts';
 import { clientOf } from '../support/client.ts';
 import { expectError } from '../support/expect-error.ts';
@@ -96,14 +96,17 @@ async function attempt(port: number, { bytes, cut, then, head }: Attempt): Promi
   }
 }
 
-/** An answer the protocol knows: a success, or the envelope. None of this is the backend's fault. */
+const TOO_LATE = 'the request took longer than this gateway allows';
+
+/** An answer the protocol knows: a success, or the envelope. The backend fails nothing; a busy machine may miss the deadline. */
 function expectAnswer(reply: Reply, head: boolean): void {
   expect(reply.headers.get('x-request-id')).toMatch(/^[A-Za-z0-9._-]{1,64}$/);
   if (head) expect([200, 400, 401, 404, 413]).toContain(reply.status);
   else if (reply.status >= 400) {
-    const { code } = (reply.body as { error: { code: Parameters<typeof expectError>[1] } }).error;
+    const { code, message } = (reply.body as { error: { code: Parameters<typeof expectError>[1]; message: string } })
+      .error;
     expectError(reply, code);
-    expect(code).not.toBe('provider_error');
+    if (code === 'provider_error') expect(message).toBe(TOO_LATE);
   } else expect([200, 201, 204]).toContain(reply.status);
 }
 
@@ -161,8 +164,11 @@ test(`${RUNS} malformed requests are each answered by the protocol or cut, and l
   const lines = stdout
     .split('\n')
     .filter((line) => line.startsWith('{'))
-    .map((line) => JSON.parse(line) as { level: number; msg: string; request_id?: string });
-  expect(lines.filter(({ level, msg }) => level >= 40 && msg !== 'not authenticated').slice(0, 3)).toEqual([]);
+    .map((line) => JSON.parse(line) as { level: number; msg: string; request_id?: string; err?: { message: string } });
+  const unexpected = lines.filter(
+    ({ level, msg, err }) => level >= 40 && msg !== 'not authenticated' && err?.message !== TOO_LATE,
+  );
+  expect(unexpected.slice(0, 3)).toEqual([]);
   // The log is indexed by the id of the request: none that was answered is missing.
   const logged = new Set(lines.map(({ request_id }) => request_id));
   expect(ids.filter((id) => !logged.has(id)).slice(0, 3)).toEqual([]);

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { onTestFinished } from 'vitest';
 import type { RateLimiter } from '../../src/core/rate-limiter.ts';
-import { openRateLimits, type RateLimitOptions } from '../../src/rate-limit/open.ts';
+import { openRateLimits, type RateLimitOptions } from '../../src/rate-limit/rate-limits.ts';
 import { recordingLog } from '../support/subject.ts';
 
 /** Where the limits of a test are kept. */

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { RateLimiter } from '../../src/core/rate-limiter.ts';
-import { memoryStore } from '../../src/rate-limit/memory-store.ts';
 import { slidingWindow } from '../../src/rate-limit/sliding-window.ts';
+import { memoryStore } from '../../src/rate-limit/stores.ts';
 
 const MINUTE = 60_000;
 /** Where a window begins; far from the real clock, which must not matter. */

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { watchOutages } from '../../src/rate-limit/outage.ts';
+import { watchOutages } from '../../src/rate-limit/rate-limits.ts';
 import { recordingLog } from '../support/subject.ts';
 
 /** Asks that the test answers when it wants to. */

@@ -1,6 +1,6 @@
-import { toHashedKey } from '../../src/auth/configured-key.ts';
-import { newKey } from '../../src/auth/key.ts';
-import { openAuthenticator } from '../../src/auth/open.ts';
+import { openAuthenticator } from '../../src/auth/authenticator.ts';
+import { toHashedKey } from '../../src/auth/configured-keys.ts';
+import { newKey } from '../../src/auth/credentials.ts';
 import type { Authenticator } from '../../src/core/principal.ts';
 import { recordingLog } from './subject.ts';
 

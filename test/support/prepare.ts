@@ -1,8 +1,44 @@
 import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
 import { prepareEmptyPostgres } from './empty-postgres.ts';
 
-/** Builds once before all tests, so that what runs from `dist` is never older than the source beside it. */
+/** Everything the build reads. */
+const INPUTS = [
+  'src',
+  'providers',
+  'scripts',
+  'tsconfig.json',
+  'tsconfig.build.json',
+  'package.json',
+  'package-lock.json',
+];
+const BUILT = ['dist/src/main.js', 'dist/embedded-database.json', 'assets/swagger-ui/LICENSE'];
+/** Names what the last build was made of. Not in `dist`, which is packed. */
+const STAMP = resolve('node_modules/.cache/omp-gateway-test/built');
+
+const filesOf = (path: string): string[] =>
+  statSync(path).isDirectory()
+    ? readdirSync(path, { recursive: true, encoding: 'utf8' }).map((file) => join(path, file))
+    : [path];
+
+function fingerprint(): string {
+  const hash = createHash('sha256').update(resolve());
+  for (const file of INPUTS.flatMap(filesOf).sort()) hash.update(`${file} ${statSync(file).mtimeMs}\n`);
+  return hash.digest('hex');
+}
+
+/** Builds before all tests where the sources have changed, so that what runs from `dist` is never older than they are. */
 export default async function prepare(): Promise<void> {
-  execFileSync('npm', ['run', '--silent', 'build'], { stdio: 'inherit' });
+  const sources = fingerprint();
+  const isBuilt = [...BUILT, STAMP].every((file) => existsSync(file)) && readFileSync(STAMP, 'utf8') === sources;
+  if (!isBuilt) {
+    execFileSync('npm', ['run', '--silent', 'build'], { stdio: 'inherit' });
+    mkdirSync(dirname(STAMP), { recursive: true });
+    // A rename, since the file may be hard-linked to the one of another checkout.
+    writeFileSync(`${STAMP}.${process.pid}`, sources);
+    renameSync(`${STAMP}.${process.pid}`, STAMP);
+  }
   await prepareEmptyPostgres();
 }

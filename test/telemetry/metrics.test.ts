@@ -2,7 +2,7 @@ import { request } from 'node:http';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { type Backlog, type Call, GATEWAY, OmpError, type Provider, type ProviderStats } from '#contract';
 import type { BreakerState, Operation } from '../../src/core/telemetry.ts';
-import { openTelemetry } from '../../src/telemetry/open.ts';
+import { openTelemetry } from '../../src/telemetry/telemetry.ts';
 import { eventually } from '../support/eventually.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
 import { type ServerOptions, startServer } from '../support/server.ts';

@@ -2,7 +2,7 @@ import { ROOT_CONTEXT, trace } from '@opentelemetry/api';
 import { W3CTraceContextPropagator } from '@opentelemetry/core';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { readTraceContext } from '../../src/telemetry/trace-context.ts';
+import { readTraceContext } from '../../src/telemetry/telemetry.ts';
 import { headerOf, ID, SPAN, traceparents } from './traceparents.ts';
 
 const read = (traceparent: string, tracestate?: string) => readTraceContext(headerOf({ traceparent, tracestate }));

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { type Call, GATEWAY, type Log, OmpError, type Trace } from '#contract';
 import type { Operation, Telemetry } from '../../src/core/telemetry.ts';
-import { openTracing, passingOn } from '../../src/telemetry/tracing.ts';
+import { openTracing, passingOn } from '../../src/telemetry/telemetry.ts';
 import { eventually } from '../support/eventually.ts';
 import { FAILED, openCollector } from '../support/otlp-collector.ts';
 import { headerOf, ID, SPAN, traceparents } from './traceparents.ts';

@@ -1,9 +1,9 @@
 import type { Socket } from 'node:net';
 import pg from 'pg';
 import type { Finding } from '#contract';
+import { encodingProblem } from '../client/startup-client.ts';
 import { codeOf } from '../errors.ts';
 import type { Options } from '../options.ts';
-import { encodingMistake } from '../starting.ts';
 import { ok, problem, warning } from './findings.ts';
 
 /** What is wrong and what to look at, by SQLSTATE or its class or the system's error code. */
@@ -66,7 +66,7 @@ export async function lookAtConnection(client: pg.Client, options: Options, writ
   const [{ version, pid, role, read_only }] = rows as [(typeof rows)[number]];
   const findings = [ok('connection', `PostgreSQL ${version} answers, as role "${role}"`)];
   if (options.url !== undefined) findings.push(encryption(client), ...pooler(client, pid, options));
-  const mistake = await encodingMistake(client);
+  const mistake = await encodingProblem(client);
   if (mistake !== undefined) findings.push(problem('connection', mistake));
   if (writes && read_only === 'on') {
     findings.push(

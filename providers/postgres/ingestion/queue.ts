@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { type Call, GATEWAY } from '#contract';
-import type { Run } from '../connections.ts';
+import type { Run } from '../client/connections.ts';
 import type { Names } from '../names.ts';
 import {
   claimText,

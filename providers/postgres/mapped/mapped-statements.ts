@@ -7,8 +7,8 @@ import {
   type SearchQuery,
   type Within,
 } from '#contract';
+import { rememberStatements } from '../client/connections.ts';
 import { type Conditions, conditions, toLikePattern } from '../conditions.ts';
-import { rememberStatements } from '../connections.ts';
 import { PROVIDER } from '../errors.ts';
 import { firstWithin, toTextArray } from '../rows.ts';
 import type { Query } from '../statements.ts';

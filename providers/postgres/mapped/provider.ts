@@ -7,10 +7,10 @@ import {
   type ProviderContext,
   type Ref,
 } from '#contract';
-import { type Database, openConnections, statement } from '../connections.ts';
+import { type Database, openConnections, statement } from '../client/connections.ts';
+import { withStartupClient } from '../client/startup-client.ts';
 import { PROVIDER } from '../errors.ts';
 import type { Options } from '../options.ts';
-import { withStartingClient } from '../starting.ts';
 import type { Query } from '../statements.ts';
 import { examine } from './examine.ts';
 import type { Layout } from './layout.ts';
@@ -40,7 +40,7 @@ export async function openMapped(
     connectionTimeoutMillis: options.connect_timeout_ms,
     application_name: 'omp-gateway',
   };
-  const { layout, mistakes, warnings, noMemories } = await withStartingClient(config, (client) =>
+  const { layout, mistakes, warnings, noMemories } = await withStartupClient(config, (client) =>
     examine(client, options.mapping, embedder),
   );
   if (!layout)

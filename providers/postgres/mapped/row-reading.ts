@@ -1,5 +1,5 @@
 import { type Extensions, isTooDeep, type Memory, type Source } from '#contract';
-import type { Row } from '../connections.ts';
+import type { Row } from '../client/connections.ts';
 import { toIso } from '../times.ts';
 import type { FieldName } from './field-mapping.ts';
 import type { Layout } from './layout.ts';

@@ -1,5 +1,5 @@
 import { type Call, countWithin, type Embedder, type SearchHit, type SearchQuery } from '#contract';
-import type { Database, Row } from '../connections.ts';
+import type { Database, Row } from '../client/connections.ts';
 import { type LargeUsers, rememberLargeUsers } from './large.ts';
 import type { Layout } from './layout.ts';
 import { requireTags, type Statements } from './mapped-statements.ts';

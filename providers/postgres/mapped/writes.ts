@@ -12,7 +12,7 @@ import {
   recordTooLarge,
   requireFits,
 } from '#contract';
-import type { Row } from '../connections.ts';
+import type { Row } from '../client/connections.ts';
 import { PROVIDER } from '../errors.ts';
 import type { Query } from '../statements.ts';
 import type { Layout } from './layout.ts';

@@ -1,0 +1,72 @@
+import { createHash, randomBytes, randomInt, timingSafeEqual } from 'node:crypto';
+import { OmpError } from '#contract';
+
+/**
+ * An API key: `omp_<id>_<secret>`. The id is public and looked up; the secret is 32 random bytes in base64url. For
+ * secret scanners: `\bomp_[a-z0-9]{12}_[A-Za-z0-9_-]{43}(?![A-Za-z0-9_-])`.
+ */
+const FORM = /^omp_([a-z0-9]{12})_[A-Za-z0-9_-]{43}$/;
+/** What a credential begins with that claims to be one of these keys. */
+export const KEY_PREFIX = 'omp_';
+
+const ID_CHARACTERS = 'abcdefghijklmnopqrstuvwxyz0123456789';
+const ID_LENGTH = 12;
+const SECRET_BYTES = 32;
+
+export interface FreshKey {
+  readonly id: string;
+  /** The key itself, known to nobody else: only its hash is to be kept. */
+  readonly key: string;
+  readonly hash: string;
+}
+
+export function newKey(): FreshKey {
+  const id = Array.from({ length: ID_LENGTH }, () => ID_CHARACTERS[randomInt(ID_CHARACTERS.length)]).join('');
+  const key = `${KEY_PREFIX}${id}_${randomBytes(SECRET_BYTES).toString('base64url')}`;
+  return { id, key, hash: hashOf(key) };
+}
+
+/** The id within a key; undefined for a text that is no key. */
+export const idOf = (key: string): string | undefined => FORM.exec(key)?.[1];
+
+/**
+ * SHA-256 of the whole key, lower-case hexadecimal. A slow hash protects what can be guessed; of 256 random bits there
+ * is nothing to guess, and every request pays for it.
+ */
+export const hashOf = (key: string): string => createHash('sha256').update(key).digest('hex');
+
+/** Whether this is the key that was hashed; takes the same time wherever the hashes differ. */
+export function matchesHash(key: string, hash: string): boolean {
+  const expected = Buffer.from(hash, 'hex');
+  const actual = Buffer.from(hashOf(key), 'hex');
+  return expected.length === actual.length && timingSafeEqual(expected, actual);
+}
+
+/**
+ * What tokens may be signed with: public keys only. With a shared secret among them, somebody could sign with the
+ * public key as if it were that secret.
+ */
+export const ALGORITHMS = [
+  'RS256',
+  'RS384',
+  'RS512',
+  'PS256',
+  'PS384',
+  'PS512',
+  'ES256',
+  'ES384',
+  'ES512',
+  'EdDSA',
+  'Ed25519',
+] as const;
+export type Algorithm = (typeof ALGORITHMS)[number];
+
+/**
+ * The one answer to every credential that is not good, whatever is wrong with it (SPEC, Errors). The reason is for the
+ * log alone and must not quote the credential.
+ */
+export const refused = (reason: string): OmpError =>
+  new OmpError('unauthorized', 'the API key or token is not valid', { cause: new Error(reason) });
+
+export const missing = (): OmpError =>
+  new OmpError('unauthorized', 'an API key is required, as "Authorization: Bearer <key>" or "X-API-Key: <key>"');

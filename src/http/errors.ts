@@ -1,0 +1,60 @@
+import type { Context } from 'hono';
+import { type ErrorCode, OmpError } from '#contract';
+import { ANSWER_HEADERS, type Env } from './request.ts';
+
+/** SPEC, Errors: one row a code. */
+export const ERRORS = {
+  unauthorized: { status: 401, type: 'auth' },
+  scope_denied: { status: 403, type: 'auth' },
+  not_found: { status: 404, type: 'not_found' },
+  invalid_request: { status: 400, type: 'invalid' },
+  rate_limited: { status: 429, type: 'rate_limited' },
+  unsupported_capability: { status: 400, type: 'invalid' },
+  provider_error: { status: 502, type: 'provider_error' },
+  payload_too_large: { status: 413, type: 'invalid' },
+} as const satisfies Record<ErrorCode, { status: number; type: string }>;
+
+/** The one error body of the protocol. Nothing else writes one. */
+export const toEnvelope = (error: OmpError, requestId: string) => ({
+  error: {
+    code: error.code,
+    message: error.message,
+    type: ERRORS[error.code].type,
+    ...(error.provider !== undefined && { provider: error.provider }),
+    request_id: requestId,
+  },
+});
+
+/** Turns whatever was thrown into the envelope. What is not an `OmpError` is a fault of ours: told as such, logged in full. */
+export function errorResponse(thrown: unknown, c: Context<Env>): Response {
+  const call = c.get('call');
+  const error =
+    thrown instanceof OmpError
+      ? thrown
+      : new OmpError('provider_error', 'the gateway failed to process this request', { cause: thrown });
+  note(error, c);
+  if (error.code === 'unauthorized') c.header('www-authenticate', 'Bearer realm="memories"');
+  if (error.retryAfter !== undefined) c.header('retry-after', String(Math.ceil(error.retryAfter)));
+  return c.json(toEnvelope(error, call.requestId), ERRORS[error.code].status);
+}
+
+/** For the operator: what a client is not told. Without a cause, the client was told everything. */
+function note(error: OmpError, c: Context<Env>): void {
+  const { requestId } = c.get('call');
+  const { code, cause, provider } = error;
+  const log = c.get('log');
+  if (code === 'provider_error') log.error({ request_id: requestId, provider, err: error }, 'request failed');
+  // In one line, since strangers can have it written as often as they like.
+  else if (code === 'unauthorized' && cause instanceof Error) {
+    log.warn({ request_id: requestId, reason: cause.message }, 'not authenticated');
+  } else if (cause !== undefined) log.warn({ request_id: requestId, provider, err: error }, 'request failed');
+}
+
+/** An error for which there is no `Context`: as status, headers and body. */
+export function plainResponse(error: OmpError, requestId: string) {
+  return {
+    status: ERRORS[error.code].status,
+    headers: { 'content-type': 'application/json', 'x-request-id': requestId, ...ANSWER_HEADERS },
+    body: JSON.stringify(toEnvelope(error, requestId)),
+  };
+}
