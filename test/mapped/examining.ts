@@ -1,5 +1,5 @@
 import pg from 'pg';
-import { type Conditions, conditions } from '../../providers/postgres/conditions.ts';
+import { type Conditions, conditions } from '../../providers/postgres/tables/conditions.ts';
 import { type Examined, examine } from '../../providers/postgres/mapped/examine.ts';
 import type { Layout } from '../../providers/postgres/mapped/layout.ts';
 import { Mapping } from '../../providers/postgres/mapped/options.ts';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { conditions } from '../../providers/postgres/conditions.ts';
+import { conditions } from '../../providers/postgres/tables/conditions.ts';
 import { FIELDS, type FieldName } from '../../providers/postgres/mapped/fields.ts';
 import { createId } from '../../providers/postgres/mapped/ids.ts';
 import type { Layout } from '../../providers/postgres/mapped/layout.ts';

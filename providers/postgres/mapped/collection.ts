@@ -1,5 +1,5 @@
 import pg, { type ClientBase } from 'pg';
-import type { Conditions } from '../conditions.ts';
+import type { Conditions } from '../tables/conditions.ts';
 import { readTable } from './catalogue.ts';
 import { noColumn } from './field.ts';
 import type { Merged } from './mapping.ts';

@@ -1,6 +1,6 @@
 import pg, { type ClientBase } from 'pg';
 import type { Embedder } from '#contract';
-import type { Conditions } from '../conditions.ts';
+import type { Conditions } from '../tables/conditions.ts';
 import { readExtension, readTable } from './catalogue.ts';
 import { createCollection } from './collection.ts';
 import { examineFields, noColumn } from './field.ts';

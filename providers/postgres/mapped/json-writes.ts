@@ -1,4 +1,4 @@
-import type { Conditions } from '../conditions.ts';
+import type { Conditions } from '../tables/conditions.ts';
 
 /** One thing to set in a column that holds JSON. */
 export interface JsonWrite {

@@ -1,6 +1,6 @@
 import pg from 'pg';
-import type { Conditions } from '../conditions.ts';
 import { toTextArray } from '../rows.ts';
+import type { Conditions } from '../tables/conditions.ts';
 import { hasContainment, hasIndexOn } from './indexes.ts';
 import { documentSql, nested, textSql } from './json.ts';
 import type { Owner } from './layout.ts';

@@ -1,6 +1,6 @@
 import type { MemoryPatch, NewMemory } from '#contract';
-import type { Conditions } from '../conditions.ts';
 import { toTextArray } from '../rows.ts';
+import type { Conditions } from '../tables/conditions.ts';
 import { FIELDS, type FieldName, FORMS } from './fields.ts';
 import { type JsonWrite, momentAsJson, momentAsText, newJson, writeJson } from './json-writes.ts';
 import type { Layout, Write } from './layout.ts';

@@ -1,6 +1,6 @@
 import pg, { type ClientBase } from 'pg';
 import type { Embedder } from '#contract';
-import { type Conditions, conditions } from '../conditions.ts';
+import { type Conditions, conditions } from '../tables/conditions.ts';
 import type { Unit } from './column-writes.ts';
 import type { Layout } from './layout.ts';
 import type { Column, Table } from './table.ts';

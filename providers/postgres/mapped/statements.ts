@@ -1,8 +1,8 @@
 import type { ListQuery, Ref } from '#contract';
 import { rememberStatements } from '../client/connections.ts';
-import { type Conditions, conditions } from '../conditions.ts';
 import { firstWithin } from '../rows.ts';
 import type { Query } from '../statements.ts';
+import { type Conditions, conditions } from '../tables/conditions.ts';
 import type { Layout } from './layout.ts';
 import { unsupported } from './places.ts';
 import type { Reading } from './record.ts';

@@ -1,6 +1,6 @@
 import { hasWildcard, invalidRequest, type ListQuery, type Ref, type SearchQuery, type Within } from '#contract';
-import { type Conditions, conditions, toLikePattern } from '../conditions.ts';
 import { toTextArray } from '../rows.ts';
+import { type Conditions, conditions, toLikePattern } from '../tables/conditions.ts';
 import type { Layout } from './layout.ts';
 import { scopeOf } from './record.ts';
 
