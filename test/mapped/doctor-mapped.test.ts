@@ -151,7 +151,9 @@ describe('doctor on a table of somebody else', () => {
       return plain.map((vector) => vector.map((value, i) => value + (i < 32 ? 0.1 : -0.1)));
     });
     expect(told(related, 'problem')).toEqual([]);
-    expect(told(related, 'warning')).toContainEqual(expect.stringMatching(/^embedding: .* the embedded text may contain more/));
+    expect(told(related, 'warning')).toContainEqual(
+      expect.stringMatching(/^embedding: .* the embedded text may contain more/),
+    );
     const broken = await as(() => Promise.reject(new Error('down')));
     expect(told(broken, 'problem')).toEqual([
       expect.stringMatching(/^embedding: whether the embedder made .* could not/),
@@ -355,9 +357,7 @@ describe('an index that the doctor suggests is used once it is there, and not su
     const laid = json('jsonb', 'vector');
     const db = await filled(laid);
     await db.sql('analyze');
-    expect(told(await look(db.url, laid), 'ok')).toContain(
-      'size: about 40 rows, their spread over users is unknown',
-    );
+    expect(told(await look(db.url, laid), 'ok')).toContain('size: about 40 rows, their spread over users is unknown');
   });
 
   it('an index that contains the owner in jsonb is enough', async () => {
