@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { Mapping } from './mapped/options.ts';
+import { Mapping } from './mapped/mapping.ts';
 
 export const Options = z.strictObject({
   /** Connection string of a server. Unset: the embedded Postgres in the data folder. */

@@ -1,13 +1,11 @@
 import pg from 'pg';
 import type { Embedder, Finding, Remedy } from '#contract';
 import { MAX_INDEXED_DIMENSIONS } from '../halfvec.ts';
+import { type Column, hasContainment, hasIndexOn, type Index, type Table } from '../mapped/catalogue.ts';
 import { type Examined, examine } from '../mapped/examine.ts';
-import { hasContainment, hasIndexOn } from '../mapped/indexes.ts';
+import type { StoredReference } from '../mapped/field-mapping.ts';
 import type { Field, Layout } from '../mapped/layout.ts';
-import { type Merged, merge } from '../mapped/mapping.ts';
-import type { Mapping } from '../mapped/options.ts';
-import type { Place } from '../mapped/place.ts';
-import type { Column, Index, Table } from '../mapped/table.ts';
+import { type Mapping, type ResolvedMapping, resolveMapping } from '../mapped/mapping.ts';
 import type { Options } from '../options.ts';
 import { conditions } from '../tables/conditions.ts';
 import {
@@ -36,13 +34,13 @@ export const checkMappedTable = (
 ): Promise<Finding[]> =>
   readOnly(client, async (read) => {
     const { mapping } = options;
-    const merged = merge(mapping, []);
+    const merged = resolveMapping(mapping, []);
     const examined = embedder
       ? await examine(client, mapping, embedder)
       : await examineWithout(client, read, mapping, merged);
-    const { layout, table, mistakes, warnings, useless } = examined;
+    const { layout, table, mistakes, warnings, noMemories } = examined;
     const findings = [
-      ...[...mistakes, ...(useless === undefined ? [] : [useless])].map((each) => problem('mapping', each)),
+      ...[...mistakes, ...(noMemories === undefined ? [] : [noMemories])].map((each) => problem('mapping', each)),
       ...warnings.filter((each) => !REPORTED_BELOW.test(each)).map((each) => warning('mapping', each)),
     ];
     if (!layout || !table || !merged) return findings;
@@ -54,7 +52,7 @@ export const checkMappedTable = (
 interface Fitting extends Examined {
   readonly layout: Layout;
   readonly table: Table;
-  readonly merged: Merged;
+  readonly merged: ResolvedMapping;
 }
 
 async function checkTable(
@@ -112,13 +110,17 @@ function reportVectorIndex(index: Layout['vector']['index'], large: boolean, lar
 }
 
 /** Undefined: the server keeps no statistics of views and foreign tables. */
-async function sizeOf(read: Read, table: Table, merged: Merged): Promise<TableSize | undefined> {
+async function sizeOf(read: Read, table: Table, merged: ResolvedMapping): Promise<TableSize | undefined> {
   if (table.kind === 'view' || table.kind === 'foreign') return undefined;
   return estimateSize(read, table.schema, table.name, await statisticsSource(read, table, merged));
 }
 
 /** There are statistics of a JSON path only if an index covers it. */
-async function statisticsSource(read: Read, table: Table, { fields }: Merged): Promise<StatisticsSource | undefined> {
+async function statisticsSource(
+  read: Read,
+  table: Table,
+  { fields }: ResolvedMapping,
+): Promise<StatisticsSource | undefined> {
   const place = fields.get('user_id');
   if (!place || place.kind === 'constant') return undefined;
   if (place.kind === 'column') return { relation: table.name, attribute: place.column };
@@ -137,7 +139,7 @@ async function examineWithout(
   client: pg.Client,
   read: Read,
   mapping: Mapping,
-  merged: Merged | undefined,
+  merged: ResolvedMapping | undefined,
 ): Promise<Examined> {
   const first = await examine(client, mapping, placeholder(1));
   const vectors = first.vectors ?? first.table;
@@ -175,7 +177,7 @@ export interface Suggestion {
 }
 
 export interface MappedTable {
-  readonly merged: Merged;
+  readonly merged: ResolvedMapping;
   readonly table: Table;
   /** The table of the vectors, if that is another one. */
   readonly vectors: Table | undefined;
@@ -293,7 +295,7 @@ function forTags({ merged, table }: MappedTable): Suggestion | undefined {
 const normalized = (expression: string): string => expression.replace(/::text|[\s()"]/g, '');
 
 /** SQL of a column or a JSON path, with the parentheses that an index needs. `last`: the operator of the last step. */
-function inRow(place: Exclude<Place, { kind: 'constant' }>, last: '->' | '->>'): string {
+function inRow(place: StoredReference, last: '->' | '->>'): string {
   const column = pg.escapeIdentifier(place.column);
   if (place.kind === 'column') return column;
   const end = place.path.length - 1;
