@@ -9,7 +9,7 @@ export default defineConfig({
     globalSetup: 'test/chaos/report.ts',
     pool: 'forks',
     fileParallelism: false,
-    testTimeout: 240_000,
-    hookTimeout: 120_000,
+    testTimeout: 900_000,
+    hookTimeout: 900_000,
   },
 });

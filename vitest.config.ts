@@ -16,7 +16,7 @@ const FULL = [
   'pinecone/{faults-end-to-end,paging-10000}',
   'pinecone/server-!(limits)',
   'postgres/{reembed,ingestion-*,large-users}',
-  'process/{fuzz,ingestion,metrics,outage,reembed,restart-under-load,rolling-restart,unused-packages,workers*}',
+  'process/{fuzz,ingestion,metrics,outage,reembed,restart-under-load,rolling-restart,unused-packages}',
   'providers/{pinecone-emulator,pinecone-lag}',
 ].map((file) => `test/${file}.test.ts`);
 

@@ -1,5 +1,4 @@
 #!/usr/bin/env node
-import cluster from 'node:cluster';
 import { parseArguments } from './cli/arguments.ts';
 import { runDoctor } from './cli/doctor.ts';
 import { explainError } from './cli/explain-error.ts';
@@ -9,15 +8,14 @@ import { runReembed } from './cli/reembed.ts';
 import { version } from './cli/version.ts';
 import { ConfigError } from './config/given.ts';
 import { loadConfig } from './config/load.ts';
-import type { Config } from './config/schema.ts';
 import { createLog } from './log.ts';
+import { serve } from './serve.ts';
 import { startUntilSignal } from './signals.ts';
 
 const COMMANDS = { doctor: runDoctor, keys: runKeys, reembed: runReembed };
 
 const asked = parseArguments(process.argv.slice(2));
-if (cluster.isWorker) (await import('./cluster/worker.ts')).runWorker();
-else if (asked.action === 'help') process.stdout.write(helpText());
+if (asked.action === 'help') process.stdout.write(helpText());
 else if (asked.action === 'version') process.stdout.write(`${version()}\n`);
 else if (asked.action === 'mistake') fail(asked.message, asked.status);
 else if (asked.action === 'serve') await start(asked.flags);
@@ -28,7 +26,7 @@ async function start(flags: Readonly<Record<string, string>>): Promise<void> {
     const { config, warnings } = loadConfig({ flags, env: process.env });
     const log = createLog(config.log_level);
     for (const warning of warnings) log.warn(warning);
-    const gateway = await startUntilSignal(async (stopped) => (await serving(config))(config, log, { stopped }), log);
+    const gateway = await startUntilSignal((stopped) => serve(config, log, { stopped }), log);
     const address = gateway.host.includes(':') ? `[${gateway.host}]` : gateway.host;
     const access = gateway.open ? 'open: no key is needed' : 'closed: a key is needed';
     log.info(
@@ -39,11 +37,6 @@ async function start(flags: Readonly<Record<string, string>>): Promise<void> {
     // A configuration mistake is told in full by its message; anything else may need its causes.
     fail(error instanceof ConfigError ? error.message : explainError(error));
   }
-}
-
-/** In this process, or in several. */
-async function serving({ workers }: Config) {
-  return workers > 1 ? (await import('./cluster/primary.ts')).serveWithWorkers : (await import('./serve.ts')).serve;
 }
 
 function fail(message: string, status = 1): void {

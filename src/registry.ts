@@ -7,7 +7,6 @@ import type {
   ProviderModule,
   ReembedOutcome,
   ReembedRequest,
-  Shared,
 } from '#contract';
 import type { ProviderName } from './config/provider-names.ts';
 
@@ -20,11 +19,6 @@ const PROVIDERS = {
 
 export async function openProvider(name: ProviderName, options: unknown, context: ProviderContext): Promise<Provider> {
   return (await moduleOf(name)).open(options, context);
-}
-
-/** What only one of several processes may own; undefined: nothing. */
-export async function share(name: ProviderName, options: unknown, context: KeyContext): Promise<Shared | undefined> {
-  return (await moduleOf(name)).share?.(options, context);
 }
 
 /** The API keys that a provider keeps, without the rest of it; undefined when it keeps none. */

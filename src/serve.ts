@@ -43,20 +43,16 @@ export interface Gateway {
 export interface ServeOptions {
   /** Ends a start that is under way: it rejects with the signal's reason. */
   readonly stopped?: AbortSignal;
-  /** Set in a worker of several that serve together: what their primary process owns for all. */
-  readonly part?: { readonly shared: unknown };
 }
 
 /** Opens what is configured, bottom up, and serves it. Rejects with a message an operator can act on, leaving nothing open. */
-export async function serve(config: Config, log: Log, { stopped, part }: ServeOptions = {}): Promise<Gateway> {
+export async function serve(config: Config, log: Log, { stopped }: ServeOptions = {}): Promise<Gateway> {
   const closing = createClosing(log, stopped);
   try {
     const health = createHealth(config.provider);
     const telemetry = await closing.open('telemetry', openTelemetry(telemetryOptions(config), log));
-    if (!part) {
-      await openMetricsPort(config, { health, measures: telemetry.measures, log }, closing);
-      await freePort(config);
-    }
+    await openMetricsPort(config, { health, measures: telemetry.measures, log }, closing);
+    await freePort(config);
     const dependencies = createDependencies(config.resilience, telemetry, log);
     closing.add('dependencies', async () => dependencies.close());
 
@@ -68,14 +64,11 @@ export async function serve(config: Config, log: Log, { stopped, part }: ServeOp
     const audit = auditOptions(config);
     const max_record_bytes = 2 * config.max_request_bytes;
     const { search: ranking, data_dir } = config;
-    const context = { embedder, ranking, audit, data_dir, max_record_bytes, shared: part?.shared, log };
+    const context = { embedder, ranking, audit, data_dir, max_record_bytes, log };
     const opened = await closing.open('provider', openProvider(config.provider, providerOptions(config), context));
     const provider = compose(opened, dependencies.protect(opened.name, opened.ping));
     telemetry.watch({ provider, embedder, breakers: dependencies.states });
-    const rate = await closing.open(
-      'rate limits',
-      openRateLimits({ ...rateLimitOptions(config), worker: part !== undefined, log }),
-    );
+    const rate = await closing.open('rate limits', openRateLimits({ ...rateLimitOptions(config), log }));
     const record = config.audit.record === 'writes' ? 'writes' : 'all';
     const trail = openAuditTrail({ audit: audit && provider.audit, record, log });
     closing.add('audit trail', trail.close);

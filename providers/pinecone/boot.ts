@@ -1,8 +1,8 @@
 import { type Call, GATEWAY } from '#contract';
-import { Failure } from './failure.ts';
+import type { Service } from './client/client.ts';
+import { Failure } from './client/errors.ts';
 import type { Options } from './options.ts';
 import type { Metric } from './parts.ts';
-import type { Service } from './service.ts';
 
 /** Longest time that the requests of the start may take together, in milliseconds. */
 const BOOT_MS = 30_000;
@@ -30,7 +30,7 @@ function explained(error: unknown): unknown {
   const failure = error instanceof Error ? error.cause : undefined;
   if (!(failure instanceof Failure)) return error;
   const { kind, status = 0, message } = failure;
-  if (kind === 'unreachable' || kind === 'late' || kind === 'lost') {
+  if (kind === 'unreachable' || kind === 'timeout' || kind === 'connection-lost') {
     return new Error(`Pinecone cannot be reached (${message}); ${REACHABLE}`);
   }
   if (kind === 'insecure') {
@@ -38,7 +38,7 @@ function explained(error: unknown): unknown {
       `no secure connection to Pinecone (${message}); a server without TLS needs http:// in PINECONE_INDEX_HOST`,
     );
   }
-  if (kind === 'unreadable') {
+  if (kind === 'malformed') {
     return new Error('what answers at this address is not a Pinecone index; check PINECONE_INDEX_HOST');
   }
   return new Error(BY_STATUS[status] ?? `Pinecone failed (${message}); try again later`);

@@ -1,9 +1,9 @@
 import { type Call, countWithin, type Memory, type SearchHit, type SearchQuery } from '#contract';
-import { listOrder, parseId } from './ids.ts';
+import type { Lsn, Match, Metadata } from './client/client.ts';
+import { listOrder, parseId } from './gateway-index/ids.ts';
 import type { Own } from './parts.ts';
 import { isEmbedded, toMemory } from './record.ts';
 import type { Scoring } from './score.ts';
-import type { Lsn, Match, Metadata } from './service.ts';
 
 /** What one search has found so far, in the index and among what this process wrote lately. */
 export interface Candidates {

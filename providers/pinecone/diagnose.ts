@@ -1,11 +1,11 @@
 import type { Embedder, Finding, ProviderContext } from '#contract';
 import { atBoot, checkedMetric } from './boot.ts';
-import { connect } from './connect.ts';
+import type { Service } from './client/client.ts';
+import { connect } from './client/client.ts';
 import { readIndex } from './identity.ts';
 import { examine } from './mapped/examine.ts';
 import { fieldsOf } from './mapped/fields.ts';
 import type { Options } from './options.ts';
-import type { Service } from './service.ts';
 
 const finding = (area: Finding['area'], level: Finding['level'], message: string): Finding => ({
   area,

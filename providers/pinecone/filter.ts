@@ -1,4 +1,4 @@
-import type { Filter } from './service.ts';
+import type { Filter } from './client/client.ts';
 
 /** Where an index keeps the owner and the tags of a record. */
 export interface FilteredFields {

@@ -1,9 +1,9 @@
 import type { Call, Ref } from '#contract';
-import { parseId } from './ids.ts';
+import { waitUntil } from './gateway-index/consistency.ts';
+import { parseId } from './gateway-index/ids.ts';
 import { newest } from './overlay.ts';
 import type { Own, Written } from './parts.ts';
 import { toMemory, toVector } from './record.ts';
-import { waitUntil } from './wait.ts';
 
 /** A record as far as this gateway knows, and where it is. */
 export interface Found extends Written {

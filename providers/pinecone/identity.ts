@@ -1,9 +1,9 @@
 import { scrypt } from 'node:crypto';
 import { promisify } from 'node:util';
 import type { Call, Embedder } from '#contract';
-import { apiKeyOf, indexAddress } from './address.ts';
+import type { Metadata, Service } from './client/client.ts';
+import { parseApiKey, parseIndexHost } from './client/transport.ts';
 import type { Options } from './options.ts';
-import type { Metadata, Service } from './service.ts';
 
 /** The record that describes an index of ours, in the namespace that is configured. No query of a user finds it. */
 export const INDEX_RECORD = 'omp-index';
@@ -85,4 +85,4 @@ export async function readIndex(
  * then on the stored one counts, also when the key has been replaced.
  */
 const firstSecret = ({ api_key, index_host, namespace }: Described): Promise<Buffer> =>
-  derive(apiKeyOf(api_key), `omp-gateway:${new URL(indexAddress(index_host)).host}:${namespace}`, SECRET_BYTES);
+  derive(parseApiKey(api_key), `omp-gateway:${new URL(parseIndexHost(index_host)).host}:${namespace}`, SECRET_BYTES);

@@ -1,18 +1,17 @@
 import { type Call, defineProvider, type Embedder, type Log, type Provider } from '#contract';
 import { atBoot, checkedMetric } from './boot.ts';
-import { connect } from './connect.ts';
-import { PROVIDER } from './errors.ts';
+import type { Service } from './client/client.ts';
+import { connect } from './client/client.ts';
+import { PROVIDER } from './client/errors.ts';
 import { userFilter } from './filter.ts';
+import { createConsistency } from './gateway-index/consistency.ts';
+import { createIds, createNamespaces } from './gateway-index/ids.ts';
 import { adoptIndex } from './identity.ts';
-import { createIds } from './ids.ts';
 import { openExisting } from './mapped/provider.ts';
-import { createNamespaces } from './namespaces.ts';
 import { Options } from './options.ts';
 import { createOverlay } from './overlay.ts';
 import { createProvider } from './provider.ts';
 import { toValues } from './record.ts';
-import type { Service } from './service.ts';
-import { createVisibility } from './visibility.ts';
 
 /** An index on Pinecone: one of ours, or with a `preset` one that somebody else fills. */
 export default defineProvider({
@@ -42,7 +41,7 @@ async function openOwn(
     metric: await checkedMetric(service, options, dimensions, call),
     secret: await adoptIndex(service, options, embedder, call),
   }));
-  const visibility = createVisibility({
+  const visibility = createConsistency({
     secret,
     wait_ms: consistency_wait_ms,
     look: createLook(service, dimensions),

@@ -1,10 +1,10 @@
 import { type Call, countWithin, invalidRequest, type ListQuery, type Memory, upToBytes } from '#contract';
-import { listOrder, timeOf, timePart } from './ids.ts';
+import { MAX_LISTED } from './client/client.ts';
+import { listOrder, timeOf, timePart } from './gateway-index/ids.ts';
+import { createWalk, type Stretch } from './gateway-index/list-walk.ts';
 import { newest } from './overlay.ts';
 import type { Own, Written } from './parts.ts';
 import { toMemory } from './record.ts';
-import { MAX_LISTED } from './service.ts';
-import { createWalk, type Stretch } from './walk.ts';
 
 /** Records read at once where tags decide; the last id of a listed page waits for the next page. */
 const CHUNK = MAX_LISTED - 1;

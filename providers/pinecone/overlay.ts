@@ -1,6 +1,6 @@
 import type { Log, Memory } from '#contract';
+import type { Lsn } from './client/client.ts';
 import type { Overlay, Written } from './parts.ts';
-import type { Lsn } from './service.ts';
 
 export interface OverlayOptions {
   /** How long a write is kept at least, in milliseconds, unless there are too many. */

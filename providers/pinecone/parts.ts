@@ -1,21 +1,7 @@
-import type { Call, Memory } from '#contract';
-import type { Lsn, Service } from './service.ts';
-
-/** Makes and reads ids: `mem_` + U + T + R (`ids.ts`). */
-export interface Ids {
-  /** U of a user: 24 characters that nobody without the secret can tie to a user. */
-  userPart(user_id: string): string;
-  /** A new id; `created_ms` is later recovered from it. */
-  make(user_id: string, created_ms: number): string;
-}
-
-/** Where records are. */
-export interface Namespaces {
-  /** By the user part of an id. */
-  of(userPart: string): string;
-  /** The namespace of the record that describes the index. */
-  readonly own: string;
-}
+import type { Memory } from '#contract';
+import type { Lsn, Service } from './client/client.ts';
+import type { Consistency } from './gateway-index/consistency.ts';
+import type { Ids, Namespaces } from './gateway-index/ids.ts';
 
 /** A record as this process wrote it lately. */
 export interface Written {
@@ -41,27 +27,13 @@ export interface Overlay {
   close(): void;
 }
 
-/** What is known of how far reading is behind writing, per namespace. */
-export interface Visibility {
-  /** A write succeeded: the answer gets a token that names it. */
-  wrote(namespace: string, lsn: Lsn, call: Call): void;
-  /** A query's answer told how far it saw. */
-  saw(namespace: string, lsn: Lsn): void;
-  /** Waits a while until queries of the namespace show what the call's token names, and tells the call if they do not. */
-  caughtUp(namespace: string, call: Call): Promise<void>;
-  /** Whether the call's token names a write to the namespace. */
-  names(namespace: string, call: Call): boolean;
-  /** Whether queries are known to show this write. */
-  shows(namespace: string, lsn: number): boolean;
-}
-
 /** What the verbs on an index of ours work with. */
 export interface Own {
   readonly service: Service;
   readonly ids: Ids;
   readonly namespaces: Namespaces;
   readonly overlay: Overlay;
-  readonly visibility: Visibility;
+  readonly visibility: Consistency;
   /** Of the embedder. */
   readonly model: string;
   readonly metric: Metric;

@@ -10,16 +10,16 @@ import {
   notBefore,
   type Provider,
 } from '#contract';
-import { PROVIDER } from './errors.ts';
+import { MAX_TOP_K } from './client/client.ts';
+import { PROVIDER } from './client/errors.ts';
 import { createFind, type FindOptions } from './find.ts';
+import { EARLIEST_MS } from './gateway-index/ids.ts';
 import { INDEX_RECORD } from './identity.ts';
-import { EARLIEST_MS } from './ids.ts';
 import { createList } from './list.ts';
 import type { Own } from './parts.ts';
 import { changes, MAX_CONTENT_LENGTH, requireFits, toMetadata, toValues } from './record.ts';
 import { toUnit } from './score.ts';
 import { createSearch } from './search.ts';
-import { MAX_TOP_K } from './service.ts';
 
 /** The verbs on an index of ours. */
 export function createProvider(own: Own, embedder: Embedder, options: FindOptions): Provider {
@@ -93,8 +93,8 @@ export function createProvider(own: Own, embedder: Embedder, options: FindOption
       }),
     list,
     search: createSearch({ own, embed: (text, call) => embed(text, 'query', call), list }),
-    stats: () => ({ waiting: service.waiting() }),
-    ping: async (call) => void (await service.fetch(namespaces.own, [INDEX_RECORD], call)),
+    stats: () => ({ waiting: service.queueLength() }),
+    ping: async (call) => void (await service.fetch(namespaces.base, [INDEX_RECORD], call)),
     close: async () => overlay.close(),
   };
 }

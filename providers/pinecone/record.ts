@@ -1,6 +1,6 @@
 import { type Extensions, type Memory, OmpError, type Source } from '#contract';
+import type { Metadata, MetadataValue, StoredRecord } from './client/client.ts';
 import { isZero } from './score.ts';
-import type { Metadata, MetadataValue, StoredRecord } from './service.ts';
 
 /**
  * Most bytes of metadata, as JSON in UTF-8. The service takes 40,960; how it counts is not documented, and a record

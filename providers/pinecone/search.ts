@@ -9,10 +9,10 @@ import {
   upToBytes,
 } from '#contract';
 import { createCandidates } from './candidates.ts';
+import { MAX_TOP_K } from './client/client.ts';
 import { userFilter } from './filter.ts';
 import type { Own } from './parts.ts';
 import { createScoring, isZero } from './score.ts';
-import { MAX_TOP_K } from './service.ts';
 
 export interface SearchParts {
   readonly own: Own;

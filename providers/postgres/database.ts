@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import type { KeyContext, KeyStore, ProviderContext } from '#contract';
+import type { KeyContext, KeyStore } from '#contract';
 import { type Boot, type BootOptions, boot } from './boot.ts';
 import { type Database, openConnections } from './client/connections.ts';
 import { type Engine, runningEngine, startEngine } from './embedded/engine.ts';
@@ -22,16 +22,16 @@ export interface Server {
   close(): Promise<void>;
 }
 
-/** `shared`: how to reach an engine that another process owns. `join`: use the engine of a gateway that runs already. */
-type OpenContext = KeyContext & Pick<ProviderContext, 'shared'> & { readonly join?: boolean };
+/** `join`: use the engine of a gateway that runs already. */
+type OpenContext = KeyContext & { readonly join?: boolean };
 
 /** Starts the engine in the data folder unless there is a server, or another process owns one; connects to none. */
 export async function startServer(
   { url, connect_timeout_ms }: Options,
-  { data_dir, log, shared, join }: OpenContext,
+  { data_dir, log, join }: OpenContext,
 ): Promise<Server> {
   const embedded = url === undefined;
-  const reached = (shared as pg.ClientConfig | undefined) ?? (embedded && join ? runningEngine(data_dir) : undefined);
+  const reached = embedded && join ? runningEngine(data_dir) : undefined;
   const engine = embedded && !reached ? await startEngine(data_dir, log) : undefined;
   return {
     config: {

@@ -1,7 +1,6 @@
 import { defineProvider } from '#contract';
 import { adoptEmbedder } from './adopt.ts';
 import { openDatabase } from './database.ts';
-import { startEngine } from './embedded/engine.ts';
 import { PROVIDER } from './errors.ts';
 import { Options } from './options.ts';
 import { openProvider } from './provider.ts';
@@ -26,12 +25,6 @@ export default defineProvider({
       await database.close();
       throw error;
     }
-  },
-  async share({ url }, { data_dir, log }) {
-    // A server is there for everybody.
-    if (url !== undefined) return undefined;
-    const { config, close } = await startEngine(data_dir, log);
-    return { handle: config, close };
   },
   async openKeys(options, context) {
     // Nothing of ours is made in somebody else's database.

@@ -34,7 +34,6 @@ export function unmet(given: ReadonlyMap<string, Given>): string[] {
     require('jwt.issuer', 'while jwt.jwks_url is set');
     require('jwt.audience', 'while jwt.jwks_url is set');
   }
-  mistakes.push(...apart(Number(choice('workers')), choice('provider')));
   if (choice('rate_limit.store') === 'redis') require('rate_limit.redis_url', 'while rate_limit.store is redis');
   if (choice('rate_limit.store') === 'postgres') {
     if (choice('provider') === 'postgres') {
@@ -49,18 +48,6 @@ export function unmet(given: ReadonlyMap<string, Given>): string[] {
     }
   }
   return mistakes;
-}
-
-/** Several processes on a backend whose state is in the process. */
-function apart(workers: number, provider: unknown): string[] {
-  const mistake = (why: string) => [`${named('workers')} must be 1 while provider is ${provider}: ${why}`];
-  if (!(workers > 1)) return [];
-  if (provider === 'memory') return mistake('each process would have memories of its own');
-  if (provider === 'pinecone')
-    return mistake(
-      'each process would know only its own latest writes; run several gateways instead, and let clients send X-Consistency-Token',
-    );
-  return [];
 }
 
 /** What was asked for where vectors alone are searched, and nothing but memories is recorded. `where` completes a mistake. */

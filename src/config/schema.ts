@@ -180,10 +180,6 @@ export const configSchema = z.strictObject({
       'Most of them for one key, token subject, or without one a client address; unset: half of max_requests',
     example: 500,
   }),
-  workers: z.int().min(1).max(64).default(1).register(settingFacts, {
-    env: 'OMP_WORKERS',
-    description: 'Processes that share the port; more than one only with postgres',
-  }),
   ingestion: z
     .enum(['sync', 'async'])
     .default('sync')

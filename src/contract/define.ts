@@ -9,11 +9,6 @@ export interface ProviderModule {
   readonly name: string;
   /** Checks the options, connects, migrates. Throws a plain `Error` whose message an operator can act on. */
   open(options: unknown, context: ProviderContext): Promise<Provider>;
-  /**
-   * Present when processes that serve together need something that only one of them may own: opens that, for as long as
-   * they serve. Undefined: not with these options.
-   */
-  share?(options: unknown, context: KeyContext): Promise<Shared | undefined>;
   /** Present when this provider keeps API keys: opens just them, for the command line. Undefined: not with these options. */
   openKeys?(options: unknown, context: KeyContext): Promise<KeyStore | undefined>;
   /** Looks at everything that serving takes, and changes nothing. What it finds wrong it tells instead of throwing. */
@@ -22,20 +17,12 @@ export interface ProviderModule {
   reembed?(options: unknown, context: ProviderContext, request: ReembedRequest): Promise<ReembedOutcome>;
 }
 
-/** What one process owns for several. */
-export interface Shared {
-  /** Handed to the others as `ProviderContext.shared`; goes through JSON. */
-  readonly handle: unknown;
-  close(): Promise<void>;
-}
-
 export type KeyContext = Pick<ProviderContext, 'data_dir' | 'log'>;
 
 interface ProviderSpec<Schema extends z.ZodType> {
   readonly name: string;
   readonly options: Schema;
   open(options: z.output<Schema>, context: ProviderContext): Promise<Provider>;
-  share?(options: z.output<Schema>, context: KeyContext): Promise<Shared | undefined>;
   openKeys?(options: z.output<Schema>, context: KeyContext): Promise<KeyStore | undefined>;
   diagnose?(options: z.output<Schema>, context: ProviderContext): Promise<Finding[]>;
   reembed?(options: z.output<Schema>, context: ProviderContext, request: ReembedRequest): Promise<ReembedOutcome>;
@@ -43,12 +30,11 @@ interface ProviderSpec<Schema extends z.ZodType> {
 
 /** Ties a provider's options schema to its `open`: parsing sits inside, so nobody can skip it. */
 export const defineProvider = <Schema extends z.ZodType>(spec: ProviderSpec<Schema>): ProviderModule => {
-  const { share, openKeys, diagnose, reembed } = spec;
+  const { openKeys, diagnose, reembed } = spec;
   const parse = (options: unknown) => spec.options.parse(options);
   return {
     name: spec.name,
     open: (options, context) => spec.open(parse(options), context),
-    ...(share && { share: (options, context) => share(parse(options), context) }),
     ...(openKeys && { openKeys: (options, context) => openKeys(parse(options), context) }),
     ...(diagnose && { diagnose: (options, context) => diagnose(parse(options), context) }),
     ...(reembed && { reembed: (options, context, request) => reembed(parse(options), context, request) }),

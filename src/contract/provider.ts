@@ -171,7 +171,5 @@ export interface ProviderContext {
   readonly data_dir: string;
   /** The size (`recordBytes`) beyond which no record grows by a patch; unset: `MAX_RECORD_BYTES`. */
   readonly max_record_bytes?: number;
-  /** What `share` of this provider gave out in the process that owns it; undefined: this process serves alone. */
-  readonly shared?: unknown;
   readonly log: Log;
 }

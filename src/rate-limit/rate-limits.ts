@@ -15,10 +15,8 @@ export interface RateLimitOptions {
   readonly requests_per_minute: number | undefined;
   /** 0: no limit. */
   readonly failures_per_minute: number;
-  /** `memory` counts in this process, or for a worker in its primary; the others for all replicas that use the same one. */
+  /** `memory` counts in this process, the others for all replicas that use the same store. */
   readonly store: 'memory' | 'postgres' | 'redis';
-  /** Whether this is one of several processes that serve together. */
-  readonly worker?: boolean;
   /** Needed by the store of this name. */
   readonly postgres: PostgresStoreOptions | undefined;
   /** Needed by the store of this name. */
@@ -59,14 +57,8 @@ export async function openRateLimits(options: RateLimitOptions): Promise<RateLim
   };
 }
 
-async function openStore({
-  store,
-  worker,
-  postgres,
-  redis_url,
-  wait_ms,
-}: RateLimitOptions): Promise<CounterStore | undefined> {
-  if (store === 'memory') return worker ? (await import('./primary-store.ts')).primaryStore() : undefined;
+async function openStore({ store, postgres, redis_url, wait_ms }: RateLimitOptions): Promise<CounterStore | undefined> {
+  if (store === 'memory') return undefined;
   if (store === 'postgres' && postgres) return postgresStore(postgres, wait_ms);
   if (store === 'redis' && redis_url !== undefined) return redisStore(redis_url, wait_ms);
   throw new Error(`rate limits are to be kept in ${store}, but where it is was not said`);

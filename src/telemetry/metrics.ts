@@ -10,7 +10,6 @@ import {
 } from '#contract';
 import { version } from '../cli/version.ts';
 import type { BreakerState, Telemetry } from '../core/telemetry.ts';
-import { answerPrimary } from './aggregated.ts';
 
 /** Gauges of the library that are called like counters, which tools complain of; the same is there by type. */
 const MISNAMED = ['nodejs_active_handles_total', 'nodejs_active_requests_total', 'nodejs_active_resources_total'];
@@ -42,7 +41,6 @@ export function openMetrics(): Metrics {
   collectDefaultMetrics({ register: registry });
   for (const name of MISNAMED) registry.removeSingleMetric(name);
   const stopWatching = watchEventLoop(registry);
-  const stopAnswering = answerPrimary(registry);
   return {
     telemetry: countRequests(registry),
     watch(watched) {
@@ -50,16 +48,12 @@ export function openMetrics(): Metrics {
         name: 'omp_build_info',
         help: 'What runs here; always 1.',
         labelNames: ['version', 'provider', 'node'],
-        aggregator: 'first',
         registers: [registry],
       }).set({ version: version(), provider: watched.provider.name, node: process.version }, 1);
       showWatched(registry, watched);
     },
     measures: async () => ({ type: registry.contentType, text: await registry.metrics() }),
-    close() {
-      stopAnswering();
-      stopWatching();
-    },
+    close: stopWatching,
   };
 }
 
@@ -167,8 +161,6 @@ function outcomeOf(error: unknown, { signal }: Call): string {
 }
 
 const STATES: readonly BreakerState[] = ['closed', 'half-open', 'open'];
-/** What is the same for all processes that serve together must not be added up. */
-const SHARED = 'max';
 
 /** What is looked at when somebody asks. What cannot be found out in time is absent then. */
 export function showWatched(registry: Registry, { provider, embedder, breakers }: Watched): void {
@@ -234,7 +226,6 @@ function showBacklog(registry: Registry, backlog: () => Promise<Backlog | undefi
     name: 'omp_ingestion_memories',
     help: 'Memories whose vectors are yet to be computed, by state; failed ones wait for somebody to look at them.',
     labelNames: ['state'],
-    aggregator: SHARED,
     registers: [registry],
     async collect() {
       const memoriesOf = await backlog();

@@ -1,11 +1,9 @@
-import { existsSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { temporaryFolder } from '../process/gateway.ts';
-import { childrenOf, createCluster, NO_POSTGRES_BIN, POSTGRES_BIN } from '../process/postgres-cluster.ts';
+import { createCluster, NO_POSTGRES_BIN, POSTGRES_BIN } from '../process/postgres-cluster.ts';
 import { copyEmptyPostgres } from '../support/empty-postgres.ts';
 import { anyOf, brokenConnection, downOf } from '../support/ledger.ts';
-import { signalAll } from './processes.ts';
 import { embeddedBy, startEmbedding, startSubject } from './subject.ts';
 import { survive } from './survive.ts';
 
@@ -57,38 +55,4 @@ describe.each(['embedded', 'server'] as const)('on the %s Postgres', (store) => 
       expect((await subject.gateway.stop()).status).toBe(0);
     });
   }
-
-  test('with two workers, killed one by one and all at once, the gateway comes back with all that it acknowledged', async ({
-    skip,
-  }) => {
-    skip(store === 'server' && POSTGRES_BIN === '', NO_POSTGRES_BIN);
-    const subject = await startSubject({
-      env: { ...(await STORES[store]()), OMP_WORKERS: '2' },
-      clients: 12,
-      excuse: anyOf(brokenConnection, downOf('postgres')),
-    });
-    const workers = () => childrenOf(subject.gateway.child.pid as number);
-    for (let round = 1; round <= 2; round++) {
-      await survive(subject.load, {
-        name: `gateway on ${store}, 2 workers: one killed (-9), ${round} of 2`,
-        async strike() {
-          const before = workers();
-          signalAll(before.slice(0, 1), 'SIGKILL');
-          while (!workers().some((pid) => !before.includes(pid))) await subject.load.during(20);
-        },
-      });
-      await survive(subject.load, {
-        name: `gateway on ${store}, 2 workers: primary killed (-9), ${round} of 2`,
-        async strike() {
-          const before = workers();
-          await subject.gateway.kill();
-          // They notice that they are alone.
-          while (before.some((pid) => existsSync(`/proc/${pid}`))) await subject.load.during(20);
-          await subject.again();
-        },
-      });
-    }
-    await subject.load.pause();
-    expect((await subject.gateway.stop()).status).toBe(0);
-  });
 });

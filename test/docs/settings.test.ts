@@ -33,6 +33,7 @@ const READ_BY_OTHERS: Readonly<Record<string, RegExp>> = {
   'containers of others': /^(POSTGRES_(USER|DB)|GF_[A-Z_]+|INDEX_TYPE|VECTOR_TYPE)$/,
   'Node and the builder of the image': /^(NODE_ENV|NODE_OPTIONS|NODE_IMAGE)$/,
   'nobody: Kubernetes makes it of a Service': /^OMP_GATEWAY_PORT$/,
+  'nobody: settings that were removed': /^OMP_WORKERS$/,
   'nobody: a constant of the source': /^ANALYSER_VERSION$/,
 };
 const foreign = Object.values(READ_BY_OTHERS);

@@ -1,7 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { deleteChunks, fetchChunks, forEachChunk, holdable } from '../../providers/pinecone/chunks.ts';
-import { connect } from '../../providers/pinecone/connect.ts';
-import type { Service } from '../../providers/pinecone/service.ts';
+import type { Service } from '../../providers/pinecone/client/client.ts';
+import { connect, deleteChunks, fetchChunks, forEachChunk, validIds } from '../../providers/pinecone/client/client.ts';
 import { type Pinecone, startPinecone } from '../pinecone-server/start.ts';
 import { call } from '../support/requests.ts';
 
@@ -97,7 +96,7 @@ describe('groups', () => {
     expect(fetchChunks('ns', ids).flat()).toEqual(ids);
     expect(fetchChunks('n'.repeat(400), ids).flat()).toEqual(ids);
     expect(deleteChunks(ids).flat()).toEqual(ids);
-    expect(holdable(['b', 'a', 'b'])).toEqual(['b', 'a']);
+    expect(validIds(['b', 'a', 'b'])).toEqual(['b', 'a']);
   });
 
   it('are worked on four at once, and the results come in their order', async () => {

@@ -1,9 +1,8 @@
 import { getEventListeners } from 'node:events';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { OmpError } from '#contract';
-import { indexAddress } from '../../providers/pinecone/address.ts';
-import { connect } from '../../providers/pinecone/connect.ts';
-import { MAX_LISTED, type Service } from '../../providers/pinecone/service.ts';
+import { connect, MAX_LISTED, type Service } from '../../providers/pinecone/client/client.ts';
+import { parseIndexHost } from '../../providers/pinecone/client/transport.ts';
 import { type Pinecone, startPinecone } from '../pinecone-server/start.ts';
 import { call, callBy } from '../support/requests.ts';
 
@@ -207,7 +206,7 @@ describe('the address', () => {
     ['localhost:5081', 'https://localhost:5081'],
     ['HTTPS://index.example/path/', 'https://index.example/path'],
   ])('%s becomes %s', (given, address) => {
-    expect(indexAddress(given)).toBe(address);
+    expect(parseIndexHost(given)).toBe(address);
   });
 
   it.each([
@@ -220,8 +219,8 @@ describe('the address', () => {
     'https://i?x=1',
     'https://i#x',
   ])('"%s" is refused without being quoted', (given) => {
-    expect(() => indexAddress(given)).toThrow('index_host is not the address of an index');
-    expect(() => indexAddress(given)).not.toThrow('hunter2');
+    expect(() => parseIndexHost(given)).toThrow('index_host is not the address of an index');
+    expect(() => parseIndexHost(given)).not.toThrow('hunter2');
   });
 
   it('may end in a slash', async () => {

@@ -1,33 +1,31 @@
 import pino from 'pino';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { OmpError } from '#contract';
-import { connect } from '../../providers/pinecone/connect.ts';
-import { PROVIDER, toOmpError } from '../../providers/pinecone/errors.ts';
-import { Failure, type FailureFacts, type FailureKind } from '../../providers/pinecone/failure.ts';
-import { refusal } from '../../providers/pinecone/refusal.ts';
-import type { Service } from '../../providers/pinecone/service.ts';
+import type { Service } from '../../providers/pinecone/client/client.ts';
+import { connect } from '../../providers/pinecone/client/client.ts';
+import { Failure, type FailureKind, failureOf, PROVIDER, toOmpError } from '../../providers/pinecone/client/errors.ts';
 import { type Pinecone, startPinecone } from '../pinecone-server/start.ts';
 import { call } from '../support/requests.ts';
 
 const KEY = 'pcsk_hunter2_key';
-const OF_OURS = 'the request to Pinecone could not be made';
+const NOT_MADE = 'the request to Pinecone could not be made';
 
-describe('what a client is told', () => {
-  it.each<[FailureKind, FailureFacts, string]>([
-    ['refused', { status: 400 }, 'Pinecone did not accept a request of the gateway'],
-    ['refused', { status: 401 }, 'Pinecone refused the API key of the gateway'],
-    ['refused', { status: 402 }, 'Pinecone asks for a payment before it serves the gateway again'],
-    ['refused', { status: 403 }, 'Pinecone does not allow this to the gateway, or a quota of its account is used up'],
-    ['refused', { status: 404 }, 'Pinecone does not know what the gateway asked for'],
-    ['refused', { status: 302 }, 'Pinecone did not accept a request of the gateway'],
-    ['failed', { status: 408 }, 'Pinecone took too long'],
-    ['failed', { status: 500 }, 'Pinecone failed'],
-    ['failed', { status: 503, retryAfter: 9 }, 'Pinecone is not available at the moment'],
+describe('the error for a client', () => {
+  it.each<[FailureKind, ConstructorParameters<typeof Failure>[2] & {}, string]>([
+    ['rejected', { status: 400 }, 'Pinecone rejected a request of the gateway'],
+    ['rejected', { status: 401 }, 'Pinecone rejected the API key of the gateway'],
+    ['rejected', { status: 402 }, 'Pinecone requires a payment from the account of the gateway'],
+    ['rejected', { status: 403 }, 'Pinecone does not allow this request, or a quota of the account is used up'],
+    ['rejected', { status: 404 }, 'Pinecone does not have what the gateway requested'],
+    ['rejected', { status: 302 }, 'Pinecone rejected a request of the gateway'],
+    ['server-error', { status: 408 }, 'Pinecone took too long'],
+    ['server-error', { status: 500 }, 'Pinecone failed'],
+    ['server-error', { status: 503, retryAfter: 9 }, 'Pinecone is not available at the moment'],
     ['unreachable', {}, 'Pinecone cannot be reached'],
     ['insecure', {}, 'no secure connection to Pinecone could be made'],
-    ['lost', {}, 'the connection to Pinecone was lost'],
-    ['late', {}, 'Pinecone took too long'],
-    ['unreadable', {}, 'Pinecone sent an answer that cannot be understood'],
+    ['connection-lost', {}, 'the connection to Pinecone was lost'],
+    ['timeout', {}, 'Pinecone took too long'],
+    ['malformed', {}, 'Pinecone sent an answer that cannot be read'],
   ])('[SPEC Errors provider_error] of %s %j', (kind, facts, message) => {
     const cause = new Failure(kind, 'inner text', facts);
     const error = toOmpError(cause);
@@ -35,48 +33,45 @@ describe('what a client is told', () => {
   });
 
   it.each([0, 7, undefined])('[SPEC Errors rate_limited] of 429 that asks to wait %s seconds', (retryAfter) => {
-    const cause = new Failure('busy', 'x', { status: 429, ...(retryAfter !== undefined && { retryAfter }) });
+    const cause = new Failure('rate-limited', 'x', { status: 429, ...(retryAfter !== undefined && { retryAfter }) });
     expect(toOmpError(cause)).toMatchObject({ code: 'rate_limited', provider: PROVIDER, cause, retryAfter });
   });
 
-  it.each(['text', new TypeError('x')])('[SPEC Errors provider_error] of a mistake of ours: %s', (cause) => {
-    expect(toOmpError(cause)).toMatchObject({ code: 'provider_error', provider: PROVIDER, message: OF_OURS, cause });
+  it.each(['text', new TypeError('x')])('[SPEC Errors provider_error] of a bug in the gateway: %s', (cause) => {
+    expect(toOmpError(cause)).toMatchObject({ code: 'provider_error', provider: PROVIDER, message: NOT_MADE, cause });
   });
 
-  it('is what was said already', () => {
+  it('stays an OmpError', () => {
     const said = new OmpError('not_found', 'x');
     expect(toOmpError(said)).toBe(said);
   });
 });
 
-describe('what the log is told of an answer', () => {
+describe('the log of a failed request', () => {
   const answer = (status: number) =>
     Object.defineProperty(new Response(null, { status }), 'url', { value: 'http://h/vectors/fetch?ids=secret' });
   const body = (message: string, code = 3) => JSON.stringify({ code, message, details: [] });
 
-  it.each([401, 402, 403, 404, 429, 500, 503])(
-    'is what the service said where it is about the account: %i',
-    (status) => {
-      expect(refusal(answer(status), body('quota used up')).message).toBe(
-        `/vectors/fetch: status ${status}: quota used up`,
-      );
-      expect(refusal(answer(status), body('x'.repeat(9_999))).message.length).toBeLessThan(300);
-    },
-  );
+  it.each([401, 402, 403, 404, 429, 500, 503])('quotes Pinecone where its text is about the account: %i', (status) => {
+    expect(failureOf(answer(status), body('quota used up')).message).toBe(
+      `/vectors/fetch: status ${status}: quota used up`,
+    );
+    expect(failureOf(answer(status), body('x'.repeat(9_999))).message.length).toBeLessThan(300);
+  });
 
-  it.each([400, 409, 413, 422])('is nothing of what may quote the request: %i', (status) => {
-    expect(refusal(answer(status), body("got 'secret'")).message).toBe(`/vectors/fetch: status ${status}`);
+  it.each([400, 409, 413, 422])('leaves out text that may quote the request: %i', (status) => {
+    expect(failureOf(answer(status), body("got 'secret'")).message).toBe(`/vectors/fetch: status ${status}`);
   });
 
   it.each(['Forbidden: secret', '<html>secret', '{"message":{"secret":1}}', 'null', '[]', ''])(
-    'is the status alone where it is not in the form of the interface: %s',
+    'has the status alone if the body is not in the API: %s',
     (text) => {
-      expect(refusal(answer(403), text).message).toBe('/vectors/fetch: status 403');
+      expect(failureOf(answer(403), text).message).toBe('/vectors/fetch: status 403');
     },
   );
 
-  it('is of a missing namespace only where the service says so', () => {
-    const missing = (status: number, text: string) => refusal(answer(status), text).namespaceMissing;
+  it('names a missing namespace only if Pinecone says so', () => {
+    const missing = (status: number, text: string) => failureOf(answer(status), text).namespaceMissing;
     expect(missing(404, body('Namespace not found', 5))).toBe(true);
     expect(missing(404, body('Not found', 5))).toBe(false);
     expect(missing(404, body('Namespace not found', 3))).toBe(false);
@@ -96,7 +91,7 @@ describe('errors of requests', () => {
   afterEach(() => server.clearFaults());
   afterAll(() => server.close());
 
-  const failureOf = (request: Promise<unknown>): Promise<OmpError> =>
+  const errorOf = (request: Promise<unknown>): Promise<OmpError> =>
     request.then(
       () => expect.unreachable('the request succeeded'),
       (error) => error,
@@ -121,10 +116,10 @@ describe('errors of requests', () => {
       () => service.update(namespace, { id: 'a', metadata: { 'x-a': ['hunter2', 1] as never } }, call),
     ],
   ])('carry nothing of %s, the key or the host, neither public nor into the log', async (_, request) => {
-    const error = await failureOf(request());
+    const error = await errorOf(request());
     expect(error).toMatchObject({
       code: 'provider_error',
-      message: 'Pinecone did not accept a request of the gateway',
+      message: 'Pinecone rejected a request of the gateway',
     });
     const logged = JSON.stringify(pino.stdSerializers.err(error));
     expect(logged).toContain('status 400');
@@ -135,7 +130,7 @@ describe('errors of requests', () => {
     'carry neither the key nor the host after %s',
     async (kind) => {
       await server.fail({ kind, times: 0 });
-      const error = await failureOf(service.fetch(namespace, ['hunter2'], call));
+      const error = await errorOf(service.fetch(namespace, ['hunter2'], call));
       expect(error).toBeInstanceOf(OmpError);
       expect(JSON.stringify(pino.stdSerializers.err(error))).not.toMatch(/hunter2|127\.0\.0\.1/);
     },

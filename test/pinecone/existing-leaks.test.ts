@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ListQuery, Provider, SearchQuery } from '#contract';
-import { connect } from '../../providers/pinecone/connect.ts';
+import type { Service } from '../../providers/pinecone/client/client.ts';
+import { connect } from '../../providers/pinecone/client/client.ts';
 import { openExisting } from '../../providers/pinecone/mapped/provider.ts';
 import { Options } from '../../providers/pinecone/options.ts';
-import type { Service } from '../../providers/pinecone/service.ts';
 import { type Pinecone, startPinecone } from '../pinecone-server/start.ts';
 import { expectError } from '../support/expect-error.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';

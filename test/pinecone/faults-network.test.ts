@@ -2,8 +2,8 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http';
 import { type AddressInfo, createServer as createSocketServer } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
-import { connect } from '../../providers/pinecone/connect.ts';
-import type { Service } from '../../providers/pinecone/service.ts';
+import type { Service } from '../../providers/pinecone/client/client.ts';
+import { connect } from '../../providers/pinecone/client/client.ts';
 import { call, callBy } from '../support/requests.ts';
 
 /** What the test server, being well-behaved HTTP, cannot do. */
@@ -96,7 +96,7 @@ describe('[SPEC Errors provider_error] an answer', () => {
     });
     await expect(to(url, 500).fetch('n', ['a'], call)).rejects.toMatchObject({
       ...failed('Pinecone took too long'),
-      cause: { kind: 'late' },
+      cause: { kind: 'timeout' },
     });
     expect(requests).toHaveLength(2);
   });
@@ -107,7 +107,7 @@ describe('[SPEC Errors provider_error] an answer', () => {
       const { url } = await listen((_, response) => response.end(body));
       const query = { vector: [1], topK: 1, filter: { user_id: 'u' }, includeMetadata: false };
       await expect(to(url).query('n', query, call)).rejects.toMatchObject(
-        failed('Pinecone sent an answer that cannot be understood'),
+        failed('Pinecone sent an answer that cannot be read'),
       );
     },
   );
@@ -115,7 +115,7 @@ describe('[SPEC Errors provider_error] an answer', () => {
   it.each([301, 302, 307, 308])('%i does not take the API key to another host', async (status) => {
     const other = await listen((_, response) => json(response, 200, { dimension: 1 }));
     const { url } = await listen((_, response) => json(response, status, {}, { location: `${other.url}/stolen` }));
-    await expect(to(url).stats(call)).rejects.toMatchObject(failed('Pinecone did not accept a request of the gateway'));
+    await expect(to(url).stats(call)).rejects.toMatchObject(failed('Pinecone rejected a request of the gateway'));
     expect(other.requests).toEqual([]);
   });
 

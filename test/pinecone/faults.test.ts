@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { Call } from '#contract';
-import { connect } from '../../providers/pinecone/connect.ts';
-import type { Service } from '../../providers/pinecone/service.ts';
+import type { Service } from '../../providers/pinecone/client/client.ts';
+import { connect } from '../../providers/pinecone/client/client.ts';
 import { type Fault, type Pinecone, startPinecone } from '../pinecone-server/start.ts';
 import { holdTimers } from '../support/hold-timers.ts';
 import { call, callBy } from '../support/requests.ts';

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { Embedder } from '#contract';
 import { checkedMetric } from '../../providers/pinecone/boot.ts';
-import type { Service } from '../../providers/pinecone/service.ts';
+import type { Service } from '../../providers/pinecone/client/client.ts';
 import { openProvider } from '../../src/registry.ts';
 import { type Fault, type Pinecone, startPinecone } from '../pinecone-server/start.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';

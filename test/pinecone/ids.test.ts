@@ -8,7 +8,7 @@ import {
   timeOf,
   timePart,
   userPrefix,
-} from '../../providers/pinecone/ids.ts';
+} from '../../providers/pinecone/gateway-index/ids.ts';
 
 const SECRET = new Uint8Array(32).fill(1);
 const ids = createIds(SECRET);

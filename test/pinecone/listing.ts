@@ -1,13 +1,12 @@
 import type { Call, ListQuery, Memory } from '#contract';
-import { connect } from '../../providers/pinecone/connect.ts';
-import { createIds } from '../../providers/pinecone/ids.ts';
+import { connect } from '../../providers/pinecone/client/client.ts';
+import { createConsistency } from '../../providers/pinecone/gateway-index/consistency.ts';
+import { createIds, createNamespaces } from '../../providers/pinecone/gateway-index/ids.ts';
 import { createList } from '../../providers/pinecone/list.ts';
-import { createNamespaces } from '../../providers/pinecone/namespaces.ts';
 import type { Options } from '../../providers/pinecone/options.ts';
 import { createOverlay } from '../../providers/pinecone/overlay.ts';
 import type { Own } from '../../providers/pinecone/parts.ts';
 import { toMetadata } from '../../providers/pinecone/record.ts';
-import { createVisibility } from '../../providers/pinecone/visibility.ts';
 import { post } from '../pinecone-server/plain.ts';
 import type { Pinecone } from '../pinecone-server/start.ts';
 import { callBy, listOf, memoryOf } from '../support/requests.ts';
@@ -58,7 +57,7 @@ export function openListing(
     const nobody = { vector: VECTOR, topK: 1, filter: { user_id: { $eq: '' } }, includeMetadata: false };
     return (await service.query(where, nobody, by)).indexedLsn;
   };
-  const visibility = createVisibility({ secret, wait_ms: 30, look });
+  const visibility = createConsistency({ secret, wait_ms: 30, look });
   const own: Own = { service, ids, namespaces, overlay, visibility, model: 'model', metric: 'cosine', max_scan };
   const where = { namespace, lsn: undefined };
 

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createIds } from '../../providers/pinecone/ids.ts';
-import { createNamespaces } from '../../providers/pinecone/namespaces.ts';
+import { createIds, createNamespaces } from '../../providers/pinecone/gateway-index/ids.ts';
 
 const ids = createIds(new Uint8Array(32));
 const parts = Array.from({ length: 2_000 }, (_, i) => ids.userPart(`user-${i}`));
@@ -8,7 +7,7 @@ const parts = Array.from({ length: 2_000 }, (_, i) => ids.userPart(`user-${i}`))
 describe('namespaces', () => {
   it.each(['single', 'sharded', 'per-user'] as const)(
     'of the layout "%s" keep the record of the index in the one that is configured',
-    (layout) => expect(createNamespaces(layout, 'memories').own).toBe('memories'),
+    (layout) => expect(createNamespaces(layout, 'memories').base).toBe('memories'),
   );
 
   it('of the layout "single" are one', () => {

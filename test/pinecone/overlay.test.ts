@@ -1,13 +1,12 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Memory } from '#contract';
+import type { Service } from '../../providers/pinecone/client/client.ts';
 import { createFind } from '../../providers/pinecone/find.ts';
-import { createIds } from '../../providers/pinecone/ids.ts';
-import { createNamespaces } from '../../providers/pinecone/namespaces.ts';
+import { createConsistency } from '../../providers/pinecone/gateway-index/consistency.ts';
+import { createIds, createNamespaces } from '../../providers/pinecone/gateway-index/ids.ts';
 import { createOverlay, type OverlayOptions } from '../../providers/pinecone/overlay.ts';
 import type { Overlay, Own } from '../../providers/pinecone/parts.ts';
 import { toMetadata } from '../../providers/pinecone/record.ts';
-import type { Service } from '../../providers/pinecone/service.ts';
-import { createVisibility } from '../../providers/pinecone/visibility.ts';
 import { call, memoryOf, refTo } from '../support/requests.ts';
 import { recordingLog } from '../support/subject.ts';
 
@@ -170,7 +169,7 @@ it('a memory that is deleted while the service is asked for it is gone', async (
     overlay.bury(memory, UNTOLD);
     return new Map([[memory.id, { id: memory.id, values: [1, 0], metadata: toMetadata(memory, true) }]]);
   };
-  const visibility = createVisibility({ secret: new Uint8Array(32), wait_ms: 0, look: async () => undefined });
+  const visibility = createConsistency({ secret: new Uint8Array(32), wait_ms: 0, look: async () => undefined });
   const namespaces = createNamespaces('single', NAMESPACE);
   const own = { service: { fetch }, ids, namespaces, overlay, visibility, model: 'm' } as unknown as Own;
   const find = createFind(own, { settle_ms: 1_000, consistency_wait_ms: 0 });

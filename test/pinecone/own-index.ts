@@ -1,15 +1,14 @@
 import type { Memory } from '#contract';
 import { toUnitHalf } from '#ranking';
-import { connect } from '../../providers/pinecone/connect.ts';
-import { createIds } from '../../providers/pinecone/ids.ts';
+import type { Lsn, Metadata } from '../../providers/pinecone/client/client.ts';
+import { connect } from '../../providers/pinecone/client/client.ts';
+import { createConsistency } from '../../providers/pinecone/gateway-index/consistency.ts';
+import { createIds, createNamespaces } from '../../providers/pinecone/gateway-index/ids.ts';
 import { createList } from '../../providers/pinecone/list.ts';
-import { createNamespaces } from '../../providers/pinecone/namespaces.ts';
 import { createOverlay } from '../../providers/pinecone/overlay.ts';
 import type { Metric, Own } from '../../providers/pinecone/parts.ts';
 import { changes, toMetadata, toValues } from '../../providers/pinecone/record.ts';
 import { createSearch } from '../../providers/pinecone/search.ts';
-import type { Lsn, Metadata } from '../../providers/pinecone/service.ts';
-import { createVisibility } from '../../providers/pinecone/visibility.ts';
 import type { Pinecone } from '../pinecone-server/start.ts';
 import { call, memoryOf } from '../support/requests.ts';
 import { freshUser, recordingLog } from '../support/subject.ts';
@@ -37,7 +36,7 @@ export function openOwnIndex(server: Pinecone, dimension: number, metric: Metric
     ids,
     namespaces: createNamespaces('single', NAMESPACE),
     overlay: makeOverlay(),
-    visibility: createVisibility({ secret, wait_ms: 1_000, look: async () => undefined }),
+    visibility: createConsistency({ secret, wait_ms: 1_000, look: async () => undefined }),
     model: 'model',
     metric,
     max_scan: 100_000,

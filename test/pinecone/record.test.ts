@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Memory } from '#contract';
+import type { Metadata } from '../../providers/pinecone/client/client.ts';
 import {
   changes,
   isEmbedded,
@@ -11,7 +12,6 @@ import {
   toValues,
   toVector,
 } from '../../providers/pinecone/record.ts';
-import type { Metadata } from '../../providers/pinecone/service.ts';
 import { LIMITS } from '../../src/http/schemas.ts';
 import { memoryOf } from '../support/requests.ts';
 import { anyMemory, changed } from './any-memory.ts';

@@ -1,54 +1,46 @@
 import { describe, expect, it } from 'vitest';
-import { Failure, type FailureKind } from '../../providers/pinecone/failure.ts';
-import { secondsOf } from '../../providers/pinecone/refusal.ts';
-import { pauseAfter, RULES, repeating } from '../../providers/pinecone/retry.ts';
+import { Failure, parseRetryAfter } from '../../providers/pinecone/client/errors.ts';
+import { pauseAfter, withRetries } from '../../providers/pinecone/client/retry.ts';
 
-const KINDS = Object.keys(RULES) as FailureKind[];
 const never = new AbortController().signal;
 
-/** How often a work that fails so is attempted. */
-async function attempts(failure: () => unknown, repeatable: boolean): Promise<number> {
+/** Number of attempts after such failures. */
+async function attempts(failure: () => unknown, idempotent: boolean): Promise<number> {
   let made = 0;
   const work = () => {
     made++;
     return Promise.reject(failure());
   };
-  await expect(repeating(work, { repeatable, signal: never })).rejects.toEqual(failure());
+  await expect(withRetries(work, { idempotent, signal: never })).rejects.toEqual(failure());
   return made;
 }
 
-describe('what is repeated', () => {
+describe('retries', () => {
   it.each([
     ['unreachable', 3, 3],
-    ['busy', 3, 3],
-    ['failed', 3, 3],
-    ['lost', 3, 1],
-    ['unreadable', 3, 1],
-    ['late', 2, 1],
+    ['rate-limited', 3, 3],
+    ['server-error', 3, 3],
+    ['connection-lost', 3, 1],
+    ['malformed', 3, 1],
+    ['timeout', 2, 1],
     ['insecure', 1, 1],
-    ['refused', 1, 1],
-  ] as const)('%s: %i attempts of what is repeatable, %i of the rest', async (kind, repeatable, other) => {
-    expect(await attempts(() => new Failure(kind, 'x'), true)).toBe(repeatable);
+    ['rejected', 1, 1],
+  ] as const)('%s: %i attempts if idempotent, otherwise %i', async (kind, idempotent, other) => {
+    expect(await attempts(() => new Failure(kind, 'x'), true)).toBe(idempotent);
     expect(await attempts(() => new Failure(kind, 'x'), false)).toBe(other);
   });
 
-  it('is decided for every kind of failure', () => {
-    expect([...KINDS].sort()).toEqual(
-      ['busy', 'failed', 'insecure', 'late', 'lost', 'refused', 'unreachable', 'unreadable'].sort(),
-    );
-  });
-
-  it('is nothing else that was thrown: that is a mistake of ours', async () => {
+  it('do not follow other errors', async () => {
     expect(await attempts(() => new TypeError('x'), true)).toBe(1);
   });
 
-  it('ends with the first success', async () => {
+  it('end with the first success', async () => {
     let made = 0;
     const work = async () => {
-      if (++made < 3) throw new Failure('failed', 'x');
+      if (++made < 3) throw new Failure('server-error', 'x');
       return made;
     };
-    expect(await repeating(work, { repeatable: false, signal: never })).toBe(3);
+    expect(await withRetries(work, { idempotent: false, signal: never })).toBe(3);
   });
 });
 
@@ -59,33 +51,36 @@ describe('the pause', () => {
   it.each([
     [1, 100],
     [2, 200],
-  ])('after attempt %i is of any length up to %i ms', (made, longest) => {
-    const some = pauses(new Failure('failed', 'x'), made);
+  ])('after attempt %i has a random length up to %i ms', (made, longest) => {
+    const some = pauses(new Failure('server-error', 'x'), made);
     expect(Math.min(...some)).toBeGreaterThanOrEqual(0);
     expect(Math.min(...some)).toBeLessThan(longest / 5);
     expect(Math.max(...some)).toBeLessThan(longest);
     expect(Math.max(...some)).toBeGreaterThan((longest * 4) / 5);
   });
 
-  it('is as long as the service asks for, and as much longer as without', () => {
-    const some = pauses(new Failure('busy', 'x', { status: 429, retryAfter: 1 }), 1);
+  it('adds what Retry-After says', () => {
+    const some = pauses(new Failure('rate-limited', 'x', { status: 429, retryAfter: 1 }), 1);
     expect(Math.min(...some)).toBeGreaterThanOrEqual(1_000);
     expect(Math.max(...some)).toBeLessThan(1_100);
   });
 
-  it.each(['busy', 'failed'] as const)('is none where a service that is %s asks for more than a second', (kind) => {
-    expect(pauseAfter(new Failure(kind, 'x', { retryAfter: 2 }), 1, true)).toBeUndefined();
-  });
+  it.each(['rate-limited', 'server-error'] as const)(
+    'of %s is not taken if Retry-After is longer than a second',
+    (kind) => {
+      expect(pauseAfter(new Failure(kind, 'x', { retryAfter: 2 }), 1, true)).toBeUndefined();
+    },
+  );
 });
 
-describe('a signal that fires', () => {
-  it('before the first attempt: there is none', async () => {
+describe('an aborted signal', () => {
+  it('prevents the first attempt', async () => {
     const work = () => expect.unreachable();
     const signal = AbortSignal.abort('gone');
-    await expect(repeating(work, { repeatable: true, signal })).rejects.toBe('gone');
+    await expect(withRetries(work, { idempotent: true, signal })).rejects.toBe('gone');
   });
 
-  it('during a pause ends it at once, with the reason of the signal', async () => {
+  it('ends a pause at once, with the reason of the signal', async () => {
     const client = new AbortController();
     let [made, paused] = [0, false];
     const work = () => {
@@ -96,9 +91,9 @@ describe('a signal that fires', () => {
         });
         client.abort('gone');
       });
-      return Promise.reject(new Failure('busy', 'x', { retryAfter: 1 }));
+      return Promise.reject(new Failure('rate-limited', 'x', { retryAfter: 1 }));
     };
-    await expect(repeating(work, { repeatable: true, signal: client.signal })).rejects.toBe('gone');
+    await expect(withRetries(work, { idempotent: true, signal: client.signal })).rejects.toBe('gone');
     expect({ made, paused }).toEqual({ made: 1, paused: false });
   });
 });
@@ -124,12 +119,12 @@ describe('Retry-After', () => {
     ['Mon, 99 Nov 2026 10:00:00 GMT', undefined],
     ['2026-11-21T10:00:00Z', undefined],
   ])('%j is %s seconds', (value, seconds) => {
-    expect(secondsOf(value)).toBe(seconds);
+    expect(parseRetryAfter(value)).toBe(seconds);
   });
 
   it('may be a date', () => {
-    expect(secondsOf(inSeconds(3_600))).toEqual(expect.closeTo(3_600, -3));
-    expect(secondsOf(inSeconds(-30))).toBe(0);
-    expect(secondsOf(inSeconds(200_000))).toBeUndefined();
+    expect(parseRetryAfter(inSeconds(3_600))).toEqual(expect.closeTo(3_600, -3));
+    expect(parseRetryAfter(inSeconds(-30))).toBe(0);
+    expect(parseRetryAfter(inSeconds(200_000))).toBeUndefined();
   });
 });

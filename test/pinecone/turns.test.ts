@@ -2,21 +2,21 @@ import { setImmediate as turn } from 'node:timers/promises';
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { OmpError } from '#contract';
-import { connect } from '../../providers/pinecone/connect.ts';
-import { createTurns } from '../../providers/pinecone/turns.ts';
+import { connect } from '../../providers/pinecone/client/client.ts';
+import { createConcurrencyLimit } from '../../providers/pinecone/client/retry.ts';
 import { gate } from '../embedding/observed-embedder.ts';
 import { type Pinecone, startPinecone } from '../pinecone-server/start.ts';
 import { call, callBy } from '../support/requests.ts';
 
 const never = new AbortController().signal;
 
-describe('turns', () => {
-  it('are taken in order, so many at once, and are over when the work is, however it ends', async () => {
-    const { take: inTurn, waiting } = createTurns(2, 10);
+describe('the concurrency limit', () => {
+  it('runs work in order and frees a slot when the work ends or fails', async () => {
+    const { run, queueLength } = createConcurrencyLimit(2, 10);
     const begun: number[] = [];
     const gates = Array.from({ length: 5 }, gate);
     const ended = gates.map(({ opened }, i) =>
-      inTurn(never, async () => {
+      run(never, async () => {
         begun.push(i);
         await opened;
         if (i % 2 === 0) throw new Error(`${i}`);
@@ -25,7 +25,7 @@ describe('turns', () => {
     );
     await turn();
     expect(begun).toEqual([0, 1]);
-    expect(waiting()).toBe(3);
+    expect(queueLength()).toBe(3);
     gates[1]?.open();
     await turn();
     expect(begun).toEqual([0, 1, 2]);
@@ -34,46 +34,46 @@ describe('turns', () => {
     expect(begun).toEqual([0, 1, 2, 3, 4]);
   });
 
-  it('[Decision 29] are refused to whoever comes when as many wait as may', async () => {
-    const { take: inTurn } = createTurns(1, 1);
+  it('[Decision 29] rejects more when the queue is full', async () => {
+    const { run } = createConcurrencyLimit(1, 1);
     const { opened, open } = gate();
-    const [first, second] = [inTurn(never, () => opened), inTurn(never, async () => 'second')];
-    const refused = inTurn(never, async () => 'third');
+    const [first, second] = [run(never, () => opened), run(never, async () => 'second')];
+    const refused = run(never, async () => 'third');
     await expect(refused).rejects.toMatchObject({ code: 'rate_limited', provider: 'pinecone', retryAfter: 1 });
     open();
     await first;
     expect(await second).toBe('second');
-    expect(await inTurn(never, async () => 'fourth')).toBe('fourth');
+    expect(await run(never, async () => 'fourth')).toBe('fourth');
   });
 
-  it('are never more than allowed, and none is lost, whoever leaves when', async () => {
-    const visitor = fc.record({ leaves: fc.boolean(), works: fc.integer({ min: 0, max: 3 }) });
+  it('is never exceeded and loses no slot, whatever is aborted when', async () => {
+    const request = fc.record({ aborts: fc.boolean(), works: fc.integer({ min: 0, max: 3 }) });
     const sizes = fc.integer({ min: 1, max: 4 });
     await fc.assert(
-      fc.asyncProperty(sizes, sizes, fc.array(visitor, { maxLength: 30 }), async (atOnce, mostWaiting, visitors) => {
-        const { take: inTurn, waiting } = createTurns(atOnce, mostWaiting);
+      fc.asyncProperty(sizes, sizes, fc.array(request, { maxLength: 30 }), async (slots, queueLimit, requests) => {
+        const { run, queueLength } = createConcurrencyLimit(slots, queueLimit);
         let working = 0;
         let most = 0;
-        const ends = visitors.map(async ({ leaves, works }) => {
-          const leaving = new AbortController();
-          const gone = new Error('gone');
+        const ends = requests.map(async ({ aborts, works }) => {
+          const aborting = new AbortController();
+          const aborted = new Error('aborted');
           const work = async () => {
             most = Math.max(most, ++working);
             for (let i = 0; i < works; i++) await turn();
             working--;
             return 'worked';
           };
-          const ended = inTurn(leaving.signal, work).catch((error: unknown) => error);
-          if (leaves) setImmediate(() => leaving.abort(gone));
+          const ended = run(aborting.signal, work).catch((error: unknown) => error);
+          if (aborts) setImmediate(() => aborting.abort(aborted));
           const end = await ended;
-          return end === gone ? 'left' : end instanceof OmpError ? end.code : end;
+          return end === aborted ? 'aborted' : end instanceof OmpError ? end.code : end;
         });
         const counted = await Promise.all(ends);
-        expect(most).toBeLessThanOrEqual(atOnce);
-        expect(counted.filter((end) => !['worked', 'left', 'rate_limited'].includes(end as string))).toEqual([]);
-        // Everybody has gone: every place is free again.
-        expect({ working, waiting: waiting() }).toEqual({ working: 0, waiting: 0 });
-        const again = Array.from({ length: atOnce + mostWaiting }, () => inTurn(never, async () => 'worked'));
+        expect(most).toBeLessThanOrEqual(slots);
+        expect(counted.filter((end) => !['worked', 'aborted', 'rate_limited'].includes(end as string))).toEqual([]);
+        // Nothing runs: every slot is free again.
+        expect({ working, queued: queueLength() }).toEqual({ working: 0, queued: 0 });
+        const again = Array.from({ length: slots + queueLimit }, () => run(never, async () => 'worked'));
         expect(new Set(await Promise.all(again))).toEqual(new Set(['worked']));
       }),
     );
@@ -87,24 +87,24 @@ describe('requests to Pinecone', () => {
   });
   afterEach(() => server.close());
 
-  it('[Decision 29] wait for their turn, are refused beyond that, and go when their caller does', async () => {
+  it('[Decision 29] wait for a slot, are rejected when the queue is full, and leave it when their call ends', async () => {
     const to = { api_key: 'key', index_host: server.url, timeout_ms: 600_000 };
     const { fetch } = connect({ ...to, concurrency: 1, max_waiting: 1 });
     await server.fail({ kind: 'hang', times: 0 });
     await server.resetCalls();
     const [working, waiting] = [new AbortController(), new AbortController()];
-    const gone = new OmpError('invalid_request', 'gone');
+    const aborted = new OmpError('invalid_request', 'aborted');
     const asked = (signal: AbortSignal) => fetch('n', ['a'], callBy({}, { signal })).catch((error: unknown) => error);
     const [first, second] = [asked(working.signal), asked(waiting.signal)];
     await expect(fetch('n', ['a'], call)).rejects.toMatchObject({ code: 'rate_limited', provider: 'pinecone' });
-    waiting.abort(gone);
-    expect(await second).toBe(gone);
+    waiting.abort(aborted);
+    expect(await second).toBe(aborted);
     while ((await server.calls()).length === 0) await turn();
     await server.clearFaults();
-    // Takes the place of the one that left.
+    // Takes the slot in the queue that became free.
     const third = fetch('n', ['a'], call);
-    working.abort(gone);
-    expect(await first).toBe(gone);
+    working.abort(aborted);
+    expect(await first).toBe(aborted);
     expect(await third).toEqual(new Map());
     expect(await server.calls()).toHaveLength(2);
   });

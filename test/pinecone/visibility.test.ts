@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { Memory } from '#contract';
-import { createTokens } from '../../providers/pinecone/tokens.ts';
+import { createTokens } from '../../providers/pinecone/gateway-index/consistency.ts';
 import { type Pinecone, startPinecone } from '../pinecone-server/start.ts';
 import { call, listOf, memoryOf, refTo, searchFor } from '../support/requests.ts';
 import { freshUser } from '../support/subject.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type Page, rememberPages } from '../../providers/pinecone/pages.ts';
+import { type Page, rememberPages } from '../../providers/pinecone/gateway-index/list-walk.ts';
 
 const page = (past: string, ...ids: string[]): Page => ({ past, ids, next: undefined });
 

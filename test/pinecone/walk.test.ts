@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { EARLIEST_MS, listOrder, timeOf, timePart } from '../../providers/pinecone/ids.ts';
-import { createWalk, type Stretch, type Walk } from '../../providers/pinecone/walk.ts';
+import { EARLIEST_MS, listOrder, timeOf, timePart } from '../../providers/pinecone/gateway-index/ids.ts';
+import { createWalk, type Stretch, type Walk } from '../../providers/pinecone/gateway-index/list-walk.ts';
 import { type Pinecone, startPinecone } from '../pinecone-server/start.ts';
 import { call, DIMENSION, idsOf, type Listing, NOON, openListing, requestsOf, sorted } from './listing.ts';
 

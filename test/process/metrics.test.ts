@@ -4,7 +4,6 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { eventually } from '../support/eventually.ts';
 import { freshUser } from '../support/subject.ts';
-import { readingOf, sumOf } from '../telemetry/exposition.ts';
 import { temporaryFolder, watch } from './gateway.ts';
 import { startMeasuredGateway } from './measured-gateway.ts';
 import { freePort } from './postgres-cluster.ts';
@@ -55,28 +54,4 @@ test('Prometheus counts the requests that were made', async ({ skip }) => {
   await eventually(async () => expect(await ask('up{job="omp-gateway"}')).toEqual(['1']));
   const counted = `sum(${REQUESTS}{route="/memories/:id",status="404"})`;
   await eventually(async () => expect(await ask(counted)).toEqual(['17']));
-});
-
-test('workers are counted together, also those that have ended', async () => {
-  const gateway = await startMeasuredGateway({ OMP_WORKERS: '2' });
-  const { client, samples, printed } = gateway;
-  // Each on a connection of its own, so that both workers get some.
-  const ask = () => client.ask('/memories/some-id', {}, { connection: 'close' });
-  for (let i = 0; i < 40; i++) expect((await ask()).status).toBe(404);
-  const counted = async () => sumOf(await samples(), REQUESTS, { route: '/memories/:id', status: '404' });
-  await expect.poll(counted).toBe(40);
-  const built = (await samples()).filter(({ name }) => name === 'omp_build_info');
-  expect(built.map(({ value }) => value)).toEqual([1]);
-  expect(readingOf(await samples(), 'omp_circuit_breaker_state', { dependency: 'postgres', state: 'closed' })).toBe(2);
-
-  const [, pid] = /"pid":(\d+)/.exec(printed()) ?? [];
-  const workers = spawnSync('pgrep', ['-P', String(gateway.child.pid)], { encoding: 'utf8' })
-    .stdout.trim()
-    .split('\n');
-  expect(workers.length, pid).toBeGreaterThan(1);
-  process.kill(Number(workers[0]), 'SIGKILL');
-  await gateway.output(/"level":(40|50).*worker/);
-  expect(await counted()).toBe(40);
-  await expect.poll(async () => (await ask()).status).toBe(404);
-  await expect.poll(counted).toBeGreaterThan(40);
 });

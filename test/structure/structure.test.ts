@@ -89,22 +89,6 @@ describe('who may import whom', () => {
       'prom-client',
       'node:',
     ],
-    'src/cluster/': [
-      'src/cluster/',
-      'src/core/',
-      'src/config/',
-      'src/cli/explain-error.ts',
-      'src/rate-limit/primary-store.ts',
-      'src/closing.ts',
-      'src/log.ts',
-      'src/free-port.ts',
-      'src/metrics-port.ts',
-      'src/registry.ts',
-      'src/serve.ts',
-      'src/telemetry/aggregated.ts',
-      '#contract',
-      'node:',
-    ],
     'src/config/': [
       'src/config/',
       'src/contract/',
@@ -232,7 +216,7 @@ describe('a source file', () => {
       SOURCES.filter((file) =>
         /process\s*(\.|\?\.)\s*env\b|\{[^}]*\benv\b[^}]*\}\s*=\s*process\b|process\[/.test(read(file)),
       ),
-    ).toEqual(['src/main.ts', 'providers/pinecone/address.ts']);
+    ).toEqual(['src/main.ts', 'providers/pinecone/client/transport.ts']);
   });
 
   it('has a name in kebab case that says more than "helpers"', () => {

@@ -1,5 +1,5 @@
+import type { Metadata } from '../client/client.ts';
 import type { Options } from '../options.ts';
-import type { Metadata } from '../service.ts';
 import { PRESETS, type Preset } from './presets.ts';
 
 /** Under which metadata keys an index keeps what a memory consists of. Undefined: it keeps none. */

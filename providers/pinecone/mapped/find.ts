@@ -1,6 +1,6 @@
 import type { Call, Ref } from '#contract';
+import type { Metadata } from '../client/client.ts';
 import type { Written } from '../parts.ts';
-import type { Metadata } from '../service.ts';
 import type { Existing } from './parts.ts';
 import { newMetadata, toMemory } from './record.ts';
 

@@ -8,7 +8,7 @@ import {
   recordBytes,
   upToBytes,
 } from '#contract';
-import { PROVIDER } from '../errors.ts';
+import { PROVIDER } from '../client/errors.ts';
 import { userFilter } from '../filter.ts';
 import { createPace } from './pace.ts';
 import type { Existing } from './parts.ts';

@@ -1,6 +1,6 @@
 import type { Call } from '#contract';
-import { holdable } from '../chunks.ts';
-import type { Match, QueryRequest } from '../service.ts';
+import type { Match, QueryRequest } from '../client/client.ts';
+import { validIds } from '../client/client.ts';
 import type { Existing } from './parts.ts';
 
 export interface Nearest {
@@ -32,7 +32,7 @@ export async function askNearest(
       const ids = chunk.map(({ id }) => id);
       const records = await service.fetch(namespace, ids, call);
       // Ids that cannot be fetched, such as those with spaces, are told by a query that answers in full, or fails.
-      const told = holdable(ids).length < ids.length ? await ask(true) : [];
+      const told = validIds(ids).length < ids.length ? await ask(true) : [];
       const others = new Map(told.map((match) => [match.id, match]));
       for (const match of chunk) {
         yield { ...match, metadata: (records.get(match.id) ?? others.get(match.id))?.metadata };

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Call, OmpError } from '#contract';
-import { PROVIDER } from '../errors.ts';
+import { PROVIDER } from '../client/errors.ts';
 
 export interface PaceOptions {
   /** Most that may begin within the window, in milliseconds. */

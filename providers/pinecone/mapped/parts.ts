@@ -1,6 +1,6 @@
 import type { Embedder } from '#contract';
+import type { Service } from '../client/client.ts';
 import type { Metric, Overlay } from '../parts.ts';
-import type { Service } from '../service.ts';
 import type { Fields } from './fields.ts';
 
 /** What the verbs on an index that somebody else fills work with. */

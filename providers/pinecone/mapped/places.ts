@@ -1,5 +1,5 @@
 import { type NewMemory, OmpError } from '#contract';
-import { PROVIDER } from '../errors.ts';
+import { PROVIDER } from '../client/errors.ts';
 import type { Fields } from './fields.ts';
 
 /**

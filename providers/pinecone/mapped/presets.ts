@@ -1,4 +1,4 @@
-import type { Metadata } from '../service.ts';
+import type { Metadata } from '../client/client.ts';
 import type { PresetName } from './preset-names.ts';
 
 /** Under which metadata keys the records of a library are found, unless settings name others. */

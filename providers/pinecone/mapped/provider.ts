@@ -1,9 +1,9 @@
 import type { Provider, ProviderContext } from '#contract';
-import { PROVIDER } from '../errors.ts';
+import { MAX_TOP_K, type Service } from '../client/client.ts';
+import { PROVIDER } from '../client/errors.ts';
 import type { Options } from '../options.ts';
 import { createOverlay } from '../overlay.ts';
 import { MAX_CONTENT_LENGTH } from '../record.ts';
-import { MAX_TOP_K, type Service } from '../service.ts';
 import { examine } from './examine.ts';
 import { fieldsOf } from './fields.ts';
 import { createFind } from './find.ts';
@@ -56,7 +56,7 @@ export async function openExisting(
       ? createWrites(existing, find)
       : { read_only: 'the index is read-only: OMP_PINECONE_WRITABLE=true lets the gateway change it' }),
     // Statistics would list every namespace.
-    stats: () => ({ waiting: service.waiting() }),
+    stats: () => ({ waiting: service.queueLength() }),
     ping: async (call) => void (await service.fetch(namespace, [NOBODY], call)),
     close: async () => overlay.close(),
   };

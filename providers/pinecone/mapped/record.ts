@@ -1,5 +1,5 @@
 import type { Memory, MemoryPatch, NewMemory } from '#contract';
-import type { Metadata, MetadataValue } from '../service.ts';
+import type { Metadata, MetadataValue } from '../client/client.ts';
 import type { Fields } from './fields.ts';
 import { inFormOf, toIso } from './times.ts';
 

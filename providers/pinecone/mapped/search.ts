@@ -7,9 +7,9 @@ import {
   type SearchQuery,
   upToBytes,
 } from '#contract';
+import { MAX_TOP_K } from '../client/client.ts';
 import { userFilter } from '../filter.ts';
 import { createScoring, isZero, toUnit } from '../score.ts';
-import { MAX_TOP_K } from '../service.ts';
 import { newestFirst } from './list.ts';
 import { askNearest } from './nearest.ts';
 import type { Existing } from './parts.ts';

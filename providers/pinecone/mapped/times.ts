@@ -1,4 +1,4 @@
-import type { MetadataValue } from '../service.ts';
+import type { MetadataValue } from '../client/client.ts';
 
 /** Numbers below are seconds since 1970, those from here on milliseconds: as seconds this were the year 5138. */
 const FIRST_MILLISECONDS = 1e11;
