@@ -1,10 +1,9 @@
-import type { Call, KeyStore, Log } from '#contract';
+import { type Call, gatewayCall, type KeyStore, type Log } from '#contract';
 import { ANYBODY, type Authenticator } from '../core/principal.ts';
 import type { ConfiguredKey } from './configured-keys.ts';
-import { KEY_PREFIX, missingCredential, invalidCredential } from './credentials.ts';
+import { invalidCredential, KEY_PREFIX, missingCredential } from './credentials.ts';
 import { openKeyRing } from './key-ring.ts';
 import type { TokenOptions } from './tokens.ts';
-import { ownCall, waitFor } from './waiting.ts';
 
 export interface AuthenticatorOptions {
   readonly keys: readonly ConfiguredKey[];
@@ -60,7 +59,7 @@ function openAccess({ keys, store, jwt, required }: AuthenticatorOptions) {
   let asking: Promise<void> | undefined;
   const ask = async () => {
     const asked = performance.now();
-    if (await store?.hasAny(ownCall('keys'))) closed = true;
+    if (await store?.hasAny(gatewayCall('keys'))) closed = true;
     openUntil = asked + OPEN_MS;
   };
   return {

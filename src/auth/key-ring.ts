@@ -1,10 +1,9 @@
 import { LRUCache } from 'lru-cache';
-import type { Call, KeyStore, Log, StoredKey } from '#contract';
+import { type Call, gatewayCall, type KeyStore, type Log, type StoredKey } from '#contract';
 import { toGrants } from '../core/grants.ts';
 import type { Principal } from '../core/principal.ts';
 import { type ConfiguredKey, hashedKey } from './configured-keys.ts';
-import { idOf, matchesHash, invalidCredential } from './credentials.ts';
-import { ownCall, waitFor } from './waiting.ts';
+import { idOf, invalidCredential, matchesHash } from './credentials.ts';
 
 /** Configured and stored keys. */
 export interface KeyRing {
@@ -48,7 +47,7 @@ export function openKeyRing({ configured, store, log }: KeyRingOptions): KeyRing
 
   /** The answer's age counts from the request, so that none is older than `CACHE_MS`. */
   const ask = (id: string, { find }: KeyStore): LookUp => {
-    const answer = find(id, ownCall('keys')).then((stored) => stored && fromStore(stored));
+    const answer = find(id, gatewayCall('keys')).then((stored) => stored && fromStore(stored));
     const lookUp: LookUp = { answer };
     lookUps.set(id, lookUp);
     answer.then(
@@ -124,7 +123,7 @@ function recordUses(store: KeyStore, log: Log): { add(id: string): void; close()
     const ids = [...used];
     used = new Set();
     try {
-      await store.touch(ids, new Date().toISOString(), ownCall('keys'));
+      await store.touch(ids, new Date().toISOString(), gatewayCall('keys'));
     } catch (error) {
       // Retried with the next batch.
       for (const id of ids) used.add(id);

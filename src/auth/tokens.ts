@@ -5,7 +5,6 @@ import { type Call, OmpError, providerError, readAtMost } from '#contract';
 import { isGrant, toGrants } from '../core/grants.ts';
 import type { Principal } from '../core/principal.ts';
 import { type Algorithm, invalidCredential } from './credentials.ts';
-import { waitFor } from './waiting.ts';
 
 export interface TokenOptions {
   /** Address of the identity provider's public keys. */
