@@ -4,7 +4,6 @@ import { helpText } from '../../src/cli/help.ts';
 import { exampleFile } from '../../src/config/example-file.ts';
 import { configSchema } from '../../src/config/schema.ts';
 import { SETTINGS, settingFor } from '../../src/config/settings.ts';
-import { settingsTable } from '../../src/config/settings-table.ts';
 import { load, mistakesOf } from './sources.ts';
 
 const EXAMPLE = new URL('../../omp-gateway.example.yaml', import.meta.url);
@@ -104,10 +103,4 @@ describe('help', () => {
   it('fits 80 columns', () => {
     expect(help.split('\n').filter((line) => line.length > 80)).toEqual([]);
   });
-});
-
-it('the table has a row of four cells for each setting', () => {
-  const rows = settingsTable().split('\n').slice(3);
-  expect(rows.map((row) => row.split(/(?<!\\)\|/).length)).toEqual(SETTINGS.map(() => 6));
-  expect(rows.map((row) => row.split('|')[1]?.trim())).toEqual(SETTINGS.map(({ key }) => `\`${key}\``));
 });

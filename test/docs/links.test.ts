@@ -59,3 +59,16 @@ it('every page of docs is linked from another one', () => {
   );
   expect(DOCUMENTS.filter((file) => file.startsWith('docs/') && !linked.has(file))).toEqual([]);
 });
+
+it.each(['Threat model', 'Budgets'])('docs/security.md: every row of "%s" names the test that shows it', (heading) => {
+  const section =
+    read('docs/security.md')
+      .split(/^## /m)
+      .find((each) => each.startsWith(`${heading}\n`)) ?? '';
+  const rows = section
+    .split('\n')
+    .filter((line) => line.startsWith('| '))
+    .slice(2);
+  expect(rows.length).toBeGreaterThan(10);
+  expect(rows.filter((row) => !/`test\/[^`]+\.(?:test|suite)\.ts` \|$/.test(row))).toEqual([]);
+});

@@ -1,22 +1,21 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { CONFIG_FILE, coerce, defaultText, SECTIONS, SETTINGS, settingFor } from '../../src/config/settings.ts';
+import { documents, ROOT, read } from './markdown.ts';
 
-const ROOT = join(import.meta.dirname, '../..');
 const below = (folder: string, name: RegExp): string[] =>
   readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
     .filter((file) => name.test(file))
     .map((file) => `${folder}/${file}`);
 
-/** Everything that somebody reads who runs the gateway. */
+/** Everything an operator reads. */
 const DOCUMENTS = [
-  ...['README.md', 'SECURITY.md', 'CHANGELOG.md', 'AGENTS.md', 'omp-gateway.example.yaml'],
-  ...['Dockerfile', 'docker-compose.yml'],
-  ...below('docs', /\.md$/),
+  ...documents(),
+  ...['omp-gateway.example.yaml', 'Dockerfile', 'docker-compose.yml'],
   ...below('deploy', /\.(md|ya?ml|json)$/),
 ].sort();
-const texts = new Map(DOCUMENTS.map((file) => [file, readFileSync(join(ROOT, file), 'utf8')]));
+const texts = new Map(DOCUMENTS.map((file) => [file, read(file)]));
 
 const BY_NAME = new Map(SETTINGS.map((setting) => [setting.env, setting]));
 const VARIABLES = new Set([
@@ -24,17 +23,17 @@ const VARIABLES = new Set([
   ...SETTINGS.flatMap(({ env, secret }) => (secret ? [env, `${env}_FILE`] : [env])),
 ]);
 
-/** Names in capitals that are no settings of the gateway, each with who reads it. */
+/** Names in capitals that are no settings of the gateway, with their reader. */
 const READ_BY_OTHERS: Readonly<Record<string, RegExp>> = {
   'the exporter of traces': /^OTEL_EXPORTER_OTLP_(HEADERS|TIMEOUT|COMPRESSION|CERTIFICATE)$/,
   'the tests': /^TEST_(FULL|DATABASE_URL|POSTGRES_BIN|CHAOS_SEED|PINECONE_API_KEY|PINECONE_INDEX_HOST)$/,
   'docker compose': /^(COMPOSE_PROFILES|POSTGRES_PASSWORD|GRAFANA_PASSWORD|GATEWAY_MEMORY)$/,
-  'whoever runs the example file': /^REDIS_PASSWORD$/,
-  'containers of others': /^(POSTGRES_(USER|DB)|GF_[A-Z_]+|INDEX_TYPE|VECTOR_TYPE)$/,
+  'an example of a reference in the file': /^REDIS_PASSWORD$/,
+  'other containers': /^(POSTGRES_(USER|DB)|GF_[A-Z_]+|INDEX_TYPE|VECTOR_TYPE)$/,
   'Node and the builder of the image': /^(NODE_ENV|NODE_OPTIONS|NODE_IMAGE)$/,
-  'nobody: Kubernetes makes it of a Service': /^OMP_GATEWAY_PORT$/,
-  'nobody: settings that were removed': /^OMP_WORKERS$/,
-  'nobody: a constant of the source': /^ANALYSER_VERSION$/,
+  'no one: Kubernetes derives it from a Service': /^OMP_GATEWAY_PORT$/,
+  'no one: a constant of the source': /^ANALYSER_VERSION$/,
+  'no one: a setting that was removed': /^OMP_WORKERS$/,
 };
 const foreign = Object.values(READ_BY_OTHERS);
 
@@ -42,7 +41,7 @@ const foreign = Object.values(READ_BY_OTHERS);
 const NAME = /(?<![\w$])[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+(?![\w*])/g;
 const FILE_ENDING = /^(ts|js|md|json|ya?ml|sql)$/;
 
-it('finds what is written for operators', () => {
+it('finds the documents', () => {
   expect(DOCUMENTS).toEqual(expect.arrayContaining(['docs/operations.md', 'deploy/kubernetes/configmap.yaml']));
   expect([...texts.values()].join().match(NAME)?.length).toBeGreaterThan(200);
 });
@@ -64,7 +63,7 @@ describe.each(DOCUMENTS)('%s', (file) => {
     expect(keys.map(([key]) => key).filter((key) => settingFor(key) === undefined)).toEqual([]);
   });
 
-  it('gives choices, numbers and switches values that they can have', () => {
+  it('gives settings values that they accept', () => {
     const given = [...text.matchAll(/\b([A-Z][A-Z0-9_]+)(?:=|: )"?([\w.-]+)(?![\w$…])/g)];
     const refused = given.filter(([, name = '', value = '']) => {
       const setting = BY_NAME.get(name);
@@ -76,7 +75,7 @@ describe.each(DOCUMENTS)('%s', (file) => {
     expect(refused.map(([written]) => written)).toEqual([]);
   });
 
-  it('tells the defaults that there are', () => {
+  it('states the real defaults', () => {
     const told = [
       ...text.matchAll(/`([A-Z][A-Z0-9_]+)`(?: \(default `?([\w.,/-]+?)`?[),;]|, `?([\w.,/-]+)`? by default)/g),
     ];
@@ -88,7 +87,7 @@ describe.each(DOCUMENTS)('%s', (file) => {
   });
 });
 
-it('defaults are told somewhere, and every name that is none of ours is', () => {
+it('documents state defaults, and every exception above is used', () => {
   const all = [...texts.values()].join('\n');
   expect(all.match(/`[A-Z_]+` \(default /g)?.length).toBeGreaterThan(10);
   for (const [reader, pattern] of Object.entries(READ_BY_OTHERS))
@@ -96,17 +95,4 @@ it('defaults are told somewhere, and every name that is none of ours is', () => 
       (all.match(NAME) ?? []).some((name) => pattern.test(name)),
       reader,
     ).toBe(true);
-});
-
-it('docs/operations.md names every setting of how the gateway is operated', () => {
-  const text = texts.get('docs/operations.md') ?? '';
-  const operation = SETTINGS.filter(
-    ({ key }) =>
-      /^(resilience|metrics|tracing)\./.test(key) ||
-      /(^|\.)(max_waiting|max_requests|workers|ingestion|concurrency|\w+_timeout_ms|shutdown_delay_ms|timeout_ms)$/.test(
-        key,
-      ),
-  );
-  expect(operation.length).toBeGreaterThan(15);
-  expect(operation.map(({ env }) => env).filter((env) => !text.includes(`\`${env}\``))).toEqual([]);
 });

@@ -1,8 +1,8 @@
-import { readFile } from 'node:fs/promises';
 import { expect, it } from 'vitest';
-import { withTables } from '../../scripts/readme-tables.ts';
+import { TABLES, withTables } from '../../scripts/docs-tables.ts';
+import { read } from './markdown.ts';
 
-it('the tables in the README are what the code says; `npm run docs` brings them up to date', async () => {
-  const readme = await readFile(new URL('../../README.md', import.meta.url), 'utf8');
-  expect(readme).toBe(await withTables(readme));
+it.each(Object.keys(TABLES))('the generated tables of %s are current (`npm run docs` updates them)', async (file) => {
+  const text = read(file);
+  expect(text).toBe(await withTables(file, text));
 });

@@ -1,8 +1,6 @@
 /** One record of each library, as its own sources write it: every metadata key, and the form of the id. */
 export interface Shape {
   readonly preset: string;
-  /** The heading of its configuration in `docs/integrations/mapped-indexes.md`. */
-  readonly heading: string;
   readonly id: string;
   metadata(user: string, text: string): Record<string, unknown>;
   /** What the gateway is to say of the times. */
@@ -39,14 +37,12 @@ export const SHAPES: readonly Shape[] = [
   {
     // langchain-pinecone, `add_texts`: the caller's metadata, and the text under `text_key`; ids with an `id_prefix`.
     preset: 'langchain',
-    heading: 'LangChain',
     id: 'crawl#2f6f0a0e-6d4b-4d0a-9f7e-2f1f6b0e9a01',
     metadata: (user, text) => ({ text, user_id: user, source: 'https://example.org/a', 'loc.lines.from': 1 }),
     ...timeless,
   },
   {
     preset: 'llamaindex',
-    heading: 'LlamaIndex',
     id: 'doc-1#8f2c1f0e-5f0e-4f6f-9a53-0a5b6d3f1c11',
     metadata: (user, text) =>
       nodeMetadata(user, {
@@ -64,7 +60,6 @@ export const SHAPES: readonly Shape[] = [
   {
     // mem0 (Python), `_create_memory`: Python's `isoformat()`, with microseconds; older releases in the time of the US coast.
     preset: 'mem0',
-    heading: 'mem0',
     id: '0b9a4a5e-3c3d-4a35-8b0a-7f3c7c1d2e02',
     metadata: (user, text) => ({
       data: text,
@@ -86,7 +81,6 @@ export const SHAPES: readonly Shape[] = [
   {
     // mem0 (TypeScript), `createMemory`: `toISOString()`, names in camel case but for the owner.
     preset: 'mem0-ts',
-    heading: 'mem0 for TypeScript',
     id: '4c0ad3f4-8c61-4d0e-a8fd-3d1f0b7f5a03',
     metadata: (user, text) => ({
       data: text,
@@ -101,7 +95,6 @@ export const SHAPES: readonly Shape[] = [
   {
     // pinecone-haystack, `_convert_documents_to_pinecone_format`: `meta` and the content; ids are hashes.
     preset: 'haystack',
-    heading: 'Haystack',
     id: 'a3f1c2d4e5b697887766554433221100ffeeddccbbaa99887766554433221100',
     metadata: (user, text) => ({ content: text, user_id: user, page: 3 }),
     ...timeless,
@@ -109,7 +102,6 @@ export const SHAPES: readonly Shape[] = [
   {
     // spring-ai-pinecone-store, `metadataToStruct`: the document's metadata and the text.
     preset: 'spring-ai',
-    heading: 'Spring AI',
     id: '7d0c7c1e-1f4b-4b51-9a0e-8d7a6f5e4d05',
     metadata: (user, text) => ({ document_content: text, userId: user, chunk: 2 }),
     ...timeless,
@@ -117,14 +109,12 @@ export const SHAPES: readonly Shape[] = [
   {
     // Pinecone's documentation of `upsert_records`: fields as they were given.
     preset: 'integrated',
-    heading: 'Integrated inference',
     id: 'rec1',
     metadata: (user, text) => ({ chunk_text: text, user_id: user, category: 'history' }),
     ...timeless,
   },
   {
     preset: 'custom',
-    heading: 'Anything else',
     id: 'note:1/a+b?c#d%20',
     metadata: (user, text) => ({
       note: text,

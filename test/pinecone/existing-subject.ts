@@ -1,6 +1,6 @@
-import { readFileSync } from 'node:fs';
 import { toUnit } from '../../providers/pinecone/score.ts';
 import { loadConfig } from '../../src/config/load.ts';
+import { documentedEnvironment } from '../mapped/documented.ts';
 import { post } from '../pinecone-server/plain.ts';
 import type { Pinecone } from '../pinecone-server/start.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
@@ -57,17 +57,8 @@ export const openExistingSubject = (
     ...more,
   });
 
-const PAGE = readFileSync(new URL('../../docs/integrations/mapped-indexes.md', import.meta.url), 'utf8');
-
-/** The settings under a heading of the page, through the gateway's own loader. */
-export function documentedOptions(heading: string) {
-  const block = new RegExp(`\n### ${heading}\n[^#]*?\`\`\`sh\n([^\`]*)\`\`\``).exec(PAGE)?.[1] ?? '';
-  const env = Object.fromEntries(block.replaceAll('…', 'x').trim().split('\n').map(settingIn));
-  const { config, warnings } = loadConfig({ env });
+/** The settings of `docs/integrations/pinecone-<preset>.md`, through the gateway's own loader. */
+export function documentedOptions(preset: string) {
+  const { config, warnings } = loadConfig({ env: documentedEnvironment(`pinecone-${preset}`) });
   return { options: config.pinecone, provider: config.provider, embedder: config.embedding.kind, warnings };
 }
-
-const settingIn = (line: string): [string, string] => {
-  const [, name = '', value = ''] = /^(\w+)=(.*)$/.exec(line) ?? [];
-  return [name, value];
-};

@@ -11,9 +11,9 @@ beforeAll(async () => {
 });
 afterAll(() => server.close());
 
-describe.each(SHAPES)('an index of $heading, with the documented configuration', (shape) => {
-  const { heading, preset, id, created_at, updated_at, tags = [] } = shape;
-  const { options, ...documented } = documentedOptions(heading);
+describe.each(SHAPES)('an index of $preset, with the documented configuration', (shape) => {
+  const { preset, id, created_at, updated_at, tags = [] } = shape;
+  const { options, ...documented } = documentedOptions(preset);
   const namespace = `${preset}-shape`;
   const ana = freshUser();
   let subject: Subject;

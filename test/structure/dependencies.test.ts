@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 
@@ -52,4 +52,21 @@ it('nothing that is shipped runs a script when it is installed, and what else do
   expect(JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))).toMatchObject({
     scarfSettings: { enabled: false },
   });
+});
+
+it('every dependency is used, and everything that is used is a dependency', () => {
+  const sources = ['src', 'providers'].flatMap((folder) =>
+    readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
+      .filter((file) => file.endsWith('.ts'))
+      .map((file) => readFileSync(join(ROOT, folder, file), 'utf8')),
+  );
+  const imported = sources.flatMap((text) =>
+    [...text.matchAll(/(?:^(?:import|export|\})[^'\n]*\bfrom|^import|\bimport\()\s*'((?:@[^/']+\/)?[^/']+)/gm)].map(
+      ([, name = '']) => name,
+    ),
+  );
+  const packages = imported.filter((name) => !/^(?:node:|[#.])/.test(name));
+  // Named by the embedding package as a peer dependency.
+  packages.push('@energetic-ai/core');
+  expect([...new Set(packages)].sort()).toEqual(Object.keys(root?.dependencies ?? {}).sort());
 });

@@ -32,7 +32,7 @@ const faults = (source: string): string[] =>
 
 describe('regular expressions', () => {
   it('[Decision 8] are looked for in all that is built', () => {
-    expect(FILES.length).toBeGreaterThan(200);
+    expect(FILES.length).toBeGreaterThan(100);
   });
 
   it.each(FILES)('[Decision 8] take linear time in %s', (file) => {

@@ -1,0 +1,176 @@
+import { readFileSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import pg from 'pg';
+import type { Embedder, Provider, ProviderContext } from '#contract';
+import { PRESET_NAMES as INDEX_PRESET_NAMES } from '../providers/pinecone/mapped/preset-names.ts';
+import { PRESETS as INDEX_PRESETS } from '../providers/pinecone/mapped/presets.ts';
+import { startEngine } from '../providers/postgres/embedded/engine.ts';
+import { PRESETS as TABLE_PRESETS } from '../providers/postgres/mapped/presets/index.ts';
+import { PRESET_NAMES as TABLE_PRESET_NAMES } from '../providers/postgres/mapped/presets/names.ts';
+import type { ProviderName } from '../src/config/provider-names.ts';
+import { CONFIG_FILE, defaultText, explain, SETTINGS, type Setting } from '../src/config/settings.ts';
+import { compose } from '../src/core/compose.ts';
+import { describe } from '../src/core/describe.ts';
+import { openProvider } from '../src/registry.ts';
+import { startPinecone } from '../test/pinecone-server/start.ts';
+
+/** The generated tables of each document; a table stands between `<!-- NAME:begin -->` and `<!-- NAME:end -->`. */
+export const TABLES: Readonly<Record<string, Readonly<Record<string, () => string | Promise<string>>>>> = {
+  'README.md': { capabilities: capabilityTable },
+  'docs/configuration.md': { settings: settingsTables },
+  'docs/integrations/README.md': { tables: mappedTables, indexes: mappedIndexes },
+};
+
+/** The text of `file` with its generated tables brought up to date. */
+export async function withTables(file: string, text: string): Promise<string> {
+  let result = text;
+  for (const [name, make] of Object.entries(TABLES[file] ?? {})) {
+    const [begin, end] = [`<!-- ${name}:begin -->`, `<!-- ${name}:end -->`];
+    const [from, to] = [result.indexOf(begin), result.indexOf(end)];
+    if (from < 0 || to < from) throw new Error(`${file} has no place for the table "${name}"`);
+    result = `${result.slice(0, from + begin.length)}\n${(await make()).trim()}\n${result.slice(to)}`;
+  }
+  return result;
+}
+
+const row = (cells: readonly string[]): string => `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`;
+const table = (head: readonly string[], rows: readonly (readonly string[])[]): string =>
+  [row(head), row(head.map(() => '---')), ...rows.map(row)].join('\n');
+const code = (text: string | undefined): string => (text === undefined ? '' : `\`${text}\``);
+
+/** The settings by section of the file, in the order of the schema. */
+const SECTION_TITLES: Readonly<Record<string, string>> = {
+  '': 'Server',
+  auth: 'API keys',
+  jwt: 'Tokens',
+  rate_limit: 'Rate limits',
+  audit: 'Audit log',
+  resilience: 'Retries and circuit breakers',
+  metrics: 'Metrics',
+  tracing: 'Traces',
+  search: 'Search',
+  embedding: 'Embeddings',
+  postgres: 'Postgres',
+  mapping: 'Mapped tables',
+  pinecone: 'Pinecone',
+  memory: 'Memory',
+};
+
+function settingsTables(): string {
+  const cells = (setting: Setting) => [
+    code(setting.env),
+    code(setting.key),
+    code(defaultText(setting)),
+    explain(setting),
+  ];
+  return Object.entries(SECTION_TITLES)
+    .map(([section, title]) => {
+      const settings = SETTINGS.filter(({ key }) => section === key.split('.').slice(0, -1).join('.'));
+      const rows = settings.map(cells);
+      if (section === '') rows.unshift([code(CONFIG_FILE.env), '', '', `${CONFIG_FILE.description}.`]);
+      return `### ${title}\n\n${table(['Environment', 'Key in the file', 'Default', ''], rows)}`;
+    })
+    .join('\n\n');
+}
+
+/** The heading of a page in `docs/integrations`. */
+const titleOf = (page: string): string => {
+  const text = readFileSync(new URL(`../docs/integrations/${page}.md`, import.meta.url), 'utf8');
+  return /^# (.+)$/m.exec(text)?.[1] ?? page;
+};
+const writable = (readOnly: string | undefined): string => (readOnly === undefined ? 'yes' : 'no');
+const times = (...references: readonly (string | undefined)[]): string =>
+  references
+    .filter((each) => each !== undefined)
+    .map(code)
+    .join(', ');
+
+/** By the name of the library; `custom` comes last. */
+function byLibrary<Name extends string>(names: readonly Name[], page: (name: Name) => string) {
+  return names
+    .map((name) => ({ name, title: titleOf(page(name)), link: `[${titleOf(page(name))}](${page(name)}.md)` }))
+    .sort((a, b) => Number(a.name === 'custom') - Number(b.name === 'custom') || a.title.localeCompare(b.title, 'en'));
+}
+
+function mappedTables(): string {
+  const rows = byLibrary(TABLE_PRESET_NAMES, (name) => name).map(({ name, link }) => {
+    const { fields, read_only } = TABLE_PRESETS[name];
+    return [link, code(name), code(fields.user_id), times(fields.created_at, fields.updated_at), writable(read_only)];
+  });
+  return table(['Library', 'Preset', 'Owner, unless configured', 'Times', 'Writable'], rows);
+}
+
+function mappedIndexes(): string {
+  const rows = byLibrary(INDEX_PRESET_NAMES, (name) => `pinecone-${name}`).map(({ name, link }) => {
+    const { text, user, created, updated, read_only } = INDEX_PRESETS[name];
+    return [link, code(name), code(text), code(user), times(created, updated), writable(read_only)];
+  });
+  return table(['Library', 'Preset', 'Text', 'Owner, unless configured', 'Times', 'Writable'], rows);
+}
+
+/** Only its presence is of interest: it decides what search a provider declares. */
+const embedder: Embedder = {
+  model: 'none',
+  dimensions: 1,
+  embed: async (texts) => texts.map(() => new Float32Array(1)),
+  close: async () => {},
+};
+
+async function capabilityTable(): Promise<string> {
+  const data_dir = await mkdtemp(join(tmpdir(), 'omp-readme-'));
+  const quiet = { info: () => {}, warn: () => {}, error: () => {} };
+  const ranking = { mode: 'hybrid', keyword_weight: 0.5 } as const;
+  const audit = { retention_days: null };
+  const context: ProviderContext = { embedder, ranking, audit, data_dir, log: quiet };
+  const pinecone = await startPinecone({ dimension: embedder.dimensions });
+  const index = { api_key: 'none', index_host: pinecone.url };
+  const engine = await startEngine(join(data_dir, 'existing'), quiet);
+  const url = `postgres://postgres@localhost/postgres?host=${encodeURIComponent(engine.config.host as string)}`;
+  const providers: [string, Provider][] = [];
+  const open = async (label: string, name: ProviderName, options: object) =>
+    void providers.push([label, await openProvider(name, options, context)]);
+  try {
+    await open('postgres', 'postgres', {});
+    await makeMem0Table(url);
+    const mapping = { preset: 'mem0', table: 'memories' };
+    await open('postgres, `OMP_MAPPING_PRESET=mem0`', 'postgres', { url, connections: 1, mapping });
+    await open('pinecone', 'pinecone', index);
+    await open('pinecone, `OMP_PINECONE_PRESET=mem0`', 'pinecone', { ...index, preset: 'mem0' });
+    await open('memory', 'memory', {});
+    const documents = providers.map(([label, provider]) => ({ label, ...describe(compose(provider), null) }));
+    const cells = (name: string, cell: (document: (typeof documents)[number]) => unknown) => [
+      name,
+      ...documents.map((document) => toText(cell(document))),
+    ];
+    const keys = <Section extends object>(section: (document: (typeof documents)[number]) => Section) =>
+      Object.keys(section(documents[0] as (typeof documents)[number])) as (keyof Section & string)[];
+    return table(
+      cells('', ({ label }) => label),
+      [
+        cells('verbs', ({ verbs }) => verbs.join(', ')),
+        ...keys(({ features }) => features).map((key) => cells(`\`features.${key}\``, ({ features }) => features[key])),
+        ...keys(({ limits }) => limits).map((key) => cells(`\`limits.${key}\``, ({ limits }) => limits[key])),
+      ],
+    );
+  } finally {
+    for (const [, provider] of providers) await provider.close();
+    await engine.close();
+    await pinecone.close();
+    await rm(data_dir, { recursive: true, force: true });
+  }
+}
+
+/** As mem0 makes it. */
+async function makeMem0Table(connectionString: string): Promise<void> {
+  const client = new pg.Client({ connectionString });
+  await client.connect();
+  await client.query(
+    `create extension vector; create table memories (id uuid primary key, vector vector(${embedder.dimensions}), payload jsonb)`,
+  );
+  await client.end();
+}
+
+const toText = (value: unknown): string =>
+  value === true ? 'yes' : value === false ? 'no' : value === null ? 'none' : String(value);
