@@ -1,7 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { rm } from 'node:fs/promises';
 import pg from 'pg';
-import { afterAll } from 'vitest';
 import type { AuditOptions, Call, Embedder, Provider, RankingOptions, Ref, WritableProvider } from '#contract';
 import { type Engine, startEngine } from '../../providers/postgres/embedded/engine.ts';
 import { type Names, toNames } from '../../providers/postgres/names.ts';
@@ -46,23 +44,15 @@ export interface Store {
   close(): Promise<void>;
 }
 
-/** One for all stores of a test file: starting it takes seconds. */
-let shared: Promise<{ engine: Engine; folder: string }> | undefined;
-const startShared = async () => {
-  const folder = await makeDataDir();
-  return { engine: await startEngine(folder, recordingLog()), folder };
-};
-afterAll(async () => {
-  if (!shared) return;
-  const { engine, folder } = await shared;
-  await engine.close();
-  await rm(folder, { recursive: true, force: true });
-});
+/** One for all test files of a process: starting it takes seconds. It ends with the process, its folder with the run. */
+let shared: Promise<Engine> | undefined;
+const startShared = async (): Promise<Engine> =>
+  startEngine(await makeDataDir(process.env.TEST_RUN_FOLDER), recordingLog());
 
 /** A PostgreSQL server where there is one, else the embedded engine, reached through its socket as a server would be. */
 export async function openStore(schema = randomName()): Promise<Store> {
   if (SERVER_URL === '') shared ??= startShared();
-  const engine = (await shared)?.engine;
+  const engine = await shared;
   const url = engine
     ? `postgres://postgres@localhost/postgres?host=${encodeURIComponent(engine.config.host as string)}`
     : SERVER_URL;

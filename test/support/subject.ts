@@ -75,8 +75,8 @@ export function gateOn(provider: Provider, log: Log, rate_limit_per_minute: numb
 }
 
 /** A data folder whose embedded Postgres needs no initialising. */
-export async function makeDataDir(): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), 'omp-test-'));
+export async function makeDataDir(parent = tmpdir()): Promise<string> {
+  const folder = await mkdtemp(join(parent, 'omp-test-'));
   await copyEmptyPostgres(folder);
   return folder;
 }
