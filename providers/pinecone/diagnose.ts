@@ -4,7 +4,7 @@ import type { Service } from './client/client.ts';
 import { connect } from './client/client.ts';
 import { readIndex } from './identity.ts';
 import { examine } from './mapped/examine.ts';
-import { fieldsOf } from './mapped/fields.ts';
+import { fieldsOf } from './mapped/mapped-record.ts';
 import type { Options } from './options.ts';
 
 const finding = (area: Finding['area'], level: Finding['level'], message: string): Finding => ({

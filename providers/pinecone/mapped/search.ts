@@ -10,11 +10,10 @@ import {
 import { MAX_TOP_K } from '../client/client.ts';
 import { userFilter } from '../filter.ts';
 import { createScoring, isZero, toUnit } from '../score.ts';
-import { newestFirst } from './list.ts';
+import { newestFirst } from './mapped-list.ts';
+import { requireTagsField, toMemory } from './mapped-record.ts';
 import { askNearest } from './nearest.ts';
 import type { Existing } from './parts.ts';
-import { requireTagsField } from './places.ts';
-import { toMemory } from './record.ts';
 
 export type Search = (query: SearchQuery, call: Call) => Promise<SearchHit[]>;
 

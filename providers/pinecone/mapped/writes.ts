@@ -11,9 +11,8 @@ import {
 import { requireFits } from '../record.ts';
 import { isZero, toUnit } from '../score.ts';
 import type { Find } from './find.ts';
+import { changes, newMetadata, requireStorable, toMemory } from './mapped-record.ts';
 import type { Existing } from './parts.ts';
-import { requirePlaces } from './places.ts';
-import { changes, newMetadata, toMemory } from './record.ts';
 
 /** The verbs that change an index somebody else fills. Keys that no field names are never touched. */
 export function createWrites(existing: Existing, find: Find): Required<Pick<Provider, 'add' | 'update' | 'delete'>> {
@@ -29,7 +28,7 @@ export function createWrites(existing: Existing, find: Find): Required<Pick<Prov
 
   return {
     async add(input, call) {
-      requirePlaces(fields, input);
+      requireStorable(fields, input);
       const metadata = newMetadata(fields, input, newIdentity().created_at);
       requireFits(metadata);
       const vector = await embed(input.content, call);
@@ -46,7 +45,7 @@ export function createWrites(existing: Existing, find: Find): Required<Pick<Prov
         const found = await find(ref, call);
         const patch = found && effectivePatch(found.memory, wanted);
         if (!patch) return found?.memory;
-        requirePlaces(fields, patch);
+        requireStorable(fields, patch);
         const now = new Date(Math.max(Date.now(), Date.parse(found.memory.updated_at) + 1)).toISOString();
         const updated_at = fields.updated === undefined ? found.memory.updated_at : now;
         const memory: Memory = { ...found.memory, ...patch, extensions: {}, updated_at };
