@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { Mapping } from './mapped/options.ts';
+import { Mapping } from './mapped/mapping.ts';
 
 export const Options = z.strictObject({
   /** A server's connection string; without one the embedded Postgres is started in the data folder. */

@@ -2,9 +2,9 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { Provider, SearchHit, SearchQuery } from '#contract';
 import { openConnections, type Row } from '../../providers/postgres/client/connections.ts';
 import { rememberLargeUsers } from '../../providers/postgres/mapped/large.ts';
-import { createReading } from '../../providers/postgres/mapped/record.ts';
+import { createStatements } from '../../providers/postgres/mapped/mapped-statements.ts';
+import { createReading } from '../../providers/postgres/mapped/row-reading.ts';
 import { createSearch } from '../../providers/postgres/mapped/search.ts';
-import { createStatements } from '../../providers/postgres/mapped/statements.ts';
 import { call, listOf, memoryOf, refTo, searchFor } from '../support/requests.ts';
 import { BARE, COLUMNS, DOCUMENT, embedder, type OwnersTable, openTable, type Shape, vectorOf } from './tables.ts';
 

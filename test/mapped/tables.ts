@@ -2,7 +2,7 @@ import pg from 'pg';
 import type { Provider } from '#contract';
 import { examine } from '../../providers/postgres/mapped/examine.ts';
 import type { Layout } from '../../providers/postgres/mapped/layout.ts';
-import { Mapping } from '../../providers/postgres/mapped/options.ts';
+import { Mapping } from '../../providers/postgres/mapped/mapping.ts';
 import { openProvider } from '../../src/registry.ts';
 import { openStore, randomName, type Store } from '../postgres/store.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';

@@ -1,12 +1,12 @@
 import pg from 'pg';
 import type { Embedder, Finding } from '#contract';
 import { conditions } from '../conditions.ts';
+import type { Column, Table } from '../mapped/catalogue.ts';
+import { hasIndexOn } from '../mapped/catalogue.ts';
 import { type Examined, examine } from '../mapped/examine.ts';
-import { hasIndexOn } from '../mapped/indexes.ts';
 import type { Field, Layout } from '../mapped/layout.ts';
-import { type Merged, merge } from '../mapped/mapping.ts';
-import type { Mapping } from '../mapped/options.ts';
-import type { Column, Table } from '../mapped/table.ts';
+import type { Mapping } from '../mapped/mapping.ts';
+import { type ResolvedMapping, resolveMapping } from '../mapped/mapping.ts';
 import type { Options } from '../options.ts';
 import { ok, problem, warning } from './findings.ts';
 import { type Read, reading } from './reading.ts';
@@ -27,13 +27,13 @@ export const lookAtMapped = (
 ): Promise<Finding[]> =>
   reading(client, async (read) => {
     const { mapping } = options;
-    const merged = merge(mapping, []);
+    const merged = resolveMapping(mapping, []);
     const examined = embedder
       ? await examine(client, mapping, embedder)
       : await examineWithout(client, read, mapping, merged);
-    const { layout, table, mistakes, warnings, useless } = examined;
+    const { layout, table, mistakes, warnings, noMemories } = examined;
     const findings = [
-      ...[...mistakes, ...(useless === undefined ? [] : [useless])].map((each) => problem('mapping', each)),
+      ...[...mistakes, ...(noMemories === undefined ? [] : [noMemories])].map((each) => problem('mapping', each)),
       ...warnings.filter((each) => !TOLD_BELOW.test(each)).map((each) => warning('mapping', each)),
     ];
     if (!layout || !table || !merged) return findings;
@@ -45,7 +45,7 @@ export const lookAtMapped = (
 interface Fitting extends Examined {
   readonly layout: Layout;
   readonly table: Table;
-  readonly merged: Merged;
+  readonly merged: ResolvedMapping;
 }
 
 async function lookAtTable(
@@ -103,13 +103,13 @@ function ofVectorIndex(index: Layout['vector']['index'], large: boolean, large_u
 }
 
 /** Undefined where the server keeps no statistics of such a thing. */
-async function sizeOf(read: Read, table: Table, merged: Merged): Promise<Size | undefined> {
+async function sizeOf(read: Read, table: Table, merged: ResolvedMapping): Promise<Size | undefined> {
   if (table.kind === 'view' || table.kind === 'foreign') return undefined;
   return estimateSize(read, table.schema, table.name, await statisticsOf(read, table, merged));
 }
 
 /** Of a path there are statistics only where an index is over it. */
-async function statisticsOf(read: Read, table: Table, { fields }: Merged): Promise<StatisticsOf | undefined> {
+async function statisticsOf(read: Read, table: Table, { fields }: ResolvedMapping): Promise<StatisticsOf | undefined> {
   const place = fields.get('user_id');
   if (!place || place.kind === 'constant') return undefined;
   if (place.kind === 'column') return { relation: table.name, attribute: place.column };
@@ -128,7 +128,7 @@ async function examineWithout(
   client: pg.Client,
   read: Read,
   mapping: Mapping,
-  merged: Merged | undefined,
+  merged: ResolvedMapping | undefined,
 ): Promise<Examined> {
   const first = await examine(client, mapping, standIn(1));
   const vectors = first.vectors ?? first.table;

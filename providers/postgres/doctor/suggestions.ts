@@ -1,10 +1,10 @@
 import pg from 'pg';
 import type { Remedy } from '#contract';
 import { MAX_INDEXED_DIMENSIONS } from '../halfvec.ts';
-import { hasContainment, hasIndexOn } from '../mapped/indexes.ts';
-import type { Merged } from '../mapped/mapping.ts';
-import type { Place } from '../mapped/place.ts';
-import type { Index, Table } from '../mapped/table.ts';
+import type { Index, Table } from '../mapped/catalogue.ts';
+import { hasContainment, hasIndexOn } from '../mapped/catalogue.ts';
+import type { StoredReference } from '../mapped/field-mapping.ts';
+import type { ResolvedMapping } from '../mapped/mapping.ts';
 
 /** The largest vector pgvector indexes in single precision. */
 const MAX_INDEXED_SINGLE = 2_000;
@@ -17,7 +17,7 @@ export interface Suggestion {
 }
 
 export interface Mapped {
-  readonly merged: Merged;
+  readonly merged: ResolvedMapping;
   readonly table: Table;
   /** Of vectors that lie in a table of their own. */
   readonly vectors: Table | undefined;
@@ -132,7 +132,7 @@ function ofTags({ merged, table }: Mapped): Suggestion | undefined {
 const bare = (expression: string): string => expression.replace(/::text|[\s()"]/g, '');
 
 /** A column, or a path with the parentheses that an index needs; `last` is the arrow that ends it. */
-function inRow(place: Exclude<Place, { kind: 'constant' }>, last: '->' | '->>'): string {
+function inRow(place: StoredReference, last: '->' | '->>'): string {
   const column = pg.escapeIdentifier(place.column);
   if (place.kind === 'column') return column;
   const end = place.path.length - 1;

@@ -14,12 +14,11 @@ import type { Options } from '../options.ts';
 import type { Query } from '../statements.ts';
 import { examine } from './examine.ts';
 import type { Layout } from './layout.ts';
-import type { Mapping } from './options.ts';
-import { requireTags } from './places.ts';
-import { PRESETS } from './presets/index.ts';
-import { createReading } from './record.ts';
+import { createStatements, requireTags } from './mapped-statements.ts';
+import type { Mapping } from './mapping.ts';
+import { PRESETS } from './presets.ts';
+import { createReading } from './row-reading.ts';
 import { createSearch } from './search.ts';
-import { createStatements } from './statements.ts';
 import { createWrites } from './writes.ts';
 
 /**
@@ -41,12 +40,12 @@ export async function openMapped(
     connectionTimeoutMillis: options.connect_timeout_ms,
     application_name: 'omp-gateway',
   };
-  const { layout, mistakes, warnings, useless } = await withStartupClient(config, (client) =>
+  const { layout, mistakes, warnings, noMemories } = await withStartupClient(config, (client) =>
     examine(client, options.mapping, embedder),
   );
   if (!layout)
     throw new Error(`the table cannot be served:\n${mistakes.map((mistake) => `  - ${mistake}`).join('\n')}`);
-  for (const warning of useless === undefined ? warnings : [useless, ...warnings]) log.warn({}, warning);
+  for (const warning of noMemories === undefined ? warnings : [noMemories, ...warnings]) log.warn({}, warning);
   const { connections, prepared_statements, acquire_timeout_ms, max_waiting, query_timeout_ms } = options;
   const limits = { acquire_timeout_ms, max_waiting, query_timeout_ms };
   const db = openConnections({ config, connections, prepared_statements, ...limits });

@@ -2,10 +2,9 @@ import { type Call, countWithin, type Embedder, type SearchHit, type SearchQuery
 import type { Database, Row } from '../client/connections.ts';
 import { type LargeUsers, rememberLargeUsers } from './large.ts';
 import type { Layout } from './layout.ts';
-import { requireTags } from './places.ts';
-import type { Reading } from './record.ts';
+import { requireTags, type Statements } from './mapped-statements.ts';
+import type { Reading } from './row-reading.ts';
 import { createSearchStatements, INDEX_SETTINGS } from './search-statements.ts';
-import type { Statements } from './statements.ts';
 import { toUnit } from './unit.ts';
 
 export interface SearchOptions {

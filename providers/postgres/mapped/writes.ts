@@ -16,10 +16,10 @@ import type { Row } from '../client/connections.ts';
 import { PROVIDER } from '../errors.ts';
 import type { Query } from '../statements.ts';
 import type { Layout } from './layout.ts';
-import { requirePlaces, unsupported } from './places.ts';
-import type { Reading } from './record.ts';
+import { type Statements, unsupported } from './mapped-statements.ts';
+import { requirePlaces } from './places.ts';
 import { refusing } from './refusal.ts';
-import type { Statements } from './statements.ts';
+import type { Reading } from './row-reading.ts';
 import { toUnit } from './unit.ts';
 
 export interface WriteOptions {
@@ -49,7 +49,7 @@ export function createWrites({ layout, reading, embedder, statements, get, max_b
       call.signal.throwIfAborted();
       const { id, created_at } = newIdentity();
       const ids = { text: id, uuid: randomUUID(), database: undefined };
-      const row = { input: { ...input, user_id }, id: ids[layout.id.fresh], created_at, vector };
+      const row = { input: { ...input, user_id }, id: ids[layout.id.newIds], created_at, vector };
       const kept = await write(statements.insert(row), call);
       const memory = kept && reading.toMemory(kept);
       if (!memory) throw providerError(PROVIDER, 'the table did not keep what was added');

@@ -1,29 +1,29 @@
 import { type Extensions, isTooDeep, type Memory, type Source } from '#contract';
 import type { Row } from '../client/connections.ts';
 import { toIso } from '../times.ts';
-import type { FieldName } from './fields.ts';
+import type { FieldName } from './field-mapping.ts';
 import type { Layout } from './layout.ts';
 
-/** Of rows that keep no time, or one that cannot be read. */
+/** The time of rows without one, or with one that cannot be read. */
 const NO_TIME = '1970-01-01T00:00:00.000Z';
 
-/** How rows are read as memories, and in which order. */
+/** How rows are selected, sorted and decoded. */
 export interface Reading {
-  /** What every statement that returns records selects. */
+  /** The columns of every statement that returns records. */
   readonly columns: string;
-  /** SQL of the size of a record, of such columns. */
+  /** SQL of the size of a record, by these columns. */
   readonly bytes: string;
-  /** When a row was made, as records show it: never null. Undefined: rows have no such time. */
+  /** SQL of the time of creation, as records show it: never null. Undefined if lists are not sorted by it. */
   readonly created: string | undefined;
-  /** When a row was last changed, as records show it; undefined: the table keeps no time at all. */
+  /** SQL of the time of the last change, as records show it. Undefined if no time is mapped. */
   readonly updated: string | undefined;
   /** SQL of the values that lists are sorted by, all descending. */
   readonly order: readonly string[];
-  /** Undefined: the row is nobody's. */
+  /** Undefined if the row has no owner. */
   toMemory(row: Row): Memory | undefined;
 }
 
-/** `model` is that of the vectors. */
+/** `model` computed the vectors. */
 export function createReading({ fields, id, owner, temporal, vector }: Layout, model: string): Reading {
   const read = (name: FieldName, sql = fields[name]?.read) => (sql === undefined ? [] : [`${sql} as ${name}`]);
   const time = (name: 'created_at' | 'updated_at', otherwise = 'to_timestamp(0)') =>
@@ -72,9 +72,9 @@ export function createReading({ fields, id, owner, temporal, vector }: Layout, m
         valid_from: toTime(row.valid_from) ?? null,
         valid_to: toTime(row.valid_to) ?? null,
         supersedes: (row.supersedes as string[] | null | undefined) ?? [],
-        // Somebody else made the vectors; the configuration says with what.
+        // Other applications compute vectors too; the configuration names their model.
         embedding_model: row.embedded ? model : null,
-        // Nobody tells how far the owner is with a row.
+        // The table does not say whether the application is done with a row.
         status: null,
         extensions: toExtensions(row.extensions),
       };
@@ -82,23 +82,23 @@ export function createReading({ fields, id, owner, temporal, vector }: Layout, m
   };
 }
 
-/** Cursors and clients know milliseconds: what is finer must decide nothing. */
+/** Cursors and clients know milliseconds only, so the order must not depend on more. */
 const toMilliseconds = (sql: string): string => `date_trunc('milliseconds', ${sql})`;
 const epoch = (sql: string): string => `date_part('epoch', ${toMilliseconds(sql)}) * 1000`;
 
-/** An empty text is no scope. Compared byte by byte, whatever the collation of the column. */
+/** An empty text is no scope. Compared by bytes under any collation. */
 export const scopeOf = (read: string): string => `nullif(${read}, '') collate "C"`;
 
 const toTime = (milliseconds: unknown): string | undefined =>
   typeof milliseconds === 'number' ? toIso(milliseconds) : undefined;
 
-/** What is nested too deeply to be sent is left out. */
+/** Omits values that are nested too deeply to be sent. */
 const toExtensions = (value: unknown): Extensions =>
   Object.fromEntries(Object.entries(value ?? {}).filter(([, inner]) => !isTooDeep(inner)));
 
 const TYPES: readonly unknown[] = ['extracted', 'explicit', 'imported'] satisfies Source['type'][];
 
-/** Of whatever the owner keeps there, what the protocol knows. */
+/** Keeps what the protocol defines. */
 function toSource(value: unknown): Source | null {
   if (typeof value !== 'object' || value === null) return null;
   const { app, type, ref } = value as Record<string, unknown>;

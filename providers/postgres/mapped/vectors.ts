@@ -1,18 +1,16 @@
 import { endianness } from 'node:os';
 import pg from 'pg';
-import type { Embedder } from '#contract';
+import type { EmbedderIdentity } from '#contract';
 import { toHalfvec } from '../halfvec.ts';
 import { ITERATIVE_PGVECTOR, isOlder } from '../pgvector.ts';
-import { noColumn } from './field.ts';
+import { type Column, type Index, noColumn, type Table, type VectorExtension } from './catalogue.ts';
 import type { Vector } from './layout.ts';
-import type { Merged } from './mapping.ts';
-import { lengthMistake } from './samples.ts';
-import type { Column, Index, Table, VectorExtension } from './table.ts';
+import type { ResolvedMapping } from './mapping.ts';
 
 type Metric = Vector['metric'];
 type Type = 'vector' | 'halfvec';
 
-/** By the middle of an operator class's name: what its index measures, and how that becomes a score of vectors of length 1. */
+/** By the middle of an operator class's name: what its index measures, and the score of that for vectors of length 1. */
 const METRICS: Readonly<
   Record<string, { readonly metric: Metric; readonly operator: string; score(distance: string): string }>
 > = {
@@ -22,37 +20,38 @@ const METRICS: Readonly<
   l1: { metric: 'l1', operator: '<+>', score: (distance) => `1 / (1 + (${distance}))` },
 };
 
-interface Usable {
+interface UsableIndex {
   readonly name: string;
   readonly method: 'hnsw' | 'ivfflat';
   readonly measure: string;
-  /** What the indexed expression casts the column to; undefined: it is the column itself. */
+  /** What the indexed expression casts the column to. Undefined if the index is on the column itself. */
   readonly cast: { readonly type: Type; readonly dimensions: number } | undefined;
 }
 
 export interface VectorParts {
   readonly extension: VectorExtension;
-  /** The table of the vectors, and what it goes by in statements. */
+  /** The table of the vectors, and its alias. */
   readonly table: Table;
   readonly alias: 't' | 'v';
   readonly column: Column;
   readonly dimensions: number;
 }
 
-interface Placed extends Pick<VectorParts, 'table' | 'alias'> {
+interface VectorSource extends Pick<VectorParts, 'table' | 'alias'> {
   readonly extension: VectorExtension | undefined;
-  readonly merged: Merged;
-  readonly embedder: Embedder;
+  readonly mapping: ResolvedMapping;
+  readonly embedder: EmbedderIdentity;
   readonly mistakes: string[];
 }
 
-/** Where the vectors are. Undefined when that cannot be told; mistakes are added to the list. */
-export function vectorParts({ table, alias, extension, merged, embedder, mistakes }: Placed): VectorParts | undefined {
-  const column = table.columns.get(merged.embedding);
-  if (column === undefined) return void mistakes.push(noColumn('OMP_MAPPING_EMBEDDING', table, merged.embedding));
-  const told = `OMP_MAPPING_EMBEDDING: the column "${column.name}" of ${table.schema}.${table.name} is ${column.type}`;
+/** Finds the column of the vectors. Adds mistakes to the list. Undefined if there is no such column. */
+export function vectorParts(source: VectorSource): VectorParts | undefined {
+  const { table, alias, extension, mapping, embedder, mistakes } = source;
+  const column = table.columns.get(mapping.embedding);
+  if (column === undefined) return void mistakes.push(noColumn('OMP_MAPPING_EMBEDDING', table, mapping.embedding));
+  const found = `OMP_MAPPING_EMBEDDING: the column "${column.name}" of ${table.schema}.${table.name} is ${column.type}`;
   if (column.base !== 'vector' && column.base !== 'halfvec')
-    return void mistakes.push(`${told}; it would have to be vector or halfvec`);
+    return void mistakes.push(`${found}; it must be vector or halfvec`);
   const { dimensions } = embedder;
   const mistake =
     column.dimensions === null ? undefined : lengthMistake({ table, column }, embedder, [column.dimensions]);
@@ -60,7 +59,17 @@ export function vectorParts({ table, alias, extension, merged, embedder, mistake
   return extension && { extension, table, alias, column, dimensions };
 }
 
-/** How vectors are compared: by the operator of an index that there is, so that the index can serve. */
+/** What is wrong with the length of the stored vectors, for this embedder. */
+export function lengthMistake(
+  { column, table }: Pick<VectorParts, 'column' | 'table'>,
+  { model, dimensions }: EmbedderIdentity,
+  lengths: readonly number[],
+): string | undefined {
+  if (lengths.length === 0 || lengths.includes(dimensions)) return undefined;
+  return `OMP_MAPPING_EMBEDDING: the vectors in "${column.name}" of ${table.schema}.${table.name} have ${lengths.join(' or ')} dimensions, those of the embedder ${model} have ${dimensions}; set OMP_EMBEDDING_MODEL or OMP_EMBEDDING_DIMENSIONS to what computed them, or OMP_MAPPING_EMBEDDING to another column`;
+}
+
+/** Compares vectors by the operator of an existing index, so that the index can serve. */
 export function createVector({ extension, table, alias, column, dimensions }: VectorParts): Vector {
   const own = column.base as Type;
   const index = chooseIndex(table, column, dimensions);
@@ -72,7 +81,7 @@ export function createVector({ extension, table, alias, column, dimensions }: Ve
   const cast = index?.cast;
   const left = cast ? `(${stored}::${schema}.${cast.type}(${cast.dimensions}))` : stored;
   const right = cast && cast.type !== own ? `::${schema}.${own}::${schema}.${cast.type}` : `::${schema}.${own}`;
-  // Vectors of different lengths cannot be compared, which is an error; behind a cast of an index all have that length.
+  // Comparing vectors of different lengths is an error. A cast of an index ensures the length.
   const mixed = column.dimensions === null && !cast;
   return {
     column: quoted,
@@ -82,7 +91,7 @@ export function createVector({ extension, table, alias, column, dimensions }: Ve
       const distance = `${left} operator(${schema}.${operator}) ${parameter}${right}`;
       return mixed ? `case when ${hasLength} then ${distance} end` : distance;
     },
-    // A vector without direction has no distance: NaN in pgvector, no similarity here.
+    // The zero vector has no direction: pgvector's distance is NaN, the score 0.
     score: (distance) =>
       `least(1, floor(greatest(0, coalesce(nullif(${score(distance)}, 'NaN'), 0)) * 1e6::float8 + 0.5::float8) / 1e6::float8)`,
     encode: own === 'halfvec' ? toHalfvec : toVector,
@@ -95,17 +104,17 @@ export function createVector({ extension, table, alias, column, dimensions }: Ve
   };
 }
 
-/** The index that orders by likeness over all rows: by the cosine if one does, else the first by name. */
-function chooseIndex(table: Table, column: Column, dimensions: number): Usable | undefined {
-  const usable = table.indexes.flatMap((index) => asUsable(index, column, dimensions) ?? []);
+/** An index over all rows that orders by similarity: by cosine if there is one, else the first by name. */
+function chooseIndex(table: Table, column: Column, dimensions: number): UsableIndex | undefined {
+  const usable = table.indexes.flatMap((index) => asUsableIndex(index, column, dimensions) ?? []);
   return usable.find(({ measure }) => measure === 'cosine') ?? usable[0];
 }
 
-function asUsable(
+function asUsableIndex(
   { name, method, valid, partial, keys }: Index,
   column: Column,
   dimensions: number,
-): Usable | undefined {
+): UsableIndex | undefined {
   const [key] = keys;
   if (!valid || partial || !key || (method !== 'hnsw' && method !== 'ivfflat')) return undefined;
   const [, type, measure] = /^(vector|halfvec)_(cosine|l2|ip|l1)_ops$/.exec(key.opclass) ?? [];
@@ -117,7 +126,7 @@ function asUsable(
     : undefined;
 }
 
-/** `((embedding)::vector(1536))`, the type qualified where its schema is not on the search path. */
+/** Parses `((embedding)::vector(1536))`. The type is qualified if its schema is not on the search path. */
 function castOf(expression: string) {
   const [, bare, quoted, type, dimensions] =
     /^\(*(?:([\w$]+)|"((?:[^"]|"")+)")\)*::(?:(?:[\w$]+|"(?:[^"]|"")+")\.)?(vector|halfvec)\((\d+)\)\)*$/.exec(

@@ -1,22 +1,20 @@
 import type { MemoryPatch, NewMemory } from '#contract';
 import type { Conditions } from '../conditions.ts';
 import { toTextArray } from '../rows.ts';
-import { FIELDS, type FieldName, FORMS } from './fields.ts';
-import { type JsonWrite, momentAsJson, momentAsText, newJson, writeJson } from './json-writes.ts';
+import { FIELDS, type FieldName, FORMS } from './field-mapping.ts';
 import type { Layout, Write } from './layout.ts';
-import { isGiven } from './places.ts';
-import type { Reading } from './record.ts';
+import type { Reading } from './row-reading.ts';
 
 export interface NewRow {
-  /** What is stored of the user, instead of the id. */
+  /** With the user as the table stores it. */
   readonly input: NewMemory;
-  /** Undefined: the database makes it. */
+  /** Undefined if the database creates it. */
   readonly id: string | undefined;
   readonly created_at: string;
   readonly vector: Float32Array;
 }
 
-/** The columns of a new row, and SQL of their values. Columns that are not mentioned get the owner's defaults. */
+/** The columns of a new row, and SQL of their values. The database fills other columns with their defaults. */
 export function newRow(layout: Layout, where: Conditions, { input, id, created_at, vector }: NewRow) {
   const values = { ...input, created_at, updated_at: created_at };
   const documents = documentsOf(layout);
@@ -45,27 +43,27 @@ export function newRow(layout: Layout, where: Conditions, { input, id, created_a
 
 export interface Changes {
   readonly patch: MemoryPatch;
-  /** Given exactly when the content changes. */
+  /** Given exactly if the content changes. */
   readonly vector: Float32Array | undefined;
-  /** What lies in one JSON column may not grow beyond this. */
+  /** An update must not make a JSON column larger than this. */
   readonly max_bytes: number;
 }
 
 interface Target {
   readonly layout: Layout;
   readonly reading: Reading;
-  /** Of the statement; what has to hold of a row so that nothing in it is lost is added. */
+  /** Of the statement. Conditions are added, so that the update loses nothing that a row holds. */
   readonly where: Conditions;
 }
 
-/** The assignments of an update. What lies in one JSON column is set by one of them. */
+/** The assignments of an update, one for each column. */
 export function rowChanges({ layout, reading, where }: Target, { patch, vector, max_bytes }: Changes): string[] {
   const { fields } = layout;
   const sets: string[] = [];
   const documents = new Map<string, { write: Write; writes: JsonWrite[] }>();
   const inDocument = (write: Write, path: readonly string[], value: JsonWrite['value']) => {
     const document = documents.get(write.column) ?? { write, writes: [] };
-    // Whichever field lies in it by a path knows the type of the column.
+    // A field with a path knows the type of the column.
     documents.set(write.column, { write: write.kind === 'path' ? write : document.write, writes: document.writes });
     document.writes.push({ path, value });
   };
@@ -99,7 +97,7 @@ export function rowChanges({ layout, reading, where }: Target, { patch, vector, 
 
   const changed = fields.updated_at?.write;
   if (changed && reading.updated !== undefined) {
-    // Later than the last change, also when the clock went back or both fell into one millisecond.
+    // Later than the last change, even if the clock went back or both are in the same millisecond.
     const now = `${where.place(new Date().toISOString())}::timestamptz`;
     const moment = `greatest(${now}, ${reading.updated} + interval '1 millisecond')`;
     if (changed.kind === 'column') sets.push(`${changed.column} = ${changed.from(`(${momentAsText(moment)})`)}`);
@@ -107,16 +105,20 @@ export function rowChanges({ layout, reading, where }: Target, { patch, vector, 
   }
 
   for (const [column, { write, writes }] of documents) {
-    const { value, demands } = writeJson(where, `t.${column}::jsonb`, writes);
+    const { value, required } = writeJson(where, `t.${column}::jsonb`, writes);
     sets.push(`${column} = ${write.kind === 'path' ? `${value}::${write.type}` : write.from(`(${value}::text)`)}`);
-    demands.forEach(where.and);
+    required.forEach(where.and);
     const size = (sql: string) => `coalesce(octet_length((${sql})::text), 0)`;
     where.and(`${size(value)} <= greatest(${where.place(max_bytes)}::int8, ${size(`t.${column}`)})`);
   }
   return sets;
 }
 
-/** Columns that fields have places in, and whether they are json or jsonb. */
+/** Null and empty values count as not given. */
+export const isGiven = (value: unknown): boolean =>
+  value != null && !(typeof value === 'object' && Object.keys(value).length === 0);
+
+/** Columns that fields are mapped into by a path, and whether they are json or jsonb. */
 function documentsOf({ fields }: Layout): Map<string, 'json' | 'jsonb'> {
   const documents = new Map<string, 'json' | 'jsonb'>();
   for (const name of FIELDS) {
@@ -133,3 +135,89 @@ function toParameter(name: FieldName, value: unknown): unknown {
   if (form === 'list') return toTextArray(value as readonly string[]);
   return form === 'json' ? JSON.stringify(value) : value;
 }
+
+// JSON columns
+
+/** A key to set in a column that holds JSON. */
+interface JsonWrite {
+  /** Never empty. */
+  readonly path: readonly string[];
+  /** SQL of the new value as jsonb, given SQL of the current one. Undefined removes the key. */
+  readonly value: ((present: string) => string) | undefined;
+}
+
+type Node = Map<string, Node | JsonWrite['value']>;
+
+interface JsonColumn {
+  /** SQL of the whole new value, as jsonb. */
+  readonly value: string;
+  /** Conditions under which nothing is lost: wherever keys are set, the row holds an object or nothing. */
+  readonly required: readonly string[];
+}
+
+/**
+ * Sets some keys of a JSON document and keeps all others. The database computes it from the row at the time of the write, so
+ * that concurrent changes of other keys are kept. Creates missing objects on the path. `document` is SQL of the current
+ * value as jsonb.
+ */
+function writeJson(where: Conditions, document: string, writes: readonly JsonWrite[]): JsonColumn {
+  const required: string[] = [];
+  const build = (present: string, node: Node): string => {
+    required.push(`coalesce(jsonb_typeof(${present}), 'null') in ('object', 'null')`);
+    const object = `case when jsonb_typeof(${present}) = 'object' then ${present} else '{}'::jsonb end`;
+    const set: string[] = [];
+    const removed: string[] = [];
+    for (const [key, wanted] of node) {
+      const name = `${where.place(key)}::text`;
+      const there = `(${present} -> ${name})`;
+      if (wanted === undefined) removed.push(name);
+      else set.push(`${name}, ${wanted instanceof Map ? build(there, wanted) : wanted(there)}`);
+    }
+    const merged = set.length > 0 ? `(${object}) || jsonb_build_object(${set.join(', ')})` : `(${object})`;
+    return `(${removed.reduce((sql, name) => `(${sql}) - ${name}`, merged)})`;
+  };
+  return { value: build(document, toTree(writes)), required };
+}
+
+/** The same for a new row: plain values instead of SQL. */
+function newJson(writes: readonly { readonly path: readonly string[]; readonly value: unknown }[]): string {
+  const root: Record<string, unknown> = Object.create(null);
+  for (const { path, value } of writes) {
+    const last = path.at(-1);
+    if (last === undefined) {
+      Object.assign(root, value);
+      continue;
+    }
+    let object = root;
+    for (const key of path.slice(0, -1)) {
+      object[key] ??= Object.create(null);
+      object = object[key] as Record<string, unknown>;
+    }
+    object[last] = value;
+  }
+  return JSON.stringify(root);
+}
+
+function toTree(writes: readonly JsonWrite[]): Node {
+  const root: Node = new Map();
+  for (const { path, value } of writes) {
+    let node = root;
+    for (const key of path.slice(0, -1)) {
+      const next = node.get(key);
+      const inner: Node = next instanceof Map ? next : new Map();
+      node.set(key, inner);
+      node = inner;
+    }
+    node.set(path.at(-1) as string, value);
+  }
+  return root;
+}
+
+/** A time as JSON, in the form of the current value: a number in the same unit, else ISO 8601. All are SQL. */
+const momentAsJson = (moment: string, present: string): string =>
+  `case when jsonb_typeof(${present}) = 'number' then to_jsonb(trim_scale(
+     date_part('epoch', ${moment})::numeric * case when abs((${present})::numeric) < 1e11 then 1 else 1000 end))
+   else to_jsonb(${momentAsText(moment)}) end`;
+
+const momentAsText = (moment: string): string =>
+  `to_char(${moment} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`;
