@@ -20,19 +20,18 @@ const FULL = [
   'providers/{pinecone-emulator,pinecone-lag}',
 ].map((file) => `test/${file}.test.ts`);
 
-/** Their files share processes, which saves loading the sources anew for each: about a second of computing a file. */
-const SHARED = ['test/{auth,config,core,http,ranking,resilience,telemetry}/**/*.test.ts'];
-
-// Chaos wants the machine to itself: npm run chaos.
-const exclude = [...configDefaults.exclude, 'test/chaos/**', ...(process.env.TEST_FULL ? [] : FULL)];
-
 export default defineConfig({
   resolve: { conditions: ['source'] },
   ssr: { resolve: { conditions: ['source'] } },
   test: {
+    include: ['test/**/*.test.ts'],
+    // Chaos wants the machine to itself: npm run chaos.
+    exclude: [...configDefaults.exclude, 'test/chaos/**', ...(process.env.TEST_FULL ? [] : FULL)],
     // Worker threads and spawned gateways run what is built.
     globalSetup: 'test/support/prepare.ts',
     pool: 'forks',
+    // Loading the sources anew for each file costs about a second of computing.
+    isolate: false,
     // All cores: many tests wait more than they compute.
     maxWorkers: '100%',
     // Only against what hangs: no test may fail because the machine is busy, and none has a limit of its own.
@@ -40,9 +39,5 @@ export default defineConfig({
     hookTimeout: 900_000,
     teardownTimeout: 120_000,
     expect: { poll: { timeout: 300_000 } },
-    projects: [
-      { extends: true, test: { name: 'shared', include: SHARED, exclude, isolate: false } },
-      { extends: true, test: { name: 'alone', include: ['test/**/*.test.ts'], exclude: [...exclude, ...SHARED] } },
-    ],
   },
 });

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { Mapping } from './mapped/options.ts';
+import { Mapping } from './mapped/mapping.ts';
 
 const milliseconds = z.int().min(1).max(3_600_000);
 
@@ -30,9 +30,9 @@ export const Options = z.strictObject({
   query_timeout_ms: milliseconds.default(10_000),
   /** A user with more memories than this is searched through the vector index instead of by an exact scan. */
   large_user_rows: z.int().min(1).default(10_000),
-  /** `async`: memories are stored at once, and their vectors are computed in the background. */
+  /** `async`: memories are stored at once and their vectors computed in the background. */
   ingestion: z.enum(['sync', 'async']).default('sync'),
-  /** A table that somebody else fills; unset: tables of ours. */
+  /** A table that another application fills. Unset: the gateway's tables. */
   mapping: Mapping.optional(),
 });
 export type Options = z.output<typeof Options>;

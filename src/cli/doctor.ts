@@ -1,6 +1,5 @@
 import { parseArgs } from 'node:util';
-import type { Embedder, Finding, Log, ProviderContext } from '#contract';
-import { ownCall } from '../auth/waiting.ts';
+import { type Embedder, type Finding, gatewayCall, type Log, type MaintenanceContext } from '#contract';
 import { loadConfig } from '../config/load.ts';
 import { ConfigError, type Environment } from '../config/mistakes.ts';
 import { auditOptions, embeddingOptions, providerOptions } from '../config/options.ts';
@@ -110,7 +109,7 @@ async function checkEmbedder(config: Config): Promise<{ embedder?: Embedder; fin
   try {
     embedder = await openEmbedder(embeddingOptions(config), SILENT);
     const { model, dimensions } = embedder;
-    const [vector] = await embedder.embed(['memory'], 'query', ownCall('doctor'));
+    const [vector] = await embedder.embed(['memory'], 'query', gatewayCall('doctor'));
     if (vector?.length !== dimensions) throw new Error('The embedding service answers vectors of changing length');
     return { embedder, findings: [finding('embedding', 'ok', `"${model}" answers, ${dimensions} dimensions`)] };
   } catch (error) {
@@ -123,13 +122,13 @@ async function checkEmbedder(config: Config): Promise<{ embedder?: Embedder; fin
 async function checkProvider(config: Config, embedder: Embedder | undefined): Promise<Finding[]> {
   const { provider: name, search: ranking, data_dir } = config;
   const options = providerOptions(config);
-  const context: ProviderContext = { embedder, ranking, audit: auditOptions(config), data_dir, log: SILENT };
+  const context: MaintenanceContext = { embedder, ranking, audit: auditOptions(config), data_dir, log: SILENT };
   try {
     const findings = await diagnose(name, options, context);
     if (findings) return findings;
     const provider = await openProvider(name, options, context);
     try {
-      await provider.ping(ownCall('doctor'));
+      await provider.ping(gatewayCall('doctor'));
     } finally {
       await provider.close();
     }

@@ -1,6 +1,6 @@
 import { type ParseArgsConfig, parseArgs } from 'node:util';
 import type { z } from 'zod';
-import { type KeyStore, OmpError, type StoredKey } from '#contract';
+import { gatewayCall, type KeyStore, OmpError, type StoredKey } from '#contract';
 import {
   type ConfiguredKey,
   expirySchema,
@@ -11,7 +11,6 @@ import {
 } from '../auth/configured-keys.ts';
 import type { FreshKey } from '../auth/credentials.ts';
 import { newKey } from '../auth/credentials.ts';
-import { ownCall } from '../auth/waiting.ts';
 import { ConfigError } from '../config/mistakes.ts';
 import { providerOptions } from '../config/options.ts';
 import { openKeys } from '../registry.ts';
@@ -185,7 +184,7 @@ async function withStore(asked: Stored, terminal: Terminal): Promise<string | un
 }
 
 async function run(asked: Stored, store: KeyStore, { stdout, stderr }: Terminal): Promise<string | undefined> {
-  const call = ownCall('keys');
+  const call = gatewayCall('keys');
   if (asked.action === 'create') {
     const { id, hash, key } = newKey();
     const first = !(await store.hasAny(call));

@@ -16,7 +16,7 @@ const DOCUMENTS = [
   ...below('deploy', /\.(md|ya?ml|json)$/),
 ].sort();
 /** Without the settings that were removed. */
-const textOf = (file: string) => ### Removed\n.*?(?=^##)/ms, '');
+const textOf = (file: string) => read(file).replace(/^### Removed\n.*?(?=^##)/ms, '');
 const texts = new Map(DOCUMENTS.map((file) => [file, textOf(file)]));
 
 const BY_NAME = new Map(SETTINGS.map((setting) => [setting.env, setting]));

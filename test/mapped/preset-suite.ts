@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Finding } from '#contract';
-import { PRESETS } from '../../providers/postgres/mapped/presets/index.ts';
-import type { PresetName } from '../../providers/postgres/mapped/presets/names.ts';
+import type { PresetName } from '../../providers/postgres/mapped/presets.ts';
+import { PRESETS } from '../../providers/postgres/mapped/presets.ts';
 import { runDoctor } from '../../src/cli/doctor.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { type Gateway, serve } from '../../src/serve.ts';

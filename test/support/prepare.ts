@@ -1,6 +1,17 @@
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { prepareEmptyPostgres } from './empty-postgres.ts';
 
@@ -29,8 +40,11 @@ function fingerprint(): string {
   return hash.digest('hex');
 }
 
-/** Builds before all tests where the sources have changed, so that what runs from `dist` is never older than they are. */
-export default async function prepare(): Promise<void> {
+/**
+ * Builds before all tests where the sources have changed, so that what runs from `dist` is never older than they are.
+ * Files in `TEST_RUN_FOLDER` are removed after the last test.
+ */
+export default async function prepare(): Promise<() => void> {
   const sources = fingerprint();
   const isBuilt = [...BUILT, STAMP].every((file) => existsSync(file)) && readFileSync(STAMP, 'utf8') === sources;
   if (!isBuilt) {
@@ -41,4 +55,7 @@ export default async function prepare(): Promise<void> {
     renameSync(`${STAMP}.${process.pid}`, STAMP);
   }
   await prepareEmptyPostgres();
+  const folder = mkdtempSync(join(tmpdir(), 'omp-run-'));
+  process.env.TEST_RUN_FOLDER = folder;
+  return () => rmSync(folder, { recursive: true, force: true });
 }
