@@ -1,8 +1,8 @@
 import { scrypt } from 'node:crypto';
 import { promisify } from 'node:util';
-import type { Call, Embedder } from '#contract';
+import type { Call, EmbedderIdentity } from '#contract';
 import type { Metadata, Service } from './client/client.ts';
-import { parseApiKey, parseIndexHost } from './client/transport.ts';
+import { indexUrl } from './client/transport.ts';
 import type { Options } from './options.ts';
 
 /** The record that describes an index of ours, in the namespace that is configured. No query of a user finds it. */
@@ -21,7 +21,7 @@ type Described = Pick<Options, 'api_key' | 'index_host' | 'namespace' | 'layout'
 export async function adoptIndex(
   service: Service,
   options: Described,
-  embedder: Embedder,
+  embedder: EmbedderIdentity,
   call: Call,
 ): Promise<Buffer> {
   const found = await readIndex(service, options, embedder, call);
@@ -49,7 +49,7 @@ export async function adoptIndex(
 export async function readIndex(
   service: Service,
   { namespace, layout }: Described,
-  { model, dimensions }: Embedder,
+  { model, dimensions }: EmbedderIdentity,
   call: Call,
 ): Promise<Buffer | undefined> {
   const found = (await service.fetch(namespace, [INDEX_RECORD], call)).get(INDEX_RECORD)?.metadata;
@@ -85,4 +85,4 @@ export async function readIndex(
  * then on the stored one counts, also when the key has been replaced.
  */
 const firstSecret = ({ api_key, index_host, namespace }: Described): Promise<Buffer> =>
-  derive(parseApiKey(api_key), `omp-gateway:${new URL(parseIndexHost(index_host)).host}:${namespace}`, SECRET_BYTES);
+  derive(api_key, `omp-gateway:${new URL(indexUrl(index_host)).host}:${namespace}`, SECRET_BYTES);

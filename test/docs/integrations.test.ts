@@ -1,7 +1,7 @@
 import { readdirSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { PRESET_NAMES as INDEX_PRESETS } from '../../providers/pinecone/mapped/preset-names.ts';
-import { PRESET_NAMES as TABLE_PRESETS } from '../../providers/postgres/mapped/presets/names.ts';
+import { PRESET_NAMES as INDEX_PRESETS } from '../../providers/pinecone/mapped/presets.ts';
+import { PRESET_NAMES as TABLE_PRESETS } from '../../providers/postgres/mapped/presets.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { documentedEnvironment } from '../mapped/documented.ts';
 import { blocks, ROOT, read } from './markdown.ts';

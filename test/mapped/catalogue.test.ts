@@ -1,7 +1,7 @@
 import pg from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import type { Table } from '../../providers/postgres/mapped/catalogue.ts';
 import { readTable } from '../../providers/postgres/mapped/catalogue.ts';
-import type { Table } from '../../providers/postgres/mapped/table.ts';
 import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';
 import { BARE, COLUMNS, type Examiner, openExaminer } from './examining.ts';
 
@@ -110,7 +110,7 @@ describe('the catalogue', () => {
       const { layout, mistakes, warnings } = await owner.examine({ ...BARE, table });
       expect(mistakes).toEqual([]);
       // Nothing is known of the indexes behind a view.
-      expect(warnings.some((text) => text.startsWith('no index of'))).toBe(table === 'kept');
+      expect(warnings.some((text) => text.includes('has no index on'))).toBe(table === 'kept');
       if (!layout) throw new Error('no layout');
       expect(await owner.rows(layout, 't.id', (where) => layout.owner.is(where, ['ben']))).toEqual([{ id: 'b' }]);
     }
@@ -135,7 +135,7 @@ describe('the catalogue', () => {
     await owner.sql(`update pg_class set reltuples = 250000 where oid = '${owner.in}notes'::regclass`);
     expect(await told()).toEqual([
       expect.stringMatching(
-        /: a search compares all vectors of its user; the column does not say how long vectors are, so that an index has to be on a cast of it to vector\(3\)$/,
+        /: a search compares all vectors of its user; the column does not declare the length of its vectors, so an index must be on a cast of it to vector\(3\)$/,
       ),
     ]);
     await owner.sql(`create index on ${owner.in}notes using hnsw ((embedding::vector(3)) vector_cosine_ops)`);
@@ -162,7 +162,7 @@ describe('the catalogue', () => {
       // Superusers see everything.
       expect(await told()).toEqual([]);
       expect(await told(reader)).toEqual([
-        `row security applies to the role of the gateway: rows of ${owner.schema}.notes that its policies hide are not there for anybody`,
+        `row security applies to the role of the gateway: rows of ${owner.schema}.notes that its policies hide XX`,
       ]);
     } finally {
       await reader.end();

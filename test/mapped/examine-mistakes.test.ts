@@ -24,64 +24,60 @@ describe('a mapping that does not fit', () => {
     expect(await mistakes({})).toEqual([
       'OMP_MAPPING_PRESET=custom needs OMP_MAPPING_TABLE, OMP_MAPPING_ID, OMP_MAPPING_EMBEDDING, OMP_MAPPING_CONTENT and OMP_MAPPING_USER_ID',
     ]);
-    expect(await mistakes({ preset: 'custom', table: 'notes', id: 'id', embedding: 'e', content: 'c' })).toEqual([
+    expect(await mistakes({ table: 'notes', id: 'id', embedding: 'e', content: 'c' })).toEqual([
       'OMP_MAPPING_PRESET=custom needs OMP_MAPPING_USER_ID',
       expect.stringContaining('there is no table'),
     ]);
   });
 
-  it('tells places that are none', async () => {
+  it('rejects a constant as content', async () => {
     await make();
-    const wrong = { id: `m->>'id'`, embedding: 'a b', content: `'always the same'`, tags: 'lower(a)' };
-    expect(await mistakes({ ...BARE, ...wrong })).toEqual([
-      `OMP_MAPPING_TAGS: lower(a) is neither a column, nor a path such as metadata->>'user_id', nor a constant such as 'shared'`,
-      'OMP_MAPPING_CONTENT is a constant; it has to be where a row has its text',
-      `OMP_MAPPING_ID: m->>'id' is not the name of a column; double quotes go around one that is no plain word`,
-      'OMP_MAPPING_EMBEDDING: a b is not the name of a column; double quotes go around one that is no plain word',
+    expect(await mistakes({ ...BARE, content: `'always the same'` })).toEqual([
+      'OMP_MAPPING_CONTENT is a constant; it must name the column that holds the text of a row',
     ]);
   });
 
-  it('tells settings that could have no effect', async () => {
+  it('names settings without effect', async () => {
     await make();
     expect(await mistakes({ ...BARE, collection: 'mine', new_ids: 'text' })).toEqual([
       'OMP_MAPPING_NEW_IDS has no effect while OMP_MAPPING_WRITABLE is not true',
-      'OMP_MAPPING_COLLECTION: OMP_MAPPING_PRESET=custom knows no collections',
+      'OMP_MAPPING_COLLECTION: OMP_MAPPING_PRESET=custom has no collections',
     ]);
   });
 
-  it('tells fields that would be written into one place; to be read they may share it', async () => {
+  it('rejects two fields in the same column if it is written', async () => {
     await make();
-    const places = { content: 'c', source: `m->'a'`, extensions: `m->'a'` };
-    expect(await mistakes({ ...BARE, ...places, content: 'user_id', user_id: 'user_id', writable: true })).toEqual(
+    const fields = { content: 'c', source: `m->'a'`, extensions: `m->'a'` };
+    expect(await mistakes({ ...BARE, ...fields, content: 'user_id', user_id: 'user_id', writable: true })).toEqual(
       expect.arrayContaining([
-        'OMP_MAPPING_USER_ID and OMP_MAPPING_CONTENT name the same place; OMP_MAPPING_WRITABLE needs one for each',
-        'OMP_MAPPING_EXTENSIONS and OMP_MAPPING_SOURCE name the same place; OMP_MAPPING_WRITABLE needs one for each',
+        'OMP_MAPPING_USER_ID and OMP_MAPPING_CONTENT are the same; OMP_MAPPING_WRITABLE needs a column or path for each',
+        'OMP_MAPPING_EXTENSIONS and OMP_MAPPING_SOURCE are the same; OMP_MAPPING_WRITABLE needs a column or path for each',
       ]),
     );
     const { mistakes: told } = await owner.examine({ ...BARE, content: 'user_id', user_id: 'user_id' });
-    expect(told.filter((mistake) => mistake.includes('same place'))).toEqual([]);
+    expect(told.filter((mistake) => mistake.includes('are the same'))).toEqual([]);
   });
 
-  it('says why rows of ours would not do, and the way out', async () => {
+  it('says why a preset is read-only, and what to do', async () => {
     expect((await owner.examine({ preset: 'llamaindex-py', writable: true })).mistakes[0]).toMatch(
-      /^OMP_MAPPING_WRITABLE: .+; whoever does not need the rows to be read by that library can set OMP_MAPPING_PRESET=custom$/,
+      /^OMP_MAPPING_WRITABLE: .+; if that library does not need to read the rows, set OMP_MAPPING_PRESET=custom$/,
     );
   });
 
-  it('tells which tables have such a name', async () => {
+  it('names similar tables', async () => {
     expect(await mistakes({ ...BARE, table: 'no_such_table_anywhere' })).toEqual([
-      `OMP_MAPPING_TABLE: there is no table ${owner.schema}.no_such_table_anywhere; nothing in this database is called so`,
+      `OMP_MAPPING_TABLE: there is no table ${owner.schema}.no_such_table_anywhere; no table has a similar name`,
     ]);
     await make();
     expect(await mistakes({ ...BARE, table: 'Notes' })).toEqual([
-      expect.stringMatching(`^OMP_MAPPING_TABLE: there is no table ${owner.schema}\\.Notes; there is .*${label}`),
+      expect.stringMatching(`^OMP_MAPPING_TABLE: there is no table ${owner.schema}\\.Notes; similar names: .*${label}`),
     ]);
     expect(await mistakes({ ...BARE, schema: 'elsewhere' })).toEqual([
-      expect.stringMatching(`^OMP_MAPPING_TABLE: there is no table elsewhere\\.notes; there is .*${label}`),
+      expect.stringMatching(`^OMP_MAPPING_TABLE: there is no table elsewhere\\.notes; similar names: .*${label}`),
     ]);
   });
 
-  it('tells the columns that there are, for every setting at once', async () => {
+  it('names the existing columns, for every setting at once', async () => {
     await make();
     const has = `it has id, content, user_id, embedding`;
     expect(await mistakes({ ...BARE, id: 'ID', embedding: 'vector', content: 'text', tags: `meta->'tags'` })).toEqual([
@@ -92,7 +88,7 @@ describe('a mapping that does not fit', () => {
     ]);
   });
 
-  it('tells the real types of columns, and what they would have to be', async () => {
+  it('names the types of columns, and the types they must have', async () => {
     await owner.sql(`create domain ${owner.in}email as varchar(80)`);
     await make(
       `id numeric(10,2), content bytea, user_id float8, scope text[], tags ${owner.in}email, source text, confidence bool,
@@ -101,7 +97,7 @@ describe('a mapping that does not fit', () => {
     );
     const columns = 'scope tags source confidence created_at updated_at valid_from valid_to supersedes extensions';
     const fields = Object.fromEntries(columns.split(' ').map((name) => [name, name]));
-    const column = (name: string, type: string) => `the column "${name}" of ${label} is ${type}; it would have to be`;
+    const column = (name: string, type: string) => `the column "${name}" of ${label} is ${type}; it must be`;
     const text = 'text, varchar, uuid, a number or JSON';
     const list = 'text[], varchar[], json or jsonb';
     const time = 'timestamptz, timestamp, date, a number since 1970, a text in ISO 8601 or JSON';
@@ -123,14 +119,14 @@ describe('a mapping that does not fit', () => {
     ]);
   });
 
-  it('tells a path into a column that holds JSON as text', async () => {
+  it('names a path into a column of text', async () => {
     await make(`${COLUMNS}, meta text`);
     expect(await mistakes({ ...BARE, tags: `meta->'tags'` })).toEqual([
-      `OMP_MAPPING_TAGS: the column "meta" of ${label} is text; a path needs json or jsonb there, which a view can turn a text into`,
+      `OMP_MAPPING_TAGS: the column "meta" of ${label} is text; a path needs json or jsonb (a view can convert a text column)`,
     ]);
   });
 
-  it('tells constants that are no such value', async () => {
+  it('names constants of the wrong form', async () => {
     await make();
     const constants = {
       user_id: `''`,
@@ -140,7 +136,7 @@ describe('a mapping that does not fit', () => {
       created_at: `'2025-02-31'`,
       supersedes: `'[1]'`,
     };
-    const constant = 'is a constant, and would have to be';
+    const constant = 'is a constant and must be';
     expect(await mistakes({ ...BARE, ...constants })).toEqual([
       `OMP_MAPPING_USER_ID ${constant} a text`,
       `OMP_MAPPING_TAGS ${constant} a list in JSON such as '["notes"]'`,
@@ -151,45 +147,45 @@ describe('a mapping that does not fit', () => {
     ]);
   });
 
-  it('tells a pattern that nothing in the table can match', async () => {
+  it('names a user pattern that no row can match', async () => {
     await make('id text, content text, user_id integer, embedding vector(3)');
     expect(await mistakes({ ...BARE, user_pattern: 'u-{user}' })).toEqual([
-      `OMP_MAPPING_USER_PATTERN: the column "user_id" of ${label} is integer, which holds nothing but the id: leave the pattern out`,
+      `OMP_MAPPING_USER_PATTERN: the column "user_id" of ${label} is integer, which holds only the id; remove the pattern`,
     ]);
     expect(await mistakes({ ...BARE, user_id: `'shared'`, user_pattern: 'u-{user}' })).toEqual([
-      `OMP_MAPPING_USER_ID: the constant 'shared' is not what OMP_MAPPING_USER_PATTERN=u-{user} makes of a user`,
+      `OMP_MAPPING_USER_ID: the constant 'shared' does not match OMP_MAPPING_USER_PATTERN=u-{user}`,
     ]);
   });
 
-  it('names both lengths of vectors and the settings that can bring them together', async () => {
+  it('names both lengths of vectors and the settings to change', async () => {
     const told = (has: string) =>
-      `OMP_MAPPING_EMBEDDING: the vectors in "embedding" of ${label} have ${has} dimensions, and those of the embedder three-dimensions 4; set OMP_EMBEDDING_MODEL or OMP_EMBEDDING_DIMENSIONS to what made them, or OMP_MAPPING_EMBEDDING to another column`;
+      `OMP_MAPPING_EMBEDDING: the vectors in "embedding" of ${label} have ${has} dimensions, those of the embedder three-dimensions have 4; set OMP_EMBEDDING_MODEL or OMP_EMBEDDING_DIMENSIONS to what computed them, or OMP_MAPPING_EMBEDDING to another column`;
     await make();
     expect(await mistakes(BARE, { dimensions: 4 })).toEqual([told('3')]);
     await owner.sql(`alter table ${owner.in}notes alter column embedding type vector`);
-    // Without rows nobody knows.
+    // Without rows the length is unknown.
     expect((await owner.examine(BARE, { dimensions: 4 })).mistakes).toEqual([]);
     await owner.sql(`insert into ${owner.in}notes values
       ('a', 'a', 'ana', '[1,2,3]'), ('b', 'b', 'ana', '[1,2,3]'), ('c', 'c', 'ana', '[1,2]'), ('d', 'd', null, '[1,2,3,4]')`);
     expect(await mistakes(BARE, { dimensions: 4 })).toEqual([told('3 or 2')]);
   });
 
-  describe('to be written', () => {
+  describe('of a writable table', () => {
     const writing = { ...BARE, writable: true };
 
-    it('names the columns that demand a value and get none', async () => {
+    it('names required columns that nothing fills', async () => {
       await make(`${COLUMNS}, one text not null, two int not null, three int not null default 3, four text,
         five int not null generated always as identity, six text not null generated always as ('6') stored`);
       expect(await mistakes(writing)).toEqual([
-        `OMP_MAPPING_WRITABLE: ${label} demands a value in "one" and "two", which no setting names; give them defaults`,
+        `OMP_MAPPING_WRITABLE: ${label} requires a value in "one" and "two", which no setting maps; give them defaults`,
       ]);
       expect((await owner.examine({ ...writing, scope: 'one', supersedes: `'[]'` })).mistakes).toEqual([
-        `OMP_MAPPING_WRITABLE: ${label} demands a value in "two", which no setting names; give it a default`,
+        `OMP_MAPPING_WRITABLE: ${label} requires a value in "two", which no setting maps; give it a default`,
       ]);
     });
 
-    it('demands that an id is one row', async () => {
-      const told = `OMP_MAPPING_WRITABLE: ${label} has no primary key or unique index over exactly "id", so a write could hit several rows`;
+    it('requires that an id identifies one row', async () => {
+      const told = `OMP_MAPPING_WRITABLE: ${label} has no primary key or unique index over exactly "id", so a write could change several rows`;
       await make('id text, content text, user_id text, embedding vector(3)');
       expect(await mistakes(writing)).toEqual([told]);
       await owner.sql(`create unique index on ${owner.in}notes (id, user_id)`);
@@ -200,28 +196,28 @@ describe('a mapping that does not fit', () => {
       expect((await owner.examine(writing)).mistakes).toEqual([]);
     });
 
-    it('demands columns that take what is to be written', async () => {
+    it('names computed columns', async () => {
       await make(
         `id text primary key, content text generated always as ('x') stored, user_id text generated always as ('u') stored, embedding vector(3)`,
       );
       expect(await mistakes(writing)).toEqual([
-        'OMP_MAPPING_WRITABLE: the database computes the column that OMP_MAPPING_CONTENT names, so nobody can write it',
-        'OMP_MAPPING_WRITABLE: the database computes the column that OMP_MAPPING_USER_ID names, so nobody can write it',
+        'OMP_MAPPING_WRITABLE: the database computes the column of OMP_MAPPING_CONTENT, so it cannot be written',
+        'OMP_MAPPING_WRITABLE: the database computes the column of OMP_MAPPING_USER_ID, so it cannot be written',
       ]);
     });
 
     const told = (ids: string, type: string) => `OMP_MAPPING_NEW_IDS=${ids}: the column "id" of ${label} is ${type}`;
     it.each([
-      ['text', 'uuid', 'uuid, which does not take ids of 30 characters; use uuid'],
-      ['text', 'bigserial', 'bigint, which does not take ids of 30 characters; use database'],
-      ['text', 'varchar(20)', 'character varying(20), which does not take ids of 30 characters; use database'],
-      ['uuid', 'varchar(35)', 'character varying(35), which does not take ids of 36 characters; use database'],
-      ['uuid', 'int', 'integer, which does not take ids of 36 characters; use database'],
+      ['text', 'uuid', 'uuid, which cannot hold ids of 30 characters; use uuid'],
+      ['text', 'bigserial', 'bigint, which cannot hold ids of 30 characters; use database'],
+      ['text', 'varchar(20)', 'character varying(20), which cannot hold ids of 30 characters; use database'],
+      ['uuid', 'varchar(35)', 'character varying(35), which cannot hold ids of 36 characters; use database'],
+      ['uuid', 'int', 'integer, which cannot hold ids of 36 characters; use database'],
       ['database', 'text', 'text and has no default'],
-      ['uuid', 'bigint generated always as identity', 'bigint and filled by the database; use database'],
-      // What is made unless a setting says otherwise.
+      ['uuid', 'bigint generated always as identity', 'bigint and computed by the database; use database'],
+      // The default for the type.
       [undefined, 'integer', 'integer and has no default'],
-    ])('ids %s do not go into %s', async (ids, type, mistake) => {
+    ])('new ids of kind %s do not fit %s', async (ids, type, mistake) => {
       await make(COLUMNS.replace('id text', `id ${type}`));
       const setting = ids === undefined ? {} : { new_ids: ids };
       expect(await mistakes({ ...writing, ...setting })).toEqual([told(ids ?? 'database', mistake)]);
@@ -235,14 +231,14 @@ describe('a mapping that does not fit', () => {
       [undefined, 'text', 'text'],
       [undefined, 'bigserial', 'database'],
       [undefined, 'int generated always as identity', 'database'],
-    ])('ids %s go into %s', async (ids, type, fresh) => {
+    ])('new ids of kind %s fit %s', async (ids, type, expected) => {
       await make(COLUMNS.replace('id text', `id ${type}`));
       const { layout, mistakes } = await owner.examine({ ...writing, ...(ids !== undefined && { new_ids: ids }) });
       expect(mistakes).toEqual([]);
-      expect(layout?.id.fresh).toBe(fresh);
+      expect(layout?.id.newIds).toBe(expected);
     });
 
-    it('[Decision 25] names what the role may not do, and the grant that helps', async ({ skip }) => {
+    it('[Decision 25] names missing privileges and the grant statement', async ({ skip }) => {
       if (SERVER_URL === '') return skip(NO_SERVER);
       await make();
       const role = `${owner.schema}_reader`;
@@ -281,12 +277,12 @@ describe('a mapping that does not fit', () => {
       }
     });
 
-    it('refuses a view that nobody can write through', async () => {
+    it('rejects a view that takes no writes', async () => {
       await make();
       await owner.sql(`create view ${owner.in}seen as select distinct * from ${owner.in}notes`);
       expect(await mistakes({ ...writing, table: 'seen' })).toEqual([
-        `OMP_MAPPING_WRITABLE: the role of the gateway has no INSERT, UPDATE and DELETE on ${owner.schema}.seen, or nobody can write through that view`,
-        `OMP_MAPPING_WRITABLE: ${owner.schema}.seen has no primary key or unique index over exactly "id", so a write could hit several rows`,
+        `OMP_MAPPING_WRITABLE: the role of the gateway has no INSERT, UPDATE and DELETE on ${owner.schema}.seen, or the view takes no writes`,
+        `OMP_MAPPING_WRITABLE: ${owner.schema}.seen has no primary key or unique index over exactly "id", so a write could change several rows`,
       ]);
     });
   });

@@ -1,7 +1,7 @@
 import pg from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { conditions } from '../../providers/postgres/conditions.ts';
 import type { Layout } from '../../providers/postgres/mapped/layout.ts';
+import { conditions } from '../../providers/postgres/tables/conditions.ts';
 import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';
 import { openOwnersDatabase } from './database.ts';
 import { BARE, COLUMNS, type Examiner, openExaminer } from './examining.ts';
@@ -143,10 +143,10 @@ describe('the traps of tables that somebody else made', () => {
   it('(d) an index on a key of json is used as it is', async () => {
     await make('id text, content text, embedding vector(3), meta json');
     const mapping = { ...BARE, user_id: `meta->>'who'` };
-    expect((await owner.examine(mapping)).warnings.join()).toContain('no index of');
+    expect((await owner.examine(mapping)).warnings.join()).toContain('has no index on');
     await owner.sql(`create index on ${owner.in}notes ((meta ->> 'who'))`);
     const { layout, warnings } = await owner.examine(mapping);
-    expect(warnings.join()).not.toContain('no index of');
+    expect(warnings.join()).not.toContain('has no index on');
     expect(layout?.owner.is(conditions(), ['ana'])).toBe(`(t."meta" ->> 'who') = $1::text`);
   });
 
@@ -300,8 +300,8 @@ describe('the traps of tables that somebody else made', () => {
       const { mistakes } = await owner.examine({ ...BARE, schema: 'public' }, undefined, client);
       await client.end();
       expect(mistakes).toEqual([
-        'this database has no pgvector (no extension vector), and so no vectors',
-        'OMP_MAPPING_EMBEDDING: the column "embedding" of public.notes is real[]; it would have to be vector or halfvec',
+        'this database has no pgvector (extension vector), which search needs',
+        'OMP_MAPPING_EMBEDDING: the column "embedding" of public.notes is real[]; it must be vector or halfvec',
       ]);
     } finally {
       await db.close();
@@ -367,7 +367,7 @@ describe('the traps of tables that somebody else made', () => {
     expect(await told()).toEqual([]);
     await insert({ id: 'b', content: 'b', user_id: 'ana', embedding: '[3,4,0]' });
     expect(await told()).toEqual([
-      `the index near orders by Euclidean distance, and the vectors in "embedding" of ${owner.schema}.notes do not have length 1: scores are no cosines`,
+      `the index near orders by Euclidean distance, and the vectors in "embedding" of ${owner.schema}.notes do not have length 1: scores are not cosine similarities`,
     ]);
   });
 

@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { conditions } from '../../providers/postgres/conditions.ts';
-import { FIELDS, type FieldName } from '../../providers/postgres/mapped/fields.ts';
-import { createId } from '../../providers/postgres/mapped/ids.ts';
+import { FIELDS, type FieldName } from '../../providers/postgres/mapped/field-mapping.ts';
 import type { Layout } from '../../providers/postgres/mapped/layout.ts';
+import { createId } from '../../providers/postgres/mapped/row-identity.ts';
+import { conditions } from '../../providers/postgres/tables/conditions.ts';
 import { BARE, COLUMNS, type Examiner, openExaminer } from './examining.ts';
 
 const UUID = 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11';
@@ -55,7 +55,7 @@ describe('how a table is read and written', () => {
         await owner.sql(`insert into ${notes} values ($1, 'x', $2)`, [id, who]);
       const { layout, warnings } = await owner.examine({ ...BARE, user_id: 'who' });
       if (!layout) throw new Error('no layout');
-      expect(warnings.join()).not.toContain('no index of');
+      expect(warnings.join()).not.toContain('has no index on');
       expect(await of(layout, 'ana')).toEqual(['a']);
       expect(await of(layout, 'ana', 'ben', 'carl')).toEqual(['a', 'c']);
       expect(await of(layout, '')).toEqual([]);
@@ -112,7 +112,7 @@ describe('how a table is read and written', () => {
       }
       const { layout, warnings } = await owner.examine({ ...BARE, user_id: `meta->'who'->>'id'` });
       if (!layout) throw new Error('no layout');
-      expect(warnings.join()).not.toContain('no index of');
+      expect(warnings.join()).not.toContain('has no index on');
       expect(await of(layout, 'ana')).toEqual(['0']);
       expect(await of(layout, '4.50', 'ana')).toEqual(['0', '1', '2']);
       expect(await of(layout, 'true')).toEqual(['4', '5']);
@@ -126,7 +126,7 @@ describe('how a table is read and written', () => {
 
     it('warns where no index leads to the rows of a user', async () => {
       const told = async (mapping: object) =>
-        (await owner.examine({ ...BARE, ...mapping })).warnings.some((text) => text.startsWith('no index of'));
+        (await owner.examine({ ...BARE, ...mapping })).warnings.some((text) => text.includes('has no index on'));
       await owner.sql(`create table ${notes} (id text, content text, user_id text, meta jsonb, embedding vector(3))`);
       await owner.sql(`create index on ${notes} (id, user_id)`);
       await owner.sql(`create index on ${notes} (user_id) where content <> ''`);

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { parsePlace } from '../../providers/postgres/mapped/place.ts';
+import { parseColumnReference } from '../../providers/postgres/mapped/field-mapping.ts';
 
 const column = (name: string) => ({ kind: 'column', column: name });
 const path = (name: string, ...keys: string[]) => ({ kind: 'path', column: name, path: keys });
@@ -40,7 +40,7 @@ describe('a place', () => {
     ['a\0', undefined],
     ['"a\0"', undefined],
   ])('%s', (text, place) => {
-    expect(parsePlace(text)).toEqual(place);
+    expect(parseColumnReference(text)).toEqual(place);
   });
 
   it('says every name and every key', () => {
@@ -49,8 +49,8 @@ describe('a place', () => {
     fc.assert(
       fc.property(name, fc.array(name), (each, keys) => {
         const text = `${quoted(each, '"')}${keys.map((key) => `->${quoted(key, "'")}`).join('')}`;
-        expect(parsePlace(text)).toEqual(keys.length === 0 ? column(each) : path(each, ...keys));
-        expect(parsePlace(quoted(each, "'"))).toEqual({ kind: 'constant', value: each });
+        expect(parseColumnReference(text)).toEqual(keys.length === 0 ? column(each) : path(each, ...keys));
+        expect(parseColumnReference(quoted(each, "'"))).toEqual({ kind: 'constant', value: each });
       }),
     );
   });

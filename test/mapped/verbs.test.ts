@@ -1,8 +1,9 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import type { NewMemory, Provider } from '#contract';
+import type { NewMemory } from '#contract';
 import postgres from '../../providers/postgres/index.ts';
 import { expectError } from '../support/expect-error.ts';
 import { knownCallers } from '../support/known-callers.ts';
+import type { AllMemories } from '../support/memories.ts';
 import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';
 import { call, contextOf, listOf, memoryOf, refTo, searchFor } from '../support/requests.ts';
 import { recordingLog, type Subject } from '../support/subject.ts';
@@ -102,7 +103,7 @@ describe('a time of creation that the mapping names', () => {
     const provider = await table.open({ log });
     expect(provider.capabilities.temporal).toBe(false);
     expect(toldOfTimes(log)).toEqual([
-      expect.stringMatching(/^OMP_MAPPING_CREATED_AT: none of 2 rows of .* has a time there: lists go by id/),
+      expect.stringMatching(/^OMP_MAPPING_CREATED_AT: none of 2 rows of .* has a time there: lists are sorted by id/),
     ]);
     const { client, capabilities, close } = await table.serve();
     opened.unshift({ close });
@@ -121,7 +122,7 @@ describe('a time of creation that the mapping names', () => {
     expect(provider.capabilities.temporal).toBe(true);
     expect(toldOfTimes(log)).toEqual([
       expect.stringMatching(
-        /^OMP_MAPPING_CREATED_AT: 1 of 2 rows of .* have no time there, and count as made in 1970$/,
+        /^OMP_MAPPING_CREATED_AT: 1 of 2 rows of .* have no time there and count as created in 1970$/,
       ),
     ]);
     expect(await provider.list(listOf('ana', { since: '2023-01-01' }), call)).toMatchObject([{ content: 'likes tea' }]);
@@ -170,7 +171,7 @@ describe('what has no place', () => {
       const { client } = await served(BARE);
       const body = { user_id: 'ana', content: 'likes tea', [field]: FIELDS[field] };
       const error = expectError(await client.tell('POST', '/memories', body), 'unsupported_capability');
-      expect(error).toMatchObject({ message: `${field}: the table has no place for this`, provider: 'postgres' });
+      expect(error).toMatchObject({ message: `${field}: the table has no column for this`, provider: 'postgres' });
       expect((await client.list({ user_id: 'ana' })).items).toEqual([]);
     },
   );
@@ -179,7 +180,7 @@ describe('what has no place', () => {
     const { client } = await served(BARE);
     const all = await client.tell('POST', '/memories', { user_id: 'ana', content: 'x', ...FIELDS });
     const names = 'tags, source, confidence, valid_from, valid_to, supersedes, x-note';
-    expect(expectError(all, 'unsupported_capability').message).toBe(`${names}: the table has no place for this`);
+    expect(expectError(all, 'unsupported_capability').message).toBe(`${names}: the table has no column for this`);
     const { id } = await client.add({ user_id: 'ana', content: 'likes tea' });
     const reply = await client.tell('PATCH', client.byId(id), { content: 'likes coffee', confidence: 1, 'x-a': 1 });
     expect(expectError(reply, 'unsupported_capability').message).toMatch(/^confidence, x-a: /);
@@ -229,7 +230,7 @@ describe('what has no place', () => {
 
 describe('the order of lists', () => {
   /** Follows the pages of one row each. */
-  const walk = async (provider: Required<Provider>) => {
+  const walk = async (provider: AllMemories) => {
     const seen: string[] = [];
     let after: { created_at: string; id: string } | undefined;
     for (;;) {

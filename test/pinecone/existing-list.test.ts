@@ -1,14 +1,14 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Provider } from '#contract';
 import type { Service } from '../../providers/pinecone/client/client.ts';
 import { connect } from '../../providers/pinecone/client/client.ts';
-import { createPace } from '../../providers/pinecone/mapped/pace.ts';
+import { createRateLimit } from '../../providers/pinecone/mapped/mapped-list.ts';
 import { openExisting } from '../../providers/pinecone/mapped/provider.ts';
 import { Options } from '../../providers/pinecone/options.ts';
 import { post } from '../pinecone-server/plain.ts';
 import { type Pinecone, startPinecone } from '../pinecone-server/start.ts';
 import { expectError } from '../support/expect-error.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
+import { memoriesOf } from '../support/memories.ts';
 import { call, callBy, listOf } from '../support/requests.ts';
 import { freshUser, recordingLog, type Subject } from '../support/subject.ts';
 import { fill, openExistingSubject } from './existing-subject.ts';
@@ -178,7 +178,7 @@ describe('a list that changes while it is read', () => {
       },
     };
     const context = { embedder: hashingEmbedder(), log: recordingLog() };
-    const provider = (await openExisting(moving, options, context)) as Required<Provider>;
+    const provider = memoriesOf(await openExisting(moving, options, context), context.embedder);
     const found = (await provider.list(listOf(user, { limit: 1_000 }), call)).map(({ content }) => content);
     await provider.close();
     expect(pages).toBe(4);
@@ -209,19 +209,23 @@ describe('the pace', () => {
   });
 
   it('[SPEC Errors rate_limited] tells a crowd when to come back, and does not make it wait', async () => {
-    const pace = createPace({ most: 2, window_ms: 60_000, longest_wait_ms: 1_000 });
-    await pace(call);
-    await pace(call);
+    const waitForRate = createRateLimit({ count: 2, window_ms: 60_000, longest_wait_ms: 1_000 });
+    await waitForRate(call);
+    await waitForRate(call);
     for (let turn = 0; turn < 3; turn++) {
-      await expect(pace(call)).rejects.toMatchObject({ code: 'rate_limited', provider: 'pinecone', retryAfter: 60 });
+      await expect(waitForRate(call)).rejects.toMatchObject({
+        code: 'rate_limited',
+        provider: 'pinecone',
+        retryAfter: 60,
+      });
     }
   });
 
   it('ends with the call', async () => {
-    const pace = createPace({ most: 1, window_ms: 60_000, longest_wait_ms: 120_000 });
-    await pace(call);
+    const waitForRate = createRateLimit({ count: 1, window_ms: 60_000, longest_wait_ms: 120_000 });
+    await waitForRate(call);
     const ending = new AbortController();
-    const waiting = pace(callBy({}, { signal: ending.signal }));
+    const waiting = waitForRate(callBy({}, { signal: ending.signal }));
     const reason = new Error('the client went away');
     ending.abort(reason);
     await expect(waiting).rejects.toBe(reason);

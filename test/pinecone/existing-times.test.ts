@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { inFormOf, toIso } from '../../providers/pinecone/mapped/times.ts';
+import { inFormOf, toIso } from '../../providers/pinecone/mapped/mapped-record.ts';
 
 // Not UTC, so that what is read in the time zone of the machine shows.
 beforeAll(() => void vi.stubEnv('TZ', 'America/New_York'));

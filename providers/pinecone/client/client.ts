@@ -109,7 +109,7 @@ export interface ConnectOptions {
 
 /**
  * Opens an index without sending a request; the control plane is never used.
- * Throws a plain `Error` for an impossible key or address.
+ * Throws a plain `Error` for an impossible address.
  */
 export function connect({ api_key, index_host, timeout_ms, ...limits }: ConnectOptions): Service {
   const { concurrency = Number.POSITIVE_INFINITY, max_waiting = Number.POSITIVE_INFINITY } = limits;

@@ -26,12 +26,12 @@ const exchanges = new AsyncLocalStorage<Exchange>();
 
 /**
  * Opens an index with the official SDK, for requests inside `exchange`. It sends nothing.
- * Throws a plain `Error` for an impossible key or address.
+ * Throws a plain `Error` for an impossible address.
  */
 export function openIndex(api_key: string, index_host: string) {
   rejectDebugOutput();
-  const pinecone = new Pinecone({ apiKey: parseApiKey(api_key), fetchApi, maxRetries: 0 });
-  return pinecone.index({ host: parseIndexHost(index_host) });
+  const pinecone = new Pinecone({ apiKey: api_key, fetchApi, maxRetries: 0 });
+  return pinecone.index({ host: indexUrl(index_host) });
 }
 
 /**
@@ -98,25 +98,13 @@ function systemError(error: unknown): { code: string; syscall: string | undefine
   return { code: String(code), syscall };
 }
 
-/**
- * The URL of an index, without a slash at the end; `https://` unless the setting names a scheme. Throws an `Error` for
- * operators if it cannot be one.
- */
-export function parseIndexHost(index_host: string): string {
-  const given = index_host.trim();
-  const address = /^[a-z][a-z\d+.-]*:\/\//i.test(given) ? given : `https://${given}`;
-  const url = URL.canParse(address) ? new URL(address) : undefined;
-  if (!url || !/^https?:$/.test(url.protocol) || url.username || url.search || url.hash) {
+/** The URL of an index: https unless the setting names a scheme. Throws an `Error` for operators. */
+export function indexUrl(index_host: string): string {
+  const address = /^https?:\/\//i.test(index_host) ? index_host : `https://${index_host}`;
+  if (!URL.canParse(address)) {
     throw new Error('pinecone: index_host is not the address of an index; the console of Pinecone shows it as "Host"');
   }
-  return `${url.origin}${url.pathname.replace(/(?<!\/)\/+$/, '')}`;
-}
-
-/** The key without surrounding white space. Keys with other characters cannot be sent, and errors would quote them. */
-export function parseApiKey(api_key: string): string {
-  const key = api_key.trim();
-  if (!/^[\x21-\x7e]+$/.test(key)) throw new Error('pinecone: api_key has characters that no API key has');
-  return key;
+  return new URL(address).origin;
 }
 
 /** With one of these the SDK prints contents or the API key; it has no option against that. */

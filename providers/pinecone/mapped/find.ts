@@ -1,8 +1,8 @@
 import type { Call, Ref } from '#contract';
 import type { Metadata } from '../client/client.ts';
 import type { Written } from '../parts.ts';
+import { newMetadata, toMemory } from './mapped-record.ts';
 import type { Existing } from './parts.ts';
-import { newMetadata, toMemory } from './record.ts';
 
 /** A record as far as this gateway knows. */
 export interface Found extends Written {

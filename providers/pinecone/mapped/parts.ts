@@ -1,14 +1,14 @@
-import type { Embedder } from '#contract';
+import type { EmbedderIdentity } from '#contract';
 import type { Service } from '../client/client.ts';
 import type { Metric, Overlay } from '../parts.ts';
-import type { Fields } from './fields.ts';
+import type { Fields } from './mapped-record.ts';
 
 /** What the verbs on an index that somebody else fills work with. */
 export interface Existing {
   readonly service: Service;
   readonly namespace: string;
   readonly fields: Fields;
-  readonly embedder: Embedder;
+  readonly embedder: EmbedderIdentity;
   readonly metric: Metric;
   /** What this gateway wrote, so that it reads its own writes; empty while it may not write. */
   readonly overlay: Overlay;

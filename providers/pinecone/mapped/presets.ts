@@ -1,25 +1,24 @@
 import type { Metadata } from '../client/client.ts';
-import type { PresetName } from './preset-names.ts';
 
-/** Under which metadata keys the records of a library are found, unless settings name others. */
+/** The metadata keys that a library writes. Settings may name others. */
 export interface Preset {
   readonly text?: string;
   readonly user?: string;
   readonly created?: string;
   readonly updated?: string;
-  /** Where the text is not simply the value of a key. */
+  /** Reads the text, if it is not simply the value of a key. */
   readonly textIn?: (metadata: Metadata) => unknown;
-  /** Why records of ours would not do in such an index; undefined: they would. */
+  /** Why the gateway must not write into such an index. Unset: it may. */
   readonly read_only?: string;
 }
 
-/** Most libraries leave the owner to their caller: under this key unless `user_field` names another. */
+/** Most libraries leave the user to the application: this key, unless `user_field` names another. */
 const USER = 'user_id';
 
-const MEM0 = 'mem0 reads keys of its own from every record (a hash, for one), which only mem0 can write';
+const MEM0 = 'mem0 reads keys from every record (such as a hash) that only mem0 can write';
 
-/** As the libraries' own sources write them (`docs/integrations/mapped-indexes.md` says which). */
-export const PRESETS: Readonly<Record<PresetName, Preset>> = {
+/** From the sources of the libraries; `docs/integrations/mapped-indexes.md` names the versions. */
+const TABLE = {
   langchain: { text: 'text', user: USER },
   llamaindex: {
     text: 'text',
@@ -34,12 +33,17 @@ export const PRESETS: Readonly<Record<PresetName, Preset>> = {
   integrated: {
     text: 'chunk_text',
     user: USER,
-    read_only: 'the index makes its vectors from the text itself, so its records are written through it alone',
+    read_only: 'the index makes its vectors from the text itself, so records must be written through its own API',
   },
+  /** The settings name the keys. */
   custom: {},
-};
+} satisfies Readonly<Record<string, Preset>>;
 
-/** LlamaIndex keeps a node as JSON: with its text, or in newer kinds of nodes a text resource. Long ago it kept the text alone. */
+export type PresetName = keyof typeof TABLE;
+export const PRESETS: Readonly<Record<PresetName, Preset>> = TABLE;
+export const PRESET_NAMES = Object.keys(PRESETS) as [PresetName, ...PresetName[]];
+
+/** LlamaIndex stores a node as JSON with its text, or in newer versions with a text resource; old versions only the text. */
 function nodeText(metadata: Metadata): unknown {
   const { _node_content: json, text } = metadata;
   if (typeof json !== 'string') return text;

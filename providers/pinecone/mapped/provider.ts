@@ -5,9 +5,9 @@ import type { Options } from '../options.ts';
 import { createOverlay } from '../overlay.ts';
 import { MAX_CONTENT_LENGTH } from '../record.ts';
 import { examine } from './examine.ts';
-import { fieldsOf } from './fields.ts';
 import { createFind } from './find.ts';
-import { createList } from './list.ts';
+import { createList } from './mapped-list.ts';
+import { fieldsOf } from './mapped-record.ts';
 import { createSearch } from './search.ts';
 import { createWrites } from './writes.ts';
 

@@ -1,7 +1,116 @@
 import pg, { type ClientBase } from 'pg';
-import type { Column, Index, Table, VectorExtension } from './table.ts';
+import type { StoredReference } from './field-mapping.ts';
 
-/** What bears that name, or why nothing can be read under it. */
+/** A table as Postgres' catalogue describes it. Names are not quoted. */
+export interface Table {
+  readonly schema: string;
+  readonly name: string;
+  readonly kind: 'table' | 'partitioned' | 'view' | 'materialized view' | 'foreign';
+  /** The planner's estimate; null if it has none. */
+  readonly rows: number | null;
+  readonly columns: ReadonlyMap<string, Column>;
+  readonly indexes: readonly Index[];
+  /** The role that the gateway connects as. */
+  readonly role: string;
+  /** Privileges of that role. */
+  readonly may: {
+    readonly select: boolean;
+    readonly insert: boolean;
+    readonly update: boolean;
+    readonly delete: boolean;
+  };
+  /** Whether row security limits what this role sees. */
+  readonly rowSecurity: boolean;
+}
+
+export interface Column {
+  readonly name: string;
+  /** As Postgres prints it: `character varying(191)`, `vector(1536)`, `jsonb`. */
+  readonly type: string;
+  /** The type without its length, beneath domains: `varchar`, `vector`, `jsonb`, `timestamptz`, `_text`. */
+  readonly base: string;
+  readonly notNull: boolean;
+  readonly hasDefault: boolean;
+  /** The database computes it: a generated column, or an identity column that takes no values. */
+  readonly generated: boolean;
+  /** Whether only equal bytes are equal: false under a nondeterministic collation. */
+  readonly deterministic: boolean;
+  /** Declared length of a vector; null for any other column. */
+  readonly dimensions: number | null;
+}
+
+export interface Index {
+  readonly name: string;
+  readonly method: string;
+  readonly unique: boolean;
+  readonly primary: boolean;
+  /** Built, and used by the planner. */
+  readonly valid: boolean;
+  readonly partial: boolean;
+  readonly keys: readonly {
+    /** Null for an expression. */
+    readonly column: string | null;
+    /** As Postgres prints it, without an alias: `embedding`, `((metadata ->> 'user_id'::text))`. */
+    readonly expression: string;
+    /** `vector_cosine_ops`, `jsonb_path_ops`, `text_ops`… */
+    readonly opclass: string;
+  }[];
+}
+
+/** The installed pgvector. */
+export interface VectorExtension {
+  readonly schema: string;
+  readonly version: string;
+}
+
+export const noColumn = (setting: string, table: Table, column: string): string =>
+  `${setting}: ${table.schema}.${table.name} has no column "${column}"; it has ${[...table.columns.keys()].join(', ')}`;
+
+// Indexes
+
+/** Whether an index serves a query by this reference: on the column itself, or on the path as `->>` reads it. */
+export const hasIndexOn = (table: Table, reference: StoredReference): boolean =>
+  table.indexes.some(
+    (index) =>
+      isUsable(index) && ['btree', 'hash'].includes(index.method) && isOn(index.keys[0]?.expression, reference),
+  );
+
+/** Whether an index serves `@>` on a column of jsonb. */
+export const hasContainment = (table: Table, column: string): boolean =>
+  table.indexes.some(
+    (index) =>
+      isUsable(index) &&
+      index.method === 'gin' &&
+      index.keys.some((key) => key.column === column && /^jsonb_(?:path_)?ops$/.test(key.opclass)),
+  );
+
+/** Whether these columns identify a row. */
+export const hasUnique = (table: Table, columns: readonly string[]): boolean =>
+  table.indexes.some(
+    (index) =>
+      isUsable(index) &&
+      index.unique &&
+      index.keys.length === columns.length &&
+      index.keys.every(({ column }) => column !== null && columns.includes(column)),
+  );
+
+/** Whether the planner may use an index for every row. */
+const isUsable = ({ valid, partial }: Index): boolean => valid && !partial;
+
+function isOn(expression: string | undefined, reference: StoredReference): boolean {
+  const wanted =
+    reference.kind === 'column'
+      ? reference.column
+      : `${reference.column}${reference.path.map((key, step) => `${step === reference.path.length - 1 ? '->>' : '->'}'${key}'`).join('')}`;
+  return expression !== undefined && plainExpression(expression) === plainExpression(wanted);
+}
+
+/** Removes what Postgres adds when it prints an expression. */
+export const plainExpression = (expression: string): string => expression.replace(/::text|[\s()"]/g, '');
+
+// Reading the catalogue
+
+/** A table, or why it cannot be read. */
 export type Found = { readonly table: Table } | { readonly mistake: string };
 
 const KINDS: Readonly<Record<string, Table['kind']>> = {
@@ -18,7 +127,7 @@ interface Relation extends Pick<Table, 'rows' | 'role' | 'may' | 'rowSecurity'> 
   readonly usage: boolean;
 }
 
-/** Reads a table, or view, by its exact name from the catalogue. `named` is what names it to the operator. */
+/** Reads a table or view by its exact name. `named` is the setting that a message names. */
 export async function readTable(client: ClientBase, schema: string, name: string, named: string): Promise<Found> {
   const { rows } = await client.query<Relation>(RELATION, [schema, name]);
   const [relation] = rows;
@@ -44,7 +153,7 @@ export async function readTable(client: ClientBase, schema: string, name: string
   };
 }
 
-/** What an operator may run; without a name on the schema. */
+/** A statement for the operator to run; without a name, on the schema. */
 export function grantOf(
   what: string,
   { schema, name, role }: Pick<Table, 'schema' | 'role'> & { name?: string },
@@ -54,7 +163,7 @@ export function grantOf(
   return `run: grant ${what} on ${on} to ${quotedRole}`;
 }
 
-/** Undefined: this database has no pgvector. */
+/** Undefined if the database has no pgvector. */
 export async function readExtension(client: ClientBase): Promise<VectorExtension | undefined> {
   const { rows } = await client.query<VectorExtension>(
     `select n.nspname as schema, e.extversion as version
@@ -63,7 +172,7 @@ export async function readExtension(client: ClientBase): Promise<VectorExtension
   return rows[0];
 }
 
-/** Views may be such that nobody can write through them, whatever the role may do. */
+/** Some views take no writes, whatever the privileges of the role. */
 const RELATION = `
   select c.oid::int8::float8 as oid, c.relkind as kind,
     case when c.reltuples >= 0 and c.relkind in ('r', 'm') then c.reltuples::float8 end as rows,
@@ -111,7 +220,7 @@ const INDEXES = `
     join pg_catalog.pg_am m on m.oid = c.relam
   where i.indrelid = $1 order by c.relname`;
 
-/** Why nothing of that name can be found: most likely another schema, or another spelling. */
+/** Suggests tables in other schemas or with similar names. */
 async function missing(
   client: ClientBase,
   { schema, name, named }: { readonly schema: string; readonly name: string; readonly named: string },
@@ -129,6 +238,6 @@ async function missing(
   const same = rows.filter((row) => row.name === name).map((row) => `${row.schema}.${row.name}`);
   const near = rows.filter((row) => row.name !== name && isNear(row.name)).map((row) => `${row.schema}.${row.name}`);
   const others = [...same, ...near].slice(0, 5);
-  const hint = others.length > 0 ? `there is ${others.join(', ')}` : 'nothing in this database is called so';
+  const hint = others.length > 0 ? `similar names: ${others.join(', ')}` : 'no table has a similar name';
   return `${named}: there is no table ${schema}.${name}; ${hint}`;
 }

@@ -1,122 +1,131 @@
 import pg, { type ClientBase } from 'pg';
-import type { Embedder } from '#contract';
-import type { Conditions } from '../conditions.ts';
-import { readExtension, readTable } from './catalogue.ts';
-import { createCollection } from './collection.ts';
-import { examineFields, noColumn } from './field.ts';
-import { createId, idColumns } from './ids.ts';
-import type { Layout } from './layout.ts';
-import { type Merged, merge } from './mapping.ts';
-import type { Mapping } from './options.ts';
-import { createOwner } from './owner.ts';
-import { byBytes } from './reads.ts';
-import { lengthMistake, sampleRows, sampleVectors } from './samples.ts';
-import type { Table, VectorExtension } from './table.ts';
-import { createHasTags } from './tags.ts';
-import { createVector, vectorParts } from './vector.ts';
-import { uselessOf, warningsOf } from './warnings.ts';
-import { freshIds, writeMistakes } from './writable.ts';
+import type { EmbedderIdentity } from '#contract';
+import { isOlder, SAFE_PGVECTOR } from '../pgvector.ts';
+import { type Conditions, conditions } from '../tables/conditions.ts';
+import {
+  type Column,
+  grantOf,
+  hasUnique,
+  noColumn,
+  readExtension,
+  readTable,
+  type Table,
+  type VectorExtension,
+} from './catalogue.ts';
+import { type FieldName, settingOf } from './field-mapping.ts';
+import { createFields, createHasTags } from './fields.ts';
+import type { Field, Id, Layout } from './layout.ts';
+import { listed, type Mapping, type ResolvedMapping, resolveMapping } from './mapping.ts';
+import { createCollection, createId, createOwner, idColumns, newIdsOf, ownerMistake } from './row-identity.ts';
+import { byBytes, isText } from './value-sql.ts';
+import { createVector, lengthMistake, type VectorParts, vectorParts } from './vectors.ts';
 
 export interface Examined {
-  /** Undefined exactly when there are mistakes. */
+  /** Undefined exactly if there are mistakes. */
   readonly layout: Layout | undefined;
-  /** Why the gateway cannot serve this table: all at once, each a sentence that names the setting and the column's real type. */
+  /** Every reason why the gateway cannot serve this table. Each is a sentence with the setting and the column's real type. */
   readonly mistakes: readonly string[];
   /** What works, but not as well as it could. */
   readonly warnings: readonly string[];
-  /** Why it is started for nothing: no row is a memory. Not a mistake, since rows may come. */
-  readonly useless: string | undefined;
-  /** As far as they were found. */
+  /** Set if no row is a memory. Not a mistake, since rows may be added later. */
+  readonly noMemories: string | undefined;
+  /** Undefined if it was not found. */
   readonly table: Table | undefined;
-  /** Of vectors that lie in a table of their own. */
+  /** The table of the vectors, if it is a separate one. */
   readonly vectors: Table | undefined;
   readonly extension: VectorExtension | undefined;
 }
 
-/** Holds a mapping against the catalogue. Reads only; never fails because of what is configured. */
-export async function examine(client: ClientBase, mapping: Mapping, embedder: Embedder): Promise<Examined> {
+/** Checks a mapping against the catalogue and a sample of rows. Reads only; no setting makes it fail. */
+export async function examine(client: ClientBase, settings: Mapping, embedder: EmbedderIdentity): Promise<Examined> {
   const mistakes: string[] = [];
-  const merged = merge(mapping, mistakes);
+  const mapping = resolveMapping(settings, mistakes);
   const extension = await readExtension(client);
-  if (extension === undefined) mistakes.push('this database has no pgvector (no extension vector), and so no vectors');
+  if (extension === undefined) mistakes.push('this database has no pgvector (extension vector), which search needs');
   const find = async (name: string | undefined, setting: string): Promise<Table | undefined> => {
-    if (!merged || name === undefined) return undefined;
-    const found = await readTable(client, merged.schema, name, setting);
+    if (!mapping || name === undefined) return undefined;
+    const found = await readTable(client, mapping.schema, name, setting);
     if ('table' in found) return found.table;
     mistakes.push(found.mistake);
     return undefined;
   };
-  const table = await find(merged?.table, 'OMP_MAPPING_TABLE');
-  const vectors = await find(merged?.vectors?.table, 'OMP_MAPPING_PRESET');
+  const table = await find(mapping?.table, 'OMP_MAPPING_TABLE');
+  const vectors = await find(mapping?.vectors?.table, 'OMP_MAPPING_PRESET');
   const seen = { table, vectors, extension };
-  const parts = merged && table && { client, merged, table, vectors, extension, embedder, mistakes };
+  const parts = mapping && table && { client, mapping, table, vectors, extension, embedder, mistakes };
   const layout = parts && (await createLayout(parts));
   return mistakes.length > 0 || !layout
-    ? { ...seen, layout: undefined, mistakes, warnings: [], useless: undefined }
+    ? { ...seen, layout: undefined, mistakes, warnings: [], noMemories: undefined }
     : { ...seen, ...layout, mistakes };
 }
 
 interface Parts {
   readonly client: ClientBase;
-  readonly merged: Merged;
+  readonly mapping: ResolvedMapping;
   readonly table: Table;
   readonly vectors: Table | undefined;
   readonly extension: VectorExtension | undefined;
-  readonly embedder: Embedder;
+  readonly embedder: EmbedderIdentity;
   readonly mistakes: string[];
 }
 
-/** Undefined when there are mistakes, which are added to the list. */
+/** Adds mistakes to the list, and is undefined then. */
 async function createLayout(
   parts: Parts,
-): Promise<(Pick<Examined, 'warnings' | 'useless'> & { layout: Layout }) | undefined> {
-  const { client, merged, table, vectors, embedder, mistakes } = parts;
-  const ids = idColumns(table, merged.id, mistakes);
-  const fields = await examineFields(client, table, merged, mistakes);
-  const collection = merged.collection && (await createCollection(client, table, merged.collection, mistakes));
-  mistakes.push(...joinMistakes(merged, table, vectors));
-  const place = merged.vectors ? { table: vectors, alias: 'v' as const } : { table, alias: 't' as const };
-  const vector = place.table && vectorParts({ ...parts, ...place, table: place.table });
-  if (merged.writable) mistakes.push(...writeMistakes({ table, merged, ids, fields }));
+): Promise<(Pick<Examined, 'warnings' | 'noMemories'> & { layout: Layout }) | undefined> {
+  const { client, mapping, table, vectors, embedder, mistakes } = parts;
+  const ids = idColumns(table, mapping.id, mistakes);
+  const fields = await createFields(client, table, mapping, mistakes);
+  const mistake = fields.user_id && ownerMistake(table, mapping);
+  if (mistake !== undefined) mistakes.push(mistake);
+  const collection = mapping.collection && (await createCollection(client, table, mapping.collection, mistakes));
+  mistakes.push(...joinMistakes(mapping, table, vectors));
+  const source = mapping.vectors ? { table: vectors, alias: 'v' as const } : { table, alias: 't' as const };
+  const vector = source.table && vectorParts({ ...parts, ...source, table: source.table });
+  if (mapping.writable) mistakes.push(...writeMistakes({ table, mapping, ids, fields }));
   if (mistakes.length > 0 || !vector || !fields.user_id || !fields.content) return undefined;
 
-  const { owner, isSomebody, indexed } = createOwner(table, merged, fields.user_id.read);
+  const { owner, hasOwner, indexed } = createOwner(table, mapping, fields.user_id.read);
   const quoted = `${pg.escapeIdentifier(table.schema)}.${pg.escapeIdentifier(table.name)}`;
   const nullable = ids
     .filter(({ notNull }) => !notNull)
     .map(({ name }) => `t.${pg.escapeIdentifier(name)} is not null`);
   const { read: content } = fields.content;
-  const tags = merged.fields.get('tags');
-  const from = `${quoted} as t${joined(merged, table, vectors)}`;
-  const rows = (where: Conditions) => collection?.is(where) ?? 'true';
-  const always = (where: Conditions) => [rows(where), ...nullable, isSomebody(where), `${content} <> ''`].join(' and ');
-  const found = await sampleRows(client, { from, always }, { made: fields.created_at?.read, rows });
+  const tags = mapping.fields.get('tags');
+  const from = `${quoted} as t${joined(mapping, table, vectors)}`;
+  const inCollection = (where: Conditions) => collection?.is(where) ?? 'true';
+  const always = (where: Conditions) =>
+    [inCollection(where), ...nullable, hasOwner(where), `${content} <> ''`].join(' and ');
+  const rows = await sampleRows(client, { from, always }, { created: fields.created_at?.read, inCollection });
   const layout: Layout = {
     from,
     table: quoted,
     always,
-    // Of an empty table the mapping is believed.
-    temporal: fields.created_at !== undefined && (found.memories === 0 || found.timed > 0),
-    id: createId(ids, freshIds(merged, ids)),
+    // An empty table contradicts nothing.
+    temporal: fields.created_at !== undefined && (rows.memories === 0 || rows.timed > 0),
+    id: createId(ids, mapping.new_ids),
     owner,
     fields,
     hasTags: tags && createHasTags(table, tags),
     vector: createVector(vector),
     newColumns: (where) => (collection ? [{ column: collection.column, value: collection.value(where) }] : []),
-    writable: merged.writable,
+    writable: mapping.writable,
   };
   const sample = await sampleVectors(client, layout, vector);
-  const mistake = lengthMistake(vector, embedder, sample.lengths);
-  if (mistake !== undefined) return void mistakes.push(mistake);
+  const wrongLength = lengthMistake(vector, embedder, sample.lengths);
+  if (wrongLength !== undefined) return void mistakes.push(wrongLength);
   return {
     layout,
-    warnings: warningsOf({ table, merged, layout, vector, sample, rows: found, indexed }),
-    useless: uselessOf({ table, rows: found }),
+    warnings: warningsOf({ table, layout, vector, sample, rows, indexed }),
+    noMemories:
+      rows.any && rows.memories === 0
+        ? `no row of ${table.schema}.${table.name} has both a user (${settingOf('user_id')}) and a text (${settingOf('content')}), so no user has memories`
+        : undefined,
   };
 }
 
-/** The vectors of a row, where they lie apart. */
-function joined({ vectors: apart }: Merged, table: Table, vectors: Table | undefined): string {
+/** Joins the vectors, if they are in a separate table. */
+function joined({ vectors: apart }: ResolvedMapping, table: Table, vectors: Table | undefined): string {
   if (!apart || !vectors) return '';
   const name = pg.escapeIdentifier;
   const sql = (alias: string, { columns }: Table, column: string) =>
@@ -126,7 +135,7 @@ function joined({ vectors: apart }: Merged, table: Table, vectors: Table | undef
   return ` left join ${name(vectors.schema)}.${name(vectors.name)} as v on ${on.join(' and ')}`;
 }
 
-function joinMistakes({ vectors: apart }: Merged, table: Table, vectors: Table | undefined): string[] {
+function joinMistakes({ vectors: apart }: ResolvedMapping, table: Table, vectors: Table | undefined): string[] {
   if (!apart || !vectors) return [];
   const needed = [
     ...apart.on.flatMap((column) => [
@@ -138,4 +147,203 @@ function joinMistakes({ vectors: apart }: Merged, table: Table, vectors: Table |
   return needed
     .filter((each) => !each.in.columns.has(each.column))
     .map((each) => noColumn('OMP_MAPPING_PRESET', each.in, each.column));
+}
+
+// Samples
+
+/** Rows to look at. */
+const SAMPLE = 200;
+/** Allowed difference of a squared length from 1: half precision, and models that round. */
+const UNIT_TOLERANCE = 0.02;
+
+interface RowSample {
+  /** Whether the table, or its collection, has any rows. */
+  readonly any: boolean;
+  /** Sampled rows that are memories. */
+  readonly memories: number;
+  /** How many of these have a time of creation. */
+  readonly timed: number;
+}
+
+/** `created` is SQL of the time of creation, `inCollection` the condition of rows to consider. */
+async function sampleRows(
+  client: ClientBase,
+  { from, always }: Pick<Layout, 'from' | 'always'>,
+  {
+    created = 'null',
+    inCollection,
+  }: { readonly created: string | undefined; readonly inCollection: (where: Conditions) => string },
+): Promise<RowSample> {
+  const where = conditions();
+  const { rows } = await client.query<RowSample>(
+    `select exists (select from ${from} where ${inCollection(where)}) as any, count(*)::int as memories, count(s.created)::int as timed
+       from (select ${created} as created from ${from} where ${always(where)} limit ${SAMPLE}) as s`,
+    where.values,
+  );
+  return rows[0] as RowSample;
+}
+
+interface VectorSample {
+  /** The most frequent length first. */
+  readonly lengths: readonly number[];
+  /** Whether all sampled vectors have length 1. */
+  readonly unit: boolean;
+}
+
+/** The vectors of rows that are memories. */
+async function sampleVectors(
+  client: ClientBase,
+  layout: Pick<Layout, 'from' | 'always'>,
+  { extension, alias, column }: VectorParts,
+): Promise<VectorSample> {
+  const where = conditions();
+  const schema = pg.escapeIdentifier(extension.schema);
+  const vector = `${alias}.${pg.escapeIdentifier(column.name)}`;
+  where.and(layout.always(where));
+  where.and(`${vector} is not null`);
+  const { rows } = await client.query<{ dimensions: number; unit: boolean }>(
+    `select ${schema}.vector_dims(s.vector) as dimensions,
+        bool_and(abs(1 + (s.vector operator(${schema}.<#>) s.vector)) < ${UNIT_TOLERANCE}) as unit
+       from (select ${vector} as vector from ${layout.from} where ${where} limit ${SAMPLE}) as s group by 1 order by count(*) desc, 1`,
+    where.values,
+  );
+  return { lengths: rows.map(({ dimensions }) => dimensions), unit: rows.every(({ unit }) => unit) };
+}
+
+// Warnings
+
+/** From this many rows on, a missing vector index is worth a warning. */
+const LARGE = 100_000;
+
+interface Seen {
+  readonly table: Table;
+  readonly layout: Layout;
+  readonly vector: VectorParts;
+  readonly sample: VectorSample;
+  readonly rows: RowSample;
+  /** Whether an index serves a query for the rows of a user. */
+  readonly indexed: boolean;
+}
+
+function warningsOf({ table, layout, vector, sample, rows, indexed }: Seen): string[] {
+  const { metric, index } = layout.vector;
+  const label = `${table.schema}.${table.name}`;
+  const column = `"${vector.column.name}" of ${vector.table.schema}.${vector.table.name}`;
+  const undeclared =
+    vector.column.dimensions === null
+      ? `; the column does not declare the length of its vectors, so an index must be on a cast of it to ${vector.column.base}(${vector.dimensions})`
+      : '';
+  const hasCatalogue = table.kind !== 'view' && table.kind !== 'foreign';
+  const warn = (condition: boolean, text: string) => (condition ? [text] : []);
+  return [
+    ...warn(
+      hasCatalogue && !indexed,
+      `${label} has no index on ${settingOf('user_id')}: every request reads the whole table; omp-gateway doctor prints the index to create`,
+    ),
+    ...warn(
+      index === undefined && (table.rows ?? 0) >= LARGE,
+      `${label} has about ${table.rows} rows and no vector index that can be used: a search compares all vectors of its user${undeclared}`,
+    ),
+    ...warn(
+      layout.fields.created_at !== undefined && !layout.temporal,
+      `${settingOf('created_at')}: none of ${rows.memories} rows of ${label} has a time there: lists are sorted by id, and since and until are rejected; name the column that holds the time`,
+    ),
+    ...warn(
+      layout.temporal && rows.timed < rows.memories,
+      `${settingOf('created_at')}: ${rows.memories - rows.timed} of ${rows.memories} rows of ${label} have no time there and count as created in 1970`,
+    ),
+    ...warn(
+      sample.lengths.length > 1,
+      `the vectors in ${column} have several lengths (${sample.lengths.join(', ')}): search finds only those of ${vector.dimensions}`,
+    ),
+    ...warn(
+      metric !== 'cosine' && metric !== 'l1' && !sample.unit,
+      `the index ${index?.name} orders by ${metric === 'l2' ? 'Euclidean distance' : 'the inner product'}, and the vectors in ${column} do not have length 1: scores are not cosine similarities`,
+    ),
+    ...warn(metric === 'l1', `the index ${index?.name} orders by the L1 distance: scores are not cosine similarities`),
+    ...warn(
+      table.rowSecurity || vector.table.rowSecurity,
+      `row security applies to the role of the gateway: it never sees rows of ${label} that the policies hide`,
+    ),
+    ...warn(
+      isOlder(vector.extension.version, SAFE_PGVECTOR),
+      `pgvector ${vector.extension.version} is older than ${SAFE_PGVECTOR}, which fixes CVE-2026-3172 and corruption of HNSW indexes; upgrade it`,
+    ),
+  ];
+}
+
+// Writing
+
+/** Characters of a new id: `mem_` and a ULID, or a UUID. */
+const ID_LENGTHS = { text: 30, uuid: 36 } as const;
+
+interface Writing {
+  readonly table: Table;
+  readonly mapping: ResolvedMapping;
+  /** Without columns that are wrong, which other mistakes name; the same for fields. */
+  readonly ids: readonly Column[];
+  readonly fields: Readonly<Partial<Record<FieldName, Field>>>;
+}
+
+/** Why the gateway cannot add, change and delete rows. */
+function writeMistakes({ table, mapping, ids, fields }: Writing): string[] {
+  const setting = 'OMP_MAPPING_WRITABLE';
+  const label = `${table.schema}.${table.name}`;
+  const lacks = (['insert', 'update', 'delete'] as const).filter((what) => !table.may[what]);
+  const computed = (['content', 'user_id'] as const).filter((name) => {
+    const field = fields[name];
+    return field !== undefined && field.write === undefined && field.constant === undefined;
+  });
+  const empty = columnsWithoutValue({ table, mapping, ids, fields });
+  const mistakes: string[] = [];
+  if (lacks.length > 0) {
+    const what = listed(lacks.map((each) => each.toUpperCase()));
+    const why = table.kind === 'view' ? ', or the view takes no writes' : `; ${grantOf(lacks.join(', '), table)}`;
+    mistakes.push(`${setting}: the role of the gateway has no ${what} on ${label}${why}`);
+  }
+  for (const name of computed) {
+    mistakes.push(`${setting}: the database computes the column of ${settingOf(name)}, so it cannot be written`);
+  }
+  if (empty.length > 0) {
+    mistakes.push(
+      `${setting}: ${label} requires a value in ${listed(empty)}, which no setting maps; give ${empty.length > 1 ? 'them defaults' : 'it a default'}`,
+    );
+  }
+  if (ids.length < mapping.id.length) return mistakes;
+  const names = ids.map(({ name }) => name);
+  if (!hasUnique(table, names)) {
+    const quoted = listed(names.map((name) => `"${name}"`));
+    mistakes.push(
+      `${setting}: ${label} has no primary key or unique index over exactly ${quoted}, so a write could change several rows`,
+    );
+  }
+  const mistake = newIdMistake(newIdsOf(mapping.new_ids, ids), ids, label);
+  return mistake === undefined ? mistakes : [...mistakes, mistake];
+}
+
+function newIdMistake(newIds: Id['newIds'], [id, ...more]: readonly Column[], label: string): string | undefined {
+  if (id === undefined || more.length > 0)
+    return 'OMP_MAPPING_WRITABLE: the gateway cannot create ids of several columns';
+  const found = `OMP_MAPPING_NEW_IDS=${newIds}: the column "${id.name}" of ${label} is ${id.type}`;
+  if (newIds === 'database') return id.hasDefault ? undefined : `${found} and has no default`;
+  if (id.generated) return `${found} and computed by the database; use database`;
+  if (newIds === 'uuid' && id.base === 'uuid') return undefined;
+  const length = Number(/\((\d+)\)$/.exec(id.type)?.[1] ?? Number.POSITIVE_INFINITY);
+  return isText(id.base) && length >= ID_LENGTHS[newIds]
+    ? undefined
+    : `${found}, which cannot hold ids of ${ID_LENGTHS[newIds]} characters; use ${id.base === 'uuid' ? 'uuid' : 'database'}`;
+}
+
+/** Required columns that the gateway would not fill. */
+function columnsWithoutValue({ table, mapping, ids, fields }: Writing): string[] {
+  const references = Object.keys(fields).map((name) => mapping.fields.get(name as FieldName));
+  const filled = new Set([
+    ...ids.map(({ name }) => name),
+    ...references.flatMap((reference) => (reference && reference.kind !== 'constant' ? [reference.column] : [])),
+    mapping.embedding,
+    mapping.collection?.column,
+  ]);
+  return [...table.columns.values()]
+    .filter(({ name, notNull, hasDefault }) => notNull && !hasDefault && !filled.has(name))
+    .map(({ name }) => `"${name}"`);
 }

@@ -1,24 +1,24 @@
-import type { Conditions } from '../conditions.ts';
-import type { FieldName } from './fields.ts';
+import type { Conditions } from '../tables/conditions.ts';
+import type { FieldName } from './field-mapping.ts';
 
 /**
- * What the verbs know of a table: the mapping, checked against the catalogue and turned into SQL. Every name in it is
- * quoted; values only ever go through `Conditions.place`. The table goes by `t`, vectors that lie apart by `v`.
+ * A mapped table as the verbs see it: the mapping, checked against the catalogue and turned into SQL. Every name in it is
+ * quoted; values only pass through `Conditions.place`. Statements alias the table as `t`, a separate vector table as `v`.
  */
 export interface Layout {
-  /** After `from`. */
+  /** Follows `from`. */
   readonly from: string;
-  /** The table alone, for what writes: `"public"."documents"`. Written as `insert into ${table} as t`. */
+  /** The table alone, for writes: `"public"."documents"`. Used as `insert into ${table} as t`. */
   readonly table: string;
-  /** What every statement demands of a row before it is a memory: its collection, an owner, a text. */
+  /** The condition that a row is a memory: it belongs to the collection and has an owner and a text. */
   always(where: Conditions): string;
   readonly id: Id;
   readonly owner: Owner;
-  /** Only fields that have a place; `content` and `user_id` always do. */
+  /** The mapped fields; `content` and `user_id` are always among them. */
   readonly fields: Readonly<Partial<Record<FieldName, Field>>>;
-  /** Whether lists go by the time of creation: it has a place, and rows have it there, as far as they were looked at. */
+  /** Whether lists are sorted by the time of creation: it is mapped, and sampled rows have one. */
   readonly temporal: boolean;
-  /** Rows that carry all of these tags. Undefined: rows have no tags. */
+  /** The condition that a row carries all of these tags. Undefined if tags are not mapped. */
   readonly hasTags: ((where: Conditions, tags: readonly string[]) => string) | undefined;
   readonly vector: Vector;
   /** Columns that a new row needs besides its fields, such as that of the collection; values are SQL. */
@@ -29,40 +29,40 @@ export interface Layout {
 export interface Id {
   /** SQL of the id as text. */
   readonly read: string;
-  /** The columns it consists of, in the order of the key; lists are sorted by them where times tie or are missing. */
+  /** The columns that make it up, in the order of the key. Lists are sorted by them where times tie or are missing. */
   readonly columns: readonly {
     readonly sql: string;
     /** Quoted, for writing. */
     readonly column: string;
     /** `::uuid` */
     readonly cast: string;
-    /** Whether it has exactly this value, in the form that its index serves. */
+    /** The condition that it has exactly this value, in the form that its index serves. */
     is(parameter: string): string;
   }[];
-  /** The values of the columns; undefined for a text that is no id here (and would fail in a cast). */
+  /** The values of the columns. Undefined for a text that cannot be an id of this table: a cast of it would fail. */
   parts(id: string): readonly string[] | undefined;
-  /** What new rows get. `database`: the column is left out of the insert. */
-  readonly fresh: 'text' | 'uuid' | 'database';
+  /** The ids of new rows. `database`: an insert omits the column. */
+  readonly newIds: 'text' | 'uuid' | 'database';
 }
 
 export interface Owner {
-  /** Rows of these users, in the form that an index of the table serves; `false` where none can have any. */
+  /** The condition that a row belongs to one of these users, in the form that an index serves; `false` if none can. */
   is(where: Conditions, users: readonly string[]): string;
-  /** The user id in what `fields.user_id.read` gives; undefined: the row is nobody's. */
+  /** The user id in a value of `fields.user_id.read`. Undefined if the row has no owner. */
   toUser(stored: string): string | undefined;
-  /** What is stored for a user; undefined: the column cannot hold such an id. */
+  /** What the table stores for a user. Undefined if the column cannot hold such an id. */
   toStored(user: string): string | undefined;
 }
 
 export interface Field {
   /**
-   * SQL of the value by its form (`FORMS`): text, text[], float8, timestamptz or jsonb. Null where a row has none, or
-   * one that cannot be read as that; never fails, whatever a row holds.
+   * SQL of the value in its form (`FORMS`): text, text[], float8, timestamptz or jsonb. Null if a row holds none, or one
+   * that cannot be read in that form. Never fails, whatever a row holds.
    */
   readonly read: string;
-  /** Undefined: it is a constant or computed, and cannot be written. */
+  /** Undefined if the field is a constant or computed, and cannot be written. */
   readonly write: Write | undefined;
-  /** The same for every row: a text, a number, a time as on the wire; lists and objects in JSON, as `JSON.stringify` writes them. */
+  /** The value of every row: a text, a number, a time as on the wire; lists and objects as `JSON.stringify` writes them. */
   readonly constant: string | undefined;
 }
 
@@ -71,13 +71,13 @@ export type Write =
       readonly kind: 'column';
       /** Quoted. */
       readonly column: string;
-      /** SQL of the column's type, of a parameter that holds: a text, a text[] literal, a number, an ISO time, or JSON. */
+      /** Converts a parameter to the column's type. It holds a text, a text[] literal, a number, an ISO time, or JSON. */
       from(parameter: string): string;
       readonly notNull: boolean;
     }
   | {
       readonly kind: 'path';
-      /** Quoted; `t.` is up to the statement. */
+      /** Quoted, without the alias. */
       readonly column: string;
       readonly path: readonly string[];
       readonly type: 'json' | 'jsonb';
@@ -86,24 +86,24 @@ export type Write =
 export interface Vector {
   /** Quoted, for writing. */
   readonly column: string;
-  /** Whether a row's vector can be compared: there is one, and it has the embedder's length. */
+  /** The condition that a row has a vector of the embedder's length. */
   readonly comparable: string;
-  /** What `distance` measures. All but cosine mind the length of vectors, so that scores may end at 0 or 1. */
+  /** What `distance` measures. All but cosine depend on the length of vectors, so scores may be clipped at 0 or 1. */
   readonly metric: 'cosine' | 'l2' | 'inner product' | 'l1';
-  /** Distance to the vector that this parameter holds, by the index' operator, or cosine where there is no index. */
+  /** Distance to the vector in this parameter, by the operator of the index; cosine if there is no index. */
   distance(parameter: string): string;
   /** The score of such a distance, 0 to 1, higher is better, in the order of the distances. */
   score(distance: string): string;
-  /** A vector as a parameter: pgvector's binary form of what `distance` and the column take. */
+  /** Encodes a vector as a parameter: pgvector's binary form of the column's type. */
   encode(vector: Float32Array): Buffer;
   /** Cast of a parameter to the column's type, `::"public".vector`. */
   readonly cast: string;
-  /** The index that orders by this distance; undefined: every search looks at all rows of a user. */
+  /** The index that orders by this distance. Undefined: every search compares all rows of a user. */
   readonly index:
     | {
         readonly name: string;
         readonly method: 'hnsw' | 'ivfflat';
-        /** Whether this pgvector goes on until enough rows passed the filter; else the index is of no use for a user's search. */
+        /** Whether this pgvector continues the scan until enough rows pass the filter. Else the index cannot serve one user. */
         readonly iterative: boolean;
       }
     | undefined;

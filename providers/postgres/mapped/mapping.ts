@@ -1,74 +1,90 @@
-import { FIELDS, type FieldName } from './fields.ts';
-import type { Mapping } from './options.ts';
-import { type Place, parsePlace } from './place.ts';
-import { PRESETS } from './presets/index.ts';
-import type { Collection, Preset, VectorsApart } from './presets/preset.ts';
+import { z } from 'zod';
+import { type ColumnReference, FIELDS, type FieldName, parseColumnReference, settingOf } from './field-mapping.ts';
+import { type Collection, PRESET_NAMES, PRESETS, type Preset, type VectorTable } from './presets.ts';
 
-/** A preset with the settings over it, before anything was looked up. */
-export interface Merged {
+/** Postgres truncates longer identifiers without an error. */
+const MAX_IDENTIFIER_BYTES = 63;
+
+const identifier = () =>
+  z
+    .string()
+    .min(1)
+    .refine((name) => Buffer.byteLength(name) <= MAX_IDENTIFIER_BYTES && !name.includes('\0'))
+    .optional();
+const columnName = () =>
+  z
+    .string()
+    .refine((text) => parseColumnReference(text)?.kind === 'column')
+    .optional();
+const columnReference = () =>
+  z
+    .string()
+    .refine((text) => parseColumnReference(text) !== undefined)
+    .optional();
+
+/** How a mapped table is read and written, as settings say it. The preset fills in what is unset. */
+export const Mapping = z.strictObject({
+  preset: z.enum(PRESET_NAMES),
+  schema: identifier(),
+  table: identifier(),
+  collection: z.string().min(1).optional(),
+  writable: z.boolean().default(false),
+  id: columnName(),
+  new_ids: z.enum(['text', 'uuid', 'database']).optional(),
+  embedding: columnName(),
+  content: columnReference(),
+  user_id: columnReference(),
+  /** What the table stores for a user; `{user}` stands for the id. */
+  user_pattern: z
+    .string()
+    .refine((pattern) => pattern.split('{user}').length === 2)
+    .default('{user}'),
+  scope: columnReference(),
+  tags: columnReference(),
+  source: columnReference(),
+  confidence: columnReference(),
+  created_at: columnReference(),
+  updated_at: columnReference(),
+  valid_from: columnReference(),
+  valid_to: columnReference(),
+  supersedes: columnReference(),
+  extensions: columnReference(),
+});
+export type Mapping = z.output<typeof Mapping>;
+
+/** A preset with the settings applied, before the catalogue is read. */
+export interface ResolvedMapping {
   readonly preset: string;
   readonly schema: string;
   readonly table: string;
   readonly id: readonly string[];
   readonly new_ids: Mapping['new_ids'];
   readonly embedding: string;
-  readonly fields: ReadonlyMap<FieldName, Place>;
+  readonly fields: ReadonlyMap<FieldName, ColumnReference>;
   readonly user_pattern: string;
-  /** As far as one is named, by a setting or the library's default. */
+  /** The collection that a setting or the library's default names, if any. */
   readonly collection: (Collection & { readonly value: string }) | undefined;
-  readonly vectors: VectorsApart | undefined;
+  readonly vectors: VectorTable | undefined;
   readonly writable: boolean;
 }
 
-export const settingOf = (key: string): string => `OMP_MAPPING_${key.toUpperCase()}`;
-
-/** Mistakes are added to the list. Undefined when it is not even told which columns to look at. */
-export function merge(mapping: Mapping, mistakes: string[]): Merged | undefined {
-  const preset: Preset = PRESETS[mapping.preset];
-  const fields = new Map<FieldName, Place>();
+/** Adds mistakes to the list. Undefined when the table, its id or its vectors are unknown. */
+export function resolveMapping(mapping: Mapping, mistakes: string[]): ResolvedMapping | undefined {
+  const preset = PRESETS[mapping.preset];
+  const fields = new Map<FieldName, ColumnReference>();
   for (const field of FIELDS) {
-    const text = mapping[field] ?? preset.fields[field];
-    if (text === undefined) continue;
-    const place = parsePlace(text);
-    if (place) fields.set(field, place);
-    else {
-      mistakes.push(
-        `${settingOf(field)}: ${text} is neither a column, nor a path such as metadata->>'user_id', nor a constant such as 'shared'`,
-      );
-    }
+    const reference = parse(mapping[field] ?? preset.fields[field]);
+    if (reference) fields.set(field, reference);
   }
-  if (fields.get('content')?.kind === 'constant')
-    mistakes.push(`${settingOf('content')} is a constant; it has to be where a row has its text`);
-  const id = mapping.id === undefined ? preset.id : columnsOf('id', [mapping.id], mistakes);
-  const embedding =
-    mapping.embedding === undefined ? preset.embedding : columnsOf('embedding', [mapping.embedding], mistakes)?.[0];
+  const id = mapping.id === undefined ? preset.id : [columnOf(mapping.id)];
+  const embedding = mapping.embedding === undefined ? preset.embedding : columnOf(mapping.embedding);
   const table = mapping.table ?? preset.table;
-  const needed = { table, id: mapping.id ?? id, embedding: mapping.embedding ?? embedding };
-  const missing = [
-    ...Object.entries(needed).filter(([, value]) => value === undefined),
-    ...(['content', 'user_id'] as const)
-      .filter((field) => (mapping[field] ?? preset.fields[field]) === undefined)
-      .map((field) => [field]),
-  ];
-  if (missing.length > 0) {
-    mistakes.push(
-      `OMP_MAPPING_PRESET=${mapping.preset} needs ${listed(missing.map(([key]) => settingOf(key as string)))}`,
-    );
-  }
-  if (mapping.writable && preset.read_only !== undefined) {
-    mistakes.push(
-      `OMP_MAPPING_WRITABLE: ${preset.read_only}; whoever does not need the rows to be read by that library can set OMP_MAPPING_PRESET=custom`,
-    );
-  }
-  if (mapping.new_ids !== undefined && !mapping.writable) {
-    mistakes.push('OMP_MAPPING_NEW_IDS has no effect while OMP_MAPPING_WRITABLE is not true');
-  }
-  if (mapping.writable) mistakes.push(...sharedPlaces(fields));
-  if (mapping.collection !== undefined && !preset.collection && !preset.vectors?.which) {
-    mistakes.push(`OMP_MAPPING_COLLECTION: OMP_MAPPING_PRESET=${mapping.preset} knows no collections`);
-  }
+  mistakes.push(...conflicts(mapping, preset, fields));
+  const needed = { table, id, embedding, content: fields.get('content'), user_id: fields.get('user_id') };
+  const missing = Object.entries(needed).flatMap(([key, value]) => (value === undefined ? [settingOf(key)] : []));
+  if (missing.length > 0) mistakes.push(`OMP_MAPPING_PRESET=${mapping.preset} needs ${listed(missing)}`);
   if (!table || !id || !embedding) return undefined;
-  const value = mapping.collection ?? preset.collection?.default;
+  const collection = mapping.collection ?? preset.collection?.default;
   return {
     preset: mapping.preset,
     schema: mapping.schema ?? preset.schema ?? 'public',
@@ -78,36 +94,59 @@ export function merge(mapping: Mapping, mistakes: string[]): Merged | undefined 
     embedding,
     fields,
     user_pattern: mapping.user_pattern,
-    collection: preset.collection && value !== undefined ? { ...preset.collection, value } : undefined,
+    collection: preset.collection && collection !== undefined ? { ...preset.collection, value: collection } : undefined,
     vectors: preset.vectors && withCollection(preset.vectors, preset.collection ? undefined : mapping.collection),
     writable: mapping.writable,
   };
 }
 
-/** What is written into one place cannot be told apart again. */
-function sharedPlaces(fields: ReadonlyMap<FieldName, Place>): string[] {
+/** Settings that contradict each other or the preset. */
+function conflicts(
+  { preset: name, writable, new_ids, collection }: Mapping,
+  preset: Preset,
+  fields: ReadonlyMap<FieldName, ColumnReference>,
+): string[] {
+  const mistakes: string[] = [];
+  if (fields.get('content')?.kind === 'constant')
+    mistakes.push(`${settingOf('content')} is a constant; it must name the column that holds the text of a row`);
+  if (writable && preset.read_only !== undefined) {
+    mistakes.push(
+      `OMP_MAPPING_WRITABLE: ${preset.read_only}; if that library does not need to read the rows, set OMP_MAPPING_PRESET=custom`,
+    );
+  }
+  if (new_ids !== undefined && !writable)
+    mistakes.push('OMP_MAPPING_NEW_IDS has no effect while OMP_MAPPING_WRITABLE is not true');
+  if (writable) mistakes.push(...duplicateReferences(fields));
+  if (collection !== undefined && !preset.collection && !preset.vectors?.which)
+    mistakes.push(`OMP_MAPPING_COLLECTION: OMP_MAPPING_PRESET=${name} has no collections`);
+  return mistakes;
+}
+
+/** Two fields written to the same column or path overwrite each other. */
+function duplicateReferences(fields: ReadonlyMap<FieldName, ColumnReference>): string[] {
   const first = new Map<string, FieldName>();
-  return [...fields].flatMap(([field, place]) => {
-    const where = JSON.stringify(place);
-    const other = first.get(where);
-    first.set(where, other ?? field);
-    return other === undefined || place.kind === 'constant'
+  return [...fields].flatMap(([field, reference]) => {
+    const key = JSON.stringify(reference);
+    const other = first.get(key);
+    first.set(key, other ?? field);
+    return other === undefined || reference.kind === 'constant'
       ? []
-      : [`${settingOf(field)} and ${settingOf(other)} name the same place; OMP_MAPPING_WRITABLE needs one for each`];
+      : [
+          `${settingOf(field)} and ${settingOf(other)} are the same; OMP_MAPPING_WRITABLE needs a column or path for each`,
+        ];
   });
 }
 
-function columnsOf(key: string, texts: readonly string[], mistakes: string[]): string[] | undefined {
-  const places = texts.map(parsePlace);
-  const columns = places.flatMap((place) => (place?.kind === 'column' ? [place.column] : []));
-  if (columns.length === texts.length) return columns;
-  mistakes.push(
-    `${settingOf(key)}: ${texts.join(', ')} is not the name of a column; double quotes go around one that is no plain word`,
-  );
-  return undefined;
+/** Settings and presets hold nothing else: `Mapping` validates the first, tests the second. */
+const parse = (text: string | undefined) => (text === undefined ? undefined : parseColumnReference(text));
+
+function columnOf(text: string): string {
+  const reference = parseColumnReference(text);
+  if (reference?.kind !== 'column') throw new Error(`not the name of a column: ${text}`);
+  return reference.column;
 }
 
-const withCollection = (vectors: VectorsApart, collection: string | undefined): VectorsApart =>
+const withCollection = (vectors: VectorTable, collection: string | undefined): VectorTable =>
   vectors.which && collection !== undefined ? { ...vectors, which: { ...vectors.which, value: collection } } : vectors;
 
 /** `a`, `a and b`, `a, b and c`. */

@@ -1,12 +1,4 @@
-import {
-  type Call,
-  type Embedder,
-  MAX_RECORD_BYTES,
-  type Memory,
-  type Provider,
-  type ProviderContext,
-  type Ref,
-} from '#contract';
+import { type Call, MAX_RECORD_BYTES, type Memory, type Provider, type ProviderContext, type Ref } from '#contract';
 import { type Database, openConnections, statement } from '../client/connections.ts';
 import { withStartupClient } from '../client/startup-client.ts';
 import { PROVIDER } from '../errors.ts';
@@ -14,12 +6,11 @@ import type { Options } from '../options.ts';
 import type { Query } from '../statements.ts';
 import { examine } from './examine.ts';
 import type { Layout } from './layout.ts';
-import type { Mapping } from './options.ts';
-import { requireTags } from './places.ts';
-import { PRESETS } from './presets/index.ts';
-import { createReading } from './record.ts';
+import { createStatements, requireTags } from './mapped-statements.ts';
+import type { Mapping } from './mapping.ts';
+import { PRESETS } from './presets.ts';
+import { createReading } from './row-reading.ts';
 import { createSearch } from './search.ts';
-import { createStatements } from './statements.ts';
 import { createWrites } from './writes.ts';
 
 /**
@@ -41,12 +32,12 @@ export async function openMapped(
     connectionTimeoutMillis: options.connect_timeout_ms,
     application_name: 'omp-gateway',
   };
-  const { layout, mistakes, warnings, useless } = await withStartupClient(config, (client) =>
+  const { layout, mistakes, warnings, noMemories } = await withStartupClient(config, (client) =>
     examine(client, options.mapping, embedder),
   );
   if (!layout)
     throw new Error(`the table cannot be served:\n${mistakes.map((mistake) => `  - ${mistake}`).join('\n')}`);
-  for (const warning of useless === undefined ? warnings : [useless, ...warnings]) log.warn({}, warning);
+  for (const warning of noMemories === undefined ? warnings : [noMemories, ...warnings]) log.warn({}, warning);
   const { connections, prepared_statements, acquire_timeout_ms, max_waiting, query_timeout_ms } = options;
   const limits = { acquire_timeout_ms, max_waiting, query_timeout_ms };
   const db = openConnections({ config, connections, prepared_statements, ...limits });
@@ -54,7 +45,7 @@ export async function openMapped(
   return verbs({
     db,
     layout,
-    embedder,
+    model: embedder.model,
     readOnly,
     large_user_rows: options.large_user_rows,
     max_bytes: max_record_bytes,
@@ -64,7 +55,7 @@ export async function openMapped(
 interface Parts {
   readonly db: Database;
   readonly layout: Layout;
-  readonly embedder: Embedder;
+  readonly model: string;
   readonly large_user_rows: number;
   readonly max_bytes: number;
   /** Why, where it is. */
@@ -72,9 +63,9 @@ interface Parts {
 }
 
 function verbs(parts: Parts): Provider {
-  const { db, layout, embedder, readOnly, max_bytes } = parts;
+  const { db, layout, model, readOnly, max_bytes } = parts;
   const { fields, hasTags } = layout;
-  const reading = createReading(layout, embedder.model);
+  const reading = createReading(layout, model);
   const statements = createStatements(layout, reading);
   const run = ({ statement, values }: Query, call: Call) => db.query(statement, values, call);
   const get = async (ref: Ref, call: Call): Promise<Memory | undefined> => {
@@ -105,7 +96,7 @@ function verbs(parts: Parts): Provider {
     },
     search: createSearch({ ...parts, reading, statements }),
     ...(!layout.writable && { read_only: readOnly }),
-    ...(layout.writable && createWrites({ layout, reading, embedder, statements, get, max_bytes, run })),
+    ...(layout.writable && createWrites({ layout, reading, statements, get, max_bytes, run })),
     ping: async (call) => void (await db.query(ping, [], call)),
     stats: db.stats,
     close: () => db.close(),

@@ -1,6 +1,6 @@
 import { OmpError, providerError } from '#contract';
 import { codeOf, PROVIDER } from '../errors.ts';
-import { FIELDS, FORMS } from './fields.ts';
+import { FIELDS, FORMS } from './field-mapping.ts';
 import type { Layout } from './layout.ts';
 
 /** `division_by_zero`, see `recheck`. */

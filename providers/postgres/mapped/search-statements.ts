@@ -1,11 +1,10 @@
 import type { SearchQuery } from '#contract';
-import type { Conditions } from '../conditions.ts';
 import { firstWithin } from '../rows.ts';
 import type { Query } from '../statements.ts';
+import type { Conditions } from '../tables/conditions.ts';
 import type { Layout } from './layout.ts';
-import type { Reading } from './record.ts';
-import { mostBytes, type Statements } from './statements.ts';
-import { whereScopePrefix, whereUser } from './where.ts';
+import { mostBytes, type Statements, whereScopePrefix, whereUser } from './mapped-statements.ts';
+import type { Reading } from './row-reading.ts';
 
 /** How many more of the nearest are taken from an index than asked for: it knows only nearly which are. */
 const OVERFETCH = 4;

@@ -1,0 +1,196 @@
+import {
+  hasWildcard,
+  invalidRequest,
+  type ListQuery,
+  OmpError,
+  type Ref,
+  type SearchQuery,
+  type Within,
+} from '#contract';
+import { rememberStatements } from '../client/connections.ts';
+import { PROVIDER } from '../errors.ts';
+import { firstWithin, toTextArray } from '../rows.ts';
+import type { Query } from '../statements.ts';
+import { type Conditions, conditions, toLikePattern } from '../tables/conditions.ts';
+import type { Layout } from './layout.ts';
+import { type Reading, scopeOf } from './row-reading.ts';
+import { type Changes, type NewRow, newRow, rowChanges } from './write-sql.ts';
+
+export const unsupported = (message: string): OmpError =>
+  new OmpError('unsupported_capability', message, { provider: PROVIDER });
+
+/** Throws `unsupported_capability` for a filter by tags if tags are not mapped. */
+export function requireTags({ hasTags }: Layout, tags: readonly string[]): void {
+  if (tags.length > 0 && !hasTags) throw unsupported('tag: the table has no column for tags');
+}
+
+/** The statements of every verb but search. Texts differ only by the present filters and fields, so each is prepared once. */
+export type Statements = ReturnType<typeof createStatements>;
+
+/** Twice the limit: other applications may store numbers with more digits than records show. */
+export const mostBytes = ({ max_bytes }: Pick<ListQuery, 'max_bytes'>): number => 2 * max_bytes;
+
+/** A statement about one row is undefined for a text that cannot be an id of this table. */
+export function createStatements(layout: Layout, reading: Reading) {
+  const { from, table } = layout;
+  const { columns, created } = reading;
+  const statement = rememberStatements();
+  const query = (text: string, { values }: Conditions): Query => ({ statement: statement(text), values });
+  const sameFor = (ref: Ref, write: (where: Conditions) => string): Query | undefined => {
+    const where = whereOne(layout, ref);
+    return where && query(write(where), where);
+  };
+
+  const rowOf = ({ id, users, within }: Ref) => ({
+    id,
+    owners: users === null ? null : users.flatMap((user) => layout.owner.toStored(user) ?? []),
+    within,
+  });
+
+  return {
+    query,
+
+    select: (ref: Ref) => sameFor(ref, (where) => `select ${columns} from ${from} where ${where}`),
+
+    list(wanted: ListQuery): Query {
+      const where = whereUser(layout, wanted);
+      whereScopeGlob(layout, where, wanted);
+      for (const [name, is] of [
+        ['since', '>='],
+        ['until', '<='],
+      ] as const) {
+        const bound = wanted[name];
+        if (bound === undefined) continue;
+        if (created === undefined) throw unsupported(`${name}: the table has no time of creation`);
+        where.and(`${created} ${is} ${where.place(bound)}::timestamptz`);
+      }
+      whereAfter(layout, where, { after: wanted.after, created });
+      const sorts = reading.order.map((sql, at) => ({ sql, name: `sort_${at}` }));
+      const order = sorts.map(({ name }) => `${name} desc`).join(', ');
+      const rows = `select ${columns}, ${sorts.map(({ sql, name }) => `${sql} as ${name}`).join(', ')}
+        from ${from} where ${where} order by ${order} limit ${where.place(wanted.limit)}`;
+      const sized = `select *, ${reading.bytes} as bytes from (${rows}) as rows`;
+      const kept = firstWithin(sized, order, where.place(mostBytes(wanted)));
+      return query(`select * from ${kept} as kept order by ${order}`, where);
+    },
+
+    /** Returns the stored row; none if its collection was deleted. */
+    insert(row: NewRow): Query {
+      const where = conditions();
+      const values = newRow(layout, where, row);
+      const into = `insert into ${table} as t (${[...values.keys()].join(', ')})`;
+      // A deleted collection has no key, and a row without one would belong to no collection.
+      const required = layout.newColumns(where).map(({ value }) => `${value} is not null`);
+      const when = required.length > 0 ? `where ${required.join(' and ')}` : '';
+      const { user_id, scope } = row.input;
+      const kept = recheck(layout, where, { id: row.id, owners: [user_id], within: scope === null ? null : [scope] });
+      return query(`${into} select ${[...values.values()].join(', ')} ${when} returning ${columns}, ${kept}`, where);
+    },
+
+    /** Returns the row if it was changed. Sets the given fields, and the time of change if it is mapped. */
+    update: (ref: Ref, changes: Changes) =>
+      sameFor(ref, (where) => {
+        const sets = rowChanges({ layout, reading, where }, changes);
+        const changed = `update ${table} as t set ${sets.join(', ')} where ${where}`;
+        return `${changed} returning ${columns}, ${recheck(layout, where, rowOf(ref))}`;
+      }),
+
+    /** Returns a row if one was deleted. */
+    remove: (ref: Ref) =>
+      sameFor(
+        ref,
+        (where) => `delete from ${table} as t where ${where} returning ${recheck(layout, where, rowOf(ref))}`,
+      ),
+  };
+}
+
+// Conditions
+
+type Filters = Pick<ListQuery, 'user_id' | 'tags' | 'within'>;
+
+/** The one row that a `Ref` names, if the caller may see it. Undefined if no row can have such an id. */
+export function whereOne(layout: Layout, { id, users, within }: Ref): Conditions | undefined {
+  const parts = layout.id.parts(id);
+  if (!parts) return undefined;
+  const where = conditions();
+  for (const [part, column] of layout.id.columns.entries()) where.and(column.is(where.place(parts[part])));
+  where.and(layout.always(where));
+  if (users !== null) where.and(layout.owner.is(where, users));
+  whereWithin(layout, where, within);
+  return where;
+}
+
+/** The row that a write is meant for; `owners` as the table stores them. */
+interface Target extends Pick<Ref, 'within'> {
+  readonly id: string | undefined;
+  readonly owners: readonly string[] | null;
+}
+
+/**
+ * SQL for `returning` that fails the statement, and so undoes it, if it wrote another row: under some collations, triggers or
+ * rules more rows match than the one. Constants need no check; a constant division by zero would fail during planning.
+ */
+export function recheck(layout: Layout, where: Conditions, { id, owners, within }: Target): string {
+  const { user_id, scope } = layout.fields;
+  const list = (texts: readonly string[]) => `any(${where.place(toTextArray(texts))}::text[])`;
+  const same: string[] = [];
+  if (id !== undefined) same.push(`(${layout.id.read}) collate "C" = ${where.place(id)}::text`);
+  if (owners && user_id?.constant === undefined) same.push(`(${user_id?.read}) collate "C" = ${list(owners)}`);
+  if (within && scope && scope.constant === undefined) {
+    same.push(`(${scopeOf(scope.read)}) like ${list(within.map(toLikePattern))}`);
+  }
+  return `1 / coalesce(${same.join(' and ') || 'true'}, false)::int`;
+}
+
+/** The rows of a user that the caller may see and that carry these tags. */
+export function whereUser(layout: Layout, { user_id, tags, within }: Filters): Conditions {
+  const where = conditions();
+  where.and(layout.owner.is(where, [user_id]));
+  where.and(layout.always(where));
+  whereWithin(layout, where, within);
+  if (tags.length > 0 && layout.hasTags) where.and(layout.hasTags(where, tags));
+  return where;
+}
+
+function whereWithin(layout: Layout, where: Conditions, within: Within): void {
+  const scope = scopeIn(layout);
+  // If scopes are not mapped, the gateway applies them.
+  if (within === null || scope === undefined) return;
+  where.and(`${scope} like any(${where.place(toTextArray(within.map(toLikePattern)))}::text[])`);
+}
+
+/** List: glob. */
+export function whereScopeGlob(layout: Layout, where: Conditions, { scope: glob }: ListQuery): void {
+  const scope = scopeIn(layout);
+  if (glob === undefined || scope === undefined) return;
+  if (hasWildcard(glob)) where.and(`${scope} like ${where.place(toLikePattern(glob))}`);
+  else where.and(`${scope} = ${where.place(glob)}`);
+}
+
+/** Search: plain string prefix; the empty one matches every scope. */
+export function whereScopePrefix(layout: Layout, where: Conditions, { scope: prefix }: SearchQuery): void {
+  const scope = scopeIn(layout);
+  if (prefix === undefined || scope === undefined) return;
+  where.and(`starts_with(${scope}, ${where.place(prefix)})`);
+}
+
+/** The rows after this one in the order of lists. */
+export function whereAfter(layout: Layout, where: Conditions, { after, created }: After): void {
+  if (!after) return;
+  const parts = layout.id.parts(after.id);
+  if (!parts) throw invalidRequest('cursor: malformed; pass next_cursor of the previous page as it is');
+  const values = layout.id.columns.map(({ cast }, part) => `${where.place(parts[part])}${cast}`);
+  const columns = layout.id.columns.map(({ sql }) => sql);
+  if (created !== undefined) {
+    columns.unshift(created);
+    values.unshift(`${where.place(after.created_at)}::timestamptz`);
+  }
+  where.and(`(${columns.join(', ')}) < (${values.join(', ')})`);
+}
+
+interface After extends Pick<ListQuery, 'after'> {
+  /** SQL of the time that lists are sorted by, if any. */
+  readonly created: string | undefined;
+}
+
+const scopeIn = ({ fields }: Layout): string | undefined => fields.scope && `(${scopeOf(fields.scope.read)})`;
