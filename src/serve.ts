@@ -1,8 +1,7 @@
 import { lookup } from 'node:dns/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Log, Provider } from '#contract';
+import { gatewayCall, type Log, type Provider } from '#contract';
 import { openAuthenticator } from './auth/authenticator.ts';
-import { ownCall } from './auth/waiting.ts';
 import { CLOSE_MS, createClosing } from './closing.ts';
 import { auditOptions, rateLimitOptions, tokenOptions } from './config/access-options.ts';
 import { embeddingOptions } from './config/embedding-options.ts';
@@ -117,7 +116,7 @@ function searchOf({ capabilities: { vector_search, keyword_search } }: Provider)
   return keyword_search ? 'keyword' : 'none';
 }
 
-const hasKeys = async ({ keys }: Provider): Promise<boolean> => (await keys?.hasAny(ownCall('start'))) ?? false;
+const hasKeys = async ({ keys }: Provider): Promise<boolean> => (await keys?.hasAny(gatewayCall('start'))) ?? false;
 
 /**
  * The names an open gateway goes by; undefined: any. On loopback only those of loopback, or a page in a browser on this

@@ -1,7 +1,7 @@
 import pg from 'pg';
 import { type Embedder, GATEWAY, type Log, type ProviderContext, type WritableProvider } from '#contract';
 import { analyse } from '#ranking';
-import { type Names, toNames } from '../../providers/postgres/names.ts';
+import { type Names, toNames } from '../../providers/postgres/tables/names.ts';
 import { openProvider } from '../../src/registry.ts';
 import { build, type Clauses } from './build.ts';
 import { makeClauses } from './clauses.ts';

@@ -9,9 +9,9 @@ import {
   type Once,
 } from '#contract';
 import type { Run } from './client/connections.ts';
-import type { Conditions } from './conditions.ts';
-import type { Names } from './names.ts';
-import { toIso } from './times.ts';
+import type { Conditions } from './tables/conditions.ts';
+import type { Names } from './tables/names.ts';
+import { toIso } from './tables/timestamps.ts';
 
 /** Keys used at the first moment or before, or after the second, are forgotten. */
 export function onceKnown(): [after: string, until: string] {

@@ -15,20 +15,20 @@ import {
   type SearchQuery,
 } from '#contract';
 import { analyseLater } from '#ranking';
-import { createAuditLog } from './audit.ts';
 import type { Run } from './client/connections.ts';
-import type { OpenDatabase } from './database.ts';
 import { PROVIDER } from './errors.ts';
 import { createFind } from './find.ts';
-import { startHousekeeping } from './housekeeping.ts';
 import { openIngestion } from './ingestion/open.ts';
 import type { Ways } from './ingestion/queue.ts';
 import { toKeys } from './keywords.ts';
-import { openLargeUsers } from './large-users.ts';
+import { startHousekeeping } from './maintenance/housekeeping.ts';
+import { openLargeUsers } from './maintenance/large-users.ts';
+import type { OpenDatabase } from './maintenance/startup.ts';
 import { createFirstAnswer } from './once.ts';
 import type { Options } from './options.ts';
 import { toMemory } from './rows.ts';
 import { createStatements, type Insert, type Query, type Update } from './statements.ts';
+import { createAuditLog } from './tables/audit-log.ts';
 
 /** The verbs on an open database, which they close. */
 export async function openProvider(

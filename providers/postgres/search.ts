@@ -1,5 +1,8 @@
 import type { RankingOptions, SearchQuery } from '#contract';
 import { queryTerms, weights } from '#ranking';
+import { toHalfvec } from './halfvec.ts';
+import { toBigintArray, toKeys } from './keywords.ts';
+import { bytesOf, columnsOf, firstWithin } from './rows.ts';
 import {
   type Conditions,
   conditions,
@@ -7,11 +10,8 @@ import {
   whereTags,
   whereWithin,
   whereWithinRanges,
-} from './conditions.ts';
-import { toHalfvec } from './halfvec.ts';
-import { toBigintArray, toKeys } from './keywords.ts';
-import type { Names } from './names.ts';
-import { bytesOf, columnsOf, firstWithin } from './rows.ts';
+} from './tables/conditions.ts';
+import type { Names } from './tables/names.ts';
 import { termsOf } from './terms-of.ts';
 
 /** How many memories of a user a caller may see, and how many of them hold each key, in the order of `keysOf`. */

@@ -8,15 +8,15 @@ import {
   type Ref,
   type Verb,
 } from '#contract';
-import { entryOfChange } from './audit.ts';
 import { rememberStatements, type Statement } from './client/connections.ts';
-import { type Conditions, conditions, whereScopeGlob, whereTags, whereWithin } from './conditions.ts';
 import { toHalfvec } from './halfvec.ts';
 import { clearQueue, enqueue } from './ingestion/statements.ts';
 import { toBigintArray } from './keywords.ts';
-import type { Names } from './names.ts';
 import { claimKey } from './once.ts';
 import { bytesOf, columnsOf, firstWithin, toTextArray, unlessLarge } from './rows.ts';
+import { insertChangeEntry } from './tables/audit-log.ts';
+import { type Conditions, conditions, whereScopeGlob, whereTags, whereWithin } from './tables/conditions.ts';
+import type { Names } from './tables/names.ts';
 
 /** A statement and its values, ready to be sent. */
 export interface Query {
@@ -84,7 +84,7 @@ export function createStatements(names: Names, recorded: boolean) {
     const parts = [first, `changed as (${text} returning ${columns ?? 'id, user_id, scope'})`, after];
     const changed = `with ${parts.filter((part) => part !== undefined).join(', ')}`;
     if (!recorded) return query(`${changed} select ${columns ? '*' : '1'} from changed`, values);
-    const entry = entryOfChange(names, place, action, call);
+    const entry = insertChangeEntry(names, place, action, call);
     // Measured: without a second part of the `with`, an add costs a tenth less.
     if (!columns) return query(`${changed} ${entry} returning 1`, values);
     return query(`${changed}, entry as (${entry}) select * from changed`, values);

@@ -4,7 +4,7 @@ import { idOf } from './credentials.ts';
 
 const HASHED = /^omp_([a-z0-9]{12}):sha256:([0-9a-f]{64})$/;
 
-/** Appears in the audit log and in `keys list`. */
+/** Shown in the audit log and by `keys list`. */
 export const keyNameSchema = z
   .string()
   .regex(
@@ -12,7 +12,7 @@ export const keyNameSchema = z
     'must be 1 to 100 characters without control characters or outer spaces',
   );
 
-/** The beginning of a day means 00:00 UTC. */
+/** A date means 00:00 UTC. */
 export const expirySchema = z.union([z.iso.date(), z.iso.datetime({ offset: true })], {
   error: 'must be a date such as 2027-01-01 or a date-time with offset such as 2027-01-01T12:00:00Z',
 });
@@ -28,7 +28,7 @@ export const keyUserSchema = z
   .string()
   .regex(/\S/, 'must not be blank')
   .max(256, 'must be at most 256 characters')
-  .refine((user) => user.isWellFormed() && !user.includes('\0'), 'must not hold NUL or lone surrogates');
+  .refine((user) => user.isWellFormed() && !user.includes('\0'), 'must not contain NUL or lone surrogates');
 
 const hashedKeySchema = z.string().regex(HASHED, {
   error: ({ input }) =>
@@ -37,41 +37,41 @@ const hashedKeySchema = z.string().regex(HASHED, {
       : 'must be the hash of a key, not the key itself; "omp-gateway keys create NAME --print" makes a key with its hash',
 });
 
-/** An API key in the configuration: never the secret itself. No message quotes what was given. */
+/** An API key in the configuration: only its hash, never the key itself. No error message quotes the value. */
 export const configuredKeySchema = z.strictObject({
   name: keyNameSchema,
   key: hashedKeySchema,
-  /** The only users it may touch; left out: all. */
-  users: z.array(keyUserSchema).min(1, 'must name a user; leave it out to allow all').optional(),
-  grants: z.array(grantSchema).min(1, 'must hold a grant, such as read:coding/*'),
+  /** The only users it may access; omitted: all. */
+  users: z.array(keyUserSchema).min(1, 'must name a user; omit it to allow all').optional(),
+  grants: z.array(grantSchema).min(1, 'must contain a grant, such as read:coding/*'),
   expires_at: expirySchema.optional(),
 });
 export type ConfiguredKey = z.output<typeof configuredKeySchema>;
 
-/** All of them. Names and ids are unique. */
+/** All configured keys. Names and ids are unique. */
 export const configuredKeysSchema = z.array(configuredKeySchema).superRefine((keys, context) => {
-  const refuseRepeated = (field: 'name' | 'key', texts: readonly (string | undefined)[]) =>
+  const rejectDuplicates = (field: 'name' | 'key', texts: readonly (string | undefined)[]) =>
     texts.forEach((text, index) => {
       const first = texts.indexOf(text);
       if (text === undefined || first === index) return;
-      context.addIssue({ code: 'custom', path: [index, field], message: `is that of entry ${first + 1} already` });
+      context.addIssue({ code: 'custom', path: [index, field], message: `is the same as in entry ${first + 1}` });
     });
-  refuseRepeated(
+  rejectDuplicates(
     'name',
     keys.map(({ name }) => name),
   );
-  refuseRepeated(
+  rejectDuplicates(
     'key',
     keys.map(({ key }) => HASHED.exec(key)?.[1]),
   );
 });
 
-/** Id and hash out of the `key` of a configured key, which must be well formed. */
+/** Id and hash of a configured `key`. Throws unless it is well formed. */
 export function hashedKey(text: string): { id: string; hash: string } {
   const [, id, hash] = HASHED.exec(text) ?? [];
   if (id === undefined || hash === undefined) throw new Error('not the hash of a key');
   return { id, hash };
 }
 
-/** What `hashedKey` reads. */
+/** The inverse of `hashedKey`. */
 export const toHashedKey = ({ id, hash }: { id: string; hash: string }): string => `omp_${id}:sha256:${hash}`;

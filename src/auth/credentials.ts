@@ -6,7 +6,7 @@ import { OmpError } from '#contract';
  * secret scanners: `\bomp_[a-z0-9]{12}_[A-Za-z0-9_-]{43}(?![A-Za-z0-9_-])`.
  */
 const FORM = /^omp_([a-z0-9]{12})_[A-Za-z0-9_-]{43}$/;
-/** What a credential begins with that claims to be one of these keys. */
+/** Every credential with this prefix is treated as an API key. */
 export const KEY_PREFIX = 'omp_';
 
 const ID_CHARACTERS = 'abcdefghijklmnopqrstuvwxyz0123456789';
@@ -15,7 +15,7 @@ const SECRET_BYTES = 32;
 
 export interface FreshKey {
   readonly id: string;
-  /** The key itself, known to nobody else: only its hash is to be kept. */
+  /** The key itself. It is never stored, only its hash. */
   readonly key: string;
   readonly hash: string;
 }
@@ -26,16 +26,16 @@ export function newKey(): FreshKey {
   return { id, key, hash: hashOf(key) };
 }
 
-/** The id within a key; undefined for a text that is no key. */
+/** The id of a key; undefined for a text that is no key. */
 export const idOf = (key: string): string | undefined => FORM.exec(key)?.[1];
 
 /**
- * SHA-256 of the whole key, lower-case hexadecimal. A slow hash protects what can be guessed; of 256 random bits there
- * is nothing to guess, and every request pays for it.
+ * SHA-256 of the whole key, in lower-case hexadecimal. A slow hash protects secrets that can be guessed; 256 random bits
+ * cannot, and every request would pay for it.
  */
 export const hashOf = (key: string): string => createHash('sha256').update(key).digest('hex');
 
-/** Whether this is the key that was hashed; takes the same time wherever the hashes differ. */
+/** Compares in constant time. */
 export function matchesHash(key: string, hash: string): boolean {
   const expected = Buffer.from(hash, 'hex');
   const actual = Buffer.from(hashOf(key), 'hex');
@@ -43,8 +43,8 @@ export function matchesHash(key: string, hash: string): boolean {
 }
 
 /**
- * What tokens may be signed with: public keys only. With a shared secret among them, somebody could sign with the
- * public key as if it were that secret.
+ * Signature algorithms of tokens, all with public keys. With a shared-secret algorithm, an attacker could use the public
+ * key as the secret.
  */
 export const ALGORITHMS = [
   'RS256',
@@ -62,11 +62,11 @@ export const ALGORITHMS = [
 export type Algorithm = (typeof ALGORITHMS)[number];
 
 /**
- * The one answer to every credential that is not good, whatever is wrong with it (SPEC, Errors). The reason is for the
- * log alone and must not quote the credential.
+ * The error for every invalid credential; the response does not say why (SPEC, Errors). The reason is only logged and must
+ * not quote the credential.
  */
-export const refused = (reason: string): OmpError =>
+export const invalidCredential = (reason: string): OmpError =>
   new OmpError('unauthorized', 'the API key or token is not valid', { cause: new Error(reason) });
 
-export const missing = (): OmpError =>
+export const missingCredential = (): OmpError =>
   new OmpError('unauthorized', 'an API key is required, as "Authorization: Bearer <key>" or "X-API-Key: <key>"');

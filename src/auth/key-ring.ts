@@ -1,16 +1,15 @@
 import { LRUCache } from 'lru-cache';
-import type { Call, KeyStore, Log, StoredKey } from '#contract';
+import { type Call, gatewayCall, type KeyStore, type Log, type StoredKey } from '#contract';
 import { toGrants } from '../core/grants.ts';
 import type { Principal } from '../core/principal.ts';
 import { type ConfiguredKey, hashedKey } from './configured-keys.ts';
-import { idOf, matchesHash, refused } from './credentials.ts';
-import { ownCall, waitFor } from './waiting.ts';
+import { idOf, invalidCredential, matchesHash } from './credentials.ts';
 
-/** The keys that are known here, configured or stored. */
+/** Configured and stored keys. */
 export interface KeyRing {
-  /** Who owns this key. Throws `unauthorized` when it is not good now. */
+  /** The principal of a key. Throws `unauthorized` unless the key is valid now. */
   principal(key: string, call: Call): Promise<Principal>;
-  /** Notes the last uses. */
+  /** Stores the last uses. */
   close(): Promise<void>;
 }
 
@@ -20,11 +19,12 @@ export interface KeyRingOptions {
   readonly log: Log;
 }
 
-/** A revoked key is refused at most this long after, on every replica. */
-const REMEMBERED_MS = 5_000;
-/** Ids asked for lately, those that name nothing among them. */
-const MOST_REMEMBERED = 10_000;
-const NOTE_USES_MS = 60_000;
+/** How long an answer of the store is cached, in milliseconds: every replica rejects a revoked key after this. */
+const CACHE_MS = 5_000;
+/** Number of cached ids, unknown ones included. */
+const MAX_CACHED = 10_000;
+/** How often last uses are stored, in milliseconds. */
+const STORE_USES_MS = 60_000;
 
 interface Entry {
   readonly principal: Principal;
@@ -34,20 +34,20 @@ interface Entry {
   readonly revoked: boolean;
 }
 
-/** `entry` is there once the answer is; undefined also for an id that names nothing. */
+/** `entry` is set once the store has answered; it stays undefined for an unknown id. */
 interface LookUp {
   readonly answer: Promise<Entry | undefined>;
   entry?: Entry | undefined;
 }
 
 export function openKeyRing({ configured, store, log }: KeyRingOptions): KeyRing {
-  const own = new Map(configured.map((key) => [hashedKey(key.key).id, fromConfiguration(key)]));
-  const lookUps = new LRUCache<string, LookUp>({ max: MOST_REMEMBERED, ttl: REMEMBERED_MS });
-  const uses = store && noteUses(store, log);
+  const fromFile = new Map(configured.map((key) => [hashedKey(key.key).id, fromConfiguration(key)]));
+  const lookUps = new LRUCache<string, LookUp>({ max: MAX_CACHED, ttl: CACHE_MS });
+  const uses = store && recordUses(store, log);
 
-  /** The age of an answer counts from the question, so that no answer is older than promised. */
+  /** The answer's age counts from the request, so that none is older than `CACHE_MS`. */
   const ask = (id: string, { find }: KeyStore): LookUp => {
-    const answer = find(id, ownCall('keys')).then((stored) => stored && fromStore(stored));
+    const answer = find(id, gatewayCall('keys')).then((stored) => stored && fromStore(stored));
     const lookUp: LookUp = { answer };
     lookUps.set(id, lookUp);
     answer.then(
@@ -64,24 +64,24 @@ export function openKeyRing({ configured, store, log }: KeyRingOptions): KeyRing
   return {
     async principal(key, call) {
       const id = idOf(key);
-      if (id === undefined) throw refused('the key is malformed');
-      let entry = own.get(id);
+      if (id === undefined) throw invalidCredential('the key is malformed');
+      let entry = fromFile.get(id);
       if (!entry && store) {
         const lookUp = lookUps.get(id) ?? ask(id, store);
-        entry = lookUp.entry ?? (await waitFor(lookUp.answer, call));
+        entry = lookUp.entry ?? (await (call.unlessAborted?.(lookUp.answer) ?? lookUp.answer));
       }
-      if (!entry) throw refused('no key has this id');
-      const trouble = troubleWith(entry, key);
-      if (trouble !== undefined) throw refused(trouble);
-      if (!own.has(id)) uses?.add(id);
+      if (!entry) throw invalidCredential('no key has this id');
+      const reason = rejectionOf(entry, key);
+      if (reason !== undefined) throw invalidCredential(reason);
+      if (!fromFile.has(id)) uses?.add(id);
       return entry.principal;
     },
     close: async () => uses?.close(),
   };
 }
 
-/** Asked at every use: a remembered key expires as well. */
-function troubleWith({ hash, revoked, expires }: Entry, key: string): string | undefined {
+/** Checked at every use, because a cached key can expire. */
+function rejectionOf({ hash, revoked, expires }: Entry, key: string): string | undefined {
   if (!matchesHash(key, hash)) return 'the secret of the key is wrong';
   if (revoked) return 'the key is revoked';
   return expires <= Date.now() ? 'the key has expired' : undefined;
@@ -107,13 +107,13 @@ function fromStore(stored: StoredKey): Entry {
   try {
     return { principal: principalOf(id, stored), hash, expires: toEpoch(expires_at), revoked: revoked_at !== null };
   } catch (cause) {
-    // Not the caller's mistake, as the error of a wrong grant would say.
-    throw new Error(`the stored key ${id} cannot be understood`, { cause });
+    // A bug or a newer version of the gateway, not the caller's mistake.
+    throw new Error(`the stored key ${id} is not valid`, { cause });
   }
 }
 
-/** Tells the store in batches which keys were used. */
-function noteUses(store: KeyStore, log: Log): { add(id: string): void; close(): Promise<void> } {
+/** Stores in batches which keys were used. */
+function recordUses(store: KeyStore, log: Log): { add(id: string): void; close(): Promise<void> } {
   let used = new Set<string>();
   let timer: NodeJS.Timeout | undefined;
   const flush = async () => {
@@ -123,17 +123,17 @@ function noteUses(store: KeyStore, log: Log): { add(id: string): void; close(): 
     const ids = [...used];
     used = new Set();
     try {
-      await store.touch(ids, new Date().toISOString(), ownCall('keys'));
+      await store.touch(ids, new Date().toISOString(), gatewayCall('keys'));
     } catch (error) {
-      // Kept for the next time; a store that is gone for good loses no more than this.
+      // Retried with the next batch.
       for (const id of ids) used.add(id);
-      log.warn({ err: error }, 'the last use of API keys could not be noted');
+      log.warn({ err: error }, 'the last use of API keys could not be stored');
     }
   };
   return {
     add(id) {
       used.add(id);
-      timer ??= setTimeout(() => void flush(), NOTE_USES_MS).unref();
+      timer ??= setTimeout(() => void flush(), STORE_USES_MS).unref();
     },
     close: flush,
   };

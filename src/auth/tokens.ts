@@ -4,49 +4,49 @@ import { LRUCache } from 'lru-cache';
 import { type Call, OmpError, providerError, readAtMost } from '#contract';
 import { isGrant, toGrants } from '../core/grants.ts';
 import type { Principal } from '../core/principal.ts';
-import { type Algorithm, refused } from './credentials.ts';
-import { waitFor } from './waiting.ts';
+import { type Algorithm, invalidCredential } from './credentials.ts';
 
 export interface TokenOptions {
-  /** Where the identity provider publishes its keys. */
+  /** Address of the identity provider's public keys. */
   readonly jwks_url: string;
   readonly issuer: string;
   readonly audience: string;
   readonly algorithms: readonly Algorithm[];
-  /** The claim that names the user, or a list of users, that a token is bound to. A token without it is refused. */
+  /** The claim with the user or users that the token may access. A token without it is rejected. */
   readonly user_claim: string;
-  /** The claim that holds grants, a list or a text separated by spaces. Words in it that are no grants are passed over. */
+  /** The claim with grants, as a list or separated by spaces. Other words in it are ignored. */
   readonly grants_claim?: string | undefined;
-  /** Given to every valid token in addition. */
+  /** Additional grants of every valid token. */
   readonly grants: readonly string[];
 }
 
 /** Bearer tokens (JWT) of one identity provider. */
 export interface Tokens {
-  /** Whom the token speaks for. Throws `unauthorized` when it is not good now, `provider_error` when that cannot be said. */
+  /** The token's principal. Throws `unauthorized` unless it is valid now, `provider_error` if that is unknown. */
   principal(token: string, call: Call): Promise<Principal>;
 }
 
 const CLOCK_TOLERANCE_S = 5;
-/** A token that the identity provider no longer vouches for, its key withdrawn, is refused after this. */
-const REMEMBERED_MS = 60_000;
-const MOST_REMEMBERED = 10_000;
-/** A token may name many users. */
-const MOST_REMEMBERED_BYTES = 32 * 1024 * 1024;
+/** How long a verified token is cached, in milliseconds: it is rejected after this once its signing key is withdrawn. */
+const CACHE_MS = 60_000;
+const MAX_CACHED = 10_000;
+/** A token can name many users. */
+const MAX_CACHED_BYTES = 32 * 1024 * 1024;
+/** Of the subject in logs, in characters. */
 const MAX_APP = 256;
 
-/** Loads a library: import this only where tokens are configured. */
+/** This module loads `jose`: import it only if tokens are configured. */
 export function openTokens(options: TokenOptions): Tokens {
   const { issuer, audience, algorithms } = options;
   const keyFor = openIdentityProvider(options.jwks_url);
-  /** By digest: what is remembered is of no use to whoever reads it. */
-  const verified = new LRUCache<string, { principal: Principal; until: number }>({
-    max: MOST_REMEMBERED,
-    maxSize: MOST_REMEMBERED_BYTES,
+  /** By digest, so that the cache holds no usable token. */
+  const cache = new LRUCache<string, { principal: Principal; until: number }>({
+    max: MAX_CACHED,
+    maxSize: MAX_CACHED_BYTES,
     sizeCalculation: ({ principal }) => 500 + 2 * JSON.stringify(principal).length,
   });
-  const remembered = (digest: string): Principal | undefined => {
-    const found = verified.get(digest);
+  const cached = (digest: string): Principal | undefined => {
+    const found = cache.get(digest);
     return found && found.until > Date.now() ? found.principal : undefined;
   };
 
@@ -59,29 +59,32 @@ export function openTokens(options: TokenOptions): Tokens {
       clockTolerance: CLOCK_TOLERANCE_S,
     }).catch((error: unknown) => {
       if (error instanceof OmpError) throw error;
-      // Of the library's errors only the message: their other properties hold the claims.
-      throw refused(error instanceof Error ? error.message : String(error));
+      // Only the message: other properties of the library's errors contain the claims.
+      throw invalidCredential(error instanceof Error ? error.message : String(error));
     });
     const principal = principalOf(payload, options);
     const expires = (payload.exp as number) * 1_000;
-    verified.set(digest, { principal, until: Math.min(expires, Date.now() + REMEMBERED_MS) });
+    cache.set(digest, { principal, until: Math.min(expires, Date.now() + CACHE_MS) });
     return principal;
   };
 
   return {
     async principal(token, call) {
       const digest = digestOf(token);
-      return remembered(digest) ?? waitFor(verify(token, digest), call);
+      const principal = cached(digest);
+      if (principal) return principal;
+      const verified = verify(token, digest);
+      return call.unlessAborted?.(verified) ?? verified;
     },
   };
 }
 
 function principalOf(payload: JWTPayload, { issuer, user_claim, grants_claim, grants }: TokenOptions): Principal {
   const { sub } = payload;
-  if (!isName(sub)) throw refused('the token names no subject');
+  if (!isName(sub)) throw invalidCredential('the token names no subject');
   const claimed = payload[user_claim];
   const users: unknown[] = Array.isArray(claimed) ? claimed : [claimed];
-  if (users.length === 0 || !users.every(isName)) throw refused('the token names no user');
+  if (users.length === 0 || !users.every(isName)) throw invalidCredential('the token names no user');
   const words = grants_claim === undefined ? [] : wordsOf(payload[grants_claim]);
   return {
     id: `token:${digestOf(`${issuer}\0${sub}`)}`,
@@ -91,7 +94,7 @@ function principalOf(payload: JWTPayload, { issuer, user_claim, grants_claim, gr
   };
 }
 
-/** Backends refuse NUL and lone surrogates. */
+/** Backends reject NUL and lone surrogates. */
 const isName = (claim: unknown): claim is string =>
   typeof claim === 'string' && /\S/.test(claim) && claim.isWellFormed() && !claim.includes('\0');
 
@@ -102,31 +105,31 @@ function wordsOf(claim: unknown): string[] {
 
 const digestOf = (text: string): string => createHash('sha256').update(text).digest('hex');
 
-const TIMEOUT_MS = 3_000;
-/** Of the answer with the keys. */
-const MOST_BYTES = 1024 * 1024;
-/** How long keys are used without asking again. */
-const MAX_AGE_MS = 10 * 60_000;
-/** A token with an unknown key id makes us ask again, but no sooner than this after the last answer. */
+const JWKS_TIMEOUT_MS = 3_000;
+/** Limit for the response with the keys. */
+const MAX_JWKS_BYTES = 1024 * 1024;
+/** How long the keys are cached. */
+const JWKS_MAX_AGE_MS = 10 * 60_000;
+/** A token with an unknown key id fetches the keys again, but only this long after the last response. */
 const COOLDOWN_MS = 30_000;
-/** The same after a failure. */
-const REST_MS = 5_000;
+/** The same after a failed request. */
+const RETRY_MS = 5_000;
 
 /**
- * The public keys of an identity provider. Rejects with `provider_error` when they cannot be had, with an error of the
- * library when they can and the one asked for is not among them.
+ * The public keys of an identity provider. Rejects with `provider_error` if they are not available, and with an error of
+ * the library if none of them matches.
  */
-export function openIdentityProvider(jwksUrl: string): JWTVerifyGetKey {
-  let restUntil = 0;
+function openIdentityProvider(jwksUrl: string): JWTVerifyGetKey {
+  let retryAt = 0;
   const keys = createRemoteJWKSet(new URL(jwksUrl), {
-    timeoutDuration: TIMEOUT_MS,
-    cacheMaxAge: MAX_AGE_MS,
+    timeoutDuration: JWKS_TIMEOUT_MS,
+    cacheMaxAge: JWKS_MAX_AGE_MS,
     cooldownDuration: COOLDOWN_MS,
     [customFetch]: async (url: string, init: RequestInit) => {
-      // The library spares a provider that answers; one that fails would be asked for every token.
-      if (performance.now() < restUntil) throw new Error('the identity provider failed a moment ago');
+      // The library limits requests only after a success; after a failure every token would cause one.
+      if (performance.now() < retryAt) throw new Error('the last request to the identity provider failed');
       const response = await fetch(url, init);
-      const body = response.body ? await readAtMost(response.body, MOST_BYTES) : null;
+      const body = response.body ? await readAtMost(response.body, MAX_JWKS_BYTES) : null;
       return new Response(body, response);
     },
   });
@@ -135,11 +138,11 @@ export function openIdentityProvider(jwksUrl: string): JWTVerifyGetKey {
       return await keys(header, token);
     } catch (error) {
       if (error instanceof errors.JWKSNoMatchingKey || error instanceof errors.JWKSMultipleMatchingKeys) throw error;
-      if (performance.now() >= restUntil) restUntil = performance.now() + REST_MS;
+      if (performance.now() >= retryAt) retryAt = performance.now() + RETRY_MS;
       throw unavailable(error);
     }
   };
 }
 
 const unavailable = (cause: unknown): OmpError =>
-  providerError('jwks', 'the keys of the identity provider cannot be had at the moment', cause);
+  providerError('jwks', 'the keys of the identity provider are not available', cause);

@@ -1,5 +1,4 @@
-import type { Embedder, Finding, Log, ProviderContext } from '#contract';
-import { ownCall } from '../auth/waiting.ts';
+import { type Embedder, type Finding, gatewayCall, type Log, type ProviderContext } from '#contract';
 import { auditOptions } from '../config/access-options.ts';
 import { embeddingOptions } from '../config/embedding-options.ts';
 import { ConfigError, type Environment } from '../config/given.ts';
@@ -84,7 +83,7 @@ async function tryEmbedder(config: Config): Promise<{ embedder?: Embedder; findi
   try {
     embedder = await openEmbedder(embeddingOptions(config), SILENT);
     const { model, dimensions } = embedder;
-    const [vector] = await embedder.embed(['memory'], 'query', ownCall('doctor'));
+    const [vector] = await embedder.embed(['memory'], 'query', gatewayCall('doctor'));
     if (vector?.length !== dimensions) throw new Error('The embedding service answers vectors of changing length');
     return { embedder, findings: [finding('embedding', 'ok', `"${model}" answers, ${dimensions} dimensions`)] };
   } catch (error) {
@@ -103,7 +102,7 @@ async function lookAtProvider(config: Config, embedder: Embedder | undefined): P
     if (findings) return findings;
     const provider = await openProvider(name, options, context);
     try {
-      await provider.ping(ownCall('doctor'));
+      await provider.ping(gatewayCall('doctor'));
     } finally {
       await provider.close();
     }

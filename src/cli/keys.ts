@@ -1,6 +1,5 @@
-import { type KeyStore, type Log, OmpError } from '#contract';
+import { gatewayCall, type KeyStore, type Log, OmpError } from '#contract';
 import { newKey } from '../auth/credentials.ts';
-import { ownCall } from '../auth/waiting.ts';
 import { ConfigError, type Environment } from '../config/given.ts';
 import { loadConfig } from '../config/load.ts';
 import { providerOptions } from '../config/provider-options.ts';
@@ -70,7 +69,7 @@ async function withStore(asked: Stored, terminal: Terminal): Promise<string | un
 }
 
 async function run(asked: Stored, store: KeyStore, { stdout, stderr }: Terminal): Promise<string | undefined> {
-  const call = ownCall('keys');
+  const call = gatewayCall('keys');
   if (asked.action === 'create') {
     const { id, hash, key } = newKey();
     const first = !(await store.hasAny(call));

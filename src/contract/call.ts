@@ -51,3 +51,10 @@ export interface Call {
 
 /** The gateway itself, for what it does without being asked. */
 export const GATEWAY: Caller = { id: 'gateway', app: null };
+
+/** A call of the gateway itself. It ends after 10 s, whatever happens to the request that caused it. */
+export const gatewayCall = (requestId: string): Call => ({
+  signal: AbortSignal.timeout(10_000),
+  requestId,
+  caller: GATEWAY,
+});

@@ -7,36 +7,14 @@ import type { RateLimiter } from '../core/rate-limiter.ts';
 import { addressMatcher, limitedAddress, plainAddress } from '../rate-limit/addresses.ts';
 import type { Env } from './request.ts';
 
-/** What a gateway that only this machine can reach is called by. */
-export const loopbackHosts: readonly string[] = ['localhost', '127.0.0.1', '[::1]'];
+type Outgoing = NonNullable<Env['Bindings']['outgoing']>;
+
+/** How long a browser may cache a preflight response, in seconds. Chromium allows no more. */
+const PREFLIGHT_MAX_AGE = 7200;
 
 /**
- * Admits requests whose `Host` is one of these names, or one of them and a port. A page that lets its own name point at
- * this machine (DNS rebinding) is of the same origin as the gateway as far as its browser can tell; only the name it
- * must send gives it away. An IPv6 address may be given with or without brackets.
- */
-export function requireHost(allowed: readonly string[]): MiddlewareHandler<Env> {
-  const known = new Set(allowed.map(canonical));
-  return async (c, next) => {
-    const host = canonical(c.req.header('host') ?? '');
-    if (!known.has(host) && !known.has(host.replace(/:\d*$/, ''))) {
-      throw invalidRequest(
-        'Host: this gateway is not reached by this name; OMP_ALLOWED_HOSTS lists those that it is reached by',
-      );
-    }
-    return next();
-  };
-}
-
-const canonical = (name: string): string =>
-  (/^[\da-f.]*:[\da-f.]*:[\da-f:.]*$/i.test(name) ? `[${name}]` : name).toLowerCase();
-
-/** How long a browser may remember what it was allowed, in seconds; Chromium remembers no longer. */
-const MAX_AGE = 7200;
-
-/**
- * Lets pages of these origins (exact, or `*` for any) call the gateway. A preflight is answered here: it carries no key
- * and reaches nothing. Cookies play no part, so nothing is ever sent along that the page does not hold itself.
+ * Lets pages of these origins call the gateway: exact origins, or `*` for any. Preflight requests are answered here: they
+ * carry no credential and reach no route. Cookies are never used, so a page can only send a credential that it holds.
  */
 export const allowOrigins = (origins: readonly string[]): MiddlewareHandler<Env> =>
   cors({
@@ -63,17 +41,41 @@ export const allowOrigins = (origins: readonly string[]): MiddlewareHandler<Env>
       'retry-after',
       'www-authenticate',
     ],
-    maxAge: MAX_AGE,
+    maxAge: PREFLIGHT_MAX_AGE,
   });
 
-/** Of a request that came without a connection, or whose connection is gone. */
+/** The names of a gateway that only this machine can reach. */
+export const loopbackHosts: readonly string[] = ['localhost', '127.0.0.1', '[::1]'];
+
+/**
+ * Admits requests whose `Host` is one of these names, with any port or none. This stops DNS rebinding: a page that
+ * resolves its own name to this machine is same-origin for the browser, and only the `Host` header reveals it. IPv6
+ * addresses may be given with or without brackets.
+ */
+export function requireHost(allowed: readonly string[]): MiddlewareHandler<Env> {
+  const known = new Set(allowed.map(canonicalHost));
+  return async (c, next) => {
+    const host = canonicalHost(c.req.header('host') ?? '');
+    if (!known.has(host) && !known.has(host.replace(/:\d*$/, ''))) {
+      throw invalidRequest(
+        'Host: this name is not allowed; OMP_ALLOWED_HOSTS lists the allowed names (docs/security.md)',
+      );
+    }
+    return next();
+  };
+}
+
+const canonicalHost = (name: string): string =>
+  (/^[\da-f.]*:[\da-f.]*:[\da-f:.]*$/i.test(name) ? `[${name}]` : name).toLowerCase();
+
+/** Key of requests without a connection, or with a closed one. */
 const NO_ADDRESS = 'unknown';
 
 /**
- * Tells from where a request comes, for counting: an IPv4 address or an IPv6 /64. That is the connection's other end;
- * where that is one of the trusted proxies (addresses and ranges), it is whom `X-Forwarded-For` names, read from the
- * right past other trusted ones. What stands further left was written by anybody and is not looked at; of an entry
- * that is no address, the proxy that passed it on is taken. Throws when a proxy is neither address nor range.
+ * Returns the client address that limits count by: an IPv4 address or an IPv6 /64. It is the peer of the connection. If
+ * the peer is a trusted proxy (address or range), `X-Forwarded-For` is read from the right, past other trusted proxies;
+ * entries further left can be forged and are ignored. If an entry is not an address, the proxy that sent it counts.
+ * Throws if a proxy is neither an address nor a range.
  */
 export function addressReader(trustedProxies: readonly string[]): (c: Context<Env>) => string {
   const isTrusted = addressMatcher(trustedProxies);
@@ -97,8 +99,8 @@ const withoutPort = (entry: string): string =>
   /^(?:\[([^\]]+)\]|([\d.]+))(?::\d+)?$/.exec(entry)?.slice(1).join('') ?? entry;
 
 /**
- * Counts every request of whom `keyOf` names, and says in headers what is left (Decision 17). `Reset`, as
- * `t`, is in seconds from now. Without a limiter there is no limit, and no header.
+ * Counts every request under the key that `keyOf` returns, and reports what remains in headers (Decision 17). `Reset` and
+ * `t` are seconds from now. Without a limiter there is no limit and no header.
  */
 export function limitRequests(
   limiter: RateLimiter | undefined,
@@ -114,79 +116,72 @@ export function limitRequests(
     c.header('x-ratelimit-limit', limit);
     c.header('x-ratelimit-remaining', String(remaining));
     c.header('x-ratelimit-reset', String(reset));
-    if (!allowed) throw tooMany(`more than ${limit} requests in a minute`, reset);
+    if (!allowed) throw rateLimited(`more than ${limit} requests in a minute`, reset);
     return next();
   };
 }
 
-/** The gateway's own refusal, hence without a provider. */
-export const tooMany = (what: string, reset: number): OmpError =>
-  new OmpError('rate_limited', `${what}; retry in ${reset} s`, { retryAfter: reset });
+/** A limit of the gateway, not of the provider: the error names no provider. */
+const rateLimited = (reason: string, seconds: number): OmpError =>
+  new OmpError('rate_limited', `${reason}; retry in ${seconds} s`, { retryAfter: seconds });
 
-type Outgoing = NonNullable<Env['Bindings']['outgoing']>;
-
-/** Of answers that clients have not taken yet, in all. */
-const MOST_UNREAD_BYTES = 128 * 1024 * 1024;
+/** Default limit for the bytes of all responses that clients have not read yet. */
+const MAX_UNREAD_BYTES = 128 * 1024 * 1024;
 
 /**
- * Refuses what comes on top of so many requests at once, instead of letting everybody wait longer and longer. One counts
- * until the last byte of its answer is gone, or its connection. `mostUnread`: where answers that wait for their clients
- * take more bytes, the oldest of them are given up, with their connections.
+ * Rejects requests beyond `max` concurrent ones at once, instead of making all of them slower. A request counts until the
+ * last byte of its response is sent or its connection is closed. If unread responses take more than `maxUnreadBytes`, the
+ * connections of the oldest ones are closed.
  */
-export function limitAtOnce(most: number, mostUnread = MOST_UNREAD_BYTES): MiddlewareHandler<Env> {
+export function limitConcurrency(max: number, maxUnreadBytes = MAX_UNREAD_BYTES): MiddlewareHandler<Env> {
   /** Oldest first. */
   const open = new Set<Outgoing>();
-  let working = 0;
+  let running = 0;
   const evict = () => {
     let unread = 0;
     for (const { writableLength } of open) unread += writableLength;
     for (const outgoing of open) {
-      if (unread <= mostUnread) return;
+      if (unread <= maxUnreadBytes) return;
       unread -= outgoing.writableLength;
       if (outgoing.writableLength > 0) outgoing.destroy();
     }
   };
   return async (c, next) => {
     evict();
-    if (working >= most) {
-      throw new OmpError('rate_limited', `more than ${most} requests at once; retry in 1 s`, { retryAfter: 1 });
-    }
-    working++;
+    if (running >= max) throw rateLimited(`more than ${max} concurrent requests`, 1);
+    running++;
     const { outgoing } = c.env ?? {};
     if (outgoing) {
       open.add(outgoing);
       outgoing.once('close', () => {
-        working--;
+        running--;
         open.delete(outgoing);
       });
     }
     try {
       await next();
     } finally {
-      if (!outgoing) working--;
-      // The answer is written after this.
+      if (!outgoing) running--;
+      // The response is written after this middleware returns.
       else setImmediate(evict);
     }
   };
 }
 
-/** Refuses what one caller asks on top of so many requests at once, so that the others have room. */
-export function limitShare(most: number, callerOf: (c: Context<Env>) => string): MiddlewareHandler<Env> {
-  const working = new Map<string, number>();
+/** Rejects requests beyond `max` concurrent ones of the same caller, so that other callers have room. */
+export function limitConcurrencyPerCaller(max: number, callerOf: (c: Context<Env>) => string): MiddlewareHandler<Env> {
+  const running = new Map<string, number>();
   const add = (caller: string, amount: 1 | -1) => {
-    const count = (working.get(caller) ?? 0) + amount;
-    if (count > 0) working.set(caller, count);
-    else working.delete(caller);
+    const count = (running.get(caller) ?? 0) + amount;
+    if (count > 0) running.set(caller, count);
+    else running.delete(caller);
   };
   return async (c, next) => {
     const caller = callerOf(c);
-    if ((working.get(caller) ?? 0) >= most) {
-      const message = `more than ${most} requests of one caller at once; retry in 1 s`;
-      throw new OmpError('rate_limited', message, { retryAfter: 1 });
-    }
+    if ((running.get(caller) ?? 0) >= max) throw rateLimited(`more than ${max} concurrent requests of one caller`, 1);
     add(caller, 1);
     const { incoming, outgoing } = c.env ?? {};
-    // Until its last byte has gone, or its client. Of a connection that is closed already, `close` never comes.
+    // A request counts until its response is sent. If the connection is closed already, `close` is not emitted again.
     if (outgoing && !incoming?.socket.destroyed) {
       outgoing.once('close', () => add(caller, -1));
       return next();
@@ -202,17 +197,16 @@ export function limitShare(most: number, callerOf: (c: Context<Env>) => string):
 export interface AuthenticateOptions {
   readonly gate: Gate;
   readonly authenticator: Authenticator;
-  /** Counts failed authentications of each client address, without a credential apart; undefined: any number may fail. */
+  /** Counts failed authentications per client address; those without a credential separately. Undefined: no limit. */
   readonly failures: RateLimiter | undefined;
-  /** What is counted as one client. */
   readonly addressOf: (c: Context<Env>) => string;
 }
 
 /**
- * Lets a request on with its caller's verbs, which are the only way to any memory (Decision 13).
+ * Authenticates a request and gives it the verbs of its caller, which are the only way to a memory (Decision 13).
  *
- * Every credential is verified, also from an address with too many failures: a good one works whoever else shares the
- * address. What the limit withholds is the answer to a wrong one. Requests without a credential are counted apart.
+ * Every credential is verified, even from an address with too many failures: a valid one works whoever shares the address.
+ * Above the limit only the response to an invalid one changes, from 401 to 429.
  */
 export const authenticate =
   ({ gate, authenticator, failures, addressOf }: AuthenticateOptions): MiddlewareHandler<Env> =>
@@ -228,7 +222,7 @@ export const authenticate =
         const { allowed, reset } = await failures.take(
           `${credential === undefined ? 'anonymous:' : ''}${addressOf(c)}`,
         );
-        if (!allowed) throw tooMany('too many failed authentications from this address', reset);
+        if (!allowed) throw rateLimited('too many failed authentications from this address', reset);
       }
       throw error;
     }
@@ -236,8 +230,8 @@ export const authenticate =
   };
 
 /**
- * What follows `Bearer`, also when that cannot be a credential: then it is refused as a wrong one. Without that scheme
- * `X-API-Key`: proxies on the way have their own uses for either header, and no client sends two of its own.
+ * The text after `Bearer`, even if it cannot be a credential: then it is rejected as an invalid one. Without the Bearer
+ * scheme, `X-API-Key`: proxies use either header for their own purposes, and clients send only one credential.
  */
 function credentialOf(c: Context<Env>): string | undefined {
   const bearer = /^Bearer(?: +([^ ].*)?)?$/i.exec(c.req.header('authorization') ?? '');

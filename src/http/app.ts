@@ -9,9 +9,9 @@ import {
   addressReader,
   allowOrigins,
   authenticate,
-  limitAtOnce,
+  limitConcurrency,
+  limitConcurrencyPerCaller,
   limitRequests,
-  limitShare,
   requireHost,
 } from './admission.ts';
 import { docsRoutes } from './docs-routes.ts';
@@ -21,40 +21,38 @@ import { callMiddleware, type Env } from './request.ts';
 import { auditRoutes, contextRoutes, memoryRoutes } from './routes.ts';
 
 export interface AppOptions {
-  /** The routes see no provider, only what a caller may do with it. */
+  /** Routes get no provider, only the verbs of their caller. */
   readonly gate: Gate;
   readonly authenticator: Authenticator;
-  /** What is counted, per caller or else per client address: requests, and failed authentications. */
+  /** Limit requests and failed authentications, per caller or else per client address. */
   readonly rate?: { readonly requests: RateLimiter | undefined; readonly failures: RateLimiter | undefined };
-  /** Addresses and ranges of the proxies whose `X-Forwarded-For` is believed; none by default. */
+  /** Addresses and ranges of proxies whose `X-Forwarded-For` is trusted; none by default. */
   readonly trusted_proxies?: readonly string[];
   readonly log: Log;
-  /** Defaults to one that is serving. */
+  /** Default: one in the phase `serving`. */
   readonly health?: Health;
   readonly telemetry?: Telemetry;
-  /** Most requests that are worked on at once; what comes on top is refused at once. Unset: any number. */
+  /** Concurrency limit of the process; further requests are rejected at once. Undefined: no limit. */
   readonly max_requests?: number;
-  /** Most of them of one caller; by default half. */
+  /** Concurrency limit of one caller; by default half of `max_requests`. */
   readonly max_requests_per_caller?: number | undefined;
-  /** Names by which the gateway may be called; undefined: any. */
+  /** Allowed names in `Host`; undefined: any. */
   readonly allowed_hosts?: readonly string[] | undefined;
-  /** Origins whose pages may call it, `*` for any; none by default. */
+  /** Origins whose pages may call the gateway, `*` for any; none by default. */
   readonly cors_origins?: readonly string[];
-  /** Largest request body, in bytes. */
+  /** Limit for a request body, in bytes. */
   readonly max_request_bytes: number;
-  /** Longest time a request may take, in milliseconds. */
+  /** Deadline of a request, in milliseconds. */
   readonly request_timeout_ms: number;
 }
 
-const NOT_FOUND = 'no such path or method; /docs describes all of them, /capabilities what this gateway can do';
-
-/** Open to everybody, hence counted by address. */
+/** Public paths, limited per client address. */
 const PUBLIC = ['/', '/capabilities', '/openapi.json', '/docs/*'];
 
 /**
- * The whole HTTP face of the gateway. What stands before `authenticate` is for everybody; nothing after it is reached
- * without a caller, an unknown path neither. Probes ask often, and by whatever address they know: `/healthz` stands
- * before the check of the host and before any limit.
+ * The public HTTP API. Routes before `authenticate` are public; everything after it needs a caller, unknown paths
+ * included. Health routes come before the check of `Host` and before every limit, because probes are frequent and use any
+ * address.
  */
 export function createApp(options: AppOptions): Hono<Env> {
   const { gate, authenticator, rate, trusted_proxies = [], log, allowed_hosts, cors_origins = [] } = options;
@@ -63,10 +61,10 @@ export function createApp(options: AppOptions): Hono<Env> {
   const health = options.health ?? alreadyServing(gate);
   const consistencyTokens = gate.capabilities.consistency_tokens;
   const addressOf = addressReader(trusted_proxies);
-  const ofAddress = (c: Context<Env>) => `address:${addressOf(c)}`;
-  const ofCaller = (c: Context<Env>) => {
+  const addressKey = (c: Context<Env>) => `address:${addressOf(c)}`;
+  const callerKey = (c: Context<Env>) => {
     const { id } = c.get('call').caller;
-    return id === ANYBODY.id ? ofAddress(c) : id;
+    return id === ANYBODY.id ? addressKey(c) : id;
   };
 
   const app = new Hono<Env>();
@@ -75,26 +73,27 @@ export function createApp(options: AppOptions): Hono<Env> {
   );
   if (cors_origins.length > 0) app.use(allowOrigins(cors_origins));
   app.route('/', healthRoutes(health, gate.provider));
-  if (max_requests !== undefined) app.use(limitAtOnce(max_requests));
+  if (max_requests !== undefined) app.use(limitConcurrency(max_requests));
   if (allowed_hosts) app.use(requireHost(allowed_hosts));
-  for (const path of PUBLIC) app.use(path, limitRequests(rate?.requests, ofAddress));
+  for (const path of PUBLIC) app.use(path, limitRequests(rate?.requests, addressKey));
   if (max_requests_per_caller !== undefined) {
-    const share = limitShare(max_requests_per_caller, ofAddress);
-    for (const path of PUBLIC) app.use(path, share);
+    const limit = limitConcurrencyPerCaller(max_requests_per_caller, addressKey);
+    for (const path of PUBLIC) app.use(path, limit);
   }
-  app.route('/', capabilityRoutes(gate));
+  app.get('/capabilities', (c) => c.json(gate.description));
   app.route('/', docsRoutes());
 
   app.use(authenticate({ gate, authenticator, failures: rate?.failures, addressOf }));
-  if (rate?.requests) app.use(limitRequests(rate.requests, ofCaller));
-  if (max_requests_per_caller !== undefined) app.use(limitShare(max_requests_per_caller, ofCaller));
+  if (rate?.requests) app.use(limitRequests(rate.requests, callerKey));
+  if (max_requests_per_caller !== undefined) app.use(limitConcurrencyPerCaller(max_requests_per_caller, callerKey));
   app.use(limitUnreadBody(max_request_bytes));
   app.route('/memories', memoryRoutes(gate.capabilities, max_request_bytes));
   app.route('/context', contextRoutes(max_request_bytes));
   app.route('/audit', auditRoutes());
-  app.onError(errorResponse);
-  app.notFound((c) => errorResponse(new OmpError('not_found', NOT_FOUND), c));
-  return app;
+  return withErrors(
+    app,
+    'no such path or method; /docs describes the API, /capabilities lists what this gateway supports',
+  );
 }
 
 function alreadyServing({ provider, ping }: Gate): Health {
@@ -103,12 +102,14 @@ function alreadyServing({ provider, ping }: Gate): Health {
   return health;
 }
 
-/** What a client asks about the gateway before anything else. */
-export const capabilityRoutes = (gate: Gate): Hono<Env> =>
-  new Hono<Env>().get('/capabilities', (c) => c.json(gate.description));
+function withErrors(app: Hono<Env>, notFound: string): Hono<Env> {
+  app.onError(errorResponse);
+  app.notFound((c) => errorResponse(new OmpError('not_found', notFound), c));
+  return app;
+}
 
-/** What an orchestrator asks, over and over: whether the backend answers, whether the process does, whether to send requests. */
-export const healthRoutes = (health: Health, provider: string): Hono<Env> =>
+/** Probes of orchestrators and load balancers. */
+const healthRoutes = (health: Health, provider: string): Hono<Env> =>
   new Hono<Env>()
     .get('/healthz', async (c) => {
       await c.get('call').unlessAborted(health.check());
@@ -125,7 +126,7 @@ async function readiness(health: Health): Promise<'ready' | 'unavailable' | 'sta
     () => true,
     () => false,
   );
-  // Looked at afterwards: it may have been told to stop meanwhile.
+  // Read after the check: draining may have begun meanwhile.
   if (health.phase !== 'serving') return health.phase;
   return answers ? 'ready' : 'unavailable';
 }
@@ -133,21 +134,22 @@ async function readiness(health: Health): Promise<'ready' | 'unavailable' | 'sta
 export interface AdminOptions {
   readonly health: Health;
   readonly provider: string;
-  /** All measures, and their media type; undefined: none are taken. */
+  /** All metrics as text, and their media type; undefined: `/metrics` does not exist. */
   readonly measures: (() => Promise<{ readonly type: string; readonly text: string }>) | undefined;
   readonly log: Log;
 }
 
-/** Longest time to take measures, in milliseconds. */
-const TIMEOUT_MS = 10_000;
+/** Deadline of a request to the metrics port, in milliseconds. */
+const ADMIN_TIMEOUT_MS = 10_000;
 
 /**
- * What those who operate the gateway ask, on a port of its own that is there from the start on. It is open to whoever
- * reaches it, by whatever name: by default that is this machine alone.
+ * Health and metrics on a port of their own, which opens before the backend is ready. It has no authentication and accepts
+ * any `Host`; by default only this machine reaches it.
  */
 export function createAdminApp({ health, provider, measures, log }: AdminOptions): Hono<Env> {
   const app = new Hono<Env>();
-  app.use(callMiddleware({ log, provider, timeoutMs: TIMEOUT_MS, consistencyTokens: false, telemetry: UNWATCHED }));
+  const timeoutMs = ADMIN_TIMEOUT_MS;
+  app.use(callMiddleware({ log, provider, timeoutMs, consistencyTokens: false, telemetry: UNWATCHED }));
   app.route('/', healthRoutes(health, provider));
   if (measures) {
     app.get('/metrics', async (c) => {
@@ -155,7 +157,5 @@ export function createAdminApp({ health, provider, measures, log }: AdminOptions
       return c.body(text, 200, { 'content-type': type });
     });
   }
-  app.onError(errorResponse);
-  app.notFound((c) => errorResponse(new OmpError('not_found', 'no such path or method'), c));
-  return app;
+  return withErrors(app, 'no such path or method');
 }

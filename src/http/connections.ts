@@ -3,35 +3,35 @@ import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 
 interface Connection {
-  /** Answers that have not been sent to their end. */
+  /** Responses that are not completely sent. */
   readonly open: Set<ServerResponse>;
   last: ServerResponse | undefined;
-  /** Bytes that had arrived when the last answer ended: any more are a request that has begun. */
+  /** Bytes read when the last response ended: any further byte belongs to a new request. */
   readTo: number;
 }
 
-/** What is in work on a connection: the answers that are still open, and the one begun last. */
-export interface InWork {
+/** The responses of one connection that are not completely sent, and the one begun last. */
+export interface OpenResponses {
   readonly open: readonly ServerResponse[];
   readonly last: ServerResponse | undefined;
 }
 
 export interface Connections {
-  /** Whether the request is to be worked on. Not after an answer that said that the connection ends with it. */
+  /** Whether to process the request: not after a response with `connection: close`. */
   admit(response: ServerResponse): boolean;
-  of(socket: Duplex): InWork;
-  /** From now on the last answer on every connection says that it ends with it, and it does. */
+  of(socket: Duplex): OpenResponses;
+  /** From now on, the last response on every connection closes it. */
   drain(): void;
-  /** Ends those on which nothing is in work, and every other one as soon as that is so. */
+  /** Closes connections without open responses at once, and every other one when its last response is sent. */
   endIdle(): void;
   cut(): void;
 }
 
 /**
- * Knows what is in work on which connection. Node's own `closeIdleConnections` counts one as idle whose answer is still
- * being sent, and an answer with `connection: close` takes the answers to what was pipelined behind it along.
+ * Tracks the open responses of every connection. Node's own `closeIdleConnections` treats a connection whose response is
+ * still being sent as idle, and a response with `connection: close` discards the responses pipelined behind it.
  */
-export function followConnections(server: Server): Connections {
+export function trackConnections(server: Server): Connections {
   const all = new Map<Duplex, Connection>();
   let draining = false;
   let ending = false;
@@ -43,7 +43,7 @@ export function followConnections(server: Server): Connections {
     all.set(socket, { open, last: undefined, readTo: 0 });
     socket.once('close', () => {
       all.delete(socket);
-      // Node tells only the answer whose turn it was, not those to what was pipelined behind it.
+      // Node emits `close` only for the response being sent, not for those pipelined behind it.
       setImmediate(() => {
         for (const response of open) response.emit('close');
       });

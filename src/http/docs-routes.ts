@@ -7,20 +7,20 @@ import { packageRoot } from '../package-root.ts';
 import { openApiDocument } from './openapi/document.ts';
 import type { Env } from './request.ts';
 
-/** The gateway described: `/openapi.json` for machines, `/docs` for people, whose browsers also find it from `/`. */
+/** The OpenAPI document at `/openapi.json`, and a page that shows it at `/docs`; browsers are redirected there from `/`. */
 export const docsRoutes = (): Hono<Env> => {
   const document = JSON.stringify(openApiDocument());
   return new Hono<Env>()
     .use('/', async (c, next) => {
       if (c.req.method !== 'GET' || !c.req.header('accept')?.includes('text/html')) return next();
-      // Relative, so that it also leads below a prefix that a proxy takes off.
+      // Relative, so that it also works behind a proxy that strips a path prefix.
       return c.redirect('docs');
     })
     .get('/openapi.json', (c) => c.body(document, 200, { 'content-type': 'application/json' }))
     .route('/', docsPageRoutes());
 };
 
-/** The assets that are files of the package; nothing else is ever read. */
+/** The assets that are files of the package. No other file is ever read. */
 const FILES: Readonly<Record<string, string>> = {
   'swagger-ui-bundle.js': 'text/javascript; charset=utf-8',
   'swagger-ui.css': 'text/css; charset=utf-8',
@@ -29,7 +29,7 @@ const FILES: Readonly<Record<string, string>> = {
   NOTICE: 'text/plain; charset=utf-8',
 };
 
-/** Relative addresses, so that the page also works below a prefix that a proxy takes off. */
+/** Relative URLs, so that the page also works behind a proxy that strips a path prefix. */
 const PAGE = `<!doctype html>
 <html lang="en">
 <head>
@@ -47,20 +47,20 @@ const PAGE = `<!doctype html>
 </html>
 `;
 
-/** A file of its own, because the page allows no inline script. Without `validatorUrl` it would report to swagger.io. */
+/** A separate file, because the page allows no inline script. Without `validatorUrl: null` it would call swagger.io. */
 const START = `SwaggerUIBundle({ url: new URL('openapi.json', location.href).href, dom_id: '#swagger-ui', validatorUrl: null, deepLinking: true });
 `;
 
-/** The same for everybody, and changed by nothing but another release. */
+/** Public files that change only with a release. */
 const CACHED = { 'cache-control': 'public, max-age=3600' };
 
-/** `/docs`: Swagger UI over `/openapi.json`, from the package alone. 404 where the package was not built with its assets. */
-export function docsPageRoutes(): Hono<Env> {
+/** Swagger UI for `/openapi.json`, served from the package. 404 if the package was built without the assets. */
+function docsPageRoutes(): Hono<Env> {
   const read = assetReader(join(packageRoot(), 'assets', 'swagger-ui'));
   return new Hono<Env>()
     .use('/docs/*', pageHeaders)
     .get('/docs', async (c) => {
-      // A page without its script would stay blank; better to say what is missing.
+      // Without its script the page would stay blank; a 404 says what is missing.
       await read('swagger-ui-bundle.js');
       return c.body(PAGE, 200, { ...CACHED, 'content-type': 'text/html; charset=utf-8' });
     })
@@ -73,7 +73,7 @@ export function docsPageRoutes(): Hono<Env> {
     });
 }
 
-/** Reads each file once, at its first request. */
+/** Reads each file once, on its first request. */
 function assetReader(folder: string): (name: string) => Promise<Uint8Array<ArrayBuffer>> {
   const contents = new Map<string, Uint8Array<ArrayBuffer>>();
   return async (name) => {
@@ -90,11 +90,10 @@ function assetReader(folder: string): (name: string) => Promise<Uint8Array<Array
 }
 
 /**
- * For pages: everything from this origin, no inline script, no frame around it. Swagger UI's style sheet carries images
- * as data. Whether to insist on TLS is for whoever terminates it; what browsers take over TLS alone is left out, since
- * elsewhere they complain of it.
+ * Headers of pages: everything from this origin, no inline script, no frames. Swagger UI's style sheet has images as data
+ * URLs. HSTS is left to the proxy that terminates TLS, and headers that browsers only accept over TLS are left out.
  */
-export const pageHeaders = secureHeaders({
+const pageHeaders = secureHeaders({
   contentSecurityPolicy: {
     defaultSrc: ["'none'"],
     scriptSrc: ["'self'"],

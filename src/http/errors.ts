@@ -1,8 +1,8 @@
 import type { Context } from 'hono';
 import { type ErrorCode, OmpError } from '#contract';
-import { ANSWER_HEADERS, type Env } from './request.ts';
+import { COMMON_HEADERS, type Env } from './request.ts';
 
-/** SPEC, Errors: one row a code. */
+/** Status and type of each error code (SPEC, Errors). */
 export const ERRORS = {
   unauthorized: { status: 401, type: 'auth' },
   scope_denied: { status: 403, type: 'auth' },
@@ -14,7 +14,7 @@ export const ERRORS = {
   payload_too_large: { status: 413, type: 'invalid' },
 } as const satisfies Record<ErrorCode, { status: number; type: string }>;
 
-/** The one error body of the protocol. Nothing else writes one. */
+/** The protocol's error envelope. Every error response is built here. */
 export const toEnvelope = (error: OmpError, requestId: string) => ({
   error: {
     code: error.code,
@@ -25,36 +25,36 @@ export const toEnvelope = (error: OmpError, requestId: string) => ({
   },
 });
 
-/** Turns whatever was thrown into the envelope. What is not an `OmpError` is a fault of ours: told as such, logged in full. */
+/** Answers with the envelope. An error that is no `OmpError` is a bug: the client gets 502, the log all of it. */
 export function errorResponse(thrown: unknown, c: Context<Env>): Response {
   const call = c.get('call');
   const error =
     thrown instanceof OmpError
       ? thrown
       : new OmpError('provider_error', 'the gateway failed to process this request', { cause: thrown });
-  note(error, c);
+  logError(error, c);
   if (error.code === 'unauthorized') c.header('www-authenticate', 'Bearer realm="memories"');
   if (error.retryAfter !== undefined) c.header('retry-after', String(Math.ceil(error.retryAfter)));
   return c.json(toEnvelope(error, call.requestId), ERRORS[error.code].status);
 }
 
-/** For the operator: what a client is not told. Without a cause, the client was told everything. */
-function note(error: OmpError, c: Context<Env>): void {
+/** Logs what the client does not see. An error without a cause is complete in its response. */
+function logError(error: OmpError, c: Context<Env>): void {
   const { requestId } = c.get('call');
   const { code, cause, provider } = error;
   const log = c.get('log');
   if (code === 'provider_error') log.error({ request_id: requestId, provider, err: error }, 'request failed');
-  // In one line, since strangers can have it written as often as they like.
+  // In one line without a stack, because anyone can cause it any number of times.
   else if (code === 'unauthorized' && cause instanceof Error) {
     log.warn({ request_id: requestId, reason: cause.message }, 'not authenticated');
   } else if (cause !== undefined) log.warn({ request_id: requestId, provider, err: error }, 'request failed');
 }
 
-/** An error for which there is no `Context`: as status, headers and body. */
+/** The response to a request that never reached the app and has no `Context`. */
 export function plainResponse(error: OmpError, requestId: string) {
   return {
     status: ERRORS[error.code].status,
-    headers: { 'content-type': 'application/json', 'x-request-id': requestId, ...ANSWER_HEADERS },
+    headers: { 'content-type': 'application/json', 'x-request-id': requestId, ...COMMON_HEADERS },
     body: JSON.stringify(toEnvelope(error, requestId)),
   };
 }

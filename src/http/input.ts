@@ -13,19 +13,19 @@ import {
 import type { Env } from './request.ts';
 import { isStorable } from './schemas.ts';
 
-/** How long an oversized upload is read and thrown away, so that its sender can read the answer instead of a reset. */
+/** How long the rest of an oversized upload is read and discarded, so that its sender gets the response, not a reset. */
 const DISCARD_MS = 2_000;
 
-/** Of bodies that are arriving, in all. */
-const MOST_ARRIVING_BYTES = 256 * 1024 * 1024;
-let arriving = 0;
+/** Limit for the bytes of all request bodies that are being received. */
+const MAX_RECEIVING_BYTES = 256 * 1024 * 1024;
+let receiving = 0;
 
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 
 /**
- * The request's JSON body. The size is judged on the bytes that arrive, whatever Content-Length claims, and before
- * anything is parsed (SPEC, Limits). The content type must be JSON: a web page of another origin cannot send that
- * without asking first, so a gateway on a developer's machine is not writable by any site the developer visits.
+ * The request's JSON body. The size limit applies to the bytes that arrive, whatever Content-Length says, and before
+ * anything is parsed (SPEC, Limits). The content type must be JSON: a web page of another origin cannot send that without
+ * a preflight request, so a site that a developer visits cannot write to a gateway on the developer's machine.
  */
 export async function readJson(c: Context<Env>, maxBytes: number): Promise<unknown> {
   const bytes = await readBytes(c, maxBytes);
@@ -46,8 +46,8 @@ export async function readJson(c: Context<Env>, maxBytes: number): Promise<unkno
 }
 
 /**
- * Holds a request whose body nobody reads to the same limit (SPEC, Limits: all requests with a body). Without a body,
- * as nearly always, this costs two look-ups.
+ * Applies the size limit to requests whose body no route reads (SPEC, Limits: all requests with a body). Without a body,
+ * as nearly always, it costs two look-ups.
  */
 export const limitUnreadBody =
   (maxBytes: number): MiddlewareHandler<Env> =>
@@ -67,23 +67,23 @@ async function readBytes(c: Context<Env>, maxBytes: number): Promise<Uint8Array>
     if (buffer.byteLength > maxBytes) throw tooLarge(maxBytes);
     return buffer;
   }
-  // Announced to be too large: told before the sender takes the trouble.
+  // Rejected before the client sends the body.
   if (Number(c.req.header('content-length')) > maxBytes) {
     discard(incoming);
     throw tooLarge(maxBytes);
   }
   const chunks: Buffer[] = [];
   let size = 0;
-  let wanted = true;
+  let reading = true;
   const body = new Promise<Uint8Array>((resolve, reject) => {
     incoming.on('data', (chunk: Buffer) => {
-      if (!wanted) return;
+      if (!reading) return;
       size += chunk.length;
-      arriving += chunk.length;
-      if (size <= maxBytes && arriving <= MOST_ARRIVING_BYTES) return chunks.push(chunk);
+      receiving += chunk.length;
+      if (size <= maxBytes && receiving <= MAX_RECEIVING_BYTES) return chunks.push(chunk);
       incoming.removeAllListeners('data');
       discard(incoming);
-      return reject(size > maxBytes ? tooLarge(maxBytes) : tooMuch());
+      return reject(size > maxBytes ? tooLarge(maxBytes) : tooManyBytes());
     });
     incoming.once('end', () => resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks)));
     incoming.once('error', () => reject(invalidRequest('the request ended before its body did')));
@@ -95,8 +95,8 @@ async function readBytes(c: Context<Env>, maxBytes: number): Promise<Uint8Array>
     .get('call')
     .unlessAborted(body)
     .finally(() => {
-      wanted = false;
-      arriving -= size;
+      reading = false;
+      receiving -= size;
     });
 }
 
@@ -106,8 +106,8 @@ function discard(incoming: NonNullable<Env['Bindings']['incoming']>): void {
   incoming.once('close', () => clearTimeout(timer));
 }
 
-const tooMuch = () =>
-  new OmpError('rate_limited', 'too many bytes of requests are arriving at once; retry in 1 s', { retryAfter: 1 });
+const tooManyBytes = () =>
+  new OmpError('rate_limited', 'too many bytes of request bodies are being received; retry in 1 s', { retryAfter: 1 });
 const tooLarge = (maxBytes: number) =>
   new OmpError(
     'payload_too_large',
@@ -115,8 +115,8 @@ const tooLarge = (maxBytes: number) =>
   );
 
 /**
- * What the schema makes of the query string. Names it does not know are ignored; a known one given twice is refused,
- * since picking one of the two would silently drop a filter.
+ * Parses the query string by the schema. Unknown names are ignored. A known name given twice is an error: using only one
+ * of its values would silently drop a filter.
  */
 export function parseQuery<Schema extends z.ZodObject>(schema: Schema, url: string): z.output<Schema> {
   const values: Record<string, string> = {};
@@ -146,31 +146,30 @@ function decode(text: string): string {
   }
 }
 
-/** What the schema makes of the input, or `invalid_request` naming every field at fault. Values are never echoed. */
+/** Parses the input by the schema. Throws `invalid_request` that names every invalid field; values are never echoed. */
 export function parse<Schema extends z.ZodType>(schema: Schema, input: unknown): z.output<Schema> {
   const result = schema.safeParse(input);
   if (result.success) return result.data;
-  throw invalidRequest(result.error.issues.map(sentence).join('; '));
+  throw invalidRequest(result.error.issues.map(describeIssue).join('; '));
 }
 
-function sentence(issue: z.core.$ZodIssue): string {
+function describeIssue(issue: z.core.$ZodIssue): string {
   const subject = issue.path.length === 0 ? 'body' : issue.path.join('.');
-  return `${subject}: ${issue.code === 'invalid_type' ? typeMistake(issue) : issue.message}`;
+  return `${subject}: ${issue.code === 'invalid_type' ? describeType(issue) : issue.message}`;
 }
 
-const typeMistake = ({ message, expected }: z.core.$ZodIssueInvalidType): string =>
+const describeType = ({ message, expected }: z.core.$ZodIssueInvalidType): string =>
   message.endsWith('received undefined') ? 'is required' : `must be of type ${expected}`;
 
 /**
- * The caller's `x-` keys of a body, checked to be storable as JSON by every backend. The keys of every object come in
- * one order, so that equal bodies become equal texts, however they were written. Null, which removes a key, is kept for
- * a patch.
+ * The `x-` keys of a body, checked so that every backend can store them as JSON. The keys of every object are sorted, so
+ * that equal values have equal JSON. `keep` keeps null for a patch, where it removes a key.
  */
 export function readExtensions(body: object, onNull: 'omit' | 'keep'): Extensions {
   const extensions: Record<`x-${string}`, unknown> = {};
   const given = Object.entries(body).filter(([key]) => isExtensionKey(key));
   if (given.length > MAX_EXTENSIONS) throw invalidRequest(`a memory holds at most ${MAX_EXTENSIONS} x- keys`);
-  for (const [key, value] of inOrder(given)) {
+  for (const [key, value] of sorted(given)) {
     if (!isExtensionKey(key) || (value === null && onNull === 'omit')) continue;
     if (!isStorable(key)) throw invalidRequest('a key that begins with x- must not contain NUL or lone surrogates');
     extensions[key] = checked(key, value, 1);
@@ -180,9 +179,9 @@ export function readExtensions(body: object, onNull: 'omit' | 'keep'): Extension
 
 const isExtensionKey = (key: string): key is `x-${string}` => key.startsWith('x-');
 
-const inOrder = (entries: [key: string, value: unknown][]) => entries.sort(([a], [b]) => (a < b ? -1 : 1));
+const sorted = (entries: [key: string, value: unknown][]) => entries.sort(([a], [b]) => (a < b ? -1 : 1));
 
-/** A copy that holds even `__proto__` as data. */
+/** Copies the value; a key named `__proto__` stays data. */
 function checked(key: string, value: unknown, depth: number): unknown {
   const requireStorable = (text: string) => {
     if (!isStorable(text)) throw invalidRequest(`${key}: must not contain NUL or lone surrogates`);
@@ -193,19 +192,19 @@ function checked(key: string, value: unknown, depth: number): unknown {
   if (typeof value !== 'object' || value === null) return value;
   if (depth > MAX_DEPTH) throw invalidRequest(`${key}: nested deeper than ${MAX_DEPTH} levels`);
   if (Array.isArray(value)) return value.map((inner) => checked(key, inner, depth + 1));
-  const entries = inOrder(Object.entries(value)).map(([name, inner]) => {
+  const entries = sorted(Object.entries(value)).map(([name, inner]) => {
     requireStorable(name);
     return [name, checked(key, inner, depth + 1)] as const;
   });
   return Object.fromEntries(entries);
 }
 
-/** Printable ASCII. */
+/** Printable ASCII characters. */
 export const IDEMPOTENCY_KEY = /^[\x20-\x7e]{1,255}$/;
 
 /**
- * What `Idempotency-Key` says, bare or as a quoted string (Decision 20): both are one and the same key. The
- * fields of the memory must come in one order, whatever that of the request was.
+ * Reads `Idempotency-Key`, bare or as a quoted string; both forms name the same key (Decision 20). The fields of `memory`
+ * must always have the same order, because the fingerprint is a hash of its JSON.
  */
 export function readOnce(header: string | undefined, memory: NewMemory): Omit<Once, 'caller'> | undefined {
   if (header === undefined) return undefined;

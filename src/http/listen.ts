@@ -4,46 +4,46 @@ import type { Duplex } from 'node:stream';
 import { getRequestListener, RequestError } from '@hono/node-server';
 import type { Hono } from 'hono';
 import { invalidRequest, type Log, OmpError } from '#contract';
-import { type Connections, followConnections, type InWork } from './connections.ts';
+import { type Connections, type OpenResponses, trackConnections } from './connections.ts';
 import { plainResponse } from './errors.ts';
 import { type Env, newRequestId } from './request.ts';
 
 export interface ListenOptions {
   readonly host: string;
-  /** 0 takes a free one. */
+  /** 0: any free port. */
   readonly port: number;
-  /** What the settings of host and port begin with; `OMP` by default. */
+  /** Prefix of the settings of host and port, for error messages; `OMP` by default. */
   readonly setting?: 'OMP' | 'OMP_METRICS';
-  /** For what goes wrong outside of the app. */
+  /** For errors outside the app. */
   readonly log: Log;
-  /** Most bytes of a request line and its headers together. */
+  /** Limit for the request line and headers together, in bytes. */
   readonly max_header_bytes?: number;
-  /** Longest time for them to arrive, in milliseconds, on a new connection from its beginning. */
+  /** Deadline for them to arrive, in milliseconds; for the first request, from the start of the connection. */
   readonly header_timeout_ms?: number;
-  /** The app's deadline for a request, in milliseconds; a body nobody reads is given as long. */
+  /** The app's deadline of a request, in milliseconds; also for bodies that no route reads. */
   readonly request_timeout_ms?: number;
 }
 
 export interface Listener {
   readonly host: string;
   readonly port: number;
-  /** Goes on serving, but every answer says that its connection ends with it, so that clients turn elsewhere. */
+  /** Goes on serving, but every response closes its connection, so that clients go to other replicas. */
   drain(): void;
-  /** Stops accepting, lets running requests finish, then cuts what is left. */
+  /** Stops accepting connections, lets running requests finish, then closes the rest. */
   close(options?: CloseOptions): Promise<void>;
 }
 
 export interface CloseOptions {
-  /** Longest wait for running requests, in milliseconds. */
+  /** Deadline of running requests, in milliseconds. */
   readonly graceMs?: number;
-  /** How long a connection that is kept without a request may still be used for one, in milliseconds. */
+  /** How long an idle connection may still be used for a request, in milliseconds. */
   readonly idleMs?: number;
 }
 
-/** Longer than proxies keep an idle connection (commonly 60 s): one that they are about to use again must not be closed. */
+/** Longer than proxies keep idle connections (commonly 60 s), so that none closes just before a proxy uses it again. */
 const KEEP_ALIVE_MS = 65_000;
 
-/** Names the settings that help. */
+/** The error names the settings to change. */
 export function cannotListen(
   cause: NodeJS.ErrnoException,
   { host, port, setting = 'OMP' }: Pick<ListenOptions, 'host' | 'port' | 'setting'>,
@@ -59,37 +59,37 @@ export function cannotListen(
 export function listen(app: Hono<Env>, options: ListenOptions): Promise<Listener> {
   const { host, port, log } = options;
   const server = createServer(limitsOf(options));
-  // By size they are limited already. Node would leave out the last of too many: those that a proxy has added.
+  // Their size is limited already. Node would drop headers beyond a count: the last ones, which a proxy has added.
   server.maxHeadersCount = 0;
-  const connections = followConnections(server);
-  const answer = getRequestListener(app.fetch, { errorHandler: failure(log) });
+  const connections = trackConnections(server);
+  const respond = getRequestListener(app.fetch, { errorHandler: failure(log) });
   server.on('request', (request, response) => {
-    // It knows no Host, and the probes of load balancers still speak it.
+    // HTTP/1.0 has no Host, and some load balancers still probe with it.
     if (request.httpVersion === '1.0') request.headers.host ??= 'localhost';
-    if (connections.admit(response)) void answer(request, response);
+    if (connections.admit(response)) void respond(request, response);
   });
-  const refuse = refuser(connections.of, log);
+  const reject = rejecter(connections.of, log);
   server.on('clientError', ({ code = 'unknown' }: NodeJS.ErrnoException, socket) => {
     if (code === 'ECONNRESET') socket.destroy();
-    else refuse(socket, parserError(code), code);
+    else reject(socket, parserError(code), code);
   });
-  // By themselves these two would be answered without the envelope, or not at all.
-  server.on('checkExpectation', (...asked: Parameters<RequestListener>) => server.emit('request', ...asked));
+  // By default, Node answers these two without the envelope, or not at all.
+  server.on('checkExpectation', (...args: Parameters<RequestListener>) => server.emit('request', ...args));
   server.on('connect', (_, socket) => {
     socket.on('error', () => socket.destroy());
-    refuse(socket, new OmpError('not_found', 'no such path or method'), 'CONNECT');
+    reject(socket, new OmpError('not_found', 'no such path or method'), 'CONNECT');
   });
-  return new Promise((resolve, reject) => {
-    const fail = (error: Error) => reject(cannotListen(error, options));
-    server.once('error', fail);
+  return new Promise((resolve, fail) => {
+    const onError = (error: Error) => fail(cannotListen(error, options));
+    server.once('error', onError);
     server.listen(port, host, () => {
-      server.removeListener('error', fail);
+      server.removeListener('error', onError);
       const address = server.address() as AddressInfo;
       resolve({
         host: address.address,
         port: address.port,
         drain: connections.drain,
-        close: (wanted) => close(server, connections, wanted),
+        close: (closeOptions) => close(server, connections, closeOptions),
       });
     });
   });
@@ -100,17 +100,17 @@ const limitsOf = ({
   header_timeout_ms = 10_000,
   request_timeout_ms = 30_000,
 }: ListenOptions) => ({
-  // A missing Host is refused further on, with the envelope.
+  // A missing Host is rejected later, with the envelope.
   requireHostHeader: false,
   maxHeaderSize: max_header_bytes,
   headersTimeout: header_timeout_ms,
-  // The app's deadline begins after the headers and comes first.
+  // The app's deadline starts after the headers and fires first.
   requestTimeout: header_timeout_ms + request_timeout_ms,
   connectionsCheckingInterval: Math.min(1_000, header_timeout_ms),
   keepAliveTimeout: KEEP_ALIVE_MS,
 });
 
-/** Answers for what never reached the app (no Host, or a target that makes no URL), and for what the app itself threw. */
+/** Answers requests that cannot reach the app (no Host, or a target that is no URL), and errors that the app throws. */
 const failure =
   (log: Log) =>
   (thrown: unknown): Response => {
@@ -132,38 +132,38 @@ async function close(
 ): Promise<void> {
   connections.drain();
   const cut = setTimeout(connections.cut, graceMs);
-  // Whoever has connected by now is still let in: what the system has accepted for us would be reset.
+  // Connections that the system has accepted are still served; otherwise they would be reset.
   await arrived();
-  // Not as the HTTP server does it, which at once closes connections that look idle to it.
+  // The HTTP server's own `close` closes at once what it takes for idle.
   const closed = new Promise<unknown>((resolve) => NetServer.prototype.close.call(server, resolve));
   const idle = setTimeout(() => void arrived().then(connections.endIdle), Math.min(idleMs, graceMs));
   await closed;
   clearTimeout(cut);
   clearTimeout(idle);
-  // Nothing is left but its timer.
+  // Only stops its timer now.
   server.close();
 }
 
-/** Once everything has been read that had come in when this was called. */
+/** Resolves when everything that had arrived before this call has been read. */
 const arrived = async (): Promise<void> => {
   for (let turn = 1; turn <= 2; turn++) await new Promise((resolve) => setImmediate(resolve));
 };
 
-/** How long a refused sender may go on before the connection is cut: long enough to read the answer instead of a reset. */
+/** How long a rejected connection stays open, so that its sender reads the response instead of a reset. */
 const LINGER_MS = 2_000;
 
 /**
- * Ends connections on which something came that reaches no app: the envelope is written after the answers to what came
- * before, and not where the message it belongs to was answered already. `reason` is for the log.
+ * Ends connections with a request that cannot reach the app. The envelope follows the responses to earlier requests; it is
+ * not sent if the response to the same request has begun. `reason` is for the log.
  */
-export function refuser(inWork: (socket: Duplex) => InWork, log: Log) {
-  const refused = new WeakSet<Duplex>();
+function rejecter(responsesOf: (socket: Duplex) => OpenResponses, log: Log) {
+  const rejected = new WeakSet<Duplex>();
   return (socket: Duplex, error: OmpError, reason: string): void => {
-    // Whatever else arrives is told again.
-    if (refused.has(socket)) return;
-    refused.add(socket);
-    const { open, last } = inWork(socket);
-    // The error is in its body; its head was fine.
+    // The parser reports every further chunk again.
+    if (rejected.has(socket)) return;
+    rejected.add(socket);
+    const { open, last } = responsesOf(socket);
+    // The request reached the app, and the error is in its body.
     const own = last?.req.complete === false ? last : undefined;
     if (own?.headersSent) return void socket.destroy();
     const before = open.filter((response) => response !== own);
@@ -189,10 +189,10 @@ function end(socket: Duplex, { status, headers, body }: ReturnType<typeof plainR
   socket.once('close', () => clearTimeout(timer));
 }
 
-const WHY: Readonly<Record<string, string>> = {
+const PARSER_ERRORS: Readonly<Record<string, string>> = {
   HPE_HEADER_OVERFLOW: 'the request line and headers are too large',
   ERR_HTTP_REQUEST_TIMEOUT: 'the request did not arrive in time',
 };
 
-/** What the HTTP parser found, by form or by being too slow, in words for the client. */
-export const parserError = (code: string): OmpError => invalidRequest(WHY[code] ?? 'malformed HTTP request');
+/** The client's error for a code of the HTTP parser. */
+const parserError = (code: string): OmpError => invalidRequest(PARSER_ERRORS[code] ?? 'malformed HTTP request');

@@ -17,54 +17,54 @@ import type { FollowedRequest, Telemetry } from '../core/telemetry.ts';
 import type { Verbs } from '../core/verbs.ts';
 
 export interface Env {
-  /** Absent when a request is handed to the app in process, without a server. */
+  /** Absent when a request is passed to the app in process, without a server. */
   Bindings: Partial<HttpBindings>;
   Variables: {
-    call: OwnCall;
+    call: RequestCall;
     log: Log;
-    /** Named by errors that come from what the backend cannot do. */
+    /** Named in errors about what the provider does not support. */
     provider: string;
-    /** What the caller may do; there once the caller is known, and without it no route reaches a memory. */
+    /** What the caller may do. Set by `authenticate`; without it no route reaches a memory. */
     verbs: Verbs;
   };
 }
 
-/** The caller is found out after the call has begun. */
-type OwnCall = Omit<Call, 'caller' | 'consistency' | 'trace'> &
+/** The caller is known only after authentication. */
+type RequestCall = Omit<Call, 'caller' | 'consistency' | 'trace'> &
   Required<Pick<Call, 'unlessAborted' | 'waiting'>> & { caller: Caller; consistency?: Consistency; trace?: Trace };
 
-/** Of an answer, for which a client that takes it slowly has the time of a request once more. */
-const PATIENCE_BYTES = 1024 * 1024;
+/** Unread bytes of a response for which a slow client gets another `timeoutMs`. */
+const BYTES_PER_TIMEOUT = 1024 * 1024;
 
 /**
- * On every answer, errors included: memories belong to one user, and no cache between may keep them, least of all where
- * the key comes in a header that caches do not know. Browsers never take JSON for something else, so that `nosniff` is
- * left to pages: it would cost 2 % of the processor time of a get.
+ * Headers of every response, errors included. Memories belong to one user, so no cache may store them, especially when
+ * the credential is in a header that caches do not know. Browsers never sniff JSON, so only pages have `nosniff`: it would
+ * cost 2 % of the processor time of a get.
  */
-export const ANSWER_HEADERS = { 'cache-control': 'no-store' } as const;
+export const COMMON_HEADERS = { 'cache-control': 'no-store' } as const;
 
-const HEADERS = Object.entries(ANSWER_HEADERS);
+const HEADERS = Object.entries(COMMON_HEADERS);
 
 export const newRequestId = (): string => crypto.randomUUID();
 
-/** What is taken over of a client's `X-Request-Id` (Decision 15). */
+/** An `X-Request-Id` of this form is used as the request's id (Decision 15). */
 export const REQUEST_ID = /^[A-Za-z0-9._-]{1,64}$/;
 
 export interface CallOptions {
   readonly log: Log;
-  /** Named when the deadline passes: it is what was waited for. */
+  /** Named in the error when the deadline passes. */
   readonly provider: string;
-  /** Longest time a request may take, and as much again for each MiB begun of its answer to be taken, in milliseconds. */
+  /** Deadline of a request, in milliseconds. The client has as long again for each MiB of the response. */
   readonly timeoutMs: number;
-  /** Whether clients carry what they wrote from replica to replica. */
+  /** Whether clients pass consistency tokens from replica to replica. */
   readonly consistencyTokens: boolean;
   readonly telemetry: Telemetry;
 }
 
 /**
- * Gives every request its `Call`: an id, taken over from the client where it is well formed, and a signal that fires
- * when the client goes away or the deadline passes. After the answer the deadline is one for the client to take it: who
- * never reads holds no answer for ever. Headers are set before the handler runs: set after it, they would
+ * Gives every request its `Call`: an id, taken from the client if it is well formed, and a signal that fires when the
+ * client disconnects or the deadline passes. After the handler has answered, the deadline applies to the client, so a
+ * client that never reads cannot hold a response forever. Headers are set before the handler runs: set after it, they
  * make the server rebuild the response, which costs half the throughput.
  */
 export function callMiddleware({
@@ -89,12 +89,12 @@ export function callMiddleware({
 
     const { incoming, outgoing } = c.env ?? {};
     let answered = false;
-    /** Times of a request that are left for the answer to be taken; undefined until the first has passed. */
+    /** How many more times the timer may fire before the client must have read the response; undefined: not fired yet. */
     let left: number | undefined;
     const deadline = setTimeout(() => {
-      if (!answered) abort(incoming?.complete === false ? bodyTooSlow() : backendTooSlow(call.waiting.on ?? provider));
+      if (!answered) abort(incoming?.complete === false ? bodyTooSlow() : tooSlow(call.waiting.on ?? provider));
       else if (outgoing) {
-        left ??= Math.max(1, Math.ceil(outgoing.writableLength / PATIENCE_BYTES));
+        left ??= Math.max(1, Math.ceil(outgoing.writableLength / BYTES_PER_TIMEOUT));
         if (left-- <= 0) outgoing.destroy();
       }
       deadline.refresh();
@@ -102,8 +102,8 @@ export function callMiddleware({
     const started = performance.now();
     outgoing?.once('close', () => {
       clearTimeout(deadline);
-      if (!outgoing.writableFinished) abort(clientGone());
-      endOf(c, { provider, requestId, outgoing, started, followed, log });
+      if (!outgoing.writableFinished) abort(clientDisconnected());
+      endRequest(c, { provider, requestId, outgoing, started, followed, log });
     });
     try {
       await next();
@@ -115,17 +115,17 @@ export function callMiddleware({
 }
 
 /**
- * Most requests end without anybody having looked at their signal, and making one takes a sixth of the time of a whole
- * get: it is made when it is asked for. (Racing the whole handler instead would be simpler, but keeps what a request
- * allocates alive long enough to be promoted to the old heap: four times the garbage collection.)
+ * Creates the signal only when it is read: most requests never read it, and creating one takes a sixth of the time of a
+ * whole get. (Racing the whole handler instead would be simpler, but keeps the allocations of a request alive until they
+ * are promoted to the old heap: four times the garbage collection.)
  */
 function createCall(requestId: string) {
   let controller: AbortController | undefined;
   let reason: OmpError | undefined;
   const waiting: ((reason: OmpError) => void)[] = [];
-  const call: OwnCall = {
+  const call: RequestCall = {
     requestId,
-    // Until it is known who calls: what happens before is the gateway's own doing.
+    // Until authentication, the gateway acts for itself.
     caller: GATEWAY,
     waiting: { on: undefined },
     get signal() {
@@ -148,11 +148,11 @@ function createCall(requestId: string) {
   return { call, abort };
 }
 
-const backendTooSlow = (provider: string) =>
+const tooSlow = (provider: string) =>
   new OmpError('provider_error', 'the request took longer than this gateway allows', { provider, down: true });
 const bodyTooSlow = () => invalidRequest('the request body did not arrive in time');
-/** Nobody reads it; it only ends the work. */
-const clientGone = () => invalidRequest('the client closed the connection');
+/** Never sent; it only ends the work. */
+const clientDisconnected = () => invalidRequest('the client closed the connection');
 
 type Outgoing = NonNullable<Env['Bindings']['outgoing']>;
 
@@ -166,11 +166,10 @@ interface Ended {
 }
 
 /**
- * The access log, and the end of what follows the request. The route template stands for the path: ids and query texts
- * do not belong in logs. `app` is who called: the name of a key or the subject of a token; null while nobody in
- * particular is known.
+ * Writes the access log and ends the trace and metrics of the request. The log has the route template instead of the path,
+ * because ids and query texts do not belong in logs. `app` is the name of a key or the subject of a token; null: anonymous.
  */
-function endOf(c: Context<Env>, { provider, requestId, outgoing, started, followed, log }: Ended): void {
+function endRequest(c: Context<Env>, { provider, requestId, outgoing, started, followed, log }: Ended): void {
   const method = c.req.method;
   const route = routeOf(c);
   const status = outgoing.writableFinished ? outgoing.statusCode : 499;
@@ -191,30 +190,30 @@ function endOf(c: Context<Env>, { provider, requestId, outgoing, started, follow
   else log.info(line, 'request');
 }
 
-/** Where a request was going, also if it was refused on the way there; `unmatched` if there is no such method and path. */
+/** The route that the method and path match, even if a middleware rejected the request; `unmatched`: none. */
 function routeOf(c: Context<Env>): string {
   const route = matchedRoutes(c).find(({ method }) => method !== METHOD_NAME_ALL);
   return route?.path ?? 'unmatched';
 }
 
-/** What a client sends back with its next request, to whichever replica (Decision 23). */
+/** The client sends it back with its next request, to any replica (Decision 23). */
 export const CONSISTENCY_TOKEN = 'X-Consistency-Token';
 
-/** On an answer that may lack what the token of the request names. */
+/** Set when the response may lack a write that the token of the request names. */
 export const CONSISTENCY = 'X-Consistency';
 
-/** Longer ones were never ours. */
-const LONGEST_TOKEN = 1_024;
+/** In characters. The gateway never issues longer ones. */
+const MAX_TOKEN_LENGTH = 1_024;
 
 export function consistencyOf(c: Context): Consistency {
   const token = c.req.header(CONSISTENCY_TOKEN);
-  // Work may go on after its request was answered with an error, and then has nobody to tell.
-  const tell = (name: string, value: string) => {
+  // Work may continue after its request was answered with an error; then the response cannot change any more.
+  const setHeader = (name: string, value: string) => {
     if (!c.finalized) c.header(name, value);
   };
   return {
-    token: token !== undefined && token.length <= LONGEST_TOKEN ? token : undefined,
-    answer: (given) => tell(CONSISTENCY_TOKEN, given),
-    behind: () => tell(CONSISTENCY, 'behind'),
+    token: token !== undefined && token.length <= MAX_TOKEN_LENGTH ? token : undefined,
+    answer: (given) => setHeader(CONSISTENCY_TOKEN, given),
+    behind: () => setHeader(CONSISTENCY, 'behind'),
   };
 }

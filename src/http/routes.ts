@@ -28,11 +28,11 @@ import {
   SearchParameters,
 } from './schemas.ts';
 
-/** The verbs on memories: parse, call the caller's verb, reply. */
+/** `/memories`: each route parses the request, runs the caller's verb and answers. */
 export function memoryRoutes(capabilities: ProviderCapabilities, maxRequestBytes: number): Hono<Env> {
   const checkLength = (content: string) => {
-    const most = capabilities.max_content_length;
-    if (most !== null && !fits(content, most)) throw invalidRequest(`content: must be at most ${most} characters`);
+    const max = capabilities.max_content_length;
+    if (max !== null && !fits(content, max)) throw invalidRequest(`content: must be at most ${max} characters`);
   };
 
   return new Hono<Env>()
@@ -53,8 +53,8 @@ export function memoryRoutes(capabilities: ProviderCapabilities, maxRequestBytes
         supersedes: distinct(input.supersedes ?? []),
         extensions: readExtensions(body as object, 'omit'),
       };
-      const mostBytes = 2 * maxRequestBytes;
-      if (recordBytes(memory) > mostBytes) throw recordTooLarge(mostBytes);
+      const maxBytes = 2 * maxRequestBytes;
+      if (recordBytes(memory) > maxBytes) throw recordTooLarge(maxBytes);
       const once = readOnce(c.req.header('idempotency-key'), memory);
       return c.json(toWire(await add(memory, once, c.get('call'))), 201);
     })
@@ -69,7 +69,7 @@ export function memoryRoutes(capabilities: ProviderCapabilities, maxRequestBytes
       const results = items.filter(({ score }) => score >= min_score);
       return c.json({
         results: results.map(({ memory, score }) => ({ memory: toWire(memory), score })),
-        // What was left out scores no higher than the last.
+        // Omitted results score no higher than the last one here.
         ...(more && results.length === items.length && { 'x-truncated': true }),
       });
     })
@@ -95,12 +95,12 @@ export function memoryRoutes(capabilities: ProviderCapabilities, maxRequestBytes
     });
 }
 
-/** One page of a user's list, newest first. */
+/** One page of a user's memories, newest first. */
 async function listPage({ temporal }: ProviderCapabilities, c: Context<Env>) {
   const list = supported(c, 'list');
   const { cursor, limit, tag, user_id, scope, since, until } = parseQuery(ListParameters, c.req.url);
   if ((since ?? until) !== undefined && !temporal) {
-    const message = 'the provider keeps no time of creation (features.temporal is false)';
+    const message = 'the provider stores no creation times (features.temporal is false)';
     throw new OmpError('unsupported_capability', `${since === undefined ? 'until' : 'since'}: ${message}`);
   }
   const filters = {
@@ -117,13 +117,13 @@ async function listPage({ temporal }: ProviderCapabilities, c: Context<Env>) {
   return { items: items.map(toWire), next_cursor };
 }
 
-/** The record a path names, bound to `X-User-Id` where the client sends it (Decision 19). */
+/** The memory that the path names. If the client sends `X-User-Id`, it must belong to that user (Decision 19). */
 function target(c: Context<Env>): Target {
   const id = c.req.param('id') ?? '';
   const header = c.req.header('x-user-id');
-  // HTTP hands header values over as Latin-1; clients send UTF-8.
+  // Node decodes header values as Latin-1; clients send UTF-8.
   const user = header === undefined ? undefined : Buffer.from(header, 'latin1').toString();
-  // No provider ever made such an id and no user is named so; asking for them could only upset a backend.
+  // No memory can have such an id or owner, and some backends reject the query.
   if (!isStorable(id) || id.length > LIMITS.id || (user !== undefined && !fits(user, LIMITS.userId))) {
     throw new OmpError('not_found', 'no memory has this id');
   }
@@ -139,10 +139,10 @@ const withoutUndefined = <Fields extends object>(fields: Fields) =>
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Fields;
 
 /**
- * A record as the client sees it: its `x-` keys stand beside the protocol's own (Decision 6).
- * Spelled out because lists make hundreds of these: copying by rest and spread takes several times as long.
+ * A memory as the client sees it: its `x-` keys are beside the protocol's fields (Decision 6). The fields are spelled out
+ * because lists convert hundreds: copying by rest and spread takes several times as long.
  */
-export function toWire(memory: Memory): Omit<Memory, 'extensions'> {
+function toWire(memory: Memory): Omit<Memory, 'extensions'> {
   return {
     id: memory.id,
     content: memory.content,
@@ -188,7 +188,7 @@ export const auditRoutes = (): Hono<Env> =>
       ...(until !== undefined && { until }),
     };
     const after = cursor === undefined ? {} : { after: positionOf(decodeCursor(cursor, filters)) };
-    // One more than asked for tells whether there is a next page.
+    // One more than requested shows whether there is a next page.
     const found = await audit({ ...filters, ...after, limit: limit + 1 }, c.get('call'));
     const entries = found.slice(0, limit);
     const last = entries.at(-1);
@@ -203,18 +203,18 @@ function positionOf({ created_at, id }: ReturnType<typeof decodeCursor>) {
   return { timestamp: created_at, seq };
 }
 
-/** The owner is who was asked for. */
+/** `user_id` is the requested one, and `seq` is in the cursor only. */
 const entryToWire = ({ user_id: _, seq: __, ...entry }: KeptEntry) => entry;
 
 type Verb = Exclude<keyof Verbs, 'read_only'>;
 const CHANGES: readonly Verb[] = ['add', 'update', 'delete'];
 
-/** The caller's verb, or `unsupported_capability` where the provider lacks it. */
-export function supported<Name extends Verb>(c: Context<Env>, name: Name): NonNullable<Verbs[Name]> {
+/** The caller's verb. Throws `unsupported_capability` if the provider lacks it. */
+function supported<Name extends Verb>(c: Context<Env>, name: Name): NonNullable<Verbs[Name]> {
   const { [name]: verb, read_only } = c.get('verbs');
   if (verb) return verb;
-  const why = read_only !== undefined && CHANGES.includes(name) ? `: ${read_only}` : '';
-  throw new OmpError('unsupported_capability', `the provider does not support ${name}${why}`, {
+  const reason = read_only !== undefined && CHANGES.includes(name) ? `: ${read_only}` : '';
+  throw new OmpError('unsupported_capability', `the provider does not support ${name}${reason}`, {
     provider: c.get('provider'),
   });
 }

@@ -1,9 +1,9 @@
 import { BlockList, isIP, isIPv6 } from 'node:net';
 
-/** Whether this names one address (`10.0.0.1`, `::1`) or a range of them (`10.0.0.0/8`, `fd00::/8`). */
+/** Whether the text is an address (`10.0.0.1`, `::1`) or a range of addresses (`10.0.0.0/8`, `fd00::/8`). */
 export const isAddressOrRange = (text: string): boolean => parse(text) !== undefined;
 
-/** Tells whether an address, as `plainAddress` writes it, is one of these. Throws for what is neither address nor range. */
+/** Matches addresses in the form of `plainAddress`. Throws if an entry is neither an address nor a range. */
 export function addressMatcher(entries: readonly string[]): (address: string) => boolean {
   const list = new BlockList();
   for (const entry of entries) {
@@ -18,24 +18,24 @@ function parse(text: string): { address: string; bits: number } | undefined {
   const [, given = '', suffix] = /^([^/%]*)(?:\/(\d{1,3}))?$/.exec(text) ?? [];
   const address = plainAddress(given);
   if (address === undefined) return undefined;
-  const most = isIPv6(address) ? 128 : 32;
-  const bits = suffix === undefined ? most : Number(suffix);
-  return bits <= most ? { address, bits } : undefined;
+  const max = isIPv6(address) ? 128 : 32;
+  const bits = suffix === undefined ? max : Number(suffix);
+  return bits <= max ? { address, bits } : undefined;
 }
 
 const family = (address: string): 'ipv4' | 'ipv6' => (isIPv6(address) ? 'ipv6' : 'ipv4');
 
-/** The address without zone, as IPv4 where it is one mapped into IPv6; undefined when the text is none. */
+/** The address without zone, and an IPv4-mapped one as IPv4; undefined if the text is no address. */
 export function plainAddress(text: string): string | undefined {
   const [address = ''] = text.split('%', 1);
   const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1];
   return isIP(mapped ?? address) === 0 ? undefined : (mapped ?? address);
 }
 
-/** What is limited together: an IPv4 address, or the /64 that an IPv6 one is in, since its owner has all of that. */
+/** What shares a limit: an IPv4 address, or the /64 of an IPv6 address, because one client usually has all of it. */
 export function limitedAddress(address: string): string {
   if (!isIPv6(address)) return address;
-  // The shortest form of every group, and zeros for what `::` stands for.
+  // The URL parser shortens every group; `::` is expanded to zeros below.
   const [head = '', tail] = new URL(`http://[${address}]`).hostname.slice(1, -1).split('::');
   const groups = head === '' ? [] : head.split(':');
   const after = tail === undefined || tail === '' ? [] : tail.split(':');

@@ -15,40 +15,47 @@ export interface RateLimitOptions {
   readonly requests_per_minute: number | undefined;
   /** 0: no limit. */
   readonly failures_per_minute: number;
-  /** `memory` counts in this process, the others for all replicas that use the same store. */
+  /** `memory` counts in this process; the others count for all replicas that use the same store. */
   readonly store: 'memory' | 'postgres' | 'redis';
-  /** Needed by the store of this name. */
+  /** Required by the store `postgres`. */
   readonly postgres: PostgresStoreOptions | undefined;
-  /** Needed by the store of this name. */
+  /** Required by the store `redis`. */
   readonly redis_url: string | undefined;
   readonly log: Log;
-  /** Milliseconds since 1970. */
+  /** Epoch milliseconds. */
   readonly now?: () => number;
-  /** Longest wait for the store, in milliseconds. */
+  /** Deadline of a request to the store, in milliseconds. */
   readonly wait_ms?: number;
 }
 
-/** The limiters never reject: while the store is down, requests are limited in each process. */
+/** The limiters never reject: while the store is down, each process counts on its own. */
 export interface RateLimits {
   readonly requests: RateLimiter | undefined;
   readonly failures: RateLimiter | undefined;
   close(): Promise<void>;
 }
 
-/** A store that is down at the start is waited for no longer than later. Rejects when an option is missing or malformed. */
+/** Starts even if the store is down. Rejects if an option is missing or malformed. */
 export async function openRateLimits(options: RateLimitOptions): Promise<RateLimits> {
   const { requests_per_minute = 0, failures_per_minute, log, now, wait_ms } = options;
   if (requests_per_minute === 0 && failures_per_minute === 0) {
     return { requests: undefined, failures: undefined, close: async () => {} };
   }
-  const alone = memoryStore();
+  const local = memoryStore();
   const shared = await openStore(options);
-  const orElse = watchOutages(options.store, log, wait_ms);
-  if (shared) await orElse(shared.connect, alone.connect);
+  const orElse = createFallback(options.store, log, wait_ms);
+  if (shared) await orElse(shared.connect, local.connect);
   const limiter = (purpose: string, limit: number): RateLimiter | undefined => {
     if (limit === 0) return undefined;
-    const own = slidingWindow(alone.counters(purpose), limit, now);
-    return shared ? insured(slidingWindow(shared.counters(purpose), limit, now), own, orElse) : own;
+    const fallback = slidingWindow(local.counters(purpose), limit, now);
+    if (!shared) return fallback;
+    const { take } = slidingWindow(shared.counters(purpose), limit, now);
+    const either = (key: string) =>
+      orElse(
+        () => take(key),
+        () => fallback.take(key),
+      );
+    return { limit, take: either };
   };
   return {
     requests: limiter('requests', requests_per_minute),
@@ -61,58 +68,52 @@ async function openStore({ store, postgres, redis_url, wait_ms }: RateLimitOptio
   if (store === 'memory') return undefined;
   if (store === 'postgres' && postgres) return postgresStore(postgres, wait_ms);
   if (store === 'redis' && redis_url !== undefined) return redisStore(redis_url, wait_ms);
-  throw new Error(`rate limits are to be kept in ${store}, but where it is was not said`);
+  throw new Error(`the rate limit store ${store} has no address`);
 }
-
-const insured = (shared: RateLimiter, own: RateLimiter, orElse: OrElse): RateLimiter => ({
-  limit: shared.limit,
-  take: (key) =>
-    orElse(
-      () => shared.take(key),
-      () => own.take(key),
-    ),
-});
 
 /** How often a store that is down is tried again, in milliseconds. */
 const RETRY_MS = 1_000;
 
-/** Asks the store; where it fails or is too slow, does the other thing. */
-export type OrElse = <Result>(ask: () => Promise<Result>, otherwise: () => Promise<Result>) => Promise<Result>;
+/** Asks the store, or runs the fallback if the store fails or is too slow. */
+export type OrElse = <Result>(ask: () => Promise<Result>, fallback: () => Promise<Result>) => Promise<Result>;
 
 /**
- * While a store is down, one request in a while tries it and all others do without it at once. The log has one line
- * when an outage begins and one when it ends.
+ * A circuit breaker for the store. It opens at the first failure; while it is open, one request per second tries the store
+ * and all others run the fallback at once. It logs one line when it opens and one when it closes.
+ *
+ * The `insuranceLimiter` of rate-limiter-flexible would try the failed store on every request, and a breaker of cockatiel
+ * lets concurrent requests wait for the trial.
  */
-export function watchOutages(store: string, log: Log, wait_ms = WAIT_MS): OrElse {
-  let down = false;
+export function createFallback(store: string, log: Log, wait_ms = WAIT_MS): OrElse {
+  let open = false;
   let retryAt = 0;
-  return async (ask, otherwise) => {
-    const trying = down;
-    if (trying) {
-      if (performance.now() < retryAt) return otherwise();
+  return async (ask, fallback) => {
+    const trial = open;
+    if (trial) {
+      if (performance.now() < retryAt) return fallback();
       retryAt = performance.now() + RETRY_MS;
     }
     try {
-      const result = await inTime(ask(), wait_ms);
-      // Only an attempt made while it was down tells that it is back: others may have been answered before.
-      if (trying && down) {
-        down = false;
-        log.info({ store }, 'the store of rate limits answers again');
+      const result = await withinTime(ask(), wait_ms);
+      // Only a trial closes it: other requests may have been answered before the failure.
+      if (trial && open) {
+        open = false;
+        log.info({ store }, 'the rate limit store answers again');
       }
       return result;
     } catch (error) {
-      if (!down) log.warn({ err: error, store }, 'the store of rate limits fails: every process limits on its own');
-      down = true;
+      if (!open) log.warn({ err: error, store }, 'the rate limit store fails; each process counts on its own');
+      open = true;
       retryAt = performance.now() + RETRY_MS;
-      return otherwise();
+      return fallback();
     }
   };
 }
 
-async function inTime<Result>(work: Promise<Result>, wait_ms: number): Promise<Result> {
+async function withinTime<Result>(work: Promise<Result>, wait_ms: number): Promise<Result> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {
-    // After a turn of the event loop: what arrived while this process was busy counts as in time.
+    // One turn of the event loop later: an answer that arrived while the process was busy is in time.
     const giveUp = () => setImmediate(() => reject(new Error(`no answer within ${wait_ms} ms`)));
     timer = setTimeout(giveUp, wait_ms);
   });

@@ -1,29 +1,28 @@
 import { LRUCache } from 'lru-cache';
 import { type RateLimiterAbstract, RateLimiterPostgres, RateLimiterRedis } from 'rate-limiter-flexible';
 
-/** Numbers under names, in this process or shared. Every operation rejects when the store does. */
+/** Named counters, in this process or shared. Every operation rejects if the store fails. */
 export interface Counters {
-  /** Adds 1 or -1 at once with what others add; returns the sum. */
+  /** Adds 1 or -1 atomically; returns the sum. */
   add(name: string, amount: 1 | -1): Promise<number>;
-  /** 0 for what was never counted. */
+  /** 0 for an unknown name. */
   read(name: string): Promise<number>;
 }
 
-/** Where counters are kept. */
 export interface CounterStore {
-  /** Counters of one purpose, apart from those of others. */
+  /** Counters of different purposes are separate. */
   counters(purpose: string): Counters;
-  /** Resolves when the store answers. */
+  /** Resolves once the store answers. */
   connect(): Promise<unknown>;
   close(): Promise<void>;
 }
 
-/** A counter is of use for two minutes; replicas' clocks may differ by one. */
+/** A counter is used for two minutes; the clocks of replicas may differ by one. */
 export const LIFETIME_MS = 180_000;
 
 /**
- * What every limiter of the library is told. Only its counting is used: whether a sum is too large is decided in
- * `sliding-window.ts`, so `points` means nothing.
+ * Options of every limiter of rate-limiter-flexible. Only its counters are used, because it has fixed windows only; the
+ * limit is checked in `sliding-window.ts`, so `points` has no effect.
  */
 export const counting = (purpose: string) => ({
   keyPrefix: `omp:${purpose}`,
@@ -31,22 +30,22 @@ export const counting = (purpose: string) => ({
   duration: LIFETIME_MS / 1_000,
 });
 
-/** The library's fixed windows as plain counters: every name is counted in once and for all. */
+/** The library's fixed windows as plain counters: each name is used for one window. */
 export const countersOf = (library: RateLimiterAbstract): Counters => ({
   add: async (name, amount) =>
     (await (amount === 1 ? library.penalty(name, 1) : library.reward(name, 1))).consumedPoints,
   read: async (name) => (await library.get(name))?.consumedPoints ?? 0,
 });
 
-/** Of each purpose; a caller takes two. Some 20 MB. */
-const MOST_COUNTERS = 100_000;
+/** Per purpose; a caller uses two. About 20 MB. */
+const MAX_COUNTERS = 100_000;
 
-/** Counters of this process. Where there are too many, those used longest ago are forgotten. */
+/** Counters of this process; beyond the maximum, the least recently used are evicted. */
 export const memoryStore = (): CounterStore => ({
   counters() {
     const sums = new LRUCache<string, number>({
-      // By size, since a `max` takes the memory for all at once.
-      maxSize: MOST_COUNTERS,
+      // By size, because `max` allocates memory for all entries up front.
+      maxSize: MAX_COUNTERS,
       sizeCalculation: () => 1,
       ttl: LIFETIME_MS,
       noUpdateTTL: true,
@@ -66,31 +65,31 @@ export const memoryStore = (): CounterStore => ({
 
 export interface PostgresStoreOptions {
   readonly url: string;
-  /** Where the provider's migrations made the table. */
+  /** The schema with the provider's migrations, which create the table. */
   readonly schema: string;
 }
 
-/** Measured: a second one is worth half as much again, more are worth nothing. */
+/** Measured: a second connection adds half of the throughput, a third nothing. */
 const CONNECTIONS = 2;
 
-/** Longest wait for a store, in milliseconds: a request is not held up for being counted. */
+/** Deadline of a request to a store, in milliseconds: counting must not delay requests. */
 export const WAIT_MS = 500;
 
-/** Counters in the table `rate_limits`. The library removes them an hour after they are of no use any more. */
+/** Counters in the table `rate_limits`. The library deletes them an hour after they expire. */
 export async function postgresStore({ url, schema }: PostgresStoreOptions, wait_ms = WAIT_MS): Promise<CounterStore> {
   const { default: pg } = await import('pg');
   const pool = new pg.Pool({
     connectionString: url,
     max: CONNECTIONS,
     connectionTimeoutMillis: wait_ms,
-    // Takes a connection that hangs down with it.
+    // Also closes a connection that hangs.
     query_timeout: wait_ms,
     keepAlive: true,
     application_name: 'omp-gateway',
   });
-  // A connection lost while idle would end the process otherwise; the next statement gets a new one.
+  // Without a listener, losing an idle connection would end the process. The next statement gets a new one.
   pool.on('error', () => {});
-  // Without the library's names for statements: a transaction pooler would mix those of several gateways up.
+  // Without the library's statement names: behind a transaction pooler, those of several gateways collide.
   const client = { query: ({ text, values }: { text: string; values: unknown[] }) => pool.query(text, values) };
   return {
     counters: (purpose) =>
@@ -100,7 +99,7 @@ export async function postgresStore({ url, schema }: PostgresStoreOptions, wait_
           storeClient: client,
           storeType: 'client',
           tableName: 'rate_limits',
-          // The library puts quotes around it but does not double those inside.
+          // The library quotes the name but does not double the quotes inside it.
           schemaName: schema.replaceAll('"', '""'),
           tableCreated: true,
         }),
@@ -110,16 +109,16 @@ export async function postgresStore({ url, schema }: PostgresStoreOptions, wait_
   };
 }
 
-/** Counters in Redis, or what speaks its protocol. */
+/** Counters in Redis or a compatible server. */
 export async function redisStore(url: string, wait_ms = WAIT_MS): Promise<CounterStore> {
   const { createClient } = await import('@redis/client');
   const client = createClient({
     url,
-    // Commands fail while there is no connection; one is tried for until there is.
+    // Commands fail at once while the client reconnects.
     disableOfflineQueue: true,
     socket: { connectTimeout: wait_ms, reconnectStrategy: (retries) => Math.min(50 * 2 ** retries, 1_000) },
   });
-  // Told by the commands that fail; without a listener it would end the process.
+  // Failing commands report it; without a listener it would end the process.
   client.on('error', () => {});
   return {
     counters: (purpose) =>

@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import {
   type Backlog,
@@ -11,63 +12,63 @@ import {
 import { version } from '../cli/version.ts';
 import type { BreakerState, Telemetry } from '../core/telemetry.ts';
 
-/** Gauges of the library that are called like counters, which tools complain of; the same is there by type. */
+/** Gauges of the library with names of counters, which linters reject. Gauges by type show the same. */
 const MISNAMED = ['nodejs_active_handles_total', 'nodejs_active_requests_total', 'nodejs_active_resources_total'];
 
-/** What is looked at when somebody asks for measures. */
-export interface Watched {
+/** Read at every scrape. */
+export interface MetricSources {
   readonly provider: Provider;
   readonly embedder: Embedder | undefined;
-  /** Of what the gateway depends on, by name. */
+  /** By name of the dependency. */
   readonly breakers: () => ReadonlyMap<string, BreakerState>;
 }
 
-/** All measures in the format of Prometheus, and the media type of that. */
-export interface Measures {
+/** All metrics in the text format of Prometheus, and its media type. */
+export interface MetricsText {
   readonly type: string;
   readonly text: string;
 }
 
 export interface Metrics {
   readonly telemetry: Telemetry;
-  watch(watched: Watched): void;
-  measures(): Promise<Measures>;
+  watch(sources: MetricSources): void;
+  measures(): Promise<MetricsText>;
   close(): void;
 }
 
-/** Measures of this process for Prometheus; `docs/metrics.md` lists them. */
+/** Metrics of this process for Prometheus; docs/metrics.md lists them. */
 export function openMetrics(): Metrics {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
   for (const name of MISNAMED) registry.removeSingleMetric(name);
-  const stopWatching = watchEventLoop(registry);
+  const stopMeasuring = measureEventLoop(registry);
   return {
-    telemetry: countRequests(registry),
-    watch(watched) {
+    telemetry: measureRequests(registry),
+    watch(sources) {
       new Gauge({
         name: 'omp_build_info',
-        help: 'What runs here; always 1.',
+        help: 'Version of the gateway; always 1.',
         labelNames: ['version', 'provider', 'node'],
         registers: [registry],
-      }).set({ version: version(), provider: watched.provider.name, node: process.version }, 1);
-      showWatched(registry, watched);
+      }).set({ version: version(), provider: sources.provider.name, node: process.version }, 1);
+      addSources(registry, sources);
     },
     measures: async () => ({ type: registry.contentType, text: await registry.metrics() }),
-    close: stopWatching,
+    close: stopMeasuring,
   };
 }
 
-/** How often it is looked whether the event loop is free, in milliseconds. */
+/** How often the event loop is sampled, in milliseconds. */
 const EVERY_MS = 100;
 
 /**
- * How late a timer is. The gauges of the library have a floor of ten milliseconds, and forget with every scrape; these can be
- * added up over time and over processes. Returns what ends it.
+ * Measures how late a timer fires. The library's gauges have a floor of ten milliseconds and reset with every scrape; a
+ * histogram can be aggregated over time and processes. Returns a function that stops it.
  */
-export function watchEventLoop(registry: Registry): () => void {
+function measureEventLoop(registry: Registry): () => void {
   const lag = new Histogram({
     name: 'omp_event_loop_lag_seconds',
-    help: 'How long what was due had to wait for the event loop, looked at ten times a second.',
+    help: 'Delay of the event loop, sampled ten times a second.',
     buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5],
     registers: [registry],
   });
@@ -80,32 +81,32 @@ export function watchEventLoop(registry: Registry): () => void {
   return () => clearInterval(timer);
 }
 
-/** Upper bounds in seconds: from a read of a database nearby to the longest that a request may take by default. */
+/** Upper bounds in seconds, from a read of a nearby database to the default deadline of a request. */
 const BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
-/** Anything else is `other`: whoever sends it must not be able to add to what is kept. */
+/** Other methods are `other`: clients must not be able to create time series. */
 const METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'PATCH', 'DELETE', 'PUT', 'OPTIONS']);
 
-/** Times requests, and what they ask of the backend and the embedding service. */
-export function countRequests(registry: Registry): Telemetry {
+/** Measures requests, and their calls to the backend and the embedding service. */
+function measureRequests(registry: Registry): Telemetry {
   const registers = [registry];
   const requests = new Histogram({
     name: 'omp_http_request_duration_seconds',
-    help: 'Time from the headers of a request to the end of its answer; status 499: the client left.',
+    help: 'Time from the request headers to the end of the response; status 499: the client disconnected.',
     labelNames: ['method', 'route', 'status'],
     buckets: BUCKETS,
     registers,
   });
   const backend = new Histogram({
     name: 'omp_backend_request_duration_seconds',
-    help: 'Time of one operation of the backend, with repetitions and the vectors it needs; outcome: ok, an error code, or client_gone.',
+    help: 'Time of one backend operation, with retries and embeddings; outcome: ok, an error code, or client_gone.',
     labelNames: ['provider', 'operation', 'outcome'],
     buckets: BUCKETS,
     registers,
   });
   const embedding = new Histogram({
     name: 'omp_embedding_request_duration_seconds',
-    help: 'Time for the vectors of one batch of texts; outcome: ok, an error code, or client_gone.',
+    help: 'Time to embed one batch of texts; outcome: ok, an error code, or client_gone.',
     labelNames: ['service', 'outcome'],
     buckets: BUCKETS,
     registers,
@@ -113,7 +114,7 @@ export function countRequests(registry: Registry): Telemetry {
   let running = 0;
   new Gauge({
     name: 'omp_http_requests_in_flight',
-    help: 'Requests that are being worked on.',
+    help: 'Requests being processed.',
     registers,
     collect() {
       this.set(running);
@@ -151,8 +152,8 @@ export function countRequests(registry: Registry): Telemetry {
 }
 
 /**
- * Why it failed. Of a call that was given up, the reason it was given up for counts: what then comes out of a backend's
- * client is of no interest. The one reason that is nobody's failure but the client's is that it left.
+ * An aborted call has the outcome of the abort's reason, not of the error that the backend's client then throws. If the
+ * client disconnected, nothing failed.
  */
 function outcomeOf(error: unknown, { signal }: Call): string {
   const cause = signal.aborted ? signal.reason : error;
@@ -162,16 +163,16 @@ function outcomeOf(error: unknown, { signal }: Call): string {
 
 const STATES: readonly BreakerState[] = ['closed', 'half-open', 'open'];
 
-/** What is looked at when somebody asks. What cannot be found out in time is absent then. */
-export function showWatched(registry: Registry, { provider, embedder, breakers }: Watched): void {
+/** Gauges and counters that are read at every scrape. A value that is not available in time is absent. */
+function addSources(registry: Registry, { provider, embedder, breakers }: MetricSources): void {
   const registers = [registry];
   const { name } = provider;
-  if (provider.stats) showProvider(registry, name, provider.stats);
-  if (provider.backlog) showBacklog(registry, createBacklog(provider.backlog));
-  if (embedder?.stats) showEmbedder(registry, embedder.stats);
+  if (provider.stats) addProvider(registry, name, provider.stats);
+  if (provider.backlog) addBacklog(registry, createBacklog(provider.backlog));
+  if (embedder?.stats) addEmbedder(registry, embedder.stats);
   new Gauge({
     name: 'omp_circuit_breaker_state',
-    help: 'Processes in which the breaker of a dependency is in that state: closed is good, open is left alone.',
+    help: '1 if the circuit breaker of the dependency is in this state. Open: requests fail at once.',
     labelNames: ['dependency', 'state'],
     registers,
     collect() {
@@ -182,11 +183,11 @@ export function showWatched(registry: Registry, { provider, embedder, breakers }
   });
 }
 
-function showProvider(registry: Registry, provider: string, stats: () => ProviderStats): void {
+function addProvider(registry: Registry, provider: string, stats: () => ProviderStats): void {
   const registers = [registry];
   new Gauge({
     name: 'omp_backend_connections',
-    help: 'Connections to the backend, by whether they are open, and of these whether they are busy.',
+    help: 'Connections to the backend: open ones, and how many of them are busy.',
     labelNames: ['provider', 'state'],
     registers,
     collect() {
@@ -199,7 +200,7 @@ function showProvider(registry: Registry, provider: string, stats: () => Provide
   });
   new Gauge({
     name: 'omp_backend_connections_max',
-    help: 'Most connections to the backend that may be open.',
+    help: 'Maximum connections to the backend.',
     labelNames: ['provider'],
     registers,
     collect() {
@@ -210,7 +211,7 @@ function showProvider(registry: Registry, provider: string, stats: () => Provide
   });
   new Gauge({
     name: 'omp_backend_waiting_requests',
-    help: 'Requests to the backend that wait for their turn.',
+    help: 'Queue length of requests to the backend.',
     labelNames: ['provider'],
     registers,
     collect() {
@@ -221,10 +222,10 @@ function showProvider(registry: Registry, provider: string, stats: () => Provide
   });
 }
 
-function showBacklog(registry: Registry, backlog: () => Promise<Backlog | undefined>): void {
+function addBacklog(registry: Registry, backlog: () => Promise<Backlog | undefined>): void {
   new Gauge({
     name: 'omp_ingestion_memories',
-    help: 'Memories whose vectors are yet to be computed, by state; failed ones wait for somebody to look at them.',
+    help: 'Memories without a vector yet, by state; failed ones need an operator.',
     labelNames: ['state'],
     registers: [registry],
     async collect() {
@@ -235,11 +236,11 @@ function showBacklog(registry: Registry, backlog: () => Promise<Backlog | undefi
   });
 }
 
-function showEmbedder(registry: Registry, stats: NonNullable<Embedder['stats']>): void {
+function addEmbedder(registry: Registry, stats: NonNullable<Embedder['stats']>): void {
   const registers = [registry];
   new Gauge({
     name: 'omp_embedding_waiting_texts',
-    help: 'Texts that wait for their vector.',
+    help: 'Queue length of texts to embed.',
     registers,
     collect() {
       this.set(stats().waiting);
@@ -247,7 +248,7 @@ function showEmbedder(registry: Registry, stats: NonNullable<Embedder['stats']>)
   });
   new Counter({
     name: 'omp_query_cache_hits_total',
-    help: 'Queries whose vector was remembered.',
+    help: 'Queries whose vector was cached.',
     registers,
     collect() {
       this.reset();
@@ -256,7 +257,7 @@ function showEmbedder(registry: Registry, stats: NonNullable<Embedder['stats']>)
   });
   new Counter({
     name: 'omp_query_cache_misses_total',
-    help: 'Queries whose vector was computed.',
+    help: 'Queries whose vector was not cached.',
     registers,
     collect() {
       this.reset();
@@ -265,13 +266,13 @@ function showEmbedder(registry: Registry, stats: NonNullable<Embedder['stats']>)
   });
 }
 
-/** How long an answer is good for, in milliseconds: however often measures are asked for, the backend is not. */
+/** How long an answer is cached, in milliseconds: frequent scrapes must not load the backend. */
 const FRESH_MS = 5_000;
-/** Longest wait for the backend, in milliseconds. Whoever collects measures does not wait for long either. */
+/** Deadline of the backend, in milliseconds: scrapers have short deadlines. */
 const WAIT_MS = 1_000;
 
-/** Asks the provider seldom and never twice at once. Undefined: it cannot be asked, or not in time. */
-export function createBacklog(ask: NonNullable<Provider['backlog']>): () => Promise<Backlog | undefined> {
+/** Asks the provider rarely and never twice at once. Undefined: it failed or was too slow. */
+function createBacklog(ask: NonNullable<Provider['backlog']>): () => Promise<Backlog | undefined> {
   let answer: Promise<Backlog | undefined> = Promise.resolve(undefined);
   let asked = Number.NEGATIVE_INFINITY;
   let asking = false;
@@ -286,9 +287,7 @@ export function createBacklog(ask: NonNullable<Provider['backlog']>): () => Prom
       .finally(() => {
         asking = false;
       });
-    const late = new Promise<undefined>((resolve) => {
-      signal.addEventListener('abort', () => resolve(undefined), { once: true });
-    });
+    const late = once(signal, 'abort').then(() => undefined);
     answer = Promise.race([asks, late]);
     return answer;
   };

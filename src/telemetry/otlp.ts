@@ -13,27 +13,27 @@ import type { Log } from '#contract';
 import { SCOPE, type Sdk } from './spans.ts';
 
 export interface TracingOptions {
-  /** Base of the collector's address, to which `/v1/traces` is added. */
+  /** Base URL of the collector; `/v1/traces` is appended. */
   readonly url: string;
   readonly service_name: string;
-  /** Share of the requests that is traced, where the caller has not decided; 0 to 1. */
+  /** Share of traced requests, 0 to 1, if the caller has not decided. */
   readonly ratio: number;
 }
 
 /**
- * OpenTelemetry's own SDK, which sends spans in batches, in the background. Of the environment it reads by itself what is
- * no setting of the gateway: `OTEL_EXPORTER_OTLP_HEADERS`, `…_TIMEOUT`, `…_COMPRESSION`, `…_CERTIFICATE`,
- * `OTEL_RESOURCE_ATTRIBUTES`, `OTEL_BSP_*` and the limits of spans.
+ * OpenTelemetry's own SDK, which sends spans in batches in the background. It reads environment variables that are no
+ * settings of the gateway: `OTEL_EXPORTER_OTLP_HEADERS`, `…_TIMEOUT`, `…_COMPRESSION`, `…_CERTIFICATE`,
+ * `OTEL_RESOURCE_ATTRIBUTES`, `OTEL_BSP_*` and the span limits.
  */
 export function openSdk({ url, service_name, ratio }: TracingOptions, log: Log): Sdk {
-  diag.setLogger(quietly(log), { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true });
+  diag.setLogger(limitedLogger(log), { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true });
   const exporter = new OTLPTraceExporter({ url: `${url.replace(/(?<!\/)\/+$/, '')}/v1/traces` });
   const provider = new BasicTracerProvider({
     resource: defaultResource()
       .merge(detectResources({ detectors: [envDetector] }))
       .merge(resourceFromAttributes({ 'service.name': service_name })),
     sampler: new ParentBasedSampler({ root: new TraceIdRatioBasedSampler(ratio) }),
-    spanProcessors: [new BatchSpanProcessor(telling(exporter, log))],
+    spanProcessors: [new BatchSpanProcessor(withOutageLog(exporter, log))],
   });
   return {
     tracer: provider.getTracer(SCOPE),
@@ -42,22 +42,22 @@ export function openSdk({ url, service_name, ratio }: TracingOptions, log: Log):
   };
 }
 
-/** Tells when sending begins to fail and when it works again, instead of every time. */
-function telling(inner: SpanExporter, log: Log): SpanExporter {
+/** Logs when exporting starts to fail and when it works again, instead of every failure. */
+function withOutageLog(inner: SpanExporter, log: Log): SpanExporter {
   let failing = false;
-  const tell = ({ code, error }: ExportResult) => {
+  const logChange = ({ code, error }: ExportResult) => {
     const fails = code !== ExportResultCode.SUCCESS;
     if (fails === failing) return;
     failing = fails;
     if (fails)
-      log.warn(reasonOf(error), 'traces are lost: the collector (OTEL_EXPORTER_OTLP_ENDPOINT) does not take them');
-    else log.info({}, 'the collector takes traces again');
+      log.warn(reasonOf(error), 'spans are lost: the collector (OTEL_EXPORTER_OTLP_ENDPOINT) does not accept them');
+    else log.info({}, 'the collector accepts spans again');
   };
   return {
     export(spans, done) {
       inner.export(spans, (result) => {
-        tell(result);
-        // Told already.
+        logChange(result);
+        // Logged already.
         done({ code: ExportResultCode.SUCCESS });
       });
     },
@@ -66,22 +66,22 @@ function telling(inner: SpanExporter, log: Log): SpanExporter {
   };
 }
 
-/** A code of the system or a status of HTTP; texts may hold what the collector answered. */
+/** A system error code or an HTTP status. Error messages may contain the collector's response. */
 const reasonOf = (error: Error | undefined) => ({
   reason: (error as { code?: unknown } | undefined)?.code ?? 'no answer',
 });
 
-/** What the SDK has to say, each thing once, whatever numbers are in it; without what comes after the message. */
-function quietly(log: Log) {
-  const said = new Set<string>();
-  const say = (message: string) => {
+/** Logs each message of the SDK once, whatever numbers are in it, without its further arguments. */
+function limitedLogger(log: Log) {
+  const logged = new Set<string>();
+  const warn = (message: string) => {
     const kind = message.replace(/\d+/g, '#');
-    if (said.has(kind) || said.size >= MOST_SAID) return;
-    said.add(kind);
+    if (logged.has(kind) || logged.size >= MAX_MESSAGES) return;
+    logged.add(kind);
     log.warn({}, `tracing: ${message}`);
   };
   const nothing = () => {};
-  return { error: say, warn: say, info: nothing, debug: nothing, verbose: nothing };
+  return { error: warn, warn, info: nothing, debug: nothing, verbose: nothing };
 }
 
-const MOST_SAID = 100;
+const MAX_MESSAGES = 100;

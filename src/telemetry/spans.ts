@@ -17,21 +17,21 @@ import { type Call, type Caller, OmpError, type Trace } from '#contract';
 import { PROBES } from '../core/health.ts';
 import { type Around, type FollowedRequest, type Operation, type Telemetry, UNFOLLOWED } from '../core/telemetry.ts';
 
-/** Who made a span, for whoever looks at it. */
+/** The instrumentation scope of every span. */
 export const SCOPE = 'omp-gateway';
 
-/** Makes spans, and reads and writes the headers that join those of several services. */
+/** Creates spans, and reads and writes the headers that connect those of several services. */
 export interface Tracing {
   readonly tracer: Tracer;
   readonly propagator: Pick<TextMapPropagator, 'extract' | 'inject'>;
 }
 
 export interface Sdk extends Tracing {
-  /** Sends what waits to be sent. */
+  /** Sends the last spans. */
   shutdown(): Promise<void>;
 }
 
-/** What the parts of one request share: its place in the trace. */
+/** The position of a request, or of a part of it, in the trace. */
 interface SpanTrace extends Trace {
   readonly span: Span;
   readonly context: Context;
@@ -41,11 +41,11 @@ type Header = (name: string) => string | undefined;
 
 const HEADERS = { get: (header: Header, name: string) => header(name), keys: () => [] };
 
-/** What else arrives is `_OTHER`, and `HTTP` in names. */
+/** Other methods are `_OTHER`, and `HTTP` in span names. */
 const METHODS: ReadonlySet<string> = new Set(['GET', 'POST', 'PATCH', 'DELETE', 'PUT', 'HEAD', 'OPTIONS']);
 
-/** A span for every request, and within it one for every call to a dependency. */
-export function spansOf({ tracer, propagator }: Tracing): Telemetry {
+/** One span per request, with a child span per call to a dependency. */
+export function traceTo({ tracer, propagator }: Tracing): Telemetry {
   const follow = (span: Span, outer: Context): SpanTrace => {
     const inner = trace.setSpan(outer, span);
     return {
@@ -83,7 +83,7 @@ export function spansOf({ tracer, propagator }: Tracing): Telemetry {
     request(method, header, path) {
       if (PROBES.has(path)) return UNFOLLOWED;
       const active = context.active();
-      // Instrumentation of the operator's own may have made a span of this request already.
+      // The operator's own instrumentation may have created a span of this request already.
       const within = trace.getSpan(active) !== undefined;
       const outer = within ? active : propagator.extract(active, header, HEADERS);
       const kind = within ? SpanKind.INTERNAL : SpanKind.SERVER;
@@ -108,9 +108,9 @@ const endOf =
     span.end();
   };
 
-/** What runs within this process. */
-const OWN = ['memory', 'local'];
-/** What the conventions call a database. */
+/** Dependencies that run in this process. */
+const IN_PROCESS = ['memory', 'local'];
+/** Names of databases in the semantic conventions. */
 const DATABASES: Readonly<Record<string, string>> = { postgres: 'postgresql' };
 
 function facts({ kind, dependency, name }: Operation): { kind: SpanKind; attributes: Attributes } {
@@ -118,12 +118,12 @@ function facts({ kind, dependency, name }: Operation): { kind: SpanKind; attribu
     'db.system.name': DATABASES[dependency] ?? dependency,
     'db.operation.name': name,
   };
-  return { kind: OWN.includes(dependency) ? SpanKind.INTERNAL : SpanKind.CLIENT, attributes: attributes || {} };
+  return { kind: IN_PROCESS.includes(dependency) ? SpanKind.INTERNAL : SpanKind.CLIENT, attributes: attributes || {} };
 }
 
 /**
- * A call as part of another trace. Not a copy: that would make the signal, which is made only when it is asked for. A class,
- * since objects that inherit from the call, or have a getter of their own, cost 10 and 4 µs (2026-11, Node 20).
+ * A call with another trace. Not a spread copy: that would create the signal, which is created only when it is read. A
+ * class, because objects that inherit from the call, or have a getter of their own, cost 10 and 4 µs (2026-11, Node 20).
  */
 class FollowedCall implements EveryField {
   readonly #outer: Call;
@@ -149,17 +149,17 @@ class FollowedCall implements EveryField {
   }
 }
 
-/** So that none is forgotten. */
+/** Makes the compiler require every field. */
 type EveryField = { [Field in keyof Required<Call>]: Call[Field] };
 
-/** The SDK that the operator has loaded before the gateway (`node --import`), which is theirs to configure. */
+/** The SDK that the operator has loaded before the gateway (`node --import`) and configures. */
 export function registeredSdk(): Sdk | undefined {
   const provider = behind(trace.getTracerProvider());
   if (provider === behind(new ProxyTracerProvider())) return undefined;
   return {
     tracer: trace.getTracer(SCOPE),
     propagator: propagation,
-    // It stays theirs: it may have more to send than what comes from here.
+    // Only flushed: the operator's application may still use it.
     shutdown: async () => (provider as { forceFlush?(): Promise<void> }).forceFlush?.(),
   };
 }

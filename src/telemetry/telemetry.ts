@@ -1,22 +1,23 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Log } from '#contract';
 import { type Telemetry, together, UNFOLLOWED } from '../core/telemetry.ts';
-import type { Measures, Watched } from './metrics.ts';
+import type { MetricSources, MetricsText } from './metrics.ts';
 import type { TracingOptions } from './otlp.ts';
 import type { Sdk } from './spans.ts';
 
 export interface TelemetryOptions {
-  /** Whether somebody may ask for measures. */
+  /** Whether metrics are collected. */
   readonly metrics: boolean;
-  /** Undefined: no traces are made. */
+  /** Undefined: no spans are exported. */
   readonly tracing: TracingOptions | undefined;
 }
 
 export interface OpenTelemetry extends Telemetry {
-  /** From now on these are looked at too. */
-  watch(watched: Watched): void;
-  /** Undefined: none are taken. */
-  readonly measures: (() => Promise<Measures>) | undefined;
-  /** Sends what waits to be sent. */
+  /** Adds gauges and counters of these. */
+  watch(sources: MetricSources): void;
+  /** Undefined: metrics are not collected. */
+  readonly measures: (() => Promise<MetricsText>) | undefined;
+  /** Sends the last spans. Never rejects. */
   close(): Promise<void>;
 }
 
@@ -35,27 +36,27 @@ export async function openTelemetry({ metrics, tracing }: TelemetryOptions, log:
   };
 }
 
-export interface OpenTracing {
+interface OpenTracing {
   readonly telemetry: Telemetry;
-  /** Sends what waits to be sent, within two seconds. Never rejects. */
+  /** Sends the last spans, within two seconds. Never rejects. */
   close(): Promise<void>;
 }
 
-/** Where OpenTelemetry's API keeps what is registered, so that several copies of it find the same. */
+/** Where OpenTelemetry's API registers an SDK, shared by all copies of the API. */
 const REGISTRY = Symbol.for('opentelemetry.js.api.1');
 
-/** Longest wait for the collector at the end, in milliseconds. */
+/** Deadline for sending the last spans, in milliseconds. */
 const FLUSH_MS = 2_000;
 
 /**
- * Spans go to the SDK that the operator has registered with OpenTelemetry's API, if there is one, else to the configured
- * collector. Without either no spans are made and nothing of OpenTelemetry is loaded.
+ * Sends spans to the SDK that the operator has registered with OpenTelemetry's API, else to the configured collector.
+ * Without either there are no spans and OpenTelemetry is not loaded.
  */
 export async function openTracing(options: TracingOptions | undefined, log: Log): Promise<OpenTracing> {
   const sdk = await openSdk(options, log);
-  if (!sdk) return { telemetry: passingOn, close: async () => {} };
-  const { spansOf } = await import('./spans.ts');
-  return { telemetry: spansOf(sdk), close: () => flush(sdk, log) };
+  if (!sdk) return { telemetry: propagateOnly, close: async () => {} };
+  const { traceTo } = await import('./spans.ts');
+  return { telemetry: traceTo(sdk), close: () => flush(sdk, log) };
 }
 
 async function openSdk(options: TracingOptions | undefined, log: Log): Promise<Sdk | undefined> {
@@ -63,7 +64,7 @@ async function openSdk(options: TracingOptions | undefined, log: Log): Promise<S
     const { registeredSdk } = await import('./spans.ts');
     const sdk = registeredSdk();
     if (sdk) {
-      log.info({}, 'traces go to the OpenTelemetry SDK that was registered before, as that is configured');
+      log.info({}, 'spans go to the OpenTelemetry SDK that is already registered, with its configuration');
       return sdk;
     }
   }
@@ -71,50 +72,49 @@ async function openSdk(options: TracingOptions | undefined, log: Log): Promise<S
 }
 
 async function flush(sdk: Sdk, log: Log): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<'late'>((resolve) => {
-    timer = setTimeout(resolve, FLUSH_MS, 'late');
-  });
-  const ended = await Promise.race([sdk.shutdown().catch(() => 'failed'), late]);
-  clearTimeout(timer);
-  if (ended !== undefined) log.warn({}, 'the last traces could not be sent');
+  const sent = sdk.shutdown().then(
+    () => true,
+    () => false,
+  );
+  const inTime = await Promise.race([sent, sleep(FLUSH_MS, false, { ref: false })]);
+  if (!inTime) log.warn({}, 'the last spans could not be sent');
 }
 
-/** No spans are made, but a client's trace goes on through the services that are asked on its behalf. */
-export const passingOn: Telemetry = {
+/** Without spans; but the client's trace context is propagated to other services. */
+export const propagateOnly: Telemetry = {
   request(_method, header) {
-    const given = readTraceContext(header);
-    if (!given) return UNFOLLOWED;
-    const { id, headers } = given;
+    const context = readTraceContext(header);
+    if (!context) return UNFOLLOWED;
+    const { id, headers } = context;
     return { ...UNFOLLOWED, trace: { id, headers: () => headers } };
   },
   call: (_operation, call, work) => work(call),
 };
 
-/** The trace that a client's headers name (W3C Trace Context). */
+/** The trace context of a client (W3C Trace Context). */
 export interface TraceContext {
   /** 32 hexadecimal digits. */
   readonly id: string;
-  /** The same, for another service, in the version of the headers that is known here. */
+  /** The headers for another service, in version 00. */
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** Later versions may say more after the flags; what they begin with stays. */
+/** Later versions may append fields after the flags. */
 const TRACEPARENT = /^(?!ff)([\da-f]{2})-((?!0{32})[\da-f]{32}-(?!0{16})[\da-f]{16})-([\da-f]{2})(-.*)?$/;
 
-/** The flag that is known of every version: whether the caller records this trace. */
+/** The only flag that all versions share: whether the caller records the trace. */
 const SAMPLED = 0x01;
 
-/** As much has to be passed on; more may be too much for the next service. In characters. */
-const MOST_STATE = 512;
+/** Vendors must propagate this many characters of `tracestate`; more may be too long for the next service. */
+const MAX_STATE = 512;
 
-/** Undefined: none is named, or not as it should be, which is no reason to refuse a request. */
+/** Undefined if the header is missing or malformed; that is no reason to reject a request. */
 export function readTraceContext(header: (name: string) => string | undefined): TraceContext | undefined {
   const [, version, ids, flags, more] = TRACEPARENT.exec(header('traceparent') ?? '') ?? [];
   if (ids === undefined || flags === undefined || (version === '00' && more !== undefined)) return undefined;
   const known = version === '00' ? flags : `0${Number.parseInt(flags, 16) & SAMPLED}`;
   const traceparent = `00-${ids}-${known}`;
   const tracestate = header('tracestate');
-  const passed = tracestate !== undefined && tracestate !== '' && tracestate.length <= MOST_STATE;
+  const passed = tracestate !== undefined && tracestate !== '' && tracestate.length <= MAX_STATE;
   return { id: ids.slice(0, 32), headers: passed ? { traceparent, tracestate } : { traceparent } };
 }

@@ -44,8 +44,8 @@ describe('refuses', () => {
 
   it('a second key of the same name or id', () => {
     const other = toHashedKey({ id: fresh.id, hash: newKey().hash });
-    expect(mistakes(GOOD, { ...GOOD, key: toHashedKey(newKey()) })).toEqual(['1.name is that of entry 1 already']);
-    expect(mistakes(GOOD, { ...GOOD, name: 'other', key: other })).toEqual(['1.key is that of entry 1 already']);
+    expect(mistakes(GOOD, { ...GOOD, key: toHashedKey(newKey()) })).toEqual(['1.name is the same as in entry 1']);
+    expect(mistakes(GOOD, { ...GOOD, name: 'other', key: other })).toEqual(['1.key is the same as in entry 1']);
   });
 
   it('the key itself, says what to do, and does not repeat it', () => {

@@ -128,8 +128,8 @@ describe('[Decision 13] keys', () => {
 
   it('have names and ids of their own', () => {
     expect(mistakesOf({ env: { OMP_AUTH_KEYS: JSON.stringify([keys[0], keys[0]]) } })).toEqual([
-      'OMP_AUTH_KEYS: entry 2, name: is that of entry 1 already',
-      'OMP_AUTH_KEYS: entry 2, key: is that of entry 1 already',
+      'OMP_AUTH_KEYS: entry 2, name: is the same as in entry 1',
+      'OMP_AUTH_KEYS: entry 2, key: is the same as in entry 1',
     ]);
   });
 

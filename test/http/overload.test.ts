@@ -5,7 +5,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import type { Provider } from '#contract';
 import { ALL_GRANTS } from '../../src/core/grants.ts';
 import type { Authenticator } from '../../src/core/principal.ts';
-import { limitAtOnce, limitShare } from '../../src/http/admission.ts';
+import { limitConcurrency, limitConcurrencyPerCaller } from '../../src/http/admission.ts';
 import { listen } from '../../src/http/listen.ts';
 import type { Env } from '../../src/http/request.ts';
 import { gate } from '../embedding/observed-embedder.ts';
@@ -135,7 +135,7 @@ describe('clients that never read their answers', () => {
   it('[Decision 29] count as requests for as long as they do not', async () => {
     // More than the buffers of the system take.
     const answer = 'a'.repeat(64_000_000);
-    const app = new Hono<Env>().use(limitAtOnce(2, 1e9)).get('/', (c) => c.text(answer));
+    const app = new Hono<Env>().use(limitConcurrency(2, 1e9)).get('/', (c) => c.text(answer));
     app.onError((_, c) => c.body(null, 429)).get('/small', (c) => c.text('small'));
     const listener = await listen(app, { host: '127.0.0.1', port: 0, log: recordingLog() });
     const small = async () => (await fetch(`http://127.0.0.1:${listener.port}/small`)).status;
@@ -190,7 +190,7 @@ describe('clients that never read their answers', () => {
 
   it('[Decision 29] are given up, the oldest first, when all answers together take too much', async () => {
     const answer = 'a'.repeat(16_000_000);
-    const app = new Hono<Env>().use(limitAtOnce(100, 3.5 * answer.length)).get('/', (c) => c.text(answer));
+    const app = new Hono<Env>().use(limitConcurrency(100, 3.5 * answer.length)).get('/', (c) => c.text(answer));
     const listener = await listen(app, { host: '127.0.0.1', port: 0, log: recordingLog() });
     for (let i = 0; i < 6; i++) {
       const socket = sendUnread(listener.port, request('GET', '/'));
@@ -213,7 +213,7 @@ describe('clients that never read their answers', () => {
 
   it('[Decision 29] are given up at the limit of requests too, so that others are served before any deadline', async () => {
     const answer = 'a'.repeat(16_000_000);
-    const app = new Hono<Env>().use(limitAtOnce(3, 1.5 * answer.length)).get('/', (c) => c.text(answer));
+    const app = new Hono<Env>().use(limitConcurrency(3, 1.5 * answer.length)).get('/', (c) => c.text(answer));
     app.onError((_, c) => c.body(null, 429));
     const listener = await listen(app, { host: '127.0.0.1', port: 0, log: recordingLog() });
     for (let i = 0; i < 3; i++) sockets.push(sendUnread(listener.port, request('GET', '/')));
@@ -223,7 +223,7 @@ describe('clients that never read their answers', () => {
   });
 
   it('[Decision 29] and have gone before they are counted take no place', async () => {
-    const share = limitShare(1, () => 'caller');
+    const share = limitConcurrencyPerCaller(1, () => 'caller');
     const gone = { env: { incoming: { socket: { destroyed: true } }, outgoing: new EventEmitter() } };
     for (let i = 0; i < 3; i++) await share(gone as never, async () => {});
     await expect(share({ env: {} } as never, async () => {})).resolves.toBeUndefined();

@@ -10,7 +10,7 @@ import {
   whereTags,
   whereWithin,
   whereWithinRanges,
-} from '../../providers/postgres/conditions.ts';
+} from '../../providers/postgres/tables/conditions.ts';
 import { openStore, type Store } from './store.ts';
 
 /** Characters at the edges of UTF-8 lengths, around the surrogates, at the end of Unicode, and special to LIKE. */

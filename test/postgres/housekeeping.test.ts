@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Call, ONCE_TTL_MS } from '#contract';
 import type { Run } from '../../providers/postgres/client/connections.ts';
-import { startHousekeeping } from '../../providers/postgres/housekeeping.ts';
+import { startHousekeeping } from '../../providers/postgres/maintenance/housekeeping.ts';
 import { recordingLog } from '../support/subject.ts';
 import { openStore, type Store, until } from './store.ts';
 
@@ -112,7 +112,7 @@ describe('housekeeping', () => {
     await store.sql(`alter table ${store.names.auditLog} rename to away`);
     const housekeeping = start(onStore, log);
     await until(async () => log.lines.length >= 2);
-    expect(log.lines[0]).toMatchObject({ level: 'warn', message: expect.stringMatching(/tried again/) });
+    expect(log.lines[0]).toMatchObject({ level: 'warn', message: expect.stringMatching(/retried/) });
     await store.sql(`alter table ${store.names.schema}.away rename to audit_log`);
     await until(() => keysLeft(7));
     expect((await left())?.entries).toBe(5);

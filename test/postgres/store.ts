@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import pg from 'pg';
 import type { AuditOptions, Call, Embedder, Provider, RankingOptions, Ref, WritableProvider } from '#contract';
 import { type Engine, startEngine } from '../../providers/postgres/embedded/engine.ts';
-import { type Names, toNames } from '../../providers/postgres/names.ts';
+import { type Names, toNames } from '../../providers/postgres/tables/names.ts';
 import { openProvider } from '../../src/registry.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
 import { SERVER_URL } from '../support/postgres-server.ts';

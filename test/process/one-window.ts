@@ -5,7 +5,7 @@ const MINUTE = 60_000;
 /** How often the gateways found the shared store failing, and how often they found it back. */
 function outages(gateways: readonly RunningGateway[]) {
   const lines = (pattern: RegExp) => gateways.flatMap(({ printed }) => [...printed().matchAll(pattern)]).length;
-  return { begun: lines(/the store of rate limits fails/g), ended: lines(/the store of rate limits answers again/g) };
+  return { begun: lines(/the rate limit store fails/g), ended: lines(/the rate limit store answers again/g) };
 }
 
 /**

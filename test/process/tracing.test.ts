@@ -159,7 +159,7 @@ describe('with a collector that', () => {
       OTEL_BSP_SCHEDULE_DELAY: '1',
     };
     const gateway = await startGateway({ env });
-    const [user_id, told] = [freshUser(), /traces are lost/g];
+    const [user_id, told] = [freshUser(), /spans are lost/g];
     const ask = () => gateway.client.list({ user_id });
     await ask();
     await gateway.output(told);
@@ -176,7 +176,7 @@ describe('with a collector that', () => {
     await gateway.client.list({ user_id: freshUser() });
     const { status, stdout } = await gateway.stop();
     expect(status).toBe(0);
-    expect(stdout).toContain('the last traces could not be sent');
+    expect(stdout).toContain('the last spans could not be sent');
     expect(collector.bodies).toHaveLength(1);
   });
 });

@@ -37,8 +37,8 @@ const KINDS: Readonly<Record<string, { missing: string; create(): Promise<Stoppa
   },
 };
 
-const FAILS = { level: 'warn', message: 'the store of rate limits fails: every process limits on its own' };
-const ANSWERS = { level: 'info', message: 'the store of rate limits answers again' };
+const FAILS = { level: 'warn', message: 'the rate limit store fails; each process counts on its own' };
+const ANSWERS = { level: 'info', message: 'the rate limit store answers again' };
 
 type Limits = Awaited<ReturnType<typeof openLimits>>;
 

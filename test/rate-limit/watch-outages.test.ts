@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { watchOutages } from '../../src/rate-limit/rate-limits.ts';
+import { createFallback } from '../../src/rate-limit/rate-limits.ts';
 import { recordingLog } from '../support/subject.ts';
 
 /** Asks that the test answers when it wants to. */
@@ -19,7 +19,7 @@ describe('[Decision 17] an outage of the store', () => {
 
   it('is found out by one request, and tried again by one a second', async () => {
     const log = recordingLog();
-    const orElse = watchOutages('redis', log);
+    const orElse = createFallback('redis', log);
     let down = true;
     let asked = 0;
     const ask = async () => {
@@ -43,7 +43,7 @@ describe('[Decision 17] an outage of the store', () => {
 
   it('is not over because of an answer to what was asked before it', async () => {
     const log = recordingLog();
-    const orElse = watchOutages('redis', log);
+    const orElse = createFallback('redis', log);
     const { asked, ask } = slowStore();
     const requests = [orElse(ask, otherwise), orElse(ask, otherwise)];
     asked[1]?.fail();
@@ -55,7 +55,7 @@ describe('[Decision 17] an outage of the store', () => {
   });
 
   it('begins when an answer takes too long, and what comes late harms nobody', async () => {
-    const orElse = watchOutages('redis', recordingLog());
+    const orElse = createFallback('redis', recordingLog());
     const { asked, ask } = slowStore();
     const requests = [orElse(ask, otherwise), orElse(ask, otherwise)];
     await vi.advanceTimersByTimeAsync(501);

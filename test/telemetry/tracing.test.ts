@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { type Call, GATEWAY, type Log, OmpError, type Trace } from '#contract';
 import type { Operation, Telemetry } from '../../src/core/telemetry.ts';
-import { openTracing, passingOn } from '../../src/telemetry/telemetry.ts';
+import { openTracing, propagateOnly } from '../../src/telemetry/telemetry.ts';
 import { eventually } from '../support/eventually.ts';
 import { FAILED, openCollector } from '../support/otlp-collector.ts';
 import { headerOf, ID, SPAN, traceparents } from './traceparents.ts';
@@ -159,7 +159,7 @@ test('[Decision 33] whatever a client sends, its request is traced and told on i
       const headers = trace?.headers() ?? {};
       expect(headers.traceparent).toMatch(TRACEPARENT);
       expect(headers.traceparent?.slice(3, 35)).toBe(trace?.id);
-      const known = follow(passingOn, { traceparent }).trace;
+      const known = follow(propagateOnly, { traceparent }).trace;
       if (known) expect(trace?.id).toBe(known.id);
       else expect(traceparent).not.toContain(trace?.id);
       expect(headers.tracestate?.length ?? 0).toBeLessThanOrEqual(512);
@@ -199,14 +199,14 @@ test('what the gateway does by itself is no part of a trace', async () => {
 
 test('[Decision 33] without tracing a client’s trace is passed on, and none is made', async () => {
   const { telemetry } = await openTracing(undefined, { info: () => {}, warn: () => {}, error: () => {} });
-  expect(telemetry).toBe(passingOn);
+  expect(telemetry).toBe(propagateOnly);
   const state = { tracestate: 'vendor=1' };
-  expect(follow(passingOn, { ...GIVEN, ...state }).trace).toMatchObject({ id: ID });
-  const { trace } = follow(passingOn, { ...GIVEN, ...state });
-  const passed = await passingOn.call(SEARCH, callWith(trace), async (call) => call.trace?.headers());
+  expect(follow(propagateOnly, { ...GIVEN, ...state }).trace).toMatchObject({ id: ID });
+  const { trace } = follow(propagateOnly, { ...GIVEN, ...state });
+  const passed = await propagateOnly.call(SEARCH, callWith(trace), async (call) => call.trace?.headers());
   expect(passed).toEqual({ ...GIVEN, ...state });
-  expect(follow(passingOn).trace).toBeUndefined();
-  expect(follow(passingOn, { ...state, traceparent: `${GIVEN.traceparent}0` }).trace).toBeUndefined();
+  expect(follow(propagateOnly).trace).toBeUndefined();
+  expect(follow(propagateOnly, { ...state, traceparent: `${GIVEN.traceparent}0` }).trace).toBeUndefined();
 });
 
 test('the collector is told of once when it fails and once when it works again', async () => {
@@ -226,7 +226,7 @@ test('the collector is told of once when it fails and once when it works again',
   await ended();
   expect(lines).toEqual([
     { level: 'warn', fields: { reason: 400 }, message: expect.stringContaining('OTEL_EXPORTER_OTLP_ENDPOINT') },
-    { level: 'info', fields: {}, message: 'the collector takes traces again' },
+    { level: 'info', fields: {}, message: 'the collector accepts spans again' },
   ]);
 });
 

@@ -1,5 +1,5 @@
 import type { Backlog, Call, Embedder, Log } from '#contract';
-import type { Names } from '../names.ts';
+import type { Names } from '../tables/names.ts';
 import { createQueue, type Ways } from './queue.ts';
 import { countText } from './statements.ts';
 import { type Ingestion, startIngestion } from './worker.ts';

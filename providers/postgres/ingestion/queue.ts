@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { type Call, GATEWAY } from '#contract';
 import type { Run } from '../client/connections.ts';
-import type { Names } from '../names.ts';
+import type { Names } from '../tables/names.ts';
 import {
   claimText,
   clearFailedText,

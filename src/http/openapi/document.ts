@@ -18,45 +18,50 @@ import {
 
 const DESCRIPTION = `Stores, retrieves and searches memories: short text facts about a user.
 
-Which verbs and features there are depends on the provider behind the gateway: \`GET /capabilities\` tells. All errors
-come in one envelope; branch on \`error.code\`. Text holds no NUL and no lone surrogates; characters are counted as
-Unicode code points.
+The supported verbs and features depend on the provider behind the gateway: see \`GET /capabilities\`. All errors have the
+same envelope; branch on \`error.code\`. Texts must not contain NUL or lone surrogates; characters are counted as Unicode
+code points. docs/http-api.md and docs/security.md in the gateway's repository have the details.
 
-**Who may call.** A gateway without keys is open: it needs no credential. Otherwise every path but \`/capabilities\`,
-\`/healthz\`, \`/livez\`, \`/readyz\` and this description, unknown paths too, answers 401 without a good key or token.
+**Authentication.** A gateway without keys is open: it needs no credential. Otherwise every path except \`/capabilities\`,
+\`/healthz\`, \`/livez\`, \`/readyz\` and this description answers 401 without a valid key or token, unknown paths included.
 
-**Who may do what.** A key or token reaches all users or some, and its grants allow \`read\` (get, list, search, context,
-audit), \`write\` (add, update) and \`delete\`, each everywhere or in some scopes. By id, a memory of a user out of reach
-answers 404, exactly as an unknown id does; a memory of a user in reach, but outside the grants, answers 403. Update
-needs \`write\` for the old and for the new scope, and answers with the memory even where \`read\` is not granted. List,
-search, context and audit return what lies within the grants; they answer 403 for a user out of reach, and for a scope
-that cannot match anything granted.`;
+**Authorization.** A key or token may access all users or some. Its grants allow \`read\` (get, list, search, context,
+audit), \`write\` (add, update) and \`delete\`, each in all scopes or in some. By id, a memory of a user without access
+answers 404, exactly like an unknown id; a memory of a user with access, but outside the grants, answers 403. Update
+needs \`write\` for the old and for the new scope, and returns the memory even without \`read\`. List, search, context and
+audit return only what the grants allow; they answer 403 for a user without access, and for a scope that cannot match any
+grant.`;
 
 const securitySchemes = {
   bearer: {
     type: 'http',
     scheme: 'bearer',
-    description: "A key of the gateway, or the identity provider's token (JWT).",
+    description: 'An API key of the gateway, or a token (JWT) of the identity provider.',
   },
-  apiKey: { type: 'apiKey', in: 'header', name: 'X-API-Key', description: 'The same, for clients that send it here.' },
+  apiKey: {
+    type: 'apiKey',
+    in: 'header',
+    name: 'X-API-Key',
+    description: 'The same credential, for clients that use this header.',
+  },
 } as const;
 
-/** Either, or none while the gateway is open. */
+/** One of them, or none while the gateway is open. */
 const security: oas31.SecurityRequirementObject[] = [{ bearer: [] }, { apiKey: [] }, {}];
 
-/** The OpenAPI 3.1 description of the gateway, made from the schemas that validate its requests. */
+/** The OpenAPI 3.1 document, generated from the schemas that validate the requests. */
 export const openApiDocument = (): oas31.OpenAPIObject =>
   polish(
     createDocument(
       {
         openapi: '3.1.1',
         info: { title: 'Open Memory Protocol gateway', version: OMP_VERSION, description: DESCRIPTION },
-        // Relative to the document, so that a prefix that a proxy takes off is kept.
+        // Relative to the document, so that it also works behind a proxy that strips a path prefix.
         servers: [{ url: '.' }],
         security,
         tags: [
           { name: 'memories', description: 'The verbs of the protocol.' },
-          { name: 'gateway', description: 'What the gateway says about itself, to everybody.' },
+          { name: 'gateway', description: 'Public information about the gateway.' },
         ],
         paths: { ...memoryPaths, ...gatewayPaths },
         components: { securitySchemes },
@@ -71,7 +76,7 @@ const byId = {
 };
 
 /** SPEC, Endpoints: the verbs on memories. */
-export const memoryPaths: ZodOpenApiPathsObject = {
+const memoryPaths: ZodOpenApiPathsObject = {
   '/memories': {
     post: verb({
       id: 'addMemory',
@@ -95,7 +100,7 @@ export const memoryPaths: ZodOpenApiPathsObject = {
     get: verb({
       id: 'searchMemories',
       summary: "Search a user's memories",
-      description: 'Ranked by meaning, by keywords, or both, as `features` of `GET /capabilities` tells.',
+      description: 'Ranked by meaning, by keywords, or both: see `features` of `GET /capabilities`.',
       query: SearchParameters,
       success: {
         status: 200,
@@ -128,7 +133,7 @@ export const memoryPaths: ZodOpenApiPathsObject = {
     }),
     delete: verb({
       id: 'deleteMemory',
-      summary: 'Delete a memory for good',
+      summary: 'Delete a memory permanently',
       description: 'To keep the history, add a memory that names this one in `supersedes`.',
       ...byId,
       success: { status: 204, description: 'Deleted.' },
@@ -137,17 +142,17 @@ export const memoryPaths: ZodOpenApiPathsObject = {
   },
 };
 
-/** SPEC, Endpoints: the rest, and what the gateway says about itself. */
-export const gatewayPaths: ZodOpenApiPathsObject = {
+/** SPEC, Endpoints: the others, and the public paths of the gateway. */
+const gatewayPaths: ZodOpenApiPathsObject = {
   '/context': {
     post: verb({
       id: 'buildContext',
       summary: 'Build a block of context for a prompt',
-      description: 'The best-ranked memories within a token budget, without expired and superseded ones.',
+      description: 'The best-ranked memories that fit a token budget, without expired and superseded ones.',
       body: { schema: ContextBody, example: example.contextRequest },
       success: {
         status: 200,
-        description: 'The block.',
+        description: 'The context block.',
         body: { schema: ContextBlock, example: example.contextBlock },
       },
       errors: ['invalid_request', 'unsupported_capability', 'payload_too_large'],
@@ -157,10 +162,9 @@ export const gatewayPaths: ZodOpenApiPathsObject = {
     get: verb({
       id: 'readAudit',
       summary: "Read the audit log of a user's memories",
-      description: `Who did or tried what, newest first, where \`features.supports_audit\` says that it is recorded. A search or
-list is entered with the scope it asked for. What was tried with an unknown id, or for a user out of the caller's reach,
-belongs to no user and is not shown.
-Contents and queries are never recorded.`,
+      description: `Successful and failed requests, newest first, if \`features.supports_audit\` is true. The entry of a search or
+list has the requested scope. Requests with an unknown id, or for a user without access, belong to no user and are not
+returned. Contents and queries are never recorded.`,
       query: AuditParameters,
       success: { status: 200, description: 'The entries.', body: { schema: AuditLog, example: example.auditLog } },
       errors: ['invalid_request', 'unsupported_capability'],
@@ -170,7 +174,7 @@ Contents and queries are never recorded.`,
   '/capabilities': {
     get: publicOperation({
       id: 'getCapabilities',
-      summary: 'What the provider supports',
+      summary: 'Get the supported verbs, features and limits',
       success: {
         status: 200,
         description: 'Capabilities.',
@@ -182,7 +186,7 @@ Contents and queries are never recorded.`,
   '/healthz': {
     get: publicOperation({
       id: 'getHealth',
-      summary: 'Whether the gateway runs and its backend answers',
+      summary: 'Check that the gateway runs and its backend answers',
       success: { status: 200, description: 'Alive.', body: { schema: Health, example: example.health } },
       errors: ['provider_error'],
     }),
@@ -190,9 +194,8 @@ Contents and queries are never recorded.`,
   '/livez': {
     get: publicOperation({
       id: 'getLiveness',
-      summary: 'Whether the gateway runs',
-      description:
-        'For orchestrators: while this is not answered, a restart may help. It tells nothing of the backend.',
+      summary: 'Check that the gateway runs',
+      description: 'Liveness probe: without an answer, restart the process. It does not depend on the backend.',
       success: { status: 200, description: 'Alive.', body: { schema: Liveness, example: example.liveness } },
       errors: [],
     }),
@@ -200,17 +203,17 @@ Contents and queries are never recorded.`,
   '/readyz': {
     get: publicOperation({
       id: 'getReadiness',
-      summary: 'Whether requests are to be sent here',
-      description: 'For orchestrators and load balancers.',
-      success: { status: 200, description: 'Yes.', body: { schema: Readiness, example: example.ready } },
-      otherwise: { status: 503, description: 'Not now.', body: { schema: Readiness, example: example.notReady } },
+      summary: 'Check that the gateway is ready for requests',
+      description: 'Readiness probe for orchestrators and load balancers.',
+      success: { status: 200, description: 'Ready.', body: { schema: Readiness, example: example.ready } },
+      otherwise: { status: 503, description: 'Not ready.', body: { schema: Readiness, example: example.notReady } },
       errors: [],
     }),
   },
   '/openapi.json': {
     get: publicOperation({
       id: 'getDescription',
-      summary: 'This description',
+      summary: 'Get this description',
       success: {
         status: 200,
         description: 'An OpenAPI 3.1 document.',
@@ -222,7 +225,7 @@ Contents and queries are never recorded.`,
   '/docs': {
     get: publicOperation({
       id: 'getDocs',
-      summary: 'This description as an interactive page',
+      summary: 'Get this description as an interactive page',
       success: { status: 200, description: 'The page.', body: { type: 'text/html', schema: z.string() } },
       errors: ['not_found', 'rate_limited'],
     }),
@@ -230,18 +233,18 @@ Contents and queries are never recorded.`,
 };
 
 /**
- * Query parameters are strings until parsed. What is described as a number must not keep the pattern of its text, and
- * a default, which stands behind the parsing, would not be shown at all. The largest exact integer is no limit of ours.
+ * Query parameters are strings until they are parsed: a number must not show the pattern of its text, and a default, which
+ * applies after parsing, would not be shown at all. The largest safe integer is no limit of the API.
  */
-export const override: CreateDocumentOptions['override'] = ({ jsonSchema, zodSchema, io }) => {
+const override: CreateDocumentOptions['override'] = ({ jsonSchema, zodSchema, io }) => {
   const { def } = zodSchema._zod;
   if (jsonSchema.type === 'integer' || jsonSchema.type === 'number') delete jsonSchema.pattern;
   if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
   if (def.type === 'default' && io === 'input') jsonSchema.default = def.defaultValue;
 };
 
-/** The same document, written the way tools show best. */
-export const polish = (document: oas31.OpenAPIObject): oas31.OpenAPIObject =>
+/** Rewrites what zod-openapi generates into forms that tools display better. */
+const polish = (document: oas31.OpenAPIObject): oas31.OpenAPIObject =>
   JSON.parse(JSON.stringify(document), (_key, node: unknown) => {
     if (!isObject(node)) return node;
     return 'in' in node && isObject(node.schema) ? describeParameter(node, node.schema) : mergeNull(node);
@@ -250,13 +253,13 @@ export const polish = (document: oas31.OpenAPIObject): oas31.OpenAPIObject =>
 type Node = Record<string, unknown>;
 const isObject = (node: unknown): node is Node => typeof node === 'object' && node !== null && !Array.isArray(node);
 
-/** What describes a parameter belongs to the parameter, not to its schema. */
+/** Moves description and example from a parameter's schema to the parameter. */
 function describeParameter({ schema: _, ...parameter }: Node, { description, examples, ...schema }: Node): Node {
   const example = Array.isArray(examples) && { example: examples[0] };
   return { ...parameter, ...(description !== undefined && { description }), ...example, schema };
 }
 
-/** `anyOf: [schema, null]` is one schema of two types. */
+/** Turns `anyOf: [schema, null]` into one schema with two types. */
 function mergeNull({ anyOf, ...outer }: Node): Node {
   if (!Array.isArray(anyOf)) return outer;
   const [inner, ...others] = anyOf as Node[];

@@ -1,4 +1,4 @@
-/** What the description shows. Sent in the order of the paths, the requests succeed on an empty gateway. */
+/** Examples of the OpenAPI document. In the order of the paths, the requests succeed on an empty gateway. */
 export const newMemory = {
   content: 'user prefers pnpm over npm for nodejs projects',
   user_id: 'u1',

@@ -6,7 +6,7 @@ import { IDEMPOTENCY_KEY } from '../input.ts';
 import { REQUEST_ID } from '../request.ts';
 import { ErrorEnvelope } from './responses.ts';
 
-/** A body, JSON unless it says otherwise, and how one looks. */
+/** A body, by default JSON, with an example. */
 interface Body {
   readonly type?: 'text/html';
   readonly schema: z.ZodType;
@@ -22,14 +22,14 @@ interface Operation {
   readonly headers?: Readonly<Record<string, z.ZodType>>;
   readonly body?: Body;
   readonly success: { readonly status: 200 | 201 | 204; readonly description: string; readonly body?: Body };
-  /** An answer that is no success and no error of the protocol either. */
+  /** A response that is neither a success nor an error of the protocol. */
   readonly otherwise?: { readonly status: 503; readonly description: string; readonly body: Body };
   readonly errors: readonly ErrorCode[];
-  /** Default: as with every verb on memories, what a client wrote through another replica is waited for. */
+  /** Whether it waits for the client's writes through other replicas, like every verb on memories. Default: true. */
   readonly consistent?: boolean;
 }
 
-/** A verb of the protocol: for callers who may, with the errors that any of them may answer. */
+/** A verb of the protocol: it needs authentication, and adds the errors that every verb can answer. */
 export const verb = ({ errors, consistent = true, ...rest }: Operation): ZodOpenApiOperationObject => ({
   ...operation(
     {
@@ -42,36 +42,36 @@ export const verb = ({ errors, consistent = true, ...rest }: Operation): ZodOpen
   tags: ['memories'],
 });
 
-/** What the gateway says about itself, to everybody. */
-export const publicOperation = (about: Operation): ZodOpenApiOperationObject => ({
-  ...operation(about, false),
+/** A public path of the gateway. */
+export const publicOperation = (spec: Operation): ZodOpenApiOperationObject => ({
+  ...operation(spec, false),
   tags: ['gateway'],
   security: [],
 });
 
 const operation = (
-  { id, summary, description, success, otherwise, errors, ...about }: Omit<Operation, 'consistent'>,
+  { id, summary, description, success, otherwise, errors, ...spec }: Omit<Operation, 'consistent'>,
   consistent: boolean,
 ): ZodOpenApiOperationObject => ({
   operationId: id,
   summary,
   ...(description !== undefined && { description }),
   requestParams: {
-    ...(about.path && { path: about.path }),
-    ...(about.query && { query: about.query }),
-    header: z.object({ ...about.headers, 'X-Request-Id': RequestIdParameter }),
+    ...(spec.path && { path: spec.path }),
+    ...(spec.query && { query: spec.query }),
+    header: z.object({ ...spec.headers, 'X-Request-Id': RequestIdParameter }),
   },
-  ...(about.body && { requestBody: { required: true, content: contentOf(about.body) } }),
+  ...(spec.body && { requestBody: { required: true, content: contentOf(spec.body) } }),
   responses: {
     [success.status]: {
       description: success.description,
-      headers: answerHeaders({ errors, consistent }),
+      headers: responseHeaders({ errors, consistent }),
       ...(success.body && { content: contentOf(success.body) }),
     },
     ...(otherwise && {
       [otherwise.status]: {
         description: otherwise.description,
-        headers: answerHeaders({ errors, consistent }),
+        headers: responseHeaders({ errors, consistent }),
         content: contentOf(otherwise.body),
       },
     }),
@@ -81,54 +81,52 @@ const operation = (
 
 const contentOf = ({ type, ...body }: Body) => ({ [type ?? 'application/json']: body });
 
-/** When each code is answered: SPEC, Errors. */
+/** When each code is used (SPEC, Errors). */
 const CONDITIONS: Record<ErrorCode, string> = {
   unauthorized: 'missing or invalid API key or token',
-  scope_denied: 'the key or token lacks the permission for this user or scope',
+  scope_denied: 'the key or token has no permission for this user or scope',
   not_found: 'no such resource',
   invalid_request: 'malformed body or invalid parameters',
   rate_limited: 'too many requests, or too many failed authentications',
   unsupported_capability: 'the provider does not support this',
   provider_error: 'the backend failed or took too long',
-  payload_too_large:
-    'the request body exceeds the limit, 1 MiB unless configured otherwise; or the memory would, twice that',
+  payload_too_large: 'the request body exceeds the limit, by default 1 MiB, or the memory would exceed twice the limit',
 };
 
 const EXAMPLE_REQUEST_ID = '7f9c2ba4-e88f-4a7d-9c1b-0d5e3a6f2b10';
 
-/** What the headers of an endpoint's answers depend on. */
-export interface Answering {
+/** What the response headers of an operation depend on. */
+interface ResponseFacts {
   readonly errors: readonly ErrorCode[];
-  /** Whether what a client wrote through another replica is waited for. */
+  /** Whether it waits for the client's writes through other replicas. */
   readonly consistent: boolean;
 }
 
-/** The error answers of an endpoint: one a status, with an example of every code it may carry. */
-export function failures(endpoint: Answering): Record<string, ZodOpenApiResponseObject> {
+/** The error responses of an operation: one per status, with an example of each of its codes. */
+function failures(operation: ResponseFacts): Record<string, ZodOpenApiResponseObject> {
   const byStatus: Record<string, ErrorCode[]> = {};
-  for (const code of endpoint.errors) {
+  for (const code of operation.errors) {
     const { status } = ERRORS[code];
     byStatus[status] = [...(byStatus[status] ?? []), code];
   }
   return Object.fromEntries(
-    Object.entries(byStatus).map(([status, those]) => [status, failure(those, answerHeaders(endpoint, those))]),
+    Object.entries(byStatus).map(([status, those]) => [status, failure(those, responseHeaders(operation, those))]),
   );
 }
 
 /**
- * The headers of an answer that carries one of these codes, or of a success: where an endpoint may answer
- * `rate_limited`, all but who is not let in are told what is left. Nothing but what was found, or not found, can be
- * behind.
+ * The headers of a response with one of these codes, or of a success. If an operation can answer `rate_limited`, every
+ * response except 401 has the rate limit headers. Only successes and `not_found` have the consistency headers.
  */
-export function answerHeaders({ errors, consistent }: Answering, ofAnswer: readonly ErrorCode[] = []) {
-  const refused = ofAnswer.includes('unauthorized');
-  const found = ofAnswer.length === 0 || ofAnswer.includes('not_found');
+function responseHeaders({ errors, consistent }: ResponseFacts, codes: readonly ErrorCode[] = []) {
+  const unauthorized = codes.includes('unauthorized');
+  const read = codes.length === 0 || codes.includes('not_found');
   return z.object({
     'X-Request-Id': RequestIdHeader,
-    ...(refused && { 'WWW-Authenticate': WwwAuthenticateHeader }),
-    ...(ofAnswer.includes('rate_limited') && { 'Retry-After': RetryAfterHeader }),
-    ...(errors.includes('rate_limited') && !refused && rateLimitHeaders),
-    ...(consistent && found && consistencyHeaders),
+    ...(unauthorized && { 'WWW-Authenticate': WwwAuthenticateHeader }),
+    ...(codes.includes('rate_limited') && { 'Retry-After': RetryAfterHeader }),
+    ...(errors.includes('rate_limited') && !unauthorized && rateLimitHeaders),
+    ...(consistent && read && consistencyHeaders),
   });
 }
 
@@ -145,12 +143,12 @@ const failure = (codes: readonly ErrorCode[], headers: z.ZodObject): ZodOpenApiR
 
 const example = (code: ErrorCode) => toEnvelope(new OmpError(code, CONDITIONS[code]), EXAMPLE_REQUEST_ID);
 
-/** Optional on every request. The form is the one `callMiddleware` takes over. */
-export const RequestIdParameter = z
+/** Optional on every request. `callMiddleware` accepts the same pattern. */
+const RequestIdParameter = z
   .string()
   .optional()
   .meta({
-    description: 'Taken over as the id of this request when it has this form; anything else is replaced.',
+    description: 'Used as the id of this request if it matches the pattern; otherwise the gateway generates one.',
     pattern: REQUEST_ID.source,
     param: { id: 'RequestId' },
   });
@@ -160,7 +158,7 @@ export const UserIdParameter = z
   .string()
   .optional()
   .meta({
-    description: 'When given, a memory of another user counts as absent.',
+    description: 'If given, memories of other users count as absent.',
     param: { id: 'UserId' },
   });
 
@@ -169,59 +167,62 @@ export const IdempotencyKeyParameter = z
   .string()
   .optional()
   .meta({
-    description: `Makes the request repeatable: for ${ONCE_TTL_MS / 3_600_000} hours the same key of the same caller, with an equal memory, gets
-the first answer again and creates nothing; with another memory it is refused with 400. May be written as a quoted
-string. Where \`features.idempotency\` is false, a request with a key is \`unsupported_capability\`.`,
+    description: `Makes the request idempotent. For ${ONCE_TTL_MS / 3_600_000} hours, the same key of the same caller with an equal memory returns
+the first response again and creates nothing; with another memory it answers 400. A quoted string is allowed. If
+\`features.idempotency\` is false, a request with a key is \`unsupported_capability\`.`,
     pattern: IDEMPOTENCY_KEY.source,
   });
 
 /** Decision 23. */
-export const ConsistencyTokenParameter = z
+const ConsistencyTokenParameter = z
   .string()
   .optional()
   .meta({
-    description: `The \`X-Consistency-Token\` of this client's latest answer that had one: what it names is waited for a
-moment, on every replica. A token that is none is ignored, and so is every token where \`features.consistency_tokens\` is
+    description: `The \`X-Consistency-Token\` of this client's latest response that had one. Any replica waits briefly until it
+shows the writes that the token names. Invalid tokens are ignored, and all tokens if \`features.consistency_tokens\` is
 false.`,
     param: { id: 'ConsistencyToken' },
   });
 
-export const RequestIdHeader = z.string().meta({
-  description: 'Identifies the request; the same in error bodies and in the log.',
+const RequestIdHeader = z.string().meta({
+  description: 'Id of the request, also in error bodies and in the log.',
   header: { id: 'RequestId' },
 });
 
-export const WwwAuthenticateHeader = z.string().meta({
-  description: 'The scheme a credential is sent by, `Bearer`.',
+const WwwAuthenticateHeader = z.string().meta({
+  description: 'The authentication scheme, `Bearer`.',
   header: { id: 'WwwAuthenticate' },
 });
 
-export const RetryAfterHeader = z
+const RetryAfterHeader = z
   .string()
   .optional()
   .meta({
-    description: 'Seconds to wait; missing when a backend refused without saying so.',
+    description: 'Seconds to wait; absent if a backend rejected the request without giving a time.',
     header: { id: 'RetryAfter' },
   });
 
-const told = (id: string, description: string) => z.string().optional().meta({ description, header: { id } });
+const optionalHeader = (id: string, description: string) => z.string().optional().meta({ description, header: { id } });
 
-const limit = (id: string, description: string) => told(id, `${description} Only where requests are limited.`);
+const limit = (id: string, description: string) => optionalHeader(id, `${description} Only if requests are limited.`);
 
 /** Decision 17. */
-export const rateLimitHeaders = {
+const rateLimitHeaders = {
   'RateLimit-Policy': limit('RateLimitPolicy', 'The limit: `q` requests in `w` seconds.'),
-  RateLimit: limit('RateLimit', 'What is left of it: `r` requests, more in `t` seconds.'),
-  'X-RateLimit-Limit': limit('XRateLimitLimit', 'Requests a minute.'),
-  'X-RateLimit-Remaining': limit('XRateLimitRemaining', 'Requests left.'),
+  RateLimit: limit('RateLimit', 'What remains: `r` requests, more in `t` seconds.'),
+  'X-RateLimit-Limit': limit('XRateLimitLimit', 'Requests per minute.'),
+  'X-RateLimit-Remaining': limit('XRateLimitRemaining', 'Remaining requests.'),
   'X-RateLimit-Reset': limit('XRateLimitReset', 'Seconds until there are more.'),
 };
 
 /** Decision 23. */
-export const consistencyHeaders = {
-  'X-Consistency-Token': told(
+const consistencyHeaders = {
+  'X-Consistency-Token': optionalHeader(
     'ConsistencyToken',
-    'After a change: names it, and what the token of the request named. Only where `features.consistency_tokens` is true.',
+    "After a write: names this write and those of the request's token. Only if `features.consistency_tokens` is true.",
   ),
-  'X-Consistency': told('Consistency', '`behind`: what the token of the request names may be missing here.'),
+  'X-Consistency': optionalHeader(
+    'Consistency',
+    '`behind`: the response may lack writes that the token of the request names.',
+  ),
 };

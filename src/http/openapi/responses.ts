@@ -4,40 +4,35 @@ import { ERRORS } from '../errors.ts';
 import { sourceType } from '../schemas.ts';
 
 /*
- * What the gateway answers, for its description: SPEC, Resources. Objects are open, because a client of this version
- * has to read the answers of a newer one (SPEC, Versioning 4); no limits are stated, because a backend may hold
- * records that were not written through this gateway.
+ * The responses, for the OpenAPI document (SPEC, Resources). Objects are open, because a client must accept the responses
+ * of newer versions (SPEC, Versioning 4). No limits are stated, because memories may also come from other applications.
  */
 
 const time = (description: string) => z.string().meta({ description, format: 'date-time' });
-const score = z
-  .number()
-  .min(0)
-  .max(1)
-  .meta({ description: 'What the results are ordered by; higher means more relevant.' });
+const score = z.number().min(0).max(1).meta({ description: 'Order of the results; higher means more relevant.' });
 const strings = z.array(z.string());
 
 const Source = z.looseObject({
   app: z.string().nullish().meta({ description: 'Application that created the memory.' }),
   type: sourceType.nullish().meta({ description: 'How the memory was created.' }),
-  ref: z.string().nullish().meta({ description: 'Opaque pointer back, such as a session id.' }),
+  ref: z.string().nullish().meta({ description: 'Opaque reference, such as a session id.' }),
 });
 
 export const Memory = z
   .looseObject({
     id: z.string().meta({ description: 'Assigned by the provider; opaque.' }),
     content: z.string().meta({ description: 'The stored text.' }),
-    user_id: z.string().meta({ description: 'Owner.' }),
+    user_id: z.string().meta({ description: 'User the memory belongs to.' }),
     created_at: time('Creation time, UTC.'),
     updated_at: time('Time of the last change, UTC.').nullish(),
     scope: z.string().nullish().meta({ description: 'Slash-delimited hierarchical namespace.' }),
     tags: strings.nullish().meta({ description: 'Free-form labels.' }),
-    source: Source.nullish().meta({ description: 'Where the memory came from.' }),
-    confidence: z.number().min(0).max(1).nullish().meta({ description: 'Null when it was omitted at creation.' }),
-    valid_from: time('From when the memory is valid.').nullish(),
-    valid_to: time('Until when the memory is valid; null: no expiry.').nullish(),
-    supersedes: strings.nullish().meta({ description: 'Ids of memories this record replaces.' }),
-    embedding_model: z.string().nullish().meta({ description: 'Model the content was indexed with, if any.' }),
+    source: Source.nullish().meta({ description: 'Origin of the memory.' }),
+    confidence: z.number().min(0).max(1).nullish().meta({ description: 'Null if omitted at creation.' }),
+    valid_from: time('Start of validity.').nullish(),
+    valid_to: time('End of validity; null: none.').nullish(),
+    supersedes: strings.nullish().meta({ description: 'Ids of the memories that this one replaces.' }),
+    embedding_model: z.string().nullish().meta({ description: 'Model of the vector, if any.' }),
     status: z
       .enum(['queued', 'indexing', 'done', 'failed'])
       .nullish()
@@ -45,10 +40,10 @@ export const Memory = z
   })
   .meta({
     id: 'Memory',
-    patternProperties: { '^x-': { description: "The caller's own keys, as they were given." } },
+    patternProperties: { '^x-': { description: 'Custom keys, as stored.' } },
   });
 
-const next_cursor = z.string().nullish().meta({ description: '`cursor` of the next page; null: there is none.' });
+const next_cursor = z.string().nullish().meta({ description: '`cursor` of the next page; null: last page.' });
 
 export const MemoryPage = z
   .looseObject({
@@ -63,7 +58,7 @@ export const SearchResults = z
   .looseObject({
     results: z.array(SearchResult).meta({ description: 'Highest `score` first.' }),
     'x-truncated': z.literal(true).optional().meta({
-      description: 'Results within `limit` are left out, since the answer would take more than 4 MiB.',
+      description: 'Results within `limit` are omitted, because the response would exceed 4 MiB.',
     }),
   })
   .meta({ id: 'SearchResults' });
@@ -82,21 +77,21 @@ export const Capabilities = z
       vector_search: z.boolean().meta({ description: 'Similarity search.' }),
       keyword_search: z.boolean().meta({ description: 'Keyword search.' }),
       graph_queries: z.boolean().meta({ description: 'Graph queries.' }),
-      temporal: z.boolean().meta({ description: 'Filters on time.' }),
+      temporal: z.boolean().meta({ description: 'Filters by time.' }),
       scopes: z.enum(['native', 'tags', 'none']).meta({ description: 'How scopes are implemented.' }),
       max_content_length: bound('Maximum characters of `content`; null: no limit.'),
       supports_audit: z.boolean().meta({ description: 'An audit log is recorded.' }),
       supports_supersession: z.boolean().meta({ description: '`supersedes` is tracked.' }),
-      idempotency: z.boolean().meta({ description: '`POST /memories` takes an `Idempotency-Key`.' }),
-      tags: z.boolean().meta({ description: 'Memories keep tags, and lists filter by them.' }),
+      idempotency: z.boolean().meta({ description: '`POST /memories` supports `Idempotency-Key`.' }),
+      tags: z.boolean().meta({ description: 'Memories have tags, and lists filter by them.' }),
       consistency_tokens: z.boolean().meta({
-        description: 'Other replicas may show a change late; `X-Consistency-Token` makes them wait for it.',
+        description: 'Other replicas may show writes late; `X-Consistency-Token` makes them wait.',
       }),
     }),
     limits: z
       .looseObject({
-        rate_limit_per_minute: bound('Maximum requests a minute; null: no limit.'),
-        max_search_results: bound('Maximum `limit` of a search; null: unbounded.'),
+        rate_limit_per_minute: bound('Maximum requests per minute; null: no limit.'),
+        max_search_results: bound('Maximum `limit` of a search; null: no limit.'),
       })
       .optional(),
   })
@@ -117,17 +112,17 @@ export const Readiness = z
   .looseObject({
     status: z
       .enum(['ready', 'starting', 'draining', 'unavailable'])
-      .meta({ description: '`draining`: it is being stopped; `unavailable`: its backend does not answer.' }),
+      .meta({ description: '`draining`: the gateway is stopping; `unavailable`: the backend does not answer.' }),
   })
   .meta({ id: 'Readiness' });
 
 /** Decision 10. */
 export const ContextBlock = z
   .looseObject({
-    text: z.string().meta({ description: 'Numbered lines, best first; empty when nothing was found.' }),
+    text: z.string().meta({ description: 'Numbered lines, best first; empty if no memory matches.' }),
     citations: z
       .array(z.looseObject({ memory_id: z.string(), score }))
-      .meta({ description: 'The memory behind each line, in order.' }),
+      .meta({ description: 'The memory of each line, in order.' }),
     token_count: z.int().min(0).meta({ description: 'Tokens of `text`, at most the budget.' }),
   })
   .meta({ id: 'ContextBlock' });
@@ -138,15 +133,12 @@ export const AuditLog = z
     entries: z
       .array(
         z.looseObject({
-          timestamp: time('When it happened, UTC.'),
-          app: z
-            .string()
-            .nullable()
-            .meta({ description: "Who called: a key's name or a token's subject; null: nobody in particular." }),
+          timestamp: time('Time of the request, UTC.'),
+          app: z.string().nullable().meta({ description: 'Name of the key or subject of the token; null: anonymous.' }),
           action: z.enum(VERBS).meta({ description: 'The verb.' }),
-          memory_id: z.string().nullable().meta({ description: 'Null: the verb concerns no single memory.' }),
-          scope: z.string().nullable().meta({ description: 'Of the memory, or the one asked for.' }),
-          request_id: z.string().meta({ description: 'Correlates with the access log.' }),
+          memory_id: z.string().nullable().meta({ description: 'Null: the verb has no single memory.' }),
+          scope: z.string().nullable().meta({ description: 'Scope of the memory, or the requested one.' }),
+          request_id: z.string().meta({ description: 'Id of the request, as in the access log.' }),
           outcome: z.enum(['ok', ...Object.keys(ERRORS)]).meta({ description: '`ok`, or the code of the error.' }),
         }),
       )
@@ -159,11 +151,11 @@ export const AuditLog = z
 export const ErrorEnvelope = z
   .looseObject({
     error: z.looseObject({
-      code: z.enum(Object.keys(ERRORS)).meta({ description: 'What clients branch on.' }),
-      message: z.string().meta({ description: 'For logs and people; not to be parsed.' }),
+      code: z.enum(Object.keys(ERRORS)).meta({ description: 'Clients branch on this code.' }),
+      message: z.string().meta({ description: 'For logs and people; do not parse it.' }),
       type: z.enum(Object.values(ERRORS).map(({ type }) => type)).meta({ description: 'Category of the code.' }),
-      provider: z.string().optional().meta({ description: 'The backend that raised the error.' }),
-      request_id: z.string().optional().meta({ description: 'The `x-request-id` of the response.' }),
+      provider: z.string().optional().meta({ description: 'Backend that raised the error.' }),
+      request_id: z.string().optional().meta({ description: '`X-Request-Id` of the response.' }),
     }),
   })
   .meta({ id: 'Error' });

@@ -1,13 +1,13 @@
 import type { AuditLog, Call, KeptEntry, Verb } from '#contract';
-import type { Run } from './client/connections.ts';
+import type { Run } from '../client/connections.ts';
 import { type Conditions, conditions, whereWithin } from './conditions.ts';
 import type { Names } from './names.ts';
-import { toIso } from './times.ts';
+import { toIso } from './timestamps.ts';
 
 const COLUMNS = ['timestamp', 'app', 'action', 'user_id', 'memory_id', 'scope', 'request_id', 'outcome'] as const;
 
-/** Writes the entry of a change, once for each row of `changed`, of which it needs `id`, `user_id` and `scope`. */
-export function entryOfChange(
+/** SQL that writes one audit entry for each row of `changed`, from its `id`, `user_id` and `scope`. */
+export function insertChangeEntry(
   names: Names,
   place: Conditions['place'],
   action: Verb,

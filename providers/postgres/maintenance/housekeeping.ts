@@ -1,15 +1,15 @@
 import { type Call, GATEWAY, type Log } from '#contract';
-import type { Run } from './client/connections.ts';
-import type { Names } from './names.ts';
-import { onceKnown } from './once.ts';
+import type { Run } from '../client/connections.ts';
+import { onceKnown } from '../once.ts';
+import type { Names } from '../tables/names.ts';
 
 export interface HousekeepingOptions {
   readonly run: Run;
   readonly names: Names;
-  /** Days an audit entry is kept; null: for ever. */
+  /** Days that an audit entry is kept; null: forever. */
   readonly retention_days: number | null;
   readonly log: Log;
-  /** Milliseconds between two rounds, and before a round that failed is tried again. */
+  /** Milliseconds between two rounds, and before a failed round is retried. */
   readonly every_ms?: number;
   readonly retry_ms?: number;
 }
@@ -17,12 +17,12 @@ export interface HousekeepingOptions {
 const DAY_MS = 86_400_000;
 const HOUR_MS = 3_600_000;
 const MINUTE_MS = 60_000;
-/** Rows deleted at a time, so that the locks are short and others have their turn. */
+/** Rows deleted at a time, to keep the locks short. */
 const BATCH = 1_000;
 
 /**
- * Deletes, in the background, audit entries past their time and keys of repeatable adds that are forgotten anyway. Any
- * number of gateways may do so at once: each takes rows that no other one is deleting.
+ * Deletes expired audit entries and idempotency keys in the background. Any number of gateways may do so at the same time:
+ * each skips rows that another one is deleting.
  */
 export function startHousekeeping({
   run,
@@ -36,7 +36,7 @@ export function startHousekeeping({
   const call: Call = { signal: stop.signal, requestId: 'housekeeping', caller: GATEWAY };
   let timer: NodeJS.Timeout | undefined;
 
-  const deleteWhere = async (table: string, column: string, compared: '<=' | '>', time: string) => {
+  const deleteExpired = async (table: string, column: string, compared: '<=' | '>', time: string) => {
     const text = `delete from ${table} where ctid = any(array(
         select ctid from ${table} where ${column} ${compared} $1 order by ${column} limit ${BATCH} for update skip locked)) returning 1`;
     while (!stop.signal.aborted && (await run(text, [time], call)).length > 0);
@@ -44,29 +44,28 @@ export function startHousekeeping({
   const round = async () => {
     if (retention_days !== null) {
       const expired = new Date(Date.now() - retention_days * DAY_MS).toISOString();
-      await deleteWhere(names.auditLog, 'timestamp', '<=', expired);
+      await deleteExpired(names.auditLog, 'timestamp', '<=', expired);
     }
     const [after, until] = onceKnown();
-    await deleteWhere(names.onceKeys, 'created_at', '<=', after);
-    await deleteWhere(names.onceKeys, 'created_at', '>', until);
+    await deleteExpired(names.onceKeys, 'created_at', '<=', after);
+    await deleteExpired(names.onceKeys, 'created_at', '>', until);
   };
-  const next = (): Promise<void> =>
+  const runRound = (): Promise<void> =>
     round().then(
-      () => later(every_ms),
+      () => schedule(every_ms),
       (error: unknown) => {
-        if (!stop.signal.aborted)
-          log.warn({ err: error }, 'deleting what is past its time failed; it will be tried again');
-        later(retry_ms);
+        if (!stop.signal.aborted) log.warn({ err: error }, 'deleting expired rows failed; it will be retried');
+        schedule(retry_ms);
       },
     );
-  const later = (ms: number) => {
+  const schedule = (ms: number) => {
     if (stop.signal.aborted) return;
     timer = setTimeout(() => {
-      running = next();
+      running = runRound();
     }, ms).unref();
   };
 
-  let running = next();
+  let running = runRound();
   return {
     async close() {
       stop.abort(new Error('closing'));

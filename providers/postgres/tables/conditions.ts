@@ -1,10 +1,10 @@
 import { hasWildcard, type ListQuery, literalPrefix, type SearchQuery, type Within } from '#contract';
-import { toTextArray } from './rows.ts';
+import { toTextArray } from '../rows.ts';
 
-/** A WHERE clause under construction: text with `$n` places, and what goes there. Values never enter the text. */
+/** Builds a WHERE clause: SQL with `$n` parameters, and their values. Values never enter the text. */
 export interface Conditions {
   readonly values: unknown[];
-  /** Adds a value and gives its place. */
+  /** Adds a value and returns its parameter. */
   place(value: unknown): string;
   and(condition: string): void;
   toString(): string;
@@ -25,14 +25,14 @@ export function whereTags(where: Conditions, tags: readonly string[]): void {
   if (tags.length > 0) where.and(`tags @> ${where.place(toTextArray(tags))}::text[]`);
 }
 
-/** Search: plain string prefix. */
+/** Of a search: a plain string prefix. */
 export function whereScopePrefix(where: Conditions, { user_id, scope }: SearchQuery): void {
   if (scope === undefined) return;
   where.and('scope is not null');
   if (scope !== '') where.and(`${sameUserHash(where, user_id)} and ${startsWith(where, scope)}`);
 }
 
-/** List: glob. The literal text before the first wildcard becomes an index range, the pattern decides. */
+/** Of a list: a glob. The literal text before the first wildcard becomes an index range, the pattern decides. */
 export function whereScopeGlob(where: Conditions, { user_id, scope }: ListQuery): void {
   if (scope === undefined) return;
   where.and('scope is not null');
@@ -45,21 +45,21 @@ export function whereScopeGlob(where: Conditions, { user_id, scope }: ListQuery)
   where.and(`scope like ${where.place(toLikePattern(scope))}`);
 }
 
-/** What a caller may see: any of some globs. */
+/** The allowed scopes of the caller, as globs. */
 export function whereWithin(where: Conditions, within: Within): void {
   if (within !== null) where.and(`scope like any(${where.place(toTextArray(within.map(toLikePattern)))}::text[])`);
 }
 
-/** More would make ever more texts of statements, for less and less that is left out. */
-const MOST_RANGES = 4;
+/** More ranges would make more and more statement texts and exclude less and less. */
+const MAX_RANGES = 4;
 
 /**
- * Says nothing that `whereWithin` does not say. For whoever wants all that a caller may see of one user: where a few
- * globs all begin with literal text, index ranges lead there.
+ * Adds index ranges that `whereWithin` implies, for statements that read everything a caller may see of one user. Only if
+ * there are few globs and all begin with literal text.
  */
 export function whereWithinRanges(where: Conditions, { user_id, within }: SearchQuery): void {
   const prefixes = [...new Set(within?.map(literalPrefix))];
-  if (prefixes.length === 0 || prefixes.length > MOST_RANGES || prefixes.includes('')) return;
+  if (prefixes.length === 0 || prefixes.length > MAX_RANGES || prefixes.includes('')) return;
   const ranges = prefixes.map((prefix) => `(${startsWith(where, prefix)})`).join(' or ');
   where.and(`scope is not null and ${sameUserHash(where, user_id)} and (${ranges})`);
 }
@@ -74,18 +74,18 @@ function startsWith(where: Conditions, prefix: string): string {
 const sameUserHash = (where: Conditions, userId: string): string =>
   `hashtextextended(user_id, 0) = hashtextextended(${where.place(userId)}, 0)`;
 
-/** The same as a glob, for `like`. */
+/** A glob as a pattern for `like`. */
 export const toLikePattern = (glob: string): string =>
   glob.replace(/[\\%_*?]/g, (character) => (character === '*' ? '%' : character === '?' ? '_' : `\\${character}`));
 
 const LAST_CODE_POINT = 0x10ffff;
 
-/** The first string, byte by byte in UTF-8, after all that start with `prefix`; undefined when nothing comes after. */
+/** The first string after all that start with `prefix`, in UTF-8 byte order; undefined if there is none. */
 export function successor(prefix: string): string | undefined {
   const points = Array.from(prefix, (character) => character.codePointAt(0) as number);
   while (points.at(-1) === LAST_CODE_POINT) points.pop();
   const last = points.pop();
   if (last === undefined) return undefined;
-  // Surrogates are no characters.
+  // Skips the surrogates, which are no characters.
   return String.fromCodePoint(...points, last === 0xd7ff ? 0xe000 : last + 1);
 }

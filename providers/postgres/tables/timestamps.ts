@@ -5,17 +5,17 @@ let day = Number.NaN;
 let date = '';
 
 /**
- * What `Date.prototype.toISOString` says of these epoch milliseconds, in years 1 to 9999. A list of fifty asks a hundred
- * times, nearly always for the day it asked for last: remembering that day saves a tenth of the whole request.
+ * The same as `Date.prototype.toISOString`, in years 1 to 9999. A list of fifty memories formats a hundred times, nearly
+ * always for the same day: caching the last day saves a tenth of the whole request.
  */
 export function toIso(epochMilliseconds: number): string {
   const moment = Math.round(epochMilliseconds);
-  const itsDay = Math.floor(moment / DAY_MS);
-  if (itsDay !== day) {
+  const newDay = Math.floor(moment / DAY_MS);
+  if (newDay !== day) {
     date = new Date(moment).toISOString().slice(0, 'yyyy-mm-ddT'.length);
-    day = itsDay;
+    day = newDay;
   }
-  const rest = moment - itsDay * DAY_MS;
+  const rest = moment - newDay * DAY_MS;
   const seconds = Math.floor(rest / 1_000);
   const hour = TWO_DIGITS[Math.floor(seconds / 3_600)];
   const minute = TWO_DIGITS[Math.floor(seconds / 60) % 60];

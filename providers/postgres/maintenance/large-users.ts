@@ -1,13 +1,13 @@
 import { type Call, GATEWAY, type Log } from '#contract';
-import type { Database } from './client/connections.ts';
-import type { Names } from './names.ts';
-import type { Statements } from './statements.ts';
+import type { Database } from '../client/connections.ts';
+import type { Statements } from '../statements.ts';
+import type { Names } from '../tables/names.ts';
 
 export interface LargeUsers {
   has(userId: string): boolean;
-  /** Whether walking through the vector index to this user's memories, so many, costs less than looking at all of them. */
-  pays(rows: number): boolean;
-  /** Tells how many memories of this user a search saw, of maybe more; past the threshold they move into the indexes. */
+  /** Whether searching the vector index for a user with this many memories costs less than an exact search. */
+  indexPays(rows: number): boolean;
+  /** Reports how many memories a search of this user saw. Above the threshold they are moved into the indexes. */
   observe(userId: string, atLeast: number): void;
   close(): Promise<void>;
 }
@@ -16,28 +16,28 @@ export interface LargeUsersOptions {
   readonly db: Database;
   readonly names: Names;
   readonly statements: Statements;
-  /** Memories a user may have before the indexes are used. */
+  /** Memories that a user may have before the indexes are used. */
   readonly threshold: number;
   readonly log: Log;
 }
 
 const REFRESH_MS = 30_000;
 /**
- * Measured (bench/scale/RESULTS.md): of the hundred rows that a search wants from the vector index, each makes the walk
- * pass all that lie between two of this user's, which costs as much as looking at four memories. So it pays when
+ * Measured (bench/scale/RESULTS.md): for each of the hundred rows that a search wants, the index walk passes all rows of
+ * others in between, and each of those costs as much as four memories in an exact search. So the index pays when
  * 4 · 100 · (rows in the index / rows of the user) is less than the rows of the user.
  */
 const COST_OF_WALK = 400;
-/** In a smaller index the walk is short, whoever's rows are in it. */
+/** In a smaller index every walk is short. */
 const SMALL_INDEX = 50_000;
-/** Rows flagged at a time: each enters two indexes, and the locks should be short. */
+/** Rows flagged at a time, to keep the locks short: each enters two indexes. */
 const BATCH = 500;
-/** Adds wait as long as this lock is waited for. */
+/** Adds queue behind this lock while it is waited for. */
 const LOCK_MS = 2_000;
 
 /**
- * Knows whose memories are searched through the vector and keyword indexes: users whose rows all carry the flag that
- * puts them there. Not knowing yet (another replica moved the user) costs time, never results.
+ * Knows which users are searched through the vector and keyword indexes: those whose rows all have the flag `large`. A
+ * replica that does not know yet that another one moved a user only searches more slowly.
  */
 export async function openLargeUsers({
   db,
@@ -67,8 +67,8 @@ export async function openLargeUsers({
     indexed = Number(index?.rows ?? 0);
   };
   const move = async (userId: string) => {
-    // Every insert looks into this table. The lock lets those under way finish first; whatever comes after sees the
-    // user here and flags its row. So once the rows of before are flagged, all are.
+    // Every insert reads this table. The lock waits for inserts in progress; later ones see the user here and flag their
+    // row. So once the existing rows are flagged, all are.
     const enter = statements.query(`insert into ${names.largeUsers} (user_id) values ($1) on conflict do nothing`, [
       userId,
     ]);
@@ -86,14 +86,14 @@ export async function openLargeUsers({
   };
   const background = (work: Promise<void>, what: string) =>
     work.catch((error: unknown) => {
-      if (!stop.signal.aborted) log.warn({ err: error }, `${what} failed; it will be tried again`);
+      if (!stop.signal.aborted) log.warn({ err: error }, `${what} failed; it will be retried`);
     });
 
   await refresh();
   const timer = setInterval(() => void background(refresh(), 'reading the list of large users'), REFRESH_MS).unref();
   return {
     has: (userId) => users.has(userId),
-    pays: (rows) => indexed < SMALL_INDEX || rows * rows > COST_OF_WALK * indexed,
+    indexPays: (rows) => indexed < SMALL_INDEX || rows * rows > COST_OF_WALK * indexed,
     observe(userId, atLeast) {
       if (atLeast <= threshold || users.has(userId) || moving.has(userId)) return;
       moving.set(

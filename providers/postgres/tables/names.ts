@@ -1,11 +1,11 @@
 import pg from 'pg';
 
-/** Quoted names of everything the statements mention. */
+/** Quoted names of everything that the statements use. */
 export interface Names {
   /** The schema itself. */
   readonly schema: string;
   readonly memories: string;
-  /** The column that holds the vectors in use. */
+  /** The column of the vectors in use. */
   readonly embedding: string;
   readonly largeUsers: string;
   readonly ingestion: string;
@@ -15,7 +15,7 @@ export interface Names {
   readonly apiKeys: string;
   readonly rateLimits: string;
   readonly migrations: string;
-  /** pgvector's type and operators, qualified: the extension may live in any schema, on the search path or not. */
+  /** pgvector's type and operators, qualified: the extension may be in any schema. */
   readonly halfvec: string;
   readonly halfvecCosine: string;
   readonly cosineDistance: string;
@@ -42,7 +42,7 @@ export function toNames(schemaName: string, extensionSchema: string): Names {
   };
 }
 
-/** The same with the vectors in another column. */
+/** The same names with another vector column. */
 export const withVectorsIn = (column: string, names: Names): Names => ({
   ...names,
   embedding: pg.escapeIdentifier(column),
