@@ -11,7 +11,6 @@ const FULL = [
   'differential/*sensitivity',
   'differential/pinecone',
   'mapped/{differential,fuzz,plans}',
-  'mapped/preset-!(custom|mem0|langchain-js)',
   'package/image',
   'pinecone/{faults-end-to-end,paging-10000}',
   'pinecone/server-!(limits)',
