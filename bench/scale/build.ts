@@ -3,7 +3,7 @@ import { encodeTime } from 'ulid';
 import { analyse, toUnitHalf } from '#ranking';
 import { toHalfvec } from '../../providers/postgres/halfvec.ts';
 import { toKeys } from '../../providers/postgres/keywords.ts';
-import type { Names } from '../../providers/postgres/names.ts';
+import type { Names } from '../../providers/postgres/tables/names.ts';
 import { bigintArray, bool, copyInto, type Fields, text, textArray, timestamp } from './copy.ts';
 import { type Draft, draftOf, ownersInTime, type User } from './population.ts';
 import { randomFrom } from './random.ts';

@@ -1,4 +1,4 @@
-import type { Embedder, Finding, ProviderContext } from '#contract';
+import type { EmbedderIdentity, Finding, ProviderContext } from '#contract';
 import { atBoot, checkedMetric } from './boot.ts';
 import type { Service } from './client/client.ts';
 import { connect } from './client/client.ts';
@@ -33,7 +33,7 @@ export async function diagnose(options: Options, { embedder }: Pick<ProviderCont
   }
 }
 
-async function lookAtOwn(service: Service, options: Options, embedder: Embedder): Promise<Finding[]> {
+async function lookAtOwn(service: Service, options: Options, embedder: EmbedderIdentity): Promise<Finding[]> {
   const { metric, found } = await atBoot(async (call) => ({
     metric: await checkedMetric(service, options, embedder.dimensions, call),
     found: await readIndex(service, options, embedder, call),
@@ -45,7 +45,7 @@ async function lookAtOwn(service: Service, options: Options, embedder: Embedder)
   ];
 }
 
-async function lookAtExisting(service: Service, options: Options, embedder: Embedder): Promise<Finding[]> {
+async function lookAtExisting(service: Service, options: Options, embedder: EmbedderIdentity): Promise<Finding[]> {
   const fields = fieldsOf(options);
   const { metric, lists } = await examine(service, options, embedder, fields.user);
   const trusted = `that "${embedder.model}" made the vectors is what the configuration says`;

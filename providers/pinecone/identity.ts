@@ -1,6 +1,6 @@
 import { scrypt } from 'node:crypto';
 import { promisify } from 'node:util';
-import type { Call, Embedder } from '#contract';
+import type { Call, EmbedderIdentity } from '#contract';
 import type { Metadata, Service } from './client/client.ts';
 import { indexUrl } from './client/transport.ts';
 import type { Options } from './options.ts';
@@ -21,7 +21,7 @@ type Described = Pick<Options, 'api_key' | 'index_host' | 'namespace' | 'layout'
 export async function adoptIndex(
   service: Service,
   options: Described,
-  embedder: Embedder,
+  embedder: EmbedderIdentity,
   call: Call,
 ): Promise<Buffer> {
   const found = await readIndex(service, options, embedder, call);
@@ -49,7 +49,7 @@ export async function adoptIndex(
 export async function readIndex(
   service: Service,
   { namespace, layout }: Described,
-  { model, dimensions }: Embedder,
+  { model, dimensions }: EmbedderIdentity,
   call: Call,
 ): Promise<Buffer | undefined> {
   const found = (await service.fetch(namespace, [INDEX_RECORD], call)).get(INDEX_RECORD)?.metadata;

@@ -1,4 +1,4 @@
-import { type Call, defineProvider, type Embedder, type Log, type Provider } from '#contract';
+import { type Call, defineProvider, type EmbedderIdentity, type Log, type Provider } from '#contract';
 import { atBoot, checkedMetric } from './boot.ts';
 import type { Service } from './client/client.ts';
 import { connect } from './client/client.ts';
@@ -33,7 +33,7 @@ export default defineProvider({
 async function openOwn(
   service: Service,
   options: Options,
-  { embedder, log }: { readonly embedder: Embedder; readonly log: Log },
+  { embedder, log }: { readonly embedder: EmbedderIdentity; readonly log: Log },
 ): Promise<Provider> {
   const { settle_ms, consistency_wait_ms, max_scan } = options;
   const { model, dimensions } = embedder;
@@ -56,7 +56,7 @@ async function openOwn(
     metric,
     max_scan,
   };
-  return createProvider(own, embedder, { settle_ms, consistency_wait_ms });
+  return createProvider(own, { settle_ms, consistency_wait_ms });
 }
 
 /** A query that nothing matches: no user has an empty name. */

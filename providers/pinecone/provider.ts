@@ -1,6 +1,4 @@
 import {
-  type Call,
-  type Embedder,
   effectivePatch,
   inTurnById,
   type Memory,
@@ -10,6 +8,7 @@ import {
   notBefore,
   type Provider,
 } from '#contract';
+import { toUnit } from '#ranking';
 import { MAX_TOP_K } from './client/client.ts';
 import { PROVIDER } from './client/errors.ts';
 import { createFind, type FindOptions } from './find.ts';
@@ -18,18 +17,15 @@ import { INDEX_RECORD } from './identity.ts';
 import { createList } from './list.ts';
 import type { Own } from './parts.ts';
 import { changes, MAX_CONTENT_LENGTH, requireFits, toMetadata, toValues } from './record.ts';
-import { toUnit } from './score.ts';
 import { createSearch } from './search.ts';
 
 /** The verbs on an index of ours. */
-export function createProvider(own: Own, embedder: Embedder, options: FindOptions): Provider {
+export function createProvider(own: Own, options: FindOptions): Provider {
   const { service, ids, namespaces, overlay, visibility, model } = own;
   const find = createFind(own, options);
   const list = createList(own);
   const inTurn = inTurnById();
   const createdAt = createClock();
-  const embed = async (text: string, purpose: 'document' | 'query', call: Call) =>
-    toUnit((await embedder.embed([text], purpose, call))[0] as Float32Array);
 
   return {
     name: PROVIDER,
@@ -45,8 +41,8 @@ export function createProvider(own: Own, embedder: Embedder, options: FindOption
       max_list_scan: own.max_scan,
       consistency_tokens: true,
     },
-    async add(input, call) {
-      const vector = await embed(input.content, 'document', call);
+    async add(input, found, call) {
+      const vector = toUnit(found);
       const created = createdAt();
       const id = ids.make(input.user_id, created);
       const memory = newRecord(input, model, { id, created_at: new Date(created).toISOString() });
@@ -60,7 +56,7 @@ export function createProvider(own: Own, embedder: Embedder, options: FindOption
       return memory;
     },
     get: async (ref, call) => (await find(ref, call))?.memory,
-    update: (ref, wanted, call) =>
+    update: (ref, wanted, found, call) =>
       inTurn(ref.id, async () => {
         call.signal.throwIfAborted();
         const current = await find(ref, call);
@@ -68,7 +64,7 @@ export function createProvider(own: Own, embedder: Embedder, options: FindOption
         if (!patch) return current?.memory;
         const { namespace } = current;
         const memory = patched(current.memory, patch);
-        const moved = patch.content === undefined ? undefined : await embed(patch.content, 'document', call);
+        const moved = patch.content === undefined ? undefined : toUnit(found);
         const vector = moved ?? current.vector;
         const { values, embedded } = toValues(vector);
         requireFits(toMetadata(memory, embedded));
@@ -92,7 +88,7 @@ export function createProvider(own: Own, embedder: Embedder, options: FindOption
         return true;
       }),
     list,
-    search: createSearch({ own, embed: (text, call) => embed(text, 'query', call), list }),
+    search: createSearch(own, list),
     stats: () => ({ waiting: service.queueLength() }),
     ping: async (call) => void (await service.fetch(namespaces.base, [INDEX_RECORD], call)),
     close: async () => overlay.close(),

@@ -36,15 +36,6 @@ export function createScoring(metric: Metric, query: Float32Array): Scoring {
 /** Whether a text had no signal. */
 export const isZero = (vector: Float32Array): boolean => vector.every((component) => component === 0);
 
-/**
- * Of length 1. An embedder's vectors may be a thousandth short of that, which by distance would be taken for likeness:
- * texts that share nothing would score above 0. The zero vector stays zero.
- */
-export function toUnit(vector: Float32Array): Float32Array {
-  const length = Math.sqrt(dot(vector, vector));
-  return length === 0 ? vector : vector.map((component) => component / length);
-}
-
 function dot(a: Float32Array, b: Float32Array): number {
   let sum = 0;
   for (let i = 0; i < a.length; i++) sum += (a[i] as number) * (b[i] as number);

@@ -2,24 +2,17 @@ import {
   type Call,
   countWithin,
   invalidRequest,
-  type ListQuery,
-  type Memory,
+  type Provider,
   type SearchHit,
   type SearchQuery,
   upToBytes,
 } from '#contract';
+import { toUnit } from '#ranking';
 import { createCandidates } from './candidates.ts';
 import { MAX_TOP_K } from './client/client.ts';
 import { userFilter } from './filter.ts';
 import type { Own } from './parts.ts';
 import { createScoring, isZero } from './score.ts';
-
-export interface SearchParts {
-  readonly own: Own;
-  /** The vector of a query. */
-  embed(text: string, call: Call): Promise<Float32Array>;
-  list(query: ListQuery, call: Call): Promise<Memory[]>;
-}
 
 /** The service refuses to answer with more than 4 MB: metadata come along only where they are sure to fit. */
 const MOST_ANSWER_BYTES = 4_000_000;
@@ -37,7 +30,7 @@ const BELOW_ALL = -1;
  * request where at most 96 are wanted or the user has no more; for larger pages a second one for ids, and records by id;
  * more where many of the best were just changed or score alike. Ties of more than 10,000 are left as the index has them.
  */
-export function createSearch({ own, embed, list }: SearchParts) {
+export function createSearch(own: Own, list: NonNullable<Provider['list']>) {
   const newest = async (query: SearchQuery, call: Call): Promise<SearchHit[]> => {
     const { user_id, tags, limit, max_bytes, max_content_bytes = Number.POSITIVE_INFINITY } = query;
     const memories = await list({ user_id, tags, limit, max_bytes, within: null }, call);
@@ -47,7 +40,7 @@ export function createSearch({ own, embed, list }: SearchParts) {
 
   return async (query: SearchQuery, call: Call): Promise<SearchHit[]> => {
     const { user_id, tags, limit, max_bytes } = query;
-    const vector = await embed(query.text, call);
+    const vector = toUnit(query.vector);
     if (isZero(vector)) return newest(query, call);
     const namespace = own.namespaces.of(own.ids.userPart(user_id));
     await own.visibility.caughtUp(namespace, call);

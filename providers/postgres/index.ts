@@ -1,13 +1,13 @@
 import { defineProvider } from '#contract';
-import { adoptEmbedder } from './adopt.ts';
-import { openDatabase } from './database.ts';
 import { PROVIDER } from './errors.ts';
+import { checkCompatibility } from './maintenance/compatibility-check.ts';
+import { openDatabase } from './maintenance/startup.ts';
 import { Options } from './options.ts';
 import { openProvider } from './provider.ts';
 
 /**
- * Postgres with pgvector: a server, or the embedded one in the data folder. One code path over `pg`, two engines. With a
- * `mapping` a table that somebody else fills.
+ * Postgres with pgvector: a server, or the embedded engine in the data folder, both through `pg`. It serves the gateway's
+ * tables, or with `mapping` a table that another application fills.
  */
 export default defineProvider({
   name: PROVIDER,
@@ -17,7 +17,7 @@ export default defineProvider({
     if (mapping) return (await import('./mapped/provider.ts')).openMapped({ ...options, mapping }, context);
     const { embedder, log } = context;
     const database = await openDatabase(options, context, (client, names) =>
-      adoptEmbedder(client, names, embedder, log),
+      checkCompatibility(client, names, embedder, log),
     );
     try {
       return await openProvider(database, options, context);
@@ -27,11 +27,12 @@ export default defineProvider({
     }
   },
   async openKeys(options, context) {
-    // Nothing of ours is made in somebody else's database.
+    // The gateway creates nothing in the database of a mapped table.
     if (options.mapping) return undefined;
     const { keys, close } = await openDatabase(options, { ...context, join: true }, async () => {});
     return { ...keys, close };
   },
-  diagnose: async (options, context) => (await import('./doctor/diagnose.ts')).diagnose(options, context),
-  reembed: async (options, context, request) => (await import('./reembed.ts')).reembed(options, context, request),
+  diagnose: async (options, context) => (await import('./maintenance/doctor.ts')).diagnose(options, context),
+  reembed: async (options, context, request) =>
+    (await import('./maintenance/reembed.ts')).reembed(options, context, request),
 });

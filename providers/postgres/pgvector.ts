@@ -1,8 +1,8 @@
-/** Below, `halfvec` is missing, which tables of ours need. */
+/** The first version with `halfvec`, which the gateway's tables need. */
 export const LEAST_PGVECTOR = '0.7.0';
-/** From here on a filtered index scan goes on until it has found enough. */
+/** The first version whose filtered index scans continue until they have found enough. */
 export const ITERATIVE_PGVECTOR = '0.8.0';
-/** Fixes CVE-2026-3172 and corruption when vacuuming HNSW indexes. */
+/** The first version that fixes CVE-2026-3172 and HNSW indexes damaged by vacuum. */
 export const SAFE_PGVECTOR = '0.8.4';
 
 /** Compares versions of three numbers. */

@@ -1,10 +1,10 @@
 import { LRUCache } from 'lru-cache';
 import type { Call, SearchQuery } from '#contract';
 import type { Run } from './client/connections.ts';
-import { conditions, whereWithin, whereWithinRanges } from './conditions.ts';
 import { toBigintArray } from './keywords.ts';
-import type { Names } from './names.ts';
 import { part, type Rarity } from './search.ts';
+import { conditions, whereWithin, whereWithinRanges } from './tables/conditions.ts';
+import type { Names } from './tables/names.ts';
 
 /** What was counted of one user, as one grant sees it. */
 interface Counted {

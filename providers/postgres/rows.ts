@@ -1,7 +1,7 @@
 import type { Extensions, Memory, Source } from '#contract';
 import type { Row } from './client/connections.ts';
-import type { Names } from './names.ts';
-import { toIso } from './times.ts';
+import type { Names } from './tables/names.ts';
+import { toIso } from './tables/timestamps.ts';
 
 /** Times leave Postgres as epoch milliseconds: parsing its timestamp text costs a third of a list's throughput. */
 const milliseconds = (column: string, value = column) => `date_part('epoch', ${value}) * 1000 as ${column}`;

@@ -1,22 +1,23 @@
 import {
   type Call,
+  type IdempotencyKey,
   type ListQuery,
   type Memory,
   type MemoryPatch,
   mergeExtensions,
-  type Once,
   type Ref,
+  type Vector,
   type Verb,
 } from '#contract';
-import { entryOfChange } from './audit.ts';
 import { rememberStatements, type Statement } from './client/connections.ts';
-import { type Conditions, conditions, whereScopeGlob, whereTags, whereWithin } from './conditions.ts';
 import { toHalfvec } from './halfvec.ts';
 import { clearQueue, enqueue } from './ingestion/statements.ts';
 import { toBigintArray } from './keywords.ts';
-import type { Names } from './names.ts';
 import { claimKey } from './once.ts';
 import { bytesOf, columnsOf, firstWithin, toTextArray, unlessLarge } from './rows.ts';
+import { insertChangeEntry } from './tables/audit-log.ts';
+import { type Conditions, conditions, whereScopeGlob, whereTags, whereWithin } from './tables/conditions.ts';
+import type { Names } from './tables/names.ts';
 
 /** A statement and its values, ready to be sent. */
 export interface Query {
@@ -26,12 +27,12 @@ export interface Query {
 
 export interface Insert {
   readonly memory: Memory;
-  /** Undefined: without one, for ever or until the queue has it computed, as the memory's status says. */
-  readonly vector: Float32Array | undefined;
+  /** Null: without one, for ever or until the queue has it computed, as the memory's status says. */
+  readonly vector: Vector;
   /** Of the content. */
   readonly keywords: readonly number[];
   /** Given, nothing is inserted unless this takes the key. */
-  readonly once?: Once | undefined;
+  readonly key?: IdempotencyKey | undefined;
 }
 
 export interface Update {
@@ -39,7 +40,7 @@ export interface Update {
   /** Given exactly where the content changes: those of the new one. */
   readonly keywords: readonly number[] | undefined;
   /** Only where the content changes and vectors are kept: the new one, or that it is to be computed later. */
-  readonly vector: Float32Array | 'later' | undefined;
+  readonly vector: Vector | 'later';
   /** The size beyond which the memory may not grow. */
   readonly max_bytes: number;
 }
@@ -73,7 +74,7 @@ export function createStatements(names: Names, recorded: boolean) {
   };
   /** What an update does with the queue, which the statement itself sees as it was before. */
   const queueing = (vector: Update['vector']) => {
-    if (vector === undefined) return { columns };
+    if (vector === null) return { columns };
     if (vector === 'later') return { after: enqueue(names), columns: columnsOf(names, `'queued'`) };
     return { after: clearQueue(names), columns: columnsOf(names, 'null') };
   };
@@ -84,7 +85,7 @@ export function createStatements(names: Names, recorded: boolean) {
     const parts = [first, `changed as (${text} returning ${columns ?? 'id, user_id, scope'})`, after];
     const changed = `with ${parts.filter((part) => part !== undefined).join(', ')}`;
     if (!recorded) return query(`${changed} select ${columns ? '*' : '1'} from changed`, values);
-    const entry = entryOfChange(names, place, action, call);
+    const entry = insertChangeEntry(names, place, action, call);
     // Measured: without a second part of the `with`, an add costs a tenth less.
     if (!columns) return query(`${changed} ${entry} returning 1`, values);
     return query(`${changed}, entry as (${entry}) select * from changed`, values);
@@ -93,7 +94,7 @@ export function createStatements(names: Names, recorded: boolean) {
   return {
     query,
     /** Returns a row if it inserted one. */
-    insert({ memory, vector, keywords, once }: Insert, call: Call): Query {
+    insert({ memory, vector, keywords, key }: Insert, call: Call): Query {
       const where = conditions();
       where.values.push(
         memory.id,
@@ -115,8 +116,8 @@ export function createStatements(names: Names, recorded: boolean) {
            valid_from, valid_to, supersedes, extensions, keywords, ${names.embedding}, large)
          select $1::text, $2::text, $3::text, $4::text, $5::text[], $6::jsonb, $7::float8, $8::timestamptz, $8::timestamptz,
            $9::timestamptz, $10::timestamptz, $11::text[], $12::jsonb, $13::bigint[], $14::${names.halfvec},
-           exists (select from ${names.largeUsers} where user_id = $2) ${once ? 'from claimed' : ''}`;
-      const first = once && claimKey(names, where.place, once, memory);
+           exists (select from ${names.largeUsers} where user_id = $2) ${key ? 'from claimed' : ''}`;
+      const first = key && claimKey(names, where.place, key, memory);
       const after = memory.status === 'queued' ? enqueue(names) : undefined;
       return change(where, { action: 'add', call, first, text, after });
     },

@@ -1,17 +1,18 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
-import { type Call, GATEWAY, type KeyStore, type Provider, type StoredKey } from '#contract';
+import { type Call, GATEWAY, type KeyStore, type StoredKey } from '#contract';
 import { type AuthenticatorOptions, openAuthenticator } from '../../src/auth/authenticator.ts';
 import { toHashedKey } from '../../src/auth/configured-keys.ts';
 import { newKey } from '../../src/auth/credentials.ts';
 import { openKeyRing } from '../../src/auth/key-ring.ts';
 import { ANYBODY } from '../../src/core/principal.ts';
 import { openStore, type Store, until } from '../postgres/store.ts';
+import type { Memories } from '../support/memories.ts';
 import { recordingLog } from '../support/subject.ts';
 import { call, expectInvalid, rejection } from './call.ts';
 import { AUDIENCE, ISSUER, makeKey, openIdentityProvider, sign } from './identity-provider.ts';
 
 let database: Store;
-let provider: Provider;
+let provider: Memories;
 beforeAll(async () => {
   database = await openStore();
   provider = await database.open({ mode: 'keyword' });

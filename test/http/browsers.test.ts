@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { Provider, WritableProvider } from '#contract';
+import type { Provider } from '#contract';
 import { loopbackHosts } from '../../src/http/admission.ts';
 import type { Reply } from '../support/client.ts';
 import { closedTo } from '../support/closed.ts';
@@ -58,7 +58,7 @@ describe('CORS', () => {
   it('[Decision 22] answers a preflight without a key and without the backend', async () => {
     const asked: string[] = [];
     const watched = (all: Provider): Provider => {
-      const provider = all as WritableProvider;
+      const provider = all as Required<Provider>;
       return {
         ...provider,
         ping: (call) => {
@@ -69,9 +69,9 @@ describe('CORS', () => {
           asked.push('get');
           return provider.get(ref, call);
         },
-        add: (input, call) => {
+        add: (input, vector, call) => {
           asked.push('add');
-          return provider.add(input, call);
+          return provider.add(input, vector, call);
         },
       };
     };

@@ -1,6 +1,6 @@
 import { Hono } from 'hono';
 import { afterEach, describe, expect, it } from 'vitest';
-import { type Call, type Consistency, OmpError, type Provider, providerError, type WritableProvider } from '#contract';
+import { type Call, type Consistency, OmpError, type Provider, providerError } from '#contract';
 import { consistencyOf } from '../../src/http/request.ts';
 import { expectError } from '../support/expect-error.ts';
 import { type RunningServer, startServer } from '../support/server.ts';
@@ -164,7 +164,7 @@ afterEach(async () => {
 async function open(say: (consistency: Consistency) => void, consistency_tokens = true): Promise<Subject> {
   const tell = ({ consistency }: Call) => consistency && say(consistency);
   const alter = (all: Provider): Provider => {
-    const provider = all as WritableProvider;
+    const provider = all as Required<Provider>;
     return {
       ...provider,
       capabilities: { ...provider.capabilities, consistency_tokens },
@@ -172,9 +172,9 @@ async function open(say: (consistency: Consistency) => void, consistency_tokens 
         tell(call);
         return provider.get(ref, call);
       },
-      add: (input, call) => {
+      add: (input, vector, call) => {
         tell(call);
-        return provider.add(input, call);
+        return provider.add(input, vector, call);
       },
     };
   };

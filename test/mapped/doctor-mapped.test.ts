@@ -1,6 +1,6 @@
 import pg from 'pg';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { suggestIndexes } from '../../providers/postgres/doctor/suggestions.ts';
+import { suggestIndexes } from '../../providers/postgres/maintenance/doctor-mapped.ts';
 import { examine } from '../../providers/postgres/mapped/examine.ts';
 import { createStatements } from '../../providers/postgres/mapped/mapped-statements.ts';
 import { Mapping, resolveMapping } from '../../providers/postgres/mapped/mapping.ts';
@@ -150,7 +150,9 @@ describe('doctor on a table of somebody else', () => {
       return plain.map((vector) => vector.map((value, i) => value + (i < 32 ? 0.1 : -0.1)));
     });
     expect(told(related, 'problem')).toEqual([]);
-    expect(told(related, 'warning')).toContainEqual(expect.stringMatching(/^embedding: .* is not quite the text/));
+    expect(told(related, 'warning')).toContainEqual(
+      expect.stringMatching(/^embedding: .* the embedded text may contain more/),
+    );
     const broken = await as(() => Promise.reject(new Error('down')));
     expect(told(broken, 'problem')).toEqual([
       expect.stringMatching(/^embedding: whether the embedder made .* could not/),
@@ -184,8 +186,8 @@ describe('doctor on a table of somebody else', () => {
     expect(told(findings, 'problem')).toEqual([]);
     expect(told(findings, 'ok')).toEqual(
       expect.arrayContaining([
-        'mapping: OMP_MAPPING_PRESET=custom fits "public"."notes", which is only read',
-        'embedding: vector(8) in embedding takes what "test-trigram-hashing" makes',
+        'mapping: OMP_MAPPING_PRESET=custom fits "public"."notes", which is read-only',
+        'embedding: vector(8) in embedding fits the vectors of "test-trigram-hashing"',
         'embedding: "test-trigram-hashing" made the stored vectors: 10 stored texts embedded again have a median cosine of 1.00 with their stored vectors',
         'size: about 40 rows, of about 4 users, about 10 each on average; the largest has about 10 (25 %)',
         'indexes: users with up to 10000 rows (OMP_POSTGRES_LARGE_USER_ROWS) are searched exactly, and nobody has more by the estimate: no vector index is needed',
@@ -228,7 +230,7 @@ describe('doctor on a table of somebody else', () => {
     const db = await filled(laid);
     const findings = await findingsOn(db.url, { mapping: laid.mapping }, { ...MODE, embedder: undefined });
     expect(told(findings, 'problem')).toEqual([]);
-    expect(told(findings, 'ok').join('\n')).toContain('was not held against the embedder, which does not answer');
+    expect(told(findings, 'ok').join('\n')).toContain('was not compared with the embedder, which does not answer');
     expect(told(findings, 'warning')).toContain('indexes: no index leads to the rows of a user');
   });
 
@@ -354,9 +356,7 @@ describe('an index that the doctor suggests is used once it is there, and not su
     const laid = json('jsonb', 'vector');
     const db = await filled(laid);
     await db.sql('analyze');
-    expect(told(await look(db.url, laid), 'ok')).toContain(
-      'size: about 40 rows, how they are spread over users the statistics do not tell',
-    );
+    expect(told(await look(db.url, laid), 'ok')).toContain('size: about 40 rows, their spread over users is unknown');
   });
 
   it('an index that contains the owner in jsonb is enough', async () => {

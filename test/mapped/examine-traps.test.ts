@@ -1,7 +1,7 @@
 import pg from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { conditions } from '../../providers/postgres/conditions.ts';
 import type { Layout } from '../../providers/postgres/mapped/layout.ts';
+import { conditions } from '../../providers/postgres/tables/conditions.ts';
 import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';
 import { openOwnersDatabase } from './database.ts';
 import { BARE, COLUMNS, type Examiner, openExaminer } from './examining.ts';

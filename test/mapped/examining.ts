@@ -1,8 +1,8 @@
 import pg from 'pg';
-import { type Conditions, conditions } from '../../providers/postgres/conditions.ts';
 import { type Examined, examine } from '../../providers/postgres/mapped/examine.ts';
 import type { Layout } from '../../providers/postgres/mapped/layout.ts';
 import { Mapping } from '../../providers/postgres/mapped/mapping.ts';
+import { type Conditions, conditions } from '../../providers/postgres/tables/conditions.ts';
 import { openStore, type Store } from '../postgres/store.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
 

@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { conditions } from '../../providers/postgres/conditions.ts';
 import { FIELDS, type FieldName } from '../../providers/postgres/mapped/field-mapping.ts';
 import type { Layout } from '../../providers/postgres/mapped/layout.ts';
 import { createId } from '../../providers/postgres/mapped/row-identity.ts';
+import { conditions } from '../../providers/postgres/tables/conditions.ts';
 import { BARE, COLUMNS, type Examiner, openExaminer } from './examining.ts';
 
 const UUID = 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11';

@@ -27,7 +27,7 @@ export async function createApp(settings: Settings, lag: Lag): Promise<Hono<Env>
   const countFetchByMetadata = settings.rateLimits ? limit : () => {};
   const index: Index = { settings, store: createStore(lag), countFetchByMetadata };
   const [faults, records] = [createFaults(), createRecords()];
-  const judges = await openJudges(Object.values(ENDPOINTS));
+  const judges = await openJudges();
   const app = new Hono<Env>();
   app.route('/__control', controlApp(index, faults, records));
 

@@ -7,7 +7,7 @@ import {
   validate,
 } from '@hyperjump/json-schema/openapi-3-0';
 import { parse } from 'yaml';
-import type { Endpoint } from './endpoints.ts';
+import { ENDPOINTS, type Endpoint } from './endpoints.ts';
 
 /** As much of the OpenAPI file as is read here. */
 interface Description {
@@ -45,11 +45,21 @@ const DIALECT = 'https://spec.openapis.org/oas/3.0/schema';
 const API_VERSION = /^\d{4}-\d{2}$/;
 
 /** Reads the OpenAPI file beside this one and gives the judge of each endpoint. */
-export async function openJudges(endpoints: readonly Endpoint[]): Promise<Map<Endpoint, Judge>> {
+export function openJudges(): Promise<Map<Endpoint, Judge>> {
+  // The validator takes a document once per process.
+  opened ??= readJudges();
+  return opened;
+}
+
+let opened: Promise<Map<Endpoint, Judge>> | undefined;
+
+async function readJudges(): Promise<Map<Endpoint, Judge>> {
   const text = readFileSync(new URL('openapi.yaml', import.meta.url), 'utf8');
   const document = closed(parse(text)) as Document & SchemaObject;
   registerSchema(document, ROOT, DIALECT);
-  const judges = endpoints.map(async (endpoint) => [endpoint, await judgeOf(document, endpoint)] as const);
+  const judges = Object.values(ENDPOINTS).map(
+    async (endpoint) => [endpoint, await judgeOf(document, endpoint)] as const,
+  );
   return new Map(await Promise.all(judges));
 }
 

@@ -1,7 +1,6 @@
 /** Pinecone's data plane as a process: see `--help`. Prints its address as one JSON line once it listens. */
 import { parseArgs } from 'node:util';
-import { serve } from '@hono/node-server';
-import { createApp } from './app.ts';
+import { listen } from './listen.ts';
 import { API_VERSIONS, METRICS } from './options.ts';
 
 const HELP = `Pinecone's data plane on 127.0.0.1, with everything in memory.
@@ -50,20 +49,9 @@ async function start(given: ReturnType<typeof read>): Promise<void> {
     lsn: !given['no-lsn'],
     rateLimits: given['rate-limits'],
   };
-  const app = await createApp(settings, {
-    ms: whole('lag-ms', given['lag-ms'], 0),
-    writes: whole('lag-writes', given['lag-writes'], 0),
-  });
-  const address = { hostname: '127.0.0.1', port: whole('port', given.port, 0) };
-  // A connection is not closed while a client is about to use it again: resets are faults that somebody asked for.
-  const serverOptions = { keepAliveTimeout: 600_000 };
-  const server = serve({ ...address, fetch: app.fetch, serverOptions }, ({ port }) =>
-    process.stdout.write(`${JSON.stringify({ url: `http://127.0.0.1:${port}` })}\n`),
-  );
-  server.on('error', (error) => {
-    process.stderr.write(`${error.message}\n`);
-    process.exit(1);
-  });
+  const lag = { ms: whole('lag-ms', given['lag-ms'], 0), writes: whole('lag-writes', given['lag-writes'], 0) };
+  const { url } = await listen({ settings, lag, port: whole('port', given.port, 0) });
+  process.stdout.write(`${JSON.stringify({ url })}\n`);
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => process.exit(0));
   // Started by another process with a channel to it, this one does not outlive it.
   process.once('disconnect', () => process.exit(0));

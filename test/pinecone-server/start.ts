@@ -1,9 +1,8 @@
-import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import type { Call } from './calls.ts';
 import type { Fault } from './faults.ts';
+import { listen } from './listen.ts';
 import type { ApiVersion, Lag, Metric } from './options.ts';
-import { spawnServer } from './spawn.ts';
 
 export type { Call, Fault, Lag };
 
@@ -48,13 +47,21 @@ export interface Pinecone {
   records(namespace: string): Promise<Record<string, StoredRecord>>;
   /** The namespaces that exist, in byte order. */
   namespaces(): Promise<string[]>;
-  /** Ends the process. Rejects when there were violations. */
+  /** Stops the server. Rejects if there were violations. */
   close(): Promise<void>;
 }
 
-/** Starts a Pinecone of the test's own, as a process. It does not outlive this one. */
-export async function startPinecone(options: PineconeOptions = {}): Promise<Pinecone> {
-  const { url, child } = await spawnServer(argumentsFor(options));
+/** Starts a server in this process, on a free port. */
+export async function startPinecone({ lagMs = 0, lagWrites = 0, ...given }: PineconeOptions = {}): Promise<Pinecone> {
+  const settings = {
+    dimension: 64,
+    metric: 'cosine',
+    apiVersion: '2026-04',
+    lsn: true,
+    rateLimits: false,
+    ...given,
+  } as const;
+  const { url, server } = await listen({ settings, lag: { ms: lagMs, writes: lagWrites } });
   const control = async <Answer>(method: string, path: string, body?: object): Promise<Answer> => {
     const response = await fetch(`${url}/__control/${path}`, { method, body: JSON.stringify(body) });
     const text = await response.text();
@@ -67,7 +74,10 @@ export async function startPinecone(options: PineconeOptions = {}): Promise<Pine
       const found = await violations();
       if (found.length > 0) throw new Error(`against the OpenAPI file:\n${found.join('\n')}`);
     } finally {
-      await end(child);
+      const ended = once(server, 'close');
+      server.close();
+      server.closeAllConnections();
+      await ended;
     }
   };
   let closing: Promise<void> | undefined;
@@ -87,28 +97,4 @@ export async function startPinecone(options: PineconeOptions = {}): Promise<Pine
       return closing;
     },
   };
-}
-
-const argumentsFor = ({ lsn, rateLimits, ...given }: PineconeOptions): string[] => {
-  const { dimension, metric, apiVersion, apiKey, lagMs, lagWrites } = given;
-  const valued = {
-    dimension,
-    metric,
-    'api-version': apiVersion,
-    'api-key': apiKey,
-    'lag-ms': lagMs,
-    'lag-writes': lagWrites,
-  };
-  return [
-    ...Object.entries(valued).flatMap(([name, value]) => (value === undefined ? [] : [`--${name}=${value}`])),
-    ...(lsn === false ? ['--no-lsn'] : []),
-    ...(rateLimits ? ['--rate-limits'] : []),
-  ];
-};
-
-async function end(child: ChildProcess): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return;
-  const ended = once(child, 'exit');
-  child.kill('SIGTERM');
-  await ended;
 }

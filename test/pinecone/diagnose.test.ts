@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { Finding, ProviderContext } from '#contract';
+import type { Finding, MaintenanceContext } from '#contract';
 import { diagnose } from '../../src/registry.ts';
 import { type Pinecone, startPinecone } from '../pinecone-server/start.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
@@ -14,7 +14,7 @@ beforeAll(async () => {
 });
 afterAll(() => Promise.all([server, old].map((each) => each?.close())));
 
-const look = async (options: object, more: Partial<ProviderContext> = {}): Promise<string[]> => {
+const look = async (options: object, more: Partial<MaintenanceContext> = {}): Promise<string[]> => {
   const context = contextOf({ embedder: hashingEmbedder(), ranking: { mode: 'vector', keyword_weight: 0 }, ...more });
   const found = (await diagnose(
     'pinecone',

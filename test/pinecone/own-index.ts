@@ -102,9 +102,9 @@ export function openOwnIndex(server: Pinecone, dimension: number, metric: Metric
     /** `altered`: parts of the index that err. */
     search(query: string, more: { tags?: readonly string[]; limit?: number } = {}, altered: Partial<Own> = {}) {
       const used: Own = { ...own, ...altered };
-      const embed = async (text: string) => vectorOf(text, dimension);
-      const search = createSearch({ own: used, embed, list: createList(used) });
-      return search({ user_id, text: query, tags: [], within: null, max_bytes: 1e9, limit: 10, ...more }, call);
+      const search = createSearch(used, createList(used));
+      const vector = vectorOf(query, dimension);
+      return search({ user_id, text: query, vector, tags: [], within: null, max_bytes: 1e9, limit: 10, ...more }, call);
     },
     close: () => own.overlay.close(),
   };

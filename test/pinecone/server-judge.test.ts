@@ -111,7 +111,7 @@ describe('the OpenAPI file', () => {
 
 describe('an answer', () => {
   it('is judged by its status', async () => {
-    const judge = (await openJudges([ENDPOINTS.query])).get(ENDPOINTS.query);
+    const judge = (await openJudges()).get(ENDPOINTS.query);
     const matches = [{ id: 'a', score: 1, values: [1, 2] }];
     expect(judge?.answer(200, { matches, namespace: 'n', usage: { readUnits: 1 } })).toEqual([]);
     expect(judge?.answer(200, { matches: [{ score: 1 }] })).toContain('answer 200: #/matches/0 required');

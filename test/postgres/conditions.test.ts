@@ -10,7 +10,7 @@ import {
   whereTags,
   whereWithin,
   whereWithinRanges,
-} from '../../providers/postgres/conditions.ts';
+} from '../../providers/postgres/tables/conditions.ts';
 import { openStore, type Store } from './store.ts';
 
 /** Characters at the edges of UTF-8 lengths, around the surrogates, at the end of Unicode, and special to LIKE. */
@@ -46,7 +46,7 @@ const admitted = async (all: readonly string[], write: (where: Conditions) => vo
   );
   return rows.map(({ scope }) => scope);
 };
-const query = { user_id: 'u', tags: [], within: null, max_bytes: 1e9, limit: 1, text: '' };
+const query = { user_id: 'u', tags: [], within: null, max_bytes: 1e9, limit: 1, text: '', vector: null };
 
 describe('successor', () => {
   it.each([

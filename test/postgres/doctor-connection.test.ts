@@ -4,11 +4,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
-import { judged } from '../../providers/postgres/doctor/extension.ts';
-import { openProvider } from '../../src/registry.ts';
+import { judgeVersion } from '../../providers/postgres/maintenance/doctor.ts';
 import { NO_PGBOUNCER, startPgBouncer } from '../process/pgbouncer.ts';
 import { createCluster, NO_POSTGRES_BIN, POSTGRES_BIN, serverUser } from '../process/postgres-cluster.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
+import { openMemoriesOf } from '../support/memories.ts';
 import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';
 import { contextOf } from '../support/requests.ts';
 import { findingsOn, remediesOf, testDatabase, told } from './doctor-database.ts';
@@ -74,7 +74,7 @@ describe('doctor on a server', () => {
       const message = `the encoding of the database is ${encoding}, and the gateway needs UTF8; create a database with "createdb -E UTF8`;
       for (const options of [{}, { mapping }]) {
         const context = contextOf({ embedder: hashingEmbedder() });
-        await expect(openProvider('postgres', { url, ...options }, context)).rejects.toThrow(message);
+        await expect(openMemoriesOf('postgres', { url, ...options }, context)).rejects.toThrow(message);
         expect(told(await findingsOn(url, options), 'problem')).toEqual([
           expect.stringContaining(`connection: ${message}`),
         ]);
@@ -101,7 +101,7 @@ describe('doctor on a server', () => {
     skip(NO_PGBOUNCER !== '', NO_PGBOUNCER);
     const url = await startPgBouncer((await testDatabase()).url);
     expect(told(await findingsOn(url), 'ok')).toContain(
-      'connection: a pooler such as PgBouncer stands before the server',
+      'connection: a pooler such as PgBouncer is in front of the server',
     );
     const forced = await findingsOn(url, { prepared_statements: 'on' });
     expect(told(forced, 'warning')).toEqual(
@@ -128,7 +128,7 @@ describe('doctor on a server', () => {
       `select extversion as version from pg_extension where extname = 'vector'`,
     );
     const findings = (await findingsOn(db.url)).filter(({ area }) => area === 'extension');
-    expect(findings).toEqual([judged(version, version, true)]);
+    expect(findings).toEqual([judgeVersion(version, version, true)]);
   });
 });
 
@@ -141,7 +141,7 @@ describe('doctor on versions of pgvector', () => {
     ['0.8.4', true, 'ok', 'pgvector 0.8.4'],
     ['0.10.0', true, 'ok', 'pgvector 0.10.0'],
   ])('%s, ours: %s: %s', (version, ours, level, message) => {
-    expect(judged(version, '0.8.6', ours)).toMatchObject({
+    expect(judgeVersion(version, '0.8.6', ours)).toMatchObject({
       area: 'extension',
       level,
       message: expect.stringContaining(message),
@@ -149,7 +149,7 @@ describe('doctor on versions of pgvector', () => {
   });
 
   it('says what to run, and when the package has to come first', () => {
-    const remedy = (available: string) => judged('0.8.0', available, true).remedies?.[0];
+    const remedy = (available: string) => judgeVersion('0.8.0', available, true).remedies?.[0];
     expect(remedy('0.8.6')).toEqual({
       sql: 'alter extension vector update;',
       reason: expect.stringMatching(/^then rebuild/),
@@ -168,11 +168,13 @@ describe('doctor on a server of its own', () => {
     wrong.password = 'hunter2';
     expect(await problemsOn(wrong.href)).toEqual([
       expect.stringContaining(
-        'cannot connect (28P01): the database refused the credentials; check user and password in DATABASE_URL',
+        'cannot connect (28P01): the database rejected the credentials; check user and password in DATABASE_URL',
       ),
     ]);
     const inSecret = `${cluster.url}?sslmode=no-verify`;
-    expect(await problemsOn(inSecret)).toEqual([expect.stringContaining('the server takes no encrypted connections')]);
+    expect(await problemsOn(inSecret)).toEqual([
+      expect.stringContaining('the server does not support encrypted connections'),
+    ]);
 
     const certificate = await encrypt(cluster);
     expect(told(await findingsOn(inSecret), 'ok')).toContain(
@@ -184,7 +186,7 @@ describe('doctor on a server of its own', () => {
     );
     const unknown = await findingsOn(`${cluster.url}?sslmode=verify-full`);
     expect(told(unknown, 'problem')).toEqual([
-      expect.stringContaining('nobody known signed the certificate of the server'),
+      expect.stringContaining('the certificate of the server is not signed by a known authority'),
     ]);
     expect(JSON.stringify(unknown)).not.toContain(cluster.password);
   });

@@ -2,9 +2,8 @@ import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, truncat
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
-import type { WritableProvider } from '#contract';
-import { openProvider } from '../../src/registry.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
+import { openMemoriesOf, type WritableMemories } from '../support/memories.ts';
 import { call, memoryOf } from '../support/requests.ts';
 import { makeDataDir, recordingLog } from '../support/subject.ts';
 import { findingsOn, told } from './doctor-database.ts';
@@ -16,7 +15,7 @@ async function dataDir(): Promise<string> {
 }
 
 const open = async (data_dir: string) =>
-  (await openProvider(
+  (await openMemoriesOf(
     'postgres',
     {},
     {
@@ -26,7 +25,7 @@ const open = async (data_dir: string) =>
       data_dir,
       log: recordingLog(),
     },
-  )) as WritableProvider;
+  )) as WritableMemories;
 
 /** Every file with its contents and time. */
 const stateOf = (folder: string) =>
@@ -43,7 +42,7 @@ it('of an empty data folder the doctor says what will be made, and makes nothing
   const folder = join(await dataDir(), 'not', 'there');
   const findings = await findingsOn(undefined, {}, { data_dir: folder });
   expect(told(findings, 'ok')).toEqual([
-    `connection: no database in ${folder} yet; the gateway makes an embedded one there at its first start`,
+    `connection: no database in ${folder} yet; the gateway creates an embedded one there at its first start`,
   ]);
   expect(() => statSync(folder)).toThrow('ENOENT');
 });
@@ -58,7 +57,7 @@ it('an embedded database is looked at in a copy, while a gateway runs on it thro
     expect.arrayContaining([
       `connection: a gateway runs on the data folder ${folder}`,
       'embedding: the stored vectors were made by "test-trigram-hashing" (64 dimensions)',
-      'indexes: all indexes of the gateway are there and valid',
+      'indexes: all indexes of the gateway exist and are valid',
     ]),
   );
   expect((await provider.get({ id: 'mem_none', users: null, within: null }, call)) === undefined).toBe(true);
@@ -69,9 +68,9 @@ it('an embedded database is looked at in a copy, while a gateway runs on it thro
   expect(told(findings, 'problem')).toEqual([]);
   expect(told(findings, 'ok')).toEqual(
     expect.arrayContaining([
-      `connection: the embedded Postgres in ${folder} starts (on a copy, to leave it as it is)`,
+      `connection: the embedded Postgres in ${folder} starts (checked on a copy)`,
       'embedding: the stored vectors were made by "test-trigram-hashing" (64 dimensions)',
-      'indexes: all indexes of the gateway are there and valid',
+      'indexes: all indexes of the gateway exist and are valid',
     ]),
   );
   const others = await findingsOn(undefined, {}, { data_dir: folder, embedder: hashingEmbedder(32) });

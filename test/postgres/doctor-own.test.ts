@@ -1,7 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import type { WritableProvider } from '#contract';
-import { openProvider } from '../../src/registry.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
+import { openMemoriesOf, type WritableMemories } from '../support/memories.ts';
 import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';
 import { call, memoryOf } from '../support/requests.ts';
 import { recordingLog } from '../support/subject.ts';
@@ -17,7 +16,7 @@ async function served(url: string, { memories = 0, keyword = false, dimensions =
     log: recordingLog(),
     ...(keyword && KEYWORD),
   } as const;
-  const provider = (await openProvider('postgres', { url }, context)) as WritableProvider;
+  const provider = (await openMemoriesOf('postgres', { url }, context)) as WritableMemories;
   for (let i = 0; i < memories; i++) await provider.add(memoryOf(`user-${i % 10}`, `text ${i}`), call);
   await provider.close();
 }
@@ -40,7 +39,7 @@ describe('doctor on tables of ours', () => {
     const first = await findingsOn(db.url);
     expect(told(first, 'problem')).toEqual([]);
     expect(told(first, 'ok').join('\n')).toMatch(
-      /the gateway creates the extension[\s\S]*no schema "omp" yet; the gateway makes it/,
+      /the gateway creates the extension[\s\S]*no schema "omp" yet; the gateway creates it/,
     );
     expect(await db.state()).toEqual(before);
     await served(db.url, { memories: 3 });
@@ -48,13 +47,13 @@ describe('doctor on tables of ours', () => {
     const second = await findingsOn(db.url);
     expect(told(second, 'problem')).toEqual([]);
     expect(told(second, 'warning').filter((line) => !line.startsWith('extension'))).toEqual([
-      'size: ANALYZE has never run on the table: the planner guesses, and sizes are not known',
+      'size: ANALYZE has never run on the table: the planner guesses, and sizes are unknown',
     ]);
     expect(told(second, 'ok')).toEqual(
       expect.arrayContaining([
         'privileges: the role may read and write all tables of the gateway',
         'embedding: the stored vectors were made by "test-trigram-hashing" (64 dimensions)',
-        'indexes: all indexes of the gateway are there and valid',
+        'indexes: all indexes of the gateway exist and are valid',
       ]),
     );
     expect(await db.state()).toEqual(then);
@@ -80,7 +79,7 @@ describe('doctor on tables of ours', () => {
     await db.sql('create extension vector');
     const url = await db.role();
     const findings = await findingsOn(url);
-    expect(told(findings, 'problem')).toEqual(['privileges: there is no schema "omp", and the role may not make it']);
+    expect(told(findings, 'problem')).toEqual(['privileges: there is no schema "omp", and the role may not create it']);
     const [create = '', grant = ''] = remediesOf(findings).slice(-2);
     await db.sql(grant);
     expect(told(await findingsOn(url), 'problem')).toEqual([]);
@@ -101,7 +100,7 @@ describe('doctor on tables of ours', () => {
     expect(told(await findingsOn(url), 'problem')).toEqual([]);
     const other = await db.role('grant usage on schema omp to ROLE');
     const closed = await findingsOn(other);
-    expect(told(closed, 'problem')).toEqual(['privileges: the role may not make tables in the schema "omp"']);
+    expect(told(closed, 'problem')).toEqual(['privileges: the role may not create tables in the schema "omp"']);
     await run(db, remediesOf(closed).slice(-1));
     expect(told(await findingsOn(other), 'problem')).toEqual([]);
   });
@@ -142,7 +141,7 @@ describe('doctor on tables of ours', () => {
     await db.sql('alter table omp.memories enable row level security');
     const url = await db.role(...STATEMENTS_OF_ALL);
     const findings = await findingsOn(url);
-    expect(told(findings, 'warning')).toContain('privileges: row security decides what the role sees of memories');
+    expect(told(findings, 'warning')).toContain('privileges: row security restricts what the role sees of memories');
     await run(
       db,
       remediesOf(findings).filter((sql) => sql.includes('bypassrls')),
@@ -178,7 +177,7 @@ describe('doctor on tables of ours', () => {
     expect(told(findings, 'problem')).toEqual([]);
     const [line] = told(findings, 'warning').filter((line) => line.startsWith('ingestion'));
     expect(line).toMatch(
-      /^ingestion: 12 memories have no vector, and only words lead to them: 11 because "too odd" \(mem_\w+(, mem_\w+){9} and 1 more\); 1 because "too long" \(mem_\w+\); 2 memories wait for a vector, the first since \d+ seconds$/,
+      /^ingestion: 12 memories have no vector, so only keywords find them: 11 because "too odd" \(mem_\w+(, mem_\w+){9} and 1 more\); 1 because "too long" \(mem_\w+\); 2 memories wait for a vector, the first for \d+ seconds$/,
     );
     await run(
       db,
@@ -211,7 +210,7 @@ describe('doctor on tables of ours', () => {
     expect(told(await findingsOn(db.url, {}, { embedder: other }), 'problem')).toEqual([
       expect.stringContaining('"another" (64'),
     ]);
-    expect(told(await findingsOn(db.url, {}, { embedder: other }), 'warning').join('\n')).not.toContain('begun');
+    expect(told(await findingsOn(db.url, {}, { embedder: other }), 'warning').join('\n')).not.toContain('re-embed for');
     // Without an embedder that works there is nothing to hold it against.
     expect(told(await findingsOn(db.url, {}, { embedder: undefined }), 'problem')).toEqual([]);
   });
@@ -223,10 +222,10 @@ describe('doctor on tables of ours', () => {
     const findings = await findingsOn(db.url);
     expect(told(findings, 'problem')).toEqual([]);
     expect(told(findings, 'warning')).toContain(
-      'embedding: embedding everything anew for "another" (32 dimensions) was begun and is not finished; "omp-gateway reembed" goes on with it',
+      'embedding: a re-embed for "another" (32 dimensions) is not finished; "omp-gateway reembed" continues it',
     );
     const going = await findingsOn(db.url, {}, { embedder: { ...hashingEmbedder(32), model: 'another' } });
-    expect(told(going, 'problem')).toEqual([expect.stringContaining('let "omp-gateway reembed" come to its end')]);
+    expect(told(going, 'problem')).toEqual([expect.stringContaining('run "omp-gateway reembed" to finish it')]);
   });
 
   it('tells memories without a vector, unless none are wanted', async () => {
@@ -290,7 +289,7 @@ describe('doctor on tables of ours', () => {
     await db.sql(`insert into omp.large_users values ('ana', true), ('ben', false)`);
     const findings = await findingsOn(db.url, { large_user_rows: 7 });
     expect(told(findings, 'ok')).toContain(
-      'size: users with more than 7 memories, who are searched by index: 1, and 1 on the way there',
+      'size: users with more than 7 memories, searched by index: 1, and 1 being indexed',
     );
     expect(JSON.stringify(findings)).not.toContain('ana');
   });
@@ -301,7 +300,7 @@ describe('doctor on tables of ours', () => {
     const url = new URL(db.url);
     url.searchParams.set('options', '-c default_transaction_read_only=on');
     expect(told(await findingsOn(url.href), 'problem')).toEqual([
-      expect.stringContaining('connection: the server takes no writes'),
+      expect.stringContaining('connection: the server is read-only'),
     ]);
   });
 });

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { createQueue, type Ways } from '../../providers/postgres/ingestion/queue.ts';
-import { withVectorsIn } from '../../providers/postgres/names.ts';
+import { withVectorsIn } from '../../providers/postgres/tables/names.ts';
 import { DOWN, gates, ingestionSubject, testEmbedder } from './ingestion-subject.ts';
 import { call, memoryOf, refTo, type Store, until } from './store.ts';
 

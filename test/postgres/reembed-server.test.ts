@@ -1,8 +1,7 @@
 import pg from 'pg';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { type Embedder, OmpError } from '#contract';
-import { CLOCK, type Clock } from '../../providers/postgres/reembed/clock.ts';
-import { createPace } from '../../providers/postgres/reembed/patience.ts';
+import { CLOCK, type Clock, createPace } from '../../providers/postgres/maintenance/reembed-retry.ts';
 import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';
 import { listOf, searchFor } from '../support/requests.ts';
 import {
@@ -130,7 +129,7 @@ describe('one run at a time', () => {
         refused.push(await subject.reembed(embedderOf('new', 32)).catch((error: Error) => error.message));
     });
     expect(await subject.reembed(nested)).toMatchObject({ embedded: COUNT, switched: true });
-    expect(refused).toEqual([expect.stringContaining('another "omp-gateway reembed" is under way')]);
+    expect(refused).toEqual([expect.stringContaining('another "omp-gateway reembed" is running')]);
   });
 
   it('a run that lost its turn stops, and the next goes on', async () => {
@@ -271,7 +270,7 @@ describe('at most so many a minute', () => {
         signal.throwIfAborted();
       },
     };
-    const pace = createPace({ per_minute: 2, clock, signal: stopping.signal });
+    const pace = createPace(2, { clock, signal: stopping.signal });
     await pace(2);
     await expect(pace(1)).rejects.toThrow('stopped');
   });

@@ -41,7 +41,7 @@ test('doctor looks at the embedded database of a gateway that was killed, and le
   expect(after).toMatchObject({
     status: 0,
     stderr: '',
-    stdout: expect.stringContaining('all indexes of the gateway are there'),
+    stdout: expect.stringContaining('all indexes of the gateway exist'),
   });
   expect(after.stdout).not.toMatch(/penelope|Lisbon|ANALYZE/);
   const again = await startGateway({ env });

@@ -1,12 +1,13 @@
 import pg from 'pg';
 import { onTestFinished } from 'vitest';
-import { access } from '../../providers/postgres/migrations/0002-access.ts';
-import { toNames } from '../../providers/postgres/names.ts';
+import { MIGRATIONS } from '../../providers/postgres/maintenance/migrations.ts';
+import { toNames } from '../../providers/postgres/tables/names.ts';
 
 /** Makes the schema and its tables as the migration does, without what needs pgvector. */
 export async function createTables(url: string, schema: string): Promise<void> {
   const names = toNames(schema, 'public');
-  await onServer(url, `create schema ${names.schema}`, access(names));
+  const access = MIGRATIONS.find(({ name }) => name === 'access');
+  await onServer(url, `create schema ${names.schema}`, access?.sql(names) ?? '');
 }
 
 /** The same, gone after the test. */

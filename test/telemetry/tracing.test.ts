@@ -138,7 +138,6 @@ test('the call of a child span has all fields, and creates no signal', async () 
   let made = 0;
   const outer = {
     ...callWith(trace),
-    waiting: { on: undefined },
     get signal() {
       made++;
       return signal;
@@ -147,7 +146,6 @@ test('the call of a child span has all fields, and creates no signal', async () 
   await telemetry.call(SEARCH, outer, async (call) => {
     expect(made).toBe(0);
     expect(call).toMatchObject({ requestId: 'r1', caller: GATEWAY, trace: { id: trace?.id } });
-    expect(call.waiting).toBe(outer.waiting);
     expect(call.signal).toBe(signal);
   });
   expect(outer.trace).toBe(trace);

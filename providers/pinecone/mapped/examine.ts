@@ -1,4 +1,4 @@
-import { type Embedder, OmpError } from '#contract';
+import { type EmbedderIdentity, OmpError } from '#contract';
 import { atBoot, checkedMetric } from '../boot.ts';
 import type { Service } from '../client/client.ts';
 import { Failure } from '../client/errors.ts';
@@ -20,7 +20,7 @@ export interface Examined {
 export const examine = (
   service: Service,
   options: Pick<Options, 'namespace' | 'metric'>,
-  { dimensions }: Embedder,
+  { dimensions }: EmbedderIdentity,
   userField: string,
 ): Promise<Examined> =>
   atBoot(async (call) => {

@@ -1,4 +1,4 @@
-import type { Embedder } from '#contract';
+import type { EmbedderIdentity } from '#contract';
 import type { Service } from '../client/client.ts';
 import type { Metric, Overlay } from '../parts.ts';
 import type { Fields } from './mapped-record.ts';
@@ -8,7 +8,7 @@ export interface Existing {
   readonly service: Service;
   readonly namespace: string;
   readonly fields: Fields;
-  readonly embedder: Embedder;
+  readonly embedder: EmbedderIdentity;
   readonly metric: Metric;
   /** What this gateway wrote, so that it reads its own writes; empty while it may not write. */
   readonly overlay: Overlay;

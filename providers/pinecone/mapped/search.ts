@@ -7,9 +7,10 @@ import {
   type SearchQuery,
   upToBytes,
 } from '#contract';
+import { toUnit } from '#ranking';
 import { MAX_TOP_K } from '../client/client.ts';
 import { userFilter } from '../filter.ts';
-import { createScoring, isZero, toUnit } from '../score.ts';
+import { createScoring, isZero } from '../score.ts';
 import { newestFirst } from './mapped-list.ts';
 import { requireTagsField, toMemory } from './mapped-record.ts';
 import { askNearest } from './nearest.ts';
@@ -22,11 +23,12 @@ const GROWTH = 4;
 
 /** The nearest by the index's metric; ties, and those without any likeness, in the order of lists. */
 export function createSearch(existing: Existing): Search {
-  const { fields, embedder, metric, overlay } = existing;
+  const { fields, metric, overlay } = existing;
 
-  return async ({ user_id, text, tags, limit, max_bytes, max_content_bytes = Number.POSITIVE_INFINITY }, call) => {
+  return async (query, call) => {
+    const { user_id, tags, limit, max_bytes, max_content_bytes = Number.POSITIVE_INFINITY } = query;
     requireTagsField(fields, tags);
-    const vector = toUnit((await embedder.embed([text], 'query', call))[0] as Float32Array);
+    const vector = toUnit(query.vector);
     // A text without signal is like nothing.
     const scoring = isZero(vector) ? { ofMatch: () => 0, ofVector: () => 0 } : createScoring(metric, vector);
     const filter = userFilter(user_id, tags, { user: fields.user, tags: fields.tags ?? '' });

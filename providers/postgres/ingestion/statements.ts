@@ -1,4 +1,4 @@
-import type { Names } from '../names.ts';
+import type { Names } from '../tables/names.ts';
 
 /**
  * Parts of a `with` over the rows that a statement has `changed`. All statements take locks in the same order, memories

@@ -1,7 +1,7 @@
 import pg, { type ClientBase } from 'pg';
 import type { EmbedderIdentity } from '#contract';
-import { type Conditions, conditions } from '../conditions.ts';
 import { isOlder, SAFE_PGVECTOR } from '../pgvector.ts';
+import { type Conditions, conditions } from '../tables/conditions.ts';
 import {
   type Column,
   grantOf,

@@ -8,10 +8,10 @@ import {
   type Within,
 } from '#contract';
 import { rememberStatements } from '../client/connections.ts';
-import { type Conditions, conditions, toLikePattern } from '../conditions.ts';
 import { PROVIDER } from '../errors.ts';
 import { firstWithin, toTextArray } from '../rows.ts';
 import type { Query } from '../statements.ts';
+import { type Conditions, conditions, toLikePattern } from '../tables/conditions.ts';
 import type { Layout } from './layout.ts';
 import { type Reading, scopeOf } from './row-reading.ts';
 import { type Changes, type NewRow, newRow, rowChanges } from './write-sql.ts';

@@ -1,6 +1,6 @@
 import { type Extensions, isTooDeep, type Memory, type Source } from '#contract';
 import type { Row } from '../client/connections.ts';
-import { toIso } from '../times.ts';
+import { toIso } from '../tables/timestamps.ts';
 import type { FieldName } from './field-mapping.ts';
 import type { Layout } from './layout.ts';
 

@@ -1,0 +1,110 @@
+import { type Call, GATEWAY, type Log } from '#contract';
+import type { Database } from '../client/connections.ts';
+import type { Statements } from '../statements.ts';
+import type { Names } from '../tables/names.ts';
+
+export interface LargeUsers {
+  has(userId: string): boolean;
+  /** Whether searching the vector index for a user with this many memories costs less than an exact search. */
+  indexPays(rows: number): boolean;
+  /** Reports how many memories a search of this user saw. Above the threshold they are moved into the indexes. */
+  observe(userId: string, atLeast: number): void;
+  close(): Promise<void>;
+}
+
+export interface LargeUsersOptions {
+  readonly db: Database;
+  readonly names: Names;
+  readonly statements: Statements;
+  /** Memories that a user may have before the indexes are used. */
+  readonly threshold: number;
+  readonly log: Log;
+}
+
+const REFRESH_MS = 30_000;
+/**
+ * Measured (bench/scale/RESULTS.md): for each of the hundred rows that a search wants, the index walk passes all rows of
+ * others in between, and each of those costs as much as four memories in an exact search. So the index pays when
+ * 4 · 100 · (rows in the index / rows of the user) is less than the rows of the user.
+ */
+const COST_OF_WALK = 400;
+/** In a smaller index every walk is short. */
+const SMALL_INDEX = 50_000;
+/** Rows flagged at a time, to keep the locks short: each enters two indexes. */
+const BATCH = 500;
+/** Adds queue behind this lock while it is waited for. */
+const LOCK_MS = 2_000;
+
+/**
+ * Knows which users are searched through the vector and keyword indexes: those whose rows all have the flag `large`. A
+ * replica that does not know yet that another one moved a user only searches more slowly.
+ */
+export async function openLargeUsers({
+  db,
+  names,
+  statements,
+  threshold,
+  log,
+}: LargeUsersOptions): Promise<LargeUsers> {
+  const stop = new AbortController();
+  const call: Call = { signal: stop.signal, requestId: 'large-users', caller: GATEWAY };
+  const moving = new Map<string, Promise<void>>();
+  let users = new Set<string>();
+  let indexed = 0;
+
+  const run = (text: string, values: readonly unknown[] = []) => {
+    const query = statements.query(text, values);
+    return db.query(query.statement, query.values, call);
+  };
+  const refresh = async () => {
+    const rows = await run(`select user_id from ${names.largeUsers} where ready`);
+    users = new Set(rows.map((row) => row.user_id as string));
+    const [index] = await run(
+      `select max(c.reltuples) as rows from pg_index i join pg_class c on c.oid = i.indexrelid join pg_am a on a.oid = c.relam
+       where i.indrelid = $1::regclass and a.amname = 'hnsw'`,
+      [names.memories],
+    );
+    indexed = Number(index?.rows ?? 0);
+  };
+  const move = async (userId: string) => {
+    // Every insert reads this table. The lock waits for inserts in progress; later ones see the user here and flag their
+    // row. So once the existing rows are flagged, all are.
+    const enter = statements.query(`insert into ${names.largeUsers} (user_id) values ($1) on conflict do nothing`, [
+      userId,
+    ]);
+    await db.queryWith(
+      `set local lock_timeout = ${LOCK_MS}; lock table ${names.largeUsers} in access exclusive mode`,
+      enter.statement,
+      enter.values,
+      call,
+    );
+    const flag = `update ${names.memories} set large = true where id in (
+        select id from ${names.memories} where user_id = $1 and not large limit ${BATCH}) returning 1`;
+    while ((await run(flag, [userId])).length > 0);
+    await run(`update ${names.largeUsers} set ready = true where user_id = $1`, [userId]);
+    users.add(userId);
+  };
+  const background = (work: Promise<void>, what: string) =>
+    work.catch((error: unknown) => {
+      if (!stop.signal.aborted) log.warn({ err: error }, `${what} failed; it will be retried`);
+    });
+
+  await refresh();
+  const timer = setInterval(() => void background(refresh(), 'reading the list of large users'), REFRESH_MS).unref();
+  return {
+    has: (userId) => users.has(userId),
+    indexPays: (rows) => indexed < SMALL_INDEX || rows * rows > COST_OF_WALK * indexed,
+    observe(userId, atLeast) {
+      if (atLeast <= threshold || users.has(userId) || moving.has(userId)) return;
+      moving.set(
+        userId,
+        background(move(userId), 'indexing a large user').finally(() => moving.delete(userId)),
+      );
+    },
+    async close() {
+      clearInterval(timer);
+      stop.abort(new Error('closing'));
+      await Promise.all(moving.values());
+    },
+  };
+}

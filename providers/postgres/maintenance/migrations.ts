@@ -1,0 +1,227 @@
+import pg from 'pg';
+import type { Names } from '../tables/names.ts';
+
+const memories = (names: Names): string => `
+create table ${names.memories} (
+  -- "C" collation: ids and scopes are compared byte by byte, as prefixes, ranges and cursors require.
+  id          text collate "C" primary key,
+  user_id     text not null,
+  content     text not null,
+  scope       text collate "C",
+  tags        text[] not null default '{}',
+  source      jsonb,
+  confidence  double precision,
+  created_at  timestamptz(3) not null,
+  updated_at  timestamptz(3) not null,
+  valid_from  timestamptz(3),
+  valid_to    timestamptz(3),
+  supersedes  text[] not null default '{}',
+  -- The caller's x- keys.
+  extensions  jsonb not null default '{}',
+  -- Hashed search terms; see search-terms.ts.
+  keywords    bigint[] not null,
+  -- Its dimensions are set when the first embedder is recorded.
+  embedding   ${names.halfvec},
+  -- Set for users with so many memories that the indexes on vectors and keywords pay. Only their rows are indexed:
+  -- a vector index over all rows makes an insert ten times slower and gives small users nothing.
+  large       boolean not null default false
+);
+
+-- List newest first, keyset paging, and every exact search.
+create index memories_user_time on ${names.memories} (user_id, created_at desc, id desc);
+
+-- Scope equality, prefixes and globs. User and scope together can outgrow an index entry, hence the hash.
+create index memories_user_scope on ${names.memories} (hashtextextended(user_id, 0), scope) where scope is not null;
+
+create index memories_tags on ${names.memories} using gin (tags);
+
+create index memories_keywords on ${names.memories} using gin (keywords) where large;
+
+-- Empty while every memory has its vector, so finding those without one is instant.
+create index memories_without_vector on ${names.memories} (id) where embedding is null;
+
+-- Users whose memories have the flag "large": new ones as soon as the row exists, all of them once "ready".
+create table ${names.largeUsers} (
+  user_id  text primary key,
+  ready    boolean not null default false
+);
+
+-- Which analyser and embedder made the data. One row.
+create table ${names.store} (
+  only_row          boolean primary key default true check (only_row),
+  analyser_version  integer not null,
+  embedding_model   text,
+  dimensions        integer
+);
+`;
+
+const access = (names: Names): string => `
+-- Audit entries. The statement that makes a change also writes its entry.
+create table ${names.auditLog} (
+  -- Order within one millisecond.
+  seq         bigint generated always as identity,
+  timestamp   timestamptz(3) not null,
+  app         text,
+  action      text not null,
+  user_id     text,
+  memory_id   text collate "C",
+  scope       text collate "C",
+  request_id  text not null,
+  outcome     text not null
+);
+
+-- GET /audit: one user's entries, newest first.
+create index audit_log_user_time on ${names.auditLog} (user_id, timestamp desc, seq desc);
+
+-- Retention: the oldest entries first. (A BRIN index would be smaller, but its ranges never narrow: once the space of
+-- deleted entries is reused, it would exclude nothing.)
+create index audit_log_time on ${names.auditLog} (timestamp);
+
+-- What an Idempotency-Key was used for. No contents: a retry sends them again.
+create table ${names.onceKeys} (
+  caller       text not null,
+  key          text collate "C" not null,
+  fingerprint  text not null,
+  memory_id    text collate "C" not null,
+  -- Of the memory, and of the key.
+  created_at   timestamptz(3) not null,
+  embedding_model text,
+  primary key (caller, key)
+);
+
+create index once_keys_time on ${names.onceKeys} (created_at);
+
+-- API keys. Never the secret, only its hash.
+create table ${names.apiKeys} (
+  id            text collate "C" primary key,
+  name          text not null unique,
+  hash          text not null,
+  -- Null: all.
+  users         text[],
+  grants        text[] not null,
+  created_at    timestamptz(3) not null,
+  expires_at    timestamptz(3),
+  revoked_at    timestamptz(3),
+  last_used_at  timestamptz(3)
+);
+
+-- Request counts shared by replicas, in the layout of rate-limiter-flexible. Unlogged: counting a request must not wait
+-- for the disk, and a crash loses the counts of two minutes only.
+create unlogged table ${names.rateLimits} (
+  key     varchar(255) primary key,
+  points  integer not null default 0,
+  expire  bigint
+);
+`;
+
+const reembed = (names: Names): string => `
+alter table ${names.store}
+  -- Column of the vectors in use.
+  add column embedding_column text not null default 'embedding',
+  -- Vector columns created so far. Names are never reused: a gateway that knows only an older column then fails instead
+  -- of mixing vectors of two models.
+  add column columns_made integer not null default 1,
+  -- Embedder and column of a re-embed in progress.
+  add column next_model text,
+  add column next_dimensions integer,
+  add column next_column text,
+  add constraint store_next check (num_nulls(next_model, next_dimensions, next_column) in (0, 3));
+`;
+
+const ingestion = (names: Names): string => `
+-- Ingestion queue: memories without a vector yet, and those that could not be embedded. Older gateways do not know it: the
+-- foreign key removes what they delete, and the queue notices what they embed.
+create table ${names.ingestion} (
+  memory_id  text collate "C" primary key references ${names.memories} on delete cascade,
+  status     text not null default 'queued' check (status in ('queued', 'indexing', 'failed')),
+  -- Failures of this text while the embedding service worked for others.
+  attempts   integer not null default 0,
+  -- When it may be claimed. While it is being indexed: when the claim of its gateway expires.
+  due_at     timestamptz not null default now(),
+  -- Claim of the gateway that is indexing it.
+  claim      uuid,
+  -- Why it failed.
+  error      text,
+  queued_at  timestamptz not null default now()
+);
+
+create index ingestion_due on ${names.ingestion} (due_at) where status <> 'failed';
+
+create index ingestion_claim on ${names.ingestion} (claim) where claim is not null;
+
+-- Status in the first answer, so that a retry gets the same one.
+alter table ${names.onceKeys} add column status text not null default 'done';
+`;
+
+/** Append only: never edit a released migration. */
+export const MIGRATIONS: readonly { name: string; sql: (names: Names) => string }[] = [
+  { name: 'memories', sql: memories },
+  { name: 'access', sql: access },
+  { name: 'reembed', sql: reembed },
+  { name: 'ingestion', sql: ingestion },
+];
+
+/** The version that added the ingestion queue. */
+export const INGESTION = 4;
+
+/**
+ * Migrates the schema to the current version, in the caller's transaction. Replicas may do so at the same time: an advisory
+ * lock lets one pass after the other. Throws if a newer gateway made the schema, or if a backup was restored only in part.
+ */
+export async function migrate(client: pg.Client, schema: string, names: Names): Promise<void> {
+  await client.query('select pg_advisory_xact_lock(hashtextextended($1, 0))', [`omp-gateway ${schema}`]);
+  const exists = await client.query('select 1 from pg_namespace where nspname = $1', [schema]);
+  // Even "if not exists" needs the privilege to create, which the role may lack.
+  if (exists.rowCount === 0) await client.query(`create schema ${names.schema}`);
+  const isMissing = async (table: string) => {
+    const { rows } = await client.query<{ oid: string | null }>('select to_regclass($1) as oid', [table]);
+    return rows[0]?.oid === null;
+  };
+  if (await isMissing(names.migrations)) {
+    await client.query(
+      `create table ${names.migrations} (
+         version integer primary key, name text not null, applied_at timestamptz not null default now())`,
+    );
+  }
+  const applied = await client.query<{ version: number }>(
+    `select coalesce(max(version), 0) as version from ${names.migrations}`,
+  );
+  const version = applied.rows[0]?.version ?? 0;
+  if (version > MIGRATIONS.length) throw new Error(tooNew(schema, version));
+  if (version === 0 && !(await isMissing(names.memories))) throw new Error(partlyRestored(schema, [names.migrations]));
+  const { rows: missing } = await client.query<{ name: string }>(missingTables(names, version));
+  if (missing.length > 0)
+    throw new Error(
+      partlyRestored(
+        schema,
+        missing.map(({ name }) => name),
+      ),
+    );
+  for (const [index, { name, sql }] of MIGRATIONS.entries()) {
+    if (index < version) continue;
+    await client.query(sql(names));
+    await client.query(`insert into ${names.migrations} (version, name) values ($1, $2)`, [index + 1, name]);
+  }
+}
+
+/** Selects the tables of this version that are missing or have lost their primary key. */
+export function missingTables(names: Names, version: number): string {
+  const created = MIGRATIONS.slice(0, version).flatMap(({ sql }) => [
+    ...sql(names)
+      .replace(/--[^\n]*/g, '')
+      .matchAll(/create (?:unlogged )?table (.+?) \(\n([^;]*)\);/g),
+  ]);
+  // The names are quoted already.
+  const wanted = created.map(
+    ([, table = '', body = '']) => `(${pg.escapeLiteral(table)}, ${body.includes('primary key')})`,
+  );
+  return `select name from (values ${[...wanted, '(null, false)'].join(', ')}) as wanted (name, has_key)
+    where to_regclass(name) is null and name is not null
+      or has_key and not exists (select from pg_constraint where conrelid = to_regclass(name) and contype = 'p')`;
+}
+
+export const partlyRestored = (schema: string, missing: readonly string[]): string =>
+  `the schema "${schema}" was restored only in part: ${missing.join(', ')} ${missing.length === 1 ? 'is' : 'are'} missing or without primary key; drop the schema, run "create extension vector", and restore the backup again (docs/operations.md, "Backup and restore")`;
+
+export const tooNew = (schema: string, version: number): string =>
+  `the schema "${schema}" is at version ${version}, newer than this gateway knows (${MIGRATIONS.length}); upgrade omp-gateway`;

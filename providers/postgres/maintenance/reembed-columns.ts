@@ -1,0 +1,240 @@
+import type pg from 'pg';
+import type { EmbedderIdentity } from '#contract';
+import { codeOf } from '../errors.ts';
+import { type Names, withVectorsIn } from '../tables/names.ts';
+import { isSame, labelOf, lockStore, type Store, setVectorStorage, vectorIndexes } from './compatibility-check.ts';
+import { retry, type Waiting } from './reembed-retry.ts';
+
+/** Statements of others queue behind a lock that this one waits for, so it waits only this long. */
+const LOCK_MS = 2_000;
+const LOCK_PAUSE_MS = 1_000;
+const LOCK_ATTEMPTS = 60;
+
+export interface Session extends Waiting {
+  readonly client: pg.Client;
+}
+
+/**
+ * A transaction that locks tables in use. It waits briefly for a lock, and is retried after a lock timeout or deadlock.
+ * An undefined result rolls back.
+ */
+export const withLocks = <Result>(
+  { client, ...waiting }: Session,
+  work: () => Promise<Result | undefined>,
+): Promise<Result | undefined> =>
+  retry(
+    async () => {
+      try {
+        await client.query(`begin; set local lock_timeout = ${LOCK_MS}`);
+        const result = await work();
+        await client.query(result === undefined ? 'rollback' : 'commit');
+        return result;
+      } catch (error) {
+        // Fails if the connection is lost, which ends the transaction too.
+        await client.query('rollback').catch(() => {});
+        throw error;
+      }
+    },
+    {
+      attempts: LOCK_ATTEMPTS,
+      // Lock timeout or deadlock.
+      isTransient: (error) => ['55P03', '40P01'].includes(codeOf(error) ?? ''),
+      pauseMs: () => LOCK_PAUSE_MS,
+      exhausted: (cause) =>
+        new Error(
+          'the table of memories stays locked by a long operation such as a dump or a vacuum full; run "omp-gateway reembed" again when that has finished',
+          { cause },
+        ),
+    },
+    waiting,
+  );
+
+/** The column that lacks vectors, and whether it is the one in use, which needs no switch. */
+export interface Target {
+  readonly column: string;
+  readonly inUse: boolean;
+}
+
+/** What to fill for this embedder; null: a new column is needed. Throws if a re-embed for another one is in progress. */
+export function targetOf({ made_by, column, next }: Store, to: EmbedderIdentity, restart: boolean): Target | null {
+  if (next && !restart && !isSame(next, to)) {
+    throw new Error(
+      `a re-embed for ${labelOf(next)} is not finished, and the configured embedder is ${labelOf(to)}; configure the first one to finish it, or discard it with --restart`,
+    );
+  }
+  if (isSame(made_by, to)) return { column, inUse: true };
+  return next && !restart ? { column: next.column, inUse: false } : null;
+}
+
+/** Continues a re-embed in progress, or begins one. */
+export async function begin(
+  session: Session,
+  names: Names,
+  { to, restart }: { readonly to: EmbedderIdentity; readonly restart: boolean },
+): Promise<Target & { readonly from: EmbedderIdentity | null }> {
+  const { client } = session;
+  const begun = await withLocks(session, async () => {
+    const store = await lockStore(client, names);
+    const known = targetOf(store, to, restart);
+    if (restart && store.next) await discard(client, names, store);
+    return { ...(known ?? (await addColumn(client, names, { store, to }))), from: store.made_by };
+  });
+  if (!begun) throw new Error('nothing was begun');
+  return begun;
+}
+
+const FORGET = 'forget_next_vector';
+
+/**
+ * Gateways keep using the current vectors. A trigger removes the new vector of a memory whose content changes, whatever the
+ * version of the gateway that changes it. Added memories have no new vector yet.
+ */
+async function addColumn(
+  client: pg.Client,
+  names: Names,
+  { store, to }: { readonly store: Store; readonly to: EmbedderIdentity },
+): Promise<Target> {
+  const made = store.columns_made + 1;
+  const column = `embedding_${made}`;
+  const next = withVectorsIn(column, names);
+  await client.query(`alter table ${names.memories} add column ${next.embedding} ${names.halfvec}(${to.dimensions})`);
+  await setVectorStorage(client, next, to.dimensions, store.made_by?.dimensions);
+  await client.query(`
+    create function ${names.schema}.${FORGET}() returns trigger language plpgsql as
+      $$ begin new.${next.embedding} := null; return new; end $$;
+    create trigger ${FORGET} before update of content on ${names.memories} for each row
+      when (new.content is distinct from old.content) execute function ${names.schema}.${FORGET}();
+  `);
+  await client.query(
+    `update ${names.store} set columns_made = $1, next_model = $2, next_dimensions = $3, next_column = $4`,
+    [made, to.model, to.dimensions, column],
+  );
+  return { column, inUse: false };
+}
+
+async function discard(client: pg.Client, names: Names, { made_by, next }: Store): Promise<void> {
+  if (!next) return;
+  await dropTrigger(client, names);
+  await client.query(`alter table ${names.memories} drop column ${withVectorsIn(next.column, names).embedding}`);
+  if (made_by) await setVectorStorage(client, names, made_by.dimensions);
+  await client.query(`update ${names.store} set next_model = null, next_dimensions = null, next_column = null`);
+}
+
+const dropTrigger = (client: pg.Client, names: Names) =>
+  client.query(`drop trigger ${FORGET} on ${names.memories}; drop function ${names.schema}.${FORGET}()`);
+
+/** The name of an index until its column is in use. */
+const nextName = (name: string): string => `${name}_next`;
+
+/**
+ * Creates the indexes over the new column while that is empty, so the switch finds them ready. `concurrently` blocks nobody,
+ * but an interrupted build leaves an invalid index, which is created again.
+ */
+export async function createIndexes(
+  client: pg.Client,
+  names: Names,
+  { dimensions, concurrently }: { readonly dimensions: number; readonly concurrently: boolean },
+): Promise<void> {
+  for (const { name, on } of vectorIndexes(names, dimensions)) {
+    const next = nextName(name);
+    const { rows } = await client.query<{ indisvalid: boolean }>(
+      'select indisvalid from pg_index where indexrelid = to_regclass($1)',
+      [`${names.schema}.${next}`],
+    );
+    if (rows[0]?.indisvalid) continue;
+    if (rows[0]) await client.query(`drop index ${names.schema}.${next}`);
+    await client.query(`create index ${concurrently ? 'concurrently' : ''} ${next} on ${names.memories} ${on}`);
+  }
+}
+
+export interface Row {
+  readonly id: string;
+  readonly content: string;
+}
+
+/** Memories without a vector, in the order of their ids. */
+export async function readMissing(
+  client: pg.Client,
+  { memories, embedding }: Names,
+  { after, limit }: { readonly after: string; readonly limit: number },
+): Promise<Row[]> {
+  const { rows } = await client.query<Row>(
+    `select id, content from ${memories} where ${embedding} is null and id > $1 order by id limit $2`,
+    [after, limit],
+  );
+  return rows;
+}
+
+/** Writes a vector only where the content is still what was embedded. Returns how many were written. */
+export async function writeVectors(
+  client: pg.Client,
+  { memories, embedding, halfvec }: Names,
+  embedded: readonly { readonly row: Row; readonly vector: Float32Array }[],
+): Promise<number> {
+  const written = await client.query(
+    `update ${memories} m set ${embedding} = v.vector
+     from unnest($1::text[], $2::text[], $3::${halfvec}[]) as v (id, content, vector)
+     where m.id = v.id and m.content = v.content and m.${embedding} is null`,
+    [
+      embedded.map(({ row }) => row.id),
+      embedded.map(({ row }) => row.content),
+      // The decimal form is exact.
+      embedded.map(({ vector }) => `[${vector.join(',')}]`),
+    ],
+  );
+  return written.rowCount ?? 0;
+}
+
+export interface Switch {
+  readonly names: Names;
+  readonly column: string;
+  /** Embeds the last memories while writers wait; undefined if that fails. */
+  readonly embed: (texts: readonly string[]) => Promise<Float32Array[] | undefined>;
+  /** Memories that may be embedded while writers wait. */
+  readonly limit: number;
+}
+
+/**
+ * Puts the new column into use, with a vector for every memory: those added since the last pass are embedded while writers
+ * wait. Returns how many those were; undefined, without a change, if they were too many or could not be embedded.
+ */
+export function switchOver(session: Session, { names, column, embed, limit }: Switch): Promise<number | undefined> {
+  const { client } = session;
+  const next = withVectorsIn(column, names);
+  return withLocks(session, async () => {
+    // In the order in which a starting gateway locks them.
+    const store = await lockStore(client, names);
+    if (store.next?.column !== column) {
+      throw new Error('another run has discarded or finished this re-embed; run "omp-gateway reembed" again');
+    }
+    await client.query(`lock table ${names.memories} in share row exclusive mode`);
+    const rows = await readMissing(client, next, { after: '', limit: limit + 1 });
+    if (rows.length > limit) return undefined;
+    const vectors = rows.length > 0 ? await embed(rows.map(({ content }) => content)) : [];
+    if (!vectors) return undefined;
+    const embedded = rows.map((row, i) => ({ row, vector: vectors[i] as Float32Array }));
+    await writeVectors(client, next, embedded);
+    await client.query(`lock table ${names.memories} in access exclusive mode`);
+    await replaceColumn(client, { names, next, to: store.next });
+    return rows.length;
+  });
+}
+
+async function replaceColumn(
+  client: pg.Client,
+  { names, next, to }: { names: Names; next: Names; to: EmbedderIdentity },
+): Promise<void> {
+  await dropTrigger(client, names);
+  // Every memory has its vector now.
+  await client.query(`delete from ${names.ingestion}`);
+  // Drops its indexes too.
+  await client.query(`alter table ${names.memories} drop column ${names.embedding}`);
+  for (const { name } of vectorIndexes(next, to.dimensions)) {
+    await client.query(`alter index ${names.schema}.${nextName(name)} rename to ${name}`);
+  }
+  await setVectorStorage(client, next, to.dimensions);
+  await client.query(
+    `update ${names.store} set embedding_model = next_model, dimensions = next_dimensions, embedding_column = next_column,
+       next_model = null, next_dimensions = null, next_column = null`,
+  );
+}

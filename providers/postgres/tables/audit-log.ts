@@ -1,0 +1,50 @@
+import type { AuditLog, Call, KeptEntry, Verb } from '#contract';
+import type { Run } from '../client/connections.ts';
+import { type Conditions, conditions, whereWithin } from './conditions.ts';
+import type { Names } from './names.ts';
+import { toIso } from './timestamps.ts';
+
+const COLUMNS = ['timestamp', 'app', 'action', 'user_id', 'memory_id', 'scope', 'request_id', 'outcome'] as const;
+
+/** SQL that writes one audit entry for each row of `changed`, from its `id`, `user_id` and `scope`. */
+export function insertChangeEntry(
+  names: Names,
+  place: Conditions['place'],
+  action: Verb,
+  { caller, requestId }: Call,
+): string {
+  const [now, app, request] = [new Date().toISOString(), caller.app, requestId].map(place);
+  return `insert into ${names.auditLog} (${COLUMNS.join(', ')})
+    select ${now}::timestamptz, ${app}::text, '${action}', user_id, id, scope, ${request}::text, 'ok' from changed`;
+}
+
+export const createAuditLog = (names: Names, run: Run): AuditLog => ({
+  async record(entries, call) {
+    await run(
+      `insert into ${names.auditLog} (${COLUMNS.join(', ')})
+       select * from unnest($1::timestamptz[], ${COLUMNS.slice(1).map((_, i) => `$${i + 2}::text[]`)})`,
+      COLUMNS.map((column) => entries.map((entry) => entry[column])),
+      call,
+    );
+  },
+  async read({ user_id, app, since, until, after, within, limit }, call) {
+    const where = conditions();
+    where.and(`user_id = ${where.place(user_id)}`);
+    if (app !== undefined) where.and(`app = ${where.place(app)}`);
+    if (since !== undefined) where.and(`timestamp >= ${where.place(since)}::timestamptz`);
+    if (until !== undefined) where.and(`timestamp <= ${where.place(until)}::timestamptz`);
+    if (after) {
+      where.and(`(timestamp, seq) < (${where.place(after.timestamp)}::timestamptz, ${where.place(after.seq)}::bigint)`);
+    }
+    whereWithin(where, within);
+    const rows = await run(
+      `select date_part('epoch', timestamp) * 1000 as milliseconds, seq::float8 as seq, ${COLUMNS.slice(1).join(', ')}
+       from ${names.auditLog} l where ${where} order by l.timestamp desc, l.seq desc limit ${where.place(limit)}`,
+      where.values,
+      call,
+    );
+    return rows.map(
+      ({ milliseconds, ...row }) => ({ timestamp: toIso(milliseconds as number), ...row }) as unknown as KeptEntry,
+    );
+  },
+});

@@ -1,0 +1,91 @@
+import { hasWildcard, type ListQuery, literalPrefix, type SearchQuery, type Within } from '#contract';
+import { toTextArray } from '../rows.ts';
+
+/** Builds a WHERE clause: SQL with `$n` parameters, and their values. Values never enter the text. */
+export interface Conditions {
+  readonly values: unknown[];
+  /** Adds a value and returns its parameter. */
+  place(value: unknown): string;
+  and(condition: string): void;
+  toString(): string;
+}
+
+export function conditions(): Conditions {
+  const values: unknown[] = [];
+  const parts: string[] = [];
+  return {
+    values,
+    place: (value) => `$${values.push(value)}`,
+    and: (condition) => void parts.push(condition),
+    toString: () => parts.join(' and '),
+  };
+}
+
+export function whereTags(where: Conditions, tags: readonly string[]): void {
+  if (tags.length > 0) where.and(`tags @> ${where.place(toTextArray(tags))}::text[]`);
+}
+
+/** Of a search: a plain string prefix. */
+export function whereScopePrefix(where: Conditions, { user_id, scope }: SearchQuery): void {
+  if (scope === undefined) return;
+  where.and('scope is not null');
+  if (scope !== '') where.and(`${sameUserHash(where, user_id)} and ${startsWith(where, scope)}`);
+}
+
+/** Of a list: a glob. The literal text before the first wildcard becomes an index range, the pattern decides. */
+export function whereScopeGlob(where: Conditions, { user_id, scope }: ListQuery): void {
+  if (scope === undefined) return;
+  where.and('scope is not null');
+  if (!hasWildcard(scope)) {
+    where.and(`${sameUserHash(where, user_id)} and scope = ${where.place(scope)}`);
+    return;
+  }
+  const prefix = literalPrefix(scope);
+  if (prefix !== '') where.and(`${sameUserHash(where, user_id)} and ${startsWith(where, prefix)}`);
+  where.and(`scope like ${where.place(toLikePattern(scope))}`);
+}
+
+/** The allowed scopes of the caller, as globs. */
+export function whereWithin(where: Conditions, within: Within): void {
+  if (within !== null) where.and(`scope like any(${where.place(toTextArray(within.map(toLikePattern)))}::text[])`);
+}
+
+/** More ranges would make more and more statement texts and exclude less and less. */
+const MAX_RANGES = 4;
+
+/**
+ * Adds index ranges that `whereWithin` implies, for statements that read everything a caller may see of one user. Only if
+ * there are few globs and all begin with literal text.
+ */
+export function whereWithinRanges(where: Conditions, { user_id, within }: SearchQuery): void {
+  const prefixes = [...new Set(within?.map(literalPrefix))];
+  if (prefixes.length === 0 || prefixes.length > MAX_RANGES || prefixes.includes('')) return;
+  const ranges = prefixes.map((prefix) => `(${startsWith(where, prefix)})`).join(' or ');
+  where.and(`scope is not null and ${sameUserHash(where, user_id)} and (${ranges})`);
+}
+
+function startsWith(where: Conditions, prefix: string): string {
+  const from = `scope >= ${where.place(prefix)}`;
+  const end = successor(prefix);
+  return end === undefined ? from : `${from} and scope < ${where.place(end)}`;
+}
+
+/** Lets the planner use the index on user and scope. */
+const sameUserHash = (where: Conditions, userId: string): string =>
+  `hashtextextended(user_id, 0) = hashtextextended(${where.place(userId)}, 0)`;
+
+/** A glob as a pattern for `like`. */
+export const toLikePattern = (glob: string): string =>
+  glob.replace(/[\\%_*?]/g, (character) => (character === '*' ? '%' : character === '?' ? '_' : `\\${character}`));
+
+const LAST_CODE_POINT = 0x10ffff;
+
+/** The first string after all that start with `prefix`, in UTF-8 byte order; undefined if there is none. */
+export function successor(prefix: string): string | undefined {
+  const points = Array.from(prefix, (character) => character.codePointAt(0) as number);
+  while (points.at(-1) === LAST_CODE_POINT) points.pop();
+  const last = points.pop();
+  if (last === undefined) return undefined;
+  // Skips the surrogates, which are no characters.
+  return String.fromCodePoint(...points, last === 0xd7ff ? 0xe000 : last + 1);
+}
