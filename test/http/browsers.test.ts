@@ -1,11 +1,11 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Provider } from '#contract';
 import { loopbackHosts } from '../../src/http/admission.ts';
 import type { Reply } from '../support/client.ts';
 import { closedTo } from '../support/closed.ts';
 import { expectError } from '../support/expect-error.ts';
 import { exchange } from '../support/raw-http.ts';
-import { type RunningServer, type ServerOptions, startServer } from '../support/server.ts';
+import { type RunningServer, serverForTest, startServer } from '../support/server.ts';
 import { freshUser } from '../support/subject.ts';
 
 const ORIGIN = 'https://app.example';
@@ -31,12 +31,6 @@ const corsHeaders = ({ headers }: Reply) => [...headers.keys()].filter((name) =>
 const listed = ({ headers }: Reply, name: string) => headers.get(`access-control-${name}`)?.toLowerCase().split(/, ?/);
 
 describe('CORS', () => {
-  let server: RunningServer | undefined;
-  afterEach(() => server?.close());
-  const start = async (options: ServerOptions): Promise<RunningServer> => {
-    server = await startServer(options);
-    return server;
-  };
   const preflight = ({ client }: RunningServer, path: string, origin = ORIGIN) =>
     client.raw(path, {
       method: 'OPTIONS',
@@ -48,7 +42,7 @@ describe('CORS', () => {
     });
 
   it('[Decision 22] is off by default', async () => {
-    const running = await start({});
+    const running = await serverForTest({});
     const reply = await preflight(running, '/memories');
     expectError(reply, 'not_found');
     const got = await running.client.ask('/capabilities', {}, { origin: ORIGIN });
@@ -76,7 +70,7 @@ describe('CORS', () => {
       };
     };
     const { authenticator } = await closedTo('only');
-    const running = await start({ cors_origins: [ORIGIN], authenticator, alter: watched });
+    const running = await serverForTest({ cors_origins: [ORIGIN], authenticator, alter: watched });
     for (const path of ['/healthz', '/memories', '/memories/mem_x', '/memories/search', '/context', '/audit']) {
       const reply = await preflight(running, path);
       expect(reply).toMatchObject({ status: 204, text: '' });
@@ -94,7 +88,8 @@ describe('CORS', () => {
 
   it('[Decision 22] lets only the configured origins read responses and errors', async () => {
     const { authenticator, keys } = await closedTo('only');
-    const { client } = await start({ cors_origins: ['https://other.example', ORIGIN], authenticator });
+    const running = await serverForTest({ cors_origins: ['https://other.example', ORIGIN], authenticator });
+    const { client } = running;
     const replies = async (origin: string) => {
       const headers = { origin, authorization: `Bearer ${keys.only}` };
       return [
@@ -123,14 +118,12 @@ describe('CORS', () => {
       for (const reply of await replies(origin)) {
         expect(reply.headers.get('access-control-allow-origin'), origin).toBeNull();
       }
-      expect(
-        (await preflight(server as RunningServer, '/memories', origin)).headers.get('access-control-allow-origin'),
-      ).toBeNull();
+      expect((await preflight(running, '/memories', origin)).headers.get('access-control-allow-origin')).toBeNull();
     }
   });
 
   it('[Decision 22] allows every origin with *, without cookies', async () => {
-    const running = await start({ cors_origins: ['*'] });
+    const running = await serverForTest({ cors_origins: ['*'] });
     for (const reply of [
       await preflight(running, '/memories'),
       await running.client.ask('/memories', {}, { origin: ORIGIN }),
@@ -141,7 +134,7 @@ describe('CORS', () => {
   });
 
   it('[Decision 22] lets pages read the error about a Host', async () => {
-    const { client } = await start({ cors_origins: [ORIGIN], allowed_hosts: ['elsewhere.example'] });
+    const { client } = await serverForTest({ cors_origins: [ORIGIN], allowed_hosts: ['elsewhere.example'] });
     const reply = await client.ask('/memories', { user_id: 'u' }, { origin: ORIGIN });
     expectError(reply, 'invalid_request');
     expect(reply.headers.get('access-control-allow-origin')).toBe(ORIGIN);
@@ -208,7 +201,6 @@ describe('allowed hosts', () => {
 });
 
 it('[Decision 22] without allowed hosts, any Host is accepted', async () => {
-  const server = await startServer();
-  expect((await exchange(server.port, asking('/memories?user_id=u', 'any.example'))).status).toBe(200);
-  await server.close();
+  const { port } = await serverForTest();
+  expect((await exchange(port, asking('/memories?user_id=u', 'any.example'))).status).toBe(200);
 });

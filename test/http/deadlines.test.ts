@@ -1,11 +1,11 @@
 import { connect } from 'node:net';
-import { afterEach, describe, expect, it } from 'vitest';
-import type { Call, Provider } from '#contract';
+import { describe, expect, it } from 'vitest';
+import type { Call } from '#contract';
 import { eventually } from '../support/eventually.ts';
 import { expectError } from '../support/expect-error.ts';
 import { holdTimers } from '../support/hold-timers.ts';
 import { connectRaw, exchange, jsonRequest, type RawConnection, request } from '../support/raw-http.ts';
-import { type RunningServer, type ServerOptions, startServer } from '../support/server.ts';
+import { beforeGet, type RunningServer, type ServerOptions, serverForTest } from '../support/server.ts';
 import { freshUser } from '../support/subject.ts';
 
 /** Short, to keep the tests short. They assert that things end and in which order, never how fast. */
@@ -23,12 +23,7 @@ function dribble(connection: RawConnection, text: string): void {
 }
 
 describe('slow clients', () => {
-  let server: RunningServer | undefined;
-  afterEach(() => server?.close());
-  const start = async (options: ServerOptions = LIMITS): Promise<RunningServer> => {
-    server = await startServer(options);
-    return server;
-  };
+  const start = (options: ServerOptions = LIMITS) => serverForTest(options);
   /** Repeated: on a busy machine any request may be slow. */
   const add = ({ port }: RunningServer) =>
     eventually(async () => {
@@ -142,13 +137,11 @@ describe('slow clients', () => {
 });
 
 describe('headers', () => {
-  let server: RunningServer;
-  afterEach(() => server.close());
   const sized = (bytes: number) => request('GET', '/healthz', [`X-Large: ${'a'.repeat(bytes)}`]);
   const withPath = (bytes: number) => request('GET', `/memories?user_id=u&x=${'a'.repeat(bytes)}`);
 
   it('[Decision 16] are limited in size, request line included', async () => {
-    server = await startServer({ max_header_bytes: 4_096 });
+    const server = await serverForTest({ max_header_bytes: 4_096 });
     for (const large of [sized, withPath]) {
       expect((await exchange(server.port, large(3_000))).status).toBe(200);
       expectError(await exchange(server.port, large(5_000)), 'invalid_request');
@@ -156,7 +149,7 @@ describe('headers', () => {
   });
 
   it('[Decision 15] are never dropped, however many', async () => {
-    server = await startServer();
+    const server = await serverForTest();
     const many = Array.from({ length: 2_500 }, () => 'a:');
     const reply = await exchange(server.port, request('GET', '/healthz', [...many, 'X-Request-Id: the-last']));
     expect(reply.status).toBe(200);
@@ -170,30 +163,11 @@ const aborted = (signal: AbortSignal): Promise<void> =>
     else signal.addEventListener('abort', () => resolve(), { once: true });
   });
 
-/**
- * The memory provider answers at once, so a backend that is slow cannot be had from it: this one takes `get`
- * as long as the test wants. Everything else stays real.
- */
-const slowGet =
-  (work: (call: Call) => Promise<void>) =>
-  (provider: Provider): Provider => ({
-    ...provider,
-    get: async (ref, call) => {
-      await work(call);
-      return provider.get(ref, call);
-    },
-  });
 const never = () => new Promise<void>(() => {});
 /** A deadline that passes when a test says so. */
 const HELD_MS = 3_599_999;
 
 describe('aborts and deadlines', () => {
-  let server: RunningServer | undefined;
-  afterEach(() => server?.close());
-  const start = async (...options: Parameters<typeof startServer>): Promise<RunningServer> => {
-    server = await startServer(...options);
-    return server;
-  };
   const healthy = async ({ port }: RunningServer) => {
     expect((await exchange(port, request('GET', '/healthz'))).status).toBe(200);
     const body = JSON.stringify({ content: 'x', user_id: freshUser() });
@@ -206,8 +180,8 @@ describe('aborts and deadlines', () => {
     const begun = new Promise<Call>((resolve) => {
       begin = resolve;
     });
-    const running = await start({
-      alter: slowGet(async (call) => {
+    const running = await serverForTest({
+      alter: beforeGet(async (_ref, call) => {
         calls.push(call);
         begin(call);
         await aborted(call.signal);
@@ -226,7 +200,7 @@ describe('aborts and deadlines', () => {
 
   it('[Decision 16] a finished request is never aborted', async () => {
     const seen: Call[] = [];
-    const running = await start({ alter: slowGet(async (call) => void seen.push(call)) });
+    const running = await serverForTest({ alter: beforeGet(async (_ref, call) => void seen.push(call)) });
     const connection = connectRaw(running.port);
     for (let i = 0; i < 3; i++) {
       connection.write(request('GET', '/memories/mem_x'));
@@ -239,7 +213,7 @@ describe('aborts and deadlines', () => {
   });
 
   it('[Decision 16] a client that disconnects in the middle of its body adds nothing', async () => {
-    const running = await start();
+    const running = await serverForTest();
     for (const half of ['', '{', '{"content":"x","user_id":"half']) {
       const connection = connectRaw(running.port);
       connection.write(request('POST', '/memories', ['Content-Type: application/json', 'Content-Length: 5000'], half));
@@ -256,12 +230,13 @@ describe('aborts and deadlines', () => {
   it('[SPEC Errors provider_error] [Decision 16] a backend slower than the deadline is a 502, whether it uses the signal or not', async () => {
     const deadlines = holdTimers(HELD_MS);
     for (const work of [(call: Call) => aborted(call.signal), never]) {
-      const running = await start({ alter: slowGet(work), request_timeout_ms: HELD_MS });
+      const running = await serverForTest({
+        alter: beforeGet((_ref, call) => work(call)),
+        request_timeout_ms: HELD_MS,
+      });
       const asked = exchange(running.port, request('GET', '/memories/mem_x'));
       expectError(await deadlines.passUntil(asked), 'provider_error');
       await healthy(running);
-      await running.close();
-      server = undefined;
     }
   });
 
@@ -271,11 +246,11 @@ describe('aborts and deadlines', () => {
     const begun = new Promise<void>((resolve) => {
       begin = resolve;
     });
-    const alter = slowGet(() => {
+    const alter = beforeGet(() => {
       begin();
       return never();
     });
-    const running = await start({ alter, request_timeout_ms: HELD_MS });
+    const running = await serverForTest({ alter, request_timeout_ms: HELD_MS });
     const asked = exchange(running.port, request('GET', '/memories/mem_x'));
     await begun;
     deadlines.pass();
@@ -285,7 +260,7 @@ describe('aborts and deadlines', () => {
 
   it('[SPEC Errors invalid_request] [Decision 16] a body that does not arrive in time is a 400', async () => {
     const deadlines = holdTimers(HELD_MS);
-    const running = await start({ request_timeout_ms: HELD_MS });
+    const running = await serverForTest({ request_timeout_ms: HELD_MS });
     const connection = connectRaw(running.port);
     connection.write(request('POST', '/memories', ['Content-Type: application/json', 'Content-Length: 5000'], '{'));
     const error = expectError(await deadlines.passUntil(connection.next()), 'invalid_request');

@@ -3,7 +3,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { type Call, type Consistency, OmpError, type Provider, providerError } from '#contract';
 import { consistencyOf } from '../../src/http/request.ts';
 import { expectError } from '../support/expect-error.ts';
-import { type RunningServer, startServer } from '../support/server.ts';
+import { type RunningServer, serverForTest } from '../support/server.ts';
 import { freshUser, openSubject, type Subject } from '../support/subject.ts';
 
 const SECRET = 'postgres://admin:hunter2@10.0.0.7/db SELECT secret FROM memories';
@@ -23,12 +23,7 @@ const failing =
   });
 
 describe('a failing backend', () => {
-  let server: RunningServer | undefined;
-  afterEach(() => server?.close());
-  const start = async (fail: () => Promise<never>): Promise<RunningServer> => {
-    server = await startServer({ alter: failing(fail) });
-    return server;
-  };
+  const start = (fail: () => Promise<never>) => serverForTest({ alter: failing(fail) });
   /** Every endpoint that reaches the backend. */
   const everywhere = async ({ client }: RunningServer) => {
     const user_id = freshUser();
@@ -63,8 +58,6 @@ describe('a failing backend', () => {
     for (const fail of odd) {
       const running = await start(fail);
       for (const reply of await everywhere(running)) expectError(reply, 'provider_error');
-      await running.close();
-      server = undefined;
     }
   });
 
@@ -110,7 +103,6 @@ describe('a failing backend', () => {
       expect(expectError(reply, 'rate_limited').provider).toBe('memory');
       expect(reply.headers.get('retry-after')).toBe('7');
     }
-    await running.close();
     const silent = await start(() => Promise.reject(limit()));
     expect((await silent.client.ask('/memories/mem_x')).headers.get('retry-after')).toBeNull();
   });
@@ -124,8 +116,6 @@ describe('a failing backend', () => {
 });
 
 describe('a backend with fewer verbs', () => {
-  let server: RunningServer;
-  afterEach(() => server.close());
   /** The least a provider can be: the memory provider with its optional verbs taken away. */
   const least = ({ name, capabilities, add, get, ping, close }: Provider): Provider => ({
     name,
@@ -137,7 +127,7 @@ describe('a backend with fewer verbs', () => {
   });
 
   it('[SPEC Errors unsupported_capability] [SPEC GET /memories/search requires] each missing verb is rejected and not declared', async () => {
-    server = await startServer({ alter: least });
+    const server = await serverForTest({ alter: least });
     const { client } = server;
     const user_id = freshUser();
     const { id } = await client.add({ content: 'x', user_id });

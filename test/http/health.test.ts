@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it, onTestFinished, test } from 'vitest';
+import { describe, expect, it, onTestFinished, test } from 'vitest';
 import { OmpError, type Provider } from '#contract';
 import { createHealth, type Health } from '../../src/core/health.ts';
 import { createAdminApp } from '../../src/http/app.ts';
@@ -6,20 +6,11 @@ import { listen } from '../../src/http/listen.ts';
 import { clientOf } from '../support/client.ts';
 import { expectError } from '../support/expect-error.ts';
 import { exchange, request } from '../support/raw-http.ts';
-import { type RunningServer, startServer } from '../support/server.ts';
+import { type RunningServer, serverForTest } from '../support/server.ts';
 import { openSubject, recordingLog } from '../support/subject.ts';
 
 const PROBES = ['/healthz', '/livez', '/readyz'] as const;
 
-let server: RunningServer | undefined;
-afterEach(async () => {
-  await server?.close();
-  server = undefined;
-});
-const start = async (...options: Parameters<typeof startServer>): Promise<RunningServer> => {
-  server = await startServer(...options);
-  return server;
-};
 const statuses = async ({ client }: Pick<RunningServer, 'client'>) =>
   Promise.all(PROBES.map(async (path) => (await client.ask(path)).status));
 
@@ -30,7 +21,7 @@ const withPing = (ping: Provider['ping']) => ({ alter: (provider: Provider) => (
 
 describe('probes', () => {
   it('[SPEC GET /healthz] [SPEC Health status] [SPEC Health provider] succeed', async () => {
-    const { client } = await start();
+    const { client } = await serverForTest();
     expect((await client.ask('/healthz')).body).toEqual({ status: 'ok', provider: 'memory' });
     expect((await client.ask('/livez')).body).toEqual({ status: 'ok' });
     expect((await client.ask('/readyz')).body).toEqual({ status: 'ready' });
@@ -38,14 +29,14 @@ describe('probes', () => {
   });
 
   it('[Decision 31] report a backend that is down, except /livez, because a restart would not help', async () => {
-    const { client } = await start(withPing(gone));
+    const { client } = await serverForTest(withPing(gone));
     expectError(await client.ask('/healthz'), 'provider_error');
     expect(await client.ask('/livez')).toMatchObject({ status: 200, body: { status: 'ok' } });
     expect(await client.ask('/readyz')).toMatchObject({ status: 503, body: { status: 'unavailable' } });
   });
 
   it('[Decision 31] are answered while the backend hangs: /livez at once, the others after a deadline', async () => {
-    const { client } = await start(withPing(() => new Promise(() => {})));
+    const { client } = await serverForTest(withPing(() => new Promise(() => {})));
     const asked = statuses({ client });
     expect((await client.ask('/livez')).status).toBe(200);
     expect(await asked).toEqual([502, 200, 503]);
@@ -54,7 +45,7 @@ describe('probes', () => {
   it('[Decision 31] report draining, and /healthz still the state of the backend', async () => {
     const health = createHealth('memory');
     health.begin(async () => {});
-    const { client } = await start({ health });
+    const { client } = await serverForTest({ health });
     health.drain();
     expect((await client.ask('/readyz')).body).toEqual({ status: 'draining' });
     expect(await statuses({ client })).toEqual([200, 200, 503]);
@@ -74,7 +65,7 @@ describe('probes', () => {
           asked();
         }),
     );
-    const { client } = await start({ health });
+    const { client } = await serverForTest({ health });
     const probe = client.ask('/readyz');
     await pinged;
     health.drain();
@@ -107,7 +98,7 @@ describe('probes', () => {
   });
 
   it('[Decision 31] support HEAD', async () => {
-    const { port } = await start();
+    const { port } = await serverForTest();
     for (const path of PROBES) {
       const { status, headers } = await exchangeHead(port, path);
       expect(status).toBe(200);
@@ -116,14 +107,14 @@ describe('probes', () => {
   });
 
   it('[Decision 31] support HTTP/1.0 without a Host, like HAProxy; nothing else does on an open gateway', async () => {
-    const { port } = await start({ allowed_hosts: ['localhost'] });
+    const { port } = await serverForTest({ allowed_hosts: ['localhost'] });
     const ask = async (path: string) => (await exchange(port, `GET ${path} HTTP/1.0\r\n\r\n`)).status;
     for (const path of PROBES) expect(await ask(path), path).toBe(200);
     expect(await ask('/memories?user_id=ana')).not.toBe(200);
   });
 
   it('[Decision 31] need no allowed Host and do not count as requests', async () => {
-    const { port } = await start({ allowed_hosts: ['gateway.example'], max_requests: 1 });
+    const { port } = await serverForTest({ allowed_hosts: ['gateway.example'], max_requests: 1 });
     for (const path of PROBES) expect((await exchange(port, request('GET', path))).status, path).toBe(200);
   });
 });

@@ -2,7 +2,6 @@ import { EventEmitter } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { Hono } from 'hono';
 import { afterEach, describe, expect, it } from 'vitest';
-import type { Provider } from '#contract';
 import { ALL_GRANTS } from '../../src/core/grants.ts';
 import type { Authenticator } from '../../src/core/principal.ts';
 import { limitConcurrency, limitConcurrencyPerCaller } from '../../src/http/admission.ts';
@@ -12,25 +11,18 @@ import { gate } from '../embedding/observed-embedder.ts';
 import { until } from '../postgres/store.ts';
 import { expectError } from '../support/expect-error.ts';
 import { connectRaw, request } from '../support/raw-http.ts';
-import { type RunningServer, startServer } from '../support/server.ts';
+import { beforeGet, type RunningServer, serverForTest } from '../support/server.ts';
 import { recordingLog } from '../support/subject.ts';
 
 describe('requests over a concurrency limit', () => {
-  let server: RunningServer | undefined;
-  afterEach(() => server?.close());
-
   it('[SPEC Errors rate_limited] [Decision 29] are rejected at once, except probes', async () => {
     const { opened, open: goOn } = gate();
     let working = 0;
-    const alter = (provider: Provider): Provider => ({
-      ...provider,
-      get: async (ref, call) => {
-        working++;
-        await opened;
-        return provider.get(ref, call);
-      },
+    const alter = beforeGet(() => {
+      working++;
+      return opened;
     });
-    server = await startServer({ alter, max_requests: 3, max_requests_per_caller: 3 });
+    const server = await serverForTest({ alter, max_requests: 3, max_requests_per_caller: 3 });
     const { client } = server;
     const slow = Array.from({ length: 3 }, () => client.ask('/memories/mem_x'));
     await until(async () => working === 3);
@@ -50,18 +42,14 @@ describe('requests over a concurrency limit', () => {
   it('[SPEC Errors rate_limited] [Decision 29] of one caller are rejected, and others are served', async () => {
     const { opened, open: goOn } = gate();
     let working = 0;
-    const alter = (provider: Provider): Provider => ({
-      ...provider,
-      get: async (ref, call) => {
-        working++;
-        if (call.caller.id === 'key:one') await opened;
-        return provider.get(ref, call);
-      },
+    const alter = beforeGet((_ref, { caller }) => {
+      working++;
+      return caller.id === 'key:one' && opened;
     });
     const authenticator: Authenticator = {
       authenticate: async (credential) => ({ id: `key:${credential}`, app: null, users: null, grants: ALL_GRANTS }),
     };
-    server = await startServer({ alter, authenticator, max_requests: 7 });
+    const server = await serverForTest({ alter, authenticator, max_requests: 7 });
     const { client } = server;
     const ask = (key: string) => client.ask('/memories/mem_x', {}, { 'x-api-key': key });
     // Half of seven, rounded up.
@@ -81,15 +69,11 @@ describe('requests over a concurrency limit', () => {
   it('[Decision 29] stop counting when their clients disconnect', async () => {
     const { opened, open: goOn } = gate();
     let working = 0;
-    const alter = (provider: Provider): Provider => ({
-      ...provider,
-      get: async (ref, call) => {
-        working++;
-        await opened;
-        return provider.get(ref, call);
-      },
+    const alter = beforeGet(() => {
+      working++;
+      return opened;
     });
-    server = await startServer({ alter, max_requests_per_caller: 2 });
+    const server = await serverForTest({ alter, max_requests_per_caller: 2 });
     const { client, url } = server;
     const going = new AbortController();
     const left = [1, 2].map(() => fetch(`${url}/memories/mem_x`, { signal: going.signal }).catch(() => undefined));
@@ -112,16 +96,14 @@ function sendUnread(port: number, ...requests: readonly Buffer[]): Socket {
 }
 
 describe('clients that never read their responses', () => {
-  let server: RunningServer | undefined;
   const sockets: Socket[] = [];
-  afterEach(async () => {
+  afterEach(() => {
     for (const socket of sockets.splice(0)) socket.destroy();
-    await server?.close();
   });
   /** Responses larger than the buffers of the system. */
   const LISTS = Array.from({ length: 4 }, () => request('GET', '/memories?user_id=u'));
   const startFull = async (options: object): Promise<RunningServer> => {
-    server = await startServer(options);
+    const server = await serverForTest(options);
     const { client } = server;
     const memory = { user_id: 'u', content: 'a'.repeat(1_000_000) };
     // On a busy machine the short deadline may pass here.
@@ -168,15 +150,8 @@ describe('clients that never read their responses', () => {
 
   it('[Decision 29] take pipelined requests along when they disconnect', async () => {
     const { opened, open: goOn } = gate();
-    const alter = (provider: Provider): Provider => ({
-      ...provider,
-      get: async (ref, call) => {
-        if (ref.id === 'mem_slow') await opened;
-        return provider.get(ref, call);
-      },
-    });
-    server = await startServer({ alter, max_requests: 4, max_requests_per_caller: 4 });
-    const running = server;
+    const alter = beforeGet(({ id }) => id === 'mem_slow' && opened);
+    const running = await serverForTest({ alter, max_requests: 4, max_requests_per_caller: 4 });
     const connection = connectRaw(running.port);
     for (const id of ['mem_slow', 'mem_x', 'mem_x', 'mem_x']) connection.write(request('GET', `/memories/${id}`));
     await until(async () => (await probe(running)) === 429);

@@ -1,12 +1,12 @@
 import type { Hono } from 'hono';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { Provider } from '#contract';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { listen } from '../../src/http/listen.ts';
 import type { Env } from '../../src/http/request.ts';
+import { gate } from '../embedding/observed-embedder.ts';
 import type { Reply } from '../support/client.ts';
 import { expectError } from '../support/expect-error.ts';
 import { connectRaw, exchange, jsonRequest, request } from '../support/raw-http.ts';
-import { type RunningServer, startServer } from '../support/server.ts';
+import { beforeGet, type RunningServer, serverForTest, startServer } from '../support/server.ts';
 import { freshUser, recordingLog } from '../support/subject.ts';
 
 let server: RunningServer;
@@ -166,37 +166,18 @@ describe('HTTP connections', () => {
 const GARBAGE = Buffer.from('GARBAGE\r\n\r\n');
 
 describe('malformed requests', () => {
-  let server: RunningServer | undefined;
-  afterEach(() => server?.close());
-  const start = async (...options: Parameters<typeof startServer>): Promise<RunningServer> => {
-    server = await startServer(...options);
-    return server;
-  };
-
   it('[SPEC Service one envelope] [Decision 16] are rejected after the responses to earlier requests', async () => {
-    let begin = (): void => {};
-    const begun = new Promise<void>((resolve) => {
-      begin = resolve;
+    const [begun, released] = [gate(), gate()];
+    const slow = beforeGet(() => {
+      begun.open();
+      return released.opened;
     });
-    let release = (): void => {};
-    const released = new Promise<void>((resolve) => {
-      release = resolve;
-    });
-    // Answers when the test lets it.
-    const slow = (provider: Provider): Provider => ({
-      ...provider,
-      get: async (ref, call) => {
-        begin();
-        await released;
-        return provider.get(ref, call);
-      },
-    });
-    const running = await start({ alter: slow });
+    const running = await serverForTest({ alter: slow });
     const connection = connectRaw(running.port);
     const get = (id: string) => request('GET', '/memories/mem_x', [`X-Request-Id: ${id}`]);
     connection.write(Buffer.concat([get('one'), get('two'), GARBAGE, get('three')]));
-    await begun;
-    release();
+    await begun.opened;
+    released.open();
     expect(expectError(await connection.next(), 'not_found').request_id).toBe('one');
     expect(expectError(await connection.next(), 'not_found').request_id).toBe('two');
     expectError(await connection.next(), 'invalid_request');
@@ -204,7 +185,7 @@ describe('malformed requests', () => {
   });
 
   it('[SPEC Errors invalid_request] [Decision 16] in the body of a request with a response get no second response', async () => {
-    const running = await start();
+    const running = await serverForTest();
     const connection = connectRaw(running.port);
     connection.write(request('GET', '/healthz', ['Transfer-Encoding: chunked']));
     expect((await connection.next()).status).toBe(200);
@@ -213,7 +194,7 @@ describe('malformed requests', () => {
   });
 
   it('[Decision 16] like CONNECT or an unknown Expect get the envelope', async () => {
-    const running = await start();
+    const running = await serverForTest();
     expectError(await exchange(running.port, request('CONNECT', 'gateway:80')), 'not_found');
     expectError(await exchange(running.port, request('GET', '/nowhere', ['Expect: wonders'])), 'not_found');
     const body = JSON.stringify({ content: 'x', user_id: freshUser() });
@@ -224,7 +205,7 @@ describe('malformed requests', () => {
   });
 
   it('[SPEC Errors request_id] are logged without their contents', async () => {
-    const running = await start();
+    const running = await serverForTest();
     for (const bytes of [GARBAGE, Buffer.from('GET /garbage HTTP/1.1\r\n\r\n')]) {
       const { request_id } = expectError(await exchange(running.port, bytes), 'invalid_request');
       expect(running.lines).toContainEqual({
