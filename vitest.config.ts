@@ -5,9 +5,7 @@ import { configDefaults, defineConfig } from 'vitest/config';
  * that always runs decides.
  */
 const FULL = [
-  'access/matrix-*-emulated-scopes',
-  'access/matrix-postgres-server',
-  'access/{sensitivity,sequences}',
+  'access/{matrix-pinecone,sensitivity}',
   'differential/*sensitivity',
   'differential/pinecone',
   'mapped/{differential,fuzz,plans}',
