@@ -1,8 +1,8 @@
+import { type Metric } from './score.ts';
 import { type Call, GATEWAY } from '#contract';
 import type { Service } from './client/client.ts';
 import { Failure } from './client/errors.ts';
 import type { Options } from './options.ts';
-import type { Metric } from './parts.ts';
 
 /** Longest time that the requests of the start may take together, in milliseconds. */
 const BOOT_MS = 30_000;

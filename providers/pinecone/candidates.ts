@@ -1,8 +1,8 @@
 import { type Call, countWithin, type Memory, type SearchHit, type SearchQuery } from '#contract';
 import type { Lsn, Match, Metadata } from './client/client.ts';
 import { listOrder, parseId } from './gateway-index/ids.ts';
-import type { Own } from './parts.ts';
-import { isEmbedded, toMemory } from './record.ts';
+import type { GatewayIndex } from './gateway-index/gateway-record.ts';
+import { isEmbedded, toMemory } from './gateway-index/gateway-record.ts';
 import type { Scoring } from './score.ts';
 
 /** What one search has found so far, in the index and among what this process wrote lately. */
@@ -22,7 +22,7 @@ export interface Candidates {
 /** Records at a time, so that no more are held than an answer takes: 40 KB each at most. */
 const READ_AT_ONCE = 400;
 
-export function createCandidates(own: Own, scoring: Scoring, query: SearchQuery, call: Call): Candidates {
+export function createCandidates(own: GatewayIndex, scoring: Scoring, query: SearchQuery, call: Call): Candidates {
   const { user_id, tags, max_bytes, max_content_bytes = Number.POSITIVE_INFINITY } = query;
   const userPart = own.ids.userPart(user_id);
   const scores = new Map<string, number>();

@@ -1,3 +1,4 @@
+import { toValues } from './score.ts';
 import { type Call, defineProvider, type Embedder, type Log, type Provider } from '#contract';
 import { atBoot, checkedMetric } from './boot.ts';
 import type { Service } from './client/client.ts';
@@ -11,7 +12,6 @@ import { openExisting } from './mapped/provider.ts';
 import { Options } from './options.ts';
 import { createOverlay } from './overlay.ts';
 import { createProvider } from './provider.ts';
-import { toValues } from './record.ts';
 
 /** An index on Pinecone: one of ours, or with a `preset` one that somebody else fills. */
 export default defineProvider({
@@ -41,7 +41,7 @@ async function openOwn(
     metric: await checkedMetric(service, options, dimensions, call),
     secret: await adoptIndex(service, options, embedder, call),
   }));
-  const visibility = createConsistency({
+  const consistency = createConsistency({
     secret,
     wait_ms: consistency_wait_ms,
     look: createLook(service, dimensions),
@@ -50,8 +50,8 @@ async function openOwn(
     service,
     ids: createIds(secret),
     namespaces: createNamespaces(options.layout, options.namespace),
-    overlay: createOverlay({ settle_ms, shows: visibility.shows, log }),
-    visibility,
+    overlay: createOverlay({ settle_ms, shows: consistency.shows, log }),
+    consistency,
     model,
     metric,
     max_scan,

@@ -1,3 +1,5 @@
+import { MAX_CONTENT_LENGTH, requireFits } from './client/client.ts';
+import { toValues } from './score.ts';
 import {
   type Call,
   type Embedder,
@@ -12,18 +14,18 @@ import {
 } from '#contract';
 import { MAX_TOP_K } from './client/client.ts';
 import { PROVIDER } from './client/errors.ts';
-import { createFind, type FindOptions } from './find.ts';
+import { createFind, type FindOptions } from './gateway-index/gateway-record.ts';
 import { EARLIEST_MS } from './gateway-index/ids.ts';
 import { INDEX_RECORD } from './identity.ts';
-import { createList } from './list.ts';
-import type { Own } from './parts.ts';
-import { changes, MAX_CONTENT_LENGTH, requireFits, toMetadata, toValues } from './record.ts';
+import { createList } from './gateway-index/gateway-list.ts';
+import type { GatewayIndex } from './gateway-index/gateway-record.ts';
+import { changes, toMetadata } from './gateway-index/gateway-record.ts';
 import { toUnit } from './score.ts';
 import { createSearch } from './search.ts';
 
 /** The verbs on an index of ours. */
-export function createProvider(own: Own, embedder: Embedder, options: FindOptions): Provider {
-  const { service, ids, namespaces, overlay, visibility, model } = own;
+export function createProvider(own: GatewayIndex, embedder: Embedder, options: FindOptions): Provider {
+  const { service, ids, namespaces, overlay, consistency, model } = own;
   const find = createFind(own, options);
   const list = createList(own);
   const inTurn = inTurnById();
@@ -56,7 +58,7 @@ export function createProvider(own: Own, embedder: Embedder, options: FindOption
       const namespace = namespaces.of(ids.userPart(input.user_id));
       const lsn = await service.upsert(namespace, { id, values, metadata }, call);
       overlay.put({ memory, vector }, { namespace, lsn });
-      visibility.wrote(namespace, lsn, call);
+      consistency.wrote(namespace, lsn, call);
       return memory;
     },
     get: async (ref, call) => (await find(ref, call))?.memory,
@@ -77,7 +79,7 @@ export function createProvider(own: Own, embedder: Embedder, options: FindOption
         const metadata = changes(current.memory, memory, moved && embedded);
         const lsn = await service.update(namespace, { id: ref.id, metadata, ...(moved && { values }) }, call);
         overlay.put({ memory, vector }, { namespace, lsn });
-        visibility.wrote(namespace, lsn, call);
+        consistency.wrote(namespace, lsn, call);
         return memory;
       }),
     delete: (ref, call) =>
@@ -88,7 +90,7 @@ export function createProvider(own: Own, embedder: Embedder, options: FindOption
         const { namespace, memory } = current;
         const lsn = await service.remove(namespace, [ref.id], call);
         overlay.bury(memory, { namespace, lsn });
-        visibility.wrote(namespace, lsn, call);
+        consistency.wrote(namespace, lsn, call);
         return true;
       }),
     list,

@@ -1,5 +1,6 @@
 import { roundScore } from '#ranking';
-import type { Metric } from './parts.ts';
+
+export type Metric = 'cosine' | 'dotproduct' | 'euclidean';
 
 /** Scores of one query, from 0 to 1, comparable with each other wherever they were computed. */
 export interface Scoring {
@@ -49,4 +50,10 @@ function dot(a: Float32Array, b: Float32Array): number {
   let sum = 0;
   for (let i = 0; i < a.length; i++) sum += (a[i] as number) * (b[i] as number);
   return sum;
+}
+
+/** Pinecone rejects a vector of zeros: it is replaced by another one, and the record is marked. */
+export function toValues(vector: Float32Array): { values: Float32Array; embedded: boolean } {
+  if (!isZero(vector)) return { values: vector, embedded: true };
+  return { values: vector.map((_, index) => (index === 0 ? 1 : 0)), embedded: false };
 }

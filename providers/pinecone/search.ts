@@ -11,11 +11,11 @@ import {
 import { createCandidates } from './candidates.ts';
 import { MAX_TOP_K } from './client/client.ts';
 import { userFilter } from './filter.ts';
-import type { Own } from './parts.ts';
+import type { GatewayIndex } from './gateway-index/gateway-record.ts';
 import { createScoring, isZero } from './score.ts';
 
 export interface SearchParts {
-  readonly own: Own;
+  readonly own: GatewayIndex;
   /** The vector of a query. */
   embed(text: string, call: Call): Promise<Float32Array>;
   list(query: ListQuery, call: Call): Promise<Memory[]>;
@@ -50,7 +50,7 @@ export function createSearch({ own, embed, list }: SearchParts) {
     const vector = await embed(query.text, call);
     if (isZero(vector)) return newest(query, call);
     const namespace = own.namespaces.of(own.ids.userPart(user_id));
-    await own.visibility.caughtUp(namespace, call);
+    await own.consistency.caughtUp(namespace, call);
     const scoring = createScoring(own.metric, vector);
     const candidates = createCandidates(own, scoring, query, call);
     const { live, deleted } = own.overlay.of(user_id);
@@ -61,7 +61,7 @@ export function createSearch({ own, embed, list }: SearchParts) {
       const includeMetadata = topK <= MOST_WITH_METADATA;
       const request = { vector, topK, filter: userFilter(user_id, tags), includeMetadata };
       const { matches, indexedLsn } = await own.service.query(namespace, request, call);
-      own.visibility.saw(namespace, indexedLsn);
+      own.consistency.saw(namespace, indexedLsn);
       candidates.add(matches, includeMetadata ? indexedLsn : undefined);
 
       // What was not found scores at most this: only what scores more has its place for sure.

@@ -1,9 +1,9 @@
+import { MAX_CONTENT_LENGTH } from '../../providers/pinecone/client/client.ts';
 import fc from 'fast-check';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { Embedder, Memory, Provider } from '#contract';
 import { toUnitHalf } from '#ranking';
 import pinecone from '../../providers/pinecone/index.ts';
-import { MAX_CONTENT_LENGTH } from '../../providers/pinecone/record.ts';
 import { type Call, type Pinecone, startPinecone } from '../pinecone-server/start.ts';
 import { call, contextOf, listOf, memoryOf, refTo, searchFor } from '../support/requests.ts';
 import { freshUser } from '../support/subject.ts';

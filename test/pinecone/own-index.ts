@@ -1,13 +1,14 @@
+import { type Metric, toValues } from '../../providers/pinecone/score.ts';
 import type { Memory } from '#contract';
 import { toUnitHalf } from '#ranking';
 import type { Lsn, Metadata } from '../../providers/pinecone/client/client.ts';
 import { connect } from '../../providers/pinecone/client/client.ts';
 import { createConsistency } from '../../providers/pinecone/gateway-index/consistency.ts';
 import { createIds, createNamespaces } from '../../providers/pinecone/gateway-index/ids.ts';
-import { createList } from '../../providers/pinecone/list.ts';
+import { createList } from '../../providers/pinecone/gateway-index/gateway-list.ts';
 import { createOverlay } from '../../providers/pinecone/overlay.ts';
-import type { Metric, Own } from '../../providers/pinecone/parts.ts';
-import { changes, toMetadata, toValues } from '../../providers/pinecone/record.ts';
+import type { GatewayIndex } from '../../providers/pinecone/gateway-index/gateway-record.ts';
+import { changes, toMetadata } from '../../providers/pinecone/gateway-index/gateway-record.ts';
 import { createSearch } from '../../providers/pinecone/search.ts';
 import type { Pinecone } from '../pinecone-server/start.ts';
 import { call, memoryOf } from '../support/requests.ts';
@@ -36,7 +37,7 @@ export function openOwnIndex(server: Pinecone, dimension: number, metric: Metric
     ids,
     namespaces: createNamespaces('single', NAMESPACE),
     overlay: makeOverlay(),
-    visibility: createConsistency({ secret, wait_ms: 1_000, look: async () => undefined }),
+    consistency: createConsistency({ secret, wait_ms: 1_000, look: async () => undefined }),
     model: 'model',
     metric,
     max_scan: 100_000,
@@ -64,7 +65,7 @@ export function openOwnIndex(server: Pinecone, dimension: number, metric: Metric
 
   return {
     user_id,
-    own: own as Own,
+    own: own as GatewayIndex,
     memory,
     /** As this gateway writes. */
     async add(made: Memory) {
@@ -100,8 +101,8 @@ export function openOwnIndex(server: Pinecone, dimension: number, metric: Metric
       own.overlay = makeOverlay();
     },
     /** `altered`: parts of the index that err. */
-    search(query: string, more: { tags?: readonly string[]; limit?: number } = {}, altered: Partial<Own> = {}) {
-      const used: Own = { ...own, ...altered };
+    search(query: string, more: { tags?: readonly string[]; limit?: number } = {}, altered: Partial<GatewayIndex> = {}) {
+      const used: GatewayIndex = { ...own, ...altered };
       const embed = async (text: string) => vectorOf(text, dimension);
       const search = createSearch({ own: used, embed, list: createList(used) });
       return search({ user_id, text: query, tags: [], within: null, max_bytes: 1e9, limit: 10, ...more }, call);

@@ -1,11 +1,10 @@
+import { type Metric, toValues } from '../score.ts';
 import { type Embedder, OmpError } from '#contract';
 import { atBoot, checkedMetric } from '../boot.ts';
 import type { Service } from '../client/client.ts';
 import { Failure } from '../client/errors.ts';
 import { userFilter } from '../filter.ts';
 import type { Options } from '../options.ts';
-import type { Metric } from '../parts.ts';
-import { toValues } from '../record.ts';
 
 export interface Examined {
   readonly metric: Metric;

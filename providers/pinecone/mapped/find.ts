@@ -1,6 +1,6 @@
+import { type Written } from '../overlay.ts';
 import type { Call, Ref } from '#contract';
 import type { Metadata } from '../client/client.ts';
-import type { Written } from '../parts.ts';
 import { newMetadata, toMemory } from './mapped-record.ts';
 import type { Existing } from './parts.ts';
 

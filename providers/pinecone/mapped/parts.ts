@@ -1,6 +1,7 @@
+import { type Metric } from '../score.ts';
+import { type Overlay } from '../overlay.ts';
 import type { Embedder } from '#contract';
 import type { Service } from '../client/client.ts';
-import type { Metric, Overlay } from '../parts.ts';
 import type { Fields } from './mapped-record.ts';
 
 /** What the verbs on an index that somebody else fills work with. */

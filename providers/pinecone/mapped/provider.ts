@@ -1,9 +1,9 @@
+import { MAX_CONTENT_LENGTH } from '../client/client.ts';
 import type { Provider, ProviderContext } from '#contract';
 import { MAX_TOP_K, type Service } from '../client/client.ts';
 import { PROVIDER } from '../client/errors.ts';
 import type { Options } from '../options.ts';
 import { createOverlay } from '../overlay.ts';
-import { MAX_CONTENT_LENGTH } from '../record.ts';
 import { examine } from './examine.ts';
 import { createFind } from './find.ts';
 import { createList } from './mapped-list.ts';

@@ -1,3 +1,4 @@
+import { requireFits } from '../client/client.ts';
 import { randomUUID } from 'node:crypto';
 import {
   type Call,
@@ -8,7 +9,6 @@ import {
   newIdentity,
   type Provider,
 } from '#contract';
-import { requireFits } from '../record.ts';
 import { isZero, toUnit } from '../score.ts';
 import type { Find } from './find.ts';
 import { changes, newMetadata, requireStorable, toMemory } from './mapped-record.ts';
