@@ -2,7 +2,9 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
-import type { Embedder, Log, Provider, ProviderContext, RankingOptions } from '#contract';
+import type { Embedder, Log, RankingOptions } from '#contract';
+import type { ProviderName } from '../src/config/provider-names.ts';
+import { type Memories, openMemories } from '../src/core/memories.ts';
 import { openProvider } from '../src/registry.ts';
 
 export type Mode = RankingOptions['mode'];
@@ -14,7 +16,7 @@ const KEYWORD_WEIGHT = 0.5;
 /** A place to run the evaluation in; every mode gets an empty provider of its own. */
 export interface Backend {
   readonly label: string;
-  open(mode: Mode): Promise<Provider>;
+  open(mode: Mode): Promise<Memories>;
   /** Leaves nothing behind. Providers must be closed before. */
   remove(): Promise<void>;
 }
@@ -22,22 +24,21 @@ export interface Backend {
 /** Memory, the embedded Postgres, and the server at `url` if there is one. */
 export async function openBackends(embedder: Embedder, log: Log, url: string | undefined): Promise<Backend[]> {
   const data_dir = await mkdtemp(join(tmpdir(), 'omp-eval-'));
-  const context = (mode: Mode): ProviderContext => ({
-    embedder: mode === 'keyword' ? undefined : embedder,
-    ranking: { mode, keyword_weight: KEYWORD_WEIGHT },
-    audit: undefined,
-    data_dir,
-    log,
-  });
+  const open = async (name: ProviderName, options: object, mode: Mode): Promise<Memories> => {
+    const used = mode === 'keyword' ? undefined : embedder;
+    const ranking = { mode, keyword_weight: KEYWORD_WEIGHT };
+    const context = { embedder: used, ranking, audit: undefined, data_dir, log };
+    return openMemories(await openProvider(name, options, context), used, log);
+  };
   const schema = (mode: Mode): string => `omp_eval_${process.pid}_${mode}`;
-  const openPostgres = (mode: Mode, server: { url?: string }): Promise<Provider> => {
+  const openPostgres = (mode: Mode, server: { url?: string }): Promise<Memories> => {
     const options = { connections: 2, prepared_statements: 'auto', connect_timeout_ms: 60_000, ...server };
-    return openProvider('postgres', { ...options, schema: schema(mode) }, context(mode));
+    return open('postgres', { ...options, schema: schema(mode) }, mode);
   };
   const backends: Backend[] = [
     {
       label: 'memory',
-      open: (mode) => openProvider('memory', { scopes: 'native' }, context(mode)),
+      open: (mode) => open('memory', { scopes: 'native' }, mode),
       async remove() {},
     },
     {

@@ -11,6 +11,7 @@ import type { ProviderName } from '../src/config/provider-names.ts';
 import { CONFIG_FILE, defaultText, explain, SETTINGS, type Setting } from '../src/config/settings.ts';
 import { compose } from '../src/core/compose.ts';
 import { describe } from '../src/core/describe.ts';
+import { openMemories } from '../src/core/memories.ts';
 import { openProvider } from '../src/registry.ts';
 import { startPinecone } from '../test/pinecone-server/start.ts';
 
@@ -137,7 +138,10 @@ async function capabilityTable(): Promise<string> {
     await open('pinecone', 'pinecone', index);
     await open('pinecone, `OMP_PINECONE_PRESET=mem0`', 'pinecone', { ...index, preset: 'mem0' });
     await open('memory', 'memory', {});
-    const documents = providers.map(([label, provider]) => ({ label, ...describe(compose(provider), null) }));
+    const documents = providers.map(([label, provider]) => ({
+      label,
+      ...describe(openMemories(compose(provider), undefined, quiet), null),
+    }));
     const cells = (name: string, cell: (document: (typeof documents)[number]) => unknown) => [
       name,
       ...documents.map((document) => toText(cell(document))),

@@ -2,6 +2,7 @@ import type {
   Finding,
   KeyContext,
   KeyStore,
+  MaintenanceContext,
   Provider,
   ProviderContext,
   ProviderModule,
@@ -34,7 +35,7 @@ export async function openKeys(
 export async function diagnose(
   name: ProviderName,
   options: unknown,
-  context: ProviderContext,
+  context: MaintenanceContext,
 ): Promise<Finding[] | undefined> {
   return (await moduleOf(name)).diagnose?.(options, context);
 }
@@ -42,7 +43,7 @@ export async function diagnose(
 /** Embeds what is stored anew; undefined: this provider does not. */
 export async function reembed(
   name: ProviderName,
-  { options, context, request }: { options: unknown; context: ProviderContext; request: ReembedRequest },
+  { options, context, request }: { options: unknown; context: MaintenanceContext; request: ReembedRequest },
 ): Promise<ReembedOutcome | undefined> {
   return (await moduleOf(name)).reembed?.(options, context, request);
 }

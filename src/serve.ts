@@ -1,6 +1,6 @@
 import { lookup } from 'node:dns/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { gatewayCall, type Log, type Provider } from '#contract';
+import { gatewayCall, type Log } from '#contract';
 import { openAuthenticator } from './auth/authenticator.ts';
 import { CLOSE_MS, createClosing } from './closing.ts';
 import { auditOptions, rateLimitOptions, tokenOptions } from './config/access-options.ts';
@@ -12,6 +12,7 @@ import { openAuditTrail } from './core/audit-trail.ts';
 import { compose } from './core/compose.ts';
 import { createGate } from './core/gate.ts';
 import { createHealth } from './core/health.ts';
+import { type Memories, openMemories } from './core/memories.ts';
 import { openEmbedder } from './embedding/open.ts';
 import { freePort } from './free-port.ts';
 import { loopbackHosts } from './http/admission.ts';
@@ -63,9 +64,12 @@ export async function serve(config: Config, log: Log, { stopped }: ServeOptions 
     const audit = auditOptions(config);
     const max_record_bytes = 2 * config.max_request_bytes;
     const { search: ranking, data_dir } = config;
-    const context = { embedder, ranking, audit, data_dir, max_record_bytes, log };
-    const opened = await closing.open('provider', openProvider(config.provider, providerOptions(config), context));
-    const provider = compose(opened, dependencies.protect(opened.name, opened.ping));
+    const identity = embedder && { model: embedder.model, dimensions: embedder.dimensions };
+    const context = { embedder: identity, ranking, audit, data_dir, max_record_bytes, log };
+    const opening = openProvider(config.provider, providerOptions(config), context).then((opened) =>
+      openMemories(compose(opened, dependencies.protect(opened.name, opened.ping)), embedder, log),
+    );
+    const provider = await closing.open('provider', opening);
     telemetry.watch({ provider, embedder, breakers: dependencies.states });
     const rate = await closing.open('rate limits', openRateLimits({ ...rateLimitOptions(config), log }));
     const record = config.audit.record === 'writes' ? 'writes' : 'all';
@@ -75,8 +79,10 @@ export async function serve(config: Config, log: Log, { stopped }: ServeOptions 
     const { keys, mode } = config.auth;
     const required = mode === 'required';
     const jwt = tokenOptions(config);
-    const opening = openAuthenticator({ keys, store: provider.keys, jwt, required, log });
-    const authenticator = await closing.open('authenticator', opening);
+    const authenticator = await closing.open(
+      'authenticator',
+      openAuthenticator({ keys, store: provider.keys, jwt, required, log }),
+    );
     const open = await authenticator.isOpen();
 
     const gate = createGate({ provider, trail, rate_limit_per_minute: config.rate_limit.per_minute ?? null });
@@ -111,12 +117,12 @@ const EVERYBODY =
 const NOBODY = 'nobody can get in: there is no key; make one with "omp-gateway keys create"';
 
 /** Not what is configured: a backend may lack one of the two. */
-function searchOf({ capabilities: { vector_search, keyword_search } }: Provider): Gateway['search'] {
+function searchOf({ capabilities: { vector_search, keyword_search } }: Memories): Gateway['search'] {
   if (vector_search) return keyword_search ? 'hybrid' : 'vector';
   return keyword_search ? 'keyword' : 'none';
 }
 
-const hasKeys = async ({ keys }: Provider): Promise<boolean> => (await keys?.hasAny(gatewayCall('start'))) ?? false;
+const hasKeys = async ({ keys }: Memories): Promise<boolean> => (await keys?.hasAny(gatewayCall('start'))) ?? false;
 
 /**
  * The names an open gateway goes by; undefined: any. On loopback only those of loopback, or a page in a browser on this

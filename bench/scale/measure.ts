@@ -1,9 +1,10 @@
 import type pg from 'pg';
-import type { Embedder, ListQuery, NewMemory, RankingOptions, SearchQuery, WritableProvider } from '#contract';
+import type { Embedder, ListQuery, NewMemory, RankingOptions, SearchQuery } from '#contract';
 import type { Database, Row } from '../../providers/postgres/client/connections.ts';
 import { statement } from '../../providers/postgres/client/connections.ts';
 import { countStatement } from '../../providers/postgres/rarity.ts';
 import { indexSettings, keysOf, type Rarity, searchStatement } from '../../providers/postgres/search.ts';
+import type { WritableMemories } from '../../src/core/memories.ts';
 import { HUNDRED, type User } from './population.ts';
 import { call, type Store } from './stores.ts';
 import { type Timed, type Times, timeAll } from './timing.ts';
@@ -16,15 +17,15 @@ export interface Subject {
   readonly db: Database;
   readonly store: Store;
   readonly embedder: Embedder;
-  readonly hybrid: WritableProvider;
-  readonly vector: WritableProvider;
+  readonly hybrid: WritableMemories;
+  readonly vector: WritableMemories;
   /** One user of each size, the largest first. */
   readonly users: readonly User[];
   readonly questions: readonly string[];
 }
 
 const searchOf = (user: User, text: string, more: Partial<SearchQuery> = {}): SearchQuery => ({
-  ...{ user_id: user.id, text, tags: [], within: null, max_bytes: 1e9, limit: 10 },
+  ...{ user_id: user.id, text, vector: null, tags: [], within: null, max_bytes: 1e9, limit: 10 },
   ...more,
 });
 const listOf = (user: User, more: Partial<ListQuery> = {}): ListQuery => ({
@@ -51,7 +52,7 @@ export async function measureVerbs(subject: Subject, rounds: number): Promise<Ti
   );
   const deep = rows[0] as { id: string; created_at: Date };
   const after = { id: deep.id, created_at: deep.created_at.toISOString() };
-  const search = (name: string, provider: WritableProvider, user: User, more: Partial<SearchQuery> = {}): Timed => ({
+  const search = (name: string, provider: WritableMemories, user: User, more: Partial<SearchQuery> = {}): Timed => ({
     name: `search ${name}`,
     run: async (round) => provider.search?.(searchOf(user, question(round), more), call),
   });
@@ -91,9 +92,9 @@ export async function measureVerbs(subject: Subject, rounds: number): Promise<Ti
 }
 
 /** The same user, with the same memories, in a store a hundred times smaller: pairs of times, large store first. */
-export async function compareStores(large: Subject, small: WritableProvider, rounds: number) {
+export async function compareStores(large: Subject, small: WritableMemories, rounds: number) {
   const { hybrid, questions } = large;
-  const kinds: readonly (readonly [string, (provider: WritableProvider, round: number) => Promise<unknown>])[] = [
+  const kinds: readonly (readonly [string, (provider: WritableMemories, round: number) => Promise<unknown>])[] = [
     ['search', async (provider, round) => provider.search?.(searchOf(HUNDRED, nth(questions, round)), call)],
     ['list first page', async (provider) => provider.list?.(listOf(HUNDRED), call)],
     ['list scope glob', async (provider) => provider.list?.(listOf(HUNDRED, { scope: 'work/*' }), call)],
@@ -145,7 +146,7 @@ export async function measureRecall(subject: Subject, users: readonly User[]): P
   const recalls: Recall[] = [];
   for (const user of users) {
     let difference = 0;
-    const recall = async (provider: WritableProvider, ranking: RankingOptions) => {
+    const recall = async (provider: WritableMemories, ranking: RankingOptions) => {
       let [found, wanted] = [0, 0];
       for (const text of subject.questions) {
         const exact = await rank(subject, ranking, searchOf(user, text));
@@ -170,8 +171,8 @@ export async function measureRecall(subject: Subject, users: readonly User[]): P
 }
 
 async function rank(subject: Subject, ranking: RankingOptions, query: SearchQuery, rarity?: Rarity): Promise<Row[]> {
-  const [vector] = await subject.embedder.embed([query.text], 'query', call);
-  const { text, values } = searchStatement(subject.store.names, ranking, { query, vector, rarity });
+  const [vector = null] = await subject.embedder.embed([query.text], 'query', call);
+  const { text, values } = searchStatement(subject.store.names, ranking, { query: { ...query, vector }, rarity });
   return rarity
     ? subject.db.queryWith(indexSettings(rarity.rows), statement(text), values, call)
     : subject.db.query(statement(text), values, call);

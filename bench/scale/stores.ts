@@ -1,7 +1,8 @@
 import pg from 'pg';
-import { type Embedder, GATEWAY, type Log, type ProviderContext, type WritableProvider } from '#contract';
+import { type Embedder, GATEWAY, type Log, type ProviderContext } from '#contract';
 import { analyse } from '#ranking';
 import { type Names, toNames } from '../../providers/postgres/tables/names.ts';
+import { openMemories, type WritableMemories } from '../../src/core/memories.ts';
 import { openProvider } from '../../src/registry.ts';
 import { build, type Clauses } from './build.ts';
 import { makeClauses } from './clauses.ts';
@@ -32,13 +33,14 @@ export async function openStore(
   { url, embedder, log, largeUserRows }: Omit<StoreOptions, 'client'>,
   schema: string,
   mode: ProviderContext['ranking']['mode'] = 'hybrid',
-): Promise<WritableProvider> {
+): Promise<WritableMemories> {
   const options = { url, schema, large_user_rows: largeUserRows };
   const ranking = { mode, keyword_weight: 0.5 };
   const audit = { retention_days: null };
-  return (await openProvider('postgres', options, {
+  const provider = await openProvider('postgres', options, {
     ...{ embedder, ranking, audit, data_dir: '/nowhere', log },
-  } as ProviderContext)) as WritableProvider;
+  } as ProviderContext);
+  return openMemories(provider, embedder, log) as WritableMemories;
 }
 
 /** A store of so many memories in a schema of its own: a new one, unless it is to be used again and is there. */

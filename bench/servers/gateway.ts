@@ -5,7 +5,8 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import pg from 'pg';
-import { type Call, GATEWAY, type NewMemory, type ProviderContext, type WritableProvider } from '#contract';
+import { type Call, GATEWAY, type NewMemory, type ProviderContext } from '#contract';
+import { openMemories, type WritableMemories } from '../../src/core/memories.ts';
 import { type Body, initialMemories } from '../workload.ts';
 import { built } from './built.ts';
 import { freeEmbedder } from './free-embedder.ts';
@@ -59,7 +60,11 @@ const context: ProviderContext = {
   data_dir: config.data_dir,
   log,
 };
-const provider = compose(await openProvider('postgres', config.postgres, context)) as WritableProvider;
+const provider = openMemories(
+  compose(await openProvider('postgres', config.postgres, context)),
+  freeEmbedder,
+  log,
+) as WritableMemories;
 const ids = await fill(provider, initialMemories());
 const database = url === undefined ? embeddedAddress() : { connectionString: url };
 const version = await settle(database);
@@ -95,7 +100,7 @@ function embeddedAddress(): pg.ClientConfig {
 }
 
 /** Through the provider, many at a time. Gives the ids. */
-async function fill(into: WritableProvider, bodies: readonly Body[]): Promise<string[]> {
+async function fill(into: WritableMemories, bodies: readonly Body[]): Promise<string[]> {
   const call = (): Call => ({ signal: new AbortController().signal, requestId: 'bench', caller: GATEWAY });
   const defaults = {
     scope: null,

@@ -2,8 +2,8 @@ import { z } from 'zod';
 import {
   type Call,
   defineProvider,
-  type Embedder,
   effectivePatch,
+  type IdempotencyKey,
   MAX_RECORD_BYTES,
   type Memory,
   type MemoryPatch,
@@ -13,13 +13,14 @@ import {
   type Provider,
   type Ref,
   requireFits,
+  type Vector,
   type Verb,
   withinMatcher,
 } from '#contract';
 import { analyseLater } from '#ranking';
 import { createAuditLog } from './audit.ts';
-import { createOnceKeys } from './once.ts';
-import { createUser, type Entry, type Found, type User } from './user.ts';
+import { createIdempotencyKeys } from './idempotency.ts';
+import { createUser, type Entry, type User } from './user.ts';
 
 const Options = z.strictObject({
   /** `none` hides the native scopes, so that the gateway's emulation can be held against them. */
@@ -38,7 +39,7 @@ export default defineProvider({
   async open({ scopes }, { embedder, ranking, audit, max_record_bytes = MAX_RECORD_BYTES }): Promise<Provider> {
     // Without scopes its entries would be worth nothing to whoever may see only some.
     const log = audit && scopes === 'native' ? createAuditLog(audit) : undefined;
-    const onceKeys = createOnceKeys();
+    const idempotencyKeys = createIdempotencyKeys();
     const model = embedder?.model ?? null;
     const users = new Map<string, User>();
     const homes = new Map<string, Home>();
@@ -56,9 +57,6 @@ export default defineProvider({
       const { user_id, scope } = home.entry.memory;
       return (owners === null || owners.includes(user_id)) && withinMatcher(within)(scope) ? home : undefined;
     };
-    const embed = embedOne(embedder);
-    const find = createFind(embed);
-
     /** Told in the same breath as the change is made: nothing is awaited in between. */
     const tell = (action: Verb, { id, user_id, scope }: Memory, { caller, requestId }: Call) =>
       log?.note({
@@ -71,11 +69,17 @@ export default defineProvider({
         request_id: requestId,
         outcome: 'ok',
       });
-    const add = async (input: NewMemory, call: Call): Promise<Memory> => {
-      const found = await find(input.content, call);
+    /** Undefined: the key is in use. */
+    const insert = async (
+      { input, vector, key }: { input: NewMemory; vector: Vector; key?: IdempotencyKey },
+      call: Call,
+    ): Promise<Memory | undefined> => {
+      const found = { vector, terms: await analyseLater(input.content, call) };
+      if (key && idempotencyKeys.find(key)) return undefined;
       const memory = newRecord(input, model);
       const user = userOf(input.user_id);
       homes.set(memory.id, { user, entry: user.add(memory, found) });
+      if (key) idempotencyKeys.use(key, memory);
       tell('add', memory, call);
       return memory;
     };
@@ -94,28 +98,27 @@ export default defineProvider({
         max_list_scan: null,
         consistency_tokens: false,
       },
-      add,
-      async addOnce(input, once, call) {
-        let added: Memory | undefined;
-        const identity = await onceKeys.run(once, call.signal, async () => {
-          added = await add(input, call);
-          return added;
-        });
-        if (added) return added;
-        const first = newRecord(input, model, identity);
-        tell('add', first, call);
-        return first;
+      add: async (input, vector, call) => (await insert({ input, vector }, call)) as Memory,
+      idempotency: {
+        async firstAnswer(input, key, call) {
+          const identity = idempotencyKeys.find(key);
+          const first = identity && newRecord(input, model, { id: identity.id, created_at: identity.created_at });
+          if (first) tell('add', first, call);
+          return first;
+        },
+        add: (input, vector, key, call) => insert({ input, vector, key }, call),
       },
       get: async (ref) => homeOf(ref)?.entry.memory,
-      async update(ref, wanted, call) {
+      async update(ref, wanted, vector, call) {
         const before = homeOf(ref);
         const patch = before && effectivePatch(before.entry.memory, wanted);
         if (!patch) {
           if (before) tell('update', before.entry.memory, call);
           return before?.entry.memory;
         }
-        const found = patch.content === undefined ? undefined : await find(patch.content, call);
-        // The record may have been changed or deleted while the text was embedded.
+        const found =
+          patch.content === undefined ? undefined : { vector, terms: await analyseLater(patch.content, call) };
+        // The record may have been changed or deleted while the text was analysed.
         const home = homeOf(ref);
         if (!home) return undefined;
         const updated = patched(home.entry.memory, patch, max_record_bytes);
@@ -131,26 +134,13 @@ export default defineProvider({
         return homes.delete(ref.id);
       },
       list: async (query) => users.get(query.user_id)?.list(query) ?? [],
-      async search(query, call) {
-        const user = users.get(query.user_id);
-        return user?.search(query, await embed(query.text, 'query', call)) ?? [];
-      },
+      search: async (query) => users.get(query.user_id)?.search(query) ?? [],
       ...(log && { audit: log }),
       ping: async () => {},
       close: async () => {},
     };
   },
 });
-
-type Embed = ReturnType<typeof embedOne>;
-const createFind =
-  (embed: Embed) =>
-  async (content: string, call: Call): Promise<Found> => ({
-    vector: await embed(content, 'document', call),
-    terms: await analyseLater(content, call),
-  });
-const embedOne = (embedder: Embedder | undefined) => async (text: string, purpose: 'document' | 'query', call: Call) =>
-  (await embedder?.embed([text], purpose, call))?.[0];
 
 /** Throws `payload_too_large` for what grows beyond the bytes of a record. */
 function patched(memory: Memory, patch: MemoryPatch, maxBytes: number): Memory {

@@ -1,4 +1,4 @@
-import type { ListQuery, Memory, Position, RankingOptions, SearchHit, SearchQuery, Within } from '#contract';
+import type { ListQuery, Memory, Position, RankingOptions, SearchHit, SearchQuery, Vector, Within } from '#contract';
 import { globMatcher, literalPrefix, upToBytes, withinMatcher } from '#contract';
 import { queryTerms, roundScore, weights } from '#ranking';
 import { createKeywords, type Visible } from './keywords.ts';
@@ -12,7 +12,7 @@ export interface Entry {
 /** Of a content, what finds it. */
 export interface Found {
   readonly terms: readonly string[];
-  readonly vector: Float32Array | undefined;
+  readonly vector: Vector;
 }
 
 /** Everything of one user: no query ever looks at another user's data. */
@@ -22,7 +22,7 @@ export interface User {
   replace(entry: Entry, memory: Memory, found: Found | undefined): void;
   remove(entry: Entry): void;
   list(query: ListQuery): Memory[];
-  search(query: SearchQuery, vector: Float32Array | undefined): SearchHit[];
+  search(query: SearchQuery): SearchHit[];
 }
 
 export function createUser(dimensions: number | undefined, ranking: RankingOptions): User {
@@ -66,7 +66,8 @@ export function createUser(dimensions: number | undefined, ranking: RankingOptio
       }
       return upToBytes(found, query.max_bytes, (memory) => memory);
     },
-    search(query, vector) {
+    search(query) {
+      const { vector } = query;
       const terms = queryTerms(query.text);
       const weight = weights(ranking, terms.length);
       const cosines = vector && vectors?.cosines(vector, slots);

@@ -20,16 +20,16 @@ export function createFind({ db, names, statements, ranking, largeUsers }: FindO
   const run: Run = (text, values, call) => db.query(heavy(text), values, call);
   const rarityOf = createRarity(names, run);
 
-  return async (query: SearchQuery, vector: Float32Array | undefined, call: Call): Promise<Row[]> => {
-    const indexable = query.limit <= MOST_INDEXED && (vector?.some((part) => part !== 0) ?? true);
+  return async (query: SearchQuery, call: Call): Promise<Row[]> => {
+    const indexable = query.limit <= MOST_INDEXED && (query.vector?.some((part) => part !== 0) ?? true);
     if (indexable && largeUsers.has(query.user_id)) {
       const rarity = await rarityOf(query, keysOf(ranking, query), call);
       if (largeUsers.indexPays(rarity.rows)) {
-        const { text, values } = searchStatement(names, ranking, { query, vector, rarity });
+        const { text, values } = searchStatement(names, ranking, { query, rarity });
         return db.queryWith(indexSettings(rarity.rows), heavy(text), values, call);
       }
     }
-    const { text, values } = searchStatement(names, ranking, { query, vector });
+    const { text, values } = searchStatement(names, ranking, { query });
     const rows = await run(text, values, call);
     largeUsers.observe(query.user_id, Number(rows[0]?.total ?? 0));
     return rows;

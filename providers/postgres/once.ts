@@ -1,12 +1,12 @@
 import {
   type Call,
+  IDEMPOTENCY_AHEAD_MS,
+  IDEMPOTENCY_TTL_MS,
+  type IdempotencyKey,
   invalidRequest,
   type Memory,
   type NewMemory,
   newRecord,
-  ONCE_AHEAD_MS,
-  ONCE_TTL_MS,
-  type Once,
 } from '#contract';
 import type { Run } from './client/connections.ts';
 import type { Conditions } from './tables/conditions.ts';
@@ -16,14 +16,14 @@ import { toIso } from './tables/timestamps.ts';
 /** Keys used at the first moment or before, or after the second, are forgotten. */
 export function onceKnown(): [after: string, until: string] {
   const now = Date.now();
-  return [new Date(now - ONCE_TTL_MS).toISOString(), new Date(now + ONCE_AHEAD_MS).toISOString()];
+  return [new Date(now - IDEMPOTENCY_TTL_MS).toISOString(), new Date(now + IDEMPOTENCY_AHEAD_MS).toISOString()];
 }
 
 /**
  * Part of a `with`: takes the key for this memory, in `claimed` a row if that worked. While another gateway is taking
  * it, this waits until that one has committed, and takes the key itself should it have failed.
  */
-export function claimKey(names: Names, place: Conditions['place'], once: Once, memory: Memory): string {
+export function claimKey(names: Names, place: Conditions['place'], once: IdempotencyKey, memory: Memory): string {
   const { id, created_at, embedding_model, status } = memory;
   const [after, until] = onceKnown();
   const row = [once.caller, once.key, once.fingerprint, id, created_at, embedding_model, status].map(place);
@@ -42,7 +42,7 @@ export function claimKey(names: Names, place: Conditions['place'], once: Once, m
  */
 export const createFirstAnswer =
   (names: Names, run: Run) =>
-  async (input: NewMemory, { caller, key, fingerprint }: Once, call: Call): Promise<Memory | undefined> => {
+  async (input: NewMemory, { caller, key, fingerprint }: IdempotencyKey, call: Call): Promise<Memory | undefined> => {
     const [row] = await run(
       `select fingerprint, memory_id, date_part('epoch', created_at) * 1000 as created_at, embedding_model, status
        from ${names.onceKeys} where caller = $1 and key = $2 and created_at > $3 and created_at <= $4`,

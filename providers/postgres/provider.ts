@@ -1,6 +1,7 @@
 import {
   type Call,
   effectivePatch,
+  type IdempotencyKey,
   MAX_RECORD_BYTES,
   type Memory,
   type NewMemory,
@@ -13,13 +14,13 @@ import {
   recordTooLarge,
   requireFits,
   type SearchQuery,
+  type Vector,
 } from '#contract';
 import { analyseLater } from '#ranking';
 import type { Run } from './client/connections.ts';
 import { PROVIDER } from './errors.ts';
 import { createFind } from './find.ts';
-import { openIngestion } from './ingestion/open.ts';
-import type { Ways } from './ingestion/queue.ts';
+import { backlogOf, createQueue, type Ways } from './ingestion/queue.ts';
 import { toKeys } from './keywords.ts';
 import { startHousekeeping } from './maintenance/housekeeping.ts';
 import { openLargeUsers } from './maintenance/large-users.ts';
@@ -27,7 +28,7 @@ import type { OpenDatabase } from './maintenance/startup.ts';
 import { createFirstAnswer } from './once.ts';
 import type { Options } from './options.ts';
 import { toMemory } from './rows.ts';
-import { createStatements, type Insert, type Query, type Update } from './statements.ts';
+import { createStatements, type Query } from './statements.ts';
 import { createAuditLog } from './tables/audit-log.ts';
 
 /** The verbs on an open database, which they close. */
@@ -53,19 +54,19 @@ export async function openProvider(
   };
 
   const model = embedder?.model ?? null;
-  const ingestion = embedder && openIngestion({ names, run, runWith, embedder, log });
-  const later = ingestion !== undefined && options.ingestion === 'async';
-  const embed = async (text: string, purpose: 'document' | 'query', call: Call) =>
-    (await embedder?.embed([text], purpose, call))?.[0];
-  const find = async ({ user_id, content }: Pick<Memory, 'user_id' | 'content'>, call: Call) => ({
-    vector: later ? undefined : await embed(content, 'document', call),
-    keywords: toKeys(user_id, await analyseLater(content, call)),
-  });
-  const fresh = (input: NewMemory) => newRecord(input, model, { ...newIdentity(), status: later ? 'queued' : 'done' });
-  const insert = async (wanted: Insert, call: Call) => {
-    const inserted = (await send(statements.insert(wanted, call), call)).length > 0;
-    if (inserted && later) ingestion?.kick();
-    return inserted;
+  const later = embedder !== undefined && options.ingestion === 'async';
+  const ingestion = embedder && { deferred: later, ...createQueue(names, { run, runWith }) };
+  const keywordsOf = async ({ user_id, content }: Pick<Memory, 'user_id' | 'content'>, call: Call) =>
+    toKeys(user_id, await analyseLater(content, call));
+  /** Undefined: the key is in use. */
+  const insert = async (
+    { input, vector, key }: { input: NewMemory; vector: Vector; key?: IdempotencyKey },
+    call: Call,
+  ): Promise<Memory | undefined> => {
+    const keywords = await keywordsOf(input, call);
+    const memory = newRecord(input, model, { ...newIdentity(), status: later ? 'queued' : 'done' });
+    const inserted = await send(statements.insert({ memory, vector, keywords, key }, call), call);
+    return inserted.length > 0 ? memory : undefined;
   };
   const firstAnswer = createFirstAnswer(names, run);
   const get = async (ref: Ref, call: Call): Promise<Memory | undefined> => {
@@ -74,38 +75,24 @@ export async function openProvider(
   };
   const ranked = createFind({ db, names, statements, ranking, largeUsers });
   const search = async (query: SearchQuery, call: Call) => {
-    const rows = await ranked(query, await embed(query.text, 'query', call), call);
+    const rows = await ranked(query, call);
     return rows.map((row) => ({ memory: toMemory(row, model), score: row.score as number }));
   };
 
   return {
     name: PROVIDER,
     capabilities: capabilitiesOf(ranking),
-    async add(input, call) {
-      const found = await find(input, call);
-      const memory = fresh(input);
-      await insert({ memory, ...found }, call);
-      return memory;
-    },
-    async addOnce(input, once, call) {
-      let found: Awaited<ReturnType<typeof find>> | undefined;
-      for (;;) {
-        const first = await firstAnswer(input, once, call);
-        if (first) {
-          await recordUnchanged('add', first, call);
-          return first;
-        }
-        // Only now: a repetition costs no embedding.
-        found ??= await find(input, call);
-        // Whoever gave up meanwhile may come again with the same key.
-        call.signal.throwIfAborted();
-        const memory = fresh(input);
-        if (await insert({ memory, ...found, once }, call)) return memory;
-        // Somebody else was faster: what they were answered is the answer.
-      }
+    add: async (input, vector, call) => (await insert({ input, vector }, call)) as Memory,
+    idempotency: {
+      async firstAnswer(input, key, call) {
+        const first = await firstAnswer(input, key, call);
+        if (first) await recordUnchanged('add', first, call);
+        return first;
+      },
+      add: (input, vector, key, call) => insert({ input, vector, key }, call),
     },
     get,
-    async update(ref, wanted, call) {
+    async update(ref, wanted, vector, call) {
       const current = await get(ref, call);
       const patch = current && effectivePatch(current, wanted);
       if (!patch) {
@@ -114,11 +101,10 @@ export async function openProvider(
       }
       requireFits(current, patch, max_bytes);
       const { content } = patch;
-      const found = content === undefined ? undefined : await find({ ...current, content }, call);
-      const vector = found && later ? 'later' : found?.vector;
-      const changes: Update = { patch, vector, keywords: found?.keywords, max_bytes };
-      const [row] = await send(statements.update(ref, changes, call), call);
-      if (row && vector === 'later') ingestion?.kick();
+      const keywords = content === undefined ? undefined : await keywordsOf({ ...current, content }, call);
+      // Without a change of the content the queue stays as it is.
+      const fresh = keywords ? (later ? 'later' : vector) : null;
+      const [row] = await send(statements.update(ref, { patch, vector: fresh, keywords, max_bytes }, call), call);
       if (!row && (await get(ref, call))) throw recordTooLarge(max_bytes);
       return row && toMemory(row, model);
     },
@@ -134,9 +120,8 @@ export async function openProvider(
     keys: { ...keys, close: async () => {} },
     ping: async (call) => void (await run('select 1', [], call)),
     stats: db.stats,
-    ...(ingestion && { backlog: ingestion.backlog }),
+    ...(ingestion && { ingestion, backlog: (call) => backlogOf(names, run, call) }),
     async close() {
-      await ingestion?.close();
       await housekeeping.close();
       await largeUsers.close();
       await close();

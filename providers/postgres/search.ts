@@ -22,7 +22,6 @@ export interface Rarity {
 
 interface Search {
   readonly query: SearchQuery;
-  readonly vector: Float32Array | undefined;
   /** Given: the search goes through the indexes. */
   readonly rarity?: Rarity | undefined;
 }
@@ -88,13 +87,14 @@ interface Plan {
 }
 
 /** The pieces that both ways are put together from. Conditions and values go into one statement. */
-function toParts(names: Names, ranking: RankingOptions, { query, vector }: Search) {
+function toParts(names: Names, ranking: RankingOptions, { query }: Search) {
   const where = conditions();
   const visible = part(where, (own) => whereWithin(own, query.within));
   const userPlace = where.place(query.user_id);
   const keys = keysOf(ranking, query);
   const weight = weights(ranking, keys.length);
   const asked = keys.length > 0 ? `${where.place(toBigintArray(keys))}::bigint[]` : undefined;
+  const { vector } = query;
   const vectorPlace = vector && weight.vector > 0 ? where.place(toHalfvec(vector)) : undefined;
   const distance = vectorPlace && `${names.embedding} ${names.cosineDistance} ${vectorPlace}::${names.halfvec}`;
   const [vectorWeight, keywordWeight] = [weight.vector, weight.keyword].map((part) => `${where.place(part)}::float8`);

@@ -1,11 +1,12 @@
 import {
   type Call,
+  type IdempotencyKey,
   type ListQuery,
   type Memory,
   type MemoryPatch,
   mergeExtensions,
-  type Once,
   type Ref,
+  type Vector,
   type Verb,
 } from '#contract';
 import { rememberStatements, type Statement } from './client/connections.ts';
@@ -26,12 +27,12 @@ export interface Query {
 
 export interface Insert {
   readonly memory: Memory;
-  /** Undefined: without one, for ever or until the queue has it computed, as the memory's status says. */
-  readonly vector: Float32Array | undefined;
+  /** Null: without one, for ever or until the queue has it computed, as the memory's status says. */
+  readonly vector: Vector;
   /** Of the content. */
   readonly keywords: readonly number[];
   /** Given, nothing is inserted unless this takes the key. */
-  readonly once?: Once | undefined;
+  readonly key?: IdempotencyKey | undefined;
 }
 
 export interface Update {
@@ -39,7 +40,7 @@ export interface Update {
   /** Given exactly where the content changes: those of the new one. */
   readonly keywords: readonly number[] | undefined;
   /** Only where the content changes and vectors are kept: the new one, or that it is to be computed later. */
-  readonly vector: Float32Array | 'later' | undefined;
+  readonly vector: Vector | 'later';
   /** The size beyond which the memory may not grow. */
   readonly max_bytes: number;
 }
@@ -73,7 +74,7 @@ export function createStatements(names: Names, recorded: boolean) {
   };
   /** What an update does with the queue, which the statement itself sees as it was before. */
   const queueing = (vector: Update['vector']) => {
-    if (vector === undefined) return { columns };
+    if (vector === null) return { columns };
     if (vector === 'later') return { after: enqueue(names), columns: columnsOf(names, `'queued'`) };
     return { after: clearQueue(names), columns: columnsOf(names, 'null') };
   };
@@ -93,7 +94,7 @@ export function createStatements(names: Names, recorded: boolean) {
   return {
     query,
     /** Returns a row if it inserted one. */
-    insert({ memory, vector, keywords, once }: Insert, call: Call): Query {
+    insert({ memory, vector, keywords, key }: Insert, call: Call): Query {
       const where = conditions();
       where.values.push(
         memory.id,
@@ -115,8 +116,8 @@ export function createStatements(names: Names, recorded: boolean) {
            valid_from, valid_to, supersedes, extensions, keywords, ${names.embedding}, large)
          select $1::text, $2::text, $3::text, $4::text, $5::text[], $6::jsonb, $7::float8, $8::timestamptz, $8::timestamptz,
            $9::timestamptz, $10::timestamptz, $11::text[], $12::jsonb, $13::bigint[], $14::${names.halfvec},
-           exists (select from ${names.largeUsers} where user_id = $2) ${once ? 'from claimed' : ''}`;
-      const first = once && claimKey(names, where.place, once, memory);
+           exists (select from ${names.largeUsers} where user_id = $2) ${key ? 'from claimed' : ''}`;
+      const first = key && claimKey(names, where.place, key, memory);
       const after = memory.status === 'queued' ? enqueue(names) : undefined;
       return change(where, { action: 'add', call, first, text, after });
     },

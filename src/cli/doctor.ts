@@ -1,4 +1,4 @@
-import { type Embedder, type Finding, gatewayCall, type Log, type ProviderContext } from '#contract';
+import { type Embedder, type Finding, gatewayCall, type Log, type MaintenanceContext } from '#contract';
 import { auditOptions } from '../config/access-options.ts';
 import { embeddingOptions } from '../config/embedding-options.ts';
 import { ConfigError, type Environment } from '../config/given.ts';
@@ -96,7 +96,7 @@ async function tryEmbedder(config: Config): Promise<{ embedder?: Embedder; findi
 async function lookAtProvider(config: Config, embedder: Embedder | undefined): Promise<Finding[]> {
   const { provider: name, search: ranking, data_dir } = config;
   const options = providerOptions(config);
-  const context: ProviderContext = { embedder, ranking, audit: auditOptions(config), data_dir, log: SILENT };
+  const context: MaintenanceContext = { embedder, ranking, audit: auditOptions(config), data_dir, log: SILENT };
   try {
     const findings = await diagnose(name, options, context);
     if (findings) return findings;

@@ -38,11 +38,6 @@ export interface Call {
   /** Absent: nobody follows this request. */
   readonly trace?: Trace;
   /**
-   * Set by whoever waits for another dependency than the backend, for as long as that lasts: a deadline that passes
-   * meanwhile names this one.
-   */
-  readonly waiting?: { on: string | undefined };
-  /**
    * The work, or the signal's reason as soon as that fires: for work that does not listen to the signal. Offered by
    * callers for whom making a signal for every call is too dear; the guard around every provider uses it.
    */

@@ -1,7 +1,7 @@
 import type { z } from 'zod';
 import type { Finding } from './diagnose.ts';
 import type { KeyStore } from './keys.ts';
-import type { Provider, ProviderContext } from './provider.ts';
+import type { MaintenanceContext, Provider, ProviderContext } from './provider.ts';
 import type { ReembedOutcome, ReembedRequest } from './reembed.ts';
 
 /** What a provider's `index.ts` exports as default. */
@@ -12,9 +12,9 @@ export interface ProviderModule {
   /** Present when this provider keeps API keys: opens just them, for the command line. Undefined: not with these options. */
   openKeys?(options: unknown, context: KeyContext): Promise<KeyStore | undefined>;
   /** Looks at everything that serving takes, and changes nothing. What it finds wrong it tells instead of throwing. */
-  diagnose?(options: unknown, context: ProviderContext): Promise<Finding[]>;
+  diagnose?(options: unknown, context: MaintenanceContext): Promise<Finding[]>;
   /** Present when stored memories can be embedded anew. Throws a plain `Error` an operator can act on. */
-  reembed?(options: unknown, context: ProviderContext, request: ReembedRequest): Promise<ReembedOutcome>;
+  reembed?(options: unknown, context: MaintenanceContext, request: ReembedRequest): Promise<ReembedOutcome>;
 }
 
 export type KeyContext = Pick<ProviderContext, 'data_dir' | 'log'>;
@@ -24,8 +24,8 @@ interface ProviderSpec<Schema extends z.ZodType> {
   readonly options: Schema;
   open(options: z.output<Schema>, context: ProviderContext): Promise<Provider>;
   openKeys?(options: z.output<Schema>, context: KeyContext): Promise<KeyStore | undefined>;
-  diagnose?(options: z.output<Schema>, context: ProviderContext): Promise<Finding[]>;
-  reembed?(options: z.output<Schema>, context: ProviderContext, request: ReembedRequest): Promise<ReembedOutcome>;
+  diagnose?(options: z.output<Schema>, context: MaintenanceContext): Promise<Finding[]>;
+  reembed?(options: z.output<Schema>, context: MaintenanceContext, request: ReembedRequest): Promise<ReembedOutcome>;
 }
 
 /** Ties a provider's options schema to its `open`: parsing sits inside, so nobody can skip it. */

@@ -9,10 +9,20 @@ export interface EmbedderStats {
   readonly cache_misses: number;
 }
 
-/** Turns texts into vectors. Model and dimensions together are its identity: vectors of two identities are never compared. */
-export interface Embedder {
+/** Which embedder makes vectors. Vectors of two identities are never compared. */
+export interface EmbedderIdentity {
   readonly model: string;
   readonly dimensions: number;
+}
+
+/**
+ * The vector of a text. Null where there is none: the gateway has no embedder, or the vector of a memory follows through
+ * the ingestion queue.
+ */
+export type Vector = Float32Array | null;
+
+/** Turns texts into vectors. */
+export interface Embedder extends EmbedderIdentity {
   /**
    * One vector a text, in order, as `toUnitHalf` makes them: unit length, rounded so that every store computes the same
    * score. A text without any signal gives the zero vector.

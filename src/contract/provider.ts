@@ -1,8 +1,9 @@
 import type { AuditLog, AuditOptions } from './audit.ts';
 import type { Call } from './call.ts';
-import type { Embedder } from './embedder.ts';
+import type { Embedder, EmbedderIdentity, Vector } from './embedder.ts';
+import type { IdempotentAdd } from './idempotency.ts';
+import type { Backlog, IngestionQueue } from './ingestion.ts';
 import type { KeyStore } from './keys.ts';
-import type { Once } from './once.ts';
 import type { Memory, MemoryPatch, NewMemory } from './record.ts';
 import type { Within } from './scope.ts';
 
@@ -47,6 +48,8 @@ export interface ListQuery {
 export interface SearchQuery {
   readonly user_id: string;
   readonly text: string;
+  /** Of the text. */
+  readonly vector: Vector;
   /** Plain string prefix of the scope. Unscoped records never match. */
   readonly scope?: string;
   readonly tags: readonly string[];
@@ -99,9 +102,6 @@ export interface ProviderStats {
   readonly waiting?: number;
 }
 
-/** Memories whose vectors are yet to be computed. */
-export type Backlog = Readonly<Record<'queued' | 'indexing' | 'failed', number>>;
-
 /**
  * One backend. `get` and `ping` are the least a provider can do; every other verb is its own capability flag.
  * Absence is a value; trouble is a thrown `OmpError`. Lists are ordered by `created_at`, then `id`, both descending;
@@ -111,19 +111,17 @@ export interface Provider {
   /** As configured, and as it appears in `/capabilities` and in errors. */
   readonly name: string;
   readonly capabilities: ProviderCapabilities;
-  /** Resolves only once the record is durable to the degree this backend promises. */
-  add?(input: NewMemory, call: Call): Promise<Memory>;
-  /**
-   * The same, at most once: what was added under this caller and key before is returned as it was answered then, also
-   * when that happens at the same moment elsewhere. Throws `invalid_request` when the key was used for another input.
-   */
-  addOnce?(input: NewMemory, once: Once, call: Call): Promise<Memory>;
+  /** `vector` is that of the content. Resolves only once the record is durable to the degree this backend promises. */
+  add?(input: NewMemory, vector: Vector, call: Call): Promise<Memory>;
+  /** Present when adds may be repeated under a key. */
+  readonly idempotency?: IdempotentAdd;
   get(ref: Ref, call: Call): Promise<Memory | undefined>;
   /**
    * Atomic: concurrent patches of one record do not lose each other's fields, nor make it larger than one may be: that is
-   * `payload_too_large`. A patch that changes nothing leaves `updated_at`.
+   * `payload_too_large`. A patch that changes nothing leaves `updated_at`. `vector` is that of the patch's content, null
+   * where it has none.
    */
-  update?(ref: Ref, patch: MemoryPatch, call: Call): Promise<Memory | undefined>;
+  update?(ref: Ref, patch: MemoryPatch, vector: Vector, call: Call): Promise<Memory | undefined>;
   /** False when there was nothing to delete. */
   delete?(ref: Ref, call: Call): Promise<boolean>;
   list?(query: ListQuery, call: Call): Promise<Memory[]>;
@@ -137,13 +135,12 @@ export interface Provider {
   /** Throws unless the backend answers. */
   ping(call: Call): Promise<void>;
   stats?(): ProviderStats;
-  /** Present when vectors may be computed after an add is answered. Asks the backend. */
+  /** Present when vectors may be computed after an add is answered. The gateway works it off. */
+  readonly ingestion?: IngestionQueue;
+  /** What the queue holds. Asks the backend. */
   backlog?(call: Call): Promise<Backlog>;
   close(): Promise<void>;
 }
-
-/** A provider that records can be added to. */
-export type WritableProvider = Provider & Required<Pick<Provider, 'add'>>;
 
 export interface RankingOptions {
   readonly mode: 'hybrid' | 'vector' | 'keyword';
@@ -162,8 +159,8 @@ export interface Log {
 
 /** What the gateway hands to every provider it opens. */
 export interface ProviderContext {
-  /** Undefined when `ranking.mode` is `keyword`; for `diagnose` also when the embedder does not work. */
-  readonly embedder: Embedder | undefined;
+  /** What makes all vectors that the provider gets; undefined when `ranking.mode` is `keyword`, and all are null. */
+  readonly embedder: EmbedderIdentity | undefined;
   readonly ranking: RankingOptions;
   /** Undefined: nothing is to be recorded. */
   readonly audit: AuditOptions | undefined;
@@ -172,4 +169,10 @@ export interface ProviderContext {
   /** The size (`recordBytes`) beyond which no record grows by a patch; unset: `MAX_RECORD_BYTES`. */
   readonly max_record_bytes?: number;
   readonly log: Log;
+}
+
+/** Maintenance embeds stored contents itself. */
+export interface MaintenanceContext extends ProviderContext {
+  /** Undefined when `ranking.mode` is `keyword`; for `diagnose` also when the embedder does not work. */
+  readonly embedder: Embedder | undefined;
 }

@@ -1,8 +1,4 @@
-/** Who made the vectors. */
-export interface EmbedderIdentity {
-  readonly model: string;
-  readonly dimensions: number;
-}
+import type { EmbedderIdentity } from './embedder.ts';
 
 /** How stored memories are to be embedded anew, by the embedder of the provider's context. */
 export interface ReembedRequest {

@@ -1,4 +1,4 @@
-import type { Provider } from '#contract';
+import type { Memories } from './memories.ts';
 
 /** Version of the protocol this gateway speaks (SPEC, Versioning). */
 export const OMP_VERSION = '0.1';
@@ -7,7 +7,7 @@ export const OMP_VERSION = '0.1';
 const MAX_SEARCH_RESULTS = 100;
 
 /** The public capability document (SPEC, Capabilities), derived from what the provider has and declares. */
-export function describe(provider: Provider, rateLimitPerMinute: number | null) {
+export function describe(provider: Memories, rateLimitPerMinute: number | null) {
   const { capabilities } = provider;
   const verbs = [
     provider.add && 'add',

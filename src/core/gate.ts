@@ -1,6 +1,7 @@
-import type { Call, Provider, ProviderCapabilities } from '#contract';
+import type { Call, ProviderCapabilities } from '#contract';
 import type { AuditTrail } from './audit-trail.ts';
 import { describe } from './describe.ts';
+import type { Memories } from './memories.ts';
 import type { Principal } from './principal.ts';
 import { type Verbs, verbsFor } from './verbs.ts';
 
@@ -17,7 +18,7 @@ export interface Gate {
 
 export interface GateOptions {
   /** Already composed. */
-  readonly provider: Provider;
+  readonly provider: Memories;
   readonly trail: AuditTrail;
   /** What the gateway enforces; null: no limit. */
   readonly rate_limit_per_minute: number | null;

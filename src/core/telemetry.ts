@@ -1,4 +1,4 @@
-import type { Call, Trace } from '#contract';
+import { type Call, OmpError, providerError, type Trace } from '#contract';
 
 /** One call to a dependency of the gateway. */
 export interface Operation {
@@ -23,6 +23,12 @@ export type Around = <Result>(
 
 /** Nothing is put around it. */
 export const bare: Around = (_operation, call, work) => work(call);
+
+/** The error with the name of the dependency that failed, unless it names one: a passed deadline does not. */
+export const naming = (dependency: string, error: unknown): unknown =>
+  error instanceof OmpError && error.code === 'provider_error' && error.provider === undefined
+    ? providerError(dependency, error.message, error)
+    : error;
 
 /** How a request was answered. */
 export interface RequestEnd {

@@ -3,23 +3,22 @@ import {
   type AuditQuery,
   type Call,
   countWithin,
+  type IdempotencyKey,
   type KeptEntry,
   type ListQuery,
   type Memory,
   type MemoryPatch,
   type NewMemory,
   OmpError,
-  type Once,
-  type Provider,
   providerError,
   type Ref,
   type SearchHit,
-  type SearchQuery,
   type Within,
   withinMatcher,
 } from '#contract';
 import type { AuditTrail, Facts } from './audit-trail.ts';
 import { type ContextBlock, type ContextOptions, MIN_SIMILARITY, toContext } from './context.ts';
+import type { Memories, TextQuery } from './memories.ts';
 import type { Principal } from './principal.ts';
 import { globsOverlap } from './scope-overlap.ts';
 
@@ -47,7 +46,7 @@ export interface Verbs {
   /** `Provider.read_only`. */
   readonly read_only?: string;
   /** With `once`, at most once. */
-  add?(input: NewMemory, once: Omit<Once, 'caller'> | undefined, call: Call): Promise<Memory>;
+  add?(input: NewMemory, once: Omit<IdempotencyKey, 'caller'> | undefined, call: Call): Promise<Memory>;
   /**
    * This and the two below throw `not_found` for an id that names nothing or a record of a user out of reach, and
    * `scope_denied` for one outside of the grant.
@@ -57,8 +56,8 @@ export interface Verbs {
   delete?(target: Target, call: Call): Promise<void>;
   list?(query: Asked<ListQuery>, call: Call): Promise<Part<Memory>>;
   /** `more`: hits within the limit are left out, since they would make the answer too large. */
-  search?(query: Asked<SearchQuery>, call: Call): Promise<Part<SearchHit>>;
-  context?(query: Omit<Asked<SearchQuery>, 'limit'>, options: ContextOptions, call: Call): Promise<ContextBlock>;
+  search?(query: Asked<TextQuery>, call: Call): Promise<Part<SearchHit>>;
+  context?(query: Omit<Asked<TextQuery>, 'limit'>, options: ContextOptions, call: Call): Promise<ContextBlock>;
   audit?(query: Asked<AuditQuery>, call: Call): Promise<KeptEntry[]>;
 }
 
@@ -77,7 +76,7 @@ const CONTEXT_CANDIDATES = 100;
  * What a caller may do, in one place for all providers. The rule travels inside every query and is checked again on
  * every record that comes back. Whatever a caller reads is answered as if the store held nothing but what it may see.
  */
-export function verbsFor(principal: Principal, provider: Provider, trail: AuditTrail): Verbs {
+export function verbsFor(principal: Principal, provider: Memories, trail: AuditTrail): Verbs {
   const { users, grants } = principal;
   const { add, addOnce, update, delete: remove, list, search } = provider;
   const { audited, read } = trail;
@@ -124,7 +123,7 @@ export function verbsFor(principal: Principal, provider: Provider, trail: AuditT
     if (within !== null && !within.some((granted) => globsOverlap(granted, glob ?? '*'))) throw denied();
   };
   const bounds = { within: grants.read, max_bytes: MOST_ANSWER_BYTES };
-  const searchWithin = async (query: Omit<SearchQuery, keyof typeof bounds>, call: Call): Promise<Part<SearchHit>> => {
+  const searchWithin = async (query: Omit<TextQuery, keyof typeof bounds>, call: Call): Promise<Part<SearchHit>> => {
     requireReach(query.user_id, grants.read, query.scope === undefined ? undefined : `${query.scope}*`);
     const hits = await (search as NonNullable<typeof search>)({ ...query, ...bounds }, call);
     const records = hits.map(({ memory }) => readable(memory, query.user_id));

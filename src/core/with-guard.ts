@@ -1,5 +1,13 @@
-import { type AuditLog, type Call, type KeyStore, OmpError, type Provider, providerError } from '#contract';
-import { type Around, bare, type Operation } from './telemetry.ts';
+import {
+  type AuditLog,
+  type Call,
+  type IdempotentAdd,
+  type KeyStore,
+  OmpError,
+  type Provider,
+  providerError,
+} from '#contract';
+import { type Around, bare, naming, type Operation } from './telemetry.ts';
 
 type EveryVerb = { [Verb in keyof Required<Provider>]: Provider[Verb] };
 
@@ -28,16 +36,23 @@ export function withGuard(inner: Provider, around: Around = bare): Provider {
     const run = guard(name, true);
     return (call: Call) => run(call, verb);
   };
-  const [adding, updating, touching] = [guard('add', false), guard('update', false), guard('keys_touch', false)];
-  const { addOnce, update, audit, keys, backlog } = inner;
+  const [adding, looking, updating] = [guard('add', false), guard('first_answer', false), guard('update', false)];
+  const touching = guard('keys_touch', false);
+  const { add, idempotency, update, audit, keys, backlog } = inner;
   const guarded: EveryVerb = {
     name: inner.name,
     capabilities: inner.capabilities,
     read_only: inner.read_only,
-    add: inner.add && writing('add', inner.add),
-    addOnce: addOnce && ((input, once, call) => adding(call, (own) => addOnce(input, once, own))),
+    add: add && ((input, vector, call) => adding(call, (own) => add(input, vector, own))),
+    idempotency:
+      idempotency &&
+      ({
+        // It notes the repetition in the audit log.
+        firstAnswer: (input, key, call) => looking(call, (own) => idempotency.firstAnswer(input, key, own)),
+        add: (input, vector, key, call) => adding(call, (own) => idempotency.add(input, vector, key, own)),
+      } satisfies IdempotentAdd),
     get: reading('get', inner.get),
-    update: update && ((ref, patch, call) => updating(call, (own) => update(ref, patch, own))),
+    update: update && ((ref, patch, vector, call) => updating(call, (own) => update(ref, patch, vector, own))),
     delete: inner.delete && writing('delete', inner.delete),
     list: inner.list && reading('list', inner.list),
     search: inner.search && reading('search', inner.search),
@@ -57,6 +72,8 @@ export function withGuard(inner: Provider, around: Around = bare): Provider {
       } satisfies KeyStore),
     ping: asking('ping', inner.ping),
     stats: inner.stats,
+    // Bounded by the provider, and repeated by the ingestion.
+    ingestion: inner.ingestion,
     backlog: backlog && asking('backlog', backlog),
     close: inner.close,
   };
@@ -68,7 +85,6 @@ async function settle<Result>(provider: string, run: () => Promise<Result>): Pro
     return await run();
   } catch (error) {
     if (!(error instanceof OmpError)) throw providerError(provider, 'the backend failed unexpectedly', error);
-    if (error.code !== 'provider_error' || error.provider !== undefined) throw error;
-    throw providerError(provider, error.message, error);
+    throw naming(provider, error);
   }
 }

@@ -34,7 +34,7 @@ const MOST_SEARCHED_BYTES = 64 * 1024 * 1024;
  * on until the page is full or the user's records are exhausted.
  */
 export function withScopes(inner: Provider): Provider {
-  const { capabilities, add, addOnce, update, delete: remove, list, search } = inner;
+  const { capabilities, add, idempotency, update, delete: remove, list, search } = inner;
   // Where the scope decides, it must not change between the look and the deed; scope and tags are patched together.
   const inTurn = inTurnById();
   const reachable = async (ref: Ref, call: Call): Promise<Memory | undefined> => {
@@ -46,8 +46,11 @@ export function withScopes(inner: Provider): Provider {
     name: inner.name,
     capabilities,
     read_only: inner.read_only,
-    add: add && (async (input, call) => up(await add(lower(input), call))),
-    addOnce: addOnce && (async (input, once, call) => up(await addOnce(lower(input), once, call))),
+    add: add && (async (input, vector, call) => up(await add(lower(input), vector, call))),
+    idempotency: idempotency && {
+      firstAnswer: async (input, key, call) => raised(await idempotency.firstAnswer(lower(input), key, call)),
+      add: async (input, vector, key, call) => raised(await idempotency.add(lower(input), vector, key, call)),
+    },
     get: reachable,
     update: update && updateWith(reachable, update, inTurn),
     delete:
@@ -65,6 +68,7 @@ export function withScopes(inner: Provider): Provider {
     audit: undefined,
     keys: inner.keys,
     stats: inner.stats,
+    ingestion: inner.ingestion,
     backlog: inner.backlog,
     ping: inner.ping,
     close: inner.close,
@@ -73,6 +77,7 @@ export function withScopes(inner: Provider): Provider {
 }
 
 const up = (memory: Memory): Memory => ({ ...memory, ...fromStoredTags(memory.tags) });
+const raised = (memory: Memory | undefined): Memory | undefined => memory && up(memory);
 const lower = (input: NewMemory): NewMemory => ({
   ...input,
   scope: null,
@@ -86,11 +91,10 @@ function updateWith(
   update: NonNullable<Provider['update']>,
   inTurn: InTurn,
 ): Provider['update'] {
-  return async (ref, patch, call) => {
+  return async (ref, patch, vector, call) => {
     const retagged = patch.scope !== undefined || patch.tags !== undefined;
     if (!retagged && ref.within === null) {
-      const updated = await update(ref, patch, call);
-      return updated && up(updated);
+      return raised(await update(ref, patch, vector, call));
     }
     return inTurn(ref.id, async () => {
       call.signal.throwIfAborted();
@@ -98,8 +102,7 @@ function updateWith(
       if (!current) return undefined;
       const { scope = current.scope, tags = current.tags, ...rest } = patch;
       const stored = retagged ? { ...rest, tags: toStoredTags(tags, scope) } : rest;
-      const updated = await update(anywhere(ref), stored, call);
-      return updated && up(updated);
+      return raised(await update(anywhere(ref), stored, vector, call));
     });
   };
 }

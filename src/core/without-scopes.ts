@@ -7,7 +7,7 @@ type EveryVerb = { [Verb in keyof Required<Provider>]: Provider[Verb] };
  * scope is told so. What only scoped records can satisfy finds nothing.
  */
 export function withoutScopes(inner: Provider): Provider {
-  const { name, add, addOnce, update, delete: remove, list, search } = inner;
+  const { name, add, idempotency, update, delete: remove, list, search } = inner;
   const refuse = (scope: string | null | undefined) => {
     if (scope != null) {
       throw new OmpError('unsupported_capability', 'scope: the provider keeps no scopes', { provider: name });
@@ -17,22 +17,23 @@ export function withoutScopes(inner: Provider): Provider {
     ...inner,
     add:
       add &&
-      (async (input, call) => {
+      (async (input, vector, call) => {
         refuse(input.scope);
-        return add(input, call);
+        return add(input, vector, call);
       }),
-    addOnce:
-      addOnce &&
-      (async (input, once, call) => {
+    idempotency: idempotency && {
+      async firstAnswer(input, key, call) {
         refuse(input.scope);
-        return addOnce(input, once, call);
-      }),
+        return idempotency.firstAnswer(input, key, call);
+      },
+      add: idempotency.add,
+    },
     get: async (ref, call) => (isOut(ref.within) ? undefined : inner.get(everywhere(ref), call)),
     update:
       update &&
-      (async (ref, patch, call) => {
+      (async (ref, patch, vector, call) => {
         refuse(patch.scope);
-        return isOut(ref.within) ? undefined : update(everywhere(ref), patch, call);
+        return isOut(ref.within) ? undefined : update(everywhere(ref), patch, vector, call);
       }),
     delete: remove && (async (ref, call) => (isOut(ref.within) ? false : remove(everywhere(ref), call))),
     list:
@@ -51,6 +52,7 @@ export function withoutScopes(inner: Provider): Provider {
     read_only: inner.read_only,
     keys: inner.keys,
     stats: inner.stats,
+    ingestion: inner.ingestion,
     backlog: inner.backlog,
   };
   return scoped;

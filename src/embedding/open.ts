@@ -1,10 +1,9 @@
 import type { Call, Embedder, Log } from '#contract';
 import { toUnitHalf } from '#ranking';
-import { type Around, bare } from '../core/telemetry.ts';
+import { type Around, bare, naming } from '../core/telemetry.ts';
 import { withAround } from './with-around.ts';
 import { withBatching } from './with-batching.ts';
 import { withQueryCache } from './with-query-cache.ts';
-import { withWaiting } from './with-waiting.ts';
 
 export interface LocalOptions {
   readonly kind: 'local';
@@ -61,7 +60,7 @@ export async function openEmbedder(
     ...(options.max_waiting !== undefined && { maxWaiting: options.max_waiting }),
   });
   log.info({ embedder: options.kind, model: batched.model, dimensions: batched.dimensions }, 'embedder is ready');
-  return withQueryCache(withWaiting(batched, name), options.cache_size);
+  return withQueryCache(withName(batched, name), options.cache_size);
 }
 
 interface Raw {
@@ -89,4 +88,13 @@ const withUnitVectors = (inner: Embedder): Embedder => ({
   dimensions: inner.dimensions,
   embed: async (texts, purpose, call) => (await inner.embed(texts, purpose, call)).map(toUnitHalf),
   close: () => inner.close(),
+});
+
+/** A deadline that passes during an embedding names the embedder. */
+const withName = (inner: Embedder, name: string): Embedder => ({
+  ...inner,
+  embed: (texts, purpose, call) =>
+    inner.embed(texts, purpose, call).catch((error: unknown) => {
+      throw naming(name, error);
+    }),
 });

@@ -31,7 +31,7 @@ export interface Env {
 
 /** The caller is known only after authentication. */
 type RequestCall = Omit<Call, 'caller' | 'consistency' | 'trace'> &
-  Required<Pick<Call, 'unlessAborted' | 'waiting'>> & { caller: Caller; consistency?: Consistency; trace?: Trace };
+  Required<Pick<Call, 'unlessAborted'>> & { caller: Caller; consistency?: Consistency; trace?: Trace };
 
 /** Unread bytes of a response for which a slow client gets another `timeoutMs`. */
 const BYTES_PER_TIMEOUT = 1024 * 1024;
@@ -52,7 +52,6 @@ export const REQUEST_ID = /^[A-Za-z0-9._-]{1,64}$/;
 
 export interface CallOptions {
   readonly log: Log;
-  /** Named in the error when the deadline passes. */
   readonly provider: string;
   /** Deadline of a request, in milliseconds. The client has as long again for each MiB of the response. */
   readonly timeoutMs: number;
@@ -92,7 +91,7 @@ export function callMiddleware({
     /** How many more times the timer may fire before the client must have read the response; undefined: not fired yet. */
     let left: number | undefined;
     const deadline = setTimeout(() => {
-      if (!answered) abort(incoming?.complete === false ? bodyTooSlow() : tooSlow(call.waiting.on ?? provider));
+      if (!answered) abort(incoming?.complete === false ? bodyTooSlow() : tooSlow());
       else if (outgoing) {
         left ??= Math.max(1, Math.ceil(outgoing.writableLength / BYTES_PER_TIMEOUT));
         if (left-- <= 0) outgoing.destroy();
@@ -127,7 +126,6 @@ function createCall(requestId: string) {
     requestId,
     // Until authentication, the gateway acts for itself.
     caller: GATEWAY,
-    waiting: { on: undefined },
     get signal() {
       controller ??= new AbortController();
       if (reason && !controller.signal.aborted) controller.abort(reason);
@@ -148,8 +146,9 @@ function createCall(requestId: string) {
   return { call, abort };
 }
 
-const tooSlow = (provider: string) =>
-  new OmpError('provider_error', 'the request took longer than this gateway allows', { provider, down: true });
+/** The dependency that the request waited for adds its name. */
+const tooSlow = () =>
+  new OmpError('provider_error', 'the request took longer than this gateway allows', { down: true });
 const bodyTooSlow = () => invalidRequest('the request body did not arrive in time');
 /** Never sent; it only ends the work. */
 const clientDisconnected = () => invalidRequest('the client closed the connection');

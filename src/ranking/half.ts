@@ -1,3 +1,5 @@
+import type { Vector } from '#contract';
+
 /** IEEE 754 half precision, in which vectors are kept: a 512-dimensional row then stays inline in a Postgres page. */
 const float = new Float32Array(1);
 const bits = new Uint32Array(float.buffer);
@@ -58,4 +60,14 @@ export function toUnitHalf(vector: ArrayLike<number>): Float32Array {
     }
     if (rounded < 1) return unit;
   }
+}
+
+/**
+ * Scaled to length 1. An embedder's vectors may be a thousandth shorter, since they are rounded; distances and inner
+ * products would show that. The zero vector stays zero. For providers that always get vectors: throws at null.
+ */
+export function toUnit(vector: Vector): Float32Array {
+  if (!vector) throw new TypeError('this provider needs a vector');
+  const length = Math.sqrt(vector.reduce((sum, component) => sum + component * component, 0));
+  return length === 0 ? vector : vector.map((component) => component / length);
 }

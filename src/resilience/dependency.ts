@@ -47,7 +47,7 @@ export function createDependency(options: DependencyOptions): Dependency {
   let openedAt: number | undefined;
   let closed = false;
 
-  const breaker = circuitBreaker(handleWhen(failuresOf(name)), {
+  const breaker = circuitBreaker(handleWhen(failures()), {
     breaker: new ConsecutiveBreaker(breaker_failures),
     // Only probes are let through, and they have their own timer: the clock, which may be set back, decides nothing.
     halfOpenAfter: Number.NEGATIVE_INFINITY,
@@ -103,14 +103,13 @@ export function createDependency(options: DependencyOptions): Dependency {
 
 /**
  * Tells whether an error counts. What one cause fails counts once, however many calls that are: a lost connection takes all
- * with it that was sent over it. A deadline counts when it passes while this dependency is waited for.
+ * with it that was sent over it.
  */
-function failuresOf(name: string): (error: Error) => boolean {
+function failures(): (error: Error) => boolean {
   let last: unknown;
   return (error) => {
     if (error instanceof NoAnswer) return true;
-    const down =
-      error instanceof OmpError ? error.down && (error.provider ?? name) === name : error?.name === 'TimeoutError';
+    const down = error instanceof OmpError ? error.down : error?.name === 'TimeoutError';
     if (!down) return false;
     const cause = error.cause ?? error;
     const another = cause !== last;

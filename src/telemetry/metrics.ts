@@ -17,7 +17,7 @@ const MISNAMED = ['nodejs_active_handles_total', 'nodejs_active_requests_total',
 
 /** Read at every scrape. */
 export interface MetricSources {
-  readonly provider: Provider;
+  readonly provider: Pick<Provider, 'name' | 'stats' | 'backlog'>;
   readonly embedder: Embedder | undefined;
   /** By name of the dependency. */
   readonly breakers: () => ReadonlyMap<string, BreakerState>;

@@ -130,7 +130,6 @@ class FollowedCall implements EveryField {
   readonly requestId: string;
   readonly caller: Caller;
   readonly consistency: Call['consistency'];
-  readonly waiting: Call['waiting'];
   readonly unlessAborted: Call['unlessAborted'];
   readonly trace: Trace;
 
@@ -139,7 +138,6 @@ class FollowedCall implements EveryField {
     this.requestId = outer.requestId;
     this.caller = outer.caller;
     this.consistency = outer.consistency;
-    this.waiting = outer.waiting;
     this.unlessAborted = outer.unlessAborted;
     this.trace = trace;
   }

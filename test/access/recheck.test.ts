@@ -14,7 +14,7 @@ const careless = (wider: <Query extends object>(query: Query) => Query) => (prov
   return {
     ...provider,
     get: (ref, call) => get(wider(ref), call),
-    update: (ref, patch, call) => update(wider(ref), patch, call),
+    update: (ref, patch, vector, call) => update(wider(ref), patch, vector, call),
     list: (query, call) => list(wider(query), call),
     search: (query, call) => search(wider(query), call),
     audit: { ...audit, read: (query, call) => audit.read(wider(query), call) },

@@ -73,18 +73,18 @@ const DONE: Readonly<Record<string, Fault>> = {
   },
   'an update that is refused is made all the same': {
     alter: ({ update }) => ({
-      async update(ref, patch, call) {
-        const allowed = await update(ref, patch, call);
-        if (!allowed) await update({ ...ref, within: null }, patch, call);
+      async update(ref, patch, vector, call) {
+        const allowed = await update(ref, patch, vector, call);
+        if (!allowed) await update({ ...ref, within: null }, patch, vector, call);
         return allowed;
       },
     }),
   },
   'a refused update moves updated_at': {
     alter: ({ update }) => ({
-      async update(ref, patch, call) {
-        const allowed = await update(ref, patch, call);
-        if (!allowed) await update({ ...ref, within: null, users: null }, { confidence: 0.5 }, call);
+      async update(ref, patch, vector, call) {
+        const allowed = await update(ref, patch, vector, call);
+        if (!allowed) await update({ ...ref, within: null, users: null }, { confidence: 0.5 }, null, call);
         return allowed;
       },
     }),

@@ -1,14 +1,15 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
-import type { Call, KeyStore, Provider, StoredKey } from '#contract';
+import type { Call, KeyStore, StoredKey } from '#contract';
 import { toHashedKey } from '../../src/auth/configured-keys.ts';
 import { newKey } from '../../src/auth/credentials.ts';
 import { openKeyRing } from '../../src/auth/key-ring.ts';
 import { openStore, type Store, until } from '../postgres/store.ts';
+import type { Memories } from '../support/memories.ts';
 import { recordingLog } from '../support/subject.ts';
 import { call, expectRefused, rejection } from './call.ts';
 
 let database: Store;
-let provider: Provider;
+let provider: Memories;
 beforeAll(async () => {
   database = await openStore();
   provider = await database.open({ mode: 'keyword' });

@@ -1,16 +1,17 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { type Call, GATEWAY, type KeyStore, type Provider } from '#contract';
+import { type Call, GATEWAY, type KeyStore } from '#contract';
 import { type AuthenticatorOptions, openAuthenticator } from '../../src/auth/authenticator.ts';
 import { toHashedKey } from '../../src/auth/configured-keys.ts';
 import { newKey } from '../../src/auth/credentials.ts';
 import { ANYBODY } from '../../src/core/principal.ts';
 import { openStore, type Store, until } from '../postgres/store.ts';
+import type { Memories } from '../support/memories.ts';
 import { recordingLog } from '../support/subject.ts';
 import { call, expectRefused, rejection } from './call.ts';
 import { AUDIENCE, ISSUER, makeKey, openIdentityProvider, sign } from './identity-provider.ts';
 
 let database: Store;
-let provider: Provider;
+let provider: Memories;
 let store: KeyStore;
 let asked = 0;
 beforeAll(async () => {

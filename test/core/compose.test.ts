@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Provider, ProviderCapabilities } from '#contract';
 import { compose } from '../../src/core/compose.ts';
+import { memoriesOf } from '../support/memories.ts';
 import { call, listOf, memoryOf, openMemory } from '../support/requests.ts';
 
 type Full = Required<Provider>;
@@ -9,18 +10,20 @@ type Full = Required<Provider>;
 const composed = async (more: Partial<ProviderCapabilities>) => {
   const inner = (await openMemory('native')) as Full;
   const reached: unknown[] = [];
-  const provider = compose({
-    ...inner,
-    capabilities: { ...inner.capabilities, ...more },
-    add: (input, by) => {
-      reached.push({ scope: input.scope, tags: input.tags });
-      return inner.add(input, by);
-    },
-    list: async (query) => {
-      reached.push({ scope: query.scope, tags: query.tags });
-      return [];
-    },
-  }) as Full;
+  const provider = memoriesOf(
+    compose({
+      ...inner,
+      capabilities: { ...inner.capabilities, ...more },
+      add: (input, vector, by) => {
+        reached.push({ scope: input.scope, tags: input.tags });
+        return inner.add(input, vector, by);
+      },
+      list: async (query) => {
+        reached.push({ scope: query.scope, tags: query.tags });
+        return [];
+      },
+    }),
+  );
   return { provider, reached };
 };
 const scoped = memoryOf('u', 'note', { scope: 'a/b', tags: ['t'] });

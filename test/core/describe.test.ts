@@ -3,12 +3,15 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Provider } from '#contract';
 import { PROVIDER_NAMES } from '../../src/config/provider-names.ts';
 import { compose } from '../../src/core/compose.ts';
-import { describe as document } from '../../src/core/describe.ts';
+import { describe as describeMemories } from '../../src/core/describe.ts';
 import { openProvider } from '../../src/registry.ts';
 import { type Pinecone, startPinecone } from '../pinecone-server/start.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
+import { memoriesOf } from '../support/memories.ts';
 import { contextOf } from '../support/requests.ts';
 import { makeDataDir, RECORDED } from '../support/subject.ts';
+
+const document = (provider: Provider, limit: number | null) => describeMemories(memoriesOf(provider), limit);
 
 const MODES = ['hybrid', 'vector', 'keyword'] as const;
 

@@ -3,11 +3,12 @@ import { openAuditTrail } from '../../src/core/audit-trail.ts';
 import { describe as document } from '../../src/core/describe.ts';
 import { createGate } from '../../src/core/gate.ts';
 import { ANYBODY } from '../../src/core/principal.ts';
+import { memoriesOf } from '../support/memories.ts';
 import { call, memoryOf, openMemory } from '../support/requests.ts';
 import { recordingLog } from '../support/subject.ts';
 
 const openGate = async () => {
-  const provider = await openMemory();
+  const provider = memoriesOf(await openMemory());
   const trail = openAuditTrail({ audit: undefined, record: 'all', log: recordingLog() });
   return { provider, gate: createGate({ provider, trail, rate_limit_per_minute: 60 }) };
 };

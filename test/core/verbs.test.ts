@@ -1,14 +1,15 @@
 import { describe, expect, it } from 'vitest';
-import type { AuditEntry, Memory, OmpError, Provider } from '#contract';
+import type { AuditEntry, Memory, OmpError } from '#contract';
 import { openAuditTrail } from '../../src/core/audit-trail.ts';
 import { toGrants } from '../../src/core/grants.ts';
 import type { Principal } from '../../src/core/principal.ts';
 import { type Verbs, verbsFor } from '../../src/core/verbs.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
+import { type AllMemories, type Memories, memoriesOf } from '../support/memories.ts';
 import { auditOf, call, memoryOf, openMemory } from '../support/requests.ts';
 import { recordingLog } from '../support/subject.ts';
 
-type Full = Required<Provider>;
+type Full = AllMemories;
 const principal = (grants: readonly string[], users: readonly string[] | null = null): Principal => ({
   id: 'key:1',
   app: 'app',
@@ -19,7 +20,7 @@ const once = { key: 'k', fingerprint: 'f' };
 const UNKNOWN = 'mem_unknown';
 
 /** The memory provider, which tells what it is asked; `change` bends it, as no provider should be. */
-const openStore = async (change: (provider: Full) => Partial<Provider> = () => ({})) => {
+const openStore = async (change: (provider: Full) => Partial<Memories> = () => ({})) => {
   const texts: string[] = [];
   const inner = hashingEmbedder();
   const embedder = {
@@ -29,7 +30,8 @@ const openStore = async (change: (provider: Full) => Partial<Provider> = () => (
       return inner.embed(given, ...rest);
     },
   };
-  const memory = (await openMemory('native', { embedder, ranking: { mode: 'hybrid', keyword_weight: 0.5 } })) as Full;
+  const bare = await openMemory('native', { embedder, ranking: { mode: 'hybrid', keyword_weight: 0.5 } });
+  const memory = memoriesOf(bare, embedder);
   const asked: unknown[][] = [];
   const bent: Full = { ...memory, ...change(memory) };
   const provider = Object.fromEntries(
@@ -271,7 +273,7 @@ describe('add', () => {
 describe('a provider that answers with more than it was asked for', () => {
   const everywhere = { users: null, within: null };
   /** Each bends every verb in one way. */
-  const LIES: Readonly<Record<string, (memory: Full) => Partial<Provider>>> = {
+  const LIES: Readonly<Record<string, (memory: Full) => Partial<Memories>>> = {
     'ignores what the caller may see': ({ get, update, list, search, audit, add, addOnce }) => ({
       get: (ref, by) => get({ ...ref, ...everywhere }, by),
       update: (ref, patch, by) => update({ ...ref, ...everywhere }, patch, by),

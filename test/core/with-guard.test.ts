@@ -1,26 +1,39 @@
 import { describe, expect, it } from 'vitest';
-import { type AuditLog, type Call, type KeyStore, type NewKey, OmpError, type Once, type Provider } from '#contract';
+import {
+  type AuditLog,
+  type Call,
+  type IdempotencyKey,
+  type IdempotentAdd,
+  type KeyStore,
+  type NewKey,
+  OmpError,
+  type Provider,
+} from '#contract';
 import { withGuard } from '../../src/core/with-guard.ts';
+import { memoriesOf } from '../support/memories.ts';
 import { auditOf, call, callBy, listOf, memoryOf, openMemory, refTo, searchFor } from '../support/requests.ts';
 
 const SECRET = 'select * from secrets at db.internal:5432';
 const ref = refTo('mem_1');
 const input = memoryOf('u', 'x');
-const once: Once = { caller: 'c', key: 'k', fingerprint: 'f' };
+const key: IdempotencyKey = { caller: 'c', key: 'k', fingerprint: 'f' };
 const newKey: NewKey = { id: 'i', name: 'n', hash: 'h', users: null, grants: [], expires_at: null };
 
 type Full = Required<Provider>;
 type Perform = (provider: Full, by: Call) => Promise<unknown>;
 /** Every verb, with arguments it would take. */
 const VERBS: readonly (readonly [keyof Provider, Perform])[] = [
-  ['add', (provider, by) => provider.add(input, by)],
-  ['addOnce', (provider, by) => provider.addOnce(input, once, by)],
+  ['add', (provider, by) => provider.add(input, null, by)],
   ['get', (provider, by) => provider.get(ref, by)],
-  ['update', (provider, by) => provider.update(ref, { tags: [] }, by)],
+  ['update', (provider, by) => provider.update(ref, { tags: [] }, null, by)],
   ['delete', (provider, by) => provider.delete(ref, by)],
   ['list', (provider, by) => provider.list(listOf('u'), by)],
   ['search', (provider, by) => provider.search(searchFor('u', 'x'), by)],
   ['ping', (provider, by) => provider.ping(by)],
+];
+const IDEMPOTENCY: readonly (readonly [keyof IdempotentAdd, Perform])[] = [
+  ['firstAnswer', ({ idempotency }, by) => idempotency.firstAnswer(input, key, by)],
+  ['add', ({ idempotency }, by) => idempotency.add(input, null, key, by)],
 ];
 const AUDIT: readonly (readonly [keyof AuditLog, Perform])[] = [
   ['record', ({ audit }, by) => audit.record([], by)],
@@ -36,6 +49,7 @@ const KEYS: readonly (readonly [Exclude<keyof KeyStore, 'close'>, Perform])[] = 
 ];
 const EVERYTHING = [
   ...VERBS,
+  ...IDEMPOTENCY.map(([name, perform]) => [`idempotency.${name}`, perform] as const),
   ...AUDIT.map(([name, perform]) => [`audit.${name}`, perform] as const),
   ...KEYS.map(([name, perform]) => [`keys.${name}`, perform] as const),
 ];
@@ -47,6 +61,7 @@ const guarded = async (does: (...given: unknown[]) => Promise<never>): Promise<F
   const replaced = {
     ...(await openMemory()),
     ...all(VERBS),
+    idempotency: all(IDEMPOTENCY) as unknown as IdempotentAdd,
     audit: all(AUDIT) as unknown as AuditLog,
     keys: { ...(all(KEYS) as unknown as KeyStore), close: async () => {} },
   };
@@ -112,13 +127,13 @@ describe.each(EVERYTHING)('a guarded %s that is given up', (_, perform) => {
 describe('a guarded provider', () => {
   it('is otherwise the same', async () => {
     const inner = await openMemory();
-    const provider = withGuard(inner) as Full;
+    const provider = memoriesOf(withGuard(inner));
     expect({ name: provider.name, capabilities: provider.capabilities }).toEqual({
       name: inner.name,
       capabilities: inner.capabilities,
     });
-    const added = await provider.addOnce(input, once, call);
-    expect(await provider.addOnce(input, once, call)).toEqual(added);
+    const added = await provider.addOnce(input, key, call);
+    expect(await provider.addOnce(input, key, call)).toEqual(added);
     const own = refTo(added.id);
     expect(await provider.get(own, call)).toEqual(added);
     expect(await provider.get(refTo(added.id, { users: ['other'] }), call)).toBeUndefined();
@@ -140,14 +155,15 @@ describe('a guarded provider', () => {
     });
     for (const [, perform] of EVERYTHING) await failure(perform(provider, call));
     expect(given).toEqual([
-      [input, call],
-      [input, once, call],
+      [input, null, call],
       [ref, call],
-      [ref, { tags: [] }, call],
+      [ref, { tags: [] }, null, call],
       [ref, call],
       [listOf('u'), call],
       [searchFor('u', 'x'), call],
       [call],
+      [input, key, call],
+      [input, null, key, call],
       [[], call],
       [auditOf('u'), call],
       ['i', call],
@@ -162,7 +178,7 @@ describe('a guarded provider', () => {
   it('has nothing that the provider lacks', async () => {
     const { name, capabilities, get, ping, close } = await openMemory();
     const provider = withGuard({ name, capabilities, get, ping, close });
-    const { add, addOnce, update, delete: remove, list, search, audit, keys } = provider;
-    expect([add, addOnce, update, remove, list, search, audit, keys]).toEqual(Array(8).fill(undefined));
+    const { add, idempotency, update, delete: remove, list, search, audit, keys } = provider;
+    expect([add, idempotency, update, remove, list, search, audit, keys]).toEqual(Array(8).fill(undefined));
   });
 });

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Provider } from '#contract';
 import { withScopes } from '../../src/core/with-scopes.ts';
+import { type AllMemories, memoriesOf } from '../support/memories.ts';
 import { call, callBy, listOf, memoryOf, openMemory, refTo, searchFor } from '../support/requests.ts';
 
 type Full = Required<Provider>;
@@ -21,7 +22,7 @@ const openEmulated = async (change: (provider: Full) => Partial<Provider> = () =
       return inner.search(query, by);
     },
   };
-  const provider = withScopes({ ...inner, ...told, ...change(inner) }) as Full;
+  const provider = memoriesOf(withScopes({ ...inner, ...told, ...change(inner) }));
   const add = async (...scopes: readonly (string | null)[]) => {
     const ids: string[] = [];
     for (const scope of scopes) ids.push((await provider.add(input(scope), call)).id);
@@ -57,9 +58,13 @@ describe('by id, within some scopes', () => {
   });
 
   it.each([
-    ['a delete', (provider: Full, id: string) => provider.delete(inside(id), call), false],
-    ['an update', (provider: Full, id: string) => provider.update(inside(id), { content: 'changed' }, call), undefined],
-    ['a move', (provider: Full, id: string) => provider.update(inside(id), { scope: 'in/2' }, call), undefined],
+    ['a delete', (provider: AllMemories, id: string) => provider.delete(inside(id), call), false],
+    [
+      'an update',
+      (provider: AllMemories, id: string) => provider.update(inside(id), { content: 'changed' }, call),
+      undefined,
+    ],
+    ['a move', (provider: AllMemories, id: string) => provider.update(inside(id), { scope: 'in/2' }, call), undefined],
   ] as const)('%s that comes after a move out finds nothing, however they overlap', async (_, perform, nothing) => {
     const { provider, add } = await openEmulated(slow);
     const [id = ''] = await add('in/1');
@@ -94,7 +99,7 @@ describe('by id, within some scopes', () => {
 });
 
 describe('list within some scopes', () => {
-  const scopesOf = async (provider: Full, ...query: [more: Parameters<typeof listOf>[1]]) =>
+  const scopesOf = async (provider: AllMemories, ...query: [more: Parameters<typeof listOf>[1]]) =>
     (await provider.list(listOf('u', ...query), call)).map(({ scope }) => scope);
 
   it('lets the provider narrow by the whole segments of a single glob, or by the scope it names', async () => {
@@ -134,7 +139,7 @@ describe('list within some scopes', () => {
 });
 
 describe('search within some scopes', () => {
-  const found = async (provider: Full, more: Parameters<typeof searchFor>[2]) =>
+  const found = async (provider: AllMemories, more: Parameters<typeof searchFor>[2]) =>
     (await provider.search(searchFor('u', 'note', more), call)).map(({ memory }) => memory.scope);
 
   it('looks further until the page is full, asking for no more than it must', async () => {

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type ListQuery, type Memory, type Provider, recordBytes, upToBytes } from '#contract';
 import { withScopes } from '../../src/core/with-scopes.ts';
+import { memoriesOf } from '../support/memories.ts';
 import { call, listOf, memoryOf, openMemory, searchFor } from '../support/requests.ts';
 
 type Full = Required<Provider>;
@@ -13,15 +14,17 @@ type Full = Required<Provider>;
 const openBounded = async (max_list_scan: number | null, scopes: readonly string[]) => {
   const inner = (await openMemory('none')) as Full;
   let sizes: number[] = [];
-  const provider = withScopes({
-    ...inner,
-    capabilities: { ...inner.capabilities, max_list_scan },
-    list: async (query, by) => {
-      const batch = await inner.list(query, by);
-      sizes.push(batch.length);
-      return batch;
-    },
-  }) as Full;
+  const provider = memoriesOf(
+    withScopes({
+      ...inner,
+      capabilities: { ...inner.capabilities, max_list_scan },
+      list: async (query, by) => {
+        const batch = await inner.list(query, by);
+        sizes.push(batch.length);
+        return batch;
+      },
+    }),
+  );
   const records: Memory[] = [];
   for (const scope of scopes) records.unshift(await provider.add(memoryOf('u', 'note', { scope }), call));
   const page = async (query: Partial<ListQuery>) => {
@@ -128,7 +131,7 @@ describe('[Decision 29] an answer that is bounded in bytes', () => {
 
   it('of a search is asked for again with more, up to 64 MiB, and then refused', async () => {
     const inner = (await openMemory('none')) as Full;
-    const added = await inner.add(memoryOf('u', 'a'.repeat(1_000_000), { tags: ['hay'] }), call);
+    const added = await memoriesOf(inner).add(memoryOf('u', 'a'.repeat(1_000_000), { tags: ['hay'] }), call);
     const asked: number[] = [];
     const provider = withScopes({
       ...inner,

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { type Memory, OmpError, type Provider, type WritableProvider } from '#contract';
+import { type Memory, OmpError, type Provider } from '#contract';
 import { withScopes } from '../../src/core/with-scopes.ts';
+import { type AllMemories, memoriesOf, type WritableMemories } from '../support/memories.ts';
 import { call, callBy, listOf, memoryOf, openMemory, refTo, searchFor } from '../support/requests.ts';
 
 const input = (content: string, scope: string | null = null, tags: readonly string[] = []) =>
@@ -17,25 +18,27 @@ const openCounted = async (change: (provider: Provider) => Provider = (provider)
   const asked: Asked[] = [];
   const inner = change(await openMemory('none'));
   const { list, search } = inner as Required<Provider>;
-  const provider = withScopes({
-    ...inner,
-    list: (query, by) => {
-      asked.push({ verb: 'list', limit: query.limit, tags: query.tags });
-      return list(query, by);
-    },
-    search: (query, by) => {
-      asked.push({ verb: 'search', limit: query.limit, tags: query.tags });
-      return search(query, by);
-    },
-  }) as Required<Provider>;
-  return { provider, inner: inner as WritableProvider, asked };
+  const provider = memoriesOf(
+    withScopes({
+      ...inner,
+      list: (query, by) => {
+        asked.push({ verb: 'list', limit: query.limit, tags: query.tags });
+        return list(query, by);
+      },
+      search: (query, by) => {
+        asked.push({ verb: 'search', limit: query.limit, tags: query.tags });
+        return search(query, by);
+      },
+    }),
+  );
+  return { provider, inner: memoriesOf(inner), bare: inner, asked };
 };
 const atMost =
   (max_search_results: number) =>
   (provider: Provider): Provider => ({ ...provider, capabilities: { ...provider.capabilities, max_search_results } });
 
 const add = async (
-  provider: WritableProvider,
+  provider: WritableMemories,
   rows: number,
   scope: (i: number) => string | null,
 ): Promise<Memory[]> => {
@@ -52,8 +55,8 @@ describe('what the provider lacks', () => {
     const { get, ping, close, name, capabilities } = inner;
     const { id } = await inner.add({ ...input('note'), tags: ['omp:under:a', 'omp:scope:a/b'] }, call);
     const scoped = withScopes({ name, capabilities, get, ping, close });
-    const { add: keep, addOnce, update, delete: remove, list, search, audit, keys: stored } = scoped;
-    expect([keep, addOnce, update, remove, list, search, audit, stored]).toEqual(Array(8).fill(undefined));
+    const { add: keep, idempotency, update, delete: remove, list, search, audit, keys: stored } = scoped;
+    expect([keep, idempotency, update, remove, list, search, audit, stored]).toEqual(Array(8).fill(undefined));
     // What it has works: reading is the least.
     expect(await scoped.get(refTo(id, { within: ['a/*'] }), call)).toMatchObject({ scope: 'a/b', tags: [] });
     expect(await scoped.get(refTo(id, { within: ['b/*'] }), call)).toBeUndefined();
@@ -61,7 +64,7 @@ describe('what the provider lacks', () => {
 });
 
 describe('list', () => {
-  const list = (provider: Required<Provider>, scope: string | undefined, limit: number) =>
+  const list = (provider: AllMemories, scope: string | undefined, limit: number) =>
     provider.list(listOf('u', { limit, ...(scope !== undefined && { scope }) }), call);
 
   it('asks once, and for no more than it was asked, where the provider can decide', async () => {
@@ -131,7 +134,7 @@ describe('list', () => {
 });
 
 describe('search', () => {
-  const search = (provider: Required<Provider>, scope: string | undefined, limit: number) =>
+  const search = (provider: AllMemories, scope: string | undefined, limit: number) =>
     provider.search(searchFor('u', 'note', { limit, ...(scope !== undefined && { scope }) }), call);
   const found = async (...asked: Parameters<typeof search>) =>
     ids((await search(...asked)).map(({ memory }) => memory));

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { MemoryPatch, NewMemory, Provider } from '#contract';
 import { withoutScopes } from '../../src/core/without-scopes.ts';
+import { type AllMemories, memoriesOf } from '../support/memories.ts';
 import { call, listOf, memoryOf, openMemory, refTo, searchFor } from '../support/requests.ts';
 
 type Full = Required<Provider>;
@@ -16,24 +17,30 @@ const open = async (change: Partial<Provider> = {}) => {
       asked.push([verb, given[0]]);
       return ask(...given);
     };
-  const provider = withoutScopes({
-    ...inner,
-    add: note('add', inner.add),
-    addOnce: note('addOnce', inner.addOnce),
-    get: note('get', inner.get),
-    update: note('update', inner.update),
-    delete: note('delete', inner.delete),
-    list: note('list', inner.list),
-    search: note('search', inner.search),
-  }) as Full;
-  return { provider, inner, asked };
+  const { idempotency } = inner;
+  const provider = memoriesOf(
+    withoutScopes({
+      ...inner,
+      add: note('add', inner.add),
+      idempotency: {
+        firstAnswer: note('first answer', idempotency.firstAnswer),
+        add: note('add with a key', idempotency.add),
+      },
+      get: note('get', inner.get),
+      update: note('update', inner.update),
+      delete: note('delete', inner.delete),
+      list: note('list', inner.list),
+      search: note('search', inner.search),
+    }),
+  );
+  return { provider, inner: memoriesOf(inner), bare: inner, asked };
 };
 const once = { caller: 'c', key: 'k', fingerprint: 'f' };
 const input = (more: Partial<NewMemory> = {}) => memoryOf('u', 'note', more);
 
 describe('a provider without scopes and tags', () => {
   const scopedPatch: MemoryPatch = { content: 'changed', scope: 'a' };
-  it.each<[string, (provider: Full, id: string) => Promise<unknown>]>([
+  it.each<[string, (memories: AllMemories, id: string) => Promise<unknown>]>([
     ['add', ({ add }) => add(input({ scope: 'a' }), call)],
     ['add once', ({ addOnce }) => addOnce(input({ scope: 'a' }), once, call)],
     ['update', ({ update }, id) => update(refTo(id), scopedPatch, call)],
@@ -83,20 +90,20 @@ describe('a provider without scopes and tags', () => {
     expect((await provider.search(searchFor('u', 'coffee'), call)).map(({ memory }) => memory.id)).toEqual([first.id]);
     expect(await provider.delete(refTo(first.id), call)).toBe(true);
     expect(asked.map(([verb]) => verb)).toEqual(
-      ['add', 'addOnce', 'addOnce', 'get', 'get', 'update', 'list', 'search', 'delete'], //
+      ['add', 'first answer', 'add with a key', 'first answer', 'get', 'get', 'update', 'list', 'search', 'delete'], //
     );
     // Neither a scope nor a bound on scopes is ever passed on.
-    for (const [verb, argument] of asked.slice(3)) expect(argument, verb).toMatchObject({ within: null });
-    for (const [verb, argument] of asked.slice(6)) expect(argument, verb).not.toHaveProperty('scope');
+    for (const [verb, argument] of asked.slice(4)) expect(argument, verb).toMatchObject({ within: null });
+    for (const [verb, argument] of asked.slice(7)) expect(argument, verb).not.toHaveProperty('scope');
   });
 
   it('is given nothing it lacks, and has no audit log, whose entries would tell of scopes', async () => {
-    const { inner } = await open();
+    const { bare: inner } = await open();
     const { name, capabilities, get, ping, close } = inner;
     const { audit } = (await openMemory('native')) as Full;
     const least = withoutScopes({ name, capabilities, get, ping, close, audit });
-    const { add, addOnce, update, delete: remove, list, search, audit: log, keys } = least;
-    expect([add, addOnce, update, remove, list, search, log, keys]).toEqual(Array(8).fill(undefined));
+    const { add, idempotency, update, delete: remove, list, search, audit: log, keys } = least;
+    expect([add, idempotency, update, remove, list, search, log, keys]).toEqual(Array(8).fill(undefined));
     expect(least).toMatchObject({ name, capabilities, ping, close });
   });
 });

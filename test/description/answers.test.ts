@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Call, type ErrorCode, OmpError, type Provider } from '#contract';
+import { type Call, type ErrorCode, OmpError } from '#contract';
 import { openAuthenticator } from '../../src/auth/authenticator.ts';
 import { toHashedKey } from '../../src/auth/configured-keys.ts';
 import { newKey } from '../../src/auth/credentials.ts';
@@ -8,6 +8,7 @@ import { createApp } from '../../src/http/app.ts';
 import { openLimits } from '../rate-limit/limits.ts';
 import { type Client, clientOf, type Reply } from '../support/client.ts';
 import { closedTo } from '../support/closed.ts';
+import type { AllMemories, Memories } from '../support/memories.ts';
 import { APP_LIMITS, gateOn, openSubject, recordingLog, type Subject } from '../support/subject.ts';
 import { ERRORS, MAX_BODY_BYTES, type WireContext, type WireHit, type WirePage } from '../support/wire.ts';
 import {
@@ -201,7 +202,7 @@ async function send(client: Client, endpoint: Endpoint, condition: Condition, id
 }
 
 /** The memory provider shows every change at once; this one has always just been told of one, and is behind. */
-function behind(provider: Provider): Provider {
+function behind(provider: Memories): Memories {
   const asked =
     <Args extends readonly unknown[], Result>(verb: (...args: Args) => Result) =>
     (...args: Args): Result => {
@@ -210,7 +211,7 @@ function behind(provider: Provider): Provider {
       consistency?.behind();
       return verb(...args);
     };
-  const { capabilities, add, addOnce, get, update, delete: remove, list, search } = provider as Required<Provider>;
+  const { capabilities, add, addOnce, get, update, delete: remove, list, search } = provider as AllMemories;
   return {
     ...provider,
     capabilities: { ...capabilities, consistency_tokens: true },
@@ -225,7 +226,7 @@ function behind(provider: Provider): Provider {
 }
 
 /** The memory provider never fails and lacks no verb, so for some conditions it is made to. */
-function alter(provider: Provider, condition: Condition): Provider {
+function alter(provider: Memories, condition: Condition): Memories {
   if (condition === 'unsupported_capability') {
     const { name, capabilities, get, ping, close } = provider;
     return { name, capabilities, get, ping, close };

@@ -30,8 +30,8 @@ const FAULTS: Readonly<Record<string, Fault>> = {
   'what was added last is not listed yet': ({ add, list }) => {
     let latest = '';
     return {
-      add: async (input, call) => {
-        const memory = await add(input, call);
+      add: async (input, vector, call) => {
+        const memory = await add(input, vector, call);
         latest = memory.id;
         return memory;
       },
@@ -41,8 +41,8 @@ const FAULTS: Readonly<Record<string, Fault>> = {
   'what was added last is not found yet': ({ add, search }) => {
     let latest = '';
     return {
-      add: async (input, call) => {
-        const memory = await add(input, call);
+      add: async (input, vector, call) => {
+        const memory = await add(input, vector, call);
         latest = memory.id;
         return memory;
       },
@@ -55,21 +55,23 @@ const FAULTS: Readonly<Record<string, Fault>> = {
   'a list shows memories as they were added': ({ add, list }) => {
     const { keep, of } = remembering();
     return {
-      add: async (input, call) => keep(await add(input, call)),
+      add: async (input, vector, call) => keep(await add(input, vector, call)),
       list: async (query, call) => (await list(query, call)).map(of),
     };
   },
   'a search shows memories as they were added': ({ add, search }) => {
     const { keep, of } = remembering();
     return {
-      add: async (input, call) => keep(await add(input, call)),
+      add: async (input, vector, call) => keep(await add(input, vector, call)),
       search: async (query, call) =>
         (await search(query, call)).map(({ memory, score }) => ({ memory: of(memory), score })),
     };
   },
-  'a field cannot be emptied': ({ update }) => ({ update: (ref, patch, call) => update(ref, filling(patch), call) }),
+  'a field cannot be emptied': ({ update }) => ({
+    update: (ref, patch, vector, call) => update(ref, filling(patch), vector, call),
+  }),
   'a patch forgets the tags, and the scope with them': ({ update }) => ({
-    update: (ref, patch, call) => update(ref, { ...patch, tags: [] }, call),
+    update: (ref, patch, vector, call) => update(ref, { ...patch, tags: [] }, vector, call),
   }),
   'hits without a score are left out': ({ search }) => ({
     search: async (query, call) => (await search(query, call)).filter(({ score }) => score > 0),
@@ -93,7 +95,7 @@ const FAULTS: Readonly<Record<string, Fault>> = {
   }),
   'a memory is found whoever asks': ({ get, update, delete: remove }) => ({
     get: (ref, call) => get({ ...ref, users: null }, call),
-    update: (ref, patch, call) => update({ ...ref, users: null }, patch, call),
+    update: (ref, patch, vector, call) => update({ ...ref, users: null }, patch, vector, call),
     delete: (ref, call) => remove({ ...ref, users: null }, call),
   }),
   'a search asks for as many as it was asked for, and no more': ({ search }) => ({

@@ -1,5 +1,12 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { type KeptEntry, type Provider, type SearchHit, withinMatcher } from '#contract';
+import {
+  type IdempotencyKey,
+  type IdempotentAdd,
+  type KeptEntry,
+  type Provider,
+  type SearchHit,
+  withinMatcher,
+} from '#contract';
 import { openSubject } from '../support/subject.ts';
 import { checkAgreement } from './check.ts';
 import { openStore, type Store } from './world.ts';
@@ -18,6 +25,14 @@ const changedHits = (
 const audited =
   (change: (entries: KeptEntry[]) => KeptEntry[]): Fault =>
   ({ audit }) => ({ audit: { ...audit, read: async (query, call) => change(await audit.read(query, call)) } });
+
+/** Takes every key for one that differs in these parts. */
+const withKeys = (idempotency: IdempotentAdd, change: Partial<IdempotencyKey>): Partial<Provider> => ({
+  idempotency: {
+    firstAnswer: (input, key, call) => idempotency.firstAnswer(input, { ...key, ...change }, call),
+    add: (input, vector, key, call) => idempotency.add(input, vector, { ...key, ...change }, call),
+  },
+});
 
 /** One mistake each, of the kind a store might make: the memory provider with a single verb bent. */
 const FAULTS: Readonly<Record<string, Fault>> = {
@@ -46,13 +61,13 @@ const FAULTS: Readonly<Record<string, Fault>> = {
       hits.filter(({ memory }) => prefix === undefined || `${memory.scope}/`.startsWith(`${prefix}/`)),
     ),
   'a patch always moves updated_at': ({ update }) => ({
-    update: async (ref, patch, call) => {
-      const memory = await update(ref, patch, call);
+    update: async (ref, patch, vector, call) => {
+      const memory = await update(ref, patch, vector, call);
       return memory && { ...memory, updated_at: laterBy(memory.updated_at, 1) };
     },
   }),
   'a patch drops the expiry': ({ update }) => ({
-    update: (ref, patch, call) => update(ref, { ...patch, valid_to: null }, call),
+    update: (ref, patch, vector, call) => update(ref, { ...patch, valid_to: null }, vector, call),
   }),
   'delete does not look at the owner': ({ delete: remove }) => ({
     delete: (ref, call) => remove({ ...ref, users: null }, call),
@@ -62,7 +77,7 @@ const FAULTS: Readonly<Record<string, Fault>> = {
     delete: (ref, call) => remove({ ...ref, within: null }, call),
   }),
   'update does not look at the owner': ({ update }) => ({
-    update: (ref, patch, call) => update({ ...ref, users: null }, patch, call),
+    update: (ref, patch, vector, call) => update({ ...ref, users: null }, patch, vector, call),
   }),
   'a page counts what may not be seen': ({ list }) => ({
     list: async (query, call) => {
@@ -76,17 +91,18 @@ const FAULTS: Readonly<Record<string, Fault>> = {
       return (await search({ ...query, within: null }, call)).filter(({ memory }) => admits(memory.scope));
     },
   }),
-  'a key is forgotten': ({ add }) => ({ addOnce: (input, _, call) => add(input, call) }),
-  'a key is taken for any memory': ({ addOnce }) => ({
-    addOnce: (input, once, call) => addOnce(input, { ...once, fingerprint: '' }, call),
+  'a key is forgotten': ({ add }) => ({
+    idempotency: { firstAnswer: async () => undefined, add: (input, vector, _, call) => add(input, vector, call) },
   }),
-  'callers share their keys': ({ addOnce }) => ({
-    addOnce: (input, once, call) => addOnce(input, { ...once, caller: '' }, call),
-  }),
-  'a repetition is answered with what became of the memory': ({ addOnce, get }) => ({
-    addOnce: async (input, once, call) => {
-      const memory = await addOnce(input, once, call);
-      return (await get({ id: memory.id, users: null, within: null }, call)) ?? memory;
+  'a key is taken for any memory': ({ idempotency }) => withKeys(idempotency, { fingerprint: '' }),
+  'callers share their keys': ({ idempotency }) => withKeys(idempotency, { caller: '' }),
+  'a repetition is answered with what became of the memory': ({ idempotency, get }) => ({
+    idempotency: {
+      ...idempotency,
+      async firstAnswer(input, key, call) {
+        const memory = await idempotency.firstAnswer(input, key, call);
+        return memory && ((await get({ id: memory.id, users: null, within: null }, call)) ?? memory);
+      },
     },
   }),
   'the audit log is shown oldest first': audited((entries) => entries.toReversed()),

@@ -2,14 +2,14 @@ import { describe, expect, it } from 'vitest';
 import { type Call, type Embedder, GATEWAY, type RankingOptions } from '#contract';
 import { askAll } from '../../eval/ask.ts';
 import { embedAll, memoised } from '../../eval/memo.ts';
-import { openProvider } from '../../src/registry.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
+import { openMemoriesOf } from '../support/memories.ts';
 
 const call: Call = { signal: new AbortController().signal, requestId: 'test', caller: GATEWAY };
 const silent = { info() {}, warn() {}, error() {} };
 
 const openMemory = (mode: RankingOptions['mode']) =>
-  openProvider(
+  openMemoriesOf(
     'memory',
     { scopes: 'native' },
     {

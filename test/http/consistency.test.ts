@@ -1,6 +1,6 @@
 import { Hono } from 'hono';
 import { afterEach, expect, it } from 'vitest';
-import type { Call, Consistency, Provider, WritableProvider } from '#contract';
+import type { Call, Consistency, Provider } from '#contract';
 import { consistencyOf } from '../../src/http/request.ts';
 import { openSubject, type Subject } from '../support/subject.ts';
 
@@ -13,7 +13,7 @@ afterEach(async () => {
 async function open(say: (consistency: Consistency) => void, consistency_tokens = true): Promise<Subject> {
   const tell = ({ consistency }: Call) => consistency && say(consistency);
   const alter = (all: Provider): Provider => {
-    const provider = all as WritableProvider;
+    const provider = all as Required<Provider>;
     return {
       ...provider,
       capabilities: { ...provider.capabilities, consistency_tokens },
@@ -21,9 +21,9 @@ async function open(say: (consistency: Consistency) => void, consistency_tokens 
         tell(call);
         return provider.get(ref, call);
       },
-      add: (input, call) => {
+      add: (input, vector, call) => {
         tell(call);
-        return provider.add(input, call);
+        return provider.add(input, vector, call);
       },
     };
   };

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import type { Provider, WritableProvider } from '#contract';
+import type { Provider } from '#contract';
 import type { Reply } from '../support/client.ts';
 import { closedTo } from '../support/closed.ts';
 import { expectError } from '../support/expect-error.ts';
@@ -56,7 +56,7 @@ describe('calls of web pages', () => {
   it('[Decision 22] a preflight is answered without a key, without the backend, with what the protocol needs', async () => {
     const asked: string[] = [];
     const watched = (all: Provider): Provider => {
-      const provider = all as WritableProvider;
+      const provider = all as Required<Provider>;
       return {
         ...provider,
         ping: (call) => {
@@ -67,9 +67,9 @@ describe('calls of web pages', () => {
           asked.push('get');
           return provider.get(ref, call);
         },
-        add: (input, call) => {
+        add: (input, vector, call) => {
           asked.push('add');
-          return provider.add(input, call);
+          return provider.add(input, vector, call);
         },
       };
     };

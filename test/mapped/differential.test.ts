@@ -15,9 +15,9 @@ function withStatus(provider: Provider): Provider {
   const done = <Found extends Memory | undefined>(memory: Found): Found => memory && { ...memory, status: 'done' };
   return {
     ...provider,
-    add: async (input, call) => done(await add(input, call)),
+    add: async (...given) => done(await add(...given)),
     get: async (ref, call) => done(await get(ref, call)),
-    update: async (ref, patch, call) => done(await update(ref, patch, call)),
+    update: async (...given) => done(await update(...given)),
     list: async (query, call) => (await list(query, call)).map(done),
     search: async (query, call) => (await search(query, call)).map((hit) => ({ ...hit, memory: done(hit.memory) })),
   };

@@ -1,8 +1,9 @@
 import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
-import type { Provider, Within } from '#contract';
+import type { Within } from '#contract';
 import { conditions } from '../../providers/postgres/tables/conditions.ts';
 import { expectError } from '../support/expect-error.ts';
+import type { AllMemories } from '../support/memories.ts';
 import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';
 import { call, listOf, memoryOf, refTo, searchFor } from '../support/requests.ts';
 import type { Subject } from '../support/subject.ts';
@@ -78,7 +79,7 @@ describe('rows in a table that others fill', () => {
     const bound = subject.as({ 'x-user-id': 'bo' });
     expectError(await bound.ask(bound.byId(uuid(100))), 'not_found');
     expect((await bound.get(uuid(101))).user_id).toBe('bo');
-    const { get, update, delete: remove } = subject.provider as Required<Provider>;
+    const { get, update, delete: remove } = subject.provider as AllMemories;
     for (const users of [['bo'], ['bo', '%'], []]) {
       const foreign = refTo(uuid(100), { users });
       expect(await get(foreign, call)).toBeUndefined();
@@ -99,7 +100,7 @@ describe('rows in a table that others fill', () => {
 describe('what a caller may see of scopes', () => {
   const SCOPES = [null, '', 'coding', 'coding/x', 'coding/x/y', 'coding-secret/x', 'Coding/x', 'c%ding/x', 'coding\\x'];
   let table: OwnersTable;
-  let provider: Required<Provider>;
+  let provider: AllMemories;
   beforeAll(async () => {
     table = await openTable(COLUMNS);
     const embedding = await vectorOf(text);
@@ -155,7 +156,7 @@ describe('what a caller may see of scopes', () => {
 describe('collections that share a table', () => {
   const COLLECTIONS = { ours: uuid(1), theirs: uuid(2) };
   let table: OwnersTable;
-  let provider: Required<Provider>;
+  let provider: AllMemories;
   beforeAll(async () => {
     table = await openTable({
       columns: 'id varchar primary key, collection_id uuid, embedding vector, document varchar, cmetadata jsonb',

@@ -1,10 +1,11 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { Provider, SearchHit, SearchQuery } from '#contract';
+import type { SearchHit, SearchQuery } from '#contract';
 import { openConnections, type Row } from '../../providers/postgres/client/connections.ts';
 import { rememberLargeUsers } from '../../providers/postgres/mapped/large.ts';
 import { createStatements } from '../../providers/postgres/mapped/mapped-statements.ts';
 import { createReading } from '../../providers/postgres/mapped/row-reading.ts';
 import { createSearch } from '../../providers/postgres/mapped/search.ts';
+import type { Memories } from '../support/memories.ts';
 import { call, listOf, memoryOf, refTo, searchFor } from '../support/requests.ts';
 import { BARE, COLUMNS, DOCUMENT, embedder, type OwnersTable, openTable, type Shape, vectorOf } from './tables.ts';
 
@@ -110,12 +111,12 @@ const directly = async (
     layout,
     reading,
     statements: createStatements(layout, reading),
-    embedder: { ...embedder, ...(vector && { embed: async () => [vector] }) },
     large_user_rows,
   });
   const run = async (query: SearchQuery) => {
     sent.length = 0;
-    return { hits: await search(query, call), sent: [...sent] };
+    const [computed = null] = vector ? [vector] : await embedder.embed([query.text], 'query', call);
+    return { hits: await search({ ...query, vector: computed }, call), sent: [...sent] };
   };
   return Object.assign(run, { close: db.close });
 };
@@ -131,7 +132,7 @@ describe('which rows are compared', () => {
   const LARGE = 300;
   let table: OwnersTable;
   let run: Awaited<ReturnType<typeof directly>>;
-  let thorough: Provider;
+  let thorough: Memories;
   beforeAll(async () => {
     table = await openTable(COLUMNS);
     const users = [...Array(LARGE).fill('large'), ...Array(40).fill('small')];

@@ -1,11 +1,10 @@
 import pg from 'pg';
-import type { Provider } from '#contract';
 import { examine } from '../../providers/postgres/mapped/examine.ts';
 import type { Layout } from '../../providers/postgres/mapped/layout.ts';
 import { Mapping } from '../../providers/postgres/mapped/mapping.ts';
-import { openProvider } from '../../src/registry.ts';
 import { openStore, randomName, type Store } from '../postgres/store.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
+import { type AllMemories, type Memories, openMemoriesOf } from '../support/memories.ts';
 import { SERVER_URL } from '../support/postgres-server.ts';
 import { call } from '../support/requests.ts';
 import { openSubject, recordingLog, type Subject, type SubjectOptions } from '../support/subject.ts';
@@ -124,7 +123,7 @@ export interface OwnersTable extends Pick<Store, 'sql' | 'url'> {
   /** The schema alone, quoted. */
   readonly schema: string;
   /** Opens the provider alone on the table; closed with it. */
-  open(more?: MappedOptions): Promise<Required<Provider>>;
+  open(more?: MappedOptions): Promise<AllMemories>;
   /** The whole gateway on it, to be closed by whoever asked. */
   serve(more?: MappedOptions & ServeOptions): Promise<Subject>;
   /** What the verbs work with, as the gateway finds it now. */
@@ -168,7 +167,7 @@ export async function openTable(shape: Pick<Shape, 'columns' | 'mapping'>): Prom
       ...mapping,
     },
   });
-  const opened: Provider[] = [];
+  const opened: Memories[] = [];
   return {
     name,
     schema,
@@ -177,9 +176,9 @@ export async function openTable(shape: Pick<Shape, 'columns' | 'mapping'>): Prom
     async open(more = {}) {
       const ranking = { mode: 'vector', keyword_weight: 0 } as const;
       const context = { embedder, ranking, audit: undefined, data_dir: '/nowhere', log: more.log ?? recordingLog() };
-      const provider = await openProvider('postgres', optionsOf(more), context);
+      const provider = await openMemoriesOf('postgres', optionsOf(more), context);
       opened.push(provider);
-      return provider as Required<Provider>;
+      return provider as AllMemories;
     },
     serve: ({ alter, authenticator, ...more } = {}) =>
       openSubject({

@@ -1,8 +1,9 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import type { NewMemory, Provider } from '#contract';
+import type { NewMemory } from '#contract';
 import postgres from '../../providers/postgres/index.ts';
 import { expectError } from '../support/expect-error.ts';
 import { knownCallers } from '../support/known-callers.ts';
+import type { AllMemories } from '../support/memories.ts';
 import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';
 import { call, contextOf, listOf, memoryOf, refTo, searchFor } from '../support/requests.ts';
 import { recordingLog, type Subject } from '../support/subject.ts';
@@ -229,7 +230,7 @@ describe('what has no place', () => {
 
 describe('the order of lists', () => {
   /** Follows the pages of one row each. */
-  const walk = async (provider: Required<Provider>) => {
+  const walk = async (provider: AllMemories) => {
     const seen: string[] = [];
     let after: { created_at: string; id: string } | undefined;
     for (;;) {

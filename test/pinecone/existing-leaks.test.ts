@@ -1,12 +1,13 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { ListQuery, Provider, SearchQuery } from '#contract';
+import type { ListQuery, SearchQuery } from '#contract';
 import type { Service } from '../../providers/pinecone/client/client.ts';
 import { connect } from '../../providers/pinecone/client/client.ts';
-import { openExisting } from '../../providers/pinecone/mapped/provider.ts';
+import { openMapped } from '../../providers/pinecone/mapped/mapped-provider.ts';
 import { Options } from '../../providers/pinecone/options.ts';
 import { type Pinecone, startPinecone } from '../pinecone-server/start.ts';
 import { expectError } from '../support/expect-error.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
+import { type AllMemories, memoriesOf } from '../support/memories.ts';
 import { call, listOf, refTo, searchFor } from '../support/requests.ts';
 import { recordingLog, type Subject } from '../support/subject.ts';
 import { fill, openExistingSubject } from './existing-subject.ts';
@@ -80,7 +81,7 @@ describe('records in an index that others fill', () => {
     const bound = subject.as({ 'x-user-id': 'bo' });
     expectError(await bound.ask(bound.byId('ana')), 'not_found');
     expect((await bound.get('bo')).user_id).toBe('bo');
-    const { get, update, delete: remove } = subject.provider as Required<Provider>;
+    const { get, update, delete: remove } = subject.provider as AllMemories;
     const foreign = refTo('ana', { users: ['bo'] });
     expect(await get(foreign, call)).toBeUndefined();
     expect(await update(foreign, { content: 'mine' }, call)).toBeUndefined();
@@ -90,7 +91,7 @@ describe('records in an index that others fill', () => {
 });
 
 describe('an index that answers with more than it was asked for', () => {
-  const open = async (): Promise<Required<Provider>> => {
+  const open = async (): Promise<AllMemories> => {
     const options = Options.parse({ api_key: 'key', index_host: server.url, ...OPTIONS });
     const service = connect(options);
     const filterless = { who: { $exists: true } };
@@ -100,7 +101,7 @@ describe('an index that answers with more than it was asked for', () => {
       fetchByMetadata: (name, page, made) => service.fetchByMetadata(name, { ...page, filter: filterless }, made),
     };
     const context = { embedder: hashingEmbedder(), log: recordingLog() };
-    return (await openExisting(careless, options, context)) as Required<Provider>;
+    return memoriesOf(await openMapped(careless, options, context), context.embedder);
   };
   const idsOf = async (query: Partial<ListQuery & SearchQuery>) => {
     const provider = await open();

@@ -1,8 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Provider } from '#contract';
-import { openProvider } from '../../src/registry.ts';
 import { type Pinecone, startPinecone } from '../pinecone-server/start.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
+import { type Memories, openMemoriesOf } from '../support/memories.ts';
 import { contextOf } from '../support/requests.ts';
 import { recordingLog } from '../support/subject.ts';
 import { fill } from './existing-subject.ts';
@@ -19,8 +18,8 @@ beforeAll(async () => {
 });
 afterAll(() => Promise.all([server, old, wide].map((each) => each.close())));
 
-const open = (to: Pinecone, options: object, log = recordingLog()): Promise<Provider> =>
-  openProvider(
+const open = (to: Pinecone, options: object, log = recordingLog()): Promise<Memories> =>
+  openMemoriesOf(
     'pinecone',
     { api_key: 'key', index_host: to.url, preset: 'langchain', namespace: 'n', ...options },
     contextOf({ embedder: hashingEmbedder(), ranking: { mode: 'vector', keyword_weight: 0 }, log }),

@@ -1,4 +1,4 @@
-import { toUnit } from '../../providers/pinecone/score.ts';
+import { toUnit } from '#ranking';
 import { loadConfig } from '../../src/config/load.ts';
 import { documentedEnvironment } from '../mapped/documented.ts';
 import { post } from '../pinecone-server/plain.ts';

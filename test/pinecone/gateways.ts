@@ -1,12 +1,12 @@
-import type { Call, Embedder, Log, Provider } from '#contract';
-import { openProvider } from '../../src/registry.ts';
+import type { Call, Embedder, Log } from '#contract';
 import type { Pinecone } from '../pinecone-server/start.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
+import { type Memories, openMemoriesOf } from '../support/memories.ts';
 import { callBy, contextOf } from '../support/requests.ts';
 import { UNHURRIED_PINECONE } from '../support/subject.ts';
 
 /** One with every verb that a backend of ours has. */
-export type Gateway = Provider & Required<Pick<Provider, 'add' | 'update' | 'delete' | 'list' | 'search'>>;
+export type Gateway = Memories & Required<Pick<Memories, 'add' | 'update' | 'delete' | 'list' | 'search'>>;
 
 export interface GatewayOptions {
   /** On top of key and address. */
@@ -20,7 +20,7 @@ export const openGateway = async (
   { url }: Pick<Pinecone, 'url'>,
   { options, embedder = hashingEmbedder(), log }: GatewayOptions = {},
 ): Promise<Gateway> =>
-  (await openProvider(
+  (await openMemoriesOf(
     'pinecone',
     { api_key: 'key-of-the-tests', index_host: url, ...UNHURRIED_PINECONE, ...options },
     contextOf({ embedder, ranking: { mode: 'vector', keyword_weight: 0 }, ...(log && { log }) }),

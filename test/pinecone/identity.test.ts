@@ -2,11 +2,11 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { Embedder } from '#contract';
-import { checkedMetric } from '../../providers/pinecone/boot.ts';
 import type { Service } from '../../providers/pinecone/client/client.ts';
-import { openProvider } from '../../src/registry.ts';
+import { checkedMetric } from '../../providers/pinecone/startup.ts';
 import { type Fault, type Pinecone, startPinecone } from '../pinecone-server/start.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
+import { openMemoriesOf } from '../support/memories.ts';
 import { call, contextOf, listOf, memoryOf, refTo, searchFor } from '../support/requests.ts';
 import { freshUser } from '../support/subject.ts';
 import { openGateway } from './gateways.ts';
@@ -185,7 +185,7 @@ describe('an index that cannot be used', () => {
 
 describe('[Decision 16] what keeps the gateway from starting is said so that something can be done about it', () => {
   const open = (options: object, { embedder = hashingEmbedder() }: { embedder?: Embedder | undefined } = {}) =>
-    openProvider('pinecone', { api_key: KEY, ...options }, contextOf({ embedder }));
+    openMemoriesOf('pinecone', { api_key: KEY, ...options }, contextOf({ embedder }));
 
   const FAULTS: readonly (readonly [Fault['kind'], RegExp])[] = [
     ['401', /API key; check PINECONE_API_KEY/],
@@ -238,7 +238,7 @@ describe('[Decision 16] what keeps the gateway from starting is said so that som
   });
 
   it('no embedder: keyword search alone is not to be had here', async () => {
-    const opening = openProvider('pinecone', { api_key: KEY, index_host: server.url }, contextOf());
+    const opening = openMemoriesOf('pinecone', { api_key: KEY, index_host: server.url }, contextOf());
     expect(await refusal(opening)).toMatch(/OMP_SEARCH_MODE/);
   });
 });

@@ -1,6 +1,14 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { createIds, EARLIEST_MS, listOrder, parseId, timeOf, timePart, userPrefix } from '../../providers/pinecone/gateway-index/ids.ts';
+import {
+  createIds,
+  EARLIEST_MS,
+  listOrder,
+  parseId,
+  timeOf,
+  timePart,
+  userPrefix,
+} from '../../providers/pinecone/gateway-index/ids.ts';
 
 const SECRET = new Uint8Array(32).fill(1);
 const ids = createIds(SECRET);

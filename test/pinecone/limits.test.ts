@@ -1,10 +1,10 @@
-import { MAX_CONTENT_LENGTH } from '../../providers/pinecone/client/client.ts';
 import fc from 'fast-check';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import type { Embedder, Memory, Provider } from '#contract';
+import type { Embedder, Memory } from '#contract';
 import { toUnitHalf } from '#ranking';
-import pinecone from '../../providers/pinecone/index.ts';
+import { MAX_CONTENT_LENGTH } from '../../providers/pinecone/client/client.ts';
 import { type Call, type Pinecone, startPinecone } from '../pinecone-server/start.ts';
+import { type AllMemories, openMemoriesOf } from '../support/memories.ts';
 import { call, contextOf, listOf, memoryOf, refTo, searchFor } from '../support/requests.ts';
 import { freshUser } from '../support/subject.ts';
 import { anyMemory, changed } from './any-memory.ts';
@@ -20,19 +20,20 @@ const embedderOf = (dimensions: number): Embedder => ({
   close: async () => {},
 });
 
-const open = (server: Pinecone, dimensions: number, options: object = {}): Promise<Required<Provider>> =>
-  pinecone.open(
+const open = (server: Pinecone, dimensions: number, options: object = {}): Promise<AllMemories> =>
+  openMemoriesOf(
+    'pinecone',
     { api_key: 'key', index_host: server.url, ...options },
     contextOf({ embedder: embedderOf(dimensions), ranking: { mode: 'vector', keyword_weight: 0 } }),
-  ) as Promise<Required<Provider>>;
+  );
 
 const bodies = (calls: readonly Call[]) => calls.flatMap(({ body }) => (body === undefined ? [] : [body]));
 
 const DIMENSIONS = 8;
 let server: Pinecone;
-let provider: Required<Provider>;
+let provider: AllMemories;
 /** A gateway that knows nothing of what the first one wrote. */
-let other: Required<Provider>;
+let other: AllMemories;
 let user: string;
 beforeAll(async () => {
   server = await startPinecone({ dimension: DIMENSIONS });

@@ -1,12 +1,12 @@
 import type { Call, ListQuery, Memory } from '#contract';
 import { connect } from '../../providers/pinecone/client/client.ts';
 import { createConsistency } from '../../providers/pinecone/gateway-index/consistency.ts';
-import { createIds, createNamespaces } from '../../providers/pinecone/gateway-index/ids.ts';
 import { createList } from '../../providers/pinecone/gateway-index/gateway-list.ts';
-import type { Options } from '../../providers/pinecone/options.ts';
-import { createOverlay } from '../../providers/pinecone/overlay.ts';
 import type { GatewayIndex } from '../../providers/pinecone/gateway-index/gateway-record.ts';
 import { toMetadata } from '../../providers/pinecone/gateway-index/gateway-record.ts';
+import { createIds, createNamespaces } from '../../providers/pinecone/gateway-index/ids.ts';
+import type { Options } from '../../providers/pinecone/options.ts';
+import { createOverlay } from '../../providers/pinecone/overlay.ts';
 import { post } from '../pinecone-server/plain.ts';
 import type { Pinecone } from '../pinecone-server/start.ts';
 import { callBy, listOf, memoryOf } from '../support/requests.ts';
@@ -58,7 +58,16 @@ export function openListing(
     return (await service.query(where, nobody, by)).indexedLsn;
   };
   const consistency = createConsistency({ secret, wait_ms: 30, look });
-  const own: GatewayIndex = { service, ids, namespaces, overlay, consistency, model: 'model', metric: 'cosine', max_scan };
+  const own: GatewayIndex = {
+    service,
+    ids,
+    namespaces,
+    overlay,
+    consistency,
+    model: 'model',
+    metric: 'cosine',
+    max_scan,
+  };
   const where = { namespace, lsn: undefined };
 
   const send = async (path: string, body: object) => {

@@ -1,13 +1,11 @@
-import { type Overlay } from '../../providers/pinecone/overlay.ts';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Memory } from '#contract';
 import type { Service } from '../../providers/pinecone/client/client.ts';
-import { createFind } from '../../providers/pinecone/gateway-index/gateway-record.ts';
 import { createConsistency } from '../../providers/pinecone/gateway-index/consistency.ts';
-import { createIds, createNamespaces } from '../../providers/pinecone/gateway-index/ids.ts';
-import { createOverlay, type OverlayOptions } from '../../providers/pinecone/overlay.ts';
 import type { GatewayIndex } from '../../providers/pinecone/gateway-index/gateway-record.ts';
-import { toMetadata } from '../../providers/pinecone/gateway-index/gateway-record.ts';
+import { createFind, toMetadata } from '../../providers/pinecone/gateway-index/gateway-record.ts';
+import { createIds, createNamespaces } from '../../providers/pinecone/gateway-index/ids.ts';
+import { createOverlay, type Overlay, type OverlayOptions } from '../../providers/pinecone/overlay.ts';
 import { call, memoryOf, refTo } from '../support/requests.ts';
 import { recordingLog } from '../support/subject.ts';
 

@@ -1,15 +1,15 @@
-import { type Metric, toValues } from '../../providers/pinecone/score.ts';
 import type { Memory } from '#contract';
-import { toUnitHalf } from '#ranking';
+import { toUnit, toUnitHalf } from '#ranking';
 import type { Lsn, Metadata } from '../../providers/pinecone/client/client.ts';
 import { connect } from '../../providers/pinecone/client/client.ts';
 import { createConsistency } from '../../providers/pinecone/gateway-index/consistency.ts';
-import { createIds, createNamespaces } from '../../providers/pinecone/gateway-index/ids.ts';
 import { createList } from '../../providers/pinecone/gateway-index/gateway-list.ts';
-import { createOverlay } from '../../providers/pinecone/overlay.ts';
 import type { GatewayIndex } from '../../providers/pinecone/gateway-index/gateway-record.ts';
 import { changes, toMetadata } from '../../providers/pinecone/gateway-index/gateway-record.ts';
-import { createSearch } from '../../providers/pinecone/search.ts';
+import { createSearch } from '../../providers/pinecone/gateway-index/gateway-search.ts';
+import { createIds, createNamespaces } from '../../providers/pinecone/gateway-index/ids.ts';
+import { createOverlay } from '../../providers/pinecone/overlay.ts';
+import { type Metric, toValues } from '../../providers/pinecone/score.ts';
 import type { Pinecone } from '../pinecone-server/start.ts';
 import { call, memoryOf } from '../support/requests.ts';
 import { freshUser, recordingLog } from '../support/subject.ts';
@@ -21,7 +21,7 @@ const FIRST_MS = Date.UTC(2026, 0, 1);
 export const vectorOf = (text: string, dimension: number): Float32Array => {
   const vector = new Float32Array(dimension);
   if (text.startsWith('[')) vector.set(JSON.parse(text) as number[]);
-  return toUnitHalf(vector);
+  return toUnit(toUnitHalf(vector));
 };
 
 /** One user's memories in an index of ours, and all that search works with. Writes go past the provider's verbs. */
@@ -101,11 +101,15 @@ export function openOwnIndex(server: Pinecone, dimension: number, metric: Metric
       own.overlay = makeOverlay();
     },
     /** `altered`: parts of the index that err. */
-    search(query: string, more: { tags?: readonly string[]; limit?: number } = {}, altered: Partial<GatewayIndex> = {}) {
+    search(
+      query: string,
+      more: { tags?: readonly string[]; limit?: number } = {},
+      altered: Partial<GatewayIndex> = {},
+    ) {
       const used: GatewayIndex = { ...own, ...altered };
-      const embed = async (text: string) => vectorOf(text, dimension);
-      const search = createSearch({ own: used, embed, list: createList(used) });
-      return search({ user_id, text: query, tags: [], within: null, max_bytes: 1e9, limit: 10, ...more }, call);
+      const search = createSearch(used, createList(used));
+      const vector = vectorOf(query, dimension);
+      return search({ user_id, text: query, vector, tags: [], within: null, max_bytes: 1e9, limit: 10, ...more }, call);
     },
     close: () => own.overlay.close(),
   };

@@ -1,10 +1,16 @@
-import { MAX_CONTENT_LENGTH, requireFits } from '../../providers/pinecone/client/client.ts';
-import { toValues } from '../../providers/pinecone/score.ts';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Memory } from '#contract';
 import type { Metadata } from '../../providers/pinecone/client/client.ts';
-import { changes, isEmbedded, toMemory, toMetadata, toVector } from '../../providers/pinecone/gateway-index/gateway-record.ts';
+import { MAX_CONTENT_LENGTH, requireFits } from '../../providers/pinecone/client/client.ts';
+import {
+  changes,
+  isEmbedded,
+  toMemory,
+  toMetadata,
+  toVector,
+} from '../../providers/pinecone/gateway-index/gateway-record.ts';
+import { toValues } from '../../providers/pinecone/score.ts';
 import { LIMITS } from '../../src/http/schemas.ts';
 import { memoryOf } from '../support/requests.ts';
 import { anyMemory, changed } from './any-memory.ts';

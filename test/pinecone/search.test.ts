@@ -1,9 +1,9 @@
-import { type Metric } from '../../providers/pinecone/score.ts';
 import fc from 'fast-check';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { Memory, SearchHit } from '#contract';
 import { roundScore } from '#ranking';
 import type { GatewayIndex } from '../../providers/pinecone/gateway-index/gateway-record.ts';
+import type { Metric } from '../../providers/pinecone/score.ts';
 import { score } from '../pinecone-server/score.ts';
 import { type Pinecone, startPinecone } from '../pinecone-server/start.ts';
 import { call } from '../support/requests.ts';

@@ -1,6 +1,7 @@
 import { inspect } from 'node:util';
 import { expect } from 'vitest';
 import { compose } from '../../src/core/compose.ts';
+import { openMemories } from '../../src/core/memories.ts';
 import { OPEN } from '../../src/core/principal.ts';
 import { createApp } from '../../src/http/app.ts';
 import { listen } from '../../src/http/listen.ts';
@@ -27,12 +28,17 @@ export interface Served {
 
 export async function serveOnPinecone({ url }: { readonly url: string }, options: object = {}): Promise<Served> {
   const log = recordingLog();
-  const provider = compose(
-    await openProvider(
-      'pinecone',
-      { api_key: API_KEY, index_host: url, namespace: NAMESPACE, ...UNHURRIED_PINECONE, ...options },
-      contextOf({ embedder: hashingEmbedder(), ranking: { mode: 'vector', keyword_weight: 0 }, log }),
+  const embedder = hashingEmbedder();
+  const provider = openMemories(
+    compose(
+      await openProvider(
+        'pinecone',
+        { api_key: API_KEY, index_host: url, namespace: NAMESPACE, ...UNHURRIED_PINECONE, ...options },
+        contextOf({ embedder, ranking: { mode: 'vector', keyword_weight: 0 }, log }),
+      ),
     ),
+    embedder,
+    log,
   );
   const { gate, trail } = gateOn(provider, log);
   const app = createApp({ gate, authenticator: OPEN, log, ...APP_LIMITS });

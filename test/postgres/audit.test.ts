@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { AuditEntry, AuditQuery, Call, Provider, Verb } from '#contract';
+import type { AuditEntry, AuditQuery, Call, Verb } from '#contract';
+import type { Memories } from '../support/memories.ts';
 import { call, memoryOf, openStore, refTo, type Store } from './store.ts';
 
 let store: Store;
@@ -18,7 +19,7 @@ const entries = () =>
     `select app, action, user_id, memory_id, scope, request_id, outcome from ${store.names.auditLog} order by seq`,
   );
 const memories = () => store.sql(`select id from ${store.names.memories} order by id`);
-const read = async (provider: Provider, more: Partial<AuditQuery> = {}) =>
+const read = async (provider: Memories, more: Partial<AuditQuery> = {}) =>
   (await provider.audit?.read({ user_id: 'u', within: null, limit: 100, ...more }, call))?.map(
     ({ seq: _, ...entry }): AuditEntry => entry,
   );

@@ -46,7 +46,7 @@ const admitted = async (all: readonly string[], write: (where: Conditions) => vo
   );
   return rows.map(({ scope }) => scope);
 };
-const query = { user_id: 'u', tags: [], within: null, max_bytes: 1e9, limit: 1, text: '' };
+const query = { user_id: 'u', tags: [], within: null, max_bytes: 1e9, limit: 1, text: '', vector: null };
 
 describe('successor', () => {
   it.each([

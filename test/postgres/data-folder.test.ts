@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
-import type { NewKey, Provider } from '#contract';
+import type { NewKey } from '#contract';
 import { type Engine, startEngine } from '../../providers/postgres/embedded/engine.ts';
-import { openProvider } from '../../src/registry.ts';
+import { type Memories, openMemoriesOf } from '../support/memories.ts';
 import { call } from '../support/requests.ts';
 import { mountSmallDisk, noSmallDisk } from '../support/small-disk.ts';
 import { makeDataDir, recordingLog } from '../support/subject.ts';
@@ -61,8 +61,8 @@ const KEY: NewKey = {
   expires_at: null,
 };
 
-const open = (data_dir: string): Promise<Provider> =>
-  openProvider(
+const open = (data_dir: string): Promise<Memories> =>
+  openMemoriesOf(
     'postgres',
     {},
     {

@@ -5,10 +5,10 @@ import { join } from 'node:path';
 import pg from 'pg';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { judgeVersion } from '../../providers/postgres/maintenance/doctor.ts';
-import { openProvider } from '../../src/registry.ts';
 import { NO_PGBOUNCER, startPgBouncer } from '../process/pgbouncer.ts';
 import { createCluster, NO_POSTGRES_BIN, POSTGRES_BIN, serverUser } from '../process/postgres-cluster.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
+import { openMemoriesOf } from '../support/memories.ts';
 import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';
 import { contextOf } from '../support/requests.ts';
 import { findingsOn, remediesOf, testDatabase, told } from './doctor-database.ts';
@@ -74,7 +74,7 @@ describe('doctor on a server', () => {
       const message = `the encoding of the database is ${encoding}, and the gateway needs UTF8; create a database with "createdb -E UTF8`;
       for (const options of [{}, { mapping }]) {
         const context = contextOf({ embedder: hashingEmbedder() });
-        await expect(openProvider('postgres', { url, ...options }, context)).rejects.toThrow(message);
+        await expect(openMemoriesOf('postgres', { url, ...options }, context)).rejects.toThrow(message);
         expect(told(await findingsOn(url, options), 'problem')).toEqual([
           expect.stringContaining(`connection: ${message}`),
         ]);

@@ -1,6 +1,6 @@
 import pg from 'pg';
 import { onTestFinished } from 'vitest';
-import type { Finding, ProviderContext } from '#contract';
+import type { Finding, MaintenanceContext } from '#contract';
 import { diagnose } from '../../src/registry.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
 import { SERVER_URL } from '../support/postgres-server.ts';
@@ -72,7 +72,7 @@ export async function testDatabase(serverUrl = SERVER_URL, options = ''): Promis
 export async function findingsOn(
   url: string | undefined,
   options: object = {},
-  context: Partial<ProviderContext> = {},
+  context: Partial<MaintenanceContext> = {},
 ): Promise<Finding[]> {
   const found = await diagnose(
     'postgres',

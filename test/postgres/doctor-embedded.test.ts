@@ -2,9 +2,8 @@ import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, truncat
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
-import type { WritableProvider } from '#contract';
-import { openProvider } from '../../src/registry.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
+import { openMemoriesOf, type WritableMemories } from '../support/memories.ts';
 import { call, memoryOf } from '../support/requests.ts';
 import { makeDataDir, recordingLog } from '../support/subject.ts';
 import { findingsOn, told } from './doctor-database.ts';
@@ -16,7 +15,7 @@ async function dataDir(): Promise<string> {
 }
 
 const open = async (data_dir: string) =>
-  (await openProvider(
+  (await openMemoriesOf(
     'postgres',
     {},
     {
@@ -26,7 +25,7 @@ const open = async (data_dir: string) =>
       data_dir,
       log: recordingLog(),
     },
-  )) as WritableProvider;
+  )) as WritableMemories;
 
 /** Every file with its contents and time. */
 const stateOf = (folder: string) =>

@@ -1,7 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import type { WritableProvider } from '#contract';
-import { openProvider } from '../../src/registry.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
+import { openMemoriesOf, type WritableMemories } from '../support/memories.ts';
 import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';
 import { call, memoryOf } from '../support/requests.ts';
 import { recordingLog } from '../support/subject.ts';
@@ -17,7 +16,7 @@ async function served(url: string, { memories = 0, keyword = false, dimensions =
     log: recordingLog(),
     ...(keyword && KEYWORD),
   } as const;
-  const provider = (await openProvider('postgres', { url }, context)) as WritableProvider;
+  const provider = (await openMemoriesOf('postgres', { url }, context)) as WritableMemories;
   for (let i = 0; i < memories; i++) await provider.add(memoryOf(`user-${i % 10}`, `text ${i}`), call);
   await provider.close();
 }

@@ -4,8 +4,8 @@ import { describe, expect, it } from 'vitest';
 import { OmpError } from '#contract';
 import { openConnections, statement } from '../../providers/postgres/client/connections.ts';
 import { lostConnection, toOmpError, unreachable } from '../../providers/postgres/errors.ts';
-import { openProvider } from '../../src/registry.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
+import { openMemoriesOf } from '../support/memories.ts';
 import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';
 import { recordingLog } from '../support/subject.ts';
 import { call, openStore, randomName, until } from './store.ts';
@@ -170,7 +170,7 @@ const told = async (url: string): Promise<string> => {
   } as const;
   const messages: string[] = [];
   try {
-    const provider = await openProvider('postgres', { url, connect_timeout_ms: 2_000 }, context);
+    const provider = await openMemoriesOf('postgres', { url, connect_timeout_ms: 2_000 }, context);
     await provider.close();
   } catch (thrown) {
     for (let error: unknown = thrown; error instanceof Error; error = error.cause) messages.push(error.message);

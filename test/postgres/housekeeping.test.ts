@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type Call, ONCE_TTL_MS } from '#contract';
+import { type Call, IDEMPOTENCY_TTL_MS } from '#contract';
 import type { Run } from '../../providers/postgres/client/connections.ts';
 import { startHousekeeping } from '../../providers/postgres/maintenance/housekeeping.ts';
 import { recordingLog } from '../support/subject.ts';
@@ -29,7 +29,7 @@ const fill = async (old: number) => {
   await store.sql(
     `insert into ${store.names.onceKeys} (caller, key, fingerprint, memory_id, created_at)
      select 'c', n::text, 'f', 'm', case when n <= $1::int then $2 else $3 end::timestamptz from generate_series(1, $1::int + 7) as n`,
-    [old, ...[past, young].map((ms) => new Date((ms as number) - ONCE_TTL_MS).toISOString())],
+    [old, ...[past, young].map((ms) => new Date((ms as number) - IDEMPOTENCY_TTL_MS).toISOString())],
   );
 };
 const left = async () => {

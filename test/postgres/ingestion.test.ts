@@ -1,7 +1,6 @@
 import { expect, it } from 'vitest';
-import type { WritableProvider } from '#contract';
-import { openProvider } from '../../src/registry.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
+import { openMemoriesOf, type WritableMemories } from '../support/memories.ts';
 import { freshUser, RECORDED, recordingLog } from '../support/subject.ts';
 import { gates, ingestionSubject, testEmbedder } from './ingestion-subject.ts';
 import { call, memoryOf, until } from './store.ts';
@@ -34,7 +33,7 @@ it('[SPEC States queued] [SPEC States indexing] [SPEC States done] [Decision 30]
 it('what is done ranks as what was added synchronously elsewhere', async () => {
   const { gateway, drained } = await ingestionSubject();
   const { client, provider } = await gateway(testEmbedder());
-  const other = (await openProvider(
+  const other = (await openMemoriesOf(
     'memory',
     {},
     {
@@ -44,7 +43,7 @@ it('what is done ranks as what was added synchronously elsewhere', async () => {
       data_dir: '/nowhere',
       log: recordingLog(),
     },
-  )) as WritableProvider;
+  )) as WritableMemories;
   const contents = Array.from({ length: 60 }, (_, i) => `note ${i} of ${i % 7} green things and ${i % 5} teas`);
   for (const content of contents) {
     await client.add({ user_id: 'u', content });
@@ -53,7 +52,7 @@ it('what is done ranks as what was added synchronously elsewhere', async () => {
   await drained();
   for (const text of ['green tea', 'note 12', 'things', 'something else']) {
     const query = { user_id: 'u', text, tags: [], within: null, max_bytes: 1e9, limit: 30 };
-    const told = (hits: Awaited<ReturnType<NonNullable<WritableProvider['search']>>> = []) =>
+    const told = (hits: Awaited<ReturnType<NonNullable<WritableMemories['search']>>> = []) =>
       hits.map(({ memory, score }) => [memory.content, score]);
     expect(told(await provider.search?.(query, call))).toEqual(told(await other.search?.(query, call)));
   }

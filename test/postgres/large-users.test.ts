@@ -1,19 +1,13 @@
 import pg from 'pg';
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
-import {
-  type Embedder,
-  newIdentity,
-  type RankingOptions,
-  type SearchQuery,
-  type WritableProvider,
-  withinMatcher,
-} from '#contract';
+import { type Embedder, newIdentity, type RankingOptions, type SearchQuery, withinMatcher } from '#contract';
 import { toUnitHalf } from '#ranking';
 import { countStatement, createRarity } from '../../providers/postgres/rarity.ts';
 import { keysOf, searchStatement } from '../../providers/postgres/search.ts';
 import { createStatements } from '../../providers/postgres/statements.ts';
 import { randomNumbers, randomVector } from '../ranking/random-vectors.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
+import type { WritableMemories } from '../support/memories.ts';
 import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';
 import { recordingLog } from '../support/subject.ts';
 import { call, memoryOf, openStore, refTo, type Store, until } from './store.ts';
@@ -46,7 +40,7 @@ afterEach(() => store.close());
 const open = (more: Parameters<Store['open']>[0] = {}) =>
   store.open({ ...more, options: { large_user_rows: THRESHOLD, ...more.options } });
 
-const fill = async (provider: WritableProvider, user: string, rows: number, seed = 1) => {
+const fill = async (provider: WritableMemories, user: string, rows: number, seed = 1) => {
   const random = randomNumbers(seed);
   const pick = <T>(from: readonly T[]): T => from[Math.floor(random() * from.length)] as T;
   const inputs = Array.from({ length: rows }, (_, i) =>
@@ -61,19 +55,20 @@ const fill = async (provider: WritableProvider, user: string, rows: number, seed
 const query = (user_id: string, text: string, more: Partial<SearchQuery> = {}): SearchQuery => ({
   user_id,
   text,
+  vector: null,
   tags: [],
   within: null,
   max_bytes: 1e9,
   limit: 20,
   ...more,
 });
-const found = async (provider: WritableProvider, asked: SearchQuery) =>
+const found = async (provider: WritableMemories, asked: SearchQuery) =>
   (await provider.search?.(asked, call))?.map(({ memory, score }) => ({ id: memory.id, score })) ?? [];
 
 /** The same search over every memory of the user, past any index. */
 const exactly = async (asked: SearchQuery, embedder: Embedder, mode: RankingOptions['mode'] = 'hybrid') => {
-  const vector = mode === 'keyword' ? undefined : (await embedder.embed([asked.text], 'query', call))[0];
-  const { text, values } = searchStatement(store.names, { mode, keyword_weight: 0.5 }, { query: asked, vector });
+  const [vector = null] = mode === 'keyword' ? [] : await embedder.embed([asked.text], 'query', call);
+  const { text, values } = searchStatement(store.names, { mode, keyword_weight: 0.5 }, { query: { ...asked, vector } });
   return (await store.sql<{ id: string; score: number }>(text, values)).map(({ id, score }) => ({ id, score }));
 };
 
@@ -84,7 +79,7 @@ const moved = (user: string): Promise<void> =>
   );
 
 /** Searches past the threshold, and waits until the user's memories are in the indexes. */
-const makeLarge = async (provider: WritableProvider, user: string) => {
+const makeLarge = async (provider: WritableMemories, user: string) => {
   await found(provider, query(user, 'amber'));
   await moved(user);
 };
@@ -234,7 +229,7 @@ describe('words that thousands of memories hold', () => {
   /** Word, and how many memories lie between two that hold it. */
   const EVERY = { amber: 2, birch: 3, cedar: 7, quartz: 900 };
   const keysFor = (word: string) => keysOf({ mode: 'keyword', keyword_weight: 0.5 }, query('u', word));
-  const vectorOf = async (text: string) => (await hashingEmbedder().embed([text], 'query', call))[0];
+  const vectorOf = async (text: string) => (await hashingEmbedder().embed([text], 'query', call))[0] ?? null;
 
   it.each(['hybrid', 'keyword'] as const)('count as far as they matter, %s', async (mode) => {
     await (await open()).close();
@@ -258,10 +253,10 @@ describe('words that thousands of memories hold', () => {
       'quartz birch unknown',
     ]) {
       const asked = query('u', text);
-      const vector = mode === 'keyword' ? undefined : await vectorOf(text);
+      const vector = mode === 'keyword' ? null : await vectorOf(text);
       const counts = countStatement(store.names, asked, { keys: keysOf(ranking, asked), all: true });
       const [rarity] = await store.sql<{ rows: number; holding: number[] }>(counts.text, counts.values);
-      const { text: indexed, values } = searchStatement(store.names, ranking, { query: asked, vector, rarity });
+      const { text: indexed, values } = searchStatement(store.names, ranking, { query: { ...asked, vector }, rarity });
       const hits = await store.sql<{ id: string; score: number }>(indexed, values);
       const found = hits.map(({ id, score }) => ({ id, score }));
       expect(found, text).toEqual(await exactly(asked, hashingEmbedder(), mode));
@@ -424,7 +419,7 @@ describe.skipIf(SERVER_URL === '')(`the move${SERVER_URL === '' ? `: ${NO_SERVER
     const { statement, values } = createStatements(store.names, true).insert(
       {
         memory: { ...memory, updated_at: memory.created_at },
-        vector: (await hashingEmbedder().embed(['slow add'], 'document', call))[0],
+        vector: (await hashingEmbedder().embed(['slow add'], 'document', call))[0] ?? null,
         keywords: [],
       },
       call,
@@ -455,7 +450,7 @@ describe.skipIf(SERVER_URL === '')(`the move${SERVER_URL === '' ? `: ${NO_SERVER
   it('loses none of the adds that race with it', async () => {
     const log = recordingLog();
     const gateways = await Promise.all([open({ log }), open({ log }), open({ log })]);
-    await fill(gateways[0] as WritableProvider, 'u', THRESHOLD + 1);
+    await fill(gateways[0] as WritableMemories, 'u', THRESHOLD + 1);
     let ready = false;
     const adders = gateways.map(async (gateway, i) => {
       // Each gateway goes on adding from several connections until the move is over.

@@ -1,6 +1,7 @@
 import pg from 'pg';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { WritableProvider } from '#contract';
+import type { WritableMemories } from '../support/memories.ts';
+
 import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';
 import { call, memoryOf, openStore, randomName, refTo, type Store, until } from './store.ts';
 
@@ -11,7 +12,7 @@ const urlWith = (changes: { readonly user?: string; readonly database?: string }
   return url.href;
 };
 
-const works = async (provider: WritableProvider): Promise<void> => {
+const works = async (provider: WritableMemories): Promise<void> => {
   const memory = await provider.add(memoryOf('u', 'it works', { scope: 'a/b', tags: ['t'] }), call);
   expect(await provider.get(refTo(memory.id), call)).toEqual(memory);
   expect(

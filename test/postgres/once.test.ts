@@ -1,8 +1,9 @@
 import pg from 'pg';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type Embedder, type NewMemory, OmpError, type Once, type Provider } from '#contract';
+import { type Embedder, type IdempotencyKey, type NewMemory, OmpError } from '#contract';
 import { createStatements } from '../../providers/postgres/statements.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
+import type { Memories } from '../support/memories.ts';
 import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';
 import { call, memoryOf, openStore, refTo, type Store, until } from './store.ts';
 
@@ -12,7 +13,12 @@ beforeEach(async () => {
 });
 afterEach(() => store.close());
 
-const onceOf = (more: Partial<Once> = {}): Once => ({ caller: 'key:1', key: 'k', fingerprint: 'print', ...more });
+const onceOf = (more: Partial<IdempotencyKey> = {}): IdempotencyKey => ({
+  caller: 'key:1',
+  key: 'k',
+  fingerprint: 'print',
+  ...more,
+});
 const INPUT = memoryOf('u', 'made once', {
   scope: 'a/b',
   tags: ['t', 'ü'],
@@ -22,8 +28,8 @@ const INPUT = memoryOf('u', 'made once', {
   supersedes: ['mem_before'],
   extensions: { 'x-z': [1, { b: 2, a: 1 }], 'x-a': null },
 });
-const addOnce = (provider: Provider, once: Once = onceOf(), input: NewMemory = INPUT, by = call) =>
-  (provider.addOnce as NonNullable<Provider['addOnce']>)(input, once, by);
+const addOnce = (provider: Memories, once: IdempotencyKey = onceOf(), input: NewMemory = INPUT, by = call) =>
+  (provider.addOnce as NonNullable<Memories['addOnce']>)(input, once, by);
 const memories = () => store.sql<{ id: string }>(`select id from ${store.names.memories} order by id`);
 const keys = () => store.sql(`select * from ${store.names.onceKeys}`);
 const failure = async (pending: Promise<unknown>): Promise<OmpError> => {
@@ -165,7 +171,7 @@ describe('many at once', () => {
     const replicas = [await store.open(), await store.open()] as const;
     const answers = await Promise.all(
       Array.from({ length: 50 }, (_, i) =>
-        addOnce(replicas[i % 2] as Provider, onceOf(), INPUT, { ...call, requestId: `r${i}` }),
+        addOnce(replicas[i % 2] as Memories, onceOf(), INPUT, { ...call, requestId: `r${i}` }),
       ),
     );
     expect(new Set(answers.map((answer) => JSON.stringify(answer))).size).toBe(1);
@@ -178,7 +184,7 @@ describe('many at once', () => {
     const replicas = [await store.open(), await store.open()] as const;
     const outcomes = await Promise.allSettled(
       Array.from({ length: 20 }, (_, i) =>
-        addOnce(replicas[i % 2] as Provider, onceOf({ fingerprint: `print ${i}` }), memoryOf('u', `number ${i}`)),
+        addOnce(replicas[i % 2] as Memories, onceOf({ fingerprint: `print ${i}` }), memoryOf('u', `number ${i}`)),
       ),
     );
     const made = outcomes.filter(({ status }) => status === 'fulfilled');
@@ -193,7 +199,7 @@ describe('many at once', () => {
     const replicas = [await store.open(), await store.open()] as const;
     const old = await addOnce(replicas[0]);
     await store.sql(`update ${store.names.onceKeys} set created_at = created_at - interval '1 day'`);
-    const answers = await Promise.all(Array.from({ length: 20 }, (_, i) => addOnce(replicas[i % 2] as Provider)));
+    const answers = await Promise.all(Array.from({ length: 20 }, (_, i) => addOnce(replicas[i % 2] as Memories)));
     expect(new Set(answers.map(({ id }) => id)).size).toBe(1);
     expect(await memories()).toHaveLength(2);
     expect(answers[0]?.id).not.toBe(old.id);
@@ -213,8 +219,8 @@ describe.skipIf(SERVER_URL === '')(`while the first is under way${SERVER_URL ===
       embedding_model: null,
       status: 'done' as const,
     };
-    const vector = (await hashingEmbedder().embed([INPUT.content], 'document', call))[0];
-    const wanted = { memory, vector, keywords: [], once: onceOf() };
+    const [vector = null] = await hashingEmbedder().embed([INPUT.content], 'document', call);
+    const wanted = { memory, vector, keywords: [], key: onceOf() };
     const { statement, values } = createStatements(store.names, true).insert(wanted, call);
     const other = new pg.Client({ connectionString: store.url });
     await other.connect();

@@ -22,7 +22,7 @@ import { call, memoryOf, openStore, type Store, until } from './store.ts';
 const ROWS = { small: 200, other: 800, big: 1600 };
 const WORDS = ['apple', 'bridge', 'candle', 'desert', 'engine', 'forest', 'garden', 'harbour', 'island', 'jungle'];
 const embedder = hashingEmbedder();
-const vectorOf = async (text: string) => (await embedder.embed([text], 'query', call))[0];
+const vectorOf = async (text: string) => (await embedder.embed([text], 'query', call))[0] ?? null;
 
 let store: Store;
 beforeAll(async () => {
@@ -130,12 +130,21 @@ const search = async (
   mode: RankingOptions['mode'] = 'hybrid',
   modes: readonly string[] = MODES,
 ) => {
-  const query = { user_id: 'big', text: 'apple bridge', tags: [], within: null, max_bytes: 1e9, limit: 10, ...more };
+  const query = {
+    user_id: 'big',
+    text: 'apple bridge',
+    vector: null,
+    tags: [],
+    within: null,
+    max_bytes: 1e9,
+    limit: 10,
+    ...more,
+  };
   const ranking = { mode, keyword_weight: 0.5 };
-  const vector = mode === 'keyword' ? undefined : await vectorOf(query.text);
+  const vector = mode === 'keyword' ? null : await vectorOf(query.text);
   const rarity = { rows: ROWS.big, holding: keysOf(ranking, query).map(() => ROWS.big / 10) };
   const { text, values } = searchStatement(store.names, ranking, {
-    ...{ query, vector },
+    query: { ...query, vector },
     ...(how === 'indexed' && { rarity }),
   });
   // For so few rows sorting them all is still cheaper than the index; whether it can be used is the question here.
@@ -231,7 +240,7 @@ describe('search', () => {
     ['all', null, ['memories_keywords', 'memories_user_time']],
     ['what a grant shows', ['apple/*'], ['memories_keywords', 'memories_user_scope']],
   ])('counts the words of a large user in the indexes, of %s', async (_, within, expected) => {
-    const query = { user_id: 'big', text: 'apple', tags: [], within, max_bytes: 1e9, limit: 10 };
+    const query = { user_id: 'big', text: 'apple', vector: null, tags: [], within, max_bytes: 1e9, limit: 10 };
     const keys = keysOf({ mode: 'hybrid', keyword_weight: 0.5 }, query);
     const { text, values } = countStatement(store.names, query, { keys, all: true });
     expect(await indexes(text, values)).toEqual(expected);
@@ -298,7 +307,7 @@ describe('one record', () => {
   it('is found by its key', async () => {
     const statements = createStatements(store.names, true);
     const ref = { id: 'mem_x', users: ['big'], within: ['apple/*'] };
-    const update = { patch: { confidence: 1 }, vector: undefined, keywords: undefined, max_bytes: 1e9 };
+    const update = { patch: { confidence: 1 }, vector: null, keywords: undefined, max_bytes: 1e9 };
     for (const { statement, values } of [
       statements.select(ref),
       statements.remove(ref, call),
@@ -313,7 +322,7 @@ describe('one record', () => {
     const identity = { id: 'mem_x', created_at, updated_at: created_at };
     const memory = { ...memoryOf('u', 'x'), ...identity, embedding_model: null, status: null };
     const { statement, values } = createStatements(store.names, true).insert(
-      { memory, vector: undefined, keywords: [] },
+      { memory, vector: null, keywords: [] },
       call,
     );
     expect(await indexes(statement.text, values)).toEqual(['large_users_pkey']);
@@ -336,7 +345,7 @@ describe('an add that happens once', () => {
     const identity = { id: 'mem_x', created_at, updated_at: created_at };
     const memory = { ...memoryOf('u', 'x'), ...identity, embedding_model: null, status: null };
     const { statement, values } = createStatements(store.names, true).insert(
-      { memory, vector: undefined, keywords: [], once },
+      { memory, vector: null, keywords: [], key: once },
       call,
     );
     expect(await indexes(statement.text, values)).toEqual(['large_users_pkey', 'once_keys_pkey']);

@@ -1,13 +1,13 @@
 import { rm } from 'node:fs/promises';
 import pg from 'pg';
 import { onTestFinished } from 'vitest';
-import type { Embedder, Provider, ProviderContext, ReembedOutcome, ReembedRequest, WritableProvider } from '#contract';
+import type { Embedder, MaintenanceContext, ReembedOutcome, ReembedRequest } from '#contract';
 import { reembed } from '../../providers/postgres/maintenance/reembed.ts';
 import { CLOCK, type Clock } from '../../providers/postgres/maintenance/reembed-retry.ts';
 import { Options } from '../../providers/postgres/options.ts';
 import { type Names, toNames } from '../../providers/postgres/tables/names.ts';
-import { openProvider } from '../../src/registry.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
+import { type Memories, openMemoriesOf, type WritableMemories } from '../support/memories.ts';
 import { SERVER_URL } from '../support/postgres-server.ts';
 import { makeDataDir, RECORDED, recordingLog } from '../support/subject.ts';
 import { call, memoryOf, randomName, type Store } from './store.ts';
@@ -38,7 +38,7 @@ export const ENGINES = ['embedded', ...(SERVER_URL === '' ? [] : ['server' as co
 /** Tables of their own, and what is done with them from outside and by the gateway. */
 export interface Subject {
   /** Null: keyword mode. */
-  open(embedder: Embedder | null, options?: object): Promise<WritableProvider>;
+  open(embedder: Embedder | null, options?: object): Promise<WritableMemories>;
   reembed(embedder: Embedder | undefined, request?: Partial<ReembedRequest>, clock?: Clock): Promise<ReembedOutcome>;
 }
 
@@ -48,7 +48,7 @@ export interface ServerSubject extends Subject {
   sql: Store['sql'];
 }
 
-const contextOf = (data_dir: string, embedder: Embedder | null | undefined): ProviderContext => ({
+const contextOf = (data_dir: string, embedder: Embedder | null | undefined): MaintenanceContext => ({
   embedder: embedder ?? undefined,
   ranking: { mode: embedder ? 'hybrid' : 'keyword', keyword_weight: 0.5 },
   audit: RECORDED,
@@ -56,16 +56,16 @@ const contextOf = (data_dir: string, embedder: Embedder | null | undefined): Pro
   log: recordingLog(),
 });
 
-const subjectOn = (data_dir: string, options: object, keep: (provider: Provider) => void): Subject => {
+const subjectOn = (data_dir: string, options: object, keep: (provider: Memories) => void): Subject => {
   return {
     async open(embedder, more) {
-      const opened = await openProvider('postgres', { ...options, ...more }, contextOf(data_dir, embedder));
+      const opened = await openMemoriesOf('postgres', { ...options, ...more }, contextOf(data_dir, embedder));
       let closed: Promise<void> | undefined;
       const close = () => {
         closed ??= opened.close();
         return closed;
       };
-      const provider = { ...opened, close } as WritableProvider;
+      const provider = { ...opened, close } as WritableMemories;
       keep(provider);
       return provider;
     },
@@ -90,7 +90,7 @@ const subjectOn = (data_dir: string, options: object, keep: (provider: Provider)
 /** In a data folder that is gone after the test. Whoever opens it closes it: it belongs to one at a time. */
 export async function embeddedSubject(): Promise<Subject> {
   const folder = await makeDataDir();
-  const opened: Provider[] = [];
+  const opened: Memories[] = [];
   onTestFinished(async () => {
     for (const provider of opened) await provider.close();
     await rm(folder, { recursive: true, force: true });
@@ -112,7 +112,7 @@ export async function serverSubject(options: object = {}): Promise<ServerSubject
   const client = new pg.Client({ connectionString: url.href });
   await client.connect();
   await client.query('create extension vector');
-  const opened: Provider[] = [];
+  const opened: Memories[] = [];
   onTestFinished(async () => {
     for (const provider of opened) await provider.close();
     await client.end();
@@ -137,12 +137,12 @@ export const USERS = ['ana', 'ben', 'cem'] as const;
 export const userOf = (i: number): string => USERS[i % USERS.length] as string;
 
 /** Adds memories `from` to `to`, spread over the users. */
-export async function addMemories(provider: WritableProvider, from: number, to: number): Promise<void> {
+export async function addMemories(provider: WritableMemories, from: number, to: number): Promise<void> {
   for (let i = from; i < to; i++) await provider.add(memoryOf(userOf(i), contentOf(i)), call);
 }
 
 /** What everybody finds, by content: the same on a store that had this embedder from the beginning. */
-export async function answersOf(provider: Provider): Promise<unknown[]> {
+export async function answersOf(provider: Memories): Promise<unknown[]> {
   const answers: unknown[] = [];
   for (const user_id of USERS) {
     for (const text of ['apple bridge', 'number 12', 'harbour']) {
@@ -161,7 +161,7 @@ export async function answersOf(provider: Provider): Promise<unknown[]> {
 /** The answers of a fresh store with these contents; on every provider they are the same. */
 export async function expectedAnswers(embedder: Embedder, memories: readonly { user_id: string; content: string }[]) {
   const context = contextOf('/nowhere', embedder);
-  const provider = (await openProvider('memory', {}, context)) as WritableProvider;
+  const provider = (await openMemoriesOf('memory', {}, context)) as WritableMemories;
   for (const { user_id, content } of memories) await provider.add(memoryOf(user_id, content), call);
   return answersOf(provider);
 }

@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { WritableProvider } from '#contract';
 import { analyse, MAX_TERMS } from '#ranking';
 import { toKeys } from '../../providers/postgres/keywords.ts';
+import type { WritableMemories } from '../support/memories.ts';
 import { call, memoryOf, openStore, refTo, type Store } from './store.ts';
 
 let store: Store;
-let provider: WritableProvider;
+let provider: WritableMemories;
 beforeAll(async () => {
   store = await openStore();
   provider = await store.open({ mode: 'keyword' });

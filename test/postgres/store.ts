@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import pg from 'pg';
-import type { AuditOptions, Call, Embedder, Provider, RankingOptions, Ref, WritableProvider } from '#contract';
+import type { AuditOptions, Call, Embedder, RankingOptions, Ref } from '#contract';
 import { type Engine, startEngine } from '../../providers/postgres/embedded/engine.ts';
 import { type Names, toNames } from '../../providers/postgres/tables/names.ts';
-import { openProvider } from '../../src/registry.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
+import { type Memories, openMemoriesOf, type WritableMemories } from '../support/memories.ts';
 import { SERVER_URL } from '../support/postgres-server.ts';
 import { makeDataDir, RECORDED, recordingLog, UNHURRIED_POSTGRES } from '../support/subject.ts';
 
@@ -40,7 +40,7 @@ export interface Store {
   readonly names: Names;
   sql<Row extends pg.QueryResultRow>(text: string, values?: readonly unknown[]): Promise<Row[]>;
   /** The provider as the registry opens it, without anything around it. Closed with the store. */
-  open(options?: OpenOptions): Promise<WritableProvider>;
+  open(options?: OpenOptions): Promise<WritableMemories>;
   close(): Promise<void>;
 }
 
@@ -62,7 +62,7 @@ export async function openStore(schema = randomName()): Promise<Store> {
   const { rows } = await client.query<{ schema: string }>(
     `select n.nspname as schema from pg_extension e join pg_namespace n on n.oid = e.extnamespace where e.extname = 'vector'`,
   );
-  const providers: Provider[] = [];
+  const providers: Memories[] = [];
   return {
     url,
     schema,
@@ -77,7 +77,7 @@ export async function openStore(schema = randomName()): Promise<Store> {
       options,
       ...more
     } = {}) {
-      const provider = (await openProvider(
+      const provider = (await openMemoriesOf(
         'postgres',
         // The engine takes few connections, and has one session for them all.
         {
@@ -94,7 +94,7 @@ export async function openStore(schema = randomName()): Promise<Store> {
           data_dir: '/nowhere',
           log,
         },
-      )) as WritableProvider;
+      )) as WritableMemories;
       providers.push(provider);
       return provider;
     },

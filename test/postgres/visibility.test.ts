@@ -1,13 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import {
-  type Memory,
-  type RankingOptions,
-  type SearchQuery,
-  type Within,
-  type WritableProvider,
-  withinMatcher,
-} from '#contract';
+import { type Memory, type RankingOptions, type Within, withinMatcher } from '#contract';
+import type { TextQuery } from '../../src/core/memories.ts';
 import { randomNumbers } from '../ranking/random-vectors.ts';
+import type { WritableMemories } from '../support/memories.ts';
 import { call, memoryOf, openStore, type Store, until } from './store.ts';
 
 let store: Store;
@@ -111,7 +106,7 @@ const GRANTS: readonly Within[] = [
 ];
 
 /** All of them for `all`; what of it each grant admits once more, for a user of its own. */
-const fill = async (provider: WritableProvider): Promise<readonly Memory[]> => {
+const fill = async (provider: WritableMemories): Promise<readonly Memory[]> => {
   const random = randomNumbers(7);
   const pick = <T>(from: readonly T[]): T => from[Math.floor(random() * from.length)] as T;
   const inputs = Array.from({ length: ROWS }, (_, i) =>
@@ -156,10 +151,10 @@ describe('[Decision 14] under a grant', () => {
     }
   });
 
-  const found = async (provider: WritableProvider, query: SearchQuery) =>
+  const found = async (provider: WritableMemories, query: TextQuery) =>
     ((await provider.search?.(query, call)) ?? []).map(({ memory, score }) => [memory.content, memory.scope, score]);
 
-  const QUESTIONS: readonly Partial<SearchQuery>[] = [
+  const QUESTIONS: readonly Partial<TextQuery>[] = [
     {},
     { scope: 'coding' },
     { scope: 'cod', tags: ['kept'] },

@@ -1,9 +1,10 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { type AuditEntry, OmpError, ONCE_TTL_MS, type Provider } from '#contract';
+import { type AuditEntry, IDEMPOTENCY_TTL_MS, OmpError } from '#contract';
 import { createAuditLog } from '../../providers/memory/audit.ts';
 import { createDrawers } from '../../providers/memory/drawers.ts';
-import { createOnceKeys } from '../../providers/memory/once.ts';
+import { createIdempotencyKeys } from '../../providers/memory/idempotency.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
+import { memoriesOf } from '../support/memories.ts';
 import { auditOf, call, callBy, listOf, memoryOf, openMemory } from '../support/requests.ts';
 
 const START = Date.parse('2025-01-01T00:00:00.000Z');
@@ -42,87 +43,40 @@ describe('drawers', () => {
   });
 });
 
-describe('keys of adds', () => {
-  const once = { caller: 'c', key: 'k', fingerprint: 'f' };
-  const { signal } = call;
-  let made = 0;
-  const add = async () => ({ id: `m${made++}`, created_at: new Date().toISOString() });
+describe('idempotency keys', () => {
+  const key = { caller: 'c', key: 'k', fingerprint: 'f' };
+  const other = { ...key, fingerprint: 'other' };
+  const use = (id: string) => ({ id, created_at: new Date().toISOString() });
 
-  it('[Decision 20] are remembered for 24 hours, to the millisecond', async () => {
-    const keys = createOnceKeys();
-    const first = await keys.run(once, signal, add);
-    at(ONCE_TTL_MS - 1);
-    expect(await keys.run(once, signal, add)).toEqual(first);
-    at(ONCE_TTL_MS);
-    const second = await keys.run({ ...once, fingerprint: 'other' }, signal, add);
-    expect(second.id).not.toBe(first.id);
-    // And from then on anew.
-    at(2 * ONCE_TTL_MS - 1);
-    expect(await keys.run({ ...once, fingerprint: 'other' }, signal, add)).toEqual(second);
+  it('[Decision 20] are remembered for 24 hours, to the millisecond', () => {
+    const keys = createIdempotencyKeys();
+    const first = use('first');
+    keys.use(key, first);
+    at(IDEMPOTENCY_TTL_MS - 1);
+    expect(keys.find(key)).toMatchObject(first);
+    expect(() => keys.find(other)).toThrow(/used for another memory/);
+    at(IDEMPOTENCY_TTL_MS);
+    expect(keys.find(other)).toBeUndefined();
+    keys.use(other, use('second'));
+    at(2 * IDEMPOTENCY_TTL_MS - 1);
+    expect(keys.find(other)).toMatchObject({ id: 'second' });
+    expect(() => keys.find(key)).toThrow(/used for another memory/);
   });
 
-  it('[Decision 20] are left unused by an attempt that fails, which whoever waited for it makes up for', async () => {
-    const keys = createOnceKeys();
-    const down = new OmpError('provider_error', 'down');
-    let failures = 2;
-    const flaky = async () => {
-      await new Promise((resolve) => setImmediate(resolve));
-      if (failures-- > 0) throw down;
-      return add();
-    };
-    const runs = await Promise.allSettled(Array.from({ length: 6 }, () => keys.run(once, signal, flaky)));
-    expect(runs.filter(({ status }) => status === 'rejected')).toEqual(
-      Array(2).fill({ status: 'rejected', reason: down }),
-    );
-    const values = runs.flatMap((run) => (run.status === 'fulfilled' ? [run.value.id] : []));
-    expect(values).toHaveLength(4);
-    expect(new Set(values).size).toBe(1);
-  });
-
-  it('[Decision 20] of a failed attempt may be used for another input at once', async () => {
-    const keys = createOnceKeys();
-    await expect(keys.run(once, signal, () => Promise.reject(new Error('down')))).rejects.toThrow('down');
-    await keys.run({ ...once, fingerprint: 'other' }, signal, add);
-    await expect(keys.run(once, signal, add)).rejects.toMatchObject({ code: 'invalid_request' });
-  });
-
-  it('[Decision 20] are not taken by somebody who gave up while waiting', async () => {
-    const keys = createOnceKeys();
-    let fail = (_: Error) => {};
-    const first = keys.run(
-      once,
-      signal,
-      () =>
-        new Promise((_, reject) => {
-          fail = reject;
-        }),
-    );
-    const gone = new AbortController();
-    let added = 0;
-    const second = keys.run(once, gone.signal, async () => {
-      added++;
-      return add();
-    });
-    gone.abort(new Error('gone'));
-    fail(new Error('down'));
-    await expect(first).rejects.toThrow('down');
-    await expect(second).rejects.toThrow('gone');
-    expect(added).toBe(0);
-  });
-
-  it('[Decision 20] of callers are told apart also where their texts run together', async () => {
-    const keys = createOnceKeys();
-    const ids = [];
-    for (const [caller, key] of [
+  it('[Decision 20] of callers are told apart also where their texts run together', () => {
+    const keys = createIdempotencyKeys();
+    for (const [caller, name] of [
       ['a', 'bc'],
       ['ab', 'c'],
       ['a,b', 'c'],
       ['a', 'b,c'],
       ['"a"', 'bc'],
     ] as const) {
-      ids.push((await keys.run({ caller, key, fingerprint: 'f' }, signal, add)).id);
+      const each = { caller, key: name, fingerprint: 'f' };
+      expect(keys.find(each)).toBeUndefined();
+      keys.use(each, use(`${caller}/${name}`));
+      expect(keys.find(each)).toMatchObject({ id: `${caller}/${name}` });
     }
-    expect(new Set(ids).size).toBe(5);
   });
 });
 
@@ -137,7 +91,7 @@ describe('the memory provider', () => {
       embed: (...given: Parameters<typeof inner.embed>) =>
         failing ? Promise.reject(new OmpError('provider_error', 'down')) : inner.embed(...given),
     };
-    const provider = (await openMemory('native', { embedder })) as Required<Provider>;
+    const provider = memoriesOf(await openMemory('native', { embedder }), embedder);
     const add = () => provider.addOnce(memoryOf('u', 'x'), once, call);
     await expect(add()).rejects.toThrow('down');
     failing = false;
@@ -150,7 +104,7 @@ describe('the memory provider', () => {
   });
 
   it('[Decision 11] enters who did what with the request, in the same breath as the change', async () => {
-    const provider = (await openMemory()) as Required<Provider>;
+    const provider = memoriesOf(await openMemory());
     const by = callBy({ app: 'somebody' }, { requestId: 'r' });
     const { id } = await provider.add(memoryOf('u', 'x', { scope: 'a' }), by);
     await provider.update({ id, users: null, within: null }, { scope: 'b' }, by);

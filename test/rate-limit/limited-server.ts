@@ -5,6 +5,7 @@ import { type AppOptions, createApp } from '../../src/http/app.ts';
 import { listen } from '../../src/http/listen.ts';
 import { openProvider } from '../../src/registry.ts';
 import { clientOf } from '../support/client.ts';
+import { memoriesOf } from '../support/memories.ts';
 import { APP_LIMITS, gateOn, RECORDED, recordingLog } from '../support/subject.ts';
 
 /** Serves the memory provider behind a real socket; closed after the test. */
@@ -15,7 +16,7 @@ export async function startLimited(
   const log = recordingLog();
   const ranking = { mode: 'keyword', keyword_weight: 1 } as const;
   const context = { embedder: undefined, ranking, audit: RECORDED, data_dir: tmpdir(), log };
-  const provider = compose(await openProvider('memory', { scopes: 'native' }, context));
+  const provider = memoriesOf(compose(await openProvider('memory', { scopes: 'native' }, context)));
   const { gate, trail } = gateOn(provider, log, options.rate?.requests?.limit);
   const { port, close } = await listen(createApp({ gate, log, ...APP_LIMITS, ...options }), { host, port: 0, log });
   onTestFinished(async () => {

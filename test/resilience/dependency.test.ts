@@ -84,7 +84,6 @@ describe('a breaker', () => {
     ['an answer that refuses', () => new OmpError('invalid_request', 'no')],
     ['a limit', () => new OmpError('rate_limited', 'later', { provider: 'store' })],
     ['a failure that was answered', () => new OmpError('provider_error', 'it broke', { provider: 'store' })],
-    ['somebody else that is down', () => down({ provider: 'openai' })],
     ['a mistake of ours', () => new TypeError('x is undefined')],
     ['nothing at all', () => undefined],
   ])('[Decision 28] is not opened by %s', async (_, error) => {

@@ -4,11 +4,11 @@ import type {
   Call,
   Caller,
   ListQuery,
+  MaintenanceContext,
   NewMemory,
-  ProviderContext,
+  Provider,
   Ref,
   SearchQuery,
-  WritableProvider,
 } from '#contract';
 import { openProvider } from '../../src/registry.ts';
 import { RECORDED, recordingLog } from './subject.ts';
@@ -36,6 +36,7 @@ export const listOf = (user_id: string, more: Partial<ListQuery> = {}): ListQuer
 export const searchFor = (user_id: string, text: string, more: Partial<SearchQuery> = {}): SearchQuery => ({
   user_id,
   text,
+  vector: null,
   tags: [],
   within: null,
   max_bytes: 1e9,
@@ -65,7 +66,7 @@ export const memoryOf = (user_id: string, content: string, more: Partial<NewMemo
 });
 
 /** What a provider is opened with: keyword search, so that no embedder is needed, and everything recorded. */
-export const contextOf = (more: Partial<ProviderContext> = {}): ProviderContext => ({
+export const contextOf = (more: Partial<MaintenanceContext> = {}): MaintenanceContext => ({
   embedder: undefined,
   ranking: { mode: 'keyword', keyword_weight: 1 },
   audit: RECORDED,
@@ -77,5 +78,5 @@ export const contextOf = (more: Partial<ProviderContext> = {}): ProviderContext 
 /** The memory provider as the registry opens it, without anything around it. */
 export const openMemory = (
   scopes: 'native' | 'none' = 'native',
-  more: Partial<ProviderContext> = {},
-): Promise<WritableProvider> => openProvider('memory', { scopes }, contextOf(more)) as Promise<WritableProvider>;
+  more: Partial<MaintenanceContext> = {},
+): Promise<Required<Provider>> => openProvider('memory', { scopes }, contextOf(more)) as Promise<Required<Provider>>;

@@ -6,6 +6,7 @@ import { type AppOptions, createApp } from '../../src/http/app.ts';
 import { type ListenOptions, listen } from '../../src/http/listen.ts';
 import { openProvider } from '../../src/registry.ts';
 import { type Client, clientOf } from './client.ts';
+import { memoriesOf } from './memories.ts';
 import { APP_LIMITS, gateOn, type LogLine, RECORDED, recordingLog } from './subject.ts';
 
 /** The gateway behind a real socket. */
@@ -33,7 +34,7 @@ export const startServer = async ({
   const log = recordingLog();
   const ranking = { mode: 'keyword', keyword_weight: 1 } as const;
   const context = { embedder: undefined, ranking, audit: RECORDED, data_dir: tmpdir(), log };
-  const provider = compose(alter(await openProvider('memory', { scopes: 'native' }, context)));
+  const provider = memoriesOf(compose(alter(await openProvider('memory', { scopes: 'native' }, context))));
   const { gate, trail } = gateOn(provider, log);
   const app = createApp({ gate, authenticator: OPEN, log, ...APP_LIMITS, ...options });
   const listener = await listen(app, { host: '127.0.0.1', port: 0, log, ...APP_LIMITS, ...options });

@@ -7,6 +7,7 @@ import type { ProviderName } from '../../src/config/provider-names.ts';
 import { openAuditTrail } from '../../src/core/audit-trail.ts';
 import { compose } from '../../src/core/compose.ts';
 import { createGate } from '../../src/core/gate.ts';
+import { type Memories, openMemories } from '../../src/core/memories.ts';
 import { type Authenticator, OPEN } from '../../src/core/principal.ts';
 import { createApp } from '../../src/http/app.ts';
 import { openProvider } from '../../src/registry.ts';
@@ -21,7 +22,7 @@ export interface Subject {
   readonly client: Client;
   /** A client that sends these headers with every request. */
   as(headers: Record<string, string>): Client;
-  readonly provider: Provider;
+  readonly provider: Memories;
   readonly capabilities: WireCapabilities;
   /** Fields that are refused by name, because a table of somebody else has no place for them; unset: none. */
   readonly without?: readonly string[];
@@ -69,7 +70,7 @@ const UNHURRIED = { postgres: UNHURRIED_POSTGRES, pinecone: UNHURRIED_PINECONE, 
 export const RECORDED = { retention_days: null } as const;
 
 /** What the gateway puts between a composed provider and HTTP. */
-export function gateOn(provider: Provider, log: Log, rate_limit_per_minute: number | null = null) {
+export function gateOn(provider: Memories, log: Log, rate_limit_per_minute: number | null = null) {
   const trail = openAuditTrail({ audit: provider.audit, record: 'all', log });
   return { gate: createGate({ provider, trail, rate_limit_per_minute }), trail };
 }
@@ -104,7 +105,7 @@ export const openSubject = async (wanted: SubjectOptions): Promise<Subject> => {
     await tidy();
     throw error;
   });
-  const provider = compose(alter(opened));
+  const provider = openMemories(compose(alter(opened)), embedder, log);
   const { gate, trail } = gateOn(provider, log);
   const app = createApp({ gate, authenticator: wanted.authenticator ?? OPEN, log, ...APP_LIMITS });
   const as = (headers: Record<string, string>): Client => clientTo(app, headers);

@@ -136,7 +136,6 @@ test('the call that goes on has everything of the first, and makes no signal', a
   let made = 0;
   const outer = {
     ...callWith(trace),
-    waiting: { on: undefined },
     get signal() {
       made++;
       return signal;
@@ -145,7 +144,6 @@ test('the call that goes on has everything of the first, and makes no signal', a
   await telemetry.call(SEARCH, outer, async (call) => {
     expect(made).toBe(0);
     expect(call).toMatchObject({ requestId: 'r1', caller: GATEWAY, trace: { id: trace?.id } });
-    expect(call.waiting).toBe(outer.waiting);
     expect(call.signal).toBe(signal);
   });
   expect(outer.trace).toBe(trace);

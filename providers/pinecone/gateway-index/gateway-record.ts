@@ -1,4 +1,4 @@
-import { type Call, type Extensions, type Memory, type Ref, type Source } from '#contract';
+import type { Call, Extensions, Memory, Ref, Source } from '#contract';
 import type { Metadata, MetadataValue, Service, StoredRecord } from '../client/client.ts';
 import { newest, type Overlay, type Written } from '../overlay.ts';
 import type { Metric } from '../score.ts';

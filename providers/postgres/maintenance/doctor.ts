@@ -4,7 +4,7 @@ import type { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import pg from 'pg';
-import type { Finding, ProviderContext } from '#contract';
+import type { Finding, MaintenanceContext } from '#contract';
 import { encodingProblem } from '../client/startup-client.ts';
 import { runningEngine, startEngine } from '../embedded/engine.ts';
 import { databaseIn, examineFolder, onFolder } from '../embedded/folder.ts';
@@ -20,7 +20,7 @@ import { checkTables } from './doctor-tables.ts';
  * Checks everything that serving from this database needs, and changes nothing. Without an embedder in the context (keyword
  * mode, or the embedding service does not work) it checks what it can.
  */
-export async function diagnose(options: Options, context: ProviderContext): Promise<Finding[]> {
+export async function diagnose(options: Options, context: MaintenanceContext): Promise<Finding[]> {
   if (options.url !== undefined) return diagnoseServer({ connectionString: options.url }, options, context);
   const { findings, engine } = await openEmbedded(context.data_dir);
   if (!engine) return findings;
@@ -31,7 +31,11 @@ export async function diagnose(options: Options, context: ProviderContext): Prom
   }
 }
 
-async function diagnoseServer(config: pg.ClientConfig, options: Options, context: ProviderContext): Promise<Finding[]> {
+async function diagnoseServer(
+  config: pg.ClientConfig,
+  options: Options,
+  context: MaintenanceContext,
+): Promise<Finding[]> {
   const connected = await connect(config, options.connect_timeout_ms);
   if ('failure' in connected) return [connected.failure];
   try {
@@ -41,7 +45,7 @@ async function diagnoseServer(config: pg.ClientConfig, options: Options, context
   }
 }
 
-async function checkDatabase(client: pg.Client, options: Options, { embedder, ranking }: ProviderContext) {
+async function checkDatabase(client: pg.Client, options: Options, { embedder, ranking }: MaintenanceContext) {
   const { mapping } = options;
   const findings: Finding[] = [];
   /** A check that fails does not stop the others. */

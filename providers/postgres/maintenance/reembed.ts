@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import pg from 'pg';
-import type { Embedder, ProviderContext, ReembedOutcome, ReembedRequest, ReembedState } from '#contract';
+import type { Embedder, MaintenanceContext, ReembedOutcome, ReembedRequest, ReembedState } from '#contract';
 import { clearText } from '../ingestion/statements.ts';
 import type { Options } from '../options.ts';
 import { type Names, withVectorsIn } from '../tables/names.ts';
@@ -32,7 +32,7 @@ const SHOWN_IDS = 10;
  */
 export async function reembed(
   options: Options,
-  context: ProviderContext,
+  context: MaintenanceContext,
   request: ReembedRequest,
   clock: Clock = CLOCK,
 ): Promise<ReembedOutcome> {

@@ -1,12 +1,4 @@
-import {
-  type Call,
-  type Embedder,
-  MAX_RECORD_BYTES,
-  type Memory,
-  type Provider,
-  type ProviderContext,
-  type Ref,
-} from '#contract';
+import { type Call, MAX_RECORD_BYTES, type Memory, type Provider, type ProviderContext, type Ref } from '#contract';
 import { type Database, openConnections, statement } from '../client/connections.ts';
 import { withStartupClient } from '../client/startup-client.ts';
 import { PROVIDER } from '../errors.ts';
@@ -53,7 +45,7 @@ export async function openMapped(
   return verbs({
     db,
     layout,
-    embedder,
+    model: embedder.model,
     readOnly,
     large_user_rows: options.large_user_rows,
     max_bytes: max_record_bytes,
@@ -63,7 +55,7 @@ export async function openMapped(
 interface Parts {
   readonly db: Database;
   readonly layout: Layout;
-  readonly embedder: Embedder;
+  readonly model: string;
   readonly large_user_rows: number;
   readonly max_bytes: number;
   /** Why, where it is. */
@@ -71,9 +63,9 @@ interface Parts {
 }
 
 function verbs(parts: Parts): Provider {
-  const { db, layout, embedder, readOnly, max_bytes } = parts;
+  const { db, layout, model, readOnly, max_bytes } = parts;
   const { fields, hasTags } = layout;
-  const reading = createReading(layout, embedder.model);
+  const reading = createReading(layout, model);
   const statements = createStatements(layout, reading);
   const run = ({ statement, values }: Query, call: Call) => db.query(statement, values, call);
   const get = async (ref: Ref, call: Call): Promise<Memory | undefined> => {
@@ -104,7 +96,7 @@ function verbs(parts: Parts): Provider {
     },
     search: createSearch({ ...parts, reading, statements }),
     ...(!layout.writable && { read_only: readOnly }),
-    ...(layout.writable && createWrites({ layout, reading, embedder, statements, get, max_bytes, run })),
+    ...(layout.writable && createWrites({ layout, reading, statements, get, max_bytes, run })),
     ping: async (call) => void (await db.query(ping, [], call)),
     stats: db.stats,
     close: () => db.close(),

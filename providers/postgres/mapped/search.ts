@@ -1,18 +1,17 @@
-import { type Call, countWithin, type Embedder, type SearchHit, type SearchQuery } from '#contract';
+import { type Call, countWithin, type SearchHit, type SearchQuery } from '#contract';
+import { toUnit } from '#ranking';
 import type { Database, Row } from '../client/connections.ts';
 import { type LargeUsers, rememberLargeUsers } from './large.ts';
 import type { Layout } from './layout.ts';
 import { requireTags, type Statements } from './mapped-statements.ts';
 import type { Reading } from './row-reading.ts';
 import { createSearchStatements, INDEX_SETTINGS } from './search-statements.ts';
-import { toUnit } from './unit.ts';
 
 export interface SearchOptions {
   readonly db: Database;
   readonly layout: Layout;
   readonly reading: Reading;
   readonly statements: Statements;
-  readonly embedder: Embedder;
   /** A user with more rows than this is searched through the index, where there is one. */
   readonly large_user_rows: number;
   readonly large?: LargeUsers;
@@ -24,7 +23,7 @@ export interface SearchOptions {
  * after so many rows of others), all rows are compared after all.
  */
 export function createSearch(options: SearchOptions) {
-  const { db, layout, reading, statements, embedder, large_user_rows, large = rememberLargeUsers() } = options;
+  const { db, layout, reading, statements, large_user_rows, large = rememberLargeUsers() } = options;
   const { exact, bounded, indexed } = createSearchStatements(layout, reading, statements);
   const { index } = layout.vector;
   const toHits = (rows: readonly Row[]): SearchHit[] =>
@@ -35,7 +34,7 @@ export function createSearch(options: SearchOptions) {
 
   return async (query: SearchQuery, call: Call): Promise<SearchHit[]> => {
     requireTags(layout, query.tags);
-    const wanted = { query, vector: toUnit((await embedder.embed([query.text], 'query', call))[0] as Float32Array) };
+    const wanted = { query, vector: toUnit(query.vector) };
     const all = async () => {
       const { statement, values } = exact(wanted);
       return toHits(await db.query(statement, values, call));

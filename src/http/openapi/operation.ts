@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { ZodOpenApiOperationObject, ZodOpenApiResponseObject } from 'zod-openapi';
-import { type ErrorCode, OmpError, ONCE_TTL_MS } from '#contract';
+import { type ErrorCode, IDEMPOTENCY_TTL_MS, OmpError } from '#contract';
 import { ERRORS, toEnvelope } from '../errors.ts';
 import { IDEMPOTENCY_KEY } from '../input.ts';
 import { REQUEST_ID } from '../request.ts';
@@ -167,7 +167,7 @@ export const IdempotencyKeyParameter = z
   .string()
   .optional()
   .meta({
-    description: `Makes the request idempotent. For ${ONCE_TTL_MS / 3_600_000} hours, the same key of the same caller with an equal memory returns
+    description: `Makes the request idempotent. For ${IDEMPOTENCY_TTL_MS / 3_600_000} hours, the same key of the same caller with an equal memory returns
 the first response again and creates nothing; with another memory it answers 400. A quoted string is allowed. If
 \`features.idempotency\` is false, a request with a key is \`unsupported_capability\`.`,
     pattern: IDEMPOTENCY_KEY.source,

@@ -1,8 +1,4 @@
-import { MAX_CONTENT_LENGTH, requireFits } from './client/client.ts';
-import { toValues } from './score.ts';
 import {
-  type Call,
-  type Embedder,
   effectivePatch,
   inTurnById,
   type Memory,
@@ -12,26 +8,23 @@ import {
   notBefore,
   type Provider,
 } from '#contract';
-import { MAX_TOP_K } from './client/client.ts';
-import { PROVIDER } from './client/errors.ts';
-import { createFind, type FindOptions } from './gateway-index/gateway-record.ts';
-import { EARLIEST_MS } from './gateway-index/ids.ts';
-import { INDEX_RECORD } from './identity.ts';
-import { createList } from './gateway-index/gateway-list.ts';
-import type { GatewayIndex } from './gateway-index/gateway-record.ts';
-import { changes, toMetadata } from './gateway-index/gateway-record.ts';
-import { toUnit } from './score.ts';
-import { createSearch } from './search.ts';
+import { toUnit } from '#ranking';
+import { MAX_CONTENT_LENGTH, MAX_TOP_K, requireFits } from '../client/client.ts';
+import { PROVIDER } from '../client/errors.ts';
+import { toValues } from '../score.ts';
+import { INDEX_RECORD } from '../startup.ts';
+import { createList } from './gateway-list.ts';
+import { changes, createFind, type FindOptions, type GatewayIndex, toMetadata } from './gateway-record.ts';
+import { createSearch } from './gateway-search.ts';
+import { EARLIEST_MS } from './ids.ts';
 
-/** The verbs on an index of ours. */
-export function createProvider(own: GatewayIndex, embedder: Embedder, options: FindOptions): Provider {
-  const { service, ids, namespaces, overlay, consistency, model } = own;
-  const find = createFind(own, options);
-  const list = createList(own);
+/** The verbs on the gateway's index. */
+export function createGatewayProvider(index: GatewayIndex, options: FindOptions): Provider {
+  const { service, ids, namespaces, overlay, consistency, model } = index;
+  const find = createFind(index, options);
+  const list = createList(index);
   const inTurn = inTurnById();
   const createdAt = createClock();
-  const embed = async (text: string, purpose: 'document' | 'query', call: Call) =>
-    toUnit((await embedder.embed([text], purpose, call))[0] as Float32Array);
 
   return {
     name: PROVIDER,
@@ -44,11 +37,11 @@ export function createProvider(own: GatewayIndex, embedder: Embedder, options: F
       max_content_length: MAX_CONTENT_LENGTH,
       supports_supersession: true,
       max_search_results: MAX_TOP_K,
-      max_list_scan: own.max_scan,
+      max_list_scan: index.max_scan,
       consistency_tokens: true,
     },
-    async add(input, call) {
-      const vector = await embed(input.content, 'document', call);
+    async add(input, embedding, call) {
+      const vector = toUnit(embedding);
       const created = createdAt();
       const id = ids.make(input.user_id, created);
       const memory = newRecord(input, model, { id, created_at: new Date(created).toISOString() });
@@ -62,7 +55,7 @@ export function createProvider(own: GatewayIndex, embedder: Embedder, options: F
       return memory;
     },
     get: async (ref, call) => (await find(ref, call))?.memory,
-    update: (ref, wanted, call) =>
+    update: (ref, wanted, embedding, call) =>
       inTurn(ref.id, async () => {
         call.signal.throwIfAborted();
         const current = await find(ref, call);
@@ -70,14 +63,14 @@ export function createProvider(own: GatewayIndex, embedder: Embedder, options: F
         if (!patch) return current?.memory;
         const { namespace } = current;
         const memory = patched(current.memory, patch);
-        const moved = patch.content === undefined ? undefined : await embed(patch.content, 'document', call);
-        const vector = moved ?? current.vector;
+        const changed = patch.content === undefined ? undefined : toUnit(embedding);
+        const vector = changed ?? current.vector;
         const { values, embedded } = toValues(vector);
         requireFits(toMetadata(memory, embedded));
-        // Only what changes, and never the whole record: another gateway's change of another field stays, and what was
-        // deleted meanwhile does not come back.
-        const metadata = changes(current.memory, memory, moved && embedded);
-        const lsn = await service.update(namespace, { id: ref.id, metadata, ...(moved && { values }) }, call);
+        // Only what changes, never the whole record: another gateway's change of another field stays, and a memory that it
+        // deleted is not restored.
+        const metadata = changes(current.memory, memory, changed && embedded);
+        const lsn = await service.update(namespace, { id: ref.id, metadata, ...(changed && { values }) }, call);
         overlay.put({ memory, vector }, { namespace, lsn });
         consistency.wrote(namespace, lsn, call);
         return memory;
@@ -94,7 +87,7 @@ export function createProvider(own: GatewayIndex, embedder: Embedder, options: F
         return true;
       }),
     list,
-    search: createSearch({ own, embed: (text, call) => embed(text, 'query', call), list }),
+    search: createSearch(index, list),
     stats: () => ({ waiting: service.queueLength() }),
     ping: async (call) => void (await service.fetch(namespaces.base, [INDEX_RECORD], call)),
     close: async () => overlay.close(),
@@ -108,7 +101,7 @@ const patched = (memory: Memory, patch: MemoryPatch): Memory => ({
   updated_at: new Date(Math.max(Date.now(), Date.parse(memory.updated_at) + 1)).toISOString(),
 });
 
-/** Milliseconds since 1970, growing as `notBefore` does, and never two the same: what is added later lists first. */
+/** Milliseconds since 1970, growing as `notBefore` does and never the same twice: later memories are listed first. */
 function createClock(): () => number {
   let latest = 0;
   return () => {

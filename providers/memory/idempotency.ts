@@ -1,0 +1,40 @@
+import { IDEMPOTENCY_AHEAD_MS, IDEMPOTENCY_TTL_MS, type IdempotencyKey, invalidRequest } from '#contract';
+import { createDrawers } from './drawers.ts';
+
+/** What tells the first answer, together with the input that a repetition brings along. */
+export interface Identity {
+  readonly id: string;
+  readonly created_at: string;
+}
+
+interface Use extends Identity {
+  readonly fingerprint: string;
+  readonly time: number;
+}
+
+export interface IdempotencyKeys {
+  /** What the key was used for; undefined: it is not in use. Throws `invalid_request` when that was another input. */
+  find(key: IdempotencyKey): Identity | undefined;
+  use(key: IdempotencyKey, identity: Identity): void;
+}
+
+export function createIdempotencyKeys(): IdempotencyKeys {
+  const drawers = createDrawers(IDEMPOTENCY_TTL_MS, () => new Map<string, Use>(), IDEMPOTENCY_AHEAD_MS);
+  const nameOf = ({ caller, key }: IdempotencyKey): string => JSON.stringify([caller, key]);
+  return {
+    find(key) {
+      for (const drawer of drawers.newestFirst()) {
+        const use = drawer.get(nameOf(key));
+        const age = Date.now() - (use?.time ?? Number.NaN);
+        if (!use || !(age < IDEMPOTENCY_TTL_MS && age >= -IDEMPOTENCY_AHEAD_MS)) continue;
+        if (use.fingerprint === key.fingerprint) return use;
+        throw invalidRequest('Idempotency-Key: this key was used for another memory; take a new one');
+      }
+      return undefined;
+    },
+    use(key, { id, created_at }) {
+      const time = Date.now();
+      drawers.at(time).set(nameOf(key), { fingerprint: key.fingerprint, time, id, created_at });
+    },
+  };
+}
