@@ -5,13 +5,10 @@ import { configDefaults, defineConfig } from 'vitest/config';
  * that always runs decides.
  */
 const FULL = [
-  'access/matrix-*-emulated-scopes',
-  'access/matrix-postgres-server',
-  'access/{sensitivity,sequences}',
+  'access/{matrix-pinecone,sensitivity}',
   'differential/*sensitivity',
   'differential/pinecone',
   'mapped/{differential,fuzz,plans}',
-  'mapped/preset-!(custom|mem0|langchain-js)',
   'package/image',
   'pinecone/{faults-end-to-end,paging-10000}',
   'pinecone/server-!(limits)',

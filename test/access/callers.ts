@@ -4,15 +4,9 @@ import { toHashedKey } from '../../src/auth/configured-keys.ts';
 import { newKey } from '../../src/auth/credentials.ts';
 import { ALL_GRANTS, toGrants } from '../../src/core/grants.ts';
 import type { Authenticator, Principal } from '../../src/core/principal.ts';
-import { type Client, clientOf } from '../support/client.ts';
-import type { Subject } from '../support/subject.ts';
 import type { Key } from './rule.ts';
 
 export const bearer = (token: string): Record<string, string> => ({ authorization: `Bearer ${token}` });
-
-/** A client that sends these headers with every request. */
-export const clientWith = ({ app }: Pick<Subject, 'app'>, headers: Record<string, string>): Client =>
-  clientOf(async (path, init) => app.request(path, { ...init, headers: { ...headers, ...init?.headers } }, {}));
 
 /** A key with the form in which a configuration holds it. */
 export function configure({ grants, users }: Key, more: Partial<ConfiguredKey> = {}) {
@@ -27,12 +21,12 @@ export function configure({ grants, users }: Key, more: Partial<ConfiguredKey> =
   return { ...fresh, configured };
 }
 
-/** Lets the test's own callers in, whoever else the gateway knows: they prepare the store and look what became of it. */
+/** Admits the callers of the test itself, beside those the gateway knows. They prepare the store and check it. */
 export interface Backdoor {
-  /** What the gateway is given: these callers first, then whatever `front` is at that time. */
+  /** Tries these callers first, then `front`. */
   readonly authenticator: Authenticator;
   front: Authenticator;
-  /** A credential of somebody who may do everything, or just what the key says. */
+  /** A credential that grants everything, or what the key says. */
   admit(app: string, key?: Key): string;
 }
 

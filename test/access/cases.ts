@@ -1,6 +1,12 @@
-import type { Key } from './rule.ts';
+import { isDeepStrictEqual } from 'node:util';
+import type { Client, Reply } from '../support/client.ts';
+import type { WireContext, WireErrorCode, WireHit, WireMemory, WirePage } from '../support/wire.ts';
+import { globMatches, type Key, refusalById, refusalOfAdd, refusalOfQuery, sees } from './rule.ts';
 
-/** Neighbours of `coding/x`: what a careless comparison would take for it. */
+/** Every record holds this word, so that a search for it finds everything the caller may see. */
+export const WORD = 'coffee';
+
+/** Neighbours of `coding/x`, which a careless comparison would take for it. */
 export const SCOPES = [
   null,
   'coding',
@@ -29,28 +35,28 @@ const TOGETHER: readonly (readonly string[])[] = [
   ['delete:*/x', 'write:*', 'read:CODING/*'],
 ];
 
-/** None of any action, every action with every glob, several together. */
+/** No grant, every action with every glob, several together. */
 export const GRANTS: readonly (readonly string[])[] = [
   [],
   ...ACTIONS.flatMap((action) => GRANTED_GLOBS.map((glob) => [`${action}:${glob}`])),
   ...TOGETHER,
 ];
 
-/** Two who have memories, and one who has none. */
+/** Two users with memories, and one without. */
 export const USERS = ['ana', 'ben', 'cleo'] as const;
-export type User = (typeof USERS)[number];
+type User = (typeof USERS)[number];
 export const OWNERS = ['ana', 'ben'] as const;
 
-/** Unbound; bound to one, to the other, to somebody without memories, to several. */
+/** Unbound; bound to one user, to the other, to one without memories, to several. */
 export const BINDINGS: readonly (readonly User[] | null)[] = [null, ['ana'], ['ben'], ['cleo'], ['ana', 'ben']];
 
 /** Every grant with every binding. */
 export const KEYS: readonly Key[] = GRANTS.flatMap((grants) => BINDINGS.map((users) => ({ grants, users })));
 
-/** What a list may ask for; undefined: everything. */
+/** Globs of lists; undefined: everything. */
 export const GLOBS = [undefined, '*', 'coding', 'coding/*', 'coding*', '*/x', 'codin?'] as const;
 
-/** What a search may ask for. One trailing `*` is dropped by the gateway (Decision 4). */
+/** Prefixes of searches. The gateway drops one trailing `*` (Decision 4). */
 export const PREFIXES = [undefined, '*', 'cod', 'coding', 'coding/', 'coding/*', 'CODING', 'z'] as const;
 /** What a search for a prefix finds, as a glob. */
 export const prefixGlob = (prefix: string | undefined): string | undefined =>
@@ -58,3 +64,200 @@ export const prefixGlob = (prefix: string | undefined): string | undefined =>
 
 export const named = ({ grants, users }: Key): string =>
   `key [${grants.join(' ')}] ${users === null ? 'unbound' : `bound to [${users.join(' ')}]`}`;
+
+/** A store with one record of every owner in every scope, and what it must hold at any time. */
+export interface World {
+  /** Those records, oldest first. No case may change them. */
+  readonly targets: readonly WireMemory[];
+  /** Another record like this one, for a key that is allowed to change it. */
+  copy(target: WireMemory): Promise<WireMemory>;
+  /** The store must hold this from now on. */
+  expect(memory: WireMemory): void;
+  /** The store must not hold this any more. */
+  expectGone(id: string): void;
+  /** Where the store differs from what it must hold. */
+  differences(): Promise<unknown[]>;
+  /** Removes everything but the targets. */
+  tidy(): Promise<void>;
+}
+
+/** One request of a key, and its expected outcome. */
+export interface Case {
+  readonly name: string;
+  send(client: Client): Promise<Reply>;
+  /** The expected error; undefined: success. */
+  readonly code: WireErrorCode | undefined;
+}
+
+/** A request that changes nothing: `read` of a successful answer gives `value`. */
+export interface ReadCase extends Case {
+  read(body: unknown): unknown;
+  readonly value: unknown;
+}
+
+export const UNKNOWN_ID = 'mem_01HZZZZZZZZZZZZZZZZZZZZZZZ';
+/** `X-User-Id` of requests by id: not sent, or one of two. */
+export const ASSERTED = [undefined, 'ana', 'ben'] as const;
+export const asserting = (user: string | undefined): Record<string, string> => (user ? { 'x-user-id': user } : {});
+
+export const describeTarget = (target: WireMemory | undefined): string =>
+  target ? `a record of ${target.user_id} in ${target.scope ?? 'no scope'}` : 'an unknown id';
+
+/** Get, list, search, context and audit of everything. */
+export function readCases(key: Key, world: World, audited: boolean): ReadCase[] {
+  const seen = world.targets.filter((target) => sees(key, target)).reverse();
+  const found = (user: string, glob: string | undefined) =>
+    seen.filter(
+      ({ user_id, scope }) => user_id === user && (glob === undefined || (scope != null && globMatches(glob, scope))),
+    );
+  return [
+    ...getCases(key, world),
+    ...USERS.flatMap((user_id) => [
+      ...listCases(key, user_id, found),
+      ...searchCases(key, user_id, found),
+      auditCase(key, user_id, found(user_id, undefined), audited),
+    ]),
+  ];
+}
+
+const getCases = (key: Key, { targets }: World): ReadCase[] =>
+  [...targets, undefined].flatMap((target) =>
+    ASSERTED.map((user) => ({
+      name: `get ${describeTarget(target)}${user ? ` as ${user}'s` : ''}`,
+      send: ({ ask, byId }) => ask(byId(target?.id ?? UNKNOWN_ID), {}, asserting(user)),
+      code: refusalById(key, 'read', target, { user }),
+      read: (body) => body,
+      value: target,
+    })),
+  );
+
+type Found = (user: string, glob: string | undefined) => WireMemory[];
+
+const listCases = (key: Key, user_id: string, found: Found): ReadCase[] =>
+  GLOBS.map((scope) => ({
+    name: `list ${user_id}'s ${scope ?? 'everything'}`,
+    send: ({ ask }) => ask('/memories', { user_id, scope }),
+    code: refusalOfQuery(key, user_id, scope),
+    read: (body) => body as WirePage,
+    value: { items: found(user_id, scope), next_cursor: null },
+  }));
+
+const byId = (memories: readonly WireMemory[]): WireMemory[] =>
+  memories.toSorted((one, other) => (one.id < other.id ? 1 : -1));
+
+const searchCases = (key: Key, user_id: string, found: Found): ReadCase[] =>
+  PREFIXES.flatMap((scope): ReadCase[] => {
+    const glob = prefixGlob(scope);
+    const code = refusalOfQuery(key, user_id, glob);
+    const due = found(user_id, glob);
+    return [
+      {
+        name: `search ${user_id}'s ${scope ?? 'everything'}`,
+        send: ({ ask }) => ask('/memories/search', { user_id, scope, q: WORD, limit: 100 }),
+        code,
+        read: (body) => byId((body as { results: WireHit[] }).results.map(({ memory }) => memory)),
+        value: byId(due),
+      },
+      {
+        name: `context of ${user_id}'s ${scope ?? 'everything'}`,
+        send: ({ tell }) => tell('POST', '/context', { user_id, scope, query: WORD, token_budget: 5_000 }),
+        code,
+        read: (body) => {
+          const { text, citations } = body as WireContext;
+          const lines = text === '' ? [] : text.split('\n').map((line) => line.replace(/^\[\d+\] /, ''));
+          return { lines: lines.sort(), ids: citations.map(({ memory_id }) => memory_id).sort() };
+        },
+        value: { lines: due.map(({ content }) => content).sort(), ids: due.map(({ id }) => id).sort() },
+      },
+    ];
+  });
+
+export const SEEDER = 'seeder';
+
+/** The seeder's entries are known to the last one. */
+const auditCase = (key: Key, user_id: string, due: readonly WireMemory[], audited: boolean): ReadCase => ({
+  name: `audit of ${user_id}`,
+  send: ({ ask }) => ask('/audit', { user_id, app: SEEDER, limit: 1_000 }),
+  code: audited ? refusalOfQuery(key, user_id) : 'unsupported_capability',
+  read: (body) =>
+    (body as { entries: Record<string, unknown>[] }).entries.map(({ app, action, memory_id, scope, outcome }) => ({
+      app,
+      action,
+      memory_id,
+      scope,
+      outcome,
+    })),
+  value: due.map(({ id, scope }) => ({ app: SEEDER, action: 'add', memory_id: id, scope, outcome: 'ok' })),
+});
+
+/** A request that changes something where it is allowed. */
+export interface ChangeCase extends Case {
+  /** Sends it and updates the world. Answers what was wrong with the reply, if anything. */
+  succeed(client: Client, world: World): Promise<unknown>;
+}
+
+/** Add, update, update that moves, and delete of everything. */
+export const changeCases = (key: Key, { targets }: World): ChangeCase[] => [
+  ...USERS.flatMap((user_id) => SCOPES.map((scope) => addCase(key, user_id, scope))),
+  ...[...targets, undefined].flatMap((target) => [
+    updateCase(key, target),
+    ...DESTINATIONS.map((scope) => updateCase(key, target, scope)),
+    deleteCase(key, target),
+  ]),
+];
+
+function addCase(key: Key, user_id: string, scope: string | null): ChangeCase {
+  const name = `add a record of ${user_id} in ${scope ?? 'no scope'}`;
+  const input = { user_id, scope, content: `made by: ${name}` };
+  const send = ({ tell }: Client) => tell('POST', '/memories', input);
+  return {
+    name,
+    send,
+    code: refusalOfAdd(key, input),
+    async succeed(client, world) {
+      const reply = await send(client);
+      if (reply.status !== 201) return { name, reply };
+      const memory = reply.body as WireMemory;
+      world.expect(memory);
+      const { content, user_id: owner, scope: place = null } = memory;
+      return isDeepStrictEqual({ content, user_id: owner, scope: place }, input) ? undefined : { name, memory };
+    },
+  };
+}
+
+function updateCase(key: Key, target: WireMemory | undefined, moveTo?: string): ChangeCase {
+  const name = `update ${describeTarget(target)}${moveTo ? `, moving it to ${moveTo}` : ''}`;
+  // A record that was changed wrongly shows by which case.
+  const patch = { content: `changed by: ${name}`, ...(moveTo && { scope: moveTo }) };
+  const send = (id: string, { tell, byId }: Client): Promise<Reply> => tell('PATCH', byId(id), patch);
+  return {
+    name,
+    send: (client) => send(target?.id ?? UNKNOWN_ID, client),
+    code: refusalById(key, 'write', target, { moveTo }),
+    async succeed(client, world) {
+      const before = await world.copy(target as WireMemory);
+      const reply = await send(before.id, client);
+      const after = reply.body as WireMemory;
+      const due = { ...before, ...patch, updated_at: after.updated_at };
+      world.expect(due);
+      const later = String(after.updated_at) > String(before.updated_at);
+      return reply.status === 200 && later && isDeepStrictEqual(after, due) ? undefined : { name, before, reply };
+    },
+  };
+}
+
+function deleteCase(key: Key, target: WireMemory | undefined): ChangeCase {
+  const name = `delete ${describeTarget(target)}`;
+  const send = (id: string, { tell, byId }: Client): Promise<Reply> => tell('DELETE', byId(id));
+  return {
+    name,
+    send: (client) => send(target?.id ?? UNKNOWN_ID, client),
+    code: refusalById(key, 'delete', target),
+    async succeed(client, world) {
+      const { id } = await world.copy(target as WireMemory);
+      const reply = await send(id, client);
+      world.expectGone(id);
+      return reply.status === 204 && reply.text === '' ? undefined : { name, reply };
+    },
+  };
+}

@@ -8,7 +8,7 @@ import { USERS } from './cases.ts';
 import type { IdentityProvider } from './identity-provider.ts';
 import type { Key } from './rule.ts';
 
-/** How a caller presents itself. */
+/** The headers of a caller. */
 export interface Presented {
   readonly kind: string;
   readonly headers: Record<string, string>;
@@ -37,7 +37,7 @@ const inEitherHeader = (kind: string, credential: string): Presented[] => [
   { kind: `${kind}, X-API-Key`, headers: { 'x-api-key': credential } },
 ];
 
-/** Keeps a key in the store, as the command line does. */
+/** Stores a key as the command line does. */
 async function keep({ create }: KeyStore, { grants, users }: Key, expires_at: string | null = null) {
   const { id, key, hash } = newKey();
   const stored = await create({ id, name: `stored ${id}`, hash, grants, users, expires_at }, call);
@@ -47,15 +47,19 @@ async function keep({ create }: KeyStore, { grants, users }: Key, expires_at: st
 /** The last character of the secret is another one. */
 const otherSecret = (key: string): string => key.slice(0, -1) + (key.endsWith('A') ? 'E' : 'A');
 
-/** A closed gateway, who gets in, and who does not. */
+/** The authenticator of a closed gateway, and the credentials it admits and refuses. */
 export async function openCredentials({ provider }: Subject, identity: IdentityProvider) {
   const configured = RIGHTS.map((rights) => ({ rights, ...configure(rights, { expires_at: FUTURE }) }));
   const expired = configure(ANY, { expires_at: PAST });
   const admitted: Admitted[] = [];
   const refused: Presented[] = [];
-  for (const { rights, key } of configured) {
-    for (const presented of inEitherHeader('configured key', key)) admitted.push({ rights, ...presented });
-  }
+  const admit = (kind: string, keys: readonly { rights: Key; key: string }[]) => {
+    // Either header for every other key.
+    for (const [index, { rights, key }] of keys.entries()) {
+      admitted.push({ rights, ...(inEitherHeader(kind, key)[index % 2] as Presented) });
+    }
+  };
+  admit('configured key', configured);
   const good = (configured[0] as (typeof configured)[number]).key;
   const unknown = newKey();
   refused.push(
@@ -71,10 +75,11 @@ export async function openCredentials({ provider }: Subject, identity: IdentityP
   );
 
   if (provider.keys) {
-    for (const rights of [...RIGHTS, { grants: ['*:*'], users: [] }]) {
-      const { key } = await keep(provider.keys, rights);
-      for (const presented of inEitherHeader('stored key', key)) admitted.push({ rights, ...presented });
+    const stored: { rights: Key; key: string }[] = [];
+    for (const rights of [{ grants: ['*:*'], users: [] }, ...RIGHTS]) {
+      stored.push({ rights, key: (await keep(provider.keys, rights)).key });
     }
+    admit('stored key', stored);
     const revoked = await keep(provider.keys, ANY);
     await provider.keys.revoke(revoked.id, call);
     refused.push(
@@ -95,7 +100,7 @@ export async function openCredentials({ provider }: Subject, identity: IdentityP
   return { authenticator: await openAuthenticator(options), admitted, refused };
 }
 
-/** A good key in a header that is not well formed, or in a place where no key belongs. */
+/** A good key in a malformed header, or where no key belongs. */
 const malformed = (key: string): Presented[] =>
   [
     ...[key, `Basic ${key}`, `Token ${key}`, `Bearer${key}`, `Bearer: ${key}`, `Bearer "${key}"`, 'Bearer', 'Bearer  '],

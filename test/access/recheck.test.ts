@@ -3,7 +3,7 @@ import type { Provider } from '#contract';
 import type { Client, Reply } from '../support/client.ts';
 import { expectError } from '../support/expect-error.ts';
 import { openSubject, type Subject } from '../support/subject.ts';
-import { bearer, clientWith, openBackdoor } from './callers.ts';
+import { bearer, openBackdoor } from './callers.ts';
 import type { Key } from './rule.ts';
 
 type Verbs = Required<Provider>;
@@ -54,10 +54,10 @@ describe('a provider that answers with more than it was asked for', () => {
         authenticator: door.authenticator,
         alter,
       });
-      const master = clientWith(subject, bearer(door.admit('master')));
+      const master = subject.as(bearer(door.admit('master')));
       const { id } = await master.add({ user_id: 'ana', scope: 'coding-secret/x', content: SECRET });
       const key: Key = given;
-      const client = clientWith(subject, bearer(door.admit('key', key)));
+      const client = subject.as(bearer(door.admit('key', key)));
       for (const [verb, ask] of Object.entries(asks(id))) {
         const reply = await ask(client, user);
         expect(reply.status, verb).toBe(502);

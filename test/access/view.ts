@@ -4,7 +4,7 @@ import { expect } from 'vitest';
 import type { Client, Query } from '../support/client.ts';
 import type { Subject } from '../support/subject.ts';
 import type { WireContext, WireHit, WireMemory, WirePage } from '../support/wire.ts';
-import { type Backdoor, bearer, clientWith } from './callers.ts';
+import { type Backdoor, bearer } from './callers.ts';
 import { prefixGlob } from './cases.ts';
 import * as random from './random.ts';
 import { covers, type Key, refusalById, refusalOfQuery, sees } from './rule.ts';
@@ -75,14 +75,14 @@ export async function checkView({ records, later, key, questions }: Scene, store
   const { whole, part, door, seen } = stores;
   const names = random.namesOf(randomUUID());
   const rights = random.keyOf(key, names);
-  const seeder = clientWith(whole, bearer(door.admit(SEEDER)));
+  const seeder = whole.as(bearer(door.admit(SEEDER)));
   const everything = await build(seeder, records, later, names);
   const visible = everything.map((memory) => memory && sees(rights, memory));
   const all: Library = {
-    client: clientWith(whole, bearer(door.admit('reader', rights))),
+    client: whole.as(bearer(door.admit('reader', rights))),
     ids: everything.map((memory) => memory?.id),
   };
-  const some = await copy(clientWith(part, bearer(door.admit('master'))), everything, visible);
+  const some = await copy(part.as(bearer(door.admit('master'))), everything, visible);
   seen.records += visible.filter(Boolean).length;
   seen.hidden += visible.filter((one) => one === false).length;
 

@@ -3,7 +3,7 @@ import pg from 'pg';
 import { randomName } from '../postgres/store.ts';
 import { SERVER_URL } from '../support/postgres-server.ts';
 
-/** A database of the test's own on the server, with pgvector, where owners' tables have their usual names. */
+/** A database of the test's own on the server, with pgvector, where the tables of libraries have their usual names. */
 export interface OwnersDatabase {
   /** As its owner. */
   readonly url: string;
@@ -11,11 +11,13 @@ export interface OwnersDatabase {
   readonly role: string;
   readonly roleUrl: string;
   sql<Row extends pg.QueryResultRow>(text: string, values?: readonly unknown[]): Promise<Row[]>;
-  /** Lets the role do that with all tables there are, as `grant` words it: `select, insert`. */
+  /** Grants privileges on all tables to the role: `select, insert`. */
   grant(privileges: string): Promise<void>;
-  /** Every row of every table with where it lies and who wrote it, so that a rewritten one shows too. */
+  /** Every row of every table with its position and transaction, so that a rewritten one differs too. */
   rows(): Promise<Readonly<Record<string, readonly unknown[]>>>;
-  /** Drops it and the role, whoever is still connected. */
+  /** Empties it: drops every schema, and creates `public` with pgvector again. */
+  reset(): Promise<void>;
+  /** Drops it and the role, and closes any connection that is left. */
   close(): Promise<void>;
 }
 
@@ -59,9 +61,15 @@ export async function openOwnersDatabase(): Promise<OwnersDatabase> {
       }
       return all;
     },
+    async reset() {
+      for (const { schema } of await sql<{ schema: string }>(SCHEMAS)) await sql(`drop schema ${schema} cascade`);
+      await sql(
+        'reset search_path; create schema public; grant usage on schema public to public; create extension vector',
+      );
+    },
     async close() {
       await client.end();
-      // A pool that was told to end may still be at it, and libraries do not listen to what happens to it then.
+      // Pools of libraries close in the background, and report an error if the database drops them first.
       for (let looks = 0; looks < MOST_LOOKS && (await isUsed(server, name)); looks++) await sleep(LOOK_MS);
       await server.query(`drop database ${name} with (force)`);
       await server.query(`drop role ${name}`);

@@ -1,8 +1,14 @@
 import { readFileSync } from 'node:fs';
+import { expect } from 'vitest';
+import { runDoctor } from '../../src/cli/doctor.ts';
+import { loadConfig } from '../../src/config/load.ts';
+import { type Gateway, serve } from '../../src/serve.ts';
+import { type Client, clientOf } from '../support/client.ts';
+import { recordingLog } from '../support/subject.ts';
 
 /**
- * Settings of the first `sh` block of `docs/integrations/<page>.md`, or of the part of it under a heading, as somebody
- * would paste them into a shell.
+ * Settings of the first `sh` block of `docs/integrations/<page>.md`, or of the part under a heading, as a user would paste
+ * them into a shell.
  */
 export function documentedEnvironment(page: string, heading?: string): Record<string, string> {
   const [block] = blocksOf(page, heading, 'sh');
@@ -31,4 +37,33 @@ function settingIn(line: string): [string, string] {
   const [, name, quoted, bare] = /^(\w+)=(?:"([^"\\$`]*)"|([^\s"'$`\\#]*))$/.exec(line) ?? [];
   if (name === undefined) throw new Error(`not a plain setting: ${line}`);
   return [name, quoted ?? bare ?? ''];
+}
+
+export interface RunningMapped {
+  readonly client: Client;
+  readonly gateway: Gateway;
+  close(): Promise<void>;
+}
+
+/** A gateway with documented settings; `env` names the test's own database and embedding service. */
+export async function serveDocumented(
+  env: Readonly<Record<string, string>>,
+  more: Readonly<Record<string, string>> = {},
+): Promise<RunningMapped> {
+  const { config, warnings } = loadConfig({ env: { ...env, OMP_PORT: '0', ...more } });
+  expect(warnings).toEqual([]);
+  const gateway = await serve(config, recordingLog());
+  const base = `http://127.0.0.1:${gateway.port}`;
+  return { gateway, client: clientOf((path, init) => fetch(base + path, init)), close: gateway.close };
+}
+
+/** Runs `omp-gateway doctor --json` in this process. */
+export async function askDoctor(env: Readonly<Record<string, string>>) {
+  const [stdout, stderr]: [string[], string[]] = [[], []];
+  const status = await runDoctor(['--json'], {
+    env,
+    stdout: { write: (text: string) => stdout.push(text) },
+    stderr: { write: (text: string) => stderr.push(text) },
+  });
+  return { status, stdout: stdout.join(''), stderr: stderr.join('') };
 }

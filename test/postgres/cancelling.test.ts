@@ -1,30 +1,39 @@
+import { type AddressInfo, createServer } from 'node:net';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { statement } from '../../providers/postgres/client/connections.ts';
 import { NO_PGBOUNCER, startPgBouncer } from '../process/pgbouncer.ts';
 import { createCluster, NO_POSTGRES_BIN, POSTGRES_BIN } from '../process/postgres-cluster.ts';
 import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';
-import { callThatGoes, closedGate, openSessions, reasonOf, requestThatGoes, type Sessions } from './sessions.ts';
+import {
+  abortableCall,
+  abortableRequest,
+  closedGate,
+  holdDeadlines,
+  openProxy,
+  openSessions,
+  reasonOf,
+  type Sessions,
+} from './sessions.ts';
 import { call, until } from './store.ts';
-import { openWay } from './way.ts';
 
-// The embedded engine has one thread, which no request reaches while a statement runs.
+// The embedded engine has one thread, which receives no cancel request while a statement runs.
 beforeEach(({ skip }) => skip(SERVER_URL === '', NO_SERVER));
 
 const SLEEP = 'select pg_sleep(600)';
 const NAMES = ['on', 'off'] as const;
 
-describe('a statement whose caller goes', () => {
+describe('a statement whose call is aborted', () => {
   it.each(NAMES)('is cancelled on the server, and the connection stays, names: %s', async (prepared_statements) => {
     const { run, running, pids } = await openSessions({ prepared_statements });
     await run('select 1');
     const before = await pids();
-    const { call: going, gone, go } = callThatGoes();
-    const asked = reasonOf(run(SLEEP, [], going));
+    const { call: aborting, reason, abort } = abortableCall();
+    const asked = reasonOf(run(SLEEP, [], aborting));
     const behind = run('select 2 as n');
     await until(async () => (await running()).includes(SLEEP));
-    go();
-    expect(await asked).toBe(gone);
-    // Told at once, though the server still works on it.
+    abort();
+    expect(await asked).toBe(reason);
+    // Rejected at once, although the server still works on it.
     expect(await running()).toEqual([SLEEP]);
     expect(await behind).toEqual([{ n: 2 }]);
     expect(await running()).toEqual([]);
@@ -32,90 +41,90 @@ describe('a statement whose caller goes', () => {
   });
 
   it.each(NAMES)(
-    'is cancelled also when its request tells the caller itself, names: %s',
+    'is also cancelled when the request rejects the call itself, names: %s',
     async (prepared_statements) => {
       const { run, running } = await openSessions({ prepared_statements });
-      const { call: going, gone, go } = requestThatGoes();
-      const asked = reasonOf(run(SLEEP, [], going));
+      const { call: aborting, reason, abort } = abortableRequest();
+      const asked = reasonOf(run(SLEEP, [], aborting));
       await until(async () => (await running()).includes(SLEEP));
-      go();
-      expect(await asked).toBe(gone);
+      abort();
+      expect(await asked).toBe(reason);
       expect(await run('select 2 as n')).toEqual([{ n: 2 }]);
     },
   );
 
-  it('is not cancelled while others are before it', async () => {
+  it('is not cancelled while others run before it', async () => {
     const { run, running } = await openSessions();
     const gate = await closedGate();
     const first = run(`select ${gate.wait}, 1 as n`);
-    const { call: going, gone, go } = callThatGoes();
-    const asked = reasonOf(run(SLEEP, [], going));
+    const { call: aborting, reason, abort } = abortableCall();
+    const asked = reasonOf(run(SLEEP, [], aborting));
     await until(async () => (await running()).length > 0);
-    go();
-    // Told at once, though it is not its turn.
-    expect(await asked).toBe(gone);
+    abort();
+    // Rejected at once, although it has not started.
+    expect(await asked).toBe(reason);
     await gate.open();
     expect(await first).toMatchObject([{ n: 1 }]);
     expect(await run('select 3 as n')).toEqual([{ n: 3 }]);
     expect(await running()).toEqual([]);
   });
 
-  it('does not trouble those that would have used what it prepares', async () => {
+  it('does not fail statements that rely on its preparation', async () => {
     const { run, store, running, pids } = await openSessions();
     await store.sql(`create schema ${store.names.schema}; create table ${store.names.memories} as select 1 as n`);
     await run('select 1');
     const before = await pids();
-    // Preparing a statement waits for the lock of its table.
+    // Preparing a statement waits for the lock on its table.
     const { store: locker } = await openSessions();
     await locker.sql(`begin; lock table ${store.names.memories} in access exclusive mode`);
     const text = `select n from ${store.names.memories}`;
-    const { call: going, gone, go } = callThatGoes();
-    const asked = reasonOf(run(text, [], going));
+    const { call: aborting, reason, abort } = abortableCall();
+    const asked = reasonOf(run(text, [], aborting));
     const behind = [1, 2, 3].map(() => run(text));
     await until(async () => (await running()).includes(text));
-    go();
-    expect(await asked).toBe(gone);
-    // Cancelled, and the others have gone elsewhere.
+    abort();
+    expect(await asked).toBe(reason);
+    // It is cancelled, and the others use another connection.
     await until(async () => (await pids()).some((pid) => !before.includes(pid)));
     await locker.sql('commit');
     expect(await Promise.all(behind)).toEqual([[{ n: 1 }], [{ n: 1 }], [{ n: 1 }]]);
   });
 
-  it('is not sent when it went before its turn', async () => {
+  it('is not sent when it is aborted in the queue', async () => {
     const { run, store, running } = await openSessions({ prepared_statements: 'off' });
     await store.sql(`create schema ${store.names.schema}; create table ${store.names.memories} (n int)`);
     const gate = await closedGate();
     const first = run(`select ${gate.wait}, 1 as n`);
-    const { call: going, gone, go } = requestThatGoes();
-    const asked = reasonOf(run(`insert into ${store.names.memories} values (1)`, [], going));
+    const { call: aborting, reason, abort } = abortableRequest();
+    const asked = reasonOf(run(`insert into ${store.names.memories} values (1)`, [], aborting));
     await until(async () => (await running()).length > 0);
-    go();
+    abort();
     await gate.open();
     expect(await first).toMatchObject([{ n: 1 }]);
-    expect(await asked).toBe(gone);
+    expect(await asked).toBe(reason);
     expect(await run(`select n from ${store.names.memories}`)).toEqual([]);
   });
 });
 
-describe('a transaction whose caller goes', () => {
+describe('a transaction whose call is aborted', () => {
   it('is rolled back as a whole, and the connection stays', async () => {
     const { run, database, store, running, pids } = await openSessions();
     await store.sql(`create schema ${store.names.schema}; create table ${store.names.memories} (n int)`);
     await run('select 1');
     const before = await pids();
     const insert = `insert into ${store.names.memories} values (1)`;
-    const { call: going, gone, go } = callThatGoes();
-    const asked = reasonOf(database.queryWith(insert, statement(SLEEP), [], going));
+    const { call: aborting, reason, abort } = abortableCall();
+    const asked = reasonOf(database.queryWith(insert, statement(SLEEP), [], aborting));
     await until(async () => (await running()).includes(SLEEP));
-    go();
-    expect(await asked).toBe(gone);
+    abort();
+    expect(await asked).toBe(reason);
     expect(await run(`select n from ${store.names.memories}`)).toEqual([]);
     expect(await run('select pg_current_xact_id_if_assigned() as id')).toEqual([{ id: null }]);
     expect(await pids()).toEqual(before);
   });
 
-  it('has the connection to itself: what is cancelled there is the transaction or nothing', async () => {
-    const { seen, connectionString } = await openWay(SERVER_URL);
+  it('has its connection for itself, so a cancel request hits the transaction or nothing', async () => {
+    const { seen, connectionString } = await openProxy(SERVER_URL);
     const { run, database } = await openSessions({ url: connectionString });
     const inside = database.queryWith('select 1', statement('select pg_sleep(0.1), 1 as n'), [], call);
     const behind = run('select 2 as n');
@@ -125,41 +134,41 @@ describe('a transaction whose caller goes', () => {
   });
 });
 
-describe('a cancel request that comes too late', () => {
-  it('hits a neighbour, which is sent again and answered', async () => {
+describe('a cancel request that arrives too late', () => {
+  it('hits another statement, which is sent again and answered', async () => {
     let arrive = () => {};
     const held = new Promise<void>((resolve) => {
       arrive = resolve;
     });
-    const { seen, connectionString } = await openWay(SERVER_URL, { onCancel: () => held });
+    const { seen, connectionString } = await openProxy(SERVER_URL, { onCancel: () => held });
     const { run, running, store, pids } = await openSessions({ url: connectionString });
     await store.sql(`create schema ${store.names.schema}; create table ${store.names.memories} (n int)`);
     await run('select 1');
     const before = await pids();
-    // Ends by itself, while its cancel request is under way.
-    const { call: going, gone, go } = callThatGoes();
+    // Ends by itself while its cancel request is in flight.
+    const { call: aborting, reason, abort } = abortableCall();
     const [one, other] = [await closedGate(), await closedGate()];
-    const asked = reasonOf(run(`select ${one.wait}`, [], going));
+    const asked = reasonOf(run(`select ${one.wait}`, [], aborting));
     await until(async () => (await running()).length > 0);
     const text = `insert into ${store.names.memories} select 7 from ${other.wait} returning n`;
     const neighbour = run(text);
     const second = run('select 8 as n');
-    go();
-    expect(await asked).toBe(gone);
+    abort();
+    expect(await asked).toBe(reason);
     await until(async () => seen.cancels === 1);
     await one.open();
     await until(async () => (await running()).includes(text));
     arrive();
-    // Sent again, it has to wait once more.
+    // It was sent again and waits once more.
     await other.open();
     expect(await neighbour).toEqual([{ n: 7 }]);
     expect(await second).toEqual([{ n: 8 }]);
     expect(await run(`select n from ${store.names.memories}`)).toEqual([{ n: 7 }]);
-    // Whatever else is on its way to the old session hits nobody.
+    // A late signal to the old session hits nothing.
     await until(async () => !(await pids()).some((pid) => before.includes(pid)));
   });
 
-  it('is not counted upon: who cancels from outside is told to the caller', async () => {
+  it('is not assumed: a cancellation by an operator is an error', async () => {
     const { run, running, store, pids } = await openSessions();
     const asked = reasonOf(run(SLEEP));
     await until(async () => (await running()).includes(SLEEP));
@@ -168,31 +177,31 @@ describe('a cancel request that comes too late', () => {
   });
 });
 
-/** Those that are answered wrongly of many callers, of whom some go. */
+/** Wrong outcomes of many calls, of which some are aborted. */
 async function crowd({ run, database }: Sessions, callers: number): Promise<unknown[]> {
   const outcomes = await Promise.all(
     Array.from({ length: callers }, async (_, i) => {
-      const { call: going, gone, go } = i % 2 ? callThatGoes() : requestThatGoes();
-      // Every tenth would sleep for ever, every third goes at some time.
-      const goes = i % 10 === 0 || i % 3 === 0;
+      const { call: aborting, reason, abort } = i % 2 ? abortableCall() : abortableRequest();
+      // Every tenth would sleep forever, every third is aborted at some time.
+      const aborts = i % 10 === 0 || i % 3 === 0;
       const text = 'select pg_sleep($1::float8), $2::int as n';
       const values = [i % 10 === 0 ? 600 : Math.random() * 0.02, i];
       const answer =
         i % 7 === 0
-          ? database.queryWith(`set local work_mem = '8MB'`, statement(text), values, going)
-          : run(text, values, going);
-      if (goes) setTimeout(go, Math.random() * 400);
+          ? database.queryWith(`set local work_mem = '8MB'`, statement(text), values, aborting)
+          : run(text, values, aborting);
+      if (aborts) setTimeout(abort, Math.random() * 400);
       const outcome = await answer.then(
         ([row]) => row?.n,
         (reason: unknown) => reason,
       );
-      return outcome === i || (goes && outcome === gone) ? undefined : outcome;
+      return outcome === i || (aborts && outcome === reason) ? undefined : outcome;
     }),
   );
   return outcomes.filter((wrong) => wrong !== undefined);
 }
 
-describe('many callers of whom some go', () => {
+describe('many calls of which some are aborted', () => {
   it.each(NAMES)('leave nothing running, and the others are answered, names: %s', async (prepared_statements) => {
     const sessions = await openSessions({ connections: 4, prepared_statements });
     expect(await crowd(sessions, 200)).toEqual([]);
@@ -200,7 +209,7 @@ describe('many callers of whom some go', () => {
     expect(await sessions.run('select 1 as n')).toEqual([{ n: 1 }]);
   });
 
-  it('do so through PgBouncer in transaction mode', async ({ skip }) => {
+  it('the same through PgBouncer in transaction mode', async ({ skip }) => {
     skip(NO_PGBOUNCER !== '', NO_PGBOUNCER);
     const url = await startPgBouncer(SERVER_URL);
     const sessions = await openSessions({ url, connections: 2, prepared_statements: 'auto' });
@@ -215,14 +224,176 @@ describe('a cancel request', () => {
     skip(POSTGRES_BIN === '', NO_POSTGRES_BIN);
     const cluster = await createCluster({ tls: true });
     await cluster.start();
-    const { seen, connectionString } = await openWay(cluster.url);
+    const { seen, connectionString } = await openProxy(cluster.url);
     const { run } = await openSessions({
       config: { connectionString, ssl: { rejectUnauthorized: false } },
       query_timeout_ms: 1_000,
     });
     expect(await reasonOf(run(SLEEP))).toMatchObject({ message: 'the database took too long' });
     expect(await run('select ssl from pg_stat_ssl where pid = pg_backend_pid()')).toEqual([{ ssl: true }]);
-    // The session's and the request's own.
+    // One by the session, one by the cancel request.
     expect(seen).toMatchObject({ tlsRequests: 2, cancels: 0 });
+  });
+});
+
+const TOOK_TOO_LONG = { code: 'provider_error', provider: 'postgres', message: 'the database took too long' };
+/** Lets time pass repeatedly until the work is done. */
+async function passUntil<Result>(pass: (ms: number) => void, work: Promise<Result>): Promise<Result> {
+  let done = false;
+  const settled = work.finally(() => {
+    done = true;
+  });
+  await until(async () => {
+    pass(100);
+    return done;
+  });
+  return settled;
+}
+/** Lets time pass until abandoned statements are cancelled. */
+const nothingRuns = (pass: (ms: number) => void, running: () => Promise<readonly string[]>) =>
+  until(async () => {
+    pass(25);
+    return (await running()).length === 0;
+  });
+const BUSY = { code: 'provider_error', provider: 'postgres', message: 'all connections to the database are busy' };
+
+describe('a statement that takes too long', () => {
+  it.each(NAMES)('is rejected and cancelled, and the connection stays, names: %s', async (prepared_statements) => {
+    const { run, running, pids } = await openSessions({ query_timeout_ms: 300, prepared_statements });
+    const { pass } = holdDeadlines();
+    await run('select 1');
+    const before = await pids();
+    const behind = [reasonOf(run(SLEEP)), run('select 2 as n')] as const;
+    await until(async () => (await running()).includes(SLEEP));
+    pass(400);
+    expect(await behind[0]).toMatchObject(TOOK_TOO_LONG);
+    expect(await behind[1]).toEqual([{ n: 2 }]);
+    expect(await running()).toEqual([]);
+    expect(await pids()).toEqual(before);
+  });
+
+  it('[Decision 26] is rolled back as a whole with its settings', async () => {
+    const { run, running, database, store } = await openSessions({ query_timeout_ms: 300 });
+    const { pass } = holdDeadlines();
+    await store.sql(`create schema ${store.names.schema}; create table ${store.names.memories} (n int)`);
+    const insert = `insert into ${store.names.memories} values (1)`;
+    const asked = reasonOf(database.queryWith(insert, statement(SLEEP), [], call));
+    await until(async () => (await running()).includes(SLEEP));
+    pass(400);
+    expect(await asked).toMatchObject(TOOK_TOO_LONG);
+    await nothingRuns(pass, running);
+    expect(await run(`select n from ${store.names.memories}`)).toEqual([]);
+  });
+
+  it('is timed from its own start, not from that of statements before it', async () => {
+    const { run, running } = await openSessions({ query_timeout_ms: 1_000 });
+    const { pass } = holdDeadlines();
+    const gates = [await closedGate(), await closedGate(), await closedGate()];
+    const texts = gates.map(({ wait }, n) => `select ${wait}, ${n} as n`);
+    const answers = texts.map((text) => run(text));
+    for (const [n, gate] of gates.entries()) {
+      await until(async () => (await running()).includes(texts[n] as string));
+      // Together longer than the limit of one.
+      pass(600);
+      await gate.open();
+      expect((await answers[n])?.[0]?.n).toBe(n);
+    }
+  });
+
+  it('closes its connection if the server does not cancel it', async () => {
+    const { seen, connectionString } = await openProxy(SERVER_URL, { onCancel: async () => false });
+    const { run, running, pids } = await openSessions({ url: connectionString, query_timeout_ms: 300 });
+    const { pass } = holdDeadlines();
+    await run('select 1');
+    const before = await pids();
+    const hung = reasonOf(run(SLEEP));
+    const behind = reasonOf(run('select 2'));
+    await until(async () => (await running()).includes(SLEEP));
+    pass(400);
+    expect(await hung).toMatchObject(TOOK_TOO_LONG);
+    await until(async () => seen.cancels === 1);
+    // The connection waits for the answer to the cancel request.
+    const told = passUntil(pass, behind);
+    expect(await told).toMatchObject({ code: 'provider_error', message: 'the database closed the connection' });
+    expect(seen.cancels).toBe(1);
+    expect(await run('select 3 as n')).toEqual([{ n: 3 }]);
+    const now = await pids();
+    expect(now).not.toEqual(before);
+  });
+
+  it('sends no cancel request to a server that does not support it', async () => {
+    const { seen, connectionString } = await openProxy(SERVER_URL);
+    const options = { url: connectionString, query_timeout_ms: 300, cancellable: false };
+    const { run, running } = await openSessions(options);
+    const { pass } = holdDeadlines();
+    const gate = await closedGate();
+    const text = `select ${gate.wait}`;
+    const asked = reasonOf(run(text));
+    await until(async () => (await running()).includes(text));
+    pass(400);
+    expect(await asked).toMatchObject(TOOK_TOO_LONG);
+    await gate.open();
+    expect(await run('select 3 as n')).toEqual([{ n: 3 }]);
+    expect(seen.cancels).toBe(0);
+  });
+});
+
+describe('a statement that exceeds its time in the queue', () => {
+  it.each(NAMES)('is rejected because all connections are busy, names: %s', async (prepared_statements) => {
+    const { run } = await openSessions({ acquire_timeout_ms: 200, prepared_statements });
+    const { pass } = holdDeadlines();
+    const gate = await closedGate();
+    // The connection is open.
+    await run('select 0');
+    const first = run(`select ${gate.wait}, 1 as n`);
+    const late = reasonOf(run('select 2'));
+    pass(300);
+    expect(await late).toMatchObject(BUSY);
+    await gate.open();
+    expect(await first).toMatchObject([{ n: 1 }]);
+    expect(await run('select 3 as n')).toEqual([{ n: 3 }]);
+  });
+
+  it('[Decision 26] has no effect: it is cancelled when it starts', async () => {
+    const { run, running, store } = await openSessions({ acquire_timeout_ms: 200 });
+    const { pass } = holdDeadlines();
+    const gate = await closedGate();
+    await store.sql(`create schema ${store.names.schema}; create table ${store.names.memories} (n int)`);
+    await run('select 0');
+    const first = run(`select ${gate.wait}, 1 as n`);
+    const late = reasonOf(run(`insert into ${store.names.memories} select 1 from pg_sleep(600)`));
+    pass(300);
+    expect(await late).toMatchObject(BUSY);
+    await gate.open();
+    expect(await first).toMatchObject([{ n: 1 }]);
+    await nothingRuns(pass, running);
+    expect(await run(`select n from ${store.names.memories}`)).toEqual([]);
+  });
+
+  it('is taken over by an idle connection', async () => {
+    const { run } = await openSessions({ connections: 2, prepared_statements: 'off' });
+    const { call: aborting, abort } = abortableCall();
+    const long = reasonOf(run(SLEEP, [], aborting));
+    const answers = await Promise.all([1, 2, 3, 4, 5].map((n) => run('select pg_sleep(0.02), $1::int as n', [n])));
+    expect(answers.map(([row]) => row?.n)).toEqual([1, 2, 3, 4, 5]);
+    abort();
+    await long;
+  });
+
+  it('is rejected as unreachable if no connection opens', async () => {
+    // Accepts connections and never answers.
+    const mute = createServer();
+    await new Promise<void>((resolve) => mute.listen(0, '127.0.0.1', resolve));
+    const { port } = mute.address() as AddressInfo;
+    const { run, database } = await openSessions({
+      config: { host: '127.0.0.1', port, user: 'u', database: 'd', ssl: false, connectionTimeoutMillis: 2_000 },
+      acquire_timeout_ms: 200,
+    });
+    expect(await reasonOf(run('select 1'))).toMatchObject({
+      code: 'provider_error',
+      message: 'the database cannot be reached',
+    });
+    await database.close();
+    mute.close();
   });
 });

@@ -1,20 +1,22 @@
+import { createServer, type Socket } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Call, OmpError } from '#contract';
 import {
   type ConnectionOptions,
   type Database,
   openConnections,
+  rememberStatements,
   statement,
 } from '../../providers/postgres/client/connections.ts';
 import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';
-import { closedGate } from './sessions.ts';
+import { closedGate, openProxy } from './sessions.ts';
 import { call, memoryOf, openStore, randomName, refTo, type Store, until } from './store.ts';
 
 let store: Store;
 let opened: Database[] = [];
 beforeEach(async () => {
   store = await openStore();
-  // The embedded engine has one session for all its clients: nothing of an earlier test may be left in it.
+  // The embedded engine has one session for all clients, which keeps prepared statements of earlier tests.
   await store.sql('deallocate all');
 });
 afterEach(async () => {
@@ -45,7 +47,7 @@ const failure = async (pending: Promise<unknown>): Promise<OmpError> => {
   expect(error).toBeInstanceOf(OmpError);
   return error as OmpError;
 };
-/** Names that the session of this (only) connection has prepared, itself included when it was sent by name. */
+/** Names of the statements that this connection has prepared, itself included if it was sent by name. */
 const prepared = async (database: Database): Promise<string[]> =>
   (await run(database, 'select name from pg_prepared_statements order by name')).map(({ name }) => name as string);
 
@@ -62,7 +64,7 @@ describe('a burst of statements', () => {
     expect(answers.map((rows) => rows.map(({ n }) => n))).toEqual(Array.from({ length: 200 }, (_, i) => [i]));
   });
 
-  it.each(['auto', 'on', 'off'] as const)('is not disturbed by statements that fail, names: %s', async (names) => {
+  it.each(['auto', 'on', 'off'] as const)('is not affected by statements that fail, names: %s', async (names) => {
     const database = connect({ prepared_statements: names });
     const texts = [
       'select 1 / $1::int as n', // fails while it runs
@@ -78,7 +80,7 @@ describe('a burst of statements', () => {
       if (result.status === 'rejected')
         expect(result.reason).toMatchObject({ code: 'provider_error', provider: 'postgres' });
     });
-    // A value that cannot be what its place wants fails alone, too.
+    // A value of the wrong type fails alone, too.
     const mixed = await Promise.allSettled([
       run(database, 'select $1::int as n', [1]),
       run(database, 'select $1::int as n', ['x']),
@@ -95,7 +97,7 @@ describe('[Decision 29] callers take turns', () => {
   it.each([
     ['searches', search, 10],
     ['other statements', statement('select $1::int as n'), 100],
-  ] as const)('%s of one do not all come before the first of another', async (_, asked, many) => {
+  ] as const)('%s of one caller do not all run before those of another', async (_, asked, many) => {
     const database = connect();
     const answered: string[] = [];
     const ask = async (id: string) => {
@@ -107,7 +109,7 @@ describe('[Decision 29] callers take turns', () => {
     expect(answered.indexOf('other')).toBeLessThan(many / 2);
   });
 
-  it('the searches that wait end at their deadline, or when their caller goes', async () => {
+  it('queued searches end at their deadline or when their call is aborted', async () => {
     const database = connect({ acquire_timeout_ms: 50 });
     const controller = new AbortController();
     const gone = new OmpError('invalid_request', 'gone');
@@ -124,7 +126,7 @@ describe('[Decision 29] callers take turns', () => {
     expect(database.stats().waiting).toBe(0);
   });
 
-  it('where there are two connections, other statements do not wait for searches', async ({ skip }) => {
+  it('with two connections, other statements do not wait for searches', async ({ skip }) => {
     skip(SERVER_URL === '', NO_SERVER);
     const database = connect({ connections: 2 });
     const controller = new AbortController();
@@ -141,7 +143,7 @@ describe('[Decision 29] callers take turns', () => {
 });
 
 describe('a statement with settings', () => {
-  it('has them, and no other statement of the connection does', async () => {
+  it('has them, and no other statement of its connection has them', async () => {
     const database = connect();
     const shown = statement(`select current_setting('statement_timeout') as setting`);
     const usual = (await database.query(shown, [], call))[0]?.setting;
@@ -158,7 +160,7 @@ describe('a statement with settings', () => {
     });
   });
 
-  it('is rolled back as a whole when it fails, and the connection stays usable', async () => {
+  it('is rolled back completely when it fails, and the connection stays usable', async () => {
     const database = connect();
     await store.sql(`create schema ${store.names.schema}; create table ${store.names.memories} (n int)`);
     const insert = statement(`insert into ${store.names.memories} select 1 / $1::int`);
@@ -169,7 +171,7 @@ describe('a statement with settings', () => {
     expect(await run(database, `select n from ${store.names.memories} order by n`)).toEqual([{ n: 1 }, { n: 7 }]);
   });
 
-  it('tells why its settings failed, not that the transaction did', async () => {
+  it('reports why its settings failed, not that the transaction is aborted', async () => {
     const database = connect();
     const error = await failure(database.queryWith('set local no_such_setting = 1', statement('select 1'), [], call));
     expect(error.cause).toMatchObject({ code: '42704' });
@@ -196,7 +198,7 @@ describe('prepared statements', () => {
     await Promise.all(Array.from({ length: 10 }, () => run(database, 'select $1::int', [1])));
     const names = await prepared(database);
     expect(names).toHaveLength(2);
-    // On the embedded engine, whose only session all share, with a prefix.
+    // The embedded engine, whose session all clients share, adds a prefix.
     expect(names.some((name) => name.endsWith(statement('select $1::int').name))).toBe(true);
   });
 
@@ -204,7 +206,7 @@ describe('prepared statements', () => {
     expect(await prepared(connect({ prepared_statements: 'off' }))).toEqual([]);
   });
 
-  it('are given up for good when the session has lost them', async () => {
+  it('are not used any more once the session has lost them', async () => {
     const database = connect();
     await run(database, 'select $1::int as n', [1]);
     await run(database, 'deallocate all');
@@ -213,7 +215,7 @@ describe('prepared statements', () => {
     expect(await prepared(database)).toEqual([]);
   });
 
-  it('are given up inside a transaction as well', async () => {
+  it('the same inside a transaction', async () => {
     const database = connect();
     const asked = statement('select $1::int as n');
     await database.query(asked, [1], call);
@@ -222,8 +224,8 @@ describe('prepared statements', () => {
     expect(await run(database, 'select 3 as n')).toEqual([{ n: 3 }]);
   });
 
-  it('are given up when somebody else has taken their names', async ({ skip }) => {
-    skip(store.url.includes('?host='), 'on the embedded engine everybody has names of their own');
+  it('are not used any more if another client has taken the name', async ({ skip }) => {
+    skip(store.url.includes('?host='), 'on the embedded engine every client has its own names');
     const database = connect();
     const { name } = statement('select $1::int as n');
     await run(database, `prepare ${name} as select 'theirs'`);
@@ -232,7 +234,7 @@ describe('prepared statements', () => {
     expect(await prepared(database)).toHaveLength(2);
   });
 
-  it('are given up when a migration outdates them', async () => {
+  it('are not used any more when a migration outdates them', async () => {
     const database = connect();
     await store.sql(`create schema ${store.names.schema}; create table ${store.names.memories} (n int)`);
     const text = `select * from ${store.names.memories}`;
@@ -243,7 +245,7 @@ describe('prepared statements', () => {
     expect(await run(database, text)).toEqual([{ n: 1, m: 2 }]);
   });
 
-  it('are insisted on when they are on', async () => {
+  it('are always used when they are on', async () => {
     const database = connect({ prepared_statements: 'on' });
     await run(database, 'select $1::int as n', [1]);
     await run(database, 'deallocate all');
@@ -252,7 +254,7 @@ describe('prepared statements', () => {
     expect(error.message).not.toMatch(/prepared|omp_/);
   });
 
-  it('have names that tell their texts apart', () => {
+  it('have different names for different texts', () => {
     const names = ['select 1', 'select 2', 'select 1 '].map((text) => statement(text).name);
     expect(new Set(names).size).toBe(3);
     expect(statement('select 1')).toEqual(statement('select 1'));
@@ -263,7 +265,7 @@ describe('prepared statements', () => {
 describe('a call that is aborted', () => {
   const aborted = (reason: unknown): Call => ({ ...call, signal: AbortSignal.abort(reason) });
 
-  it('before there is a connection is not sent', async () => {
+  it('before a connection opens is not sent', async () => {
     const database = connect();
     await store.sql(`create schema ${store.names.schema}; create table ${store.names.memories} (n int)`);
     const gone = new OmpError('provider_error', 'gone');
@@ -273,7 +275,7 @@ describe('a call that is aborted', () => {
     expect(await run(database, `select count(*)::int as n from ${store.names.memories}`)).toEqual([{ n: 0 }]);
   });
 
-  it('while its connection is opened is not sent', async () => {
+  it('while its connection opens is not sent', async () => {
     const database = connect();
     await store.sql(`create schema ${store.names.schema}; create table ${store.names.memories} (n int)`);
     const controller = new AbortController();
@@ -288,13 +290,13 @@ describe('a call that is aborted', () => {
 
 // The embedded engine has one session for all its clients, and ends with it.
 describe.skipIf(SERVER_URL === '')(`a lost connection${SERVER_URL === '' ? `: ${NO_SERVER}` : ''}`, () => {
-  it('fails what was running and is opened again', async () => {
+  it('rejects what was running and is opened again', async () => {
     const application = randomName();
     const url = new URL(store.url);
     url.searchParams.set('application_name', application);
     const provider = await store.open({ url: url.href });
     const memory = await provider.add(memoryOf('u', 'kept'), call);
-    // Waits until they are gone: one that has not noticed the signal yet goes on answering.
+    // Waits until the sessions have ended: one that has not noticed the signal yet still answers.
     const kill = () =>
       store.sql('select pg_terminate_backend(pid, 10000) from pg_stat_activity where application_name = $1', [
         application,
@@ -305,7 +307,7 @@ describe.skipIf(SERVER_URL === '')(`a lost connection${SERVER_URL === '' ? `: ${
         (found) => expect(found).toEqual(memory) ?? true,
         (error: unknown) => expect(error).toMatchObject({ code: 'provider_error', provider: 'postgres' }) ?? false,
       );
-    // More at once than there are connections: all are used, so one that is lost without knowing it yet is found.
+    // More calls than connections, so all are used and a lost one is noticed.
     const sessions = () => store.sql('select from pg_stat_activity where application_name = $1', [application]);
     const allWork = async () =>
       (await Promise.all(Array.from({ length: 16 }, outcome))).every((worked) => worked) &&
@@ -319,7 +321,7 @@ describe.skipIf(SERVER_URL === '')(`a lost connection${SERVER_URL === '' ? `: ${
     await until(allWork);
   });
 
-  it('is told as an error that a client may read', async () => {
+  it('is reported by a public message', async () => {
     const database = connect();
     const pid = (await run(database, 'select pg_backend_pid() as pid'))[0]?.pid;
     const sleeping = failure(run(database, 'select pg_sleep(60)'));
@@ -336,7 +338,7 @@ describe.skipIf(SERVER_URL === '')(`a lost connection${SERVER_URL === '' ? `: ${
     );
   });
 
-  it('costs nobody who uses another one', async () => {
+  it('does not affect statements on another one', async () => {
     const database = connect({ connections: 2 });
     const running = async () =>
       (
@@ -366,8 +368,8 @@ describe.skipIf(SERVER_URL === '')(`a lost connection${SERVER_URL === '' ? `: ${
   });
 });
 
-describe('more statements than may wait', () => {
-  it('[Decision 29] are refused at once, and those before them are answered', async () => {
+describe('more statements than the queue holds', () => {
+  it('[Decision 29] are rejected at once, and those before them are answered', async () => {
     const database = connect({ connections: 2, max_waiting: 3 });
     await run(database, 'select 1');
     const asked = Array.from({ length: 9 }, (_, n) => run(database, 'select $1::int as n', [n]));
@@ -379,7 +381,7 @@ describe('more statements than may wait', () => {
     expect((await Promise.all(again)).map(([row]) => row?.n)).toEqual([0, 1, 2, 3, 4]);
   });
 
-  it('[Decision 29] do not count those whose callers have gone, or that failed', async () => {
+  it('[Decision 29] do not include those that were aborted or failed', async () => {
     const database = connect({ connections: 1, max_waiting: 1 });
     for (let round = 0; round < 5; round++) {
       await failure(run(database, 'select 1 / 0'));
@@ -394,11 +396,110 @@ describe('more statements than may wait', () => {
 });
 
 describe('closing', () => {
-  it('answers what was asked before', async () => {
+  it('answers pending statements', async () => {
     const database = connect();
     await run(database, 'select 1');
     const asked = [1, 2, 3].map((n) => run(database, 'select pg_sleep(0.01), $1::int as n', [n]));
     await database.close();
     expect((await Promise.all(asked)).map((rows) => rows[0]?.n)).toEqual([1, 2, 3]);
   });
+});
+
+describe('fifty statements at once on one connection', () => {
+  it.for([
+    ['by name are in flight together', 'on', false],
+    ['without names run one after the other, as a pooler requires', 'off', true],
+  ] as const)('%s', async ([, prepared_statements, single], { skip }) => {
+    skip(SERVER_URL === '', NO_SERVER);
+    const { seen, connectionString } = await openProxy(SERVER_URL);
+    const database = connect({ config: { connectionString }, prepared_statements });
+    const numbers = Array.from({ length: 50 }, (_, i) => i);
+    const answers = await Promise.all(numbers.map((n) => database.query(statement('select $1::int as n'), [n], call)));
+    expect(answers.map(([row]) => row?.n)).toEqual(numbers);
+    expect(seen.inFlight).toBe(0);
+    expect(seen.most === 1).toBe(single);
+  });
+});
+
+/** Limit of characters that one session keeps prepared. */
+const MOST = 96 * 1024;
+
+/** As long as the search for some forty words. */
+const padding = `/*${'x'.repeat(8_000)}*/`;
+const shape = (n: number) => statement(`select $1::int + ${n} as n ${padding}`);
+const HOT = statement('select $1::int as hot');
+const KEPT = statement(
+  'select name, prepare_time::text as time, length(statement)::int as length from pg_prepared_statements',
+);
+
+describe('prepared statements of one session', () => {
+  it('[Decision 29] are bounded, and the ones in use stay', async () => {
+    const db = connect({ prepared_statements: 'on' });
+    await db.query(HOT, [0], call);
+    // The embedded engine prefixes the names of each connection.
+    const hot = async () => (await db.query(KEPT, [], call)).find(({ name }) => (name as string).endsWith(HOT.name));
+    const before = await hot();
+    expect(before).toBeDefined();
+    const numbers = Array.from({ length: 150 }, (_, n) => n);
+    for (const n of numbers) {
+      expect(await db.query(shape(n), [1], call)).toEqual([{ n: n + 1 }]);
+      await db.query(HOT, [n], call);
+    }
+    expect(await hot()).toEqual(before);
+    // All at once, so some are closed while statements that need them are in flight.
+    for (const again of [numbers, numbers.toReversed()]) {
+      const answers = await Promise.all(again.map((n) => db.query(shape(n), [2], call)));
+      expect(answers.map(([row]) => row?.n)).toEqual(again.map((n) => n + 2));
+      await db.query(HOT, [0], call);
+    }
+    for (const n of numbers.slice(0, 20)) await db.query(shape(n), [1], call);
+    const kept = await db.query(KEPT, [], call);
+    expect(kept.reduce((sum, { length }) => sum + (length as number), 0)).toBeLessThanOrEqual(MOST);
+    expect(kept.length).toBeGreaterThan(8);
+  });
+});
+
+it('[Decision 29] statements with too large values are rejected instead of queued', async () => {
+  const sockets: Socket[] = [];
+  let over = false;
+  // Accepts connections and never answers.
+  const server = createServer((socket) => {
+    sockets.push(socket.on('error', () => {}));
+    if (over) socket.destroy();
+  });
+  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
+  const { port } = server.address() as { port: number };
+  const db = openConnections({
+    config: { host: '127.0.0.1', port, user: 'nobody', connectionTimeoutMillis: 600_000 },
+    connections: 1,
+    prepared_statements: 'on',
+    acquire_timeout_ms: 600_000,
+    query_timeout_ms: 600_000,
+  });
+  const large = 'a'.repeat(30 * 1024 * 1024);
+  const given = new AbortController();
+  const ask = (...values: unknown[]) => db.query(statement('select $1'), values, { ...call, signal: given.signal });
+  // One connection works on the first; two are queued.
+  const waiting = [ask(large), ask(large), ask(1)];
+  await expect(ask([large])).rejects.toMatchObject({ code: 'rate_limited', retryAfter: 1 });
+  waiting.push(ask('small'));
+  given.abort(new Error('gone'));
+  for (const { status } of await Promise.allSettled(waiting)) expect(status).toBe('rejected');
+  expect(db.stats().waiting).toBe(0);
+  over = true;
+  for (const socket of sockets) socket.destroy();
+  await db.close();
+  await new Promise((closed) => server.close(closed));
+});
+
+it('[Decision 29] the cache of statement names is bounded and keeps the ones in use', () => {
+  const remembered = rememberStatements();
+  const hot = remembered('select 1');
+  const cold = remembered('select 2');
+  for (let i = 0; i < 300; i++) {
+    expect(remembered(`select ${i} /* ${'a'.repeat(10_000)} */`).name).toMatch(/^omp_/);
+    expect(remembered('select 1')).toBe(hot);
+  }
+  expect(remembered('select 2')).toEqual(cold);
+  expect(remembered('select 2')).not.toBe(cold);
 });

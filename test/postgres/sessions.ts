@@ -1,4 +1,5 @@
 import { randomInt } from 'node:crypto';
+import { type AddressInfo, createConnection, createServer } from 'node:net';
 import pg from 'pg';
 import { onTestFinished, vi } from 'vitest';
 import { type Call, OmpError } from '#contract';
@@ -11,18 +12,18 @@ import {
 import { SERVER_URL } from '../support/postgres-server.ts';
 import { call, openStore, randomName, type Store } from './store.ts';
 
-/** A database on the server and somebody who looks at its sessions from outside. */
+/** A database on the server, and what `pg_stat_activity` shows of its sessions. */
 export interface Sessions {
   readonly database: Database;
   readonly store: Store;
   run(text: string, values?: readonly unknown[], as?: Call): ReturnType<Database['query']>;
-  /** What the sessions of `database` run at this moment. */
+  /** Statements that the sessions of `database` run now. */
   running(): Promise<string[]>;
   /** The sessions' process ids. */
   pids(): Promise<number[]>;
 }
 
-/** By default one connection, with deadlines no test reaches. Gone after the test. */
+/** By default one connection with deadlines that no test reaches. Closed after the test. */
 export async function openSessions({
   url = SERVER_URL,
   ...options
@@ -55,7 +56,7 @@ export async function openSessions({
   };
 }
 
-/** What a statement selects to go on only once the gate is opened: a lock on the server decides, no time. */
+/** A statement that selects `wait` blocks until the gate is opened: an advisory lock, no timing. */
 export interface Gate {
   readonly wait: string;
   open(): Promise<void>;
@@ -73,27 +74,27 @@ export async function closedGate(url = SERVER_URL): Promise<Gate> {
   };
 }
 
-/** From now on the deadlines of `database` pass when the test says so, however busy the machine is. Call it after `openSessions`. */
+/** From now on the test decides when time passes for the deadlines of `database`. Call it after `openSessions`. */
 export function holdDeadlines(): { pass(ms: number): void } {
   vi.useFakeTimers({ toFake: ['performance', 'setInterval', 'clearInterval'] });
   onTestFinished(() => {
-    // What looks at deadlines stops when nothing is under way.
+    // The deadline timer stops when nothing is in flight.
     vi.advanceTimersByTime(1_000);
     vi.useRealTimers();
   });
   return { pass: (ms) => void vi.advanceTimersByTime(ms) };
 }
 
-/** A call whose client can go away, and the reason it is told then. */
-export function callThatGoes(): { call: Call; gone: OmpError; go: () => void } {
+/** A call that the test can abort, and the reason it is rejected with. */
+export function abortableCall(): { call: Call; reason: OmpError; abort: () => void } {
   const controller = new AbortController();
-  const gone = new OmpError('invalid_request', 'gone');
-  return { call: { ...call, signal: controller.signal }, gone, go: () => controller.abort(gone) };
+  const reason = new OmpError('invalid_request', 'gone');
+  return { call: { ...call, signal: controller.signal }, reason, abort: () => controller.abort(reason) };
 }
 
-/** The same as the gateway makes it: nobody has asked for its signal, and its own promise tells the caller. */
-export function requestThatGoes(): ReturnType<typeof callThatGoes> {
-  const { call: plain, gone, go } = callThatGoes();
+/** The same as the gateway makes it: the signal is created lazily, and `unlessAborted` rejects. */
+export function abortableRequest(): ReturnType<typeof abortableCall> {
+  const { call: plain, reason, abort } = abortableCall();
   const unlessAborted = <Result>(work: Promise<Result>) => work;
   return {
     call: {
@@ -103,8 +104,8 @@ export function requestThatGoes(): ReturnType<typeof callThatGoes> {
       },
       unlessAborted,
     },
-    gone,
-    go,
+    reason,
+    abort,
   };
 }
 
@@ -113,3 +114,83 @@ export const reasonOf = (pending: Promise<unknown>): Promise<unknown> =>
     () => undefined,
     (reason: unknown) => reason,
   );
+
+const CANCEL_REQUEST = 80_877_102;
+const TLS_REQUEST = 80_877_103;
+
+/** Calls back with the type of every protocol message; the first message of a client has none. */
+function messages(fromClient: boolean, each: (type: string) => void) {
+  let rest = Buffer.alloc(0);
+  let untyped = fromClient;
+  return (chunk: Buffer) => {
+    rest = Buffer.concat([rest, chunk]);
+    for (;;) {
+      const head = untyped ? 0 : 1;
+      if (rest.length < head + 4) return;
+      const size = head + rest.readUInt32BE(head);
+      if (rest.length < size) return;
+      if (!untyped) each(String.fromCharCode(rest[0] as number));
+      rest = rest.subarray(size);
+      untyped = false;
+    }
+  };
+}
+
+export interface ProxyOptions {
+  /** Delays every cancel request until this resolves; false drops it. */
+  readonly onCancel?: () => Promise<unknown>;
+}
+
+/** A proxy to the server that counts statements in flight, cancel requests and TLS requests. */
+export async function openProxy(to: string, { onCancel = async () => true }: ProxyOptions = {}) {
+  const url = new URL(to);
+  const seen = { inFlight: 0, most: 0, cancels: 0, tlsRequests: 0 };
+  const proxy = createServer((client) => {
+    const server = createConnection(Number(url.port || 5432), url.hostname);
+    // Sync ends a statement, ReadyForQuery its answer.
+    const asked = messages(true, (type) => {
+      if (type === 'S') seen.most = Math.max(seen.most, ++seen.inFlight);
+    });
+    const answered = messages(false, (type) => {
+      if (type === 'Z' && seen.inFlight > 0) seen.inFlight--;
+    });
+    let first = true;
+    let encrypted = false;
+    client.on('data', (chunk: Buffer) => {
+      const code = first && chunk.length >= 8 ? chunk.readUInt32BE(4) : 0;
+      first = false;
+      if (code === TLS_REQUEST) {
+        seen.tlsRequests++;
+        encrypted = true;
+      }
+      if (code === CANCEL_REQUEST) {
+        seen.cancels++;
+        // On a connection of its own, so it arrives even if the sender has given up.
+        void onCancel().then((goesOn) => {
+          if (goesOn === false) return;
+          const own = createConnection(Number(url.port || 5432), url.hostname);
+          own.on('error', () => {}).on('close', () => client.destroy());
+          own.write(chunk);
+        });
+        return;
+      }
+      if (!encrypted) asked(chunk);
+      server.write(chunk);
+    });
+    server.on('data', (chunk: Buffer) => {
+      if (!encrypted) answered(chunk);
+      client.write(chunk);
+    });
+    for (const [one, other] of [
+      [client, server],
+      [server, client],
+    ] as const) {
+      one.on('error', () => {}).on('close', () => other.destroy());
+    }
+  });
+  await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => void proxy.close());
+  const through = new URL(url);
+  through.host = `127.0.0.1:${(proxy.address() as AddressInfo).port}`;
+  return { seen, connectionString: through.href };
+}

@@ -1,0 +1,365 @@
+import { createHash, randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { sendJson } from '../embedding/embeddings-server.ts';
+import type { Query } from '../support/client.ts';
+import { expectError } from '../support/expect-error.ts';
+import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';
+import { type OwnersDatabase, openOwnersDatabase } from './database.ts';
+import { documentedEnvironment, type RunningMapped, serveDocumented } from './documented.ts';
+import { openAiServer, vectorOf } from './openai.ts';
+import {
+  type LangchainStore,
+  type Mem0,
+  NOT_INSTALLED,
+  openLangchain,
+  openLanggraph,
+  openLlamaindex,
+  openMem0,
+} from './owner-libraries.ts';
+
+interface BesideLibrary {
+  readonly db: OwnersDatabase;
+  readonly openai: Awaited<ReturnType<typeof openAiServer>>;
+  /** The gateway as the page says, on tables that the library has made; closed with the suite. */
+  serve(more?: Readonly<Record<string, string>>): Promise<RunningMapped['client']>;
+  /** Closed with the suite, before the database. */
+  closing(close: () => Promise<unknown>): void;
+}
+
+interface LibrarySuite {
+  /** For use in tests. */
+  beside(): BesideLibrary;
+  /** What the library does before the first test. */
+  prepare(work: (beside: BesideLibrary) => Promise<void>): void;
+}
+
+/** Tests of a database that a library itself fills, and a gateway beside it. */
+function librarySuite(title: string, page: string, tests: (suite: LibrarySuite) => void): void {
+  const missing = SERVER_URL === '' ? NO_SERVER : NOT_INSTALLED;
+  describe(title, () => {
+    let opened: BesideLibrary | undefined;
+    const preparations: ((beside: BesideLibrary) => Promise<void>)[] = [];
+    const open: (() => Promise<unknown>)[] = [];
+    beforeAll(async () => {
+      if (missing !== undefined) return;
+      const [db, openai] = await Promise.all([openOwnersDatabase(), openAiServer()]);
+      const env = { ...documentedEnvironment(page), DATABASE_URL: db.url, OPENAI_BASE_URL: openai.base_url };
+      open.push(db.close, openai.close);
+      opened = {
+        db,
+        openai,
+        async serve(more = {}) {
+          const running = await serveDocumented(env, more);
+          open.push(running.close);
+          return running.client;
+        },
+        closing: (close) => void open.push(close),
+      };
+      for (const prepare of preparations) await prepare(opened);
+    });
+    afterAll(async () => {
+      for (const close of open.reverse()) await close();
+    });
+    beforeEach(({ skip }) => {
+      if (missing !== undefined) skip(missing);
+    });
+    tests({ beside: () => opened as BesideLibrary, prepare: (work) => void preparations.push(work) });
+  });
+}
+
+/** As LangChain's documentation configures it. */
+const DOCUMENTED = {
+  tableName: 'testlangchainjs',
+  columns: {
+    idColumnName: 'id',
+    vectorColumnName: 'vector',
+    contentColumnName: 'content',
+    metadataColumnName: 'metadata',
+  },
+  distanceStrategy: 'cosine',
+};
+const WRITABLE = { OMP_MAPPING_WRITABLE: 'true' };
+
+librarySuite('LangChain.js itself in front of the same table', 'langchain-js', ({ beside, prepare }) => {
+  const [ferry, peanuts, lisbon] = [randomUUID(), randomUUID(), randomUUID()] as const;
+  let store: LangchainStore;
+  prepare(async ({ db, closing }) => {
+    store = await openLangchain(db.url, { ...DOCUMENTED, dimensions: 1536 });
+    closing(() => store.end());
+    await store.addDocuments(
+      [
+        { pageContent: 'the ferry leaves at nine', metadata: { user_id: 'ana' } },
+        { pageContent: 'allergic to peanuts', metadata: { user_id: 'ana', topic: { area: 'food' } } },
+        { pageContent: 'lives in Lisbon', metadata: { user_id: 'ben' } },
+        { pageContent: 'belongs to nobody', metadata: {} },
+      ],
+      { ids: [ferry, peanuts, lisbon, randomUUID()] },
+    );
+  });
+
+  it('it writes, the gateway reads', async () => {
+    const client = await beside().serve();
+    const [hit] = await client.search({ user_id: 'ana', q: 'allergic to peanuts', limit: 1 });
+    expect(hit).toMatchObject({ memory: { id: peanuts, content: 'allergic to peanuts', user_id: 'ana' } });
+    expect(hit?.score).toBeCloseTo(1, 3);
+    const ids = async (user_id: string) => (await client.list({ user_id })).items.map(({ id }) => id).sort();
+    expect(await ids('ana')).toEqual([ferry, peanuts].sort());
+    expect(await ids('ben')).toEqual([lisbon]);
+    expect(await client.get(ferry)).toMatchObject({ content: 'the ferry leaves at nine', user_id: 'ana' });
+  });
+
+  it('the gateway writes, it reads and deletes', async () => {
+    const client = await beside().serve(WRITABLE);
+    const { id } = await client.add({ user_id: 'ana', content: 'plays the cello' });
+    const [added] = await store.similaritySearch('plays the cello', 1, { user_id: 'ana' });
+    expect(added).toMatchObject({ id, pageContent: 'plays the cello', metadata: { user_id: 'ana' } });
+    await client.update(peanuts, { content: 'allergic to walnuts' });
+    const [changed] = await store.similaritySearch('allergic to walnuts', 1);
+    expect(changed).toMatchObject({
+      id: peanuts,
+      pageContent: 'allergic to walnuts',
+      metadata: { user_id: 'ana', topic: { area: 'food' } },
+    });
+    await store.delete({ ids: [id] });
+    expectError(await client.ask(client.byId(id)), 'not_found');
+    await client.remove(ferry);
+    const left = await store.similaritySearch('the ferry leaves at nine', 9, { user_id: 'ana' });
+    expect(left.map((document) => document.id)).toEqual([peanuts]);
+  });
+
+  it('of several collections in one table the one that is named is served and written', async () => {
+    const collection = (collectionName: string) =>
+      openLangchain(beside().db.url, { tableName: 'shelves', collectionTableName: 'collections', collectionName });
+    // One after the other: LangChain adds the column when it opens the first.
+    const [notes, drafts] = [await collection('notes'), await collection('drafts')];
+    beside().closing(() => Promise.all([notes.end(), drafts.end()]));
+    await notes.addDocuments([{ pageContent: 'kept', metadata: { user_id: 'ana' } }]);
+    await drafts.addDocuments([{ pageContent: 'scratched', metadata: { user_id: 'ana' } }]);
+    const client = await beside().serve({
+      ...WRITABLE,
+      OMP_MAPPING_TABLE: 'shelves',
+      OMP_MAPPING_CONTENT: 'text',
+      OMP_MAPPING_EMBEDDING: 'embedding',
+      OMP_MAPPING_COLLECTION: 'notes',
+    });
+    await client.add({ user_id: 'ana', content: 'added' });
+    const { items } = await client.list({ user_id: 'ana' });
+    expect(items.map(({ content }) => content).sort()).toEqual(['added', 'kept']);
+    const texts = async (store: LangchainStore) =>
+      (await store.similaritySearch('added', 9)).map(({ pageContent }) => pageContent).sort();
+    expect([await texts(notes), await texts(drafts)]).toEqual([['added', 'kept'], ['scratched']]);
+  });
+
+  it.each(['cosine', 'innerProduct', 'euclidean'])(
+    'with the index that it makes for %s the scores are the same',
+    async (distanceStrategy) => {
+      const tableName = `by_${distanceStrategy.toLowerCase()}`;
+      const indexed = await openLangchain(beside().db.url, { tableName, distanceStrategy });
+      beside().closing(() => indexed.end());
+      await indexed.addDocuments([
+        { pageContent: 'the ferry leaves at nine', metadata: { user_id: 'ana' } },
+        { pageContent: 'the ferry leaves at ten', metadata: { user_id: 'ana' } },
+      ]);
+      // Without a namespace the index of the first table would count as that of the others.
+      await indexed.createHnswIndex({ dimensions: 1536, namespace: tableName });
+      const names = { OMP_MAPPING_TABLE: tableName, OMP_MAPPING_CONTENT: 'text', OMP_MAPPING_EMBEDDING: 'embedding' };
+      const client = await beside().serve(names);
+      const [first, second] = await client.search({ user_id: 'ana', q: 'the ferry leaves at nine' });
+      expect(first?.memory.content).toBe('the ferry leaves at nine');
+      // Vectors of the test have length 1 but for the rounding to halves.
+      expect(first?.score).toBeCloseTo(1, 2);
+      expect(second?.score).toBeGreaterThan(0.5);
+      expect(second?.score).toBeLessThan(0.95);
+    },
+  );
+});
+
+librarySuite('LangGraph itself in front of the same tables', 'langgraph-store-js', ({ beside, prepare }) => {
+  let store: Awaited<ReturnType<typeof openLanggraph>>;
+  prepare(async ({ db, closing }) => {
+    store = await openLanggraph(db.url, 'public', ['text']);
+    closing(() => store.stop());
+    await store.put(['memories', 'ana'], 'a', { text: 'the ferry leaves at nine' });
+    await store.put(['memories', 'ana'], 'b', { text: 'allergic to peanuts', area: 'food' });
+    await store.put(['memories', 'ana'], 'c', { text: 'not to be found' }, false);
+    await store.put(['memories', 'ben'], 'a', { text: 'lives in Lisbon' });
+    await store.put(['profiles', 'ana'], 'a', { text: 'no memory' });
+  });
+
+  it('it writes, changes and deletes, the gateway reads', async () => {
+    const client = await beside().serve();
+    const [hit, ...others] = await client.search({ user_id: 'ana', q: 'allergic to peanuts' });
+    expect(hit).toMatchObject({ memory: { id: 'memories:ana/b', content: 'allergic to peanuts', user_id: 'ana' } });
+    expect(hit?.score).toBeCloseTo(1, 3);
+    expect(others.map(({ memory }) => memory.id)).toEqual(['memories:ana/a']);
+    const { items } = await client.list({ user_id: 'ana' });
+    expect(items.map(({ id }) => id)).toEqual(['memories:ana/c', 'memories:ana/b', 'memories:ana/a']);
+    expect((await client.list({ user_id: 'ben' })).items).toMatchObject([{ id: 'memories:ben/a' }]);
+
+    await store.put(['memories', 'ana'], 'b', { text: 'allergic to walnuts' });
+    const changed = await client.get('memories:ana/b');
+    expect(changed).toMatchObject({ content: 'allergic to walnuts', created_at: hit?.memory.created_at });
+    expect(changed.updated_at).not.toBe(changed.created_at);
+    await store.delete(['memories', 'ana'], 'a');
+    expectError(await client.ask(client.byId('memories:ana/a')), 'not_found');
+  });
+
+  it('in another schema, by the vectors of whole values', async () => {
+    const whole = await openLanggraph(beside().db.url, 'whole');
+    beside().closing(() => whole.stop());
+    await whole.put(['ana', 'memories'], 'a', { content: 'the ferry leaves at nine' });
+    await whole.put(['ana', 'memories'], 'b', { content: 'allergic to peanuts' });
+    const client = await beside().serve({
+      OMP_MAPPING_SCHEMA: 'whole',
+      OMP_MAPPING_USER_PATTERN: '{user}:memories',
+      OMP_MAPPING_CONTENT: "value->>'content'",
+      OMP_MAPPING_COLLECTION: '$',
+    });
+    const [hit] = await client.search({ user_id: 'ana', q: '{"content":"allergic to peanuts"}' });
+    expect(hit?.memory).toMatchObject({ id: 'ana:memories/b', content: 'allergic to peanuts', user_id: 'ana' });
+    expect(hit?.score).toBeCloseTo(1, 3);
+  });
+});
+
+const md5 = (text: string) => createHash('md5').update(text).digest('hex');
+
+/** The page's settings for rows that the TypeScript library wrote. */
+const TYPESCRIPT = {
+  OMP_MAPPING_CREATED_AT: "payload->>'createdAt'",
+  OMP_MAPPING_UPDATED_AT: "payload->>'updatedAt'",
+};
+
+librarySuite('mem0 for TypeScript itself in front of the same table', 'mem0', ({ beside, prepare }) => {
+  let mem0: Mem0;
+  const ids: string[] = [];
+  prepare(async ({ db, openai, closing }) => {
+    const opened = await openMem0(db.url, openai.base_url);
+    closing(opened.close);
+    mem0 = opened.memory;
+    for (const [userId, text] of [
+      ['ana', 'the ferry leaves at nine'],
+      ['ana', 'allergic to peanuts'],
+      ['ben', 'lives in Lisbon'],
+    ] as const) {
+      const { results } = await mem0.add(text, { userId, infer: false });
+      ids.push(...results.map(({ id }) => id));
+    }
+    await mem0.add('belongs to an agent', { agentId: 'ana', infer: false });
+  });
+
+  it('it writes, changes and deletes, the gateway reads', async () => {
+    const client = await beside().serve(TYPESCRIPT);
+    const [ferry, peanuts, lisbon] = ids as [string, string, string];
+    const [hit] = await client.search({ user_id: 'ana', q: 'allergic to peanuts', limit: 1 });
+    expect(hit).toMatchObject({ memory: { id: peanuts, content: 'allergic to peanuts', user_id: 'ana' } });
+    expect(hit?.score).toBeCloseTo(1, 3);
+    const idsOf = async (query: Query) => (await client.list(query)).items.map(({ id }) => id).sort();
+    expect(await idsOf({ user_id: 'ana' })).toEqual([ferry, peanuts].sort());
+    expect(await idsOf({ user_id: 'ben' })).toEqual([lisbon]);
+    const before = await client.get(peanuts);
+    expect(before.updated_at).toBe(before.created_at);
+    expect(await idsOf({ user_id: 'ana', since: before.created_at })).toContain(peanuts);
+    expect(await idsOf({ user_id: 'ana', until: '2020-01-01' })).toEqual([]);
+
+    await mem0.update(peanuts, { text: 'allergic to walnuts' });
+    const after = await client.get(peanuts);
+    expect(after).toMatchObject({ content: 'allergic to walnuts', created_at: before.created_at });
+    expect(Date.parse(after.updated_at ?? '')).toBeGreaterThan(Date.parse(after.created_at));
+    await mem0.delete(ferry);
+    expectError(await client.ask(client.byId(ferry)), 'not_found');
+  });
+
+  it('why it is read-only: of a text that the gateway changed, mem0 goes on knowing the old one', async () => {
+    const custom = await beside().serve({
+      ...TYPESCRIPT,
+      OMP_MAPPING_PRESET: 'custom',
+      OMP_MAPPING_TABLE: 'memories',
+      OMP_MAPPING_ID: 'id',
+      OMP_MAPPING_NEW_IDS: 'uuid',
+      OMP_MAPPING_EMBEDDING: 'vector',
+      OMP_MAPPING_CONTENT: "payload->>'data'",
+      OMP_MAPPING_USER_ID: "payload->>'user_id'",
+      OMP_MAPPING_WRITABLE: 'true',
+    });
+    const old = 'drinks tea in the morning';
+    const [added] = (await mem0.add(old, { userId: 'cleo', infer: false })).results;
+    const id = added?.id ?? '';
+    await custom.update(id, { content: 'drinks coffee in the morning' });
+    expect(await mem0.get(id)).toMatchObject({ memory: 'drinks coffee in the morning', hash: md5(old) });
+
+    // The language model finds the old text again; mem0 takes it for a duplicate and drops it.
+    const embeddings = beside().openai.answer;
+    beside().openai.answer = (request, response) => {
+      if (!request.path?.endsWith('/chat/completions')) return embeddings(request, response);
+      const content = JSON.stringify({ memory: [{ text: old }] });
+      sendJson(response, 200, { choices: [{ message: { role: 'assistant', content } }] });
+    };
+    expect(await mem0.add(old, { userId: 'cleo' })).toEqual({ results: [] });
+    const { results } = await mem0.getAll({ filters: { user_id: 'cleo' } });
+    expect(results.map(({ memory }) => memory)).toEqual(['drinks coffee in the morning']);
+  });
+});
+
+librarySuite('LlamaIndex.TS itself in front of the same table', 'llamaindex-ts', ({ beside, prepare }) => {
+  const [ferry, peanuts, lisbon] = [randomUUID(), randomUUID(), randomUUID()] as const;
+  let llama: Awaited<ReturnType<typeof openLlamaindex>>;
+  const ask = async (text: string, user: string) => {
+    const { nodes } = await llama.store.query({
+      queryEmbedding: [...(await vectorOf(text, 1536))],
+      similarityTopK: 9,
+      mode: 'default',
+      filters: { filters: [{ key: 'user_id', value: user, operator: '==' }] },
+    });
+    return nodes.map(({ id_, text, metadata }) => ({ id: id_, text, metadata }));
+  };
+  prepare(async ({ db, closing }) => {
+    llama = await openLlamaindex(db.url);
+    closing(async () => (await llama.store.client()).close());
+    await llama.store.add([
+      await llama.node(ferry, 'the ferry leaves at nine', { user_id: 'ana', create_date: '2020-02-01T08:00:00+02:00' }),
+      await llama.node(peanuts, 'allergic to peanuts', { user_id: 'ana', area: { of: 'food' } }),
+      await llama.node(lisbon, 'lives in Lisbon', { user_id: 'ben' }),
+      await llama.node(randomUUID(), 'belongs to nobody', {}),
+    ]);
+    llama.store.setCollection('drafts');
+    await llama.store.add([await llama.node(randomUUID(), 'scratched', { user_id: 'ana' })]);
+    llama.store.setCollection('data');
+  });
+
+  it('it writes, the gateway reads', async () => {
+    const client = await beside().serve();
+    const [hit] = await client.search({ user_id: 'ana', q: 'allergic to peanuts', limit: 1 });
+    expect(hit).toMatchObject({ memory: { id: peanuts, content: 'allergic to peanuts', user_id: 'ana' } });
+    expect(hit?.score).toBeCloseTo(1, 3);
+    const { items } = await client.list({ user_id: 'ana' });
+    expect(items.map(({ id }) => id)).toEqual([peanuts, ferry]);
+    const earlier = await client.list({ user_id: 'ana', until: '2020-02-01T06:00:00Z' });
+    expect(earlier.items).toMatchObject([{ id: ferry, created_at: '2020-02-01T06:00:00.000Z' }]);
+    expect((await client.list({ user_id: 'ben' })).items.map(({ id }) => id)).toEqual([lisbon]);
+  });
+
+  it('another collection is served by its name', async () => {
+    const client = await beside().serve({ OMP_MAPPING_COLLECTION: 'drafts' });
+    expect((await client.list({ user_id: 'ana' })).items.map(({ content }) => content)).toEqual(['scratched']);
+  });
+
+  it('the gateway writes, it reads and deletes', async () => {
+    const client = await beside().serve({ OMP_MAPPING_WRITABLE: 'true' });
+    const { id, created_at } = await client.add({ user_id: 'ana', content: 'plays the cello' });
+    expect((await ask('plays the cello', 'ana'))[0]).toEqual({
+      id,
+      text: 'plays the cello',
+      metadata: { user_id: 'ana', create_date: created_at },
+    });
+    await client.update(peanuts, { content: 'allergic to walnuts' });
+    expect((await ask('allergic to walnuts', 'ana'))[0]).toMatchObject({
+      id: peanuts,
+      text: 'allergic to walnuts',
+      metadata: { user_id: 'ana', area: { of: 'food' }, create_date: expect.any(String) },
+    });
+    await llama.store.delete(id);
+    expectError(await client.ask(client.byId(id)), 'not_found');
+    await client.remove(ferry);
+    expect((await ask('the ferry leaves at nine', 'ana')).map((node) => node.id)).toEqual([peanuts]);
+  });
+});
