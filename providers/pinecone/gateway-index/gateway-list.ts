@@ -1,33 +1,31 @@
 import { type Call, countWithin, invalidRequest, type ListQuery, type Memory, upToBytes } from '#contract';
-import { MAX_LISTED } from './client/client.ts';
-import { listOrder, timeOf, timePart } from './gateway-index/ids.ts';
-import { createWalk, type Stretch } from './gateway-index/list-walk.ts';
-import { newest } from './overlay.ts';
-import type { Own, Written } from './parts.ts';
-import { toMemory } from './record.ts';
+import { MAX_LISTED } from '../client/client.ts';
+import { newest, type Written } from '../overlay.ts';
+import { type GatewayIndex, toMemory } from './gateway-record.ts';
+import { listOrder, timeOf, timePart } from './ids.ts';
+import { createWalk, type Stretch } from './list-walk.ts';
 
-/** Records read at once where tags decide; the last id of a listed page waits for the next page. */
+/** Records fetched at once for a list by tags: the last id of a listed page waits for the next page. */
 const CHUNK = MAX_LISTED - 1;
 
 /**
- * A page of a user's list: ids from the service's own list, merged with what this process wrote lately, their records
- * fetched as far as they are needed. Never short of `limit` unless there are no more. Throws `invalid_request` when tags
- * are asked for and `max_scan` records do not hold enough that carry them.
+ * Lists a page of a user's memories: ids from Pinecone's list, merged with recent writes of this process; then fetches the
+ * records that are needed. A page is full unless there are no more memories. Throws `invalid_request` if a list by tags
+ * does not find enough within `max_scan` records.
  *
- * Without tags the first page, and every one that follows a page this process read in the last minutes, takes a list for
- * every 99 memories of it and a fetch for every 100; one more at times where memories of it were just deleted elsewhere.
- * Any other place takes a few lists more: of 10,000 memories mostly 2 to 8, whether they were made over a year or within
- * a minute; up to 50 where nothing older follows for weeks.
+ * Without tags, the first page and every page after one that this process read in the last minutes take one list for every
+ * 99 memories and one fetch for every 100; sometimes one more if another gateway just deleted some. Any other position
+ * takes a few lists more: of 10,000 memories mostly 2 to 8; up to 50 if nothing older follows for weeks.
  */
-export function createList(own: Own): (query: ListQuery, call: Call) => Promise<Memory[]> {
-  const { service, ids, namespaces, overlay, visibility, model, max_scan } = own;
+export function createList(index: GatewayIndex): (query: ListQuery, call: Call) => Promise<Memory[]> {
+  const { service, ids, namespaces, overlay, consistency, model, max_scan } = index;
   const walk = createWalk(service, namespaces);
 
   return async (query, call) => {
     const { user_id, tags, limit, max_bytes } = query;
     const userPart = ids.userPart(user_id);
     const namespace = namespaces.of(userPart);
-    await visibility.caughtUp(namespace, call);
+    await consistency.caughtUp(namespace, call);
 
     const filtered = tags.length > 0;
     const range = rangeOf(query);
@@ -40,7 +38,7 @@ export function createList(own: Own): (query: ListQuery, call: Call) => Promise<
       const records = await service.fetch(namespace, chunkIds, call);
       return chunk.flatMap(({ id, written }) => {
         const record = records.get(id);
-        // Without a record it was deleted after it was listed, or is not shown by fetch yet.
+        // Without a record it was deleted since, or fetch does not show it yet.
         const memory = newest(written?.memory, record && toMemory(id, record.metadata, model));
         return memory?.user_id === user_id && tags.every((tag) => memory.tags.includes(tag)) ? [memory] : [];
       });
@@ -63,9 +61,9 @@ export function createList(own: Own): (query: ListQuery, call: Call) => Promise<
 }
 
 const tooMany = (max_scan: number): string =>
-  `this page takes reading more than ${max_scan} memories, too few of them having the tag or scope; narrow the list by since and until, or lower limit`;
+  `this page needs more than the ${max_scan} memories that may be read: too few have the tag or scope; narrow the list by since and until, or lower limit`;
 
-/** Where the query begins and ends, and which ids in between it means: exactly, for the id tells the time of its making. */
+/** The range of a query, and which ids in it belong to it: exactly, since ids hold the time of creation. */
 function rangeOf({ since, until, after }: ListQuery): Pick<Stretch, 'from' | 'to' | 'has' | 'resumed'> {
   const afterTime = after && timePart(Date.parse(after.created_at));
   const untilTime = timePart(until === undefined ? Number.POSITIVE_INFINITY : Date.parse(until));
@@ -80,11 +78,11 @@ function rangeOf({ since, until, after }: ListQuery): Pick<Stretch, 'from' | 'to
 
 interface Candidate {
   readonly id: string;
-  /** As this process wrote it lately. */
+  /** A recent write of this process. */
   readonly written?: Written;
 }
 
-/** The listed ids and what was written lately, in the order of lists, without what was deleted. */
+/** The listed ids and the recent writes, in the order of lists, without deleted ones. */
 async function* merged(
   walked: AsyncIterable<string>,
   recent: readonly Written[],
@@ -101,7 +99,7 @@ async function* merged(
   yield* pending;
 }
 
-/** The next few, fewer at the end. */
+/** The next `count` items, fewer at the end. */
 async function take<Item>(items: AsyncIterator<Item>, count: number): Promise<Item[]> {
   const taken: Item[] = [];
   while (taken.length < count) {

@@ -9,21 +9,20 @@ import {
   type Provider,
 } from '#contract';
 import { toUnit } from '#ranking';
-import { MAX_TOP_K } from './client/client.ts';
-import { PROVIDER } from './client/errors.ts';
-import { createFind, type FindOptions } from './find.ts';
-import { EARLIEST_MS } from './gateway-index/ids.ts';
-import { INDEX_RECORD } from './identity.ts';
-import { createList } from './list.ts';
-import type { Own } from './parts.ts';
-import { changes, MAX_CONTENT_LENGTH, requireFits, toMetadata, toValues } from './record.ts';
-import { createSearch } from './search.ts';
+import { MAX_CONTENT_LENGTH, MAX_TOP_K, requireFits } from '../client/client.ts';
+import { PROVIDER } from '../client/errors.ts';
+import { toValues } from '../score.ts';
+import { INDEX_RECORD } from '../startup.ts';
+import { createList } from './gateway-list.ts';
+import { changes, createFind, type FindOptions, type GatewayIndex, toMetadata } from './gateway-record.ts';
+import { createSearch } from './gateway-search.ts';
+import { EARLIEST_MS } from './ids.ts';
 
-/** The verbs on an index of ours. */
-export function createProvider(own: Own, options: FindOptions): Provider {
-  const { service, ids, namespaces, overlay, visibility, model } = own;
-  const find = createFind(own, options);
-  const list = createList(own);
+/** The verbs on the gateway's index. */
+export function createGatewayProvider(index: GatewayIndex, options: FindOptions): Provider {
+  const { service, ids, namespaces, overlay, consistency, model } = index;
+  const find = createFind(index, options);
+  const list = createList(index);
   const inTurn = inTurnById();
   const createdAt = createClock();
 
@@ -38,11 +37,11 @@ export function createProvider(own: Own, options: FindOptions): Provider {
       max_content_length: MAX_CONTENT_LENGTH,
       supports_supersession: true,
       max_search_results: MAX_TOP_K,
-      max_list_scan: own.max_scan,
+      max_list_scan: index.max_scan,
       consistency_tokens: true,
     },
-    async add(input, found, call) {
-      const vector = toUnit(found);
+    async add(input, embedding, call) {
+      const vector = toUnit(embedding);
       const created = createdAt();
       const id = ids.make(input.user_id, created);
       const memory = newRecord(input, model, { id, created_at: new Date(created).toISOString() });
@@ -52,11 +51,11 @@ export function createProvider(own: Own, options: FindOptions): Provider {
       const namespace = namespaces.of(ids.userPart(input.user_id));
       const lsn = await service.upsert(namespace, { id, values, metadata }, call);
       overlay.put({ memory, vector }, { namespace, lsn });
-      visibility.wrote(namespace, lsn, call);
+      consistency.wrote(namespace, lsn, call);
       return memory;
     },
     get: async (ref, call) => (await find(ref, call))?.memory,
-    update: (ref, wanted, found, call) =>
+    update: (ref, wanted, embedding, call) =>
       inTurn(ref.id, async () => {
         call.signal.throwIfAborted();
         const current = await find(ref, call);
@@ -64,16 +63,16 @@ export function createProvider(own: Own, options: FindOptions): Provider {
         if (!patch) return current?.memory;
         const { namespace } = current;
         const memory = patched(current.memory, patch);
-        const moved = patch.content === undefined ? undefined : toUnit(found);
-        const vector = moved ?? current.vector;
+        const changed = patch.content === undefined ? undefined : toUnit(embedding);
+        const vector = changed ?? current.vector;
         const { values, embedded } = toValues(vector);
         requireFits(toMetadata(memory, embedded));
-        // Only what changes, and never the whole record: another gateway's change of another field stays, and what was
-        // deleted meanwhile does not come back.
-        const metadata = changes(current.memory, memory, moved && embedded);
-        const lsn = await service.update(namespace, { id: ref.id, metadata, ...(moved && { values }) }, call);
+        // Only what changes, never the whole record: another gateway's change of another field stays, and a memory that it
+        // deleted is not restored.
+        const metadata = changes(current.memory, memory, changed && embedded);
+        const lsn = await service.update(namespace, { id: ref.id, metadata, ...(changed && { values }) }, call);
         overlay.put({ memory, vector }, { namespace, lsn });
-        visibility.wrote(namespace, lsn, call);
+        consistency.wrote(namespace, lsn, call);
         return memory;
       }),
     delete: (ref, call) =>
@@ -84,11 +83,11 @@ export function createProvider(own: Own, options: FindOptions): Provider {
         const { namespace, memory } = current;
         const lsn = await service.remove(namespace, [ref.id], call);
         overlay.bury(memory, { namespace, lsn });
-        visibility.wrote(namespace, lsn, call);
+        consistency.wrote(namespace, lsn, call);
         return true;
       }),
     list,
-    search: createSearch(own, list),
+    search: createSearch(index, list),
     stats: () => ({ waiting: service.queueLength() }),
     ping: async (call) => void (await service.fetch(namespaces.base, [INDEX_RECORD], call)),
     close: async () => overlay.close(),
@@ -102,7 +101,7 @@ const patched = (memory: Memory, patch: MemoryPatch): Memory => ({
   updated_at: new Date(Math.max(Date.now(), Date.parse(memory.updated_at) + 1)).toISOString(),
 });
 
-/** Milliseconds since 1970, growing as `notBefore` does, and never two the same: what is added later lists first. */
+/** Milliseconds since 1970, growing as `notBefore` does and never the same twice: later memories are listed first. */
 function createClock(): () => number {
   let latest = 0;
   return () => {
