@@ -36,7 +36,7 @@ export const statements = (memories: string): Statements => ({
     values ($1, $2, $3, $4, $5, $6, $6, $7, $8::halfvec)`,
 });
 
-/** What a service without keyword search would run. */
+/** The statement of a service without keyword search. */
 export const vectorSearch = (memories: string): string =>
   `select ${COLUMNS}, 1 - (embedding <=> $2::halfvec) as score from ${memories} where user_id = $1
    order by embedding <=> $2::halfvec limit 10`;

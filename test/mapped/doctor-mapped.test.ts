@@ -5,7 +5,7 @@ import { examine } from '../../providers/postgres/mapped/examine.ts';
 import { createStatements } from '../../providers/postgres/mapped/mapped-statements.ts';
 import { Mapping, resolveMapping } from '../../providers/postgres/mapped/mapping.ts';
 import { createReading } from '../../providers/postgres/mapped/row-reading.ts';
-import { createSearchStatements } from '../../providers/postgres/mapped/search-statements.ts';
+import { createSearchStatements } from '../../providers/postgres/mapped/vector-search.ts';
 import type { Query } from '../../providers/postgres/statements.ts';
 import { findingsOn, remediesOf, type TestDatabase, testDatabase, told } from '../postgres/doctor-database.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
 import { type CryptoKey, exportSPKI, importJWK, SignJWT, UnsecuredJWT } from 'jose';
-import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { ALGORITHMS } from '../../src/auth/credentials.ts';
-import { openTokens, type TokenOptions } from '../../src/auth/tokens.ts';
-import { call, expectRefused } from './call.ts';
+import { openTokens, type TokenOptions, type Tokens } from '../../src/auth/tokens.ts';
+import { call, expectInvalid, rejection } from './call.ts';
 import {
   AUDIENCE,
   claims,
@@ -37,8 +37,8 @@ const tokensWith = (more: Partial<TokenOptions> = {}) =>
     ...more,
   });
 
-describe('a good token', () => {
-  it('[Decision 13|14] speaks for its subject, bound to its user, with the grants of its claim', async () => {
+describe('a valid token', () => {
+  it('[Decision 13|14] has the subject, users and grants of its claims', async () => {
     const scope = 'openid read:coding/* profile write:*';
     expect(await tokensWith().principal(await sign(key, { scope }), call)).toEqual({
       id: `token:${createHash('sha256').update(`${ISSUER}\0${SUBJECT}`).digest('hex')}`,
@@ -48,7 +48,7 @@ describe('a good token', () => {
     });
   });
 
-  it('may name several users, and its grants as a list', async () => {
+  it('may have several users, and grants as a list', async () => {
     const tokens = tokensWith({ user_claim: 'https://omp.example/users', grants_claim: 'permissions' });
     const token = await sign(key, {
       'https://omp.example/users': ['ana', 'bob'],
@@ -60,7 +60,7 @@ describe('a good token', () => {
     });
   });
 
-  it('has the grants that every token has, beside its own', async () => {
+  it('has the configured grants in addition', async () => {
     const grants = ['read:*'];
     const token = await sign(key, { scope: 'write:a/*' });
     const both = { read: null, write: ['a/*'], delete: [] };
@@ -70,12 +70,12 @@ describe('a good token', () => {
     expect((await tokensWith({ grants, grants_claim: 'absent' }).principal(token, call)).grants).toEqual(given);
   });
 
-  it('[SPEC Errors scope_denied] without any grant is good, and may do nothing', async () => {
+  it('[SPEC Errors scope_denied] without grants is valid and may do nothing', async () => {
     const { grants } = await tokensWith().principal(await sign(key, { scope: 'openid' }), call);
     expect(grants).toEqual({ read: [], write: [], delete: [] });
   });
 
-  it('is the same caller as every other of its subject, and no other issuer has that caller', async () => {
+  it('has the caller id of its issuer and subject', async () => {
     const tokens = tokensWith();
     const [one, two] = [await sign(key), await sign(key, { scope: 'read:*' })];
     expect((await tokens.principal(one, call)).id).toBe((await tokens.principal(two, call)).id);
@@ -83,13 +83,13 @@ describe('a good token', () => {
     expect(elsewhere.id).not.toBe((await tokens.principal(one, call)).id);
   });
 
-  it('has a name of at most 256 characters in the logs', async () => {
+  it('has at most 256 characters of its subject in logs', async () => {
     const sub = `${'é'.repeat(255)}🙂more`;
     const { app } = await tokensWith({ user_claim: 'user' }).principal(await sign(key, { sub }), call);
     expect(app).toBe(`${'é'.repeat(255)}🙂`);
   });
 
-  it('is remembered: verified once, with one principal, for a minute and never beyond its expiry', async () => {
+  it('is cached for a minute', async () => {
     const tokens = tokensWith();
     const [long, short] = [await sign(key), await sign(key, { exp: inSeconds(20) })];
     const principal = await tokens.principal(long, call);
@@ -102,7 +102,7 @@ describe('a good token', () => {
     vi.setSystemTime(Date.now() + 240_000);
   });
 
-  it('may be a few seconds early or late', async () => {
+  it('may be a few seconds early or expired', async () => {
     const tokens = tokensWith();
     const now = Math.floor(Date.now() / 1_000) * 1_000;
     vi.useFakeTimers({ toFake: ['Date'], now });
@@ -110,8 +110,8 @@ describe('a good token', () => {
     const late = await sign(key, { exp: inSeconds(-4) });
     await tokens.principal(late, call);
     await tokens.principal(await sign(key, { nbf: inSeconds(5) }), call);
-    await expectRefused(tokens.principal(await sign(key, { exp: inSeconds(-5) }), call));
-    await expectRefused(tokens.principal(await sign(key, { nbf: inSeconds(6) }), call));
+    await expectInvalid(tokens.principal(await sign(key, { exp: inSeconds(-5) }), call));
+    await expectInvalid(tokens.principal(await sign(key, { nbf: inSeconds(6) }), call));
   });
 
   it.each(ALGORITHMS)('may be signed with %s', async (alg) => {
@@ -129,7 +129,7 @@ const signedBySecret = (secret: Uint8Array, alg = 'HS256') =>
   new SignJWT(claims()).setProtectedHeader({ alg, kid: 'first' }).sign(secret);
 const text = new TextEncoder();
 
-/** By what is wrong with them, tokens that must not be taken, and what the log says of them. */
+/** Invalid tokens, and what the log says about them. */
 const FORGED: Readonly<Record<string, readonly [reason: string, forge: () => Promise<string> | string]>> = {
   'no token at all': ['Invalid Compact JWS', () => 'hunter2'],
   'nothing but dots': ['JWS', () => '..'],
@@ -168,11 +168,11 @@ const FORGED: Readonly<Record<string, readonly [reason: string, forge: () => Pro
       return [header, payload, (signature.startsWith('A') ? 'B' : 'A') + signature.slice(1)].join('.');
     },
   ],
-  'a signature of another key under a known id': [
+  'the signature of another key with a known id': [
     'signature verification failed',
     async () => sign({ ...(await makeKey('x')), kid: 'first' }),
   ],
-  'a key of its own in the header': [
+  'its own key in the header': [
     'no applicable key',
     async () => {
       const own = await makeKey('own');
@@ -180,7 +180,7 @@ const FORGED: Readonly<Record<string, readonly [reason: string, forge: () => Pro
     },
   ],
   'a known key with an algorithm that is not allowed': ['"alg" (Algorithm)', () => sign(rsa)],
-  'an extension that must be understood': [
+  'an unknown critical extension': [
     '"exp"',
     async () => {
       const header = { alg: 'ES256', kid: 'first', crit: ['exp'], exp: 1 };
@@ -197,31 +197,153 @@ const FORGED: Readonly<Record<string, readonly [reason: string, forge: () => Pro
   'a beginning in the future': ['"nbf"', () => sign(key, { nbf: inSeconds(60) })],
   'no subject': ['no subject', () => sign(key, { sub: undefined })],
   'a blank subject': ['no subject', () => sign(key, { sub: ' ' })],
-  'a subject that no database holds': ['no subject', () => sign(key, { sub: 'a\0b' })],
+  'a subject with NUL': ['no subject', () => sign(key, { sub: 'a\0b' })],
   'no user': ['no user', () => sign(key, { user: undefined })],
   'a list of no users': ['no user', () => sign(key, { user: [] })],
   'an empty user': ['no user', () => sign(key, { user: '' })],
   'a user that is no text': ['no user', () => sign(key, { user: ['ana', 7] })],
   'users in an object': ['no user', () => sign(key, { user: { ana: true } })],
-  'a user that no database holds': ['no user', () => sign(key, { user: ['\ud800'] })],
+  'a user with a lone surrogate': ['no user', () => sign(key, { user: ['\ud800'] })],
 };
 
-describe('[SPEC Errors unauthorized] a token is refused with one and the same message when it has', () => {
+describe('[SPEC Errors unauthorized] a token is rejected with the same message if it has', () => {
   const tokens = () => tokensWith({ user_claim: 'user' });
 
-  it('nothing of all this (it would be taken)', async () => {
+  it('nothing of these (it is valid)', async () => {
     expect((await tokens().principal(await sign(key), call)).users).toEqual(['ana']);
   });
 
-  it.each(Object.entries(FORGED))('%s', async (_, [told, forge]) => {
+  it.each(Object.entries(FORGED))('%s', async (_, [expected, forge]) => {
     const token = await forge();
     const subject = tokens();
-    const error = await expectRefused(subject.principal(token, call));
+    const error = await expectInvalid(subject.principal(token, call));
     const reason = (error.cause as Error).message;
-    expect(reason).toContain(told);
+    expect(reason).toContain(expected);
     for (const secret of [token, ...token.split('.')].filter((part) => part.length > 8)) {
       expect(reason).not.toContain(secret);
     }
     expect(Object.values(error.cause as object)).toEqual([]);
+  });
+});
+
+describe('the identity provider', () => {
+  let key: SigningKey;
+  let provider: Awaited<ReturnType<typeof openIdentityProvider>>;
+  let tokens: Tokens;
+  beforeEach(async () => {
+    key = await makeKey('first');
+    provider = await openIdentityProvider(key);
+    tokens = openTokens({
+      jwks_url: provider.url,
+      issuer: ISSUER,
+      audience: AUDIENCE,
+      algorithms: ['ES256'],
+      user_claim: 'sub',
+      grants: [],
+    });
+  });
+  afterEach(async () => {
+    vi.useRealTimers();
+    await provider.close();
+  });
+
+  /** Advances the clocks, but no timers. */
+  const later = (milliseconds: number) => {
+    if (!vi.isFakeTimers()) vi.useFakeTimers({ toFake: ['Date', 'performance'], now: Date.now() });
+    vi.advanceTimersByTime(milliseconds);
+  };
+  /** A new token every time, so that none is cached. */
+  let count = 0;
+  const fresh = (by = key) => sign(by, { jti: String(count++), exp: Math.floor(Date.now() / 1_000) + 86_400 });
+  const DOWN = { code: 'provider_error', provider: 'jwks' };
+
+  describe('keys', () => {
+    it('are fetched once by concurrent tokens', async () => {
+      expect(provider.state.asked).toBe(0);
+      await Promise.all(Array.from({ length: 10 }, async () => tokens.principal(await fresh(), call)));
+      await tokens.principal(await fresh(), call);
+      expect(provider.state.asked).toBe(1);
+    });
+
+    it('may change: a new one is used, a withdrawn one rejected', async () => {
+      await tokens.principal(await fresh(), call);
+      const second = await makeKey('second');
+      provider.state.keys = [second];
+      later(31_000);
+      await tokens.principal(await fresh(second), call);
+      await expectInvalid(tokens.principal(await fresh(), call));
+      expect(provider.state.asked).toBe(2);
+    });
+
+    it('are fetched again after a while, so that withdrawn ones are rejected', async () => {
+      const known = await fresh();
+      await tokens.principal(known, call);
+      provider.state.keys = [await makeKey('second')];
+      later(601_000);
+      await expectInvalid(tokens.principal(known, call));
+    });
+
+    it('are not fetched for every unknown key id', async () => {
+      await tokens.principal(await fresh(), call);
+      for (let i = 0; i < 50; i++) {
+        await expectInvalid(tokens.principal(await fresh({ ...key, kid: `unknown-${i}` }), call));
+      }
+      expect(provider.state.asked).toBe(1);
+    });
+
+    it('are not fetched for malformed tokens or other algorithms', async () => {
+      const other = await makeKey('other', 'ES384');
+      for (const token of ['x', 'a.b.c', `${await fresh()}.x`, await fresh(other)]) {
+        await expectInvalid(tokens.principal(token, call));
+      }
+      expect(provider.state.asked).toBe(0);
+    });
+  });
+
+  describe('[SPEC Errors provider_error] an identity provider that', () => {
+    it.each(['failing', 'babbling', 'malformed', 'endless'] as const)('is %s is a provider_error', async (mood) => {
+      provider.state.mood = mood;
+      const error = await rejection(tokens.principal(await fresh(), call));
+      expect(error).toMatchObject(DOWN);
+      expect(error?.message).not.toContain('127.0.0.1');
+    });
+
+    it('is silent is a provider_error after a deadline', async () => {
+      provider.state.mood = 'silent';
+      expect(await rejection(tokens.principal(await fresh(), call))).toMatchObject(DOWN);
+    });
+
+    it('is silent does not delay an aborted request', async () => {
+      provider.state.mood = 'silent';
+      const reason = new Error('the client has disconnected');
+      const impatient = {
+        ...call,
+        unlessAborted: <R>(work: Promise<R>) => Promise.race([work, Promise.reject(reason)]),
+      };
+      await expect(tokens.principal(await fresh(), impatient)).rejects.toBe(reason);
+    });
+
+    it('is down is a provider_error once its keys expire', async () => {
+      const known = await fresh();
+      await tokens.principal(known, call);
+      await provider.close();
+      expect((await tokens.principal(known, call)).app).not.toBeNull();
+      expect((await tokens.principal(await fresh(), call)).app).not.toBeNull();
+      later(601_000);
+      expect(await rejection(tokens.principal(await fresh(), call))).toMatchObject(DOWN);
+    });
+
+    it('fails is asked again only after a pause', async () => {
+      provider.state.mood = 'failing';
+      later(0);
+      for (let i = 0; i < 20; i++) expect(await rejection(tokens.principal(await fresh(), call))).toMatchObject(DOWN);
+      expect(provider.state.asked).toBe(1);
+      provider.state.mood = 'well';
+      later(4_900);
+      expect(await rejection(tokens.principal(await fresh(), call))).toMatchObject(DOWN);
+      later(200);
+      await tokens.principal(await fresh(), call);
+      expect(provider.state.asked).toBe(2);
+    });
   });
 });

@@ -7,15 +7,15 @@ import type { Query } from '../statements.ts';
 import { examine } from './examine.ts';
 import type { Layout } from './layout.ts';
 import { createStatements, requireTags } from './mapped-statements.ts';
+import { createWrites } from './mapped-writes.ts';
 import type { Mapping } from './mapping.ts';
 import { PRESETS } from './presets.ts';
 import { createReading } from './row-reading.ts';
-import { createSearch } from './search.ts';
-import { createWrites } from './writes.ts';
+import { createSearch } from './vector-search.ts';
 
 /**
- * A table that somebody else fills, read-only unless `writable`. Makes nothing in the database. Throws a plain `Error` an
- * operator can act on where the settings or the table do not allow it.
+ * Serves a mapped table, read-only unless `writable`. Creates nothing in the database. Throws a plain `Error` for the
+ * operator if the settings do not fit the table.
  */
 export async function openMapped(
   options: Options & { readonly mapping: Mapping },
@@ -26,7 +26,7 @@ export async function openMapped(
   }: Pick<ProviderContext, 'embedder' | 'max_record_bytes' | 'log'>,
 ): Promise<Provider> {
   if (options.url === undefined) throw new Error('OMP_MAPPING_PRESET needs DATABASE_URL: the server with the table');
-  if (!embedder) throw new Error('a table of somebody else is searched by vectors; set OMP_SEARCH_MODE to vector');
+  if (!embedder) throw new Error('a mapped table is searched by vectors; set OMP_SEARCH_MODE to vector');
   const config = {
     connectionString: options.url,
     connectionTimeoutMillis: options.connect_timeout_ms,
@@ -58,7 +58,7 @@ interface Parts {
   readonly model: string;
   readonly large_user_rows: number;
   readonly max_bytes: number;
-  /** Why, where it is. */
+  /** Why the table is read-only, if it is. */
   readonly readOnly: string;
 }
 

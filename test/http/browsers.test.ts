@@ -1,9 +1,11 @@
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Provider } from '#contract';
+import { loopbackHosts } from '../../src/http/admission.ts';
 import type { Reply } from '../support/client.ts';
 import { closedTo } from '../support/closed.ts';
 import { expectError } from '../support/expect-error.ts';
-import { type RunningServer, type ServerOptions, startServer } from '../support/server.ts';
+import { exchange } from '../support/raw-http.ts';
+import { type RunningServer, serverForTest, startServer } from '../support/server.ts';
 import { freshUser } from '../support/subject.ts';
 
 const ORIGIN = 'https://app.example';
@@ -28,13 +30,7 @@ const EXPOSED = [
 const corsHeaders = ({ headers }: Reply) => [...headers.keys()].filter((name) => name.startsWith('access-control-'));
 const listed = ({ headers }: Reply, name: string) => headers.get(`access-control-${name}`)?.toLowerCase().split(/, ?/);
 
-describe('calls of web pages', () => {
-  let server: RunningServer | undefined;
-  afterEach(() => server?.close());
-  const start = async (options: ServerOptions): Promise<RunningServer> => {
-    server = await startServer(options);
-    return server;
-  };
+describe('CORS', () => {
   const preflight = ({ client }: RunningServer, path: string, origin = ORIGIN) =>
     client.raw(path, {
       method: 'OPTIONS',
@@ -45,15 +41,15 @@ describe('calls of web pages', () => {
       },
     });
 
-  it('[Decision 22] are not let in unless configured', async () => {
-    const running = await start({});
+  it('[Decision 22] is off by default', async () => {
+    const running = await serverForTest({});
     const reply = await preflight(running, '/memories');
     expectError(reply, 'not_found');
     const got = await running.client.ask('/capabilities', {}, { origin: ORIGIN });
     expect([...corsHeaders(reply), ...corsHeaders(got)]).toEqual([]);
   });
 
-  it('[Decision 22] a preflight is answered without a key, without the backend, with what the protocol needs', async () => {
+  it('[Decision 22] answers a preflight without a key and without the backend', async () => {
     const asked: string[] = [];
     const watched = (all: Provider): Provider => {
       const provider = all as Required<Provider>;
@@ -74,7 +70,7 @@ describe('calls of web pages', () => {
       };
     };
     const { authenticator } = await closedTo('only');
-    const running = await start({ cors_origins: [ORIGIN], authenticator, alter: watched });
+    const running = await serverForTest({ cors_origins: [ORIGIN], authenticator, alter: watched });
     for (const path of ['/healthz', '/memories', '/memories/mem_x', '/memories/search', '/context', '/audit']) {
       const reply = await preflight(running, path);
       expect(reply).toMatchObject({ status: 204, text: '' });
@@ -90,9 +86,10 @@ describe('calls of web pages', () => {
     expect(asked).toEqual(['ping']);
   });
 
-  it('[Decision 22] answers and errors alike may be read by the origins named, and by no other', async () => {
+  it('[Decision 22] lets only the configured origins read responses and errors', async () => {
     const { authenticator, keys } = await closedTo('only');
-    const { client } = await start({ cors_origins: ['https://other.example', ORIGIN], authenticator });
+    const running = await serverForTest({ cors_origins: ['https://other.example', ORIGIN], authenticator });
+    const { client } = running;
     const replies = async (origin: string) => {
       const headers = { origin, authorization: `Bearer ${keys.only}` };
       return [
@@ -121,14 +118,12 @@ describe('calls of web pages', () => {
       for (const reply of await replies(origin)) {
         expect(reply.headers.get('access-control-allow-origin'), origin).toBeNull();
       }
-      expect(
-        (await preflight(server as RunningServer, '/memories', origin)).headers.get('access-control-allow-origin'),
-      ).toBeNull();
+      expect((await preflight(running, '/memories', origin)).headers.get('access-control-allow-origin')).toBeNull();
     }
   });
 
-  it('[Decision 22] * lets in every origin, still without cookies', async () => {
-    const running = await start({ cors_origins: ['*'] });
+  it('[Decision 22] allows every origin with *, without cookies', async () => {
+    const running = await serverForTest({ cors_origins: ['*'] });
     for (const reply of [
       await preflight(running, '/memories'),
       await running.client.ask('/memories', {}, { origin: ORIGIN }),
@@ -138,10 +133,74 @@ describe('calls of web pages', () => {
     }
   });
 
-  it('[Decision 22] a refused host is told readably', async () => {
-    const { client } = await start({ cors_origins: [ORIGIN], allowed_hosts: ['elsewhere.example'] });
+  it('[Decision 22] lets pages read the error about a Host', async () => {
+    const { client } = await serverForTest({ cors_origins: [ORIGIN], allowed_hosts: ['elsewhere.example'] });
     const reply = await client.ask('/memories', { user_id: 'u' }, { origin: ORIGIN });
     expectError(reply, 'invalid_request');
     expect(reply.headers.get('access-control-allow-origin')).toBe(ORIGIN);
   });
+});
+
+const asking = (path: string, host: string) => Buffer.from(`GET ${path} HTTP/1.1\r\nHost: ${host}\r\n\r\n`);
+
+describe('allowed hosts', () => {
+  let server: RunningServer;
+  beforeAll(async () => {
+    server = await startServer({
+      allowed_hosts: [...loopbackHosts, 'Memory.Example', 'proxied.example:8443', '2001:db8::7'],
+    });
+  });
+  afterAll(() => server.close());
+
+  it.for([
+    'localhost',
+    'localhost:8080',
+    'LOCALHOST:1',
+    '127.0.0.1:8080',
+    '[::1]',
+    '[::1]:8080',
+    'memory.example',
+    'MEMORY.example:443',
+    'proxied.example:8443',
+    '[2001:DB8::7]:8080',
+  ])('[Decision 22] accept %s', async (host) => {
+    expect((await exchange(server.port, asking('/capabilities', host))).status).toBe(200);
+    expect((await exchange(server.port, asking('/memories?user_id=u', host))).status).toBe(200);
+  });
+
+  it.for([
+    'evil.example',
+    'evil.example:8080',
+    'localhost.evil.example',
+    'evil-localhost',
+    'localhost.',
+    'memory.example.evil.example',
+    'xmemory.example',
+    '127.0.0.2',
+    '127.0.0.1.evil.example',
+    '[::2]',
+    '[2001:db8::7:1]',
+    'proxied.example',
+    'proxied.example:84430',
+    'proxied.example:8444',
+  ])('[Decision 22] [SPEC Errors invalid_request] reject %s', async (host) => {
+    for (const path of ['/capabilities', '/openapi.json', '/docs', '/memories?user_id=u', '/nowhere']) {
+      const { message } = expectError(await exchange(server.port, asking(path, host)), 'invalid_request');
+      expect(message).toMatch(host.endsWith(':84430') ? /malformed/ : /OMP_ALLOWED_HOSTS/);
+    }
+  });
+
+  it('[Decision 22] reject two Host headers', async () => {
+    const bytes = Buffer.from('GET /memories?user_id=u HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\n\r\n');
+    expectError(await exchange(server.port, bytes), 'invalid_request');
+  });
+
+  it('[SPEC GET /healthz] accept probes with any Host', async () => {
+    expect((await exchange(server.port, asking('/healthz', '10.1.2.3:8080'))).status).toBe(200);
+  });
+});
+
+it('[Decision 22] without allowed hosts, any Host is accepted', async () => {
+  const { port } = await serverForTest();
+  expect((await exchange(port, asking('/memories?user_id=u', 'any.example'))).status).toBe(200);
 });
