@@ -1,11 +1,11 @@
 import { expect, it } from 'vitest';
-import { createQueue, type Ways } from '../../providers/postgres/ingestion/queue.ts';
+import { createQueue, type Runners } from '../../providers/postgres/tables/ingestion-queue.ts';
 import { withVectorsIn } from '../../providers/postgres/tables/names.ts';
 import { DOWN, gates, ingestionSubject, testEmbedder } from './ingestion-subject.ts';
 import { call, memoryOf, refTo, type Store, until } from './store.ts';
 
 /** On the test's own connection. */
-const waysTo = (store: Store): Ways => ({
+const waysTo = (store: Store): Runners => ({
   run: (text, values) => store.sql(text, values),
   runWith: (_settings, text, values) => store.sql(text, values),
 });

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { analyse } from '#ranking';
-import { toBigintArray, toKeys } from '../../providers/postgres/keywords.ts';
+import { toBigintArray, toKeys } from '../../providers/postgres/tables/search-terms.ts';
 
 const keywordsOf = (user: string, text: string) => toKeys(user, analyse(text));
 const WORDS = Array.from({ length: 20_000 }, (_, i) => `w${i}`);

@@ -1,7 +1,7 @@
 import type { SearchQuery } from '#contract';
-import { firstWithin } from '../rows.ts';
-import type { Query } from '../statements.ts';
 import type { Conditions } from '../tables/conditions.ts';
+import { firstWithin } from '../tables/memory-rows.ts';
+import type { Query } from '../tables/memory-statements.ts';
 import type { Layout } from './layout.ts';
 import { mostBytes, type Statements, whereScopePrefix, whereUser } from './mapped-statements.ts';
 import type { Reading } from './row-reading.ts';

@@ -14,7 +14,7 @@ import {
 import { toUnit } from '#ranking';
 import type { Row } from '../client/connections.ts';
 import { PROVIDER } from '../errors.ts';
-import type { Query } from '../statements.ts';
+import type { Query } from '../tables/memory-statements.ts';
 import type { Layout } from './layout.ts';
 import { type Statements, unsupported } from './mapped-statements.ts';
 import { requirePlaces } from './places.ts';
