@@ -14,7 +14,7 @@ export default defineProvider({
   options: Options,
   async open(options, context) {
     const { mapping } = options;
-    if (mapping) return (await import('./mapped/provider.ts')).openMapped({ ...options, mapping }, context);
+    if (mapping) return (await import('./mapped/mapped-provider.ts')).openMapped({ ...options, mapping }, context);
     const { embedder, log } = context;
     const database = await openDatabase(options, context, (client, names) =>
       checkCompatibility(client, names, embedder, log),

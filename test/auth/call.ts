@@ -3,10 +3,10 @@ import { type Call, GATEWAY, OmpError } from '#contract';
 
 export const call: Call = { signal: new AbortController().signal, requestId: 'test', caller: GATEWAY };
 
-/** What a refused credential is told, whatever is wrong with it. */
-export const REFUSED = 'the API key or token is not valid';
+/** The message for every invalid credential. */
+const MESSAGE = 'the API key or token is not valid';
 
-/** What the promise rejects with, which must be an error for clients; undefined when it resolves. */
+/** The error of the promise, which must be an `OmpError`; undefined if it resolves. */
 export const rejection = (promise: Promise<unknown>): Promise<OmpError | undefined> =>
   promise.then(
     () => undefined,
@@ -16,8 +16,8 @@ export const rejection = (promise: Promise<unknown>): Promise<OmpError | undefin
     },
   );
 
-export const expectRefused = async (promise: Promise<unknown>): Promise<OmpError> => {
+export const expectInvalid = async (promise: Promise<unknown>): Promise<OmpError> => {
   const error = await rejection(promise);
-  expect(error).toMatchObject({ code: 'unauthorized', message: REFUSED });
+  expect(error).toMatchObject({ code: 'unauthorized', message: MESSAGE });
   return error as OmpError;
 };

@@ -14,10 +14,10 @@ export async function makeKey(kid: string, alg = 'ES256'): Promise<SigningKey> {
   return { kid, alg, privateKey, jwk: { ...(await exportJWK(publicKey)), kid, alg, use: 'sig' } };
 }
 
-/** What a server that publishes keys does: it serves `keys`, fails, says what is no key set, or never answers. */
+/** How the server answers: with its keys, an error, something that is no key set, or never. */
 type Mood = 'well' | 'failing' | 'babbling' | 'malformed' | 'endless' | 'silent';
 
-/** A server that publishes keys, on loopback. */
+/** Publishes keys on loopback. */
 export async function openIdentityProvider(...keys: readonly SigningKey[]) {
   const state = { keys, mood: 'well' as Mood, asked: 0 };
   const server = createServer((_, response) => {
@@ -47,7 +47,7 @@ export const SUBJECT = 'ana@example.com';
 
 export const inSeconds = (seconds: number): number => Math.floor(Date.now() / 1_000) + seconds;
 
-/** The claims of a good token; undefined ones are left out. */
+/** The claims of a valid token, without undefined ones. */
 export const claims = (more: Readonly<Record<string, unknown>> = {}): JWTPayload => {
   const all = { iss: ISSUER, aud: AUDIENCE, sub: SUBJECT, user: 'ana', exp: inSeconds(300), ...more };
   return JSON.parse(JSON.stringify(all)) as JWTPayload;

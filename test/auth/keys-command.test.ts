@@ -7,8 +7,7 @@ import { startEngine } from '../../providers/postgres/embedded/engine.ts';
 import { openAuthenticator } from '../../src/auth/authenticator.ts';
 import { configuredKeysSchema, hashedKey } from '../../src/auth/configured-keys.ts';
 import { hashOf, idOf } from '../../src/auth/credentials.ts';
-import { runKeys } from '../../src/cli/keys.ts';
-import { KEYS_USAGE } from '../../src/cli/keys-arguments.ts';
+import { KEYS_USAGE, runKeys } from '../../src/cli/keys.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { openStore, type Store } from '../postgres/store.ts';
 import { makeDataDir, recordingLog } from '../support/subject.ts';
@@ -49,7 +48,7 @@ const listed = async () => JSON.parse((await keys('list', '--json')).stdout) as 
 const READ = ['--grant', 'read:*'];
 
 describe('keys create', () => {
-  it('[Decision 13] writes the key to standard output, everything else to standard error, and keeps its hash', async () => {
+  it('[Decision 13] prints the key to stdout and the rest to stderr, and stores its hash', async () => {
     const made = await keys(
       'create',
       'editor',
@@ -73,7 +72,7 @@ describe('keys create', () => {
     expect(JSON.stringify(rows)).not.toContain(key.slice(-43));
   });
 
-  it('says of the first one that it closes the gateway', async () => {
+  it('says that the first key closes the gateway', async () => {
     expect((await keys('create', 'one', ...READ)).stderr).toContain('first key');
     expect((await keys('create', 'two', ...READ)).stderr).not.toContain('first key');
   });
@@ -86,7 +85,7 @@ describe('keys create', () => {
     expect(await listed()).toMatchObject([{ expires_at: meant }]);
   });
 
-  it('--expires 90d counts from now', async () => {
+  it('--expires 90d is relative to now', async () => {
     const before = Date.now();
     await keys('create', 'one', ...READ, '--expires', '90d');
     const days = 90 * 86_400_000;
@@ -95,7 +94,7 @@ describe('keys create', () => {
     expect(expires).toBeLessThanOrEqual(Date.now() + days);
   });
 
-  it('refuses a name that is taken and writes no key', async () => {
+  it('rejects a duplicate name', async () => {
     await keys('create', 'one', ...READ);
     const again = await keys('create', 'one', ...READ);
     expect(again).toMatchObject({ status: 1, stdout: '' });
@@ -111,7 +110,7 @@ describe('keys create', () => {
 });
 
 describe('keys create --print', () => {
-  it('[Decision 13] prints a key and the lines that make a gateway know it, and touches nothing', async () => {
+  it('[Decision 13] prints a key and its configuration, and writes nothing', async () => {
     const options = ['--user', `o'"n\\e`, '--expires', '3000-01-01', '--print'];
     const printed = await keysWith({ OMP_DATA_DIR: folder }, ['create', 'my: editor', ...READ, ...options]);
     expect(printed.status).toBe(0);
@@ -131,7 +130,7 @@ describe('keys create --print', () => {
     expect(principal).toMatchObject({ app: 'my: editor', users: [`o'"n\\e`], grants: { read: null, write: [] } });
   });
 
-  it('leaves out what was not asked for', async () => {
+  it('omits unused fields', async () => {
     const { stdout } = await keys('create', 'editor', ...READ, '--print');
     const [key = '', ...lines] = stdout.split('\n');
     const { auth } = parse(lines.join('\n')) as { auth: { keys: unknown } };
@@ -143,7 +142,7 @@ describe('keys create --print', () => {
 });
 
 describe('keys list', () => {
-  it('shows all but the secret, as a table and as JSON', async () => {
+  it('shows everything except the secret, as a table and as JSON', async () => {
     const { stdout } = await keys('create', 'one', ...READ, '--user', 'ana', '--user', 'b\u001b[31mb');
     const key = stdout.trimEnd();
     await keys('create', 'two', '--grant', '*:*', '--expires', '3000-01-01');
@@ -184,23 +183,23 @@ describe('keys revoke', () => {
     expect(revoked.stdout).toBe(`${id} is revoked since ${revoked_at}\n`);
   });
 
-  it('of what there is not fails', async () => {
+  it('of an unknown key fails', async () => {
     expect(await keys('revoke', 'nobody')).toMatchObject({ status: 1, stdout: '' });
   });
 });
 
-describe('keys that cannot be reached', () => {
+describe('keys without a store', () => {
   it.each([['create', 'one', ...READ], ['list'], ['revoke', 'one']])(
     'the memory provider: keys %s',
     async (...argv) => {
       const refused = await keysWith({ OMP_PROVIDER: 'memory' }, argv);
       expect(refused).toMatchObject({ status: 1, stdout: '' });
-      expect(refused.stderr).toContain('the provider memory keeps no keys');
+      expect(refused.stderr).toContain('the provider memory stores no keys');
       expect(refused.stderr).toContain('--print');
     },
   );
 
-  it('a data folder whose gateway runs where its socket is not seen', async () => {
+  it('a data folder whose gateway uses another TMPDIR', async () => {
     const taken = await makeDataDir();
     const engine = await startEngine(taken, recordingLog());
     rmSync(engine.config.host as string, { recursive: true });
@@ -223,7 +222,7 @@ describe('keys that cannot be reached', () => {
     expect(refused.stderr).not.toContain('embedded');
   });
 
-  it('a configuration with mistakes is told as at the start of the gateway', async () => {
+  it('a configuration with errors is reported as at the start of the gateway', async () => {
     const refused = await keysWith({ OMP_PORT: 'x', OMP_PROVIDR: 'memory' }, ['list', '--provider', 'pigeon']);
     expect(refused).toMatchObject({ status: 1, stdout: '' });
     expect(refused.stderr).toContain('The configuration has 3 mistakes');
@@ -259,7 +258,7 @@ describe('arguments', () => {
     [['list', '--grant', 'x'], '--grant'],
     [['revoke'], 'one name or id'],
     [['revoke', 'one', 'two'], 'one name or id'],
-  ])('%j are a mistake', async (argv, message) => {
+  ])('%j are an error', async (argv, message) => {
     const refused = await keys(...argv);
     expect(refused).toMatchObject({ status: 2, stdout: '' });
     expect(refused.stderr).toContain(message);

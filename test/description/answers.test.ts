@@ -22,10 +22,10 @@ import {
   type SecurityScheme,
 } from './document.ts';
 
-/** The page is there wherever its assets are; it is tested on its own, beside this. */
+/** Only without the assets of the page; tested in docs-page.test.ts. */
 const UNREACHED = ['GET /docs not_found'];
 
-/** The headers that say something of the interface; a description tells of one exactly where it is sent. */
+/** Headers that the document lists exactly for the responses that have them. */
 const HEADERS = [
   'RateLimit',
   'RateLimit-Policy',
@@ -39,7 +39,7 @@ const HEADERS = [
   'X-Request-Id',
 ];
 
-/** What can be wrong with a request, its sender, or what is below. */
+/** Why a request fails. */
 type Condition = 'none' | ErrorCode;
 const CONDITIONS = ['none', ...Object.keys(ERRORS)] as readonly Condition[];
 
@@ -47,7 +47,7 @@ interface WireAudit {
   readonly entries: readonly { readonly action: string; readonly outcome: string }[];
 }
 
-describe('every answer is one the description tells of', () => {
+describe('every response is documented', () => {
   let subject: Subject;
   let document: Document;
   let judge: Judge;
@@ -61,7 +61,7 @@ describe('every answer is one the description tells of', () => {
   const withId = (operationId: string): Endpoint =>
     endpointsOf(document).find(({ operation }) => operation.operationId === operationId) as Endpoint;
 
-  /** The gateway in front of the same memories, under a condition; with a limit, so that all its headers are sent. */
+  /** The gateway with the same memories, under a condition; with a rate limit, so that it sends all headers. */
   const openUnder = async (condition: Condition) => {
     const log = recordingLog();
     const { gate, trail } = gateOn(alter(behind(subject.provider), condition), log);
@@ -92,17 +92,17 @@ describe('every answer is one the description tells of', () => {
     });
   }
 
-  it('and every answer it tells of has now been seen', () => {
-    const told = endpointsOf(document).flatMap(({ method, path, operation }) =>
+  it('and every documented response has been seen', () => {
+    const documented = endpointsOf(document).flatMap(({ method, path, operation }) =>
       Object.entries(operation.responses).flatMap(([status, { content }]) => {
         const codes = Object.keys(content?.['application/json']?.examples ?? {});
         return (codes.length > 0 ? codes : [status]).map((answer) => `${method} ${path} ${answer}`);
       }),
     );
-    expect([...seen, ...UNREACHED].sort()).toEqual(told.sort());
+    expect([...seen, ...UNREACHED].sort()).toEqual(documented.sort());
   });
 
-  it('[Decision 11] and the audit log tells of all that as described', async () => {
+  it('[Decision 11] and the audit log matches its schema', async () => {
     const endpoint = withId('readAudit');
     const reply = await subject.client.ask(endpoint.path, { user_id: 'u1', limit: 1000 });
     expect(await mistakesOf(reply, endpoint)).toEqual([]);
@@ -111,7 +111,7 @@ describe('every answer is one the description tells of', () => {
     expect([...new Set(entries.map(({ action }) => action))].sort()).toEqual(subject.capabilities.verbs.toSorted());
   });
 
-  it('and the examples find each other', async () => {
+  it('and the examples belong together', async () => {
     const { client, close } = await openSubject({ provider: 'memory', options: { scopes: 'native' } });
     const show = async (operationId: string) => (await send(client, withId(operationId), 'none', '')).body;
     const { content } = (await show('addMemory')) as { content: string };
@@ -126,7 +126,7 @@ describe('every answer is one the description tells of', () => {
     await close();
   });
 
-  it('[SPEC Authentication 2] [Decision 13] and every scheme it tells of is a way in', async () => {
+  it('[SPEC Authentication 2] [Decision 13] and every security scheme works', async () => {
     const { authenticator, keys } = await closedTo('any');
     const { client, close } = await openSubject({
       provider: 'memory',
@@ -147,7 +147,7 @@ describe('every answer is one the description tells of', () => {
   async function check(reply: Reply, endpoint: Endpoint, name: string): Promise<void> {
     const answer = endpoint.operation.responses[reply.status];
     expect(answer, `${name} answered ${reply.status}: ${reply.text.slice(0, 300)}`).toBeDefined();
-    // What comes along with a refusal says nothing of it.
+    // A rejection may have consistency headers without meaning.
     const found = reply.status < 300 || reply.status === 404;
     const sent = HEADERS.filter(
       (header) => reply.headers.has(header) && (found || !header.startsWith('X-Consistency')),
@@ -169,7 +169,7 @@ describe('every answer is one the description tells of', () => {
 const codeOf = (reply: Reply): string | undefined =>
   (reply.body as { error?: { code: string } } | undefined)?.error?.code;
 
-/** A key that may delete in one scope, where nothing is. */
+/** A key that may only delete, in an empty scope. */
 async function powerless() {
   const { key, ...kept } = newKey();
   const hashed = { name: 'powerless', key: toHashedKey(kept), grants: ['delete:nowhere'] };
@@ -184,7 +184,7 @@ async function powerless() {
   return { authenticator, key };
 }
 
-/** The request that the description's own examples make, with what the condition asks to be wrong about it. */
+/** The request of the document's examples, changed to cause the condition. */
 async function send(client: Client, endpoint: Endpoint, condition: Condition, id: string): Promise<Reply> {
   const { method, operation, parameters } = endpoint;
   const path = endpoint.path.replace('{id}', condition === 'not_found' ? 'mem_unknown' : id);
@@ -201,7 +201,7 @@ async function send(client: Client, endpoint: Endpoint, condition: Condition, id
   return client.ask(path, Object.fromEntries(given.map(({ name, example }) => [name, String(example)])));
 }
 
-/** The memory provider shows every change at once; this one has always just been told of one, and is behind. */
+/** A provider that always issues a token and is always behind. */
 function behind(provider: Memories): Memories {
   const asked =
     <Args extends readonly unknown[], Result>(verb: (...args: Args) => Result) =>
@@ -225,7 +225,7 @@ function behind(provider: Memories): Memories {
   };
 }
 
-/** The memory provider never fails and lacks no verb, so for some conditions it is made to. */
+/** A provider that fails or lacks its verbs, if the condition needs it. */
 function alter(provider: Memories, condition: Condition): Memories {
   if (condition === 'unsupported_capability') {
     const { name, capabilities, get, ping, close } = provider;

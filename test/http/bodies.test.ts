@@ -1,22 +1,25 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Reply } from '../support/client.ts';
 import { expectError } from '../support/expect-error.ts';
-import { exchange, jsonRequest, request } from '../support/raw-http.ts';
+import { connectRaw, exchange, jsonRequest, request } from '../support/raw-http.ts';
 import { type RunningServer, startServer } from '../support/server.ts';
-import { freshUser } from '../support/subject.ts';
+import { freshUser, openSubject, type Subject } from '../support/subject.ts';
+import { MAX_BODY_BYTES } from '../support/wire.ts';
 
 const bytes = (...parts: readonly (string | number)[]): Buffer =>
   Buffer.concat(parts.map((part) => (typeof part === 'number' ? Buffer.of(part) : Buffer.from(part))));
 
-describe('bodies over a socket', () => {
-  let server: RunningServer;
-  beforeAll(async () => {
-    server = await startServer();
-  });
-  afterAll(() => server.close());
+let server: RunningServer;
+beforeAll(async () => {
+  server = await startServer();
+});
+afterAll(() => server.close());
+
+describe('request bodies', () => {
   const post = (body: string | Uint8Array) => exchange(server.port, jsonRequest('POST', '/memories', body));
   const valid = () => JSON.stringify({ content: 'x', user_id: freshUser() });
 
-  it('[SPEC Errors invalid_request] a body that is no JSON object', async () => {
+  it('[SPEC Errors invalid_request] reject everything but a JSON object', async () => {
     for (const body of [
       '',
       '{',
@@ -31,19 +34,19 @@ describe('bodies over a socket', () => {
     }
   });
 
-  it('[SPEC Errors invalid_request] bytes that are not UTF-8', async () => {
+  it('[SPEC Errors invalid_request] reject bytes that are not UTF-8', async () => {
     for (const bad of [[0xff], [0xc3], [0xc0, 0x80], [0xed, 0xa0, 0x80], [0xf4, 0x90, 0x80, 0x80]]) {
       expectError(await post(bytes('{"user_id":"u","content":"a', ...bad, '"}')), 'invalid_request');
     }
     expectError(await post(Buffer.from(valid(), 'utf16le')), 'invalid_request');
   });
 
-  it('[Decision 8] a byte order mark in front of the JSON is no part of it', async () => {
+  it('[Decision 8] may begin with a byte order mark', async () => {
     const reply = await post(bytes(0xef, 0xbb, 0xbf, valid()));
     expect(reply.status, reply.text).toBe(201);
   });
 
-  it('[SPEC Memory content] UTF-8 arrives whole when its bytes come one at a time', async () => {
+  it('[SPEC Memory content] may arrive byte by byte', async () => {
     const content = 'é € 😀 \uFEFF';
     const body = Buffer.from(JSON.stringify({ content, user_id: freshUser() }));
     const head = request('POST', '/memories', ['Content-Type: application/json', `Content-Length: ${body.length}`]);
@@ -52,7 +55,7 @@ describe('bodies over a socket', () => {
     expect(reply.body).toMatchObject({ content });
   });
 
-  it('[SPEC Service json] a body that is not declared as JSON is refused', async () => {
+  it('[SPEC Service json] need a JSON content type', async () => {
     const body = valid();
     const length = `Content-Length: ${Buffer.byteLength(body)}`;
     for (const type of [
@@ -71,7 +74,7 @@ describe('bodies over a socket', () => {
     expect((await exchange(server.port, request('POST', '/memories', withCharset, body))).status).toBe(201);
   });
 
-  it('[Decision 6] JSON nested deeper than 32 levels is refused in an extension, ignored elsewhere', async () => {
+  it('[Decision 6] limit the nesting of extensions to 32 levels, and of nothing else', async () => {
     const nested = (levels: number) => '['.repeat(levels) + ']'.repeat(levels);
     const withKey = (key: string, levels: number) => `{"content":"x","user_id":"u","${key}":${nested(levels)}}`;
     expect((await post(withKey('x-deep', 28))).status).toBe(201);
@@ -84,7 +87,7 @@ describe('bodies over a socket', () => {
     expectError(await post('{"content":'.repeat(50_000)), 'invalid_request');
   });
 
-  it('[SPEC Errors invalid_request] a body is needed where one is asked for', async () => {
+  it('[SPEC Errors invalid_request] are required by POST and PATCH', async () => {
     const empty = ['Content-Type: application/json', 'Content-Length: 0'];
     for (const [method, path] of [
       ['POST', '/memories'],
@@ -99,13 +102,13 @@ describe('bodies over a socket', () => {
     }
   });
 
-  it('[SPEC GET /memories/{id}] a body that nobody asked for is passed over', async () => {
+  it('[SPEC GET /memories/{id}] are ignored by other methods', async () => {
     expectError(await exchange(server.port, jsonRequest('GET', '/memories/mem_x', valid())), 'not_found');
     expectError(await exchange(server.port, jsonRequest('DELETE', '/memories/mem_x', '{')), 'not_found');
     expect((await exchange(server.port, jsonRequest('GET', '/healthz', 'no json at all'))).status).toBe(200);
   });
 
-  it('[SPEC Errors invalid_request] percent-encoding that means no text', async () => {
+  it('[SPEC Errors invalid_request] percent-encoding must be UTF-8 text', async () => {
     for (const bad of ['%', '%zz', '%ff', '%ED%A0%80', '%00']) {
       expectError(await exchange(server.port, request('GET', `/memories?user_id=${bad}`)), 'invalid_request');
       expectError(
@@ -115,7 +118,7 @@ describe('bodies over a socket', () => {
     }
   });
 
-  it('[SPEC Errors not_found] ids with odd characters are simply absent', async () => {
+  it('[SPEC Errors not_found] ids with odd characters do not exist', async () => {
     for (const id of [
       '%00',
       '%2F',
@@ -137,5 +140,190 @@ describe('bodies over a socket', () => {
       }
       expectError(await exchange(server.port, jsonRequest('PATCH', `/memories/${id}`, '{}')), 'not_found');
     }
+  });
+});
+
+const JSON_TYPE = 'Content-Type: application/json';
+const CHUNKED = 'Transfer-Encoding: chunked';
+const chunk = (data: Uint8Array): Buffer =>
+  Buffer.concat([Buffer.from(`${data.length.toString(16)}\r\n`), data, Buffer.from('\r\n')]);
+
+describe('sizes', () => {
+  /** Valid JSON of exactly this many bytes: spaces after the object. */
+  const padded = (length: number): Buffer =>
+    Buffer.from(JSON.stringify({ content: 'x', user_id: freshUser() }).padEnd(length));
+  const healthy = async () => expect((await exchange(server.port, request('GET', '/healthz'))).status).toBe(200);
+  const chunkedPost = (body: Buffer, size: number): Buffer => {
+    const chunks = Array.from({ length: Math.ceil(body.length / size) }, (_, i) =>
+      chunk(body.subarray(i * size, (i + 1) * size)),
+    );
+    return Buffer.concat([request('POST', '/memories', [JSON_TYPE, CHUNKED]), ...chunks, Buffer.from('0\r\n\r\n')]);
+  };
+
+  it('[SPEC Limits body] 1048576 bytes are accepted, one more is not', async () => {
+    expect((await exchange(server.port, jsonRequest('POST', '/memories', padded(MAX_BODY_BYTES)))).status).toBe(201);
+    expectError(
+      await exchange(server.port, jsonRequest('POST', '/memories', padded(MAX_BODY_BYTES + 1))),
+      'payload_too_large',
+    );
+  });
+
+  it('[Decision 29] a memory much larger than its request is rejected', async () => {
+    const body = JSON.stringify({ content: 'x', user_id: freshUser(), 'x-a': Array(100_000).fill(1e300) });
+    expectError(await exchange(server.port, jsonRequest('POST', '/memories', Buffer.from(body))), 'payload_too_large');
+  });
+
+  it('[Decision 6] a memory has at most 256 x- keys, also after a patch', async () => {
+    const keys = (count: number, name: string) =>
+      Object.fromEntries(Array.from({ length: count }, (_, i) => [`x-${name}${i}`, 1]));
+    const { client } = server;
+    const memory = { content: 'x', user_id: freshUser() };
+    expectError(await client.tell('POST', '/memories', { ...memory, ...keys(257, 'a') }), 'invalid_request');
+    const { id } = await client.add({ ...memory, ...keys(255, 'a') });
+    expect((await client.tell('PATCH', `/memories/${id}`, keys(1, 'b'))).status).toBe(200);
+    expectError(await client.tell('PATCH', `/memories/${id}`, keys(1, 'c')), 'invalid_request');
+  });
+
+  it('[Decision 3] a glob has at most 32 wildcards', async () => {
+    const ask = (scope: string) => server.client.ask('/memories', { user_id: 'u', scope });
+    expect((await ask('a*?'.repeat(16))).status).toBe(200);
+    expectError(await ask('a?*'.repeat(16).concat('*')), 'invalid_request');
+  });
+
+  it('[SPEC Limits body] chunks without a Content-Length are counted as they arrive', async () => {
+    expect((await exchange(server.port, chunkedPost(padded(MAX_BODY_BYTES), 65_536))).status).toBe(201);
+    expect((await exchange(server.port, chunkedPost(padded(200), 1))).status).toBe(201);
+    expectError(await exchange(server.port, chunkedPost(padded(MAX_BODY_BYTES + 1), 65_536)), 'payload_too_large');
+  });
+
+  it('[SPEC Errors payload_too_large] precedes errors of JSON and content type', async () => {
+    const bad = Buffer.alloc(2 * MAX_BODY_BYTES, '{');
+    expectError(await exchange(server.port, jsonRequest('POST', '/memories', bad)), 'payload_too_large');
+    expectError(await exchange(server.port, jsonRequest('PATCH', '/memories/mem_x', bad)), 'payload_too_large');
+    expectError(await exchange(server.port, jsonRequest('POST', '/context', bad)), 'payload_too_large');
+    const untyped = request('POST', '/memories', [`Content-Length: ${bad.length}`], bad);
+    expectError(await exchange(server.port, untyped), 'payload_too_large');
+  });
+
+  it('[SPEC Limits body] applies to every request with a body', async () => {
+    const big = padded(MAX_BODY_BYTES + 1);
+    expectError(await exchange(server.port, jsonRequest('DELETE', '/memories/mem_x', big)), 'payload_too_large');
+    expectError(await exchange(server.port, jsonRequest('GET', '/memories/mem_x', big)), 'payload_too_large');
+  });
+
+  it('[SPEC Errors payload_too_large] an endless upload is answered while it is being sent', async () => {
+    const connection = connectRaw(server.port);
+    connection.write(request('POST', '/memories', [JSON_TYPE, CHUNKED]));
+    let answered = false;
+    const reply = connection.next().finally(() => {
+      answered = true;
+    });
+    const block = chunk(Buffer.alloc(65_536, 'a'));
+    let sent = 0;
+    while (!answered && sent < 64 * MAX_BODY_BYTES) {
+      connection.write(block);
+      sent += block.length;
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    expectError(await reply, 'payload_too_large');
+    connection.destroy();
+    await healthy();
+  });
+
+  it('[SPEC Errors payload_too_large] a Content-Length above the limit is answered before the body is sent', async () => {
+    const announced = request('POST', '/memories', [JSON_TYPE, `Content-Length: ${10 * MAX_BODY_BYTES}`]);
+    expectError(await exchange(server.port, announced), 'payload_too_large');
+    await healthy();
+  });
+
+  it('[SPEC Errors payload_too_large] Expect: 100-continue is answered', async () => {
+    const expecting = (body: Buffer) => jsonRequest('POST', '/memories', body, ['Expect: 100-continue']);
+    expect((await exchange(server.port, expecting(padded(100)))).status).toBe(201);
+    expectError(await exchange(server.port, expecting(padded(2 * MAX_BODY_BYTES))), 'payload_too_large');
+  });
+
+  it('[SPEC Errors invalid_request] a body longer than its Content-Length ends there', async () => {
+    const body = JSON.stringify({ content: 'x', user_id: freshUser() });
+    const connection = connectRaw(server.port);
+    connection.write(request('POST', '/memories', [JSON_TYPE, `Content-Length: ${body.length - 5}`], body));
+    expectError(await connection.next(), 'invalid_request');
+    await connection.closed();
+    await healthy();
+  });
+
+  it('[SPEC Errors payload_too_large] the connection stays usable or is closed', async () => {
+    const connection = connectRaw(server.port);
+    connection.write(jsonRequest('POST', '/memories', padded(MAX_BODY_BYTES + 1)));
+    const reply = await connection.next();
+    expectError(reply, 'payload_too_large');
+    if (reply.headers.get('connection') === 'close') return connection.closed();
+    connection.write(request('GET', '/healthz'));
+    expect((await connection.next()).status).toBe(200);
+    connection.destroy();
+  });
+});
+
+describe('bodies in process', () => {
+  let subject: Subject;
+  beforeAll(async () => {
+    subject = await openSubject({ provider: 'memory', options: { scopes: 'native' }, mode: 'keyword' });
+  });
+  afterAll(() => subject.close());
+
+  /** Posts these texts under one key. */
+  const post = async (...bodies: readonly string[]) => {
+    const headers = { 'content-type': 'application/json', 'idempotency-key': freshUser() };
+    const replies: Reply[] = [];
+    for (const body of bodies) replies.push(await subject.client.raw('/memories', { method: 'POST', headers, body }));
+    return replies;
+  };
+
+  it('[Decision 20] memories are equal whatever their order, spaces, escapes, and forms of numbers and times', async () => {
+    const replies = await post(
+      `{"content":"tea","user_id":"u","source":{"app":"a","ref":"r"},"confidence":0.5,
+        "valid_to":"2030-01-01T00:00:00Z","tags":["t"],"x-a":{"b":[1,{"c":2,"d":3}],"10":0},"x-b":-0}`,
+      `{"x-b":0.0,"x-a":{"10":0,"b":[1.0,{"d":3e0,"c":2}]},"tags":["t","t"],"valid_to":"2030-01-01T01:00+01:00",
+        "confidence":5e-1,"source":{"ref":"r","type":null,"app":"a"},"user_id":"u","content":"\\u0074ea","scope":null}`,
+    );
+    expect(replies.map(({ status }) => status)).toEqual([201, 201]);
+    expect(replies[1]?.text).toBe(replies[0]?.text);
+  });
+
+  it('[Decision 20] memories with different extensions are different, __proto__ and constructor included', async () => {
+    const memory = (own: string) => `{"content":"tea","user_id":"u","x-a":${own}}`;
+    const values = ['{}', '{"__proto__":1}', '{"__proto__":{"a":1}}', '{"constructor":1}', '[]', '[[]]', '"{}"', '0'];
+    for (const value of values) {
+      const [first, again, ...others] = await post(...[value, value, ...values.filter((v) => v !== value)].map(memory));
+      expect(first?.text, value).toContain(`"x-a":${value}`);
+      expect(again?.text, value).toBe(first?.text);
+      for (const other of others) expectError(other, 'invalid_request');
+    }
+  });
+
+  it('[Decision 6] [Decision 7] __proto__ in an extension is data in every response', async () => {
+    const user_id = freshUser();
+    const body = `{"content":"tea","user_id":"${user_id}","x-a":{"__proto__":{"a":1}},"__proto__":{"scope":"s"}}`;
+    const [added] = (await post(body)) as [Reply];
+    const { id } = added.body as { id: string };
+    const own = '"x-a":{"__proto__":{"a":1}}';
+    expect(added.text).toContain(own);
+    expect(added.body).toMatchObject({ scope: null });
+    const path = subject.client.byId(id);
+    expect((await subject.client.ask(path)).text).toContain(own);
+    expect((await subject.client.ask('/memories', { user_id })).text).toContain(own);
+    const headers = { 'content-type': 'application/json' };
+    const patch = (text: string) => subject.client.raw(path, { method: 'PATCH', headers, body: text });
+    const same = await patch(`{"x-a":{"__proto__":{"a":1}}}`);
+    expect(same.text, 'a patch that changes nothing').toBe(added.text);
+    const changed = await patch(`{"x-a":{"__proto__":{"a":2}}}`);
+    expect(changed.text).toContain('"x-a":{"__proto__":{"a":2}}');
+  });
+
+  it('[SPEC GET /healthz] [SPEC POST /memories] requests without a server environment are served', async () => {
+    const { app } = subject;
+    expect((await app.request('/healthz')).status).toBe(200);
+    const body = JSON.stringify({ content: 'x', user_id: freshUser() });
+    const init = { method: 'POST', body, headers: { 'content-type': 'application/json' } };
+    expect((await app.request('/memories', init)).status).toBe(201);
   });
 });

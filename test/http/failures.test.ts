@@ -1,12 +1,14 @@
+import { Hono } from 'hono';
 import { afterEach, describe, expect, it } from 'vitest';
-import { OmpError, type Provider, providerError } from '#contract';
+import { type Call, type Consistency, OmpError, type Provider, providerError } from '#contract';
+import { consistencyOf } from '../../src/http/request.ts';
 import { expectError } from '../support/expect-error.ts';
-import { type RunningServer, startServer } from '../support/server.ts';
-import { freshUser } from '../support/subject.ts';
+import { type RunningServer, serverForTest } from '../support/server.ts';
+import { freshUser, openSubject, type Subject } from '../support/subject.ts';
 
 const SECRET = 'postgres://admin:hunter2@10.0.0.7/db SELECT secret FROM memories';
 
-/** The memory provider never fails; this one fails in every verb, as told. All around it is real. */
+/** The memory provider, failing in every verb. Everything else is real. */
 const failing =
   (fail: () => Promise<never>) =>
   (provider: Provider): Provider => ({
@@ -20,13 +22,8 @@ const failing =
     ping: fail,
   });
 
-describe('a backend in trouble', () => {
-  let server: RunningServer | undefined;
-  afterEach(() => server?.close());
-  const start = async (fail: () => Promise<never>): Promise<RunningServer> => {
-    server = await startServer({ alter: failing(fail) });
-    return server;
-  };
+describe('a failing backend', () => {
+  const start = (fail: () => Promise<never>) => serverForTest({ alter: failing(fail) });
   /** Every endpoint that reaches the backend. */
   const everywhere = async ({ client }: RunningServer) => {
     const user_id = freshUser();
@@ -42,7 +39,7 @@ describe('a backend in trouble', () => {
     ];
   };
 
-  it('[SPEC Errors provider_error] [SPEC Errors provider] [Decision 16] an unexpected failure is a 502 that names the backend and tells nothing inner', async () => {
+  it('[SPEC Errors provider_error] [SPEC Errors provider] [Decision 16] is a 502 that names the backend and reveals no details', async () => {
     const running = await start(() => Promise.reject(new Error(SECRET)));
     for (const reply of await everywhere(running)) {
       expect(expectError(reply, 'provider_error').provider).toBe('memory');
@@ -50,7 +47,7 @@ describe('a backend in trouble', () => {
     }
   });
 
-  it('[SPEC Errors provider_error] [Decision 16] so is a failure that is no error object, or is thrown at once', async () => {
+  it('[SPEC Errors provider_error] [Decision 16] also if it throws synchronously or something else than an error', async () => {
     const odd: readonly (() => Promise<never>)[] = [
       () => Promise.reject('text'),
       () => Promise.reject(undefined),
@@ -61,12 +58,10 @@ describe('a backend in trouble', () => {
     for (const fail of odd) {
       const running = await start(fail);
       for (const reply of await everywhere(running)) expectError(reply, 'provider_error');
-      await running.close();
-      server = undefined;
     }
   });
 
-  it('[SPEC Errors provider_error] what the provider says of itself is passed on, its cause is not', async () => {
+  it('[SPEC Errors provider_error] the own message of the provider is returned, its cause is not', async () => {
     const running = await start(() =>
       Promise.reject(providerError('memory', 'the backend is down', new Error(SECRET))),
     );
@@ -79,7 +74,7 @@ describe('a backend in trouble', () => {
     }
   });
 
-  it('[SPEC Errors request_id] [Decision 16] the cause of a refusal is logged too, as a warning', async () => {
+  it('[SPEC Errors request_id] [Decision 16] the cause of a rejection is logged as a warning', async () => {
     const cause = new Error('429 from the service');
     const running = await start(() => Promise.reject(new OmpError('rate_limited', 'slow down', { cause })));
     const reply = await running.client.ask('/memories/mem_x');
@@ -88,7 +83,7 @@ describe('a backend in trouble', () => {
     expect(logged).toMatchObject([{ level: 'warn', fields: { request_id, err: { cause } } }]);
   });
 
-  it('[SPEC Errors request_id] [Decision 16] the full cause is logged under the id the client was given', async () => {
+  it('[SPEC Errors request_id] [Decision 16] the full cause is logged under the request id', async () => {
     const cause = new Error(SECRET);
     const running = await start(() => Promise.reject(cause));
     const { request_id } = expectError(await running.client.ask('/memories/mem_x'), 'provider_error');
@@ -97,7 +92,7 @@ describe('a backend in trouble', () => {
     expect(logged[0]?.fields).toMatchObject({ request_id, err: { cause } });
   });
 
-  it('[SPEC Errors rate_limited] [Decision 16] the rate limit of the backend is a 429 with its Retry-After', async () => {
+  it('[SPEC Errors rate_limited] [Decision 16] a rate limit of the backend is a 429 with its Retry-After', async () => {
     const limit = (retryAfter?: number) =>
       new OmpError('rate_limited', 'the backend asks to slow down', {
         provider: 'memory',
@@ -108,12 +103,11 @@ describe('a backend in trouble', () => {
       expect(expectError(reply, 'rate_limited').provider).toBe('memory');
       expect(reply.headers.get('retry-after')).toBe('7');
     }
-    await running.close();
     const silent = await start(() => Promise.reject(limit()));
     expect((await silent.client.ask('/memories/mem_x')).headers.get('retry-after')).toBeNull();
   });
 
-  it('[SPEC GET /capabilities] what the gateway knows itself is answered while the backend is down', async () => {
+  it('[SPEC GET /capabilities] the gateway still answers what needs no backend', async () => {
     const running = await start(() => Promise.reject(new Error(SECRET)));
     expect((await running.client.ask('/capabilities')).status).toBe(200);
     expectError(await running.client.ask('/nowhere'), 'not_found');
@@ -122,8 +116,6 @@ describe('a backend in trouble', () => {
 });
 
 describe('a backend with fewer verbs', () => {
-  let server: RunningServer;
-  afterEach(() => server.close());
   /** The least a provider can be: the memory provider with its optional verbs taken away. */
   const least = ({ name, capabilities, add, get, ping, close }: Provider): Provider => ({
     name,
@@ -134,8 +126,8 @@ describe('a backend with fewer verbs', () => {
     close,
   });
 
-  it('[SPEC Errors unsupported_capability] [SPEC GET /memories/search requires] each missing verb is refused and not declared', async () => {
-    server = await startServer({ alter: least });
+  it('[SPEC Errors unsupported_capability] [SPEC GET /memories/search requires] each missing verb is rejected and not declared', async () => {
+    const server = await serverForTest({ alter: least });
     const { client } = server;
     const user_id = freshUser();
     const { id } = await client.add({ content: 'x', user_id });
@@ -151,4 +143,91 @@ describe('a backend with fewer verbs', () => {
     ];
     for (const reply of missing) expectError(reply, 'unsupported_capability');
   });
+});
+
+const subjects: Subject[] = [];
+afterEach(async () => {
+  for (const subject of subjects.splice(0)) await subject.close();
+});
+
+/** A gateway whose backend has something to say about consistency with every get and add. */
+async function open(say: (consistency: Consistency) => void, consistency_tokens = true): Promise<Subject> {
+  const tell = ({ consistency }: Call) => consistency && say(consistency);
+  const alter = (all: Provider): Provider => {
+    const provider = all as Required<Provider>;
+    return {
+      ...provider,
+      capabilities: { ...provider.capabilities, consistency_tokens },
+      get: (ref, call) => {
+        tell(call);
+        return provider.get(ref, call);
+      },
+      add: (input, vector, call) => {
+        tell(call);
+        return provider.add(input, vector, call);
+      },
+    };
+  };
+  const subject = await openSubject({ provider: 'memory', options: {}, alter });
+  subjects.push(subject);
+  return subject;
+}
+
+const INPUT = { content: 'x', user_id: 'u' };
+const headersOf = ({ headers }: { headers: Headers }) => [
+  headers.get('x-consistency-token'),
+  headers.get('x-consistency'),
+];
+
+it('[Decision 23] the token of the backend is a response header', async () => {
+  const { client } = await open(({ answer }) => answer('a-token_1'));
+  const added = await client.tell('POST', '/memories', INPUT);
+  expect([added.status, ...headersOf(added)]).toEqual([201, 'a-token_1', null]);
+});
+
+it('[Decision 23] the token of a request reaches the backend unchanged', async () => {
+  const seen: unknown[] = [];
+  const { as } = await open(({ token }) => seen.push(token));
+  for (const token of ['an-opaque_token', '', 'x'.repeat(1_024), 'not one of ours!']) {
+    await as({ 'x-consistency-token': token }).tell('POST', '/memories', INPUT);
+  }
+  expect(seen).toEqual(['an-opaque_token', '', 'x'.repeat(1_024), 'not one of ours!']);
+});
+
+it('[Decision 23] a token that is missing or too long is undefined', async () => {
+  const seen: unknown[] = [];
+  const { client, as } = await open(({ token }) => seen.push(token));
+  const plain = await client.tell('POST', '/memories', INPUT);
+  const long = await as({ 'x-consistency-token': 'x'.repeat(1_025) }).tell('POST', '/memories', INPUT);
+  expect(seen).toEqual([undefined, undefined]);
+  expect([plain.status, long.status]).toEqual([201, 201]);
+});
+
+it('[Decision 23] a response that may lack writes says so, errors included', async () => {
+  const { client } = await open(({ behind }) => behind());
+  const missing = await client.ask('/memories/mem_x');
+  expect([missing.status, ...headersOf(missing)]).toEqual([404, null, 'behind']);
+});
+
+it('[Decision 23] a backend without tokens gets none and returns none', async () => {
+  const heard: unknown[] = [];
+  const { as } = await open((consistency) => heard.push(consistency), false);
+  const reply = await as({ 'x-consistency-token': 'a-token' }).tell('POST', '/memories', INPUT);
+  expect(heard).toEqual([]);
+  expect([reply.status, ...headersOf(reply)]).toEqual([201, null, null]);
+});
+
+it('[Decision 23] a token set after the response is ignored', async () => {
+  let late: Consistency | undefined;
+  const app = new Hono()
+    .use((_, next) => next())
+    .get('/', (c) => {
+      late = consistencyOf(c);
+      return c.text('gone');
+    });
+  const reader = (await app.request('/')).body?.getReader();
+  // The answer is being sent.
+  late?.answer('a-token');
+  late?.behind();
+  expect(Buffer.from((await reader?.read())?.value ?? []).toString()).toBe('gone');
 });

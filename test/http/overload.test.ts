@@ -2,7 +2,6 @@ import { EventEmitter } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { Hono } from 'hono';
 import { afterEach, describe, expect, it } from 'vitest';
-import type { Provider } from '#contract';
 import { ALL_GRANTS } from '../../src/core/grants.ts';
 import type { Authenticator } from '../../src/core/principal.ts';
 import { limitConcurrency, limitConcurrencyPerCaller } from '../../src/http/admission.ts';
@@ -12,26 +11,18 @@ import { gate } from '../embedding/observed-embedder.ts';
 import { until } from '../postgres/store.ts';
 import { expectError } from '../support/expect-error.ts';
 import { connectRaw, request } from '../support/raw-http.ts';
-import { type RunningServer, startServer } from '../support/server.ts';
+import { beforeGet, type RunningServer, serverForTest } from '../support/server.ts';
 import { recordingLog } from '../support/subject.ts';
 
-describe('more requests at once than allowed', () => {
-  let server: RunningServer | undefined;
-  afterEach(() => server?.close());
-
-  it('[SPEC Errors rate_limited] [Decision 29] are refused at once, and health is told all the same', async () => {
+describe('requests over a concurrency limit', () => {
+  it('[SPEC Errors rate_limited] [Decision 29] are rejected at once, except probes', async () => {
     const { opened, open: goOn } = gate();
     let working = 0;
-    /** The memory provider answers at once, so a backend that is slow cannot be had from it. */
-    const alter = (provider: Provider): Provider => ({
-      ...provider,
-      get: async (ref, call) => {
-        working++;
-        await opened;
-        return provider.get(ref, call);
-      },
+    const alter = beforeGet(() => {
+      working++;
+      return opened;
     });
-    server = await startServer({ alter, max_requests: 3, max_requests_per_caller: 3 });
+    const server = await serverForTest({ alter, max_requests: 3, max_requests_per_caller: 3 });
     const { client } = server;
     const slow = Array.from({ length: 3 }, () => client.ask('/memories/mem_x'));
     await until(async () => working === 3);
@@ -44,25 +35,21 @@ describe('more requests at once than allowed', () => {
     expect(working).toBe(3);
     goOn();
     for (const reply of await Promise.all(slow)) expectError(reply, 'not_found');
-    // Nobody who was refused, or has been answered, takes a place.
+    // Rejected and answered requests do not count.
     for (let i = 0; i < 5; i++) expectError(await client.ask('/memories/mem_x'), 'not_found');
   });
 
-  it('[SPEC Errors rate_limited] [Decision 29] of one caller are refused beyond its share, and others are served', async () => {
+  it('[SPEC Errors rate_limited] [Decision 29] of one caller are rejected, and others are served', async () => {
     const { opened, open: goOn } = gate();
     let working = 0;
-    const alter = (provider: Provider): Provider => ({
-      ...provider,
-      get: async (ref, call) => {
-        working++;
-        if (call.caller.id === 'key:one') await opened;
-        return provider.get(ref, call);
-      },
+    const alter = beforeGet((_ref, { caller }) => {
+      working++;
+      return caller.id === 'key:one' && opened;
     });
     const authenticator: Authenticator = {
       authenticate: async (credential) => ({ id: `key:${credential}`, app: null, users: null, grants: ALL_GRANTS }),
     };
-    server = await startServer({ alter, authenticator, max_requests: 7 });
+    const server = await serverForTest({ alter, authenticator, max_requests: 7 });
     const { client } = server;
     const ask = (key: string) => client.ask('/memories/mem_x', {}, { 'x-api-key': key });
     // Half of seven, rounded up.
@@ -79,18 +66,14 @@ describe('more requests at once than allowed', () => {
     for (let i = 0; i < 10; i++) expectError(await ask('one'), 'not_found');
   });
 
-  it('[Decision 29] whose clients have gone give their place back', async () => {
+  it('[Decision 29] stop counting when their clients disconnect', async () => {
     const { opened, open: goOn } = gate();
     let working = 0;
-    const alter = (provider: Provider): Provider => ({
-      ...provider,
-      get: async (ref, call) => {
-        working++;
-        await opened;
-        return provider.get(ref, call);
-      },
+    const alter = beforeGet(() => {
+      working++;
+      return opened;
     });
-    server = await startServer({ alter, max_requests_per_caller: 2 });
+    const server = await serverForTest({ alter, max_requests_per_caller: 2 });
     const { client, url } = server;
     const going = new AbortController();
     const left = [1, 2].map(() => fetch(`${url}/memories/mem_x`, { signal: going.signal }).catch(() => undefined));
@@ -104,7 +87,7 @@ describe('more requests at once than allowed', () => {
   });
 });
 
-/** Sends these requests on one connection, and never reads what comes. */
+/** Sends these requests on one connection and never reads the responses. */
 function sendUnread(port: number, ...requests: readonly Buffer[]): Socket {
   const socket = connect(port, '127.0.0.1').pause();
   socket.on('error', () => {});
@@ -112,17 +95,15 @@ function sendUnread(port: number, ...requests: readonly Buffer[]): Socket {
   return socket;
 }
 
-describe('clients that never read their answers', () => {
-  let server: RunningServer | undefined;
+describe('clients that never read their responses', () => {
   const sockets: Socket[] = [];
-  afterEach(async () => {
+  afterEach(() => {
     for (const socket of sockets.splice(0)) socket.destroy();
-    await server?.close();
   });
-  /** More than the system takes off the gateway's hands. */
+  /** Responses larger than the buffers of the system. */
   const LISTS = Array.from({ length: 4 }, () => request('GET', '/memories?user_id=u'));
   const startFull = async (options: object): Promise<RunningServer> => {
-    server = await startServer(options);
+    const server = await serverForTest(options);
     const { client } = server;
     const memory = { user_id: 'u', content: 'a'.repeat(1_000_000) };
     // On a busy machine the short deadline may pass here.
@@ -132,8 +113,8 @@ describe('clients that never read their answers', () => {
   };
   const probe = async ({ client }: RunningServer) => (await client.ask('/memories/mem_x')).status;
 
-  it('[Decision 29] count as requests for as long as they do not', async () => {
-    // More than the buffers of the system take.
+  it('[Decision 29] keep counting as requests', async () => {
+    // Larger than the buffers of the system.
     const answer = 'a'.repeat(64_000_000);
     const app = new Hono<Env>().use(limitConcurrency(2, 1e9)).get('/', (c) => c.text(answer));
     app.onError((_, c) => c.body(null, 429)).get('/small', (c) => c.text('small'));
@@ -150,14 +131,14 @@ describe('clients that never read their answers', () => {
     await listener.close();
   });
 
-  it('[Decision 29] are cut off in the end, and make room for others', async () => {
+  it('[Decision 29] are disconnected in the end, and make room for others', async () => {
     const running = await startFull({ max_requests: 4, max_requests_per_caller: 4, request_timeout_ms: 300 });
     for (let i = 0; i < 3; i++) sockets.push(sendUnread(running.port, ...LISTS));
     const given = () => running.lines.filter(({ fields }) => 'status' in fields && fields.status === 499).length;
     await until(async () => given() > 0 && (await probe(running)) === 404);
   });
 
-  it('[Decision 29] are cut off on the page for people, too', async () => {
+  it('[Decision 29] are disconnected on the documentation page too', async () => {
     const running = await startFull({ max_requests: 4, max_requests_per_caller: 4, request_timeout_ms: 300 });
     const assets = Array.from({ length: 16 }, () => request('GET', '/docs/swagger-ui-bundle.js'));
     for (let i = 0; i < 2; i++) sockets.push(sendUnread(running.port, ...assets));
@@ -167,17 +148,10 @@ describe('clients that never read their answers', () => {
     expect(routes()).toContainEqual(expect.objectContaining({ route: '/docs/:asset' }));
   });
 
-  it('[Decision 29] who goes away takes along what was pipelined behind', async () => {
+  it('[Decision 29] take pipelined requests along when they disconnect', async () => {
     const { opened, open: goOn } = gate();
-    const alter = (provider: Provider): Provider => ({
-      ...provider,
-      get: async (ref, call) => {
-        if (ref.id === 'mem_slow') await opened;
-        return provider.get(ref, call);
-      },
-    });
-    server = await startServer({ alter, max_requests: 4, max_requests_per_caller: 4 });
-    const running = server;
+    const alter = beforeGet(({ id }) => id === 'mem_slow' && opened);
+    const running = await serverForTest({ alter, max_requests: 4, max_requests_per_caller: 4 });
     const connection = connectRaw(running.port);
     for (const id of ['mem_slow', 'mem_x', 'mem_x', 'mem_x']) connection.write(request('GET', `/memories/${id}`));
     await until(async () => (await probe(running)) === 429);
@@ -188,7 +162,7 @@ describe('clients that never read their answers', () => {
     expect(await Promise.all(three)).toEqual([404, 404, 404]);
   });
 
-  it('[Decision 29] are given up, the oldest first, when all answers together take too much', async () => {
+  it('[Decision 29] are disconnected, the oldest first, when all responses together are too large', async () => {
     const answer = 'a'.repeat(16_000_000);
     const app = new Hono<Env>().use(limitConcurrency(100, 3.5 * answer.length)).get('/', (c) => c.text(answer));
     const listener = await listen(app, { host: '127.0.0.1', port: 0, log: recordingLog() });
@@ -211,7 +185,7 @@ describe('clients that never read their answers', () => {
     await listener.close();
   });
 
-  it('[Decision 29] are given up at the limit of requests too, so that others are served before any deadline', async () => {
+  it('[Decision 29] are disconnected at the concurrency limit too, before any deadline', async () => {
     const answer = 'a'.repeat(16_000_000);
     const app = new Hono<Env>().use(limitConcurrency(3, 1.5 * answer.length)).get('/', (c) => c.text(answer));
     app.onError((_, c) => c.body(null, 429));
@@ -222,7 +196,7 @@ describe('clients that never read their answers', () => {
     await listener.close();
   });
 
-  it('[Decision 29] and have gone before they are counted take no place', async () => {
+  it('[Decision 29] and have disconnected before do not count', async () => {
     const share = limitConcurrencyPerCaller(1, () => 'caller');
     const gone = { env: { incoming: { socket: { destroyed: true } }, outgoing: new EventEmitter() } };
     for (let i = 0; i < 3; i++) await share(gone as never, async () => {});

@@ -1,25 +1,24 @@
+import type { Hono } from 'hono';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { listen } from '../../src/http/listen.ts';
+import type { Env } from '../../src/http/request.ts';
+import { gate } from '../embedding/observed-embedder.ts';
+import type { Reply } from '../support/client.ts';
 import { expectError } from '../support/expect-error.ts';
 import { connectRaw, exchange, jsonRequest, request } from '../support/raw-http.ts';
-import { type RunningServer, startServer } from '../support/server.ts';
-import { freshUser } from '../support/subject.ts';
+import { beforeGet, type RunningServer, serverForTest, startServer } from '../support/server.ts';
+import { freshUser, recordingLog } from '../support/subject.ts';
 
-describe('the protocol below the requests', () => {
-  let server: RunningServer;
-  beforeAll(async () => {
-    server = await startServer();
-  });
-  afterAll(() => server.close());
+let server: RunningServer;
+beforeAll(async () => {
+  server = await startServer();
+});
+afterAll(() => server.close());
+
+describe('HTTP connections', () => {
   const healthy = async () => expect((await exchange(server.port, request('GET', '/healthz'))).status).toBe(200);
 
-  it('[SPEC GET /healthz] [SPEC Health status] answers over a socket', async () => {
-    const reply = await exchange(server.port, request('GET', '/healthz'));
-    expect(reply.status).toBe(200);
-    expect(reply.body).toEqual({ status: 'ok', provider: 'memory' });
-    expect(reply.headers.get('x-request-id')).toMatch(/^[A-Za-z0-9._-]{1,64}$/);
-  });
-
-  it('[SPEC DELETE /memories/{id}] 204 has no body at all', async () => {
+  it('[SPEC DELETE /memories/{id}] 204 has no body', async () => {
     const { id } = await server.client.add({ content: 'x', user_id: freshUser() });
     const connection = connectRaw(server.port);
     connection.write(Buffer.concat([request('DELETE', `/memories/${id}`), request('GET', '/healthz')]));
@@ -45,7 +44,7 @@ describe('the protocol below the requests', () => {
     expectError(await exchange(server.port, jsonRequest('POST', '/nowhere', '{}')), 'not_found');
   });
 
-  it('[SPEC GET /memories/{id}] HEAD answers as GET does, without the body', async () => {
+  it('[SPEC GET /memories/{id}] HEAD is like GET without the body', async () => {
     const { id } = await server.client.add({ content: 'x', user_id: freshUser() });
     const connection = connectRaw(server.port);
     for (const [path, status] of [
@@ -60,13 +59,13 @@ describe('the protocol below the requests', () => {
       expect(reply.status, path).toBe(status);
       expect(reply.headers.get('content-type')).toMatch(/^application\/json/);
     }
-    // A stray body would be read as the start of this answer.
+    // A body after HEAD would be read as the start of this response.
     connection.write(request('GET', '/healthz'));
     expect((await connection.next()).status).toBe(200);
     connection.destroy();
   });
 
-  it('[SPEC Service json] pipelined requests are answered in their order', async () => {
+  it('[SPEC Service json] pipelined requests are answered in order', async () => {
     const user_id = freshUser();
     const connection = connectRaw(server.port);
     const add = (content: string) =>
@@ -133,26 +132,7 @@ describe('the protocol below the requests', () => {
     },
   );
 
-  it('[SPEC GET /healthz] a probe in HTTP/1.0 is served', async () => {
-    const connection = connectRaw(server.port);
-    connection.write('GET /healthz HTTP/1.0\r\nHost: probe\r\n\r\n');
-    expect((await connection.next()).status).toBe(200);
-    await connection.closed();
-  });
-
-  it('[Decision 16] a client that connects and leaves, or says nothing, harms nobody', async () => {
-    const silent = connectRaw(server.port);
-    const leaver = connectRaw(server.port);
-    leaver.write('GET /heal');
-    leaver.destroy();
-    await leaver.closed();
-    await healthy();
-    silent.destroy();
-    await silent.closed();
-    await healthy();
-  });
-
-  it('[Decision 15] a request id that would split a header is not echoed', async () => {
+  it('[Decision 15] an invalid request id is replaced', async () => {
     const reply = await exchange(
       server.port,
       Buffer.from('GET /healthz HTTP/1.1\r\nHost: x\r\nX-Request-Id: a\u00e9b\r\n\r\n', 'latin1'),
@@ -160,7 +140,7 @@ describe('the protocol below the requests', () => {
     expect(reply.headers.get('x-request-id')).toMatch(/^[A-Za-z0-9._-]{1,64}$/);
   });
 
-  it('[Decision 15] [SPEC Errors request_id] every request has its line in the access log, without contents or users', async () => {
+  it('[Decision 15] [SPEC Errors request_id] every request is logged, without contents and users', async () => {
     const user_id = freshUser();
     const secret = 'something private';
     const asked = [
@@ -180,5 +160,140 @@ describe('the protocol below the requests', () => {
       )
       .toEqual(['add', 'list', 'malformed', 'missing', 'search'].map((name) => `"logged-${name}"`));
     expect(logged()).not.toMatch(new RegExp(`private|${user_id}`));
+  });
+});
+
+const GARBAGE = Buffer.from('GARBAGE\r\n\r\n');
+
+describe('malformed requests', () => {
+  it('[SPEC Service one envelope] [Decision 16] are rejected after the responses to earlier requests', async () => {
+    const [begun, released] = [gate(), gate()];
+    const slow = beforeGet(() => {
+      begun.open();
+      return released.opened;
+    });
+    const running = await serverForTest({ alter: slow });
+    const connection = connectRaw(running.port);
+    const get = (id: string) => request('GET', '/memories/mem_x', [`X-Request-Id: ${id}`]);
+    connection.write(Buffer.concat([get('one'), get('two'), GARBAGE, get('three')]));
+    await begun.opened;
+    released.open();
+    expect(expectError(await connection.next(), 'not_found').request_id).toBe('one');
+    expect(expectError(await connection.next(), 'not_found').request_id).toBe('two');
+    expectError(await connection.next(), 'invalid_request');
+    await expect(connection.next()).rejects.toThrow(/so far it sent ""/);
+  });
+
+  it('[SPEC Errors invalid_request] [Decision 16] in the body of a request with a response get no second response', async () => {
+    const running = await serverForTest();
+    const connection = connectRaw(running.port);
+    connection.write(request('GET', '/healthz', ['Transfer-Encoding: chunked']));
+    expect((await connection.next()).status).toBe(200);
+    connection.write('no chunk\r\n');
+    await expect(connection.next()).rejects.toThrow(/so far it sent ""/);
+  });
+
+  it('[Decision 16] like CONNECT or an unknown Expect get the envelope', async () => {
+    const running = await serverForTest();
+    expectError(await exchange(running.port, request('CONNECT', 'gateway:80')), 'not_found');
+    expectError(await exchange(running.port, request('GET', '/nowhere', ['Expect: wonders'])), 'not_found');
+    const body = JSON.stringify({ content: 'x', user_id: freshUser() });
+    const expecting = jsonRequest('POST', '/memories', body, ['Expect: 200-ok']);
+    expect((await exchange(running.port, expecting)).status).toBe(201);
+    const upgrading = request('GET', '/healthz', ['Connection: Upgrade', 'Upgrade: h2c']);
+    expect((await exchange(running.port, upgrading)).status).toBe(200);
+  });
+
+  it('[SPEC Errors request_id] are logged without their contents', async () => {
+    const running = await serverForTest();
+    for (const bytes of [GARBAGE, Buffer.from('GET /garbage HTTP/1.1\r\n\r\n')]) {
+      const { request_id } = expectError(await exchange(running.port, bytes), 'invalid_request');
+      expect(running.lines).toContainEqual({
+        level: 'info',
+        message: 'malformed request',
+        fields: { request_id, reason: expect.any(String) },
+      });
+    }
+    expect(JSON.stringify(running.lines)).not.toMatch(/garbage/i);
+  });
+});
+
+it('[SPEC Errors provider_error] [Decision 16] an error of the app itself is a 502, logged in full', async () => {
+  const cause = new Error('secret detail');
+  const failures: readonly (() => Promise<never>)[] = [
+    () => Promise.reject(cause),
+    () => {
+      throw cause;
+    },
+  ];
+  for (const fetch of failures) {
+    const log = recordingLog();
+    // The real app catches every error of its handlers.
+    const listener = await listen({ fetch } as unknown as Hono<Env>, { host: '127.0.0.1', port: 0, log });
+    const reply = await exchange(listener.port, request('GET', '/memories'));
+    const { request_id } = expectError(reply, 'provider_error');
+    expect(reply.text).not.toContain('secret');
+    expect(log.lines).toEqual([{ level: 'error', message: 'request failed', fields: { request_id, err: cause } }]);
+    await listener.close();
+  }
+});
+
+describe('response headers', () => {
+  const everyKind = async (): Promise<Reply[]> => {
+    const { client } = server;
+    const user_id = freshUser();
+    const { id } = await client.add({ content: 'x', user_id });
+    return [
+      await client.ask(client.byId(id)),
+      await client.ask('/memories', { user_id }),
+      await client.ask('/memories/search', { user_id, q: 'x' }),
+      await client.tell('POST', '/context', { user_id, query: 'x' }),
+      await client.tell('DELETE', client.byId(id)),
+      await client.ask(client.byId(id)),
+      await client.tell('POST', '/memories', {}),
+      await client.ask('/capabilities'),
+      await client.ask('/healthz'),
+      await client.ask('/nowhere'),
+      await exchange(server.port, 'GARBAGE\r\n\r\n'),
+      await exchange(server.port, 'GET / HTTP/1.1\r\n\r\n'),
+    ];
+  };
+
+  it('[Decision 22] forbid caches to store responses', async () => {
+    for (const { headers, text } of await everyKind()) expect(headers.get('cache-control'), text).toBe('no-store');
+  });
+
+  it('[Decision 16] reveal no implementation', async () => {
+    for (const { headers, text } of [...(await everyKind()), await server.client.ask('/docs')]) {
+      const names = [...headers.keys()];
+      expect(
+        names.filter((name) => /^(server|x-powered-by|via)$/.test(name)),
+        text,
+      ).toEqual([]);
+      expect(JSON.stringify([...headers.values()])).not.toMatch(/hono|node|express/i);
+    }
+  });
+
+  it('[Decision 22] of pages forbid inline scripts, frames and other origins', async () => {
+    for (const path of ['/docs', '/docs/start.js', '/docs/swagger-ui.css', '/docs/nothing']) {
+      const { headers } = await server.client.ask(path);
+      const policy = new Map(
+        (headers.get('content-security-policy') ?? '').split('; ').map((directive) => {
+          const [name = '', ...values] = directive.split(' ');
+          return [name, values.join(' ')];
+        }),
+      );
+      expect(policy.get('default-src'), path).toBe("'none'");
+      expect(policy.get('script-src')).toBe("'self'");
+      expect(policy.get('frame-ancestors')).toBe("'none'");
+      expect(policy.get('base-uri')).toBe("'none'");
+      expect(policy.get('form-action')).toBe("'none'");
+      expect(headers.get('x-frame-options')).toBe('DENY');
+      expect(headers.get('x-content-type-options')).toBe('nosniff');
+      expect(headers.get('referrer-policy')).toBe('no-referrer');
+      expect(headers.get('permissions-policy')).toContain('geolocation=()');
+      // Left to the proxy that terminates TLS.
+      expect(headers.get('strict-transport-security')).toBeNull();
+    }
   });
 });

@@ -7,15 +7,15 @@ import type { Env } from '../../src/http/request.ts';
 import { connectRaw, request } from '../support/raw-http.ts';
 import { recordingLog } from '../support/subject.ts';
 
-/** More than the buffers of the system take on the way. */
+/** Larger than the buffers of the system. */
 const LARGE = 'x'.repeat(20_000_000);
-/** No test waits for it. */
+/** Longer than any test. */
 const LONG_MS = 600_000;
 
 let listener: Listener | undefined;
 afterEach(() => listener?.close({ graceMs: 0 }));
 
-/** An app that answers what it was asked at `/held/…` when it is told to, and everything else at once. */
+/** An app that answers `/held/…` when the test releases it, and everything else at once. */
 async function start() {
   const ran: string[] = [];
   const held = new Map<string, () => void>();
@@ -39,7 +39,7 @@ async function start() {
   return {
     ...listener,
     ran,
-    /** Lets the answer go. */
+    /** Sends the response. */
     async release(name: string) {
       while (!held.has(name)) {
         await new Promise<void>((resolve) => {
@@ -48,7 +48,7 @@ async function start() {
       }
       held.get(name)?.();
     },
-    /** Resolves when the app works on this. */
+    /** Resolves when the app has the request. */
     async reached(name: string) {
       while (!held.has(name)) {
         await new Promise<void>((resolve) => {
@@ -63,7 +63,7 @@ const ask = (path: string) => request('GET', path);
 const endsWith = ({ headers }: { readonly headers: Headers }) => headers.get('connection') === 'close';
 
 describe('draining', () => {
-  it('[Decision 31] serves on: new connections are taken, kept ones stay until they are used, and every answer ends its connection', async () => {
+  it('[Decision 31] still accepts connections, and every response closes its connection', async () => {
     const { port, drain } = await start();
     const kept = connectRaw(port);
     kept.write(ask('/before'));
@@ -82,7 +82,7 @@ describe('draining', () => {
     await kept.closed();
   });
 
-  it('[Decision 31] says so with an answer that was in work already', async () => {
+  it('[Decision 31] also closes the connection of a running request', async () => {
     const { port, drain, release, reached } = await start();
     const connection = connectRaw(port);
     connection.write(ask('/held/one'));
@@ -93,7 +93,7 @@ describe('draining', () => {
     await connection.closed();
   });
 
-  it('[Decision 31] answers all that was pipelined before it, and ends the connection with the last', async () => {
+  it('[Decision 31] answers all pipelined requests, and closes the connection with the last', async () => {
     const { port, drain, release, reached } = await start();
     const connection = connectRaw(port);
     connection.write(Buffer.concat([ask('/held/one'), ask('/held/two'), ask('/held/three')]));
@@ -106,7 +106,7 @@ describe('draining', () => {
     await connection.closed();
   });
 
-  it('[Decision 31] answers what is pipelined while it drains, as long as no answer has ended the connection', async () => {
+  it('[Decision 31] answers requests pipelined while it drains, until a response closes the connection', async () => {
     const { port, drain, release, reached } = await start();
     drain();
     const connection = connectRaw(port);
@@ -120,16 +120,16 @@ describe('draining', () => {
     expect(answers.map(endsWith)).toEqual([false, true]);
   });
 
-  it('[Decision 31] does nothing that is asked behind an answer that ends the connection: nobody would hear of it', async () => {
+  it('[Decision 31] does not process requests after a response that closes the connection', async () => {
     const { port, drain, ran } = await start();
     drain();
     const socket = connect(port, '127.0.0.1');
-    // The answer is on its way for as long as nobody reads it.
+    // The response is being sent as long as it is not read.
     socket.pause();
     socket.write(ask('/large'));
     await once(socket, 'readable');
     socket.write(ask('/behind'));
-    // An answer on another connection shows that the server has had these bytes.
+    // A response on another connection shows that the server has received these bytes.
     const other = connectRaw(port);
     other.write(ask('/other'));
     await other.next();
@@ -145,7 +145,7 @@ describe('draining', () => {
 });
 
 describe('closing', () => {
-  it('[Decision 31] takes no new connections, and ends at once those that are not in use', async () => {
+  it('[Decision 31] rejects new connections and closes idle ones at once', async () => {
     const { port, close } = await start();
     const idle = connectRaw(port);
     idle.write(ask('/before'));
@@ -158,7 +158,7 @@ describe('closing', () => {
     expect(await once(refused, 'error')).toMatchObject([{ code: 'ECONNREFUSED' }]);
   });
 
-  it('[Decision 31] lets a kept connection be used once more, for as long as it is told', async () => {
+  it('[Decision 31] keeps idle connections for the given time', async () => {
     const { port, close } = await start();
     const kept = connectRaw(port);
     kept.write(ask('/before'));
@@ -171,7 +171,7 @@ describe('closing', () => {
     await closed;
   });
 
-  it('[Decision 31] answers a request that had come in, though nobody had read it', async () => {
+  it('[Decision 31] answers a request that has arrived but was not read yet', async () => {
     const { port, close, release, reached } = await start();
     const kept = connectRaw(port);
     kept.write(ask('/held/one'));
@@ -179,13 +179,13 @@ describe('closing', () => {
     await release('one');
     await kept.next();
     kept.write(ask('/unread'));
-    // Written, and by the loopback delivered, before the server gets its turn.
+    // Delivered before the server's next turn of the event loop.
     const closed = close({ graceMs: LONG_MS });
     expect((await kept.next()).text).toBe('unread');
     await closed;
   });
 
-  it('[Decision 31] waits for an upload that is under way, and for an answer that is read slowly, to the last byte', async () => {
+  it('[Decision 31] waits for a running upload and for a slowly read response', async () => {
     const { port, close, release, reached } = await start();
     const upload = connectRaw(port);
     upload.write(request('POST', '/held/upload', ['Content-Length: 8'], 'half'));
@@ -207,11 +207,11 @@ describe('closing', () => {
     slow.resume();
     await once(slow, 'close');
     expect(received).toBeGreaterThan(LARGE.length);
-    // It had begun as one that keeps its connection: nobody has to wait for that to time out.
+    // That response had no `connection: close`; closing does not wait for the keep-alive timeout.
     await closed;
   });
 
-  it('[Decision 31] waits for what was pipelined behind an answer that has been sent', async () => {
+  it('[Decision 31] waits for requests pipelined behind a finished one', async () => {
     const { port, close, release, reached } = await start();
     const connection = connectRaw(port);
     connection.write(Buffer.concat([ask('/one'), ask('/held/two')]));
@@ -221,14 +221,14 @@ describe('closing', () => {
     other.write(ask('/other'));
     await other.next();
     const closed = close({ graceMs: LONG_MS });
-    // Idle ones are ended by now.
+    // Idle connections are closed by now.
     await other.closed();
     await release('two');
     expect((await connection.next()).text).toBe('two ');
     await closed;
   });
 
-  it('[Decision 31] lets a request that has begun come to its end', async () => {
+  it('[Decision 31] waits for a request whose headers are incomplete', async () => {
     const { port, close } = await start();
     const half = connectRaw(port);
     half.write(ask('/before'));
@@ -246,7 +246,7 @@ describe('closing', () => {
     await closed;
   });
 
-  it('[Decision 31] cuts what does not come to an end', async () => {
+  it('[Decision 31] disconnects the rest after the deadline', async () => {
     const { port, close, reached } = await start();
     const stuck = connectRaw(port);
     stuck.write(ask('/held/for-ever'));

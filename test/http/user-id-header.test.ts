@@ -3,13 +3,13 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { expectError } from '../support/expect-error.ts';
 import { freshUser, openSubject, type Subject } from '../support/subject.ts';
 
-/** Of four bytes each, at random, so that nothing can be compressed. */
+/** Random characters of four bytes, which cannot be compressed. */
 const astral = (length: number): string =>
   Array.from({ length }, () => String.fromCodePoint(0x10000 + randomInt(0xffff))).join('');
-/** As `fetch` takes what clients send as UTF-8. */
+/** UTF-8 in the form that `fetch` accepts. */
 const asHeader = (text: string): string => Buffer.from(text).toString('latin1');
 
-/** On Postgres, whose index takes no entry of the audit log for a user of any name. */
+/** On Postgres, because the index of its audit log limits the length of a user. */
 describe('X-User-Id', () => {
   let subject: Subject;
   beforeAll(async () => {
@@ -33,7 +33,7 @@ describe('X-User-Id', () => {
     return (body as { entries: { action: string }[] }).entries.map(({ action }) => action);
   };
 
-  it('[Decision 19] [Decision 11] of any length is answered 404 and does no harm to the audit log', async () => {
+  it('[Decision 19] [Decision 11] of any length is answered 404 and leaves no audit entry', async () => {
     const user_id = freshUser();
     const { id } = await subject.client.add({ user_id, content: 'x' });
     for (const nobody of ['', 'x'.repeat(257), astral(257), randomBytes(6_000).toString('base64')])
@@ -41,7 +41,7 @@ describe('X-User-Id', () => {
     expect(await actionsFor(user_id)).toEqual(['add']);
   });
 
-  it('[Decision 19] [Decision 8] [Decision 11] of the longest name there is names a user', async () => {
+  it('[Decision 19] [Decision 8] [Decision 11] may have the maximum length', async () => {
     const user_id = astral(256);
     const { id } = await subject.client.add({ user_id, content: 'x' });
     expect((await Promise.all(byId(id, user_id))).map(({ status }) => status)).toContain(204);

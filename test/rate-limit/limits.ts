@@ -1,16 +1,23 @@
 import { randomUUID } from 'node:crypto';
+import { tmpdir } from 'node:os';
 import { onTestFinished } from 'vitest';
+import { compose } from '../../src/core/compose.ts';
 import type { RateLimiter } from '../../src/core/rate-limiter.ts';
+import { type AppOptions, createApp } from '../../src/http/app.ts';
+import { listen } from '../../src/http/listen.ts';
 import { openRateLimits, type RateLimitOptions } from '../../src/rate-limit/rate-limits.ts';
-import { recordingLog } from '../support/subject.ts';
+import { openProvider } from '../../src/registry.ts';
+import { clientOf } from '../support/client.ts';
+import { memoriesOf } from '../support/memories.ts';
+import { APP_LIMITS, gateOn, RECORDED, recordingLog } from '../support/subject.ts';
 
-/** Where the limits of a test are kept. */
+/** The store of a test. */
 export type Where = Pick<RateLimitOptions, 'store'> & Partial<Pick<RateLimitOptions, 'postgres' | 'redis_url'>>;
 
-/** A store is too slow when a test says so (`holdTimers`), not because the machine is busy. */
+/** A store is too slow when the test says so (`holdTimers`), not because the machine is busy. */
 export const HELD_MS = 3_599_999;
 
-/** Limits as a gateway opens them, closed after the test, with what they log. */
+/** Rate limits like those of a gateway, with their log; closed after the test. */
 export async function openLimits(where: Where, options: Partial<RateLimitOptions> = {}) {
   const log = recordingLog();
   const limits = await openRateLimits({
@@ -27,13 +34,32 @@ export async function openLimits(where: Where, options: Partial<RateLimitOptions
   return { ...limits, requests: limits.requests as RateLimiter, lines: log.lines };
 }
 
-/** A caller nobody has counted yet. */
+/** A caller without requests. */
 export const freshKey = (): string => `key:${randomUUID()}`;
 
-/** How many of so many requests, sent at once and in turn to each of the limiters, are admitted. */
+/** How many of the requests are admitted, sent concurrently and distributed over the limiters. */
 export async function admitted(limiters: readonly RateLimiter[], key: string, requests: number): Promise<number> {
   const taken = await Promise.all(
     Array.from({ length: requests }, (_, i) => (limiters[i % limiters.length] as RateLimiter).take(key)),
   );
   return taken.filter(({ allowed }) => allowed).length;
+}
+
+/** Serves the memory provider behind a real socket; closed after the test. */
+export async function startLimited(
+  options: Pick<AppOptions, 'authenticator' | 'rate' | 'trusted_proxies'>,
+  host = '127.0.0.1',
+) {
+  const log = recordingLog();
+  const ranking = { mode: 'keyword', keyword_weight: 1 } as const;
+  const context = { embedder: undefined, ranking, audit: RECORDED, data_dir: tmpdir(), log };
+  const provider = memoriesOf(compose(await openProvider('memory', { scopes: 'native' }, context)));
+  const { gate, trail } = gateOn(provider, log, options.rate?.requests?.limit);
+  const { port, close } = await listen(createApp({ gate, log, ...APP_LIMITS, ...options }), { host, port: 0, log });
+  onTestFinished(async () => {
+    await close();
+    await trail.close();
+    await provider.close();
+  });
+  return { port, client: clientOf((path, init) => fetch(`http://127.0.0.1:${port}${path}`, init)) };
 }

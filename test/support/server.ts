@@ -1,4 +1,5 @@
 import { tmpdir } from 'node:os';
+import { onTestFinished } from 'vitest';
 import type { Provider } from '#contract';
 import { compose } from '../../src/core/compose.ts';
 import { OPEN } from '../../src/core/principal.ts';
@@ -51,3 +52,21 @@ export const startServer = async ({
     },
   };
 };
+
+/** The same, closed after the test. */
+export async function serverForTest(options?: ServerOptions): Promise<RunningServer> {
+  const server = await startServer(options);
+  onTestFinished(server.close);
+  return server;
+}
+
+/** Does this before every `get` of the memory provider, which otherwise answers at once. */
+export const beforeGet =
+  (work: (...given: Parameters<Provider['get']>) => unknown) =>
+  (provider: Provider): Provider => ({
+    ...provider,
+    get: async (ref, call) => {
+      await work(ref, call);
+      return provider.get(ref, call);
+    },
+  });

@@ -33,7 +33,7 @@ const targets = dashboard.panels.flatMap(({ targets: each = [] }) => each);
 const shown = targets.map(({ expr }) => expr.replaceAll('$__rate_interval', '5m').replaceAll('$instance', '.*'));
 const asked = [...shown, ...rules.map(({ expr }) => expr)];
 
-/** Runs it the first time, and remembers. */
+/** Runs the work once. */
 function once<Result>(work: () => Promise<Result>): () => Promise<Result> {
   let result: Promise<Result> | undefined;
   return () => {
@@ -42,10 +42,10 @@ function once<Result>(work: () => Promise<Result>): () => Promise<Result> {
   };
 }
 
-/** Given by Prometheus itself. */
+/** Labels added by Prometheus. */
 const FROM_PROMETHEUS = ['instance', 'job'];
 
-/** Every metric that an expression names, with the labels it selects or groups by there. */
+/** The metrics of an expression. */
 const namesIn = (expr: string): string[] => [...expr.matchAll(/\b(?:omp|nodejs|process)_\w+/g)].map(([name]) => name);
 const selectorsIn = (expr: string) =>
   [...expr.matchAll(/\b((?:omp|nodejs|process)_\w+)\{([^}]*)\}/g)].flatMap(([, name = '', inner = '']) =>
@@ -59,14 +59,14 @@ const selectorsIn = (expr: string) =>
 const groupsIn = (expr: string): string[] =>
   [...expr.matchAll(/\bby \(([^)]*)\)/g)].flatMap(([, inner = '']) => inner.split(',').map((label) => label.trim()));
 
-describe('with the measures of a gateway that has everything', () => {
+describe('with the metrics of a gateway that has all of them', () => {
   const measured = once(async () => {
     const gateway = await startMeasuredGateway({ OMP_SEARCH_MODE: 'hybrid', OMP_INGESTION: 'async' });
     const user_id = freshUser();
     await gateway.client.add({ user_id, content: 'tea, no sugar' });
     await gateway.client.search({ user_id, q: 'tea' });
     const samples = await gateway.samples();
-    /** Of each name that a query may use, its labels. */
+    /** The labels of each name. */
     const known = new Map<string, ReadonlySet<string>>();
     for (const { name, labels } of samples) {
       known.set(name, new Set([...(known.get(name) ?? []), ...Object.keys(labels)]));
@@ -76,7 +76,7 @@ describe('with the measures of a gateway that has everything', () => {
     return { samples, known, own };
   });
 
-  test('there are some', async () => {
+  test('there are metrics, panels and alerts', async () => {
     const { own } = await measured();
     expect(own.length).toBeGreaterThan(12);
     expect(targets.length).toBeGreaterThan(20);
@@ -89,7 +89,7 @@ describe('with the measures of a gateway that has everything', () => {
     expect(missing).toEqual([]);
   });
 
-  test('every label that is selected or grouped by exists there', async () => {
+  test('every selected or grouped label exists', async () => {
     const { known } = await measured();
     for (const expr of asked) {
       for (const { name, label } of selectorsIn(expr)) {
@@ -100,7 +100,7 @@ describe('with the measures of a gateway that has everything', () => {
     }
   });
 
-  test('every state that is selected exists there', async () => {
+  test('every selected state exists', async () => {
     const { samples } = await measured();
     const selected = asked.flatMap(selectorsIn).filter(({ label }) => label === 'state');
     expect(selected.length).toBeGreaterThan(3);
@@ -110,14 +110,14 @@ describe('with the measures of a gateway that has everything', () => {
     }
   });
 
-  test('what a legend names is grouped by', () => {
+  test('every label of a legend is grouped by', () => {
     for (const { expr, legendFormat } of targets) {
       const named = [...legendFormat.matchAll(/\{\{(\w+)\}\}/g)].map(([, label]) => label);
       expect(groupsIn(expr), expr).toEqual(expect.arrayContaining(named));
     }
   });
 
-  test('every metric of ours is documented with its labels, and nothing else is', async () => {
+  test('docs/metrics.md lists exactly the metrics of the gateway with their labels', async () => {
     const { known, own } = await measured();
     const rows = [...documentation.matchAll(/^\| `(omp_\w+)` \|([^|]*)\|/gm)].map(([, name = '', labels = '']) => ({
       name,
@@ -131,7 +131,7 @@ describe('with the measures of a gateway that has everything', () => {
     }
   });
 
-  test('every metric of ours is on the dashboard', async () => {
+  test('every metric of the gateway is on the dashboard', async () => {
     const { own } = await measured();
     const used = new Set(shown.flatMap(namesIn).map((name) => name.replace(/_(bucket|sum|count)$/, '')));
     expect(own.filter((name) => !used.has(name))).toEqual([]);
@@ -139,7 +139,7 @@ describe('with the measures of a gateway that has everything', () => {
 });
 
 describe('the dashboard', () => {
-  test('has panels of its own data source that do not overlap, each with a title and a description', () => {
+  test('has panels with a data source, a title and a description, which do not overlap', () => {
     const taken = new Set<string>();
     expect(new Set(dashboard.panels.map(({ id }) => id)).size).toBe(dashboard.panels.length);
     for (const { type, title, description, datasource, gridPos, targets: each } of dashboard.panels) {
@@ -159,18 +159,18 @@ describe('the dashboard', () => {
     }
   });
 
-  test('lets the data source and the gateway be chosen', () => {
+  test('has variables for data source and gateway', () => {
     expect(dashboard.templating.list.map(({ name }) => name)).toEqual(['datasource', 'instance']);
     expect(dashboard.templating.list[1]?.definition).toBe('label_values(omp_build_info, instance)');
   });
 });
 
-test('every alert is explained', () => {
+test('docs/metrics.md lists every alert', () => {
   const explained = [...documentation.matchAll(/^\| `(Omp[A-Z]\w+)` \|/gm)].map(([, name]) => name);
   expect(explained).toEqual(rules.map(({ alert }) => alert));
 });
 
-describe('for promtool', () => {
+describe('promtool', () => {
   const promtool = (...args: readonly string[]) => spawnSync('promtool', args, { encoding: 'utf8' });
   const HAS_PROMTOOL = promtool('--version').status === 0;
   const NO_PROMTOOL = 'promtool is not installed';
@@ -185,13 +185,13 @@ describe('for promtool', () => {
     }
   };
 
-  test('configuration and alerts are right', ({ skip }) => {
+  test('accepts configuration and alerts', ({ skip }) => {
     skip(!HAS_PROMTOOL, NO_PROMTOOL);
     expect(said(promtool('check', 'config', `${FOLDER}/prometheus.yml`))).toMatchObject({ status: 0 });
     expect(said(promtool('check', 'rules', `${FOLDER}/alerts.yml`))).toMatchObject({ status: 0 });
   });
 
-  test('every expression of the dashboard can be read', ({ skip }) => {
+  test('parses every expression of the dashboard', ({ skip }) => {
     skip(!HAS_PROMTOOL, NO_PROMTOOL);
     const recorded = (exprs: readonly string[]) => ({
       groups: [{ name: 'shown', rules: exprs.map((expr, i) => ({ record: `panel:${i}`, expr })) }],
@@ -200,7 +200,7 @@ describe('for promtool', () => {
     expect(inFile('rules.yml', recorded(['sum(']), 'check', 'rules')).toMatchObject({ status: 1 });
   });
 
-  test('alerts fire when they should, and not otherwise', ({ skip }) => {
+  test('fires the expected alerts', ({ skip }) => {
     skip(!HAS_PROMTOOL, NO_PROMTOOL);
     const at = 'job="omp-gateway",instance="a:9464"';
     const requests = `omp_http_request_duration_seconds_count{${at},method="GET",route="/memories/:id",status=`;

@@ -26,13 +26,13 @@ async function startMeasured(options: ServerOptions = {}) {
   return { ...server, samples };
 }
 
-test('nothing is measured unless somebody may ask for it', async () => {
+test('without metrics nothing is measured', async () => {
   const { measures } = await openTelemetry({ metrics: false, tracing: undefined }, recordingLog());
   expect(measures).toBeUndefined();
 });
 
 describe('requests', () => {
-  test('are counted by method, template of the route, and status', async () => {
+  test('are counted by method, route template and status', async () => {
     const { client, samples } = await startMeasured();
     const user_id = freshUser();
     const { id } = await client.add({ user_id, content: 'x' });
@@ -55,7 +55,7 @@ describe('requests', () => {
     await eventually(async () => expect(new Set(await counted())).toEqual(new Set(expected)));
   });
 
-  test('that are refused on the way count for where they were going', async () => {
+  test('that are rejected by a middleware count for their route', async () => {
     const refuse = async () => {
       throw new OmpError('unauthorized', 'a key is needed');
     };
@@ -68,7 +68,7 @@ describe('requests', () => {
     });
   });
 
-  test('for what does not exist cannot add to what is kept', async () => {
+  test('with unknown methods and paths add no time series', async () => {
     const { client, samples } = await startMeasured();
     for (const method of ['GET', 'PROPFIND', 'LOCK', 'PURGE', 'DELETE']) {
       for (let i = 0; i < 5; i++) await client.raw(`/nowhere-${method}-${i}`, { method });
@@ -84,7 +84,7 @@ describe('requests', () => {
     });
   });
 
-  test('are in flight until they are answered, and 499 when the client leaves before', async () => {
+  test('are in flight until they are answered, and 499 if the client disconnects', async () => {
     let began = () => {};
     const begun = new Promise<void>((resolve) => {
       began = resolve;
@@ -115,7 +115,7 @@ describe('calls to a dependency', () => {
     throw error;
   };
 
-  test('are counted by what came of them', async () => {
+  test('are counted by outcome', async () => {
     const { telemetry, samples } = await openMeasured();
     const calm = callWith(new AbortController().signal);
     const left = callWith(AbortSignal.abort(new OmpError('invalid_request', 'the client closed the connection')));
@@ -137,7 +137,7 @@ describe('calls to a dependency', () => {
     });
   });
 
-  test('to the embedding service are counted apart', async () => {
+  test('to the embedding service are counted separately', async () => {
     const { telemetry, samples } = await openMeasured();
     const embed: Operation = { kind: 'embedding', dependency: 'openai', name: 'embed', reads: true };
     await telemetry.call(embed, callWith(new AbortController().signal), async () => []);
@@ -149,8 +149,8 @@ describe('calls to a dependency', () => {
   });
 });
 
-describe('what is watched', () => {
-  const watching = async (changes: Partial<Provider>, states: Record<string, BreakerState> = {}) => {
+describe('gauges', () => {
+  const gaugesOf = async (changes: Partial<Provider>, states: Record<string, BreakerState> = {}) => {
     const subject = await openSubject({ provider: 'memory', options: { scopes: 'native' } });
     onTestFinished(subject.close);
     const { telemetry, samples } = await openMeasured();
@@ -165,9 +165,9 @@ describe('what is watched', () => {
   };
   const BACKLOG: Backlog = { queued: 11, indexing: 12, failed: 13 };
 
-  test('is shown as it is', async () => {
+  test('show the current values', async () => {
     const states = { memory: 'closed', openai: 'half-open', other: 'open' } as const;
-    const samples = await (await watching({ stats: () => STATS, backlog: async () => BACKLOG }, states))();
+    const samples = await (await gaugesOf({ stats: () => STATS, backlog: async () => BACKLOG }, states))();
     const shown = (name: string, labels: Sample['labels'] = {}) => readingOf(samples, name, labels);
     expect(shown('omp_backend_connections', { provider: 'memory', state: 'open' })).toBe(4);
     expect(shown('omp_backend_connections', { state: 'busy' })).toBe(3);
@@ -186,13 +186,13 @@ describe('what is watched', () => {
     }
   });
 
-  test('is asked of the backend once, however often measures are taken', async () => {
+  test('ask the backend once, however often they are scraped', async () => {
     let asked = 0;
     const backlog = async () => {
       asked++;
       return BACKLOG;
     };
-    const samples = await watching({ backlog });
+    const samples = await gaugesOf({ backlog });
     await Promise.all(Array.from({ length: 20 }, samples));
     await samples();
     expect(asked).toBe(1);
@@ -201,8 +201,8 @@ describe('what is watched', () => {
   test.for([
     ['fails', () => Promise.reject(new Error('down'))],
     ['never answers', () => new Promise<Backlog>(() => {})],
-  ] as const)('is left out when the backend %s, and the rest is there', async ([, backlog]) => {
-    const samples = await (await watching({ stats: () => STATS, backlog }, { memory: 'open' }))();
+  ] as const)('omit the backlog if the backend %s', async ([, backlog]) => {
+    const samples = await (await gaugesOf({ stats: () => STATS, backlog }, { memory: 'open' }))();
     expect(withLabels(samples, 'omp_ingestion_memories')).toEqual([]);
     expect(readingOf(samples, 'omp_backend_waiting_requests')).toBe(2);
     expect(readingOf(samples, 'omp_circuit_breaker_state', { state: 'open' })).toBe(1);
@@ -210,7 +210,7 @@ describe('what is watched', () => {
     expect(withLabels(samples, 'process_resident_memory_bytes')).toHaveLength(1);
   });
 
-  test('is not there before anything is watched', async () => {
+  test('are absent before `watch`', async () => {
     const { samples } = await openMeasured();
     const names = new Set((await samples()).map(({ name }) => name));
     expect([...names].filter((name) => name.startsWith('omp_') && !/_(bucket|sum|count)$/.test(name))).toEqual([

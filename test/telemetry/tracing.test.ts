@@ -1,8 +1,10 @@
+import { ROOT_CONTEXT, trace } from '@opentelemetry/api';
+import { W3CTraceContextPropagator } from '@opentelemetry/core';
 import fc from 'fast-check';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { type Call, GATEWAY, type Log, OmpError, type Trace } from '#contract';
 import type { Operation, Telemetry } from '../../src/core/telemetry.ts';
-import { openTracing, propagateOnly } from '../../src/telemetry/telemetry.ts';
+import { openTracing, propagateOnly, readTraceContext } from '../../src/telemetry/telemetry.ts';
 import { eventually } from '../support/eventually.ts';
 import { FAILED, openCollector } from '../support/otlp-collector.ts';
 import { headerOf, ID, SPAN, traceparents } from './traceparents.ts';
@@ -18,7 +20,7 @@ interface Line {
   readonly message: string;
 }
 
-/** Tracing to a collector of its own; `ended` sends everything. */
+/** Tracing to its own collector; `ended` sends all spans. */
 async function open({ ratio = 1, url }: { ratio?: number; url?: string } = {}) {
   const collector = await openCollector();
   onTestFinished(collector.close);
@@ -45,7 +47,7 @@ const callWith = (trace: Trace | undefined): Call => ({
   ...(trace && { trace }),
 });
 
-test('[Decision 33] a request is a span, what it asks of a dependency is one within it', async () => {
+test('[Decision 33] a request is a span, with a child span per call to a dependency', async () => {
   const { telemetry, ended } = await open();
   const { trace, end } = follow(telemetry, { ...GIVEN, tracestate: 'vendor=1' });
   const sent = await telemetry.call(SEARCH, callWith(trace), async (call) => call.trace?.headers());
@@ -72,7 +74,7 @@ test('[Decision 33] a request is a span, what it asks of a dependency is one wit
   expect(sent).toEqual({ traceparent: `00-${ID}-${inner?.spanId}-01`, tracestate: 'vendor=1' });
 });
 
-test('calls within calls are nested, beside each other they are not', async () => {
+test('nested calls have nested spans', async () => {
   const { telemetry, ended } = await open();
   const { trace, end } = follow(telemetry);
   const embed: Operation = { kind: 'embedding', dependency: 'openai', name: 'embed', reads: true };
@@ -88,7 +90,7 @@ test('calls within calls are nested, beside each other they are not', async () =
   expect(outer?.parentSpanId).toBeUndefined();
 });
 
-test('methods that nobody knows become no names', async () => {
+test('unknown methods are _OTHER', async () => {
   const { telemetry, ended } = await open();
   telemetry.request('PROPFIND', () => undefined, '/').end({ ...HOW, route: '/*' });
   const [span] = await ended();
@@ -100,7 +102,7 @@ test.for([
   [404, 0, undefined],
   [499, 0, '499'],
   [502, FAILED, '502'],
-] as const)('an answer of %i', async ([status, code, type]) => {
+] as const)('a response with status %i', async ([status, code, type]) => {
   const { telemetry, ended } = await open();
   follow(telemetry).end({ ...HOW, status });
   const [span] = await ended();
@@ -109,7 +111,7 @@ test.for([
   expect(span?.attributes['error.type']).toBe(type);
 });
 
-test('[Decision 33] a failure is told by its code alone', async () => {
+test('[Decision 33] an error has only its code', async () => {
   const { telemetry, ended, collector } = await open();
   const { trace, end } = follow(telemetry);
   const failing = [new OmpError('rate_limited', 'secret'), new Error('secret'), new Error('secret')];
@@ -129,7 +131,7 @@ test('[Decision 33] a failure is told by its code alone', async () => {
   expect(collector.bodies.join()).not.toContain('secret');
 });
 
-test('the call that goes on has everything of the first, and makes no signal', async () => {
+test('the call of a child span has all fields, and creates no signal', async () => {
   const { telemetry } = await open();
   const { trace } = follow(telemetry);
   const { signal } = new AbortController();
@@ -149,7 +151,7 @@ test('the call that goes on has everything of the first, and makes no signal', a
   expect(outer.trace).toBe(trace);
 });
 
-test('[Decision 33] whatever a client sends, its request is traced and told on in headers as they should be', async () => {
+test('[Decision 33] every traceparent of a client results in a valid trace', async () => {
   const { telemetry } = await open();
   fc.assert(
     fc.property(traceparents, fc.string({ maxLength: 2_000 }), (traceparent, tracestate) => {
@@ -181,7 +183,7 @@ test.for([
   expect(await ended()).toHaveLength(recorded);
 });
 
-test.for(['/healthz', '/livez', '/readyz'])('what orchestrators ask is not followed: %s', async (path) => {
+test.for(['/healthz', '/livez', '/readyz'])('probes are not traced: %s', async (path) => {
   const { telemetry, ended } = await open();
   const { trace, end } = follow(telemetry, GIVEN, path);
   expect(trace).toBeUndefined();
@@ -189,13 +191,13 @@ test.for(['/healthz', '/livez', '/readyz'])('what orchestrators ask is not follo
   expect(await ended()).toEqual([]);
 });
 
-test('what the gateway does by itself is no part of a trace', async () => {
+test('calls of the gateway itself are not traced', async () => {
   const { telemetry, ended } = await open();
   await telemetry.call(SEARCH, callWith(undefined), async (call) => expect(call.trace).toBeUndefined());
   expect(await ended()).toEqual([]);
 });
 
-test('[Decision 33] without tracing a client’s trace is passed on, and none is made', async () => {
+test('[Decision 33] without tracing, a client’s trace context is propagated', async () => {
   const { telemetry } = await openTracing(undefined, { info: () => {}, warn: () => {}, error: () => {} });
   expect(telemetry).toBe(propagateOnly);
   const state = { tracestate: 'vendor=1' };
@@ -207,7 +209,7 @@ test('[Decision 33] without tracing a client’s trace is passed on, and none is
   expect(follow(propagateOnly, { ...state, traceparent: `${GIVEN.traceparent}0` }).trace).toBeUndefined();
 });
 
-test('the collector is told of once when it fails and once when it works again', async () => {
+test('an outage of the collector is logged once at its start and once at its end', async () => {
   vi.stubEnv('OTEL_BSP_SCHEDULE_DELAY', '1');
   onTestFinished(() => void vi.unstubAllEnvs());
   const { telemetry, collector, lines, ended } = await open();
@@ -228,7 +230,7 @@ test('the collector is told of once when it fails and once when it works again',
   ]);
 });
 
-test('more spans than can wait are dropped, and that is told once', async () => {
+test('dropped spans are logged once', async () => {
   vi.stubEnv('OTEL_BSP_MAX_QUEUE_SIZE', '4');
   vi.stubEnv('OTEL_BSP_MAX_EXPORT_BATCH_SIZE', '2');
   onTestFinished(() => void vi.unstubAllEnvs());
@@ -249,4 +251,60 @@ test('the address of the collector may end with a slash', async () => {
   follow(telemetry).end(HOW);
   await close();
   expect(collector.spans).toHaveLength(1);
+});
+
+const read = (traceparent: string, tracestate?: string) => readTraceContext(headerOf({ traceparent, tracestate }));
+
+test.for([
+  ['recorded', `00-${ID}-${SPAN}-01`, `00-${ID}-${SPAN}-01`],
+  ['not recorded', `00-${ID}-${SPAN}-00`, `00-${ID}-${SPAN}-00`],
+  ['with unknown flags', `00-${ID}-${SPAN}-ff`, `00-${ID}-${SPAN}-ff`],
+  ['of a later version', `cc-${ID}-${SPAN}-01`, `00-${ID}-${SPAN}-01`],
+  ['of a later version with more fields', `cc-${ID}-${SPAN}-00-what-else`, `00-${ID}-${SPAN}-00`],
+  ['of a later version with unknown flags', `01-${ID}-${SPAN}-fe`, `00-${ID}-${SPAN}-00`],
+])('a trace %s is propagated', ([, given, passed]) => {
+  expect(read(given ?? '')).toEqual({ id: ID, headers: { traceparent: passed } });
+});
+
+test.for([
+  ['nothing', ''],
+  ['an invalid version', `ff-${ID}-${SPAN}-01`],
+  ['upper case', `00-${ID.toUpperCase()}-${SPAN}-01`],
+  ['no trace', `00-${'0'.repeat(32)}-${SPAN}-01`],
+  ['no span', `00-${ID}-${'0'.repeat(16)}-01`],
+  ['more fields than version 00', `00-${ID}-${SPAN}-01-more`],
+  ['a trailing dash', `00-${ID}-${SPAN}-01-`],
+  ['more without a dash', `cc-${ID}-${SPAN}-01.more`],
+  ['a short trace', `00-${ID.slice(1)}-${SPAN}-01`],
+  ['a long span', `00-${ID}-${SPAN}0-01`],
+  ['no flags', `00-${ID}-${SPAN}`],
+  ['two at once, as a server joins them', `00-${ID}-${SPAN}-01, 00-${ID}-${SPAN}-01`],
+])('%s is no trace context', ([, given]) => {
+  expect(read(given ?? '')).toBeUndefined();
+});
+
+test('tracestate is propagated up to the required length', () => {
+  const state = `a=${'x'.repeat(510)}`;
+  expect(read(`00-${ID}-${SPAN}-01`, state)?.headers.tracestate).toBe(state);
+  for (const dropped of [`${state}x`, '']) {
+    expect(read(`00-${ID}-${SPAN}-01`, dropped)?.headers).not.toHaveProperty('tracestate');
+  }
+  expect(read('broken', state)).toBeUndefined();
+});
+
+test('OpenTelemetry reads the same headers equally', () => {
+  const known = { get: (carrier: string) => carrier, keys: () => [] };
+  const propagator = new W3CTraceContextPropagator();
+  fc.assert(
+    fc.property(traceparents, (given) => {
+      const theirs = trace.getSpanContext(propagator.extract(ROOT_CONTEXT, given, known));
+      const ours = read(given);
+      expect(ours?.id).toBe(theirs?.traceId);
+      if (!theirs) return;
+      const passed = trace.getSpanContext(propagator.extract(ROOT_CONTEXT, ours?.headers.traceparent ?? '', known));
+      expect(passed).toMatchObject({ traceId: theirs.traceId, spanId: theirs.spanId });
+      expect((passed?.traceFlags ?? 0) & 1).toBe(theirs.traceFlags & 1);
+    }),
+    { numRuns: 2_000 },
+  );
 });

@@ -1,0 +1,206 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Provider } from '#contract';
+import { loopbackHosts } from '../../src/http/admission.ts';
+import type { Reply } from '../support/client.ts';
+import { closedTo } from '../support/closed.ts';
+import { expectError } from '../support/expect-error.ts';
+import { exchange } from '../support/raw-http.ts';
+import { type RunningServer, serverForTest, startServer } from '../support/server.ts';
+import { freshUser } from '../support/subject.ts';
+
+const ORIGIN = 'https://app.example';
+const HEADERS = [
+  'authorization',
+  'content-type',
+  'idempotency-key',
+  'x-api-key',
+  'x-consistency-token',
+  'x-request-id',
+  'x-user-id',
+];
+const EXPOSED = [
+  'x-request-id',
+  'x-consistency',
+  'x-consistency-token',
+  'ratelimit',
+  'ratelimit-policy',
+  'retry-after',
+];
+
+const corsHeaders = ({ headers }: Reply) => [...headers.keys()].filter((name) => name.startsWith('access-control-'));
+const listed = ({ headers }: Reply, name: string) => headers.get(`access-control-${name}`)?.toLowerCase().split(/, ?/);
+
+describe('CORS', () => {
+  const preflight = ({ client }: RunningServer, path: string, origin = ORIGIN) =>
+    client.raw(path, {
+      method: 'OPTIONS',
+      headers: {
+        origin,
+        'access-control-request-method': 'POST',
+        'access-control-request-headers': HEADERS.join(','),
+      },
+    });
+
+  it('[Decision 22] is off by default', async () => {
+    const running = await serverForTest({});
+    const reply = await preflight(running, '/memories');
+    expectError(reply, 'not_found');
+    const got = await running.client.ask('/capabilities', {}, { origin: ORIGIN });
+    expect([...corsHeaders(reply), ...corsHeaders(got)]).toEqual([]);
+  });
+
+  it('[Decision 22] answers a preflight without a key and without the backend', async () => {
+    const asked: string[] = [];
+    const watched = (all: Provider): Provider => {
+      const provider = all as Required<Provider>;
+      return {
+        ...provider,
+        ping: (call) => {
+          asked.push('ping');
+          return provider.ping(call);
+        },
+        get: (ref, call) => {
+          asked.push('get');
+          return provider.get(ref, call);
+        },
+        add: (input, vector, call) => {
+          asked.push('add');
+          return provider.add(input, vector, call);
+        },
+      };
+    };
+    const { authenticator } = await closedTo('only');
+    const running = await serverForTest({ cors_origins: [ORIGIN], authenticator, alter: watched });
+    for (const path of ['/healthz', '/memories', '/memories/mem_x', '/memories/search', '/context', '/audit']) {
+      const reply = await preflight(running, path);
+      expect(reply).toMatchObject({ status: 204, text: '' });
+      expect(reply.headers.get('access-control-allow-origin')).toBe(ORIGIN);
+      expect(reply.headers.get('access-control-allow-credentials')).toBeNull();
+      expect(reply.headers.get('vary')).toMatch(/Origin/);
+      expect(listed(reply, 'allow-methods')).toEqual(expect.arrayContaining(['get', 'post', 'patch', 'delete']));
+      expect(listed(reply, 'allow-headers')).toEqual(expect.arrayContaining(HEADERS));
+      expect(listed(reply, 'expose-headers')).toEqual(expect.arrayContaining(EXPOSED));
+    }
+    expect(asked).toEqual([]);
+    await running.client.ask('/healthz');
+    expect(asked).toEqual(['ping']);
+  });
+
+  it('[Decision 22] lets only the configured origins read responses and errors', async () => {
+    const { authenticator, keys } = await closedTo('only');
+    const running = await serverForTest({ cors_origins: ['https://other.example', ORIGIN], authenticator });
+    const { client } = running;
+    const replies = async (origin: string) => {
+      const headers = { origin, authorization: `Bearer ${keys.only}` };
+      return [
+        await client.tell('POST', '/memories', { content: 'x', user_id: freshUser() }, headers),
+        await client.ask('/memories/mem_x', {}, headers),
+        await client.ask('/memories', {}, headers),
+        await client.ask('/memories', { user_id: 'u' }, { origin }),
+        await client.ask('/healthz', {}, { origin }),
+      ];
+    };
+    const own = await replies(ORIGIN);
+    expect(own.map(({ status }) => status)).toEqual([201, 404, 400, 401, 200]);
+    for (const reply of own) {
+      expect(reply.headers.get('access-control-allow-origin')).toBe(ORIGIN);
+      expect(reply.headers.get('access-control-allow-credentials')).toBeNull();
+      expect(listed(reply, 'expose-headers')).toEqual(expect.arrayContaining(EXPOSED));
+      expect(reply.headers.get('vary')).toMatch(/Origin/);
+    }
+    for (const origin of [
+      'https://evil.example',
+      'http://app.example',
+      'https://app.example:444',
+      'null',
+      `${ORIGIN}.evil`,
+    ]) {
+      for (const reply of await replies(origin)) {
+        expect(reply.headers.get('access-control-allow-origin'), origin).toBeNull();
+      }
+      expect((await preflight(running, '/memories', origin)).headers.get('access-control-allow-origin')).toBeNull();
+    }
+  });
+
+  it('[Decision 22] allows every origin with *, without cookies', async () => {
+    const running = await serverForTest({ cors_origins: ['*'] });
+    for (const reply of [
+      await preflight(running, '/memories'),
+      await running.client.ask('/memories', {}, { origin: ORIGIN }),
+    ]) {
+      expect(reply.headers.get('access-control-allow-origin')).toBe('*');
+      expect(reply.headers.get('access-control-allow-credentials')).toBeNull();
+    }
+  });
+
+  it('[Decision 22] lets pages read the error about a Host', async () => {
+    const { client } = await serverForTest({ cors_origins: [ORIGIN], allowed_hosts: ['elsewhere.example'] });
+    const reply = await client.ask('/memories', { user_id: 'u' }, { origin: ORIGIN });
+    expectError(reply, 'invalid_request');
+    expect(reply.headers.get('access-control-allow-origin')).toBe(ORIGIN);
+  });
+});
+
+const asking = (path: string, host: string) => Buffer.from(`GET ${path} HTTP/1.1\r\nHost: ${host}\r\n\r\n`);
+
+describe('allowed hosts', () => {
+  let server: RunningServer;
+  beforeAll(async () => {
+    server = await startServer({
+      allowed_hosts: [...loopbackHosts, 'Memory.Example', 'proxied.example:8443', '2001:db8::7'],
+    });
+  });
+  afterAll(() => server.close());
+
+  it.for([
+    'localhost',
+    'localhost:8080',
+    'LOCALHOST:1',
+    '127.0.0.1:8080',
+    '[::1]',
+    '[::1]:8080',
+    'memory.example',
+    'MEMORY.example:443',
+    'proxied.example:8443',
+    '[2001:DB8::7]:8080',
+  ])('[Decision 22] accept %s', async (host) => {
+    expect((await exchange(server.port, asking('/capabilities', host))).status).toBe(200);
+    expect((await exchange(server.port, asking('/memories?user_id=u', host))).status).toBe(200);
+  });
+
+  it.for([
+    'evil.example',
+    'evil.example:8080',
+    'localhost.evil.example',
+    'evil-localhost',
+    'localhost.',
+    'memory.example.evil.example',
+    'xmemory.example',
+    '127.0.0.2',
+    '127.0.0.1.evil.example',
+    '[::2]',
+    '[2001:db8::7:1]',
+    'proxied.example',
+    'proxied.example:84430',
+    'proxied.example:8444',
+  ])('[Decision 22] [SPEC Errors invalid_request] reject %s', async (host) => {
+    for (const path of ['/capabilities', '/openapi.json', '/docs', '/memories?user_id=u', '/nowhere']) {
+      const { message } = expectError(await exchange(server.port, asking(path, host)), 'invalid_request');
+      expect(message).toMatch(host.endsWith(':84430') ? /malformed/ : /OMP_ALLOWED_HOSTS/);
+    }
+  });
+
+  it('[Decision 22] reject two Host headers', async () => {
+    const bytes = Buffer.from('GET /memories?user_id=u HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\n\r\n');
+    expectError(await exchange(server.port, bytes), 'invalid_request');
+  });
+
+  it('[SPEC GET /healthz] accept probes with any Host', async () => {
+    expect((await exchange(server.port, asking('/healthz', '10.1.2.3:8080'))).status).toBe(200);
+  });
+});
+
+it('[Decision 22] without allowed hosts, any Host is accepted', async () => {
+  const { port } = await serverForTest();
+  expect((await exchange(port, asking('/memories?user_id=u', 'any.example'))).status).toBe(200);
+});
