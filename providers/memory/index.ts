@@ -1,4 +1,3 @@
-import { z } from 'zod';
 import {
   type Call,
   defineProvider,
@@ -20,12 +19,8 @@ import {
 import { analyseLater } from '#ranking';
 import { createAuditLog } from './audit.ts';
 import { createIdempotencyKeys } from './idempotency.ts';
+import { Options } from './options.ts';
 import { createUser, type Entry, type User } from './user.ts';
-
-const Options = z.strictObject({
-  /** `none` hides the native scopes, so that the gateway's emulation can be held against them. */
-  scopes: z.enum(['native', 'none']).default('native'),
-});
 
 interface Home {
   readonly user: User;
