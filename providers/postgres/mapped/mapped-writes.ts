@@ -16,7 +16,7 @@ import {
 import { toUnit } from '#ranking';
 import type { Row } from '../client/connections.ts';
 import { codeOf, PROVIDER } from '../errors.ts';
-import type { Query } from '../statements.ts';
+import type { Query } from '../tables/memory-statements.ts';
 import { FIELDS, FORMS } from './field-mapping.ts';
 import type { Field, Layout } from './layout.ts';
 import { type Statements, unsupported } from './mapped-statements.ts';

@@ -1,5 +1,5 @@
 import { hasWildcard, type ListQuery, literalPrefix, type SearchQuery, type Within } from '#contract';
-import { toTextArray } from '../rows.ts';
+import { toTextArray } from './memory-rows.ts';
 
 /** Builds a WHERE clause: SQL with `$n` parameters, and their values. Values never enter the text. */
 export interface Conditions {

@@ -1,7 +1,7 @@
 import pg from 'pg';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Embedder, type IdempotencyKey, type NewMemory, OmpError } from '#contract';
-import { createStatements } from '../../providers/postgres/statements.ts';
+import { createStatements } from '../../providers/postgres/tables/memory-statements.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
 import type { Memories } from '../support/memories.ts';
 import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';

@@ -1,9 +1,9 @@
 import type { Extensions, Memory, Source } from '#contract';
-import type { Row } from './client/connections.ts';
-import type { Names } from './tables/names.ts';
-import { toIso } from './tables/timestamps.ts';
+import type { Row } from '../client/connections.ts';
+import type { Names } from './names.ts';
+import { toIso } from './timestamps.ts';
 
-/** Times leave Postgres as epoch milliseconds: parsing its timestamp text costs a third of a list's throughput. */
+/** Times are read as epoch milliseconds: parsing timestamp texts costs a third of a list's throughput. */
 const milliseconds = (column: string, value = column) => `date_part('epoch', ${value}) * 1000 as ${column}`;
 
 const COLUMNS = [
@@ -22,35 +22,35 @@ const COLUMNS = [
   `nullif(extensions, '{}'::jsonb) as extensions`,
 ].join(', ');
 
-/** Compressed, and so perhaps some ten times as long: only ever asked of what is rarely long. */
+/** The compressed size; the value may be some ten times as long. Used only on columns that are rarely long. */
 const isShort = (column: string): string => `pg_column_size(${column}) <= 500`;
 const SHORT = ['tags', 'supersedes', 'extensions'].map(isShort).join(' and ');
 
 /**
- * For a list of rows that are hardly ever large: what is too large is left out, the content of such a row always. So that
- * costs a list of small ones next to nothing (a sum over the rows: a tenth of its time). `share` is SQL of the most bytes.
+ * The columns of a list without large values: a row that has one also has no content. Costs a list of small rows almost
+ * nothing, whereas a sum over the rows costs a tenth of its time. `share`: SQL of the limit in bytes.
  */
-export const unlessLarge = (columns: string, share: string): string =>
+export const omitLarge = (columns: string, share: string): string =>
   columns
     .replace('content', `case when octet_length(content) <= ${share} and ${SHORT} then content end as content`)
     .replace(/nullif\((\w+), '{}'[^)]*\)/g, (field, column) => `case when ${isShort(column)} then ${field} end`);
 
-/** SQL of the size of a row (`recordBytes`), or a little less; with some columns changed, what it would be then. */
+/** SQL of the size of a row (`recordBytes`), or a little less. Arguments: SQL of columns that will change. */
 export const bytesOf = ({ content, tags, supersedes, extensions }: Readonly<Record<string, string>> = {}): string =>
   `octet_length(${content ?? 'content'}) + octet_length(${tags ?? 'tags'}::text) + octet_length(${supersedes ?? 'supersedes'}::text)
    + octet_length((${extensions ?? 'extensions'})::text) + coalesce(octet_length(source::text), 0)`;
 
-/** Of rows that have their `bytes`: those up to the one that passes `most`, at least two, in this order. All are SQL. */
+/** Of rows with `bytes`: those up to the one that exceeds `most`, at least two, in this order. All arguments are SQL. */
 export const firstWithin = (rows: string, order: string, most: string): string =>
   `(select * from (select *, sum(bytes) over place - bytes as bytes_before, row_number() over place as nth
      from (${rows}) as sized window place as (order by ${order})) as placed where bytes_before <= ${most} or nth <= 2)`;
 
-/** Null of a memory that is not in the queue: it is done. */
+/** Null if the memory is not in the ingestion queue: it is done. */
 const queueStatus = (names: Names): string => `(select status from ${names.ingestion} where memory_id = id)`;
 
 /**
- * What every statement that returns records selects. What most records lack travels as null and is put back below.
- * `status` is for a statement that changes the queue itself, of which it would see what was there before.
+ * The columns of every statement that returns records. Empty values are sent as null and restored by `toMemory`. `status`
+ * is for a statement that changes the queue, because it would read the old status.
  */
 export const columnsOf = (names: Names, status = queueStatus(names)): string => `${COLUMNS}, ${status} as status`;
 
@@ -75,6 +75,6 @@ export function toMemory(row: Row, embeddingModel: string | null): Memory {
   };
 }
 
-/** A `text[]` parameter; the driver's own conversion is slower for the usual empty list. */
+/** A `text[]` parameter; the driver's conversion is slower for the usual empty list. */
 export const toTextArray = (values: readonly string[]): string =>
   `{${values.map((value) => `"${value.replace(/[\\"]/g, '\\$&')}"`).join(',')}}`;

@@ -8,25 +8,25 @@ import {
   type NewMemory,
   newRecord,
 } from '#contract';
-import type { Run } from './client/connections.ts';
-import type { Conditions } from './tables/conditions.ts';
-import type { Names } from './tables/names.ts';
-import { toIso } from './tables/timestamps.ts';
+import type { Run } from '../client/connections.ts';
+import type { Conditions } from './conditions.ts';
+import type { Names } from './names.ts';
+import { toIso } from './timestamps.ts';
 
-/** Keys used at the first moment or before, or after the second, are forgotten. */
-export function onceKnown(): [after: string, until: string] {
+/** The period in which keys are remembered: those used at `after` or earlier, or later than `until`, have expired. */
+export function keyPeriod(): [after: string, until: string] {
   const now = Date.now();
   return [new Date(now - IDEMPOTENCY_TTL_MS).toISOString(), new Date(now + IDEMPOTENCY_AHEAD_MS).toISOString()];
 }
 
 /**
- * Part of a `with`: takes the key for this memory, in `claimed` a row if that worked. While another gateway is taking
- * it, this waits until that one has committed, and takes the key itself should it have failed.
+ * Part of a `with`: claims the key for this memory. `claimed` has a row on success. If another gateway is claiming the key,
+ * this waits for its transaction, and claims the key if that fails.
  */
-export function claimKey(names: Names, place: Conditions['place'], once: IdempotencyKey, memory: Memory): string {
+export function claimKey(names: Names, place: Conditions['place'], key: IdempotencyKey, memory: Memory): string {
   const { id, created_at, embedding_model, status } = memory;
-  const [after, until] = onceKnown();
-  const row = [once.caller, once.key, once.fingerprint, id, created_at, embedding_model, status].map(place);
+  const [after, until] = keyPeriod();
+  const row = [key.caller, key.key, key.fingerprint, id, created_at, embedding_model, status].map(place);
   return `claimed as (
     insert into ${names.onceKeys} as known (caller, key, fingerprint, memory_id, created_at, embedding_model, status)
     values (${row.join(', ')})
@@ -37,8 +37,8 @@ export function claimKey(names: Names, place: Conditions['place'], once: Idempot
 }
 
 /**
- * What was answered when this key was used first; undefined when it never was, or so long ago that it is forgotten.
- * The input brings the contents, which are not kept with the key. Throws `invalid_request` when that was another input.
+ * The answer to the first use of this key; undefined if it was never used or has expired. The content comes from the input,
+ * because the key keeps none. Throws `invalid_request` if the key was used for another input.
  */
 export const createFirstAnswer =
   (names: Names, run: Run) =>
@@ -46,7 +46,7 @@ export const createFirstAnswer =
     const [row] = await run(
       `select fingerprint, memory_id, date_part('epoch', created_at) * 1000 as created_at, embedding_model, status
        from ${names.onceKeys} where caller = $1 and key = $2 and created_at > $3 and created_at <= $4`,
-      [caller, key, ...onceKnown()],
+      [caller, key, ...keyPeriod()],
       call,
     );
     if (!row) return undefined;

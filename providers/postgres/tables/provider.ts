@@ -17,21 +17,21 @@ import {
   type Vector,
 } from '#contract';
 import { analyseLater } from '#ranking';
-import type { Run } from './client/connections.ts';
-import { PROVIDER } from './errors.ts';
-import { createFind } from './find.ts';
-import { backlogOf, createQueue, type Ways } from './ingestion/queue.ts';
-import { toKeys } from './keywords.ts';
-import { startHousekeeping } from './maintenance/housekeeping.ts';
-import { openLargeUsers } from './maintenance/large-users.ts';
-import type { OpenDatabase } from './maintenance/startup.ts';
-import { createFirstAnswer } from './once.ts';
-import type { Options } from './options.ts';
-import { toMemory } from './rows.ts';
-import { createStatements, type Query } from './statements.ts';
-import { createAuditLog } from './tables/audit-log.ts';
+import type { Run } from '../client/connections.ts';
+import { PROVIDER } from '../errors.ts';
+import { startHousekeeping } from '../maintenance/housekeeping.ts';
+import { openLargeUsers } from '../maintenance/large-users.ts';
+import type { OpenDatabase } from '../maintenance/startup.ts';
+import type { Options } from '../options.ts';
+import { createAuditLog } from './audit-log.ts';
+import { createFirstAnswer } from './idempotency.ts';
+import { backlogOf, createQueue, type Runners } from './ingestion-queue.ts';
+import { toMemory } from './memory-rows.ts';
+import { createStatements, type Query } from './memory-statements.ts';
+import { createSearch } from './search-strategy.ts';
+import { toKeys } from './search-terms.ts';
 
-/** The verbs on an open database, which they close. */
+/** The provider of the gateway's tables. Closing it closes the database. */
 export async function openProvider(
   { db, names, keys, iterativeScan, close }: OpenDatabase,
   options: Options,
@@ -40,14 +40,14 @@ export async function openProvider(
   const statements = createStatements(names, audit !== undefined);
   const send = ({ statement, values }: Query, call: Call) => db.query(statement, values, call);
   const run: Run = (text, values, call) => send(statements.query(text, values), call);
-  const runWith: Ways['runWith'] = (settings, text, values, call) =>
+  const runWith: Runners['runWith'] = (settings, text, values, call) =>
     db.queryWith(settings, statements.query(text, values).statement, values, call);
   const threshold = iterativeScan ? options.large_user_rows : Number.POSITIVE_INFINITY;
   const largeUsers = await openLargeUsers({ db, names, statements, threshold, log });
   const housekeeping = startHousekeeping({ run, names, retention_days: audit?.retention_days ?? null, log });
 
   const auditLog = audit && createAuditLog(names, run);
-  /** Of a verb that succeeded without changing anything. */
+  /** Writes the audit entry of a verb that succeeded without a change. */
   const recordUnchanged = async (action: 'add' | 'update', { id, user_id, scope }: Memory, call: Call) => {
     const about = { app: call.caller.app, action, user_id, memory_id: id, scope, request_id: call.requestId };
     await auditLog?.record([{ timestamp: new Date().toISOString(), ...about, outcome: 'ok' }], call);
@@ -58,7 +58,7 @@ export async function openProvider(
   const ingestion = embedder && { deferred: later, ...createQueue(names, { run, runWith }) };
   const keywordsOf = async ({ user_id, content }: Pick<Memory, 'user_id' | 'content'>, call: Call) =>
     toKeys(user_id, await analyseLater(content, call));
-  /** Undefined: the key is in use. */
+  /** Undefined: the idempotency key is in use. */
   const insert = async (
     { input, vector, key }: { input: NewMemory; vector: Vector; key?: IdempotencyKey },
     call: Call,
@@ -73,9 +73,9 @@ export async function openProvider(
     const [row] = await send(statements.select(ref), call);
     return row && toMemory(row, model);
   };
-  const ranked = createFind({ db, names, statements, ranking, largeUsers });
+  const runSearch = createSearch({ db, names, statements, ranking, largeUsers });
   const search = async (query: SearchQuery, call: Call) => {
-    const rows = await ranked(query, call);
+    const rows = await runSearch(query, call);
     return rows.map((row) => ({ memory: toMemory(row, model), score: row.score as number }));
   };
 
@@ -102,7 +102,7 @@ export async function openProvider(
       requireFits(current, patch, max_bytes);
       const { content } = patch;
       const keywords = content === undefined ? undefined : await keywordsOf({ ...current, content }, call);
-      // Without a change of the content the queue stays as it is.
+      // Without a new content the ingestion queue stays as it is.
       const fresh = keywords ? (later ? 'later' : vector) : null;
       const [row] = await send(statements.update(ref, { patch, vector: fresh, keywords, max_bytes }, call), call);
       if (!row && (await get(ref, call))) throw recordTooLarge(max_bytes);

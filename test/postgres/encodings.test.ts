@@ -1,10 +1,57 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { fromHalfBits, toHalfBits, toUnitHalf } from '#ranking';
+import { analyse, fromHalfBits, toHalfBits, toUnitHalf } from '#ranking';
 import { createVectors } from '../../providers/memory/vectors.ts';
 import { toHalfvec } from '../../providers/postgres/halfvec.ts';
+import { toBigintArray, toKeys } from '../../providers/postgres/tables/search-terms.ts';
+import { toIso } from '../../providers/postgres/tables/timestamps.ts';
 import { randomVector } from '../ranking/random-vectors.ts';
 import { openStore, type Store } from './store.ts';
+
+const keywordsOf = (user: string, text: string) => toKeys(user, analyse(text));
+const WORDS = Array.from({ length: 20_000 }, (_, i) => `w${i}`);
+
+describe('toKeys', () => {
+  it('gives one key a term, the same for text and query', () => {
+    const text = 'She prefers green tea; the teas of XK-4471';
+    const keys = keywordsOf('u', text);
+    expect(keys).toHaveLength(analyse(text).length);
+    expect(keywordsOf('u', 'tea')).toEqual([keys[analyse(text).indexOf('tea')]]);
+  });
+
+  it('gives whole numbers that JavaScript and bigint hold exactly, and hardly ever the same one twice', () => {
+    const keys = toKeys('u', WORDS);
+    expect(keys.every((key) => Number.isSafeInteger(key) && key >= 0)).toBe(true);
+    expect(new Set(keys).size).toBe(20_000);
+  });
+
+  it('shares no key between users, however alike their names', () => {
+    const keys = ['u', 'U', 'u ', 'v', 'uu', 'é', 'e\u0301', '😀', '\u{1f601}', ''].map((user) => toKeys(user, WORDS));
+    expect(new Set(keys.flat()).size).toBe(keys.length * 20_000);
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary' }), fc.string({ unit: 'binary' }), (one, other) => {
+        fc.pre(one !== other);
+        expect(keywordsOf(one, 'tea')).not.toEqual(keywordsOf(other, 'tea'));
+      }),
+      { numRuns: 1000 },
+    );
+  });
+
+  it('is written as Postgres reads arrays', () => {
+    expect(toBigintArray([])).toBe('{}');
+    expect(toBigintArray([1, 2 ** 53 - 1])).toBe('{1,9007199254740991}');
+  });
+
+  // What is stored has to be found by every later release.
+  it('never changes', () => {
+    expect(keywordsOf('user-1', 'green tea')).toMatchInlineSnapshot(`
+      [
+        6317997042037202,
+        2470708501998228,
+      ]
+    `);
+  });
+});
 
 let store: Store;
 beforeAll(async () => {
@@ -84,6 +131,33 @@ describe('cosine on the grid of toUnitHalf', () => {
         expect(Math.abs((row?.cosine as number) - (vectors.cosines(right, 1)[0] as number))).toBeLessThan(1e-12);
       }),
       { numRuns: 40 },
+    );
+  });
+});
+
+const FIRST = Date.parse('0001-01-01T00:00:00.000Z');
+const LAST = Date.parse('9999-12-31T23:59:59.999Z');
+
+describe('toIso', () => {
+  it('says what Date says, in any order of days', () => {
+    const near = fc.integer({ min: -2 * 86_400_000, max: 2 * 86_400_000 });
+    fc.assert(
+      fc.property(fc.array(fc.oneof(near, fc.integer({ min: FIRST, max: LAST }))), (moments) => {
+        for (const moment of moments) expect(toIso(moment)).toBe(new Date(moment).toISOString());
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  it.each([FIRST, LAST, 0, -1, 86_399_999, 86_400_000, -86_400_000, -86_400_001])('of %i', (moment) => {
+    expect(toIso(moment)).toBe(new Date(moment).toISOString());
+  });
+
+  it('takes the milliseconds as Postgres computes them from seconds', () => {
+    fc.assert(
+      fc.property(fc.integer({ min: FIRST, max: LAST }), (moment) => {
+        expect(toIso((moment / 1000) * 1000)).toBe(new Date(moment).toISOString());
+      }),
     );
   });
 });

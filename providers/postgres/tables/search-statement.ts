@@ -1,8 +1,6 @@
 import type { RankingOptions, SearchQuery } from '#contract';
-import { queryTerms, weights } from '#ranking';
-import { toHalfvec } from './halfvec.ts';
-import { toBigintArray, toKeys } from './keywords.ts';
-import { bytesOf, columnsOf, firstWithin } from './rows.ts';
+import { MAX_TERMS, queryTerms, weights } from '#ranking';
+import { toHalfvec } from '../halfvec.ts';
 import {
   type Conditions,
   conditions,
@@ -10,11 +8,12 @@ import {
   whereTags,
   whereWithin,
   whereWithinRanges,
-} from './tables/conditions.ts';
-import type { Names } from './tables/names.ts';
-import { termsOf } from './terms-of.ts';
+} from './conditions.ts';
+import { bytesOf, columnsOf, firstWithin } from './memory-rows.ts';
+import type { Names } from './names.ts';
+import { toBigintArray, toKeys } from './search-terms.ts';
 
-/** How many memories of a user a caller may see, and how many of them hold each key, in the order of `keysOf`. */
+/** How many memories of a user a caller may see, and how many of those contain each key, in the order of `keysOf`. */
 export interface Rarity {
   readonly rows: number;
   readonly holding: readonly number[];
@@ -22,7 +21,7 @@ export interface Rarity {
 
 interface Search {
   readonly query: SearchQuery;
-  /** Given: the search goes through the indexes. */
+  /** Set: search through the indexes. */
   readonly rarity?: Rarity | undefined;
 }
 
@@ -31,38 +30,38 @@ interface SearchStatement {
   readonly values: readonly unknown[];
 }
 
-/** The largest limit a search through the indexes can serve. */
-export const MOST_INDEXED = 200;
-/** Nearest vectors that compete with the keyword matches, at least. */
+/** The largest limit that a search through the indexes can serve. */
+export const MAX_INDEXED_LIMIT = 200;
+/** At least this many nearest vectors compete with the keyword matches. */
 const NEAREST = 100;
 
 /**
- * Session settings of a search through the vector index: it goes on until enough rows of this user are found, or until
- * to look at all of the user's `rows` would have cost no more.
+ * Session settings of a search through the vector index: it continues until it has found enough rows of this user, or
+ * until an exact search of the user's `rows` would have cost no more.
  */
 export const indexSettings = (rows: number): string =>
   `set local hnsw.iterative_scan = relaxed_order; set local hnsw.ef_search = 200; set local hnsw.max_scan_tuples = ${Math.ceil(rows / 2) + 1}`;
 
-/** Memories that are looked at because they hold a rare word of the query, at most; common words come later. */
-const MOST_RARE = 2_000;
+/** Limit of memories ranked because they contain a rare term of the query; common terms come later. */
+const MAX_RARE = 2_000;
 
-/** The keys of the query's terms as they are counted and looked for; none where words do not matter. */
+/** The keys of the query's terms; none if keywords do not count. */
 export function keysOf(ranking: RankingOptions, { user_id, text }: SearchQuery): number[] {
   const keys = toKeys(user_id, queryTerms(text));
   return weights(ranking, keys.length).keyword > 0 ? keys : [];
 }
 
 /**
- * The whole ranking in one statement, the same arithmetic as on every provider: cosine and IDF-weighted term coverage
- * of each of this user's memories, their weighted sum, best first. Each row also tells how many memories there are.
- * Memories outside of what the caller may see are left out of all of it, as if they were not stored.
+ * The statement of a search. It ranks with the same arithmetic as every provider: the weighted sum of cosine and
+ * IDF-weighted term coverage, best first. Each row also has the number of memories that the search saw. Memories outside
+ * the allowed scopes count nowhere, as if they were not stored.
  *
- * Without `rarity` every memory of the user is looked at. With it, the vector and keyword indexes lead to those that
- * can be among the best: see `throughIndexes`.
+ * Without `rarity` it is an exact search of all memories of the user. With `rarity` it uses the vector and keyword indexes:
+ * see `throughIndexes`.
  */
 export function searchStatement(names: Names, ranking: RankingOptions, search: Search): SearchStatement {
   const parts = toParts(names, ranking, search);
-  const { where, withPart, hits } = search.rarity ? throughIndexes(parts, search.rarity) : overAll(parts);
+  const { where, withPart, hits } = search.rarity ? throughIndexes(parts, search.rarity) : exact(parts);
   const order = 'score desc, created_at desc, id desc';
   const best = `select id as hit, score, created_at as time from (${hits}) as hits ${ranking.mode === 'keyword' ? 'where score > 0' : ''}
         order by score desc, time desc, hit desc limit ${where.place(search.query.limit)}`;
@@ -86,7 +85,7 @@ interface Plan {
   readonly hits: string;
 }
 
-/** The pieces that both ways are put together from. Conditions and values go into one statement. */
+/** The parts that both plans share. */
 function toParts(names: Names, ranking: RankingOptions, { query }: Search) {
   const where = conditions();
   const visible = part(where, (own) => whereWithin(own, query.within));
@@ -100,9 +99,9 @@ function toParts(names: Names, ranking: RankingOptions, { query }: Search) {
   const [vectorWeight, keywordWeight] = [weight.vector, weight.keyword].map((part) => `${where.place(part)}::float8`);
   return {
     ...{ names, query, where, keys, asked, distance, vectorWeight, keywordWeight },
-    /** All that is visible. A function, since values may only be placed where they are used. */
+    /** All visible memories. A function, because a parameter must only be added where it is used. */
     whole: () => `user_id = ${userPlace} and ${visible} and ${part(where, (own) => whereWithinRanges(own, query))}`,
-    /** The same, in a form that keeps the planner from reading all of the user's rows in the order of time. */
+    /** The same, in a form that keeps the planner from using the index on user and time. */
     user: `user_id || '' = ${userPlace} and ${visible}`,
     wanted: part(where, (own) => {
       whereScopePrefix(own, query);
@@ -117,11 +116,11 @@ function toParts(names: Names, ranking: RankingOptions, { query }: Search) {
   };
 }
 
-/** A zero vector has no direction: NaN in pgvector, no similarity here. */
+/** A zero vector has no direction: pgvector returns NaN, the score is 0. */
 const cosineOf = (distance: string): string => `greatest(0, coalesce(nullif(1 - (${distance}), 'NaN'), 0))`;
 
-/** Every memory of the user, one after the other: fast and complete for some thousands. */
-function overAll(parts: Parts): Plan {
+/** Ranks every memory of the user: fast and complete for some thousands. */
+function exact(parts: Parts): Plan {
   const { names, where, whole, wanted, cosine, asked } = parts;
   const holding = `array(
         select count(holder) from unnest(${asked}) with ordinality as asked (key, n) left join mine_terms using (key)
@@ -129,7 +128,7 @@ function overAll(parts: Parts): Plan {
   return {
     where,
     withPart: [
-      // Without contents and vectors: all of it would no longer fit into memory.
+      // Without contents and vectors, which would not fit into memory.
       `mine as materialized (
         select id, created_at, keywords, ${cosine} as cosine, ${wanted} as wanted from ${names.memories} where ${whole()})`,
       ...(asked ? [termsOf('mine', asked)] : []),
@@ -140,7 +139,7 @@ function overAll(parts: Parts): Plan {
   };
 }
 
-/** From `counted`: the rarity of each term, and of all of them together. */
+/** From `counted`: the rarity of each term, and of all together. */
 const rarityOf = (asked: string): string[] => [
   `term as materialized (
     select n, key, ln(1 + (rows - held + 0.5::float8) / (held + 0.5::float8)) as idf
@@ -149,13 +148,13 @@ const rarityOf = (asked: string): string[] => [
 ];
 
 /**
- * Three steps. First the nearest vectors, and all memories that hold a rare word. The last of the best among them is the
- * bar: whoever was not looked at is no nearer than the farthest of those vectors and holds only common words. Those of
- * the common words that could still lift somebody over the bar are then looked up as well. So no word is left out that
- * matters, and what is approximate is only the vector index.
+ * Three steps. First it ranks the nearest vectors and all memories with a rare term. The last hit that fits the limit sets
+ * the bar: any other memory is no nearer than the farthest of those vectors and contains only common terms. Then it
+ * also ranks the memories with a common term that could still lift them over the bar. So every term that matters counts,
+ * and only the vector index is approximate.
  *
- * It gives up after so many rows of other users and other scopes; when it came back with too few, every memory is
- * looked at after all.
+ * The index walk gives up after a number of rows of other users and scopes. If it has found too few by then, the exact
+ * search completes it.
  */
 function throughIndexes(parts: Parts, { rows, holding }: Rarity): Plan {
   const { where, keys, asked, distance } = parts;
@@ -184,10 +183,10 @@ function throughIndexes(parts: Parts, { rows, holding }: Rarity): Plan {
   return { where, withPart, hits: `select * from first union all ${scored(parts, 'more')}` };
 }
 
-/** What has to be known of a memory to rank it. */
+/** The columns that ranking needs. */
 const SEEN = 'id, created_at, keywords';
 
-/** The nearest vectors, and all that there is besides if they are too few. */
+/** The nearest vectors, and all other memories if those are too few. */
 function walk({ names, query, user, whole, wanted, cosine }: Parts, distance: string): string[] {
   const nearest = Math.max(NEAREST, 2 * query.limit);
   return [
@@ -201,7 +200,7 @@ function walk({ names, query, user, whole, wanted, cosine }: Parts, distance: st
   ];
 }
 
-/** Those that hold one of the keys and are not among the nearest. */
+/** Memories that contain one of the keys and are not among the nearest. */
 const sharing = ({ names, user, wanted, distance, cosine }: Parts, keys: string): string =>
   `select ${SEEN}, ${cosine} as cosine from ${names.memories} where large and keywords && ${keys} and ${user} and ${wanted} ${
     distance ? 'and not (select gave_up from walk) and id not in (select id from near)' : ''
@@ -217,13 +216,12 @@ const scored = ({ score, asked }: Parts, memories: string): string =>
       : ''
   }`;
 
-/** Keyword search for stop words alone. */
+/** A keyword search for stop words only finds nothing. */
 const nowhere = ({ names, user, wanted }: Parts): string =>
   `select ${SEEN}, 0 as cosine from ${names.memories} where ${user} and ${wanted} and false`;
 
 /**
- * The common words that still matter: the rarest of them, down to where all that are more common together cannot lift a
- * memory over the bar.
+ * The common terms that still matter: the rarest ones, until the remaining terms together cannot lift a memory over the bar.
  */
 function common({ query, where, distance, vectorWeight, keywordWeight }: Parts, rare: string): string {
   const bar = `(select score from first order by score desc offset ${where.place(query.limit)}::int - 1 limit 1)`;
@@ -234,21 +232,46 @@ function common({ query, where, distance, vectorWeight, keywordWeight }: Parts, 
     where ${vectorWeight} * ${cosine} + ${keywordWeight} * share >= coalesce(${bar}, 0) - 1e-6::float8 and key <> all(${rare})`;
 }
 
-/** As many of the rarest keys as few enough memories hold. */
+/** The rarest keys, as long as few enough memories contain them. */
 function rarest(keys: readonly number[], holding: readonly number[]): number[] {
   const counted = keys.map((key, i) => ({ key, held: holding[i] as number })).sort((a, b) => a.held - b.held);
   let sum = 0;
   return counted
     .filter(({ held }) => {
       sum += held;
-      return sum <= MOST_RARE;
+      return sum <= MAX_RARE;
     })
     .map(({ key }) => key);
 }
 
-/** Some of the conditions as a text of their own: rarity is judged over all visible memories, the filters only pick hits. */
+/** Conditions as a separate SQL text: rarity is counted over all visible memories, filters apply to hits only. */
 export function part(where: Conditions, write: (own: Conditions) => void): string {
   const own: string[] = [];
   write({ ...where, and: (condition) => void own.push(condition) });
   return own.length > 0 ? own.join(' and ') : 'true';
+}
+
+/** Limit of stored terms that one search reads: about half a second. */
+const MAX_READ = 4_000_000;
+/** Terms read of each memory in any case: ordinary memories have fewer. */
+const MIN_READ = 256;
+/** Up to this many comparisons cost less than reading the terms of a memory one by one. */
+const FEW_COMPARISONS = 512;
+const KEY_BYTES = 8;
+
+/**
+ * Part of a `with`: which of the memories in `from` contain which of the keys in `asked`. It reads every stored term once,
+ * for any number of keys; comparing each with each would multiply the two. If the memories together have more than
+ * `MAX_READ` terms, it reads only as many first terms of each as fit.
+ */
+function termsOf(from: string, asked: string): string {
+  const readOfEach = `
+    select case when sum(pg_column_size(keywords)) <= ${KEY_BYTES * MAX_READ} then ${MAX_TERMS}
+      else least(${MAX_TERMS}, greatest(${MIN_READ}, ${MAX_READ} / nullif(count(*), 0))) end
+    from ${from}`;
+  const isLong = `pg_column_size(keywords) > ${KEY_BYTES * FEW_COMPARISONS} / cardinality(${asked})`;
+  return `${from}_terms as materialized (
+    select id as holder, key
+    from (select id, unnest(keywords[1:(${readOfEach})]) as key from ${from} where ${isLong} or keywords && ${asked}) as stored
+      join unnest(${asked}) as asked (key) using (key))`;
 }

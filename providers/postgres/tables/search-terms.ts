@@ -1,7 +1,7 @@
 /**
- * Search terms as they are kept in the `keywords` column: 53-bit hashes of user and term. Half the size of the words,
- * and because the user is part of the key, one index over everybody answers "this user's memories with this term"
- * without walking through other users' entries. Two terms of one user fall together about once in 10^10 vocabularies.
+ * Search terms as stored in the `keywords` column: 53-bit hashes of user and term, half the size of the words. Because the
+ * user is part of the key, one index over all users answers "memories of this user with this term" without reading
+ * entries of others. Two terms of one user collide about once in 10^10 vocabularies.
  */
 export function toKeys(userId: string, terms: readonly string[]): number[] {
   const seed = hash53(userId, 0);
