@@ -29,7 +29,7 @@ export interface GatewayReady {
 }
 
 const { openAuthenticator } = await built<typeof import('../../src/auth/authenticator.ts')>('src/auth/authenticator');
-const { auditOptions } = await built<typeof import('../../src/config/access-options.ts')>('src/config/access-options');
+const { auditOptions } = await built<typeof import('../../src/config/options.ts')>('src/config/options');
 const { loadConfig } = await built<typeof import('../../src/config/load.ts')>('src/config/load');
 const { openAuditTrail } = await built<typeof import('../../src/core/audit-trail.ts')>('src/core/audit-trail');
 const { compose } = await built<typeof import('../../src/core/compose.ts')>('src/core/compose');
