@@ -4,7 +4,7 @@ import type { Config } from './config/schema.ts';
 import { type AdminOptions, createAdminApp } from './http/app.ts';
 import { listen } from './http/listen.ts';
 
-interface Shown extends Pick<AdminOptions, 'health' | 'measures'> {
+interface Shown extends Pick<AdminOptions, 'health' | 'scrape'> {
   readonly log: Log;
 }
 

@@ -51,7 +51,7 @@ export async function serve(config: Config, log: Log, { stopped }: ServeOptions 
   try {
     const health = createHealth(config.provider);
     const telemetry = await closing.open('telemetry', openTelemetry(telemetryOptions(config), log));
-    await openMetricsPort(config, { health, measures: telemetry.measures, log }, closing);
+    await openMetricsPort(config, { health, scrape: telemetry.scrape, log }, closing);
     await freePort(config);
     const dependencies = createDependencies(config.resilience, telemetry, log);
     closing.add('dependencies', async () => dependencies.close());
