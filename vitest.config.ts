@@ -11,7 +11,7 @@ const FULL = [
   'mapped/{differential,fuzz,plans}',
   'package/image',
   'pinecone/{faults-end-to-end,paging-10000}',
-  'pinecone/server-!(limits)',
+  'pinecone/try-pinecone',
   'postgres/{reembed,ingestion-*,large-users}',
   'process/{fuzz,ingestion,metrics,outage,reembed,restart-under-load,rolling-restart,unused-packages}',
   'providers/{pinecone-emulator,pinecone-lag}',

@@ -26,22 +26,11 @@ function langchainPy(): OwnersTable[] {
       // The classes CollectionStore and EmbeddingStore of langchain_postgres/vectorstores.py at 7129e2b, as SQLAlchemy makes
       // them, and two collections as create_collection() does.
       ddl: [
-        `CREATE TABLE langchain_pg_collection (
-      uuid UUID NOT NULL,
-      name VARCHAR NOT NULL,
-      cmetadata JSON,
-      PRIMARY KEY (uuid),
-      UNIQUE (name)
-    )`,
-        `CREATE TABLE langchain_pg_embedding (
-      id VARCHAR,
-      collection_id UUID,
-      embedding VECTOR,
-      document VARCHAR,
-      cmetadata JSONB,
-      PRIMARY KEY (id),
-      FOREIGN KEY(collection_id) REFERENCES langchain_pg_collection (uuid) ON DELETE CASCADE
-    )`,
+        `CREATE TABLE langchain_pg_collection ( uuid UUID NOT NULL, name VARCHAR NOT NULL, cmetadata JSON, PRIMARY
+          KEY (uuid), UNIQUE (name) )`,
+        `CREATE TABLE langchain_pg_embedding ( id VARCHAR, collection_id UUID, embedding VECTOR, document VARCHAR,
+          cmetadata JSONB, PRIMARY KEY (id), FOREIGN KEY(collection_id) REFERENCES langchain_pg_collection (uuid) ON
+          DELETE CASCADE )`,
         'CREATE INDEX ix_cmetadata_gin ON langchain_pg_embedding USING gin (cmetadata jsonb_path_ops)',
         'CREATE UNIQUE INDEX ix_langchain_pg_embedding_id ON langchain_pg_embedding (id)',
         `INSERT INTO langchain_pg_collection (uuid, name, cmetadata) VALUES ('${randomUUID()}', 'my_docs', 'null')`,
@@ -60,9 +49,10 @@ function langchainPy(): OwnersTable[] {
       // __query_collection, filtered by the owner, without the order.
       async read(db, id) {
         const [row] = await db.sql<{ text: string; user: string }>(
-          `SELECT document AS text, langchain_pg_embedding.cmetadata ->> 'user_id' AS "user" FROM langchain_pg_embedding
-       JOIN langchain_pg_collection ON langchain_pg_embedding.collection_id = langchain_pg_collection.uuid
-       WHERE langchain_pg_collection.name = 'my_docs' AND langchain_pg_embedding.id = $1 AND embedding IS NOT NULL`,
+          `SELECT document AS text, langchain_pg_embedding.cmetadata ->> 'user_id' AS "user" FROM
+            langchain_pg_embedding JOIN langchain_pg_collection ON langchain_pg_embedding.collection_id =
+            langchain_pg_collection.uuid WHERE langchain_pg_collection.name = 'my_docs' AND
+            langchain_pg_embedding.id = $1 AND embedding IS NOT NULL`,
           [id],
         );
         return row as { text: string; user: string };
@@ -86,13 +76,8 @@ function langchainPyV2(): OwnersTable[] {
       page: 'langchain-py-v2',
       // _ainit_vectorstore_table of langchain_postgres/v2/engine.py at 0453818, with its defaults.
       ddl: [
-        `CREATE TABLE "public"."vectorstore"(
-            "langchain_id" UUID PRIMARY KEY,
-            "content" TEXT NOT NULL,
-            "embedding" vector(1536) NOT NULL
-            ,
-"langchain_metadata" JSON
-);`,
+        `CREATE TABLE "public"."vectorstore"( "langchain_id" UUID PRIMARY KEY, "content" TEXT NOT NULL, "embedding"
+          vector(1536) NOT NULL , "langchain_metadata" JSON );`,
       ],
       fill: (db, row) => insert(db, row, row.text, { user_id: row.user, source: 'notes.txt' }),
       async hide(db, row) {
@@ -112,26 +97,15 @@ function langchainPyV2(): OwnersTable[] {
 }
 
 function langchainJs(): OwnersTable[] {
-  const insert = `
-      INSERT INTO testlangchainjs(
-        "content", "vector", "metadata", "id"
-      )
-      VALUES ($1, $2, $3, $4)
-    `;
+  const insert = `INSERT INTO testlangchainjs( "content", "vector", "metadata", "id" ) VALUES ($1, $2, $3, $4)`;
 
   return [
     {
       page: 'langchain-js',
       // PGVectorStore.ensureTableInDatabase with the names of LangChain's documentation, and addVectors with ids.
       ddl: [
-        `
-      CREATE TABLE IF NOT EXISTS testlangchainjs (
-        "id" uuid NOT NULL DEFAULT gen_random_uuid() PRIMARY KEY,
-        "content" text,
-        "metadata" jsonb,
-        "vector" vector(1536)
-      );
-    `,
+        `CREATE TABLE IF NOT EXISTS testlangchainjs ( "id" uuid NOT NULL DEFAULT gen_random_uuid() PRIMARY KEY,
+          "content" text, "metadata" jsonb, "vector" vector(1536) );`,
       ],
       async fill(db, { user, text, vector, number }) {
         const id = randomUUID();
@@ -162,18 +136,8 @@ function langchainJs(): OwnersTable[] {
 function n8n(): OwnersTable[] {
   // PGVectorStore.addVectors without ids: they are the database's, and n8n never sees them.
   const columns = '"text", "embedding", "metadata"';
-  const insert = `
-      INSERT INTO n8n_vectors(
-        ${columns}
-      )
-      VALUES ($1, $2, $3)
-    `;
-  const insertInto = `
-      INSERT INTO n8n_vectors(
-        ${columns}, "collection_id"
-      )
-      VALUES ($1, $2, $3, $4)
-    `;
+  const insert = `INSERT INTO n8n_vectors( ${columns} ) VALUES ($1, $2, $3)`;
+  const insertInto = `INSERT INTO n8n_vectors( ${columns}, "collection_id" ) VALUES ($1, $2, $3, $4)`;
 
   const valuesOf = ({ text, vector }: OwnersRow, who: object) => [
     text,
@@ -192,13 +156,7 @@ function n8n(): OwnersTable[] {
   /** PGVectorStore.searchPostgres with this condition. */
   async function readWhere(db: OwnersDatabase, id: string, condition: string) {
     const rows = await db.sql<{ id: string; text: string; metadata: { user_id: string } }>(
-      `
-      SELECT *, "embedding" <=> $1 as "_distance"
-      FROM n8n_vectors
-      ${condition}
-      ORDER BY "_distance" ASC
-      LIMIT $2;
-      `,
+      `SELECT *, "embedding" <=> $1 as "_distance" FROM n8n_vectors ${condition} ORDER BY "_distance" ASC LIMIT $2;`,
       [`[${Array(1536).fill(1).join(',')}]`, 100],
     );
     const row = rows.find((candidate) => candidate.id === id);
@@ -209,14 +167,8 @@ function n8n(): OwnersTable[] {
     page: 'n8n',
     // PGVectorStore.ensureTableInDatabase without dimensions, with the names of n8n.
     ddl: [
-      `
-      CREATE TABLE IF NOT EXISTS n8n_vectors (
-        "id" uuid NOT NULL DEFAULT gen_random_uuid() PRIMARY KEY,
-        "text" text,
-        "metadata" jsonb,
-        "embedding" vector
-      );
-    `,
+      `CREATE TABLE IF NOT EXISTS n8n_vectors ( "id" uuid NOT NULL DEFAULT gen_random_uuid() PRIMARY KEY, "text"
+        text, "metadata" jsonb, "embedding" vector );`,
     ],
     async fill(db, row) {
       await db.sql(insert, valuesOf(row, { user_id: row.user }));
@@ -233,19 +185,8 @@ function n8n(): OwnersTable[] {
     const [found] = await db.sql<{ uuid: string }>(select, [name]);
     if (found !== undefined) return found.uuid;
     const [made] = await db.sql<{ uuid: string }>(
-      `
-        INSERT INTO n8n_vector_collections(
-          uuid,
-          name,
-          cmetadata
-        )
-        VALUES (
-          gen_random_uuid(),
-          $1,
-          $2
-        )
-        RETURNING uuid;
-      `,
+      `INSERT INTO n8n_vector_collections( uuid, name, cmetadata ) VALUES ( gen_random_uuid(), $1, $2 ) RETURNING
+        uuid;`,
       [name, null],
     );
     return made?.uuid ?? '';
@@ -259,24 +200,11 @@ function n8n(): OwnersTable[] {
       ddl: [
         ...table.ddl,
         // PGVectorStore.ensureCollectionTableInDatabase
-        `
-        CREATE TABLE IF NOT EXISTS n8n_vector_collections (
-          uuid uuid NOT NULL DEFAULT gen_random_uuid() PRIMARY KEY,
-          name character varying,
-          cmetadata jsonb
-        );
-
-        CREATE INDEX IF NOT EXISTS idx_n8n_vector_collections_name ON n8n_vector_collections(name);
-
-        ALTER TABLE n8n_vectors
-          ADD COLUMN collection_id uuid;
-
-        ALTER TABLE n8n_vectors
-          ADD CONSTRAINT n8n_vectors_collection_id_fkey
-          FOREIGN KEY (collection_id)
-          REFERENCES n8n_vector_collections(uuid)
-          ON DELETE CASCADE;
-      `,
+        `CREATE TABLE IF NOT EXISTS n8n_vector_collections ( uuid uuid NOT NULL DEFAULT gen_random_uuid() PRIMARY
+          KEY, name character varying, cmetadata jsonb ); CREATE INDEX IF NOT EXISTS idx_n8n_vector_collections_name
+          ON n8n_vector_collections(name); ALTER TABLE n8n_vectors ADD COLUMN collection_id uuid; ALTER TABLE
+          n8n_vectors ADD CONSTRAINT n8n_vectors_collection_id_fkey FOREIGN KEY (collection_id) REFERENCES
+          n8n_vector_collections(uuid) ON DELETE CASCADE;`,
         // The index that the page advises further down.
         "create index n8n_vectors_user on n8n_vectors ((metadata->>'user_id'), id)",
       ],
@@ -304,14 +232,8 @@ function typeorm(): OwnersTable[] {
       page: 'typeorm',
       // TypeORMVectorStore.ensureTableInDatabase
       ddl: [
-        `
-      CREATE TABLE IF NOT EXISTS documents (
-        "id" uuid NOT NULL DEFAULT gen_random_uuid() PRIMARY KEY,
-        "pageContent" text,
-        metadata jsonb,
-        embedding vector
-      );
-    `,
+        `CREATE TABLE IF NOT EXISTS documents ( "id" uuid NOT NULL DEFAULT gen_random_uuid() PRIMARY KEY,
+          "pageContent" text, metadata jsonb, embedding vector );`,
       ],
       async fill(db, { user, text, vector, number }) {
         const values = [text, { user_id: user, page: number }, `[${vector.join(',')}]`];
@@ -328,12 +250,8 @@ function typeorm(): OwnersTable[] {
       // TypeORMVectorStore.similaritySearchVectorWithScore
       async read(db, id) {
         const rows = await db.sql<{ id: string; pageContent: string; metadata: { user_id: string } }>(
-          `
-      SELECT *, embedding <=> $1 as "_distance"
-      FROM documents
-      WHERE metadata @> $2
-      ORDER BY "_distance" ASC
-      LIMIT $3;`,
+          `SELECT *, embedding <=> $1 as "_distance" FROM documents WHERE metadata @> $2 ORDER BY "_distance" ASC
+            LIMIT $3;`,
           [`[${Array(1536).fill(1).join(',')}]`, { user_id: 'ana' }, 100],
         );
         const row = rows.find((candidate) => candidate.id === id);
@@ -410,8 +328,8 @@ $$;`,
       // As similaritySearch() asks, by the vector of the row itself.
       async read(db, id) {
         const [row] = await db.sql<{ content: string; metadata: { user_id: string } }>(
-          `select found.* from documents, match_documents(documents.embedding, 100, '{}') as found
-       where documents.id = $1 and found.id = documents.id`,
+          `select found.* from documents, match_documents(documents.embedding, 100, '{}') as found where
+            documents.id = $1 and found.id = documents.id`,
           [id],
         );
         return { text: row?.content as string, user: row?.metadata.user_id as string };

@@ -21,14 +21,8 @@ function llamaindexPy(): OwnersTable[] {
       page: 'llamaindex-py',
       // get_data_model of llama_index/vector_stores/postgres/base.py, as SQLAlchemy makes it.
       ddl: [
-        `CREATE TABLE public.data_paul_graham_essay (
-      id BIGSERIAL NOT NULL,
-      text VARCHAR NOT NULL,
-      metadata_ JSON,
-      node_id VARCHAR,
-      embedding VECTOR(1536),
-      PRIMARY KEY (id)
-    )`,
+        `CREATE TABLE public.data_paul_graham_essay ( id BIGSERIAL NOT NULL, text VARCHAR NOT NULL, metadata_ JSON,
+          node_id VARCHAR, embedding VECTOR(1536), PRIMARY KEY (id) )`,
         `CREATE INDEX paul_graham_essay_idx_1 ON public.data_paul_graham_essay USING btree ((metadata_ ->> 'ref_doc_id'))`,
       ],
       fill: (db, row) => insert(db, row, row.text, { user_id: row.user, file_name: 'essay.txt' }),
@@ -46,18 +40,10 @@ function llamaindexTs(): OwnersTable[] {
   /** PGVectorStore.add */
   async function add(db: OwnersDatabase, row: OwnersRow, collection: string, metadata: object): Promise<string> {
     const [added] = await db.sql<{ id: string }>(
-      `
-        INSERT INTO public.llamaindex_embedding
-          (id, external_id, collection, document, metadata, embeddings)
-        VALUES ($1, $2, $3, $4, $5, $6)
-        ON CONFLICT (id) DO UPDATE SET
-          external_id = EXCLUDED.external_id,
-          collection = EXCLUDED.collection,
-          document = EXCLUDED.document,
-          metadata = EXCLUDED.metadata,
-          embeddings = EXCLUDED.embeddings
-        RETURNING id
-      `,
+      `INSERT INTO public.llamaindex_embedding (id, external_id, collection, document, metadata, embeddings) VALUES
+        ($1, $2, $3, $4, $5, $6) ON CONFLICT (id) DO UPDATE SET external_id = EXCLUDED.external_id, collection =
+        EXCLUDED.collection, document = EXCLUDED.document, metadata = EXCLUDED.metadata, embeddings =
+        EXCLUDED.embeddings RETURNING id`,
       [randomUUID(), '', collection, row.text, metadata, `[${row.vector.join(',')}]`],
     );
     return added?.id ?? '';
@@ -71,14 +57,9 @@ function llamaindexTs(): OwnersTable[] {
       // PGVectorStore.checkSchema
       ddl: [
         'CREATE SCHEMA IF NOT EXISTS public',
-        `CREATE TABLE IF NOT EXISTS public.llamaindex_embedding(
-                                                                                  id uuid DEFAULT gen_random_uuid() PRIMARY KEY,
-      external_id VARCHAR,
-      collection VARCHAR,
-      document TEXT,
-      metadata JSONB DEFAULT '{}',
-      embeddings VECTOR(1536)
-      )`,
+        `CREATE TABLE IF NOT EXISTS public.llamaindex_embedding( id uuid DEFAULT gen_random_uuid() PRIMARY KEY,
+          external_id VARCHAR, collection VARCHAR, document TEXT, metadata JSONB DEFAULT '{}', embeddings
+          VECTOR(1536) )`,
         'CREATE INDEX IF NOT EXISTS idx_llamaindex_embedding_external_id ON public.llamaindex_embedding (external_id);',
         'CREATE INDEX IF NOT EXISTS idx_llamaindex_embedding_collection ON public.llamaindex_embedding (collection);',
       ],
@@ -93,14 +74,8 @@ function llamaindexTs(): OwnersTable[] {
       // PGVectorStore.query
       async read(db, id) {
         const rows = await db.sql<{ id: string; document: string; metadata: { user_id: string } }>(
-          `SELECT
-        v.*,
-        embeddings <=> $1 s
-      FROM public.llamaindex_embedding v
-      WHERE collection = $2
-      ORDER BY s
-      LIMIT 100
-    `,
+          `SELECT v.*, embeddings <=> $1 s FROM public.llamaindex_embedding v WHERE collection = $2 ORDER BY s
+            LIMIT 100`,
           [`[${Array(1536).fill(1).join(',')}]`, 'data'],
         );
         const row = rows.find((candidate) => candidate.id === id);
@@ -131,12 +106,8 @@ function springAi(): OwnersTable[] {
         'CREATE EXTENSION IF NOT EXISTS hstore',
         'CREATE EXTENSION IF NOT EXISTS "uuid-ossp"',
         'CREATE SCHEMA IF NOT EXISTS "public"',
-        `CREATE TABLE IF NOT EXISTS public.vector_store (
-	id uuid DEFAULT uuid_generate_v4() PRIMARY KEY,
-	content text,
-	metadata json,
-	embedding vector(1536)
-)`,
+        `CREATE TABLE IF NOT EXISTS public.vector_store ( id uuid DEFAULT uuid_generate_v4() PRIMARY KEY, content
+          text, metadata json, embedding vector(1536) )`,
         `CREATE INDEX IF NOT EXISTS spring_ai_vector_index ON public.vector_store USING HNSW (embedding vector_cosine_ops)`,
       ],
       fill: (db, row) => insert(db, row, row.text, { userId: row.user, source: 'manual.pdf' }),
@@ -148,8 +119,9 @@ function springAi(): OwnersTable[] {
       // doSimilaritySearch(), by the vector of the row itself; mapRow() fails where the metadata is no object.
       async read(db, id) {
         const [row] = await db.sql<{ content: string; metadata: { userId: string } }>(
-          `SELECT *, embedding <=> (SELECT embedding FROM public.vector_store WHERE id = $1) AS distance FROM public.vector_store
-       WHERE embedding <=> (SELECT embedding FROM public.vector_store WHERE id = $1) < 0.1 ORDER BY distance LIMIT 1`,
+          `SELECT *, embedding <=> (SELECT embedding FROM public.vector_store WHERE id = $1) AS distance FROM
+            public.vector_store WHERE embedding <=> (SELECT embedding FROM public.vector_store WHERE id = $1) < 0.1
+            ORDER BY distance LIMIT 1`,
           [id],
         );
         return { text: row?.content as string, user: row?.metadata.userId as string };
@@ -160,11 +132,8 @@ function springAi(): OwnersTable[] {
 
 function haystack(): OwnersTable[] {
   /** INSERT_STATEMENT of pgvector-haystack, _base.py. */
-  const INSERT = `
-INSERT INTO "public"."haystack_documents"
-(id, embedding, content, blob_data, blob_meta, blob_mime_type, meta)
-VALUES ($1, $2, $3, $4, $5, $6, $7)
-`;
+  const INSERT = `INSERT INTO "public"."haystack_documents" (id, embedding, content, blob_data, blob_meta, blob_mime_type, meta)
+    VALUES ($1, $2, $3, $4, $5, $6, $7)`;
 
   async function insert(db: OwnersDatabase, { vector }: OwnersRow, content: string | null, meta: object) {
     // Document._create_id() of haystack/dataclasses/document.py hashes these two among others.
@@ -180,16 +149,8 @@ VALUES ($1, $2, $3, $4, $5, $6, $7)
       page: 'haystack',
       // CREATE_TABLE_STATEMENT and the indexes of _base.py at 19aa3de, with search_strategy="hnsw".
       ddl: [
-        `
-CREATE TABLE "public"."haystack_documents" (
-id VARCHAR(128) PRIMARY KEY,
-embedding vector(768),
-content TEXT,
-blob_data BYTEA,
-blob_meta JSONB,
-blob_mime_type VARCHAR(255),
-meta JSONB)
-`,
+        `CREATE TABLE "public"."haystack_documents" ( id VARCHAR(128) PRIMARY KEY, embedding vector(768), content
+          TEXT, blob_data BYTEA, blob_meta JSONB, blob_mime_type VARCHAR(255), meta JSONB)`,
         `CREATE INDEX "haystack_keyword_index" ON "public"."haystack_documents" USING GIN (to_tsvector('english', content))`,
         `CREATE INDEX "haystack_hnsw_index" ON "public"."haystack_documents" USING hnsw (embedding vector_cosine_ops) `,
       ],
@@ -236,20 +197,12 @@ function vercelDrizzle(): OwnersTable[] {
       ownerless: true,
       // What drizzle-kit makes of `lib/db/schema/resources.ts` and `embeddings.ts`.
       ddl: [
-        `CREATE TABLE IF NOT EXISTS "resources" (
-	"id" varchar(191) PRIMARY KEY NOT NULL,
-	"content" text NOT NULL,
-	"created_at" timestamp DEFAULT now() NOT NULL,
-	"updated_at" timestamp DEFAULT now() NOT NULL
-);`,
-        `CREATE TABLE IF NOT EXISTS "embeddings" (
-	"id" varchar(191) PRIMARY KEY NOT NULL,
-	"resource_id" varchar(191),
-	"content" text NOT NULL,
-	"embedding" vector(1536) NOT NULL
-);`,
-        `ALTER TABLE "embeddings" ADD CONSTRAINT "embeddings_resource_id_resources_id_fk"
-     FOREIGN KEY ("resource_id") REFERENCES "resources"("id") ON DELETE cascade ON UPDATE no action;`,
+        `CREATE TABLE IF NOT EXISTS "resources" ( "id" varchar(191) PRIMARY KEY NOT NULL, "content" text NOT NULL,
+          "created_at" timestamp DEFAULT now() NOT NULL, "updated_at" timestamp DEFAULT now() NOT NULL );`,
+        `CREATE TABLE IF NOT EXISTS "embeddings" ( "id" varchar(191) PRIMARY KEY NOT NULL, "resource_id"
+          varchar(191), "content" text NOT NULL, "embedding" vector(1536) NOT NULL );`,
+        `ALTER TABLE "embeddings" ADD CONSTRAINT "embeddings_resource_id_resources_id_fk" FOREIGN KEY
+          ("resource_id") REFERENCES "resources"("id") ON DELETE cascade ON UPDATE no action;`,
         'CREATE INDEX IF NOT EXISTS "embeddingIndex" ON "embeddings" USING hnsw ("embedding" vector_cosine_ops);',
       ],
       fill: add,
@@ -258,8 +211,8 @@ function vercelDrizzle(): OwnersTable[] {
       // `findRelevantContent`, with the id, and with a bound that lets every direction pass; nobody owns what it finds.
       async read(db, id) {
         const rows = await db.sql<{ id: string; name: string }>(
-          `select "id", "content" as "name", 1 - ("embedding" <=> $1) as "similarity" from "embeddings"
-       where 1 - ("embedding" <=> $1) > $2 order by "similarity" desc limit 100`,
+          `select "id", "content" as "name", 1 - ("embedding" <=> $1) as "similarity" from "embeddings" where 1 -
+            ("embedding" <=> $1) > $2 order by "similarity" desc limit 100`,
           [JSON.stringify(Array(1536).fill(1)), -1],
         );
         return { text: rows.find((row) => row.id === id)?.name ?? '', user: 'shared' };
@@ -272,13 +225,8 @@ function mastra(): OwnersTable[] {
   /** PgVector.upsert */
   const upsert = (db: OwnersDatabase, id: string, vector: Float32Array, metadata: object) =>
     db.sql(
-      `
-      INSERT INTO "embeddings" (vector_id, embedding, metadata)
-      VALUES ($1, $2::vector, $3::jsonb)
-      ON CONFLICT (vector_id)
-      DO UPDATE SET embedding = $2::vector, metadata = $3::jsonb
-      RETURNING embedding::text
-    `,
+      `INSERT INTO "embeddings" (vector_id, embedding, metadata) VALUES ($1, $2::vector, $3::jsonb) ON CONFLICT
+        (vector_id) DO UPDATE SET embedding = $2::vector, metadata = $3::jsonb RETURNING embedding::text`,
       [id, `[${vector.join(',')}]`, JSON.stringify(metadata)],
     );
 
@@ -287,20 +235,10 @@ function mastra(): OwnersTable[] {
       page: 'mastra',
       // PgVector.createIndex and its default index
       ddl: [
-        `
-          CREATE TABLE IF NOT EXISTS "embeddings" (
-            id SERIAL PRIMARY KEY,
-            vector_id TEXT UNIQUE NOT NULL,
-            embedding vector(1536),
-            metadata JSONB DEFAULT '{}'::jsonb
-          );
-        `,
-        `
-          CREATE INDEX IF NOT EXISTS "embeddings_vector_idx"
-          ON "embeddings"
-          USING ivfflat (embedding vector_cosine_ops)
-          WITH (lists = 100);
-        `,
+        `CREATE TABLE IF NOT EXISTS "embeddings" ( id SERIAL PRIMARY KEY, vector_id TEXT UNIQUE NOT NULL, embedding
+          vector(1536), metadata JSONB DEFAULT '{}'::jsonb );`,
+        `CREATE INDEX IF NOT EXISTS "embeddings_vector_idx" ON "embeddings" USING ivfflat (embedding
+          vector_cosine_ops) WITH (lists = 100);`,
       ],
       async fill(db, { user, text, vector, number }) {
         const id = number === 0 ? 'chunk/1' : randomUUID();
@@ -318,20 +256,9 @@ function mastra(): OwnersTable[] {
       // PgVector.query
       async read(db, id) {
         const rows = await db.sql<{ id: string; metadata: { text: string; user_id: string } }>(
-          `
-        WITH vector_scores AS (
-          SELECT
-            vector_id as id,
-            1 - (embedding <=> '[${Array(1536).fill(1).join(',')}]'::vector) as score,
-            metadata
-          FROM "embeddings"
-          WHERE metadata#>>'{user_id}' = $3
-        )
-        SELECT *
-        FROM vector_scores
-        WHERE score > $1
-        ORDER BY score DESC
-        LIMIT $2`,
+          `WITH vector_scores AS ( SELECT vector_id as id, 1 - (embedding <=>
+            '[${Array(1536).fill(1).join(',')}]'::vector) as score, metadata FROM "embeddings" WHERE
+            metadata#>>'{user_id}' = $3 ) SELECT * FROM vector_scores WHERE score > $1 ORDER BY score DESC LIMIT $2`,
           [-1, 100, 'ana'],
         );
         const row = rows.find((candidate) => candidate.id === id);

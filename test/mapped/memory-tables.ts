@@ -16,26 +16,17 @@ function langgraphStore(): OwnersTable[] {
   /** BasePostgresStore._prepare_batch_PUT_queries */
   async function put(db: OwnersDatabase, { prefix, key, value, vectors }: Item): Promise<void> {
     await db.sql(
-      `
-                INSERT INTO store (prefix, key, value, created_at, updated_at, expires_at, ttl_minutes)
-                VALUES ($1, $2, $3, CURRENT_TIMESTAMP, CURRENT_TIMESTAMP, NOW() + $4::interval, $5)
-                ON CONFLICT (prefix, key) DO UPDATE
-                SET value = EXCLUDED.value,
-                    updated_at = CURRENT_TIMESTAMP,
-                    expires_at = EXCLUDED.expires_at,
-                    ttl_minutes = EXCLUDED.ttl_minutes
-            `,
+      `INSERT INTO store (prefix, key, value, created_at, updated_at, expires_at, ttl_minutes) VALUES ($1, $2, $3,
+        CURRENT_TIMESTAMP, CURRENT_TIMESTAMP, NOW() + $4::interval, $5) ON CONFLICT (prefix, key) DO UPDATE SET
+        value = EXCLUDED.value, updated_at = CURRENT_TIMESTAMP, expires_at = EXCLUDED.expires_at, ttl_minutes =
+        EXCLUDED.ttl_minutes`,
       [prefix, key, value, '3600.0 seconds', 60],
     );
     for (const [name, vector] of Object.entries(vectors)) {
       await db.sql(
-        `
-                    INSERT INTO store_vectors (prefix, key, field_name, embedding, created_at, updated_at)
-                    VALUES ($1, $2, $3, $4, CURRENT_TIMESTAMP, CURRENT_TIMESTAMP)
-                    ON CONFLICT (prefix, key, field_name) DO UPDATE
-                    SET embedding = EXCLUDED.embedding,
-                        updated_at = CURRENT_TIMESTAMP
-                `,
+        `INSERT INTO store_vectors (prefix, key, field_name, embedding, created_at, updated_at) VALUES ($1, $2, $3,
+          $4, CURRENT_TIMESTAMP, CURRENT_TIMESTAMP) ON CONFLICT (prefix, key, field_name) DO UPDATE SET embedding =
+          EXCLUDED.embedding, updated_at = CURRENT_TIMESTAMP`,
         [prefix, key, name, `[${vector.join(',')}]`],
       );
     }
@@ -72,22 +63,12 @@ ADD COLUMN IF NOT EXISTS ttl_minutes INT;
 CREATE INDEX IF NOT EXISTS idx_store_expires_at ON store (expires_at)
 WHERE expires_at IS NOT NULL;
 `,
-        `
-CREATE TABLE IF NOT EXISTS store_vectors (
-    prefix text NOT NULL,
-    key text NOT NULL,
-    field_name text NOT NULL,
-    embedding vector(1536),
-    created_at TIMESTAMP WITH TIME ZONE DEFAULT CURRENT_TIMESTAMP,
-    updated_at TIMESTAMP WITH TIME ZONE DEFAULT CURRENT_TIMESTAMP,
-    PRIMARY KEY (prefix, key, field_name),
-    FOREIGN KEY (prefix, key) REFERENCES store(prefix, key) ON DELETE CASCADE
-);
-`,
-        `
-CREATE INDEX CONCURRENTLY IF NOT EXISTS store_vectors_embedding_idx ON store_vectors
-    USING hnsw (embedding vector_cosine_ops);
-`,
+        `CREATE TABLE IF NOT EXISTS store_vectors ( prefix text NOT NULL, key text NOT NULL, field_name text NOT
+          NULL, embedding vector(1536), created_at TIMESTAMP WITH TIME ZONE DEFAULT CURRENT_TIMESTAMP, updated_at
+          TIMESTAMP WITH TIME ZONE DEFAULT CURRENT_TIMESTAMP, PRIMARY KEY (prefix, key, field_name), FOREIGN KEY
+          (prefix, key) REFERENCES store(prefix, key) ON DELETE CASCADE );`,
+        `CREATE INDEX CONCURRENTLY IF NOT EXISTS store_vectors_embedding_idx ON store_vectors USING hnsw (embedding
+          vector_cosine_ops);`,
       ],
       async fill(db, { user, text, vector, number }) {
         // A second vector of the same item, which is nearer to nothing, must not make a second hit.
@@ -113,24 +94,14 @@ function langgraphStoreJs(): OwnersTable[] {
   async function put(db: OwnersDatabase, id: string, value: object, vectors: object): Promise<void> {
     const [path, key] = id.split('|');
     await db.sql(
-      `
-        INSERT INTO "public".store (namespace_path, key, value, expires_at)
-        VALUES ($1, $2, $3, $4)
-        ON CONFLICT (namespace_path, key)
-        DO UPDATE SET
-          value = $3,
-          expires_at = $4,
-          updated_at = CURRENT_TIMESTAMP
-      `,
+      `INSERT INTO "public".store (namespace_path, key, value, expires_at) VALUES ($1, $2, $3, $4) ON CONFLICT
+        (namespace_path, key) DO UPDATE SET value = $3, expires_at = $4, updated_at = CURRENT_TIMESTAMP`,
       [path, key, JSON.stringify(value), new Date('2027-01-01T00:00:00Z')],
     );
     for (const [field, vector] of Object.entries(vectors)) {
       await db.sql(
-        `
-          INSERT INTO "public".store_vectors
-          (namespace_path, key, field_path, text_content, embedding)
-          VALUES ($1, $2, $3, $4, $5)
-        `,
+        `INSERT INTO "public".store_vectors (namespace_path, key, field_path, text_content, embedding) VALUES ($1,
+          $2, $3, $4, $5)`,
         [path, key, field, 'as it was embedded', `[${vector.join(',')}]`],
       );
     }
@@ -141,39 +112,18 @@ function langgraphStoreJs(): OwnersTable[] {
       page: 'langgraph-store-js',
       // getStoreMigrations
       ddl: [
-        `CREATE TABLE IF NOT EXISTS "public".store (
-    namespace_path TEXT NOT NULL,
-    key TEXT NOT NULL,
-    value JSONB NOT NULL,
-    created_at TIMESTAMPTZ DEFAULT CURRENT_TIMESTAMP,
-    updated_at TIMESTAMPTZ DEFAULT CURRENT_TIMESTAMP,
-    expires_at TIMESTAMPTZ,
-    PRIMARY KEY (namespace_path, key)
-  );`,
-        `
-    CREATE INDEX IF NOT EXISTS idx_store_namespace_path
-    ON "public".store USING btree (namespace_path);
-
-    CREATE INDEX IF NOT EXISTS idx_store_value_gin
-    ON "public".store USING gin (value);
-
-    CREATE INDEX IF NOT EXISTS idx_store_expires_at
-    ON "public".store USING btree (expires_at)
-    WHERE expires_at IS NOT NULL;
-  `,
-        `CREATE TABLE IF NOT EXISTS "public".store_vectors (
-      namespace_path TEXT NOT NULL,
-      key TEXT NOT NULL,
-      field_path TEXT NOT NULL,
-      text_content TEXT NOT NULL,
-      embedding vector(1536) NOT NULL,
-      created_at TIMESTAMPTZ DEFAULT CURRENT_TIMESTAMP,
-      PRIMARY KEY (namespace_path, key, field_path),
-      FOREIGN KEY (namespace_path, key) REFERENCES "public".store(namespace_path, key) ON DELETE CASCADE
-    );`,
-        `CREATE INDEX IF NOT EXISTS idx_store_vectors_embedding_cosine_hnsw
-          ON "public".store_vectors USING hnsw (embedding vector_cosine_ops)
-          WITH (m = 16, ef_construction = 200);`,
+        `CREATE TABLE IF NOT EXISTS "public".store ( namespace_path TEXT NOT NULL, key TEXT NOT NULL, value JSONB
+          NOT NULL, created_at TIMESTAMPTZ DEFAULT CURRENT_TIMESTAMP, updated_at TIMESTAMPTZ DEFAULT
+          CURRENT_TIMESTAMP, expires_at TIMESTAMPTZ, PRIMARY KEY (namespace_path, key) );`,
+        `CREATE INDEX IF NOT EXISTS idx_store_namespace_path ON "public".store USING btree (namespace_path); CREATE
+          INDEX IF NOT EXISTS idx_store_value_gin ON "public".store USING gin (value); CREATE INDEX IF NOT EXISTS
+          idx_store_expires_at ON "public".store USING btree (expires_at) WHERE expires_at IS NOT NULL;`,
+        `CREATE TABLE IF NOT EXISTS "public".store_vectors ( namespace_path TEXT NOT NULL, key TEXT NOT NULL,
+          field_path TEXT NOT NULL, text_content TEXT NOT NULL, embedding vector(1536) NOT NULL, created_at
+          TIMESTAMPTZ DEFAULT CURRENT_TIMESTAMP, PRIMARY KEY (namespace_path, key, field_path), FOREIGN KEY
+          (namespace_path, key) REFERENCES "public".store(namespace_path, key) ON DELETE CASCADE );`,
+        `CREATE INDEX IF NOT EXISTS idx_store_vectors_embedding_cosine_hnsw ON "public".store_vectors USING hnsw
+          (embedding vector_cosine_ops) WITH (m = 16, ef_construction = 200);`,
       ],
       async fill(db, { user, text, vector, number }: OwnersRow) {
         const title = vector.map((part) => -part);
@@ -202,18 +152,8 @@ function mem0(): OwnersTable[] {
       page: 'mem0',
       // `create_col` of both libraries, Python's with `hnsw`.
       ddl: [
-        `
-                CREATE TABLE IF NOT EXISTS memories (
-                    id UUID PRIMARY KEY,
-                    vector vector(1536),
-                    payload JSONB
-                );
-                `,
-        `
-                    CREATE INDEX IF NOT EXISTS memories_hnsw_idx
-                    ON memories
-                    USING hnsw (vector vector_cosine_ops)
-                    `,
+        `CREATE TABLE IF NOT EXISTS memories ( id UUID PRIMARY KEY, vector vector(1536), payload JSONB );`,
+        `CREATE INDEX IF NOT EXISTS memories_hnsw_idx ON memories USING hnsw (vector vector_cosine_ops)`,
       ],
       async fill(db, { user, text, vector, number }) {
         const id = randomUUID();
@@ -274,44 +214,16 @@ function mem0Supabase(): OwnersTable[] {
       // The message of SupabaseDB.initialize
       ddl: [
         'create extension if not exists vector;',
-        `create table if not exists memories (
-  id text primary key,
-  embedding vector(1536),
-  metadata jsonb,
-  created_at timestamp with time zone default timezone('utc', now()),
-  updated_at timestamp with time zone default timezone('utc', now())
-);`,
-        `create table if not exists memory_migrations (
-  user_id text primary key,
-  created_at timestamp with time zone default timezone('utc', now())
-);`,
-        `create or replace function match_vectors(
-  query_embedding vector(1536),
-  match_count int,
-  filter jsonb default '{}'::jsonb
-)
-returns table (
-  id text,
-  similarity float,
-  metadata jsonb
-)
-language plpgsql
-as $$
-begin
-  return query
-  select
-    t.id::text,
-    1 - (t.embedding <=> query_embedding) as similarity,
-    t.metadata
-  from memories t
-  where case
-    when filter::text = '{}'::text then true
-    else t.metadata @> filter
-  end
-  order by t.embedding <=> query_embedding
-  limit match_count;
-end;
-$$;`,
+        `create table if not exists memories ( id text primary key, embedding vector(1536), metadata jsonb,
+          created_at timestamp with time zone default timezone('utc', now()), updated_at timestamp with time zone
+          default timezone('utc', now()) );`,
+        `create table if not exists memory_migrations ( user_id text primary key, created_at timestamp with time
+          zone default timezone('utc', now()) );`,
+        `create or replace function match_vectors( query_embedding vector(1536), match_count int, filter jsonb
+          default '{}'::jsonb ) returns table ( id text, similarity float, metadata jsonb ) language plpgsql as $$
+          begin return query select t.id::text, 1 - (t.embedding <=> query_embedding) as similarity, t.metadata from
+          memories t where case when filter::text = '{}'::text then true else t.metadata @> filter end order by
+          t.embedding <=> query_embedding limit match_count; end; $$;`,
       ],
       fill: (db, row) => add(db, row, { user_id: row.user }),
       hide: async (db, row) => {
@@ -328,12 +240,8 @@ function vecs(): OwnersTable[] {
   /** `build_table` of vecs 0.4.5, src/vecs/collection.py, as SQLAlchemy makes it. */
   const ddlOf = (collection: string): string[] => [
     'create schema if not exists vecs;',
-    `CREATE TABLE vecs.${collection} (
-    id VARCHAR NOT NULL,
-    vec VECTOR(1536) NOT NULL,
-    metadata JSONB DEFAULT '{}'::jsonb NOT NULL,
-    PRIMARY KEY (id)
-  )`,
+    `CREATE TABLE vecs.${collection} ( id VARCHAR NOT NULL, vec VECTOR(1536) NOT NULL, metadata JSONB DEFAULT
+      '{}'::jsonb NOT NULL, PRIMARY KEY (id) )`,
   ];
 
   /** `upsert` of src/vecs/collection.py. */

@@ -1,10 +1,9 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { SearchHit, SearchQuery } from '#contract';
 import { openConnections, type Row } from '../../providers/postgres/client/connections.ts';
-import { rememberLargeUsers } from '../../providers/postgres/mapped/large.ts';
 import { createStatements } from '../../providers/postgres/mapped/mapped-statements.ts';
 import { createReading } from '../../providers/postgres/mapped/row-reading.ts';
-import { createSearch } from '../../providers/postgres/mapped/search.ts';
+import { createSearch } from '../../providers/postgres/mapped/vector-search.ts';
 import type { Memories } from '../support/memories.ts';
 import { call, listOf, memoryOf, refTo, searchFor } from '../support/requests.ts';
 import { BARE, COLUMNS, DOCUMENT, embedder, type OwnersTable, openTable, type Shape, vectorOf } from './tables.ts';
@@ -280,19 +279,5 @@ describe('vectors', () => {
       tags: ['t'],
     });
     expect(await provider.list(listOf('ana', { tags: ['t'] }), call)).toHaveLength(1);
-  });
-});
-
-describe('large users', () => {
-  it('are remembered for a minute, and only so many of them', () => {
-    let now = 0;
-    const large = rememberLargeUsers(() => now);
-    large.add('ana');
-    now = 59_999;
-    expect([large.has('ana'), large.has('bo')]).toEqual([true, false]);
-    now = 60_000;
-    expect(large.has('ana')).toBe(false);
-    for (let number = 0; number < 10_001; number++) large.add(`user ${number}`);
-    expect([large.has('user 0'), large.has('user 1'), large.has('user 10000')]).toEqual([false, true, true]);
   });
 });

@@ -237,8 +237,8 @@ describe('what a table does not take', () => {
   it.each([
     [{ user_id: 'somebody' }, /^content or user_id or scope: does not fit the column$/],
     [{ content: 'more than ten' }, /^content or user_id or scope: does not fit the column$/],
-    [{ scope: 'bad' }, /^memory: the table has a rule against this$/],
-    [{ content: 'twice' }, /^memory: the table has such a row already$/],
+    [{ scope: 'bad' }, /^memory: a check constraint of the table rejects this$/],
+    [{ content: 'twice' }, /^memory: the table already has such a row$/],
   ])('[SPEC Errors invalid_request] %j is the fault of the request', async (fields, message) => {
     const table = await tableOf(shape);
     const provider = await table.open();

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { PROVIDER_NAMES } from '../../src/config/provider-names.ts';
+import { PROVIDER_NAMES } from '../../src/config/schema.ts';
 import { openProvider } from '../../src/registry.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
 import { RECORDED, recordingLog } from '../support/subject.ts';

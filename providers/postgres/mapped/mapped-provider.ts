@@ -1,0 +1,105 @@
+import { type Call, MAX_RECORD_BYTES, type Memory, type Provider, type ProviderContext, type Ref } from '#contract';
+import { type Database, openConnections, statement } from '../client/connections.ts';
+import { withStartupClient } from '../client/startup-client.ts';
+import { PROVIDER } from '../errors.ts';
+import type { Options } from '../options.ts';
+import type { Query } from '../tables/memory-statements.ts';
+import { examine } from './examine.ts';
+import type { Layout } from './layout.ts';
+import { createStatements, requireTags } from './mapped-statements.ts';
+import { createWrites } from './mapped-writes.ts';
+import type { Mapping } from './mapping.ts';
+import { PRESETS } from './presets.ts';
+import { createReading } from './row-reading.ts';
+import { createSearch } from './vector-search.ts';
+
+/**
+ * Serves a mapped table, read-only unless `writable`. Creates nothing in the database. Throws a plain `Error` for the
+ * operator if the settings do not fit the table.
+ */
+export async function openMapped(
+  options: Options & { readonly mapping: Mapping },
+  {
+    embedder,
+    max_record_bytes = MAX_RECORD_BYTES,
+    log,
+  }: Pick<ProviderContext, 'embedder' | 'max_record_bytes' | 'log'>,
+): Promise<Provider> {
+  if (options.url === undefined) throw new Error('OMP_MAPPING_PRESET needs DATABASE_URL: the server with the table');
+  if (!embedder) throw new Error('a mapped table is searched by vectors; set OMP_SEARCH_MODE to vector');
+  const config = {
+    connectionString: options.url,
+    connectionTimeoutMillis: options.connect_timeout_ms,
+    application_name: 'omp-gateway',
+  };
+  const { layout, mistakes, warnings, noMemories } = await withStartupClient(config, (client) =>
+    examine(client, options.mapping, embedder),
+  );
+  if (!layout)
+    throw new Error(`the table cannot be served:\n${mistakes.map((mistake) => `  - ${mistake}`).join('\n')}`);
+  for (const warning of noMemories === undefined ? warnings : [noMemories, ...warnings]) log.warn({}, warning);
+  const { connections, prepared_statements, max_waiting, query_timeout_ms } = options;
+  const { acquire_timeout_ms = options.connect_timeout_ms } = options;
+  const limits = { acquire_timeout_ms, max_waiting, query_timeout_ms };
+  const db = openConnections({ config, connections, prepared_statements, ...limits });
+  const readOnly = `the table is read-only: ${PRESETS[options.mapping.preset].read_only ?? 'OMP_MAPPING_WRITABLE=true lets the gateway change it'}`;
+  return verbs({
+    db,
+    layout,
+    model: embedder.model,
+    readOnly,
+    large_user_rows: options.large_user_rows,
+    max_bytes: max_record_bytes,
+  });
+}
+
+interface Parts {
+  readonly db: Database;
+  readonly layout: Layout;
+  readonly model: string;
+  readonly large_user_rows: number;
+  readonly max_bytes: number;
+  /** Why the table is read-only, if it is. */
+  readonly readOnly: string;
+}
+
+function verbs(parts: Parts): Provider {
+  const { db, layout, model, readOnly, max_bytes } = parts;
+  const { fields, hasTags } = layout;
+  const reading = createReading(layout, model);
+  const statements = createStatements(layout, reading);
+  const run = ({ statement, values }: Query, call: Call) => db.query(statement, values, call);
+  const get = async (ref: Ref, call: Call): Promise<Memory | undefined> => {
+    const query = statements.select(ref);
+    const [row] = query ? await run(query, call) : [];
+    return row && reading.toMemory(row);
+  };
+  const ping = statement(`select from ${layout.from} limit 0`);
+  return {
+    name: PROVIDER,
+    capabilities: {
+      vector_search: true,
+      keyword_search: false,
+      temporal: layout.temporal,
+      scopes: fields.scope ? 'native' : 'none',
+      tags: hasTags !== undefined,
+      max_content_length: null,
+      supports_supersession: fields.supersedes !== undefined,
+      max_search_results: null,
+      max_list_scan: null,
+      consistency_tokens: false,
+    },
+    get,
+    async list(query, call) {
+      requireTags(layout, query.tags);
+      const rows = await run(statements.list(query), call);
+      return rows.map(reading.toMemory).filter((memory) => memory !== undefined);
+    },
+    search: createSearch({ ...parts, reading, statements }),
+    ...(!layout.writable && { read_only: readOnly }),
+    ...(layout.writable && createWrites({ layout, reading, statements, get, max_bytes, run })),
+    ping: async (call) => void (await db.query(ping, [], call)),
+    stats: db.stats,
+    close: () => db.close(),
+  };
+}

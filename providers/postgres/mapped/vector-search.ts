@@ -1,0 +1,145 @@
+import { LRUCache } from 'lru-cache';
+import type { Call, SearchHit, SearchQuery } from '#contract';
+import { toUnit } from '#ranking';
+import { countWithin } from '#toolbox';
+import type { Database, Row } from '../client/connections.ts';
+import type { Conditions } from '../tables/conditions.ts';
+import { firstWithin } from '../tables/memory-rows.ts';
+import type { Query } from '../tables/memory-statements.ts';
+import type { Layout } from './layout.ts';
+import { mostBytes, requireTags, type Statements, whereScopePrefix, whereUser } from './mapped-statements.ts';
+import type { Reading } from './row-reading.ts';
+
+export interface SearchOptions {
+  readonly db: Database;
+  readonly layout: Layout;
+  readonly reading: Reading;
+  readonly statements: Statements;
+  /** A user with more rows than this is searched through the index, if there is one. */
+  readonly large_user_rows: number;
+}
+
+/**
+ * Searches by vectors. Up to `large_user_rows` matching rows are all compared: that is exact, and for so few rows faster than
+ * the index over all users. For more rows the index returns the nearest. If it returns too few (its scan stops after a
+ * number of rows of other users), all rows are compared.
+ */
+export function createSearch(options: SearchOptions) {
+  const { db, layout, reading, statements, large_user_rows } = options;
+  // Users who recently had too many rows for an exact search. An evicted one costs one exact attempt, never a result.
+  const large = new LRUCache<string, true>({ max: 10_000, ttl: 60_000 });
+  const { exact, bounded, indexed } = createSearchStatements(layout, reading, statements);
+  const { index } = layout.vector;
+  const toHits = (rows: readonly Row[]): SearchHit[] =>
+    rows.flatMap((row) => {
+      const memory = reading.toMemory(row);
+      return memory ? [{ memory, score: row.score as number }] : [];
+    });
+
+  return async (query: SearchQuery, call: Call): Promise<SearchHit[]> => {
+    requireTags(layout, query.tags);
+    const wanted = { query, vector: toUnit(query.vector) };
+    const all = async () => {
+      const { statement, values } = exact(wanted);
+      return toHits(await db.query(statement, values, call));
+    };
+    // Without iterative scans an index finds almost nothing for most users.
+    if (!index?.iterative) return all();
+
+    // A large user may have few rows that match a filter.
+    const filtered = query.scope !== undefined || query.tags.length > 0 || query.within !== null;
+    if (filtered || !large.has(query.user_id)) {
+      const { statement, values } = bounded(wanted, large_user_rows);
+      const rows = await db.query(statement, values, call);
+      if (rows[0]?.many !== true) return toHits(rows.filter(({ id }) => id !== null));
+      if (!filtered) large.set(query.user_id, true);
+    }
+    const { statement, values } = indexed(wanted);
+    const hits = toHits(await db.queryWith(INDEX_SETTINGS[index.method], statement, values, call));
+    const records = hits.map(({ memory }) => memory);
+    const isFull = hits.length >= query.limit || countWithin(records, query.max_bytes) < hits.length;
+    return isFull ? hits : all();
+  };
+}
+
+// Statements
+
+/** Factor by which more rows are taken from an index than asked for: the index is approximate. */
+const OVERFETCH = 4;
+
+/** Rows of one step of an index scan. The scan continues until enough rows are the user's. */
+const SCAN_STEP = 200;
+
+/**
+ * Session settings of a search through an index. Disabling sorts makes the planner use the index. It has no statistics of a
+ * user in JSON, so it would underestimate the rows and sort them all.
+ */
+export const INDEX_SETTINGS = {
+  hnsw: `set local enable_sort = off; set local hnsw.iterative_scan = relaxed_order; set local hnsw.ef_search = ${SCAN_STEP}`,
+  ivfflat:
+    'set local enable_sort = off; set local ivfflat.iterative_scan = relaxed_order; set local ivfflat.probes = 20',
+} as const;
+
+interface Wanted {
+  readonly query: SearchQuery;
+  readonly vector: Float32Array;
+}
+
+/** Best first; equal scores in the order of lists. Omits rows without a comparable vector. */
+export type SearchStatements = ReturnType<typeof createSearchStatements>;
+
+export function createSearchStatements(layout: Layout, reading: Reading, { query: prepare }: Statements) {
+  const { from, vector: column } = layout;
+  const sorts = reading.order.map((sql, at) => ({ sql, name: `sort_${at}` }));
+  // If a metric depends on the length of vectors, scores may be clipped at 0 or 1; distances still differ.
+  const nearer = column.metric === 'cosine' ? [] : ['distance'];
+  const order = ['score desc', ...nearer, ...sorts.map(({ name }) => `${name} desc`)].join(', ');
+
+  const statement = ({ query, vector }: Wanted, write: (parts: Parts) => string): Query => {
+    const where = whereUser(layout, query);
+    whereScopePrefix(layout, where, query);
+    const { max_content_bytes: most } = query;
+    if (most !== undefined) where.and(`octet_length(${layout.fields.content?.read}) <= ${where.place(most)}::int8`);
+    const distance = column.distance(where.place(column.encode(vector)));
+    const rows = `${reading.columns}, ${distance} as distance, ${sorts.map(({ sql, name }) => `${sql} as ${name}`).join(', ')}`;
+    const near = (more: string) => `select ${rows} from ${from} where ${where} and ${column.comparable} ${more}`;
+    const prepared = prepare(write({ where, distance, near }), where);
+    return { ...prepared, statement: { ...prepared.statement, heavy: true } };
+  };
+  const best = (where: Conditions, of: string, query: SearchQuery) => {
+    const hits = `select *, ${column.score('distance')} as score from ${of} as hit order by ${order} limit ${where.place(query.limit)}`;
+    const sized = `select *, ${reading.bytes} as bytes from (${hits}) as hits`;
+    return `select * from ${firstWithin(sized, order, where.place(mostBytes(query)))} as kept order by ${order}`;
+  };
+
+  return {
+    /** Compares all rows of the user. */
+    exact: (wanted: Wanted): Query =>
+      statement(wanted, ({ where, near }) => best(where, `(${near('')})`, wanted.query)),
+
+    /** The same for at most `most` rows. If there are more, the result has no ids, and `many` is true in each row. */
+    bounded: (wanted: Wanted, most: number): Query =>
+      statement(wanted, ({ where, near }) => {
+        const bound = where.place(most);
+        const counted = `select count(*) > ${bound}::int as many from (select from ${from} where ${where} limit ${bound}::int + 1) as first_rows`;
+        const hits = best(where, `(${near('and not (select many from size)')})`, wanted.query);
+        return `with size as materialized (${counted}) select * from size left join (${hits}) as hits on true order by ${order}`;
+      }),
+
+    /** The nearest by the index; needs `INDEX_SETTINGS`. May return too few. */
+    indexed: (wanted: Wanted): Query =>
+      statement(wanted, ({ where, distance, near }) => {
+        const some = where.place(wanted.query.limit * OVERFETCH);
+        const nearest = near(`order by ${distance} limit ${some}`);
+        return `with near as materialized (${nearest}) ${best(where, 'near', wanted.query)}`;
+      }),
+  };
+}
+
+interface Parts {
+  readonly where: Conditions;
+  /** SQL of the distance, in the form that the index serves. */
+  readonly distance: string;
+  /** A statement of the matching rows with the values that rank them. */
+  near(more: string): string;
+}
