@@ -6,8 +6,7 @@ const names: Readonly<Record<string, string>> = {
   differential: 'pinecone pinecone-sensitivity sensitivity',
   mapped: 'differential fuzz plans',
   package: 'image',
-  pinecone:
-    'faults-end-to-end paging-10000 server-faults server-filters server-judge server-lag server-lists server-try',
+  pinecone: 'faults-end-to-end paging-10000 try-pinecone',
   postgres: 'ingestion-faults large-users reembed',
   process: 'fuzz ingestion metrics outage reembed restart-under-load rolling-restart unused-packages',
   providers: 'pinecone-emulator pinecone-lag',
