@@ -109,7 +109,7 @@ describe('the binary form of a vector', () => {
     );
   });
 
-  it('is refused by pgvector beyond the range of halves', async () => {
+  it('is rejected by pgvector beyond the range of halves', async () => {
     expect(toHalfBits(65_519)).toBe(toHalfBits(65_504));
     await expect(asText(Float32Array.of(65_520))).rejects.toThrow(/infinite/);
   });

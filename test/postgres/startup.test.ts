@@ -132,7 +132,7 @@ if (SERVER_URL === '') {
       }
     });
 
-    it('refuses a role that may not read, leaving no connection behind', async () => {
+    it('rejects a role that may not read, leaving no connection behind', async () => {
       await store.open();
       const role = randomName();
       await store.sql(`create role ${role} login`);
@@ -352,7 +352,7 @@ describe('long vectors', () => {
 });
 
 describe('a schema made by a newer gateway', () => {
-  it('is refused and left alone', async () => {
+  it('is rejected and stays unchanged', async () => {
     await firstOpen(embedderOf('one', 8));
     await store.sql(`insert into ${store.names.migrations} (version, name) values (99, 'from the future')`);
     await expect(store.open({ embedder: embedderOf('one', 8) })).rejects.toThrow(/version 99, newer.*upgrade/);
