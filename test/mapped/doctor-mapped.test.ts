@@ -7,7 +7,7 @@ import { Mapping, resolveMapping } from '../../providers/postgres/mapped/mapping
 import { createReading } from '../../providers/postgres/mapped/row-reading.ts';
 import { createSearchStatements } from '../../providers/postgres/mapped/vector-search.ts';
 import type { Query } from '../../providers/postgres/tables/memory-statements.ts';
-import { findingsOn, remediesOf, type TestDatabase, testDatabase, told } from '../postgres/doctor-database.ts';
+import { findingsOn, remediesOf, type TestDatabase, testDatabase, told } from '../postgres/databases.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
 import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';
 import { call, listOf, refTo, searchFor } from '../support/requests.ts';

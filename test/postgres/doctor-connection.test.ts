@@ -24,7 +24,7 @@ import { openMemoriesOf, type WritableMemories } from '../support/memories.ts';
 import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';
 import { call, contextOf, memoryOf } from '../support/requests.ts';
 import { makeDataDir, recordingLog } from '../support/subject.ts';
-import { findingsOn, remediesOf, testDatabase, told } from './doctor-database.ts';
+import { findingsOn, remediesOf, testDatabase, told } from './databases.ts';
 
 const problemsOn = async (url: string) => told(await findingsOn(url), 'problem');
 

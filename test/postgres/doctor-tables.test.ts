@@ -4,7 +4,7 @@ import { openMemoriesOf, type WritableMemories } from '../support/memories.ts';
 import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';
 import { call, memoryOf } from '../support/requests.ts';
 import { recordingLog } from '../support/subject.ts';
-import { findingsOn, KEYWORD, remediesOf, type TestDatabase, testDatabase, told } from './doctor-database.ts';
+import { findingsOn, KEYWORD, remediesOf, type TestDatabase, testDatabase, told } from './databases.ts';
 
 /** Starts a gateway's provider once, has it add memories, and stops it. */
 async function served(url: string, { memories = 0, keyword = false, dimensions = 64 } = {}): Promise<void> {
