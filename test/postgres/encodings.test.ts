@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { analyse, fromHalfBits, toHalfBits, toUnitHalf } from '#ranking';
 import { createVectors } from '../../providers/memory/vectors.ts';
-import { toHalfvec } from '../../providers/postgres/halfvec.ts';
+import { toHalfvec } from '../../providers/postgres/pgvector.ts';
 import { toBigintArray, toKeys } from '../../providers/postgres/tables/search-terms.ts';
 import { toIso } from '../../providers/postgres/tables/timestamps.ts';
 import { randomVector } from '../ranking/random-vectors.ts';

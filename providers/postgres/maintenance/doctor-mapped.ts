@@ -1,12 +1,12 @@
 import pg from 'pg';
 import type { Embedder, EmbedderIdentity, Finding, Remedy } from '#contract';
-import { MAX_INDEXED_DIMENSIONS } from '../halfvec.ts';
 import { type Column, hasContainment, hasIndexOn, type Index, type Table } from '../mapped/catalogue.ts';
 import { type Examined, examine } from '../mapped/examine.ts';
 import type { StoredReference } from '../mapped/field-mapping.ts';
 import type { Field, Layout } from '../mapped/layout.ts';
 import { type Mapping, type ResolvedMapping, resolveMapping } from '../mapped/mapping.ts';
 import type { Options } from '../options.ts';
+import { MAX_INDEXED_DIMENSIONS } from '../pgvector.ts';
 import { conditions } from '../tables/conditions.ts';
 import {
   compareVectors,

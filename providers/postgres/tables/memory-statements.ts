@@ -10,7 +10,7 @@ import {
   type Verb,
 } from '#contract';
 import { rememberStatements, type Statement } from '../client/connections.ts';
-import { toHalfvec } from '../halfvec.ts';
+import { toHalfvec } from '../pgvector.ts';
 import { insertChangeEntry } from './audit-log.ts';
 import { type Conditions, conditions, whereScopeGlob, whereTags, whereWithin } from './conditions.ts';
 import { claimKey } from './idempotency.ts';
