@@ -1,12 +1,5 @@
-import {
-  hasWildcard,
-  invalidRequest,
-  type ListQuery,
-  OmpError,
-  type Ref,
-  type SearchQuery,
-  type Within,
-} from '#contract';
+import { invalidRequest, type ListQuery, OmpError, type Ref, type SearchQuery, type Within } from '#contract';
+import { hasWildcard } from '#toolbox';
 import { rememberStatements } from '../client/connections.ts';
 import { PROVIDER } from '../errors.ts';
 import { type Conditions, conditions, toLikePattern } from '../tables/conditions.ts';

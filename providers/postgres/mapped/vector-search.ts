@@ -1,6 +1,7 @@
 import { LRUCache } from 'lru-cache';
-import { type Call, countWithin, type SearchHit, type SearchQuery } from '#contract';
+import type { Call, SearchHit, SearchQuery } from '#contract';
 import { toUnit } from '#ranking';
+import { countWithin } from '#toolbox';
 import type { Database, Row } from '../client/connections.ts';
 import type { Conditions } from '../tables/conditions.ts';
 import { firstWithin } from '../tables/memory-rows.ts';

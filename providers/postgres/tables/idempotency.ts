@@ -6,8 +6,8 @@ import {
   invalidRequest,
   type Memory,
   type NewMemory,
-  newRecord,
 } from '#contract';
+import { newRecord } from '#toolbox';
 import type { Run } from '../client/connections.ts';
 import type { Conditions } from './conditions.ts';
 import type { Names } from './names.ts';

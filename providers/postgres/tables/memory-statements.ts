@@ -1,14 +1,5 @@
-import {
-  type Call,
-  type IdempotencyKey,
-  type ListQuery,
-  type Memory,
-  type MemoryPatch,
-  mergeExtensions,
-  type Ref,
-  type Vector,
-  type Verb,
-} from '#contract';
+import type { Call, IdempotencyKey, ListQuery, Memory, MemoryPatch, Ref, Vector, Verb } from '#contract';
+import { mergeExtensions } from '#toolbox';
 import { rememberStatements, type Statement } from '../client/connections.ts';
 import { toHalfvec } from '../pgvector.ts';
 import { insertChangeEntry } from './audit-log.ts';

@@ -1,22 +1,18 @@
 import {
   type Call,
-  effectivePatch,
   type IdempotencyKey,
   MAX_RECORD_BYTES,
   type Memory,
   type NewMemory,
-  newIdentity,
-  newRecord,
   type Provider,
   type ProviderCapabilities,
   type ProviderContext,
   type Ref,
-  recordTooLarge,
-  requireFits,
   type SearchQuery,
   type Vector,
 } from '#contract';
 import { analyseLater } from '#ranking';
+import { effectivePatch, newIdentity, newRecord, recordTooLarge, requireFits } from '#toolbox';
 import type { Run } from '../client/connections.ts';
 import { PROVIDER } from '../errors.ts';
 import { startHousekeeping } from '../maintenance/housekeeping.ts';

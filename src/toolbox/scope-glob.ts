@@ -1,3 +1,5 @@
+import type { Within } from '#contract';
+
 /**
  * Scope glob of list, the reference semantics: `*` any run of characters, `/` included, `?` exactly one code point,
  * everything else literal; without a wildcard an exact match. Each run of literals is looked for with `indexOf`, and none
@@ -61,9 +63,6 @@ function startOfEnd(part: readonly string[], text: string): number {
 export const literalPrefix = (glob: string): string => /^[^*?]*/.exec(glob)?.[0] ?? '';
 
 export const hasWildcard = (glob: string): boolean => /[*?]/.test(glob);
-
-/** Globs over the scope, any of which must match: unscoped records match none. Null: every record. */
-export type Within = readonly string[] | null;
 
 /** Whether a scope is inside. */
 export function withinMatcher(within: Within): (scope: string | null) => boolean {

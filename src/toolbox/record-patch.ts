@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { ExtensionKey, Extensions, Memory, MemoryPatch } from './record.ts';
+import type { ExtensionKey, Extensions, Memory, MemoryPatch } from '#contract';
 
-/** Whether answers would show a difference: JSON knows one zero. */
+/** Whether both look the same in a response: JSON has one zero. */
 const isSame = (a: unknown, b: unknown): boolean =>
   isDeepStrictEqual(a, b) || (typeof a !== 'string' && isDeepStrictEqual(asJson(a), asJson(b)));
 const asJson = (value: unknown) => (value === undefined ? undefined : JSON.parse(JSON.stringify(value)));

@@ -1,5 +1,5 @@
 import { monotonicFactory } from 'ulid';
-import type { Memory, NewMemory } from './record.ts';
+import type { Memory, NewMemory } from '#contract';
 
 /** The library would ask the system for one random number a character. */
 const pool = new Uint8Array(4_096);
