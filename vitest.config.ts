@@ -8,7 +8,7 @@ const FULL = [
   'access/{matrix-pinecone,sensitivity}',
   'differential/*sensitivity',
   'differential/pinecone',
-  'mapped/{differential,fuzz,plans}',
+  'mapped/{fuzz,plans}',
   'package/image',
   'pinecone/{faults-end-to-end,paging-10000}',
   'pinecone/server-!(limits)',
