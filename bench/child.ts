@@ -4,14 +4,14 @@ import { once } from 'node:events';
 /** A server in a process of its own. Its output goes to /dev/null, as a log would to a file. */
 export interface Child<Ready> {
   readonly ready: Ready;
-  /** Sends a message and gives the answer to it. */
+  /** Sends a message and returns the answer. */
   ask(message: string): Promise<unknown>;
   stop(): Promise<void>;
 }
 
 const STOP_MS = 20_000;
 
-/** Starts a module of ours that runs what is built, with `argument` as JSON, and waits for its first message. */
+/** Starts a built module with `argument` as JSON, and waits for its first message. */
 export async function startServer<Ready>(file: string, argument: object, profile?: string): Promise<Child<Ready>> {
   const profiling = profile === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${profile}`];
   // Without the condition "source", which this process has: imports of #contract then lead into dist.
@@ -19,7 +19,7 @@ export async function startServer<Ready>(file: string, argument: object, profile
   return { ready: (await answer(child)) as Ready, ...handles(child) };
 }
 
-/** Starts the gateway as its users do, but for the probe. Resolves before it listens. */
+/** Starts the gateway as its users do, except for the probe. Resolves before it listens. */
 export function startGateway(env: Record<string, string>): Omit<Child<never>, 'ready'> {
   const execArgv = ['--import', new URL('servers/probe.js', import.meta.url).href];
   return handles(spawn('../dist/src/main.js', { execArgv, env: { ...process.env, ...env } }));
@@ -33,7 +33,7 @@ const handles = (child: ChildProcess) => ({
     child.send(message);
     return answer(child);
   },
-  /** They all end when the channel closes, so none outlives the benchmark. */
+  /** Each child ends when the channel closes, so none outlives the benchmark. */
   async stop(): Promise<void> {
     if (child.exitCode !== null || child.signalCode !== null) return;
     const exited = once(child, 'exit');

@@ -14,19 +14,19 @@ export interface Subject {
   readonly ids: readonly string[];
 }
 
-/** One subject: what it did per round, in the order of the rounds. */
+/** The results of one subject, one per round. */
 export interface Series {
   readonly name: string;
   readonly runs: readonly Load[];
 }
 
 const REQUESTS = 4_000;
-/** Enough for the compiler to be done with every subject before anything counts. */
+/** Enough for the JIT compiler to finish before anything is measured. */
 const WARM_UP_SECONDS = 1;
 
 /**
- * Loads the subjects in turn, round after round, each round in the other direction: whatever else the machine does
- * meets all of them alike.
+ * Loads the subjects one after another, round after round, each round in the other direction, so that other load on the
+ * machine affects all of them alike.
  */
 export async function compare(
   verb: Verb,

@@ -7,7 +7,7 @@ import { startGateway } from './child.ts';
 import { type Load, load } from './load.ts';
 import { addRequest, type Request, searchRequest } from './workload.ts';
 
-/** How late the gateway's event loop was, in milliseconds beyond the sampling interval. */
+/** Event loop lag of the gateway, in milliseconds beyond the sampling interval. */
 export interface Delay {
   readonly p50: number;
   readonly p99: number;

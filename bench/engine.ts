@@ -23,7 +23,7 @@ export interface EngineResult {
   readonly verbs: ReadonlyMap<Verb, readonly Series[]>;
 }
 
-/** Names of the subjects, as they appear in the tables. */
+/** Names of the subjects in the tables. */
 export const SUBJECTS = {
   constant: 'bare Hono, constant JSON',
   base: 'bare Hono, one statement',
@@ -35,9 +35,9 @@ export const SUBJECTS = {
 } as const;
 
 /**
- * The gateway and what it is compared with, on one Postgres and one table. The embedded engine belongs to the gateway's
- * process; the others reach it through its socket, so all of them find the same engine in a thread of its own. Only the
- * gateway without audit log has a table, and an embedded engine, of its own.
+ * The gateway and its comparisons, on one Postgres and one table. The embedded engine belongs to the gateway's process; the
+ * others reach it through its socket, so all of them use the same engine in a separate thread. Only the gateway without audit
+ * log has a separate table and embedded engine.
  */
 export async function measureEngine({ url, verbs, profile, ...options }: EngineOptions): Promise<EngineResult> {
   const closers: (() => Promise<void>)[] = [];
@@ -82,7 +82,7 @@ export async function measureEngine({ url, verbs, profile, ...options }: EngineO
   }
 }
 
-/** As much of the answers as is looked at. */
+/** The part of the answers that is compared. */
 interface Answer {
   readonly id?: string;
   readonly items?: readonly { readonly id: string }[];
@@ -97,7 +97,7 @@ async function answer(url: string, { path, ...init }: Request): Promise<Answer> 
   return (await response.json()) as Answer;
 }
 
-/** What the constant routes answer with. */
+/** The bodies of the constant routes. */
 async function sampleAnswers(url: string, ids: readonly string[]): Promise<Record<Verb, object>> {
   const sample = (verb: Verb) => answer(url, requestsOf(verb, ids, 1)[0] as Request);
   return {
@@ -108,7 +108,7 @@ async function sampleAnswers(url: string, ids: readonly string[]): Promise<Recor
   };
 }
 
-/** A comparison of two things that answer differently would be worth nothing. */
+/** Subjects with different answers cannot be compared. */
 async function checkSame(gateway: string, base: string, ids: readonly string[]): Promise<void> {
   for (const verb of ['get', 'list', 'search'] as const) {
     for (const request of requestsOf(verb, ids, 20)) {
@@ -118,7 +118,7 @@ async function checkSame(gateway: string, base: string, ids: readonly string[]):
   }
 }
 
-/** Ids in their order; of search the scores, since equal ones may come in any order. */
+/** Ids in order; for search the scores, since equal ones may come in any order. */
 const essence = ({ id, items, results }: Answer): unknown =>
   id ?? items?.map((item) => item.id) ?? results?.map(({ score }) => score.toFixed(4));
 

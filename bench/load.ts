@@ -7,19 +7,19 @@ export interface LoadOptions {
   readonly seconds: number;
 }
 
-/** What one run of load measured, over every response. Latencies in milliseconds. */
+/** The result of one run, over every response. Latencies in milliseconds. */
 export interface Load {
   readonly perSecond: number;
   readonly p50: number;
   readonly p99: number;
 }
 
-/** How often autocannon looks whether it is time to stop; its default of a second would lengthen every run. */
+/** How often autocannon checks whether to stop; its default of a second would lengthen every run. */
 const STOP_INTERVAL_MS = 50;
 
 /**
- * Sends the requests over and over, each connection its own share of them and one at a time. Rejects when a response
- * is not a success: a fast error is no result. Counts by itself, since autocannon rounds latencies to milliseconds.
+ * Sends the requests repeatedly, each connection a share of them and one at a time. Rejects if a response is not a success:
+ * a fast error is no result. Measures latencies itself, because autocannon rounds them to milliseconds.
  */
 export async function load(url: string, requests: readonly Request[], options: LoadOptions): Promise<Load> {
   const { connections, seconds } = options;

@@ -1,5 +1,5 @@
 /**
- * What the gateway costs, as ratios on one machine in one run:
+ * Throughput and latency of the gateway, as ratios on one machine in one run:
  *   npm run bench [-- --rounds N --seconds N --only get,list,search,add,default --engine embedded,server --profile DIR]
  * Prints Markdown. The server is the one DATABASE_URL names (in a schema of its own, dropped afterwards); without it only
  * the embedded Postgres is measured.
@@ -12,7 +12,7 @@ import { defaultTable, engineTable, machine } from './report.ts';
 import { VERBS } from './workload.ts';
 
 const CONNECTIONS = 16;
-/** Of the default configuration, where the embedder is what is waited for. */
+/** For the default configuration, where the embedder is the bottleneck. */
 const CLIENTS = 8;
 
 const url = process.env.DATABASE_URL || undefined;
@@ -32,7 +32,7 @@ const engines = choices('engine', values.engine, ['embedded', 'server']);
 if (engines.includes('server') && url === undefined) throw new Error('--engine server needs DATABASE_URL');
 if (values.profile !== undefined) await mkdir(values.profile, { recursive: true });
 
-// The servers die of it too, which ends the run with an error and leaves time to clean up.
+// The servers end too, which ends the run with an error and leaves time to clean up.
 process.on('SIGINT', () => {});
 
 console.log(`${machine()}; ${CONNECTIONS} connections, medians of ${rounds} rounds of ${seconds} s\n`);

@@ -6,13 +6,13 @@ import type { Verb } from './workload.ts';
 
 const HEADINGS: Readonly<Record<Verb, string>> = { get: 'get', list: 'list 50', search: 'search top 10', add: 'add' };
 
-/** What the gateway is meant to reach: throughput as a share of the base's, at least; p99 as a multiple of it, at most. */
+/** Targets: the least throughput as a share of the base's, and the largest p99 as a multiple of the base's. */
 const LEAST: Readonly<Record<Verb, number>> = { get: 0.75, list: 0.8, search: 0.8, add: 0.8 };
 const MOST_P99 = 1.3;
-/** Delay of the event loop at p99 while the local embedder is busy, in milliseconds, at most. */
+/** Largest event loop lag at p99 while the local embedder is busy, in milliseconds. */
 const MOST_DELAY = 5;
 
-/** One table an engine: requests per second, p50 and p99 of every subject, then the gateway as ratios. */
+/** One table per engine: requests per second, p50 and p99 of every subject, then the gateway as ratios. */
 export function engineTable(title: string, { version, connections, verbs }: EngineResult): string {
   const columns = [...verbs.keys()];
   const cells = (cell: (series: readonly Series[], verb: Verb) => string) =>
@@ -53,7 +53,7 @@ export function defaultTable(work: readonly Work[], clients: number): string {
     `${latency(delay.p99)} ${delay.p99 <= MOST_DELAY ? '✓' : '✗'}`,
     latency(delay.max),
   ]);
-  const headings = ['', 'per second', 'p50 ms', 'p99 ms', `event loop late, p99 ms (at most ${MOST_DELAY})`, 'max ms'];
+  const headings = ['', 'per second', 'p50 ms', 'p99 ms', `event loop lag, p99 ms (at most ${MOST_DELAY})`, 'max ms'];
   return [
     `**Default configuration** (local embedder, embedded Postgres), ${clients} clients`,
     '',
@@ -64,7 +64,7 @@ export function defaultTable(work: readonly Work[], clients: number): string {
 export const machine = (): string =>
   `${new Date().toISOString().slice(0, 10)}, ${cpus().length} × ${cpus()[0]?.model.trim()}, ${process.platform} ${release()}, Node ${process.version}`;
 
-/** A ratio beside what is wanted of it. */
+/** A ratio beside its target. */
 function judged(found: number, comparison: '≥' | '≤', wanted: number): string {
   const met = comparison === '≥' ? found >= wanted : found <= wanted;
   return `${found.toFixed(2)}× (${comparison} ${wanted} ${met ? '✓' : '✗'})`;
@@ -76,7 +76,7 @@ function named(all: readonly Series[], name: string): Series {
   return found;
 }
 
-/** Three digits are all that such a measurement carries. */
+/** Such a measurement has three significant digits. */
 const count = (perSecond: number): string => Number(perSecond.toPrecision(3)).toLocaleString('en');
 const latency = (milliseconds: number): string => milliseconds.toFixed(milliseconds < 10 ? 2 : 0);
 

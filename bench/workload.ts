@@ -1,7 +1,7 @@
-/** Who has what in the benchmark's table: ten thousand memories of small users, and some users with more than a page of them. */
+/** The users of the benchmark's table: ten thousand memories of small users, and some users with more than a page. */
 const SMALL_USERS = { count: 1_000, memories: 10 };
 const BIG_USERS = { count: 50, memories: 60 };
-/** Users that get the memories added while measuring, so that the others stay as they are. */
+/** Users that receive the memories added while measuring, so that the others stay unchanged. */
 const ADDERS = 10_000;
 
 export const VERBS = ['get', 'list', 'search', 'add'] as const;
@@ -57,7 +57,7 @@ function memoryOf(user_id: string): Body {
   };
 }
 
-/** What the table holds before anything is measured, users interleaved as they would be after a while. */
+/** The content of the table before measuring, with users interleaved. */
 export function initialMemories(): Body[] {
   const of = (kind: string, { count, memories }: typeof SMALL_USERS): Body[] =>
     Array.from({ length: count * memories }, (_, index) => memoryOf(`${kind}-${index % count}`));
@@ -84,7 +84,7 @@ export const addRequest = (): Request => ({
   body: JSON.stringify(memoryOf(userOf('adder', ADDERS))),
 });
 
-/** `count` requests of one verb; `ids` are those of the stored memories. */
+/** `count` requests of one verb; `ids` are the ids of the stored memories. */
 export function requestsOf(verb: Verb, ids: readonly string[], count: number): Request[] {
   const make: Record<Verb, () => Request> = {
     get: () => ({ method: 'GET', path: `/memories/${ids[random(ids.length)]}` }),

@@ -3,13 +3,13 @@ import type { Call, NewMemory } from '#contract';
 import type { Memories } from '../src/core/memories.ts';
 import type { Dataset } from './dataset.ts';
 
-/** What a search answered, by fact keys, best first. */
+/** The result of a search: fact keys, best first. */
 export type Answer = readonly { readonly key: string; readonly score: number }[];
 
 /** As many hits as recall@10 needs, and the protocol's default. */
 const LIMIT = 10;
 
-/** Stores the facts in an empty provider and asks every question; one answer a question, in order. */
+/** Stores the facts in an empty provider and asks every question. Returns one answer per question, in order. */
 export async function askAll(provider: Memories, dataset: Dataset, call: Call): Promise<Answer[]> {
   const keys = await store(provider, dataset, call);
   const answers: Answer[] = [];
@@ -24,7 +24,7 @@ export async function askAll(provider: Memories, dataset: Dataset, call: Call): 
   return answers;
 }
 
-/** Equal scores are ordered by age, so every fact gets a millisecond of its own: ids are not comparable across providers. */
+/** Equal scores are ordered by age, so every fact gets a different millisecond: ids are not comparable across providers. */
 async function store(provider: Memories, { facts }: Dataset, call: Call): Promise<Map<string, string>> {
   if (!provider.add) throw new Error(`Memories "${provider.name}" has no add.`);
   const keys = new Map<string, string>();

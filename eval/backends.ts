@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
 import type { Embedder, Log, RankingOptions } from '#contract';
-import type { ProviderName } from '../src/config/provider-names.ts';
+import type { ProviderName } from '../src/config/schema.ts';
 import { type Memories, openMemories } from '../src/core/memories.ts';
 import { openProvider } from '../src/registry.ts';
 
@@ -13,11 +13,11 @@ export const MODES: readonly Mode[] = ['vector', 'keyword', 'hybrid'];
 /** The gateway's default. */
 const KEYWORD_WEIGHT = 0.5;
 
-/** A place to run the evaluation in; every mode gets an empty provider of its own. */
+/** A backend to evaluate; every mode gets an empty provider. */
 export interface Backend {
   readonly label: string;
   open(mode: Mode): Promise<Memories>;
-  /** Leaves nothing behind. Providers must be closed before. */
+  /** Removes everything. Close the providers first. */
   remove(): Promise<void>;
 }
 

@@ -1,6 +1,6 @@
 import type { Answer } from './ask.ts';
 
-/** How far two stores may differ in one score. */
+/** Largest difference of one score between two stores. */
 const TOLERANCE = 1e-3;
 
 /** The same facts in the same order, their scores within the tolerance. */

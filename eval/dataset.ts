@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
 
-/** One memory of one user. The key names it across providers, whose ids differ. */
+/** One memory of one user. The key identifies it across providers, whose ids differ. */
 const Fact = z.object({ key: z.string().min(1), user: z.string().min(1), content: z.string().min(1) });
 
 /** `evidence`: the keys of every fact that belongs to the answer. */
@@ -21,7 +21,7 @@ export interface Dataset {
   readonly questions: readonly Question[];
 }
 
-/** Reads `facts.json` and `questions.json`, two arrays. Throws when a question names evidence its user does not have. */
+/** Reads `facts.json` and `questions.json`, two arrays. Throws if a question names evidence that its user does not have. */
 export async function readDataset(directory: string): Promise<Dataset> {
   const read = async (file: string): Promise<unknown> => JSON.parse(await readFile(join(directory, file), 'utf8'));
   return checked({

@@ -1,5 +1,5 @@
 /**
- * How well search finds what a question is about, on the set in `eval/data` or on another one:
+ * Quality of search on the set in `eval/data` or on another one:
  *   npm run eval [-- --dataset DIR | --locomo FILE]
  * Runs on memory, on the embedded Postgres and, if DATABASE_URL is set, on that server (in schemas of its own, dropped
  * afterwards). Exit status 1 when hybrid search does not beat both of its parts or when the backends disagree.

@@ -1,6 +1,6 @@
 import type { Call, Embedder } from '#contract';
 
-/** The same embedder, asked once per text: providers and modes then share every vector. Closing stays with the owner. */
+/** The same embedder, called once per text, so that providers and modes share every vector. The caller closes it. */
 export function memoised(embedder: Embedder): Embedder {
   const vectors = new Map<string, Float32Array>();
   return {
@@ -16,7 +16,7 @@ export function memoised(embedder: Embedder): Embedder {
   };
 }
 
-/** Embeds in batches what would otherwise be asked for one by one. */
+/** Embeds in batches what would otherwise be embedded one by one. */
 export async function embedAll(embedder: Embedder, texts: readonly string[], call: Call): Promise<void> {
   const batch = 64;
   for (let start = 0; start < texts.length; start += batch) {

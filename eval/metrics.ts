@@ -1,4 +1,4 @@
-/** How well one question was answered; means of many have the same shape. All 0 to 1. */
+/** The quality of one answer; means of many have the same shape. All 0 to 1. */
 export interface Metrics {
   readonly recall1: number;
   readonly recall5: number;
@@ -25,7 +25,7 @@ export const measure = (ranking: readonly string[], evidence: readonly string[])
   mrr: reciprocalRank(ranking, evidence),
 });
 
-/** Every question counts the same. Throws on an empty list: a mean of nothing would pass any comparison. */
+/** Every question has the same weight. Throws on an empty list: a mean of nothing would pass any comparison. */
 export function mean(metrics: readonly Metrics[]): Metrics {
   if (metrics.length === 0) throw new Error('There are no questions to average over.');
   const of = (name: keyof Metrics): number => metrics.reduce((sum, one) => sum + one[name], 0) / metrics.length;

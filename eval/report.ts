@@ -4,7 +4,7 @@ import { disagreements } from './compare.ts';
 import type { Question } from './dataset.ts';
 import { beats, type Metrics, mean, measure } from './metrics.ts';
 
-/** What one backend answered in each mode. */
+/** The results of one backend in each mode. */
 export interface Run {
   readonly label: string;
   readonly answers: Readonly<Record<Mode, readonly Answer[]>>;
@@ -16,7 +16,7 @@ export interface Report {
   readonly passed: boolean;
 }
 
-/** `runs` share the questions; the first is the one the others are compared with. */
+/** `runs` share the questions; the others are compared with the first. */
 export function report(questions: readonly Question[], runs: readonly Run[]): Report {
   const [reference] = runs;
   if (reference === undefined) throw new Error('There is nothing to report on.');

@@ -7,8 +7,8 @@ import type { Embedder, Provider, ProviderContext } from '#contract';
 import { PRESET_NAMES as INDEX_PRESET_NAMES, PRESETS as INDEX_PRESETS } from '../providers/pinecone/mapped/presets.ts';
 import { startEngine } from '../providers/postgres/embedded/engine.ts';
 import { PRESET_NAMES as TABLE_PRESET_NAMES, PRESETS as TABLE_PRESETS } from '../providers/postgres/mapped/presets.ts';
-import type { ProviderName } from '../src/config/provider-names.ts';
-import { CONFIG_FILE, defaultText, explain, SETTINGS, type Setting } from '../src/config/settings.ts';
+import { settingsTables } from '../src/config/documents.ts';
+import type { ProviderName } from '../src/config/schema.ts';
 import { compose } from '../src/core/compose.ts';
 import { describe } from '../src/core/describe.ts';
 import { openMemories } from '../src/core/memories.ts';
@@ -38,41 +38,6 @@ const row = (cells: readonly string[]): string => `| ${cells.map((cell) => cell.
 const table = (head: readonly string[], rows: readonly (readonly string[])[]): string =>
   [row(head), row(head.map(() => '---')), ...rows.map(row)].join('\n');
 const code = (text: string | undefined): string => (text === undefined ? '' : `\`${text}\``);
-
-/** The settings by section of the file, in the order of the schema. */
-const SECTION_TITLES: Readonly<Record<string, string>> = {
-  '': 'Server',
-  auth: 'API keys',
-  jwt: 'Tokens',
-  rate_limit: 'Rate limits',
-  audit: 'Audit log',
-  resilience: 'Retries and circuit breakers',
-  metrics: 'Metrics',
-  tracing: 'Traces',
-  search: 'Search',
-  embedding: 'Embeddings',
-  postgres: 'Postgres',
-  mapping: 'Mapped tables',
-  pinecone: 'Pinecone',
-  memory: 'Memory',
-};
-
-function settingsTables(): string {
-  const cells = (setting: Setting) => [
-    code(setting.env),
-    code(setting.key),
-    code(defaultText(setting)),
-    explain(setting),
-  ];
-  return Object.entries(SECTION_TITLES)
-    .map(([section, title]) => {
-      const settings = SETTINGS.filter(({ key }) => section === key.split('.').slice(0, -1).join('.'));
-      const rows = settings.map(cells);
-      if (section === '') rows.unshift([code(CONFIG_FILE.env), '', '', `${CONFIG_FILE.description}.`]);
-      return `### ${title}\n\n${table(['Environment', 'Key in the file', 'Default', ''], rows)}`;
-    })
-    .join('\n\n');
-}
 
 /** The heading of a page in `docs/integrations`. */
 const titleOf = (page: string): string => {

@@ -1,16 +1,15 @@
 #!/usr/bin/env node
-import { parseArguments } from './cli/arguments.ts';
+import { type Flags, helpText, parseArguments } from './cli/arguments.ts';
 import { runDoctor } from './cli/doctor.ts';
-import { explainError } from './cli/explain-error.ts';
-import { helpText } from './cli/help.ts';
 import { runKeys } from './cli/keys.ts';
 import { runReembed } from './cli/reembed.ts';
-import { version } from './cli/version.ts';
-import { ConfigError } from './config/given.ts';
+import { explainError } from './cli/terminal.ts';
 import { loadConfig } from './config/load.ts';
+import { ConfigError } from './config/mistakes.ts';
 import { createLog } from './log.ts';
+import { version } from './package.ts';
 import { serve } from './serve.ts';
-import { startUntilSignal } from './signals.ts';
+import { runUntilSignal } from './shutdown.ts';
 
 const COMMANDS = { doctor: runDoctor, keys: runKeys, reembed: runReembed };
 
@@ -21,12 +20,12 @@ else if (asked.action === 'mistake') fail(asked.message, asked.status);
 else if (asked.action === 'serve') await start(asked.flags);
 else process.exitCode = await COMMANDS[asked.action](asked.argv, process);
 
-async function start(flags: Readonly<Record<string, string>>): Promise<void> {
+async function start(flags: Flags): Promise<void> {
   try {
     const { config, warnings } = loadConfig({ flags, env: process.env });
     const log = createLog(config.log_level);
     for (const warning of warnings) log.warn(warning);
-    const gateway = await startUntilSignal((stopped) => serve(config, log, { stopped }), log);
+    const gateway = await runUntilSignal((stopped) => serve(config, log, stopped), log);
     const address = gateway.host.includes(':') ? `[${gateway.host}]` : gateway.host;
     const access = gateway.open ? 'open: no key is needed' : 'closed: a key is needed';
     log.info(
@@ -34,7 +33,7 @@ async function start(flags: Readonly<Record<string, string>>): Promise<void> {
       `omp-gateway ${version()} listens on http://${address}:${gateway.port} (${access})`,
     );
   } catch (error) {
-    // A configuration mistake is told in full by its message; anything else may need its causes.
+    // The message of a configuration mistake says everything; other errors may need their causes.
     fail(error instanceof ConfigError ? error.message : explainError(error));
   }
 }

@@ -1,12 +1,17 @@
 import { lookup } from 'node:dns/promises';
+import { once } from 'node:events';
+import { createServer } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { gatewayCall, type Log } from '#contract';
 import { openAuthenticator } from './auth/authenticator.ts';
-import { CLOSE_MS, createClosing } from './closing.ts';
-import { auditOptions, rateLimitOptions, tokenOptions } from './config/access-options.ts';
-import { embeddingOptions } from './config/embedding-options.ts';
-import { telemetryOptions } from './config/operation-options.ts';
-import { providerOptions } from './config/provider-options.ts';
+import {
+  auditOptions,
+  embeddingOptions,
+  providerOptions,
+  rateLimitOptions,
+  telemetryOptions,
+  tokenOptions,
+} from './config/options.ts';
 import type { Config } from './config/schema.ts';
 import { openAuditTrail } from './core/audit-trail.ts';
 import { compose } from './core/compose.ts';
@@ -14,14 +19,13 @@ import { createGate } from './core/gate.ts';
 import { createHealth } from './core/health.ts';
 import { type Memories, openMemories } from './core/memories.ts';
 import { openEmbedder } from './embedding/open.ts';
-import { freePort } from './free-port.ts';
 import { loopbackHosts } from './http/admission.ts';
-import { createApp } from './http/app.ts';
-import { listen } from './http/listen.ts';
-import { openMetricsPort } from './metrics-port.ts';
+import { type AdminOptions, createAdminApp, createApp } from './http/app.ts';
+import { cannotListen, listen } from './http/listen.ts';
 import { openRateLimits } from './rate-limit/rate-limits.ts';
 import { openProvider } from './registry.ts';
 import { createDependencies } from './resilience/dependencies.ts';
+import { CLOSE_MS, type OpenParts, openParts } from './shutdown.ts';
 import { openTelemetry } from './telemetry/telemetry.ts';
 
 export interface Gateway {
@@ -29,37 +33,36 @@ export interface Gateway {
   readonly port: number;
   /** How the backend ranks. */
   readonly search: 'hybrid' | 'vector' | 'keyword' | 'none';
-  /** Whether everybody could do everything when it started. */
+  /** Whether requests needed no credential at the start. */
   readonly open: boolean;
-  /** Rejects with an `OmpError` unless the backend answers; it may be asked as often as one likes. */
-  check(): Promise<void>;
   /**
-   * Says that it is not ready, goes on serving for the configured time, finishes running requests within another one, then
-   * writes what waits to be written and closes everything, within `CLOSE_MS`. Rejects with the parts that did not close.
+   * Reports not ready, keeps serving for `shutdown_delay_ms`, gives running requests `shutdown_timeout_ms`, then writes what
+   * is queued and closes everything within `CLOSE_MS`. Rejects with the parts that did not close.
    */
   close(): Promise<void>;
 }
 
-export interface ServeOptions {
-  /** Ends a start that is under way: it rejects with the signal's reason. */
-  readonly stopped?: AbortSignal;
-}
+/** Calls that fail are retried twice; five failures in a row open a circuit breaker, which probes twice a second. */
+const RESILIENCE = { retries: 2, breaker_failures: 5, probe_ms: 500 };
 
-/** Opens what is configured, bottom up, and serves it. Rejects with a message an operator can act on, leaving nothing open. */
-export async function serve(config: Config, log: Log, { stopped }: ServeOptions = {}): Promise<Gateway> {
-  const closing = createClosing(log, stopped);
+/**
+ * Opens what is configured, bottom up, and serves it. Rejects with a message an operator can act on, leaving nothing open;
+ * with the reason of `stopped` if that fires before the start is complete.
+ */
+export async function serve(config: Config, log: Log, stopped?: AbortSignal): Promise<Gateway> {
+  const parts = openParts(log, stopped);
   try {
     const health = createHealth(config.provider);
-    const telemetry = await closing.open('telemetry', openTelemetry(telemetryOptions(config), log));
-    await openMetricsPort(config, { health, measures: telemetry.measures, log }, closing);
-    await freePort(config);
-    const dependencies = createDependencies(config.resilience, telemetry, log);
-    closing.add('dependencies', async () => dependencies.close());
+    const telemetry = await parts.open('telemetry', openTelemetry(telemetryOptions(config), log));
+    await openMetricsPort(config, { health, measures: telemetry.measures, log }, parts);
+    await requireFreePort(config);
+    const dependencies = createDependencies(RESILIENCE, telemetry, log);
+    parts.add('dependencies', async () => dependencies.close());
 
     const embedder =
       config.search.mode === 'keyword'
         ? undefined
-        : await closing.open('embedder', openEmbedder(embeddingOptions(config), log, dependencies.protect));
+        : await parts.open('embedder', openEmbedder(embeddingOptions(config), log, dependencies.protect));
 
     const audit = auditOptions(config);
     const max_record_bytes = 2 * config.max_request_bytes;
@@ -69,17 +72,17 @@ export async function serve(config: Config, log: Log, { stopped }: ServeOptions 
     const opening = openProvider(config.provider, providerOptions(config), context).then((opened) =>
       openMemories(compose(opened, dependencies.protect(opened.name, opened.ping)), embedder, log),
     );
-    const provider = await closing.open('provider', opening);
+    const provider = await parts.open('provider', opening);
     telemetry.watch({ provider, embedder, breakers: dependencies.states });
-    const rate = await closing.open('rate limits', openRateLimits({ ...rateLimitOptions(config), log }));
+    const rate = await parts.open('rate limits', openRateLimits({ ...rateLimitOptions(config), log }));
     const record = config.audit.record === 'writes' ? 'writes' : 'all';
     const trail = openAuditTrail({ audit: audit && provider.audit, record, log });
-    closing.add('audit trail', trail.close);
+    parts.add('audit trail', trail.close);
 
     const { keys, mode } = config.auth;
     const required = mode === 'required';
     const jwt = tokenOptions(config);
-    const authenticator = await closing.open(
+    const authenticator = await parts.open(
       'authenticator',
       openAuthenticator({ keys, store: provider.keys, jwt, required, log }),
     );
@@ -91,32 +94,54 @@ export async function serve(config: Config, log: Log, { stopped }: ServeOptions 
     const app = createApp({ ...config, gate, authenticator, rate, allowed_hosts, health, telemetry, log });
     const listener = await listen(app, { ...config, log });
     const graceMs = config.shutdown_timeout_ms;
-    closing.add('listener', () => listener.close({ graceMs, idleMs: IDLE_MS }), graceMs + 1_000);
+    parts.add('listener', () => listener.close({ graceMs, idleMs: IDLE_MS }), graceMs + 1_000);
 
     const { host, port } = listener;
-    if (open && !isLoopback(host)) log.warn({ host }, EVERYBODY);
-    if (required && keys.length === 0 && !jwt && !(await hasKeys(provider))) log.warn({}, NOBODY);
+    if (open && !isLoopback(host)) log.warn({ host }, OPEN_TO_ALL);
+    if (required && keys.length === 0 && !jwt && !(await hasKeys(provider))) log.warn({}, NO_KEY);
     const close = async () => {
       health.drain();
       listener.drain();
       await sleep(config.shutdown_delay_ms);
-      await closing.close(graceMs + CLOSE_MS);
+      await parts.close(graceMs + CLOSE_MS);
     };
-    return { host, port, open, search: searchOf(provider), check: health.check, close };
+    return { host, port, open, search: searchOf(provider), close };
   } catch (error) {
-    await closing.close().catch(() => {});
+    await parts.close().catch(() => {});
     throw error;
   }
 }
 
-/** How long kept connections may still be used once no new ones are taken, in milliseconds: the last answer says so. */
+/** How long idle connections may still be used once no new ones are accepted, in milliseconds: the last answer says so. */
 const IDLE_MS = 250;
 
-const EVERYBODY =
+const OPEN_TO_ALL =
   'anybody who reaches this address can read and write: there is no key, and OMP_AUTH is not "required"';
-const NOBODY = 'nobody can get in: there is no key; make one with "omp-gateway keys create"';
+const NO_KEY = 'nobody can get in: there is no key; make one with "omp-gateway keys create"';
 
-/** Not what is configured: a backend may lack one of the two. */
+type AdminParts = Pick<AdminOptions, 'health' | 'measures'> & { readonly log: Log };
+
+/** Opens the port for metrics and probes, if one is configured. Rejects if the address cannot be bound. */
+async function openMetricsPort({ metrics, provider }: Config, admin: AdminParts, parts: OpenParts): Promise<void> {
+  const { port, host } = metrics;
+  if (port === undefined) return;
+  const { log } = admin;
+  const listener = await listen(createAdminApp({ ...admin, provider }), { host, port, setting: 'OMP_METRICS', log });
+  parts.add('metrics', () => listener.close({ graceMs: 0 }));
+  log.info({ host: listener.host, port: listener.port }, 'the port for metrics is open');
+}
+
+/** Rejects unless a server can listen there: better known before a database is made than after. */
+async function requireFreePort({ host, port }: Config): Promise<void> {
+  const server = createServer().listen(port, host);
+  await once(server, 'listening').catch((error: Error) => {
+    throw cannotListen(error, { host, port });
+  });
+  server.close();
+  await once(server, 'close');
+}
+
+/** From the capabilities: a backend may lack one of the two. */
 function searchOf({ capabilities: { vector_search, keyword_search } }: Memories): Gateway['search'] {
   if (vector_search) return keyword_search ? 'hybrid' : 'vector';
   return keyword_search ? 'keyword' : 'none';
@@ -125,8 +150,8 @@ function searchOf({ capabilities: { vector_search, keyword_search } }: Memories)
 const hasKeys = async ({ keys }: Memories): Promise<boolean> => (await keys?.hasAny(gatewayCall('start'))) ?? false;
 
 /**
- * The names an open gateway goes by; undefined: any. On loopback only those of loopback, or a page in a browser on this
- * machine could get at it by a name of its own (DNS rebinding).
+ * The host names of an open gateway; undefined: any. On loopback only those of loopback: otherwise a page in a browser on
+ * this machine could reach it through its own host name (DNS rebinding).
  */
 async function namesOf(host: string): Promise<readonly string[] | undefined> {
   const { address } = await lookup(host);

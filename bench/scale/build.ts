@@ -2,15 +2,15 @@ import type pg from 'pg';
 import { encodeTime } from 'ulid';
 import { analyse, toUnitHalf } from '#ranking';
 import { toHalfvec } from '../../providers/postgres/halfvec.ts';
-import { toKeys } from '../../providers/postgres/keywords.ts';
 import type { Names } from '../../providers/postgres/tables/names.ts';
+import { toKeys } from '../../providers/postgres/tables/search-terms.ts';
 import { bigintArray, bool, copyInto, type Fields, text, textArray, timestamp } from './copy.ts';
 import { type Draft, draftOf, ownersInTime, type User } from './population.ts';
 import { randomFrom } from './random.ts';
 
 export interface BuildOptions {
   readonly client: pg.Client;
-  /** Tables that the migrations have made, empty. */
+  /** Empty tables, created by the migrations. */
   readonly names: Names;
   readonly users: readonly User[];
   readonly clauses: Clauses;
@@ -27,9 +27,9 @@ export interface Clauses {
 
 const START = Date.UTC(2024, 10, 1);
 const TWO_YEARS_MS = 2 * 365 * 86_400_000;
-/** Of a memory's second half, beside its first. */
+/** The weight of a memory's second half. */
 const SECOND = 0.7;
-/** Length of what is added in a direction of its own, beside the rest. */
+/** Length of the noise. */
 const NOISE = 0.4;
 
 const COLUMNS = [
@@ -37,8 +37,8 @@ const COLUMNS = [
 ];
 
 /**
- * Fills the tables: rows by COPY in order of time, indexes afterwards, large users as if they had been moved, statistics
- * and visibility as after a vacuum. Some minutes for a million memories, most of them for the vector index.
+ * Fills the tables: rows by COPY in order of time, then indexes, then large users as after their move, statistics and
+ * visibility as after a vacuum. A million memories take minutes, most of them for the vector index.
  */
 export async function build({ client, names, users, clauses, largeUserRows }: BuildOptions): Promise<void> {
   const indexes = await client.query<{ name: string; definition: string }>(
@@ -80,7 +80,7 @@ function* rowsOf(users: readonly User[], clauses: Clauses, largeUserRows: number
   }
 }
 
-/** What `analyse` says of the whole text. */
+/** The result of `analyse` for the whole text. */
 const termsOf = ({ parts: [first, second], detail }: Draft, { terms }: Clauses): string[] => [
   ...new Set([
     ...(terms[first] as string[]),
@@ -89,7 +89,7 @@ const termsOf = ({ parts: [first, second], detail }: Draft, { terms }: Clauses):
   ]),
 ];
 
-/** The bundled model takes means of words: a text of two clauses lies between them. Noise stands for all else it says. */
+/** The bundled model averages words: a text of two clauses lies between them. Noise stands for everything else. */
 function vectorOf({ parts: [first, second], seed }: Draft, { vectors }: Clauses): Float32Array {
   const [a, b] = [vectors[first], vectors[second]] as [Float32Array, Float32Array];
   const random = randomFrom(seed ^ 0x5bd1e995);

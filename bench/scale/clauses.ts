@@ -1,6 +1,6 @@
 import { pick, pickSkewed, type Random } from './random.ts';
 
-/** Words that fill the places of a clause, the common ones first. */
+/** Words that fill the slots of a clause, common ones first. */
 const WORDS: Readonly<Record<string, readonly string[]>> = {
   person:
     lines(`his wife|her husband|the manager|a colleague|his sister|her brother|the landlord|a neighbour|the dentist
@@ -33,7 +33,7 @@ const WORDS: Readonly<Record<string, readonly string[]>> = {
     a patent filing|the design system|a usability study|payroll|the works council`),
 };
 
-/** What a memory says in each of its halves, and how one would ask for it. */
+/** The statement in each half of a memory, and the question for it. */
 const TEMPLATES: readonly (readonly [clause: string, question: string])[] = [
   ['user prefers {food} for breakfast', 'what does the user eat for breakfast'],
   ['user likes {food} but avoids {food}', 'does the user like {food}'],
@@ -74,7 +74,7 @@ export function makeClauses(random: Random, count: number): string[] {
   return [...clauses];
 }
 
-/** `count` different questions about what clauses say, whose words are common and rare as there. */
+/** `count` different questions about clauses, with the same mix of common and rare words. */
 export function makeQuestions(random: Random, count: number): string[] {
   const questions = new Set<string>();
   while (questions.size < count) questions.add(fill(random, pick(random, TEMPLATES)[1]));

@@ -1,9 +1,9 @@
 import type pg from 'pg';
 
-/** One row in Postgres' binary COPY format, which takes a vector as it is kept. Null is SQL's null. */
+/** One row in Postgres' binary COPY format, which takes a vector in its stored form. Null is SQL's null. */
 export type Fields = readonly (Buffer | null)[];
 
-/** What `pg` asks of something it runs: the parts of its protocol that COPY needs. */
+/** The interface that `pg` requires of a submittable; the parts of the protocol that COPY needs. */
 interface Wire {
   query(text: string): void;
   sendCopyFromChunk(chunk: Buffer): void;
@@ -16,7 +16,7 @@ const HEADER = Buffer.concat([Buffer.from('PGCOPY\n\xff\r\n\0', 'latin1'), Buffe
 const TRAILER = Buffer.from([0xff, 0xff]);
 const CHUNK = 1 << 20;
 
-/** Runs `copy … from stdin (format binary)` with these rows, waiting whenever the server is behind. */
+/** Runs `copy … from stdin (format binary)` with these rows, pausing while the server is behind. */
 export function copyInto(client: pg.Client, table: string, rows: Iterable<Fields>): Promise<void> {
   return new Promise((resolve, reject) => {
     let failure: Error | undefined;

@@ -1,8 +1,8 @@
 /**
- * A store of a million memories, what its searches cost, and what they miss:
+ * A store of a million memories: latency and recall of its searches:
  *   npm run bench:scale -- --url postgres://… [--reuse] [--keep] [--rounds 40] [--memories 1000000] [--out FILE]
- * Builds the schemas omp_scale and omp_scale_small and drops them afterwards, unless told to keep them. Building takes
- * some minutes and 4 GB; with --reuse what was kept is measured again.
+ * Builds the schemas omp_scale and omp_scale_small and drops them afterwards, unless --keep is given. Building
+ * takes minutes and 4 GB; --reuse measures schemas that were kept.
  */
 import { writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';

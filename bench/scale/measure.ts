@@ -2,8 +2,13 @@ import type pg from 'pg';
 import type { Embedder, ListQuery, NewMemory, RankingOptions, SearchQuery } from '#contract';
 import type { Database, Row } from '../../providers/postgres/client/connections.ts';
 import { statement } from '../../providers/postgres/client/connections.ts';
-import { countStatement } from '../../providers/postgres/rarity.ts';
-import { indexSettings, keysOf, type Rarity, searchStatement } from '../../providers/postgres/search.ts';
+import {
+  indexSettings,
+  keysOf,
+  type Rarity,
+  searchStatement,
+} from '../../providers/postgres/tables/search-statement.ts';
+import { countStatement } from '../../providers/postgres/tables/search-strategy.ts';
 import type { WritableMemories } from '../../src/core/memories.ts';
 import { HUNDRED, type User } from './population.ts';
 import { call, type Store } from './stores.ts';
@@ -19,7 +24,7 @@ export interface Subject {
   readonly embedder: Embedder;
   readonly hybrid: WritableMemories;
   readonly vector: WritableMemories;
-  /** One user of each size, the largest first. */
+  /** One user of each size, largest first. */
   readonly users: readonly User[];
   readonly questions: readonly string[];
 }
@@ -38,7 +43,7 @@ const memoryOf = (user: User, content: string): NewMemory => ({
 });
 const nth = <T>(all: readonly T[], n: number): T => all[n % all.length] as T;
 
-/** Every verb as the provider answers it, on users of all sizes. */
+/** Every verb of the provider, for users of all sizes. */
 export async function measureVerbs(subject: Subject, rounds: number): Promise<Times[]> {
   const { hybrid, vector, users, questions, client, store } = subject;
   const [largest] = users as [User];
@@ -113,7 +118,7 @@ export interface Crossing {
   readonly count: Times;
 }
 
-/** Looking at all memories of a user against going through the indexes, whichever the gateway would choose. */
+/** Exact search of a user's memories compared with search through the indexes, whichever the gateway would choose. */
 export async function compareWays(subject: Subject, users: readonly User[], rounds: number): Promise<Crossing[]> {
   const crossings: Crossing[] = [];
   for (const user of users) {
@@ -141,7 +146,7 @@ export interface Recall {
   readonly difference: number;
 }
 
-/** Of the ten best by looking at everything, the share that the provider finds. A memory of the same score counts too. */
+/** The share of the ten best of an exact search that the provider finds. A memory of the same score counts too. */
 export async function measureRecall(subject: Subject, users: readonly User[]): Promise<Recall[]> {
   const recalls: Recall[] = [];
   for (const user of users) {

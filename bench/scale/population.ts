@@ -1,6 +1,6 @@
 import { pick, pickSkewed, randomFrom, seedOf } from './random.ts';
 
-/** A user of the benchmark. The number names the user in every store, and what this user's memories say. */
+/** A user of the benchmark. The number determines the user's name and memories in every store. */
 export interface User {
   readonly id: string;
   readonly number: number;
@@ -20,11 +20,11 @@ const TIERS: readonly (readonly [memories: number, users: number])[] = [
 const MILLION = 1_000_000;
 const USERS = 10_000;
 
-/** Whose searches are compared between a store and one a hundred times smaller. In every store, with the same memories. */
+/** The user whose searches are compared between a store and one a hundred times smaller; has the same memories in both. */
 export const HUNDRED: User = { id: 'user-of-100', number: 0, memories: 100 };
 
 /**
- * The users of a store of so many memories: the share of each tier in a million, and the rest over small users, whose
+ * The users of a store with this number of memories: the share of each tier in a million, and the rest over small users, whose
  * sizes fall off like those of cities, from 200 down to 1 at a million.
  */
 export function usersOf(memories: number): User[] {
@@ -47,14 +47,14 @@ export function usersOf(memories: number): User[] {
   return users;
 }
 
-/** One memory, but for what depends on the store it is in. */
+/** One memory, without what depends on its store. */
 export interface Draft {
   readonly content: string;
   readonly scope: string | null;
   readonly tags: readonly string[];
-  /** The clauses its text and vector are made of, and how much of the second. */
+  /** The clauses of its text and vector, and the share of the second. */
   readonly parts: readonly [first: number, second: number];
-  /** A word of its own, at the end of the text. */
+  /** A unique word at the end of the text. */
   readonly detail: string | null;
   readonly seed: number;
 }
@@ -89,7 +89,7 @@ export function draftOf(user: User, n: number, clauses: readonly string[]): Draf
   };
 }
 
-/** Whose memory comes when: every memory's owner, in order of time, users mixed. */
+/** The owner of every memory in order of time, users mixed. */
 export function ownersInTime(users: readonly User[]): Uint32Array {
   const owners = new Uint32Array(users.reduce((sum, { memories }) => sum + memories, 0));
   let next = 0;

@@ -12,11 +12,11 @@ export function randomFrom(seed: number): Random {
   };
 }
 
-/** A seed of its own for each thing that has a number within a series. */
+/** A different seed for each number within a series. */
 export const seedOf = (series: number, number: number): number => Math.imul(series + 1, 0x9e3779b1) ^ (number * 2 + 1);
 
 export const pick = <T>(random: Random, from: readonly T[]): T => from[Math.floor(random() * from.length)] as T;
 
-/** The first far more often than the last, as words are in a language: half of all picks fall on the first eighth. */
+/** Picks the first far more often than the last, like words in a language: half of all picks are in the first eighth. */
 export const pickSkewed = <T>(random: Random, from: readonly T[]): T =>
   from[Math.floor(random() ** 3 * from.length)] as T;

@@ -9,7 +9,7 @@ import { makeClauses } from './clauses.ts';
 import { usersOf } from './population.ts';
 import { randomFrom } from './random.ts';
 
-/** Different sentences that memories are made of. */
+/** Number of different sentences. */
 const CLAUSES = 4_000;
 
 export const call = { signal: new AbortController().signal, requestId: 'scale', caller: GATEWAY };
@@ -28,7 +28,7 @@ export interface StoreOptions {
   readonly largeUserRows: number;
 }
 
-/** The provider as the registry opens it, hybrid unless told otherwise, without anything around it. */
+/** The provider as the registry opens it, hybrid by default, without decorators. */
 export async function openStore(
   { url, embedder, log, largeUserRows }: Omit<StoreOptions, 'client'>,
   schema: string,
@@ -43,7 +43,7 @@ export async function openStore(
   return openMemories(provider, embedder, log) as WritableMemories;
 }
 
-/** A store of so many memories in a schema of its own: a new one, unless it is to be used again and is there. */
+/** A store with this number of memories in a separate schema; an existing one if it may be reused. */
 export async function prepareStore(
   options: StoreOptions,
   { schema, memories, reuse }: { schema: string; memories: number; reuse: boolean },

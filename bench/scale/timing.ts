@@ -1,4 +1,4 @@
-/** Something to be timed, over and over: given the number of the round. */
+/** A function to time; receives the number of the round. */
 export interface Timed {
   readonly name: string;
   run(round: number): Promise<unknown>;
@@ -10,10 +10,10 @@ export interface Times {
   readonly rounds: readonly number[];
 }
 
-/** Enough that statements are prepared and planned for good before anything counts. */
+/** Enough for statements to be prepared and planned before anything is measured. */
 const WARM_UP = 8;
 
-/** All of them in turn, round after round: whatever else the machine does meets all of them alike. */
+/** Runs all of them, round after round, so that other load on the machine affects all alike. */
 export async function timeAll(all: readonly Timed[], rounds: number): Promise<Times[]> {
   const times = all.map(({ name }) => ({ name, rounds: [] as number[] }));
   for (let round = -WARM_UP; round < rounds; round++) {

@@ -1,6 +1,6 @@
 /**
- * What the gateway is compared with, each on a port of its own: bare Hono routes with a constant body, and bare Hono
- * routes that run one statement on the gateway's table, with nothing checked, limited or logged.
+ * The comparisons, each on its own port: bare Hono routes with a constant body, and bare Hono routes that run one statement on
+ * the gateway's table, without checks, limits or logs.
  */
 import type { AddressInfo } from 'node:net';
 import { serve } from '@hono/node-server';
@@ -14,7 +14,7 @@ export interface BaseArgument {
   readonly connections: number;
   /** Qualified and quoted. */
   readonly table: string;
-  /** What the gateway answers to each verb. */
+  /** The gateway's answer to each verb. */
   readonly samples: Readonly<Record<Verb, object>>;
 }
 
@@ -33,15 +33,15 @@ type Routes = Readonly<Record<Verb, (c: Context) => Promise<Response> | Response
 const { database, connections, table, samples } = JSON.parse(process.argv[2] as string) as BaseArgument;
 const text = statements(table);
 
-/** As everybody uses `pg`: a pool lends a connection to one statement at a time. */
+/** The usual way to use `pg`: a pool lends a connection to one statement at a time. */
 function pooled(prefix: string): Run {
-  // Idle connections are kept: the embedded engine's one session still knows the statements of those that went.
+  // Idle connections are kept: the embedded engine's one session still knows the statements of closed ones.
   const pool = new pg.Pool({ ...database, max: connections, idleTimeoutMillis: 0 });
   return async (name, sql, values) =>
     (await pool.query({ name: `${prefix}_${name}`, text: sql, values: values as unknown[] })).rows;
 }
 
-/** As the gateway does: few connections, on each of which the next statement is sent before the last is answered. */
+/** Like the gateway: few connections with pipelined statements. */
 async function pipelined(prefix: string): Promise<Run> {
   const clients = await Promise.all(
     Array.from({ length: connections }, async () => {
@@ -78,7 +78,7 @@ const routes = (run: Run): Routes => ({
   add: (c) => add(c, run, true),
 });
 
-/** Without keyword search: its column stays empty. */
+/** Without keyword search; its column stays empty. */
 const plainRoutes = (run: Run): Routes => ({
   ...routes(run),
   async search(c) {

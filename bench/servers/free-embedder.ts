@@ -3,7 +3,7 @@ import type { Embedder } from '#contract';
 export const DIMENSIONS = 512;
 const VECTORS = 4_096;
 
-/** Made in advance, as an `Embedder` must give them: 256 components of ±1/16 are of length 1 and exact in half precision. */
+/** Precomputed: 256 components of ±1/16 have length 1 and are exact in half precision. */
 const vectors = Array.from({ length: VECTORS }, (_, seed) => {
   const vector = new Float32Array(DIMENSIONS);
   let state = Math.imul(seed + 1, 0x9e3779b1) >>> 0;
@@ -14,14 +14,14 @@ const vectors = Array.from({ length: VECTORS }, (_, seed) => {
   return vector;
 });
 
-/** A vector of the text for the price of a few multiplications. */
+/** A vector of the text for a few multiplications. */
 export function vectorOf(text: string): Float32Array {
   let hash = text.length;
   for (let i = 0; i < text.length; i += 7) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193);
   return vectors[(hash >>> 0) % VECTORS] as Float32Array;
 }
 
-/** An embedder that costs nothing: what is left is the gateway. */
+/** An embedder that costs nothing, so that only the gateway is measured. */
 export const freeEmbedder: Embedder = {
   model: 'benchmark',
   dimensions: DIMENSIONS,

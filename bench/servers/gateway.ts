@@ -22,14 +22,14 @@ export interface GatewayArgument {
 export interface GatewayReady {
   readonly ports: { readonly info: number; readonly warn: number };
   readonly ids: readonly string[];
-  /** How others reach the same Postgres. */
+  /** How the comparisons reach the same Postgres. */
   readonly database: pg.ClientConfig;
   readonly connections: number;
   readonly version: string;
 }
 
 const { openAuthenticator } = await built<typeof import('../../src/auth/authenticator.ts')>('src/auth/authenticator');
-const { auditOptions } = await built<typeof import('../../src/config/access-options.ts')>('src/config/access-options');
+const { auditOptions } = await built<typeof import('../../src/config/options.ts')>('src/config/options');
 const { loadConfig } = await built<typeof import('../../src/config/load.ts')>('src/config/load');
 const { openAuditTrail } = await built<typeof import('../../src/core/audit-trail.ts')>('src/core/audit-trail');
 const { compose } = await built<typeof import('../../src/core/compose.ts')>('src/core/compose');
@@ -41,7 +41,7 @@ const { createLog } = await built<typeof import('../../src/log.ts')>('src/log');
 const { openProvider } = await built<typeof import('../../src/registry.ts')>('src/registry');
 
 const { url, schema, folder, audit } = JSON.parse(process.argv[2] as string) as GatewayArgument;
-// The embedded engine makes its socket in a folder of this one's temporary folder.
+// The embedded engine creates its socket in this process's temporary folder.
 process.env.TMPDIR = folder;
 const { config } = loadConfig({
   env: {
@@ -99,7 +99,7 @@ function embeddedAddress(): pg.ClientConfig {
   return { host: join(folder, socket), port: 5432, user: 'postgres', database: 'postgres' };
 }
 
-/** Through the provider, many at a time. Gives the ids. */
+/** Adds through the provider, many at a time. Returns the ids. */
 async function fill(into: WritableMemories, bodies: readonly Body[]): Promise<string[]> {
   const call = (): Call => ({ signal: new AbortController().signal, requestId: 'bench', caller: GATEWAY });
   const defaults = {
@@ -120,7 +120,7 @@ async function fill(into: WritableMemories, bodies: readonly Body[]): Promise<st
   return made;
 }
 
-/** Leaves the table as autovacuum would, and tells what Postgres this is. */
+/** Leaves the table as autovacuum would, and returns the version of Postgres. */
 async function settle(config: pg.ClientConfig): Promise<string> {
   const client = new pg.Client(config);
   await client.connect();

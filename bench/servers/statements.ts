@@ -3,7 +3,9 @@ import { built } from './built.ts';
 import { vectorOf } from './free-embedder.ts';
 
 const { toHalfvec } = await built<typeof import('../../providers/postgres/halfvec.ts')>('providers/postgres/halfvec');
-const { toKeys } = await built<typeof import('../../providers/postgres/keywords.ts')>('providers/postgres/keywords');
+const { toKeys } = await built<typeof import('../../providers/postgres/tables/search-terms.ts')>(
+  'providers/postgres/tables/search-terms',
+);
 
 /** The one best statement of each verb on the gateway's table, written by hand, and the values it takes. */
 export interface Statements {
@@ -36,7 +38,7 @@ export const statements = (memories: string): Statements => ({
     values ($1, $2, $3, $4, $5, $6, $6, $7, $8::halfvec)`,
 });
 
-/** What a service without keyword search would run. */
+/** The statement of a service without keyword search. */
 export const vectorSearch = (memories: string): string =>
   `select ${COLUMNS}, 1 - (embedding <=> $2::halfvec) as score from ${memories} where user_id = $1
    order by embedding <=> $2::halfvec limit 10`;

@@ -1,31 +1,22 @@
-import { z } from 'zod';
 import {
   type Call,
   defineProvider,
-  effectivePatch,
   type IdempotencyKey,
   MAX_RECORD_BYTES,
   type Memory,
   type MemoryPatch,
-  mergeExtensions,
   type NewMemory,
-  newRecord,
   type Provider,
   type Ref,
-  requireFits,
   type Vector,
   type Verb,
-  withinMatcher,
 } from '#contract';
 import { analyseLater } from '#ranking';
+import { effectivePatch, mergeExtensions, newRecord, requireFits, withinMatcher } from '#toolbox';
 import { createAuditLog } from './audit.ts';
 import { createIdempotencyKeys } from './idempotency.ts';
+import { Options } from './options.ts';
 import { createUser, type Entry, type User } from './user.ts';
-
-const Options = z.strictObject({
-  /** `none` hides the native scopes, so that the gateway's emulation can be held against them. */
-  scopes: z.enum(['native', 'none']).default('native'),
-});
 
 interface Home {
   readonly user: User;

@@ -1,67 +1,137 @@
-import { type Call, defineProvider, type EmbedderIdentity, type Log, type Provider } from '#contract';
-import { atBoot, checkedMetric } from './boot.ts';
-import type { Service } from './client/client.ts';
-import { connect } from './client/client.ts';
+import {
+  type Call,
+  defineProvider,
+  type EmbedderIdentity,
+  type Finding,
+  type Log,
+  type Provider,
+  type ProviderContext,
+} from '#contract';
+import { connect, type Service } from './client/client.ts';
 import { PROVIDER } from './client/errors.ts';
 import { userFilter } from './filter.ts';
 import { createConsistency } from './gateway-index/consistency.ts';
+import { createGatewayProvider } from './gateway-index/gateway-provider.ts';
 import { createIds, createNamespaces } from './gateway-index/ids.ts';
-import { adoptIndex } from './identity.ts';
-import { openExisting } from './mapped/provider.ts';
+import { examine, openMapped } from './mapped/mapped-provider.ts';
+import { fieldsOf } from './mapped/mapped-record.ts';
 import { Options } from './options.ts';
 import { createOverlay } from './overlay.ts';
-import { createProvider } from './provider.ts';
-import { toValues } from './record.ts';
+import { toValues } from './score.ts';
+import { atStartup, checkedMetric, readIndex, readOrDescribeIndex } from './startup.ts';
 
-/** An index on Pinecone: one of ours, or with a `preset` one that somebody else fills. */
+/** An index on Pinecone: the gateway's own, or with a `preset` a mapped one that another application fills. */
 export default defineProvider({
   name: PROVIDER,
   options: Options,
   async open(options, context): Promise<Provider> {
     const { embedder } = context;
     if (!embedder) {
-      throw new Error('Pinecone searches by vectors alone; set OMP_SEARCH_MODE to vector, or choose another provider');
+      throw new Error('Pinecone searches by vectors only; set OMP_SEARCH_MODE to vector, or choose another provider');
     }
     const service = connect(options);
     return options.preset
-      ? openExisting(service, options, context)
-      : openOwn(service, options, { embedder, log: context.log });
+      ? openMapped(service, options, context)
+      : openGatewayIndex(service, options, { embedder, log: context.log });
   },
-  diagnose: async (options, context) => (await import('./diagnose.ts')).diagnose(options, context),
+  diagnose,
 });
 
-async function openOwn(
+async function openGatewayIndex(
   service: Service,
   options: Options,
   { embedder, log }: { readonly embedder: EmbedderIdentity; readonly log: Log },
 ): Promise<Provider> {
   const { settle_ms, consistency_wait_ms, max_scan } = options;
   const { model, dimensions } = embedder;
-  const { metric, secret } = await atBoot(async (call) => ({
+  const { metric, secret } = await atStartup(async (call) => ({
     metric: await checkedMetric(service, options, dimensions, call),
-    secret: await adoptIndex(service, options, embedder, call),
+    secret: await readOrDescribeIndex(service, options, embedder, call),
   }));
-  const visibility = createConsistency({
+  const consistency = createConsistency({
     secret,
     wait_ms: consistency_wait_ms,
     look: createLook(service, dimensions),
   });
-  const own = {
+  const index = {
     service,
     ids: createIds(secret),
     namespaces: createNamespaces(options.layout, options.namespace),
-    overlay: createOverlay({ settle_ms, shows: visibility.shows, log }),
-    visibility,
+    overlay: createOverlay({ settle_ms, shows: consistency.shows, log }),
+    consistency,
     model,
     metric,
     max_scan,
   };
-  return createProvider(own, { settle_ms, consistency_wait_ms });
+  return createGatewayProvider(index, { settle_ms, consistency_wait_ms });
 }
 
-/** A query that nothing matches: no user has an empty name. */
+/** Sends a query that matches nothing, since no user has an empty name, and returns its position. */
 function createLook(service: Service, dimensions: number) {
   const { values } = toValues(new Float32Array(dimensions));
   const request = { vector: values, topK: 1, filter: userFilter('', []), includeMetadata: false };
   return async (namespace: string, call: Call) => (await service.query(namespace, request, call)).indexedLsn;
 }
+
+const finding = (area: Finding['area'], level: Finding['level'], message: string): Finding => ({
+  area,
+  level,
+  message,
+});
+const ANSWERS = 'the index on Pinecone answers';
+
+/**
+ * Checks by reading only: whether the index answers, stores the embedder's vectors, and holds those of the same model; not
+ * whether the key may write. Without an embedder only the first.
+ */
+async function diagnose(options: Options, { embedder }: Pick<ProviderContext, 'embedder'>): Promise<Finding[]> {
+  try {
+    const service = connect(options);
+    if (!embedder) {
+      await atStartup((call) => service.stats(call));
+      return [
+        finding(
+          'connection',
+          'ok',
+          `${ANSWERS}; its vectors were not compared with the embedder, which does not answer`,
+        ),
+      ];
+    }
+    return await (options.preset ? diagnoseMapped : diagnoseGatewayIndex)(service, options, embedder);
+  } catch (error) {
+    return [finding('connection', 'problem', error instanceof Error ? error.message : String(error))];
+  }
+}
+
+async function diagnoseGatewayIndex(
+  service: Service,
+  options: Options,
+  embedder: EmbedderIdentity,
+): Promise<Finding[]> {
+  const { metric, found } = await atStartup(async (call) => ({
+    metric: await checkedMetric(service, options, embedder.dimensions, call),
+    found: await readIndex(service, options, embedder, call),
+  }));
+  const state = found ? `made by "${embedder.model}"` : 'none yet: the gateway records the model at its first start';
+  return [
+    finding('connection', 'ok', `${ANSWERS}, and measures by ${metric}; whether the key may write was not tried`),
+    finding('embedding', 'ok', `the vectors in the namespace "${options.namespace}" are ${state}`),
+  ];
+}
+
+async function diagnoseMapped(service: Service, options: Options, embedder: EmbedderIdentity): Promise<Finding[]> {
+  const fields = fieldsOf(options);
+  const { metric, lists } = await examine(service, options, embedder, fields.user);
+  return [
+    finding('connection', 'ok', `${ANSWERS}, and measures by ${metric}`),
+    finding('mapping', 'ok', `its records can be found by "${fields.user}"`),
+    finding(
+      'embedding',
+      'ok',
+      `vectors of ${embedder.dimensions} dimensions; the index does not say whether "${embedder.model}" made them`,
+    ),
+    ...(lists ? [] : [finding('mapping', 'warning', NO_LISTS)]),
+  ];
+}
+
+const NO_LISTS = 'it has an API older than 2025-10 and cannot list the memories of a user';

@@ -1,6 +1,34 @@
 import type { Log, Memory } from '#contract';
 import type { Lsn } from './client/client.ts';
-import type { Overlay, Written } from './parts.ts';
+
+/** A record as this process wrote it. */
+export interface Written {
+  readonly memory: Memory;
+  /** All zeros if the embedder found nothing in the text. */
+  readonly vector: Float32Array;
+}
+
+interface Position {
+  readonly namespace: string;
+  readonly lsn: Lsn;
+}
+
+/**
+ * The recent writes of this process, which reads may not show yet: every read is merged with them. An entry is dropped when
+ * it is old enough for every read to show it, and the oldest are dropped when there are too many.
+ */
+export interface Overlay {
+  /** Undefined: no recent write; null: deleted. */
+  get(id: string): Written | null | undefined;
+  put(written: Written, where: Position): void;
+  bury(memory: Memory, where: Position): void;
+  /**
+   * The recent writes of one user; `live` in the order of lists, newest first. `shown`: the position of a query's answer.
+   * With it only later writes are returned: for earlier ones the index is right, also about writes of other gateways.
+   */
+  of(user_id: string, shown?: Lsn): { readonly live: readonly Written[]; readonly deleted: ReadonlySet<string> };
+  close(): void;
+}
 
 export interface OverlayOptions {
   /** How long a write is kept at least, in milliseconds, unless there are too many. */
@@ -8,24 +36,24 @@ export interface OverlayOptions {
   /** Whether queries are known to show a write. */
   readonly shows: (namespace: string, lsn: number) => boolean;
   readonly log: Log;
-  /** Milliseconds of a clock that only goes forward. */
+  /** A monotonic clock, in milliseconds. */
   readonly now?: () => number;
   readonly max_entries?: number;
   readonly max_bytes?: number;
 }
 
-/** A bulk import at Pinecone's 100 upserts a second writes 12,000 in the two minutes of the default `settle_ms`. */
+/** At Pinecone's 100 upserts a second, 12,000 are written in the two minutes of the default `settle_ms`. */
 const MAX_ENTRIES = 20_000;
 const MAX_BYTES = 64 * 1024 * 1024;
-/** As measured, on top of the vector and the text; filled to `MAX_BYTES`, the overlay took 34 to 64 MiB. */
+/** Measured, besides the vector and the text. Filled to `MAX_BYTES` the overlay took 34 to 64 MiB. */
 const ENTRY_BYTES = 400;
 const TOMBSTONE_BYTES = 450;
 
 /**
- * Where no query has shown a write, it is kept for so many times `settle_ms`: nobody may have asked, and it would hide
- * what other gateways do to the record. What is deleted stays deleted, so that is kept for as long as there is room.
+ * A write that no query has shown is kept this many times `settle_ms`, but no longer, since it would hide later writes of
+ * other gateways. A deletion is final, so it is kept while there is room.
  */
-const LONGEST = 5;
+const MAX_SETTLE_TIMES = 5;
 
 const SWEEP_MS = 5_000;
 const WARN_MS = 60_000;
@@ -34,12 +62,12 @@ interface Entry {
   /** Null: deleted. */
   readonly written: Written | null;
   readonly user_id: string;
-  readonly where: { readonly namespace: string; readonly lsn: Lsn };
+  readonly where: Position;
   readonly at: number;
   readonly bytes: number;
 }
 
-/** See `Overlay`. In memory alone: what was written before a restart is read from the service. */
+/** Kept in memory: after a restart everything is read from Pinecone. */
 export function createOverlay(options: OverlayOptions): Overlay {
   const { settle_ms, shows, log, now = () => performance.now() } = options;
   const { max_entries = MAX_ENTRIES, max_bytes = MAX_BYTES } = options;
@@ -49,12 +77,12 @@ export function createOverlay(options: OverlayOptions): Overlay {
   let bytes = 0;
   const warn = createWarning(log, now);
 
-  /** Fetch and list tell nothing of how far they see, so `settle_ms` is kept also where queries show the write sooner. */
+  /** Fetch and list report no position, so a write is kept for `settle_ms` even if queries show it sooner. */
   const needed = ({ written, at, where: { namespace, lsn } }: Entry): boolean => {
     const age = now() - at;
     if (age < settle_ms) return true;
     if (lsn === undefined || shows(namespace, lsn)) return false;
-    return written === null || age < settle_ms * LONGEST;
+    return written === null || age < settle_ms * MAX_SETTLE_TIMES;
   };
   const remove = (id: string): void => {
     const entry = entries.get(id);
@@ -104,7 +132,7 @@ export function createOverlay(options: OverlayOptions): Overlay {
         if (entry.written) live.push(entry.written);
         else deleted.add(id);
       }
-      // Mostly in the order of creation already, which sorts fastest when turned round.
+      // Mostly in the order of creation, which sorts fastest reversed.
       live.reverse().sort((a, b) => newestFirst(a.memory, b.memory));
       return { live, deleted };
     },
@@ -112,7 +140,7 @@ export function createOverlay(options: OverlayOptions): Overlay {
   };
 }
 
-/** What is known of one record: another gateway may have changed it after this process wrote it. */
+/** The newer of two versions: another gateway may have changed a record after this process wrote it. */
 export function newest(written: Memory | undefined, stored: Memory | undefined): Memory | undefined {
   if (!written || !stored) return written ?? stored;
   return written.updated_at < stored.updated_at ? stored : written;
@@ -123,11 +151,11 @@ const newestFirst = (a: Memory, b: Memory): number => {
   return a.id > b.id ? -1 : 1;
 };
 
-/** Text is counted as UTF-16; most of it takes half of that. */
+/** Counts text as UTF-16; most of it takes half as much. */
 const sizeOf = ({ memory, vector }: Written): number =>
   ENTRY_BYTES + vector.byteLength + 2 * JSON.stringify(memory).length;
 
-/** What is forgotten too early may be missing from a read: said at most once a minute, with the number since the last time. */
+/** Warns of writes dropped too early, which reads may miss. At most once a minute, with the number since the last warning. */
 function createWarning(log: Log, now: () => number): (lost: number) => void {
   let pending = 0;
   let warned = Number.NEGATIVE_INFINITY;

@@ -1,17 +1,18 @@
 import { roundScore } from '#ranking';
-import type { Metric } from './parts.ts';
 
-/** Scores of one query, from 0 to 1, comparable with each other wherever they were computed. */
+export type Metric = 'cosine' | 'dotproduct' | 'euclidean';
+
+/** Scores of one query, from 0 to 1. Both kinds are comparable. */
 export interface Scoring {
-  /** Of a match, from the number that the index gave it. */
+  /** The score of a match, from the number that the index gave it. */
   ofMatch(score: number): number;
-  /** Of a vector at hand: what `ofMatch` would say if the index had seen it. */
+  /** The score of a vector: what `ofMatch` would return if the index had it. */
   ofVector(vector: Float32Array): number;
 }
 
 /**
- * `max(0, cosine)`, computed as the index's metric does it, so that both kinds of scores order alike. Metrics that mind
- * the length of vectors give the cosine exactly where both have the same: see `toUnit`. `query` is not the zero vector.
+ * `max(0, cosine)`, computed as the index's metric does, so that both kinds of scores order alike. With the metrics that
+ * depend on lengths this is the cosine if both vectors have the same length (`toUnit`). `query` is not the zero vector.
  */
 export function createScoring(metric: Metric, query: Float32Array): Scoring {
   const square = dot(query, query);
@@ -33,11 +34,17 @@ export function createScoring(metric: Metric, query: Float32Array): Scoring {
   };
 }
 
-/** Whether a text had no signal. */
+/** Whether the embedder found nothing in the text. */
 export const isZero = (vector: Float32Array): boolean => vector.every((component) => component === 0);
 
 function dot(a: Float32Array, b: Float32Array): number {
   let sum = 0;
   for (let i = 0; i < a.length; i++) sum += (a[i] as number) * (b[i] as number);
   return sum;
+}
+
+/** Pinecone rejects a vector of zeros: it is replaced by another one, and the record is marked. */
+export function toValues(vector: Float32Array): { values: Float32Array; embedded: boolean } {
+  if (!isZero(vector)) return { values: vector, embedded: true };
+  return { values: vector.map((_, index) => (index === 0 ? 1 : 0)), embedded: false };
 }

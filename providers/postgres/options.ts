@@ -1,23 +1,34 @@
 import { z } from 'zod';
 import { Mapping } from './mapped/mapping.ts';
 
+const milliseconds = z.int().min(1).max(3_600_000);
+
+/** The configuration takes its defaults and ranges from here. */
 export const Options = z.strictObject({
-  /** Connection string of a server. Unset: the embedded Postgres in the data folder. */
-  url: z.string().optional(),
-  /** Schema of the gateway's tables; created if missing. */
-  schema: z.string().min(1).default('omp'),
-  /** Pipelined connections to a server. The embedded engine has one session, so it gets one. */
-  connections: z.int().min(1).default(4),
-  /** `auto`: named statements, until a transaction pooler turns out not to support them. */
+  /** A server's connection string; without one the embedded Postgres is started in the data folder. */
+  url: z
+    .string()
+    .regex(/^postgres(ql)?:\/\//)
+    .optional(),
+  /** Schema that holds the gateway's tables; created if missing. */
+  schema: z
+    .string()
+    .min(1)
+    // Postgres cuts longer identifiers without an error.
+    .refine((name) => Buffer.byteLength(name) <= 63 && !name.includes('\0'))
+    .default('omp'),
+  /** Pipelined connections to a server. The embedded engine has one session and gets one. */
+  connections: z.int().min(1).max(100).default(4),
+  /** `auto` uses named statements until a transaction pooler shows that it cannot carry them. */
   prepared_statements: z.enum(['auto', 'on', 'off']).default('auto'),
-  connect_timeout_ms: z.int().min(1).default(5_000),
-  /** Longest time that a statement may be queued. */
-  acquire_timeout_ms: z.int().min(1).default(5_000),
-  /** Length of the queue of statements; more are rejected with `rate_limited`. */
+  connect_timeout_ms: milliseconds.default(5_000),
+  /** Longest time that a statement is queued for a connection; unset: `connect_timeout_ms`. */
+  acquire_timeout_ms: milliseconds.optional(),
+  /** Statements that are queued at once, at most; more are rejected. */
   max_waiting: z.int().min(1).default(1_000),
-  /** Longest time that one statement may run before it is cancelled. */
-  query_timeout_ms: z.int().min(1).default(10_000),
-  /** Users with more memories than this are searched through the vector index instead of by an exact scan. */
+  /** Longest time for one statement once it is sent; it is then cancelled. */
+  query_timeout_ms: milliseconds.default(10_000),
+  /** A user with more memories than this is searched through the vector index instead of by an exact scan. */
   large_user_rows: z.int().min(1).default(10_000),
   /** `async`: memories are stored at once and their vectors computed in the background. */
   ingestion: z.enum(['sync', 'async']).default('sync'),

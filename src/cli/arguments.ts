@@ -1,31 +1,37 @@
 import { type ParseArgsConfig, parseArgs } from 'node:util';
-import { didYouMean } from '../config/did-you-mean.ts';
+import { settingsHelp, wrap } from '../config/documents.ts';
+import { didYouMean } from '../config/mistakes.ts';
 import { CONFIG_FILE, SETTINGS } from '../config/settings.ts';
 
-/** What the command line asks for. `flags` hold texts by name without dashes, as `loadConfig` takes them. */
+/** Flags that set configuration, by name without dashes, as `loadConfig` takes them. */
+export type Flags = Readonly<Record<string, string>>;
+
+/** What the command line asks for. */
 export type Arguments =
-  | { readonly action: 'serve'; readonly flags: Readonly<Record<string, string>> }
-  /** What follows the command, which must come first. */
+  | { readonly action: 'serve'; readonly flags: Flags }
+  /** `argv` follows the command, which must come first. */
   | { readonly action: Command; readonly argv: readonly string[] }
   | { readonly action: 'help' }
   | { readonly action: 'version' }
   /** `message` goes to standard error; the process then ends with `status`. */
   | { readonly action: 'mistake'; readonly message: string; readonly status: 2 };
 
-/** Commands with arguments of their own. */
+/** Commands with their own arguments. */
 const COMMANDS = ['doctor', 'keys', 'reembed'] as const;
 type Command = (typeof COMMANDS)[number];
 const isCommand = (word: string | undefined): word is Command => COMMANDS.some((command) => command === word);
 
-const VALUES = [CONFIG_FILE.flag, ...SETTINGS.flatMap(({ flag }) => flag ?? [])];
+type Options = NonNullable<ParseArgsConfig['options']>;
+const textOptions = (flags: readonly string[]): Options =>
+  Object.fromEntries(flags.map((flag) => [flag, { type: 'string' }]));
 
-const OPTIONS: NonNullable<ParseArgsConfig['options']> = {
-  ...Object.fromEntries(VALUES.map((flag) => [flag, { type: 'string' as const }])),
+const OPTIONS: Options = {
+  ...textOptions([CONFIG_FILE.flag, ...SETTINGS.flatMap(({ flag }) => flag ?? [])]),
   help: { type: 'boolean', short: 'h' },
   version: { type: 'boolean', short: 'v' },
 };
 
-/** Reads the arguments that follow the program's name. A flag given twice: the last one counts. */
+/** Parses the arguments that follow the program's name. If a flag is given twice, the last one counts. */
 export function parseArguments(argv: readonly string[]): Arguments {
   const [first, ...rest] = argv;
   if (isCommand(first)) return { action: first, argv: rest };
@@ -37,7 +43,7 @@ export function parseArguments(argv: readonly string[]): Arguments {
     if (extra !== undefined) return mistake(`Unexpected argument '${extra}'`);
     if (values.help) return { action: 'help' };
     if (values.version) return { action: 'version' };
-    return { action: 'serve', flags: values as Record<string, string> };
+    return { action: 'serve', flags: values as Flags };
   } catch (error) {
     return mistake(explanation(error as NodeJS.ErrnoException));
   }
@@ -51,9 +57,66 @@ const mistake = (message: string): Arguments => ({
 
 const SPELLINGS = Object.keys(OPTIONS).map((flag) => [`--${flag}`, `--${flag}`] as const);
 
-/** Node's own words, without its advice on arguments that begin with a dash. */
+/** Node's message, without its advice on arguments that begin with a dash. */
 function explanation({ code, message }: NodeJS.ErrnoException): string {
   if (code !== 'ERR_PARSE_ARGS_UNKNOWN_OPTION') return message.replaceAll('\n', ' ');
   const flag = /'(.*?)'/.exec(message)?.[1] ?? '';
   return `Unknown option '${flag}'${didYouMean(flag, SPELLINGS)}`;
+}
+
+/** Flags of every command that reads the configuration. */
+const CONFIG_FLAGS = [CONFIG_FILE.flag, 'provider', 'data-dir'] as const;
+
+/** Options of every command, in addition to its own. */
+export const COMMON_OPTIONS = {
+  ...textOptions(CONFIG_FLAGS),
+  help: { type: 'boolean', short: 'h' },
+} satisfies Options;
+
+/** The usage of those options. */
+export const COMMON_USAGE = `  --config FILE       As for the gateway; the environment counts too
+  --provider NAME
+  --data-dir FOLDER
+  -h, --help          Print this and exit`;
+
+export const configFlags = (values: Readonly<Record<string, unknown>>): Flags =>
+  Object.fromEntries(
+    CONFIG_FLAGS.flatMap((flag) => (typeof values[flag] === 'string' ? [[flag, values[flag]] as const] : [])),
+  );
+
+const WIDTH = 80;
+const FLAG_COLUMN = 22;
+
+/** What `--help` prints: at most 80 columns wide, ends with a newline. */
+export function helpText(): string {
+  return `Usage: omp-gateway [serve] [options]
+       omp-gateway keys create|list|revoke ...   manage API keys
+       omp-gateway doctor ...                    check the whole setup
+       omp-gateway reembed ...                   switch to another embedder
+
+The Open Memory Protocol over HTTP in front of a vector store. Each command has
+its own --help.
+
+Options:
+${flagsHelp().join('\n')}
+
+The command line wins over the environment, the environment over the file.
+An empty variable counts as unset. The items of a list are separated by commas.
+
+Environment (in parentheses the key in the file; * marks the ten that matter):
+${settingsHelp(WIDTH)}
+`;
+}
+
+function flagsHelp(): string[] {
+  const settings = SETTINGS.flatMap(({ flag, description }) => (flag === undefined ? [] : [{ flag, description }]));
+  return [
+    ...[CONFIG_FILE, ...settings].map(({ flag, description }) => [`--${flag} VALUE`, description] as const),
+    ['-h, --help', 'Print this and exit'] as const,
+    ['-v, --version', 'Print the version and exit'] as const,
+  ].flatMap(([flag, description]) =>
+    wrap(description, WIDTH - FLAG_COLUMN - 2).map(
+      (line, index) => `  ${(index === 0 ? flag : '').padEnd(FLAG_COLUMN)}${line}`,
+    ),
+  );
 }

@@ -1,33 +1,59 @@
+import { parseArgs } from 'node:util';
 import { type Embedder, type Finding, gatewayCall, type Log, type MaintenanceContext } from '#contract';
-import { auditOptions } from '../config/access-options.ts';
-import { embeddingOptions } from '../config/embedding-options.ts';
-import { ConfigError, type Environment } from '../config/given.ts';
 import { loadConfig } from '../config/load.ts';
-import { providerOptions } from '../config/provider-options.ts';
+import { ConfigError, type Environment } from '../config/mistakes.ts';
+import { auditOptions, embeddingOptions, providerOptions } from '../config/options.ts';
 import type { Config } from '../config/schema.ts';
 import { openEmbedder } from '../embedding/open.ts';
 import { diagnose, openProvider } from '../registry.ts';
-import { DOCTOR_USAGE, parseDoctorArguments } from './doctor-arguments.ts';
-import { findingsJson, findingsText, isColoured, isProblem } from './doctor-output.ts';
-import type { Terminal } from './keys.ts';
+import { COMMON_OPTIONS, COMMON_USAGE, configFlags, type Flags } from './arguments.ts';
+import { printable, report, type Terminal } from './terminal.ts';
 
-/** A terminal that may tell that it is one. */
-export interface DoctorTerminal extends Terminal {
-  readonly stdout: Terminal['stdout'] & { readonly isTTY?: boolean };
+/** What `omp-gateway doctor --help` prints: at most 80 columns wide, ends with a newline. */
+export const DOCTOR_USAGE = `Usage: omp-gateway doctor [--json] [options]
+
+Checks everything the gateway needs: the configuration, the embedding service,
+the database with its privileges, extension, tables and indexes. Changes
+nothing, and reports all problems at once, with what to do about them.
+
+Options:
+  --json              One JSON object {ok, findings} on standard output
+${COMMON_USAGE}
+
+Exit status: 0: the gateway can serve, perhaps with warnings; 1: there are
+problems; 2: wrong arguments. NO_COLOR and FORCE_COLOR are supported.
+`;
+
+type DoctorArguments =
+  | { readonly action: 'check'; readonly json: boolean; readonly flags: Flags }
+  | { readonly action: 'help' }
+  | { readonly action: 'mistake'; readonly message: string };
+
+/** Parses the arguments that follow `doctor`. */
+function parseDoctorArguments(argv: readonly string[]): DoctorArguments {
+  try {
+    const { values } = parseArgs({ args: [...argv], options: { ...COMMON_OPTIONS, json: { type: 'boolean' } } });
+    if (values.help) return { action: 'help' };
+    return { action: 'check', json: values.json === true, flags: configFlags(values) };
+  } catch (error) {
+    const message = (error as Error).message.replaceAll('\n', ' ');
+    return { action: 'mistake', message: `${message}\nTry 'omp-gateway doctor --help'.` };
+  }
 }
 
 /**
- * `omp-gateway doctor`: looks at everything that serving takes and tells on standard output what it found. Returns the
- * exit status: 0, 1 when there are problems, 2 when the arguments make no sense.
+ * `omp-gateway doctor`: checks everything the gateway needs and prints the findings on standard output. Returns the exit
+ * status: 0; 1: there are problems; 2: wrong arguments.
  */
-export async function runDoctor(argv: readonly string[], { env, stdout, stderr }: DoctorTerminal): Promise<number> {
+export async function runDoctor(argv: readonly string[], terminal: Terminal): Promise<number> {
+  const { env, stdout } = terminal;
   const asked = parseDoctorArguments(argv);
   if (asked.action === 'help') stdout.write(DOCTOR_USAGE);
   else if (asked.action === 'mistake') {
-    stderr.write(`omp-gateway: ${asked.message}\n`);
+    report(terminal, asked.message);
     return 2;
   } else {
-    const findings = await look(asked.flags, env);
+    const findings = await check(asked.flags, env);
     stdout.write(asked.json ? findingsJson(findings) : findingsText(findings, isColoured(env, stdout.isTTY === true)));
     return findings.some(isProblem) ? 1 : 0;
   }
@@ -37,14 +63,14 @@ export async function runDoctor(argv: readonly string[], { env, stdout, stderr }
 const finding = (area: Finding['area'], level: Finding['level'], message: string): Finding => ({
   area,
   level,
-  // Messages of errors may be sentences.
+  // The message of an error may be a sentence.
   message: message.replace(/\.$/, ''),
 });
 
-/** The message alone: what caused it may quote a service, or hold a part of a URL. */
+/** Only the message: causes may quote a service, or contain a part of a URL. */
 const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
-async function look(flags: Readonly<Record<string, string>>, env: Environment): Promise<Finding[]> {
+async function check(flags: Flags, env: Environment): Promise<Finding[]> {
   let config: Config;
   const findings: Finding[] = [];
   try {
@@ -55,29 +81,29 @@ async function look(flags: Readonly<Record<string, string>>, env: Environment): 
     if (!(error instanceof ConfigError)) throw error;
     return [
       ...error.mistakes.map((mistake) => finding('configuration', 'problem', mistake)),
-      finding('configuration', 'warning', 'nothing else was looked at: this has to be right first'),
+      finding('configuration', 'warning', 'nothing else was checked: correct this first'),
     ];
   }
   const { provider, mapping, search } = config;
-  // What others fill, and Pinecone, is searched by vectors alone.
+  // Mapped tables and Pinecone are searched by vectors alone.
   const ranked = mapping.preset !== undefined || provider === 'pinecone' ? 'vector' : search.mode;
-  const table = mapping.preset === undefined ? '' : `, in front of a table laid out as ${mapping.preset}`;
+  const table = mapping.preset === undefined ? '' : `, mapped table of ${mapping.preset}`;
   findings.push(finding('configuration', 'ok', `provider ${provider}${table}, ${ranked} search`));
 
-  const { embedder, findings: ofEmbedding } = await tryEmbedder(config);
+  const { embedder, findings: ofEmbedding } = await checkEmbedder(config);
   try {
-    return [...findings, ...ofEmbedding, ...(await lookAtProvider(config, embedder))];
+    return [...findings, ...ofEmbedding, ...(await checkProvider(config, embedder))];
   } finally {
     await embedder?.close();
   }
 }
 
-/** What it would log, it finds. */
+/** Everything to log becomes a finding. */
 const SILENT: Log = { info: () => {}, warn: () => {}, error: () => {} };
 
-async function tryEmbedder(config: Config): Promise<{ embedder?: Embedder; findings: Finding[] }> {
+async function checkEmbedder(config: Config): Promise<{ embedder?: Embedder; findings: Finding[] }> {
   if (config.search.mode === 'keyword') {
-    return { findings: [finding('embedding', 'ok', 'none is needed: OMP_SEARCH_MODE is keyword')] };
+    return { findings: [finding('embedding', 'ok', 'not needed: OMP_SEARCH_MODE is keyword')] };
   }
   let embedder: Embedder | undefined;
   try {
@@ -92,8 +118,8 @@ async function tryEmbedder(config: Config): Promise<{ embedder?: Embedder; findi
   }
 }
 
-/** Without an embedder as far as that goes: it may be what does not work. */
-async function lookAtProvider(config: Config, embedder: Embedder | undefined): Promise<Finding[]> {
+/** Goes as far as possible without an embedder, which may be what fails. */
+async function checkProvider(config: Config, embedder: Embedder | undefined): Promise<Finding[]> {
   const { provider: name, search: ranking, data_dir } = config;
   const options = providerOptions(config);
   const context: MaintenanceContext = { embedder, ranking, audit: auditOptions(config), data_dir, log: SILENT };
@@ -110,4 +136,53 @@ async function lookAtProvider(config: Config, embedder: Embedder | undefined): P
   } catch (error) {
     return [finding('connection', 'problem', messageOf(error))];
   }
+}
+
+type Level = Finding['level'];
+
+const MARKS: Record<Level, string> = { ok: '✓', warning: '!', problem: '✗' };
+/** Of ANSI escape sequences: green, yellow, red. */
+const COLOURS: Record<Level, number> = { ok: 32, warning: 33, problem: 31 };
+const DIM = 2;
+const BOLD = 1;
+const AREA_COLUMN = 'configuration'.length;
+
+/** One JSON object, for scripts. */
+const findingsJson = (findings: readonly Finding[]): string =>
+  `${JSON.stringify({ ok: !findings.some(isProblem), findings }, null, 2)}\n`;
+
+/** One line per finding, what to run indented below it, and a summary in the last line. */
+export function findingsText(findings: readonly Finding[], coloured: boolean): string {
+  const paint = (code: number, text: string) => (coloured ? `\u001b[${code}m${text}\u001b[0m` : text);
+  const indent = ' '.repeat(AREA_COLUMN + 4);
+  const lines = findings.flatMap(({ area, level, message, remedies = [] }) => [
+    `${paint(COLOURS[level], MARKS[level])} ${area.padEnd(AREA_COLUMN)}  ${printable(message)}`,
+    ...remedies.flatMap(({ sql, reason }) => [
+      `${indent}${paint(DIM, `-- ${printable(reason)}`)}`,
+      `${indent}${paint(BOLD, printable(sql))}`,
+    ]),
+  ]);
+  return `${[...lines, paint(COLOURS[worst(findings)], summary(findings))].join('\n')}\n`;
+}
+
+/** As in Node: FORCE_COLOR wins over NO_COLOR, and both over the kind of output. */
+export function isColoured(env: Environment, isTerminal: boolean): boolean {
+  const { FORCE_COLOR: force, NO_COLOR: no, TERM } = env;
+  if (force !== undefined) return force !== '0' && force !== 'false';
+  return !no && isTerminal && TERM !== 'dumb';
+}
+
+const isProblem = ({ level }: Finding): boolean => level === 'problem';
+
+const worst = (findings: readonly Finding[]): Level =>
+  (['problem', 'warning'] as const).find((level) => findings.some((finding) => finding.level === level)) ?? 'ok';
+
+function summary(findings: readonly Finding[]): string {
+  const count = (level: Level, word: string) => {
+    const number = findings.filter((finding) => finding.level === level).length;
+    return number === 0 ? [] : [`${number} ${word}${number === 1 ? '' : 's'}`];
+  };
+  const counts = [...count('problem', 'problem'), ...count('warning', 'warning')].join(', ');
+  if (counts === '') return 'No problems found.';
+  return `${counts}. ${findings.some(isProblem) ? 'The gateway cannot serve.' : 'The gateway can serve.'}`;
 }

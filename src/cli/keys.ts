@@ -1,47 +1,164 @@
-import { gatewayCall, type KeyStore, type Log, OmpError } from '#contract';
+import { type ParseArgsConfig, parseArgs } from 'node:util';
+import type { z } from 'zod';
+import { gatewayCall, type KeyStore, OmpError, type StoredKey } from '#contract';
+import {
+  type ConfiguredKey,
+  expirySchema,
+  grantSchema,
+  keyNameSchema,
+  keyUserSchema,
+  toHashedKey,
+} from '../auth/configured-keys.ts';
+import type { FreshKey } from '../auth/credentials.ts';
 import { newKey } from '../auth/credentials.ts';
-import { ConfigError, type Environment } from '../config/given.ts';
-import { loadConfig } from '../config/load.ts';
-import { providerOptions } from '../config/provider-options.ts';
+import { ConfigError } from '../config/mistakes.ts';
+import { providerOptions } from '../config/options.ts';
 import { openKeys } from '../registry.ts';
-import { explainError } from './explain-error.ts';
-import { KEYS_USAGE, type KeyRequest, type KeysArguments, parseKeysArguments } from './keys-arguments.ts';
-import { keysJson, keysTable, toConfigured } from './keys-output.ts';
+import { COMMON_OPTIONS, COMMON_USAGE, configFlags, type Flags } from './arguments.ts';
+import { configOf, explainError, printable, report, type Terminal, terminalLog } from './terminal.ts';
 
-export interface Terminal {
-  readonly env: Environment;
-  readonly stdout: Output;
-  readonly stderr: Output;
+/** What `omp-gateway keys --help` prints: at most 80 columns wide, ends with a newline. */
+export const KEYS_USAGE = `Usage: omp-gateway keys create NAME --grant GRANT ... [options]
+       omp-gateway keys list [--json] [options]
+       omp-gateway keys revoke NAME|ID [options]
+
+API keys of the gateway, kept in Postgres or, with --print, in its
+configuration. A new key is shown once: the gateway keeps only its hash.
+
+Options of create:
+  --grant GRANT       What the key may do, as <action>:<scope glob>; may be
+                      given several times. Actions: read, write, delete, or *
+                      for all three. read:coding/* covers every scope that
+                      begins with coding/; read:* also covers memories
+                      without a scope.
+  --user USER         The only user whose memories it may access; may be given
+                      several times. Without it: every user.
+  --expires WHEN      A date (2027-01-01, from 00:00 UTC on), a date-time with
+                      offset (2027-01-01T12:00:00Z), or days from now (90d)
+  --print             Store nothing; print the lines for the configuration
+
+Options of all:
+${COMMON_USAGE}
+`;
+
+interface KeyRequest {
+  readonly name: string;
+  readonly grants: readonly string[];
+  readonly users: readonly string[] | null;
+  /** ISO 8601, UTC, milliseconds, `Z`. */
+  readonly expires_at: string | null;
 }
-interface Output {
-  write(text: string): unknown;
+
+type KeysArguments =
+  | { readonly action: 'create'; readonly request: KeyRequest; readonly flags: Flags }
+  | { readonly action: 'print'; readonly request: KeyRequest }
+  | { readonly action: 'list'; readonly json: boolean; readonly flags: Flags }
+  | { readonly action: 'revoke'; readonly nameOrId: string; readonly flags: Flags }
+  | { readonly action: 'help' }
+  | { readonly action: 'mistake'; readonly message: string };
+
+const CREATE = {
+  ...COMMON_OPTIONS,
+  grant: { type: 'string', multiple: true },
+  user: { type: 'string', multiple: true },
+  expires: { type: 'string' },
+  print: { type: 'boolean' },
+} satisfies ParseArgsConfig['options'];
+
+/** Parses the arguments that follow `keys`. `now` in epoch milliseconds. */
+function parseKeysArguments([command, ...args]: readonly string[], now: number): KeysArguments {
+  if (command === '--help' || command === '-h') return { action: 'help' };
+  try {
+    if (command === 'create') return create(args, now);
+    if (command === 'list') {
+      const { values } = parseArgs({ args, options: { ...COMMON_OPTIONS, json: { type: 'boolean' } } });
+      return values.help
+        ? { action: 'help' }
+        : { action: 'list', json: values.json === true, flags: configFlags(values) };
+    }
+    if (command === 'revoke') {
+      const { values, positionals } = parseArgs({ args, options: COMMON_OPTIONS, allowPositionals: true });
+      if (values.help) return { action: 'help' };
+      const [nameOrId, extra] = positionals;
+      if (nameOrId === undefined || extra !== undefined) return mistake('keys revoke needs one name or id');
+      return { action: 'revoke', nameOrId, flags: configFlags(values) };
+    }
+  } catch (error) {
+    return mistake((error as Error).message.replaceAll('\n', ' '));
+  }
+  return mistake(command === undefined ? 'keys needs a command' : `Unknown command 'keys ${command}'`);
 }
+
+function create(args: string[], now: number): KeysArguments {
+  const { values, positionals } = parseArgs({ args, options: CREATE, allowPositionals: true });
+  if (values.help) return { action: 'help' };
+  const [name, extra] = positionals;
+  if (name === undefined || extra !== undefined) return mistake('keys create needs one name');
+  const { grant: grants = [], user: users, expires } = values;
+  if (grants.length === 0) return mistake(NO_GRANT);
+  const expires_at = expires === undefined ? null : readExpiry(expires, now);
+  const mistakes = [
+    ...check(keyNameSchema, name, 'The name'),
+    ...grants.flatMap((grant) => check(grantSchema, grant, `--grant '${grant}'`)),
+    ...(users ?? []).flatMap((user) => check(keyUserSchema, user, `--user '${user}'`)),
+    ...(expires_at === undefined
+      ? [`--expires '${expires}' must be a date or date-time in the future, or days as in 90d`]
+      : []),
+  ];
+  if (mistakes.length > 0 || expires_at === undefined) return mistake(mistakes.join('\n'));
+  const request = { name, grants, users: users ?? null, expires_at };
+  const flags = configFlags(values);
+  if (!values.print) return { action: 'create', request, flags };
+  const [unused] = Object.keys(flags);
+  return unused === undefined ? { action: 'print', request } : mistake(`--${unused} has no effect with --print`);
+}
+
+const NO_GRANT = `keys create needs --grant, which says what the key may do, such as
+  --grant 'read:coding/*'    read memories whose scope begins with coding/
+  --grant 'read:*'           read everything, also memories without a scope
+  --grant 'write:*'          add and change
+  --grant '*:*'              read, write and delete everything`;
+
+const check = (schema: z.ZodType, value: string, label: string): string[] =>
+  schema.safeParse(value).error?.issues.map(({ message }) => `${label} ${message}`) ?? [];
+
+const DAY_MS = 86_400_000;
+
+/** Undefined: not a time in the future. */
+function readExpiry(text: string, now: number): string | undefined {
+  const days = /^(\d{1,5})d$/.exec(text)?.[1];
+  if (days === undefined && !expirySchema.safeParse(text).success) return undefined;
+  const time = days === undefined ? Date.parse(text) : now + Number(days) * DAY_MS;
+  return time > now ? new Date(time).toISOString() : undefined;
+}
+
+const mistake = (message: string): KeysArguments => ({
+  action: 'mistake',
+  message: `${message}\nTry 'omp-gateway keys --help'.`,
+});
 
 /**
- * `omp-gateway keys`: does what the arguments after `keys` ask for. What was asked for goes to standard output, the
- * rest to standard error. Returns the exit status: 0, 1 when it failed, 2 when the arguments make no sense.
+ * `omp-gateway keys`: results go to standard output, everything else to standard error. Returns the exit status: 0; 1: it
+ * failed; 2: wrong arguments.
  */
 export async function runKeys(argv: readonly string[], terminal: Terminal): Promise<number> {
   const asked = parseKeysArguments(argv, Date.now());
-  const { stdout, stderr } = terminal;
-  if (asked.action === 'help') stdout.write(KEYS_USAGE);
+  if (asked.action === 'help') terminal.stdout.write(KEYS_USAGE);
   else if (asked.action === 'print') print(asked.request, terminal);
   else if (asked.action === 'mistake') {
-    tell(stderr, asked.message);
+    report(terminal, asked.message);
     return 2;
   } else {
     const trouble = await withStore(asked, terminal);
     if (trouble !== undefined) {
-      tell(stderr, trouble);
+      report(terminal, trouble);
       return 1;
     }
   }
   return 0;
 }
 
-const tell = (stderr: Output, message: string) => stderr.write(`omp-gateway: ${message}\n`);
-
-const INSTEAD = `Keys may stand in the configuration instead:
+const INSTEAD = `Keys may be part of the configuration instead:
   omp-gateway keys create NAME --grant GRANT --print`;
 
 const SHOWN_ONCE = `This is the only time the key is shown. Clients send it as
@@ -53,16 +170,14 @@ type Stored = Extract<KeysArguments, { action: 'create' | 'list' | 'revoke' }>;
 
 /** Returns what went wrong. */
 async function withStore(asked: Stored, terminal: Terminal): Promise<string | undefined> {
-  const { env, stderr } = terminal;
   try {
-    const { config, warnings } = loadConfig({ flags: asked.flags, env });
-    for (const warning of warnings) tell(stderr, warning);
+    const config = configOf(asked.flags, terminal);
     const { provider, data_dir } = config;
-    const store = await openKeys(provider, providerOptions(config), { data_dir, log: logTo(stderr) });
-    if (!store) return `the provider ${provider} keeps no keys. ${INSTEAD}`;
+    const store = await openKeys(provider, providerOptions(config), { data_dir, log: terminalLog(terminal) });
+    if (!store) return `the provider ${provider} stores no keys. ${INSTEAD}`;
     return await run(asked, store, terminal).finally(store.close);
   } catch (error) {
-    // What is told in full by its message has no causes to look for.
+    // The message of these says everything; their causes add nothing.
     const complete = error instanceof ConfigError || (error instanceof OmpError && error.code === 'invalid_request');
     return complete ? error.message : explainError(error);
   }
@@ -81,9 +196,9 @@ async function run(asked: Stored, store: KeyStore, { stdout, stderr }: Terminal)
     stdout.write(asked.json ? keysJson(keys) : keysTable(keys, Date.now()));
   } else {
     const revoked = await store.revoke(asked.nameOrId, call);
-    if (!revoked) return 'no stored key has this name or id; a key of the configuration is revoked by taking it out';
+    if (!revoked) return 'no stored key has this name or id; to revoke a key of the configuration, remove it there';
     stdout.write(`${revoked.id} is revoked since ${revoked.revoked_at}\n`);
-    stderr.write('Gateways refuse it within seconds.\n');
+    stderr.write('Gateways reject it within seconds.\n');
   }
   return undefined;
 }
@@ -92,12 +207,54 @@ function print(request: KeyRequest, { stdout, stderr }: Terminal): void {
   const fresh = newKey();
   const configured = JSON.stringify(toConfigured(request, fresh));
   stdout.write(`${fresh.key}\n\nauth:\n  keys:\n    - ${configured}\n`);
-  stderr.write(`${SHOWN_ONCE}The gateway needs only the lines below it: they belong into its configuration file. In the environment:
+  stderr.write(`${SHOWN_ONCE}The gateway needs only the lines below it, in its configuration file. In the environment:
   OMP_AUTH_KEYS=[${configured}]
 `);
 }
 
-const logTo = (stderr: Output): Log => {
-  const line = (_fields: object, message: string) => void tell(stderr, message);
-  return { info: () => {}, warn: line, error: line };
-};
+/** A key in the form of the configuration. */
+const toConfigured = ({ name, grants, users, expires_at }: KeyRequest, key: FreshKey): ConfiguredKey => ({
+  name,
+  key: toHashedKey(key),
+  grants: [...grants],
+  ...(users && { users: [...users] }),
+  ...(expires_at !== null && { expires_at }),
+});
+
+/** Keys without their hashes, as JSON. */
+const keysJson = (keys: readonly StoredKey[]): string =>
+  `${JSON.stringify(
+    keys.map(({ hash: _, ...key }) => key),
+    null,
+    2,
+  )}\n`;
+
+const HEAD = ['ID', 'NAME', 'STATE', 'GRANTS', 'USERS', 'CREATED', 'EXPIRES', 'LAST USED'];
+
+/** Keys as a table. `now` in epoch milliseconds. */
+function keysTable(keys: readonly StoredKey[], now: number): string {
+  const rows = keys.map((key) => [
+    key.id,
+    key.name,
+    stateOf(key, now),
+    key.grants.join(' '),
+    key.users?.join(' ') ?? 'all',
+    ...[key.created_at, key.expires_at, key.last_used_at].map((time) => time?.replace(/\.\d+Z$/, 'Z') ?? 'never'),
+  ]);
+  const table = [HEAD, ...rows].map((cells) => cells.map(printable));
+  const widths = HEAD.map((_, column) => Math.max(...table.map((cells) => cells[column]?.length ?? 0)));
+  return table
+    .map(
+      (cells) =>
+        `${cells
+          .map((cell, i) => cell.padEnd(widths[i] ?? 0))
+          .join('  ')
+          .trimEnd()}\n`,
+    )
+    .join('');
+}
+
+function stateOf({ revoked_at, expires_at }: StoredKey, now: number): string {
+  if (revoked_at !== null) return 'revoked';
+  return expires_at !== null && Date.parse(expires_at) <= now ? 'expired' : 'active';
+}

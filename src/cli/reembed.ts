@@ -1,111 +1,172 @@
-import type { ReembedOutcome, ReembedState } from '#contract';
-import { auditOptions } from '../config/access-options.ts';
-import { embeddingOptions } from '../config/embedding-options.ts';
-import { ConfigError } from '../config/given.ts';
-import { loadConfig } from '../config/load.ts';
-import { providerOptions } from '../config/provider-options.ts';
+import { type ParseArgsConfig, parseArgs } from 'node:util';
+import type { EmbedderIdentity, ReembedOutcome, ReembedState } from '#contract';
+import { ConfigError } from '../config/mistakes.ts';
+import { auditOptions, embeddingOptions, providerOptions } from '../config/options.ts';
 import type { Config } from '../config/schema.ts';
 import { openEmbedder } from '../embedding/open.ts';
 import { reembed } from '../registry.ts';
-import { explainError } from './explain-error.ts';
-import type { Terminal } from './keys.ts';
-import { type Asked, parseReembedArguments, REEMBED_USAGE } from './reembed-arguments.ts';
-import { progressLine, reembedText } from './reembed-output.ts';
+import { COMMON_OPTIONS, COMMON_USAGE, configFlags, type Flags } from './arguments.ts';
+import { configOf, explainError, report, type Terminal, terminalLog } from './terminal.ts';
 
-export interface ReembedTerminal extends Terminal {
-  readonly stderr: Terminal['stderr'] & { readonly isTTY?: boolean };
+/** What `omp-gateway reembed --help` prints: at most 80 columns wide, ends with a newline. */
+export const REEMBED_USAGE = `Usage: omp-gateway reembed [options]
+
+Embeds every stored memory with the configured embedder, next to the vectors in
+use, and then switches to the new ones. Gateways may keep serving with the old
+embedder meanwhile; restart them with the new one afterwards. (The embedded
+Postgres belongs to one process: stop the gateway first.) After an interruption,
+the next run continues. This is also the way from OMP_SEARCH_MODE=keyword to
+vectors.
+
+Options:
+  --dry-run           Only report what there is to do; change nothing
+  --per-minute N      Send at most N memories per minute to the embedder
+  --batch N           Memories read and written at a time (1 to 1000, default
+                      100)
+  --restart           Discard a run for another embedder, or start over
+  --json              Print the outcome as JSON
+${COMMON_USAGE}
+
+Exit status: 0: searches use the new vectors, or it was a dry run; 1: it failed
+or was stopped; 2: wrong arguments.
+`;
+
+type ReembedArguments =
+  | { readonly action: 'run'; readonly asked: Asked; readonly flags: Flags }
+  | { readonly action: 'help' }
+  | { readonly action: 'mistake'; readonly message: string };
+
+interface Asked {
+  readonly dry_run: boolean;
+  readonly restart: boolean;
+  readonly per_minute: number | undefined;
+  readonly batch_size: number;
+  readonly json: boolean;
 }
 
+const OPTIONS = {
+  ...COMMON_OPTIONS,
+  'dry-run': { type: 'boolean' },
+  restart: { type: 'boolean' },
+  'per-minute': { type: 'string' },
+  batch: { type: 'string' },
+  json: { type: 'boolean' },
+} satisfies ParseArgsConfig['options'];
+
+const DEFAULT_BATCH = '100';
+const MAX_BATCH = 1_000;
+const MAX_PER_MINUTE = 10_000_000;
+
+/** Parses the arguments that follow `reembed`. */
+function parseReembedArguments(argv: readonly string[]): ReembedArguments {
+  try {
+    const { values } = parseArgs({ args: [...argv], options: OPTIONS });
+    if (values.help) return { action: 'help' };
+    const batch_size = whole(values.batch ?? DEFAULT_BATCH, MAX_BATCH);
+    if (batch_size === undefined) return mistake(`--batch must be a whole number from 1 to ${MAX_BATCH}`);
+    const paced = values['per-minute'];
+    const per_minute = paced === undefined ? undefined : whole(paced, MAX_PER_MINUTE);
+    if (paced !== undefined && per_minute === undefined) {
+      return mistake(`--per-minute must be a whole number from 1 to ${MAX_PER_MINUTE}`);
+    }
+    const { 'dry-run': dry_run = false, restart = false, json = false } = values;
+    const asked = { dry_run, restart, per_minute, batch_size, json };
+    return { action: 'run', asked, flags: configFlags(values) };
+  } catch (error) {
+    return mistake((error as Error).message.replaceAll('\n', ' '));
+  }
+}
+
+const whole = (text: string, most: number): number | undefined =>
+  /^\d{1,9}$/.test(text) && Number(text) >= 1 && Number(text) <= most ? Number(text) : undefined;
+
+const mistake = (message: string): ReembedArguments => ({
+  action: 'mistake',
+  message: `${message}\nTry 'omp-gateway reembed --help'.`,
+});
+
 /**
- * `omp-gateway reembed`: progress goes to standard error, the outcome to standard output. Returns the exit status: 0,
- * 1 when it failed or was stopped, 2 when the arguments make no sense.
+ * `omp-gateway reembed`: progress goes to standard error, the outcome to standard output. Returns the exit status: 0; 1: it
+ * failed or was stopped; 2: wrong arguments.
  */
-export async function runReembed(argv: readonly string[], terminal: ReembedTerminal): Promise<number> {
-  const { env, stdout, stderr } = terminal;
+export async function runReembed(argv: readonly string[], terminal: Terminal): Promise<number> {
+  const { stdout, stderr } = terminal;
   const parsed = parseReembedArguments(argv);
   if (parsed.action === 'help') {
     stdout.write(REEMBED_USAGE);
     return 0;
   }
   if (parsed.action === 'mistake') {
-    tell(terminal, parsed.message);
+    report(terminal, parsed.message);
     return 2;
   }
   const { asked, flags } = parsed;
   const progress = showProgress(stderr);
   try {
-    const { config, warnings } = loadConfig({ flags, env });
-    for (const warning of warnings) tell(terminal, warning);
-    const outcome = await untilStopped((signal) => work(config, asked, { signal, progress: progress.show, terminal }));
+    const config = configOf(flags, terminal);
+    const outcome = await untilSignal((signal) => work(config, asked, { signal, progress: progress.show, terminal }));
     progress.end();
     stdout.write(asked.json ? `${JSON.stringify(outcome, null, 2)}\n` : reembedText(outcome, asked));
     return outcome.switched || asked.dry_run ? 0 : 1;
   } catch (error) {
     progress.end();
-    tell(terminal, error instanceof ConfigError ? error.message : explainError(error));
+    report(terminal, error instanceof ConfigError ? error.message : explainError(error));
     return 1;
   }
 }
 
-const tell = ({ stderr }: Terminal, message: string) => stderr.write(`omp-gateway: ${message}\n`);
-
-interface Around {
+interface Run {
   readonly signal: AbortSignal;
   readonly terminal: Terminal;
   progress(state: ReembedState): void;
 }
 
-async function work(config: Config, asked: Asked, { signal, terminal, progress }: Around): Promise<ReembedOutcome> {
+async function work(config: Config, asked: Asked, { signal, terminal, progress }: Run): Promise<ReembedOutcome> {
   const { provider, search, data_dir } = config;
-  // Told before a model is loaded, or a service is asked.
-  if (provider !== 'postgres') throw new Error(notHere(provider));
+  // Before a model is loaded or a service is called.
+  if (provider !== 'postgres') throw new Error(unsupported(provider));
   if (search.mode === 'keyword') {
-    throw new Error('OMP_SEARCH_MODE is keyword, which has no embedder; set it to hybrid or vector');
+    throw new Error('OMP_SEARCH_MODE is keyword, which uses no embedder; set it to hybrid or vector');
   }
-  const log = quietLog(terminal);
+  const log = terminalLog(terminal);
   const embedder = await openEmbedder(embeddingOptions(config), log);
   try {
     const context = { embedder, ranking: search, audit: auditOptions(config), data_dir, log };
     const { json: _, ...request } = { ...asked, signal, progress };
     const outcome = await reembed(provider, { options: providerOptions(config), context, request });
-    if (!outcome) throw new Error(notHere(provider));
+    if (!outcome) throw new Error(unsupported(provider));
     return outcome;
   } finally {
     await embedder.close();
   }
 }
 
-const notHere = (provider: string): string =>
-  `the provider ${provider} has no memories that could be embedded anew in place; fill another store with the new embedder instead`;
+const unsupported = (provider: string): string =>
+  `the provider ${provider} cannot embed its memories again in place; fill another store with the new embedder instead`;
 
-const quietLog = (terminal: Terminal) => {
-  const line = (_fields: object, message: string) => void tell(terminal, message);
-  return { info: () => {}, warn: line, error: line };
-};
-
-const STOPPED = ['SIGINT', 'SIGTERM'] as const;
+const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
 
 /** The first signal asks the work to stop; a second one ends the process at once. */
-async function untilStopped<Result>(work: (signal: AbortSignal) => Promise<Result>): Promise<Result> {
+async function untilSignal<Result>(work: (signal: AbortSignal) => Promise<Result>): Promise<Result> {
   const stopping = new AbortController();
   const stop = () => {
-    for (const signal of STOPPED) process.removeListener(signal, stop);
+    for (const signal of SIGNALS) process.removeListener(signal, stop);
     stopping.abort(new Error('stopped'));
   };
-  for (const signal of STOPPED) process.once(signal, stop);
+  for (const signal of SIGNALS) process.once(signal, stop);
   try {
     return await work(stopping.signal);
   } finally {
-    for (const signal of STOPPED) process.removeListener(signal, stop);
+    for (const signal of SIGNALS) process.removeListener(signal, stop);
   }
 }
 
-/** Where no terminal rewrites the line: how often there is a new one. */
-const LINE_EVERY_MS = 10_000;
+/** Milliseconds between lines if the output is not a terminal. */
+const LINE_MS = 10_000;
 
-function showProgress(stderr: ReembedTerminal['stderr']) {
+function showProgress(stderr: Terminal['stderr']) {
   let first: { readonly at: number; readonly done: number } | undefined;
-  let told = Number.NEGATIVE_INFINITY;
+  let shown = Number.NEGATIVE_INFINITY;
   let open = false;
   return {
     show(state: ReembedState): void {
@@ -116,15 +177,65 @@ function showProgress(stderr: ReembedTerminal['stderr']) {
       if (stderr.isTTY) {
         stderr.write(`\r\x1b[K${line}`);
         open = true;
-      } else if (now - told >= LINE_EVERY_MS) {
+      } else if (now - shown >= LINE_MS) {
         stderr.write(`${line}\n`);
-        told = now;
+        shown = now;
       }
     },
-    /** Ends a line that is being rewritten. */
+    /** Ends the line that is rewritten. */
     end(): void {
       if (open) stderr.write('\n');
       open = false;
     },
   };
+}
+
+/** The outcome as text, with line ends. */
+function reembedText(outcome: ReembedOutcome, { dry_run }: Pick<Asked, 'dry_run'>): string {
+  const { from, to, total, done, embedded, switched } = outcome;
+  const name = described(to);
+  if (dry_run) return dryRun(outcome);
+  if (!switched) {
+    return `Stopped: ${ofTotal({ done, total })} embedded with ${name}. Searches use the vectors from before.\nRun "omp-gateway reembed" again to continue.\n`;
+  }
+  if (from && isSame(from, to)) {
+    const missing = embedded === 0 ? 'there was nothing to do' : `${memories(embedded)} had none`;
+    return `Done: ${memories(total)} with vectors of ${name}; ${missing}.\n`;
+  }
+  return `Done: ${memories(total)} with vectors of ${name}, which searches use from now on.
+Restart the gateways with this embedder. New rows reuse the space of the old vectors; "vacuum full" or pg_repack
+frees it at once, and makes exact searches as fast as before.
+`;
+}
+
+function dryRun({ from, to, total, done, characters }: ReembedOutcome): string {
+  const left = total - done;
+  const now = from ? `made by ${described(from)}` : 'none yet';
+  return `Vectors: ${now}; the configured embedder is ${described(to)}.
+To be embedded: ${ofTotal({ done: left, total })}, ${number(characters ?? 0)} characters (about ${number(tokens(characters ?? 0))} tokens in English).
+Nothing was changed.
+`;
+}
+
+/** One line, without its end. `perSecond`: memories that this run embeds; 0: unknown. */
+function progressLine({ done, total }: ReembedState, perSecond: number): string {
+  const percent = total === 0 ? 100 : Math.floor((100 * done) / total);
+  const left = perSecond > 0 ? `, ${duration((total - done) / perSecond)} left` : '';
+  return `${ofTotal({ done, total })} (${percent} %)${left}`;
+}
+
+const described = ({ model, dimensions }: EmbedderIdentity): string => `"${model}" (${dimensions} dimensions)`;
+const isSame = (a: EmbedderIdentity, b: EmbedderIdentity): boolean =>
+  a.model === b.model && a.dimensions === b.dimensions;
+const number = (value: number): string => value.toLocaleString('en-US');
+const memories = (count: number): string => `${number(count)} ${count === 1 ? 'memory' : 'memories'}`;
+const ofTotal = ({ done, total }: ReembedState): string => `${number(done)} of ${memories(total)}`;
+
+/** English text has about four characters per token. */
+const tokens = (characters: number): number => Math.ceil(characters / 4);
+
+function duration(seconds: number): string {
+  if (seconds < 90) return `${Math.ceil(seconds)} s`;
+  const minutes = Math.ceil(seconds / 60);
+  return minutes < 90 ? `${minutes} min` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }

@@ -1,19 +1,20 @@
 import { z } from 'zod';
+
 import { configuredKeysSchema, grantSchema } from '../auth/configured-keys.ts';
 import { ALGORITHMS } from '../auth/credentials.ts';
 import { isAddressOrRange } from '../rate-limit/addresses.ts';
-import { settingFacts, text } from './facts.ts';
+import { httpUrl, settingFacts, text } from './facts.ts';
 
 const WITH_TOKENS = ['jwt.jwks_url'] as const;
 
-export const auth = z.strictObject({
+const auth = z.strictObject({
   mode: z.enum(['auto', 'required']).default('auto').register(settingFacts, {
     env: 'OMP_AUTH',
-    description: 'auto lets everybody in until there is a key or jwt.jwks_url, required nobody without one of these',
+    description: 'auto: open until a key or jwt.jwks_url is configured. required: every request needs a key or a token',
   }),
   keys: configuredKeysSchema.default([]).register(settingFacts, {
     env: 'OMP_AUTH_KEYS',
-    description: 'API keys, beside those that the gateway keeps in Postgres; in the environment as JSON',
+    description: 'API keys, in addition to those stored in Postgres; in the environment as JSON',
     allowed: 'keys as "omp-gateway keys create NAME --print" makes them: name, hash of the key, grants, users, expiry',
     secret: true,
     example: [
@@ -22,25 +23,22 @@ export const auth = z.strictObject({
   }),
 });
 
-export const jwt = z.strictObject({
-  jwks_url: z
-    .url({ protocol: /^https?$/ })
-    .optional()
-    .register(settingFacts, {
-      env: 'OMP_JWT_JWKS_URL',
-      description: 'Public keys of the identity provider whose tokens are accepted; unset: none are',
-      allowed: 'an http:// or https:// URL',
-      example: 'https://login.example.com/.well-known/jwks.json',
-    }),
+const jwt = z.strictObject({
+  jwks_url: httpUrl.optional().register(settingFacts, {
+    env: 'OMP_JWT_JWKS_URL',
+    description: 'Public keys of the identity provider whose tokens are accepted; unset: no tokens',
+    allowed: 'an http:// or https:// URL',
+    example: 'https://login.example.com/.well-known/jwks.json',
+  }),
   issuer: text.optional().register(settingFacts, {
     env: 'OMP_JWT_ISSUER',
-    description: 'What the claim iss of a token must be; required with jwt.jwks_url',
+    description: 'Required value of the claim iss; required with jwt.jwks_url',
     example: 'https://login.example.com/',
     only: WITH_TOKENS,
   }),
   audience: text.optional().register(settingFacts, {
     env: 'OMP_JWT_AUDIENCE',
-    description: 'What the claim aud of a token must name; required with jwt.jwks_url',
+    description: 'Value that the claim aud must contain; required with jwt.jwks_url',
     example: 'omp-gateway',
     only: WITH_TOKENS,
   }),
@@ -50,18 +48,18 @@ export const jwt = z.strictObject({
     .default(['RS256', 'ES256', 'EdDSA'])
     .register(settingFacts, {
       env: 'OMP_JWT_ALGORITHMS',
-      description: 'Signatures that are accepted',
+      description: 'Accepted signature algorithms',
       allowed: `some of ${ALGORITHMS.join(', ')}`,
       only: WITH_TOKENS,
     }),
   user_claim: text.default('sub').register(settingFacts, {
     env: 'OMP_JWT_USER_CLAIM',
-    description: 'Claim that names the user, or a list of users, whose memories a token may touch',
+    description: 'Claim that names the user, or a list of users, whose memories a token may access',
     only: WITH_TOKENS,
   }),
   grants_claim: text.default('scope').register(settingFacts, {
     env: 'OMP_JWT_GRANTS_CLAIM',
-    description: 'Claim that holds grants, as a list or separated by spaces; words that are no grants are left out',
+    description: 'Claim that holds grants, as a list or separated by spaces; words that are not grants are ignored',
     only: WITH_TOKENS,
   }),
   grants: z
@@ -69,22 +67,86 @@ export const jwt = z.strictObject({
     .default([])
     .register(settingFacts, {
       env: 'OMP_JWT_GRANTS',
-      description: 'What every valid token may do, beside what its claim says',
+      description: 'Grants of every valid token, in addition to those in its claim',
       allowed: 'grants such as read:coding/* or *:*',
       example: ['read:*', 'write:*'],
       only: WITH_TOKENS,
     }),
 });
 
-export const rateLimit = z.strictObject({
+const audit = z.strictObject({
+  record: z.enum(['all', 'writes', 'off']).default('all').register(settingFacts, {
+    env: 'OMP_AUDIT',
+    description: 'What the audit log records; writes: no successful reads',
+  }),
+  retention_days: z
+    .int()
+    .min(0)
+    .max(36_500)
+    .default(90)
+    .register(settingFacts, {
+      env: 'OMP_AUDIT_RETENTION_DAYS',
+      description: 'Days to keep an audit entry; 0: forever',
+      only: ['audit.record', 'all', 'writes'],
+    }),
+});
+
+/** `*`, or what a browser sends as `Origin`. */
+const origin = z
+  .string()
+  .refine(
+    (given) => given === '*' || (/^https?:/.test(given) && URL.canParse(given) && new URL(given).origin === given),
+  );
+
+/** Who may use the gateway, from where, and what is recorded about it. */
+export const access = {
+  auth: auth.prefault({}),
+  jwt: jwt.prefault({}),
+  allowed_hosts: z
+    .array(z.string().regex(/^[^\s/@*]+$/))
+    .min(1)
+    .optional()
+    .register(settingFacts, {
+      env: 'OMP_ALLOWED_HOSTS',
+      description: 'Host names that clients may use; unset: any, but on loopback without keys only localhost',
+      allowed: 'host names or addresses, with a port to allow only that port',
+      example: ['memory.example.com'],
+    }),
+  cors_origins: z
+    .array(origin)
+    .default([])
+    .register(settingFacts, {
+      env: 'OMP_CORS_ORIGINS',
+      description: 'Origins of web pages that may call the gateway; unset: none',
+      allowed: 'origins such as https://app.example.com, or * for any',
+      example: ['https://app.example.com'],
+    }),
+  trusted_proxies: z
+    .array(z.string().refine(isAddressOrRange))
+    .default([])
+    .register(settingFacts, {
+      env: 'OMP_TRUSTED_PROXIES',
+      description: 'Proxies whose X-Forwarded-For header names the client address; unset: none',
+      allowed: 'IP addresses or networks such as 10.0.0.0/8',
+      example: ['10.0.0.0/8', '::1'],
+    }),
+  audit: audit.prefault({}),
+};
+
+const rateLimit = z.strictObject({
   per_minute: z.int().min(1).max(1_000_000).optional().register(settingFacts, {
     env: 'OMP_RATE_LIMIT_PER_MINUTE',
-    description: 'Requests a key or token, or without one a client address, may make in a minute; unset: any number',
+    description: 'Requests per minute for each key or token, or for each client address without one; unset: no limit',
     example: 600,
+  }),
+  auth_failures_per_minute: z.int().min(0).max(1_000_000).default(30).register(settingFacts, {
+    env: 'OMP_AUTH_FAILURES_PER_MINUTE',
+    description:
+      'Wrong keys or tokens per minute from one client address, and as many requests without one; 0: no limit',
   }),
   store: z.enum(['memory', 'postgres', 'redis']).default('memory').register(settingFacts, {
     env: 'OMP_RATE_LIMIT_STORE',
-    description: 'Where requests are counted: memory is each gateway for itself, the others are shared by replicas',
+    description: 'Where requests are counted; memory: by each gateway alone, otherwise by all replicas together',
   }),
   redis_url: z
     .string()
@@ -100,36 +162,25 @@ export const rateLimit = z.strictObject({
       example: 'redis://:${REDIS_PASSWORD}@localhost:6379',
       only: ['rate_limit.store', 'redis'],
     }),
-  auth_failures_per_minute: z.int().min(0).max(1_000_000).default(30).register(settingFacts, {
-    env: 'OMP_AUTH_FAILURES_PER_MINUTE',
+});
+
+/** How much a caller may ask for. */
+export const limits = {
+  rate_limit: rateLimit.prefault({}),
+  max_requests: z.int().min(1).max(1_000_000).default(2000).register(settingFacts, {
+    env: 'OMP_MAX_REQUESTS',
+    description: 'Concurrent requests of one process; more are rejected with 429',
+  }),
+  max_requests_per_caller: z.int().min(1).max(1_000_000).optional().register(settingFacts, {
+    env: 'OMP_MAX_REQUESTS_PER_CALLER',
     description:
-      'Wrong keys or tokens that a client address may send in a minute, and as many requests without one; 0: any number',
+      'Concurrent requests of one key or token subject, or of one client address without one; unset: half of max_requests',
+    example: 500,
   }),
-});
-
-export const audit = z.strictObject({
-  record: z.enum(['all', 'writes', 'off']).default('all').register(settingFacts, {
-    env: 'OMP_AUDIT',
-    description: 'What the audit log records: writes leaves out reads that succeed',
-  }),
-  retention_days: z
+  max_request_bytes: z
     .int()
-    .min(0)
-    .max(36_500)
-    .default(90)
-    .register(settingFacts, {
-      env: 'OMP_AUDIT_RETENTION_DAYS',
-      description: 'Days an entry of the audit log is kept; 0: for ever',
-      only: ['audit.record', 'all', 'writes'],
-    }),
-});
-
-/** An address, or a network as address/prefix. */
-export const addressOrNetwork = z.string().refine(isAddressOrRange);
-
-/** `*` or what a browser sends as `Origin`. */
-export const origin = z
-  .string()
-  .refine(
-    (given) => given === '*' || (/^https?:/.test(given) && URL.canParse(given) && new URL(given).origin === given),
-  );
+    .min(1024)
+    .max(100 * 1024 * 1024)
+    .default(1024 * 1024)
+    .register(settingFacts, { env: 'OMP_MAX_REQUEST_BYTES', description: 'Largest request body, in bytes' }),
+};

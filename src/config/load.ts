@@ -1,10 +1,9 @@
 import { readFileSync } from 'node:fs';
 import type { z } from 'zod';
-import { mayBeIdle, obstacle } from './effect.ts';
-import { fromEnvironment, secretFromEnvironment, unknownVariables } from './from-environment.ts';
-import { fromFile } from './from-file.ts';
-import { ConfigError, type Environment, type Given, type Reading, refusal } from './given.ts';
-import { unmet } from './requirements.ts';
+import { mayBeIdle, obstacle, unmet } from './conditions.ts';
+import { fromEnvironment, secretFromEnvironment, unknownVariables } from './environment.ts';
+import { fromFile } from './file.ts';
+import { ConfigError, type Environment, faultMessage, type Given, type Reading } from './mistakes.ts';
 import { type Config, configSchema } from './schema.ts';
 import { CONFIG_FILE, coerce, SETTINGS, settingFor } from './settings.ts';
 
@@ -43,15 +42,15 @@ function fromFlags(flags: Readonly<Record<string, string>>): Map<string, Given> 
   return given;
 }
 
-/** Takes out what would have no effect, and says so where that is a mistake. */
+/** Removes settings without effect, and reports those that are mistakes. */
 function dropIdle(given: Map<string, Given>, mistakes: string[]): void {
   for (const setting of SETTINGS) {
     const each = given.get(setting.key);
-    const inTheWay = obstacle(setting, given);
-    if (each === undefined || inTheWay === undefined) continue;
+    const prevented = obstacle(setting, given);
+    if (each === undefined || prevented === undefined) continue;
     given.delete(setting.key);
-    if (each.value !== undefined && !mayBeIdle(setting, each.origin, inTheWay)) {
-      mistakes.push(`${each.name} has no effect while ${inTheWay.reason}`);
+    if (each.value !== undefined && !mayBeIdle(setting, each.origin, prevented)) {
+      mistakes.push(`${each.name} has no effect while ${prevented.reason}`);
     }
   }
 }
@@ -59,36 +58,36 @@ function dropIdle(given: Map<string, Given>, mistakes: string[]): void {
 function addSecrets(given: Map<string, Given>, reading: Reading): void {
   for (const setting of SETTINGS) {
     if (!setting.secret) continue;
-    const inTheWay = obstacle(setting, given);
-    if (inTheWay === undefined) {
+    const prevented = obstacle(setting, given);
+    if (prevented === undefined) {
       const secret = secretFromEnvironment(setting, reading);
       if (secret !== undefined) given.set(setting.key, secret);
       continue;
     }
     const idle = [setting.env, `${setting.env}_FILE`].find((name) => reading.env[name]);
-    if (idle !== undefined && !mayBeIdle(setting, 'environment', inTheWay)) {
-      reading.mistakes.push(`${idle} has no effect while ${inTheWay.reason}`);
+    if (idle !== undefined && !mayBeIdle(setting, 'environment', prevented)) {
+      reading.mistakes.push(`${idle} has no effect while ${prevented.reason}`);
     }
   }
 }
 
 function check(given: ReadonlyMap<string, Given>, mistakes: readonly string[]): Config {
   const { data, error } = configSchema.safeParse(nest(given));
-  const refused = new Set(error?.issues.map((issue) => refusalOf(issue, given)));
-  if (data === undefined || mistakes.length > 0) throw new ConfigError([...mistakes, ...refused]);
+  const faults = new Set(error?.issues.map((issue) => messageOf(issue, given)));
+  if (data === undefined || mistakes.length > 0) throw new ConfigError([...mistakes, ...faults]);
   return data;
 }
 
-function refusalOf(issue: z.core.$ZodIssue, given: ReadonlyMap<string, Given>): string {
+function messageOf(issue: z.core.$ZodIssue, given: ReadonlyMap<string, Given>): string {
   const [first, second, ...rest] = issue.path;
   const section = settingFor(String(first)) === undefined;
   const key = section ? `${String(first)}.${String(second)}` : String(first);
   const setting = settingFor(key);
   const each = given.get(key);
   if (!setting || !each) return `${key} is not valid`;
-  // The one kind whose text quotes what was written, which may be a key in the wrong place.
-  const message = issue.code === 'unrecognized_keys' ? 'holds a field that is not known' : issue.message;
-  return refusal(setting, each, { path: section ? rest : issue.path.slice(1), message });
+  // The text of this kind quotes what was written, which may be a key in the wrong place.
+  const message = issue.code === 'unrecognized_keys' ? 'has an unknown field' : issue.message;
+  return faultMessage(setting, each, { path: section ? rest : issue.path.slice(1), message });
 }
 
 function nest(given: ReadonlyMap<string, Given>): Record<string, unknown> {

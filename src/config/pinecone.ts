@@ -63,11 +63,6 @@ export const pinecone = z.strictObject({
     description: 'Most concurrent requests to Pinecone, for each process',
     ...PINECONE,
   }),
-  max_waiting: shape.max_waiting.register(settingFacts, {
-    env: 'OMP_PINECONE_MAX_WAITING',
-    description: 'Most queued requests to Pinecone, for each process; more are rejected at once',
-    ...PINECONE,
-  }),
   settle_ms: shape.settle_ms.register(settingFacts, {
     env: 'OMP_PINECONE_SETTLE_MS',
     description:

@@ -1,14 +1,30 @@
 import { z } from 'zod';
 import { type SettingFacts, settingFacts } from './facts.ts';
-import { configSchema } from './schema.ts';
+import { GROUPS, type Group } from './schema.ts';
+
+/** The ten settings that most installations need to look at. */
+const ESSENTIAL = new Set([
+  'provider',
+  'host',
+  'port',
+  'data_dir',
+  'auth.mode',
+  'embedding.kind',
+  'embedding.api_key',
+  'postgres.url',
+  'mapping.preset',
+  'pinecone.index_host',
+]);
 
 /** One leaf of the schema. */
 export interface Setting extends SettingFacts {
+  readonly group: Group;
+  readonly essential: boolean;
   /** Path in the YAML file, such as `search.keyword_weight`. */
   readonly key: string;
-  /** `list` is one of texts, `json` one of objects. */
+  /** `list`: of texts. `json`: of objects. */
   readonly type: 'string' | 'number' | 'boolean' | 'list' | 'json';
-  /** Undefined when there is none to show, as of a list that is empty. */
+  /** Undefined: none, or an empty list. */
   readonly default: string | number | boolean | readonly string[] | undefined;
   /** Completes "must be …". */
   readonly allowed: string;
@@ -16,21 +32,30 @@ export interface Setting extends SettingFacts {
   readonly schema: z.ZodType;
 }
 
-interface Shape {
+interface JsonShape {
   readonly type: string;
   readonly enum?: readonly string[];
   readonly minimum?: number;
   readonly maximum?: number;
-  readonly items?: Shape;
+  readonly items?: JsonShape;
 }
 
-function settingAt(key: string, schema: z.ZodType, facts: SettingFacts): Setting {
-  const shape = z.toJSONSchema(schema) as Shape;
+interface Leaf {
+  readonly group: Group;
+  readonly key: string;
+  readonly schema: z.ZodType;
+  readonly facts: SettingFacts;
+}
+
+function toSetting({ group, key, schema, facts }: Leaf): Setting {
+  const shape = z.toJSONSchema(schema) as JsonShape;
   const value = schema.parse(undefined) as Setting['default'];
   const allowed = facts.allowed ?? allowedBy(shape);
   return {
     ...facts,
+    group,
     key,
+    essential: ESSENTIAL.has(key),
     type: typeOf(shape),
     default: Array.isArray(value) && value.length === 0 ? undefined : value,
     allowed: shape.items ? `a list of ${allowed}` : allowed,
@@ -39,32 +64,35 @@ function settingAt(key: string, schema: z.ZodType, facts: SettingFacts): Setting
   };
 }
 
-function typeOf({ type, items }: Shape): Setting['type'] {
+function typeOf({ type, items }: JsonShape): Setting['type'] {
   if (items) return items.type === 'object' ? 'json' : 'list';
   return type === 'integer' ? 'number' : (type as Setting['type']);
 }
 
-/** Nothing worth saying in a description. */
+/** Not worth a sentence in a description. */
 const ANY_TEXT = 'a text that is not empty';
 
-function allowedBy({ type, enum: values, minimum, maximum }: Shape): string {
+function allowedBy({ type, enum: values, minimum, maximum }: JsonShape): string {
   if (values !== undefined) return `one of ${values.join(', ')}`;
   if (type === 'string') return ANY_TEXT;
   if (type === 'boolean') return 'true or false';
   return `${type === 'integer' ? 'an integer' : 'a number'} from ${minimum} to ${maximum}`;
 }
 
-function walk(shape: Readonly<Record<string, z.ZodType>>, prefix = ''): Setting[] {
-  return Object.entries(shape).flatMap(([name, schema]) => {
-    const facts = settingFacts.get(schema);
-    if (facts !== undefined) return [settingAt(prefix + name, schema, facts)];
-    const section = (schema as z.ZodPrefault<z.ZodObject<Record<string, z.ZodType>>>).unwrap();
-    return walk(section.shape, `${prefix}${name}.`);
-  });
-}
+type Shape = Readonly<Record<string, z.ZodType>>;
 
-/** Every setting, in the order of the schema: top-level ones first, then section by section. */
-export const SETTINGS: readonly Setting[] = walk(configSchema.shape);
+const leavesOf = (group: Group, shape: Shape, prefix = ''): Setting[] =>
+  Object.entries(shape).flatMap(([name, schema]) => {
+    const facts = settingFacts.get(schema);
+    if (facts !== undefined) return [toSetting({ group, key: prefix + name, schema, facts })];
+    const section = (schema as z.ZodPrefault<z.ZodObject<Record<string, z.ZodType>>>).unwrap();
+    return leavesOf(group, section.shape, `${prefix}${name}.`);
+  });
+
+/** Every setting, group by group. */
+export const SETTINGS: readonly Setting[] = Object.entries(GROUPS).flatMap(([group, shape]) =>
+  leavesOf(group as Group, shape),
+);
 
 const BY_KEY: ReadonlyMap<string, Setting> = new Map(SETTINGS.map((setting) => [setting.key, setting]));
 export const settingFor = (key: string): Setting | undefined => BY_KEY.get(key);
@@ -74,14 +102,14 @@ export const SECTIONS: ReadonlySet<string> = new Set(
   SETTINGS.flatMap(({ key }) => (key.includes('.') ? [key.slice(0, key.indexOf('.'))] : [])),
 );
 
-/** The configuration file is no setting of itself. */
+/** The configuration file cannot set its own path. */
 export const CONFIG_FILE = {
   env: 'OMP_CONFIG',
   flag: 'config',
   description: 'YAML file to read settings from',
 } as const;
 
-/** Description, what is allowed, and when it applies, as sentences. */
+/** Description, allowed values and conditions, as sentences. */
 export function explain({ description, allowed, only, unless, secret, env }: Setting): string {
   const sentences = [description];
   if (allowed !== ANY_TEXT) sentences.push(`${allowed.charAt(0).toUpperCase()}${allowed.slice(1)}`);
@@ -95,11 +123,11 @@ function condition([key, ...values]: NonNullable<Setting['only']>): string {
   return `${key} is ${values.length === 0 ? 'set' : values.join(' or ')}`;
 }
 
-/** The default as the environment would say it. */
+/** The default as it would be written in the environment. */
 export const defaultText = ({ default: value }: Setting): string | undefined =>
   value === undefined ? undefined : String(value);
 
-/** The type a text from the environment, the command line or a reference is meant to have; the schema judges the result. */
+/** Converts a text from the environment, the command line or a reference to the type of its setting. The schema checks the result. */
 export function coerce(type: Setting['type'], text: string): unknown {
   if (type === 'number' && text.trim() !== '' && Number.isFinite(Number(text))) return Number(text);
   if (type === 'boolean' && (text === 'true' || text === 'false')) return text === 'true';
@@ -108,7 +136,7 @@ export function coerce(type: Setting['type'], text: string): unknown {
   return text;
 }
 
-/** The text itself when it is no JSON: no schema of such a setting accepts one, and none quotes it. */
+/** Text that is not JSON stays text: no schema of such a setting accepts it, and no message quotes it. */
 function parsed(text: string): unknown {
   try {
     return JSON.parse(text);

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { Hono } from 'hono';
 import { secureHeaders } from 'hono/secure-headers';
 import { OmpError } from '#contract';
-import { packageRoot } from '../package-root.ts';
+import { packageRoot } from '../package.ts';
 import { openApiDocument } from './openapi/document.ts';
 import type { Env } from './request.ts';
 

@@ -9,8 +9,8 @@ import {
   type Provider,
   type ProviderStats,
 } from '#contract';
-import { version } from '../cli/version.ts';
 import type { BreakerState, Telemetry } from '../core/telemetry.ts';
+import { version } from '../package.ts';
 
 /** Gauges of the library with names of counters, which linters reject. Gauges by type show the same. */
 const MISNAMED = ['nodejs_active_handles_total', 'nodejs_active_requests_total', 'nodejs_active_resources_total'];

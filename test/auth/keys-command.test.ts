@@ -7,8 +7,7 @@ import { startEngine } from '../../providers/postgres/embedded/engine.ts';
 import { openAuthenticator } from '../../src/auth/authenticator.ts';
 import { configuredKeysSchema, hashedKey } from '../../src/auth/configured-keys.ts';
 import { hashOf, idOf } from '../../src/auth/credentials.ts';
-import { runKeys } from '../../src/cli/keys.ts';
-import { KEYS_USAGE } from '../../src/cli/keys-arguments.ts';
+import { KEYS_USAGE, runKeys } from '../../src/cli/keys.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { openStore, type Store } from '../postgres/store.ts';
 import { makeDataDir, recordingLog } from '../support/subject.ts';
@@ -195,7 +194,7 @@ describe('keys without a store', () => {
     async (...argv) => {
       const refused = await keysWith({ OMP_PROVIDER: 'memory' }, argv);
       expect(refused).toMatchObject({ status: 1, stdout: '' });
-      expect(refused.stderr).toContain('the provider memory keeps no keys');
+      expect(refused.stderr).toContain('the provider memory stores no keys');
       expect(refused.stderr).toContain('--print');
     },
   );

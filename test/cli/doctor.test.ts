@@ -1,8 +1,6 @@
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import type { Finding } from '#contract';
-import { runDoctor } from '../../src/cli/doctor.ts';
-import { DOCTOR_USAGE } from '../../src/cli/doctor-arguments.ts';
-import { findingsText, isColoured } from '../../src/cli/doctor-output.ts';
+import { DOCTOR_USAGE, findingsText, isColoured, runDoctor } from '../../src/cli/doctor.ts';
 import { embeddings, embeddingsServer, failing } from '../embedding/embeddings-server.ts';
 import { openStore, type Store } from '../postgres/store.ts';
 
@@ -53,13 +51,13 @@ describe('arguments', () => {
 });
 
 describe('configuration', () => {
-  it('tells all mistakes and that nothing else was looked at', async () => {
+  it('reports all mistakes, and that nothing else was checked', async () => {
     const { status, ok, findings } = await json({ OMP_PORT: 'x', OMP_LOG_LEVEL: 'loud' });
     expect({ status, ok }).toEqual({ status: 1, ok: false });
     expect(findings).toEqual([
       { area: 'configuration', level: 'problem', message: expect.stringContaining('OMP_PORT') },
       { area: 'configuration', level: 'problem', message: expect.stringContaining('OMP_LOG_LEVEL') },
-      { area: 'configuration', level: 'warning', message: expect.stringContaining('nothing else was looked at') },
+      { area: 'configuration', level: 'warning', message: expect.stringContaining('nothing else was checked') },
     ]);
   });
 
@@ -171,12 +169,12 @@ describe('output', () => {
         '                 -- it helps',
         '                 create index on "a?[2Jb" (c);',
         '✗ mapping        no column',
-        '1 problem, 1 warning. The gateway cannot serve like this.',
+        '1 problem, 1 warning. The gateway cannot serve.',
         '',
       ].join('\n'),
     );
     expect(findingsText(findings.slice(0, 2), false)).toContain('\n1 warning. The gateway can serve.\n');
-    expect(findingsText(findings.slice(0, 1), false)).toContain('\nEverything is as it should be.\n');
+    expect(findingsText(findings.slice(0, 1), false)).toContain('\nNo problems found.\n');
   });
 
   it('is coloured by level on a terminal', async () => {

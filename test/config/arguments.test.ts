@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { parseArguments } from '../../src/cli/arguments.ts';
-import { version } from '../../src/cli/version.ts';
+import { version } from '../../src/package.ts';
 import { load } from './sources.ts';
 
 describe('the command line', () => {

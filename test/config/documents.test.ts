@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { helpText } from '../../src/cli/help.ts';
-import { exampleFile } from '../../src/config/example-file.ts';
+import { helpText } from '../../src/cli/arguments.ts';
+import { exampleFile } from '../../src/config/documents.ts';
 import { configSchema } from '../../src/config/schema.ts';
 import { SETTINGS, settingFor } from '../../src/config/settings.ts';
 import { load, mistakesOf } from './sources.ts';
@@ -95,7 +95,8 @@ describe('help', () => {
 
   it.each(SETTINGS.map((setting) => [setting.env, setting] as const))('tells of %s', (_, setting) => {
     expect(help).toContain(`\n  ${setting.env} (${setting.key}`);
-    if (setting.default !== undefined) expect(help).toContain(`(${setting.key}, default ${setting.default})\n`);
+    if (setting.default !== undefined)
+      expect(help).toContain(`(${setting.key}, default ${setting.default})${setting.essential ? ' *' : ''}\n`);
     if (setting.secret) expect(help.replace(/\s+/g, ' ')).toContain(`${setting.env}_FILE may name a file`);
     if (setting.flag !== undefined) expect(help).toContain(`\n  --${setting.flag} VALUE`);
   });

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { providerOptions } from '../../src/config/provider-options.ts';
+import { providerOptions } from '../../src/config/options.ts';
 import { load, mistakesOf } from './sources.ts';
 
 it('is synchronous unless told otherwise, and reaches the provider', () => {

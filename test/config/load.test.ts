@@ -2,9 +2,9 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { embeddingOptions } from '../../src/config/embedding-options.ts';
-import { ConfigError } from '../../src/config/given.ts';
 import { loadConfig } from '../../src/config/load.ts';
+import { ConfigError } from '../../src/config/mistakes.ts';
+import { embeddingOptions } from '../../src/config/options.ts';
 import type { EmbeddingOptions } from '../../src/embedding/open.ts';
 import { load, mistakesOf } from './sources.ts';
 
@@ -36,16 +36,16 @@ describe('precedence', () => {
 describe('mistakes', () => {
   const written = {
     flags: { port: '70000' },
-    env: { OMP_LOG_LEVEL: 'loud', OMP_KEYWORD_WEIGHT: '1.5', OMP_EMBEDDING_CACHE_SIZE: 'many' },
+    env: { OMP_LOG_LEVEL: 'loud', OMP_KEYWORD_WEIGHT: '1.5', OMP_MAX_REQUESTS: 'many' },
     yaml: 'provider: postgress\nprot: 1\nsearch:\n  mode: hybrid\n  kewyord_weight: 1\nmax_request_bytes: 1\nmemory: 5\n',
   };
 
   it('are reported all at once, each under the name the user wrote', () => {
     expect([...mistakesOf(written)].sort()).toEqual([
       "--port must be an integer from 0 to 65535, not '70000'",
-      "OMP_EMBEDDING_CACHE_SIZE must be an integer from 0 to 10000000, not 'many'",
       "OMP_KEYWORD_WEIGHT must be a number from 0 to 1, not '1.5'",
       "OMP_LOG_LEVEL must be one of fatal, error, warn, info, debug, trace, silent, not 'loud'",
+      "OMP_MAX_REQUESTS must be an integer from 1 to 1000000, not 'many'",
       'max_request_bytes in gateway.yaml must be an integer from 1024 to 104857600, not 1',
       'memory in gateway.yaml must hold settings, each as "name: value"',
       'prot in gateway.yaml is not a setting; did you mean port?',

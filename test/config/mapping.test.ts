@@ -4,7 +4,7 @@ import { FIELDS, parseColumnReference } from '../../providers/postgres/mapped/fi
 import { Mapping } from '../../providers/postgres/mapped/mapping.ts';
 import { PRESET_NAMES } from '../../providers/postgres/mapped/presets.ts';
 import { mapping as schema } from '../../src/config/mapping.ts';
-import { providerOptions } from '../../src/config/provider-options.ts';
+import { providerOptions } from '../../src/config/options.ts';
 import { settingFor } from '../../src/config/settings.ts';
 import { load, mistakesOf } from './sources.ts';
 
@@ -46,12 +46,12 @@ describe('the mapping of a table', () => {
 
   it('demands what nobody can guess', () => {
     expect(mistakesOf({ env: { OMP_MAPPING_PRESET: 'mem0' } })).toEqual([
-      'postgres.url (DATABASE_URL or DATABASE_URL_FILE) is required while mapping.preset is set: the table is on a server',
-      'embedding.kind (OMP_EMBEDDER) is required while mapping.preset is set: it has to be what made the vectors of the table',
+      'postgres.url (DATABASE_URL or DATABASE_URL_FILE) is required while mapping.preset is set: the mapped table is on a server',
+      'embedding.kind (OMP_EMBEDDER) is required while mapping.preset is set: it must be the embedder that made the vectors of the table',
     ]);
     const { OMP_EMBEDDING_MODEL: _, ...rest } = NEEDED;
     expect(mistakesOf({ env: rest })).toEqual([
-      'embedding.model (OMP_EMBEDDING_MODEL) is required while mapping.preset is set: it has to be the model that made the vectors of the table',
+      'embedding.model (OMP_EMBEDDING_MODEL) is required while mapping.preset is set: it must be the model that made the vectors of the table',
     ]);
   });
 
@@ -69,7 +69,7 @@ describe('the mapping of a table', () => {
       'OMP_AUDIT_RETENTION_DAYS has no effect while mapping.preset is set, where no audit log is kept',
       'OMP_POSTGRES_SCHEMA has no effect while mapping.preset is custom',
       'OMP_SEARCH_MODE must be vector while mapping.preset is set, which is searched by vectors alone',
-      'rate_limit.store cannot be postgres while mapping.preset is set: nothing of ours is made in the database',
+      'rate_limit.store cannot be postgres while mapping.preset is set: the gateway makes no tables in that database',
     ]);
     expect(mistakesOf(with4({ OMP_SEARCH_MODE: 'vector', OMP_AUDIT: 'off' }))).toEqual([]);
   });

@@ -1,5 +1,5 @@
-import { ConfigError } from '../../src/config/given.ts';
 import { loadConfig, type Sources } from '../../src/config/load.ts';
+import { ConfigError } from '../../src/config/mistakes.ts';
 
 export interface Written {
   readonly flags?: Sources['flags'];

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { packageRoot } from '../../src/package-root.ts';
+import { packageRoot } from '../../src/package.ts';
 import { expectError } from '../support/expect-error.ts';
 import { connectRaw, request } from '../support/raw-http.ts';
 import { type RunningServer, startServer } from '../support/server.ts';

@@ -15,7 +15,9 @@ const DOCUMENTS = [
   ...['omp-gateway.example.yaml', 'Dockerfile', 'docker-compose.yml'],
   ...below('deploy', /\.(md|ya?ml|json)$/),
 ].sort();
-const texts = new Map(DOCUMENTS.map((file) => [file, read(file)]));
+/** Without the settings that were removed. */
+const textOf = (file: string) => read(file).replace(/^### Removed\n.*?(?=^##)/ms, '');
+const texts = new Map(DOCUMENTS.map((file) => [file, textOf(file)]));
 
 const BY_NAME = new Map(SETTINGS.map((setting) => [setting.env, setting]));
 const VARIABLES = new Set([
@@ -33,7 +35,6 @@ const READ_BY_OTHERS: Readonly<Record<string, RegExp>> = {
   'Node and the builder of the image': /^(NODE_ENV|NODE_OPTIONS|NODE_IMAGE)$/,
   'no one: Kubernetes derives it from a Service': /^OMP_GATEWAY_PORT$/,
   'no one: a constant of the source': /^ANALYSER_VERSION$/,
-  'no one: a setting that was removed': /^OMP_WORKERS$/,
 };
 const foreign = Object.values(READ_BY_OTHERS);
 

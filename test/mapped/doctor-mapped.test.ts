@@ -6,7 +6,7 @@ import { createStatements } from '../../providers/postgres/mapped/mapped-stateme
 import { Mapping, resolveMapping } from '../../providers/postgres/mapped/mapping.ts';
 import { createReading } from '../../providers/postgres/mapped/row-reading.ts';
 import { createSearchStatements } from '../../providers/postgres/mapped/vector-search.ts';
-import type { Query } from '../../providers/postgres/statements.ts';
+import type { Query } from '../../providers/postgres/tables/memory-statements.ts';
 import { findingsOn, remediesOf, type TestDatabase, testDatabase, told } from '../postgres/doctor-database.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
 import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';
@@ -190,7 +190,7 @@ describe('doctor on a mapped table', () => {
         'embedding: vector(8) in embedding fits the vectors of "test-trigram-hashing"',
         'embedding: "test-trigram-hashing" made the stored vectors: 10 stored texts embedded again have a median cosine of 1.00 with their stored vectors',
         'size: about 40 rows, of about 4 users, about 10 each on average; the largest has about 10 (25 %)',
-        'indexes: users with up to 10000 rows (OMP_POSTGRES_LARGE_USER_ROWS) are searched exactly, and nobody has more by the estimate: no vector index is needed',
+        'indexes: users with up to 10000 rows are searched exactly, and nobody has more by the estimate: no vector index is needed',
       ]),
     );
     expect(JSON.stringify(findings)).not.toContain('user-1');

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Finding } from '#contract';
 import { PRESET_NAMES, PRESETS, type PresetName } from '../../providers/postgres/mapped/presets.ts';
 import { expectError } from '../support/expect-error.ts';
+import { FULL } from '../support/full.ts';
 import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';
 import { CUSTOM_TABLES } from './custom-tables.ts';
 import {
@@ -40,7 +41,7 @@ describe.skipIf(SERVER_URL === '')(
       await db?.close();
     });
 
-    const tables = TABLES.filter(({ page }) => process.env.TEST_FULL || ALWAYS.includes(page));
+    const tables = TABLES.filter(({ page }) => FULL || ALWAYS.includes(page));
     const cases = tables.map((table) => ({ title: [table.page, table.heading ?? []].flat().join(': '), table }));
     describe.each(cases)('$title', ({ table }) => {
       const { page, heading, dimensions = 1536, sharedByAll, temporal = false, scopes = 'none' } = table;

@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { parse } from 'yaml';
-import { FILE, PROFILES, services } from './compose.ts';
+import { DEFAULT, FILE, PROFILES, services } from './compose.ts';
 
 const installed = (process.env.PATH ?? '').split(':').some((folder) => existsSync(join(folder, 'docker-compose')));
 
@@ -19,20 +19,20 @@ const resolved = (profiles: readonly string[], env: Readonly<Record<string, stri
 
 test
   .skipIf(!installed)
-  .each([...Object.keys(PROFILES).map((name) => [name]), ['postgres', 'redis', 'monitoring'], Object.keys(PROFILES)])(
-  'compose has nothing to say against %s',
+  .each([[], ...Object.keys(PROFILES).map((name) => [name]), ['redis', 'monitoring'], Object.keys(PROFILES)])(
+  'compose accepts the file with profiles %s',
   (...profiles) => {
     expect(resolved(profiles)).toMatchObject({ status: 0, stderr: '' });
   },
 );
 
-test.skipIf(!installed)('compose takes its defaults, and values of one’s own', () => {
+test.skipIf(!installed)('compose uses its defaults, and values from the environment', () => {
   const defaults = resolved(Object.keys(PROFILES)).services;
-  expect(Object.keys(defaults).sort()).toEqual(Object.values(PROFILES).flat().sort());
+  expect(Object.keys(defaults).sort()).toEqual([...DEFAULT, ...Object.values(PROFILES).flat()].sort());
   expect(defaults.gateway.ports).toEqual(['127.0.0.1:8080:8080/tcp']);
   const password = 'p@ss/w?rd#';
   const access = { OMP_AUTH: 'required', OMP_AUTH_KEYS: '[{"name": "a"}]', OMP_ALLOWED_HOSTS: 'memory.example.com' };
-  const own = resolved(['postgres'], { POSTGRES_PASSWORD: password, OMP_PORT: '9000', ...access }).services;
+  const own = resolved(['embedded'], { POSTGRES_PASSWORD: password, OMP_PORT: '9000', ...access }).services;
   expect(own.gateway.environment).toMatchObject(access);
   expect(own.embedded.environment).toMatchObject(access);
   expect(own.gateway.ports).toEqual(['127.0.0.1:9000:8080/tcp']);

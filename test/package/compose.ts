@@ -20,14 +20,15 @@ export interface Service {
 
 export const FILE = 'docker-compose.yml';
 export const TEXT = readFileSync(FILE, 'utf8');
+/** What a plain `docker compose up` starts. */
+export const DEFAULT = ['gateway', 'postgres'] as const;
 export const PROFILES = {
-  postgres: ['gateway', 'postgres'],
   embedded: ['embedded'],
   'pinecone-local': ['pinecone-gateway', 'pinecone'],
   redis: ['redis'],
   monitoring: ['prometheus', 'grafana'],
 } as const;
-export type Name = (typeof PROFILES)[keyof typeof PROFILES][number];
+export type Name = (typeof PROFILES)[keyof typeof PROFILES][number] | (typeof DEFAULT)[number];
 
 export const { services, volumes } = parse(TEXT, { merge: true }) as {
   services: Readonly<Record<Name, Service>>;

@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import packageJson from '../../package.json' with { type: 'json' };
-import { CLOSE_MS } from '../../src/closing.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { SETTINGS } from '../../src/config/settings.ts';
+import { CLOSE_MS } from '../../src/shutdown.ts';
 import { complaints, type Manifest, manifests } from './manifests.ts';
 
 interface Selector {

@@ -30,7 +30,7 @@ it('an index without a description is left without one', async () => {
   await server.resetCalls();
   expect(await look({ namespace })).toEqual([
     'ok connection: the index on Pinecone answers, and measures by cosine; whether the key may write was not tried',
-    'ok embedding: the vectors in the namespace "untouched" are none yet: the gateway says at its first start who makes them',
+    'ok embedding: the vectors in the namespace "untouched" are none yet: the gateway records the model at its first start',
   ]);
   expect((await server.calls()).map(({ operation }) => operation)).toEqual(['stats', 'fetch']);
   expect(await server.records(namespace)).toEqual({});
@@ -49,7 +49,7 @@ it('an index of ours is held against the embedder', async () => {
     expect.stringMatching(/^problem connection: .*64 dimensions.*32/),
   ]);
   expect(await look({ namespace }, { embedder: undefined })).toEqual([
-    'ok connection: the index on Pinecone answers; what is in it was not held against the embedder, which does not',
+    'ok connection: the index on Pinecone answers; its vectors were not compared with the embedder, which does not answer',
   ]);
 });
 
@@ -57,10 +57,10 @@ it('an index that somebody else fills is asked as the gateway asks', async () =>
   expect(await look({ preset: 'langchain', namespace: 'n' })).toEqual([
     'ok connection: the index on Pinecone answers, and measures by cosine',
     'ok mapping: its records can be found by "user_id"',
-    'ok embedding: vectors of 64 dimensions; that "test-trigram-hashing" made the vectors is what the configuration says',
+    'ok embedding: vectors of 64 dimensions; the index does not say whether "test-trigram-hashing" made them',
   ]);
   expect(await look({ preset: 'langchain', namespace: 'n', index_host: old.url })).toContain(
-    'warning mapping: it speaks an API older than 2025-10 and cannot list the memories of a user',
+    'warning mapping: it has an API older than 2025-10 and cannot list the memories of a user',
   );
   expect(await look({ preset: 'mem0', namespace: 'n', writable: true })).toEqual([
     expect.stringMatching(/^problem connection: .*OMP_PINECONE_WRITABLE/),

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ListQuery, SearchQuery } from '#contract';
 import type { Service } from '../../providers/pinecone/client/client.ts';
 import { connect } from '../../providers/pinecone/client/client.ts';
-import { openExisting } from '../../providers/pinecone/mapped/provider.ts';
+import { openMapped } from '../../providers/pinecone/mapped/mapped-provider.ts';
 import { Options } from '../../providers/pinecone/options.ts';
 import { type Pinecone, startPinecone } from '../pinecone-server/start.ts';
 import { expectError } from '../support/expect-error.ts';
@@ -101,7 +101,7 @@ describe('an index that answers with more than it was asked for', () => {
       fetchByMetadata: (name, page, made) => service.fetchByMetadata(name, { ...page, filter: filterless }, made),
     };
     const context = { embedder: hashingEmbedder(), log: recordingLog() };
-    return memoriesOf(await openExisting(careless, options, context), context.embedder);
+    return memoriesOf(await openMapped(careless, options, context), context.embedder);
   };
   const idsOf = async (query: Partial<ListQuery & SearchQuery>) => {
     const provider = await open();

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Service } from '../../providers/pinecone/client/client.ts';
 import { connect } from '../../providers/pinecone/client/client.ts';
 import { createRateLimit } from '../../providers/pinecone/mapped/mapped-list.ts';
-import { openExisting } from '../../providers/pinecone/mapped/provider.ts';
+import { openMapped } from '../../providers/pinecone/mapped/mapped-provider.ts';
 import { Options } from '../../providers/pinecone/options.ts';
 import { post } from '../pinecone-server/plain.ts';
 import { type Pinecone, startPinecone } from '../pinecone-server/start.ts';
@@ -178,7 +178,7 @@ describe('a list that changes while it is read', () => {
       },
     };
     const context = { embedder: hashingEmbedder(), log: recordingLog() };
-    const provider = memoriesOf(await openExisting(moving, options, context), context.embedder);
+    const provider = memoriesOf(await openMapped(moving, options, context), context.embedder);
     const found = (await provider.list(listOf(user, { limit: 1_000 }), call)).map(({ content }) => content);
     await provider.close();
     expect(pages).toBe(4);

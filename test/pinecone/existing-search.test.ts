@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Service } from '../../providers/pinecone/client/client.ts';
 import { connect } from '../../providers/pinecone/client/client.ts';
-import { openExisting } from '../../providers/pinecone/mapped/provider.ts';
+import { openMapped } from '../../providers/pinecone/mapped/mapped-provider.ts';
 import { Options } from '../../providers/pinecone/options.ts';
 import { type Pinecone, startPinecone } from '../pinecone-server/start.ts';
 import { expectError } from '../support/expect-error.ts';
@@ -178,7 +178,7 @@ describe('search in an index that others fill', () => {
       fetch: async () => new Map(),
     };
     const context = { embedder, log: recordingLog() };
-    const provider = memoriesOf(await openExisting(textless, options, context), context.embedder);
+    const provider = memoriesOf(await openMapped(textless, options, context), context.embedder);
     asked.length = 0;
     const search = provider.search(searchFor(user, 'green tea'), call);
     await expect(search).rejects.toMatchObject({ code: 'invalid_request' });

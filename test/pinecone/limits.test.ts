@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { Embedder, Memory } from '#contract';
 import { toUnitHalf } from '#ranking';
-import { MAX_CONTENT_LENGTH } from '../../providers/pinecone/record.ts';
+import { MAX_CONTENT_LENGTH } from '../../providers/pinecone/client/client.ts';
 import { type Call, type Pinecone, startPinecone } from '../pinecone-server/start.ts';
 import { type AllMemories, openMemoriesOf } from '../support/memories.ts';
 import { call, contextOf, listOf, memoryOf, refTo, searchFor } from '../support/requests.ts';

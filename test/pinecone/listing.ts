@@ -1,12 +1,12 @@
 import type { Call, ListQuery, Memory } from '#contract';
 import { connect } from '../../providers/pinecone/client/client.ts';
 import { createConsistency } from '../../providers/pinecone/gateway-index/consistency.ts';
+import { createList } from '../../providers/pinecone/gateway-index/gateway-list.ts';
+import type { GatewayIndex } from '../../providers/pinecone/gateway-index/gateway-record.ts';
+import { toMetadata } from '../../providers/pinecone/gateway-index/gateway-record.ts';
 import { createIds, createNamespaces } from '../../providers/pinecone/gateway-index/ids.ts';
-import { createList } from '../../providers/pinecone/list.ts';
 import type { Options } from '../../providers/pinecone/options.ts';
 import { createOverlay } from '../../providers/pinecone/overlay.ts';
-import type { Own } from '../../providers/pinecone/parts.ts';
-import { toMetadata } from '../../providers/pinecone/record.ts';
 import { post } from '../pinecone-server/plain.ts';
 import type { Pinecone } from '../pinecone-server/start.ts';
 import { callBy, listOf, memoryOf } from '../support/requests.ts';
@@ -20,7 +20,7 @@ const VECTOR = Float32Array.of(1, 0);
 export const NOON = Date.UTC(2026, 5, 15, 12);
 
 export interface Listing {
-  readonly own: Own;
+  readonly own: GatewayIndex;
   readonly user_id: string;
   readonly userPart: string;
   readonly namespace: string;
@@ -57,8 +57,17 @@ export function openListing(
     const nobody = { vector: VECTOR, topK: 1, filter: { user_id: { $eq: '' } }, includeMetadata: false };
     return (await service.query(where, nobody, by)).indexedLsn;
   };
-  const visibility = createConsistency({ secret, wait_ms: 30, look });
-  const own: Own = { service, ids, namespaces, overlay, visibility, model: 'model', metric: 'cosine', max_scan };
+  const consistency = createConsistency({ secret, wait_ms: 30, look });
+  const own: GatewayIndex = {
+    service,
+    ids,
+    namespaces,
+    overlay,
+    consistency,
+    model: 'model',
+    metric: 'cosine',
+    max_scan,
+  };
   const where = { namespace, lsn: undefined };
 
   const send = async (path: string, body: object) => {

@@ -1,12 +1,11 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Memory } from '#contract';
 import type { Service } from '../../providers/pinecone/client/client.ts';
-import { createFind } from '../../providers/pinecone/find.ts';
 import { createConsistency } from '../../providers/pinecone/gateway-index/consistency.ts';
+import type { GatewayIndex } from '../../providers/pinecone/gateway-index/gateway-record.ts';
+import { createFind, toMetadata } from '../../providers/pinecone/gateway-index/gateway-record.ts';
 import { createIds, createNamespaces } from '../../providers/pinecone/gateway-index/ids.ts';
-import { createOverlay, type OverlayOptions } from '../../providers/pinecone/overlay.ts';
-import type { Overlay, Own } from '../../providers/pinecone/parts.ts';
-import { toMetadata } from '../../providers/pinecone/record.ts';
+import { createOverlay, type Overlay, type OverlayOptions } from '../../providers/pinecone/overlay.ts';
 import { call, memoryOf, refTo } from '../support/requests.ts';
 import { recordingLog } from '../support/subject.ts';
 
@@ -169,9 +168,9 @@ it('a memory that is deleted while the service is asked for it is gone', async (
     overlay.bury(memory, UNTOLD);
     return new Map([[memory.id, { id: memory.id, values: [1, 0], metadata: toMetadata(memory, true) }]]);
   };
-  const visibility = createConsistency({ secret: new Uint8Array(32), wait_ms: 0, look: async () => undefined });
+  const consistency = createConsistency({ secret: new Uint8Array(32), wait_ms: 0, look: async () => undefined });
   const namespaces = createNamespaces('single', NAMESPACE);
-  const own = { service: { fetch }, ids, namespaces, overlay, visibility, model: 'm' } as unknown as Own;
+  const own = { service: { fetch }, ids, namespaces, overlay, consistency, model: 'm' } as unknown as GatewayIndex;
   const find = createFind(own, { settle_ms: 1_000, consistency_wait_ms: 0 });
   expect(await find(refTo(memory.id), call)).toBeUndefined();
 });

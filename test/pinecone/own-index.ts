@@ -1,14 +1,15 @@
 import type { Memory } from '#contract';
-import { toUnitHalf } from '#ranking';
+import { toUnit, toUnitHalf } from '#ranking';
 import type { Lsn, Metadata } from '../../providers/pinecone/client/client.ts';
 import { connect } from '../../providers/pinecone/client/client.ts';
 import { createConsistency } from '../../providers/pinecone/gateway-index/consistency.ts';
+import { createList } from '../../providers/pinecone/gateway-index/gateway-list.ts';
+import type { GatewayIndex } from '../../providers/pinecone/gateway-index/gateway-record.ts';
+import { changes, toMetadata } from '../../providers/pinecone/gateway-index/gateway-record.ts';
+import { createSearch } from '../../providers/pinecone/gateway-index/gateway-search.ts';
 import { createIds, createNamespaces } from '../../providers/pinecone/gateway-index/ids.ts';
-import { createList } from '../../providers/pinecone/list.ts';
 import { createOverlay } from '../../providers/pinecone/overlay.ts';
-import type { Metric, Own } from '../../providers/pinecone/parts.ts';
-import { changes, toMetadata, toValues } from '../../providers/pinecone/record.ts';
-import { createSearch } from '../../providers/pinecone/search.ts';
+import { type Metric, toValues } from '../../providers/pinecone/score.ts';
 import type { Pinecone } from '../pinecone-server/start.ts';
 import { call, memoryOf } from '../support/requests.ts';
 import { freshUser, recordingLog } from '../support/subject.ts';
@@ -20,7 +21,7 @@ const FIRST_MS = Date.UTC(2026, 0, 1);
 export const vectorOf = (text: string, dimension: number): Float32Array => {
   const vector = new Float32Array(dimension);
   if (text.startsWith('[')) vector.set(JSON.parse(text) as number[]);
-  return toUnitHalf(vector);
+  return toUnit(toUnitHalf(vector));
 };
 
 /** One user's memories in an index of ours, and all that search works with. Writes go past the provider's verbs. */
@@ -36,7 +37,7 @@ export function openOwnIndex(server: Pinecone, dimension: number, metric: Metric
     ids,
     namespaces: createNamespaces('single', NAMESPACE),
     overlay: makeOverlay(),
-    visibility: createConsistency({ secret, wait_ms: 1_000, look: async () => undefined }),
+    consistency: createConsistency({ secret, wait_ms: 1_000, look: async () => undefined }),
     model: 'model',
     metric,
     max_scan: 100_000,
@@ -64,7 +65,7 @@ export function openOwnIndex(server: Pinecone, dimension: number, metric: Metric
 
   return {
     user_id,
-    own: own as Own,
+    own: own as GatewayIndex,
     memory,
     /** As this gateway writes. */
     async add(made: Memory) {
@@ -100,8 +101,12 @@ export function openOwnIndex(server: Pinecone, dimension: number, metric: Metric
       own.overlay = makeOverlay();
     },
     /** `altered`: parts of the index that err. */
-    search(query: string, more: { tags?: readonly string[]; limit?: number } = {}, altered: Partial<Own> = {}) {
-      const used: Own = { ...own, ...altered };
+    search(
+      query: string,
+      more: { tags?: readonly string[]; limit?: number } = {},
+      altered: Partial<GatewayIndex> = {},
+    ) {
+      const used: GatewayIndex = { ...own, ...altered };
       const search = createSearch(used, createList(used));
       const vector = vectorOf(query, dimension);
       return search({ user_id, text: query, vector, tags: [], within: null, max_bytes: 1e9, limit: 10, ...more }, call);

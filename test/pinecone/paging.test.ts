@@ -240,7 +240,7 @@ describe('what this gateway wrote lately', () => {
     const listing = open();
     await filled(listing, [1]);
     await server.lag({ held: true });
-    const { service, visibility } = listing.own;
+    const { service, consistency } = listing.own;
     let token = '';
     const writing = callBy(
       {},
@@ -255,7 +255,7 @@ describe('what this gateway wrote lately', () => {
       },
     );
     const record = { id: listing.memory(NOON).id, values: Float32Array.of(0, 1), metadata: { content: 'x' } };
-    visibility.wrote(listing.namespace, await service.upsert(listing.namespace, record, call), writing);
+    consistency.wrote(listing.namespace, await service.upsert(listing.namespace, record, call), writing);
     let behind = 0;
     const reading = callBy(
       {},

@@ -2,16 +2,15 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Memory } from '#contract';
 import type { Metadata } from '../../providers/pinecone/client/client.ts';
+import { MAX_CONTENT_LENGTH, requireFits } from '../../providers/pinecone/client/client.ts';
 import {
   changes,
   isEmbedded,
-  MAX_CONTENT_LENGTH,
-  requireFits,
   toMemory,
   toMetadata,
-  toValues,
   toVector,
-} from '../../providers/pinecone/record.ts';
+} from '../../providers/pinecone/gateway-index/gateway-record.ts';
+import { toValues } from '../../providers/pinecone/score.ts';
 import { LIMITS } from '../../src/http/schemas.ts';
 import { memoryOf } from '../support/requests.ts';
 import { anyMemory, changed } from './any-memory.ts';

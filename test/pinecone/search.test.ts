@@ -2,7 +2,8 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { Memory, SearchHit } from '#contract';
 import { roundScore } from '#ranking';
-import type { Metric, Own } from '../../providers/pinecone/parts.ts';
+import type { GatewayIndex } from '../../providers/pinecone/gateway-index/gateway-record.ts';
+import type { Metric } from '../../providers/pinecone/score.ts';
 import { score } from '../pinecone-server/score.ts';
 import { type Pinecone, startPinecone } from '../pinecone-server/start.ts';
 import { call } from '../support/requests.ts';
@@ -267,7 +268,7 @@ describe('what was just deleted or changed', () => {
 });
 
 describe('a record that is not this user’s to see', () => {
-  const elsewhere = (altered: Record<string, unknown>): Partial<Own> => ({
+  const elsewhere = (altered: Record<string, unknown>): Partial<GatewayIndex> => ({
     service: {
       ...index.own.service,
       query: (namespace, request, during) => index.own.service.query(namespace, { ...request, ...altered }, during),
@@ -307,16 +308,16 @@ describe('how far a query saw', () => {
   it('is waited for before and remembered after', async () => {
     await index.bulk([index.memory(1, '[1]')]);
     const waited: string[] = [];
-    const visibility = {
-      ...index.own.visibility,
+    const consistency = {
+      ...index.own.consistency,
       caughtUp: async (namespace: string) => {
         waited.push(namespace);
         expect(await queries()).toEqual([]);
       },
     };
-    await index.search('[1]', {}, { visibility });
+    await index.search('[1]', {}, { consistency });
     expect(waited).toEqual([NAMESPACE]);
-    expect(index.own.visibility.shows(NAMESPACE, 1)).toBe(true);
+    expect(index.own.consistency.shows(NAMESPACE, 1)).toBe(true);
   });
 });
 

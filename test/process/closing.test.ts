@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
-import { createClosing } from '../../src/closing.ts';
+import { openParts } from '../../src/shutdown.ts';
 import { recordingLog } from '../support/subject.ts';
 
 test('parts are closed one after the other, last opened first', async () => {
-  const closing = createClosing(recordingLog());
+  const closing = openParts(recordingLog());
   const events: string[] = [];
   for (const part of ['provider', 'listener']) {
     closing.add(part, async () => {
@@ -20,7 +20,7 @@ test('parts are closed one after the other, last opened first', async () => {
 
 test('a part that fails and one that never ends do not keep the others open, and are named', async () => {
   const log = recordingLog();
-  const closing = createClosing(log);
+  const closing = openParts(log);
   let closed = false;
   closing.add('provider', async () => {
     closed = true;
@@ -37,7 +37,7 @@ test('a part that fails and one that never ends do not keep the others open, and
 
 test('all parts together get a limited time; what is left is told to close all the same', async () => {
   const log = recordingLog();
-  const closing = createClosing(log);
+  const closing = openParts(log);
   const told: string[] = [];
   const hanging = (part: string) =>
     closing.add(part, () => {
@@ -56,7 +56,7 @@ test('all parts together get a limited time; what is left is told to close all t
 
 test('a part that is opened is closed with the others, and one that cannot be opened has nothing to close', async () => {
   const log = recordingLog();
-  const closing = createClosing(log, new AbortController().signal);
+  const closing = openParts(log, new AbortController().signal);
   const events: string[] = [];
   const part = { name: 'embedder', close: async () => void events.push('embedder is closed') };
   expect(await closing.open('embedder', Promise.resolve(part))).toBe(part);
@@ -68,7 +68,7 @@ test('a part that is opened is closed with the others, and one that cannot be op
 
 test('a start that is stopped waits for nothing, and what opens a moment later is closed too', async () => {
   const stop = new AbortController();
-  const closing = createClosing(recordingLog(), stop.signal);
+  const closing = openParts(recordingLog(), stop.signal);
   const events: string[] = [];
   const part = { close: async () => void events.push('closed') };
   let open = (_: typeof part) => {};
@@ -93,7 +93,7 @@ test('a start that is stopped waits for nothing, and what opens a moment later i
 test('what never opens is not waited for, and does not make the stop a failure', async () => {
   const stop = new AbortController();
   const log = recordingLog();
-  const closing = createClosing(log, stop.signal);
+  const closing = openParts(log, stop.signal);
   const opening = closing.open('provider', new Promise<{ close(): Promise<void> }>(() => {}));
   stop.abort();
   await expect(opening).rejects.toBe(stop.signal.reason);

@@ -11,7 +11,7 @@ test('doctor ends with a status for scripts, and tells everything on standard ou
   expect(fine).toMatchObject({
     status: 0,
     stderr: '',
-    stdout: expect.stringContaining('Everything is as it should be.'),
+    stdout: expect.stringContaining('No problems found.'),
   });
   expect(fine.stdout).not.toContain('\u001b');
   const coloured = await doctor({ OMP_PROVIDER: 'memory', FORCE_COLOR: '1' });

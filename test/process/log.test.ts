@@ -170,8 +170,6 @@ describe('what is never logged', () => {
         OMP_AUTH_KEYS: JSON.stringify([{ name: 'editor', key: toHashedKey(key), grants: ['*:*'] }]),
         OMP_LOG_LEVEL: 'trace',
         OMP_METRICS_PORT: '0',
-        OMP_RETRIES: '1',
-        OMP_BREAKER_FAILURES: '1000',
       },
     });
     const { client, url } = gateway;
@@ -225,6 +223,7 @@ describe('what is never logged', () => {
     service.answer = ({ input }, response) => sendJson(response, 400, { error: { message: `cannot embed ${input}` } });
     await everything();
     service.answer = embeddings(8);
+    await gateway.output(/openai answers again/);
     await onDatabase(DATABASE_URL, 'alter table omp.memories add constraint c check (length(content) < 3) not valid');
     await everything();
     await onDatabase(

@@ -82,7 +82,7 @@ describe('with a PostgreSQL server to stop', () => {
   test('[Decision 28] a server that is paused is left alone after so many deadlines, and served again when it goes on', async () => {
     const cluster = await createCluster();
     await cluster.start();
-    const env = { DATABASE_URL: cluster.url, OMP_REQUEST_TIMEOUT_MS: '500', OMP_PROBE_MS: '50' };
+    const env = { DATABASE_URL: cluster.url, OMP_REQUEST_TIMEOUT_MS: '500' };
     const { client, stop, output } = await startGateway({ env });
     const user_id = freshUser();
     // On a busy machine anything may take longer than the deadline.

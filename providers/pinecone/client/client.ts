@@ -1,5 +1,5 @@
 import type { RecordMetadata } from '@pinecone-database/pinecone';
-import type { Call } from '#contract';
+import { type Call, OmpError } from '#contract';
 import type { Failure } from './errors.ts';
 import { createConcurrencyLimit, createSendRequest, type SendRequest } from './retry.ts';
 import { type Answer, openIndex } from './transport.ts';
@@ -14,6 +14,15 @@ export const MAX_FETCHED = 100;
 const MAX_URL = 8_000;
 /** Most ids of one delete. */
 const MAX_DELETED = 1_000;
+/**
+ * Most bytes of metadata, as JSON in UTF-8. Pinecone takes 40,960 and does not document how it counts. A record with
+ * concurrent changes or cleared fields needs a little more than each write.
+ */
+const METADATA_BUDGET = 38_000;
+
+/** In code points. At four bytes each they leave room for the longest `user_id` and the times. */
+export const MAX_CONTENT_LENGTH = 9_000;
+
 /** Most concurrent requests of one method. */
 const CONCURRENT_CHUNKS = 4;
 
@@ -284,4 +293,14 @@ export async function forEachChunk<Result>(
     pending.length = 0;
   }
   return results;
+}
+
+/** Throws `payload_too_large` for a record that is too large for Pinecone. */
+export function requireFits(metadata: Metadata): void {
+  const bytes = Buffer.byteLength(JSON.stringify(metadata));
+  if (bytes <= METADATA_BUDGET) return;
+  throw new OmpError(
+    'payload_too_large',
+    `the memory with all its fields takes ${bytes} bytes, at most ${METADATA_BUDGET} can be kept; shorten it or split it into several`,
+  );
 }

@@ -1,18 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import {
-  type Call,
-  type ListQuery,
-  type Memory,
-  OmpError,
-  type Position,
-  providerError,
-  recordBytes,
-  upToBytes,
-} from '#contract';
+import { type Call, type ListQuery, type Memory, OmpError, type Position, providerError } from '#contract';
+import { recordBytes, upToBytes } from '#toolbox';
 import { PROVIDER } from '../client/errors.ts';
 import { userFilter } from '../filter.ts';
-import { requireTagsField, toMemory } from './mapped-record.ts';
-import type { Existing } from './parts.ts';
+import { type MappedIndex, requireTagsField, toMemory } from './mapped-record.ts';
 
 export type List = (query: ListQuery, call: Call) => Promise<Memory[]>;
 
@@ -31,9 +22,9 @@ const RATE_LIMIT = { count: 4, window_ms: 1_100, longest_wait_ms: 5_000 };
  * Lists a user's memories. Neither ids nor times can be requested in order: all records of the user are read and sorted
  * here. More than `max_listed` is an error, never a part of them.
  */
-export function createList(existing: Existing): List {
-  const { service, namespace, fields, embedder, overlay, max_listed } = existing;
-  const largest = Math.floor(ANSWER_BYTES / (RECORD_BYTES + COMPONENT_BYTES * embedder.dimensions));
+export function createList(index: MappedIndex): List {
+  const { service, namespace, fields, dimensions, overlay, max_listed } = index;
+  const largest = Math.floor(ANSWER_BYTES / (RECORD_BYTES + COMPONENT_BYTES * dimensions));
   const limit = Math.max(1, Math.min(largest, max_listed + 1));
   const waitForRate = createRateLimit(RATE_LIMIT);
 

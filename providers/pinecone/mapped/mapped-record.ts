@@ -1,8 +1,23 @@
 import { type Memory, type MemoryPatch, type NewMemory, OmpError } from '#contract';
-import type { Metadata, MetadataValue } from '../client/client.ts';
+import type { Metadata, MetadataValue, Service } from '../client/client.ts';
 import { PROVIDER } from '../client/errors.ts';
 import type { Options } from '../options.ts';
+import type { Overlay } from '../overlay.ts';
+import type { Metric } from '../score.ts';
 import { PRESETS, type Preset } from './presets.ts';
+
+/** What the verbs on a mapped index work with. */
+export interface MappedIndex {
+  readonly service: Service;
+  readonly namespace: string;
+  readonly fields: Fields;
+  readonly dimensions: number;
+  readonly metric: Metric;
+  /** Recent writes of this gateway; empty if it must not write. */
+  readonly overlay: Overlay;
+  /** Most records of one user that a list reads. */
+  readonly max_listed: number;
+}
 
 /** The metadata keys that hold the fields of a memory. Undefined: the index does not store the field. */
 export interface Fields {

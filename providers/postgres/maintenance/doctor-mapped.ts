@@ -98,7 +98,7 @@ function reportEmbedding(column: Column | undefined, embedder: Embedder | undefi
 }
 
 function reportVectorIndex(index: Layout['vector']['index'], large: boolean, large_user_rows: number): Finding {
-  const up = `users with up to ${large_user_rows} rows (OMP_POSTGRES_LARGE_USER_ROWS) are searched exactly`;
+  const up = `users with up to ${large_user_rows} rows are searched exactly`;
   if (!index)
     return ok('indexes', large ? up : `${up}, and nobody has more by the estimate: no vector index is needed`);
   if (!index.iterative)

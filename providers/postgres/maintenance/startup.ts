@@ -63,7 +63,7 @@ export async function openDatabase(
       config,
       connections: embedded ? 1 : options.connections,
       prepared_statements: options.prepared_statements,
-      acquire_timeout_ms: options.acquire_timeout_ms,
+      acquire_timeout_ms: options.acquire_timeout_ms ?? options.connect_timeout_ms,
       max_waiting: options.max_waiting,
       query_timeout_ms: options.query_timeout_ms,
       cancellable: !embedded,

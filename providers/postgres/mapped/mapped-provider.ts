@@ -3,7 +3,7 @@ import { type Database, openConnections, statement } from '../client/connections
 import { withStartupClient } from '../client/startup-client.ts';
 import { PROVIDER } from '../errors.ts';
 import type { Options } from '../options.ts';
-import type { Query } from '../statements.ts';
+import type { Query } from '../tables/memory-statements.ts';
 import { examine } from './examine.ts';
 import type { Layout } from './layout.ts';
 import { createStatements, requireTags } from './mapped-statements.ts';
@@ -38,7 +38,8 @@ export async function openMapped(
   if (!layout)
     throw new Error(`the table cannot be served:\n${mistakes.map((mistake) => `  - ${mistake}`).join('\n')}`);
   for (const warning of noMemories === undefined ? warnings : [noMemories, ...warnings]) log.warn({}, warning);
-  const { connections, prepared_statements, acquire_timeout_ms, max_waiting, query_timeout_ms } = options;
+  const { connections, prepared_statements, max_waiting, query_timeout_ms } = options;
+  const { acquire_timeout_ms = options.connect_timeout_ms } = options;
   const limits = { acquire_timeout_ms, max_waiting, query_timeout_ms };
   const db = openConnections({ config, connections, prepared_statements, ...limits });
   const readOnly = `the table is read-only: ${PRESETS[options.mapping.preset].read_only ?? 'OMP_MAPPING_WRITABLE=true lets the gateway change it'}`;

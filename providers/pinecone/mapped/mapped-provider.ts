@@ -1,0 +1,193 @@
+import { randomUUID } from 'node:crypto';
+import {
+  type Call,
+  type EmbedderIdentity,
+  invalidRequest,
+  type Memory,
+  type Provider,
+  type ProviderContext,
+  type Ref,
+  type Vector,
+} from '#contract';
+import { toUnit } from '#ranking';
+import { createKeyedMutex, effectivePatch, newIdentity } from '#toolbox';
+import { MAX_CONTENT_LENGTH, MAX_TOP_K, type Metadata, requireFits, type Service } from '../client/client.ts';
+import { failureBehind, PROVIDER } from '../client/errors.ts';
+import { userFilter } from '../filter.ts';
+import type { Options } from '../options.ts';
+import { createOverlay, type Written } from '../overlay.ts';
+import { isZero, type Metric, toValues } from '../score.ts';
+import { atStartup, checkedMetric } from '../startup.ts';
+import { createList } from './mapped-list.ts';
+import { changes, fieldsOf, type MappedIndex, newMetadata, requireStorable, toMemory } from './mapped-record.ts';
+import { createSearch } from './mapped-search.ts';
+
+/** Probably no record has this id; it does not matter. */
+const PING_ID = 'omp-ping';
+
+/**
+ * Opens a mapped index, read-only unless `writable`. Throws a plain `Error` for operators if the settings or the index do
+ * not allow it.
+ */
+export async function openMapped(
+  service: Service,
+  options: Options,
+  { embedder, log }: Pick<ProviderContext, 'embedder' | 'log'>,
+): Promise<Provider> {
+  if (!embedder) throw new Error('an index on Pinecone is searched by vectors; set OMP_SEARCH_MODE to vector');
+  const { namespace, writable, settle_ms, max_listed } = options;
+  const fields = fieldsOf(options);
+  const { metric, lists } = await examine(service, options, embedder, fields.user);
+  if (!lists) {
+    log.warn({}, 'this Pinecone index has an API older than 2025-10 and cannot list the memories of a user');
+  }
+  // `settle_ms` alone decides how long writes are remembered: positions are not tracked here.
+  const overlay = createOverlay({ settle_ms, shows: () => true, log });
+  const { dimensions } = embedder;
+  const index: MappedIndex = { service, namespace, fields, dimensions, metric, overlay, max_listed };
+  const find = createFind(index);
+  return {
+    name: PROVIDER,
+    capabilities: {
+      vector_search: true,
+      keyword_search: false,
+      temporal: lists && fields.created !== undefined,
+      scopes: 'none',
+      tags: fields.tags !== undefined,
+      max_content_length: writable ? MAX_CONTENT_LENGTH : null,
+      supports_supersession: false,
+      max_search_results: MAX_TOP_K,
+      // A list reads at most `max_listed` and reports more itself.
+      max_list_scan: null,
+      consistency_tokens: false,
+    },
+    get: async (ref, call) => (await find(ref, call))?.memory,
+    search: createSearch(index),
+    ...(lists && { list: createList(index) }),
+    ...(writable
+      ? createWrites(index, find)
+      : { read_only: 'the index is read-only: OMP_PINECONE_WRITABLE=true lets the gateway change it' }),
+    // A statistics request would list every namespace.
+    stats: () => ({ waiting: service.queueLength() }),
+    ping: async (call) => void (await service.fetch(namespace, [PING_ID], call)),
+    close: async () => overlay.close(),
+  };
+}
+
+export interface Examined {
+  readonly metric: Metric;
+  /** Whether the index can list all records of one user. */
+  readonly lists: boolean;
+}
+
+/**
+ * Finds out at the start what the index can do. Throws a plain `Error` for one that does not fit the embedder or cannot
+ * find the records of one user.
+ */
+export const examine = (
+  service: Service,
+  options: Pick<Options, 'namespace' | 'metric'>,
+  { dimensions }: EmbedderIdentity,
+  userField: string,
+): Promise<Examined> =>
+  atStartup(async (call) => {
+    const metric = await checkedMetric(service, options, dimensions, call);
+    const { namespace } = options;
+    // Matches nothing: no user has an empty name.
+    const filter = userFilter('', [], { user: userField, tags: '' });
+    const { values } = toValues(new Float32Array(dimensions));
+    const request = { vector: values, topK: 1, filter, includeMetadata: false };
+    await service.query(namespace, request, call).catch((error: unknown) => {
+      throw failureBehind(error)?.status === 400 ? cannotFilter(namespace, userField) : error;
+    });
+    const page = await service.fetchByMetadata(namespace, { filter, limit: 1 }, call);
+    return { metric, lists: page !== undefined };
+  });
+
+const cannotFilter = (namespace: string, userField: string): Error =>
+  new Error(
+    namespace === '__default__'
+      ? 'Pinecone rejects the namespace "__default__" (an index with an API older than 2025-04 has no name for it), ' +
+          `or cannot filter by "${userField}" (OMP_PINECONE_USER_FIELD); the records must be in a namespace with a name, and that key must be filterable`
+      : `Pinecone cannot filter by "${userField}"; check OMP_PINECONE_USER_FIELD and which metadata keys of the index are filterable`,
+  );
+
+/** A record as far as this gateway knows. */
+interface Found extends Written {
+  /** As the index shows it; it may be older than the memory. */
+  readonly metadata: Metadata;
+}
+
+type Find = (ref: Ref, call: Call) => Promise<Found | undefined>;
+
+/** Finds one record. Recent writes of this gateway win: the index may not show them yet. */
+function createFind({ service, namespace, fields, overlay }: MappedIndex): Find {
+  return async ({ id, users }, call) => {
+    const record = (await service.fetch(namespace, [id], call)).get(id);
+    // Only now: it may have been written during the fetch.
+    const written = overlay.get(id);
+    const memory = written === undefined ? record && toMemory(fields, id, record.metadata) : written?.memory;
+    if (!memory || !(users === null || users.includes(memory.user_id))) return undefined;
+    return {
+      memory,
+      vector: written?.vector ?? Float32Array.from(record?.values ?? []),
+      metadata: record?.metadata ?? newMetadata(fields, memory, memory.created_at),
+    };
+  };
+}
+
+/** The verbs that change a mapped index. They never touch keys that no field names. */
+function createWrites(index: MappedIndex, find: Find): Required<Pick<Provider, 'add' | 'update' | 'delete'>> {
+  const { service, namespace, fields, overlay } = index;
+  const mutex = createKeyedMutex();
+
+  const valuesOf = (vector: Vector): Float32Array => {
+    const values = toUnit(vector);
+    // Pinecone rejects a vector of zeros, and the application would take any other for the meaning of the text.
+    if (isZero(values)) throw invalidRequest('content: the embedder finds nothing in this text to search it by');
+    return values;
+  };
+
+  return {
+    async add(input, vector, call) {
+      requireStorable(fields, input);
+      const metadata = newMetadata(fields, input, newIdentity().created_at);
+      requireFits(metadata);
+      const values = valuesOf(vector);
+      const id = randomUUID();
+      const lsn = await service.upsert(namespace, { id, values, metadata }, call);
+      const memory = toMemory(fields, id, metadata) as Memory;
+      overlay.put({ memory, vector: values }, { namespace, lsn });
+      return memory;
+    },
+
+    update: (ref, wanted, vector, call) =>
+      mutex(ref.id, async () => {
+        call.signal.throwIfAborted();
+        const found = await find(ref, call);
+        const patch = found && effectivePatch(found.memory, wanted);
+        if (!patch) return found?.memory;
+        requireStorable(fields, patch);
+        const now = new Date(Math.max(Date.now(), Date.parse(found.memory.updated_at) + 1)).toISOString();
+        const updated_at = fields.updated === undefined ? found.memory.updated_at : now;
+        const memory: Memory = { ...found.memory, ...patch, extensions: {}, updated_at };
+        // Includes the application's other keys.
+        requireFits({ ...found.metadata, ...newMetadata(fields, memory, memory.created_at) });
+        const values = patch.content === undefined ? undefined : valuesOf(vector);
+        const metadata = changes(fields, patch, found.metadata, now);
+        const lsn = await service.update(namespace, { id: ref.id, metadata, ...(values && { values }) }, call);
+        overlay.put({ memory, vector: values ?? found.vector }, { namespace, lsn });
+        return memory;
+      }),
+
+    delete: (ref, call) =>
+      mutex(ref.id, async () => {
+        call.signal.throwIfAborted();
+        const found = await find(ref, call);
+        if (!found) return false;
+        const lsn = await service.remove(namespace, [ref.id], call);
+        overlay.bury(found.memory, { namespace, lsn });
+        return true;
+      }),
+  };
+}

@@ -1,0 +1,159 @@
+import { scrypt } from 'node:crypto';
+import { promisify } from 'node:util';
+import { type Call, type EmbedderIdentity, GATEWAY } from '#contract';
+import type { Metadata, Service } from './client/client.ts';
+import { failureBehind } from './client/errors.ts';
+import { indexUrl } from './client/transport.ts';
+import type { Options } from './options.ts';
+import type { Metric } from './score.ts';
+
+/** Most time for all requests at the start, in milliseconds. */
+const STARTUP_MS = 30_000;
+
+/** Runs the requests that precede serving. Throws a plain `Error` that tells the operator what to do. */
+export async function atStartup<Result>(work: (call: Call) => Promise<Result>): Promise<Result> {
+  const signal = AbortSignal.timeout(STARTUP_MS);
+  try {
+    return await work({ signal, requestId: 'boot', caller: GATEWAY });
+  } catch (error) {
+    if (signal.aborted) throw new Error(`Pinecone did not answer within ${STARTUP_MS / 1000} seconds; ${REACHABLE}`);
+    throw explained(error);
+  }
+}
+
+const REACHABLE = 'check PINECONE_INDEX_HOST and whether this machine may connect to it';
+const BY_STATUS: Readonly<Record<number, string>> = {
+  401: 'Pinecone rejected the API key; check PINECONE_API_KEY',
+  403: 'the API key may not use this index, or a quota of the account is used up; check PINECONE_API_KEY and the console of Pinecone',
+  404: 'there is no Pinecone index at this address; check PINECONE_INDEX_HOST',
+};
+
+/** A failed request as advice for operators, without the key and the address. Other errors stay as they are. */
+function explained(error: unknown): unknown {
+  const failure = failureBehind(error);
+  if (!failure) return error;
+  const { kind, status = 0, message } = failure;
+  if (kind === 'unreachable' || kind === 'timeout' || kind === 'connection-lost') {
+    return new Error(`Pinecone cannot be reached (${message}); ${REACHABLE}`);
+  }
+  if (kind === 'insecure') {
+    return new Error(
+      `no secure connection to Pinecone (${message}); a server without TLS needs http:// in PINECONE_INDEX_HOST`,
+    );
+  }
+  if (kind === 'malformed') {
+    return new Error('the server at this address is not a Pinecone index; check PINECONE_INDEX_HOST');
+  }
+  return new Error(BY_STATUS[status] ?? `Pinecone failed (${message}); try again later`);
+}
+
+const METRICS: readonly string[] = ['cosine', 'dotproduct', 'euclidean'] satisfies Metric[];
+
+/**
+ * The metric that the index reports, else the configured one. Throws a plain `Error` for an index that cannot store the
+ * embedder's vectors.
+ */
+export async function checkedMetric(
+  service: Service,
+  { metric: configured }: Pick<Options, 'metric'>,
+  dimensions: number,
+  call: Call,
+): Promise<Metric> {
+  const { dimension, metric } = await service.stats(call);
+  if (dimension === undefined) {
+    throw new Error(
+      'the Pinecone index has no dimension: it is a sparse one, and the gateway needs an index of dense vectors',
+    );
+  }
+  if (dimension !== dimensions) {
+    throw new Error(
+      `the Pinecone index is made for vectors of ${dimension} dimensions, the configured embedder makes ${dimensions}; ` +
+        'configure an embedder that fits (OMP_EMBEDDER, OMP_EMBEDDING_MODEL, OMP_EMBEDDING_DIMENSIONS), or create another index and set PINECONE_INDEX_HOST',
+    );
+  }
+  if (metric !== undefined && !METRICS.includes(metric)) {
+    throw new Error(`the Pinecone index measures by "${metric}", the gateway knows ${METRICS.join(', ')}`);
+  }
+  return (metric as Metric | undefined) ?? configured;
+}
+
+/** The record that describes the gateway's index, in the configured namespace. No user's query finds it. */
+export const INDEX_RECORD = 'omp-index';
+const LAYOUT_VERSION = 1;
+const SECRET_BYTES = 32;
+
+const derive = promisify<string, string, number, Buffer>(scrypt);
+
+type Described = Pick<Options, 'api_key' | 'index_host' | 'namespace' | 'layout'>;
+
+/**
+ * Checks that the gateway's index fits this gateway, and describes the index if it is empty. Returns the secret that ids are
+ * made with, which never changes. Throws as `readIndex` does.
+ */
+export async function readOrDescribeIndex(
+  service: Service,
+  options: Described,
+  embedder: EmbedderIdentity,
+  call: Call,
+): Promise<Buffer> {
+  const found = await readIndex(service, options, embedder, call);
+  if (found) return found;
+  const { namespace, layout } = options;
+  const { model, dimensions } = embedder;
+  const secret = await firstSecret(options);
+  const metadata: Metadata = {
+    layout_version: LAYOUT_VERSION,
+    layout,
+    embedding_model: model,
+    dimensions,
+    id_secret: secret.toString('hex'),
+  };
+  const values = Float32Array.from({ length: dimensions }, (_, index) => (index === 0 ? 1 : 0));
+  await service.upsert(namespace, { id: INDEX_RECORD, values, metadata }, call);
+  return secret;
+}
+
+/**
+ * The secret of an index that fits this gateway; undefined if the index is not described yet. Throws a plain `Error` that
+ * names both sides and the remedy: vectors of two models are never compared, and ids of another layout would not be found.
+ */
+export async function readIndex(
+  service: Service,
+  { namespace, layout }: Described,
+  { model, dimensions }: EmbedderIdentity,
+  call: Call,
+): Promise<Buffer | undefined> {
+  const found = (await service.fetch(namespace, [INDEX_RECORD], call)).get(INDEX_RECORD)?.metadata;
+  if (!found) return undefined;
+  const remedy = `or start with another OMP_PINECONE_NAMESPACE than "${namespace}"`;
+  if (found.layout_version !== LAYOUT_VERSION) {
+    throw new Error(
+      `the memories in Pinecone have layout version ${found.layout_version}, this gateway knows ${LAYOUT_VERSION}; use the omp-gateway that stored them, ${remedy}`,
+    );
+  }
+  if (found.embedding_model !== model || found.dimensions !== dimensions) {
+    throw new Error(
+      `the vectors in Pinecone were made by "${found.embedding_model}" (${found.dimensions} dimensions), the configured embedder is "${model}" (${dimensions}); ` +
+        `configure that model again (OMP_EMBEDDER, OMP_EMBEDDING_MODEL, OMP_EMBEDDING_DIMENSIONS), ${remedy}`,
+    );
+  }
+  if (found.layout !== layout) {
+    throw new Error(
+      `the memories in Pinecone have the layout "${found.layout}", OMP_PINECONE_LAYOUT is "${layout}"; set it back, ${remedy}`,
+    );
+  }
+  const secret = Buffer.from(String(found.id_secret), 'hex');
+  if (secret.length !== SECRET_BYTES) {
+    throw new Error(
+      `the record "${INDEX_RECORD}" in the Pinecone namespace "${namespace}" lacks its id_secret; restore it, ${remedy}`,
+    );
+  }
+  return secret;
+}
+
+/**
+ * Derived from what replicas share, so that replicas which start on an empty index at the same time write the same secret.
+ * Afterwards the stored one counts, also with a new API key.
+ */
+const firstSecret = ({ api_key, index_host, namespace }: Described): Promise<Buffer> =>
+  derive(api_key, `omp-gateway:${new URL(indexUrl(index_host)).host}:${namespace}`, SECRET_BYTES);

@@ -1,0 +1,120 @@
+import type { Given } from './mistakes.ts';
+import { type Setting, settingFor } from './settings.ts';
+
+/** The value of a choice such as `provider`; undefined: a mistake hides it. */
+export function choiceOf(key: string, given: ReadonlyMap<string, Given>): unknown {
+  const each = given.get(key);
+  if (each !== undefined && each.value === undefined) return;
+  return settingFor(key)?.schema.safeParse(each?.value).data;
+}
+
+/** Why a setting would have no effect. */
+export interface Obstacle {
+  /** The setting that prevents it. */
+  readonly key: string;
+  /** Completes "has no effect while …". */
+  readonly reason: string;
+}
+
+/** Undefined: the setting has an effect, or a mistake hides whether it has. */
+export function obstacle({ only, unless }: Setting, given: ReadonlyMap<string, Given>): Obstacle | undefined {
+  return (only && missing(only, given)) ?? (unless === undefined ? undefined : excluded(unless, given));
+}
+
+function missing([key, ...values]: NonNullable<Setting['only']>, given: ReadonlyMap<string, Given>) {
+  const above = settingFor(key);
+  const higher = above && obstacle(above, given);
+  if (higher !== undefined) return higher;
+  // Given but unknown counts as set.
+  if (values.length === 0) return given.has(key) ? undefined : { key, reason: `${key} is not set` };
+  const choice = choiceOf(key, given);
+  return choice === undefined || values.some((value) => value === choice)
+    ? undefined
+    : { key, reason: `${key} is ${choice}` };
+}
+
+function excluded(key: string, given: ReadonlyMap<string, Given>) {
+  const choice = choiceOf(key, given);
+  return choice === undefined ? undefined : { key, reason: `${key} is ${choice}` };
+}
+
+/**
+ * A setting without effect is a mistake, with two exceptions among environment variables: those of a provider that is not
+ * chosen, so that OMP_PROVIDER alone switches a deployment, and names that other software shares (OPENAI_API_KEY).
+ */
+export const mayBeIdle = ({ env }: Setting, origin: Given['origin'], { key }: Obstacle): boolean =>
+  origin === 'environment' && (key === 'provider' || !env.startsWith('OMP_'));
+
+/** Requirements between settings that are not met, each as a mistake. `given` includes the secrets in use. */
+export function unmet(given: ReadonlyMap<string, Given>): string[] {
+  const choice = (key: string) => choiceOf(key, given);
+  const mistakes: string[] = [];
+  const require = (key: string, why: string) => {
+    if (!given.has(key)) mistakes.push(`${named(key)} is required ${why}`);
+  };
+
+  // Self-hosted services often need no key; OpenAI always does.
+  if (choice('embedding.kind') === 'openai' && !given.has('embedding.base_url')) {
+    require('embedding.api_key', `while embedding.kind is openai, unless ${named('embedding.base_url')} names a service that needs none`);
+  }
+  if (choice('provider') === 'pinecone') {
+    require('pinecone.api_key', 'while provider is pinecone');
+    require('pinecone.index_host', 'while provider is pinecone');
+    mistakes.push(...vectorsOnly(given, 'while provider is pinecone'));
+  }
+  if (choice('mapping.preset') !== undefined) {
+    require('postgres.url', 'while mapping.preset is set: the mapped table is on a server');
+    // A table does not say which model made its vectors.
+    require('embedding.kind', 'while mapping.preset is set: it must be the embedder that made the vectors of the table');
+    if (choice('embedding.kind') === 'openai')
+      require('embedding.model', 'while mapping.preset is set: it must be the model that made the vectors of the table');
+    mistakes.push(...vectorsOnly(given, 'while mapping.preset is set'));
+  }
+  if (choice('ingestion') === 'async' && choice('search.mode') === 'keyword') {
+    mistakes.push('ingestion cannot be async while search.mode is keyword: there are no vectors to compute later');
+  }
+  if (given.has('jwt.jwks_url')) {
+    require('jwt.issuer', 'while jwt.jwks_url is set');
+    require('jwt.audience', 'while jwt.jwks_url is set');
+  }
+  if (choice('rate_limit.store') === 'redis') require('rate_limit.redis_url', 'while rate_limit.store is redis');
+  if (choice('rate_limit.store') === 'postgres') {
+    if (choice('provider') === 'postgres') {
+      if (choice('mapping.preset') !== undefined) {
+        mistakes.push(
+          'rate_limit.store cannot be postgres while mapping.preset is set: the gateway makes no tables in that database',
+        );
+      }
+      require('postgres.url', 'while rate_limit.store is postgres: no other gateway can share an embedded Postgres');
+    } else if (choice('provider') !== undefined) {
+      mistakes.push(`rate_limit.store can be postgres only while provider is, but provider is ${choice('provider')}`);
+    }
+  }
+  return mistakes;
+}
+
+/** Settings that need keyword search or an audit log, where there is neither. `where` completes each mistake. */
+function vectorsOnly(given: ReadonlyMap<string, Given>, where: string): string[] {
+  const chosen = (key: string, ...values: unknown[]) => {
+    const each = given.get(key);
+    const value = each && choiceOf(key, given);
+    return value !== undefined && (values.length === 0 || values.includes(value)) ? [each?.name] : [];
+  };
+  return [
+    ...chosen('search.mode', 'keyword', 'hybrid').map(
+      (name) => `${name} must be vector ${where}, which is searched by vectors alone`,
+    ),
+    ...chosen('search.keyword_weight').map(
+      (name) => `${name} has no effect ${where}, which is searched by vectors alone`,
+    ),
+    ...[...chosen('audit.record', 'all', 'writes'), ...chosen('audit.retention_days')].map(
+      (name) => `${name} has no effect ${where}, where no audit log is kept`,
+    ),
+  ];
+}
+
+/** `postgres.url (DATABASE_URL or DATABASE_URL_FILE)`. */
+function named(key: string): string {
+  const { env = '', secret } = settingFor(key) ?? {};
+  return `${key} (${env}${secret ? ` or ${env}_FILE` : ''})`;
+}

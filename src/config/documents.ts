@@ -1,0 +1,103 @@
+import { stringify } from 'yaml';
+import { GROUPS } from './schema.ts';
+import { CONFIG_FILE, defaultText, explain, SETTINGS, type Setting } from './settings.ts';
+
+const BY_GROUP = Object.keys(GROUPS).map((name) => ({
+  name,
+  settings: SETTINGS.filter(({ group }) => group === name),
+}));
+
+/** The words of a text in lines of at most `width` characters; a longer word gets a line of its own. */
+export function wrap(text: string, width: number): string[] {
+  const lines: string[] = [];
+  for (const word of text.split(' ')) {
+    const last = lines.at(-1);
+    if (last !== undefined && last.length + 1 + word.length <= width) lines[lines.length - 1] = `${last} ${word}`;
+    else lines.push(word);
+  }
+  return lines;
+}
+
+/** The settings for `--help`, at most `width` columns wide. `*` marks the essential ones. */
+export function settingsHelp(width: number): string {
+  const entry = (head: string, text: string): string[] => [
+    `  ${head}`,
+    ...wrap(text, width - 6).map((line) => `      ${line}`),
+  ];
+  const lines = entry(CONFIG_FILE.env, `${CONFIG_FILE.description}.`);
+  for (const { name: group, settings } of BY_GROUP) {
+    lines.push('', `${group}:`);
+    for (const setting of settings) {
+      const value = defaultText(setting);
+      const head = `${setting.env} (${setting.key}${value === undefined ? '' : `, default ${value}`})`;
+      lines.push(...entry(`${head}${setting.essential ? ' *' : ''}`, explain(setting)));
+    }
+  }
+  return lines.join('\n');
+}
+
+const row = (...cells: readonly string[]): string =>
+  `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`;
+const code = (text: string): string => `\`${text}\``;
+
+/** Markdown for the documentation: a table for each group, the essential settings in bold. */
+export function settingsTables(): string {
+  const cells = (setting: Setting) => {
+    const value = defaultText(setting);
+    const name = setting.essential ? `**${code(setting.env)}**` : code(setting.env);
+    return row(name, code(setting.key), value === undefined ? '' : code(value), explain(setting));
+  };
+  return BY_GROUP.map(({ name, settings }) =>
+    [
+      `### ${name}\n`,
+      row('Environment', 'Key in the file', 'Default', ''),
+      row('---', '---', '---', '---'),
+      ...(name === 'Server' ? [row(code(CONFIG_FILE.env), '', '', `${CONFIG_FILE.description}.`)] : []),
+      ...settings.map(cells),
+    ].join('\n'),
+  ).join('\n\n');
+}
+
+const HEADER = `# Configuration of omp-gateway. Copy this file, change it, and start with
+#   omp-gateway --config FILE
+# The command line wins over the environment, the environment over this file.
+# Every setting is here, by group; * marks the ten that matter. A line that begins
+# with #, without a space after it, is a setting that is off: its default, which
+# applies only to some choice of another setting, or an example if there is no
+# default.
+# In a value, \${NAME} and \${NAME:-default} stand for environment variables and
+# $$ for one $.`;
+
+/** Text of `omp-gateway.example.yaml`. */
+export function exampleFile(): string {
+  const lines = [HEADER];
+  for (const { name: group, settings } of BY_GROUP) {
+    lines.push('', `# ${`---- ${group} `.padEnd(76, '-')}`);
+    let opened = '';
+    for (const setting of settings) {
+      const [section = '', name] = setting.key.split('.');
+      lines.push('');
+      if (name !== undefined && section !== opened) lines.push(`${section}:`);
+      opened = section;
+      lines.push(...(name === undefined ? exampleEntry(setting, section, '') : exampleEntry(setting, name, '  ')));
+    }
+  }
+  return `${lines.join('\n')}\n`;
+}
+
+function exampleEntry(setting: Setting, name: string, indent: string): string[] {
+  const text = `${setting.essential ? '* ' : ''}${explain(setting)}`;
+  const comment = wrap(text, 78 - indent.length).map((line) => `${indent}# ${line}`);
+  const off = setting.default === undefined || setting.only !== undefined;
+  return [...comment, ...yaml(setting, name).map((line) => `${indent}${off ? '#' : ''}${line}`)];
+}
+
+/** On one line, except for a list of objects: one line each, since a line that is off cannot begin with a space. */
+function yaml({ type, default: value, example }: Setting, name: string): string[] {
+  const shown = value ?? example;
+  if (type === 'json') return [`${name}:`, ...(shown as unknown[]).map((item) => `- ${inline(item)}`)];
+  return [type === 'list' ? `${name}: ${inline(shown)}` : stringify({ [name]: shown }).trimEnd()];
+}
+
+const inline = (value: unknown): string =>
+  stringify(value, { collectionStyle: 'flow', lineWidth: 0, flowCollectionPadding: false }).trimEnd();

@@ -1,0 +1,130 @@
+import { LineCounter, parseDocument, visit } from 'yaml';
+import { didYouMean, type Given, type Reading, reasonOf } from './mistakes.ts';
+import { coerce, SECTIONS, SETTINGS, type Setting, settingFor } from './settings.ts';
+
+/**
+ * The settings that a YAML file gives. If the file cannot be read, every setting counts as given but unknown: nothing can be
+ * concluded from its absence.
+ */
+export function fromFile(path: string, reading: Reading): Map<string, Given> {
+  const document = parse(path, reading);
+  const given = new Map<string, Given>();
+  if (document === undefined) {
+    for (const { key } of SETTINGS)
+      given.set(key, { value: undefined, name: path, written: undefined, origin: 'file' });
+  } else {
+    collect(document, '', { ...reading, path, given });
+  }
+  return given;
+}
+
+/** The document; undefined: its mistakes are reported. They never quote the file, which may hold secrets. */
+function parse(path: string, { readFile, mistakes }: Reading): unknown {
+  let source: string;
+  try {
+    source = readFile(path);
+  } catch (error) {
+    mistakes.push(`${path} cannot be read: ${reasonOf(error)}`);
+    return;
+  }
+  const lineCounter = new LineCounter();
+  const document = parseDocument(source, { lineCounter, prettyErrors: false });
+  const problems = [...document.errors, ...document.warnings];
+  for (const { message, pos } of problems) {
+    const { line, col } = lineCounter.linePos(pos[0]);
+    // What follows the colon is an excerpt.
+    mistakes.push(`${path}, line ${line}, column ${col}: not valid YAML: ${message.replace(/: .*/s, '')}`);
+  }
+  if (problems.length > 0) return;
+  try {
+    return document.toJS() ?? {};
+  } catch {
+    let reason = 'its aliases (*name) stand for too much, or for themselves; write the values out';
+    visit(document, {
+      Alias(_, alias) {
+        if (alias.resolve(document)) return;
+        reason = 'an alias (*name) has no anchor; put quotes around text that begins with *';
+        return visit.BREAK;
+      },
+    });
+    mistakes.push(`${path}: not valid YAML: ${reason}`);
+  }
+}
+
+interface Collecting extends Reading {
+  readonly path: string;
+  readonly given: Map<string, Given>;
+}
+
+function collect(node: unknown, section: string, collecting: Collecting): void {
+  const { path, mistakes } = collecting;
+  // A section whose settings are all commented out is null. It counts as unset, like a setting without a value.
+  if (node === null) return;
+  if (typeof node !== 'object' || Array.isArray(node)) {
+    mistakes.push(`${section === '' ? path : `${section} in ${path}`} must hold settings, each as "name: value"`);
+    return;
+  }
+  for (const [name, value] of Object.entries(node)) {
+    const key = section === '' ? name : `${section}.${name}`;
+    const setting = name.includes('.') ? undefined : settingFor(key);
+    if (setting !== undefined) take(setting, value, collecting);
+    else if (section === '' && SECTIONS.has(name)) collect(value, name, collecting);
+    else mistakes.push(`${key} in ${path} is not a setting${didYouMean(key, SPELLINGS)}`);
+  }
+}
+
+/** A setting is also found by its last name alone, as when the section is missing. */
+const SPELLINGS = [
+  ...[...SECTIONS].map((section) => [section, section] as const),
+  ...SETTINGS.flatMap(({ key }) => [[key, key] as const, [key.slice(key.indexOf('.') + 1), key] as const]),
+];
+
+function take(setting: Setting, written: unknown, collecting: Collecting): void {
+  const { path, mistakes, given } = collecting;
+  if (written === null) return;
+  const name = `${setting.key} in ${path}`;
+  const problems: string[] = [];
+  const resolved = resolve(written, collecting, problems);
+  mistakes.push(...problems.map((problem) => `${name}: ${problem}`));
+  const isReference = typeof written === 'string' && written.includes('$');
+  // A reference with an empty default leaves the setting unset.
+  if (isReference && resolved === '' && problems.length === 0) return;
+  const value = isReference ? coerce(setting.type, resolved as string) : resolved;
+  given.set(setting.key, { value: problems.length === 0 ? value : undefined, name, written, origin: 'file' });
+}
+
+/** A value with all its references resolved. */
+function resolve(written: unknown, reading: Reading, problems: string[]): unknown {
+  if (typeof written === 'string') {
+    const { text, problems: found } = resolveReferences(written, reading);
+    problems.push(...found);
+    return text;
+  }
+  if (typeof written !== 'object' || written === null) return written;
+  const inner = (value: unknown) => resolve(value, reading, problems);
+  if (Array.isArray(written)) return written.map(inner);
+  return Object.fromEntries(Object.entries(written).map(([name, value]) => [name, inner(value)]));
+}
+
+// biome-ignore lint/suspicious/noTemplateCurlyInString: shown to the reader
+const SYNTAX = 'a reference is ${NAME} or ${NAME:-default}, a plain ${ is written $${';
+const TOKEN = /\$\$|\$\{(?:([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\})?/g;
+
+/**
+ * Replaces `${NAME}` and `${NAME:-default}` by environment variables and `$$` by `$`; any other `$` stays. An empty
+ * variable counts as unset. Adds one entry to `problems` for each unresolved reference, and each name to `referenced`.
+ */
+export function resolveReferences(
+  text: string,
+  { env, referenced }: Pick<Reading, 'env' | 'referenced'>,
+): { text: string; problems: string[] } {
+  const problems: string[] = [];
+  const resolved = text.replace(TOKEN, (token, name?: string, fallback?: string) => {
+    if (token === '$$') return '$';
+    if (name !== undefined) referenced.add(name);
+    if (name === undefined) problems.push(SYNTAX);
+    else if (!env[name] && fallback === undefined) problems.push(`the environment variable ${name} is not set`);
+    return (name && env[name]) || (fallback ?? '');
+  });
+  return { text: resolved, problems };
+}

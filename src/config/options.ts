@@ -1,0 +1,46 @@
+import type { Config } from './schema.ts';
+
+/** Options of the configured provider. */
+export function providerOptions(config: Config): unknown {
+  const { provider, mapping, ingestion } = config;
+  if (provider !== 'postgres') return config[provider];
+  const postgres = { ...config.postgres, ingestion };
+  const { preset, ...rest } = mapping;
+  return preset === undefined ? postgres : { ...postgres, mapping: { preset, ...rest } };
+}
+
+/** Queued texts and cached query vectors of one process. */
+const EMBEDDING_LIMITS = { max_waiting: 1_000, cache_size: 10_000 };
+
+/** Options of the embedder that `embedding.kind` names. Keyword search has no embedder. */
+export function embeddingOptions({ embedding }: Config) {
+  const { kind, model, dimensions, base_url, api_key = '', timeout_ms, batch_size, workers } = embedding;
+  if (kind === 'local') return { kind, workers, ...EMBEDDING_LIMITS };
+  return { kind, model, dimensions, base_url, api_key, timeout_ms, batch_size, ...EMBEDDING_LIMITS };
+}
+
+/** Which tokens are accepted; undefined: none. Issuer and audience are set whenever `jwks_url` is. */
+export function tokenOptions({ jwt: { jwks_url, issuer, audience, ...rest } }: Config) {
+  if (jwks_url === undefined || issuer === undefined || audience === undefined) return undefined;
+  return { jwks_url, issuer, audience, ...rest };
+}
+
+export function rateLimitOptions({ rate_limit, postgres: { url, schema } }: Config) {
+  return {
+    requests_per_minute: rate_limit.per_minute,
+    failures_per_minute: rate_limit.auth_failures_per_minute,
+    store: rate_limit.store,
+    postgres: url === undefined ? undefined : { url, schema },
+    redis_url: rate_limit.redis_url,
+  };
+}
+
+/** The part of the audit settings that the provider needs; undefined: it records nothing. */
+export function auditOptions({ audit: { record, retention_days } }: Config) {
+  if (record === 'off') return undefined;
+  return { retention_days: retention_days === 0 ? null : retention_days };
+}
+
+export function telemetryOptions({ metrics, tracing: { url, ...rest } }: Config) {
+  return { metrics: metrics.port !== undefined, tracing: url === undefined ? undefined : { url, ...rest } };
+}

@@ -1,0 +1,121 @@
+import type { Log } from '#contract';
+
+/** The open parts of the gateway. They are closed in reverse order. */
+export interface OpenParts {
+  /** `close` may take `timeoutMs`. */
+  add(part: string, close: () => Promise<void>, timeoutMs?: number): void;
+  /**
+   * Waits for a part that is opening, and closes it with the others. Rejects as soon as the start is stopped; a part that is
+   * still opening then gets a moment to open, and is closed too.
+   */
+  open<Part extends { close(): Promise<void> }>(part: string, opening: Promise<Part>): Promise<Part>;
+  /**
+   * Closes every part, also if others fail or hang; rejects afterwards if one did. After `timeoutMs` in total, the remaining
+   * parts are closed without waiting for them.
+   */
+  close(timeoutMs?: number): Promise<void>;
+}
+
+/** Time limit for one part, in milliseconds. */
+const PART_MS = 5_000;
+/** Time limit for all parts together, in milliseconds, in addition to the time for running requests. */
+export const CLOSE_MS = 10_000;
+/** Time limit for a part that is still opening when the start is stopped, in milliseconds. */
+const OPENING_MS = 2_000;
+
+/** `stopped` ends a start in progress. */
+export function openParts(log: Log, stopped?: AbortSignal): OpenParts {
+  const parts: { part: string; close: () => Promise<void>; timeoutMs: number }[] = [];
+  const add: OpenParts['add'] = (part, close, timeoutMs = PART_MS) => void parts.push({ part, close, timeoutMs });
+  return {
+    add,
+    async open(part, opening) {
+      const opened = opening.catch(() => undefined);
+      add(part, async () => {
+        const ready = await inTime(opened, OPENING_MS, () => undefined);
+        await ready?.close();
+      });
+      return unlessStopped(opening, stopped);
+    },
+    async close(timeoutMs = CLOSE_MS) {
+      const failed: string[] = [];
+      const deadline = performance.now() + timeoutMs;
+      for (const { part, close, timeoutMs: limit } of parts.splice(0).reverse()) {
+        try {
+          const ms = Math.round(Math.min(limit, Math.max(0, deadline - performance.now())));
+          await inTime(close(), ms, () => {
+            throw new Error(`not closed within ${ms} ms`);
+          });
+        } catch (error) {
+          failed.push(part);
+          log.error({ part, err: error }, 'a part of the gateway could not be closed');
+        }
+      }
+      if (failed.length > 0) throw new Error(`not closed: ${failed.join(', ')}`);
+    },
+  };
+}
+
+/** The result of the work, or of `late` after `ms` milliseconds. */
+async function inTime<Result>(work: Promise<Result>, ms: number, late: () => Result): Promise<Result> {
+  let timer: NodeJS.Timeout | undefined;
+  const timeout = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, ms);
+  });
+  try {
+    return await Promise.race([work, timeout.then(late)]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** What is opening, or a rejection with the signal's reason as soon as that fires. */
+const unlessStopped = <Part>(opening: Promise<Part>, stopped: AbortSignal | undefined): Promise<Part> =>
+  new Promise((resolve, reject) => {
+    if (!stopped) return resolve(opening);
+    const stop = () => reject(stopped.reason);
+    if (stopped.aborted) return stop();
+    stopped.addEventListener('abort', stop, { once: true });
+    opening.then(resolve, reject).finally(() => stopped.removeEventListener('abort', stop));
+  });
+
+const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
+
+/**
+ * Starts, and closes at the first signal; the process then ends with status 0, or 1 if closing failed. A second signal ends
+ * it at once. A signal during the start aborts the `AbortSignal` that `start` gets, and this promise stays pending until
+ * the process ends. Rejects as `start` does.
+ */
+export async function runUntilSignal<Started extends { close(): Promise<void> }>(
+  start: (stopped: AbortSignal) => Promise<Started>,
+  log: Log,
+): Promise<Started> {
+  const stopped = new AbortController();
+  const starting = start(stopped.signal);
+  const close = async () => {
+    stopped.abort();
+    const started = await starting.catch((error: unknown) => {
+      if (error !== stopped.signal.reason) throw error;
+    });
+    await started?.close();
+  };
+  const stop = () => {
+    // Without a listener, the next signal has its default effect.
+    for (const signal of SIGNALS) process.removeListener(signal, stop);
+    log.info({}, 'stopping');
+    close().then(
+      () => process.exit(0),
+      (error: unknown) => {
+        log.error({ err: error }, 'stopping failed');
+        process.exit(1);
+      },
+    );
+  };
+  for (const signal of SIGNALS) process.on(signal, stop);
+  try {
+    return await starting;
+  } catch (error) {
+    if (stopped.signal.aborted) await new Promise(() => {});
+    throw error;
+  }
+}
