@@ -298,7 +298,7 @@ describe('starting', () => {
     const table = await tableOf(BARE);
     const wrong = { mapping: { content: 'contents', user_id: 'user', embedding: 'vector' } };
     await expect(table.open(wrong)).rejects.toThrow(
-      /^the table cannot be served:\n {2}- .*OMP_MAPPING_CONTENT(.|\n)*\n {2}- /,
+      /^the table cannot be served \(see docs\/integrations\/custom\.md\):\n {2}- .*OMP_MAPPING_CONTENT(.|\n)*\n {2}- /,
     );
   });
 
