@@ -68,7 +68,7 @@ it('[SPEC States failed] a text that the embedder rejects fails at once; the oth
   const statusOf = async (memory: typeof bad) => (await provider.get(refTo(memory?.id ?? ''), call))?.status;
   expect([await statusOf(one), await statusOf(bad), await statusOf(two)]).toEqual(['done', 'failed', 'done']);
   expect(await queue()).toEqual([
-    { memory_id: bad?.id, status: 'failed', attempts: 1, error: 'The embedding service refused this text.' },
+    { memory_id: bad?.id, status: 'failed', attempts: 1, error: 'The embedding service rejected this text.' },
   ]);
   expect(await provider.backlog?.(call)).toEqual({ queued: 0, indexing: 0, failed: 1 });
   expect(warnings(log)).toMatchObject([{ fields: { memory_id: bad?.id } }]);
