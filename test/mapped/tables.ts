@@ -117,7 +117,7 @@ export const BARE: Shape = {
 };
 
 /** A table of such a shape in a schema of its own. */
-export interface OwnersTable extends Pick<Store, 'sql' | 'url'> {
+export interface MappedTable extends Pick<Store, 'sql' | 'url'> {
   /** Schema and name, quoted. */
   readonly name: string;
   /** The schema alone, quoted. */
@@ -145,7 +145,7 @@ type ServeOptions = Pick<SubjectOptions, 'authenticator' | 'alter'>;
 
 export const embedder = hashingEmbedder();
 
-export async function openTable(shape: Pick<Shape, 'columns' | 'mapping'>): Promise<OwnersTable> {
+export async function openTable(shape: Pick<Shape, 'columns' | 'mapping'>): Promise<MappedTable> {
   const store = await openStore();
   const schema = pg.escapeIdentifier(store.schema);
   const table = `Owner's ${randomName()}`;
