@@ -7,7 +7,7 @@ import { Mapping, resolveMapping } from '../../providers/postgres/mapped/mapping
 import { createReading } from '../../providers/postgres/mapped/row-reading.ts';
 import { createSearchStatements } from '../../providers/postgres/mapped/vector-search.ts';
 import type { Query } from '../../providers/postgres/tables/memory-statements.ts';
-import { findingsOn, remediesOf, type TestDatabase, testDatabase, told } from '../postgres/doctor-database.ts';
+import { findingsOn, remediesOf, type TestDatabase, testDatabase, told } from '../postgres/databases.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
 import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';
 import { call, listOf, refTo, searchFor } from '../support/requests.ts';
@@ -190,7 +190,7 @@ describe('doctor on a mapped table', () => {
         'embedding: vector(8) in embedding fits the vectors of "test-trigram-hashing"',
         'embedding: "test-trigram-hashing" made the stored vectors: 10 stored texts embedded again have a median cosine of 1.00 with their stored vectors',
         'size: about 40 rows, of about 4 users, about 10 each on average; the largest has about 10 (25 %)',
-        'indexes: users with up to 10000 rows are searched exactly, and nobody has more by the estimate: no vector index is needed',
+        'indexes: users with up to 10000 rows are searched exactly, and no user has more by the estimate: no vector index is needed',
       ]),
     );
     expect(JSON.stringify(findings)).not.toContain('user-1');
