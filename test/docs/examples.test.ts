@@ -42,8 +42,8 @@ describe.each(GATEWAYS)('the examples of %s', (...documents) => {
           for (const alias of found) aliases.set(...alias);
         };
         // A new key and the audit entry of a read take effect within seconds.
-      if (answer?.includes('"unauthorized"') || code.includes('/audit')) await eventually(check);
-      else await check();
+        if (answer?.includes('"unauthorized"') || code.includes('/audit')) await eventually(check);
+        else await check();
       }
     },
   );
