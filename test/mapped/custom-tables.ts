@@ -4,7 +4,7 @@ import type { LibraryDatabase } from './library-table.ts';
 import { type LibraryRow, type LibraryTable, textOf, withoutTimes } from './library-table.ts';
 
 function custom(): LibraryTable[] {
-  /** What the page has somebody run to make the table; its indexes come later. */
+  /** The page's statements that create the table; its indexes come later. */
   const madeBy = (heading: string): string[] =>
     documentedSql('custom', heading).filter((statement) => !statement.startsWith('create index'));
 

@@ -107,7 +107,7 @@ interface Mem0 {
   update(id: string, change: { text: string }): Promise<unknown>;
   delete(id: string): Promise<unknown>;
   readonly vectorStore: Closable;
-  /** Made by the first text that is taken apart. */
+  /** Created by the first text that mem0 splits. */
   readonly _entityStore?: Closable;
 }
 
@@ -122,7 +122,7 @@ const WITHOUT_SQLITE = `data:text/javascript,${encodeURIComponent(`
       ? { url: 'data:text/javascript,export default class {}', shortCircuit: true }
       : next(specifier, context);`)}`;
 
-/** mem0's `Memory` on pgvector, with an embedding service and a language model at `base_url`; it reports to nobody. */
+/** mem0's `Memory` on pgvector, with an embedding service and a language model at `base_url`; without telemetry. */
 async function openMem0(url: string, base_url: string) {
   process.env.MEM0_TELEMETRY = 'false';
   const folder = await mkdtemp(join(tmpdir(), 'mem0-'));
@@ -149,7 +149,7 @@ async function openMem0(url: string, base_url: string) {
 interface BesideLibrary {
   readonly db: LibraryDatabase;
   readonly openai: Awaited<ReturnType<typeof openAiServer>>;
-  /** The gateway as the page says, on tables that the library has made; closed with the suite. */
+  /** The gateway with the page's settings, on the tables of the library; closed with the suite. */
   serve(more?: Readonly<Record<string, string>>): Promise<RunningMapped['client']>;
   /** Closed with the suite, before the database. */
   closing(close: () => Promise<unknown>): void;
@@ -162,7 +162,7 @@ interface LibrarySuite {
   prepare(work: (beside: BesideLibrary) => Promise<void>): void;
 }
 
-/** Tests of a database that a library itself fills, and a gateway beside it. */
+/** Tests of a library and a gateway on the same database. */
 function librarySuite(title: string, page: string, tests: (suite: LibrarySuite) => void): void {
   const missing = SERVER_URL === '' ? NO_SERVER : NOT_INSTALLED;
   describe(title, () => {

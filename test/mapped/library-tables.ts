@@ -208,7 +208,7 @@ function vercelDrizzle(): LibraryTable[] {
       fill: add,
       hide: async (db, row) => void (await add(db, { ...row, text: '' })),
       shows: { created_at: '1970-01-01T00:00:00.000Z', embedding_model: 'text-embedding-ada-002' },
-      // `findRelevantContent`, with the id, and with a bound that lets every direction pass; nobody owns what it finds.
+      // `findRelevantContent`, with the id, and with a bound that lets every direction pass; its rows have no user.
       async read(db, id) {
         const rows = await db.sql<{ id: string; name: string }>(
           `select "id", "content" as "name", 1 - ("embedding" <=> $1) as "similarity" from "embeddings" where 1 -
