@@ -1,21 +1,5 @@
 import { configDefaults, defineConfig } from 'vitest/config';
-
-/**
- * Left to `npm run test:full`: they take minutes, and check once more, on another store or with more rounds, what a test
- * that always runs decides.
- */
-const FULL = [
-  'access/{matrix-pinecone,sensitivity}',
-  'differential/*sensitivity',
-  'differential/pinecone',
-  'mapped/{differential,fuzz,plans}',
-  'package/image',
-  'pinecone/{faults-end-to-end,paging-10000}',
-  'pinecone/server-!(limits)',
-  'postgres/{reembed,ingestion-*,large-users}',
-  'process/{fuzz,ingestion,metrics,outage,reembed,restart-under-load,rolling-restart,unused-packages}',
-  'providers/{pinecone-emulator,pinecone-lag}',
-].map((file) => `test/${file}.test.ts`);
+import { FULL, FULL_ONLY } from './test/support/full.ts';
 
 export default defineConfig({
   resolve: { conditions: ['source'] },
@@ -23,7 +7,7 @@ export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
     // Chaos wants the machine to itself: npm run chaos.
-    exclude: [...configDefaults.exclude, 'test/chaos/**', ...(process.env.TEST_FULL ? [] : FULL)],
+    exclude: [...configDefaults.exclude, 'test/chaos/**', ...(FULL ? [] : FULL_ONLY)],
     // Worker threads and spawned gateways run what is built.
     globalSetup: 'test/support/prepare.ts',
     pool: 'forks',

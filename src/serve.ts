@@ -54,7 +54,7 @@ export async function serve(config: Config, log: Log, stopped?: AbortSignal): Pr
   try {
     const health = createHealth(config.provider);
     const telemetry = await parts.open('telemetry', openTelemetry(telemetryOptions(config), log));
-    await openMetricsPort(config, { health, measures: telemetry.measures, log }, parts);
+    await openMetricsPort(config, { health, scrape: telemetry.scrape, log }, parts);
     await requireFreePort(config);
     const dependencies = createDependencies(RESILIENCE, telemetry, log);
     parts.add('dependencies', async () => dependencies.close());
@@ -119,7 +119,7 @@ const OPEN_TO_ALL =
   'anybody who reaches this address can read and write: there is no key, and OMP_AUTH is not "required"';
 const NO_KEY = 'nobody can get in: there is no key; make one with "omp-gateway keys create"';
 
-type AdminParts = Pick<AdminOptions, 'health' | 'measures'> & { readonly log: Log };
+type AdminParts = Pick<AdminOptions, 'health' | 'scrape'> & { readonly log: Log };
 
 /** Opens the port for metrics and probes, if one is configured. Rejects if the address cannot be bound. */
 async function openMetricsPort({ metrics, provider }: Config, admin: AdminParts, parts: OpenParts): Promise<void> {

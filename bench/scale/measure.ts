@@ -2,8 +2,13 @@ import type pg from 'pg';
 import type { Embedder, ListQuery, NewMemory, RankingOptions, SearchQuery } from '#contract';
 import type { Database, Row } from '../../providers/postgres/client/connections.ts';
 import { statement } from '../../providers/postgres/client/connections.ts';
-import { countStatement } from '../../providers/postgres/rarity.ts';
-import { indexSettings, keysOf, type Rarity, searchStatement } from '../../providers/postgres/search.ts';
+import {
+  indexSettings,
+  keysOf,
+  type Rarity,
+  searchStatement,
+} from '../../providers/postgres/tables/search-statement.ts';
+import { countStatement } from '../../providers/postgres/tables/search-strategy.ts';
 import type { WritableMemories } from '../../src/core/memories.ts';
 import { HUNDRED, type User } from './population.ts';
 import { call, type Store } from './stores.ts';

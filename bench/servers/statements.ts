@@ -3,7 +3,9 @@ import { built } from './built.ts';
 import { vectorOf } from './free-embedder.ts';
 
 const { toHalfvec } = await built<typeof import('../../providers/postgres/halfvec.ts')>('providers/postgres/halfvec');
-const { toKeys } = await built<typeof import('../../providers/postgres/keywords.ts')>('providers/postgres/keywords');
+const { toKeys } = await built<typeof import('../../providers/postgres/tables/search-terms.ts')>(
+  'providers/postgres/tables/search-terms',
+);
 
 /** The one best statement of each verb on the gateway's table, written by hand, and the values it takes. */
 export interface Statements {

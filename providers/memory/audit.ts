@@ -1,4 +1,5 @@
-import { type AuditEntry, type AuditLog, type AuditOptions, type KeptEntry, withinMatcher } from '#contract';
+import type { AuditEntry, AuditLog, AuditOptions, KeptEntry } from '#contract';
+import { withinMatcher } from '#toolbox';
 import { createDrawers } from './drawers.ts';
 
 const DAY_MS = 86_400_000;

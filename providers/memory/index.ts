@@ -1,22 +1,18 @@
 import {
   type Call,
   defineProvider,
-  effectivePatch,
   type IdempotencyKey,
   MAX_RECORD_BYTES,
   type Memory,
   type MemoryPatch,
-  mergeExtensions,
   type NewMemory,
-  newRecord,
   type Provider,
   type Ref,
-  requireFits,
   type Vector,
   type Verb,
-  withinMatcher,
 } from '#contract';
 import { analyseLater } from '#ranking';
+import { effectivePatch, mergeExtensions, newRecord, requireFits, withinMatcher } from '#toolbox';
 import { createAuditLog } from './audit.ts';
 import { createIdempotencyKeys } from './idempotency.ts';
 import { Options } from './options.ts';

@@ -1,6 +1,6 @@
 import type { ListQuery, Memory, Position, RankingOptions, SearchHit, SearchQuery, Vector, Within } from '#contract';
-import { globMatcher, literalPrefix, upToBytes, withinMatcher } from '#contract';
 import { queryTerms, roundScore, weights } from '#ranking';
+import { globMatcher, literalPrefix, upToBytes, withinMatcher } from '#toolbox';
 import { createKeywords, type Visible } from './keywords.ts';
 import { createVectors } from './vectors.ts';
 

@@ -3,7 +3,7 @@ import { PROVIDER } from './errors.ts';
 import { checkCompatibility } from './maintenance/compatibility-check.ts';
 import { openDatabase } from './maintenance/startup.ts';
 import { Options } from './options.ts';
-import { openProvider } from './provider.ts';
+import { openProvider } from './tables/provider.ts';
 
 /**
  * Postgres with pgvector: a server, or the embedded engine in the data folder, both through `pg`. It serves the gateway's

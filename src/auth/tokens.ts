@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
 import { createRemoteJWKSet, customFetch, errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from 'jose';
 import { LRUCache } from 'lru-cache';
-import { type Call, OmpError, providerError, readAtMost } from '#contract';
+import { type Call, OmpError, providerError } from '#contract';
+import { readAtMost } from '#toolbox';
 import { isGrant, toGrants } from '../core/grants.ts';
 import type { Principal } from '../core/principal.ts';
 import { type Algorithm, invalidCredential } from './credentials.ts';

@@ -1,6 +1,6 @@
 import type { Call } from './call.ts';
 import type { ErrorCode } from './errors.ts';
-import type { Within } from './scope.ts';
+import type { Within } from './record.ts';
 
 /** The verbs of the protocol (SPEC, Capabilities). The list is closed. */
 export const VERBS = ['add', 'search', 'get', 'update', 'delete', 'list', 'context', 'audit'] as const;

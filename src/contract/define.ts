@@ -1,8 +1,7 @@
 import type { z } from 'zod';
-import type { Finding } from './diagnose.ts';
 import type { KeyStore } from './keys.ts';
-import type { MaintenanceContext, Provider, ProviderContext } from './provider.ts';
-import type { ReembedOutcome, ReembedRequest } from './reembed.ts';
+import type { Finding, MaintenanceContext, ReembedOutcome, ReembedRequest } from './maintenance.ts';
+import type { Provider, ProviderContext } from './provider.ts';
 
 /** What a provider's `index.ts` exports as default. */
 export interface ProviderModule {

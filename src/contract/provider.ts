@@ -1,11 +1,10 @@
 import type { AuditLog, AuditOptions } from './audit.ts';
 import type { Call } from './call.ts';
-import type { Embedder, EmbedderIdentity, Vector } from './embedder.ts';
+import type { EmbedderIdentity, Vector } from './embedder.ts';
 import type { IdempotentAdd } from './idempotency.ts';
 import type { Backlog, IngestionQueue } from './ingestion.ts';
 import type { KeyStore } from './keys.ts';
-import type { Memory, MemoryPatch, NewMemory } from './record.ts';
-import type { Within } from './scope.ts';
+import type { Memory, MemoryPatch, NewMemory, Within } from './record.ts';
 
 /**
  * Names one record for whoever may see it: a record of another user, or outside the scopes, counts as absent. Required,
@@ -169,10 +168,4 @@ export interface ProviderContext {
   /** The size (`recordBytes`) beyond which no record grows by a patch; unset: `MAX_RECORD_BYTES`. */
   readonly max_record_bytes?: number;
   readonly log: Log;
-}
-
-/** Maintenance embeds stored contents itself. */
-export interface MaintenanceContext extends ProviderContext {
-  /** Undefined when `ranking.mode` is `keyword`; for `diagnose` also when the embedder does not work. */
-  readonly embedder: Embedder | undefined;
 }

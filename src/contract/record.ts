@@ -43,9 +43,12 @@ export type MemoryPatch = Partial<
   Pick<NewMemory, 'content' | 'scope' | 'tags' | 'confidence' | 'valid_to' | 'supersedes' | 'extensions'>
 >;
 
-/** Deeper values of `x-` keys are refused: no client needs them, and walks over them are recursive, in Postgres too. */
+/** Globs over the scope, any of which must match: unscoped records match none. Null: every record. */
+export type Within = readonly string[] | null;
+
+/** The size of a record (`recordBytes` in `#toolbox`), unless the operator allows larger requests: twice the size of one. */
+export const MAX_RECORD_BYTES = 2 * 1024 * 1024;
+/** Most `x-` keys of a record. */
+export const MAX_EXTENSIONS = 256;
+/** Deeper values of `x-` keys are rejected: no client needs them, and walks over them are recursive, in Postgres too. */
 export const MAX_DEPTH = 32;
-export const isTooDeep = (value: unknown, levels = MAX_DEPTH): boolean =>
-  typeof value === 'object' &&
-  value !== null &&
-  (levels === 0 || Object.values(value).some((inner) => isTooDeep(inner, levels - 1)));

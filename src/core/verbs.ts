@@ -2,7 +2,6 @@ import {
   type AuditEntry,
   type AuditQuery,
   type Call,
-  countWithin,
   type IdempotencyKey,
   type KeptEntry,
   type ListQuery,
@@ -14,8 +13,8 @@ import {
   type Ref,
   type SearchHit,
   type Within,
-  withinMatcher,
 } from '#contract';
+import { countWithin, withinMatcher } from '#toolbox';
 import type { AuditTrail, Facts } from './audit-trail.ts';
 import { type ContextBlock, type ContextOptions, MIN_SIMILARITY, toContext } from './context.ts';
 import type { Memories, TextQuery } from './memories.ts';

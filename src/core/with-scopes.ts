@@ -1,12 +1,7 @@
 import {
   type Call,
-  countWithin,
-  hasWildcard,
-  type InTurn,
-  inTurnById,
   invalidRequest,
   type ListQuery,
-  literalPrefix,
   type Memory,
   type NewMemory,
   type Position,
@@ -15,8 +10,8 @@ import {
   type SearchHit,
   type SearchQuery,
   type Within,
-  withinMatcher,
 } from '#contract';
+import { countWithin, createKeyedMutex, hasWildcard, type KeyedMutex, literalPrefix, withinMatcher } from '#toolbox';
 import { escapeTag, fromStoredTags, tagsOfExactScope, tagsOfLiteral, toStoredTags } from './scope-tags.ts';
 
 /** Every verb spelled out: a new one stops the build here until its scoping is decided. */
@@ -36,7 +31,7 @@ const MOST_SEARCHED_BYTES = 64 * 1024 * 1024;
 export function withScopes(inner: Provider): Provider {
   const { capabilities, add, idempotency, update, delete: remove, list, search } = inner;
   // Where the scope decides, it must not change between the look and the deed; scope and tags are patched together.
-  const inTurn = inTurnById();
+  const mutex = createKeyedMutex();
   const reachable = async (ref: Ref, call: Call): Promise<Memory | undefined> => {
     const found = await inner.get(anywhere(ref), call);
     const memory = found && up(found);
@@ -52,12 +47,12 @@ export function withScopes(inner: Provider): Provider {
       add: async (input, vector, key, call) => raised(await idempotency.add(lower(input), vector, key, call)),
     },
     get: reachable,
-    update: update && updateWith(reachable, update, inTurn),
+    update: update && updateWith(reachable, update, mutex),
     delete:
       remove &&
       (async (ref, call) => {
         if (ref.within === null) return remove(ref, call);
-        return inTurn(ref.id, async () => {
+        return mutex(ref.id, async () => {
           call.signal.throwIfAborted();
           return (await reachable(ref, call)) !== undefined && remove(anywhere(ref), call);
         });
@@ -89,14 +84,14 @@ const anywhere = (ref: Ref): Ref => ({ ...ref, within: null });
 function updateWith(
   reachable: Provider['get'],
   update: NonNullable<Provider['update']>,
-  inTurn: InTurn,
+  mutex: KeyedMutex,
 ): Provider['update'] {
   return async (ref, patch, vector, call) => {
     const retagged = patch.scope !== undefined || patch.tags !== undefined;
     if (!retagged && ref.within === null) {
       return raised(await update(ref, patch, vector, call));
     }
-    return inTurn(ref.id, async () => {
+    return mutex(ref.id, async () => {
       call.signal.throwIfAborted();
       const current = await reachable(ref, call);
       if (!current) return undefined;

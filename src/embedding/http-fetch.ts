@@ -1,6 +1,6 @@
 import http, { type IncomingMessage } from 'node:http';
 import https from 'node:https';
-import { readAtMost } from '#contract';
+import { readAtMost } from '#toolbox';
 
 export interface HttpFetch {
   readonly fetch: (url: string | URL | Request, init?: RequestInit) => Promise<Response>;

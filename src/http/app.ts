@@ -135,7 +135,7 @@ export interface AdminOptions {
   readonly health: Health;
   readonly provider: string;
   /** All metrics as text, and their media type; undefined: `/metrics` does not exist. */
-  readonly measures: (() => Promise<{ readonly type: string; readonly text: string }>) | undefined;
+  readonly scrape: (() => Promise<{ readonly type: string; readonly text: string }>) | undefined;
   readonly log: Log;
 }
 
@@ -146,14 +146,14 @@ const ADMIN_TIMEOUT_MS = 10_000;
  * Health and metrics on a port of their own, which opens before the backend is ready. It has no authentication and accepts
  * any `Host`; by default only this machine reaches it.
  */
-export function createAdminApp({ health, provider, measures, log }: AdminOptions): Hono<Env> {
+export function createAdminApp({ health, provider, scrape, log }: AdminOptions): Hono<Env> {
   const app = new Hono<Env>();
   const timeoutMs = ADMIN_TIMEOUT_MS;
   app.use(callMiddleware({ log, provider, timeoutMs, consistencyTokens: false, telemetry: UNWATCHED }));
   app.route('/', healthRoutes(health, provider));
-  if (measures) {
+  if (scrape) {
     app.get('/metrics', async (c) => {
-      const { type, text } = await measures();
+      const { type, text } = await scrape();
       return c.body(text, 200, { 'content-type': type });
     });
   }

@@ -8,9 +8,8 @@ import {
   type NewMemory,
   OmpError,
   type ProviderCapabilities,
-  recordBytes,
-  recordTooLarge,
 } from '#contract';
+import { recordBytes, recordTooLarge } from '#toolbox';
 import { decodeCursor, encodeCursor, malformed } from '../core/cursor.ts';
 import type { Target, Verbs } from '../core/verbs.ts';
 import { parse, parseQuery, readExtensions, readJson, readOnce } from './input.ts';

@@ -32,7 +32,7 @@ export interface MetricsText {
 export interface Metrics {
   readonly telemetry: Telemetry;
   watch(sources: MetricSources): void;
-  measures(): Promise<MetricsText>;
+  scrape(): Promise<MetricsText>;
   close(): void;
 }
 
@@ -53,7 +53,7 @@ export function openMetrics(): Metrics {
       }).set({ version: version(), provider: sources.provider.name, node: process.version }, 1);
       addSources(registry, sources);
     },
-    measures: async () => ({ type: registry.contentType, text: await registry.metrics() }),
+    scrape: async () => ({ type: registry.contentType, text: await registry.metrics() }),
     close: stopMeasuring,
   };
 }

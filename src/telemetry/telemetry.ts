@@ -16,19 +16,19 @@ export interface OpenTelemetry extends Telemetry {
   /** Adds gauges and counters of these. */
   watch(sources: MetricSources): void;
   /** Undefined: metrics are not collected. */
-  readonly measures: (() => Promise<MetricsText>) | undefined;
+  readonly scrape: (() => Promise<MetricsText>) | undefined;
   /** Sends the last spans. Never rejects. */
   close(): Promise<void>;
 }
 
 export async function openTelemetry({ metrics, tracing }: TelemetryOptions, log: Log): Promise<OpenTelemetry> {
   const traces = await openTracing(tracing, log);
-  if (!metrics) return { ...traces.telemetry, watch: () => {}, measures: undefined, close: traces.close };
-  const { telemetry, watch, measures, close } = (await import('./metrics.ts')).openMetrics();
+  if (!metrics) return { ...traces.telemetry, watch: () => {}, scrape: undefined, close: traces.close };
+  const { telemetry, watch, scrape, close } = (await import('./metrics.ts')).openMetrics();
   return {
     ...together([telemetry, traces.telemetry]),
     watch,
-    measures,
+    scrape,
     close: () => {
       close();
       return traces.close();

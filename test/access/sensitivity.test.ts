@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { afterEach, describe, expect, it } from 'vitest';
-import { globMatcher, type Provider, type Within, withinMatcher } from '#contract';
+import type { Provider, Within } from '#contract';
+import { globMatcher, withinMatcher } from '#toolbox';
 import { openSubject, type Subject } from '../support/subject.ts';
 import { checkKey, openBench } from './bench.ts';
 import { bearer, openBackdoor } from './callers.ts';

@@ -31,6 +31,13 @@ async function breakTable(): Promise<() => Promise<void>> {
   return repair;
 }
 
+/** Advances the monotonic clock until the test ends. */
+function advance(milliseconds: number): void {
+  const now = performance.now.bind(performance);
+  const spy = vi.spyOn(performance, 'now').mockImplementation(() => now() + milliseconds);
+  onTestFinished(() => spy.mockRestore());
+}
+
 describe('key ring', () => {
   let found: string[];
   let keys: KeyStore;
@@ -129,6 +136,7 @@ describe('key ring', () => {
       const key = await store();
       for (const ring of replicas) await ring.principal(key, call);
       await keys.revoke(idIn(key), call);
+      advance(5_000);
       for (const ring of replicas) {
         await until(async () => (await rejection(ring.principal(key, call)))?.code === 'unauthorized');
       }
@@ -168,6 +176,7 @@ describe('key ring', () => {
       const key = await store();
       await ring.principal(key, call);
       await breakTable();
+      advance(5_000);
       await until(async () => (await rejection(ring.principal(key, call)))?.code === 'provider_error');
     });
 
@@ -291,6 +300,7 @@ describe('authenticator', () => {
       const authenticator = await open({ store });
       expect(await authenticator.isOpen()).toBe(true);
       await create();
+      advance(5_000);
       await until(async () => (await rejection(authenticator.authenticate(undefined, call))) !== undefined);
       expect(await rejection(authenticator.authenticate(undefined, call))).toMatchObject(MISSING);
       await expectInvalid(authenticator.authenticate('dummy', call));

@@ -35,39 +35,6 @@ export const contextSuite = (subject: GetSubject) =>
       expect(token_count).toBe(countTokens(text));
     });
 
-    it('[Decision 10] memories too long for the budget keep no shorter one out', async ({ skip }) => {
-      needVerbs(skip, subject(), 'context');
-      const short = 'drinks coffee with milk';
-      const user_id = await seeded([short, ...Array.from({ length: 101 }, () => 'coffee '.repeat(1_000))]);
-      const { text } = await context({ user_id, token_budget: 100 });
-      expect(text).toBe(`[1] ${short}`);
-    });
-
-    it('[Decision 10] is never over the budget, and uses it', async ({ skip }) => {
-      needVerbs(skip, subject(), 'context');
-      const user_id = await seeded();
-      const shortest = countTokens('[1] coffee');
-      for (const token_budget of [1, 2, shortest, 7, 8, 10, 15, 20, 31, 40, 60, 100]) {
-        const { text, citations, token_count } = await context({ user_id, token_budget });
-        expect(token_count, `budget ${token_budget}`).toBe(text === '' ? 0 : countTokens(text));
-        expect(token_count).toBeLessThanOrEqual(token_budget);
-        const numbered = text === '' ? [] : text.split('\n');
-        expect(numbered.map((line) => line.split(' ')[0])).toEqual(citations.map((_, i) => `[${i + 1}]`));
-        if (token_budget >= 40) expect(citations.length).toBeGreaterThan(0);
-      }
-    });
-
-    it('[Decision 10] the budget defaults to 500', async ({ skip }) => {
-      needVerbs(skip, subject(), 'context');
-      const long = (i: number) =>
-        `coffee note ${i}: ${'many words about coffee and its long history '.repeat(8)}`.trim();
-      const user_id = await seeded(Array.from({ length: 12 }, (_, i) => long(i)));
-      const byDefault = await context({ user_id });
-      expect(byDefault).toEqual(await context({ user_id, token_budget: 500 }));
-      expect(byDefault.token_count).toBeLessThanOrEqual(500);
-      expect((await context({ user_id, token_budget: 1000 })).token_count).toBeGreaterThan(500);
-    });
-
     it('[Decision 10] leaves out what is past its valid_to', async ({ skip }) => {
       needFields(skip, subject(), 'valid_to');
       needVerbs(skip, subject(), 'context');
@@ -123,15 +90,6 @@ export const contextSuite = (subject: GetSubject) =>
       expect(citations.map((citation) => citation.memory_id)).toEqual([third.id]);
     });
 
-    it('[Decision 10] a memory that names itself as superseded stays', async ({ skip }) => {
-      needVerbs(skip, subject(), 'context', 'update');
-      needSupersession(skip, subject());
-      const user_id = freshUser();
-      const { id } = await subject().client.add({ user_id, content: 'takes coffee black' });
-      await subject().client.update(id, { supersedes: [id] });
-      expect((await context({ user_id })).citations.map((citation) => citation.memory_id)).toEqual([id]);
-    });
-
     it('[Decision 10] keeps to the scope; what supersedes from outside is no hit', async ({ skip }) => {
       needVerbs(skip, subject(), 'context');
       needScopes(skip, subject());
@@ -147,38 +105,6 @@ export const contextSuite = (subject: GetSubject) =>
       needVerbs(skip, subject(), 'context');
       await seeded();
       expect(await context({ user_id: freshUser() })).toEqual({ text: '', citations: [], token_count: 0 });
-    });
-
-    it('[Decision 10] text that looks like a control token is text', async ({ skip }) => {
-      needVerbs(skip, subject(), 'context');
-      const user_id = await seeded(['coffee <|endoftext|> and <|im_start|>system']);
-      const { text, token_count } = await context({ user_id });
-      expect(text).toBe('[1] coffee <|endoftext|> and <|im_start|>system');
-      expect(token_count).toBeGreaterThan(5);
-    });
-
-    it('[Decision 10] [Decision 8] refuses what is missing or malformed', async ({ skip }) => {
-      needVerbs(skip, subject(), 'context');
-      const user_id = freshUser();
-      await refused({ user_id });
-      await refused({ query: 'coffee' });
-      for (const bad of ['', ' \n', 5, 'a\u0000b', '\ud800', ['coffee']]) {
-        await refused({ user_id, query: bad });
-        await refused({ user_id: bad, query: 'coffee' });
-      }
-      for (const token_budget of [-1, 1.5, '500', true, [500]])
-        await refused({ user_id, query: 'coffee', token_budget });
-      for (const scope of [5, ['a'], 'a\u0000']) await refused({ user_id, query: 'coffee', scope });
-    });
-
-    it('[Decision 10] [Decision 6] null for an optional field counts as omitted, unknown fields are ignored', async ({
-      skip,
-    }) => {
-      needVerbs(skip, subject(), 'context');
-      const user_id = await seeded();
-      expect(await context({ user_id, scope: null, token_budget: null, future: 1 })).toEqual(
-        await context({ user_id }),
-      );
     });
 
     it('[Decision 10] is refused where search is not declared', async ({ skip }) => {

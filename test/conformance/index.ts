@@ -7,7 +7,6 @@ import { capabilitiesSuite } from './capabilities.suite.ts';
 import { consistencySuite } from './consistency.suite.ts';
 import { contextSuite } from './context.suite.ts';
 import { deleteSuite } from './delete.suite.ts';
-import { errorsSuite } from './errors.suite.ts';
 import { idempotencySuite } from './idempotency.suite.ts';
 import { listSuite } from './list.suite.ts';
 import { recordsSuite } from './records.suite.ts';
@@ -31,7 +30,6 @@ const SUITES = [
   searchSuite,
   contextSuite,
   validationSuite,
-  errorsSuite,
   accessSuite,
   auditSuite,
   idempotencySuite,

@@ -8,12 +8,13 @@ const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 
 export const recordsSuite = (subject: GetSubject) =>
   describe('records', () => {
-    const { add, get, tell, ask, byId } = {
+    const { add, get, tell, ask, byId, raw } = {
       add: (fields: object) => subject().client.add({ content: 'likes tea', ...fields }),
       get: (id: string) => subject().client.get(id),
       tell: (body: unknown) => subject().client.tell('POST', '/memories', body),
       ask: (path: string, headers?: Record<string, string>) => subject().client.ask(path, {}, headers),
       byId: (id: string) => subject().client.byId(id),
+      raw: (path: string, init?: RequestInit) => subject().client.raw(path, init),
     };
 
     it('[SPEC POST /memories] [SPEC Service no wrapper] answers 201 with the record itself', async () => {
@@ -144,8 +145,11 @@ export const recordsSuite = (subject: GetSubject) =>
 
     it('[SPEC Memory valid_from] [SPEC POST /memories valid_from] is kept', async ({ skip }) => {
       needFields(skip, subject(), 'valid_from');
-      const { id } = await add({ user_id: freshUser(), valid_from: '2024-02-29T23:30:00.125-01:30' });
-      expect((await get(id)).valid_from).toBe('2024-03-01T01:00:00.125Z');
+      const moments = ['2024-03-01T01:00:00.125Z', '0001-01-01T00:00:00.000Z', '9999-12-31T23:59:59.999Z'];
+      for (const valid_from of moments) {
+        const { id } = await add({ user_id: freshUser(), valid_from });
+        expect((await get(id)).valid_from).toBe(valid_from);
+      }
     });
 
     it('[SPEC Memory valid_to] [SPEC POST /memories valid_to] is kept; null means no expiry', async ({ skip }) => {
@@ -260,5 +264,35 @@ export const recordsSuite = (subject: GetSubject) =>
       expect(added.status).not.toBe('failed');
       expect(added).not.toHaveProperty('future');
       expect(added).not.toHaveProperty('extensions');
+    });
+
+    it('[SPEC Errors envelope] [SPEC Errors code] [SPEC Errors message] [SPEC Errors type] [SPEC Errors request_id] is one object with the single key error', async () => {
+      const reply = await raw('/memories/mem_01HZZZZZZZZZZZZZZZZZZZZZZZ');
+      const { code, message, type, request_id } = expectError(reply, 'not_found');
+      expect(reply.body).toEqual({ error: { code, message, type, request_id } });
+    });
+    it('[SPEC Errors not_found] [Decision 16] any id that is not stored is simply absent', async () => {
+      const ids = [
+        'mem_',
+        'x',
+        'search%20',
+        '%00',
+        'a%00b',
+        '%2F',
+        '..%2F..',
+        '%E8%A8%98',
+        '%F0%9F%98%80',
+        "'%20or%201=1",
+        'a%20b',
+        'mem_x?',
+        '%25',
+        'A'.repeat(2000),
+      ];
+      for (const id of ids) {
+        expectError(await raw(`/memories/${id}`), 'not_found');
+        expectError(await raw(`/memories/${id}`, { method: 'DELETE' }), 'not_found');
+        const patch = { method: 'PATCH', body: '{"content":"x"}', headers: { 'content-type': 'application/json' } };
+        expectError(await raw(`/memories/${id}`, patch), 'not_found');
+      }
     });
   });

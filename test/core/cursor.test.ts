@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { newIdentity, type OmpError } from '#contract';
+import type { OmpError } from '#contract';
+import { newIdentity } from '#toolbox';
 import { decodeCursor, encodeCursor } from '../../src/core/cursor.ts';
 
 const text = fc.string({ unit: 'grapheme', maxLength: 256 });

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { OmpError, withinMatcher } from '#contract';
+import { OmpError } from '#contract';
+import { withinMatcher } from '#toolbox';
 import { ALL_GRANTS, isGrant, toGrants } from '../../src/core/grants.ts';
 
 describe('a grant', () => {

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { newIdentity } from '#contract';
+import { newIdentity } from '#toolbox';
 
 afterEach(() => {
   vi.restoreAllMocks();

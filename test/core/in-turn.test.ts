@@ -1,7 +1,7 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { describe, expect, it } from 'vitest';
-import { inTurnById } from '#contract';
+import { createKeyedMutex } from '#toolbox';
 
 /** A few turns of the event loop, so that whatever could begin has begun. */
 const settle = () => new Promise((resolve) => setTimeout(resolve, 5));
@@ -21,18 +21,18 @@ const controlled = (name: string, begun: string[]) => {
   return { work, end: (error?: Error) => end(error) };
 };
 
-describe('inTurnById', () => {
+describe('createKeyedMutex', () => {
   it('runs what concerns one id one after the other, in the order it came in', async () => {
-    const inTurn = inTurnById();
+    const mutex = createKeyedMutex();
     const begun: string[] = [];
     const [a, b, c] = ['a', 'b', 'c'].map((name) => controlled(name, begun)) as [
       ReturnType<typeof controlled>,
       ReturnType<typeof controlled>,
       ReturnType<typeof controlled>,
     ];
-    const first = inTurn('id', a.work);
-    const second = inTurn('id', b.work);
-    const third = inTurn('id', c.work);
+    const first = mutex('id', a.work);
+    const second = mutex('id', b.work);
+    const third = mutex('id', c.work);
     // The last may end first as soon as it is let begin: nothing but its turn holds it back.
     c.end();
     await settle();
@@ -46,39 +46,39 @@ describe('inTurnById', () => {
   });
 
   it('does not hold up what concerns another id, nor what another one of its kind runs', async () => {
-    const inTurn = inTurnById();
+    const mutex = createKeyedMutex();
     const held = controlled('held', []);
-    const pending = inTurn('id', held.work);
-    expect(await inTurn('other', async () => 1)).toBe(1);
-    expect(await inTurnById()('id', async () => 2)).toBe(2);
+    const pending = mutex('id', held.work);
+    expect(await mutex('other', async () => 1)).toBe(1);
+    expect(await createKeyedMutex()('id', async () => 2)).toBe(2);
     held.end();
     await pending;
   });
 
   it('passes an error on to whoever asked for the work, and goes on', async () => {
-    const inTurn = inTurnById();
+    const mutex = createKeyedMutex();
     const begun: string[] = [];
     const failing = controlled('failing', begun);
-    const first = inTurn('id', failing.work);
-    const second = inTurn('id', async () => 'next');
+    const first = mutex('id', failing.work);
+    const second = mutex('id', async () => 'next');
     failing.end(new Error('broken'));
     await expect(first).rejects.toThrow('broken');
     expect(await second).toBe('next');
-    const thrown = inTurn('id', () => {
+    const thrown = mutex('id', () => {
       throw new Error('before there was a promise');
     });
-    const after = inTurn('id', async () => 'after');
+    const after = mutex('id', async () => 'after');
     await expect(thrown).rejects.toThrow('before there was a promise');
     expect(await after).toBe('after');
   });
 
   it('still takes turns when more comes in while the last one is at work, or just as it ends', async () => {
-    const inTurn = inTurnById();
+    const mutex = createKeyedMutex();
     let working = 0;
     let most = 0;
     const order: number[] = [];
     const run = (n: number): Promise<void> =>
-      inTurn('id', async () => {
+      mutex('id', async () => {
         working++;
         most = Math.max(most, working);
         for (let turns = n % 4; turns > 0; turns--) await null;
@@ -99,19 +99,19 @@ describe('inTurnById', () => {
   it('keeps nothing of ids that nobody is busy with', async () => {
     setFlagsFromString('--expose-gc');
     const collect = runInNewContext('gc') as () => void;
-    const inTurn = inTurnById();
+    const mutex = createKeyedMutex();
     const made: WeakRef<object>[] = [];
     const result = async () => {
       const one = { size: new Uint8Array(1_000) };
       made.push(new WeakRef(one));
       return one;
     };
-    for (let i = 0; i < 100; i++) await inTurn(`id ${i % 50}`, result);
-    await inTurn('id', () => Promise.reject(new Error('broken'))).catch(() => {});
+    for (let i = 0; i < 100; i++) await mutex(`id ${i % 50}`, result);
+    await mutex('id', () => Promise.reject(new Error('broken'))).catch(() => {});
     // What a WeakRef showed in this turn of the event loop stays until the next.
     await settle();
     collect();
     expect(made.filter((one) => one.deref() !== undefined)).toEqual([]);
-    expect(await inTurn('id 1', async () => 'still works')).toBe('still works');
+    expect(await mutex('id 1', async () => 'still works')).toBe('still works');
   });
 });

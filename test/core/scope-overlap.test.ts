@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { globMatcher } from '#contract';
+import { globMatcher } from '#toolbox';
 import { globsOverlap, patternsOverlap } from '../../src/core/scope-overlap.ts';
 
 const ALPHABET = ['a', 'b', '/'];

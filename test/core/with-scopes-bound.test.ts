@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type ListQuery, type Memory, type Provider, recordBytes, upToBytes } from '#contract';
+import type { ListQuery, Memory, Provider } from '#contract';
+import { recordBytes, upToBytes } from '#toolbox';
 import { withScopes } from '../../src/core/with-scopes.ts';
 import { memoriesOf } from '../support/memories.ts';
 import { call, listOf, memoryOf, openMemory, searchFor } from '../support/requests.ts';

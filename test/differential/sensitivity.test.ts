@@ -1,12 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import {
-  type IdempotencyKey,
-  type IdempotentAdd,
-  type KeptEntry,
-  type Provider,
-  type SearchHit,
-  withinMatcher,
-} from '#contract';
+import type { IdempotencyKey, IdempotentAdd, KeptEntry, Provider, SearchHit } from '#contract';
+import { withinMatcher } from '#toolbox';
 import { openSubject } from '../support/subject.ts';
 import { checkAgreement } from './check.ts';
 import { openStore, type Store } from './world.ts';

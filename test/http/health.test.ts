@@ -5,6 +5,7 @@ import { createAdminApp } from '../../src/http/app.ts';
 import { listen } from '../../src/http/listen.ts';
 import { clientOf } from '../support/client.ts';
 import { expectError } from '../support/expect-error.ts';
+import { holdTimers } from '../support/hold-timers.ts';
 import { exchange, request } from '../support/raw-http.ts';
 import { type RunningServer, serverForTest } from '../support/server.ts';
 import { openSubject, recordingLog } from '../support/subject.ts';
@@ -36,10 +37,11 @@ describe('probes', () => {
   });
 
   it('[Decision 31] are answered while the backend hangs: /livez at once, the others after a deadline', async () => {
+    const deadline = holdTimers(2_000);
     const { client } = await serverForTest(withPing(() => new Promise(() => {})));
     const asked = statuses({ client });
     expect((await client.ask('/livez')).status).toBe(200);
-    expect(await asked).toEqual([502, 200, 503]);
+    expect(await deadline.passUntil(asked)).toEqual([502, 200, 503]);
   });
 
   it('[Decision 31] report draining, and /healthz still the state of the backend', async () => {
@@ -127,7 +129,7 @@ const exchangeHead = async (port: number, path: string) => {
 
 describe('probes on the metrics port', () => {
   const adminOn = (health: Health) => {
-    const app = createAdminApp({ health, provider: 'memory', measures: undefined, log: recordingLog() });
+    const app = createAdminApp({ health, provider: 'memory', scrape: undefined, log: recordingLog() });
     return { client: clientOf(async (path, init) => app.request(path, init, {})) };
   };
 
@@ -144,24 +146,24 @@ describe('probes on the metrics port', () => {
   });
 });
 
-type Measures = Parameters<typeof createAdminApp>[0]['measures'];
+type Scrape = Parameters<typeof createAdminApp>[0]['scrape'];
 
-async function startAdmin(measures: Measures, ping = async () => {}) {
+async function startAdmin(scrape: Scrape, ping = async () => {}) {
   const debug: object[] = [];
   const log = { ...recordingLog(), debug: (fields: object) => void debug.push(fields) };
   const health = createHealth('memory');
   health.begin(ping);
-  const app = createAdminApp({ health, provider: 'memory', measures, log });
+  const app = createAdminApp({ health, provider: 'memory', scrape, log });
   const { port, close } = await listen(app, { host: '127.0.0.1', port: 0, log });
   onTestFinished(() => close());
   const client = clientOf((path, init) => fetch(`http://127.0.0.1:${port}${path}`, init));
   return { client, port, log, debug };
 }
 
-const measures = async () => ({ type: 'text/plain; version=0.0.4', text: 'up 1\n' });
+const scrape = async () => ({ type: 'text/plain; version=0.0.4', text: 'up 1\n' });
 
 test('[Decision 33] the metrics port serves metrics to any Host', async () => {
-  const { client, port } = await startAdmin(measures);
+  const { client, port } = await startAdmin(scrape);
   const { status, headers, text } = await client.ask('/metrics');
   expect({ status, type: headers.get('content-type'), text }).toEqual({
     status: 200,
@@ -176,7 +178,7 @@ test('[Decision 33] the metrics port serves metrics to any Host', async () => {
 });
 
 test('[Decision 31] the metrics port serves only metrics and health', async () => {
-  const { client } = await startAdmin(measures);
+  const { client } = await startAdmin(scrape);
   for (const path of ['/livez', '/readyz', '/healthz']) expect((await client.ask(path)).status, path).toBe(200);
   for (const path of ['/', '/memories?user_id=x', '/capabilities', '/docs']) {
     expectError(await client.ask(path), 'not_found');
@@ -197,7 +199,7 @@ test('[Decision 16] an error of the metrics port reveals no details', async () =
 });
 
 test('[Decision 31] probes and scrapes are logged only if they fail', async () => {
-  const { client, log, debug } = await startAdmin(measures);
+  const { client, log, debug } = await startAdmin(scrape);
   for (const path of ['/livez', '/readyz', '/healthz', '/metrics']) await client.ask(path);
   await expect.poll(() => debug).toHaveLength(4);
   expect(log.lines).toEqual([]);
@@ -205,7 +207,7 @@ test('[Decision 31] probes and scrapes are logged only if they fail', async () =
   const down = async () => {
     throw new Error('down');
   };
-  const failing = await startAdmin(measures, down);
+  const failing = await startAdmin(scrape, down);
   await failing.client.ask('/readyz');
   await expect
     .poll(() => failing.log.lines)

@@ -1,6 +1,7 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import { endpointsOf, fetchDocument, type Parameter, resolve, type Schema } from '../description/document.ts';
 import { closedTo } from '../support/closed.ts';
+import { FULL } from '../support/full.ts';
 import { LEAST_SHARE, shareOfProbes, startTicker } from '../support/hold.ts';
 import { exchange } from '../support/raw-http.ts';
 import { type RunningServer, startServer } from '../support/server.ts';
@@ -196,15 +197,16 @@ async function keepsLoopFree({ name, bytes, sizeOf, send, copies = 1 }: Place): 
     expect(replies.map(({ status }) => status).filter((status) => status >= 500)).toEqual([]);
   };
   const harmless = sendAll(texts.map(() => grown(prose, bytes, sizeOf)));
-  const share = await shareOfProbes(server.port, ticker, { hostile: sendAll(texts), harmless });
+  const kind = `${bytes} bytes, ${copies} copies`;
+  const share = await shareOfProbes(server.port, ticker, { kind, hostile: sendAll(texts), harmless });
   expect(share, name).toBeGreaterThan(LEAST_SHARE);
 }
 
 describe('no text blocks the event loop', () => {
   const all = [...places()];
   const nameOf = ({ name }: Place) => name.replace(/^.*, (?:query |header |path )?/, '');
-  // The same field of several routes has the same schema: with TEST_FULL each is checked, otherwise one of them.
-  const checked = process.env.TEST_FULL
+  // The same field of several routes has the same schema: in the full run each is checked, otherwise one of them.
+  const checked = FULL
     ? all
     : all.filter((place, i) => all.findIndex((other) => nameOf(other) === nameOf(place)) === i);
 
@@ -250,6 +252,7 @@ describe('no stored text blocks it', () => {
     const ask = (user_id: string, words: string) => () =>
       send(server.port, { method: 'POST', path: '/context', body: { user_id, query: words, token_budget } });
     const share = await shareOfProbes(server.port, ticker, {
+      kind: query,
       hostile: ask(hostileUser, query),
       harmless: ask(usual, 'tea'),
     });

@@ -128,7 +128,7 @@ describe('clients that never read their responses', () => {
     for (let i = 0; i < 20; i++) expect(await small()).toBe(429);
     for (const socket of sockets) socket.destroy();
     await until(async () => (await small()) === 200);
-    await listener.close();
+    await listener.close({ graceMs: 0 });
   });
 
   it('[Decision 29] are disconnected in the end, and make room for others', async () => {
@@ -182,7 +182,7 @@ describe('clients that never read their responses', () => {
     expect(whole[0]).toBe(false);
     expect(whole.slice(-3)).toEqual([true, true, true]);
     for (const socket of sockets) socket.destroy();
-    await listener.close();
+    await listener.close({ graceMs: 0 });
   });
 
   it('[Decision 29] are disconnected at the concurrency limit too, before any deadline', async () => {
@@ -193,7 +193,7 @@ describe('clients that never read their responses', () => {
     for (let i = 0; i < 3; i++) sockets.push(sendUnread(listener.port, request('GET', '/')));
     await until(async () => (await fetch(`http://127.0.0.1:${listener.port}/`)).status === 200);
     for (const socket of sockets) socket.destroy();
-    await listener.close();
+    await listener.close({ graceMs: 0 });
   });
 
   it('[Decision 29] and have disconnected before do not count', async () => {

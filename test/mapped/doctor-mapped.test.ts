@@ -6,7 +6,7 @@ import { createStatements } from '../../providers/postgres/mapped/mapped-stateme
 import { Mapping, resolveMapping } from '../../providers/postgres/mapped/mapping.ts';
 import { createReading } from '../../providers/postgres/mapped/row-reading.ts';
 import { createSearchStatements } from '../../providers/postgres/mapped/vector-search.ts';
-import type { Query } from '../../providers/postgres/statements.ts';
+import type { Query } from '../../providers/postgres/tables/memory-statements.ts';
 import { findingsOn, remediesOf, type TestDatabase, testDatabase, told } from '../postgres/doctor-database.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
 import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';

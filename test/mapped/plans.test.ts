@@ -4,7 +4,7 @@ import type { ListQuery, SearchQuery } from '#contract';
 import { createStatements } from '../../providers/postgres/mapped/mapped-statements.ts';
 import { createReading } from '../../providers/postgres/mapped/row-reading.ts';
 import { createSearchStatements, INDEX_SETTINGS } from '../../providers/postgres/mapped/vector-search.ts';
-import type { Query } from '../../providers/postgres/statements.ts';
+import type { Query } from '../../providers/postgres/tables/memory-statements.ts';
 import { call, listOf, refTo, searchFor } from '../support/requests.ts';
 import { COLUMNS, DOCUMENT, embedder, type OwnersTable, openTable, type Shape, vectorOf } from './tables.ts';
 

@@ -4,10 +4,9 @@ import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response';
 import { type Context, Hono } from 'hono';
 import { createRecords } from './calls.ts';
 import { controlApp } from './control.ts';
-import { ENDPOINTS, type Endpoint, OPERATION_NAMES } from './endpoints.ts';
 import { createFaults, suffer } from './faults.ts';
 import { type Judge, openJudges } from './judge.ts';
-import type { Asked, Index } from './operation.ts';
+import { type Asked, ENDPOINTS, type Endpoint, type Index, OPERATION_NAMES } from './operations.ts';
 import type { Lag, Settings } from './options.ts';
 import { createRateLimit } from './rate-limit.ts';
 import { bodyOf, check, Refusal } from './refusal.ts';
@@ -36,7 +35,7 @@ export async function createApp(settings: Settings, lag: Lag): Promise<Hono<Env>
     const judge = judges.get(endpoint) as Judge;
     const note = (mistakes: readonly string[]) =>
       void records.violations.push(...mistakes.map((mistake) => `${operation}: ${mistake}`));
-    app.on(endpoint.method, endpoint.path.replace(/\{(\w+)\}/, ':$1'), async (c) => {
+    app.on(endpoint.method, endpoint.path, async (c) => {
       const asked = await read(c);
       const { method, url } = c.env.incoming as { method: string; url: string };
       const call = records.record({ operation, method, path: url, status: 0, body: asked.body, ...traceOf(c) });
@@ -77,7 +76,7 @@ const closeOf = (socket: Socket) => new Promise((resolve) => socket.once('close'
 async function read(c: Context<Env>): Promise<Asked> {
   const text = await c.req.text();
   const query = new URL(c.req.url).searchParams;
-  return { body: parsed(text), bytes: Buffer.byteLength(text), query, name: c.req.param('namespace') ?? '' };
+  return { body: parsed(text), bytes: Buffer.byteLength(text), query };
 }
 
 function parsed(text: string): unknown {

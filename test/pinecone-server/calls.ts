@@ -1,4 +1,4 @@
-import type { OperationName } from './endpoints.ts';
+import type { OperationName } from './operations.ts';
 
 /** A request as it was recorded. */
 export interface Call {

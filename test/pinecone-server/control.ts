@@ -1,9 +1,8 @@
 import { Hono } from 'hono';
 import { z } from 'zod';
 import type { Records } from './calls.ts';
-import { OPERATION_NAMES } from './endpoints.ts';
 import { FAULT_KINDS, type Faults } from './faults.ts';
-import { type Index, namespaceName } from './operation.ts';
+import { type Index, namespaceName, OPERATION_NAMES } from './operations.ts';
 
 const lagSchema = z.strictObject({
   ms: z.number().min(0).optional(),

@@ -1,6 +1,6 @@
 import { EventEmitter, once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { OperationName } from './endpoints.ts';
+import type { OperationName } from './operations.ts';
 import { bodyOf, Refusal, type RefusalStatus } from './refusal.ts';
 import { jsonReply, type Reply, textReply } from './reply.ts';
 

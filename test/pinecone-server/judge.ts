@@ -7,7 +7,7 @@ import {
   validate,
 } from '@hyperjump/json-schema/openapi-3-0';
 import { parse } from 'yaml';
-import { ENDPOINTS, type Endpoint } from './endpoints.ts';
+import { ENDPOINTS, type Endpoint } from './operations.ts';
 
 /** As much of the OpenAPI file as is read here. */
 interface Description {

@@ -13,7 +13,6 @@ export const LIMITS = {
   resultBytes: 4_000_000,
   listPage: 100,
   fetchByMetadataPage: 10_000,
-  filterableFields: 50,
 } as const;
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: every ASCII character but NUL.

@@ -9,6 +9,8 @@ export interface Settings {
   readonly apiKey?: string;
   /** Whether answers carry log sequence numbers. */
   readonly lsn: boolean;
+  /** The only metadata keys that filters may name. Default: any. */
+  readonly filterable?: readonly string[];
   /** Whether the documented 5 requests a second of `fetch_by_metadata` are enforced. */
   readonly rateLimits: boolean;
 }

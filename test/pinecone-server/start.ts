@@ -19,6 +19,8 @@ export interface PineconeOptions {
   readonly lagWrites?: number;
   /** Whether answers carry log sequence numbers. Default: yes. */
   readonly lsn?: boolean;
+  /** The only metadata keys that filters may name. Default: any. */
+  readonly filterable?: readonly string[];
   /** Whether 5 `fetch_by_metadata` a second are the most. Default: no. */
   readonly rateLimits?: boolean;
 }

@@ -6,10 +6,6 @@ export type Change = (records: RecordSet) => void;
 
 export interface Namespace {
   readonly name: string;
-  /** Deleted namespaces are kept: what lags behind still shows their records, and numbering goes on when they come back. */
-  exists: boolean;
-  /** The only keys filters may name; absent: any. */
-  filterable?: ReadonlySet<string>;
   /** The whole log applied. */
   readonly whole: RecordSet;
   /** Appends to the log and answers the write's sequence number. */
@@ -65,14 +61,10 @@ export function createStore(initial: Lag): Store {
     find,
     ensure: (name) => {
       const namespace = find(name) ?? createNamespace(name, { indexed, fetched });
-      namespace.exists = true;
       namespaces.set(name, namespace);
       return namespace;
     },
-    existing: () =>
-      all()
-        .filter(({ exists }) => exists)
-        .sort((a, b) => (a.name < b.name ? -1 : 1)),
+    existing: () => all().sort((a, b) => (a.name < b.name ? -1 : 1)),
     lag: (wanted) => {
       // What could be seen until now stays visible.
       for (const namespace of all()) namespace.advance(indexed, fetched);
@@ -110,7 +102,6 @@ function createNamespace(name: string, visible: { readonly indexed: Visible; rea
   };
   return {
     name,
-    exists: true,
     whole,
     write: (change) => {
       last += 1;

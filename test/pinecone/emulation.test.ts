@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { globMatcher } from '#contract';
+import { globMatcher } from '#toolbox';
 import { expectError } from '../support/expect-error.ts';
 import { openPineconeSubject, type PineconeSubject } from '../support/pinecone-server.ts';
 import { freshUser } from '../support/subject.ts';

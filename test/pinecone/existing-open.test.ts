@@ -76,15 +76,11 @@ describe('the index', () => {
   });
 
   it('that cannot be asked for one user is refused with the setting', async () => {
-    const response = await fetch(`${server.url}/namespaces`, {
-      method: 'POST',
-      headers: { 'api-key': 'key', 'x-pinecone-api-version': '2026-04', 'content-type': 'application/json' },
-      body: JSON.stringify({ name: 'schema', schema: { fields: { owner: { filterable: true } } } }),
-    });
-    expect(response.status).toBe(200);
-    expect(await refusalOf({ namespace: 'schema' })).toMatch(/"user_id".*OMP_PINECONE_USER_FIELD/);
-    const provider = await open(server, { namespace: 'schema', user_field: 'owner' });
+    const narrow = await startPinecone({ filterable: ['owner'] });
+    expect(await refusalOf({ namespace: 'schema' }, narrow)).toMatch(/"user_id".*OMP_PINECONE_USER_FIELD/);
+    const provider = await open(narrow, { namespace: 'schema', user_field: 'owner' });
     await provider.close();
+    await narrow.close();
   });
 
   it('of an old API has no list, which is told in the log and in the verbs', async () => {

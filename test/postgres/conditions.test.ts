@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { globMatcher, withinMatcher } from '#contract';
+import { globMatcher, withinMatcher } from '#toolbox';
 import {
   type Conditions,
   conditions,

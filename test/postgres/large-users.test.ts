@@ -1,10 +1,11 @@
 import pg from 'pg';
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
-import { type Embedder, newIdentity, type RankingOptions, type SearchQuery, withinMatcher } from '#contract';
+import type { Embedder, RankingOptions, SearchQuery } from '#contract';
 import { toUnitHalf } from '#ranking';
-import { countStatement, createRarity } from '../../providers/postgres/rarity.ts';
-import { keysOf, searchStatement } from '../../providers/postgres/search.ts';
-import { createStatements } from '../../providers/postgres/statements.ts';
+import { newIdentity, withinMatcher } from '#toolbox';
+import { createStatements } from '../../providers/postgres/tables/memory-statements.ts';
+import { keysOf, searchStatement } from '../../providers/postgres/tables/search-statement.ts';
+import { countStatement, createRarity } from '../../providers/postgres/tables/search-strategy.ts';
 import { randomNumbers, randomVector } from '../ranking/random-vectors.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
 import type { WritableMemories } from '../support/memories.ts';

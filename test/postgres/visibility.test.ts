@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type Memory, type RankingOptions, type Within, withinMatcher } from '#contract';
+import type { Memory, RankingOptions, Within } from '#contract';
+import { withinMatcher } from '#toolbox';
 import type { TextQuery } from '../../src/core/memories.ts';
 import { randomNumbers } from '../ranking/random-vectors.ts';
 import type { WritableMemories } from '../support/memories.ts';

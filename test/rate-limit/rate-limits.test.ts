@@ -119,7 +119,7 @@ describe('[Decision 17] [SPEC Limits limits.rate_limit_per_minute] the sliding w
           }
         }
       }),
-      { numRuns: 300 },
+      { numRuns: 100 },
     );
   });
 
@@ -145,7 +145,7 @@ describe('[Decision 17] [SPEC Limits limits.rate_limit_per_minute] the sliding w
           expect((await take()).allowed).toBe(true);
         }
       }),
-      { numRuns: 300 },
+      { numRuns: 100 },
     );
   });
 });

@@ -1,8 +1,9 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { PROVIDER_NAMES } from '../../src/config/schema.ts';
 import { openProvider } from '../../src/registry.ts';
+import { FULL_ONLY } from '../support/full.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
 import { RECORDED, recordingLog } from '../support/subject.ts';
 
@@ -20,6 +21,10 @@ it('biome.json says for every room what it may import', () => {
     .flatMap(({ includes }) => includes);
   const folders = ['src', 'providers'].flatMap((parent) => foldersIn(parent).map((room) => `${parent}/${room}/**`));
   expect(rooms).toEqual(expect.arrayContaining(['src/*.ts', ...folders]));
+});
+
+it('every file left to the full run exists', () => {
+  expect(FULL_ONLY.filter((file) => !existsSync(join(ROOT, file)))).toEqual([]);
 });
 
 describe('a provider', () => {

@@ -1,2 +1,21 @@
-/** Whether `npm run test:full` runs: more rounds, more stores. */
+/** Whether `npm run test:full` runs: more rounds, more stores, and these files. */
 export const FULL = process.env.TEST_FULL !== undefined;
+
+const names: Readonly<Record<string, string>> = {
+  access: 'matrix-pinecone sensitivity',
+  differential: 'pinecone pinecone-sensitivity sensitivity',
+  mapped: 'differential fuzz plans',
+  package: 'image',
+  pinecone: 'faults-end-to-end paging-10000 try-pinecone',
+  postgres: 'ingestion-faults large-users reembed',
+  process: 'fuzz ingestion metrics outage reembed restart-under-load rolling-restart unused-packages',
+  providers: 'pinecone-emulator pinecone-lag',
+};
+
+/**
+ * The files that only the full run has: they take minutes, and check once more, on another store or with more rounds,
+ * what a file of the quick run decides.
+ */
+export const FULL_ONLY = Object.entries(names).flatMap(([folder, files]) =>
+  files.split(' ').map((file) => `test/${folder}/${file}.test.ts`),
+);

@@ -15,7 +15,7 @@ const BACKEND = 'omp_backend_request_duration_seconds_count';
 async function openMeasured() {
   const telemetry = await openTelemetry({ metrics: true, tracing: undefined }, recordingLog());
   onTestFinished(telemetry.close);
-  const samples = async (): Promise<Sample[]> => samplesOf((await telemetry.measures?.())?.text ?? '');
+  const samples = async (): Promise<Sample[]> => samplesOf((await telemetry.scrape?.())?.text ?? '');
   return { telemetry, samples };
 }
 
@@ -27,8 +27,8 @@ async function startMeasured(options: ServerOptions = {}) {
 }
 
 test('without metrics nothing is measured', async () => {
-  const { measures } = await openTelemetry({ metrics: false, tracing: undefined }, recordingLog());
-  expect(measures).toBeUndefined();
+  const { scrape } = await openTelemetry({ metrics: false, tracing: undefined }, recordingLog());
+  expect(scrape).toBeUndefined();
 });
 
 describe('requests', () => {

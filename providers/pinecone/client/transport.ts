@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { Pinecone } from '@pinecone-database/pinecone';
-import { readAtMost } from '#contract';
+import { readAtMost } from '#toolbox';
 import { Failure, failureOf } from './errors.ts';
 
 /** Most bytes of an answer: more than a hundred records with the longest vectors and the most metadata. */

@@ -1,4 +1,5 @@
-import { type Call, countWithin, invalidRequest, type ListQuery, type Memory, upToBytes } from '#contract';
+import { type Call, invalidRequest, type ListQuery, type Memory } from '#contract';
+import { countWithin, upToBytes } from '#toolbox';
 import { MAX_LISTED } from '../client/client.ts';
 import { newest, type Written } from '../overlay.ts';
 import { type GatewayIndex, toMemory } from './gateway-record.ts';

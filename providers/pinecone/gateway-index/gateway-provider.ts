@@ -1,14 +1,6 @@
-import {
-  effectivePatch,
-  inTurnById,
-  type Memory,
-  type MemoryPatch,
-  mergeExtensions,
-  newRecord,
-  notBefore,
-  type Provider,
-} from '#contract';
+import type { Memory, MemoryPatch, Provider } from '#contract';
 import { toUnit } from '#ranking';
+import { createKeyedMutex, effectivePatch, mergeExtensions, newRecord, notBefore } from '#toolbox';
 import { MAX_CONTENT_LENGTH, MAX_TOP_K, requireFits } from '../client/client.ts';
 import { PROVIDER } from '../client/errors.ts';
 import { toValues } from '../score.ts';
@@ -23,7 +15,7 @@ export function createGatewayProvider(index: GatewayIndex, options: FindOptions)
   const { service, ids, namespaces, overlay, consistency, model } = index;
   const find = createFind(index, options);
   const list = createList(index);
-  const inTurn = inTurnById();
+  const mutex = createKeyedMutex();
   const createdAt = createClock();
 
   return {
@@ -56,7 +48,7 @@ export function createGatewayProvider(index: GatewayIndex, options: FindOptions)
     },
     get: async (ref, call) => (await find(ref, call))?.memory,
     update: (ref, wanted, embedding, call) =>
-      inTurn(ref.id, async () => {
+      mutex(ref.id, async () => {
         call.signal.throwIfAborted();
         const current = await find(ref, call);
         const patch = current && effectivePatch(current.memory, wanted);
@@ -76,7 +68,7 @@ export function createGatewayProvider(index: GatewayIndex, options: FindOptions)
         return memory;
       }),
     delete: (ref, call) =>
-      inTurn(ref.id, async () => {
+      mutex(ref.id, async () => {
         call.signal.throwIfAborted();
         const current = await find(ref, call);
         if (!current) return false;

@@ -1,14 +1,6 @@
-import {
-  type Call,
-  countWithin,
-  invalidRequest,
-  type Memory,
-  type Provider,
-  type SearchHit,
-  type SearchQuery,
-  upToBytes,
-} from '#contract';
+import { type Call, invalidRequest, type Memory, type Provider, type SearchHit, type SearchQuery } from '#contract';
 import { toUnit } from '#ranking';
+import { countWithin, upToBytes } from '#toolbox';
 import { type Lsn, MAX_TOP_K, type Match, type Metadata } from '../client/client.ts';
 import { userFilter } from '../filter.ts';
 import { createScoring, isZero, type Scoring } from '../score.ts';

@@ -1,14 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import {
-  type Call,
-  type ListQuery,
-  type Memory,
-  OmpError,
-  type Position,
-  providerError,
-  recordBytes,
-  upToBytes,
-} from '#contract';
+import { type Call, type ListQuery, type Memory, OmpError, type Position, providerError } from '#contract';
+import { recordBytes, upToBytes } from '#toolbox';
 import { PROVIDER } from '../client/errors.ts';
 import { userFilter } from '../filter.ts';
 import { type MappedIndex, requireTagsField, toMemory } from './mapped-record.ts';

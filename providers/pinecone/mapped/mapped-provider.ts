@@ -2,17 +2,15 @@ import { randomUUID } from 'node:crypto';
 import {
   type Call,
   type EmbedderIdentity,
-  effectivePatch,
-  inTurnById,
   invalidRequest,
   type Memory,
-  newIdentity,
   type Provider,
   type ProviderContext,
   type Ref,
   type Vector,
 } from '#contract';
 import { toUnit } from '#ranking';
+import { createKeyedMutex, effectivePatch, newIdentity } from '#toolbox';
 import { MAX_CONTENT_LENGTH, MAX_TOP_K, type Metadata, requireFits, type Service } from '../client/client.ts';
 import { failureBehind, PROVIDER } from '../client/errors.ts';
 import { userFilter } from '../filter.ts';
@@ -141,7 +139,7 @@ function createFind({ service, namespace, fields, overlay }: MappedIndex): Find 
 /** The verbs that change a mapped index. They never touch keys that no field names. */
 function createWrites(index: MappedIndex, find: Find): Required<Pick<Provider, 'add' | 'update' | 'delete'>> {
   const { service, namespace, fields, overlay } = index;
-  const inTurn = inTurnById();
+  const mutex = createKeyedMutex();
 
   const valuesOf = (vector: Vector): Float32Array => {
     const values = toUnit(vector);
@@ -164,7 +162,7 @@ function createWrites(index: MappedIndex, find: Find): Required<Pick<Provider, '
     },
 
     update: (ref, wanted, vector, call) =>
-      inTurn(ref.id, async () => {
+      mutex(ref.id, async () => {
         call.signal.throwIfAborted();
         const found = await find(ref, call);
         const patch = found && effectivePatch(found.memory, wanted);
@@ -183,7 +181,7 @@ function createWrites(index: MappedIndex, find: Find): Required<Pick<Provider, '
       }),
 
     delete: (ref, call) =>
-      inTurn(ref.id, async () => {
+      mutex(ref.id, async () => {
         call.signal.throwIfAborted();
         const found = await find(ref, call);
         if (!found) return false;

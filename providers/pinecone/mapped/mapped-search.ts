@@ -1,13 +1,6 @@
-import {
-  type Call,
-  invalidRequest,
-  type Memory,
-  type Provider,
-  recordBytes,
-  type SearchHit,
-  upToBytes,
-} from '#contract';
+import { type Call, invalidRequest, type Memory, type Provider, type SearchHit } from '#contract';
 import { toUnit } from '#ranking';
+import { recordBytes, upToBytes } from '#toolbox';
 import { MAX_FETCHED, MAX_TOP_K, type Match, type QueryRequest, validIds } from '../client/client.ts';
 import { userFilter } from '../filter.ts';
 import { createScoring, isZero } from '../score.ts';

@@ -1,6 +1,6 @@
 import { type Call, GATEWAY, type Log } from '#contract';
 import type { Run } from '../client/connections.ts';
-import { onceKnown } from '../once.ts';
+import { keyPeriod } from '../tables/idempotency.ts';
 import type { Names } from '../tables/names.ts';
 
 export interface HousekeepingOptions {
@@ -46,7 +46,7 @@ export function startHousekeeping({
       const expired = new Date(Date.now() - retention_days * DAY_MS).toISOString();
       await deleteExpired(names.auditLog, 'timestamp', '<=', expired);
     }
-    const [after, until] = onceKnown();
+    const [after, until] = keyPeriod();
     await deleteExpired(names.onceKeys, 'created_at', '<=', after);
     await deleteExpired(names.onceKeys, 'created_at', '>', until);
   };

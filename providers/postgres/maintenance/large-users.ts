@@ -1,6 +1,6 @@
 import { type Call, GATEWAY, type Log } from '#contract';
 import type { Database } from '../client/connections.ts';
-import type { Statements } from '../statements.ts';
+import type { Statements } from '../tables/memory-statements.ts';
 import type { Names } from '../tables/names.ts';
 
 export interface LargeUsers {

@@ -2,8 +2,8 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import pg from 'pg';
 import type { Embedder, MaintenanceContext, ReembedOutcome, ReembedRequest, ReembedState } from '#contract';
-import { clearText } from '../ingestion/statements.ts';
 import type { Options } from '../options.ts';
+import { clearText } from '../tables/ingestion-queue.ts';
 import { type Names, withVectorsIn } from '../tables/names.ts';
 import { labelOf, lockStore, warnOfLength, withoutVector } from './compatibility-check.ts';
 import {

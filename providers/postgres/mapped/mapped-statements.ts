@@ -1,17 +1,10 @@
-import {
-  hasWildcard,
-  invalidRequest,
-  type ListQuery,
-  OmpError,
-  type Ref,
-  type SearchQuery,
-  type Within,
-} from '#contract';
+import { invalidRequest, type ListQuery, OmpError, type Ref, type SearchQuery, type Within } from '#contract';
+import { hasWildcard } from '#toolbox';
 import { rememberStatements } from '../client/connections.ts';
 import { PROVIDER } from '../errors.ts';
-import { firstWithin, toTextArray } from '../rows.ts';
-import type { Query } from '../statements.ts';
 import { type Conditions, conditions, toLikePattern } from '../tables/conditions.ts';
+import { firstWithin, toTextArray } from '../tables/memory-rows.ts';
+import type { Query } from '../tables/memory-statements.ts';
 import type { Layout } from './layout.ts';
 import { type Reading, scopeOf } from './row-reading.ts';
 import { type Changes, type NewRow, newRow, rowChanges } from './write-sql.ts';

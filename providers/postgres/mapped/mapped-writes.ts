@@ -1,22 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import {
-  type Call,
-  effectivePatch,
-  invalidRequest,
-  mergeExtensions,
-  type NewMemory,
-  newIdentity,
-  OmpError,
-  type Provider,
-  providerError,
-  recordBytes,
-  recordTooLarge,
-  requireFits,
-} from '#contract';
+import { type Call, invalidRequest, type NewMemory, OmpError, type Provider, providerError } from '#contract';
 import { toUnit } from '#ranking';
+import { effectivePatch, mergeExtensions, newIdentity, recordBytes, recordTooLarge, requireFits } from '#toolbox';
 import type { Row } from '../client/connections.ts';
 import { codeOf, PROVIDER } from '../errors.ts';
-import type { Query } from '../statements.ts';
+import type { Query } from '../tables/memory-statements.ts';
 import { FIELDS, FORMS } from './field-mapping.ts';
 import type { Field, Layout } from './layout.ts';
 import { type Statements, unsupported } from './mapped-statements.ts';

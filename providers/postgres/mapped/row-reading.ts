@@ -1,4 +1,4 @@
-import { type Extensions, isTooDeep, type Memory, type Source } from '#contract';
+import { type Extensions, MAX_DEPTH, type Memory, type Source } from '#contract';
 import type { Row } from '../client/connections.ts';
 import { toIso } from '../tables/timestamps.ts';
 import type { FieldName } from './field-mapping.ts';
@@ -91,6 +91,11 @@ export const scopeOf = (read: string): string => `nullif(${read}, '') collate "C
 
 const toTime = (milliseconds: unknown): string | undefined =>
   typeof milliseconds === 'number' ? toIso(milliseconds) : undefined;
+
+const isTooDeep = (value: unknown, levels = MAX_DEPTH): boolean =>
+  typeof value === 'object' &&
+  value !== null &&
+  (levels === 0 || Object.values(value).some((inner) => isTooDeep(inner, levels - 1)));
 
 /** Omits values that are nested too deeply to be sent. */
 const toExtensions = (value: unknown): Extensions =>

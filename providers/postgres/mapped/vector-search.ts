@@ -1,10 +1,11 @@
 import { LRUCache } from 'lru-cache';
-import { type Call, countWithin, type SearchHit, type SearchQuery } from '#contract';
+import type { Call, SearchHit, SearchQuery } from '#contract';
 import { toUnit } from '#ranking';
+import { countWithin } from '#toolbox';
 import type { Database, Row } from '../client/connections.ts';
-import { firstWithin } from '../rows.ts';
-import type { Query } from '../statements.ts';
 import type { Conditions } from '../tables/conditions.ts';
+import { firstWithin } from '../tables/memory-rows.ts';
+import type { Query } from '../tables/memory-statements.ts';
 import type { Layout } from './layout.ts';
 import { mostBytes, requireTags, type Statements, whereScopePrefix, whereUser } from './mapped-statements.ts';
 import type { Reading } from './row-reading.ts';

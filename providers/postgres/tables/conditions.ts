@@ -1,5 +1,6 @@
-import { hasWildcard, type ListQuery, literalPrefix, type SearchQuery, type Within } from '#contract';
-import { toTextArray } from '../rows.ts';
+import type { ListQuery, SearchQuery, Within } from '#contract';
+import { hasWildcard, literalPrefix } from '#toolbox';
+import { toTextArray } from './memory-rows.ts';
 
 /** Builds a WHERE clause: SQL with `$n` parameters, and their values. Values never enter the text. */
 export interface Conditions {

@@ -1,0 +1,139 @@
+import {
+  type Call,
+  type IdempotencyKey,
+  MAX_RECORD_BYTES,
+  type Memory,
+  type NewMemory,
+  type Provider,
+  type ProviderCapabilities,
+  type ProviderContext,
+  type Ref,
+  type SearchQuery,
+  type Vector,
+} from '#contract';
+import { analyseLater } from '#ranking';
+import { effectivePatch, newIdentity, newRecord, recordTooLarge, requireFits } from '#toolbox';
+import type { Run } from '../client/connections.ts';
+import { PROVIDER } from '../errors.ts';
+import { startHousekeeping } from '../maintenance/housekeeping.ts';
+import { openLargeUsers } from '../maintenance/large-users.ts';
+import type { OpenDatabase } from '../maintenance/startup.ts';
+import type { Options } from '../options.ts';
+import { createAuditLog } from './audit-log.ts';
+import { createFirstAnswer } from './idempotency.ts';
+import { backlogOf, createQueue, type Runners } from './ingestion-queue.ts';
+import { toMemory } from './memory-rows.ts';
+import { createStatements, type Query } from './memory-statements.ts';
+import { createSearch } from './search-strategy.ts';
+import { toKeys } from './search-terms.ts';
+
+/** The provider of the gateway's tables. Closing it closes the database. */
+export async function openProvider(
+  { db, names, keys, iterativeScan, close }: OpenDatabase,
+  options: Options,
+  { embedder, ranking, audit, max_record_bytes: max_bytes = MAX_RECORD_BYTES, log }: ProviderContext,
+): Promise<Provider> {
+  const statements = createStatements(names, audit !== undefined);
+  const send = ({ statement, values }: Query, call: Call) => db.query(statement, values, call);
+  const run: Run = (text, values, call) => send(statements.query(text, values), call);
+  const runWith: Runners['runWith'] = (settings, text, values, call) =>
+    db.queryWith(settings, statements.query(text, values).statement, values, call);
+  const threshold = iterativeScan ? options.large_user_rows : Number.POSITIVE_INFINITY;
+  const largeUsers = await openLargeUsers({ db, names, statements, threshold, log });
+  const housekeeping = startHousekeeping({ run, names, retention_days: audit?.retention_days ?? null, log });
+
+  const auditLog = audit && createAuditLog(names, run);
+  /** Writes the audit entry of a verb that succeeded without a change. */
+  const recordUnchanged = async (action: 'add' | 'update', { id, user_id, scope }: Memory, call: Call) => {
+    const about = { app: call.caller.app, action, user_id, memory_id: id, scope, request_id: call.requestId };
+    await auditLog?.record([{ timestamp: new Date().toISOString(), ...about, outcome: 'ok' }], call);
+  };
+
+  const model = embedder?.model ?? null;
+  const later = embedder !== undefined && options.ingestion === 'async';
+  const ingestion = embedder && { deferred: later, ...createQueue(names, { run, runWith }) };
+  const keywordsOf = async ({ user_id, content }: Pick<Memory, 'user_id' | 'content'>, call: Call) =>
+    toKeys(user_id, await analyseLater(content, call));
+  /** Undefined: the idempotency key is in use. */
+  const insert = async (
+    { input, vector, key }: { input: NewMemory; vector: Vector; key?: IdempotencyKey },
+    call: Call,
+  ): Promise<Memory | undefined> => {
+    const keywords = await keywordsOf(input, call);
+    const memory = newRecord(input, model, { ...newIdentity(), status: later ? 'queued' : 'done' });
+    const inserted = await send(statements.insert({ memory, vector, keywords, key }, call), call);
+    return inserted.length > 0 ? memory : undefined;
+  };
+  const firstAnswer = createFirstAnswer(names, run);
+  const get = async (ref: Ref, call: Call): Promise<Memory | undefined> => {
+    const [row] = await send(statements.select(ref), call);
+    return row && toMemory(row, model);
+  };
+  const runSearch = createSearch({ db, names, statements, ranking, largeUsers });
+  const search = async (query: SearchQuery, call: Call) => {
+    const rows = await runSearch(query, call);
+    return rows.map((row) => ({ memory: toMemory(row, model), score: row.score as number }));
+  };
+
+  return {
+    name: PROVIDER,
+    capabilities: capabilitiesOf(ranking),
+    add: async (input, vector, call) => (await insert({ input, vector }, call)) as Memory,
+    idempotency: {
+      async firstAnswer(input, key, call) {
+        const first = await firstAnswer(input, key, call);
+        if (first) await recordUnchanged('add', first, call);
+        return first;
+      },
+      add: (input, vector, key, call) => insert({ input, vector, key }, call),
+    },
+    get,
+    async update(ref, wanted, vector, call) {
+      const current = await get(ref, call);
+      const patch = current && effectivePatch(current, wanted);
+      if (!patch) {
+        if (current) await recordUnchanged('update', current, call);
+        return current;
+      }
+      requireFits(current, patch, max_bytes);
+      const { content } = patch;
+      const keywords = content === undefined ? undefined : await keywordsOf({ ...current, content }, call);
+      // Without a new content the ingestion queue stays as it is.
+      const fresh = keywords ? (later ? 'later' : vector) : null;
+      const [row] = await send(statements.update(ref, { patch, vector: fresh, keywords, max_bytes }, call), call);
+      if (!row && (await get(ref, call))) throw recordTooLarge(max_bytes);
+      return row && toMemory(row, model);
+    },
+    delete: async (ref, call) => (await send(statements.remove(ref, call), call)).length > 0,
+    async list(query, call) {
+      let rows = await send(statements.list(query), call);
+      if (rows.some(({ content }) => content === null)) rows = await send(statements.list(query, 'bytes'), call);
+      return rows.map((row) => toMemory(row, model));
+    },
+    search,
+    ...(auditLog && { audit: auditLog }),
+    // Closed with the provider.
+    keys: { ...keys, close: async () => {} },
+    ping: async (call) => void (await run('select 1', [], call)),
+    stats: db.stats,
+    ...(ingestion && { ingestion, backlog: (call) => backlogOf(names, run, call) }),
+    async close() {
+      await housekeeping.close();
+      await largeUsers.close();
+      await close();
+    },
+  };
+}
+
+const capabilitiesOf = ({ mode }: ProviderContext['ranking']): ProviderCapabilities => ({
+  vector_search: mode !== 'keyword',
+  keyword_search: mode !== 'vector',
+  temporal: true,
+  scopes: 'native',
+  tags: true,
+  max_content_length: null,
+  supports_supersession: true,
+  max_search_results: null,
+  max_list_scan: null,
+  consistency_tokens: false,
+});

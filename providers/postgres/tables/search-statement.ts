@@ -1,0 +1,277 @@
+import type { RankingOptions, SearchQuery } from '#contract';
+import { MAX_TERMS, queryTerms, weights } from '#ranking';
+import { toHalfvec } from '../halfvec.ts';
+import {
+  type Conditions,
+  conditions,
+  whereScopePrefix,
+  whereTags,
+  whereWithin,
+  whereWithinRanges,
+} from './conditions.ts';
+import { bytesOf, columnsOf, firstWithin } from './memory-rows.ts';
+import type { Names } from './names.ts';
+import { toBigintArray, toKeys } from './search-terms.ts';
+
+/** How many memories of a user a caller may see, and how many of those contain each key, in the order of `keysOf`. */
+export interface Rarity {
+  readonly rows: number;
+  readonly holding: readonly number[];
+}
+
+interface Search {
+  readonly query: SearchQuery;
+  /** Set: search through the indexes. */
+  readonly rarity?: Rarity | undefined;
+}
+
+interface SearchStatement {
+  readonly text: string;
+  readonly values: readonly unknown[];
+}
+
+/** The largest limit that a search through the indexes can serve. */
+export const MAX_INDEXED_LIMIT = 200;
+/** At least this many nearest vectors compete with the keyword matches. */
+const NEAREST = 100;
+
+/**
+ * Session settings of a search through the vector index: it continues until it has found enough rows of this user, or
+ * until an exact search of the user's `rows` would have cost no more.
+ */
+export const indexSettings = (rows: number): string =>
+  `set local hnsw.iterative_scan = relaxed_order; set local hnsw.ef_search = 200; set local hnsw.max_scan_tuples = ${Math.ceil(rows / 2) + 1}`;
+
+/** Limit of memories ranked because they contain a rare term of the query; common terms come later. */
+const MAX_RARE = 2_000;
+
+/** The keys of the query's terms; none if keywords do not count. */
+export function keysOf(ranking: RankingOptions, { user_id, text }: SearchQuery): number[] {
+  const keys = toKeys(user_id, queryTerms(text));
+  return weights(ranking, keys.length).keyword > 0 ? keys : [];
+}
+
+/**
+ * The statement of a search. It ranks with the same arithmetic as every provider: the weighted sum of cosine and
+ * IDF-weighted term coverage, best first. Each row also has the number of memories that the search saw. Memories outside
+ * the allowed scopes count nowhere, as if they were not stored.
+ *
+ * Without `rarity` it is an exact search of all memories of the user. With `rarity` it uses the vector and keyword indexes:
+ * see `throughIndexes`.
+ */
+export function searchStatement(names: Names, ranking: RankingOptions, search: Search): SearchStatement {
+  const parts = toParts(names, ranking, search);
+  const { where, withPart, hits } = search.rarity ? throughIndexes(parts, search.rarity) : exact(parts);
+  const order = 'score desc, created_at desc, id desc';
+  const best = `select id as hit, score, created_at as time from (${hits}) as hits ${ranking.mode === 'keyword' ? 'where score > 0' : ''}
+        order by score desc, time desc, hit desc limit ${where.place(search.query.limit)}`;
+  const rows = `select m.*, score, ${bytesOf()} as bytes from (${best}) as best join ${names.memories} m on id = hit`;
+  return {
+    text: `
+      with ${withPart.join(',\n      ')}
+      select ${columnsOf(names)}, score, (select rows from counted) as total
+      from ${firstWithin(rows, order, where.place(search.query.max_bytes))} as found
+      order by ${order}`,
+    values: where.values,
+  };
+}
+
+type Parts = ReturnType<typeof toParts>;
+
+interface Plan {
+  readonly where: Conditions;
+  readonly withPart: readonly string[];
+  /** Selects id, created_at and score. */
+  readonly hits: string;
+}
+
+/** The parts that both plans share. */
+function toParts(names: Names, ranking: RankingOptions, { query }: Search) {
+  const where = conditions();
+  const visible = part(where, (own) => whereWithin(own, query.within));
+  const userPlace = where.place(query.user_id);
+  const keys = keysOf(ranking, query);
+  const weight = weights(ranking, keys.length);
+  const asked = keys.length > 0 ? `${where.place(toBigintArray(keys))}::bigint[]` : undefined;
+  const { vector } = query;
+  const vectorPlace = vector && weight.vector > 0 ? where.place(toHalfvec(vector)) : undefined;
+  const distance = vectorPlace && `${names.embedding} ${names.cosineDistance} ${vectorPlace}::${names.halfvec}`;
+  const [vectorWeight, keywordWeight] = [weight.vector, weight.keyword].map((part) => `${where.place(part)}::float8`);
+  return {
+    ...{ names, query, where, keys, asked, distance, vectorWeight, keywordWeight },
+    /** All visible memories. A function, because a parameter must only be added where it is used. */
+    whole: () => `user_id = ${userPlace} and ${visible} and ${part(where, (own) => whereWithinRanges(own, query))}`,
+    /** The same, in a form that keeps the planner from using the index on user and time. */
+    user: `user_id || '' = ${userPlace} and ${visible}`,
+    wanted: part(where, (own) => {
+      whereScopePrefix(own, query);
+      whereTags(own, query.tags);
+      const most = query.max_content_bytes;
+      if (most !== undefined) own.and(`octet_length(content) <= ${own.place(most)}::int8`);
+    }),
+    cosine: distance ? cosineOf(distance) : '0',
+    score: `least(1, floor((${vectorWeight} * cosine + ${keywordWeight} * ${
+      asked ? 'coalesce(coverage, 0)' : '0'
+    }) * 1e6::float8 + 0.5::float8) / 1e6::float8)`,
+  };
+}
+
+/** A zero vector has no direction: pgvector returns NaN, the score is 0. */
+const cosineOf = (distance: string): string => `greatest(0, coalesce(nullif(1 - (${distance}), 'NaN'), 0))`;
+
+/** Ranks every memory of the user: fast and complete for some thousands. */
+function exact(parts: Parts): Plan {
+  const { names, where, whole, wanted, cosine, asked } = parts;
+  const holding = `array(
+        select count(holder) from unnest(${asked}) with ordinality as asked (key, n) left join mine_terms using (key)
+        group by n order by n)::float8[]`;
+  return {
+    where,
+    withPart: [
+      // Without contents and vectors, which would not fit into memory.
+      `mine as materialized (
+        select id, created_at, keywords, ${cosine} as cosine, ${wanted} as wanted from ${names.memories} where ${whole()})`,
+      ...(asked ? [termsOf('mine', asked)] : []),
+      `counted as materialized (select count(*)::float8 as rows${asked ? `, ${holding} as holding` : ''} from mine)`,
+      ...(asked ? rarityOf(asked) : []),
+    ],
+    hits: `${scored(parts, 'mine')} where wanted`,
+  };
+}
+
+/** From `counted`: the rarity of each term, and of all together. */
+const rarityOf = (asked: string): string[] => [
+  `term as materialized (
+    select n, key, ln(1 + (rows - held + 0.5::float8) / (held + 0.5::float8)) as idf
+    from counted, unnest(${asked}, holding) with ordinality as term (key, held, n))`,
+  'rarity as materialized (select sum(idf order by n) as whole from term)',
+];
+
+/**
+ * Three steps. First it ranks the nearest vectors and all memories with a rare term. The last hit that fits the limit sets
+ * the bar: any other memory is no nearer than the farthest of those vectors and contains only common terms. Then it
+ * also ranks the memories with a common term that could still lift them over the bar. So every term that matters counts,
+ * and only the vector index is approximate.
+ *
+ * The index walk gives up after a number of rows of other users and scopes. If it has found too few by then, the exact
+ * search completes it.
+ */
+function throughIndexes(parts: Parts, { rows, holding }: Rarity): Plan {
+  const { where, keys, asked, distance } = parts;
+  const near = distance ? [`select ${SEEN}, ${cosineOf('distance')} as cosine from near`, 'select * from rest'] : [];
+  const withPart = [
+    `counted as (select ${where.place(rows)}::float8 as rows${
+      asked ? `, ${where.place(`{${holding}}`)}::float8[] as holding` : ''
+    })`,
+  ];
+  if (distance) withPart.push(...walk(parts, distance));
+  if (!asked) {
+    withPart.push(`seen as (${distance ? near.join(' union all ') : nowhere(parts)})`);
+    return { where, withPart, hits: scored(parts, 'seen') };
+  }
+  const rare = `${where.place(toBigintArray(rarest(keys, holding)))}::bigint[]`;
+  withPart.push(
+    ...rarityOf(asked),
+    `rare as materialized (${sharing(parts, rare)})`,
+    `seen as materialized (${[...near, 'select * from rare'].join(' union all ')})`,
+    termsOf('seen', asked),
+    `first as materialized (${scored(parts, 'seen')})`,
+    `common as materialized (${common(parts, rare)})`,
+    `more as materialized (${sharing(parts, '(select keys from common)::bigint[]')} and id not in (select id from first))`,
+    termsOf('more', asked),
+  );
+  return { where, withPart, hits: `select * from first union all ${scored(parts, 'more')}` };
+}
+
+/** The columns that ranking needs. */
+const SEEN = 'id, created_at, keywords';
+
+/** The nearest vectors, and all other memories if those are too few. */
+function walk({ names, query, user, whole, wanted, cosine }: Parts, distance: string): string[] {
+  const nearest = Math.max(NEAREST, 2 * query.limit);
+  return [
+    `near as materialized (
+      select ${SEEN}, ${distance} as distance from ${names.memories}
+      where ${user} and large and ${wanted} order by ${distance} limit ${nearest})`,
+    `walk as materialized (select count(*) < ${nearest} as gave_up, min(${cosineOf('distance')}) as cosine from near)`,
+    `rest as materialized (
+      select ${SEEN}, ${cosine} as cosine from ${names.memories}
+      where ${whole()} and ${wanted} and (select gave_up from walk) and id not in (select id from near))`,
+  ];
+}
+
+/** Memories that contain one of the keys and are not among the nearest. */
+const sharing = ({ names, user, wanted, distance, cosine }: Parts, keys: string): string =>
+  `select ${SEEN}, ${cosine} as cosine from ${names.memories} where large and keywords && ${keys} and ${user} and ${wanted} ${
+    distance ? 'and not (select gave_up from walk) and id not in (select id from near)' : ''
+  }`;
+
+/** The score of each of these memories. */
+const scored = ({ score, asked }: Parts, memories: string): string =>
+  `select id, created_at, ${score} as score from ${memories}${
+    asked
+      ? `
+      left join (select holder, sum(idf) / (select whole from rarity) as coverage
+        from ${memories}_terms join term using (key) group by holder) as covered on holder = id`
+      : ''
+  }`;
+
+/** A keyword search for stop words only finds nothing. */
+const nowhere = ({ names, user, wanted }: Parts): string =>
+  `select ${SEEN}, 0 as cosine from ${names.memories} where ${user} and ${wanted} and false`;
+
+/**
+ * The common terms that still matter: the rarest ones, until the remaining terms together cannot lift a memory over the bar.
+ */
+function common({ query, where, distance, vectorWeight, keywordWeight }: Parts, rare: string): string {
+  const bar = `(select score from first order by score desc offset ${where.place(query.limit)}::int - 1 limit 1)`;
+  const cosine = distance ? '(select cosine from walk)' : '0';
+  return `
+    select array_agg(key) as keys
+    from (select key, sum(idf) over (order by idf, n) / (select whole from rarity) as share from term) as shares
+    where ${vectorWeight} * ${cosine} + ${keywordWeight} * share >= coalesce(${bar}, 0) - 1e-6::float8 and key <> all(${rare})`;
+}
+
+/** The rarest keys, as long as few enough memories contain them. */
+function rarest(keys: readonly number[], holding: readonly number[]): number[] {
+  const counted = keys.map((key, i) => ({ key, held: holding[i] as number })).sort((a, b) => a.held - b.held);
+  let sum = 0;
+  return counted
+    .filter(({ held }) => {
+      sum += held;
+      return sum <= MAX_RARE;
+    })
+    .map(({ key }) => key);
+}
+
+/** Conditions as a separate SQL text: rarity is counted over all visible memories, filters apply to hits only. */
+export function part(where: Conditions, write: (own: Conditions) => void): string {
+  const own: string[] = [];
+  write({ ...where, and: (condition) => void own.push(condition) });
+  return own.length > 0 ? own.join(' and ') : 'true';
+}
+
+/** Limit of stored terms that one search reads: about half a second. */
+const MAX_READ = 4_000_000;
+/** Terms read of each memory in any case: ordinary memories have fewer. */
+const MIN_READ = 256;
+/** Up to this many comparisons cost less than reading the terms of a memory one by one. */
+const FEW_COMPARISONS = 512;
+const KEY_BYTES = 8;
+
+/**
+ * Part of a `with`: which of the memories in `from` contain which of the keys in `asked`. It reads every stored term once,
+ * for any number of keys; comparing each with each would multiply the two. If the memories together have more than
+ * `MAX_READ` terms, it reads only as many first terms of each as fit.
+ */
+function termsOf(from: string, asked: string): string {
+  const readOfEach = `
+    select case when sum(pg_column_size(keywords)) <= ${KEY_BYTES * MAX_READ} then ${MAX_TERMS}
+      else least(${MAX_TERMS}, greatest(${MIN_READ}, ${MAX_READ} / nullif(count(*), 0))) end
+    from ${from}`;
+  const isLong = `pg_column_size(keywords) > ${KEY_BYTES * FEW_COMPARISONS} / cardinality(${asked})`;
+  return `${from}_terms as materialized (
+    select id as holder, key
+    from (select id, unnest(keywords[1:(${readOfEach})]) as key from ${from} where ${isLong} or keywords && ${asked}) as stored
+      join unnest(${asked}) as asked (key) using (key))`;
+}

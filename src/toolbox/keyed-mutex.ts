@@ -1,0 +1,17 @@
+/** Runs work after all earlier work with the same key has ended. */
+export type KeyedMutex = <Result>(key: string, work: () => Promise<Result>) => Promise<Result>;
+
+/** For backends that cannot tie a change to what it was decided on. Holds within this process; keeps no idle keys. */
+export function createKeyedMutex(): KeyedMutex {
+  const tails = new Map<string, Promise<unknown>>();
+  return async <Result>(key: string, work: () => Promise<Result>): Promise<Result> => {
+    const result = (tails.get(key) ?? Promise.resolve()).then(work);
+    const tail = result.catch(() => {});
+    tails.set(key, tail);
+    try {
+      return await result;
+    } finally {
+      if (tails.get(key) === tail) tails.delete(key);
+    }
+  };
+}

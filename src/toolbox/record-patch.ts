@@ -1,0 +1,23 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { ExtensionKey, Extensions, Memory, MemoryPatch } from '#contract';
+
+/** Whether both look the same in a response: JSON has one zero. */
+const isSame = (a: unknown, b: unknown): boolean =>
+  isDeepStrictEqual(a, b) || (typeof a !== 'string' && isDeepStrictEqual(asJson(a), asJson(b)));
+const asJson = (value: unknown) => (value === undefined ? undefined : JSON.parse(JSON.stringify(value)));
+
+/** What of a patch would change this record; undefined when nothing would (Decision 7). */
+export function effectivePatch(memory: Memory, { extensions, ...fields }: MemoryPatch): MemoryPatch | undefined {
+  const changed = Object.entries(fields).filter(
+    ([field, value]) => value !== undefined && !isSame(memory[field as keyof Memory], value),
+  );
+  const added = Object.entries(extensions ?? {}).filter(
+    ([key, value]) => !isSame(memory.extensions[key as ExtensionKey] ?? null, value),
+  );
+  if (changed.length + added.length === 0) return undefined;
+  return { ...Object.fromEntries(changed), ...(added.length > 0 && { extensions: Object.fromEntries(added) }) };
+}
+
+/** The `x-` keys after a patch: null removes one. */
+export const mergeExtensions = (before: Extensions, changes: Extensions = {}): Extensions =>
+  Object.fromEntries(Object.entries({ ...before, ...changes }).filter(([, value]) => value !== null));

@@ -1,0 +1,301 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Query } from '../support/client.ts';
+import { expectError } from '../support/expect-error.ts';
+import { freshUser, openSubject, type Subject } from '../support/subject.ts';
+
+/*
+ * Rules about requests that the gateway decides before it reaches a provider. They are tried once, on the memory
+ * provider; how requests arrive over a socket is in test/http.
+ */
+
+let subject: Subject;
+beforeAll(async () => {
+  subject = await openSubject({ provider: 'memory', options: { scopes: 'native' } });
+});
+afterAll(() => subject?.close());
+
+const UNKNOWN = '/memories/mem_01HZZZZZZZZZZZZZZZZZZZZZZZ';
+const SURROGATES = ['\ud800', 'a\udc00b', '\udc00\ud800', 'x\udbff'];
+const deep = (levels: number): unknown => JSON.parse('['.repeat(levels) + ']'.repeat(levels));
+const many = (count: number, make: (i: number) => string = (i) => `${i}`) =>
+  Array.from({ length: count }, (_, i) => make(i));
+const described = (value: unknown): string => (JSON.stringify(value) ?? '').slice(0, 60);
+const post = (body: unknown) => subject.client.tell('POST', '/memories', body);
+const raw = (path: string, init?: RequestInit) => subject.client.raw(path, init);
+
+/** For each field values that are rejected wherever the field may be given. */
+const BAD_TIMES: readonly unknown[] = [
+  ...['', 'soon', '1704190830000', 'Tue, 02 Jan 2024 10:20:30 GMT', '02/01/2024', '2024-13-01', '2024-02-30'],
+  ...['2023-02-29', '2024-01-02T25:00:00Z', '2024-01-02T10:61:00Z', '2024-01-02T10:20:30+99:00', '10:20:30', 'T10:20'],
+  ...['2024-01-02T10:20:30Z extra', '+012024-01-02T00:00:00Z', '9999-12-31T23:59:59-01:00', '2024-01-02\u0000'],
+];
+const BAD: Readonly<Record<string, readonly unknown[]>> = {
+  content: [5, true, {}, ['a'], '', ' ', '\t\r\n', '\u00a0\u3000', 'a\u0000b', ...SURROGATES],
+  user_id: [5, true, {}, ['a'], '', ' ', '\n', 'a\u0000b', 'x'.repeat(257), ...SURROGATES],
+  scope: [
+    ...[5, true, {}, ['a'], '', '/', '/a', 'a/', 'a//b', '//', 'a*', '*', 'a?b', 'a/*', 'a\u0000b', 'a\nb', 'a\u007fb'],
+    ...['\u0085', 'x'.repeat(513), many(33).join('/'), ...SURROGATES],
+  ],
+  tags: [
+    ...['a', 5, {}, [5], [null], [['a']], [{}], ['ok', true], ['a\u0000'], ['x'.repeat(129)], many(65)],
+    ...SURROGATES.map((bad) => [bad]),
+  ],
+  source: [
+    ...['editor', 5, true, [], ['a'], { app: 5 }, { app: {} }, { type: 'guessed' }, { type: 'Explicit' }, { type: 5 }],
+    ...[{ ref: 7 }, { app: 'a\u0000' }, { ref: '\ud800' }],
+  ],
+  confidence: ['0.5', '', true, {}, [0.5], -0.000001, 1.000001, -1, 2, 1e300],
+  valid_from: [5, true, {}, [], ...BAD_TIMES],
+  valid_to: [5, true, {}, [], ...BAD_TIMES],
+  supersedes: ['mem_a', 5, {}, [5], [null], [['mem_a']], ['mem_\u0000'], ['\ud800'], many(65, (i) => `mem_${i}`)],
+  'x-note': [
+    ...['a\u0000', { nested: ['a\u0000'] }, { 'key\u0000': 1 }, '\ud800', { a: { '\udc00': 1 } }, deep(64), deep(500)],
+  ],
+};
+const PATCHABLE = ['content', 'scope', 'tags', 'confidence', 'valid_to', 'supersedes', 'x-note'];
+
+describe('bodies', () => {
+  it.for(Object.keys(BAD))(
+    '[SPEC Errors invalid_request] [Decision 8] [Decision 9] POST rejects a wrong %s',
+    async (field) => {
+      const user_id = freshUser();
+      for (const value of BAD[field] ?? []) {
+        const reply = await post({ content: 'x', user_id, [field]: value });
+        expect(reply.status, described(value)).toBe(400);
+        expect(expectError(reply, 'invalid_request').message, described(value)).toContain(field);
+      }
+      expect((await subject.client.list({ user_id })).items).toEqual([]);
+    },
+  );
+
+  it.for(PATCHABLE)(
+    '[SPEC Errors invalid_request] [Decision 8] PATCH rejects a wrong %s and changes nothing',
+    async (field) => {
+      const { client } = subject;
+      const before = await client.add({ content: 'x', user_id: freshUser() });
+      for (const value of BAD[field] ?? []) {
+        const reply = await client.tell('PATCH', client.byId(before.id), { confidence: 0.9, [field]: value });
+        expect(reply.status, described(value)).toBe(400);
+        expectError(reply, 'invalid_request');
+      }
+      expect(await client.get(before.id)).toEqual(before);
+    },
+  );
+
+  it('[SPEC POST /memories content] [SPEC POST /memories user_id] are required', async () => {
+    const bodies = [
+      {},
+      { content: 'x' },
+      { user_id: 'u' },
+      { content: null, user_id: 'u' },
+      { content: 'x', user_id: null },
+    ];
+    for (const body of bodies) expectError(await post(body), 'invalid_request');
+  });
+
+  it('[Decision 10] [Decision 8] POST /context rejects what is missing or malformed', async () => {
+    const rejects = async (fields: object) =>
+      expectError(await subject.client.tell('POST', '/context', fields), 'invalid_request');
+    const [user_id, query] = [freshUser(), 'coffee'];
+    await rejects({ user_id });
+    await rejects({ query });
+    for (const bad of ['', ' \n', 5, 'a\u0000b', '\ud800', ['coffee']]) {
+      await rejects({ user_id, query: bad });
+      await rejects({ user_id: bad, query });
+    }
+    for (const token_budget of [-1, 1.5, '500', true, [500]]) await rejects({ user_id, query, token_budget });
+    for (const scope of [5, ['a'], 'a\u0000']) await rejects({ user_id, query, scope });
+  });
+
+  it('[Decision 10] [Decision 6] in a context null counts as omitted, and unknown fields are ignored', async () => {
+    const user_id = freshUser();
+    await subject.client.add({ user_id, content: 'drinks coffee' });
+    const plain = { user_id, query: 'coffee' };
+    const context = await subject.client.context({ ...plain, scope: null, token_budget: null, future: 1 });
+    expect(context).toEqual(await subject.client.context(plain));
+    expect(context).toEqual(await subject.client.context({ ...plain, token_budget: 500 }));
+  });
+
+  const JSON_POST = { method: 'POST', headers: { 'content-type': 'application/json' } };
+
+  it('[SPEC POST /memories confidence] [Decision 8] a number JSON cannot hold is rejected', async () => {
+    const body = `{"content":"x","user_id":"${freshUser()}","confidence":1e999}`;
+    expectError(await raw('/memories', { ...JSON_POST, body }), 'invalid_request');
+  });
+
+  it('[Decision 6] a key that would touch the prototype is only a key', async () => {
+    const body = `{"content":"x","user_id":"u","__proto__":{"scope":"polluted"},"x-p":{"constructor":{"prototype":{"polluted":true}}}}`;
+    const reply = await raw('/memories', { ...JSON_POST, body });
+    expect(reply.status).toBe(201);
+    expect((reply.body as { scope?: unknown }).scope ?? null).toBeNull();
+    expect(({} as { polluted?: unknown }).polluted).toBeUndefined();
+  });
+
+  it('[Decision 5] a scope has at most 512 characters and 32 segments', async () => {
+    const add = async (scope: string) => (await post({ content: 'x', user_id: freshUser(), scope })).status;
+    const longest = many(32, (i) => `${i}`.padEnd(15, 's'))
+      .join('/')
+      .padEnd(512, 's');
+    expect([await add(longest), await add(`${longest}s`)]).toEqual([201, 400]);
+    expect([await add(many(32).join('/')), await add(many(33).join('/'))]).toEqual([201, 400]);
+  });
+});
+
+describe('times', () => {
+  /** Every form of ISO 8601 that client libraries write, and the moment it names. */
+  const FORMS: readonly (readonly [string, string])[] = [
+    ['2024-01-02', '2024-01-02T00:00:00.000Z'],
+    ['2024-01-02T10:20', '2024-01-02T10:20:00.000Z'],
+    ['2024-01-02T10:20Z', '2024-01-02T10:20:00.000Z'],
+    ['2024-01-02T10:20:30', '2024-01-02T10:20:30.000Z'],
+    ['2024-01-02T10:20:30Z', '2024-01-02T10:20:30.000Z'],
+    ['2024-01-02T10:20:30.5Z', '2024-01-02T10:20:30.500Z'],
+    ['2024-01-02T10:20:30,5Z', '2024-01-02T10:20:30.500Z'],
+    ['2024-01-02T10:20:30.123456+00:00', '2024-01-02T10:20:30.123Z'],
+    ['2024-01-02T10:20:30.123456789Z', '2024-01-02T10:20:30.123Z'],
+    ['2024-01-02T10:20:30+02:00', '2024-01-02T08:20:30.000Z'],
+    ['2024-01-02T10:20:30-0530', '2024-01-02T15:50:30.000Z'],
+    ['2024-01-02T10:20:30+02', '2024-01-02T08:20:30.000Z'],
+    ['20240102T102030Z', '2024-01-02T10:20:30.000Z'],
+    ['2024-W01-2', '2024-01-02T00:00:00.000Z'],
+    ['2024-002', '2024-01-02T00:00:00.000Z'],
+    ['2024-02-29T23:59:59.999-23:59', '2024-03-01T23:58:59.999Z'],
+    ['0001-01-01T00:00:00Z', '0001-01-01T00:00:00.000Z'],
+    ['9999-12-31T23:59:59.999Z', '9999-12-31T23:59:59.999Z'],
+  ];
+
+  it.for(FORMS)(
+    '[Decision 9] [SPEC Memory valid_from] [SPEC GET /memories since] %s is %s',
+    async ([given, moment]) => {
+      const user_id = freshUser();
+      const added = await subject.client.add({ user_id, content: 'x', valid_from: given, valid_to: given });
+      expect([added.valid_from, added.valid_to]).toEqual([moment, moment]);
+      const found = async (query: Query) => (await subject.client.list({ user_id, ...query })).items.length;
+      expect(await found({ since: given })).toBe(moment <= added.created_at ? 1 : 0);
+      expect(await found({ until: given })).toBe(moment >= added.created_at ? 1 : 0);
+    },
+  );
+
+  it('[SPEC GET /memories since] [Decision 9] an unescaped + that arrived as a space is understood', async () => {
+    const user_id = freshUser();
+    const { created_at, id } = await subject.client.add({ user_id, content: 'x' });
+    const local = new Date(Date.parse(created_at) + 2 * 3600_000).toISOString().replace('Z', '+02:00');
+    for (const written of [local, local.replace('+', '%20'), local.replace('+', '%2B')]) {
+      for (const bound of ['since', 'until']) {
+        const reply = await raw(`/memories?user_id=${user_id}&${bound}=${written}`);
+        expect(reply.body, `${bound}=${written}`).toMatchObject({ items: [{ id }] });
+      }
+    }
+  });
+});
+
+describe('queries', () => {
+  const LIST = { user_id: 'u' };
+  const SEARCH = { user_id: 'u', q: 'tea' };
+  const NUMBERS = ['-1', '1.5', 'abc', '', 'NaN', 'Infinity', '10abc', '9007199254740993'];
+  const CURSORS = [
+    ...['abc', 'null', 'bm90IGEgY3Vyc29y', 'eyJwYWdlIjoyfQ', 'MjAyNC0wMS0wMVQwMDowMDowMC4wMDBafG1lbV94'],
+    ...['../../etc/passwd', "' or 1=1 --", '\u0000', '😀', 'A'.repeat(256), 'A'.repeat(257), 'A'.repeat(5000)],
+  ];
+
+  it.for<readonly [string, string, Query, readonly unknown[]]>([
+    [
+      '[SPEC GET /memories limit] [Decision 9]',
+      '/memories',
+      LIST,
+      ['0', '501', ...NUMBERS].map((limit) => ({ limit })),
+    ],
+    ['[SPEC GET /memories cursor] [Decision 2]', '/memories', LIST, CURSORS.map((cursor) => ({ cursor }))],
+    ['[SPEC GET /memories since] [Decision 9]', '/memories', LIST, BAD_TIMES.map((since) => ({ since }))],
+    ['[SPEC GET /memories until] [Decision 9]', '/memories', LIST, BAD_TIMES.map((until) => ({ until }))],
+    ['[SPEC GET /memories user_id]', '/memories', {}, [{}, { user_id: '' }, { user_id: ' \t' }]],
+    [
+      '[SPEC GET /memories/search limit] [Decision 9]',
+      '/memories/search',
+      SEARCH,
+      ['0', '101', ...NUMBERS].map((limit) => ({ limit })),
+    ],
+    [
+      '[SPEC GET /memories/search min_score] [Decision 9]',
+      '/memories/search',
+      SEARCH,
+      ['-0.1', '1.1', 'abc', '', 'NaN', 'Infinity', '0,5'].map((min_score) => ({ min_score })),
+    ],
+    [
+      '[SPEC GET /memories/search q] [Decision 8]',
+      '/memories/search',
+      LIST,
+      [{}, ...['', ' \t\n', 'te\u0000a'].map((q) => ({ q }))],
+    ],
+    ['[SPEC GET /memories/search user_id] [Decision 8]', '/memories/search', { q: 'tea' }, [{}, { user_id: ' ' }]],
+  ])('%s rejects wrong values', async ([, path, query, wrong]) => {
+    for (const values of wrong) {
+      expectError(await subject.client.ask(path, { ...query, ...(values as Query) }), 'invalid_request');
+    }
+  });
+
+  it('[SPEC Errors invalid_request] a known parameter given twice', async () => {
+    const list = [
+      'limit=1&limit=2',
+      'tag=a&tag=b',
+      'tag=a&tag=a',
+      'scope=a&scope=b',
+      'since=2024&since=2024',
+      'user_id=u',
+    ];
+    for (const twice of list) expectError(await raw(`/memories?user_id=u&${twice}`), 'invalid_request');
+    expectError(await raw('/memories/search?user_id=u&q=a&q=b'), 'invalid_request');
+  });
+
+  it('[Decision 6] [SPEC Versioning 3] unknown parameters are ignored', async () => {
+    expect((await raw(`/memories?user_id=${freshUser()}&future=1&future=2&sort=asc`)).status).toBe(200);
+  });
+});
+
+it('[SPEC Service one envelope] [SPEC Errors not_found] [Decision 16] unknown paths and methods are not found', async () => {
+  for (const path of [
+    '/',
+    '/memory',
+    '/memories/',
+    '/memories/a/b',
+    '/Memories',
+    '/v1/memories',
+    '//memories',
+    '/context',
+  ]) {
+    expectError(await raw(path), 'not_found');
+  }
+  const methods: Readonly<Record<string, readonly string[]>> = {
+    [UNKNOWN]: ['PUT', 'POST'],
+    '/memories': ['DELETE', 'PATCH', 'OPTIONS'],
+    '/memories/search': ['POST'],
+    '/capabilities': ['POST'],
+    '/healthz': ['DELETE'],
+  };
+  for (const [path, each] of Object.entries(methods)) {
+    for (const method of each) expectError(await raw(path, { method }), 'not_found');
+  }
+});
+
+describe('x-request-id', () => {
+  it('[Decision 15] [SPEC Errors request_id] is taken over when it is well formed', async () => {
+    for (const given of ['a', 'A.b_c-9', 'x'.repeat(64)]) {
+      const headers = { 'x-request-id': given };
+      for (const path of ['/healthz', '/memories', UNKNOWN, '/nowhere']) {
+        expect((await raw(path, { headers })).headers.get('x-request-id'), path).toBe(given);
+      }
+      expect(expectError(await raw(UNKNOWN, { headers }), 'not_found').request_id).toBe(given);
+    }
+  });
+
+  it('[Decision 15] is made anew otherwise', async () => {
+    for (const given of ['', ' ', 'a b', 'x'.repeat(65), 'a,b', 'ü', '<script>', 'a/b']) {
+      const send = async () =>
+        (await raw('/healthz', { headers: { 'x-request-id': given } })).headers.get('x-request-id');
+      const [first, second] = [await send(), await send()];
+      expect(first, given).toMatch(/^[A-Za-z0-9._-]{1,64}$/);
+      expect(first).not.toBe(given);
+      expect(first).not.toBe(second);
+    }
+  });
+});
