@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import { encodeTime } from 'ulid';
 import { analyse, toUnitHalf } from '#ranking';
-import { toHalfvec } from '../../providers/postgres/halfvec.ts';
+import { toHalfvec } from '../../providers/postgres/pgvector.ts';
 import type { Names } from '../../providers/postgres/tables/names.ts';
 import { toKeys } from '../../providers/postgres/tables/search-terms.ts';
 import { bigintArray, bool, copyInto, type Fields, text, textArray, timestamp } from './copy.ts';

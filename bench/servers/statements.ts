@@ -2,7 +2,7 @@ import { analyse } from '#ranking';
 import { built } from './built.ts';
 import { vectorOf } from './free-embedder.ts';
 
-const { toHalfvec } = await built<typeof import('../../providers/postgres/halfvec.ts')>('providers/postgres/halfvec');
+const { toHalfvec } = await built<typeof import('../../providers/postgres/pgvector.ts')>('providers/postgres/pgvector');
 const { toKeys } = await built<typeof import('../../providers/postgres/tables/search-terms.ts')>(
   'providers/postgres/tables/search-terms',
 );

@@ -95,7 +95,8 @@ export function helpText(): string {
        omp-gateway reembed ...                   switch to another embedder
 
 The Open Memory Protocol over HTTP in front of a vector store. Each command has
-its own --help.
+its own --help. Documentation: docs/getting-started.md, docs/configuration.md,
+docs/operations.md.
 
 Options:
 ${flagsHelp().join('\n')}

@@ -60,6 +60,7 @@ export function settingsTables(): string {
 
 const HEADER = `# Configuration of omp-gateway. Copy this file, change it, and start with
 #   omp-gateway --config FILE
+# docs/configuration.md lists the same settings in tables.
 # The command line wins over the environment, the environment over this file.
 # Every setting is here, by group; * marks the ten that matter. A line that begins
 # with #, without a space after it, is a setting that is off: its default, which

@@ -1,5 +1,5 @@
 import type { Provider, ProviderCapabilities } from '#contract';
-import { type Around, bare } from './telemetry.ts';
+import { type Instrument, uninstrumented } from './telemetry.ts';
 import { withGuard } from './with-guard.ts';
 import { withScopes } from './with-scopes.ts';
 import { withoutScopes } from './without-scopes.ts';
@@ -11,5 +11,5 @@ const SCOPED: Readonly<Record<ProviderCapabilities['scopes'], (provider: Provide
 };
 
 /** What the gateway puts around every provider, innermost first. Decided once, at boot. */
-export const compose = (provider: Provider, around: Around = bare): Provider =>
-  withGuard(SCOPED[provider.capabilities.scopes](provider), around);
+export const compose = (provider: Provider, instrument: Instrument = uninstrumented): Provider =>
+  withGuard(SCOPED[provider.capabilities.scopes](provider), instrument);

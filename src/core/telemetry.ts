@@ -14,15 +14,14 @@ export interface Operation {
 /** Whether a dependency is called; `half-open`: it is being asked whether it answers again. */
 export type BreakerState = 'closed' | 'half-open' | 'open';
 
-/** Runs a call to a dependency with whatever is put around it. The work may run more than once if it only reads. */
-export type Around = <Result>(
+/** Runs a call to a dependency with metrics, traces, retries and the circuit breaker. Work that only reads may run again. */
+export type Instrument = <Result>(
   operation: Operation,
   call: Call,
   work: (call: Call) => Promise<Result>,
 ) => Promise<Result>;
 
-/** Nothing is put around it. */
-export const bare: Around = (_operation, call, work) => work(call);
+export const uninstrumented: Instrument = (_operation, call, work) => work(call);
 
 /** The error with the name of the dependency that failed, unless it names one: a passed deadline does not. */
 export const naming = (dependency: string, error: unknown): unknown =>
@@ -53,7 +52,7 @@ export interface Telemetry {
   /** The path is told to decide by, never to be kept: it holds ids. */
   request(method: string, header: (name: string) => string | undefined, path: string): FollowedRequest;
   /** Runs the work, with a call that carries the trace on. */
-  readonly call: Around;
+  readonly call: Instrument;
 }
 
 /** Nobody follows it. */
@@ -62,7 +61,7 @@ export const UNFOLLOWED: FollowedRequest = { trace: undefined, end: () => {} };
 /** Nobody watches. */
 export const UNWATCHED: Telemetry = {
   request: () => UNFOLLOWED,
-  call: bare,
+  call: uninstrumented,
 };
 
 /** Several at once. A request carries the trace of the first that makes one. */

@@ -7,7 +7,7 @@ import {
   type Provider,
   providerError,
 } from '#contract';
-import { type Around, bare, naming, type Operation } from './telemetry.ts';
+import { type Instrument, naming, type Operation, uninstrumented } from './telemetry.ts';
 
 type EveryVerb = { [Verb in keyof Required<Provider>]: Provider[Verb] };
 
@@ -16,12 +16,12 @@ type EveryVerb = { [Verb in keyof Required<Provider>]: Provider[Verb] };
  * that is given up ends here, also where the backend's client cannot be aborted. `around` is put around every verb, and
  * told when a call is given up.
  */
-export function withGuard(inner: Provider, around: Around = bare): Provider {
+export function withGuard(inner: Provider, instrument: Instrument = uninstrumented): Provider {
   const guard = (name: string, reads: boolean) => {
     const operation: Operation = { kind: 'backend', dependency: inner.name, name, reads };
     return <Result>(call: Call, work: (call: Call) => Promise<Result>): Promise<Result> =>
       settle(inner.name, () =>
-        around(operation, call, (own) => (call.unlessAborted ? call.unlessAborted(work(own)) : work(own))),
+        instrument(operation, call, (own) => (call.unlessAborted ? call.unlessAborted(work(own)) : work(own))),
       );
   };
   const one =

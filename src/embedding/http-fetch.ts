@@ -8,13 +8,13 @@ export interface HttpFetch {
   close(): void;
 }
 
-/** Of an answer: more than a batch of the longest vectors takes as text. */
+/** Of an answer: more than a batch of the longest vectors as text. */
 const MOST_BYTES = 64 * 1024 * 1024;
 
 /**
- * As much of `fetch` as the openai client needs, on Node's own HTTP client with kept connections.
- * Answers carry only the headers that matter to that client. A rate limit is marked as not to be repeated: the client
- * would sleep for as long as the service says, while our caller should be told at once.
+ * The part of `fetch` that the openai client needs, on Node's HTTP client with kept connections. Answers have only the
+ * headers that this client reads. A rate limit is marked as final: the client would sleep for as long as the service
+ * says, but the caller gets the error at once.
  */
 export function openHttpFetch(mostBytes = MOST_BYTES): HttpFetch {
   const plain = new http.Agent({ keepAlive: true });

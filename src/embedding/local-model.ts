@@ -10,10 +10,10 @@ export const DIMENSIONS = 512;
  * Without the cut, the tokenizer's quadratic time lets one text of 100 kB block a worker for half a minute.
  */
 const MAX_CHARACTERS = 2048;
-/** What is looked at to find them: white space and some ligatures shrink. */
+/** Characters to fold: white space and some ligatures shrink. */
 const MAX_UNFOLDED = 4 * MAX_CHARACTERS;
 
-/** What of a text is given to the model. White space becomes single blanks: a line break would be an unknown word to it. */
+/** The part of a text that the model gets. White space becomes single blanks: a line break would be an unknown word. */
 export function readablePart(text: string): string {
   const folded = withFewMarks(text.slice(0, MAX_UNFOLDED)).normalize('NFKC').replace(/\s+/g, ' ').trim();
   if (folded.length <= MAX_CHARACTERS) return folded;
@@ -22,7 +22,7 @@ export function readablePart(text: string): string {
 }
 
 /**
- * Positions of the texts, put together with others of about the same length. The model pads a batch to its longest
+ * Positions of the texts, grouped by similar length. The model pads a batch to its longest
  * text: on texts of 10 to 400 characters, batches of eight took 17.5 ms a text as they came, 12.3 ms when
  * grouped by length, and 14.2 ms one by one.
  */

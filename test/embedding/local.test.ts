@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import type { Embedder, Log } from '#contract';
-import { openLane } from '../../src/embedding/local-lane.ts';
+import { openModelThread } from '../../src/embedding/local.ts';
 import { openEmbedder } from '../../src/embedding/open.ts';
 import { startTicker, ticksOf } from '../support/hold.ts';
 import { callOf } from './observed-embedder.ts';
@@ -138,7 +138,7 @@ describe('a call', () => {
   });
 
   it('that waits when the embedder is closed is refused, and starts no thread', async () => {
-    const lane = openLane(log);
+    const lane = openModelThread(log);
     const asked = ['coffee', 'tea'].map((text) => lane.ask([text]).catch((error: unknown) => error));
     await lane.close();
     expect(await Promise.all(asked)).toEqual([1, 2].map(() => expect.objectContaining({ provider: 'local' })));

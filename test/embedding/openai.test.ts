@@ -1,7 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Embedder, Log } from '#contract';
 import { toUnitHalf } from '#ranking';
-import { type OpenAiOptions, openEmbedder } from '../../src/embedding/open.ts';
+import { openEmbedder } from '../../src/embedding/open.ts';
+import type { OpenAiOptions } from '../../src/embedding/openai.ts';
 import { eventually } from '../support/eventually.ts';
 import { type Answer, embeddings, embeddingsServer, failing, sendJson, vectorOf } from './embeddings-server.ts';
 import { callOf } from './observed-embedder.ts';
@@ -229,7 +230,7 @@ describe('answers', () => {
     const call = embed(['tea'], 'document', callOf());
     await expect(call).rejects.toMatchObject({
       code: 'invalid_request',
-      message: 'The embedding service refused this text.',
+      message: 'The embedding service rejected this text.',
     });
   });
 

@@ -118,7 +118,7 @@ describe('a limit of those that wait', () => {
   function limited() {
     const first = gate();
     const { embedder: inner, batches } = observedEmbedder(() => first.opened);
-    const embedder = withBatching(inner, { batchSize: 2, concurrency: 1, maxWaiting: 3 });
+    const embedder = withBatching(inner, { batchSize: 2, concurrency: 1, maxQueued: 3 });
     const ask = (texts: readonly string[], signal?: AbortSignal) => embedder.embed(texts, 'document', callOf(signal));
     return { embedder, batches, ask, release: first.open };
   }

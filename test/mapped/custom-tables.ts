@@ -1,19 +1,19 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import type { OwnersDatabase } from './database.ts';
 import { documentedSql } from './documented.ts';
-import { type OwnersRow, type OwnersTable, textOf, withoutTimes } from './owners-table.ts';
+import type { LibraryDatabase } from './library-table.ts';
+import { type LibraryRow, type LibraryTable, textOf, withoutTimes } from './library-table.ts';
 
-function custom(): OwnersTable[] {
-  /** What the page has somebody run to make the table; its indexes come later. */
+function custom(): LibraryTable[] {
+  /** The page's statements that create the table; its indexes come later. */
   const madeBy = (heading: string): string[] =>
     documentedSql('custom', heading).filter((statement) => !statement.startsWith('create index'));
 
   const WRITTEN = '2026-03-04T05:06:07.089Z';
-  const shared = { page: 'custom', temporal: true } as const satisfies Partial<OwnersTable>;
+  const shared = { page: 'custom', temporal: true } as const satisfies Partial<LibraryTable>;
   const smallModel = withoutTimes('text-embedding-3-small');
 
   /** `ins_mem` of packages/openmemory-js/src/core/db.ts, and a vector for each of two sectors. */
-  async function insertMemory(db: OwnersDatabase, { vector, user }: OwnersRow, content: string) {
+  async function insertMemory(db: LibraryDatabase, { vector, user }: LibraryRow, content: string) {
     const id = randomUUID();
     const now = Date.parse(WRITTEN);
     const memory = [id, user, null, 0, content, 'abc', 'semantic', '["a","b"]', '{}', now, now, now, 0.5, 0.02, 1];
@@ -181,4 +181,4 @@ CREATE TABLE "Document" (
   ];
 }
 
-export const CUSTOM_TABLES: readonly OwnersTable[] = [custom()].flat();
+export const CUSTOM_TABLES: readonly LibraryTable[] = [custom()].flat();

@@ -3,31 +3,31 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { Layout } from '../../providers/postgres/mapped/layout.ts';
 import { conditions } from '../../providers/postgres/tables/conditions.ts';
 import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';
-import { openOwnersDatabase } from './database.ts';
 import { BARE, COLUMNS, type Examiner, openExaminer } from './examining.ts';
+import { openLibraryDatabase } from './library-table.ts';
 
-describe('the traps of tables that somebody else made', () => {
-  let owner: Examiner;
+describe('unusual tables', () => {
+  let db: Examiner;
   beforeAll(async () => {
-    owner = await openExaminer();
+    db = await openExaminer();
   });
-  afterEach(() => owner.sql(`drop table if exists ${owner.in}notes cascade`));
-  afterAll(() => owner.close());
+  afterEach(() => db.sql(`drop table if exists ${db.in}notes cascade`));
+  afterAll(() => db.close());
 
-  const make = (columns = COLUMNS) => owner.sql(`create table ${owner.in}notes (${columns})`);
+  const make = (columns = COLUMNS) => db.sql(`create table ${db.in}notes (${columns})`);
   const insert = (row: Record<string, unknown>) =>
-    owner.sql(
-      `insert into ${owner.in}notes (${Object.keys(row).map(pg.escapeIdentifier).join(', ')})
+    db.sql(
+      `insert into ${db.in}notes (${Object.keys(row).map(pg.escapeIdentifier).join(', ')})
        values (${Object.keys(row).map((_, place) => `$${place + 1}`)})`,
       Object.values(row),
     );
   const json = (value: unknown) => JSON.stringify(value);
   const ids = async (layout: Layout, and?: Parameters<Examiner['rows']>[2]) =>
-    (await owner.rows(layout, `${layout.id.read} as id`, and)).map(({ id }) => id);
+    (await db.rows(layout, `${layout.id.read} as id`, and)).map(({ id }) => id);
 
-  it('(a) the owner lies at a path, in text or as a number', async () => {
+  it('(a) the user at a path, as a string or a number', async () => {
     await make('id text, content text, embedding vector(3), meta jsonb');
-    const layout = await owner.layout({ ...BARE, user_id: `meta->'who'->>'id'` });
+    const layout = await db.layout({ ...BARE, user_id: `meta->'who'->>'id'` });
     const owners = { a: 'ana', b: 7, c: '7', d: null, e: '', f: ['ana'], g: { id: 'ana' }, h: true };
     for (const [id, who] of Object.entries(owners)) await insert({ id, content: id, meta: json({ who: { id: who } }) });
     await insert({ id: 'i', content: 'i', meta: json('ana') });
@@ -38,29 +38,16 @@ describe('the traps of tables that somebody else made', () => {
     expect(await of('7')).toEqual(['b', 'c']);
     expect(await of('7', 'ana')).toEqual(['a', 'b', 'c']);
     expect(await of('["ana"]', 'nobody')).toEqual([]);
-    expect(await owner.rows(layout, `${layout.fields.user_id?.read} as user`)).toEqual(
+    expect(await db.rows(layout, `${layout.fields.user_id?.read} as user`)).toEqual(
       ['ana', '7', '7', 'true'].map((user) => ({ user })),
     );
   });
 
-  it('(a) a constant owner has all rows, and nobody else has any', async () => {
-    await make('id text, content text, embedding vector(3)');
-    const layout = await owner.layout({ ...BARE, user_id: `'shared'` });
-    await insert({ id: 'a', content: 'a' });
-    await insert({ id: 'b', content: '' });
-    await insert({ id: 'c', content: null });
-    const of = (...users: string[]) => ids(layout, (where) => layout.owner.is(where, users));
-    expect(await of('shared')).toEqual(['a']);
-    expect(await of('ana', 'shared')).toEqual(['a']);
-    expect(await of('ana')).toEqual([]);
-    expect(layout.fields.user_id).toMatchObject({ constant: 'shared', write: undefined });
-  });
-
-  it('(b) a text that can be no id of the column is no id', async () => {
+  it('(b) a text that is impossible for the id column is no id', async () => {
     const partsFor = async (type: string, ...texts: string[]) => {
       await make(COLUMNS.replace('id text', `id ${type}`));
-      const { id } = await owner.layout(BARE);
-      await owner.sql(`drop table ${owner.in}notes`);
+      const { id } = await db.layout(BARE);
+      await db.sql(`drop table ${db.in}notes`);
       return texts.map((text) => id.parts(text) !== undefined);
     };
     const uuid = 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11';
@@ -80,10 +67,10 @@ describe('the traps of tables that somebody else made', () => {
     expect(await partsFor('char(9)', 'x', 'x ')).toEqual([true, false]);
   });
 
-  it('(c) a table without times has none; of others those that are readable are read', async () => {
+  it('(c) readable times are read; a table without times has none', async () => {
     await make(`${COLUMNS}, meta jsonb`);
-    expect(Object.keys((await owner.layout(BARE)).fields).sort()).toEqual(['content', 'user_id']);
-    const layout = await owner.layout({ ...BARE, created_at: `meta->>'at'` });
+    expect(Object.keys((await db.layout(BARE)).fields).sort()).toEqual(['content', 'user_id']);
+    const layout = await db.layout({ ...BARE, created_at: `meta->>'at'` });
     const times = {
       a: '2025-01-01',
       b: 1_735_689_600,
@@ -94,14 +81,14 @@ describe('the traps of tables that somebody else made', () => {
       g: 'soon',
     };
     for (const [id, at] of Object.entries(times)) await insert({ id, content: id, user_id: 'ana', meta: json({ at }) });
-    const rows = await owner.rows(layout, `date_part('epoch', ${layout.fields.created_at?.read}) as at`);
+    const rows = await db.rows(layout, `date_part('epoch', ${layout.fields.created_at?.read}) as at`);
     const at = 1_735_689_600;
     expect(rows.map((row) => row.at)).toEqual([at, at, at, null, null, null, null]);
   });
 
-  it('(d) what json holds and jsonb cannot makes a row unreadable, and no statement fail', async () => {
+  it('(d) documents that jsonb rejects make a row unreadable, and fail no statement', async () => {
     await make('id text, embedding vector(3), meta json, other jsonb');
-    const layout = await owner.layout({
+    const layout = await db.layout({
       ...BARE,
       content: `meta->>'text'`,
       user_id: `meta->>'who'`,
@@ -132,7 +119,7 @@ describe('the traps of tables that somebody else made', () => {
     for (const [id, more] of Object.entries({ ...readable, ...unreadable })) await insert({ id, meta: document(more) });
     for (const [id, meta] of Object.entries({ j: 'null', k: '"ana"', l: '[]', m: '{"who": "ana"}' }))
       await insert({ id, meta });
-    const shown = await owner.rows(
+    const shown = await db.rows(
       layout,
       `${layout.id.read} as id, ${layout.fields.tags?.read} as tags, ${layout.fields.user_id?.read} as who`,
       (where) => `${layout.owner.is(where, ['ana'])} and ${layout.hasTags?.(where, ['x'])}`,
@@ -140,23 +127,23 @@ describe('the traps of tables that somebody else made', () => {
     expect(shown).toEqual(Object.keys(readable).map((id) => ({ id, tags: ['x'], who: 'ana' })));
   });
 
-  it('(d) an index on a key of json is used as it is', async () => {
+  it('(d) an index on a key of json is used', async () => {
     await make('id text, content text, embedding vector(3), meta json');
     const mapping = { ...BARE, user_id: `meta->>'who'` };
-    expect((await owner.examine(mapping)).warnings.join()).toContain('has no index on');
-    await owner.sql(`create index on ${owner.in}notes ((meta ->> 'who'))`);
-    const { layout, warnings } = await owner.examine(mapping);
+    expect((await db.examine(mapping)).warnings.join()).toContain('has no index on');
+    await db.sql(`create index on ${db.in}notes ((meta ->> 'who'))`);
+    const { layout, warnings } = await db.examine(mapping);
     expect(warnings.join()).not.toContain('has no index on');
     expect(layout?.owner.is(conditions(), ['ana'])).toBe(`(t."meta" ->> 'who') = $1::text`);
   });
 
-  it('(e) vectors of any length are compared where theirs is the right one, and told of', async () => {
+  it('(e) only vectors of the embedding length are compared, with a warning', async () => {
     await make(COLUMNS.replace('vector(3)', 'vector'));
     const vectors = { a: '[1,0,0]', b: '[1,0]', c: null, d: '[0,1,0]' };
     for (const [id, embedding] of Object.entries(vectors)) await insert({ id, content: id, user_id: 'ana', embedding });
-    const { layout, warnings } = await owner.examine(BARE);
+    const { layout, warnings } = await db.examine(BARE);
     expect(warnings).toContain(
-      `the vectors in "embedding" of ${owner.schema}.notes have several lengths (3, 2): search finds only those of 3`,
+      `the vectors in "embedding" of ${db.schema}.notes have several lengths (3, 2): search finds only those of 3`,
     );
     if (!layout) throw new Error('no layout');
     expect(await ids(layout, () => layout.vector.comparable)).toEqual(['a', 'd']);
@@ -170,61 +157,61 @@ describe('the traps of tables that somebody else made', () => {
     ['halfvec', 'halfvec(3)', 'halfvec_cosine_ops'],
   ])('(e) an index on a %s cast to %s serves', async (type, cast, opclass) => {
     await make(COLUMNS.replace('vector(3)', type).replace('embedding', '"The Embedding"'));
-    await owner.sql(`create index notes_near on ${owner.in}notes using hnsw (("The Embedding"::${cast}) ${opclass})`);
+    await db.sql(`create index notes_near on ${db.in}notes using hnsw (("The Embedding"::${cast}) ${opclass})`);
     const mapping = { ...BARE, embedding: '"The Embedding"' };
-    const { vector, ...layout } = await owner.layout(mapping);
+    const { vector, ...layout } = await db.layout(mapping);
     expect(vector.index).toEqual({ name: 'notes_near', method: 'hnsw', iterative: true });
-    const plan = await owner.sql<{ 'QUERY PLAN': string }>(
+    const plan = await db.sql<{ 'QUERY PLAN': string }>(
       `explain select 1 from ${layout.from} order by ${vector.distance(`'[1,0,0]'`)} limit 1`,
     );
     expect(plan.map((row) => row['QUERY PLAN']).join('\n')).toContain('notes_near');
     // Of another length it is none of ours.
-    expect((await owner.examine(mapping, { dimensions: 4 })).layout?.vector.index).toBeUndefined();
+    expect((await db.examine(mapping, { dimensions: 4 })).layout?.vector.index).toBeUndefined();
   });
 
-  it('(f) rows of another collection are not there, and a collection that is made anew is found again', async () => {
-    await owner.sql(
-      `create table ${owner.in}langchain_pg_collection (uuid uuid primary key default gen_random_uuid(), name varchar not null unique, cmetadata json)`,
+  it('(f) rows of other collections are hidden, and a recreated collection is found', async () => {
+    await db.sql(
+      `create table ${db.in}langchain_pg_collection (uuid uuid primary key default gen_random_uuid(), name varchar not null unique, cmetadata json)`,
     );
-    await owner.sql(
-      `create table ${owner.in}langchain_pg_embedding (id varchar primary key, collection_id uuid references ${owner.in}langchain_pg_collection on delete cascade, embedding vector, document varchar, cmetadata jsonb)`,
+    await db.sql(
+      `create table ${db.in}langchain_pg_embedding (id varchar primary key, collection_id uuid references ${db.in}langchain_pg_collection on delete cascade, embedding vector, document varchar, cmetadata jsonb)`,
     );
     const mapping = { preset: 'langchain-py', collection: 'mine' };
-    const label = `${owner.schema}.langchain_pg_collection`;
-    expect((await owner.examine(mapping)).mistakes).toEqual([
+    const label = `${db.schema}.langchain_pg_collection`;
+    expect((await db.examine(mapping)).mistakes).toEqual([
       `OMP_MAPPING_COLLECTION: ${label} has no collection mine; it has none yet`,
     ]);
     const collect = async (name: string, ...documents: string[]) => {
-      await owner.sql(`delete from ${owner.in}langchain_pg_collection where name = $1`, [name]);
-      const [row] = await owner.sql<{ uuid: string }>(
-        `insert into ${owner.in}langchain_pg_collection (name) values ($1) returning uuid`,
+      await db.sql(`delete from ${db.in}langchain_pg_collection where name = $1`, [name]);
+      const [row] = await db.sql<{ uuid: string }>(
+        `insert into ${db.in}langchain_pg_collection (name) values ($1) returning uuid`,
         [name],
       );
       for (const id of documents) {
-        await owner.sql(
-          `insert into ${owner.in}langchain_pg_embedding values ($1, $2, '[1,0,0]', $1, '{"user_id": "ana"}')`,
+        await db.sql(
+          `insert into ${db.in}langchain_pg_embedding values ($1, $2, '[1,0,0]', $1, '{"user_id": "ana"}')`,
           [id, row?.uuid],
         );
       }
     };
     await collect('theirs', 'a');
     await collect('others', 'b');
-    expect((await owner.examine(mapping)).mistakes).toEqual([
+    expect((await db.examine(mapping)).mistakes).toEqual([
       `OMP_MAPPING_COLLECTION: ${label} has no collection mine; it has others, theirs`,
     ]);
     await collect('mine', 'c');
-    const layout = await owner.layout(mapping);
+    const layout = await db.layout(mapping);
     expect(await ids(layout)).toEqual(['c']);
     await collect('mine', 'd', 'e');
     expect(await ids(layout)).toEqual(['d', 'e']);
     // Where a library does not keep names apart, there may be two of one name.
-    await owner.sql(`alter table ${owner.in}langchain_pg_collection drop constraint langchain_pg_collection_name_key`);
-    await owner.sql(`update ${owner.in}langchain_pg_collection set name = 'mine' where name = 'others'`);
+    await db.sql(`alter table ${db.in}langchain_pg_collection drop constraint langchain_pg_collection_name_key`);
+    await db.sql(`update ${db.in}langchain_pg_collection set name = 'mine' where name = 'others'`);
     expect(await ids(layout)).toEqual(['b', 'd', 'e']);
     const where = conditions();
     const [column] = layout.newColumns(where);
-    const rows = await owner.sql(
-      `select name from ${owner.in}langchain_pg_collection where uuid = ${column?.value}`,
+    const rows = await db.sql(
+      `select name from ${db.in}langchain_pg_collection where uuid = ${column?.value}`,
       where.values,
     );
     expect([column?.column, rows]).toEqual(['"collection_id"', [{ name: 'mine' }]]);
@@ -233,9 +220,9 @@ describe('the traps of tables that somebody else made', () => {
   it('(g) names of any spelling are quoted', async () => {
     const odd = `it's a "Table" -- $1`;
     const column = (name: string) => `"${name} ""of"" it's $2"`;
-    await owner.sql(`create table ${owner.in}${pg.escapeIdentifier(odd)} (
+    await db.sql(`create table ${db.in}${pg.escapeIdentifier(odd)} (
       ${column('id')} text, ${column('text')} text, ${column('who')} json, ${column('vec')} vector(3), ${column('tags')} text[])`);
-    const layout = await owner.layout({
+    const layout = await db.layout({
       table: odd,
       id: column('id'),
       content: column('text'),
@@ -244,31 +231,33 @@ describe('the traps of tables that somebody else made', () => {
       tags: column('tags'),
     });
     const who = json({ 'it\'s "x" \\': { $1: 'ana' } });
-    await owner.sql(`insert into ${layout.table} values ('a', 'x', $1, '[1,0,0]', '{"q"}')`, [who]);
+    await db.sql(`insert into ${layout.table} values ('a', 'x', $1, '[1,0,0]', '{"q"}')`, [who]);
     const where = conditions();
     where.and(layout.always(where));
     where.and(layout.owner.is(where, ['ana']));
     where.and(layout.hasTags?.(where, ['q']) ?? 'false');
-    expect(await owner.sql(`select ${layout.id.read} as id from ${layout.from} where ${where}`, where.values)).toEqual([
+    expect(await db.sql(`select ${layout.id.read} as id from ${layout.from} where ${where}`, where.values)).toEqual([
       { id: 'a' },
     ]);
   });
 
-  it('(g) pgvector may live in any schema, on the search path or not', async ({ skip }) => {
+  it('(g) pgvector may be in any schema, on the search path or not', async ({ skip }) => {
     if (SERVER_URL === '') return skip(NO_SERVER);
-    const db = await openOwnersDatabase();
+    const library = await openLibraryDatabase();
     try {
-      await db.sql('drop extension vector; create schema "Ext ensions"; create extension vector schema "Ext ensions"');
-      await db.sql(
+      await library.sql(
+        'drop extension vector; create schema "Ext ensions"; create extension vector schema "Ext ensions"',
+      );
+      await library.sql(
         `create table notes (id text primary key, content text, user_id text, embedding "Ext ensions".vector)`,
       );
-      await db.sql(
+      await library.sql(
         `create index notes_near on notes using hnsw ((embedding::"Ext ensions".vector(3)) "Ext ensions".vector_l2_ops)`,
       );
-      await db.sql(`insert into notes values ('a', 'x', 'ana', '[1,0,0]')`);
-      const client = new pg.Client({ connectionString: db.url });
+      await library.sql(`insert into notes values ('a', 'x', 'ana', '[1,0,0]')`);
+      const client = new pg.Client({ connectionString: library.url });
       await client.connect();
-      const { layout, mistakes } = await owner.examine({ ...BARE, schema: 'public' }, undefined, client);
+      const { layout, mistakes } = await db.examine({ ...BARE, schema: 'public' }, undefined, client);
       await client.end();
       expect(mistakes).toEqual([]);
       expect(layout?.vector).toMatchObject({
@@ -278,40 +267,40 @@ describe('the traps of tables that somebody else made', () => {
       });
       const vector = Float32Array.from([0, 1, 0]);
       expect(
-        await db.sql(
+        await library.sql(
           `select ${layout?.vector.distance('$1')} as distance, ${layout?.vector.comparable} as comparable from ${layout?.from}`,
           [layout?.vector.encode(vector)],
         ),
       ).toEqual([{ distance: Math.SQRT2, comparable: true }]);
     } finally {
-      await db.close();
+      await library.close();
     }
   });
 
   it('(g) a database without pgvector', async ({ skip }) => {
     if (SERVER_URL === '') return skip(NO_SERVER);
-    const db = await openOwnersDatabase();
+    const library = await openLibraryDatabase();
     try {
-      await db.sql(
+      await library.sql(
         'drop extension vector; create table notes (id text, content text, user_id text, embedding float4[])',
       );
-      const client = new pg.Client({ connectionString: db.url });
+      const client = new pg.Client({ connectionString: library.url });
       await client.connect();
-      const { mistakes } = await owner.examine({ ...BARE, schema: 'public' }, undefined, client);
+      const { mistakes } = await db.examine({ ...BARE, schema: 'public' }, undefined, client);
       await client.end();
       expect(mistakes).toEqual([
         'this database has no pgvector (extension vector), which search needs',
         'OMP_MAPPING_EMBEDDING: the column "embedding" of public.notes is real[]; it must be vector or halfvec',
       ]);
     } finally {
-      await db.close();
+      await library.close();
     }
   });
 
   const scores = async (layout: Layout, query = [1, 0, 0]) => {
     const { vector } = layout;
     const sql = `select ${vector.score(`(${vector.distance('$1')})`)} as score from ${layout.from} order by t.id`;
-    const rows = await owner.sql<{ score: number }>(sql, [vector.encode(Float32Array.from(query))]);
+    const rows = await db.sql<{ score: number }>(sql, [vector.encode(Float32Array.from(query))]);
     return rows.map(({ score }) => score);
   };
 
@@ -326,17 +315,17 @@ describe('the traps of tables that somebody else made', () => {
     '(h) the index of $type by $opclass decides the operator',
     async ({ opclass, metric, type, scores: wanted }) => {
       await make(COLUMNS.replace('vector(3)', `${type}(3)`));
-      await owner.sql(`create index on ${owner.in}notes using hnsw (embedding ${type}_${opclass}_ops)`);
+      await db.sql(`create index on ${db.in}notes using hnsw (embedding ${type}_${opclass}_ops)`);
       const vectors = ['[1,0,0]', '[0.6,0.8,0]', '[0,1,0]', '[-1,0,0]', '[0,0,0]'];
       for (const [id, embedding] of vectors.entries()) await insert({ id, content: 'x', user_id: 'ana', embedding });
-      const { layout } = await owner.examine(BARE);
+      const { layout } = await db.examine(BARE);
       if (!layout) throw new Error('no layout');
       expect(layout.vector.metric).toBe(metric);
       const shown = await scores(layout);
       for (const [row, score] of wanted.entries()) expect(shown[row], vectors[row]).toBeCloseTo(score, 3);
       // A query without direction is like nothing, or for all that is known half like it.
       expect((await scores(layout, [0, 0, 0])).every((score) => score >= 0 && score <= 1)).toBe(true);
-      const plan = await owner.sql<{ 'QUERY PLAN': string }>(
+      const plan = await db.sql<{ 'QUERY PLAN': string }>(
         `explain select 1 from ${layout.from} order by ${layout.vector.distance(`'[1,0,0]'`)} limit 1`,
       );
       expect(plan[0]?.['QUERY PLAN']).toContain('Limit');
@@ -344,10 +333,10 @@ describe('the traps of tables that somebody else made', () => {
     },
   );
 
-  it('(h) of several indexes the one by the cosine is used, and none that cannot be', async () => {
+  it('(h) prefers an index by cosine, and skips unusable indexes', async () => {
     await make();
-    const index = (name: string, rest: string) => owner.sql(`create index ${name} on ${owner.in}notes using ${rest}`);
-    const chosen = async () => (await owner.layout(BARE)).vector;
+    const index = (name: string, rest: string) => db.sql(`create index ${name} on ${db.in}notes using ${rest}`);
+    const chosen = async () => (await db.layout(BARE)).vector;
     await index('a_partial', `hnsw (embedding vector_cosine_ops) where user_id = 'ana'`);
     await index('b_bits', 'hnsw ((binary_quantize(embedding)::bit(3)) bit_hamming_ops)');
     await index('c_other', `hnsw ((embedding::halfvec(3)::vector(3)) vector_l2_ops)`);
@@ -359,28 +348,28 @@ describe('the traps of tables that somebody else made', () => {
     expect(await chosen()).toMatchObject({ metric: 'cosine', index: { name: 'f_cosine', method: 'ivfflat' } });
   });
 
-  it('(h) scores of vectors that do not have length 1 are no cosines, which is told', async () => {
+  it('(h) warns if vectors do not have length 1, so that scores are no cosine similarities', async () => {
     await make();
-    await owner.sql(`create index near on ${owner.in}notes using hnsw (embedding vector_l2_ops)`);
+    await db.sql(`create index near on ${db.in}notes using hnsw (embedding vector_l2_ops)`);
     await insert({ id: 'a', content: 'a', user_id: 'ana', embedding: '[0.6,0.8,0]' });
-    const told = async () => (await owner.examine(BARE)).warnings.filter((text) => text.includes('near'));
+    const told = async () => (await db.examine(BARE)).warnings.filter((text) => text.includes('near'));
     expect(await told()).toEqual([]);
     await insert({ id: 'b', content: 'b', user_id: 'ana', embedding: '[3,4,0]' });
     expect(await told()).toEqual([
-      `the index near orders by Euclidean distance, and the vectors in "embedding" of ${owner.schema}.notes do not have length 1: scores are not cosine similarities`,
+      `the index near orders by Euclidean distance, and the vectors in "embedding" of ${db.schema}.notes do not have length 1: scores are not cosine similarities`,
     ]);
   });
 
-  it('(i) nothing is made in the database', async () => {
+  it('(i) creates nothing in the database', async () => {
     await make();
     const all = () =>
-      owner.sql('select relname from pg_class where relnamespace = $1::regnamespace order by 1', [owner.schema]);
+      db.sql('select relname from pg_class where relnamespace = $1::regnamespace order by 1', [db.schema]);
     const before = await all();
-    const client = new pg.Client({ connectionString: owner.url });
+    const client = new pg.Client({ connectionString: db.url });
     await client.connect();
     try {
       await client.query('begin read only');
-      expect((await owner.examine({ ...BARE, writable: true }, undefined, client)).mistakes).toEqual([]);
+      expect((await db.examine({ ...BARE, writable: true }, undefined, client)).mistakes).toEqual([]);
       await client.query('commit');
     } finally {
       await client.end();

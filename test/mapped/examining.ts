@@ -6,7 +6,7 @@ import { type Conditions, conditions } from '../../providers/postgres/tables/con
 import { openStore, type Store } from '../postgres/store.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
 
-/** A schema for tables of somebody else, and what the gateway makes of them. Vectors have three dimensions. */
+/** A schema for mapped tables, and the gateway's view of them. Vectors have three dimensions. */
 export interface Examiner extends Pick<Store, 'sql' | 'schema' | 'url'> {
   /** The schema, quoted, with a point behind. */
   readonly in: string;
@@ -52,6 +52,6 @@ export async function openExaminer(): Promise<Examiner> {
   };
 }
 
-/** A table with nothing but what every mapping needs, and the mapping of it. */
+/** A table with only the required columns, and its mapping. */
 export const BARE = { table: 'notes', id: 'id', embedding: 'embedding', content: 'content', user_id: 'user_id' };
 export const COLUMNS = 'id text primary key, content text, user_id text, embedding vector(3)';

@@ -1,14 +1,14 @@
 import { randomUUID } from 'node:crypto';
-import type { OwnersDatabase } from './database.ts';
-import { type OwnersRow, type OwnersTable, textOf, withoutTimes } from './owners-table.ts';
+import type { LibraryDatabase } from './library-table.ts';
+import { type LibraryRow, type LibraryTable, textOf, withoutTimes } from './library-table.ts';
 
-function langchainPy(): OwnersTable[] {
+function langchainPy(): LibraryTable[] {
   /** What SQLAlchemy sends for `add_embeddings` of langchain_postgres/vectorstores.py. */
   const INSERT = `INSERT INTO langchain_pg_embedding (id, collection_id, embedding, document, cmetadata) VALUES ($1::VARCHAR, $2::UUID, $3, $4::VARCHAR, $5::JSONB) ON CONFLICT (id) DO UPDATE SET embedding = excluded.embedding, document = excluded.document, cmetadata = excluded.cmetadata`;
 
   async function insert(
-    db: OwnersDatabase,
-    row: OwnersRow & { readonly collection?: string },
+    db: LibraryDatabase,
+    row: LibraryRow & { readonly collection?: string },
     document: string | null,
     cmetadata: object,
   ) {
@@ -61,11 +61,11 @@ function langchainPy(): OwnersTable[] {
   ];
 }
 
-function langchainPyV2(): OwnersTable[] {
+function langchainPyV2(): LibraryTable[] {
   /** Of `aadd_embeddings` in langchain_postgres/v2/async_vectorstore.py. */
   const INSERT = `INSERT INTO "public"."vectorstore"("langchain_id", "content", "embedding", "langchain_metadata")VALUES ($1, $2, $3, $4) ON CONFLICT ("langchain_id") DO UPDATE SET "content" = EXCLUDED."content", "embedding" = EXCLUDED."embedding", "langchain_metadata" = EXCLUDED."langchain_metadata";`;
 
-  async function insert(db: OwnersDatabase, { vector }: OwnersRow, content: string, extra: object) {
+  async function insert(db: LibraryDatabase, { vector }: LibraryRow, content: string, extra: object) {
     const id = randomUUID();
     await db.sql(INSERT, [id, content, textOf(vector), JSON.stringify(extra)]);
     return id;
@@ -96,7 +96,7 @@ function langchainPyV2(): OwnersTable[] {
   ];
 }
 
-function langchainJs(): OwnersTable[] {
+function langchainJs(): LibraryTable[] {
   const insert = `INSERT INTO testlangchainjs( "content", "vector", "metadata", "id" ) VALUES ($1, $2, $3, $4)`;
 
   return [
@@ -133,19 +133,19 @@ function langchainJs(): OwnersTable[] {
   ];
 }
 
-function n8n(): OwnersTable[] {
+function n8n(): LibraryTable[] {
   // PGVectorStore.addVectors without ids: they are the database's, and n8n never sees them.
   const columns = '"text", "embedding", "metadata"';
   const insert = `INSERT INTO n8n_vectors( ${columns} ) VALUES ($1, $2, $3)`;
   const insertInto = `INSERT INTO n8n_vectors( ${columns}, "collection_id" ) VALUES ($1, $2, $3, $4)`;
 
-  const valuesOf = ({ text, vector }: OwnersRow, who: object) => [
+  const valuesOf = ({ text, vector }: LibraryRow, who: object) => [
     text,
     `[${vector.join(',')}]`,
     { source: 'blob', blobType: 'text/plain', ...who },
   ];
 
-  async function idOf(db: OwnersDatabase, { user, text }: OwnersRow): Promise<string> {
+  async function idOf(db: LibraryDatabase, { user, text }: LibraryRow): Promise<string> {
     const [row] = await db.sql<{ id: string }>(
       `select id from n8n_vectors where "text" = $1 and metadata->>'user_id' = $2`,
       [text, user],
@@ -154,7 +154,7 @@ function n8n(): OwnersTable[] {
   }
 
   /** PGVectorStore.searchPostgres with this condition. */
-  async function readWhere(db: OwnersDatabase, id: string, condition: string) {
+  async function readWhere(db: LibraryDatabase, id: string, condition: string) {
     const rows = await db.sql<{ id: string; text: string; metadata: { user_id: string } }>(
       `SELECT *, "embedding" <=> $1 as "_distance" FROM n8n_vectors ${condition} ORDER BY "_distance" ASC LIMIT $2;`,
       [`[${Array(1536).fill(1).join(',')}]`, 100],
@@ -163,7 +163,7 @@ function n8n(): OwnersTable[] {
     return { text: row?.text ?? '', user: row?.metadata.user_id ?? '' };
   }
 
-  const table: OwnersTable = {
+  const table: LibraryTable = {
     page: 'n8n',
     // PGVectorStore.ensureTableInDatabase without dimensions, with the names of n8n.
     ddl: [
@@ -180,7 +180,7 @@ function n8n(): OwnersTable[] {
   };
 
   /** PGVectorStore.getOrCreateCollection */
-  async function collection(db: OwnersDatabase, name: string): Promise<string> {
+  async function collection(db: LibraryDatabase, name: string): Promise<string> {
     const select = 'SELECT uuid from n8n_vector_collections WHERE name = $1;';
     const [found] = await db.sql<{ uuid: string }>(select, [name]);
     if (found !== undefined) return found.uuid;
@@ -222,7 +222,7 @@ function n8n(): OwnersTable[] {
   ];
 }
 
-function typeorm(): OwnersTable[] {
+function typeorm(): LibraryTable[] {
   // What TypeORM makes of `repository.save` for the entity that LangChain describes.
   const insert =
     'INSERT INTO "documents"("id", "pageContent", "metadata", "embedding") VALUES (DEFAULT, $1, $2, $3) RETURNING "id"';
@@ -261,12 +261,12 @@ function typeorm(): OwnersTable[] {
   ];
 }
 
-function supabase(): OwnersTable[] {
+function supabase(): LibraryTable[] {
   /** What PostgREST makes of supabase-js' `from('documents').upsert(rows).select()` for rows without an id. */
   const INSERT = `WITH pgrst_source AS (INSERT INTO "public"."documents"("content", "embedding", "metadata") SELECT "pgrst_body"."content", "pgrst_body"."embedding", "pgrst_body"."metadata" FROM (SELECT $1::json AS json_data) pgrst_payload, LATERAL (SELECT "content", "embedding", "metadata" FROM json_to_recordset(pgrst_payload.json_data) AS _("content" text, "embedding" extensions.vector(1536), "metadata" jsonb)) pgrst_body RETURNING "public"."documents".*) SELECT id::text FROM pgrst_source`;
 
   /** Of `addVectors` in langchain-community/src/vectorstores/supabase.ts. */
-  async function insert(db: OwnersDatabase, { vector }: OwnersRow, content: string, metadata: object | null) {
+  async function insert(db: LibraryDatabase, { vector }: LibraryRow, content: string, metadata: object | null) {
     const [row] = await db.sql<{ id: string }>(INSERT, [
       JSON.stringify([{ content, embedding: [...vector], metadata }]),
     ]);
@@ -338,7 +338,7 @@ $$;`,
   ];
 }
 
-export const LANGCHAIN_TABLES: readonly OwnersTable[] = [
+export const LANGCHAIN_TABLES: readonly LibraryTable[] = [
   langchainPy(),
   langchainPyV2(),
   langchainJs(),

@@ -9,39 +9,39 @@ import { BARE, COLUMNS, type Examiner, openExaminer } from './examining.ts';
 const UUID = 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11';
 const AT = '2025-07-01T10:20:30.456Z';
 
-describe('how a table is read and written', () => {
-  let owner: Examiner;
+describe('reading and writing columns', () => {
+  let db: Examiner;
   let notes: string;
   let citext: string | undefined;
   beforeAll(async () => {
-    owner = await openExaminer();
-    notes = `${owner.in}notes`;
+    db = await openExaminer();
+    notes = `${db.in}notes`;
     // Where the server has it; it goes away again unless it was there.
-    citext = await owner.sql('create extension citext').then(
+    citext = await db.sql('create extension citext').then(
       () => 'drop extension citext',
       () => undefined,
     );
   });
-  afterEach(() => owner.sql(`drop table if exists ${notes} cascade`));
+  afterEach(() => db.sql(`drop table if exists ${notes} cascade`));
   afterAll(async () => {
-    if (citext !== undefined) await owner.sql(citext);
-    await owner.close();
+    if (citext !== undefined) await db.sql(citext);
+    await db.close();
   });
 
   const ids = async (layout: Layout, and?: Parameters<Examiner['rows']>[2]) =>
-    (await owner.rows(layout, `${layout.id.read} as id`, and)).map(({ id }) => id);
+    (await db.rows(layout, `${layout.id.read} as id`, and)).map(({ id }) => id);
   const of = (layout: Layout, ...users: string[]) => ids(layout, (where) => layout.owner.is(where, users));
   const planOf = async (layout: Layout, condition: string, values: readonly unknown[]) => {
-    await owner.sql('begin; set local enable_seqscan = off');
+    await db.sql('begin; set local enable_seqscan = off');
     try {
-      const plan = await owner.sql(`explain select 1 from ${layout.from} where ${condition}`, values);
+      const plan = await db.sql(`explain select 1 from ${layout.from} where ${condition}`, values);
       return plan.map((row) => Object.values(row)[0]).join('\n');
     } finally {
-      await owner.sql('rollback');
+      await db.sql('rollback');
     }
   };
 
-  describe('whose rows are whose', () => {
+  describe('the rows of a user', () => {
     const values = { a: 'ana', b: 'Ana', c: 'ben', d: null, e: '' };
     it.each([
       { type: 'text', index: 'btree (who)' },
@@ -49,11 +49,11 @@ describe('how a table is read and written', () => {
       { type: 'varchar(40)', index: 'btree (who, id)' },
       { type: 'char(8)', index: 'btree (who)' },
     ])('a column of type $type with $index', async ({ type, index }) => {
-      await owner.sql(`create table ${notes} (id text, content text, who ${type}, embedding vector(3))`);
-      await owner.sql(`create index by_who on ${notes} using ${index}`);
+      await db.sql(`create table ${notes} (id text, content text, who ${type}, embedding vector(3))`);
+      await db.sql(`create index by_who on ${notes} using ${index}`);
       for (const [id, who] of Object.entries(values))
-        await owner.sql(`insert into ${notes} values ($1, 'x', $2)`, [id, who]);
-      const { layout, warnings } = await owner.examine({ ...BARE, user_id: 'who' });
+        await db.sql(`insert into ${notes} values ($1, 'x', $2)`, [id, who]);
+      const { layout, warnings } = await db.examine({ ...BARE, user_id: 'who' });
       if (!layout) throw new Error('no layout');
       expect(warnings.join()).not.toContain('has no index on');
       expect(await of(layout, 'ana')).toEqual(['a']);
@@ -67,14 +67,14 @@ describe('how a table is read and written', () => {
       }
     });
 
-    it('a column that does not mind case minds it here', async ({ skip }) => {
-      const [there] = await owner.sql(`select 1 from pg_extension where extname = 'citext'`);
+    it('compares bytes in a case-insensitive column', async ({ skip }) => {
+      const [there] = await db.sql(`select 1 from pg_extension where extname = 'citext'`);
       if (!there) return skip('no citext in this database');
-      await owner.sql(`create table ${notes} (id text, content text, who citext, embedding vector(3))`);
-      await owner.sql(`create index by_who on ${notes} (who)`);
+      await db.sql(`create table ${notes} (id text, content text, who citext, embedding vector(3))`);
+      await db.sql(`create index by_who on ${notes} (who)`);
       for (const [id, who] of Object.entries(values))
-        await owner.sql(`insert into ${notes} values ($1, 'x', $2)`, [id, who]);
-      const layout = await owner.layout({ ...BARE, user_id: 'who' });
+        await db.sql(`insert into ${notes} values ($1, 'x', $2)`, [id, who]);
+      const layout = await db.layout({ ...BARE, user_id: 'who' });
       expect(await of(layout, 'ana')).toEqual(['a']);
       const where = conditions();
       expect(await planOf(layout, layout.owner.is(where, ['ana', 'ben']), where.values)).toContain('by_who');
@@ -86,10 +86,10 @@ describe('how a table is read and written', () => {
       { type: 'integer', stored: '-7', none: ['2147483648', '-07'] },
       { type: 'smallint', stored: '7', none: ['32768'] },
     ])('a column of type $type holds no other texts', async ({ type, stored, none }) => {
-      await owner.sql(`create table ${notes} (id text, content text, who ${type}, embedding vector(3))`);
-      await owner.sql(`create index by_who on ${notes} (who)`);
-      await owner.sql(`insert into ${notes} values ('a', 'x', $1), ('b', 'x', null)`, [stored]);
-      const layout = await owner.layout({ ...BARE, user_id: 'who' });
+      await db.sql(`create table ${notes} (id text, content text, who ${type}, embedding vector(3))`);
+      await db.sql(`create index by_who on ${notes} (who)`);
+      await db.sql(`insert into ${notes} values ('a', 'x', $1), ('b', 'x', null)`, [stored]);
+      const layout = await db.layout({ ...BARE, user_id: 'who' });
       expect(await of(layout, stored)).toEqual(['a']);
       expect(await of(layout, ...none, stored)).toEqual(['a']);
       expect(await of(layout, ...none)).toEqual([]);
@@ -104,13 +104,13 @@ describe('how a table is read and written', () => {
       { index: 'gin (meta)', plan: '@>' },
       { index: 'gin (meta jsonb_path_ops)', plan: '@>' },
     ])('a path with $index', async ({ index, plan }) => {
-      await owner.sql(`create table ${notes} (id text, content text, meta jsonb, embedding vector(3))`);
-      await owner.sql(`create index by_who on ${notes} using ${index}`);
+      await db.sql(`create table ${notes} (id text, content text, meta jsonb, embedding vector(3))`);
+      await db.sql(`create index by_who on ${notes} using ${index}`);
       const owners = ['"ana"', '"4.50"', '4.50', '4.5', '"true"', 'true', '["ana"]', '"it\'s \\"x\\""'];
       for (const [id, who] of owners.entries()) {
-        await owner.sql(`insert into ${notes} values ($1, 'x', $2)`, [id, `{"who": {"id": ${who}}}`]);
+        await db.sql(`insert into ${notes} values ($1, 'x', $2)`, [id, `{"who": {"id": ${who}}}`]);
       }
-      const { layout, warnings } = await owner.examine({ ...BARE, user_id: `meta->'who'->>'id'` });
+      const { layout, warnings } = await db.examine({ ...BARE, user_id: `meta->'who'->>'id'` });
       if (!layout) throw new Error('no layout');
       expect(warnings.join()).not.toContain('has no index on');
       expect(await of(layout, 'ana')).toEqual(['0']);
@@ -124,25 +124,25 @@ describe('how a table is read and written', () => {
       expect(text).toContain(plan);
     });
 
-    it('warns where no index leads to the rows of a user', async () => {
+    it('warns without an index for the rows of a user', async () => {
       const told = async (mapping: object) =>
-        (await owner.examine({ ...BARE, ...mapping })).warnings.some((text) => text.includes('has no index on'));
-      await owner.sql(`create table ${notes} (id text, content text, user_id text, meta jsonb, embedding vector(3))`);
-      await owner.sql(`create index on ${notes} (id, user_id)`);
-      await owner.sql(`create index on ${notes} (user_id) where content <> ''`);
-      await owner.sql(`create index on ${notes} (lower(user_id))`);
-      await owner.sql(`create index on ${notes} ((meta ->> 'user'))`);
+        (await db.examine({ ...BARE, ...mapping })).warnings.some((text) => text.includes('has no index on'));
+      await db.sql(`create table ${notes} (id text, content text, user_id text, meta jsonb, embedding vector(3))`);
+      await db.sql(`create index on ${notes} (id, user_id)`);
+      await db.sql(`create index on ${notes} (user_id) where content <> ''`);
+      await db.sql(`create index on ${notes} (lower(user_id))`);
+      await db.sql(`create index on ${notes} ((meta ->> 'user'))`);
       expect(await told({})).toBe(true);
       expect(await told({ user_id: `meta->>'user_id'` })).toBe(true);
       expect(await told({ user_id: `meta->>'user'` })).toBe(false);
       expect(await told({ user_id: `'shared'` })).toBe(false);
     });
 
-    it('by a pattern, of which each character stands for itself', async () => {
-      await owner.sql(`create table ${notes} (${COLUMNS})`);
+    it('reads a user pattern literally', async () => {
+      await db.sql(`create table ${notes} (${COLUMNS})`);
       const stored = ['a_b.%ana\\.x', 'a_b.%ben\\.x', 'axb.%ana\\.x', 'a_b.%\\.x', 'ana', 'a_b.%ana\\.y', null];
-      for (const [id, who] of stored.entries()) await owner.sql(`insert into ${notes} values ($1, 'x', $2)`, [id, who]);
-      const layout = await owner.layout({ ...BARE, user_pattern: 'a_b.%{user}\\.x' });
+      for (const [id, who] of stored.entries()) await db.sql(`insert into ${notes} values ($1, 'x', $2)`, [id, who]);
+      const layout = await db.layout({ ...BARE, user_pattern: 'a_b.%{user}\\.x' });
       expect(await ids(layout)).toEqual(['0', '1']);
       expect(await of(layout, 'ana')).toEqual(['0']);
       expect(layout.owner.toUser('a_b.%ana\\.x')).toBe('ana');
@@ -154,17 +154,17 @@ describe('how a table is read and written', () => {
   });
 
   it('rows without an id, an owner or a text are no memories', async () => {
-    await owner.sql(`create table ${notes} (id text, content text, user_id text, embedding vector(3))`);
-    await owner.sql(`insert into ${notes} values
+    await db.sql(`create table ${notes} (id text, content text, user_id text, embedding vector(3))`);
+    await db.sql(`insert into ${notes} values
       ('a', 'x', 'ana'), (null, 'x', 'ana'), ('b', null, 'ana'), ('c', '', 'ana'), ('d', 'x', null), ('e', 'x', '')`);
-    expect(await ids(await owner.layout(BARE))).toEqual(['a']);
+    expect(await ids(await db.layout(BARE))).toEqual(['a']);
   });
 
-  it('ids of several columns are paths that lead back', async () => {
+  it('splits ids of several columns', async () => {
     const part = fc.stringMatching(/^[%/a25F.]{0,6}$/);
     const rows = fc.sample(fc.tuple(part, fc.integer({ min: -9, max: 99 }), part), 300);
-    await owner.sql(`create table ${notes} (prefix text, number int, key text)`);
-    for (const row of rows) await owner.sql(`insert into ${notes} values ($1, $2, $3)`, row);
+    await db.sql(`create table ${notes} (prefix text, number int, key text)`);
+    for (const row of rows) await db.sql(`insert into ${notes} values ($1, $2, $3)`, row);
     const column = { notNull: true, hasDefault: false, generated: false, deterministic: true, dimensions: null };
     const id = createId(
       [
@@ -174,7 +174,7 @@ describe('how a table is read and written', () => {
       ],
       'text',
     );
-    const read = await owner.sql<{ id: string; prefix: string; number: number; key: string }>(
+    const read = await db.sql<{ id: string; prefix: string; number: number; key: string }>(
       `select ${id.read} as id, prefix, number, key from ${notes} as t`,
     );
     for (const row of read) expect(id.parts(row.id)).toEqual([row.prefix, String(row.number), row.key]);
@@ -238,19 +238,19 @@ describe('how a table is read and written', () => {
     ['extensions', 'jsonb'],
   ];
   it.each(KEPT.map(([name, type, shown = MEMORY[name]]) => ({ name, type, shown })))(
-    '$name in a column of type $type is read as it was written',
+    '$name in a column of type $type reads as written',
     async ({ name, type, shown }) => {
-      await owner.sql(`create table ${notes} (${COLUMNS.replace('content text', 'said text')}, x ${type})`);
-      const layout = await owner.layout({ ...BARE, content: 'said', [name]: 'x' });
+      await db.sql(`create table ${notes} (${COLUMNS.replace('content text', 'said text')}, x ${type})`);
+      const layout = await db.layout({ ...BARE, content: 'said', [name]: 'x' });
       const { read, write } = layout.fields[name] ?? {};
       if (write?.kind !== 'column') throw new Error('not written into a column');
-      await owner.sql(`insert into ${layout.table} as t (id, ${write.column}) values ('a', ${write.from('$1')})`, [
+      await db.sql(`insert into ${layout.table} as t (id, ${write.column}) values ('a', ${write.from('$1')})`, [
         parameterOf(name),
       ]);
-      const [row] = await owner.sql<{ x: unknown }>(`select ${read} as x from ${layout.from}`);
+      const [row] = await db.sql<{ x: unknown }>(`select ${read} as x from ${layout.from}`);
       expect(row?.x instanceof Date ? row.x.toISOString() : row?.x).toEqual(shown);
-      await owner.sql(`update ${layout.table} as t set ${write.column} = ${write.from('$1')}`, [null]);
-      const [none] = await owner.sql<{ x: unknown }>(`select ${read} as x from ${layout.from}`);
+      await db.sql(`update ${layout.table} as t set ${write.column} = ${write.from('$1')}`, [null]);
+      const [none] = await db.sql<{ x: unknown }>(`select ${read} as x from ${layout.from}`);
       expect(none?.x).toBeNull();
     },
   );
@@ -262,28 +262,28 @@ describe('how a table is read and written', () => {
     ['scope', `text generated always as ('x') stored`],
     ['tags', `jsonb generated always as ('[]') stored`],
   ])('%s cannot be written into a column of type %s', async (name, type) => {
-    await owner.sql(`create table ${notes} (${COLUMNS}, x ${type})`);
-    const field = (await owner.layout({ ...BARE, [name]: 'x' })).fields[name];
+    await db.sql(`create table ${notes} (${COLUMNS}, x ${type})`);
+    const field = (await db.layout({ ...BARE, [name]: 'x' })).fields[name];
     expect(field).toEqual({ read: expect.any(String), write: undefined, constant: undefined });
   });
 
-  it('numbers since 1970 are written in the unit of those that are there', async () => {
-    await owner.sql(`create table ${notes} (${COLUMNS}, at bigint)`);
+  it('writes numbers since 1970 in the unit of the existing rows', async () => {
+    await db.sql(`create table ${notes} (${COLUMNS}, at bigint)`);
     const write = async () => {
-      const { write: at } = (await owner.layout({ ...BARE, created_at: 'at' })).fields.created_at ?? {};
+      const { write: at } = (await db.layout({ ...BARE, created_at: 'at' })).fields.created_at ?? {};
       if (at?.kind !== 'column') throw new Error('not written into a column');
-      return (await owner.sql<{ at: string }>(`select ${at.from('$1')}::text as at`, [AT]))[0]?.at;
+      return (await db.sql<{ at: string }>(`select ${at.from('$1')}::text as at`, [AT]))[0]?.at;
     };
     expect(await write()).toBe(String(Date.parse(AT)));
-    await owner.sql(`insert into ${notes} values ('a', 'x', 'ana', null, 1700000000)`);
+    await db.sql(`insert into ${notes} values ('a', 'x', 'ana', null, 1700000000)`);
     expect(await write()).toBe(String(Math.floor(Date.parse(AT) / 1_000)));
-    await owner.sql(`update ${notes} set at = at * 1000`);
+    await db.sql(`update ${notes} set at = at * 1000`);
     expect(await write()).toBe(String(Date.parse(AT)));
   });
 
-  it('constants are what every row has', async () => {
-    await owner.sql(`create table ${notes} (${COLUMNS})`);
-    await owner.sql(`insert into ${notes} values ('a', 'x', 'ana')`);
+  it('reads constants', async () => {
+    await db.sql(`create table ${notes} (${COLUMNS})`);
+    await db.sql(`insert into ${notes} values ('a', 'x', 'ana')`);
     const constants = {
       scope: `'it''s \\ mine'`,
       tags: `'["x", "y"]'`,
@@ -292,9 +292,9 @@ describe('how a table is read and written', () => {
       created_at: `'2025-07-01T12:00:00+02:00'`,
       valid_from: `'2024-02-29'`,
     };
-    const layout = await owner.layout({ ...BARE, ...constants });
+    const layout = await db.layout({ ...BARE, ...constants });
     const names = Object.keys(constants) as FieldName[];
-    const [row] = await owner.rows(layout, names.map((name) => `${layout.fields[name]?.read} as ${name}`).join(', '));
+    const [row] = await db.rows(layout, names.map((name) => `${layout.fields[name]?.read} as ${name}`).join(', '));
     expect(row).toEqual({
       scope: `it's \\ mine`,
       tags: ['x', 'y'],
@@ -315,13 +315,11 @@ describe('how a table is read and written', () => {
     expect([layout.hasTags?.(where, ['y']), layout.hasTags?.(where, ['y', 'z'])]).toEqual(['true', 'false']);
   });
 
-  it('tags are those that a record shows', async () => {
-    await owner.sql(
-      `create table ${notes} (${COLUMNS}, array_of text[], varchars varchar(9)[], meta jsonb, list json)`,
-    );
+  it('filters by the tags that records show', async () => {
+    await db.sql(`create table ${notes} (${COLUMNS}, array_of text[], varchars varchar(9)[], meta jsonb, list json)`);
     const lists = ['["a","b"]', '["a",1,null,["b"]]', '"a"', '[]', '{"a":1}', '1', 'null'];
     for (const [id, list] of lists.entries()) {
-      await owner.sql(`insert into ${notes} values ($1, 'x', 'ana', null, null, null, $2, $3)`, [
+      await db.sql(`insert into ${notes} values ($1, 'x', 'ana', null, null, null, $2, $3)`, [
         id,
         `{"tags":${list}}`,
         list,
@@ -329,24 +327,24 @@ describe('how a table is read and written', () => {
     }
     const shown = [['a', 'b'], ['a'], ['a'], [], null, null, null];
     const withTags = async (place: string, ...tags: string[]) => {
-      const layout = await owner.layout({ ...BARE, tags: place });
+      const layout = await db.layout({ ...BARE, tags: place });
       return ids(layout, (where) => layout.hasTags?.(where, tags) ?? '');
     };
     for (const place of [`meta->'tags'`, 'list']) {
-      const layout = await owner.layout({ ...BARE, tags: place });
-      expect((await owner.rows(layout, `${layout.fields.tags?.read} as tags`)).map(({ tags }) => tags)).toEqual(shown);
+      const layout = await db.layout({ ...BARE, tags: place });
+      expect((await db.rows(layout, `${layout.fields.tags?.read} as tags`)).map(({ tags }) => tags)).toEqual(shown);
       expect(await withTags(place, 'a')).toEqual(['0', '1', '2']);
       expect(await withTags(place, 'a', 'b')).toEqual(['0']);
       expect(await withTags(place, '1')).toEqual([]);
     }
-    await owner.sql(`delete from ${notes}`);
+    await db.sql(`delete from ${notes}`);
     const arrays = ['{a,b}', '{a,null}', '{{a,b},{c,d}}', '{}', null];
     for (const [id, list] of arrays.entries()) {
-      await owner.sql(`insert into ${notes} values ($1, 'x', 'ana', null, $2, $3)`, [id, list, list]);
+      await db.sql(`insert into ${notes} values ($1, 'x', 'ana', null, $2, $3)`, [id, list, list]);
     }
     for (const place of ['array_of', 'varchars']) {
-      const layout = await owner.layout({ ...BARE, tags: place });
-      expect((await owner.rows(layout, `${layout.fields.tags?.read} as tags`)).map(({ tags }) => tags)).toEqual([
+      const layout = await db.layout({ ...BARE, tags: place });
+      expect((await db.rows(layout, `${layout.fields.tags?.read} as tags`)).map(({ tags }) => tags)).toEqual([
         ['a', 'b'],
         ['a'],
         null,
@@ -358,8 +356,8 @@ describe('how a table is read and written', () => {
     }
   });
 
-  it('whatever a document holds, no field fails', async () => {
-    await owner.sql(`create table ${notes} (id serial, embedding vector(3), doc jsonb, plain json, text text)`);
+  it('no document makes a field fail', async () => {
+    await db.sql(`create table ${notes} (id serial, embedding vector(3), doc jsonb, plain json, text text)`);
     const odd = fc.constantFrom<unknown>(
       1e300,
       -1e300,
@@ -383,17 +381,17 @@ describe('how a table is read and written', () => {
     const texts = documents.map((document) => JSON.stringify(document));
     // jsonb cannot hold what json can.
     const held = texts.filter((text) => !/\\u0000|\\ud[89a-f]/i.test(text));
-    await owner.sql(`insert into ${notes} (doc, text) select t::jsonb, t from unnest($1::text[]) as t`, [held]);
-    await owner.sql(`insert into ${notes} (plain, text) select t::json, t from unnest($1::text[]) as t`, [texts]);
+    await db.sql(`insert into ${notes} (doc, text) select t::jsonb, t from unnest($1::text[]) as t`, [held]);
+    await db.sql(`insert into ${notes} (plain, text) select t::json, t from unnest($1::text[]) as t`, [texts]);
     for (const column of ['doc', 'plain']) {
       const places = [
         Object.fromEntries(FIELDS.map((name) => [name, `${column}->'${name}'`])),
         Object.fromEntries(FIELDS.map((name) => [name, column])),
       ];
       for (const place of places) {
-        const layout = await owner.layout({ ...BARE, ...place });
+        const layout = await db.layout({ ...BARE, ...place });
         const select = FIELDS.map((name) => `${layout.fields[name]?.read} as ${name}`).join(', ');
-        const rows = await owner.sql<Record<string, unknown>>(
+        const rows = await db.sql<Record<string, unknown>>(
           `select ${select} from ${layout.from} where ${column} is not null`,
         );
         expect(rows).toHaveLength(column === 'doc' ? held.length : texts.length);
@@ -401,7 +399,7 @@ describe('how a table is read and written', () => {
           expect(confidence === null || ((confidence as number) >= 0 && (confidence as number) <= 1)).toBe(true);
         }
         // Owners and tags too, whatever is asked for.
-        const asked = await owner.rows(
+        const asked = await db.rows(
           layout,
           '1 as one',
           (where) => `(${layout.owner.is(where, ['ana', '1'])} or ${layout.hasTags?.(where, ['a', '"'])})`,
@@ -411,8 +409,8 @@ describe('how a table is read and written', () => {
     }
   });
 
-  it('confidence is a number from 0 to 1, also one in a text', async () => {
-    await owner.sql(
+  it('confidence is a number from 0 to 1, also in a text', async () => {
+    await db.sql(
       `create table ${notes} (id int, content text, user_id text, embedding vector(3), doc jsonb, exact numeric, single real)`,
     );
     const values = [
@@ -431,17 +429,17 @@ describe('how a table is read and written', () => {
       '"1e400"',
     ];
     for (const [id, each] of values.entries()) {
-      await owner.sql(`insert into ${notes} values ($1, 'x', 'ana', null, $2)`, [id, `{"sure": ${each}}`]);
+      await db.sql(`insert into ${notes} values ($1, 'x', 'ana', null, $2)`, [id, `{"sure": ${each}}`]);
     }
     const read = async (place: string) => {
-      const layout = await owner.layout({ ...BARE, confidence: place });
-      return (await owner.rows(layout, `${layout.fields.confidence?.read} as sure`)).map(({ sure }) => sure);
+      const layout = await db.layout({ ...BARE, confidence: place });
+      return (await db.rows(layout, `${layout.fields.confidence?.read} as sure`)).map(({ sure }) => sure);
     };
     expect(await read(`doc->'sure'`)).toEqual([0, 1, 0.1, 5e-324, 0.7, 0.001, null, null, null, null, 0, 0, null]);
-    await owner.sql(`delete from ${notes}`);
+    await db.sql(`delete from ${notes}`);
     const numbers = ['0.1', '1', '1.5', 'NaN', '1e-400'];
     for (const [id, each] of numbers.entries()) {
-      await owner.sql(`insert into ${notes} values ($1, 'x', 'ana', null, null, $2, $3)`, [
+      await db.sql(`insert into ${notes} values ($1, 'x', 'ana', null, null, $2, $3)`, [
         id,
         each,
         each === '1e-400' ? 0 : each,
@@ -451,24 +449,24 @@ describe('how a table is read and written', () => {
     expect(await read('single')).toEqual([0.1, 1, null, null, 0]);
   });
 
-  it('vectors that lie apart are joined, one for a row', async () => {
-    const store = `${owner.in}store`;
-    const vectors = `${owner.in}store_vectors`;
-    await owner.sql(
+  it('joins a table of vectors, one for each row', async () => {
+    const store = `${db.in}store`;
+    const vectors = `${db.in}store_vectors`;
+    await db.sql(
       `create table ${store} (prefix text, key text, value jsonb, created_at timestamptz, updated_at timestamptz, expires_at timestamptz)`,
     );
-    await owner.sql(`create table ${vectors} (prefix text, key text, field_name text, embedding vector(3))`);
+    await db.sql(`create table ${vectors} (prefix text, key text, field_name text, embedding vector(3))`);
     try {
-      await owner.sql(`insert into ${store} values ('ana', 'a', '{"text": "x"}'), ('ana', 'b', '{"text": "y"}')`);
+      await db.sql(`insert into ${store} values ('ana', 'a', '{"text": "x"}'), ('ana', 'b', '{"text": "y"}')`);
       const fields = [`it's`, 'other', 'text'];
       for (const [place, field] of fields.entries()) {
-        await owner.sql(`insert into ${vectors} values ('ana', 'a', $1, $2)`, [field, `[${place},1,0]`]);
+        await db.sql(`insert into ${vectors} values ('ana', 'a', $1, $2)`, [field, `[${place},1,0]`]);
       }
-      await owner.sql(`create index near on ${vectors} using hnsw (embedding vector_ip_ops)`);
+      await db.sql(`create index near on ${vectors} using hnsw (embedding vector_ip_ops)`);
       const distances = async (mapping: object) => {
-        const { layout, mistakes, vectors: found } = await owner.examine({ preset: 'langgraph-store', ...mapping });
+        const { layout, mistakes, vectors: found } = await db.examine({ preset: 'langgraph-store', ...mapping });
         expect([mistakes, found?.name, layout?.vector.index?.name]).toEqual([[], 'store_vectors', 'near']);
-        return owner.sql(
+        return db.sql(
           `select ${layout?.id.read} as id, ${layout?.vector.comparable} as comparable, ${layout?.vector.distance('$1')} as distance
              from ${layout?.from} order by 1`,
           [layout?.vector.encode(Float32Array.from([1, 0, 0]))],
@@ -480,18 +478,18 @@ describe('how a table is read and written', () => {
         { id: 'ana/a', comparable: true, distance: -0 },
         without,
       ]);
-      await owner.sql(`alter table ${vectors} drop column key, drop column field_name`);
+      await db.sql(`alter table ${vectors} drop column key, drop column field_name`);
       const has = 'it has prefix, embedding';
-      expect((await owner.examine({ preset: 'langgraph-store' })).mistakes).toEqual([
-        `OMP_MAPPING_PRESET: ${owner.schema}.store_vectors has no column "key"; ${has}`,
-        `OMP_MAPPING_PRESET: ${owner.schema}.store_vectors has no column "field_name"; ${has}`,
+      expect((await db.examine({ preset: 'langgraph-store' })).mistakes).toEqual([
+        `OMP_MAPPING_PRESET: ${db.schema}.store_vectors has no column "key"; ${has}`,
+        `OMP_MAPPING_PRESET: ${db.schema}.store_vectors has no column "field_name"; ${has}`,
       ]);
-      await owner.sql(`drop table ${vectors}`);
-      expect((await owner.examine({ preset: 'langgraph-store' })).mistakes[0]).toContain(
-        `OMP_MAPPING_PRESET: there is no table ${owner.schema}.store_vectors`,
+      await db.sql(`drop table ${vectors}`);
+      expect((await db.examine({ preset: 'langgraph-store' })).mistakes[0]).toContain(
+        `OMP_MAPPING_PRESET: there is no table ${db.schema}.store_vectors`,
       );
     } finally {
-      await owner.sql(`drop table if exists ${store}, ${vectors}`);
+      await db.sql(`drop table if exists ${store}, ${vectors}`);
     }
   });
 });

@@ -7,14 +7,14 @@ import type { AllMemories } from '../support/memories.ts';
 import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';
 import { call, listOf, memoryOf, refTo, searchFor } from '../support/requests.ts';
 import type { Subject } from '../support/subject.ts';
-import { COLUMNS, DOCUMENT, type OwnersTable, openTable, vectorOf } from './tables.ts';
+import { COLUMNS, DOCUMENT, type MappedTable, openTable, vectorOf } from './tables.ts';
 
 const text = 'ana likes green tea';
 const uuid = (last: number): string => `00000000-0000-4000-8000-${String(last).padStart(12, '0')}`;
 
-/** Documents that are nobody's memory. */
+/** Documents that are no memory of any user. */
 const HIDDEN: Readonly<Record<string, unknown>> = {
-  ownerless: { text, labels: ['x'] },
+  sharedByAll: { text, labels: ['x'] },
   'without an owner in it': { text, owner: {}, labels: ['x'] },
   'an owner that is empty': { text, owner: { id: '' } },
   'an owner that is null': { text, owner: { id: null } },
@@ -29,8 +29,8 @@ const HIDDEN: Readonly<Record<string, unknown>> = {
 };
 const SEEN = ['ana', 'bo', 'Ana', 'constructor', '%', '_', 'an%'];
 
-describe('rows in a table that others fill', () => {
-  let table: OwnersTable;
+describe('rows of another application', () => {
+  let table: MappedTable;
   let subject: Subject;
   beforeAll(async () => {
     table = await openTable(DOCUMENT);
@@ -63,7 +63,7 @@ describe('rows in a table that others fill', () => {
   );
 
   it.each([...SEEN, 'carl', 'null', '["ana"]', '{"id": "ana"}'])(
-    '[SPEC Service users] list and search of %s show their own rows alone',
+    '[SPEC Service users] list and search of %s return only their rows',
     async (user_id) => {
       const own = SEEN.includes(user_id) ? [uuid(100 + SEEN.indexOf(user_id))] : [];
       for (const tag of [undefined, 'x']) {
@@ -75,7 +75,7 @@ describe('rows in a table that others fill', () => {
     },
   );
 
-  it('[Decision 14] a row of another user is absent for whoever is bound to one', async () => {
+  it('[Decision 14] a row of another user is absent for a caller bound to one user', async () => {
     const bound = subject.as({ 'x-user-id': 'bo' });
     expectError(await bound.ask(bound.byId(uuid(100))), 'not_found');
     expect((await bound.get(uuid(101))).user_id).toBe('bo');
@@ -97,9 +97,9 @@ describe('rows in a table that others fill', () => {
   );
 });
 
-describe('what a caller may see of scopes', () => {
+describe('allowed scopes', () => {
   const SCOPES = [null, '', 'coding', 'coding/x', 'coding/x/y', 'coding-secret/x', 'Coding/x', 'c%ding/x', 'coding\\x'];
-  let table: OwnersTable;
+  let table: MappedTable;
   let provider: AllMemories;
   beforeAll(async () => {
     table = await openTable(COLUMNS);
@@ -129,7 +129,7 @@ describe('what a caller may see of scopes', () => {
     [['coding\\*'], ['coding\\x']],
     [['*'], SCOPES.filter((scope) => scope) as string[]],
     [[], []],
-  ])('[Decision 14] under %j every verb reaches %j alone', async (within, scopes) => {
+  ])('[Decision 14] under %j every verb reaches only %j', async (within, scopes) => {
     const scopesOf = (memories: readonly { readonly scope: string | null }[]) =>
       memories.map(({ scope }) => scope).sort();
     expect(scopesOf(await provider.list(listOf('ana', { within }), call))).toEqual([...scopes].sort());
@@ -153,9 +153,9 @@ describe('what a caller may see of scopes', () => {
   });
 });
 
-describe('collections that share a table', () => {
+describe('collections in one table', () => {
   const COLLECTIONS = { ours: uuid(1), theirs: uuid(2) };
-  let table: OwnersTable;
+  let table: MappedTable;
   let provider: AllMemories;
   beforeAll(async () => {
     table = await openTable({
@@ -175,7 +175,7 @@ describe('collections that share a table', () => {
   });
   afterAll(() => table.close());
 
-  it('[SPEC GET /memories/{id} unknown] no verb reaches rows of another one, or of none', async () => {
+  it('[SPEC GET /memories/{id} unknown] no verb reaches rows of another collection, or of none', async () => {
     for (const id of ['theirs', 'none']) {
       expect(await provider.get(refTo(id), call)).toBeUndefined();
       expect(await provider.update(refTo(id), { content: 'mine' }, call)).toBeUndefined();
@@ -187,14 +187,14 @@ describe('collections that share a table', () => {
     expect(hits.map(({ memory }) => memory.id)).toEqual(['ours']);
   });
 
-  it('a new row is in ours', async () => {
+  it('a new row belongs to the configured collection', async () => {
     const { id } = await provider.add(memoryOf('bo', 'likes coffee'), call);
     const [row] = await table.sql(`select collection_id from ${table.name} where id = $1`, [id]);
     expect(row).toEqual({ collection_id: COLLECTIONS.ours });
     expect(await provider.list(listOf('bo'), call)).toHaveLength(1);
   });
 
-  it('one that is made anew under its name is served on', async () => {
+  it('a recreated collection is served by its name', async () => {
     await table.sql(`update ${table.schema}.langchain_pg_collection set uuid = $1 where name = 'ours'`, [uuid(3)]);
     expect(await provider.list(listOf('ana'), call)).toEqual([]);
     await table.sql(`update ${table.name} set collection_id = $1 where id = 'ours'`, [uuid(3)]);
@@ -202,7 +202,7 @@ describe('collections that share a table', () => {
   });
 });
 
-describe('texts that only a collation takes for equal', () => {
+describe('texts that are equal only under a collation', () => {
   beforeEach(({ skip }) => skip(SERVER_URL === '', NO_SERVER));
 
   /** Every text of the table is compared without regard to case, and every text index too. */
@@ -232,7 +232,7 @@ describe('texts that only a collation takes for equal', () => {
   };
   const idsOf = (memories: readonly { readonly id: string }[]) => memories.map(({ id }) => id).sort();
 
-  it('[Decision 14] [SPEC Service users] are different owners, ids, scopes and tags to every verb', async () => {
+  it('[Decision 14] [SPEC Service users] are different owners, ids, scopes and tags for every verb', async () => {
     const table = await openCaseless();
     const provider = await table.open();
     const before = await table.sql(`select t::text from ${table.name} as t order by id`);
@@ -263,7 +263,7 @@ describe('texts that only a collation takes for equal', () => {
     expect((await provider.add(memoryOf('anA', 'x'), call)).user_id).toBe('anA');
   });
 
-  it('[Decision 25] still find their rows through the indexes of the table', async () => {
+  it('[Decision 25] are found through the indexes of the table', async () => {
     const table = await openCaseless();
     const layout = await table.layout();
     const where = conditions();
@@ -278,8 +278,8 @@ describe('texts that only a collation takes for equal', () => {
   });
 });
 
-describe('a write that hits another row than it was asked for', () => {
-  it('[Decision 14] [Decision 25] is undone: a trigger gives the row to another user, or changes its id', async () => {
+describe('a write that would change another row', () => {
+  it('[Decision 14] [Decision 25] is rolled back: a trigger gives the row to another user, or changes its id', async () => {
     const table = await openTable(COLUMNS);
     onTestFinished(() => table.close());
     const row = { content: text, created_at: '2024-01-01', embedding: await vectorOf(text) };
@@ -300,7 +300,7 @@ describe('a write that hits another row than it was asked for', () => {
     }
   });
 
-  it('[Decision 14] [Decision 25] is undone: a rule deletes the row of another user', async () => {
+  it('[Decision 14] [Decision 25] is rolled back: a rule deletes the row of another user', async () => {
     const table = await openTable(COLUMNS);
     onTestFinished(() => table.close());
     const row = { content: text, created_at: '2024-01-01', embedding: await vectorOf(text) };

@@ -1,26 +1,155 @@
 import { createHash, randomUUID } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { register } from 'node:module';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { sendJson } from '../embedding/embeddings-server.ts';
 import type { Query } from '../support/client.ts';
 import { expectError } from '../support/expect-error.ts';
 import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';
-import { type OwnersDatabase, openOwnersDatabase } from './database.ts';
-import { documentedEnvironment, type RunningMapped, serveDocumented } from './documented.ts';
-import { openAiServer, vectorOf } from './openai.ts';
-import {
-  type LangchainStore,
-  type Mem0,
-  NOT_INSTALLED,
-  openLangchain,
-  openLanggraph,
-  openLlamaindex,
-  openMem0,
-} from './owner-libraries.ts';
+import { documentedEnvironment, openAiServer, type RunningMapped, serveDocumented, vectorOf } from './documented.ts';
+import { type LibraryDatabase, openLibraryDatabase } from './library-table.ts';
+
+// The libraries are installed from npm. Only what the tests call is typed, since they are not installed everywhere.
+
+const FOLDER = new URL('../owner-libraries/node_modules/', import.meta.url);
+
+/** Why nothing can be loaded; undefined: it can. */
+const NOT_INSTALLED = existsSync(FOLDER)
+  ? undefined
+  : 'the libraries of others are not installed: npm ci --prefix test/owner-libraries';
+
+const load = async <Module>(path: string): Promise<Module> => await import(new URL(path, FOLDER).href);
+
+interface LangchainDocument {
+  readonly id?: string;
+  readonly pageContent: string;
+  readonly metadata: Readonly<Record<string, unknown>>;
+}
+
+interface LangchainStore {
+  addDocuments(documents: readonly LangchainDocument[], options?: { ids: readonly string[] }): Promise<void>;
+  similaritySearch(query: string, k: number, filter?: object): Promise<LangchainDocument[]>;
+  delete(which: { ids: readonly string[] }): Promise<void>;
+  createHnswIndex(config: { dimensions: number; namespace: string }): Promise<void>;
+  end(): Promise<void>;
+}
+
+const embeddings = {
+  embedDocuments: (texts: readonly string[]) =>
+    Promise.all(texts.map(async (text) => [...(await vectorOf(text, 1536))])),
+  embedQuery: async (text: string) => [...(await vectorOf(text, 1536))],
+};
+
+/** `PGVectorStore.initialize`, which makes the table; embeddings of 1536 dimensions as `vectorOf` makes them. */
+async function openLangchain(url: string, config: object): Promise<LangchainStore> {
+  const { PGVectorStore } = await load<{
+    PGVectorStore: { initialize(from: typeof embeddings, config: object): Promise<LangchainStore> };
+  }>('@langchain/community/dist/vectorstores/pgvector.js');
+  return PGVectorStore.initialize(embeddings, { postgresConnectionOptions: { connectionString: url }, ...config });
+}
+
+interface LlamaNode {
+  readonly id_: string;
+  readonly text: string;
+  readonly metadata: Readonly<Record<string, unknown>>;
+}
+
+interface LlamaStore {
+  setCollection(name: string): void;
+  add(nodes: readonly LlamaNode[]): Promise<string[]>;
+  query(query: object): Promise<{ nodes: LlamaNode[]; ids: string[]; similarities: number[] }>;
+  delete(id: string): Promise<void>;
+  client(): Promise<{ close(): Promise<void> }>;
+}
+
+/** LlamaIndex' `PGVectorStore`, and what makes its nodes. */
+async function openLlamaindex(url: string) {
+  const core = (name: string) => `@llamaindex/core/${name}/dist/index.js`;
+  const { PGVectorStore } = await load<{ PGVectorStore: new (config: object) => LlamaStore }>(
+    '@llamaindex/postgres/dist/index.js',
+  );
+  const { TextNode } = await load<{ TextNode: new (fields: object) => LlamaNode }>(core('schema'));
+  const { BaseEmbedding } = await load<{ BaseEmbedding: new () => object }>(core('embeddings'));
+  class Embedding extends BaseEmbedding {
+    getTextEmbedding = embeddings.embedQuery;
+  }
+  const embeddingModel = new Embedding();
+  return {
+    store: new PGVectorStore({ clientConfig: { connectionString: url }, dimensions: 1536, embeddingModel }),
+    node: async (id_: string, text: string, metadata: object) =>
+      new TextNode({ id_, text, metadata, embedding: await embeddings.embedQuery(text) }),
+  };
+}
+
+interface LanggraphStore {
+  put(namespace: readonly string[], key: string, value: object, index?: false): Promise<void>;
+  delete(namespace: readonly string[], key: string): Promise<void>;
+  stop(): Promise<void>;
+}
+
+/** LangGraph's `PostgresStore`, which makes its tables in the schema; without `fields` it embeds whole values. */
+async function openLanggraph(url: string, schema: string, fields?: readonly string[]): Promise<LanggraphStore> {
+  const { PostgresStore } = await load<{
+    PostgresStore: { fromConnString(url: string, config: object): LanggraphStore & { setup(): Promise<void> } };
+  }>('@langchain/langgraph-checkpoint-postgres/dist/store/index.js');
+  const store = PostgresStore.fromConnString(url, { schema, index: { dims: 1536, embed: embeddings, fields } });
+  await store.setup();
+  return store;
+}
+
+interface Mem0 {
+  add(text: string, options: object): Promise<{ results: { id: string; memory: string }[] }>;
+  get(id: string): Promise<{ memory: string; hash?: string; user_id?: string } | null>;
+  getAll(options: object): Promise<{ results: { id: string; memory: string }[] }>;
+  update(id: string, change: { text: string }): Promise<unknown>;
+  delete(id: string): Promise<unknown>;
+  readonly vectorStore: Closable;
+  /** Created by the first text that mem0 splits. */
+  readonly _entityStore?: Closable;
+}
+
+interface Closable {
+  close(): Promise<void>;
+}
+
+/** Resolves to an empty class: mem0 imports SQLite, which has to be compiled, for a history that is turned off here. */
+const WITHOUT_SQLITE = `data:text/javascript,${encodeURIComponent(`
+  export const resolve = (specifier, context, next) =>
+    specifier === 'better-sqlite3'
+      ? { url: 'data:text/javascript,export default class {}', shortCircuit: true }
+      : next(specifier, context);`)}`;
+
+/** mem0's `Memory` on pgvector, with an embedding service and a language model at `base_url`; without telemetry. */
+async function openMem0(url: string, base_url: string) {
+  process.env.MEM0_TELEMETRY = 'false';
+  const folder = await mkdtemp(join(tmpdir(), 'mem0-'));
+  process.env.MEM0_DIR = folder;
+  register(WITHOUT_SQLITE);
+  const { Memory } = await load<{ Memory: new (config: object) => Mem0 }>('mem0ai/dist/oss/index.mjs');
+  const service = { apiKey: 'key', baseURL: base_url };
+  const memory = new Memory({
+    disableHistory: true,
+    embedder: { provider: 'openai', config: { ...service, model: 'text-embedding-3-small' } },
+    llm: { provider: 'openai', config: service },
+    vectorStore: { provider: 'pgvector', config: { connectionString: url, dimension: 1536, embeddingModelDims: 1536 } },
+  });
+  return {
+    memory,
+    async close() {
+      await memory.vectorStore.close();
+      await memory._entityStore?.close();
+      await rm(folder, { recursive: true });
+    },
+  };
+}
 
 interface BesideLibrary {
-  readonly db: OwnersDatabase;
+  readonly db: LibraryDatabase;
   readonly openai: Awaited<ReturnType<typeof openAiServer>>;
-  /** The gateway as the page says, on tables that the library has made; closed with the suite. */
+  /** The gateway with the page's settings, on the tables of the library; closed with the suite. */
   serve(more?: Readonly<Record<string, string>>): Promise<RunningMapped['client']>;
   /** Closed with the suite, before the database. */
   closing(close: () => Promise<unknown>): void;
@@ -33,7 +162,7 @@ interface LibrarySuite {
   prepare(work: (beside: BesideLibrary) => Promise<void>): void;
 }
 
-/** Tests of a database that a library itself fills, and a gateway beside it. */
+/** Tests of a library and a gateway on the same database. */
 function librarySuite(title: string, page: string, tests: (suite: LibrarySuite) => void): void {
   const missing = SERVER_URL === '' ? NO_SERVER : NOT_INSTALLED;
   describe(title, () => {
@@ -42,7 +171,7 @@ function librarySuite(title: string, page: string, tests: (suite: LibrarySuite) 
     const open: (() => Promise<unknown>)[] = [];
     beforeAll(async () => {
       if (missing !== undefined) return;
-      const [db, openai] = await Promise.all([openOwnersDatabase(), openAiServer()]);
+      const [db, openai] = await Promise.all([openLibraryDatabase(), openAiServer()]);
       const env = { ...documentedEnvironment(page), DATABASE_URL: db.url, OPENAI_BASE_URL: openai.base_url };
       open.push(db.close, openai.close);
       opened = {
@@ -80,7 +209,7 @@ const DOCUMENTED = {
 };
 const WRITABLE = { OMP_MAPPING_WRITABLE: 'true' };
 
-librarySuite('LangChain.js itself in front of the same table', 'langchain-js', ({ beside, prepare }) => {
+librarySuite('LangChain.js and the gateway on the same table', 'langchain-js', ({ beside, prepare }) => {
   const [ferry, peanuts, lisbon] = [randomUUID(), randomUUID(), randomUUID()] as const;
   let store: LangchainStore;
   prepare(async ({ db, closing }) => {
@@ -97,7 +226,7 @@ librarySuite('LangChain.js itself in front of the same table', 'langchain-js', (
     );
   });
 
-  it('it writes, the gateway reads', async () => {
+  it('the library writes, the gateway reads', async () => {
     const client = await beside().serve();
     const [hit] = await client.search({ user_id: 'ana', q: 'allergic to peanuts', limit: 1 });
     expect(hit).toMatchObject({ memory: { id: peanuts, content: 'allergic to peanuts', user_id: 'ana' } });
@@ -108,7 +237,7 @@ librarySuite('LangChain.js itself in front of the same table', 'langchain-js', (
     expect(await client.get(ferry)).toMatchObject({ content: 'the ferry leaves at nine', user_id: 'ana' });
   });
 
-  it('the gateway writes, it reads and deletes', async () => {
+  it('the gateway writes, the library reads and deletes', async () => {
     const client = await beside().serve(WRITABLE);
     const { id } = await client.add({ user_id: 'ana', content: 'plays the cello' });
     const [added] = await store.similaritySearch('plays the cello', 1, { user_id: 'ana' });
@@ -127,7 +256,7 @@ librarySuite('LangChain.js itself in front of the same table', 'langchain-js', (
     expect(left.map((document) => document.id)).toEqual([peanuts]);
   });
 
-  it('of several collections in one table the one that is named is served and written', async () => {
+  it('serves and writes the configured collection of several', async () => {
     const collection = (collectionName: string) =>
       openLangchain(beside().db.url, { tableName: 'shelves', collectionTableName: 'collections', collectionName });
     // One after the other: LangChain adds the column when it opens the first.
@@ -151,7 +280,7 @@ librarySuite('LangChain.js itself in front of the same table', 'langchain-js', (
   });
 
   it.each(['cosine', 'innerProduct', 'euclidean'])(
-    'with the index that it makes for %s the scores are the same',
+    'the scores are the same with its index for %s',
     async (distanceStrategy) => {
       const tableName = `by_${distanceStrategy.toLowerCase()}`;
       const indexed = await openLangchain(beside().db.url, { tableName, distanceStrategy });
@@ -174,7 +303,7 @@ librarySuite('LangChain.js itself in front of the same table', 'langchain-js', (
   );
 });
 
-librarySuite('LangGraph itself in front of the same tables', 'langgraph-store-js', ({ beside, prepare }) => {
+librarySuite('LangGraph and the gateway on the same tables', 'langgraph-store-js', ({ beside, prepare }) => {
   let store: Awaited<ReturnType<typeof openLanggraph>>;
   prepare(async ({ db, closing }) => {
     store = await openLanggraph(db.url, 'public', ['text']);
@@ -186,7 +315,7 @@ librarySuite('LangGraph itself in front of the same tables', 'langgraph-store-js
     await store.put(['profiles', 'ana'], 'a', { text: 'no memory' });
   });
 
-  it('it writes, changes and deletes, the gateway reads', async () => {
+  it('the library writes, changes and deletes, the gateway reads', async () => {
     const client = await beside().serve();
     const [hit, ...others] = await client.search({ user_id: 'ana', q: 'allergic to peanuts' });
     expect(hit).toMatchObject({ memory: { id: 'memories:ana/b', content: 'allergic to peanuts', user_id: 'ana' } });
@@ -204,7 +333,7 @@ librarySuite('LangGraph itself in front of the same tables', 'langgraph-store-js
     expectError(await client.ask(client.byId('memories:ana/a')), 'not_found');
   });
 
-  it('in another schema, by the vectors of whole values', async () => {
+  it('serves another schema, by the vectors of whole values', async () => {
     const whole = await openLanggraph(beside().db.url, 'whole');
     beside().closing(() => whole.stop());
     await whole.put(['ana', 'memories'], 'a', { content: 'the ferry leaves at nine' });
@@ -229,7 +358,7 @@ const TYPESCRIPT = {
   OMP_MAPPING_UPDATED_AT: "payload->>'updatedAt'",
 };
 
-librarySuite('mem0 for TypeScript itself in front of the same table', 'mem0', ({ beside, prepare }) => {
+librarySuite('mem0 for TypeScript and the gateway on the same table', 'mem0', ({ beside, prepare }) => {
   let mem0: Mem0;
   const ids: string[] = [];
   prepare(async ({ db, openai, closing }) => {
@@ -247,7 +376,7 @@ librarySuite('mem0 for TypeScript itself in front of the same table', 'mem0', ({
     await mem0.add('belongs to an agent', { agentId: 'ana', infer: false });
   });
 
-  it('it writes, changes and deletes, the gateway reads', async () => {
+  it('the library writes, changes and deletes, the gateway reads', async () => {
     const client = await beside().serve(TYPESCRIPT);
     const [ferry, peanuts, lisbon] = ids as [string, string, string];
     const [hit] = await client.search({ user_id: 'ana', q: 'allergic to peanuts', limit: 1 });
@@ -269,7 +398,7 @@ librarySuite('mem0 for TypeScript itself in front of the same table', 'mem0', ({
     expectError(await client.ask(client.byId(ferry)), 'not_found');
   });
 
-  it('why it is read-only: of a text that the gateway changed, mem0 goes on knowing the old one', async () => {
+  it('shows why the preset is read-only: after a change by the gateway, mem0 still knows the old text', async () => {
     const custom = await beside().serve({
       ...TYPESCRIPT,
       OMP_MAPPING_PRESET: 'custom',
@@ -300,7 +429,7 @@ librarySuite('mem0 for TypeScript itself in front of the same table', 'mem0', ({
   });
 });
 
-librarySuite('LlamaIndex.TS itself in front of the same table', 'llamaindex-ts', ({ beside, prepare }) => {
+librarySuite('LlamaIndex.TS and the gateway on the same table', 'llamaindex-ts', ({ beside, prepare }) => {
   const [ferry, peanuts, lisbon] = [randomUUID(), randomUUID(), randomUUID()] as const;
   let llama: Awaited<ReturnType<typeof openLlamaindex>>;
   const ask = async (text: string, user: string) => {
@@ -326,7 +455,7 @@ librarySuite('LlamaIndex.TS itself in front of the same table', 'llamaindex-ts',
     llama.store.setCollection('data');
   });
 
-  it('it writes, the gateway reads', async () => {
+  it('the library writes, the gateway reads', async () => {
     const client = await beside().serve();
     const [hit] = await client.search({ user_id: 'ana', q: 'allergic to peanuts', limit: 1 });
     expect(hit).toMatchObject({ memory: { id: peanuts, content: 'allergic to peanuts', user_id: 'ana' } });
@@ -338,12 +467,12 @@ librarySuite('LlamaIndex.TS itself in front of the same table', 'llamaindex-ts',
     expect((await client.list({ user_id: 'ben' })).items.map(({ id }) => id)).toEqual([lisbon]);
   });
 
-  it('another collection is served by its name', async () => {
+  it('serves another collection by its name', async () => {
     const client = await beside().serve({ OMP_MAPPING_COLLECTION: 'drafts' });
     expect((await client.list({ user_id: 'ana' })).items.map(({ content }) => content)).toEqual(['scratched']);
   });
 
-  it('the gateway writes, it reads and deletes', async () => {
+  it('the gateway writes, the library reads and deletes', async () => {
     const client = await beside().serve({ OMP_MAPPING_WRITABLE: 'true' });
     const { id, created_at } = await client.add({ user_id: 'ana', content: 'plays the cello' });
     expect((await ask('plays the cello', 'ana'))[0]).toEqual({

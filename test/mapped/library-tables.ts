@@ -1,13 +1,13 @@
 import { createHash, randomUUID } from 'node:crypto';
-import type { OwnersDatabase } from './database.ts';
-import { type OwnersRow, type OwnersTable, textOf, withoutTimes } from './owners-table.ts';
+import type { LibraryDatabase } from './library-table.ts';
+import { type LibraryRow, type LibraryTable, textOf, withoutTimes } from './library-table.ts';
 
-function llamaindexPy(): OwnersTable[] {
+function llamaindexPy(): LibraryTable[] {
   /** What SQLAlchemy sends for `add` of llama_index/vector_stores/postgres/base.py. */
   const INSERT = `INSERT INTO public.data_paul_graham_essay (text, metadata_, node_id, embedding) VALUES ($1::VARCHAR, $2::JSON, $3::VARCHAR, $4) RETURNING public.data_paul_graham_essay.id`;
 
   /** `node_to_metadata_dict` of llama_index/core/vector_stores/utils.py: the node without its text, and its metadata beside it. */
-  async function insert(db: OwnersDatabase, { vector }: OwnersRow, text: string, metadata: object) {
+  async function insert(db: LibraryDatabase, { vector }: LibraryRow, text: string, metadata: object) {
     const [id_, document] = [randomUUID(), randomUUID()];
     const node = { id_, embedding: null, metadata, relationships: {}, text: '', class_name: 'TextNode' };
     const kept = { ...metadata, _node_content: JSON.stringify(node), _node_type: 'TextNode' };
@@ -36,9 +36,9 @@ function llamaindexPy(): OwnersTable[] {
   ];
 }
 
-function llamaindexTs(): OwnersTable[] {
+function llamaindexTs(): LibraryTable[] {
   /** PGVectorStore.add */
-  async function add(db: OwnersDatabase, row: OwnersRow, collection: string, metadata: object): Promise<string> {
+  async function add(db: LibraryDatabase, row: LibraryRow, collection: string, metadata: object): Promise<string> {
     const [added] = await db.sql<{ id: string }>(
       `INSERT INTO public.llamaindex_embedding (id, external_id, collection, document, metadata, embeddings) VALUES
         ($1, $2, $3, $4, $5, $6) ON CONFLICT (id) DO UPDATE SET external_id = EXCLUDED.external_id, collection =
@@ -85,12 +85,12 @@ function llamaindexTs(): OwnersTable[] {
   ];
 }
 
-function springAi(): OwnersTable[] {
+function springAi(): LibraryTable[] {
   /** Of `insertOrUpdateBatch` in PgVectorStore.java. */
   const INSERT =
     'INSERT INTO public.vector_store (id, content, metadata, embedding) VALUES ($1, $2, $3::jsonb, $4) ON CONFLICT (id) DO UPDATE SET content = $5 , metadata = $6::jsonb , embedding = $7 ';
 
-  async function insert(db: OwnersDatabase, { vector }: OwnersRow, content: string | null, metadata: object) {
+  async function insert(db: LibraryDatabase, { vector }: LibraryRow, content: string | null, metadata: object) {
     const id = randomUUID();
     const values = [content, JSON.stringify(metadata), textOf(vector)];
     await db.sql(INSERT, [id, ...values, ...values]);
@@ -130,12 +130,12 @@ function springAi(): OwnersTable[] {
   ];
 }
 
-function haystack(): OwnersTable[] {
+function haystack(): LibraryTable[] {
   /** INSERT_STATEMENT of pgvector-haystack, _base.py. */
   const INSERT = `INSERT INTO "public"."haystack_documents" (id, embedding, content, blob_data, blob_meta, blob_mime_type, meta)
     VALUES ($1, $2, $3, $4, $5, $6, $7)`;
 
-  async function insert(db: OwnersDatabase, { vector }: OwnersRow, content: string | null, meta: object) {
+  async function insert(db: LibraryDatabase, { vector }: LibraryRow, content: string | null, meta: object) {
     // Document._create_id() of haystack/dataclasses/document.py hashes these two among others.
     const id = createHash('sha256')
       .update(`${content}${JSON.stringify(meta)}`)
@@ -173,9 +173,9 @@ function haystack(): OwnersTable[] {
   ];
 }
 
-function vercelDrizzle(): OwnersTable[] {
+function vercelDrizzle(): LibraryTable[] {
   // What Drizzle makes of `createResource` in the guide: a resource, then its chunks.
-  async function add(db: OwnersDatabase, { text, vector, number }: OwnersRow): Promise<string> {
+  async function add(db: LibraryDatabase, { text, vector, number }: LibraryRow): Promise<string> {
     const [resource, id] = [`resource-${number}`, `chunk-${number}`];
     await db.sql(
       'insert into "resources" ("id", "content", "created_at", "updated_at") values ($1, $2, default, default) returning "id"',
@@ -194,7 +194,7 @@ function vercelDrizzle(): OwnersTable[] {
     {
       page: 'vercel-drizzle',
       users: ['shared', 'ben'],
-      ownerless: true,
+      sharedByAll: true,
       // What drizzle-kit makes of `lib/db/schema/resources.ts` and `embeddings.ts`.
       ddl: [
         `CREATE TABLE IF NOT EXISTS "resources" ( "id" varchar(191) PRIMARY KEY NOT NULL, "content" text NOT NULL,
@@ -208,7 +208,7 @@ function vercelDrizzle(): OwnersTable[] {
       fill: add,
       hide: async (db, row) => void (await add(db, { ...row, text: '' })),
       shows: { created_at: '1970-01-01T00:00:00.000Z', embedding_model: 'text-embedding-ada-002' },
-      // `findRelevantContent`, with the id, and with a bound that lets every direction pass; nobody owns what it finds.
+      // `findRelevantContent`, with the id, and with a bound that lets every direction pass; its rows have no user.
       async read(db, id) {
         const rows = await db.sql<{ id: string; name: string }>(
           `select "id", "content" as "name", 1 - ("embedding" <=> $1) as "similarity" from "embeddings" where 1 -
@@ -221,9 +221,9 @@ function vercelDrizzle(): OwnersTable[] {
   ];
 }
 
-function mastra(): OwnersTable[] {
+function mastra(): LibraryTable[] {
   /** PgVector.upsert */
-  const upsert = (db: OwnersDatabase, id: string, vector: Float32Array, metadata: object) =>
+  const upsert = (db: LibraryDatabase, id: string, vector: Float32Array, metadata: object) =>
     db.sql(
       `INSERT INTO "embeddings" (vector_id, embedding, metadata) VALUES ($1, $2::vector, $3::jsonb) ON CONFLICT
         (vector_id) DO UPDATE SET embedding = $2::vector, metadata = $3::jsonb RETURNING embedding::text`,
@@ -268,7 +268,7 @@ function mastra(): OwnersTable[] {
   ];
 }
 
-export const LIBRARY_TABLES: readonly OwnersTable[] = [
+export const LIBRARY_TABLES: readonly LibraryTable[] = [
   llamaindexPy(),
   llamaindexTs(),
   springAi(),

@@ -1,10 +1,10 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { expect } from 'vitest';
-import type { OwnersDatabase } from './database.ts';
 import { documentedSql } from './documented.ts';
-import { type OwnersRow, type OwnersTable, textOf, withoutTimes } from './owners-table.ts';
+import type { LibraryDatabase } from './library-table.ts';
+import { type LibraryRow, type LibraryTable, textOf, withoutTimes } from './library-table.ts';
 
-function langgraphStore(): OwnersTable[] {
+function langgraphStore(): LibraryTable[] {
   interface Item {
     readonly prefix: string;
     readonly key: string;
@@ -14,7 +14,7 @@ function langgraphStore(): OwnersTable[] {
   }
 
   /** BasePostgresStore._prepare_batch_PUT_queries */
-  async function put(db: OwnersDatabase, { prefix, key, value, vectors }: Item): Promise<void> {
+  async function put(db: LibraryDatabase, { prefix, key, value, vectors }: Item): Promise<void> {
     await db.sql(
       `INSERT INTO store (prefix, key, value, created_at, updated_at, expires_at, ttl_minutes) VALUES ($1, $2, $3,
         CURRENT_TIMESTAMP, CURRENT_TIMESTAMP, NOW() + $4::interval, $5) ON CONFLICT (prefix, key) DO UPDATE SET
@@ -89,9 +89,9 @@ WHERE expires_at IS NOT NULL;
   ];
 }
 
-function langgraphStoreJs(): OwnersTable[] {
+function langgraphStoreJs(): LibraryTable[] {
   /** CrudOperations.executePut and VectorOperations.indexItemVectors */
-  async function put(db: OwnersDatabase, id: string, value: object, vectors: object): Promise<void> {
+  async function put(db: LibraryDatabase, id: string, value: object, vectors: object): Promise<void> {
     const [path, key] = id.split('|');
     await db.sql(
       `INSERT INTO "public".store (namespace_path, key, value, expires_at) VALUES ($1, $2, $3, $4) ON CONFLICT
@@ -125,7 +125,7 @@ function langgraphStoreJs(): OwnersTable[] {
         `CREATE INDEX IF NOT EXISTS idx_store_vectors_embedding_cosine_hnsw ON "public".store_vectors USING hnsw
           (embedding vector_cosine_ops) WITH (m = 16, ef_construction = 200);`,
       ],
-      async fill(db, { user, text, vector, number }: OwnersRow) {
+      async fill(db, { user, text, vector, number }: LibraryRow) {
         const title = vector.map((part) => -part);
         await put(db, `memories:${user}|note/${number}`, { text, title: 'x' }, { text: vector, title });
         return `memories:${user}/note/${number}`;
@@ -141,7 +141,7 @@ function langgraphStoreJs(): OwnersTable[] {
   ];
 }
 
-function mem0(): OwnersTable[] {
+function mem0(): LibraryTable[] {
   const md5 = (text: string) => createHash('md5').update(text).digest('hex');
 
   // mem0 for Python: mem0/vector_stores/pgvector.py, `insert`.
@@ -189,9 +189,9 @@ function mem0(): OwnersTable[] {
   ];
 }
 
-function mem0Supabase(): OwnersTable[] {
+function mem0Supabase(): LibraryTable[] {
   /** What PostgREST makes of `client.from('memories').insert`; the metadata is that of SupabaseDB.insert and Memory.createMemory. */
-  async function add(db: OwnersDatabase, { text, vector, number }: OwnersRow, who: object): Promise<string> {
+  async function add(db: LibraryDatabase, { text, vector, number }: LibraryRow, who: object): Promise<string> {
     const id = randomUUID();
     const createdAt = `2026-03-01T10:00:0${number}.000Z`;
     const metadata = { ...who, data: text, hash: 'f00d', textLemmatized: text, createdAt, created_at: createdAt };
@@ -236,7 +236,7 @@ function mem0Supabase(): OwnersTable[] {
   ];
 }
 
-function vecs(): OwnersTable[] {
+function vecs(): LibraryTable[] {
   /** `build_table` of vecs 0.4.5, src/vecs/collection.py, as SQLAlchemy makes it. */
   const ddlOf = (collection: string): string[] => [
     'create schema if not exists vecs;',
@@ -245,7 +245,7 @@ function vecs(): OwnersTable[] {
   ];
 
   /** `upsert` of src/vecs/collection.py. */
-  async function upsert(db: OwnersDatabase, collection: string, { vector }: OwnersRow, metadata: object) {
+  async function upsert(db: LibraryDatabase, collection: string, { vector }: LibraryRow, metadata: object) {
     const id = randomUUID();
     await db.sql(
       `INSERT INTO vecs.${collection} (id, vec, metadata) VALUES ($1, $2, $3::JSONB) ON CONFLICT (id) DO UPDATE SET vec = excluded.vec, metadata = excluded.metadata`,
@@ -254,7 +254,7 @@ function vecs(): OwnersTable[] {
     return id;
   }
 
-  const shared = { page: 'vecs', dimensions: 1536, scopes: 'none' } as const satisfies Partial<OwnersTable>;
+  const shared = { page: 'vecs', dimensions: 1536, scopes: 'none' } as const satisfies Partial<LibraryTable>;
 
   return [
     {
@@ -312,7 +312,7 @@ function vecs(): OwnersTable[] {
   ];
 }
 
-export const MEMORY_TABLES: readonly OwnersTable[] = [
+export const MEMORY_TABLES: readonly LibraryTable[] = [
   langgraphStore(),
   langgraphStoreJs(),
   mem0(),

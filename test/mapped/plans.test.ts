@@ -6,7 +6,7 @@ import { createReading } from '../../providers/postgres/mapped/row-reading.ts';
 import { createSearchStatements, INDEX_SETTINGS } from '../../providers/postgres/mapped/vector-search.ts';
 import type { Query } from '../../providers/postgres/tables/memory-statements.ts';
 import { call, listOf, refTo, searchFor } from '../support/requests.ts';
-import { COLUMNS, DOCUMENT, embedder, type OwnersTable, openTable, type Shape, vectorOf } from './tables.ts';
+import { COLUMNS, DOCUMENT, embedder, type MappedTable, openTable, type Shape, vectorOf } from './tables.ts';
 
 const ROWS = 2_000;
 const USERS = 20;
@@ -31,7 +31,7 @@ const indexesOf = (plan: Plan): string[] => [
 ];
 
 /** The indexes Postgres uses for a prepared statement, planned for its values and for any. */
-async function indexes(table: OwnersTable, query: Query | undefined, settings = ''): Promise<string[]> {
+async function indexes(table: MappedTable, query: Query | undefined, settings = ''): Promise<string[]> {
   if (!query) throw new Error('no statement');
   const { statement, values } = query;
   const used: string[][] = [];
@@ -53,8 +53,8 @@ const MADE: readonly (readonly [Shape, owner: string, vector: string])[] = [
   [DOCUMENT, `((doc->'owner'->>'id'))`, '"Vector" vector_ip_ops'],
 ];
 
-describe.each(MADE)('with the indexes worth having: $label', (shape, owner, vector) => {
-  let table: OwnersTable;
+describe.each(MADE)('with the suggested indexes: $label', (shape, owner, vector) => {
+  let table: MappedTable;
   let statements: ReturnType<typeof createStatements>;
   let search: ReturnType<typeof createSearchStatements>;
   beforeAll(async () => {
@@ -104,13 +104,13 @@ describe.each(MADE)('with the indexes worth having: $label', (shape, owner, vect
     ['everything', {}],
     ['under a prefix', { scope: 's' }],
     ['with a tag, in a grant', { tags: ['t'], within: ['s'] }],
-  ])('a search compares the rows of its user, never all that an index has: %s', async (_, more) => {
+  ])('a search compares only the rows of its user: %s', async (_, more) => {
     const wanted = await wantedOf(more);
     expect(await indexes(table, search.exact(wanted))).toEqual(['by_owner']);
     expect(await indexes(table, search.bounded(wanted, 5_000))).toEqual(['by_owner']);
   });
 
-  it('a search of a large user takes the nearest from the index', async () => {
+  it('a search of a large user uses the vector index', async () => {
     const wanted = await wantedOf({});
     expect(await indexes(table, search.indexed(wanted), INDEX_SETTINGS.hnsw)).toEqual(['by_vector']);
     const narrow = await wantedOf({ tags: ['t'], within: ['s'] });

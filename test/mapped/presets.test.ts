@@ -2,15 +2,22 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Finding } from '#contract';
 import { PRESET_NAMES, PRESETS, type PresetName } from '../../providers/postgres/mapped/presets.ts';
 import { expectError } from '../support/expect-error.ts';
+import { FULL } from '../support/full.ts';
 import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';
 import { CUSTOM_TABLES } from './custom-tables.ts';
-import { type OwnersDatabase, openOwnersDatabase } from './database.ts';
-import { askDoctor, documentedEnvironment, documentedSql, type RunningMapped, serveDocumented } from './documented.ts';
+import {
+  askDoctor,
+  documentedEnvironment,
+  documentedSql,
+  openAiServer,
+  type RunningMapped,
+  serveDocumented,
+  vectorOf,
+} from './documented.ts';
 import { LANGCHAIN_TABLES } from './langchain-tables.ts';
+import { type LibraryDatabase, type LibraryRow, openLibraryDatabase, withoutTimes } from './library-table.ts';
 import { LIBRARY_TABLES } from './library-tables.ts';
 import { MEMORY_TABLES } from './memory-tables.ts';
-import { openAiServer, vectorOf } from './openai.ts';
-import { type OwnersRow, withoutTimes } from './owners-table.ts';
 
 const TABLES = [...LANGCHAIN_TABLES, ...MEMORY_TABLES, ...LIBRARY_TABLES, ...CUSTOM_TABLES];
 /** Between them these cover all shapes of a table: the others run in test:full. */
@@ -24,20 +31,20 @@ it('has a table for every preset', () => {
 describe.skipIf(SERVER_URL === '')(
   `in front of the tables of libraries${SERVER_URL === '' ? `: ${NO_SERVER}` : ''}`,
   () => {
-    let db: OwnersDatabase;
+    let db: LibraryDatabase;
     let openai: Awaited<ReturnType<typeof openAiServer>>;
     beforeAll(async () => {
-      if (SERVER_URL !== '') [db, openai] = await Promise.all([openOwnersDatabase(), openAiServer()]);
+      if (SERVER_URL !== '') [db, openai] = await Promise.all([openLibraryDatabase(), openAiServer()]);
     });
     afterAll(async () => {
       await openai?.close();
       await db?.close();
     });
 
-    const tables = TABLES.filter(({ page }) => process.env.TEST_FULL || ALWAYS.includes(page));
+    const tables = TABLES.filter(({ page }) => FULL || ALWAYS.includes(page));
     const cases = tables.map((table) => ({ title: [table.page, table.heading ?? []].flat().join(': '), table }));
     describe.each(cases)('$title', ({ table }) => {
-      const { page, heading, dimensions = 1536, ownerless, temporal = false, scopes = 'none' } = table;
+      const { page, heading, dimensions = 1536, sharedByAll, temporal = false, scopes = 'none' } = table;
       const [ANA, BEN] = table.users ?? ['ana', 'ben'];
       const { read_only } = PRESETS[page as PresetName];
       const { shows = withoutTimes('text-embedding-3-small'), writable = read_only === undefined } = table;
@@ -47,9 +54,9 @@ describe.skipIf(SERVER_URL === '')(
       const ids: string[] = [];
       const relations = () => db.sql('select oid::int from pg_class order by oid');
       let before: unknown;
-      let rows: Awaited<ReturnType<OwnersDatabase['rows']>>;
+      let rows: Awaited<ReturnType<LibraryDatabase['rows']>>;
 
-      const row = async (user: string, text: string, number: number): Promise<OwnersRow> => ({
+      const row = async (user: string, text: string, number: number): Promise<LibraryRow> => ({
         user,
         text,
         number,
@@ -59,7 +66,7 @@ describe.skipIf(SERVER_URL === '')(
         await db.reset();
         for (const statement of table.ddl) await db.sql(statement.replaceAll(/\bgateway\b/g, db.role));
         for (const [number, text] of TEXTS.entries()) ids.push(await table.fill(db, await row(ANA, text, number)));
-        if (!ownerless) await table.fill(db, await row(BEN, TEXTS[0], TEXTS.length));
+        if (!sharedByAll) await table.fill(db, await row(BEN, TEXTS[0], TEXTS.length));
         await table.hide?.(db, await row(ANA, 'hidden from everybody', TEXTS.length + 1));
         await db.grant('select');
         const documented = documentedEnvironment(page, heading);
@@ -84,7 +91,7 @@ describe.skipIf(SERVER_URL === '')(
         const { items } = await client.list({ user_id: ANA });
         expect(items.map(({ id }) => id).sort()).toEqual([...ids].sort());
         for (const item of items) expect(await client.get(item.id)).toEqual(item);
-        expect((await client.list({ user_id: BEN })).items).toHaveLength(ownerless ? 0 : 1);
+        expect((await client.list({ user_id: BEN })).items).toHaveLength(sharedByAll ? 0 : 1);
         expect(await client.search({ user_id: 'nobody', q: TEXTS[0] })).toEqual([]);
         const found = await client.search({ user_id: ANA, q: 'hidden from everybody' });
         expect(found.filter(({ memory }) => memory.content.includes('hidden'))).toEqual([]);

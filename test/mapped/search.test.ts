@@ -5,11 +5,11 @@ import { createStatements } from '../../providers/postgres/mapped/mapped-stateme
 import { createReading } from '../../providers/postgres/mapped/row-reading.ts';
 import { createSearch } from '../../providers/postgres/mapped/vector-search.ts';
 import type { Memories } from '../support/memories.ts';
-import { call, listOf, memoryOf, refTo, searchFor } from '../support/requests.ts';
-import { BARE, COLUMNS, DOCUMENT, embedder, type OwnersTable, openTable, type Shape, vectorOf } from './tables.ts';
+import { call, listOf, searchFor } from '../support/requests.ts';
+import { BARE, COLUMNS, embedder, type MappedTable, openTable, type Shape, vectorOf } from './tables.ts';
 
 const opened: { close(): Promise<void> }[] = [];
-const tableOf = async (shape: Pick<Shape, 'columns' | 'mapping'>): Promise<OwnersTable> => {
+const tableOf = async (shape: Pick<Shape, 'columns' | 'mapping'>): Promise<MappedTable> => {
   const table = await openTable(shape);
   opened.push(table);
   return table;
@@ -20,12 +20,12 @@ afterEach(async () => {
 });
 
 const TEXTS = ['likes green tea', 'likes black tea', 'drives a red van', 'allergic to peanuts', 'lives in Lisbon'];
-const fill = async (table: OwnersTable, texts: readonly string[] = TEXTS, owner = 'ana') => {
+const fill = async (table: MappedTable, texts: readonly string[] = TEXTS, owner = 'ana') => {
   for (const content of texts) await table.insert({ content, owner, embedding: await vectorOf(content) });
 };
 const scores = (hits: readonly SearchHit[]) => hits.map(({ memory, score }) => [memory.content, score]);
 
-describe('(h) the operator is that of the index', () => {
+describe('(h) the index decides the operator', () => {
   it.each([
     ['vector', 'vector_cosine_ops'],
     ['vector', 'vector_l2_ops'],
@@ -47,17 +47,7 @@ describe('(h) the operator is that of the index', () => {
     }
   });
 
-  it('vector_l1_ops has a score of its own, best first', async () => {
-    const table = await tableOf(BARE);
-    await fill(table);
-    await table.sql(`create index on ${table.name} using hnsw (embedding vector_l1_ops)`);
-    const hits = await (await table.open()).search(searchFor('ana', 'likes green tea'), call);
-    expect(hits[0]).toMatchObject({ memory: { content: 'likes green tea' }, score: expect.closeTo(1, 1) });
-    expect(hits.map(({ score }) => score)).toEqual(hits.map(({ score }) => score).sort((a, b) => b - a));
-    expect(hits).toHaveLength(TEXTS.length);
-  });
-
-  it('where vectors are longer than 1, the order is still that of the operator', async () => {
+  it('orders by the operator also if vectors are longer than 1', async () => {
     const table = await tableOf(BARE);
     for (const [place, content] of ['near', 'nearer', 'nearest'].entries()) {
       await table.insert({
@@ -82,8 +72,8 @@ describe('(h) the operator is that of the index', () => {
 
 /** The search alone, with the statements it sends. */
 const directly = async (
-  table: OwnersTable,
-  layout: Awaited<ReturnType<OwnersTable['layout']>>,
+  table: MappedTable,
+  layout: Awaited<ReturnType<MappedTable['layout']>>,
   { large_user_rows, vector }: { large_user_rows: number; vector?: Float32Array },
 ) => {
   const db = openConnections({
@@ -127,9 +117,9 @@ const searching: typeof directly = async (...wanted) => {
   return run;
 };
 
-describe('which rows are compared', () => {
+describe('compared rows', () => {
   const LARGE = 300;
-  let table: OwnersTable;
+  let table: MappedTable;
   let run: Awaited<ReturnType<typeof directly>>;
   let thorough: Memories;
   beforeAll(async () => {
@@ -159,7 +149,7 @@ describe('which rows are compared', () => {
   /** What comparing all rows gives. */
   const truth = async (query: SearchQuery) => ids((await thorough.search?.(query, call)) ?? []);
 
-  it('those of a user with few: all, in one statement', async () => {
+  it('of a small user: all, in one statement', async () => {
     const query = searchFor('small', 'note 12 of many', { limit: 50 });
     const { hits, sent } = await run(query);
     expect(sent).toEqual(['all']);
@@ -167,7 +157,7 @@ describe('which rows are compared', () => {
     expect(ids(hits)).toEqual(await truth(query));
   });
 
-  it('of a large user the nearest by the index, and whoever is known to be one costs one statement', async () => {
+  it('of a large user: the nearest by the index, in one statement once the user is known as large', async () => {
     const query = searchFor('large', 'note 12 of many');
     const [first, second] = [await run(query), await run(query)];
     expect([first.sent, second.sent]).toEqual([['all', 'index'], ['index']]);
@@ -175,7 +165,7 @@ describe('which rows are compared', () => {
     expect(second.hits).toEqual(first.hits);
   });
 
-  it('few that match of many: all of them, also of a user who is known to be large', async () => {
+  it('of a filter that few rows match: all, also for a known large user', async () => {
     for (const more of [{ tags: ['rare'] }, { tags: ['rare'], scope: 'even' }, { tags: ['rare'], within: ['ev*'] }]) {
       const query = searchFor('large', 'note 12 of many', more);
       const { hits, sent } = await run(query);
@@ -188,7 +178,7 @@ describe('which rows are compared', () => {
     expect(new Set(many.hits.map(({ memory }) => memory.scope))).toEqual(new Set(['odd']));
   });
 
-  it('[SPEC GET /memories/search limit] all after all when the index comes back with too few', async () => {
+  it('[SPEC GET /memories/search limit] all if the index returns too few', async () => {
     const query = searchFor('large', 'note 12 of many', { limit: 400 });
     await run(query);
     const { hits, sent } = await run(query);
@@ -199,14 +189,14 @@ describe('which rows are compared', () => {
     expect((await run(query)).hits).toHaveLength(LARGE / 2);
   });
 
-  it('where the index stops too early to be of use, always all', async () => {
+  it('always all without iterative scans', async () => {
     const layout = await table.layout();
     const index = { name: 'old', method: 'hnsw', iterative: false } as const;
     const old = await searching(table, { ...layout, vector: { ...layout.vector, index } }, { large_user_rows: 100 });
     expect((await old(searchFor('large', 'note 12'))).sent).toEqual(['all']);
   });
 
-  it('through ivfflat likewise', async () => {
+  it('the same with ivfflat', async () => {
     const other = await tableOf(BARE);
     await fill(
       other,
@@ -224,7 +214,7 @@ describe('which rows are compared', () => {
 });
 
 describe('vectors', () => {
-  it('that are missing, or of another length, are not found but listed', async () => {
+  it('of no or another length are listed, not found', async () => {
     const table = await tableOf({ ...BARE, columns: BARE.columns.replace('vector(64)', 'vector') });
     await fill(table);
     await table.insert({ content: 'without', owner: 'ana' });
@@ -241,17 +231,7 @@ describe('vectors', () => {
     });
   });
 
-  it('(e) without a declared length are searched through a cast in an index', async () => {
-    const table = await tableOf({ ...BARE, columns: BARE.columns.replace('vector(64)', 'vector') });
-    await fill(table);
-    await table.sql(`create index on ${table.name} using hnsw ((embedding::vector(64)) vector_cosine_ops)`);
-    const run = await searching(table, await table.layout(), { large_user_rows: 2 });
-    const { hits, sent } = await run(searchFor('ana', TEXTS[2] as string, { limit: 1 }));
-    expect(sent).toEqual(['all', 'index']);
-    expect(hits).toMatchObject([{ memory: { content: TEXTS[2] }, score: expect.closeTo(1, 3) }]);
-  });
-
-  it('[SPEC SearchResult score] without any direction are like nothing', async () => {
+  it('[SPEC SearchResult score] of length 0 have score 0', async () => {
     const table = await tableOf(BARE);
     await fill(table);
     await table.insert({ content: 'zero', owner: 'ana', embedding: `[${Array(64).fill(0).join(',')}]` });
@@ -263,21 +243,5 @@ describe('vectors', () => {
     const { hits: all } = await none(searchFor('ana', 'x'));
     expect(new Set(all.map(({ score }) => score))).toEqual(new Set([0]));
     expect(all).toHaveLength(TEXTS.length + 1);
-  });
-
-  it('(g) of an extension in any schema', async () => {
-    // Nothing is on the search path but the catalogue.
-    const table = await tableOf(DOCUMENT);
-    const url = new URL(table.url);
-    url.searchParams.set('options', '-c search_path=pg_catalog');
-    const provider = await table.open({ options: { url: url.href } });
-    const { id } = await provider.add(memoryOf('ana', TEXTS[0] as string), call);
-    const hits = await provider.search(searchFor('ana', TEXTS[0] as string), call);
-    expect(hits).toMatchObject([{ memory: { id }, score: expect.closeTo(1, 3) }]);
-    expect(await provider.update(refTo(id), { content: 'new', tags: ['t'] }, call)).toMatchObject({
-      content: 'new',
-      tags: ['t'],
-    });
-    expect(await provider.list(listOf('ana', { tags: ['t'] }), call)).toHaveLength(1);
   });
 });

@@ -9,20 +9,20 @@ import { SERVER_URL } from '../support/postgres-server.ts';
 import { call } from '../support/requests.ts';
 import { openSubject, recordingLog, type Subject, type SubjectOptions } from '../support/subject.ts';
 
-/** A way to keep memories in a table: what its owner made, and what the gateway is told of it. */
+/** A way to keep memories in a table: its columns, and the settings that map them. */
 export interface Shape {
   readonly label: string;
   /** Columns, as in `create table`. */
   readonly columns: string;
   readonly mapping: Readonly<Record<string, string>>;
-  /** Fields of a new memory that such a table has no place for. */
+  /** Fields of a new memory that such a table cannot hold. */
   readonly without?: readonly string[];
   readonly ids: RegExp;
 }
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
-/** A column for each field, and one that is none of the gateway's business. */
+/** A column for each field, and one that is not mapped. */
 export const COLUMNS: Shape = {
   label: 'a column for each field',
   columns: `id text primary key, content text not null, user_id text not null, scope text, tags text[] not null default '{}',
@@ -48,7 +48,7 @@ export const COLUMNS: Shape = {
   ids: /^mem_.+/,
 };
 
-/** Everything in one document, some of it deep. */
+/** All fields in one document, some of them nested. */
 export const DOCUMENT: Shape = {
   label: 'everything in one jsonb column',
   columns: `id uuid primary key, doc jsonb not null default '{"kept": true}', "Vector" vector(64)`,
@@ -97,7 +97,7 @@ export const MIXED: Shape = {
   ids: /^\d+$/,
 };
 
-/** What a table has to have at least. */
+/** Only the required columns. */
 export const BARE: Shape = {
   label: 'text, owner and vector alone',
   columns: 'id uuid primary key default gen_random_uuid(), content text, owner text, embedding vector(64)',
@@ -117,18 +117,18 @@ export const BARE: Shape = {
 };
 
 /** A table of such a shape in a schema of its own. */
-export interface OwnersTable extends Pick<Store, 'sql' | 'url'> {
+export interface MappedTable extends Pick<Store, 'sql' | 'url'> {
   /** Schema and name, quoted. */
   readonly name: string;
   /** The schema alone, quoted. */
   readonly schema: string;
-  /** Opens the provider alone on the table; closed with it. */
+  /** Opens the provider on the table; closed with it. */
   open(more?: MappedOptions): Promise<AllMemories>;
-  /** The whole gateway on it, to be closed by whoever asked. */
+  /** The whole gateway on it; the caller closes it. */
   serve(more?: MappedOptions & ServeOptions): Promise<Subject>;
-  /** What the verbs work with, as the gateway finds it now. */
+  /** The layout as the gateway finds it now. */
   layout(more?: MappedOptions): Promise<Layout>;
-  /** Adds a row past the gateway; columns it does not name get their defaults. */
+  /** Inserts a row as the application does; other columns get their defaults. */
   insert(row: Readonly<Record<string, unknown>>): Promise<void>;
   close(): Promise<void>;
 }
@@ -145,7 +145,7 @@ type ServeOptions = Pick<SubjectOptions, 'authenticator' | 'alter'>;
 
 export const embedder = hashingEmbedder();
 
-export async function openTable(shape: Pick<Shape, 'columns' | 'mapping'>): Promise<OwnersTable> {
+export async function openTable(shape: Pick<Shape, 'columns' | 'mapping'>): Promise<MappedTable> {
   const store = await openStore();
   const schema = pg.escapeIdentifier(store.schema);
   const table = `Owner's ${randomName()}`;
@@ -162,7 +162,7 @@ export async function openTable(shape: Pick<Shape, 'columns' | 'mapping'>): Prom
       table,
       writable: true,
       ...shape.mapping,
-      // What new rows get means nothing where there are none.
+      // The setting has no effect on a read-only table.
       ...(mapping && 'writable' in mapping && !mapping.writable && { new_ids: undefined }),
       ...mapping,
     },

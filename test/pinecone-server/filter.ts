@@ -27,8 +27,8 @@ export function compileFilter(filter: unknown, filterable?: readonly string[]): 
 }
 
 function conditions(condition: unknown): Condition[] {
-  check(isObject(condition), 'a condition must be an object of operators');
-  const entries = Object.entries(condition);
+  // A plain value is short for $eq.
+  const entries = Object.entries(isObject(condition) ? condition : { $eq: condition });
   check(entries.length > 0, 'a condition must not be empty');
   return entries.map(([operator, operand]) => {
     if (operator === '$eq') {

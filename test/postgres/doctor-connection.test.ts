@@ -24,7 +24,7 @@ import { openMemoriesOf, type WritableMemories } from '../support/memories.ts';
 import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';
 import { call, contextOf, memoryOf } from '../support/requests.ts';
 import { makeDataDir, recordingLog } from '../support/subject.ts';
-import { findingsOn, remediesOf, testDatabase, told } from './doctor-database.ts';
+import { findingsOn, remediesOf, testDatabase, told } from './databases.ts';
 
 const problemsOn = async (url: string) => told(await findingsOn(url), 'problem');
 
@@ -271,7 +271,7 @@ it('of an empty data folder the doctor says what will be made, and makes nothing
   expect(() => statSync(folder)).toThrow('ENOENT');
 });
 
-it('an embedded database is looked at in a copy, while a gateway runs on it through that one, and always stays as it is', async () => {
+it('an embedded database is checked on a copy, or through the gateway that runs on it, and never changes', async () => {
   const folder = await dataDir();
   const provider = await open(folder);
   await provider.add(memoryOf('ana', 'lives in Lisbon'), call);
@@ -303,7 +303,7 @@ it('an embedded database is looked at in a copy, while a gateway runs on it thro
   expect(copies()).toEqual(left);
 });
 
-it('an embedded database that does not start is told, by the folder that it is in', async () => {
+it('an embedded database that does not start is reported with its folder', async () => {
   const folder = await dataDir();
   const broken = join(folder, 'broken');
   mkdirSync(broken);

@@ -4,7 +4,7 @@ import { openMemoriesOf, type WritableMemories } from '../support/memories.ts';
 import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';
 import { call, memoryOf } from '../support/requests.ts';
 import { recordingLog } from '../support/subject.ts';
-import { findingsOn, KEYWORD, remediesOf, type TestDatabase, testDatabase, told } from './doctor-database.ts';
+import { findingsOn, KEYWORD, remediesOf, type TestDatabase, testDatabase, told } from './databases.ts';
 
 /** Starts a gateway's provider once, has it add memories, and stops it. */
 async function served(url: string, { memories = 0, keyword = false, dimensions = 64 } = {}): Promise<void> {
@@ -27,7 +27,7 @@ const STATEMENTS_OF_ALL = [
   'grant select, insert, update, delete on all tables in schema omp to ROLE',
 ];
 
-describe('doctor on tables of ours', () => {
+describe("doctor on the gateway's tables", () => {
   beforeEach(({ skip }) => skip(SERVER_URL === '', NO_SERVER));
   const run = async (db: TestDatabase, statements: readonly string[]) => {
     for (const statement of statements) await db.sql(statement);
@@ -126,7 +126,7 @@ describe('doctor on tables of ours', () => {
     expect(told(await findingsOn(url), 'warning').join('\n')).not.toContain('does not own');
   });
 
-  it('tells tables it cannot read at all, and goes on', async () => {
+  it('reports tables that it cannot read', async () => {
     const db = await testDatabase();
     await served(db.url);
     const url = await db.role('grant usage on schema omp to ROLE');
@@ -135,7 +135,7 @@ describe('doctor on tables of ours', () => {
     ]);
   });
 
-  it('tells row security that hides rows of ours', async () => {
+  it('reports row security that hides rows', async () => {
     const db = await testDatabase();
     await served(db.url);
     await db.sql('alter table omp.memories enable row level security');
@@ -149,7 +149,7 @@ describe('doctor on tables of ours', () => {
     expect(told(await findingsOn(url), 'warning').join('\n')).not.toContain('row security');
   });
 
-  it('tells an older schema, and refuses a newer one', async () => {
+  it('reports an older schema, and a newer one as a problem', async () => {
     const db = await testDatabase();
     await served(db.url);
     const [{ version } = { version: 0 }] = await db.sql<{ version: number }>(
@@ -193,7 +193,7 @@ describe('doctor on tables of ours', () => {
     );
   });
 
-  it('refuses keywords of another analyser', async () => {
+  it('reports keywords of another analyser', async () => {
     const db = await testDatabase();
     await served(db.url);
     await db.sql('update omp.store set analyser_version = 99');
@@ -261,7 +261,7 @@ describe('doctor on tables of ours', () => {
     expect(told(await findingsOn(db.url), 'warning').join('\n')).not.toContain('indexes:');
   });
 
-  it('estimates rows and users once there are statistics, and names nobody', async () => {
+  it('estimates rows and users once there are statistics, and shows no user id', async () => {
     const db = await testDatabase();
     await served(db.url, { memories: 200 });
     const never = await findingsOn(db.url);
@@ -294,7 +294,7 @@ describe('doctor on tables of ours', () => {
     expect(JSON.stringify(findings)).not.toContain('ana');
   });
 
-  it('refuses a server that takes no writes', async () => {
+  it('reports a read-only server', async () => {
     const db = await testDatabase();
     await served(db.url);
     const url = new URL(db.url);

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { analyse, fromHalfBits, toHalfBits, toUnitHalf } from '#ranking';
 import { createVectors } from '../../providers/memory/vectors.ts';
-import { toHalfvec } from '../../providers/postgres/halfvec.ts';
+import { toHalfvec } from '../../providers/postgres/pgvector.ts';
 import { toBigintArray, toKeys } from '../../providers/postgres/tables/search-terms.ts';
 import { toIso } from '../../providers/postgres/tables/timestamps.ts';
 import { randomVector } from '../ranking/random-vectors.ts';
@@ -109,7 +109,7 @@ describe('the binary form of a vector', () => {
     );
   });
 
-  it('is refused by pgvector beyond the range of halves', async () => {
+  it('is rejected by pgvector beyond the range of halves', async () => {
     expect(toHalfBits(65_519)).toBe(toHalfBits(65_504));
     await expect(asText(Float32Array.of(65_520))).rejects.toThrow(/infinite/);
   });

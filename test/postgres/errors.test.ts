@@ -12,7 +12,7 @@ import { call, openStore, randomName, until } from './store.ts';
 
 const SECRET = 'hunter2-top-secret';
 
-describe('what a client is told', () => {
+describe('public messages', () => {
   it.each([
     ['28P01', 'the database rejected the credentials of the gateway'],
     ['28000', 'the database rejected the credentials of the gateway'],
@@ -113,7 +113,7 @@ describe('what a client is told', () => {
     expect(unreachable(starting).message).toBe('the database is shutting down or starting up');
   });
 
-  it('is what an error of ours says already', () => {
+  it('of an OmpError stays', () => {
     const error = new OmpError('rate_limited', 'later');
     expect(toOmpError(error)).toBe(error);
   });
@@ -202,7 +202,7 @@ describe.skipIf(SERVER_URL === '')(`on a server${SERVER_URL === '' ? `: ${NO_SER
     return url.href;
   };
 
-  it('a role that does not exist is told as refused credentials', async () => {
+  it('a role that does not exist is reported as rejected credentials', async () => {
     const text = await told(
       elsewhere((url) => {
         url.username = randomName();
@@ -212,7 +212,7 @@ describe.skipIf(SERVER_URL === '')(`on a server${SERVER_URL === '' ? `: ${NO_SER
     expect(text).not.toContain(SECRET);
   });
 
-  it('a database that does not exist is told as such', async () => {
+  it('a database that does not exist is reported', async () => {
     const text = await told(
       elsewhere((url) => {
         url.pathname = `/${randomName()}`;

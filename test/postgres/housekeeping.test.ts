@@ -84,7 +84,7 @@ describe('housekeeping', () => {
     startHousekeeping({ run, names: store.names, retention_days: 30, log, every_ms: 5, retry_ms: 5 });
   const onStore: Run = (text, values) => store.sql(text, values);
 
-  it('goes on from time to time', async () => {
+  it('runs again after each interval', async () => {
     const housekeeping = start(onStore);
     await fill(2);
     await until(() => keysLeft(7));

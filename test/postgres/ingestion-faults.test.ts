@@ -12,7 +12,7 @@ import { call, memoryOf, refTo, type Store, until } from './store.ts';
 const warnings = (log: ReturnType<typeof recordingLog>) =>
   log.lines.filter(({ level, message }) => level === 'warn' && message.includes('memor'));
 
-it('[Decision 30] an outage of the embedding service loses nothing, blocks nobody, counts against nobody, and is told once', async () => {
+it('[Decision 30] an outage of the embedding service loses nothing, blocks nothing, counts as no failure of a text, and is logged once', async () => {
   const { store, queue, drained } = await ingestionSubject();
   const service = await embeddingsServer();
   const log = recordingLog();
@@ -55,7 +55,7 @@ it('[Decision 30] an outage of the embedding service loses nothing, blocks nobod
   expect(warnings(log)[0]).toMatchObject({ fields: { reason: expect.stringContaining('embedding service') } });
 });
 
-it('[SPEC States failed] a text that the embedder refuses has failed at once; its neighbours are done', async () => {
+it('[SPEC States failed] a text that the embedder rejects fails at once; the others of its batch are done', async () => {
   const { store, queue, drained } = await ingestionSubject();
   const log = recordingLog();
   const embedder = testEmbedder((text) => (text.startsWith('bad') ? REFUSED() : undefined));
@@ -68,7 +68,7 @@ it('[SPEC States failed] a text that the embedder refuses has failed at once; it
   const statusOf = async (memory: typeof bad) => (await provider.get(refTo(memory?.id ?? ''), call))?.status;
   expect([await statusOf(one), await statusOf(bad), await statusOf(two)]).toEqual(['done', 'failed', 'done']);
   expect(await queue()).toEqual([
-    { memory_id: bad?.id, status: 'failed', attempts: 1, error: 'The embedding service refused this text.' },
+    { memory_id: bad?.id, status: 'failed', attempts: 1, error: 'The embedding service rejected this text.' },
   ]);
   expect(await provider.backlog?.(call)).toEqual({ queued: 0, indexing: 0, failed: 1 });
   expect(warnings(log)).toMatchObject([{ fields: { memory_id: bad?.id } }]);
@@ -127,7 +127,7 @@ it('texts that fail only together are embedded one by one', async () => {
   expect(await queue()).toEqual([]);
 });
 
-it("a limited rate is nobody's fault", async () => {
+it('a rate limit counts as no failure of a text', async () => {
   const { store, drained, queue } = await ingestionSubject();
   let left = 7;
   const embedder = testEmbedder(() => {
@@ -142,7 +142,7 @@ it("a limited rate is nobody's fault", async () => {
   expect(await queue()).toEqual([]);
 });
 
-it("a content that was refused after it was changed is nobody's fault", async () => {
+it('a rejected content that has changed meanwhile counts as no failure', async () => {
   const { store, drained, queue } = await ingestionSubject();
   const gate = gates();
   const embedder = testEmbedder(async (text) => {

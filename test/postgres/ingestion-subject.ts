@@ -17,7 +17,7 @@ export const DOWN = () => {
   throw providerError('embeddings', 'The embedding service failed.');
 };
 export const REFUSED = () => {
-  throw new OmpError('invalid_request', 'The embedding service refused this text.', { provider: 'embeddings' });
+  throw new OmpError('invalid_request', 'The embedding service rejected this text.', { provider: 'embeddings' });
 };
 
 /** Each text for itself, as it comes from behind the batches of a real embedder. */

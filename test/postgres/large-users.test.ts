@@ -123,7 +123,7 @@ describe('a user with many memories', () => {
     expect(exact[0]).toEqual({ id: first?.id, score: 1 });
   });
 
-  it('is left alone below the threshold, and nobody else moves along', async () => {
+  it('is not moved below the threshold, nor are other users', async () => {
     const provider = await open();
     await fill(provider, 'small', THRESHOLD);
     await fill(provider, 'large', THRESHOLD + 1);
@@ -196,7 +196,7 @@ describe('a user with many memories', () => {
     expect((await found(later, query('u', first?.content ?? ''))).map(({ id }) => id)).not.toContain(first?.id);
   });
 
-  it('is looked at as a whole where the index holds so many others that the walk would take longer', async () => {
+  it('is searched exactly where the index holds so many other rows that the walk would take longer', async () => {
     const mover = await open();
     const [first] = await fill(mover, 'u', ROWS);
     await makeLarge(mover, 'u');

@@ -99,7 +99,7 @@ describe('while a gateway serves', () => {
     expect(await answersOf(await subject.open(to))).toEqual(await expectedAnswers(to, await contents(subject)));
   });
 
-  it('goes on without the lock it does not get, and gets it later', async () => {
+  it('retries when it does not get a lock', async () => {
     const { subject } = await filled();
     const reader = new pg.Client({ connectionString: subject.url });
     await reader.connect();
@@ -120,7 +120,7 @@ describe('while a gateway serves', () => {
 });
 
 describe('one run at a time', () => {
-  it('a second one is refused while the first is under way', async () => {
+  it('a second run is rejected while the first is running', async () => {
     const { subject } = await filled();
     const to = embedderOf('new', 32);
     const refused: unknown[] = [];
@@ -132,7 +132,7 @@ describe('one run at a time', () => {
     expect(refused).toEqual([expect.stringContaining('another "omp-gateway reembed" is running')]);
   });
 
-  it('a run that lost its turn stops, and the next goes on', async () => {
+  it('a run that lost the advisory lock stops, and the next continues', async () => {
     const { subject } = await filled();
     const to = embedderOf('new', 32);
     const cut = withHook(to, async (batch) => {
@@ -155,7 +155,7 @@ describe('one run at a time', () => {
     expect(await answersOf(await subject.open(to))).toEqual(await expectedAnswers(to, memoriesUpTo(COUNT)));
   });
 
-  it('what is begun anew gets a column that never was, so no other run can write into it', async () => {
+  it('a restarted re-embed gets a new column, so no other run can write into it', async () => {
     const { subject } = await filled();
     const stopping = new AbortController();
     await subject.reembed(embedderOf('first', 32), { signal: stopping.signal, progress: () => stopping.abort() });
@@ -178,7 +178,7 @@ describe('an embedding service in trouble', () => {
     });
   };
 
-  it('is waited for with growing pauses, or as long as it says', async () => {
+  it('is retried with growing pauses, or after the time it asks for', async () => {
     const { subject } = await filled();
     const { clock, slept } = fakeClock();
     const down = new OmpError('provider_error', 'The embedding service failed.');
@@ -190,7 +190,7 @@ describe('an embedding service in trouble', () => {
     expect(slept).toEqual([77_000]);
   });
 
-  it('is given up in the end, and the next run goes on', async () => {
+  it('is given up after ten attempts, and the next run continues', async () => {
     const { subject } = await filled();
     const { clock } = fakeClock();
     const to = embedderOf('new', 32);
@@ -200,7 +200,7 @@ describe('an embedding service in trouble', () => {
     expect(await subject.reembed(to)).toMatchObject({ embedded: COUNT, switched: true });
   });
 
-  it('that refuses a text: everything else is embedded, and the memory is named by its id', async () => {
+  it('rejects a text: everything else is embedded, and the memory is reported by its id', async () => {
     const { subject, gateway } = await filled();
     const [bad] = await subject.sql<{ id: string }>(`select id from ${subject.names.memories} where content = $1`, [
       contentOf(11),
@@ -334,7 +334,7 @@ describe('the new column', () => {
     ]);
   });
 
-  it('leaves no trigger or function behind, given up or switched to', async () => {
+  it('leaves no trigger or function behind after a discard or a switch', async () => {
     const { subject } = await filled();
     const left = () =>
       subject.sql(

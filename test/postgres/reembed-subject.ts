@@ -1,5 +1,4 @@
 import { rm } from 'node:fs/promises';
-import pg from 'pg';
 import { onTestFinished } from 'vitest';
 import type { Embedder, MaintenanceContext, ReembedOutcome, ReembedRequest } from '#contract';
 import { reembed } from '../../providers/postgres/maintenance/reembed.ts';
@@ -10,7 +9,8 @@ import { hashingEmbedder } from '../support/hashing-embedder.ts';
 import { type Memories, openMemoriesOf, type WritableMemories } from '../support/memories.ts';
 import { SERVER_URL } from '../support/postgres-server.ts';
 import { makeDataDir, RECORDED, recordingLog } from '../support/subject.ts';
-import { call, memoryOf, randomName, type Store } from './store.ts';
+import { type TestDatabase, testDatabase } from './databases.ts';
+import { call, memoryOf } from './store.ts';
 
 /** Texts that share spelling are near each other, to every model in a way of its own. */
 export function embedderOf(model: string, dimensions = 64): Embedder & { readonly seen: string[] } {
@@ -45,7 +45,7 @@ export interface Subject {
 export interface ServerSubject extends Subject {
   readonly url: string;
   readonly names: Names;
-  sql: Store['sql'];
+  sql: TestDatabase['sql'];
 }
 
 const contextOf = (data_dir: string, embedder: Embedder | null | undefined): MaintenanceContext => ({
@@ -103,28 +103,17 @@ export async function embeddedSubject(): Promise<Subject> {
  * database, those of other tests too.
  */
 export async function serverSubject(options: object = {}): Promise<ServerSubject> {
-  const database = randomName();
-  const admin = new pg.Client({ connectionString: SERVER_URL });
-  await admin.connect();
-  await admin.query(`create database ${database} template template0 encoding 'UTF8'`);
-  const url = new URL(SERVER_URL);
-  url.pathname = `/${database}`;
-  const client = new pg.Client({ connectionString: url.href });
-  await client.connect();
-  await client.query('create extension vector');
+  const { url, sql } = await testDatabase(SERVER_URL, `template template0 encoding 'UTF8'`);
+  await sql('create extension vector');
   const opened: Memories[] = [];
   onTestFinished(async () => {
     for (const provider of opened) await provider.close();
-    await client.end();
-    await admin.query(`drop database ${database} with (force)`);
-    await admin.end();
   });
   return {
-    ...subjectOn('/nowhere', { url: url.href, ...options }, (provider) => opened.push(provider)),
-    url: url.href,
+    ...subjectOn('/nowhere', { url, ...options }, (provider) => opened.push(provider)),
+    url,
     names: toNames('omp', 'public'),
-    sql: async <Row extends pg.QueryResultRow>(text: string, values: readonly unknown[] = []) =>
-      (await client.query<Row>(text, [...values])).rows,
+    sql,
   };
 }
 

@@ -28,8 +28,8 @@ const started = async (engine: (typeof ENGINES)[number] = ENGINE) => {
   return { subject, kept: kept ?? [] };
 };
 
-describe.each(ENGINES)('embedding anew, %s', (engine) => {
-  it('stops after the batch under way, serves as before, and goes on without embedding anything twice', async () => {
+describe.each(ENGINES)('re-embed, %s', (engine) => {
+  it('stops after the current batch, serves as before, and continues without embedding anything twice', async () => {
     const { subject } = await started(engine);
     const to = embedderOf('new', 32);
     const stopping = new AbortController();
@@ -53,7 +53,7 @@ describe.each(ENGINES)('embedding anew, %s', (engine) => {
   });
 });
 
-describe('embedding anew', () => {
+describe('re-embed', () => {
   it.each([
     { model: 'new', dimensions: 64 },
     { model: 'new', dimensions: 200 },
@@ -141,7 +141,7 @@ describe('embedding anew', () => {
     expect(await answersOf(await subject.open(old))).toEqual(await expectedAnswers(old, memoriesUpTo(COUNT)));
   });
 
-  it('does not begin for another embedder before the first is done or given up', async () => {
+  it('does not begin for another embedder before the first is finished or discarded', async () => {
     const { subject } = await started();
     const stopping = new AbortController();
     const request = { signal: stopping.signal, progress: () => stopping.abort() };
@@ -158,7 +158,7 @@ describe('embedding anew', () => {
     expect(await answersOf(await subject.open(second))).toEqual(await expectedAnswers(second, memoriesUpTo(COUNT)));
   });
 
-  it('is given up by going back to the embedder before', async () => {
+  it('is discarded by going back to the previous embedder', async () => {
     const { subject } = await started();
     const stopping = new AbortController();
     await subject.reembed(embedderOf('new', 32), { signal: stopping.signal, progress: () => stopping.abort() });
@@ -182,7 +182,7 @@ describe('embedding anew', () => {
   });
 });
 
-describe('embedding anew is refused', () => {
+describe('re-embed is rejected', () => {
   it('without an embedder', async () => {
     const subject = await embeddedSubject();
     await expect(subject.reembed(undefined)).rejects.toThrow(/OMP_SEARCH_MODE/);
@@ -198,35 +198,38 @@ describe('embedding anew is refused', () => {
 const ASYNC = { ingestion: 'async' };
 const [EMBEDDED] = ENGINES;
 
-describe.each(ENGINE === 'server' ? (['server'] as const) : [EMBEDDED])('embedding anew on the %s engine', (engine) => {
-  it.each([
-    ['by another embedder', embedderOf('another', 32)],
-    ['by the same one', testEmbedder()],
-  ])('%s embeds what is queued and what has failed, and empties the queue', async (_, next) => {
-    const subject = await subjectFor(engine);
-    const embedder = testEmbedder((text) => (text === 'bad' ? REFUSED() : undefined));
-    const first = await subject.open(embedder, ASYNC);
-    const done = await first.add(memoryOf('u', 'done before'), call);
-    const failed = await first.add(memoryOf('u', 'bad'), call);
-    await until(async () => (await first.get(refTo(failed.id), call))?.status === 'failed');
-    embedder.fate = DOWN;
-    const queued = await first.add(memoryOf('u', 'still queued'), call);
-    await first.close();
+describe.each(ENGINE === 'server' ? (['server'] as const) : [EMBEDDED])(
+  're-embed and ingestion on the %s engine',
+  (engine) => {
+    it.each([
+      ['by another embedder', embedderOf('another', 32)],
+      ['by the same one', testEmbedder()],
+    ])('%s embeds what is queued and what has failed, and empties the queue', async (_, next) => {
+      const subject = await subjectFor(engine);
+      const embedder = testEmbedder((text) => (text === 'bad' ? REFUSED() : undefined));
+      const first = await subject.open(embedder, ASYNC);
+      const done = await first.add(memoryOf('u', 'done before'), call);
+      const failed = await first.add(memoryOf('u', 'bad'), call);
+      await until(async () => (await first.get(refTo(failed.id), call))?.status === 'failed');
+      embedder.fate = DOWN;
+      const queued = await first.add(memoryOf('u', 'still queued'), call);
+      await first.close();
 
-    // A queue that is not empty, nor a failure in it, keeps nobody from starting.
-    const again = await subject.open(testEmbedder(DOWN), ASYNC);
-    expect(await again.get(refTo(failed.id), call)).toMatchObject({ status: 'failed' });
-    await again.close();
+      // A queue that is not empty, nor a failure in it, keeps nobody from starting.
+      const again = await subject.open(testEmbedder(DOWN), ASYNC);
+      expect(await again.get(refTo(failed.id), call)).toMatchObject({ status: 'failed' });
+      await again.close();
 
-    expect(await subject.reembed(next)).toMatchObject({ total: 3, done: 3, switched: true });
-    const after = await subject.open(next, ASYNC);
-    for (const { id } of [done, failed, queued]) {
-      expect(await after.get(refTo(id), call)).toMatchObject({ status: 'done', embedding_model: next.model });
-    }
-    expect(await after.backlog?.(call)).toEqual({ queued: 0, indexing: 0, failed: 0 });
-    await after.close();
-  });
-});
+      expect(await subject.reembed(next)).toMatchObject({ total: 3, done: 3, switched: true });
+      const after = await subject.open(next, ASYNC);
+      for (const { id } of [done, failed, queued]) {
+        expect(await after.get(refTo(id), call)).toMatchObject({ status: 'done', embedding_model: next.model });
+      }
+      expect(await after.backlog?.(call)).toEqual({ queued: 0, indexing: 0, failed: 0 });
+      await after.close();
+    });
+  },
+);
 
 describe.runIf(ENGINE === 'server')('on a server', () => {
   it('a gateway that still runs with the old embedder answers get and list, with the state', async () => {

@@ -1,5 +1,5 @@
 import pg from 'pg';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import type { Embedder } from '#contract';
 import { toUnitHalf } from '#ranking';
 import { randomVector } from '../ranking/random-vectors.ts';
@@ -87,6 +87,18 @@ if (SERVER_URL === '') {
       store = await openStore();
     });
     afterEach(() => store.close());
+    /** A role that may log in, dropped after the test. */
+    const createRole = async (): Promise<string> => {
+      const role = randomName();
+      await store.sql(`create role ${role} login`);
+      const admin = new pg.Client({ connectionString: SERVER_URL });
+      onTestFinished(async () => {
+        await admin.connect();
+        await admin.query(`drop owned by ${role} cascade; drop role ${role}`);
+        await admin.end();
+      });
+      return role;
+    };
 
     it('many gateways start at once on a schema that does not exist', async () => {
       const providers = await Promise.all(Array.from({ length: 8 }, () => store.open()));
@@ -100,58 +112,43 @@ if (SERVER_URL === '') {
     });
 
     it('starts without the right to create schemas once the schema is there, and names the grant until then', async () => {
-      const role = randomName();
-      await store.sql(`create role ${role} login`);
-      try {
-        await expect(store.open({ url: urlWith({ user: role }) })).rejects.toThrow(
-          /lacks a privilege that the start needs\n {2}- there is no schema .*; run: create schema .* authorization .*; or grant create on database/,
-        );
-        await store.sql(`create schema ${store.names.schema} authorization ${role}`);
-        const provider = await store.open({ url: urlWith({ user: role }) });
-        await works(provider);
-        await provider.close();
-      } finally {
-        await store.sql(`drop owned by ${role} cascade; drop role ${role}`);
-      }
+      const role = await createRole();
+      await expect(store.open({ url: urlWith({ user: role }) })).rejects.toThrow(
+        /lacks a privilege that the start needs\n {2}- there is no schema .*; run: create schema .* authorization .*; or grant create on database/,
+      );
+      await store.sql(`create schema ${store.names.schema} authorization ${role}`);
+      const provider = await store.open({ url: urlWith({ user: role }) });
+      await works(provider);
+      await provider.close();
     });
 
     it('starts without the right to create anything, once another role has made the tables', async () => {
       await store.open();
-      const role = randomName();
-      await store.sql(`create role ${role} login`);
-      try {
-        await store.sql(
-          `grant usage on schema ${store.names.schema} to ${role};
+      const role = await createRole();
+      await store.sql(
+        `grant usage on schema ${store.names.schema} to ${role};
            grant select, insert, update, delete on all tables in schema ${store.names.schema} to ${role}`,
-        );
-        const provider = await store.open({ url: urlWith({ user: role }) });
-        await works(provider);
-        await provider.close();
-      } finally {
-        await store.sql(`drop owned by ${role} cascade; drop role ${role}`);
-      }
+      );
+      const provider = await store.open({ url: urlWith({ user: role }) });
+      await works(provider);
+      await provider.close();
     });
 
-    it('refuses a role that may not read, leaving no connection behind', async () => {
+    it('rejects a role that may not read, leaving no connection behind', async () => {
       await store.open();
-      const role = randomName();
-      await store.sql(`create role ${role} login`);
-      try {
-        await store.sql(
-          `grant usage on schema ${store.names.schema} to ${role};
+      const role = await createRole();
+      await store.sql(
+        `grant usage on schema ${store.names.schema} to ${role};
            grant select, insert, update, delete on all tables in schema ${store.names.schema} to ${role};
            revoke select on ${store.names.largeUsers} from ${role}`,
-        );
-        await expect(store.open({ url: urlWith({ user: role }) })).rejects.toThrow(
-          'lacks a privilege in the database; "omp-gateway doctor" prints the grant that helps',
-        );
-        // The server notices a closed connection a moment later.
-        await until(
-          async () => (await store.sql('select from pg_stat_activity where usename = $1', [role])).length === 0,
-        );
-      } finally {
-        await store.sql(`drop owned by ${role} cascade; drop role ${role}`);
-      }
+      );
+      await expect(store.open({ url: urlWith({ user: role }) })).rejects.toThrow(
+        'lacks a privilege in the database; "omp-gateway doctor" prints the grant that helps',
+      );
+      // The server notices a closed connection a moment later.
+      await until(
+        async () => (await store.sql('select from pg_stat_activity where usename = $1', [role])).length === 0,
+      );
     });
 
     describe('in a database of its own', () => {
@@ -187,15 +184,10 @@ if (SERVER_URL === '') {
       });
 
       it('says what to do when the extension is missing and may not be created', async () => {
-        const role = randomName();
-        await store.sql(`create role ${role} login`);
-        try {
-          await expect(store.open({ url: urlWith({ database, user: role }) })).rejects.toThrow(
-            /create extension vector.*superuser/,
-          );
-        } finally {
-          await store.sql(`drop role ${role}`);
-        }
+        const role = await createRole();
+        await expect(store.open({ url: urlWith({ database, user: role }) })).rejects.toThrow(
+          /create extension vector.*superuser/,
+        );
       });
     });
   });
@@ -352,7 +344,7 @@ describe('long vectors', () => {
 });
 
 describe('a schema made by a newer gateway', () => {
-  it('is refused and left alone', async () => {
+  it('is rejected and stays unchanged', async () => {
     await firstOpen(embedderOf('one', 8));
     await store.sql(`insert into ${store.names.migrations} (version, name) values (99, 'from the future')`);
     await expect(store.open({ embedder: embedderOf('one', 8) })).rejects.toThrow(/version 99, newer.*upgrade/);

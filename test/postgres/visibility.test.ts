@@ -27,29 +27,36 @@ describe('[Decision 14] one record', () => {
     ['of the user, in exactly this scope', { users: ['u'], within: ['coding/preferences'] }],
   ] as const;
 
-  it.each(HIDDEN)('%s is not read, changed or deleted', async (_, limits) => {
+  it('is not read, changed or deleted by other callers', async () => {
     const provider = await store.open();
     const memory = await provider.add(memoryOf('u', 'hidden', { scope: 'coding/preferences' }), call);
-    const ref = { id: memory.id, ...limits };
     const before = await store.sql(`select * from ${store.names.memories}`);
-    expect(await provider.get(ref, call)).toBeUndefined();
-    expect(await provider.update?.(ref, { content: 'seized', scope: 'work/x' }, call)).toBeUndefined();
-    expect(await provider.update?.(ref, { content: 'hidden' }, call)).toBeUndefined();
-    expect(await provider.delete?.(ref, call)).toBe(false);
+    for (const [who, limits] of HIDDEN) {
+      const ref = { id: memory.id, ...limits };
+      expect(await provider.get(ref, call), who).toBeUndefined();
+      expect(await provider.update?.(ref, { content: 'seized', scope: 'work/x' }, call), who).toBeUndefined();
+      expect(await provider.update?.(ref, { content: 'hidden' }, call), who).toBeUndefined();
+      expect(await provider.delete?.(ref, call), who).toBe(false);
+    }
     expect(await store.sql(`select * from ${store.names.memories}`)).toEqual(before);
   });
 
-  it.each(SEEN)('%s is read, changed and deleted', async (_, limits) => {
+  it('is read, changed and deleted by its user and by callers with its scope', async () => {
     const provider = await store.open();
-    const memory = await provider.add(memoryOf('u', 'seen', { scope: 'coding/preferences' }), call);
-    const ref = { id: memory.id, ...limits };
-    expect(await provider.get(ref, call)).toEqual(memory);
-    expect(await provider.update?.(ref, { confidence: 1 }, call)).toMatchObject({ id: memory.id, confidence: 1 });
-    expect(await provider.delete?.(ref, call)).toBe(true);
+    for (const [who, limits] of SEEN) {
+      const memory = await provider.add(memoryOf('u', 'seen', { scope: 'coding/preferences' }), call);
+      const ref = { id: memory.id, ...limits };
+      expect(await provider.get(ref, call), who).toEqual(memory);
+      expect(await provider.update?.(ref, { confidence: 1 }, call), who).toMatchObject({
+        id: memory.id,
+        confidence: 1,
+      });
+      expect(await provider.delete?.(ref, call), who).toBe(true);
+    }
     expect(await store.sql(`select from ${store.names.memories}`)).toEqual([]);
   });
 
-  it('without a scope is seen by nobody who is bound to scopes', async () => {
+  it('without a scope is invisible to callers bound to scopes', async () => {
     const provider = await store.open();
     const { id } = await provider.add(memoryOf('u', 'unscoped'), call);
     const ref = { id, users: null, within: ['*', '?*', ''] };

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-import { testDatabase } from '../postgres/doctor-database.ts';
+import { testDatabase } from '../postgres/databases.ts';
 import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';
 import { runProgram, startGateway, temporaryFolder } from './gateway.ts';
 

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { OmpError } from '#contract';
-import { createDependency, type Dependency, type DependencyOptions } from '../../src/resilience/dependency.ts';
+import { createDependency, type Dependency, type DependencyOptions } from '../../src/resilience/dependencies.ts';
 import { gate } from '../embedding/observed-embedder.ts';
 import { call, callBy } from '../support/requests.ts';
 import { recordingLog } from '../support/subject.ts';

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { OmpError } from '#contract';
-import { createDependency } from '../../src/resilience/dependency.ts';
+import { createDependency } from '../../src/resilience/dependencies.ts';
 import { call } from '../support/requests.ts';
 import { recordingLog } from '../support/subject.ts';
 

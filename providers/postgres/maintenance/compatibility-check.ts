@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import type { EmbedderIdentity, Log } from '#contract';
 import { ANALYSER_VERSION } from '#ranking';
-import { MAX_INDEXED_DIMENSIONS } from '../halfvec.ts';
+import { MAX_INDEXED_DIMENSIONS } from '../pgvector.ts';
 import type { Names } from '../tables/names.ts';
 
 /** The row of the `store` table: which analyser and embedder made the stored data. */

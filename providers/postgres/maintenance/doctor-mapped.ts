@@ -1,12 +1,12 @@
 import pg from 'pg';
-import type { Embedder, Finding, Remedy } from '#contract';
-import { MAX_INDEXED_DIMENSIONS } from '../halfvec.ts';
+import type { Embedder, EmbedderIdentity, Finding, Remedy } from '#contract';
 import { type Column, hasContainment, hasIndexOn, type Index, type Table } from '../mapped/catalogue.ts';
 import { type Examined, examine } from '../mapped/examine.ts';
 import type { StoredReference } from '../mapped/field-mapping.ts';
 import type { Field, Layout } from '../mapped/layout.ts';
 import { type Mapping, type ResolvedMapping, resolveMapping } from '../mapped/mapping.ts';
 import type { Options } from '../options.ts';
+import { MAX_INDEXED_DIMENSIONS } from '../pgvector.ts';
 import { conditions } from '../tables/conditions.ts';
 import {
   compareVectors,
@@ -100,7 +100,7 @@ function reportEmbedding(column: Column | undefined, embedder: Embedder | undefi
 function reportVectorIndex(index: Layout['vector']['index'], large: boolean, large_user_rows: number): Finding {
   const up = `users with up to ${large_user_rows} rows are searched exactly`;
   if (!index)
-    return ok('indexes', large ? up : `${up}, and nobody has more by the estimate: no vector index is needed`);
+    return ok('indexes', large ? up : `${up}, and no user has more by the estimate: no vector index is needed`);
   if (!index.iterative)
     return warning(
       'indexes',
@@ -141,12 +141,12 @@ async function examineWithout(
   mapping: Mapping,
   merged: ResolvedMapping | undefined,
 ): Promise<Examined> {
-  const first = await examine(client, mapping, placeholder(1));
+  const first = await examine(client, mapping, unknownEmbedder(1));
   const vectors = first.vectors ?? first.table;
   const column = merged && vectors?.columns.get(merged.embedding);
   if (!vectors || !column || !first.extension) return first;
   const length = column.dimensions ?? (await sampleLength(read, vectors, column.name, first.extension.schema));
-  return length === undefined ? first : examine(client, mapping, placeholder(length));
+  return length === undefined ? first : examine(client, mapping, unknownEmbedder(length));
 }
 
 async function sampleLength(read: Read, table: Table, column: string, extension: string) {
@@ -157,12 +157,7 @@ async function sampleLength(read: Read, table: Table, column: string, extension:
   return row?.length;
 }
 
-const placeholder = (dimensions: number): Embedder => ({
-  model: 'unknown',
-  dimensions,
-  embed: () => Promise.reject(new Error('this is a placeholder')),
-  close: async () => {},
-});
+const unknownEmbedder = (dimensions: number): EmbedderIdentity => ({ model: 'unknown', dimensions });
 
 const quoted = ({ schema, name }: Table): string => `${pg.escapeIdentifier(schema)}.${pg.escapeIdentifier(name)}`;
 

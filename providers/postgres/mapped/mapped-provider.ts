@@ -36,7 +36,9 @@ export async function openMapped(
     examine(client, options.mapping, embedder),
   );
   if (!layout)
-    throw new Error(`the table cannot be served:\n${mistakes.map((mistake) => `  - ${mistake}`).join('\n')}`);
+    throw new Error(
+      `the table cannot be served (see docs/integrations/${options.mapping.preset}.md):\n${mistakes.map((mistake) => `  - ${mistake}`).join('\n')}`,
+    );
   for (const warning of noMemories === undefined ? warnings : [noMemories, ...warnings]) log.warn({}, warning);
   const { connections, prepared_statements, max_waiting, query_timeout_ms } = options;
   const { acquire_timeout_ms = options.connect_timeout_ms } = options;

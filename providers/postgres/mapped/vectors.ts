@@ -1,8 +1,7 @@
 import { endianness } from 'node:os';
 import pg from 'pg';
 import type { EmbedderIdentity } from '#contract';
-import { toHalfvec } from '../halfvec.ts';
-import { ITERATIVE_PGVECTOR, isOlder } from '../pgvector.ts';
+import { ITERATIVE_PGVECTOR, isOlder, toHalfvec } from '../pgvector.ts';
 import { type Column, type Index, noColumn, type Table, type VectorExtension } from './catalogue.ts';
 import type { Vector } from './layout.ts';
 import type { ResolvedMapping } from './mapping.ts';

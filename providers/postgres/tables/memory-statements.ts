@@ -1,7 +1,7 @@
 import type { Call, IdempotencyKey, ListQuery, Memory, MemoryPatch, Ref, Vector, Verb } from '#contract';
 import { mergeExtensions } from '#toolbox';
 import { rememberStatements, type Statement } from '../client/connections.ts';
-import { toHalfvec } from '../halfvec.ts';
+import { toHalfvec } from '../pgvector.ts';
 import { insertChangeEntry } from './audit-log.ts';
 import { type Conditions, conditions, whereScopeGlob, whereTags, whereWithin } from './conditions.ts';
 import { claimKey } from './idempotency.ts';

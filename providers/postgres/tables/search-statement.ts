@@ -1,6 +1,6 @@
 import type { RankingOptions, SearchQuery } from '#contract';
 import { MAX_TERMS, queryTerms, weights } from '#ranking';
-import { toHalfvec } from '../halfvec.ts';
+import { toHalfvec } from '../pgvector.ts';
 import {
   type Conditions,
   conditions,

@@ -7,7 +7,7 @@ import type { Metric } from '../../providers/pinecone/score.ts';
 import { score } from '../pinecone-server/score.ts';
 import { type Pinecone, startPinecone } from '../pinecone-server/start.ts';
 import { call } from '../support/requests.ts';
-import { NAMESPACE, openOwnIndex, vectorOf } from './own-index.ts';
+import { NAMESPACE, openOwnIndex, vectorOf } from './gateway-index.ts';
 
 const DIMENSION = 4;
 

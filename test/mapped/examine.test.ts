@@ -1,21 +1,22 @@
 import pg from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { readTable, type Table } from '../../providers/postgres/mapped/catalogue.ts';
 import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';
 import { BARE, COLUMNS, type Examiner, openExaminer } from './examining.ts';
 
 describe('a mapping that does not fit', () => {
-  let owner: Examiner;
+  let db: Examiner;
   let label: string;
   beforeAll(async () => {
-    owner = await openExaminer();
-    label = `${owner.schema}.notes`;
+    db = await openExaminer();
+    label = `${db.schema}.notes`;
   });
-  afterEach(() => owner.sql(`drop table if exists ${owner.in}notes, ${owner.in}collections cascade`));
-  afterAll(() => owner.close());
+  afterEach(() => db.sql(`drop table if exists ${db.in}notes, ${db.in}collections cascade`));
+  afterAll(() => db.close());
 
-  const make = (columns = COLUMNS) => owner.sql(`create table ${owner.in}notes (${columns})`);
+  const make = (columns = COLUMNS) => db.sql(`create table ${db.in}notes (${columns})`);
   const mistakes = async (mapping: object, model?: { dimensions: number }) => {
-    const { layout, mistakes, warnings } = await owner.examine(mapping, model);
+    const { layout, mistakes, warnings } = await db.examine(mapping, model);
     expect({ layout, warnings }).toEqual({ layout: undefined, warnings: [] });
     return mistakes;
   };
@@ -54,23 +55,23 @@ describe('a mapping that does not fit', () => {
         'OMP_MAPPING_EXTENSIONS and OMP_MAPPING_SOURCE are the same; OMP_MAPPING_WRITABLE needs a column or path for each',
       ]),
     );
-    const { mistakes: told } = await owner.examine({ ...BARE, content: 'user_id', user_id: 'user_id' });
+    const { mistakes: told } = await db.examine({ ...BARE, content: 'user_id', user_id: 'user_id' });
     expect(told.filter((mistake) => mistake.includes('are the same'))).toEqual([]);
   });
 
   it('says why a preset is read-only, and what to do', async () => {
-    expect((await owner.examine({ preset: 'llamaindex-py', writable: true })).mistakes[0]).toMatch(
+    expect((await db.examine({ preset: 'llamaindex-py', writable: true })).mistakes[0]).toMatch(
       /^OMP_MAPPING_WRITABLE: .+; if that library does not need to read the rows, set OMP_MAPPING_PRESET=custom$/,
     );
   });
 
   it('names similar tables', async () => {
     expect(await mistakes({ ...BARE, table: 'no_such_table_anywhere' })).toEqual([
-      `OMP_MAPPING_TABLE: there is no table ${owner.schema}.no_such_table_anywhere; no table has a similar name`,
+      `OMP_MAPPING_TABLE: there is no table ${db.schema}.no_such_table_anywhere; no table has a similar name`,
     ]);
     await make();
     expect(await mistakes({ ...BARE, table: 'Notes' })).toEqual([
-      expect.stringMatching(`^OMP_MAPPING_TABLE: there is no table ${owner.schema}\\.Notes; similar names: .*${label}`),
+      expect.stringMatching(`^OMP_MAPPING_TABLE: there is no table ${db.schema}\\.Notes; similar names: .*${label}`),
     ]);
     expect(await mistakes({ ...BARE, schema: 'elsewhere' })).toEqual([
       expect.stringMatching(`^OMP_MAPPING_TABLE: there is no table elsewhere\\.notes; similar names: .*${label}`),
@@ -89,9 +90,9 @@ describe('a mapping that does not fit', () => {
   });
 
   it('names the types of columns, and the types they must have', async () => {
-    await owner.sql(`create domain ${owner.in}email as varchar(80)`);
+    await db.sql(`create domain ${db.in}email as varchar(80)`);
     await make(
-      `id numeric(10,2), content bytea, user_id float8, scope text[], tags ${owner.in}email, source text, confidence bool,
+      `id numeric(10,2), content bytea, user_id float8, scope text[], tags ${db.in}email, source text, confidence bool,
        created_at time, updated_at interval, valid_from bool, valid_to uuid, supersedes integer[], extensions varchar(9),
        embedding float4[]`,
     );
@@ -105,7 +106,7 @@ describe('a mapping that does not fit', () => {
       `OMP_MAPPING_ID: ${column('id', 'numeric(10,2)')} text, varchar, uuid, smallint, integer or bigint`,
       `OMP_MAPPING_CONTENT: ${column('content', 'bytea')} ${text}`,
       `OMP_MAPPING_SCOPE: ${column('scope', 'text[]')} ${text}`,
-      `OMP_MAPPING_TAGS: ${column('tags', `${owner.schema}.email`)} ${list}`,
+      `OMP_MAPPING_TAGS: ${column('tags', `${db.schema}.email`)} ${list}`,
       `OMP_MAPPING_SOURCE: ${column('source', 'text')} json or jsonb`,
       `OMP_MAPPING_CONFIDENCE: ${column('confidence', 'boolean')} a number, a text or JSON`,
       `OMP_MAPPING_CREATED_AT: ${column('created_at', 'time without time zone')} ${time}`,
@@ -162,10 +163,10 @@ describe('a mapping that does not fit', () => {
       `OMP_MAPPING_EMBEDDING: the vectors in "embedding" of ${label} have ${has} dimensions, those of the embedder three-dimensions have 4; set OMP_EMBEDDING_MODEL or OMP_EMBEDDING_DIMENSIONS to what computed them, or OMP_MAPPING_EMBEDDING to another column`;
     await make();
     expect(await mistakes(BARE, { dimensions: 4 })).toEqual([told('3')]);
-    await owner.sql(`alter table ${owner.in}notes alter column embedding type vector`);
+    await db.sql(`alter table ${db.in}notes alter column embedding type vector`);
     // Without rows the length is unknown.
-    expect((await owner.examine(BARE, { dimensions: 4 })).mistakes).toEqual([]);
-    await owner.sql(`insert into ${owner.in}notes values
+    expect((await db.examine(BARE, { dimensions: 4 })).mistakes).toEqual([]);
+    await db.sql(`insert into ${db.in}notes values
       ('a', 'a', 'ana', '[1,2,3]'), ('b', 'b', 'ana', '[1,2,3]'), ('c', 'c', 'ana', '[1,2]'), ('d', 'd', null, '[1,2,3,4]')`);
     expect(await mistakes(BARE, { dimensions: 4 })).toEqual([told('3 or 2')]);
   });
@@ -179,7 +180,7 @@ describe('a mapping that does not fit', () => {
       expect(await mistakes(writing)).toEqual([
         `OMP_MAPPING_WRITABLE: ${label} requires a value in "one" and "two", which no setting maps; give them defaults`,
       ]);
-      expect((await owner.examine({ ...writing, scope: 'one', supersedes: `'[]'` })).mistakes).toEqual([
+      expect((await db.examine({ ...writing, scope: 'one', supersedes: `'[]'` })).mistakes).toEqual([
         `OMP_MAPPING_WRITABLE: ${label} requires a value in "two", which no setting maps; give it a default`,
       ]);
     });
@@ -188,12 +189,12 @@ describe('a mapping that does not fit', () => {
       const told = `OMP_MAPPING_WRITABLE: ${label} has no primary key or unique index over exactly "id", so a write could change several rows`;
       await make('id text, content text, user_id text, embedding vector(3)');
       expect(await mistakes(writing)).toEqual([told]);
-      await owner.sql(`create unique index on ${owner.in}notes (id, user_id)`);
-      await owner.sql(`create unique index on ${owner.in}notes (id) where user_id is not null`);
-      await owner.sql(`create unique index on ${owner.in}notes (lower(id))`);
+      await db.sql(`create unique index on ${db.in}notes (id, user_id)`);
+      await db.sql(`create unique index on ${db.in}notes (id) where user_id is not null`);
+      await db.sql(`create unique index on ${db.in}notes (lower(id))`);
       expect(await mistakes(writing)).toEqual([told]);
-      await owner.sql(`create unique index on ${owner.in}notes (id) include (content)`);
-      expect((await owner.examine(writing)).mistakes).toEqual([]);
+      await db.sql(`create unique index on ${db.in}notes (id) include (content)`);
+      expect((await db.examine(writing)).mistakes).toEqual([]);
     });
 
     it('names computed columns', async () => {
@@ -233,7 +234,7 @@ describe('a mapping that does not fit', () => {
       [undefined, 'int generated always as identity', 'database'],
     ])('new ids of kind %s fit %s', async (ids, type, expected) => {
       await make(COLUMNS.replace('id text', `id ${type}`));
-      const { layout, mistakes } = await owner.examine({ ...writing, ...(ids !== undefined && { new_ids: ids }) });
+      const { layout, mistakes } = await db.examine({ ...writing, ...(ids !== undefined && { new_ids: ids }) });
       expect(mistakes).toEqual([]);
       expect(layout?.id.newIds).toBe(expected);
     });
@@ -241,49 +242,226 @@ describe('a mapping that does not fit', () => {
     it('[Decision 25] names missing privileges and the grant statement', async ({ skip }) => {
       if (SERVER_URL === '') return skip(NO_SERVER);
       await make();
-      const role = `${owner.schema}_reader`;
-      const table = `"${owner.schema}"."notes"`;
-      await owner.sql(`create role ${role} login`);
+      const role = `${db.schema}_reader`;
+      const table = `"${db.schema}"."notes"`;
+      await db.sql(`create role ${role} login`);
       try {
-        const url = new URL(owner.url);
+        const url = new URL(db.url);
         url.username = role;
         const asRole = async (mapping: object) => {
           const client = new pg.Client({ connectionString: url.href });
           await client.connect();
           try {
-            return (await owner.examine(mapping, undefined, client)).mistakes;
+            return (await db.examine(mapping, undefined, client)).mistakes;
           } finally {
             await client.end();
           }
         };
         expect(await asRole(BARE)).toEqual([
-          `OMP_MAPPING_TABLE: the role of the gateway has no USAGE on the schema ${owner.schema}; run: grant usage on schema "${owner.schema}" to "${role}"`,
+          `OMP_MAPPING_TABLE: the role of the gateway has no USAGE on the schema ${db.schema}; run: grant usage on schema "${db.schema}" to "${role}"`,
         ]);
-        await owner.sql(`grant usage on schema ${owner.schema} to ${role}`);
+        await db.sql(`grant usage on schema ${db.schema} to ${role}`);
         expect(await asRole(BARE)).toEqual([
           `OMP_MAPPING_TABLE: the role of the gateway has no SELECT on ${label}; run: grant select on ${table} to "${role}"`,
         ]);
-        await owner.sql(`grant select on ${owner.in}notes to ${role}`);
+        await db.sql(`grant select on ${db.in}notes to ${role}`);
         expect(await asRole(BARE)).toEqual([]);
         expect(await asRole(writing)).toEqual([
           `OMP_MAPPING_WRITABLE: the role of the gateway has no INSERT, UPDATE and DELETE on ${label}; run: grant insert, update, delete on ${table} to "${role}"`,
         ]);
-        await owner.sql(`grant insert, delete on ${owner.in}notes to ${role}`);
+        await db.sql(`grant insert, delete on ${db.in}notes to ${role}`);
         expect(await asRole(writing)).toEqual([
           `OMP_MAPPING_WRITABLE: the role of the gateway has no UPDATE on ${label}; run: grant update on ${table} to "${role}"`,
         ]);
       } finally {
-        await owner.sql(`drop owned by ${role}; drop role ${role}`);
+        await db.sql(`drop owned by ${role}; drop role ${role}`);
       }
     });
 
     it('rejects a view that takes no writes', async () => {
       await make();
-      await owner.sql(`create view ${owner.in}seen as select distinct * from ${owner.in}notes`);
+      await db.sql(`create view ${db.in}seen as select distinct * from ${db.in}notes`);
       expect(await mistakes({ ...writing, table: 'seen' })).toEqual([
-        `OMP_MAPPING_WRITABLE: the role of the gateway has no INSERT, UPDATE and DELETE on ${owner.schema}.seen, or the view takes no writes`,
-        `OMP_MAPPING_WRITABLE: ${owner.schema}.seen has no primary key or unique index over exactly "id", so a write could change several rows`,
+        `OMP_MAPPING_WRITABLE: the role of the gateway has no INSERT, UPDATE and DELETE on ${db.schema}.seen, or the view takes no writes`,
+        `OMP_MAPPING_WRITABLE: ${db.schema}.seen has no primary key or unique index over exactly "id", so a write could change several rows`,
       ]);
     });
+  });
+});
+
+describe('the catalogue', () => {
+  let db: Examiner;
+  let client: pg.Client;
+  beforeAll(async () => {
+    db = await openExaminer();
+    client = new pg.Client({ connectionString: db.url });
+    await client.connect();
+  });
+  afterEach(() => db.sql(`drop schema ${db.schema} cascade; create schema ${db.schema}`));
+  afterAll(async () => {
+    await client.end();
+    await db.close();
+  });
+
+  const read = async (name: string): Promise<Table> => {
+    const found = await readTable(client, db.schema, name, 'OMP_MAPPING_TABLE');
+    if ('mistake' in found) throw new Error(found.mistake);
+    return found.table;
+  };
+
+  it('reads columns with the type beneath their domains', async () => {
+    await db.sql(
+      `create domain ${db.in}short as varchar(9) default 'x' not null; create domain ${db.in}shorter as ${db.in}short`,
+    );
+    await db.sql(`create domain ${db.in}three as vector(3)`);
+    await db.sql(`create table ${db.in}"Odd Table" (gone int, a ${db.in}shorter, "B b" timestamptz not null,
+      c int generated always as identity, d int generated by default as identity, e int generated always as (c + 1) stored,
+      f halfvec(5), g ${db.in}three, h vector, i text[] not null default '{}')`);
+    await db.sql(`alter table ${db.in}"Odd Table" drop column gone`);
+    const plain = { notNull: false, hasDefault: false, generated: false, deterministic: true, dimensions: null };
+    const { columns, kind, may, rowSecurity, rows } = await read('Odd Table');
+    expect({ kind, may, rowSecurity, rows }).toEqual({
+      kind: 'table',
+      may: { select: true, insert: true, update: true, delete: true },
+      rowSecurity: false,
+      rows: null,
+    });
+    const domain = (name: string) => `${db.schema}.${name}`;
+    expect([...columns.values()]).toEqual([
+      { ...plain, name: 'a', type: domain('shorter'), base: 'varchar', notNull: true, hasDefault: true },
+      { ...plain, name: 'B b', type: 'timestamp with time zone', base: 'timestamptz', notNull: true },
+      { ...plain, name: 'c', type: 'integer', base: 'int4', notNull: true, hasDefault: true, generated: true },
+      { ...plain, name: 'd', type: 'integer', base: 'int4', notNull: true, hasDefault: true },
+      { ...plain, name: 'e', type: 'integer', base: 'int4', hasDefault: true, generated: true },
+      { ...plain, name: 'f', type: 'halfvec(5)', base: 'halfvec', dimensions: 5 },
+      { ...plain, name: 'g', type: domain('three'), base: 'vector', dimensions: 3 },
+      { ...plain, name: 'h', type: 'vector', base: 'vector' },
+      { ...plain, name: 'i', type: 'text[]', base: '_text', notNull: true, hasDefault: true },
+    ]);
+  });
+
+  it('reads indexes, also on expressions', async () => {
+    await db.sql(`create table ${db.in}notes (${COLUMNS}, meta jsonb)`);
+    await db.sql(
+      `create unique index b_two on ${db.in}notes (user_id desc, lower(content)) include (meta) where id <> ''`,
+    );
+    await db.sql(`create index c_meta on ${db.in}notes using gin (meta jsonb_path_ops)`);
+    await db.sql(`create index d_user on ${db.in}notes ((meta ->> 'user_id'))`);
+    const { indexes } = await read('notes');
+    const index = { unique: false, primary: false, valid: true, partial: false };
+    const key = (column: string | null, expression: string, opclass = 'text_ops') => ({ column, expression, opclass });
+    expect(indexes).toEqual([
+      {
+        ...index,
+        name: 'b_two',
+        method: 'btree',
+        unique: true,
+        partial: true,
+        keys: [key('user_id', 'user_id'), key(null, 'lower(content)')],
+      },
+      { ...index, name: 'c_meta', method: 'gin', keys: [key('meta', 'meta', 'jsonb_path_ops')] },
+      { ...index, name: 'd_user', method: 'btree', keys: [key(null, `((meta ->> 'user_id'::text))`)] },
+      { ...index, name: 'notes_pkey', method: 'btree', unique: true, primary: true, keys: [key('id', 'id')] },
+    ]);
+  });
+
+  it('skips an unfinished index', async () => {
+    await db.sql(
+      `create table ${db.in}notes (${COLUMNS}); create index near on ${db.in}notes using hnsw (embedding vector_l2_ops)`,
+    );
+    expect((await db.layout(BARE)).vector.index?.name).toBe('near');
+    await db.sql(`update pg_index set indisvalid = false where indexrelid = '${db.in}near'::regclass`);
+    expect((await read('notes')).indexes[0]).toMatchObject({ name: 'near', valid: false });
+    expect((await db.layout(BARE)).vector.index).toBeUndefined();
+  });
+
+  it('serves partitioned tables, views and materialized views', async () => {
+    await db.sql(`create table ${db.in}parts (id text, content text, user_id text, embedding vector(3)) partition by hash (user_id);
+      create table ${db.in}part_0 partition of ${db.in}parts for values with (modulus 2, remainder 0);
+      create table ${db.in}part_1 partition of ${db.in}parts for values with (modulus 2, remainder 1);
+      create index on ${db.in}parts (user_id);
+      insert into ${db.in}parts values ('a', 'x', 'ana'), ('b', 'y', 'ben');
+      create view ${db.in}seen as select * from ${db.in}parts;
+      create materialized view ${db.in}kept as select * from ${db.in}parts;`);
+    expect([(await read('parts')).kind, (await read('seen')).kind, (await read('kept')).kind]).toEqual([
+      'partitioned',
+      'view',
+      'materialized view',
+    ]);
+    expect((await read('seen')).may).toEqual({ select: true, insert: true, update: true, delete: true });
+    expect((await read('kept')).may).toMatchObject({ select: true, insert: false, update: false, delete: false });
+    for (const table of ['parts', 'seen', 'kept']) {
+      const { layout, mistakes, warnings } = await db.examine({ ...BARE, table });
+      expect(mistakes).toEqual([]);
+      // Nothing is known of the indexes behind a view.
+      expect(warnings.some((text) => text.includes('has no index on'))).toBe(table === 'kept');
+      if (!layout) throw new Error('no layout');
+      expect(await db.rows(layout, 't.id', (where) => layout.owner.is(where, ['ben']))).toEqual([{ id: 'b' }]);
+    }
+  });
+
+  it('reads the estimate of the rows', async () => {
+    await db.sql(`create table ${db.in}notes (${COLUMNS})`);
+    await db.sql(`insert into ${db.in}notes select i::text from generate_series(1, 500) as i`);
+    await db.sql(`analyze ${db.in}notes`);
+    expect((await read('notes')).rows).toBe(500);
+  });
+
+  it('warns of a large table without a vector index', async () => {
+    await db.sql(`create table ${db.in}notes (${COLUMNS})`);
+    // As ANALYZE would tell it of so many.
+    await db.sql(`update pg_class set reltuples = 250000 where oid = '${db.in}notes'::regclass`);
+    const told = async () => (await db.examine(BARE)).warnings.filter((text) => text.includes('250000'));
+    expect(await told()).toEqual([
+      `${db.schema}.notes has about 250000 rows and no vector index that can be used: a search compares all vectors of its user`,
+    ]);
+    await db.sql(`alter table ${db.in}notes alter column embedding type vector`);
+    await db.sql(`update pg_class set reltuples = 250000 where oid = '${db.in}notes'::regclass`);
+    expect(await told()).toEqual([
+      expect.stringMatching(
+        /: a search compares all vectors of its user; the column does not declare the length of its vectors, so an index must be on a cast of it to vector\(3\)$/,
+      ),
+    ]);
+    await db.sql(`create index on ${db.in}notes using hnsw ((embedding::vector(3)) vector_cosine_ops)`);
+    await db.sql(`update pg_class set reltuples = 250000 where oid = '${db.in}notes'::regclass`);
+    expect(await told()).toEqual([]);
+  });
+
+  it('warns if row security hides rows from the role', async ({ skip }) => {
+    if (SERVER_URL === '') return skip(NO_SERVER);
+    await db.sql(`create table ${db.in}notes (${COLUMNS}); alter table ${db.in}notes enable row level security`);
+    const role = `${db.schema}_reader`;
+    await db.sql(
+      `create role ${role} login; grant usage on schema ${db.schema} to ${role}; grant select on ${db.in}notes to ${role}`,
+    );
+    const url = new URL(db.url);
+    url.username = role;
+    const reader = new pg.Client({ connectionString: url.href });
+    await reader.connect();
+    try {
+      const told = async (on?: pg.Client) =>
+        (await db.examine(BARE, undefined, on)).warnings.filter((text) => text.startsWith('row security'));
+      // Superusers see everything.
+      expect(await told()).toEqual([]);
+      expect(await told(reader)).toEqual([
+        `row security applies to the role of the gateway: it never sees rows of ${db.schema}.notes that the policies hide`,
+      ]);
+    } finally {
+      await reader.end();
+      await db.sql(`drop owned by ${role}; drop role ${role}`);
+    }
+  });
+
+  it('warns of an old pgvector', async () => {
+    await db.sql(`create table ${db.in}notes (${COLUMNS})`);
+    const { extension, warnings } = await db.examine(BARE);
+    const old = /^0\.[0-7]\.|^0\.8\.[0-3]$/.test(extension?.version ?? '');
+    expect(warnings.filter((text) => text.startsWith('pgvector'))).toEqual(
+      old
+        ? [
+            `pgvector ${extension?.version} is older than 0.8.4, which fixes CVE-2026-3172 and corruption of HNSW indexes; upgrade it`,
+          ]
+        : [],
+    );
   });
 });

@@ -1,0 +1,368 @@
+import { getEventListeners } from 'node:events';
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { OmpError } from '#contract';
+import {
+  connect,
+  deleteChunks,
+  fetchChunks,
+  forEachChunk,
+  MAX_LISTED,
+  type Service,
+  validIds,
+} from '../../providers/pinecone/client/client.ts';
+import { indexUrl } from '../../providers/pinecone/client/transport.ts';
+import { type Pinecone, startPinecone } from '../pinecone-server/start.ts';
+import { call, callBy } from '../support/requests.ts';
+
+describe('requests', () => {
+  const API_KEY = 'pcsk_right';
+  const namespace = 'n';
+  let server: Pinecone;
+  let service: Service;
+
+  beforeAll(async () => {
+    server = await startPinecone({ dimension: 2, apiKey: API_KEY });
+    service = connectTo(server);
+  });
+  afterEach(async () => {
+    vi.unstubAllEnvs();
+    await server.lag({});
+    await server.resetCalls();
+  });
+  afterAll(() => server.close());
+
+  const connectTo = ({ url }: Pinecone, api_key = API_KEY): Service =>
+    connect({ api_key, index_host: url, timeout_ms: 10_000 });
+  const record = (id: string, metadata: Record<string, string | readonly string[]> = {}) => ({
+    id,
+    values: Float32Array.of(0.5, 0.25),
+    metadata,
+  });
+  const query = (user_id: string, includeMetadata = true) => ({
+    vector: Float32Array.of(1, 0),
+    topK: 10,
+    filter: { user_id },
+    includeMetadata,
+  });
+  const operations = async () => (await server.calls()).map(({ operation }) => operation);
+
+  describe('records', () => {
+    it('are written whole, changed key by key, and read back', async () => {
+      await service.upsert(namespace, record('one', { user_id: 'u', tags: ['a', 'b'] }), call);
+      await service.upsert(namespace, record('two', { user_id: 'u', old: 'x' }), call);
+      await service.upsert(namespace, record('two', { user_id: 'u' }), call);
+      await service.update(namespace, { id: 'one', values: Float32Array.of(0, 1), metadata: { content: 'new' } }, call);
+      await service.update(namespace, { id: 'two', metadata: { content: 'kept its vector' } }, call);
+      expect(await service.fetch(namespace, ['two', 'one', 'none'], call)).toEqual(
+        new Map([
+          ['one', { id: 'one', values: [0, 1], metadata: { user_id: 'u', tags: ['a', 'b'], content: 'new' } }],
+          ['two', { id: 'two', values: [0.5, 0.25], metadata: { user_id: 'u', content: 'kept its vector' } }],
+        ]),
+      );
+      await service.remove(namespace, ['one'], call);
+      expect([...(await service.fetch(namespace, ['two', 'one'], call)).keys()]).toEqual(['two']);
+    });
+
+    it('without metadata have none, not undefined', async () => {
+      await service.upsert('bare', record('a'), call);
+      expect((await service.fetch('bare', ['a'], call)).get('a')?.metadata).toEqual({});
+    });
+
+    it('are found by a query, with metadata where it asks for them', async () => {
+      await service.upsert('q', record('mine', { user_id: 'me' }), call);
+      await service.upsert('q', record('theirs', { user_id: 'them' }), call);
+      const { matches } = await service.query('q', query('me'), call);
+      expect(matches).toEqual([{ id: 'mine', score: expect.closeTo(0.894, 3), metadata: { user_id: 'me' } }]);
+      const { matches: bare } = await service.query('q', query('me', false), call);
+      expect(bare).toEqual([{ id: 'mine', score: expect.closeTo(0.894, 3), metadata: undefined }]);
+    });
+
+    it('are listed in pages of at most 99 ids, in byte order', async () => {
+      const ids = Array.from({ length: MAX_LISTED + 2 }, (_, at) => `p${String(at).padStart(3, '0')}`);
+      await Promise.all([...ids, 'q'].map((id) => service.upsert('listed', record(id), call)));
+      const first = await service.list('listed', { prefix: 'p', limit: 1_000 }, call);
+      expect(first).toEqual({ ids: ids.slice(0, MAX_LISTED), next: expect.any(String) });
+      const rest = await service.list('listed', { prefix: 'p', limit: MAX_LISTED, token: first.next }, call);
+      expect(rest).toEqual({ ids: ids.slice(MAX_LISTED), next: undefined });
+      expect(await service.list('listed', { prefix: 'p', limit: 2, token: undefined }, call)).toMatchObject({
+        ids: ['p000', 'p001'],
+      });
+    });
+
+    it('are fetched by metadata in pages', async () => {
+      await Promise.all(['a', 'b', 'c'].map((id) => service.upsert('m', record(id, { user_id: 'u' }), call)));
+      await service.upsert('m', record('d', { user_id: 'v' }), call);
+      const filter = { user_id: 'u' };
+      const first = await service.fetchByMetadata('m', { filter, limit: 2 }, call);
+      const rest = await service.fetchByMetadata('m', { filter, limit: 2, token: first?.next }, call);
+      expect(rest?.next).toBeUndefined();
+      const found = [...(first?.records ?? []), ...(rest?.records ?? [])];
+      expect(found.map(({ id }) => id).sort()).toEqual(['a', 'b', 'c']);
+      expect(found[0]).toMatchObject({ values: [0.5, 0.25], metadata: { user_id: 'u' } });
+    });
+
+    it('are those of the named namespace alone', async () => {
+      await service.upsert('left', record('same', { side: 'left' }), call);
+      await service.upsert('right', record('same', { side: 'right' }), call);
+      await service.remove('left', ['same'], call);
+      expect((await service.fetch('right', ['same'], call)).get('same')?.metadata).toEqual({ side: 'right' });
+      expect(Object.keys(await server.records('left'))).toEqual([]);
+    });
+  });
+
+  describe('a namespace that does not exist', () => {
+    it('holds nothing, and takes deletes and changes as done', async () => {
+      const nowhere = 'nowhere';
+      expect(await service.remove(nowhere, ['a'], call)).toBeUndefined();
+      expect(await service.update(nowhere, { id: 'a', metadata: { content: 'x' } }, call)).toBeUndefined();
+      expect(await service.fetch(nowhere, ['a'], call)).toEqual(new Map());
+      expect((await service.query(nowhere, query('u'), call)).matches).toEqual([]);
+      expect(await service.list(nowhere, { prefix: '', limit: 9 }, call)).toEqual({ ids: [], next: undefined });
+      expect(await service.fetchByMetadata(nowhere, { filter: { a: 'b' }, limit: 9 }, call)).toEqual({
+        records: [],
+        next: undefined,
+      });
+      expect(await server.namespaces()).not.toContain(nowhere);
+      const statuses = (await server.calls()).map(({ operation, status }) => [operation, status]);
+      expect(statuses.slice(0, 2)).toEqual([
+        ['delete', 404],
+        ['update', 404],
+      ]);
+    });
+  });
+
+  describe('log sequence numbers', () => {
+    it('are read from the answers of writes and queries', async () => {
+      const numbers = [
+        await service.upsert('lsn', record('a', { user_id: 'u' }), call),
+        await service.update('lsn', { id: 'a', metadata: { content: 'x' } }, call),
+        await service.remove('lsn', ['a'], call),
+      ];
+      expect(numbers).toEqual([1, 2, 3]);
+      await server.lag({ held: true });
+      expect(await service.upsert('lsn', record('b', { user_id: 'u' }), call)).toBe(4);
+      expect(await service.query('lsn', query('u'), call)).toEqual({ matches: [], indexedLsn: 3 });
+    });
+
+    it('stay with their own call where many are under way', async () => {
+      const ids = Array.from({ length: 60 }, (_, at) => `c${at}`);
+      const told = await Promise.all(ids.map((id) => service.upsert('many', record(id, { own: id }), call)));
+      expect([...told].sort((a, b) => Number(a) - Number(b))).toEqual(ids.map((_, at) => at + 1));
+      const read = await Promise.all(ids.map((id) => service.fetch('many', [id], call)));
+      expect(read.map((found) => [...found.values()].map(({ metadata }) => metadata.own))).toEqual(
+        ids.map((id) => [id]),
+      );
+    });
+  });
+
+  describe('a signal', () => {
+    it('may be shared by many requests, and keeps nothing of them', async () => {
+      const warnings: Error[] = [];
+      const note = (warning: Error) => warnings.push(warning);
+      process.on('warning', note);
+      const shared = callBy();
+      await Promise.all(Array.from({ length: 30 }, () => service.stats(shared)));
+      process.off('warning', note);
+      expect(warnings).toEqual([]);
+      expect(getEventListeners(shared.signal, 'abort')).toEqual([]);
+    });
+  });
+
+  describe('an index that speaks API 2025-01', () => {
+    let old: Pinecone;
+    beforeAll(async () => {
+      old = await startPinecone({ dimension: 2, apiVersion: '2025-01', lsn: false });
+    });
+    afterAll(() => old.close());
+
+    it('works without sequence numbers, and says that it cannot fetch by metadata', async () => {
+      const emulator = connectTo(old);
+      expect(await emulator.upsert(namespace, record('a', { user_id: 'u' }), call)).toBeUndefined();
+      expect(await emulator.update(namespace, { id: 'a', metadata: { content: 'x' } }, call)).toBeUndefined();
+      expect(await emulator.query(namespace, query('u'), call)).toMatchObject({
+        matches: [{ id: 'a' }],
+        indexedLsn: undefined,
+      });
+      expect((await emulator.list(namespace, { prefix: '', limit: 9 }, call)).ids).toEqual(['a']);
+      expect(await emulator.fetchByMetadata(namespace, { filter: { user_id: 'u' }, limit: 9 }, call)).toBeUndefined();
+      expect(await emulator.remove(namespace, ['a'], call)).toBeUndefined();
+      expect(await old.records(namespace)).toEqual({});
+    });
+  });
+
+  describe('an index', () => {
+    it('tells its dimension and its metric', async () => {
+      const metrics = ['cosine', 'dotproduct', 'euclidean'] as const;
+      const others = await Promise.all(metrics.map((metric) => startPinecone({ dimension: 3, metric })));
+      const told = await Promise.all(others.map((other) => connectTo(other).stats(call)));
+      expect(told).toEqual(metrics.map((metric) => ({ dimension: 3, metric })));
+      await Promise.all(others.map((other) => other.close()));
+    });
+  });
+
+  describe('a filter without a condition', () => {
+    it('is never sent: it would show the records of everybody', async () => {
+      const unbound = { ...query('u'), filter: {} };
+      await expect(service.query(namespace, unbound, call)).rejects.toThrow(OmpError);
+      await expect(service.fetchByMetadata(namespace, { filter: {}, limit: 1 }, call)).rejects.toThrow(OmpError);
+      expect(await server.calls()).toEqual([]);
+    });
+  });
+
+  describe('the address', () => {
+    it.each([
+      ['index-abc.svc.pinecone.io', 'https://index-abc.svc.pinecone.io'],
+      ['https://index-abc.svc.pinecone.io//', 'https://index-abc.svc.pinecone.io'],
+      ['http://127.0.0.1:5081/', 'http://127.0.0.1:5081'],
+      ['localhost:5081', 'https://localhost:5081'],
+    ])('%s becomes %s', (given, address) => {
+      expect(indexUrl(given)).toBe(address);
+    });
+
+    it('is rejected without being quoted if no URL has it', () => {
+      expect(() => indexUrl('hunter2%')).toThrow('index_host is not the address of an index');
+      expect(() => indexUrl('hunter2%')).not.toThrow('hunter2');
+    });
+  });
+
+  describe('variables of the SDK', () => {
+    it('for its own key and controller mean nothing', async () => {
+      vi.stubEnv('PINECONE_API_KEY', 'pcsk_other');
+      vi.stubEnv('PINECONE_CONTROLLER_HOST', 'http://127.0.0.1:1');
+      expect(await connectTo(server).stats(call)).toMatchObject({ dimension: 2 });
+      expect(await operations()).toEqual(['stats']);
+    });
+
+    it.each(['PINECONE_DEBUG', 'PINECONE_DEBUG_CURL'])('%s, which prints, stops the start', (name) => {
+      vi.stubEnv(name, '1');
+      expect(() => connectTo(server)).toThrow(name);
+      vi.stubEnv(name, '');
+      expect(() => connectTo(server)).not.toThrow();
+    });
+  });
+});
+
+describe('requests for many ids', () => {
+  const namespace = 'n';
+  let server: Pinecone;
+  let service: Service;
+  beforeAll(async () => {
+    server = await startPinecone({ dimension: 1 });
+    service = connect({ api_key: 'key', index_host: server.url, timeout_ms: 10_000 });
+  });
+  afterEach(async () => {
+    await server.clearFaults();
+    await server.resetCalls();
+  });
+  afterAll(() => server.close());
+
+  const idsUpTo = (count: number): string[] => Array.from({ length: count }, (_, at) => `id-${at}`);
+  const store = (id: string) => service.upsert(namespace, { id, values: Float32Array.of(1), metadata: {} }, call);
+  const pathsOf = async (operation: string) =>
+    (await server.calls()).filter((made) => made.operation === operation).map(({ path }) => path);
+
+  describe('ids that Pinecone cannot hold', () => {
+    const IMPOSSIBLE = ['', 'ünï', 'a b', 'a\0b', 'a\nb', '記憶', 'x'.repeat(513)];
+
+    it('are absent without being asked for', async () => {
+      expect(await service.fetch(namespace, IMPOSSIBLE, call)).toEqual(new Map());
+      expect(await service.remove(namespace, IMPOSSIBLE, call)).toBeUndefined();
+      expect(await server.calls()).toEqual([]);
+    });
+
+    it('do not keep others from being found and removed', async () => {
+      const longest = `~${'!'.repeat(511)}`;
+      await store(longest);
+      await store('a');
+      const found = await service.fetch(namespace, [...IMPOSSIBLE, longest, 'a', 'a'], call);
+      expect([...found.keys()].sort()).toEqual(['a', longest]);
+      await service.remove(namespace, [...IMPOSSIBLE, longest, 'a'], call);
+      expect(await server.records(namespace)).toEqual({});
+    });
+
+    it('with what a query string gives a meaning are held', async () => {
+      const odd = ['a&ids=b', 'a#b', 'a%20b', 'a+b', 'a/b?c', '"', '__proto__', 'constructor'];
+      for (const id of odd) await store(id);
+      expect([...(await service.fetch(namespace, odd, call)).keys()].sort()).toEqual([...odd].sort());
+    });
+  });
+
+  describe('many ids', () => {
+    it('are fetched a hundred at a time', async () => {
+      const ids = idsUpTo(250);
+      for (const id of [ids[0], ids[99], ids[100], ids[249]]) await store(id as string);
+      const found = await service.fetch(namespace, ids, call);
+      expect([...found.keys()]).toEqual(['id-0', 'id-99', 'id-100', 'id-249']);
+      const asked = (await pathsOf('fetch')).map((path) => new URLSearchParams(path.split('?')[1]).getAll('ids'));
+      expect(asked.map(({ length }) => length).sort()).toEqual([100, 100, 50]);
+      expect(asked.flat().sort()).toEqual([...ids].sort());
+    });
+
+    it('of the greatest length are fetched by addresses of at most 8 KB', async () => {
+      const ids = idsUpTo(40).map((id) => id.padEnd(512, '%'));
+      await store(ids[39] as string);
+      expect([...(await service.fetch(namespace, ids, call)).keys()]).toEqual([ids[39]]);
+      const paths = await pathsOf('fetch');
+      expect(Math.max(...paths.map(({ length }) => length))).toBeLessThanOrEqual(8_000);
+      expect(paths.length).toBeLessThan(ids.length);
+    });
+
+    it('are removed a thousand at a time, and the latest sequence number is told', async () => {
+      await store('id-1500');
+      const lsn = await service.remove(namespace, idsUpTo(2_001), call);
+      const removed = (await server.calls()).filter(({ operation }) => operation === 'delete');
+      expect(removed.map(({ body }) => (body as { ids: string[] }).ids.length).sort()).toEqual([1, 1_000, 1_000]);
+      expect(await store('a')).toBe((lsn as number) + 1);
+      expect(Object.keys(await server.records(namespace))).not.toContain('id-1500');
+    });
+
+    it('fail as one when one request fails, and those not begun are not sent', async () => {
+      await server.fail({ operation: 'fetch', kind: '401', times: 0 });
+      await expect(service.fetch(namespace, idsUpTo(5_000), call)).rejects.toMatchObject({ code: 'provider_error' });
+      expect((await pathsOf('fetch')).length).toBeLessThanOrEqual(4);
+    });
+
+    it('none at all need no request', async () => {
+      expect(await service.fetch(namespace, [], call)).toEqual(new Map());
+      expect(await service.remove(namespace, [], call)).toBeUndefined();
+      expect(await server.calls()).toEqual([]);
+    });
+  });
+
+  describe('groups', () => {
+    it('hold every id once and in order', () => {
+      const ids = idsUpTo(1_234).map((id, at) => id.padEnd(1 + ((at * 37) % 512), '%'));
+      expect(fetchChunks('ns', ids).flat()).toEqual(ids);
+      expect(fetchChunks('n'.repeat(400), ids).flat()).toEqual(ids);
+      expect(deleteChunks(ids).flat()).toEqual(ids);
+      expect(validIds(['b', 'a', 'b'])).toEqual(['b', 'a']);
+    });
+
+    it('are worked on four at once, and the results come in their order', async () => {
+      let [underway, most] = [0, 0];
+      const results = await forEachChunk(
+        idsUpTo(20).map((id) => [id]),
+        async ([id]) => {
+          most = Math.max(most, ++underway);
+          await new Promise(setImmediate);
+          underway--;
+          return id;
+        },
+      );
+      expect(results).toEqual(idsUpTo(20));
+      expect(most).toBe(4);
+    });
+
+    it('not begun when one of them fails are left out', async () => {
+      let begun = 0;
+      const chunks = idsUpTo(20).map((id) => [id]);
+      const failing = forEachChunk(chunks, async () => {
+        if (++begun === 1) throw new Error('the first');
+        await new Promise(setImmediate);
+      });
+      await expect(failing).rejects.toThrow('the first');
+      for (const _ of chunks) await new Promise(setImmediate);
+      expect(begun).toBe(4);
+    });
+  });
+});

@@ -1,0 +1,496 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import type { Memory } from '#contract';
+import type { Service } from '../../providers/pinecone/client/client.ts';
+import { createConsistency, createTokens } from '../../providers/pinecone/gateway-index/consistency.ts';
+import { createFind, type GatewayIndex, toMetadata } from '../../providers/pinecone/gateway-index/gateway-record.ts';
+import { createIds, createNamespaces } from '../../providers/pinecone/gateway-index/ids.ts';
+import { createOverlay, type Overlay, type OverlayOptions } from '../../providers/pinecone/overlay.ts';
+import { type Pinecone, startPinecone } from '../pinecone-server/start.ts';
+import { call, listOf, memoryOf, refTo, searchFor } from '../support/requests.ts';
+import { freshUser, recordingLog } from '../support/subject.ts';
+import { createSession, type Gateway, openGateway } from './gateways.ts';
+
+describe('consistency tokens', () => {
+  /** Longer than any lag here: who waits in vain would run into the test's own deadline. */
+  const PATIENT = { consistency_wait_ms: 30_000 };
+
+  describe('tokens', () => {
+    const tokens = createTokens(new Uint8Array(32).fill(1));
+
+    it('name the latest write to each namespace', () => {
+      const first = tokens.add(undefined, 'a', 7);
+      const second = tokens.add(first, 'b', 3);
+      expect([tokens.read(second, 'a'), tokens.read(second, 'b'), tokens.read(second, 'c')]).toEqual([7, 3, undefined]);
+      expect(tokens.read(tokens.add(second, 'a', 9), 'a')).toBe(9);
+    });
+
+    it('never go back: answers may arrive in another order than the writes were made in', () => {
+      const ahead = tokens.add(undefined, 'a', 9);
+      expect(tokens.read(tokens.add(ahead, 'a', 8), 'a')).toBe(9);
+    });
+
+    it('hold eight namespaces, those written last, in at most 172 characters fit for a header', () => {
+      let token: string | undefined;
+      for (let turn = 0; turn < 12; turn++) token = tokens.add(token, `n${turn}`, Number.MAX_SAFE_INTEGER - turn);
+      token = tokens.add(token, 'n5', 1);
+      expect(token).toMatch(/^[A-Za-z0-9_-]{1,172}$/);
+      const held = Array.from({ length: 12 }, (_, turn) => tokens.read(token, `n${turn}`) !== undefined);
+      expect(held).toEqual([false, false, false, false, true, true, true, true, true, true, true, true]);
+      token = tokens.add(token, 'n12', 1);
+      expect([tokens.read(token, 'n4'), tokens.read(token, 'n5')]).toEqual([undefined, Number.MAX_SAFE_INTEGER - 5]);
+    });
+
+    it('of another index, damaged, of an unknown version or made up are none', () => {
+      const token = tokens.add(undefined, 'a', 7);
+      const bytes = Buffer.from(token, 'base64url');
+      const altered = (at: number) => {
+        const copy = Buffer.from(bytes);
+        copy[at] = (copy[at] as number) ^ 1;
+        return copy.toString('base64url');
+      };
+      const wrong = [
+        createTokens(new Uint8Array(32).fill(2)).add(undefined, 'a', 7),
+        ...Array.from(bytes.keys(), altered),
+        token.slice(0, -2),
+        `${token}AA`,
+        '',
+        'AQ',
+        'AQ'.repeat(200),
+        'not a token',
+        '{"a":7}',
+      ];
+      for (const one of wrong) expect(tokens.read(one, 'a'), one).toBeUndefined();
+      for (const one of wrong) expect(tokens.read(tokens.add(one, 'a', 3), 'a'), one).toBe(3);
+      expect(tokens.read(token, 'a')).toBe(7);
+    });
+  });
+
+  describe('[Decision 23] what a client wrote through one gateway', () => {
+    let server: Pinecone;
+    let here: Gateway;
+    let there: Gateway;
+    let user: string;
+    beforeAll(async () => {
+      server = await startPinecone();
+      here = await openGateway(server, { options: PATIENT });
+      there = await openGateway(server, { options: PATIENT });
+    });
+    beforeEach(async () => {
+      await server.lag({});
+      await server.settle();
+      user = freshUser();
+    });
+    afterAll(async () => {
+      await here?.close();
+      await there?.close();
+      await server?.close();
+    });
+    const operations = async () => (await server.calls()).map(({ operation }) => operation);
+
+    it('is found by a search through another, once the index shows it', async () => {
+      await server.lag({ ms: 400 });
+      const client = createSession();
+      const memory = await here.add(memoryOf(user, 'the cat sleeps'), client.call());
+      expect(await there.search(searchFor(user, 'the cat sleeps'), client.call())).toEqual([{ memory, score: 1 }]);
+      const changed = await here.update(refTo(memory.id), { content: 'a dog barks' }, client.call());
+      expect(await there.search(searchFor(user, 'a dog barks'), client.call())).toEqual([
+        { memory: changed, score: 1 },
+      ]);
+      await here.delete(refTo(memory.id), client.call());
+      expect(await there.search(searchFor(user, 'a dog barks'), client.call())).toEqual([]);
+      expect(client.behind).toBe(0);
+    });
+
+    it('is read, changed and deleted through another, though it arrives late there', async () => {
+      await server.lag({ ms: 400 });
+      const client = createSession();
+      const { id } = await here.add(memoryOf(user, 'the cat sleeps'), client.call());
+      expect(await there.get(refTo(id), client.call())).toMatchObject({ id });
+      const second = await here.add(memoryOf(user, 'a dog barks'), client.call());
+      expect(await there.update(refTo(second.id), { confidence: 1 }, client.call())).toMatchObject({ confidence: 1 });
+      const third = await here.add(memoryOf(user, 'birds sing'), client.call());
+      expect(await there.delete(refTo(third.id), client.call())).toBe(true);
+      expect(client.behind).toBe(0);
+    });
+
+    it('is read through another where fetch lags behind queries: it looks again', async () => {
+      await server.lag({ fetchMs: 400 });
+      const client = createSession();
+      const memory = await here.add(memoryOf(user, 'the cat sleeps'), client.call());
+      expect(await there.get(refTo(memory.id), client.call())).toEqual(memory);
+      expect(client.behind).toBe(0);
+    });
+
+    it('is not waited for without the token', async () => {
+      await server.lag({ held: true });
+      const { id } = await here.add(memoryOf(user, 'the cat sleeps'), createSession().call());
+      await server.resetCalls();
+      expect(await there.get(refTo(id), call)).toBeUndefined();
+      expect(await there.search(searchFor(user, 'the cat sleeps'), call)).toEqual([]);
+      expect(await operations()).toEqual(['fetch', 'query']);
+    });
+
+    it('is looked for once: what is known of the index is remembered', async () => {
+      const client = createSession();
+      const memory = await here.add(memoryOf(user, 'the cat sleeps'), client.call());
+      await server.resetCalls();
+      expect(await there.get(refTo(memory.id), client.call())).toEqual(memory);
+      expect(await operations()).toEqual(['query', 'fetch']);
+      await server.resetCalls();
+      expect(await there.get(refTo(memory.id), client.call())).toEqual(memory);
+      expect(await there.list(listOf(user), client.call())).toEqual([memory]);
+      expect(await there.search(searchFor(user, memory.content), client.call())).toHaveLength(1);
+      expect(await operations()).toEqual(['fetch', 'list', 'fetch', 'query']);
+    });
+
+    it('looking for it reads nobody’s memories', async () => {
+      const client = createSession();
+      const { id } = await here.add(memoryOf(user, 'the cat sleeps'), client.call());
+      await server.resetCalls();
+      await there.get(refTo(id), client.call());
+      const [looked] = await server.calls();
+      expect(looked?.body).toMatchObject({ topK: 1, filter: { user_id: { $eq: '' } }, includeMetadata: false });
+    });
+
+    it('is not masked by what the other gateway wrote before', async () => {
+      const client = createSession();
+      const { id } = await there.add(memoryOf(user, 'the cat sleeps'), client.call());
+      const changed = (await here.update(refTo(id), { content: 'a dog barks', tags: ['a'] }, client.call())) as Memory;
+      expect(await there.get(refTo(id), client.call())).toEqual(changed);
+      expect(await there.list(listOf(user, { tags: ['a'] }), client.call())).toEqual([changed]);
+      expect(await there.search(searchFor(user, 'a dog barks'), client.call())).toEqual([
+        { memory: changed, score: 1 },
+      ]);
+      await here.delete(refTo(id), client.call());
+      expect(await there.search(searchFor(user, 'a dog barks'), client.call())).toEqual([]);
+      expect(client.behind).toBe(0);
+    });
+
+    it('is not waited for where tokens are forged, foreign or too old to be known', async () => {
+      await server.lag({ held: true });
+      const { id } = await here.add(memoryOf(user, 'the cat sleeps'), call);
+      const foreign = createTokens(new Uint8Array(32)).add(undefined, 'memories', Number.MAX_SAFE_INTEGER);
+      for (const token of [foreign, 'AQ', 'nonsense', `${foreign}x`]) {
+        const client = createSession(token);
+        expect(await there.get(refTo(id), client.call())).toBeUndefined();
+        expect(await there.list(listOf(user), client.call())).toEqual([]);
+        expect(client.behind).toBe(0);
+        expect((await here.update(refTo(id), { confidence: Math.random() }, client.call()))?.id).toBe(id);
+        expect(client.token).not.toBe(token);
+      }
+    });
+
+    it('ends with the call that waits for it', async () => {
+      await server.lag({ held: true });
+      const client = createSession();
+      const { id } = await here.add(memoryOf(user, 'the cat sleeps'), client.call());
+      const gone = new Error('the client went away');
+      const controller = new AbortController();
+      const waiting = there.get(refTo(id), client.call({ signal: controller.signal }));
+      const ended = expect(waiting).rejects.toBe(gone);
+      await server.resetCalls();
+      while ((await operations()).length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+      controller.abort(gone);
+      await ended;
+    });
+  });
+
+  describe('[Decision 23] when waiting is over', () => {
+    let server: Pinecone;
+    let here: Gateway;
+    let hasty: Gateway;
+    beforeAll(async () => {
+      server = await startPinecone();
+      here = await openGateway(server);
+      hasty = await openGateway(server, { options: { consistency_wait_ms: 60 } });
+    });
+    afterAll(async () => {
+      await here?.close();
+      await hasty?.close();
+      await server?.close();
+    });
+
+    it('the answer says that it may lack something, whatever was asked', async () => {
+      const user = freshUser();
+      const known = await here.add(memoryOf(user, 'known'), call);
+      await server.settle();
+      await server.lag({ held: true });
+      const client = createSession();
+      const { id } = await here.add(memoryOf(user, 'the cat sleeps'), client.call());
+      expect(await hasty.search(searchFor(user, 'known'), client.call())).toEqual([{ memory: known, score: 1 }]);
+      expect(client.behind).toBe(1);
+      expect(await hasty.list(listOf(user), client.call())).toEqual([known]);
+      expect(client.behind).toBe(2);
+      expect(await hasty.get(refTo(known.id), client.call())).toEqual(known);
+      expect(client.behind).toBe(3);
+      expect(await hasty.get(refTo(id), client.call())).toBeUndefined();
+      expect(client.behind).toBeGreaterThan(3);
+    });
+
+    it('a memory that fetch does not show yet says so too', async () => {
+      await server.lag({ fetchMs: 3_600_000 });
+      const client = createSession();
+      const { id } = await here.add(memoryOf(freshUser(), 'the cat sleeps'), client.call());
+      expect(await hasty.get(refTo(id), client.call())).toBeUndefined();
+      expect(client.behind).toBe(1);
+    });
+
+    it('a memory that every read would show by now is looked for once', async () => {
+      const brief = await openGateway(server, { options: { consistency_wait_ms: 30_000, settle_ms: 0 } });
+      await server.lag({});
+      const client = createSession();
+      const { id } = await here.add(memoryOf(freshUser(), 'the cat sleeps'), client.call());
+      await here.delete(refTo(id), client.call());
+      await server.resetCalls();
+      expect(await brief.get(refTo(id), client.call())).toBeUndefined();
+      expect((await server.calls()).map(({ operation }) => operation)).toEqual(['query', 'fetch']);
+      expect(client.behind).toBe(0);
+      await brief.close();
+    });
+  });
+
+  it('[Decision 23] where the service tells no numbers there are no tokens', async () => {
+    const server = await startPinecone({ lsn: false });
+    const gateway = await openGateway(server);
+    const client = createSession();
+    const { id } = await gateway.add(memoryOf('u', 'the cat sleeps'), client.call());
+    await gateway.update(refTo(id), { confidence: 1 }, client.call());
+    await gateway.delete(refTo(id), client.call());
+    expect(client).toMatchObject({ token: undefined, behind: 0 });
+    await gateway.close();
+    await server.close();
+  });
+});
+
+describe('the overlay', () => {
+  const opened: Overlay[] = [];
+  afterEach(() => {
+    for (const overlay of opened.splice(0)) overlay.close();
+  });
+
+  /** An overlay whose time is told by the test, and where queries show nothing until the test says so. */
+  function open(more: Partial<OverlayOptions> = {}) {
+    const clock = { now: 0 };
+    const shown = new Map<string, number>();
+    const log = recordingLog();
+    const overlay = createOverlay({
+      settle_ms: 1_000,
+      shows: (namespace, lsn) => (shown.get(namespace) ?? 0) >= lsn,
+      log,
+      now: () => clock.now,
+      ...more,
+    });
+    opened.push(overlay);
+    return { overlay, clock, shown, log };
+  }
+
+  const NAMESPACE = 'memories';
+  const UNTOLD = { namespace: NAMESPACE, lsn: undefined };
+  const VECTOR = Float32Array.of(1, 0);
+
+  let made = 0;
+  function written(user_id: string, more: Partial<Memory> = {}): { memory: Memory; vector: Float32Array } {
+    made += 1;
+    const created_at = new Date(Date.UTC(2026, 0, 1) + made).toISOString();
+    const fixed = {
+      id: `mem_${made}`,
+      created_at,
+      updated_at: created_at,
+      embedding_model: 'm',
+      status: 'done',
+    } as const;
+    return { memory: { ...memoryOf(user_id, `memory ${made}`), ...fixed, ...more }, vector: VECTOR };
+  }
+  const idsOf = (overlay: Overlay, user: string) => overlay.of(user).live.map(({ memory }) => memory.id);
+
+  describe('what was written lately', () => {
+    it('is found by id and among what is its owner’s alone', () => {
+      const { overlay } = open();
+      const mine = written('me');
+      const yours = written('you');
+      overlay.put(mine, UNTOLD);
+      overlay.put(yours, UNTOLD);
+      expect(overlay.get(mine.memory.id)).toEqual(mine);
+      expect(overlay.get('mem_of_nobody')).toBeUndefined();
+      expect(overlay.of('me')).toEqual({ live: [mine], deleted: new Set() });
+      expect(overlay.of('you')).toEqual({ live: [yours], deleted: new Set() });
+      expect(overlay.of('nobody')).toEqual({ live: [], deleted: new Set() });
+    });
+
+    it('[Decision 1] is listed newest first, and by descending id within a millisecond, in whatever order it was written', () => {
+      const { overlay } = open();
+      const [first, second, third] = [written('u'), written('u'), written('u')] as const;
+      const tied = written('u', { id: 'mem_0', created_at: second.memory.created_at });
+      for (const one of [second, tied, first, third]) overlay.put(one, UNTOLD);
+      expect(overlay.of('u').live).toEqual([third, second, tied, first]);
+    });
+
+    it('is what was written last', () => {
+      const { overlay } = open();
+      const before = written('u');
+      const after = { ...before, memory: { ...before.memory, content: 'changed' } };
+      overlay.put(before, UNTOLD);
+      overlay.put(after, UNTOLD);
+      expect(overlay.get(before.memory.id)).toEqual(after);
+      expect(overlay.of('u').live).toEqual([after]);
+      overlay.bury(before.memory, UNTOLD);
+      expect(overlay.get(before.memory.id)).toBeNull();
+      expect(overlay.of('u')).toEqual({ live: [], deleted: new Set([before.memory.id]) });
+    });
+  });
+
+  describe('an entry leaves', () => {
+    it('after settle_ms, where the service tells no numbers', () => {
+      const { overlay, clock } = open();
+      const kept = written('u');
+      const gone = written('u');
+      overlay.put(kept, UNTOLD);
+      overlay.bury(gone.memory, UNTOLD);
+      clock.now = 999;
+      expect(overlay.get(kept.memory.id)).toEqual(kept);
+      expect(overlay.get(gone.memory.id)).toBeNull();
+      clock.now = 1_000;
+      expect(overlay.get(kept.memory.id)).toBeUndefined();
+      expect(overlay.get(gone.memory.id)).toBeUndefined();
+      expect(overlay.of('u')).toEqual({ live: [], deleted: new Set() });
+    });
+
+    it('not before queries show it, where the service tells numbers', () => {
+      const { overlay, clock, shown } = open();
+      const { memory } = written('u');
+      overlay.bury(memory, { namespace: NAMESPACE, lsn: 7 });
+      clock.now = 1_000_000;
+      shown.set('another', 100);
+      shown.set(NAMESPACE, 6);
+      expect(overlay.get(memory.id)).toBeNull();
+      expect(overlay.of('u').deleted).toEqual(new Set([memory.id]));
+      shown.set(NAMESPACE, 7);
+      expect(overlay.get(memory.id)).toBeUndefined();
+      expect(overlay.of('u').deleted).toEqual(new Set());
+    });
+
+    it('not before settle_ms though queries show it: fetch and list see less far', () => {
+      const { overlay, clock, shown } = open();
+      const entry = written('u');
+      shown.set(NAMESPACE, 7);
+      overlay.put(entry, { namespace: NAMESPACE, lsn: 7 });
+      clock.now = 999;
+      expect(overlay.get(entry.memory.id)).toEqual(entry);
+      clock.now = 1_000;
+      expect(overlay.get(entry.memory.id)).toBeUndefined();
+    });
+
+    it('where no query ever shows it: five times as late for a memory, for it may hide what others do; never for what is deleted', () => {
+      const { overlay, clock } = open();
+      const kept = written('u');
+      const gone = written('u');
+      overlay.put(kept, { namespace: NAMESPACE, lsn: 1 });
+      overlay.bury(gone.memory, { namespace: NAMESPACE, lsn: 2 });
+      clock.now = 4_999;
+      expect(overlay.of('u')).toEqual({ live: [kept], deleted: new Set([gone.memory.id]) });
+      clock.now = 5_000;
+      expect(overlay.of('u')).toEqual({ live: [], deleted: new Set([gone.memory.id]) });
+    });
+
+    it('from what an answer is completed with, as soon as that answer shows it', () => {
+      const { overlay } = open();
+      const [first, second, untold] = [written('u'), written('u'), written('u')] as const;
+      overlay.put(first, { namespace: NAMESPACE, lsn: 5 });
+      overlay.bury(second.memory, { namespace: NAMESPACE, lsn: 6 });
+      overlay.put(untold, UNTOLD);
+      expect(overlay.of('u', 4)).toEqual(overlay.of('u'));
+      expect(overlay.of('u', 5)).toEqual({ live: [untold], deleted: new Set([second.memory.id]) });
+      expect(overlay.of('u', 6)).toEqual({ live: [untold], deleted: new Set() });
+    });
+
+    it('later when it is written again', () => {
+      const { overlay, clock } = open();
+      const entry = written('u');
+      overlay.put(entry, UNTOLD);
+      clock.now = 900;
+      overlay.put(entry, UNTOLD);
+      clock.now = 1_800;
+      expect(overlay.get(entry.memory.id)).toEqual(entry);
+    });
+  });
+
+  it('a memory that is deleted while the service is asked for it is gone', async () => {
+    const { overlay } = open();
+    const ids = createIds(new Uint8Array(32));
+    const { memory } = written('u', { id: ids.make('u', Date.now()) });
+    const fetch: Service['fetch'] = async () => {
+      overlay.bury(memory, UNTOLD);
+      return new Map([[memory.id, { id: memory.id, values: [1, 0], metadata: toMetadata(memory, true) }]]);
+    };
+    const consistency = createConsistency({ secret: new Uint8Array(32), wait_ms: 0, look: async () => undefined });
+    const namespaces = createNamespaces('single', NAMESPACE);
+    const own = { service: { fetch }, ids, namespaces, overlay, consistency, model: 'm' } as unknown as GatewayIndex;
+    const find = createFind(own, { settle_ms: 1_000, consistency_wait_ms: 0 });
+    expect(await find(refTo(memory.id), call)).toBeUndefined();
+  });
+
+  describe('when there are too many', () => {
+    it('the oldest write leaves first, whatever was read or written again since', () => {
+      const { overlay } = open({ max_entries: 3 });
+      const [a, b, c, d] = [written('u'), written('u'), written('u'), written('u')] as const;
+      for (const one of [a, b, c]) overlay.put(one, UNTOLD);
+      overlay.bury(a.memory, UNTOLD);
+      overlay.get(b.memory.id);
+      overlay.put(d, UNTOLD);
+      expect(overlay.get(b.memory.id)).toBeUndefined();
+      expect(overlay.get(a.memory.id)).toBeNull();
+      expect(idsOf(overlay, 'u')).toEqual([d.memory.id, c.memory.id]);
+    });
+
+    it('long ones count for more than short ones', () => {
+      const { overlay } = open({ max_bytes: 100_000 });
+      const short = Array.from({ length: 20 }, () => written('short'));
+      for (const one of short) overlay.put(one, UNTOLD);
+      expect(overlay.of('short').live).toHaveLength(20);
+      overlay.put(written('long', { content: 'x'.repeat(40_000) }), UNTOLD);
+      expect(overlay.of('long').live).toHaveLength(1);
+      const left = overlay.of('short').live.length;
+      expect(left).toBeGreaterThan(0);
+      expect(left).toBeLessThan(20);
+      overlay.put({ ...written('vector'), vector: new Float32Array(23_000) }, UNTOLD);
+      expect([overlay.of('short').live, overlay.of('long').live]).toEqual([[], []]);
+      expect(overlay.of('vector').live).toHaveLength(1);
+    });
+
+    it('what leaves gives its bytes back', () => {
+      const { overlay } = open({ max_bytes: 100_000 });
+      const entry = written('u', { content: 'x'.repeat(20_000) });
+      for (let turn = 0; turn < 50; turn++) {
+        overlay.put(entry, UNTOLD);
+        overlay.bury(entry.memory, UNTOLD);
+      }
+      const other = written('u', { content: 'x'.repeat(20_000) });
+      overlay.put(other, UNTOLD);
+      expect(overlay.get(entry.memory.id)).toBeNull();
+      expect(overlay.get(other.memory.id)).toEqual(other);
+    });
+
+    it('a warning says how many were forgotten too early, at most once a minute', () => {
+      const { overlay, clock, log } = open({ max_entries: 2 });
+      for (let turn = 0; turn < 5; turn++) overlay.put(written('u'), UNTOLD);
+      expect(log.lines).toMatchObject([{ level: 'warn', fields: { forgotten: 1 } }]);
+      clock.now = 59_999;
+      for (let turn = 0; turn < 4; turn++) overlay.put(written('u'), UNTOLD);
+      expect(log.lines).toHaveLength(1);
+      clock.now = 60_000;
+      overlay.put(written('u'), UNTOLD);
+      // Two since that warning, and three later: what was pushed out in between was old enough.
+      expect(log.lines).toMatchObject([{}, { level: 'warn', fields: { forgotten: 5 } }]);
+    });
+
+    it('what was old enough leaves without a warning', () => {
+      const { overlay, clock, log } = open({ max_entries: 2 });
+      const entry = written('u');
+      overlay.put(entry, { namespace: NAMESPACE, lsn: 9 });
+      clock.now = 5_000;
+      for (let turn = 0; turn < 2; turn++) overlay.put(written('u'), UNTOLD);
+      expect(overlay.get(entry.memory.id)).toBeUndefined();
+      expect(log.lines).toEqual([]);
+    });
+  });
+});

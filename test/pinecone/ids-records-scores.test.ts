@@ -1,0 +1,445 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import type { Memory } from '#contract';
+import { toUnitHalf } from '#ranking';
+import { MAX_CONTENT_LENGTH, type Metadata, requireFits } from '../../providers/pinecone/client/client.ts';
+import { userFilter } from '../../providers/pinecone/filter.ts';
+import {
+  changes,
+  isEmbedded,
+  toMemory,
+  toMetadata,
+  toVector,
+} from '../../providers/pinecone/gateway-index/gateway-record.ts';
+import {
+  createIds,
+  createNamespaces,
+  EARLIEST_MS,
+  listOrder,
+  parseId,
+  timeOf,
+  timePart,
+  userPrefix,
+} from '../../providers/pinecone/gateway-index/ids.ts';
+import { createScoring, isZero, toValues } from '../../providers/pinecone/score.ts';
+import { LIMITS } from '../../src/http/schemas.ts';
+import { compileFilter } from '../pinecone-server/filter.ts';
+import { score as asIndexed } from '../pinecone-server/score.ts';
+import { memoryOf } from '../support/requests.ts';
+import { anyMemory, changed } from './any-memory.ts';
+
+describe('ids', () => {
+  const SECRET = new Uint8Array(32).fill(1);
+  const ids = createIds(SECRET);
+  const LATEST_MS = 2 ** 48 - 1;
+  const time = fc.integer({ min: EARLIEST_MS, max: LATEST_MS });
+  const user = fc.string({ minLength: 1, unit: 'binary' });
+
+  describe('ids in an index of ours', () => {
+    it('[SPEC Memory id] are mem_ and 52 characters that need no escaping anywhere', () => {
+      fc.assert(
+        fc.property(user, time, (user_id, ms) => {
+          const id = ids.make(user_id, ms);
+          expect(id).toMatch(/^mem_[0-9a-v]{52}$/);
+          expect(id.startsWith(userPrefix(ids.userPart(user_id)))).toBe(true);
+          expect(parseId(id)).toEqual({ userPart: ids.userPart(user_id), created_ms: ms });
+          expect(timeOf(id)).toBe(timePart(ms));
+        }),
+      );
+    });
+
+    it('begin alike for one user alone, and differently under another secret', () => {
+      const users = Array.from({ length: 1_000 }, (_, i) => `user-${i}`);
+      const parts = users.map((one) => ids.userPart(one));
+      expect(new Set(parts).size).toBe(users.length);
+      expect(parts).toEqual(users.map((one) => createIds(SECRET).userPart(one)));
+      const others = createIds(new Uint8Array(32).fill(2));
+      expect(users.filter((one) => others.userPart(one) === ids.userPart(one))).toEqual([]);
+    });
+
+    it('keep to the layout that indexes were filled with', () => {
+      // HMAC-SHA-256 of "user:ana" under 32 bytes of 1, its first 15 bytes in base32hex, as another program computed them.
+      expect(ids.userPart('ana')).toBe('6ssd2ep9ngdl128n09njknf8');
+      expect(timePart(Date.UTC(2026, 0, 1))).toBe((LATEST_MS - 1_767_225_600_000).toString(16));
+      expect(timePart(Date.UTC(2026, 0, 1))).toHaveLength(12);
+    });
+
+    it('never repeat, though made for one user in one millisecond', () => {
+      const made = Array.from({ length: 10_000 }, () => ids.make('ana', EARLIEST_MS));
+      expect(new Set(made).size).toBe(made.length);
+    });
+
+    it('are not made for a time before there were any, which lists do not look at', () => {
+      expect(() => ids.make('ana', EARLIEST_MS - 1)).toThrow(RangeError);
+      expect(() => ids.make('ana', LATEST_MS + 1)).toThrow(RangeError);
+    });
+
+    it('are told from every other text', () => {
+      const id = ids.make('ana', EARLIEST_MS);
+      const others = ['', 'mem_', id.slice(1), id.slice(0, -1), `${id}0`, `${id}\n`, `\n${id}`, id.toUpperCase()];
+      const changed = [
+        id.replace('mem_', 'mem-'),
+        `${id.slice(0, 4)}w${id.slice(5)}`,
+        `${id.slice(0, 28)}g${id.slice(29)}`,
+      ];
+      for (const other of [...others, ...changed, `${id.slice(0, -1)}w`]) expect(parseId(other)).toBeUndefined();
+    });
+  });
+
+  describe('times in ids', () => {
+    it('descend in byte order as time goes on', () => {
+      fc.assert(fc.property(time, time, (a, b) => void expect(timePart(a) < timePart(b)).toBe(a > b)));
+    });
+
+    it('stay within what an id can name', () => {
+      expect(timePart(-1)).toBe('ffffffffffff');
+      expect(timePart(0)).toBe('ffffffffffff');
+      expect(timePart(LATEST_MS)).toBe('000000000000');
+      expect(timePart(Number.POSITIVE_INFINITY)).toBe('000000000000');
+    });
+  });
+
+  describe('the order of ids in a list', () => {
+    it('[Decision 1] is by time of making, then by id, both descending', () => {
+      const few = fc.integer({ min: EARLIEST_MS, max: EARLIEST_MS + 3 });
+      fc.assert(
+        fc.property(fc.array(few, { maxLength: 30 }), (times) => {
+          const made = times.map((ms) => ({ ms, id: ids.make('ana', ms) }));
+          const expected = made.toSorted((a, b) => b.ms - a.ms || (a.id < b.id ? 1 : -1)).map(({ id }) => id);
+          expect(made.map(({ id }) => id).sort(listOrder)).toEqual(expected);
+          for (const { id } of made) expect(listOrder(id, id)).toBe(0);
+        }),
+      );
+    });
+  });
+});
+
+describe('namespaces', () => {
+  const ids = createIds(new Uint8Array(32));
+  const parts = Array.from({ length: 2_000 }, (_, i) => ids.userPart(`user-${i}`));
+
+  describe('namespaces', () => {
+    it.each(['single', 'sharded', 'per-user'] as const)(
+      'of the layout "%s" keep the record of the index in the one that is configured',
+      (layout) => expect(createNamespaces(layout, 'memories').base).toBe('memories'),
+    );
+
+    it('of the layout "single" are one', () => {
+      const { of } = createNamespaces('single', 'memories');
+      expect(new Set(parts.map(of))).toEqual(new Set(['memories']));
+    });
+
+    it('of the layout "sharded" are 32, by the first character of the user part', () => {
+      const { of } = createNamespaces('sharded', 'memories');
+      const used = new Set(parts.map(of));
+      expect(used.size).toBe(32);
+      expect(used).toEqual(new Set([...'0123456789abcdefghijklmnopqrstuv'].map((first) => `memories-${first}`)));
+      expect(of('g0')).toBe('memories-g');
+    });
+
+    it('of the layout "per-user" are one a user', () => {
+      const { of } = createNamespaces('per-user', 'memories');
+      expect(parts.map(of)).toEqual(parts.map((part) => `memories-${part}`));
+    });
+  });
+});
+
+describe('records', () => {
+  const onTheWire = (metadata: Metadata): Metadata => JSON.parse(JSON.stringify(metadata)) as Metadata;
+  const read = (metadata: Metadata) => toMemory('mem_1', onTheWire(metadata), 'model');
+  const time = '2026-01-02T03:04:05.678Z';
+  const memory = (more: Partial<Memory> = {}): Memory => ({
+    ...memoryOf('u', 'text'),
+    id: 'mem_1',
+    created_at: time,
+    updated_at: time,
+    embedding_model: 'model',
+    status: 'done',
+    ...more,
+  });
+
+  describe('metadata', () => {
+    it('give back the memory they were made from, whatever it holds', () => {
+      fc.assert(
+        fc.property(anyMemory, fc.boolean(), (given, embedded) => {
+          expect(read(toMetadata(given, embedded))).toStrictEqual(given);
+        }),
+        { numRuns: 500 },
+      );
+    });
+
+    it('hold nothing but strings, numbers, booleans and lists of strings that are not empty, under keys without $', () => {
+      fc.assert(
+        fc.property(
+          anyMemory.chain((before) => fc.tuple(fc.constant(before), changed(before))),
+          ([before, after]) => {
+            for (const metadata of [toMetadata(before, false), changes(before, after, true)]) {
+              for (const [key, value] of Object.entries(metadata)) {
+                expect(key).toMatch(/^[^$]/);
+                const list = Array.isArray(value) && value.length > 0 && value.every((one) => typeof one === 'string');
+                expect(list || ['string', 'number', 'boolean'].includes(typeof value), key).toBe(true);
+              }
+            }
+          },
+        ),
+        { numRuns: 300 },
+      );
+    });
+
+    it('use the names of the protocol', () => {
+      const metadata = toMetadata(
+        memory({
+          tags: ['a'],
+          source: { app: 'app' },
+          confidence: 0,
+          valid_from: time,
+          valid_to: time,
+          supersedes: ['mem_0'],
+          extensions: { 'x-a': { b: [null, 1] } },
+        }),
+        false,
+      );
+      expect(metadata).toEqual({
+        content: 'text',
+        user_id: 'u',
+        created_at: time,
+        updated_at: time,
+        tags: ['a'],
+        source: '{"app":"app"}',
+        confidence: 0,
+        valid_from: time,
+        valid_to: time,
+        supersedes: ['mem_0'],
+        'x-a': '{"b":[null,1]}',
+        embedded: false,
+      });
+    });
+
+    it('leave out what is empty', () => {
+      expect(toMetadata(memory(), true)).toEqual({ content: 'text', user_id: 'u', created_at: time, updated_at: time });
+    });
+  });
+
+  describe('changes', () => {
+    const anyChange = anyMemory.chain((before) => fc.tuple(fc.constant(before), changed(before)));
+
+    it('merged into what is stored give the changed memory, though no key can be removed', () => {
+      fc.assert(
+        fc.property(anyChange, ([before, after]) => {
+          expect(read({ ...toMetadata(before, true), ...changes(before, after) })).toStrictEqual(after);
+        }),
+        { numRuns: 500 },
+      );
+    });
+
+    it('can be made again and again, and each field can be emptied and filled', () => {
+      fc.assert(
+        fc.property(
+          anyMemory.chain((first) => fc.tuple(fc.constant(first), fc.array(changed(first), { maxLength: 5 }))),
+          ([first, versions]) => {
+            let stored = toMetadata(first, true);
+            for (const version of [...versions, first]) {
+              stored = { ...stored, ...changes(read(stored) as Memory, version) };
+              expect(read(stored)).toStrictEqual(version);
+            }
+          },
+        ),
+        { numRuns: 200 },
+      );
+    });
+
+    it('name nothing that stays as it is', () => {
+      const before = memory({ tags: ['a'], valid_to: time, confidence: 0.5, extensions: { 'x-a': [1], 'x-b': 2 } });
+      expect(changes(before, before)).toEqual({});
+      const after = { ...before, tags: [], valid_to: null, extensions: { 'x-a': [1], 'x-b': 3 } };
+      expect(changes(before, after)).toEqual({ tags: [''], valid_to: '', 'x-b': '3' });
+      expect(changes(before, { ...before, content: 'b' }, false)).toEqual({ content: 'b', embedded: false });
+      expect(changes(before, { ...before, content: 'b' }, true)).toEqual({ content: 'b', embedded: true });
+    });
+  });
+
+  describe('what is no memory of ours', () => {
+    const whole = toMetadata(memory(), true);
+
+    it.each(['content', 'user_id', 'created_at'])('is a record without %s', (key) => {
+      const { [key]: _, ...rest } = whole;
+      expect(toMemory('mem_1', rest, 'model')).toBeUndefined();
+      for (const odd of ['', 7, true, ['text']])
+        expect(toMemory('mem_1', { ...rest, [key]: odd }, 'model')).toBeUndefined();
+    });
+
+    it('may leave values in optional fields that mean nothing here', () => {
+      const odd = { tags: 'a', source: '{', confidence: 'high', valid_to: 7, supersedes: true, 'x-a': '{', 'x-b': 7 };
+      expect(toMemory('mem_1', { ...whole, ...odd, updated_at: 1 }, 'model')).toStrictEqual(memory());
+    });
+  });
+
+  describe('the budget', () => {
+    const bytes = (metadata: Metadata) => Buffer.byteLength(JSON.stringify(metadata));
+    const fitting = (most: number, unit: string): Metadata => {
+      const rest = toMetadata(memory({ content: '' }), true);
+      return { ...rest, content: unit.repeat(Math.floor((most - bytes(rest)) / Buffer.byteLength(unit))) };
+    };
+
+    it('[SPEC Errors payload_too_large] is 38,000 bytes of UTF-8, and what exceeds it is told by how much', () => {
+      const full = fitting(38_000, 'a');
+      expect(bytes(full)).toBe(38_000);
+      expect(() => requireFits(full)).not.toThrow();
+      const over = { ...full, 'x-a': '' };
+      expect(() => requireFits(over)).toThrow(
+        expect.objectContaining({ code: 'payload_too_large', message: expect.stringMatching(/38009 .* 38000 /) }),
+      );
+      expect(() => requireFits({ ...fitting(38_000, '😀'), user_id: '😀😀' })).toThrow(/bytes/);
+    });
+
+    it('[SPEC Capabilities features.max_content_length] fits the longest content in any script, and the longest user', () => {
+      const longest = memory({
+        content: '😀'.repeat(MAX_CONTENT_LENGTH),
+        user_id: '😀'.repeat(LIMITS.userId),
+        confidence: 1 / 3,
+        valid_from: time,
+        valid_to: time,
+      });
+      expect(() => requireFits(toMetadata(longest, false))).not.toThrow();
+    });
+
+    it('leaves the service room for every field that is emptied later', () => {
+      const before = memory({
+        tags: ['a'],
+        source: {},
+        confidence: 1,
+        valid_from: time,
+        valid_to: time,
+        supersedes: ['b'],
+      });
+      const { content: _, ...emptied } = changes(before, memory());
+      expect(Object.keys(emptied)).toHaveLength(6);
+      expect(bytes({ ...fitting(38_000, 'a'), ...emptied })).toBeLessThan(40_960);
+    });
+  });
+
+  describe('vectors', () => {
+    it('are never all zero in the index, and come back as they were', () => {
+      const stored = (vector: Float32Array) => {
+        const { values, embedded } = toValues(vector);
+        return { values: [...values], metadata: onTheWire(toMetadata(memory(), embedded)) };
+      };
+      const nothing = stored(new Float32Array(3));
+      expect(nothing.values).toEqual([1, 0, 0]);
+      expect(isEmbedded(nothing.metadata)).toBe(false);
+      expect(toVector(nothing)).toEqual(new Float32Array(3));
+      const something = stored(Float32Array.of(0, -0.5, 0.25));
+      expect(something.values).toEqual([0, -0.5, 0.25]);
+      expect(isEmbedded(something.metadata)).toBe(true);
+      expect(toVector(something)).toEqual(Float32Array.of(0, -0.5, 0.25));
+    });
+
+    it('of a text that gains a signal by a change say so', () => {
+      const stored = { ...toMetadata(memory(), false), ...changes(memory(), memory({ content: 'b' }), true) };
+      expect(isEmbedded(stored)).toBe(true);
+    });
+  });
+});
+
+describe('scores', () => {
+  const METRICS = ['cosine', 'dotproduct', 'euclidean'] as const;
+  const vector = fc
+    .array(fc.integer({ min: -9, max: 9 }), { minLength: 6, maxLength: 6 })
+    .map(toUnitHalf)
+    .filter((made) => !isZero(made));
+
+  describe.each(METRICS)('scores of an index by %s', (metric) => {
+    it('are the cosine where it is positive, else 0', () => {
+      fc.assert(
+        fc.property(vector, vector, (query, stored) => {
+          const found = createScoring(metric, query).ofMatch(asIndexed[metric](query, stored));
+          expect(found).toBeCloseTo(Math.max(0, asIndexed.cosine(query, stored)), 2);
+          expect(found).toBeGreaterThanOrEqual(0);
+          expect(found).toBeLessThanOrEqual(1);
+        }),
+      );
+    });
+
+    it('are the same whether the index or this process computed them', () => {
+      fc.assert(
+        fc.property(vector, vector, (query, stored) => {
+          const { ofMatch, ofVector } = createScoring(metric, query);
+          expect(ofVector(stored)).toBe(ofMatch(asIndexed[metric](query, stored)));
+        }),
+      );
+    });
+
+    it('[SPEC SearchResult score] are 1 for an equal text, 0 for one without signal', () => {
+      fc.assert(
+        fc.property(vector, (query) => {
+          const { ofVector } = createScoring(metric, query);
+          expect(ofVector(query)).toBe(1);
+          expect(ofVector(new Float32Array(query.length))).toBe(0);
+        }),
+      );
+    });
+  });
+
+  describe('a score', () => {
+    it('[SPEC SearchResult score] is 1 at the most: the service answered 1.00112152', () => {
+      expect(createScoring('cosine', Float32Array.of(1)).ofMatch(1.00112152)).toBe(1);
+    });
+
+    it('[SPEC SearchResult score] is 0 at the least, -0 not being one', () => {
+      for (const metric of METRICS) {
+        expect(createScoring(metric, Float32Array.of(1)).ofVector(Float32Array.of(-1))).toBe(0);
+      }
+    });
+  });
+});
+
+describe('filters', () => {
+  const user = fc.constantFrom('u', 'v', '', '$eq');
+  const tags = fc.uniqueArray(fc.constantFrom('a', 'b', 'c', '$and', 'u', ''), { maxLength: 4 });
+
+  describe('the filter of a user', () => {
+    it('finds exactly the records of that user that carry all of the tags', () => {
+      fc.assert(
+        fc.property(user, tags, user, tags, (asked, wanted, user_id, carried) => {
+          const found = compileFilter(userFilter(asked, wanted))({
+            user_id,
+            ...(carried.length > 0 && { tags: carried }),
+          });
+          expect(found).toBe(asked === user_id && wanted.every((tag) => carried.includes(tag)));
+        }),
+        { numRuns: 1000 },
+      );
+    });
+
+    it('finds no record without an owner, and none whose owner is no text', () => {
+      for (const asked of ['', 'u', 'undefined', 'null', 'true']) {
+        const finds = compileFilter(userFilter(asked, []));
+        expect(finds({ content: 'text' })).toBe(false);
+        expect(finds({ user_id: true })).toBe(false);
+      }
+    });
+
+    it('uses no operator but $and and $eq, whatever user and tags are called', () => {
+      fc.assert(
+        fc.property(fc.string(), fc.array(fc.string()), (asked, wanted) => {
+          const operators = new Set<string>();
+          const walk = (value: unknown): void => {
+            if (typeof value !== 'object' || value === null) return;
+            for (const [key, inner] of Object.entries(value)) {
+              if (key.startsWith('$')) operators.add(key);
+              walk(inner);
+            }
+          };
+          walk(userFilter(asked, wanted));
+          expect([...operators].filter((operator) => operator !== '$and' && operator !== '$eq')).toEqual([]);
+        }),
+      );
+    });
+
+    it('may name the fields of an index that somebody else fills', () => {
+      expect(userFilter('u', ['a'], { user: 'owner', tags: 'labels' })).toEqual({
+        $and: [{ owner: { $eq: 'u' } }, { labels: { $eq: 'a' } }],
+      });
+    });
+  });
+});

@@ -1,0 +1,374 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { ListQuery, SearchQuery } from '#contract';
+import { connect, type Service } from '../../providers/pinecone/client/client.ts';
+import { openMapped } from '../../providers/pinecone/mapped/mapped-provider.ts';
+import { Options } from '../../providers/pinecone/options.ts';
+import { type Pinecone, startPinecone } from '../pinecone-server/start.ts';
+import { expectError } from '../support/expect-error.ts';
+import { hashingEmbedder } from '../support/hashing-embedder.ts';
+import { type AllMemories, type Memories, memoriesOf, openMemoriesOf } from '../support/memories.ts';
+import { call, contextOf, listOf, refTo, searchFor } from '../support/requests.ts';
+import { freshUser, recordingLog, type Subject } from '../support/subject.ts';
+import { nodeMetadata, SHAPES } from './mapped-records.ts';
+import { documentedOptions, fill, openExistingSubject } from './mapped-subject.ts';
+
+describe('opening', () => {
+  let server: Pinecone;
+  let old: Pinecone;
+  let wide: Pinecone;
+  beforeAll(async () => {
+    [server, old, wide] = await Promise.all([
+      startPinecone(),
+      startPinecone({ apiVersion: '2025-01', lsn: false }),
+      startPinecone({ dimension: 1536 }),
+    ]);
+  });
+  afterAll(() => Promise.all([server, old, wide].map((each) => each.close())));
+
+  const open = (to: Pinecone, options: object, log = recordingLog()): Promise<Memories> =>
+    openMemoriesOf(
+      'pinecone',
+      { api_key: 'key', index_host: to.url, preset: 'langchain', namespace: 'n', ...options },
+      contextOf({ embedder: hashingEmbedder(), ranking: { mode: 'vector', keyword_weight: 0 }, log }),
+    );
+  const refusalOf = async (options: object, to = server): Promise<string> => {
+    const opened = open(to, options);
+    await expect(opened).rejects.toBeInstanceOf(Error);
+    return opened.then(String, ({ message }: Error) => message);
+  };
+
+  describe('settings', () => {
+    it('custom says which fields it lacks', async () => {
+      expect(await refusalOf({ preset: 'custom' })).toContain('OMP_PINECONE_TEXT_FIELD and OMP_PINECONE_USER_FIELD');
+      expect(await refusalOf({ preset: 'custom', user_field: 'u' })).toMatch(/needs OMP_PINECONE_TEXT_FIELD:/);
+      expect(await refusalOf({ preset: 'custom', text_field: 't' })).toMatch(/needs OMP_PINECONE_USER_FIELD:/);
+      const provider = await open(server, { preset: 'custom', text_field: 't', user_field: 'u' });
+      await provider.close();
+    });
+
+    it('two fields cannot be one key, defaults included', async () => {
+      expect(await refusalOf({ user_field: 'text' })).toContain('"text"');
+      expect(await refusalOf({ preset: 'mem0', tags_field: 'created_at' })).toContain('"created_at"');
+    });
+
+    it.each([
+      ['llamaindex', '_node_content'],
+      ['mem0', 'only mem0 can write'],
+      ['mem0-ts', 'only mem0 can write'],
+      ['integrated', 'makes its vectors'],
+    ])('%s cannot be made writable, and is told why', async (preset, why) => {
+      const message = await refusalOf({ preset, writable: true });
+      expect(message).toContain(`OMP_PINECONE_PRESET=${preset}`);
+      expect(message).toContain(why);
+      expect(await refusalOf({ preset, writable: true, text_field: 't', user_field: 'u' })).toBe(message);
+    });
+
+    it.each(['langchain', 'haystack', 'spring-ai'])('%s can be made writable', async (preset) => {
+      const provider = await open(server, { preset, writable: true });
+      expect(Object.keys(provider)).toEqual(expect.arrayContaining(['add', 'update', 'delete']));
+      await provider.close();
+    });
+
+    it('a layout of our own does not go with a preset', async () => {
+      expect(await refusalOf({ layout: 'sharded' })).toContain('OMP_PINECONE_LAYOUT');
+    });
+  });
+
+  describe('the index', () => {
+    it('of other dimensions than the embedder is refused with both numbers and the settings', async () => {
+      const message = await refusalOf({}, wide);
+      expect(message).toMatch(/1536.*64/);
+      expect(message).toContain('OMP_EMBEDDING_MODEL');
+      expect(message).toContain('OMP_EMBEDDING_DIMENSIONS');
+    });
+
+    it('that cannot be asked for one user is refused with the setting', async () => {
+      const narrow = await startPinecone({ filterable: ['owner'] });
+      expect(await refusalOf({ namespace: 'schema' }, narrow)).toMatch(/"user_id".*OMP_PINECONE_USER_FIELD/);
+      const provider = await open(narrow, { namespace: 'schema', user_field: 'owner' });
+      await provider.close();
+      await narrow.close();
+    });
+
+    it('of an old API has no list, which is told in the log and in the verbs', async () => {
+      await fill(old, 'n', [{ id: 'a', text: 'tea', metadata: { text: 'tea', user_id: 'ana' } }]);
+      const log = recordingLog();
+      const provider = await open(old, { preset: 'mem0', text_field: 'text' }, log);
+      expect(provider.list).toBeUndefined();
+      expect(provider.search).toBeDefined();
+      expect(provider.capabilities.temporal).toBe(false);
+      expect(log.lines).toMatchObject([{ level: 'warn', message: expect.stringContaining('cannot list') }]);
+      await provider.close();
+      const current = recordingLog();
+      await (await open(server, {}, current)).close();
+      expect(current.lines).toEqual([]);
+    });
+
+    it('of an old API does not know "__default__", which is told', async () => {
+      const message = await refusalOf({ namespace: '__default__' }, old);
+      expect(message).toMatch(/"__default__".*2025-04/);
+      const provider = await open(server, { namespace: '__default__' });
+      await provider.close();
+    });
+
+    it('that fails at the start is not mistaken for one without a list', async () => {
+      await server.fail({ operation: 'fetch_by_metadata', kind: '500', times: 0 });
+      expect(await refusalOf({})).toContain('status 500');
+      await server.clearFaults();
+      await server.fail({ operation: 'query', kind: '401', times: 0 });
+      expect(await refusalOf({})).toContain('PINECONE_API_KEY');
+      await server.clearFaults();
+    });
+  });
+});
+
+describe('presets', () => {
+  let server: Pinecone;
+  beforeAll(async () => {
+    server = await startPinecone();
+  });
+  afterAll(() => server.close());
+
+  describe.each(SHAPES)('an index of $preset, with the documented configuration', (shape) => {
+    const { preset, id, created_at, updated_at, tags = [] } = shape;
+    const { options, ...documented } = documentedOptions(preset);
+    const namespace = `${preset}-shape`;
+    const ana = freshUser();
+    let subject: Subject;
+    const memory = {
+      id,
+      content: 'ana likes green tea',
+      user_id: ana,
+      created_at,
+      updated_at,
+      ...(tags.length > 0 && { tags }),
+    };
+
+    beforeAll(async () => {
+      await fill(server, namespace, [
+        { id, text: memory.content, metadata: shape.metadata(ana, memory.content) },
+        { id: `${id}-2`, text: 'ana drives a van', metadata: shape.metadata(ana, 'ana drives a van') },
+        { id: `${id}-3`, text: memory.content, metadata: shape.metadata(freshUser(), memory.content) },
+      ]);
+      const { index_host: _, ...settings } = options;
+      subject = await openExistingSubject(server, { ...settings, namespace });
+    });
+    afterAll(() => subject.close());
+
+    it('the configuration is one that the gateway takes', () => {
+      expect(documented).toEqual({ provider: 'pinecone', embedder: 'openai', warnings: [] });
+      expect(options.preset).toBe(preset);
+      expect(options.namespace).toBe({ haystack: 'default', custom: 'notes' }[preset] ?? '__default__');
+    });
+
+    it('[SPEC GET /memories/{id}] answers by the id of the owner, with no key that is not mapped', async () => {
+      const answer = await subject.client.get(id);
+      const present = Object.fromEntries(Object.entries(answer).filter(([, value]) => value !== null));
+      expect(present).toEqual({ ...memory, ...(tags.length === 0 && { tags: [] }), supersedes: [] });
+    });
+
+    it('[SPEC GET /memories/search] finds the text of the user, and of nobody else', async () => {
+      const hits = await subject.client.search({ q: memory.content, user_id: ana });
+      expect(hits.map((hit) => hit.memory.id)).toEqual([id, `${id}-2`]);
+      expect(hits[0]).toMatchObject({ memory, score: expect.closeTo(1, 3) });
+    });
+
+    it('[SPEC GET /memories] lists the user, ties by id descending', async () => {
+      const { items, next_cursor } = await subject.client.list({ user_id: ana });
+      expect(items.map((item) => item.id)).toEqual([`${id}-2`, id]);
+      expect(items[1]).toMatchObject(memory);
+      expect(next_cursor).toBeNull();
+      const first = await subject.client.list({ user_id: ana, limit: 1 });
+      const second = await subject.client.list({ user_id: ana, limit: 1, cursor: first.next_cursor as string });
+      expect([...first.items, ...second.items].map((item) => item.id)).toEqual([`${id}-2`, id]);
+    });
+
+    it('[SPEC Capabilities features] are those of this index', () => {
+      const times = created_at !== '1970-01-01T00:00:00.000Z';
+      const written = preset === 'custom' ? ['add', 'update', 'delete'] : [];
+      expect(subject.capabilities.verbs.toSorted()).toEqual([...written, 'search', 'get', 'list', 'context'].sort());
+      expect(subject.capabilities.features).toEqual({
+        vector_search: true,
+        keyword_search: false,
+        graph_queries: false,
+        temporal: times,
+        scopes: 'none',
+        max_content_length: preset === 'custom' ? 9_000 : null,
+        supports_audit: false,
+        supports_supersession: false,
+        idempotency: false,
+        tags: tags.length > 0,
+        consistency_tokens: false,
+      });
+      expect(subject.capabilities.limits?.max_search_results).toBe(100);
+    });
+
+    it('[SPEC Errors unsupported_capability] what the index cannot do is refused by name', async () => {
+      const { ask, tell, byId } = subject.client;
+      if (preset !== 'custom') {
+        const refused = await tell('POST', '/memories', { user_id: ana, content: 'x' });
+        expect(expectError(refused, 'unsupported_capability').message).toContain('OMP_PINECONE_WRITABLE=true');
+        expectError(await tell('PATCH', byId(id), { content: 'x' }), 'unsupported_capability');
+        expectError(await tell('DELETE', byId(id)), 'unsupported_capability');
+      }
+      if (tags.length === 0) {
+        for (const query of [{ scope: 'a/*' }, { tag: 'a' }]) {
+          const error = expectError(await ask('/memories', { user_id: ana, ...query }), 'unsupported_capability');
+          expect(error).toMatchObject({ provider: 'pinecone', message: expect.stringMatching(/^(scope|tag): /) });
+        }
+        const search = await ask('/memories/search', { user_id: ana, q: 'tea', scope: 'a' });
+        expectError(search, 'unsupported_capability');
+      }
+      if (created_at.startsWith('1970')) {
+        expectError(await ask('/memories', { user_id: ana, since: '2025-01-01' }), 'unsupported_capability');
+      }
+      expectError(await ask(byId('no such id')), 'not_found');
+      expectError(await ask(byId('nosuchid')), 'not_found');
+    });
+
+    it('[SPEC Service capabilities] context is made of what search finds', async () => {
+      const { text, citations } = await subject.client.context({ query: memory.content, user_id: ana });
+      expect(text).toContain(memory.content);
+      expect(citations[0]?.memory_id).toBe(id);
+    });
+  });
+
+  describe('nodes of LlamaIndex', () => {
+    it('keep their text as such, in a text resource, or long ago beside the node', async () => {
+      const namespace = 'nodes';
+      const user = freshUser();
+      const nodes = {
+        text: nodeMetadata(user, { text: 'as text' }),
+        resource: nodeMetadata(user, { text_resource: { text: 'in a resource', mimetype: 'text/plain' } }),
+        legacy: { user_id: user, text: 'beside' },
+        both: { ...nodeMetadata(user, { text: '' }), text: 'beside an empty one' },
+        broken: { user_id: user, _node_content: '{"text": "cut off', text: 'beside a broken one' },
+        nothing: nodeMetadata(user, {}),
+        null: { user_id: user, _node_content: 'null' },
+        number: nodeMetadata(user, { text: 7 }),
+      };
+      const records = Object.entries(nodes).map(([id, metadata]) => ({ id, text: id, metadata }));
+      await fill(server, namespace, records);
+      const subject = await openExistingSubject(server, { preset: 'llamaindex', namespace });
+      const { items } = await subject.client.list({ user_id: user });
+      expect(Object.fromEntries(items.map(({ id, content }) => [id, content]))).toEqual({
+        text: 'as text',
+        resource: 'in a resource',
+        legacy: 'beside',
+        both: 'beside an empty one',
+        broken: 'beside a broken one',
+      });
+      await subject.close();
+      const named = await openExistingSubject(server, { preset: 'llamaindex', namespace, text_field: 'file_name' });
+      expect((await named.client.get('text')).content).toBe('notes.md');
+      await named.close();
+    });
+  });
+});
+
+describe('other users', () => {
+  const namespace = 'shared';
+  const text = 'ana likes green tea';
+  const OPTIONS = { preset: 'custom', text_field: 'text', user_field: 'who', tags_field: 'labels', namespace };
+
+  /** Nobody may ever see these. */
+  const HIDDEN = {
+    ownerless: { text },
+    blank: { text, who: ' ' },
+    empty: { text, who: '' },
+    number: { text, who: 42 },
+    boolean: { text, who: true },
+    several: { text, who: ['ana', 'bo'] },
+    single: { text, who: ['ana'] },
+    textless: { who: 'ana' },
+    silent: { text: '', who: 'ana' },
+    spaces: { text: ' \n\t', who: 'ana' },
+    counted: { text: 7, who: 'ana' },
+    listed: { text: [text], who: 'ana' },
+    nothing: undefined,
+  };
+  const SEEN = {
+    ana: { text, who: 'ana', labels: ['x'] },
+    bo: { text, who: 'bo', labels: ['x'] },
+    Ana: { text, who: 'Ana' },
+    constructor: { text, who: 'constructor' },
+  };
+
+  let server: Pinecone;
+  let subject: Subject;
+  beforeAll(async () => {
+    server = await startPinecone();
+    const records = Object.entries({ ...HIDDEN, ...SEEN }).map(([id, metadata]) => ({ id, text, metadata }));
+    await fill(server, namespace, records);
+    subject = await openExistingSubject(server, { ...OPTIONS, writable: true });
+  });
+  afterAll(async () => {
+    await subject.close();
+    await server.close();
+  });
+
+  describe('records in an index that others fill', () => {
+    it.each(Object.keys(HIDDEN))('[SPEC GET /memories/{id} unknown] %s: no verb reaches it', async (id) => {
+      const { ask, tell, byId } = subject.client;
+      expectError(await ask(byId(id)), 'not_found');
+      expectError(await tell('PATCH', byId(id), { content: 'mine' }), 'not_found');
+      expectError(await tell('DELETE', byId(id)), 'not_found');
+      expect(Object.keys(await server.records(namespace))).toContain(id);
+    });
+
+    it.each(['ana', 'bo', 'Ana', 'constructor', '42', 'true', 'carl'])(
+      '[SPEC Service users] list and search of %s show their own records alone',
+      async (user_id) => {
+        const own = user_id in SEEN ? [user_id] : [];
+        const { items } = await subject.client.list({ user_id });
+        expect(items.map(({ id }) => id)).toEqual(own);
+        const hits = await subject.client.search({ user_id, q: text, limit: 100 });
+        expect(hits.map(({ memory }) => memory.id)).toEqual(own);
+      },
+    );
+
+    it('[SPEC GET /memories tag] nor does a tag bring in those of others', async () => {
+      const { items } = await subject.client.list({ user_id: 'ana', tag: 'x' });
+      expect(items.map(({ id }) => id)).toEqual(['ana']);
+    });
+
+    it('[Decision 14] a record of another user is absent for whoever is bound to one', async () => {
+      const bound = subject.as({ 'x-user-id': 'bo' });
+      expectError(await bound.ask(bound.byId('ana')), 'not_found');
+      expect((await bound.get('bo')).user_id).toBe('bo');
+      const { get, update, delete: remove } = subject.provider as AllMemories;
+      const foreign = refTo('ana', { users: ['bo'] });
+      expect(await get(foreign, call)).toBeUndefined();
+      expect(await update(foreign, { content: 'mine' }, call)).toBeUndefined();
+      expect(await remove(foreign, call)).toBe(false);
+      expect((await server.records(namespace)).ana?.metadata).toEqual(SEEN.ana);
+    });
+  });
+
+  describe('an index that answers with more than it was asked for', () => {
+    const open = async (): Promise<AllMemories> => {
+      const options = Options.parse({ api_key: 'key', index_host: server.url, ...OPTIONS });
+      const service = connect(options);
+      const filterless = { who: { $exists: true } };
+      const careless: Service = {
+        ...service,
+        query: (name, request, made) => service.query(name, { ...request, filter: filterless }, made),
+        fetchByMetadata: (name, page, made) => service.fetchByMetadata(name, { ...page, filter: filterless }, made),
+      };
+      const context = { embedder: hashingEmbedder(), log: recordingLog() };
+      return memoriesOf(await openMapped(careless, options, context), context.embedder);
+    };
+    const idsOf = async (query: Partial<ListQuery & SearchQuery>) => {
+      const provider = await open();
+      const listed = await provider.list(listOf('ana', query), call);
+      const found = await provider.search(searchFor('ana', text, query), call);
+      await provider.close();
+      return { list: listed.map(({ id }) => id), search: found.map(({ memory }) => memory.id) };
+    };
+
+    it('is not believed: neither the user nor the tags', async () => {
+      expect(await idsOf({})).toEqual({ list: ['ana'], search: ['ana'] });
+      expect(await idsOf({ tags: ['y'] })).toEqual({ list: [], search: [] });
+    });
+  });
+});
