@@ -240,7 +240,6 @@ describe('what is never logged', () => {
     service.answer = ({ input }, response) => sendJson(response, 400, { error: { message: `cannot embed ${input}` } });
     await everything();
     service.answer = embeddings(8);
-    await gateway.output(/openai answers again/);
     await onDatabase(DATABASE_URL, 'alter table omp.memories add constraint c check (length(content) < 3) not valid');
     await everything();
     await onDatabase(
