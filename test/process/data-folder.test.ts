@@ -59,24 +59,21 @@ test('[Decision 13] a folder that lost its database does not start, and never op
 const STEPS = ['lock', 'postgres.unfinished', 'postgres.unfinished/global/pg_control', 'postgres', 'omp-gateway.json'];
 
 // The chaos of a first start tries any moment.
-test.each(FULL ? STEPS : ['postgres.unfinished', 'postgres'])(
-  'killed once a first start has made %s, the next one serves',
-  async (step) => {
-    const folder = temporaryFolder();
-    const env = { OMP_DATA_DIR: folder, OMP_SEARCH_MODE: 'keyword', TMPDIR: temporaryFolder() };
-    const first = startProgram({ env });
-    while (!existsSync(join(folder, step))) await new Promise((resolve) => setImmediate(resolve));
-    first.child.kill('SIGKILL');
-    await first.ended;
-    const { client, stop } = await startGateway({ env });
-    const { id } = await client.add({ user_id: freshUser(), content: 'kept' });
-    expect((await client.get(id)).content).toBe('kept');
-    expect((await stop()).status).toBe(0);
-    expect(readdirSync(folder).sort()).toEqual(['lock', 'omp-gateway.json', 'postgres']);
-  },
-);
+test.runIf(FULL).each(STEPS)('killed once a first start has made %s, the next one serves', async (step) => {
+  const folder = temporaryFolder();
+  const env = { OMP_DATA_DIR: folder, OMP_SEARCH_MODE: 'keyword', TMPDIR: temporaryFolder() };
+  const first = startProgram({ env });
+  while (!existsSync(join(folder, step))) await new Promise((resolve) => setImmediate(resolve));
+  first.child.kill('SIGKILL');
+  await first.ended;
+  const { client, stop } = await startGateway({ env });
+  const { id } = await client.add({ user_id: freshUser(), content: 'kept' });
+  expect((await client.get(id)).content).toBe('kept');
+  expect((await stop()).status).toBe(0);
+  expect(readdirSync(folder).sort()).toEqual(['lock', 'omp-gateway.json', 'postgres']);
+});
 
-test('a first start takes little more memory than any other', async ({ skip }) => {
+test.runIf(FULL)('a first start takes little more memory than any other', async ({ skip }) => {
   skip(!existsSync('/proc/self/status'), 'there is no /proc');
   const gateway = await startGateway({ env: { OMP_SEARCH_MODE: 'hybrid' } });
   const status = readFileSync(`/proc/${gateway.child.pid}/status`, 'utf8');

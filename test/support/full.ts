@@ -7,9 +7,9 @@ const names: Readonly<Record<string, string>> = {
   mapped: 'fuzz plans',
   package: 'image',
   pinecone: 'faults-end-to-end paging-10000 try-pinecone',
-  postgres: 'ingestion-faults large-users reembed',
+  postgres: 'ingestion-faults large-users reembed search-cost',
   process: 'fuzz ingestion metrics outage reembed restart-under-load rolling-restart unused-packages',
-  providers: 'pinecone-emulator pinecone-lag',
+  providers: 'memory-vector pinecone-emulator pinecone-lag',
 };
 
 /**
