@@ -1,14 +1,14 @@
 # The image of omp-gateway, with BuildKit (Docker 23 or newer):
 #   docker build -t omp-gateway .                            or: --platform linux/arm64
 #   docker build --sbom=true --provenance=true -t omp-gateway .   with attestations
-# What is inside is told by /app/sbom.cdx.json (CycloneDX), and by package-lock.json and node_modules, which scanners read.
+# /app/sbom.cdx.json (CycloneDX) lists the contents; scanners also read package-lock.json and node_modules.
 
-# Debian slim rather than distroless: the tag names an exact Node, glibc is there for the native parts, and whoever is on
-# call gets a shell. A tag is built anew when Debian mends something; for the same bytes every time add its digest:
+# Debian slim instead of distroless: the tag names an exact Node, the native parts need glibc, and operators get a shell. A
+# tag is rebuilt for Debian's fixes; for the same bytes every time add its digest:
 #   --build-arg NODE_IMAGE=node:24.21.0-trixie-slim@sha256:…
 ARG NODE_IMAGE=node:24.21.0-trixie-slim
 
-# What the compiler and the API page need stays in this stage. It runs on the platform that builds: JavaScript comes out.
+# The compiler and the sources of the API page stay in this stage. It runs on the build platform: its output is JavaScript.
 FROM --platform=$BUILDPLATFORM ${NODE_IMAGE} AS build
 WORKDIR /build
 COPY package.json package-lock.json ./
@@ -16,12 +16,12 @@ RUN npm ci --ignore-scripts
 COPY . .
 RUN npm run build
 
-# No dependency needs an install script, and none differs between platforms: native parts come prebuilt for all of them.
+# No dependency needs an install script or differs between platforms: native parts are prebuilt for all of them.
 FROM --platform=$BUILDPLATFORM ${NODE_IMAGE} AS dependencies
 WORKDIR /app
 COPY package.json package-lock.json ./
 RUN npm ci --omit=dev --ignore-scripts
-# With the development dependencies still named, npm would leave out what they need too.
+# With development dependencies in package.json, npm would also omit packages that they share.
 RUN npm pkg delete devDependencies && npm sbom --sbom-format=cyclonedx >sbom.cdx.json
 
 FROM ${NODE_IMAGE}
@@ -29,7 +29,7 @@ LABEL org.opencontainers.image.title="omp-gateway" \
       org.opencontainers.image.description="The Open Memory Protocol in front of the vector database you already have" \
       org.opencontainers.image.version="0.1.0" \
       org.opencontainers.image.licenses="Apache-2.0"
-# What serves installs nothing. A new volume takes over the owner of /data.
+# This stage installs nothing. A new volume gets the owner of /data.
 RUN rm -rf /usr/local/lib/node_modules /usr/local/bin/npm /usr/local/bin/npx /usr/local/bin/corepack /usr/local/bin/yarn /usr/local/bin/yarnpkg /opt/yarn-* \
     && mkdir -m 700 /data && chown 1000:1000 /data
 ENV NODE_ENV=production
@@ -37,19 +37,19 @@ ENV NODE_ENV=production
 ENV OMP_HOST=0.0.0.0
 ENV OMP_DATA_DIR=/data
 WORKDIR /app
-# What changes least comes first.
+# Layers that change least come first.
 COPY --from=dependencies /app ./
 COPY LICENSE ./
 COPY --from=build /build/assets ./assets
 COPY --from=build /build/dist ./dist
-# The root file system may be read-only: /data is written by the embedded Postgres alone, /tmp holds its socket.
+# The root file system may be read-only: only the embedded Postgres writes to /data, and /tmp holds its socket.
 VOLUME /data
 # The user "node", as numbers, so that an orchestrator can see that it is not root.
 USER 1000:1000
-# Requests; measures, once OMP_METRICS_PORT=9464 and OMP_METRICS_HOST=0.0.0.0 are set.
+# Requests; metrics, if OMP_METRICS_PORT=9464 and OMP_METRICS_HOST=0.0.0.0 are set.
 EXPOSE 8080 9464
 STOPSIGNAL SIGTERM
-# Whether the process answers, not its backend: no restart of this container would mend that one.
+# Checks the process, not its backend: a restart of this container would not repair the backend.
 HEALTHCHECK --interval=10s --timeout=5s --start-period=30s \
   CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.OMP_PORT || 8080}/livez`).then(({ ok }) => process.exit(ok ? 0 : 1), () => process.exit(1))"]
 CMD ["node", "/app/dist/src/main.js"]

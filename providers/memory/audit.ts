@@ -1,6 +1,6 @@
 import type { AuditEntry, AuditLog, AuditOptions, KeptEntry } from '#contract';
 import { withinMatcher } from '#toolbox';
-import { createDrawers } from './drawers.ts';
+import { createTimeBuckets } from './time-buckets.ts';
 
 const DAY_MS = 86_400_000;
 
@@ -11,15 +11,15 @@ export interface MemoryAuditLog extends AuditLog {
 
 export function createAuditLog({ retention_days }: AuditOptions): MemoryAuditLog {
   const lifetime = retention_days === null ? Number.POSITIVE_INFINITY : retention_days * DAY_MS;
-  const drawers = createDrawers(lifetime, () => new Map<string, KeptEntry[]>());
+  const buckets = createTimeBuckets(lifetime, () => new Map<string, KeptEntry[]>());
   let seq = 0;
 
   const note = (entry: AuditEntry) => {
     // Read by user, so nobody could ever see it again.
     if (entry.user_id === null) return;
-    const drawer = drawers.at(Date.parse(entry.timestamp));
-    const entries = drawer.get(entry.user_id) ?? [];
-    drawer.set(entry.user_id, entries);
+    const bucket = buckets.at(Date.parse(entry.timestamp));
+    const entries = bucket.get(entry.user_id) ?? [];
+    bucket.set(entry.user_id, entries);
     // Nearly always the newest; what was recorded in a batch is a little late.
     let place = entries.length;
     while (place > 0 && (entries[place - 1] as KeptEntry).timestamp > entry.timestamp) place--;
@@ -38,8 +38,8 @@ export function createAuditLog({ retention_days }: AuditOptions): MemoryAuditLog
         (after && (timestamp > after.timestamp || (timestamp === after.timestamp && place >= after.seq)));
       const kept = (time: string) => time >= since && Date.parse(time) > Date.now() - lifetime;
       const found: KeptEntry[] = [];
-      for (const drawer of drawers.newestFirst()) {
-        const entries = drawer.get(user_id) ?? [];
+      for (const bucket of buckets.newestFirst()) {
+        const entries = bucket.get(user_id) ?? [];
         for (let i = entries.length - 1; i >= 0; i--) {
           const entry = entries[i] as KeptEntry;
           if (found.length === limit || !kept(entry.timestamp)) return found;

@@ -1,5 +1,5 @@
 import { IDEMPOTENCY_AHEAD_MS, IDEMPOTENCY_TTL_MS, type IdempotencyKey, invalidRequest } from '#contract';
-import { createDrawers } from './drawers.ts';
+import { createTimeBuckets } from './time-buckets.ts';
 
 /** What tells the first answer, together with the input that a repetition brings along. */
 export interface Identity {
@@ -19,12 +19,12 @@ export interface IdempotencyKeys {
 }
 
 export function createIdempotencyKeys(): IdempotencyKeys {
-  const drawers = createDrawers(IDEMPOTENCY_TTL_MS, () => new Map<string, Use>(), IDEMPOTENCY_AHEAD_MS);
+  const buckets = createTimeBuckets(IDEMPOTENCY_TTL_MS, () => new Map<string, Use>(), IDEMPOTENCY_AHEAD_MS);
   const nameOf = ({ caller, key }: IdempotencyKey): string => JSON.stringify([caller, key]);
   return {
     find(key) {
-      for (const drawer of drawers.newestFirst()) {
-        const use = drawer.get(nameOf(key));
+      for (const bucket of buckets.newestFirst()) {
+        const use = bucket.get(nameOf(key));
         const age = Date.now() - (use?.time ?? Number.NaN);
         if (!use || !(age < IDEMPOTENCY_TTL_MS && age >= -IDEMPOTENCY_AHEAD_MS)) continue;
         if (use.fingerprint === key.fingerprint) return use;
@@ -34,7 +34,7 @@ export function createIdempotencyKeys(): IdempotencyKeys {
     },
     use(key, { id, created_at }) {
       const time = Date.now();
-      drawers.at(time).set(nameOf(key), { fingerprint: key.fingerprint, time, id, created_at });
+      buckets.at(time).set(nameOf(key), { fingerprint: key.fingerprint, time, id, created_at });
     },
   };
 }

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { loadConfig } from '../../src/config/load.ts';
 import { ConfigError } from '../../src/config/mistakes.ts';
-import { embeddingOptions } from '../../src/config/options.ts';
+import { embeddingOptions, providerOptions } from '../../src/config/options.ts';
 import type { EmbeddingOptions } from '../../src/embedding/open.ts';
 import { load, mistakesOf } from './sources.ts';
 
@@ -241,4 +241,19 @@ it('reads real files', () => {
   const { config } = loadConfig({ flags: { config: path }, env: { DATABASE_URL_FILE: secret } });
   expect(config).toMatchObject({ port: 1234, postgres: { url: 'postgres://db/omp' } });
   expect(() => loadConfig({ flags: { config: folder }, env: {} })).toThrow(`${folder} cannot be read: it is a folder`);
+});
+
+describe('ingestion', () => {
+  it('is synchronous unless told otherwise, and reaches the provider', () => {
+    expect(providerOptions(load({}).config)).toMatchObject({ ingestion: 'sync' });
+    expect(providerOptions(load({ env: { OMP_INGESTION: 'async' } }).config)).toMatchObject({ ingestion: 'async' });
+  });
+
+  it('cannot be asynchronous without vectors to compute', () => {
+    const env = { OMP_INGESTION: 'async', OMP_SEARCH_MODE: 'keyword' };
+    expect(mistakesOf({ env })).toEqual([
+      'ingestion cannot be async while search.mode is keyword: there are no vectors to compute later',
+    ]);
+    expect(mistakesOf({ env: { ...env, OMP_INGESTION: 'sync' } })).toEqual([]);
+  });
 });

@@ -1,4 +1,5 @@
-import { readFileSync, statSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { existsSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { parse } from 'yaml';
@@ -10,7 +11,39 @@ import { openEmbedder } from '../../src/embedding/open.ts';
 import { CLOSE_MS } from '../../src/shutdown.ts';
 import { recordingLog } from '../support/subject.ts';
 
-import { DEFAULT, FILE, type Name, PROFILES, type Service, services, volumes } from './compose.ts';
+interface Service {
+  readonly image: string;
+  readonly build?: string;
+  readonly environment?: Readonly<Record<string, string | null>>;
+  readonly ports?: readonly string[];
+  readonly volumes?: readonly string[];
+  readonly platform?: string;
+  readonly depends_on?: Readonly<Record<string, { readonly condition: string }>> | readonly string[];
+  readonly healthcheck?: { readonly test: readonly string[] };
+  readonly profiles?: readonly string[];
+  readonly restart: string;
+  readonly read_only?: boolean;
+  readonly tmpfs?: readonly string[];
+  readonly mem_limit?: string;
+  readonly stop_grace_period?: string;
+}
+
+const FILE = 'docker-compose.yml';
+const TEXT = readFileSync(FILE, 'utf8');
+/** What a plain `docker compose up` starts. */
+const DEFAULT = ['gateway', 'postgres'] as const;
+const PROFILES = {
+  embedded: ['embedded'],
+  'pinecone-local': ['pinecone-gateway', 'pinecone'],
+  redis: ['redis'],
+  monitoring: ['prometheus', 'grafana'],
+} as const;
+type Name = (typeof PROFILES)[keyof typeof PROFILES][number] | (typeof DEFAULT)[number];
+
+const { services, volumes } = parse(TEXT, { merge: true }) as {
+  services: Readonly<Record<Name, Service>>;
+  volumes: Readonly<Record<string, null>>;
+};
 
 const { gateway, postgres, embedded, redis, pinecone, prometheus, grafana, 'pinecone-gateway': onPinecone } = services;
 const GATEWAYS = [gateway, embedded, onPinecone];
@@ -194,4 +227,39 @@ test('what compose passes on by itself is a configuration that the gateway takes
     );
     expect(() => loadConfig({ env })).not.toThrow();
   }
+});
+
+const installed = (process.env.PATH ?? '').split(':').some((folder) => existsSync(join(folder, 'docker-compose')));
+
+/** The file as compose itself understands it, in an environment of nothing but the given variables. */
+const resolved = (profiles: readonly string[], env: Readonly<Record<string, string>> = {}) => {
+  const { stdout, stderr, status } = spawnSync(
+    'docker-compose',
+    ['-f', FILE, ...profiles.flatMap((name) => ['--profile', name]), 'config'],
+    { encoding: 'utf8', env: { PATH: process.env.PATH, ...env } },
+  );
+  return { status, stderr, services: (parse(stdout) as { services: typeof services } | null)?.services ?? services };
+};
+
+test
+  .skipIf(!installed)
+  .each([[], ...Object.keys(PROFILES).map((name) => [name]), ['redis', 'monitoring'], Object.keys(PROFILES)])(
+  'compose accepts the file with profiles %s',
+  (...profiles) => {
+    expect(resolved(profiles)).toMatchObject({ status: 0, stderr: '' });
+  },
+);
+
+test.skipIf(!installed)('compose uses its defaults, and values from the environment', () => {
+  const defaults = resolved(Object.keys(PROFILES)).services;
+  expect(Object.keys(defaults).sort()).toEqual([...DEFAULT, ...Object.values(PROFILES).flat()].sort());
+  expect(defaults.gateway.ports).toEqual(['127.0.0.1:8080:8080/tcp']);
+  const password = 'p@ss/w?rd#';
+  const access = { OMP_AUTH: 'required', OMP_AUTH_KEYS: '[{"name": "a"}]', OMP_ALLOWED_HOSTS: 'memory.example.com' };
+  const own = resolved(['embedded'], { POSTGRES_PASSWORD: password, OMP_PORT: '9000', ...access }).services;
+  expect(own.gateway.environment).toMatchObject(access);
+  expect(own.embedded.environment).toMatchObject(access);
+  expect(own.gateway.ports).toEqual(['127.0.0.1:9000:8080/tcp']);
+  expect(own.postgres.environment?.POSTGRES_PASSWORD).toBe(password);
+  expect(own.gateway.environment?.PGPASSWORD).toBe(password);
 });

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import packageJson from '../../package.json' with { type: 'json' };
 import packageLock from '../../package-lock.json' with { type: 'json' };
 import { configSchema } from '../../src/config/schema.ts';
-import { brokenRules, instructionsOf } from './dockerfile-rules.ts';
+import { brokenRules, instructionsOf } from './dockerfile.ts';
 
 const DOCKERFILE = readFileSync('Dockerfile', 'utf8');
 const all = (name: string) => instructionsOf(DOCKERFILE).flatMap(([each, rest]) => (each === name ? [rest] : []));

@@ -1,7 +1,93 @@
 import { execFileSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, readFileSync, statSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
-import { instructionsOf } from './dockerfile-rules.ts';
+
+export type Instruction = readonly [name: string, rest: string];
+
+/** The instructions of a Dockerfile, continuation lines joined, comments left out. */
+export const instructionsOf = (text: string): Instruction[] =>
+  text
+    .replace(/^\s*#.*\n/gm, '')
+    .replace(/\\\n\s*/g, ' ')
+    .split('\n')
+    .filter((line) => line.trim() !== '')
+    .map((line) => [line.slice(0, line.indexOf(' ')), line.slice(line.indexOf(' ') + 1)]);
+
+interface Dockerfile {
+  /** What follows the instruction, wherever it is used. */
+  all(name: string): string[];
+  /** The same of the last stage. */
+  last(name: string): string[];
+  readonly stages: ReadonlySet<string>;
+  /** Images that are pulled. */
+  readonly bases: readonly string[];
+}
+
+function read(text: string): Dockerfile {
+  const instructions = instructionsOf(text);
+  const pick = (among: readonly Instruction[]) => (name: string) =>
+    among.flatMap(([each, rest]) => (each === name ? [rest] : []));
+  const all = pick(instructions);
+  const values = new Map(all('ARG').map((arg) => [arg.split('=')[0], arg.slice(arg.indexOf('=') + 1)]));
+  const froms = all('FROM').map((from) =>
+    from.replace(/^--platform=\S+ /, '').replace(/\$\{(\w+)\}/g, (_, name: string) => values.get(name) ?? ''),
+  );
+  const stages = new Set(froms.flatMap((from) => / AS (\S+)$/.exec(from)?.[1] ?? []));
+  const bases = froms.map((from) => from.split(' ')[0] ?? '').filter((base) => !stages.has(base));
+  return {
+    all,
+    last: pick(instructions.slice(instructions.findLastIndex(([name]) => name === 'FROM'))),
+    stages,
+    bases,
+  };
+}
+
+/** What breaks a rule; nothing where it is kept. */
+type Rule = (file: Dockerfile) => readonly string[];
+
+const runs =
+  (pattern: RegExp): Rule =>
+  (file) =>
+    file.all('RUN').filter((run) => pattern.test(run));
+const used =
+  (...names: readonly string[]): Rule =>
+  (file) =>
+    names.flatMap(file.all);
+const once = (values: readonly string[]) => (values.length === 1 ? [] : [`${values.length} of them`]);
+
+/** By the numbers that hadolint gives its rules, which itself is neither in npm nor in Debian. */
+const RULES: Readonly<Record<string, Rule>> = {
+  'DL3000 WORKDIR is absolute': ({ all }) => all('WORKDIR').filter((path) => !path.startsWith('/')),
+  'DL3002 the last user is a number, and not root': ({ last }) =>
+    [last('USER').at(-1) ?? 'none'].filter((user) => !/^[1-9]\d*:[1-9]\d*$/.test(user)),
+  'DL3003 WORKDIR in the place of cd': runs(/(^|&& *|; *)cd /),
+  'DL3004 no sudo': runs(/\bsudo\b/),
+  'DL3006, DL3007 an image is named with its exact version': ({ bases }) =>
+    bases.filter((base) => !/:\d+\.\d+\.\d+(-[\w.-]+)?(@sha256:[0-9a-f]{64})?$/.test(base)),
+  'DL3008, DL3018 nothing is installed from outside npm': runs(/\b(apt|apt-get|apk|curl|wget|pip) /),
+  'DL3016 npm installs what is locked, and runs none of its scripts': runs(
+    /\bnpm (install|i|add)\b|\bnpm ci(?!.* --ignore-scripts)/,
+  ),
+  'DL3020 COPY in the place of ADD': used('ADD'),
+  'DL3022 COPY --from names a stage': ({ all, stages }) =>
+    all('COPY').filter((copy) => copy.startsWith('--from=') && !stages.has(/^--from=(\S+)/.exec(copy)?.[1] ?? '')),
+  'DL3025 commands are JSON': ({ all }) =>
+    [...all('CMD'), ...all('ENTRYPOINT'), ...all('HEALTHCHECK').map((check) => check.replace(/^.*? ?CMD /, ''))].filter(
+      (command) => !/^\["[^\n]*"\]$/.test(command),
+    ),
+  'DL3057 one health check': ({ last }) => once(last('HEALTHCHECK')),
+  'DL4000, DL3043 nothing that is outdated': used('MAINTAINER', 'ONBUILD'),
+  'DL4003 one command': ({ last }) => once(last('CMD')),
+  'DL4006 no pipes, whose failures nobody sees': runs(/[^|]\|[^|]/),
+  'no secrets in layers': ({ all }) =>
+    [...all('ENV'), ...all('ARG')].filter((each) => /^\w*(KEY|PASSWORD|SECRET|TOKEN)/.test(each)),
+};
+
+/** The rules that a Dockerfile breaks, with what breaks them. */
+export function brokenRules(text: string): string[] {
+  const file = read(text);
+  return Object.entries(RULES).flatMap(([rule, breaks]) => breaks(file).map((what) => `${rule}: ${what}`));
+}
 
 /** A stage of a Dockerfile, laid out under a folder of this machine instead of in an image. */
 export interface Stage {

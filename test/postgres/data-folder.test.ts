@@ -145,7 +145,7 @@ const STATES: Readonly<Record<string, readonly [(folder: string) => void, RegExp
   ],
   'the database is missing': [
     (folder) => rmSync(join(folder, 'postgres'), { recursive: true }),
-    /the database in .* is gone: omp-gateway\.json tells of one.*restore the whole data folder from a backup/,
+    /the database in .* is missing: omp-gateway\.json refers to it.*restore the whole data folder from a backup/,
   ],
   'the folder of the database is empty': [
     (folder) => {
@@ -164,7 +164,7 @@ const STATES: Readonly<Record<string, readonly [(folder: string) => void, RegExp
   ],
   'another engine made it': [
     (folder) => writeFileSync(join(folder, 'postgres/PG_VERSION'), '17\n'),
-    /made by PostgreSQL 17, this omp-gateway has PostgreSQL 18; start the omp-gateway that made it/,
+    /created by PostgreSQL 17, this omp-gateway has PostgreSQL 18; start the omp-gateway that created it/,
   ],
   'the marker is of another database': [
     (folder) =>
@@ -176,7 +176,7 @@ const STATES: Readonly<Record<string, readonly [(folder: string) => void, RegExp
   ],
   'the marker is damaged': [
     (folder) => truncateSync(join(folder, 'omp-gateway.json'), 10),
-    /omp-gateway\.json cannot be understood; restore/,
+    /omp-gateway\.json is not valid; restore/,
   ],
 };
 

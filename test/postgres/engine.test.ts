@@ -56,7 +56,7 @@ describe('the embedded engine', () => {
         .catch(() => false),
     );
     expect(workers).toHaveLength(2);
-    expect(log.lines.map(({ message }) => message)).toEqual(['the embedded Postgres died; starting it again']);
+    expect(log.lines.map(({ message }) => message)).toEqual(['the embedded Postgres died; restarting it']);
     await engine.close();
     await expect(ask(engine.config, 'select 1')).rejects.toThrow();
   });

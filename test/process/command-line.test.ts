@@ -32,13 +32,6 @@ test('a port that is taken is told with its setting, before a database is made',
   }
 });
 
-test('keys --help explains the command, keys alone ends with status 2', async () => {
-  const { status, stdout, stderr } = await runProgram({ args: ['keys', '--help'] });
-  expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
-  for (const word of ['keys create', 'keys list', 'keys revoke', '--grant']) expect(stdout).toContain(word);
-  expect(await runProgram({ args: ['keys'] })).toMatchObject({ status: 2, stdout: '' });
-});
-
 test('an unknown flag ends with status 2, a suggestion and the way to help', async () => {
   const { status, stdout, stderr } = await runProgram({ args: ['--prot', '1'] });
   expect({ status, stdout }).toEqual({ status: 2, stdout: '' });

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { type Client, clientOf } from '../support/client.ts';
+import { type Sample, samplesOf } from '../telemetry/exposition.ts';
 
 /** What was built before the tests. */
 const MAIN = resolve('dist/src/main.js');
@@ -119,3 +120,19 @@ export async function startGateway({ env, ...options }: ProgramOptions = {}): Pr
 
 /** How the program ended that was not meant to go on. */
 export const runProgram = (options: ProgramOptions): Promise<Ending> => startProgram(options).ended;
+
+export interface MeasuredGateway extends RunningGateway {
+  /** Where its measures are. */
+  readonly metricsUrl: string;
+  text(): Promise<string>;
+  samples(): Promise<Sample[]>;
+}
+
+/** A gateway whose measures can be asked for. */
+export async function startMeasuredGateway(env: Readonly<Record<string, string>> = {}): Promise<MeasuredGateway> {
+  const gateway = await startGateway({ env: { OMP_METRICS_PORT: '0', ...env } });
+  const [, port] = await gateway.output(/"port":(\d+),"msg":"the port for metrics is open"/);
+  const metricsUrl = `http://127.0.0.1:${port}/metrics`;
+  const text = async () => (await fetch(metricsUrl)).text();
+  return { ...gateway, metricsUrl, text, samples: async () => samplesOf(await text()) };
+}

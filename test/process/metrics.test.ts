@@ -4,8 +4,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { eventually } from '../support/eventually.ts';
 import { freshUser } from '../support/subject.ts';
-import { temporaryFolder, watch } from './gateway.ts';
-import { startMeasuredGateway } from './measured-gateway.ts';
+import { startMeasuredGateway, temporaryFolder, watch } from './gateway.ts';
 import { freePort } from './postgres-cluster.ts';
 
 const REQUESTS = 'omp_http_request_duration_seconds_count';

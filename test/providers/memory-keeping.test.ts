@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { type AuditEntry, IDEMPOTENCY_TTL_MS, OmpError } from '#contract';
 import { createAuditLog } from '../../providers/memory/audit.ts';
-import { createDrawers } from '../../providers/memory/drawers.ts';
 import { createIdempotencyKeys } from '../../providers/memory/idempotency.ts';
+import { createTimeBuckets } from '../../providers/memory/time-buckets.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
 import { memoriesOf } from '../support/memories.ts';
 import { auditOf, call, callBy, listOf, memoryOf, openMemory } from '../support/requests.ts';
@@ -17,29 +17,29 @@ afterEach(() => {
 });
 const at = (ms: number) => vi.setSystemTime(START + ms);
 
-describe('drawers', () => {
+describe('buckets', () => {
   it('[Decision 20] keep what is younger than the lifetime, and little that is older', () => {
-    const drawers = createDrawers(2_400, () => ({ items: [] as number[] }));
+    const buckets = createTimeBuckets(2_400, () => ({ items: [] as number[] }));
     for (let time = 0; time < 20_000; time += 10) {
       at(time);
-      drawers.at(START + time).items.push(time);
-      const kept = drawers.newestFirst().flatMap(({ items }) => items.toReversed());
+      buckets.at(START + time).items.push(time);
+      const kept = buckets.newestFirst().flatMap(({ items }) => items.toReversed());
       expect(kept).toEqual([...kept].sort((a, b) => b - a));
       expect(kept.at(-1)).toBeLessThanOrEqual(Math.max(0, time - 2_400));
       expect(kept.at(-1)).toBeGreaterThan(time - 2_400 - 100 - 10);
-      expect(drawers.newestFirst().length).toBeLessThanOrEqual(25);
+      expect(buckets.newestFirst().length).toBeLessThanOrEqual(25);
     }
     at(1e9);
-    expect(drawers.newestFirst()).toEqual([]);
+    expect(buckets.newestFirst()).toEqual([]);
   });
 
   it('[Decision 11] without an end keep everything', () => {
-    const drawers = createDrawers(Number.POSITIVE_INFINITY, () => ({ items: [] as number[] }));
+    const buckets = createTimeBuckets(Number.POSITIVE_INFINITY, () => ({ items: [] as number[] }));
     for (const time of [0, DAY_MS, 1e12]) {
       at(time);
-      drawers.at(START + time).items.push(time);
+      buckets.at(START + time).items.push(time);
     }
-    expect(drawers.newestFirst().flatMap(({ items }) => items)).toEqual([0, DAY_MS, 1e12]);
+    expect(buckets.newestFirst().flatMap(({ items }) => items)).toEqual([0, DAY_MS, 1e12]);
   });
 });
 

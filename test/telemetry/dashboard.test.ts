@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
-import { startMeasuredGateway } from '../process/measured-gateway.ts';
+import { startMeasuredGateway } from '../process/gateway.ts';
 import { freshUser } from '../support/subject.ts';
 
 interface Panel {

@@ -7,43 +7,41 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 import type pg from 'pg';
 import type { Log } from '#contract';
-import { databaseIn, markComplete, onFolder, prepareFolder } from './folder.ts';
-import { type FolderLock, lockFolder, lockIfAny } from './lock.ts';
+import { databaseIn, type FolderLock, lockFolder, lockIfAny, markComplete, onFolder, prepareFolder } from './folder.ts';
 
 export interface Engine {
   readonly config: pg.ClientConfig;
-  /** Resolves while it runs; while it is started again, as soon as it runs again. */
+  /** Resolves once it runs; during a restart, after that. */
   ready(): Promise<void>;
   /**
-   * Ends whatever it is running, by starting it again: the write-ahead log brings back everything acknowledged. All its
-   * connections are lost.
+   * Ends what it is running by a restart. The write-ahead log restores everything acknowledged. All connections are lost.
    */
   interrupt(): void;
-  /** From now on it is not started again. */
-  letEnd(): void;
+  /** Allows no more restarts. */
+  disableRestart(): void;
   close(): Promise<void>;
 }
 
 /** Always the compiled one: Node starts worker threads from JavaScript, also when this file runs from source. */
 const WORKER = createRequire(import.meta.url).resolve('#embedded-postgres-worker');
-/** Where a unix socket called "port 5432" is looked for inside its folder. */
+/** The file name for port 5432 in the folder of a unix socket. */
 const SOCKET_FILE = '.s.PGSQL.5432';
 const RESTART_MS = 1_000;
 /** The longest path of a unix socket on every system. */
-const LONGEST_PATH = 103;
+const MAX_PATH_BYTES = 103;
 
-/** Holds the sockets of all gateways of this user. Not the data folder: a socket's path may not be long. */
+/** Holds the sockets of all gateways of this user. Not the data folder, since the path of a socket must be short. */
 const socketsFolder = () => join(tmpdir(), `omp-gateway-${process.getuid?.() ?? 'user'}`);
 
-/** How the engine is reached whose folder has this lock: a copy of the folder does not lead here. */
+/** How to connect to the engine whose folder has this lock. A copy of the folder leads elsewhere. */
 function engineConfig({ name }: Pick<FolderLock, 'name'>): { config: pg.ClientConfig; socket: string } {
   const host = join(socketsFolder(), createHash('sha256').update(name).digest('hex').slice(0, 12));
   const socket = join(host, SOCKET_FILE);
-  if (Buffer.byteLength(socket) > LONGEST_PATH)
+  if (Buffer.byteLength(socket) > MAX_PATH_BYTES)
     throw new Error(
       `the path of the temporary folder ${tmpdir()} is too long for a socket; set TMPDIR to a shorter one`,
     );
-  // PGSSLMODE, meant for a server, would be obeyed here too.
+  // Without `ssl`, PGSSLMODE would apply, which is meant for a server.
   return { config: { host, port: 5432, user: 'postgres', database: 'postgres', ssl: false }, socket };
 }
 
@@ -51,13 +49,13 @@ function makePrivate(folder: string): void {
   try {
     mkdirSync(folder, { recursive: true, mode: 0o700 });
   } catch (cause) {
-    const message = `${folder} cannot be made, for the socket of the embedded Postgres; set TMPDIR to a folder that this user may write`;
+    const message = `${folder} cannot be created for the socket of the embedded Postgres; set TMPDIR to a folder that this user may write`;
     throw new Error(message, { cause });
   }
   checkPrivate();
 }
 
-/** Throws unless that folder belongs to this user alone: whoever else could enter it could read everything. */
+/** Throws unless only this user may enter that folder: anyone who can enter it can read everything. */
 function checkPrivate(): void {
   const folder = socketsFolder();
   const { uid, mode } = lstatSync(folder);
@@ -66,7 +64,7 @@ function checkPrivate(): void {
     throw new Error(`${folder} must be a folder that only this user may enter (mode 700); remove it, or set TMPDIR`);
 }
 
-/** The engine of a gateway that runs on this data folder now; undefined: none runs. */
+/** The engine of a gateway that runs on this data folder; undefined: none runs. */
 export function runningEngine(dataDir: string): pg.ClientConfig | undefined {
   const lock = lockIfAny(resolve(dataDir));
   lock?.release();
@@ -74,15 +72,15 @@ export function runningEngine(dataDir: string): pg.ClientConfig | undefined {
   const { config, socket } = engineConfig(lock);
   if (!existsSync(socket))
     throw new Error(
-      `a gateway runs on the data folder ${resolve(dataDir)}, but its socket is not at ${socket}: run this as the same user and with the same TMPDIR, and once that gateway has started`,
+      `a gateway runs on the data folder ${resolve(dataDir)}, but its socket is not at ${socket}: run this as the same user and with the same TMPDIR, after that gateway has started`,
     );
   checkPrivate();
   return config;
 }
 
 /**
- * Starts the embedded Postgres in the data folder. Rejects when the folder is taken or refused, or the engine does not
- * start. Should the engine die later, it is started again; the write-ahead log brings back everything acknowledged.
+ * Starts the embedded Postgres in the data folder. Rejects if the folder is in use or rejected, or the engine does not start.
+ * If the engine dies later, it is restarted; the write-ahead log restores everything acknowledged.
  */
 export async function startEngine(dataDir: string, log: Log): Promise<Engine> {
   const root = resolve(dataDir);
@@ -101,7 +99,7 @@ export async function startEngine(dataDir: string, log: Log): Promise<Engine> {
   }
 }
 
-interface Where {
+interface Location {
   readonly root: string;
   readonly socket: string;
   readonly config: pg.ClientConfig;
@@ -109,9 +107,9 @@ interface Where {
   readonly released: () => void;
 }
 
-async function runEngine({ root, socket, config, log, released }: Where): Promise<Engine> {
+async function runEngine({ root, socket, config, log, released }: Location): Promise<Engine> {
   let closing = false;
-  /** Whether the thread is being ended to start another one. */
+  /** Whether the thread is being ended for a restart. */
   let interrupted = false;
   const start = async (): Promise<Worker> => {
     // Left behind by a process that was killed.
@@ -127,28 +125,28 @@ async function runEngine({ root, socket, config, log, released }: Where): Promis
     });
     worker.once('exit', () => {
       if (closing || interrupted) return;
-      log.error({ err: failure }, 'the embedded Postgres died; starting it again');
-      runAgain(startAgain(RESTART_MS));
+      log.error({ err: failure }, 'the embedded Postgres died; restarting it');
+      replace(restart(RESTART_MS));
     });
     return worker;
   };
-  const runAgain = (again: Promise<Worker>) => {
-    running = again;
-    // What fails is in the log.
+  const replace = (next: Promise<Worker>) => {
+    running = next;
+    // Failures are in the log.
     running.catch(() => {});
   };
-  const startAgain = async (afterMs: number): Promise<Worker> => {
+  const restart = async (afterMs: number): Promise<Worker> => {
     await sleep(afterMs, undefined, { ref: false });
     if (closing) throw new Error('closing');
     return start().catch((error: unknown) => {
-      log.error({ err: error }, 'the embedded Postgres does not start; trying again');
-      return startAgain(RESTART_MS);
+      log.error({ err: error }, 'the embedded Postgres does not start; retrying');
+      return restart(RESTART_MS);
     });
   };
   const end = async () => {
     closing = true;
     const worker = await running.catch(() => undefined);
-    // One that died and was not yet started again has no thread, and will not tell that it ended.
+    // An engine that died and was not yet restarted has no thread, and emits no `exit`.
     if (worker && worker.threadId !== -1) {
       const ended = new Promise((exited) => worker.once('exit', exited));
       worker.postMessage('close');
@@ -159,7 +157,7 @@ async function runEngine({ root, socket, config, log, released }: Where): Promis
 
   let running = start().catch((cause: Error) => {
     throw new Error(
-      `the embedded Postgres in ${root} does not start: ${cause.message}; if this stays, restore the data folder from a backup (docs/operations.md, "Backup and restore")`,
+      `the embedded Postgres in ${root} does not start: ${cause.message}; if this persists, restore the data folder from a backup (docs/operations.md, "Backup and restore")`,
       { cause },
     );
   });
@@ -176,15 +174,15 @@ async function runEngine({ root, socket, config, log, released }: Where): Promis
     interrupt() {
       if (interrupted || closing) return;
       interrupted = true;
-      log.warn({}, 'the embedded Postgres is started again, to end a statement that took too long');
+      log.warn({}, 'the embedded Postgres is restarted, to end a statement that took too long');
       const end = async (worker: Worker) => {
         await worker.terminate();
         interrupted = false;
-        return startAgain(0);
+        return restart(0);
       };
-      runAgain(running.then(end));
+      replace(running.then(end));
     },
-    letEnd() {
+    disableRestart() {
       closing = true;
     },
     async close() {

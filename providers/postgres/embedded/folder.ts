@@ -1,30 +1,31 @@
 import { randomUUID } from 'node:crypto';
-import { lstatSync, readFileSync, rmSync } from 'node:fs';
+import { closeSync, fstatSync, lstatSync, openSync, readFileSync, rmSync } from 'node:fs';
 import { mkdir, open, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { inflateRawSync } from 'node:zlib';
+import { tryLock } from 'fs-native-extensions';
 import { z } from 'zod';
 
 /** The major version of the engine. */
 export const POSTGRES = '18';
 
-/** What a data folder holds, beside the lock. */
+/** The contents of a data folder, in addition to the lock. */
 const DATABASE = 'postgres';
-/** A database that a first start has not finished. It holds no memories: it may be removed at any time. */
+/** A database that a first start has not completed. It holds no memories and may be removed at any time. */
 const UNFINISHED = 'postgres.unfinished';
 /** Written once the database is complete and starts. */
 const MARKER = 'omp-gateway.json';
 /** Inside the database: the `id` of its marker. */
 const IDENTITY = 'omp-gateway.id';
 
-/** What an interrupted restore may have left out: named here, since the engine only aborts. */
+/** What an interrupted restore may have left out. The engine would abort without naming it. */
 const NEEDED = ['global/pg_control', 'postgresql.conf', 'pg_hba.conf', 'base', 'pg_wal', 'pg_xact'];
 
 const Marker = z.object({
   id: z.uuid(),
   postgres: z.string(),
-  /** Whether there ever was an API key. */
+  /** Whether there was ever an API key. */
   keys: z.boolean(),
 });
 type Marker = z.output<typeof Marker>;
@@ -34,13 +35,13 @@ const EMPTY_DATABASE = createRequire(import.meta.url).resolve('#embedded-databas
 
 export const databaseIn = (root: string): string => join(root, DATABASE);
 
-/** The ways out of a folder that is refused. */
+/** What to do about a rejected folder. */
 const RESTORE =
   'restore the whole data folder from a backup (docs/operations.md, "Backup and restore"), or set OMP_DATA_DIR to an empty folder to start without memories';
 
 /**
- * What the data folder holds. Only looks. Throws an `Error` that says what to do when the folder was complete once and is
- * not now, or does not fit this gateway: a database is never made over the rest of another one.
+ * What the data folder holds; changes nothing. Throws an `Error` that says what to do if the folder is no longer complete, or
+ * does not fit this gateway: a database is never created over the rest of another one.
  */
 export function examineFolder(root: string): 'nothing' | 'a database without marker' | Marker {
   const marker = readMarker(root);
@@ -48,7 +49,7 @@ export function examineFolder(root: string): 'nothing' | 'a database without mar
   if (!exists(database)) {
     if (marker)
       throw new Error(
-        `the database in ${root} is gone: ${MARKER} tells of one, but there is no ${database}; ${RESTORE}`,
+        `the database in ${root} is missing: ${MARKER} refers to it, but there is no ${database}; ${RESTORE}`,
       );
     if (exists(join(root, 'PG_VERSION')))
       throw new Error(
@@ -62,17 +63,17 @@ export function examineFolder(root: string): 'nothing' | 'a database without mar
     throw new Error(`the database in ${root} is not complete: ${missing} is missing in ${database}; ${RESTORE}`);
   if (version !== POSTGRES || (marker && marker.postgres !== POSTGRES))
     throw new Error(
-      `the database in ${root} was made by PostgreSQL ${version}, this omp-gateway has PostgreSQL ${POSTGRES}; start the omp-gateway that made it, or ${RESTORE}`,
+      `the database in ${root} was created by PostgreSQL ${version}, this omp-gateway has PostgreSQL ${POSTGRES}; start the omp-gateway that created it, or ${RESTORE}`,
     );
   if (!marker) return 'a database without marker';
   if (read(join(database, IDENTITY))?.trim() !== marker.id)
     throw new Error(
-      `in ${root}, ${MARKER} and the folder ${DATABASE} belong to two different databases; ${RESTORE}. To go on with this database as it is, remove ${join(root, MARKER)}: then API keys that existed before do not count any more`,
+      `in ${root}, ${MARKER} and the folder ${DATABASE} belong to two different databases; ${RESTORE}. To keep using this database, remove ${join(root, MARKER)}: API keys that existed before are then ignored`,
     );
   return marker;
 }
 
-/** Makes a database where there is none. The folder must be locked. */
+/** Creates a database if there is none. The folder must be locked. */
 export async function prepareFolder(root: string): Promise<void> {
   const unfinished = join(root, UNFINISHED);
   rmSync(unfinished, { recursive: true, force: true });
@@ -98,7 +99,7 @@ async function unpack(folder: string): Promise<void> {
   for (const path of folders) await sync(path);
 }
 
-/** Writes the marker of a database that has started, unless it has one. */
+/** Writes the marker of a database that has started, unless there is one. */
 export async function markComplete(root: string): Promise<void> {
   if (readMarker(root)) return;
   const identity = join(databaseIn(root), IDENTITY);
@@ -109,7 +110,7 @@ export async function markComplete(root: string): Promise<void> {
 
 export const hadKeys = (root: string): boolean => readMarker(root)?.keys === true;
 
-/** Remembers outside of the database that there are keys, so that losing them never opens the gateway. */
+/** Notes outside the database that there are keys, so that losing them never opens the gateway. */
 export async function rememberKeys(root: string): Promise<void> {
   const marker = readMarker(root);
   if (marker && !marker.keys) await writeMarker(root, { ...marker, keys: true });
@@ -122,14 +123,14 @@ function readMarker(root: string): Marker | undefined {
   try {
     return Marker.parse(JSON.parse(text));
   } catch (cause) {
-    throw new Error(`${path} cannot be understood; ${RESTORE}`, { cause });
+    throw new Error(`${path} is not valid; ${RESTORE}`, { cause });
   }
 }
 
 const writeMarker = (root: string, marker: Marker): Promise<void> =>
   replaceFile(join(root, MARKER), `${JSON.stringify(marker)}\n`);
 
-/** Readers see the old contents or the new ones. */
+/** Readers see either the old or the new contents. */
 async function replaceFile(path: string, text: string): Promise<void> {
   const fresh = `${path}.${randomUUID()}`;
   await writeDurably(fresh, text);
@@ -159,7 +160,7 @@ function read(path: string): string | undefined {
 }
 
 const USER = 'the user of the gateway may not read and write it; make that user its owner (chown -R)';
-const FULL = 'the disk is full; free some space and start again: nothing that was stored has changed';
+const FULL = 'the disk is full; free some space and start again: stored data is unchanged';
 const FILE = 'a file has the name of a folder; check OMP_DATA_DIR';
 const ADVICE: Readonly<Record<string, string>> = {
   EACCES: USER,
@@ -171,7 +172,7 @@ const ADVICE: Readonly<Record<string, string>> = {
   ENOTDIR: FILE,
 };
 
-/** Works on the data folder. What the system refuses becomes an `Error` that says what to do. */
+/** Works on the data folder. System errors become an `Error` that says what to do. */
 export async function onFolder<Result>(root: string, work: () => Result | Promise<Result>): Promise<Result> {
   try {
     return await work();
@@ -180,4 +181,41 @@ export async function onFolder<Result>(root: string, work: () => Result | Promis
     if (code === undefined) throw cause;
     throw new Error(`the data folder ${root} cannot be used (${code}): ${ADVICE[code] ?? 'check the disk'}`, { cause });
   }
+}
+
+export interface FolderLock {
+  /** Identifies the folder on this machine: a copy of it, or another one at its path, has another name. */
+  readonly name: string;
+  release(): void;
+}
+
+/**
+ * Locks the data folder for this process. The kernel releases the lock when the process ends, in whatever way. Throws an
+ * `Error` if another process has it.
+ */
+export function lockFolder(folder: string): FolderLock {
+  const lock = take(folder, 'a+');
+  if (lock.taken)
+    throw new Error(
+      `the data folder ${folder} is in use by another omp-gateway; stop that one, or set OMP_DATA_DIR to a folder of its own`,
+    );
+  return lock;
+}
+
+/** The same if there is a lock file; `taken`: by another process. Undefined: there is none. Creates no file. */
+export function lockIfAny(folder: string): (FolderLock & { readonly taken: boolean }) | undefined {
+  try {
+    return take(folder, 'r+');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    throw error;
+  }
+}
+
+function take(folder: string, flags: 'a+' | 'r+') {
+  const file = openSync(join(folder, 'lock'), flags, 0o600);
+  const { dev, ino } = fstatSync(file);
+  const taken = !tryLock(file);
+  if (taken) closeSync(file);
+  return { taken, name: `${dev}:${ino}`, release: () => taken || closeSync(file) };
 }

@@ -4,26 +4,26 @@ import { vector } from '@electric-sql/pglite-pgvector';
 import { serveSession } from './socket-server.ts';
 
 /**
- * The embedded Postgres, in a thread of its own so that its synchronous queries never hold up HTTP.
- * Speaks the Postgres protocol on a unix socket; ends when told to.
+ * The embedded Postgres, in its own thread, so that its synchronous queries never block HTTP. Speaks the Postgres protocol on
+ * a unix socket; a message ends it.
  */
 const { folder, socket } = workerData as { folder: string; socket: string };
 
 /**
- * The engine's own choice, 160 MB, makes its memory grow beyond the size it begins with, which copies all of it; files that
- * are not held here come from the system's cache.
+ * The engine's default, 160 MB, makes its memory outgrow its initial size, which copies all of it. Files that do not fit here
+ * come from the system's cache.
  */
 const startParams = [...PGlite.defaultStartParams, '-c', 'shared_buffers=64MB'];
 
 /**
- * A single session makes no checkpoints by itself: without them the write-ahead log would grow for as long as the engine
- * runs, and a start after a crash would take as long as reading all of it.
+ * A single session makes no checkpoints by itself. Without them the write-ahead log would grow for as long as the engine
+ * runs, and a start after a crash would have to read all of it.
  */
 const CHECKPOINT = `do $$ begin
   if pg_current_wal_lsn() - (select redo_lsn from pg_control_checkpoint()) > 64 * 1024 * 1024 then checkpoint; end if; end $$`;
 const CHECKPOINT_MS = 5_000;
 
-/** The engine gives up by an abort without a reason: that is in what it printed before. */
+/** The engine aborts without a reason; the reason is in what it printed before. */
 let reason: string | undefined;
 const onStderr = (line: string) => {
   reason ??= /\b(?:FATAL|PANIC): +(.*)/.exec(line)?.[1];
@@ -40,7 +40,7 @@ const session = {
   inTransaction: () => db.isInTransaction(),
 };
 const server = await serveSession(socket, session, (error) => {
-  // Ends the thread: whoever started it starts another one.
+  // Ends the thread, which is then restarted.
   throw error;
 });
 const checkpoints = setInterval(() => server.ask(CHECKPOINT), CHECKPOINT_MS);
@@ -52,7 +52,7 @@ parentPort?.once('message', async () => {
   parentPort?.close();
 });
 
-/** What its file system throws are no errors. */
+/** Its file system does not throw instances of `Error`. */
 function describe(error: unknown): string {
   if (error instanceof Error) return error.message;
   const { name, errno } = (error ?? {}) as { name?: unknown; errno?: unknown };

@@ -72,7 +72,7 @@ export async function openDatabase(
     const keys = createKeyStore({ db, names: prepared.names });
     const close = async () => {
       // Otherwise connections would wait for an engine that does not start.
-      engine?.letEnd();
+      engine?.disableRestart();
       await db.close();
       await stop();
     };
