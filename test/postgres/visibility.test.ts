@@ -160,6 +160,22 @@ describe('[Decision 14] under a grant', () => {
     }
   });
 
+  it('[Decision 1] [Decision 2] pages of memories with the same time repeat and skip none', async () => {
+    const provider = await store.open({ mode: 'keyword' });
+    for (let i = 0; i < 5; i++) await provider.add(memoryOf('tied', `note ${i}`), call);
+    await store.sql(`update ${store.names.memories} set created_at = '2024-01-01' where user_id = 'tied'`);
+    const query = { user_id: 'tied', tags: [], within: null, max_bytes: 1e9, limit: 2 };
+    const seen: string[] = [];
+    let after: Memory | undefined;
+    do {
+      const page = (await provider.list?.({ ...query, ...(after && { after }) }, call)) ?? [];
+      seen.push(...page.map(({ id }) => id));
+      after = page.at(-1);
+    } while (after);
+    expect(seen).toHaveLength(5);
+    expect(new Set(seen).size).toBe(5);
+  });
+
   const found = async (provider: WritableMemories, query: TextQuery) =>
     ((await provider.search?.(query, call)) ?? []).map(({ memory, score }) => [memory.content, memory.scope, score]);
 
