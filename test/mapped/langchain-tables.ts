@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { toSql } from 'pgvector';
 import type { LibraryDatabase } from './library-table.ts';
 import { type LibraryRow, type LibraryTable, textOf, withoutTimes } from './library-table.ts';
 
@@ -109,11 +110,11 @@ function langchainJs(): LibraryTable[] {
       ],
       async fill(db, { user, text, vector, number }) {
         const id = randomUUID();
-        await db.sql(insert, [text, `[${vector.join(',')}]`, { user_id: user, loc: { line: number } }, id]);
+        await db.sql(insert, [text, toSql([...vector]), { user_id: user, loc: { line: number } }, id]);
         return id;
       },
       async hide(db, { user, text, vector }) {
-        const embedding = `[${vector.join(',')}]`;
+        const embedding = toSql([...vector]);
         await db.sql(insert, [text, embedding, {}, randomUUID()]);
         await db.sql(insert, [text, embedding, null, randomUUID()]);
         await db.sql(insert, [text, embedding, { user_id: null }, randomUUID()]);
@@ -141,7 +142,7 @@ function n8n(): LibraryTable[] {
 
   const valuesOf = ({ text, vector }: LibraryRow, who: object) => [
     text,
-    `[${vector.join(',')}]`,
+    toSql([...vector]),
     { source: 'blob', blobType: 'text/plain', ...who },
   ];
 
@@ -157,7 +158,7 @@ function n8n(): LibraryTable[] {
   async function readWhere(db: LibraryDatabase, id: string, condition: string) {
     const rows = await db.sql<{ id: string; text: string; metadata: { user_id: string } }>(
       `SELECT *, "embedding" <=> $1 as "_distance" FROM n8n_vectors ${condition} ORDER BY "_distance" ASC LIMIT $2;`,
-      [`[${Array(1536).fill(1).join(',')}]`, 100],
+      [toSql(Array(1536).fill(1)), 100],
     );
     const row = rows.find((candidate) => candidate.id === id);
     return { text: row?.text ?? '', user: row?.metadata.user_id ?? '' };
@@ -236,12 +237,12 @@ function typeorm(): LibraryTable[] {
           "pageContent" text, metadata jsonb, embedding vector );`,
       ],
       async fill(db, { user, text, vector, number }) {
-        const values = [text, { user_id: user, page: number }, `[${vector.join(',')}]`];
+        const values = [text, { user_id: user, page: number }, toSql([...vector])];
         const [row] = await db.sql<{ id: string }>(insert, values);
         return row?.id ?? '';
       },
       async hide(db, { user, text, vector }) {
-        const embedding = `[${vector.join(',')}]`;
+        const embedding = toSql([...vector]);
         await db.sql(insert, [text, { owner: user }, embedding]);
         await db.sql(insert, ['', { user_id: user }, embedding]);
         await db.sql(insert, [null, { user_id: user }, embedding]);
@@ -252,7 +253,7 @@ function typeorm(): LibraryTable[] {
         const rows = await db.sql<{ id: string; pageContent: string; metadata: { user_id: string } }>(
           `SELECT *, embedding <=> $1 as "_distance" FROM documents WHERE metadata @> $2 ORDER BY "_distance" ASC
             LIMIT $3;`,
-          [`[${Array(1536).fill(1).join(',')}]`, { user_id: 'ana' }, 100],
+          [toSql(Array(1536).fill(1)), { user_id: 'ana' }, 100],
         );
         const row = rows.find((candidate) => candidate.id === id);
         return { text: row?.pageContent ?? '', user: row?.metadata.user_id ?? '' };

@@ -1,4 +1,5 @@
 import { createHash, randomUUID } from 'node:crypto';
+import { toSql } from 'pgvector';
 import type { LibraryDatabase } from './library-table.ts';
 import { type LibraryRow, type LibraryTable, textOf, withoutTimes } from './library-table.ts';
 
@@ -44,7 +45,7 @@ function llamaindexTs(): LibraryTable[] {
         ($1, $2, $3, $4, $5, $6) ON CONFLICT (id) DO UPDATE SET external_id = EXCLUDED.external_id, collection =
         EXCLUDED.collection, document = EXCLUDED.document, metadata = EXCLUDED.metadata, embeddings =
         EXCLUDED.embeddings RETURNING id`,
-      [randomUUID(), '', collection, row.text, metadata, `[${row.vector.join(',')}]`],
+      [randomUUID(), '', collection, row.text, metadata, toSql([...row.vector])],
     );
     return added?.id ?? '';
   }
@@ -76,7 +77,7 @@ function llamaindexTs(): LibraryTable[] {
         const rows = await db.sql<{ id: string; document: string; metadata: { user_id: string } }>(
           `SELECT v.*, embeddings <=> $1 s FROM public.llamaindex_embedding v WHERE collection = $2 ORDER BY s
             LIMIT 100`,
-          [`[${Array(1536).fill(1).join(',')}]`, 'data'],
+          [toSql(Array(1536).fill(1)), 'data'],
         );
         const row = rows.find((candidate) => candidate.id === id);
         return { text: row?.document ?? '', user: row?.metadata.user_id ?? '' };
@@ -227,7 +228,7 @@ function mastra(): LibraryTable[] {
     db.sql(
       `INSERT INTO "embeddings" (vector_id, embedding, metadata) VALUES ($1, $2::vector, $3::jsonb) ON CONFLICT
         (vector_id) DO UPDATE SET embedding = $2::vector, metadata = $3::jsonb RETURNING embedding::text`,
-      [id, `[${vector.join(',')}]`, JSON.stringify(metadata)],
+      [id, toSql([...vector]), JSON.stringify(metadata)],
     );
 
   return [
@@ -257,7 +258,7 @@ function mastra(): LibraryTable[] {
       async read(db, id) {
         const rows = await db.sql<{ id: string; metadata: { text: string; user_id: string } }>(
           `WITH vector_scores AS ( SELECT vector_id as id, 1 - (embedding <=>
-            '[${Array(1536).fill(1).join(',')}]'::vector) as score, metadata FROM "embeddings" WHERE
+            '${toSql(Array(1536).fill(1))}'::vector) as score, metadata FROM "embeddings" WHERE
             metadata#>>'{user_id}' = $3 ) SELECT * FROM vector_scores WHERE score > $1 ORDER BY score DESC LIMIT $2`,
           [-1, 100, 'ana'],
         );

@@ -1,4 +1,5 @@
 import { createHash, randomUUID } from 'node:crypto';
+import { toSql } from 'pgvector';
 import { expect } from 'vitest';
 import { documentedSql } from './documented.ts';
 import type { LibraryDatabase } from './library-table.ts';
@@ -27,7 +28,7 @@ function langgraphStore(): LibraryTable[] {
         `INSERT INTO store_vectors (prefix, key, field_name, embedding, created_at, updated_at) VALUES ($1, $2, $3,
           $4, CURRENT_TIMESTAMP, CURRENT_TIMESTAMP) ON CONFLICT (prefix, key, field_name) DO UPDATE SET embedding =
           EXCLUDED.embedding, updated_at = CURRENT_TIMESTAMP`,
-        [prefix, key, name, `[${vector.join(',')}]`],
+        [prefix, key, name, toSql([...vector])],
       );
     }
   }
@@ -102,7 +103,7 @@ function langgraphStoreJs(): LibraryTable[] {
       await db.sql(
         `INSERT INTO "public".store_vectors (namespace_path, key, field_path, text_content, embedding) VALUES ($1,
           $2, $3, $4, $5)`,
-        [path, key, field, 'as it was embedded', `[${vector.join(',')}]`],
+        [path, key, field, 'as it was embedded', toSql([...vector])],
       );
     }
   }
@@ -166,7 +167,7 @@ function mem0(): LibraryTable[] {
           created_at: `2026-03-01T10:00:0${number}.123456+00:00`,
           updated_at: `2026-03-02T10:00:0${number}.123456+00:00`,
         };
-        await db.sql(insert, [id, `[${vector.join(',')}]`, JSON.stringify(payload)]);
+        await db.sql(insert, [id, toSql([...vector]), JSON.stringify(payload)]);
         return id;
       },
       async hide(db, { user, text, vector }) {
@@ -176,7 +177,7 @@ function mem0(): LibraryTable[] {
           { user_id: user, data: '' },
           null,
         ]) {
-          await db.sql(insert, [randomUUID(), `[${vector.join(',')}]`, JSON.stringify(payload)]);
+          await db.sql(insert, [randomUUID(), toSql([...vector]), JSON.stringify(payload)]);
         }
       },
       shows: {
@@ -197,7 +198,7 @@ function mem0Supabase(): LibraryTable[] {
     const metadata = { ...who, data: text, hash: 'f00d', textLemmatized: text, createdAt, created_at: createdAt };
     await db.sql('insert into "memories" ("id", "embedding", "metadata") values ($1, $2, $3)', [
       id,
-      `[${vector.join(',')}]`,
+      toSql([...vector]),
       metadata,
     ]);
     // SupabaseDB.update touches the metadata alone; the columns of time stay as they are.

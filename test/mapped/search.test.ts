@@ -1,3 +1,4 @@
+import { toSql } from 'pgvector';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { SearchHit, SearchQuery } from '#contract';
 import { openConnections, type Row } from '../../providers/postgres/client/connections.ts';
@@ -234,7 +235,7 @@ describe('vectors', () => {
   it('[SPEC SearchResult score] of length 0 have score 0', async () => {
     const table = await tableOf(BARE);
     await fill(table);
-    await table.insert({ content: 'zero', owner: 'ana', embedding: `[${Array(64).fill(0).join(',')}]` });
+    await table.insert({ content: 'zero', owner: 'ana', embedding: toSql(Array(64).fill(0)) });
     const provider = await table.open();
     const hits = await provider.search(searchFor('ana', TEXTS[0] as string), call);
     expect(hits.find(({ memory }) => memory.content === 'zero')?.score).toBe(0);

@@ -1,4 +1,5 @@
 import pg from 'pg';
+import { toSql } from 'pgvector';
 import { examine } from '../../providers/postgres/mapped/examine.ts';
 import type { Layout } from '../../providers/postgres/mapped/layout.ts';
 import { Mapping } from '../../providers/postgres/mapped/mapping.ts';
@@ -209,8 +210,7 @@ export async function openTable(shape: Pick<Shape, 'columns' | 'mapping'>): Prom
   };
 }
 
-/** As pgvector reads it. */
-export const asText = (vector: Float32Array): string => `[${[...vector].join(',')}]`;
+export const asText = (vector: Float32Array): string => toSql([...vector]);
 
 export const vectorOf = async (text: string): Promise<string> =>
   asText((await embedder.embed([text], 'document', call))[0] as Float32Array);

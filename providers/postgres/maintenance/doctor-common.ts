@@ -1,4 +1,5 @@
 import type pg from 'pg';
+import { fromSql } from 'pgvector';
 import { type Embedder, type Finding, GATEWAY, type Remedy } from '#contract';
 import { codeOf } from '../errors.ts';
 import type { Conditions } from '../tables/conditions.ts';
@@ -75,7 +76,7 @@ export async function compareVectors(read: Read, embedder: Embedder, stored: Sto
   } catch (error) {
     return [checkFailed('embedding', 'whether the embedder made the stored vectors', error)];
   }
-  const cosines = rows.map(({ stored }, i) => cosine(JSON.parse(stored), made[i] as Float32Array));
+  const cosines = rows.map(({ stored }, i) => cosine(fromSql(stored), made[i] as Float32Array));
   const median = cosines.sort((a, b) => a - b)[Math.floor(cosines.length / 2)] as number;
   const found = `${rows.length} stored texts embedded again have a median cosine of ${median.toFixed(2)} with their stored vectors`;
   if (median >= SAME) return [ok('embedding', `"${embedder.model}" made the stored vectors: ${found}`)];
