@@ -114,9 +114,9 @@ describe('the comparison notices a gateway on Pinecone where', () => {
     await model.subject.close();
     await pinecone.close();
   });
-  const check = async (namespace: string, runs: number, more: Parameters<typeof openPineconeStore>[2]) => {
-    const options = { namespace, ...more?.options };
-    const store = await openPineconeStore(namespace, pinecone, { ...more, options });
+  const check = async (name: string, runs: number, more: Parameters<typeof openPineconeStore>[2]) => {
+    const options = { namespace: name.replaceAll(' ', '-'), ...more?.options };
+    const store = await openPineconeStore(name, pinecone, { ...more, options });
     try {
       await checkAgreement(model, [store], { runs, seed: 1, shrink: false });
     } finally {

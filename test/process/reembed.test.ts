@@ -113,7 +113,7 @@ describe('on a server', () => {
     stop = () => void run.child.kill('SIGTERM');
     const stopped = await run.ended;
     expect(stopped).toMatchObject({ status: 1, signal: null });
-    expect(stopped.stdout).toMatch(/^Stopped: \d+ of 150 memories embedded with "new".*again to go on/s);
+    expect(stopped.stdout).toMatch(/^Stopped: \d+ of 150 memories embedded with "new".*again to continue/s);
     const dry = await runProgram({ args: ['reembed', '--dry-run'], env });
     expect(dry).toMatchObject({ status: 0 });
     expect(dry.stdout).toMatch(
@@ -177,7 +177,7 @@ describe('the command line', () => {
   });
 
   it.each([
-    [{ OMP_PROVIDER: 'memory' }, /memory has no memories/],
+    [{ OMP_PROVIDER: 'memory' }, /memory cannot embed its memories again/],
     [{ OMP_SEARCH_MODE: 'keyword' }, /OMP_SEARCH_MODE/],
   ])('with %j tells why not, with status 1', async (env, why) => {
     const { status, stdout, stderr } = await runProgram({ args: ['reembed'], env });
