@@ -113,12 +113,12 @@ const cannotFilter = (namespace: string, userField: string): Error =>
   );
 
 /** A record as far as this gateway knows. */
-interface Found extends Written {
+interface FoundRecord extends Written {
   /** As the index shows it; it may be older than the memory. */
   readonly metadata: Metadata;
 }
 
-type Find = (ref: Ref, call: Call) => Promise<Found | undefined>;
+type Find = (ref: Ref, call: Call) => Promise<FoundRecord | undefined>;
 
 /** Finds one record. Recent writes of this gateway win: the index may not show them yet. */
 function createFind({ service, namespace, fields, overlay }: MappedIndex): Find {

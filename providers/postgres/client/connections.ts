@@ -103,11 +103,11 @@ export function openConnections(options: ConnectionOptions): Database {
     if (task.settled) return task.end?.();
     const lostName = task.named && isPreparedStatementTrouble(error);
     const hitByMistake = task.cancelExposed && isCancelled(error);
-    if ((hitByMistake || (lostName && preparationLost)) && task.sentTimes < MAX_SENT) return slots.place(task);
+    if ((hitByMistake || (lostName && preparationLost)) && task.sentTimes < MAX_SENT) return slots.assign(task);
     if (!lostName || options.prepared_statements !== 'auto') return dropTask(task, error);
     // A pooler that cannot carry names, or a session that lost them: use no names from now on.
     named = false;
-    slots.place(task);
+    slots.assign(task);
   };
   const slots = createConnectionSlots({
     count: connections,
@@ -116,7 +116,7 @@ export function openConnections(options: ConnectionOptions): Database {
     acquire_timeout_ms,
   });
   const queueOf = (limit: number) =>
-    createFairQueue({ limit, acquire_timeout_ms, start: (task) => slots.place(task, task.queuedAt) });
+    createFairQueue({ limit, acquire_timeout_ms, start: (task) => slots.assign(task, task.queuedAt) });
   const searches = queueOf(SEARCHES * Math.max(1, connections - 1));
   const others = queueOf(OTHERS * connections);
   const checkDeadlines = () => {
