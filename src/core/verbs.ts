@@ -96,7 +96,7 @@ export function verbsFor(principal: Principal, provider: Memories, trail: AuditT
     return <Row extends Owned>(row: Row, queried = row.user_id): Row => {
       const { user_id, scope } = row;
       if (user_id !== null && user_id === queried && mayAccess(user_id) && admits(scope)) return row;
-      throw providerError(provider.name, 'the backend returned records outside the query');
+      throw providerError(provider.name, 'the backend returned records that do not match the query');
     };
   };
   const readable = checkedBy(grants.read);

@@ -162,7 +162,7 @@ describe('search within some scopes', () => {
     }));
     await add(...Array.from({ length: 40 }, (_, i) => (i === 0 ? 'in/x' : 'out')));
     const refusal = await found(provider, { within: ['in*'], limit: 1 }).catch((error: unknown) => error);
-    expect(refusal).toMatchObject({ code: 'invalid_request', message: expect.stringMatching(/give a scope/) });
+    expect(refusal).toMatchObject({ code: 'invalid_request', message: expect.stringMatching(/add a scope/) });
     expect(await found(provider, { within: ['in*'], scope: 'in/', limit: 1 })).toEqual(['in/x']);
   });
 });
