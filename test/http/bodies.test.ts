@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Reply } from '../support/client.ts';
+import { eventually } from '../support/eventually.ts';
 import { expectError } from '../support/expect-error.ts';
 import { connectRaw, exchange, jsonRequest, request } from '../support/raw-http.ts';
 import { type RunningServer, startServer } from '../support/server.ts';
@@ -194,6 +195,20 @@ describe('sizes', () => {
     expect((await exchange(server.port, chunkedPost(padded(MAX_BODY_BYTES), 65_536))).status).toBe(201);
     expect((await exchange(server.port, chunkedPost(padded(200), 1))).status).toBe(201);
     expectError(await exchange(server.port, chunkedPost(padded(MAX_BODY_BYTES + 1), 65_536)), 'payload_too_large');
+  });
+
+  it('[Decision 29] bodies that are still arriving take at most 256 MiB together', async () => {
+    const unfinished = padded(MAX_BODY_BYTES).subarray(1);
+    const connections = Array.from({ length: 257 }, () => connectRaw(server.port));
+    for (const connection of connections) {
+      connection.write(request('POST', '/memories', [JSON_TYPE, `Content-Length: ${MAX_BODY_BYTES}`]));
+      connection.write(unfinished);
+    }
+    expectError(await Promise.race(connections.map((connection) => connection.next())), 'rate_limited');
+    for (const connection of connections) connection.destroy();
+    await eventually(async () =>
+      expect((await exchange(server.port, jsonRequest('POST', '/memories', padded(100)))).status).toBe(201),
+    );
   });
 
   it('[SPEC Errors payload_too_large] precedes errors of JSON and content type', async () => {

@@ -143,6 +143,23 @@ describe('tags that another application wrote', () => {
   });
 });
 
+it('[Decision 6] extensions that are nested too deeply are omitted, and the rest of the row is served', async () => {
+  const table = await tableOf(COLUMNS);
+  const deep = `${'['.repeat(2_000)}${']'.repeat(2_000)}`;
+  await table.insert({
+    id: 'a',
+    content: 'likes tea',
+    user_id: 'ana',
+    created_at: '2024-01-01',
+    extensions: `{"x-deep": ${deep}, "x-note": 1}`,
+  });
+  const { client, close } = await table.serve();
+  opened.unshift({ close });
+  const { items } = await client.list({ user_id: 'ana' });
+  expect(items).toMatchObject([{ content: 'likes tea', 'x-note': 1 }]);
+  expect(items[0]).not.toHaveProperty('x-deep');
+});
+
 describe('an unmapped field', () => {
   const FIELDS: Readonly<Record<string, unknown>> = {
     tags: ['a'],

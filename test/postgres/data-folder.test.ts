@@ -1,11 +1,12 @@
 import { execFileSync } from 'node:child_process';
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import type { NewKey } from '#contract';
 import { type Engine, startEngine } from '../../providers/postgres/embedded/engine.ts';
+import { DATABASE_DAMAGES, FOLDER_DAMAGES } from '../support/damaged-folder.ts';
 import { type Memories, openMemoriesOf } from '../support/memories.ts';
 import { call } from '../support/requests.ts';
 import { mountSmallDisk, noSmallDisk } from '../support/small-disk.ts';
@@ -121,91 +122,20 @@ describe('a database without marker', () => {
   });
 });
 
-/** By what happened to a folder that was in use: what is told of it. All are left exactly as they are. */
-const STATES: Readonly<Record<string, readonly [(folder: string) => void, RegExp]>> = {
-  'PG_VERSION is missing': [
-    (folder) => rmSync(join(folder, 'postgres/PG_VERSION')),
-    /not complete: PG_VERSION is missing.*restore the whole data folder from a backup.*OMP_DATA_DIR/,
-  ],
-  'PG_VERSION is missing, and the marker': [
-    (folder) => {
-      rmSync(join(folder, 'postgres/PG_VERSION'));
-      rmSync(join(folder, 'omp-gateway.json'));
-    },
-    /not complete: PG_VERSION is missing.*restore/,
-  ],
-  'PG_VERSION is empty': [(folder) => truncateSync(join(folder, 'postgres/PG_VERSION')), /PG_VERSION is missing/],
-  'its control file is missing': [
-    (folder) => rmSync(join(folder, 'postgres/global/pg_control')),
-    /not complete: global\/pg_control is missing.*restore/,
-  ],
-  'its configuration is missing': [
-    (folder) => rmSync(join(folder, 'postgres/postgresql.conf')),
-    /not complete: postgresql\.conf is missing.*restore/,
-  ],
-  'the database is missing': [
-    (folder) => rmSync(join(folder, 'postgres'), { recursive: true }),
-    /the database in .* is missing: omp-gateway\.json refers to it.*restore the whole data folder from a backup/,
-  ],
-  'the folder of the database is empty': [
-    (folder) => {
-      rmSync(join(folder, 'postgres'), { recursive: true });
-      mkdirSync(join(folder, 'postgres'));
-    },
-    /not complete: PG_VERSION is missing.*restore/,
-  ],
-  'its files lie one folder too high': [
-    (folder) => {
-      cpSync(join(folder, 'postgres'), folder, { recursive: true });
-      rmSync(join(folder, 'postgres'), { recursive: true });
-      rmSync(join(folder, 'omp-gateway.json'));
-    },
-    /holds the files of a database itself; move them to .*postgres/,
-  ],
-  'another engine made it': [
-    (folder) => writeFileSync(join(folder, 'postgres/PG_VERSION'), '17\n'),
-    /created by PostgreSQL 17, this omp-gateway has PostgreSQL 18; start the omp-gateway that created it/,
-  ],
-  'the marker is of another database': [
-    (folder) =>
-      writeFileSync(
-        join(folder, 'omp-gateway.json'),
-        JSON.stringify({ id: '00000000-0000-4000-8000-000000000000', postgres: '18', keys: true }),
-      ),
-    /belong to two different databases; restore.*remove .*omp-gateway\.json/,
-  ],
-  'the marker is damaged': [
-    (folder) => truncateSync(join(folder, 'omp-gateway.json'), 10),
-    /omp-gateway\.json is not valid; restore/,
-  ],
-};
-
-/** By what happened to files of the database itself, which only the engine notices. */
-const DAMAGES: Readonly<Record<string, readonly [(database: string) => void, RegExp]>> = {
-  'the write-ahead log is gone': [
-    (database) => {
-      rmSync(join(database, 'pg_wal'), { recursive: true });
-      mkdirSync(join(database, 'pg_wal'));
-    },
-    /checkpoint record/,
-  ],
-  'the control file is cut off': [(database) => truncateSync(join(database, 'global/pg_control'), 100), /pg_control/],
-};
-
 describe('a data folder is refused, with what to do, and stays as it is, when', () => {
-  it.each(Object.entries(STATES))('%s', async (_, [happen, told]) => {
+  it.each(Object.entries(FOLDER_DAMAGES))('%s', async (_, [damage, error]) => {
     const folder = usedFolder();
-    happen(folder);
+    damage(folder);
     const before = listing(folder);
-    await expect(startEngine(folder, recordingLog())).rejects.toThrow(told);
+    await expect(startEngine(folder, recordingLog())).rejects.toThrow(error);
     expect(listing(folder)).toEqual(before);
   });
 
-  it.each(Object.entries(DAMAGES))('%s', async (_, [happen, told]) => {
+  it.each(Object.entries(DATABASE_DAMAGES))('%s', async (_, [damage, error]) => {
     const folder = usedFolder();
-    happen(join(folder, 'postgres'));
-    const failure = await startEngine(folder, recordingLog()).catch((error: Error) => error.message);
-    expect(failure).toMatch(told);
+    damage(folder);
+    const failure = await startEngine(folder, recordingLog()).catch(({ message }: Error) => message);
+    expect(failure).toMatch(error);
     expect(failure).toMatch(/^the embedded Postgres in .* does not start: .*restore the data folder from a backup/s);
     expect(failure).not.toMatch(/ASSERTIONS|\[object/);
   });

@@ -134,6 +134,14 @@ if (SERVER_URL === '') {
       await provider.close();
     });
 
+    it('says that the database is read-only, and which setting helps', async () => {
+      const role = await createRole();
+      await store.sql(`alter role ${role} set default_transaction_read_only = on`);
+      await expect(store.open({ url: urlWith({ user: role }) })).rejects.toThrow(
+        'the database is read-only: it is a standby, or default_transaction_read_only is on; set DATABASE_URL to the primary',
+      );
+    });
+
     it('rejects a role that may not read, leaving no connection behind', async () => {
       await store.open();
       const role = await createRole();

@@ -96,7 +96,7 @@ describe('at the start, whoever operates the gateway is told', () => {
 
   test('that the key is wrong', async () => {
     const { url } = await start({ apiKey: 'another' });
-    expect(await refused(three(url))).toMatch(/refused the API key; check PINECONE_API_KEY/);
+    expect(await refused(three(url))).toMatch(/rejected the API key; check PINECONE_API_KEY/);
   });
 
   test('that a host without a scheme is taken for one with TLS', async () => {

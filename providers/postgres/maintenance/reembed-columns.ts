@@ -1,4 +1,5 @@
 import type pg from 'pg';
+import { toSql } from 'pgvector';
 import type { EmbedderIdentity } from '#contract';
 import { codeOf } from '../errors.ts';
 import { type Names, withVectorsIn } from '../tables/names.ts';
@@ -179,7 +180,7 @@ export async function writeVectors(
       embedded.map(({ row }) => row.id),
       embedded.map(({ row }) => row.content),
       // The decimal form is exact.
-      embedded.map(({ vector }) => `[${vector.join(',')}]`),
+      embedded.map(({ vector }) => toSql([...vector])),
     ],
   );
   return written.rowCount ?? 0;

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { toSql } from 'pgvector';
 import { type Backlog, type Call, GATEWAY, type IngestionQueue, type QueuedMemory } from '#contract';
 import type { Run } from '../client/connections.ts';
 import type { Names } from './names.ts';
@@ -42,7 +43,7 @@ export function createQueue(
             sorted.map(({ row }) => row.id),
             sorted.map(({ row }) => row.content),
             // The decimal form is exact.
-            sorted.map(({ vector }) => `[${vector.join(',')}]`),
+            sorted.map(({ vector }) => toSql([...vector])),
           );
           if (failed.length === 0) return [];
           const columns = (['id', 'reason', 'pause'] as const).map((column) => failed.map((each) => each[column]));
