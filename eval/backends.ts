@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
 import type { Embedder, Log, RankingOptions } from '#contract';
-import type { ProviderName } from '../src/config/schema.ts';
+import type { ProviderName } from '../src/config/settings.ts';
 import { type Memories, openMemories } from '../src/core/memories.ts';
 import { openProvider } from '../src/registry.ts';
 

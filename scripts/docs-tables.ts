@@ -8,7 +8,7 @@ import { PRESET_NAMES as INDEX_PRESET_NAMES, PRESETS as INDEX_PRESETS } from '..
 import { startEngine } from '../providers/postgres/embedded/engine.ts';
 import { PRESET_NAMES as TABLE_PRESET_NAMES, PRESETS as TABLE_PRESETS } from '../providers/postgres/mapped/presets.ts';
 import { settingsTables } from '../src/config/documents.ts';
-import type { ProviderName } from '../src/config/schema.ts';
+import type { ProviderName } from '../src/config/settings.ts';
 import { compose } from '../src/core/compose.ts';
 import { describe } from '../src/core/describe.ts';
 import { openMemories } from '../src/core/memories.ts';

@@ -4,7 +4,9 @@ import { type PrettyOptions, prettyFactory } from 'pino-pretty';
 
 /** Structured lines on standard output; readable ones if that is a terminal. */
 export function createLog(level: string): Logger {
-  const output = openStandardOutput((lost) => log.warn({ lost }, 'log lines are lost: nobody took them'));
+  const output = openStandardOutput((lost) =>
+    log.warn({ lost }, 'log lines were dropped: standard output was not read'),
+  );
   const pretty = process.stdout.isTTY ? prettyFactory(PRETTY) : undefined;
   const log = pino({ level, base: null }, pretty ? { write: (line) => output.write(pretty(line)) } : output);
   return log;

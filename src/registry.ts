@@ -9,7 +9,7 @@ import type {
   ReembedOutcome,
   ReembedRequest,
 } from '#contract';
-import type { ProviderName } from './config/schema.ts';
+import type { ProviderName } from './config/settings.ts';
 
 /** The only file that names providers. Each is loaded when it is configured, and with it its SDK. */
 const PROVIDERS = {

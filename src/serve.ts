@@ -12,7 +12,7 @@ import {
   telemetryOptions,
   tokenOptions,
 } from './config/options.ts';
-import type { Config } from './config/schema.ts';
+import type { Config } from './config/settings.ts';
 import { openAuditTrail } from './core/audit-trail.ts';
 import { compose } from './core/compose.ts';
 import { createGate } from './core/gate.ts';
@@ -117,7 +117,7 @@ const IDLE_MS = 250;
 
 const OPEN_TO_ALL =
   'anybody who reaches this address can read and write: there is no key, and OMP_AUTH is not "required"';
-const NO_KEY = 'nobody can get in: there is no key; make one with "omp-gateway keys create"';
+const NO_KEY = 'OMP_AUTH is "required" and no key exists; create one with "omp-gateway keys create"';
 
 type AdminParts = Pick<AdminOptions, 'health' | 'scrape'> & { readonly log: Log };
 

@@ -163,10 +163,7 @@ function createWarning(log: Log, now: () => number): (lost: number) => void {
     pending += lost;
     if (now() - warned < WARN_MS) return;
     warned = now();
-    log.warn(
-      { forgotten: pending },
-      'too many writes at once to remember them all until Pinecone shows them; reads may lag behind for a while',
-    );
+    log.warn({ forgotten: pending }, 'recent writes were dropped early; reads may not show them yet');
     pending = 0;
   };
 }

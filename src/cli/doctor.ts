@@ -3,7 +3,7 @@ import { type Embedder, type Finding, gatewayCall, type Log, type MaintenanceCon
 import { loadConfig } from '../config/load.ts';
 import { ConfigError, type Environment } from '../config/mistakes.ts';
 import { auditOptions, embeddingOptions, providerOptions } from '../config/options.ts';
-import type { Config } from '../config/schema.ts';
+import type { Config } from '../config/settings.ts';
 import { openEmbedder } from '../embedding/open.ts';
 import { diagnose, openProvider } from '../registry.ts';
 import { COMMON_OPTIONS, COMMON_USAGE, configFlags, type Flags } from './arguments.ts';
@@ -110,7 +110,7 @@ async function checkEmbedder(config: Config): Promise<{ embedder?: Embedder; fin
     embedder = await openEmbedder(embeddingOptions(config), SILENT);
     const { model, dimensions } = embedder;
     const [vector] = await embedder.embed(['memory'], 'query', gatewayCall('doctor'));
-    if (vector?.length !== dimensions) throw new Error('The embedding service answers vectors of changing length');
+    if (vector?.length !== dimensions) throw new Error('The embedding service returns vectors of different lengths');
     return { embedder, findings: [finding('embedding', 'ok', `"${model}" answers, ${dimensions} dimensions`)] };
   } catch (error) {
     await embedder?.close();

@@ -1,7 +1,7 @@
 import type { Log } from '#contract';
 import { loadConfig } from '../config/load.ts';
 import type { Environment } from '../config/mistakes.ts';
-import type { Config } from '../config/schema.ts';
+import type { Config } from '../config/settings.ts';
 import type { Flags } from './arguments.ts';
 
 interface Output {

@@ -1,6 +1,6 @@
 import { stringify } from 'yaml';
-import { GROUPS } from './schema.ts';
-import { CONFIG_FILE, defaultText, explain, SETTINGS, type Setting } from './settings.ts';
+import { CONFIG_FILE, defaultText, explain, SETTINGS, type Setting } from './setting-list.ts';
+import { GROUPS } from './settings.ts';
 
 const BY_GROUP = Object.keys(GROUPS).map((name) => ({
   name,

@@ -4,8 +4,8 @@ import { mayBeIdle, obstacle, unmet } from './conditions.ts';
 import { fromEnvironment, secretFromEnvironment, unknownVariables } from './environment.ts';
 import { fromFile } from './file.ts';
 import { ConfigError, type Environment, faultMessage, type Given, type Reading } from './mistakes.ts';
-import { type Config, configSchema } from './schema.ts';
-import { CONFIG_FILE, coerce, SETTINGS, settingFor } from './settings.ts';
+import { CONFIG_FILE, coerce, SETTINGS, settingFor } from './setting-list.ts';
+import { type Config, configSchema } from './settings.ts';
 
 export interface Sources {
   /** Command-line flags by name without dashes, `config` among them. */

@@ -1,4 +1,4 @@
-import type { Config } from './schema.ts';
+import type { Config } from './settings.ts';
 
 /** Options of the configured provider. */
 export function providerOptions(config: Config): unknown {

@@ -1,146 +1,207 @@
 import { z } from 'zod';
-import { type SettingFacts, settingFacts } from './facts.ts';
-import { GROUPS, type Group } from './schema.ts';
+import { Options as MemoryOptions } from '../../providers/memory/options.ts';
+import { access, limits } from './access-settings.ts';
+import { httpUrl, milliseconds, settingFacts, text } from './facts.ts';
+import { mapping } from './mapping.ts';
+import { pinecone } from './pinecone.ts';
+import { ingestion, postgres } from './postgres.ts';
 
-/** The ten settings that most installations need to look at. */
-const ESSENTIAL = new Set([
-  'provider',
-  'host',
-  'port',
-  'data_dir',
-  'auth.mode',
-  'embedding.kind',
-  'embedding.api_key',
-  'postgres.url',
-  'mapping.preset',
-  'pinecone.index_host',
-]);
+/** Every backend that `provider` may name. The registry has one loader for each. */
+export const PROVIDER_NAMES = ['postgres', 'pinecone', 'memory'] as const;
+export type ProviderName = (typeof PROVIDER_NAMES)[number];
 
-/** One leaf of the schema. */
-export interface Setting extends SettingFacts {
-  readonly group: Group;
-  readonly essential: boolean;
-  /** Path in the YAML file, such as `search.keyword_weight`. */
-  readonly key: string;
-  /** `list`: of texts. `json`: of objects. */
-  readonly type: 'string' | 'number' | 'boolean' | 'list' | 'json';
-  /** Undefined: none, or an empty list. */
-  readonly default: string | number | boolean | readonly string[] | undefined;
-  /** Completes "must be …". */
-  readonly allowed: string;
-  readonly secret: boolean;
-  readonly schema: z.ZodType;
-}
+const server = {
+  provider: z.enum(PROVIDER_NAMES).default('postgres').register(settingFacts, {
+    env: 'OMP_PROVIDER',
+    flag: 'provider',
+    description: 'Backend that stores the memories',
+  }),
+  host: text.default('127.0.0.1').register(settingFacts, {
+    env: 'OMP_HOST',
+    flag: 'host',
+    description: 'Address to listen on; 0.0.0.0 or :: is every interface',
+  }),
+  port: z.int().min(0).max(65_535).default(8080).register(settingFacts, {
+    env: 'OMP_PORT',
+    flag: 'port',
+    description: 'Port to listen on; 0: a free port',
+  }),
+  data_dir: text.default('./.omp').register(settingFacts, {
+    env: 'OMP_DATA_DIR',
+    flag: 'data-dir',
+    description: 'Folder of the embedded Postgres, relative to the working directory',
+  }),
+  log_level: z
+    .enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'])
+    .default('info')
+    .register(settingFacts, { env: 'OMP_LOG_LEVEL', flag: 'log-level', description: 'Lowest severity to log' }),
+  request_timeout_ms: milliseconds.default(30_000).register(settingFacts, {
+    env: 'OMP_REQUEST_TIMEOUT_MS',
+    description: 'Timeout for one request, in milliseconds',
+  }),
+  shutdown_delay_ms: z.int().min(0).max(3_600_000).default(0).register(settingFacts, {
+    env: 'OMP_SHUTDOWN_DELAY_MS',
+    description: 'How long to keep serving after SIGTERM while /readyz reports not ready, in milliseconds',
+  }),
+  shutdown_timeout_ms: milliseconds.default(10_000).register(settingFacts, {
+    env: 'OMP_SHUTDOWN_TIMEOUT_MS',
+    description: 'Timeout for open requests at shutdown, in milliseconds',
+  }),
+};
 
-interface JsonShape {
-  readonly type: string;
-  readonly enum?: readonly string[];
-  readonly minimum?: number;
-  readonly maximum?: number;
-  readonly items?: JsonShape;
-}
+const search = z.strictObject({
+  mode: z
+    .enum(['hybrid', 'vector', 'keyword'])
+    .default('hybrid')
+    .register(settingFacts, { env: 'OMP_SEARCH_MODE', description: 'How search ranks' }),
+  keyword_weight: z
+    .number()
+    .min(0)
+    .max(1)
+    .default(0.5)
+    .register(settingFacts, {
+      env: 'OMP_KEYWORD_WEIGHT',
+      description: 'Weight of the keyword part in the score; the rest is cosine similarity',
+      only: ['search.mode', 'hybrid'],
+    }),
+});
 
-interface Leaf {
-  readonly group: Group;
-  readonly key: string;
-  readonly schema: z.ZodType;
-  readonly facts: SettingFacts;
-}
+const WITH_OPENAI = ['embedding.kind', 'openai'] as const;
 
-function toSetting({ group, key, schema, facts }: Leaf): Setting {
-  const shape = z.toJSONSchema(schema) as JsonShape;
-  const value = schema.parse(undefined) as Setting['default'];
-  const allowed = facts.allowed ?? allowedBy(shape);
-  return {
-    ...facts,
-    group,
-    key,
-    essential: ESSENTIAL.has(key),
-    type: typeOf(shape),
-    default: Array.isArray(value) && value.length === 0 ? undefined : value,
-    allowed: shape.items ? `a list of ${allowed}` : allowed,
-    secret: facts.secret ?? false,
-    schema,
-  };
-}
+const embedding = z.strictObject({
+  kind: z
+    .enum(['local', 'openai'])
+    .default('local')
+    .register(settingFacts, {
+      env: 'OMP_EMBEDDER',
+      description: 'Where vectors are computed; local: bundled, needs no network; openai: any compatible service',
+      only: ['search.mode', 'hybrid', 'vector'],
+    }),
+  workers: z
+    .int()
+    .min(1)
+    .max(16)
+    .default(1)
+    .register(settingFacts, {
+      env: 'OMP_EMBEDDING_WORKERS',
+      description: 'Threads that compute vectors',
+      only: ['embedding.kind', 'local'],
+    }),
+  model: text.default('text-embedding-3-small').register(settingFacts, {
+    env: 'OMP_EMBEDDING_MODEL',
+    description: 'Name of the embedding model',
+    only: WITH_OPENAI,
+  }),
+  dimensions: z.int().min(1).max(16_000).optional().register(settingFacts, {
+    env: 'OMP_EMBEDDING_DIMENSIONS',
+    description: "Vector length to request; unset: the model's own",
+    example: 1536,
+    only: WITH_OPENAI,
+  }),
+  api_key: z
+    .string()
+    .regex(/^[\x21-\x7e]+$/)
+    .optional()
+    .register(settingFacts, {
+      env: 'OPENAI_API_KEY',
+      description: 'Key of the service; required unless embedding.base_url is set',
+      allowed: 'printable ASCII characters without spaces',
+      secret: true,
+      // biome-ignore lint/suspicious/noTemplateCurlyInString: the syntax of a reference in the file
+      example: '${OPENAI_API_KEY}',
+      only: WITH_OPENAI,
+    }),
+  base_url: httpUrl.optional().register(settingFacts, {
+    env: 'OPENAI_BASE_URL',
+    description: 'Address of a compatible service; unset: OpenAI',
+    allowed: 'an http:// or https:// URL',
+    example: 'http://localhost:11434/v1',
+    only: WITH_OPENAI,
+  }),
+  timeout_ms: milliseconds.default(10_000).register(settingFacts, {
+    env: 'OMP_EMBEDDING_TIMEOUT_MS',
+    description: 'Timeout for one request to the service, in milliseconds',
+    only: WITH_OPENAI,
+  }),
+  batch_size: z.int().min(1).max(2048).default(64).register(settingFacts, {
+    env: 'OMP_EMBEDDING_BATCH_SIZE',
+    description: 'Maximum texts in one request to the service',
+    only: WITH_OPENAI,
+  }),
+});
 
-function typeOf({ type, items }: JsonShape): Setting['type'] {
-  if (items) return items.type === 'object' ? 'json' : 'list';
-  return type === 'integer' ? 'number' : (type as Setting['type']);
-}
+const memory = z.strictObject({
+  scopes: MemoryOptions.shape.scopes.register(settingFacts, {
+    env: 'OMP_MEMORY_SCOPES',
+    description: "none: use the gateway's emulation of scopes, to try it out",
+    only: ['provider', 'memory'],
+  }),
+});
 
-/** Not worth a sentence in a description. */
-const ANY_TEXT = 'a text that is not empty';
+const metrics = z.strictObject({
+  port: z.int().min(0).max(65_535).optional().register(settingFacts, {
+    env: 'OMP_METRICS_PORT',
+    description: 'Port for /metrics, /livez and /readyz, which need no key; unset: no metrics',
+    example: 9464,
+  }),
+  host: text.default('127.0.0.1').register(settingFacts, {
+    env: 'OMP_METRICS_HOST',
+    description: 'Address to listen on for metrics; 0.0.0.0 or :: is every interface',
+    only: ['metrics.port'],
+  }),
+});
 
-function allowedBy({ type, enum: values, minimum, maximum }: JsonShape): string {
-  if (values !== undefined) return `one of ${values.join(', ')}`;
-  if (type === 'string') return ANY_TEXT;
-  if (type === 'boolean') return 'true or false';
-  return `${type === 'integer' ? 'an integer' : 'a number'} from ${minimum} to ${maximum}`;
-}
+const WITH_TRACING = ['tracing.url'] as const;
 
-type Shape = Readonly<Record<string, z.ZodType>>;
+/** The names are those of OpenTelemetry where it has one. */
+const tracing = z.strictObject({
+  url: httpUrl.optional().register(settingFacts, {
+    env: 'OTEL_EXPORTER_OTLP_ENDPOINT',
+    description: 'Collector that receives traces as OTLP over HTTP; unset: no traces',
+    allowed: 'an http:// or https:// URL',
+    example: 'http://localhost:4318',
+  }),
+  service_name: text.default('omp-gateway').register(settingFacts, {
+    env: 'OTEL_SERVICE_NAME',
+    description: 'Service name in traces',
+    only: WITH_TRACING,
+  }),
+  ratio: z.number().min(0).max(1).default(1).register(settingFacts, {
+    env: 'OMP_TRACING_RATIO',
+    description: 'Share of the requests to trace, unless the caller decides',
+    only: WITH_TRACING,
+  }),
+});
 
-const leavesOf = (group: Group, shape: Shape, prefix = ''): Setting[] =>
-  Object.entries(shape).flatMap(([name, schema]) => {
-    const facts = settingFacts.get(schema);
-    if (facts !== undefined) return [toSetting({ group, key: prefix + name, schema, facts })];
-    const section = (schema as z.ZodPrefault<z.ZodObject<Record<string, z.ZodType>>>).unwrap();
-    return leavesOf(group, section.shape, `${prefix}${name}.`);
-  });
+/** All settings by group, in the order of help, the tables and the example file. */
+export const GROUPS = {
+  Server: server,
+  Access: access,
+  Limits: limits,
+  'Search and embedding': { search: search.prefault({}), embedding: embedding.prefault({}), ingestion },
+  Postgres: { postgres: postgres.prefault({}) },
+  'Mapped tables': { mapping: mapping.prefault({}) },
+  Pinecone: { pinecone: pinecone.prefault({}) },
+  'In-memory provider': { memory: memory.prefault({}) },
+  'Metrics and traces': { metrics: metrics.prefault({}), tracing: tracing.prefault({}) },
+};
+export type Group = keyof typeof GROUPS;
 
-/** Every setting, group by group. */
-export const SETTINGS: readonly Setting[] = Object.entries(GROUPS).flatMap(([group, shape]) =>
-  leavesOf(group as Group, shape),
-);
+/**
+ * The configuration. A setting's key is its path in the YAML file. `only` and `unless` say which settings exclude each
+ * other; `load.ts` checks them together with everything else.
+ */
+export const configSchema = z.strictObject({
+  ...GROUPS.Server,
+  ...GROUPS.Access,
+  ...GROUPS.Limits,
+  ...GROUPS['Search and embedding'],
+  ...GROUPS.Postgres,
+  ...GROUPS['Mapped tables'],
+  ...GROUPS.Pinecone,
+  ...GROUPS['In-memory provider'],
+  ...GROUPS['Metrics and traces'],
+});
 
-const BY_KEY: ReadonlyMap<string, Setting> = new Map(SETTINGS.map((setting) => [setting.key, setting]));
-export const settingFor = (key: string): Setting | undefined => BY_KEY.get(key);
-
-/** The sections of the YAML file. */
-export const SECTIONS: ReadonlySet<string> = new Set(
-  SETTINGS.flatMap(({ key }) => (key.includes('.') ? [key.slice(0, key.indexOf('.'))] : [])),
-);
-
-/** The configuration file cannot set its own path. */
-export const CONFIG_FILE = {
-  env: 'OMP_CONFIG',
-  flag: 'config',
-  description: 'YAML file to read settings from',
-} as const;
-
-/** Description, allowed values and conditions, as sentences. */
-export function explain({ description, allowed, only, unless, secret, env }: Setting): string {
-  const sentences = [description];
-  if (allowed !== ANY_TEXT) sentences.push(`${allowed.charAt(0).toUpperCase()}${allowed.slice(1)}`);
-  const conditions = [...(only ? [condition(only)] : []), ...(unless ? [`${unless} is not set`] : [])];
-  if (conditions.length > 0) sentences.push(`Only while ${conditions.join(' and ')}`);
-  if (secret) sentences.push(`Secret; ${env}_FILE may name a file that holds it`);
-  return `${sentences.join('. ')}.`;
-}
-
-function condition([key, ...values]: NonNullable<Setting['only']>): string {
-  return `${key} is ${values.length === 0 ? 'set' : values.join(' or ')}`;
-}
-
-/** The default as it would be written in the environment. */
-export const defaultText = ({ default: value }: Setting): string | undefined =>
-  value === undefined ? undefined : String(value);
-
-/** Converts a text from the environment, the command line or a reference to the type of its setting. The schema checks the result. */
-export function coerce(type: Setting['type'], text: string): unknown {
-  if (type === 'number' && text.trim() !== '' && Number.isFinite(Number(text))) return Number(text);
-  if (type === 'boolean' && (text === 'true' || text === 'false')) return text === 'true';
-  if (type === 'list') return text.split(',').flatMap((item) => item.trim() || []);
-  if (type === 'json') return parsed(text);
-  return text;
-}
-
-/** Text that is not JSON stays text: no schema of such a setting accepts it, and no message quotes it. */
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return text;
-  }
-}
+/** The loaded configuration with defaults; `postgres.url` is undefined for the embedded server. */
+export type Config = z.output<typeof configSchema>;

@@ -123,7 +123,7 @@ export function callMiddleware({
 function createCall(requestId: string) {
   let controller: AbortController | undefined;
   let reason: OmpError | undefined;
-  const waiting: ((reason: OmpError) => void)[] = [];
+  const rejecters: ((reason: OmpError) => void)[] = [];
   const call: RequestCall = {
     requestId,
     // Until authentication, the gateway acts for itself.
@@ -137,13 +137,13 @@ function createCall(requestId: string) {
       new Promise<Result>((resolve, reject) => {
         work.then(resolve, reject);
         if (reason) reject(reason);
-        else waiting.push(reject);
+        else rejecters.push(reject);
       }),
   };
   const abort = (error: OmpError) => {
     reason ??= error;
     controller?.abort(reason);
-    for (const reject of waiting.splice(0)) reject(reason);
+    for (const reject of rejecters.splice(0)) reject(reason);
   };
   return { call, abort };
 }

@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { helpText } from '../../src/cli/arguments.ts';
 import { exampleFile } from '../../src/config/documents.ts';
-import { configSchema } from '../../src/config/schema.ts';
-import { SETTINGS, settingFor } from '../../src/config/settings.ts';
+import { SETTINGS, settingFor } from '../../src/config/setting-list.ts';
+import { configSchema } from '../../src/config/settings.ts';
 import { load, mistakesOf } from './sources.ts';
 
 const EXAMPLE = new URL('../../omp-gateway.example.yaml', import.meta.url);

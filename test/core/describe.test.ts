@@ -1,7 +1,7 @@
 import { rm } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Provider } from '#contract';
-import { PROVIDER_NAMES } from '../../src/config/schema.ts';
+import { PROVIDER_NAMES } from '../../src/config/settings.ts';
 import { compose } from '../../src/core/compose.ts';
 import { describe as describeMemories } from '../../src/core/describe.ts';
 import { openProvider } from '../../src/registry.ts';

@@ -3,7 +3,7 @@ import { validate } from 'dockerfile-utils';
 import { describe, expect, it } from 'vitest';
 import packageJson from '../../package.json' with { type: 'json' };
 import packageLock from '../../package-lock.json' with { type: 'json' };
-import { configSchema } from '../../src/config/schema.ts';
+import { configSchema } from '../../src/config/settings.ts';
 import { brokenRules, instructionsOf } from './dockerfile.ts';
 
 const DOCKERFILE = readFileSync('Dockerfile', 'utf8');

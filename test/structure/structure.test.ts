@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { PROVIDER_NAMES } from '../../src/config/schema.ts';
+import { PROVIDER_NAMES } from '../../src/config/settings.ts';
 import { openProvider } from '../../src/registry.ts';
 import { FULL_ONLY } from '../support/full.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';

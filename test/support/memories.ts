@@ -1,5 +1,5 @@
 import type { Embedder, MaintenanceContext, Provider } from '#contract';
-import type { ProviderName } from '../../src/config/schema.ts';
+import type { ProviderName } from '../../src/config/settings.ts';
 import { type Memories, openMemories, type WritableMemories } from '../../src/core/memories.ts';
 import { openProvider } from '../../src/registry.ts';
 import { recordingLog } from './subject.ts';

@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Embedder, Log, Provider, RankingOptions } from '#contract';
-import type { ProviderName } from '../../src/config/schema.ts';
+import type { ProviderName } from '../../src/config/settings.ts';
 import { openAuditTrail } from '../../src/core/audit-trail.ts';
 import { compose } from '../../src/core/compose.ts';
 import { createGate } from '../../src/core/gate.ts';

@@ -3,8 +3,8 @@ import { OmpError, providerError } from '#contract';
 export const PROVIDER = 'pinecone';
 
 /**
- * Why a request failed. `retry.ts` decides by it whether to send the request again, `toOmpError` what the client of the
- * gateway is told.
+ * Why a request failed. `retry.ts` decides by it whether to send the request again, `toOmpError` which error the
+ * client of the gateway receives.
  */
 export type FailureKind =
   /** Not sent: no connection. */

@@ -4,6 +4,12 @@ import { type Call, OmpError } from '#contract';
 import { Failure, type FailureKind, PROVIDER, toOmpError } from './errors.ts';
 import { type Answer, exchange } from './transport.ts';
 
+/*
+ * A 429 is mapped to `rate-limited` in `errors.ts`. It is sent again at most twice, with backoff (`RETRY_RULES`), after at
+ * most one second of `Retry-After`. After the last attempt, or at once for a longer `Retry-After`, the client of the gateway
+ * receives `rate_limited`.
+ */
+
 /** One request and how to read its answer. */
 export interface Request<Result> {
   /** Calls the SDK. */

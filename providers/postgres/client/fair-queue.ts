@@ -1,7 +1,7 @@
 import { tooBusy } from '../errors.ts';
 import { isAbandoned, rejectTask, type Task } from './statement-task.ts';
 
-/** A concurrency limit with one queue for each caller. The callers take turns, so one cannot hold up the others. */
+/** A concurrency limit with one queue for each caller. The callers are served round-robin, so one cannot hold up the others. */
 export interface FairQueue {
   /** Starts the task as soon as the limit allows. The task must then be ended with `task.end`. */
   add(task: Task): void;
@@ -17,7 +17,7 @@ export interface FairQueueOptions {
 
 export function createFairQueue({ limit, start, acquire_timeout_ms }: FairQueueOptions): FairQueue {
   let running = 0;
-  /** By caller, in the order of their turns. */
+  /** By caller, in the order in which they are served. */
   const queues = new Map<string, Task[]>();
 
   const run = (task: Task) => {

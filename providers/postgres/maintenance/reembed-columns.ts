@@ -4,14 +4,14 @@ import type { EmbedderIdentity } from '#contract';
 import { codeOf } from '../errors.ts';
 import { type Names, withVectorsIn } from '../tables/names.ts';
 import { isSame, labelOf, lockStore, type Store, setVectorStorage, vectorIndexes } from './compatibility-check.ts';
-import { retry, type Waiting } from './reembed-retry.ts';
+import { type Interruptible, retry } from './reembed-retry.ts';
 
 /** Statements of others queue behind a lock that this one waits for, so it waits only this long. */
 const LOCK_MS = 2_000;
 const LOCK_PAUSE_MS = 1_000;
 const LOCK_ATTEMPTS = 60;
 
-export interface Session extends Waiting {
+export interface Session extends Interruptible {
   readonly client: pg.Client;
 }
 

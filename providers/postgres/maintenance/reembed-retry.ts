@@ -18,7 +18,7 @@ export const CLOCK: Clock = {
 };
 
 /** What ends waiting, and how time passes. */
-export interface Waiting {
+export interface Interruptible {
   readonly clock: Clock;
   readonly signal: AbortSignal;
 }
@@ -36,7 +36,7 @@ interface RetryPolicy {
 export async function retry<Result>(
   work: () => Promise<Result>,
   { attempts, isTransient, pauseMs, exhausted }: RetryPolicy,
-  { clock, signal }: Waiting,
+  { clock, signal }: Interruptible,
 ): Promise<Result> {
   for (let failures = 1; ; failures++) {
     try {
@@ -55,7 +55,7 @@ const MINUTE_MS = 60_000;
 export type Pace = (texts: number) => Promise<void>;
 
 /** Allows at most `per_minute` texts in any minute; one call must not ask for more. Throws the signal's reason on abort. */
-export function createPace(per_minute: number | undefined, { clock, signal }: Waiting): Pace {
+export function createPace(per_minute: number | undefined, { clock, signal }: Interruptible): Pace {
   const sent: { readonly at: number; readonly texts: number }[] = [];
   return async (texts) => {
     for (;;) {
@@ -98,7 +98,7 @@ const FINISH = callWith(new AbortController().signal);
 export type EmbedTexts = (texts: readonly string[]) => Promise<(Float32Array | undefined)[]>;
 
 /** Embeds with retries. Every attempt keeps to the pace. A rejected batch is halved until the rejected text is found. */
-export function createEmbedTexts(embedder: Embedder, pace: Pace, waiting: Waiting): EmbedTexts {
+export function createEmbedTexts(embedder: Embedder, pace: Pace, waiting: Interruptible): EmbedTexts {
   const embedBatch = async (texts: readonly string[]) => {
     await pace(texts.length);
     return embedder.embed(texts, 'document', FINISH);

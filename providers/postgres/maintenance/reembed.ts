@@ -122,7 +122,7 @@ interface AdvisoryLock {
 
 /**
  * Prevents two runs on one schema from embedding everything twice; correctness does not depend on it. The lock belongs to a
- * transaction on a connection of its own, which a transaction pooler leaves alone and which ends with the process. It
+ * transaction on a connection of its own, which works behind a transaction pooler and which ends with the process. It
  * holds no snapshot and no row, so neither vacuum nor a concurrent index build waits for it.
  */
 async function acquireAdvisoryLock(config: pg.ClientConfig, schema: string): Promise<AdvisoryLock> {

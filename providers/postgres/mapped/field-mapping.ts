@@ -44,9 +44,9 @@ export function parseColumnReference(text: string): ColumnReference | undefined 
   const constant = CONSTANT.exec(text)?.[1];
   if (constant !== undefined) return { kind: 'constant', value: constant.replaceAll("''", "'") };
   NAME.lastIndex = 0;
-  const [name, bare, quoted] = NAME.exec(text) ?? [];
+  const [name, unquoted, quoted] = NAME.exec(text) ?? [];
   if (name === undefined) return undefined;
-  const column = bare ?? (quoted as string).replaceAll('""', '"');
+  const column = unquoted ?? (quoted as string).replaceAll('""', '"');
   const path: string[] = [];
   let end = name.length;
   while (end < text.length) {

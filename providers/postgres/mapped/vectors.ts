@@ -127,11 +127,11 @@ function asUsableIndex(
 
 /** Parses `((embedding)::vector(1536))`. The type is qualified if its schema is not on the search path. */
 function castOf(expression: string) {
-  const [, bare, quoted, type, dimensions] =
+  const [, unquoted, quoted, type, dimensions] =
     /^\(*(?:([\w$]+)|"((?:[^"]|"")+)")\)*::(?:(?:[\w$]+|"(?:[^"]|"")+")\.)?(vector|halfvec)\((\d+)\)\)*$/.exec(
       expression,
     ) ?? [];
-  const column = bare ?? quoted?.replaceAll('""', '"');
+  const column = unquoted ?? quoted?.replaceAll('""', '"');
   return column === undefined ? undefined : { column, type, dimensions: Number(dimensions) };
 }
 
