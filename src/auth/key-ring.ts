@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import { type Call, gatewayCall, type KeyStore, type Log, type StoredKey } from '#contract';
-import { toGrants } from '../core/grants.ts';
 import type { Principal } from '../core/principal.ts';
+import { toGrants } from '../core/principal.ts';
 import { type ConfiguredKey, hashedKey } from './configured-keys.ts';
 import { idOf, invalidCredential, matchesHash } from './credentials.ts';
 

@@ -68,7 +68,7 @@ export async function openMapped(
       ? createWrites(index, find)
       : { read_only: 'the index is read-only: OMP_PINECONE_WRITABLE=true lets the gateway change it' }),
     // A statistics request would list every namespace.
-    stats: () => ({ waiting: service.queueLength() }),
+    stats: () => ({ queue_length: service.queueLength() }),
     ping: async (call) => void (await service.fetch(namespace, [PING_ID], call)),
     close: async () => overlay.close(),
   };

@@ -27,7 +27,7 @@ export interface Database {
   query(statement: Statement, values: readonly unknown[], call: Call): Promise<Row[]>;
   /** The same in a transaction that begins with `settings` (`set local …`) and has its connection for itself. */
   queryWith(settings: string, statement: Statement, values: readonly unknown[], call: Call): Promise<Row[]>;
-  stats(): Required<Pick<ProviderStats, 'connections' | 'waiting'>>;
+  stats(): Required<Pick<ProviderStats, 'connections' | 'queue_length'>>;
   /** Resolves after pending statements were answered. */
   close(): Promise<void>;
 }
@@ -143,7 +143,7 @@ export function openConnections(options: ConnectionOptions): Database {
     queryWith: run,
     stats() {
       const { open, busy } = slots.stats();
-      return { connections: { open, busy, most: connections }, waiting: Math.max(0, counts.pending - busy) };
+      return { connections: { open, busy, most: connections }, queue_length: Math.max(0, counts.pending - busy) };
     },
     async close() {
       await new Promise<void>((done) => {

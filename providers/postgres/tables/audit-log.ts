@@ -1,4 +1,4 @@
-import type { AuditLog, Call, KeptEntry, Verb } from '#contract';
+import type { AuditLog, Call, StoredEntry, Verb } from '#contract';
 import type { Run } from '../client/connections.ts';
 import { type Conditions, conditions, whereWithin } from './conditions.ts';
 import type { Names } from './names.ts';
@@ -44,7 +44,7 @@ export const createAuditLog = (names: Names, run: Run): AuditLog => ({
       call,
     );
     return rows.map(
-      ({ milliseconds, ...row }) => ({ timestamp: toIso(milliseconds as number), ...row }) as unknown as KeptEntry,
+      ({ milliseconds, ...row }) => ({ timestamp: toIso(milliseconds as number), ...row }) as unknown as StoredEntry,
     );
   },
 });

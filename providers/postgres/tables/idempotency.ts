@@ -51,7 +51,7 @@ export const createFirstAnswer =
     );
     if (!row) return undefined;
     if (row.fingerprint !== fingerprint) {
-      throw invalidRequest('Idempotency-Key: this key was used for another memory; take a new one');
+      throw invalidRequest('Idempotency-Key: this key was used for another memory; use a new one');
     }
     return newRecord(input, row.embedding_model as string | null, {
       id: row.memory_id as string,
