@@ -1,7 +1,7 @@
 import { IDEMPOTENCY_AHEAD_MS, IDEMPOTENCY_TTL_MS, type IdempotencyKey, invalidRequest } from '#contract';
 import { createTimeBuckets } from './time-buckets.ts';
 
-/** What tells the first answer, together with the input that a repetition brings along. */
+/** Together with the input of a repeated add, this gives the record of the first. */
 export interface Identity {
   readonly id: string;
   readonly created_at: string;
@@ -13,7 +13,7 @@ interface Use extends Identity {
 }
 
 export interface IdempotencyKeys {
-  /** What the key was used for; undefined: it is not in use. Throws `invalid_request` when that was another input. */
+  /** The record of the key; undefined: it is not in use. Throws `invalid_request` if the key was used with another input. */
   find(key: IdempotencyKey): Identity | undefined;
   use(key: IdempotencyKey, identity: Identity): void;
 }
@@ -28,7 +28,7 @@ export function createIdempotencyKeys(): IdempotencyKeys {
         const age = Date.now() - (use?.time ?? Number.NaN);
         if (!use || !(age < IDEMPOTENCY_TTL_MS && age >= -IDEMPOTENCY_AHEAD_MS)) continue;
         if (use.fingerprint === key.fingerprint) return use;
-        throw invalidRequest('Idempotency-Key: this key was used for another memory; take a new one');
+        throw invalidRequest('Idempotency-Key: this key was used for another memory; use a new one');
       }
       return undefined;
     },

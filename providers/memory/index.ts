@@ -23,12 +23,12 @@ interface Home {
   readonly entry: Entry;
 }
 
-/** Process memory: the reference semantics of every verb, and a gateway to try things on. Nothing survives the process. */
+/** Memories in process memory, lost when it ends: the reference semantics of every verb, and a backend for experiments. */
 export default defineProvider({
   name: 'memory',
   options: Options,
   async open({ scopes }, { embedder, ranking, audit, max_record_bytes = MAX_RECORD_BYTES }): Promise<Provider> {
-    // Without scopes its entries would be worth nothing to whoever may see only some.
+    // Without scopes, callers with restricted scopes could not read the entries.
     const log = audit && scopes === 'native' ? createAuditLog(audit) : undefined;
     const idempotencyKeys = createIdempotencyKeys();
     const model = embedder?.model ?? null;
@@ -48,8 +48,8 @@ export default defineProvider({
       const { user_id, scope } = home.entry.memory;
       return (owners === null || owners.includes(user_id)) && withinMatcher(within)(scope) ? home : undefined;
     };
-    /** Told in the same breath as the change is made: nothing is awaited in between. */
-    const tell = (action: Verb, { id, user_id, scope }: Memory, { caller, requestId }: Call) =>
+    /** Called in the same tick as the change, so that both happen or neither does. */
+    const recordAudit = (action: Verb, { id, user_id, scope }: Memory, { caller, requestId }: Call) =>
       log?.note({
         timestamp: new Date().toISOString(),
         app: caller.app,
@@ -71,7 +71,7 @@ export default defineProvider({
       const user = userOf(input.user_id);
       homes.set(memory.id, { user, entry: user.add(memory, found) });
       if (key) idempotencyKeys.use(key, memory);
-      tell('add', memory, call);
+      recordAudit('add', memory, call);
       return memory;
     };
 
@@ -94,7 +94,7 @@ export default defineProvider({
         async firstAnswer(input, key, call) {
           const identity = idempotencyKeys.find(key);
           const first = identity && newRecord(input, model, { id: identity.id, created_at: identity.created_at });
-          if (first) tell('add', first, call);
+          if (first) recordAudit('add', first, call);
           return first;
         },
         add: (input, vector, key, call) => insert({ input, vector, key }, call),
@@ -104,7 +104,7 @@ export default defineProvider({
         const before = homeOf(ref);
         const patch = before && effectivePatch(before.entry.memory, wanted);
         if (!patch) {
-          if (before) tell('update', before.entry.memory, call);
+          if (before) recordAudit('update', before.entry.memory, call);
           return before?.entry.memory;
         }
         const found =
@@ -114,14 +114,14 @@ export default defineProvider({
         if (!home) return undefined;
         const updated = patched(home.entry.memory, patch, max_record_bytes);
         home.user.replace(home.entry, updated, found);
-        tell('update', updated, call);
+        recordAudit('update', updated, call);
         return updated;
       },
       async delete(ref, call) {
         const home = homeOf(ref);
         if (!home) return false;
         home.user.remove(home.entry);
-        tell('delete', home.entry.memory, call);
+        recordAudit('delete', home.entry.memory, call);
         return homes.delete(ref.id);
       },
       list: async (query) => users.get(query.user_id)?.list(query) ?? [],
@@ -133,7 +133,7 @@ export default defineProvider({
   },
 });
 
-/** Throws `payload_too_large` for what grows beyond the bytes of a record. */
+/** Throws `payload_too_large` if the record would become too large. */
 function patched(memory: Memory, patch: MemoryPatch, maxBytes: number): Memory {
   requireFits(memory, patch, maxBytes);
   const updated: Memory = {

@@ -1,8 +1,8 @@
 import { inverseDocumentFrequency } from '#ranking';
 
-/** Some of the slots. */
+/** The slots that a caller may see. */
 export interface Visible {
-  /** 1 for each of them. */
+  /** 1 for each visible slot. */
   readonly mask: Uint8Array;
   readonly count: number;
 }
@@ -12,8 +12,8 @@ export interface Keywords {
   set(slot: number, terms: readonly string[]): void;
   delete(slot: number): void;
   /**
-   * For every slot up to `slots`: the share of the query's rarity that its text covers, 0 to 1. With `visible`, rarity
-   * is judged over those slots alone, and what comes out for the others means nothing.
+   * For every slot up to `slots`: the share of the query's rarity that its text covers, 0 to 1. With `visible`, only those
+   * slots count for the rarity, and the results of the others are meaningless.
    */
   coverages(terms: readonly string[], slots: number, visible?: Visible): Float64Array;
 }

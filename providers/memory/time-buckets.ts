@@ -1,16 +1,16 @@
-/** Things with a lifetime, in buckets by their time: a bucket is evicted at once, without a look at what is in it. */
+/** Items with a lifetime, in buckets by time. Evicts whole buckets, without reading their items. */
 export interface TimeBuckets<Bucket> {
   /** The bucket of this moment, in milliseconds since 1970. */
   at(time: number): Bucket;
   newestFirst(): Bucket[];
 }
 
-/** Buckets of one lifetime. Things stay longer than that by one bucket at most. */
+/** Buckets per lifetime. An item stays longer than its lifetime by at most one bucket. */
 const PARTS = 24;
 
 /**
- * `lifetime` in milliseconds; infinite: one bucket that is never evicted. Also evicts what is more than `ahead` in the
- * future: the clock was wrong when it was added.
+ * `lifetime` in milliseconds; infinite: one bucket that is never evicted. Also evicts items more than `ahead` in the future,
+ * which were added while the clock was wrong.
  */
 export function createTimeBuckets<Bucket>(
   lifetime: number,

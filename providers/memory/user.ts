@@ -9,17 +9,17 @@ export interface Entry {
   readonly slot: number;
 }
 
-/** Of a content, what finds it. */
-export interface Found {
+/** The search index of a content. */
+export interface Indexed {
   readonly terms: readonly string[];
   readonly vector: Vector;
 }
 
-/** Everything of one user: no query ever looks at another user's data. */
+/** All data of one user. Queries never read the data of another user. */
 export interface User {
-  add(memory: Memory, found: Found): Entry;
-  /** What finds it is given exactly when the content was to change. */
-  replace(entry: Entry, memory: Memory, found: Found | undefined): void;
+  add(memory: Memory, indexed: Indexed): Entry;
+  /** `indexed` is undefined if the patch has no content. */
+  replace(entry: Entry, memory: Memory, indexed: Indexed | undefined): void;
   remove(entry: Entry): void;
   list(query: ListQuery): Memory[];
   search(query: SearchQuery): SearchHit[];
@@ -33,22 +33,22 @@ export function createUser(dimensions: number | undefined, ranking: RankingOptio
   const free: number[] = [];
   let slots = 0;
 
-  const index = ({ slot }: Entry, { terms, vector }: Found) => {
+  const index = ({ slot }: Entry, { terms, vector }: Indexed) => {
     keywords.set(slot, terms);
     if (vector) vectors?.set(slot, vector);
   };
 
   return {
-    add(memory, found) {
+    add(memory, indexed) {
       const entry: Entry = { memory, slot: free.pop() ?? slots++ };
       entries.splice(rank(entries, memory), 0, entry);
-      index(entry, found);
+      index(entry, indexed);
       return entry;
     },
-    replace(entry, memory, found) {
+    replace(entry, memory, indexed) {
       const rewritten = memory.content !== entry.memory.content;
       entry.memory = memory;
-      if (found && rewritten) index(entry, found);
+      if (indexed && rewritten) index(entry, indexed);
     },
     remove(entry) {
       keywords.delete(entry.slot);
@@ -77,7 +77,7 @@ export function createUser(dimensions: number | undefined, ranking: RankingOptio
       for (const { memory, slot } of visible) {
         const cosine = Math.max(0, cosines?.[slot] ?? 0);
         const score = Math.min(1, roundScore(weight.vector * cosine + weight.keyword * (coverages[slot] as number)));
-        // Without vectors, a memory that shares no term with the query is no match at all.
+        // Without vectors, a memory that shares no term with the query is no hit.
         if (score === 0 && ranking.mode === 'keyword') continue;
         if (inScope(memory, query.scope) && hasTags(memory, query.tags) && isShort(memory, query))
           hits.push({ memory, score });
@@ -98,13 +98,13 @@ function slotsOf(entries: readonly Entry[], slots: number): Visible {
   return { mask, count: entries.length };
 }
 
-/** How many entries come before this place in the order of time. */
-function rank(entries: readonly Entry[], place: Position): number {
+/** The number of entries before this position in order of time. */
+function rank(entries: readonly Entry[], position: Position): number {
   let low = 0;
   let high = entries.length;
   while (low < high) {
     const middle = (low + high) >>> 1;
-    if (isBefore((entries[middle] as Entry).memory, place)) low = middle + 1;
+    if (isBefore((entries[middle] as Entry).memory, position)) low = middle + 1;
     else high = middle;
   }
   return low;

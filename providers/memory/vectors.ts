@@ -1,4 +1,4 @@
-/** A growing matrix of one user's vectors. Rows are slots; the slot of a deleted record is used again. */
+/** A growing matrix of one user's vectors. Rows are slots; slots of deleted records are reused. */
 export interface Vectors {
   set(slot: number, vector: Float32Array): void;
   /** Cosine of every slot up to `slots` with the query, 0 where either is the zero vector. */

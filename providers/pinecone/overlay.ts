@@ -8,7 +8,7 @@ export interface Written {
   readonly vector: Float32Array;
 }
 
-interface Position {
+interface WritePosition {
   readonly namespace: string;
   readonly lsn: Lsn;
 }
@@ -20,8 +20,8 @@ interface Position {
 export interface Overlay {
   /** Undefined: no recent write; null: deleted. */
   get(id: string): Written | null | undefined;
-  put(written: Written, where: Position): void;
-  bury(memory: Memory, where: Position): void;
+  put(written: Written, where: WritePosition): void;
+  bury(memory: Memory, where: WritePosition): void;
   /**
    * The recent writes of one user; `live` in the order of lists, newest first. `shown`: the position of a query's answer.
    * With it only later writes are returned: for earlier ones the index is right, also about writes of other gateways.
@@ -58,11 +58,11 @@ const MAX_SETTLE_TIMES = 5;
 const SWEEP_MS = 5_000;
 const WARN_MS = 60_000;
 
-interface Entry {
+interface OverlayEntry {
   /** Null: deleted. */
   readonly written: Written | null;
   readonly user_id: string;
-  readonly where: Position;
+  readonly where: WritePosition;
   readonly at: number;
   readonly bytes: number;
 }
@@ -72,13 +72,13 @@ export function createOverlay(options: OverlayOptions): Overlay {
   const { settle_ms, shows, log, now = () => performance.now() } = options;
   const { max_entries = MAX_ENTRIES, max_bytes = MAX_BYTES } = options;
   /** Oldest write first. */
-  const entries = new Map<string, Entry>();
-  const users = new Map<string, Map<string, Entry>>();
+  const entries = new Map<string, OverlayEntry>();
+  const users = new Map<string, Map<string, OverlayEntry>>();
   let bytes = 0;
   const warn = createWarning(log, now);
 
   /** Fetch and list report no position, so a write is kept for `settle_ms` even if queries show it sooner. */
-  const needed = ({ written, at, where: { namespace, lsn } }: Entry): boolean => {
+  const needed = ({ written, at, where: { namespace, lsn } }: OverlayEntry): boolean => {
     const age = now() - at;
     if (age < settle_ms) return true;
     if (lsn === undefined || shows(namespace, lsn)) return false;
@@ -93,7 +93,7 @@ export function createOverlay(options: OverlayOptions): Overlay {
     ofUser?.delete(id);
     if (ofUser?.size === 0) users.delete(entry.user_id);
   };
-  const keep = (id: string, entry: Entry): void => {
+  const keep = (id: string, entry: OverlayEntry): void => {
     remove(id);
     entries.set(id, entry);
     bytes += entry.bytes;

@@ -1,5 +1,5 @@
 import { type Call, gatewayCall, type KeyStore, type Log } from '#contract';
-import { ANYBODY, type Authenticator } from '../core/principal.ts';
+import { ANONYMOUS, type Authenticator } from '../core/principal.ts';
 import type { ConfiguredKey } from './configured-keys.ts';
 import { invalidCredential, KEY_PREFIX, missingCredential } from './credentials.ts';
 import { openKeyRing } from './key-ring.ts';
@@ -42,7 +42,7 @@ export async function openAuthenticator(options: AuthenticatorOptions): Promise<
         access.close();
         return principal;
       }
-      if (await access.isOpen(call)) return ANYBODY;
+      if (await access.isOpen(call)) return ANONYMOUS;
       if (credential === undefined) throw missingCredential();
       if (!tokens) throw invalidCredential('it is not an API key, and tokens are not configured');
       return tokens.principal(credential, call);

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { isGrant } from '../core/grants.ts';
+import { isGrant } from '../core/principal.ts';
 import { idOf } from './credentials.ts';
 
 const HASHED = /^omp_([a-z0-9]{12}):sha256:([0-9a-f]{64})$/;

@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import { type Call, gatewayCall, type KeyStore, type Log, type StoredKey } from '#contract';
-import { toGrants } from '../core/grants.ts';
 import type { Principal } from '../core/principal.ts';
+import { toGrants } from '../core/principal.ts';
 import { type ConfiguredKey, hashedKey } from './configured-keys.ts';
 import { idOf, invalidCredential, matchesHash } from './credentials.ts';
 
@@ -26,7 +26,7 @@ const MAX_CACHED = 10_000;
 /** How often last uses are stored, in milliseconds. */
 const STORE_USES_MS = 60_000;
 
-interface Entry {
+interface KeyEntry {
   readonly principal: Principal;
   readonly hash: string;
   /** Epoch milliseconds. */
@@ -36,8 +36,8 @@ interface Entry {
 
 /** `entry` is set once the store has answered; it stays undefined for an unknown id. */
 interface LookUp {
-  readonly answer: Promise<Entry | undefined>;
-  entry?: Entry | undefined;
+  readonly answer: Promise<KeyEntry | undefined>;
+  entry?: KeyEntry | undefined;
 }
 
 export function openKeyRing({ configured, store, log }: KeyRingOptions): KeyRing {
@@ -81,7 +81,7 @@ export function openKeyRing({ configured, store, log }: KeyRingOptions): KeyRing
 }
 
 /** Checked at every use, because a cached key can expire. */
-function rejectionOf({ hash, revoked, expires }: Entry, key: string): string | undefined {
+function rejectionOf({ hash, revoked, expires }: KeyEntry, key: string): string | undefined {
   if (!matchesHash(key, hash)) return 'the secret of the key is wrong';
   if (revoked) return 'the key is revoked';
   return expires <= Date.now() ? 'the key has expired' : undefined;
@@ -96,13 +96,13 @@ const principalOf = (id: string, { name, users, grants }: Pick<StoredKey, 'name'
 
 const toEpoch = (time: string | null): number => (time === null ? Number.POSITIVE_INFINITY : Date.parse(time));
 
-function fromConfiguration({ name, key, users, grants, expires_at }: ConfiguredKey): Entry {
+function fromConfiguration({ name, key, users, grants, expires_at }: ConfiguredKey): KeyEntry {
   const { id, hash } = hashedKey(key);
   const principal = principalOf(id, { name, users: users ?? null, grants });
   return { principal, hash, expires: toEpoch(expires_at ?? null), revoked: false };
 }
 
-function fromStore(stored: StoredKey): Entry {
+function fromStore(stored: StoredKey): KeyEntry {
   const { id, hash, expires_at, revoked_at } = stored;
   try {
     return { principal: principalOf(id, stored), hash, expires: toEpoch(expires_at), revoked: revoked_at !== null };

@@ -32,11 +32,11 @@ or was stopped; 2: wrong arguments.
 `;
 
 type ReembedArguments =
-  | { readonly action: 'run'; readonly asked: Asked; readonly flags: Flags }
+  | { readonly action: 'run'; readonly asked: ReembedOptions; readonly flags: Flags }
   | { readonly action: 'help' }
   | { readonly action: 'mistake'; readonly message: string };
 
-interface Asked {
+interface ReembedOptions {
   readonly dry_run: boolean;
   readonly restart: boolean;
   readonly per_minute: number | undefined;
@@ -121,7 +121,11 @@ interface Run {
   progress(state: ReembedState): void;
 }
 
-async function work(config: Config, asked: Asked, { signal, terminal, progress }: Run): Promise<ReembedOutcome> {
+async function work(
+  config: Config,
+  asked: ReembedOptions,
+  { signal, terminal, progress }: Run,
+): Promise<ReembedOutcome> {
   const { provider, search, data_dir } = config;
   // Before a model is loaded or a service is called.
   if (provider !== 'postgres') throw new Error(unsupported(provider));
@@ -191,7 +195,7 @@ function showProgress(stderr: Terminal['stderr']) {
 }
 
 /** The outcome as text, with line ends. */
-function reembedText(outcome: ReembedOutcome, { dry_run }: Pick<Asked, 'dry_run'>): string {
+function reembedText(outcome: ReembedOutcome, { dry_run }: Pick<ReembedOptions, 'dry_run'>): string {
   const { from, to, total, done, embedded, switched } = outcome;
   const name = described(to);
   if (dry_run) return dryRun(outcome);

@@ -6,24 +6,27 @@ import type { Within } from './record.ts';
 export const VERBS = ['add', 'search', 'get', 'update', 'delete', 'list', 'context', 'audit'] as const;
 export type Verb = (typeof VERBS)[number];
 
-/** One thing somebody did or tried. Contents and queries never enter. */
+/** One action of a caller, successful or not. Holds no contents and no queries. */
 export interface AuditEntry {
   /** ISO 8601, UTC, milliseconds, `Z`. */
   readonly timestamp: string;
   /** `Caller.app`. */
   readonly app: string | null;
   readonly action: Verb;
-  /** Null where no user within the caller's reach is known to be concerned; nobody reads such an entry by user. */
+  /**
+   * Null unless the entry concerns a known user that the caller may access. An entry without a user is not readable by
+   * the audit verb.
+   */
   readonly user_id: string | null;
   readonly memory_id: string | null;
-  /** The record's scope, or the one asked for. */
+  /** The scope of the record or of the query. */
   readonly scope: string | null;
   readonly request_id: string;
   readonly outcome: 'ok' | ErrorCode;
 }
 
-/** An entry as it was kept. Later entries of one millisecond have a higher `seq`, a whole number. */
-export interface KeptEntry extends AuditEntry {
+/** A stored entry. Within one millisecond, later entries have a higher `seq`, an integer. */
+export interface StoredEntry extends AuditEntry {
   readonly seq: number;
 }
 
@@ -33,24 +36,24 @@ export interface AuditQuery {
   /** Both inclusive. */
   readonly since?: string;
   readonly until?: string;
-  /** Only entries that are older than this one. */
-  readonly after?: Pick<KeptEntry, 'timestamp' | 'seq'>;
-  /** Over the entry's scope. */
+  /** Only entries older than this one. */
+  readonly after?: Pick<StoredEntry, 'timestamp' | 'seq'>;
+  /** Applies to the entry's scope. */
   readonly within: Within;
   readonly limit: number;
 }
 
 /**
- * The audit log of a provider. Successful adds, updates and deletes are written by the provider itself, together with
- * the change: both or neither are kept. Everything else is handed to `record`.
+ * The audit log of a provider. The provider writes the entries of successful adds, updates and deletes itself, in one
+ * transaction with the change. The gateway passes all other entries to `record`.
  */
 export interface AuditLog {
   record(entries: readonly AuditEntry[], call: Call): Promise<void>;
   /** Newest first. */
-  read(query: AuditQuery, call: Call): Promise<KeptEntry[]>;
+  read(query: AuditQuery, call: Call): Promise<StoredEntry[]>;
 }
 
 export interface AuditOptions {
-  /** Days an entry is kept; null: for ever. */
+  /** Days until an entry is deleted; null: never. */
   readonly retention_days: number | null;
 }

@@ -1,53 +1,53 @@
-/** On whose behalf something is done. */
+/** The client that a call is made for. */
 export interface Caller {
-  /** Unique among callers of every kind, such as `key:k3j2h1g0f9e8`; keeps what belongs to each of them apart. */
+  /** Unique among callers of every kind, such as `key:k3j2h1g0f9e8`. */
   readonly id: string;
-  /** What the audit log and the access log call it: a key's name, a token's subject. Null: nobody in particular. */
+  /** Name in the audit log and the access log: the name of a key or the subject of a token. Null: anonymous. */
   readonly app: string | null;
 }
 
 /**
- * What a client knows of its own writes, on a backend that shows them late to other gateways
+ * Lets a client read its own writes on a backend where other gateways see them with a delay
  * (`ProviderCapabilities.consistency_tokens`).
  */
 export interface Consistency {
-  /** The token that came with the client's latest answer, opaque and not to be trusted; undefined: it sent none. */
+  /** The token that the client sent, opaque and untrusted; undefined: none. */
   readonly token: string | undefined;
-  /** Takes the token that goes out with the answer. */
+  /** Sets the token of the response. */
   answer(token: string): void;
-  /** Called when the backend does not yet show everything the token names and waiting any longer is too long. */
+  /** Called when the backend does not show all writes of the token in time. */
   behind(): void;
 }
 
 /** The distributed trace that a request is part of. */
 export interface Trace {
-  /** By which logs and traces find each other; 32 hexadecimal digits. */
+  /** Also in the log lines of the request; 32 hexadecimal digits. */
   readonly id: string;
-  /** Headers that carry it on to another service. */
+  /** Headers that propagate the trace to another service. */
   headers(): Readonly<Record<string, string>>;
 }
 
-/** What accompanies every request down to the backend. Required everywhere: an optional signal gets forgotten. */
+/** The context of a request, passed down to the backend. Required everywhere, since an optional signal would be forgotten. */
 export interface Call {
-  /** Aborted when the client goes away or the request's deadline passes; its `reason` tells which. */
+  /** Aborted when the client disconnects or the request's deadline passes; `reason` is the error. */
   readonly signal: AbortSignal;
   readonly requestId: string;
   readonly caller: Caller;
-  /** Absent: nobody to tell. */
+  /** Absent: the caller uses no consistency tokens. */
   readonly consistency?: Consistency;
-  /** Absent: nobody follows this request. */
+  /** Absent: the request is not traced. */
   readonly trace?: Trace;
   /**
-   * The work, or the signal's reason as soon as that fires: for work that does not listen to the signal. Offered by
-   * callers for whom making a signal for every call is too dear; the guard around every provider uses it.
+   * Resolves with the work, or rejects with the signal's reason once it aborts. For work that ignores the signal.
+   * Avoids creating the lazy `signal`, which is expensive. `withGuard` uses it.
    */
   readonly unlessAborted?: <Result>(work: Promise<Result>) => Promise<Result>;
 }
 
-/** The gateway itself, for what it does without being asked. */
+/** The gateway itself, as the caller of background work. */
 export const GATEWAY: Caller = { id: 'gateway', app: null };
 
-/** A call of the gateway itself. It ends after 10 s, whatever happens to the request that caused it. */
+/** A call of the gateway itself, with a deadline of 10 s that does not depend on any request. */
 export const gatewayCall = (requestId: string): Call => ({
   signal: AbortSignal.timeout(10_000),
   requestId,

@@ -3,16 +3,19 @@ import type { KeyStore } from './keys.ts';
 import type { Finding, MaintenanceContext, ReembedOutcome, ReembedRequest } from './maintenance.ts';
 import type { Provider, ProviderContext } from './provider.ts';
 
-/** What a provider's `index.ts` exports as default. */
+/** The default export of a provider's `index.ts`. */
 export interface ProviderModule {
   readonly name: string;
   /** Checks the options, connects, migrates. Throws a plain `Error` whose message an operator can act on. */
   open(options: unknown, context: ProviderContext): Promise<Provider>;
-  /** Present when this provider keeps API keys: opens just them, for the command line. Undefined: not with these options. */
+  /**
+   * Present when this provider stores API keys. Opens the key store alone, for the command line. Undefined: these
+   * options have none.
+   */
   openKeys?(options: unknown, context: KeyContext): Promise<KeyStore | undefined>;
-  /** Looks at everything that serving takes, and changes nothing. What it finds wrong it tells instead of throwing. */
+  /** Checks everything that the gateway needs to serve, without changes. Returns problems as findings; does not throw them. */
   diagnose?(options: unknown, context: MaintenanceContext): Promise<Finding[]>;
-  /** Present when stored memories can be embedded anew. Throws a plain `Error` an operator can act on. */
+  /** Present when stored memories can be re-embedded. Throws a plain `Error` whose message an operator can act on. */
   reembed?(options: unknown, context: MaintenanceContext, request: ReembedRequest): Promise<ReembedOutcome>;
 }
 
@@ -27,7 +30,7 @@ interface ProviderSpec<Schema extends z.ZodType> {
   reembed?(options: z.output<Schema>, context: MaintenanceContext, request: ReembedRequest): Promise<ReembedOutcome>;
 }
 
-/** Ties a provider's options schema to its `open`: parsing sits inside, so nobody can skip it. */
+/** Makes every entry point of a provider parse its options first. */
 export const defineProvider = <Schema extends z.ZodType>(spec: ProviderSpec<Schema>): ProviderModule => {
   const { openKeys, diagnose, reembed } = spec;
   const parse = (options: unknown) => spec.options.parse(options);

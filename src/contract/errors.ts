@@ -10,24 +10,24 @@ export type ErrorCode =
   | 'payload_too_large';
 
 export interface OmpErrorOptions {
-  /** What really happened. Logged, never sent. */
+  /** The original error. Logged, never sent. */
   readonly cause?: unknown;
   /** The backend or embedding service at fault; becomes `error.provider`. */
   readonly provider?: string;
-  /** Seconds the caller should wait, where that is known; becomes `Retry-After`. */
+  /** Seconds until a retry may succeed, if known; becomes `Retry-After`. */
   readonly retryAfter?: number;
   /**
-   * Whether trying again may help. `safe`: nothing has happened, so that anything may be sent again; `reads`: what it did is
-   * not known, so that only what changes nothing may be. Unset: it would fail again.
+   * Whether a retry may help. `safe`: the operation had no effect, so every operation may be retried. `reads`: its effect
+   * is unknown, so only reads may be retried. Unset: a retry would fail again.
    */
   readonly retry?: 'safe' | 'reads';
-  /** It could not be asked, or gave no proper answer: enough of these in a row, and it is taken for down. */
+  /** Counts towards the circuit breaker. */
   readonly down?: boolean;
 }
 
 /**
- * The one error type that may reach a client. `message` is public text: it names fields and limits,
- * never SQL, hosts, keys or record contents.
+ * The only error type that may reach a client. `message` is public: it may name fields and limits, but never SQL, hosts,
+ * keys or record contents.
  */
 export class OmpError extends Error {
   readonly code: ErrorCode;
@@ -47,9 +47,9 @@ export class OmpError extends Error {
   }
 }
 
-/** The caller's mistake, caught before or by the backend (400). */
+/** The request is invalid. */
 export const invalidRequest = (message: string): OmpError => new OmpError('invalid_request', message);
 
-/** The backend failed, is down, or is too slow (502). */
+/** The backend failed, is down, or is too slow. */
 export const providerError = (provider: string, message: string, cause?: unknown): OmpError =>
   new OmpError('provider_error', message, { provider, cause });

@@ -2,7 +2,7 @@
 export interface QueuedMemory {
   readonly id: string;
   readonly content: string;
-  /** How often its own text made the embedder fail. */
+  /** How often the embedder failed because of this text. */
   readonly attempts: number;
 }
 
@@ -11,37 +11,37 @@ export interface EmbeddedMemory {
   readonly vector: Float32Array;
 }
 
-/** A text that could not be embedded, while others could. */
+/** A memory that the embedder failed on while it worked for others. */
 export interface FailedMemory {
   readonly id: string;
   /** Public text. */
   readonly reason: string;
-  /** Seconds until it is tried again; null: never. */
+  /** Seconds until the retry; null: no retry. */
   readonly pause: number | null;
 }
 
-/** Memories that one gateway embeds, until the lease ends or their contents change. */
+/** Memories leased to one gateway for embedding. A memory leaves the claim when its content changes. */
 export interface IngestionClaim {
-  /** Counts those that have their vectors by now. */
+  /** Number of claimed memories, including those that already have their vectors. */
   readonly taken: number;
   readonly rows: readonly QueuedMemory[];
-  /** Returns what is not tried again. */
+  /** Stores the results. Returns the memories without a further retry. */
   settle(
     embedded: readonly EmbeddedMemory[],
     failed: readonly FailedMemory[],
   ): Promise<readonly { id: string; error: string }[]>;
-  /** Call it in the end if anything was taken: it returns to the queue what was not settled. */
+  /** Returns unsettled memories to the queue. Must be called if `taken` is not 0. */
   end(): Promise<void>;
 }
 
-/** Memories that wait for their vectors. All gateways on one backend share the queue. */
+/** Memories whose vectors are computed later. All gateways of one backend share the queue. */
 export interface IngestionQueue {
-  /** Whether `add` and `update` come without vectors and put the memory into this queue. */
+  /** Whether `add` and `update` get no vectors and queue the memory. */
   readonly deferred: boolean;
   claim(): Promise<IngestionClaim>;
   /** Removes failed memories that have a vector by now. */
   clearFailed(): Promise<void>;
 }
 
-/** Memories whose vectors are yet to be computed. */
+/** Number of memories without a vector, by status. */
 export type Backlog = Readonly<Record<'queued' | 'indexing' | 'failed', number>>;

@@ -1,14 +1,14 @@
 import type { Call } from './call.ts';
 
-/** An API key as it is kept: never the secret itself. */
+/** A stored API key, without the secret. */
 export interface StoredKey {
-  /** The public part of the key, unique; looked up by this. */
+  /** The public part of the key, unique; keys are looked up by it. */
   readonly id: string;
   /** Unique among all keys, revoked ones included. */
   readonly name: string;
   /** SHA-256 of the whole key, lower-case hexadecimal. */
   readonly hash: string;
-  /** The only users it may touch; null: all. */
+  /** Users that the key may access; null: all. */
   readonly users: readonly string[] | null;
   /** `<action>:<scope glob>`. */
   readonly grants: readonly string[];
@@ -16,7 +16,7 @@ export interface StoredKey {
   readonly created_at: string;
   readonly expires_at: string | null;
   readonly revoked_at: string | null;
-  /** To within a minute or so; null: never used. */
+  /** Accurate to about a minute; null: never used. */
   readonly last_used_at: string | null;
 }
 
@@ -24,15 +24,15 @@ export type NewKey = Omit<StoredKey, 'created_at' | 'revoked_at' | 'last_used_at
 
 export interface KeyStore {
   find(id: string, call: Call): Promise<StoredKey | undefined>;
-  /** Whether there ever was a key, revoked and expired ones included: from then on the gateway is closed. */
+  /** Whether any key was ever created, including revoked and expired ones. If so, requests need a credential. */
   hasAny(call: Call): Promise<boolean>;
   /** Newest first. */
   list(call: Call): Promise<StoredKey[]>;
-  /** Throws `invalid_request` when the name or the id is taken. */
+  /** Throws `invalid_request` if the name or the id exists. */
   create(key: NewKey, call: Call): Promise<StoredKey>;
-  /** By name or id; undefined when there is none. A key already revoked keeps its time. */
+  /** By name or id; undefined if there is none. A revoked key keeps its time of revocation. */
   revoke(nameOrId: string, call: Call): Promise<StoredKey | undefined>;
-  /** Notes that these were used at `time`; never sets a time back. */
+  /** Stores `time` as the last use, unless a later one is stored. */
   touch(ids: readonly string[], time: string, call: Call): Promise<void>;
   close(): Promise<void>;
 }

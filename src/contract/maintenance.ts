@@ -1,13 +1,13 @@
 import type { Embedder, EmbedderIdentity } from './embedder.ts';
 import type { ProviderContext } from './provider.ts';
 
-/** Maintenance embeds stored contents itself. */
+/** The context of maintenance commands, which embed stored contents themselves. */
 export interface MaintenanceContext extends ProviderContext {
   /** Undefined when `ranking.mode` is `keyword`; for `diagnose` also when the embedder does not work. */
   readonly embedder: Embedder | undefined;
 }
 
-/** One thing that was looked at. Holds no contents, user ids or credentials. */
+/** The result of one check. Holds no contents, user ids or credentials. */
 export interface Finding {
   readonly area:
     | 'configuration'
@@ -19,11 +19,11 @@ export interface Finding {
     | 'ingestion'
     | 'indexes'
     | 'size';
-  /** `problem`: the gateway would not start, or not serve. `warning`: it serves, but not as well as it could. */
+  /** `problem`: the gateway cannot start or cannot serve. `warning`: it serves with limitations. */
   readonly level: 'ok' | 'warning' | 'problem';
-  /** One sentence without its full stop. */
+  /** One sentence without a full stop. */
   readonly message: string;
-  /** What an operator may run against it, statement by statement, each with its reason. */
+  /** Statements that an operator may run to resolve the finding. */
   readonly remedies?: readonly Remedy[];
 }
 
@@ -32,24 +32,24 @@ export interface Remedy {
   readonly reason: string;
 }
 
-/** How stored memories are to be embedded anew, by the embedder of the provider's context. */
+/** Options of re-embedding stored memories with the embedder of the context. */
 export interface ReembedRequest {
-  /** Only count; write nothing. */
+  /** Counts only; writes nothing. */
   readonly dry_run: boolean;
-  /** Give up what was begun for another embedder. */
+  /** Discards an unfinished run for another embedder. */
   readonly restart: boolean;
-  /** Memories read, embedded and written at a time. */
+  /** Memories per batch. */
   readonly batch_size: number;
-  /** Most memories sent to the embedder in any minute; undefined: as fast as it goes. */
+  /** Most memories sent to the embedder per minute; undefined: unlimited. */
   readonly per_minute: number | undefined;
-  /** Aborted: stop after the batch under way; another run goes on from there. */
+  /** When aborted, the run stops after the current batch; another run continues from there. */
   readonly signal: AbortSignal;
-  /** Told after every batch. */
+  /** Called after every batch. */
   progress(state: ReembedState): void;
 }
 
 export interface ReembedState {
-  /** Memories that have their new vector, those of an earlier run included. */
+  /** Memories with their new vector, including those of an earlier run. */
   readonly done: number;
   readonly total: number;
 }
@@ -60,8 +60,8 @@ export interface ReembedOutcome extends ReembedState {
   readonly to: EmbedderIdentity;
   /** Memories embedded by this run. */
   readonly embedded: number;
-  /** Code points of the memories still to be embedded; null: not counted, which only a dry run does. */
+  /** Code points of the memories that remain; null: not counted, since only a dry run counts them. */
   readonly characters: number | null;
-  /** Whether searches use vectors of `to` from now on; false after a dry run, or when stopped before the end. */
+  /** Whether searches now use the vectors of `to`; false after a dry run or an unfinished run. */
   readonly switched: boolean;
 }

@@ -1,4 +1,4 @@
-/** Top-level keys that begin with `x-` belong to the caller and travel with the record (Decision 6). */
+/** Top-level keys that begin with `x-` belong to the caller and are stored with the record (Decision 6). */
 export type ExtensionKey = `x-${string}`;
 export type Extensions = Readonly<Record<ExtensionKey, unknown>>;
 
@@ -8,7 +8,7 @@ export interface Source {
   readonly ref?: string;
 }
 
-/** What a caller may set on creation, after validation: every optional field has its default. */
+/** The fields that a caller may set on creation, after validation: optional fields have their defaults. */
 export interface NewMemory {
   readonly content: string;
   readonly user_id: string;
@@ -17,7 +17,7 @@ export interface NewMemory {
   readonly source: Source | null;
   /** 0 to 1. */
   readonly confidence: number | null;
-  /** ISO 8601, UTC, milliseconds, `Z`: these strings sort as the times they name. */
+  /** ISO 8601, UTC, milliseconds, `Z`: the strings sort by time. */
   readonly valid_from: string | null;
   readonly valid_to: string | null;
   readonly supersedes: readonly string[];
@@ -29,7 +29,7 @@ export interface Memory extends NewMemory {
   readonly id: string;
   readonly created_at: string;
   readonly updated_at: string;
-  /** Null while the provider keeps no vectors. */
+  /** Null: the provider stores no vector of this memory. */
   readonly embedding_model: string | null;
   /** Null: the provider does not track ingestion. */
   readonly status: 'queued' | 'indexing' | 'done' | 'failed' | null;
@@ -43,12 +43,12 @@ export type MemoryPatch = Partial<
   Pick<NewMemory, 'content' | 'scope' | 'tags' | 'confidence' | 'valid_to' | 'supersedes' | 'extensions'>
 >;
 
-/** Globs over the scope, any of which must match: unscoped records match none. Null: every record. */
+/** Globs over the scope; one of them must match. Unscoped records match none. Null: every record. */
 export type Within = readonly string[] | null;
 
-/** The size of a record (`recordBytes` in `#toolbox`), unless the operator allows larger requests: twice the size of one. */
+/** Largest size of a record (`recordBytes` in `#toolbox`), unless a larger request size is configured: then twice that. */
 export const MAX_RECORD_BYTES = 2 * 1024 * 1024;
 /** Most `x-` keys of a record. */
 export const MAX_EXTENSIONS = 256;
-/** Deeper values of `x-` keys are rejected: no client needs them, and walks over them are recursive, in Postgres too. */
+/** Deepest nesting of `x-` values: code that walks over them is recursive, in Postgres too. */
 export const MAX_DEPTH = 32;

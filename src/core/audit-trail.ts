@@ -4,60 +4,63 @@ import {
   type AuditQuery,
   type Call,
   GATEWAY,
-  type KeptEntry,
   type Log,
   OmpError,
+  type StoredEntry,
   type Verb,
 } from '#contract';
 
-/** What is known of the record or the query; filled in by the work as it learns more. */
+/** The record or query of an audit entry. The work completes it once the record is known. */
 export type Facts = { -readonly [Key in 'user_id' | 'memory_id' | 'scope']: AuditEntry[Key] };
 
 export interface AuditTrail {
-  /** Runs the work and notes how it went. Never delays or changes the answer. */
+  /** Runs the work and queues an audit entry with its outcome. Never delays or changes the result. */
   audited<Result>(action: Verb, facts: Facts, call: Call, work: (facts: Facts) => Promise<Result>): Promise<Result>;
-  /** Newest first, what was noted a moment ago included. Undefined: nothing is recorded. */
-  readonly read: ((query: AuditQuery, call: Call) => Promise<KeptEntry[]>) | undefined;
-  /** Writes what is waiting, within `LAST_MS`; what the backend does not take is lost, and the log says how much. */
+  /** Newest first, including queued entries. Undefined: auditing is off. */
+  readonly read: ((query: AuditQuery, call: Call) => Promise<StoredEntry[]>) | undefined;
+  /**
+   * Writes the queued entries within `CLOSE_MS`. Entries that the backend does not accept are lost and their number is
+   * logged.
+   */
   close(): Promise<void>;
 }
 
 export interface AuditTrailOptions {
-  /** Undefined: nothing is recorded. */
+  /** Undefined: auditing is off. */
   readonly audit: AuditLog | undefined;
   /** `writes` leaves out successful get, list, search, context and audit. */
   readonly record: 'all' | 'writes';
   readonly log: Log;
 }
 
-/** A larger one holds up what is sent to the backend behind it: measured with 500, the slowest reads took longer. */
+/** Entries per batch. A larger batch delays other requests to the backend: with 500, the slowest reads took longer. */
 const BATCH = 100;
 const FLUSH_MS = 1_000;
-/** Entries that may wait while the backend does not take them; what comes after is given up, and the log says so. */
-const MOST_WAITING = 50_000;
-const MOST_WAITING_BYTES = 32 * 1024 * 1024;
-/** When the gateway stops there is nobody left to be held up. */
+/** Longest queue while the backend accepts no entries. Further entries are dropped, and the log says so. */
+const MAX_QUEUED = 50_000;
+const MAX_QUEUED_BYTES = 32 * 1024 * 1024;
+/** Entries per batch on close, when a batch delays no other request. */
 const LAST_BATCH = 1_000;
-/** Attempts to write what is left when the gateway stops, and the pause between them, in milliseconds. */
+/** Attempts to write the queue on close, and the pause between them in milliseconds. */
 const LAST_ATTEMPTS = 3;
 const LAST_PAUSE_MS = 500;
-/** Longest time for all of them, in milliseconds: less than what is given to any part of the gateway to close. */
-const LAST_MS = 4_000;
-/** Longest wait for one batch, in milliseconds. */
-const RECORD_MS = 10_000;
-/** UTF-16 units of any text in an entry: as much as a scope may have, more than anything else that callers may name. */
+/** Time limit of all attempts, in milliseconds: less than the time limit of the shutdown for one part of the gateway. */
+const CLOSE_MS = 4_000;
+/** Time limit of one batch, in milliseconds. */
+const BATCH_TIMEOUT_MS = 10_000;
+/** Longest text in an entry, in UTF-16 units: the longest scope, and longer than any other valid field. */
 const MAX_TEXT = 1024;
 
-/** Successful writes are recorded by the provider, together with the change. */
+/** The provider writes the entries of successful writes, in one transaction with the change. */
 const BY_PROVIDER: ReadonlySet<Verb> = new Set(['add', 'update', 'delete']);
 
-/** Records in batches what does not commit with a change: reads, and whatever failed. */
+/** Writes in batches the entries that do not belong to a change: those of reads and of failures. */
 export function openAuditTrail({ audit, record, log }: AuditTrailOptions): AuditTrail {
   if (!audit) {
     return { audited: (_action, facts, _call, work) => work(facts), read: undefined, close: async () => {} };
   }
-  let waiting: AuditEntry[] = [];
-  let waitingBytes = 0;
+  let queued: AuditEntry[] = [];
+  let queuedBytes = 0;
   let lost = 0;
   let flushing: Promise<void> = Promise.resolve();
   let timer: NodeJS.Timeout | undefined;
@@ -66,18 +69,18 @@ export function openAuditTrail({ audit, record, log }: AuditTrailOptions): Audit
   const flushOnce = async () => {
     clearTimeout(timer);
     timer = undefined;
-    while (waiting.length > 0) {
-      const batch = waiting.slice(0, closed ? LAST_BATCH : BATCH);
-      await audit.record(batch, { signal: AbortSignal.timeout(RECORD_MS), requestId: 'audit', caller: GATEWAY });
-      waiting = waiting.slice(batch.length);
-      for (const entry of batch) waitingBytes -= sizeOf(entry);
+    while (queued.length > 0) {
+      const batch = queued.slice(0, closed ? LAST_BATCH : BATCH);
+      await audit.record(batch, { signal: AbortSignal.timeout(BATCH_TIMEOUT_MS), requestId: 'audit', caller: GATEWAY });
+      queued = queued.slice(batch.length);
+      for (const entry of batch) queuedBytes -= sizeOf(entry);
     }
   };
-  /** One at a time, so that entries stay in order. One whose answer was lost is written again rather than missed. */
+  /** One batch at a time, so that entries stay in order. A batch whose response is lost is written again. */
   const flush = (): Promise<void> => {
     const turn = flushing.then(flushOnce);
     flushing = turn.catch((error: unknown) => {
-      log.warn({ err: error, waiting: waiting.length }, 'audit entries could not be written; they will be tried again');
+      log.warn({ err: error, waiting: queued.length }, 'audit entries could not be written; they will be retried');
       schedule();
     });
     return turn;
@@ -85,15 +88,15 @@ export function openAuditTrail({ audit, record, log }: AuditTrailOptions): Audit
   const schedule = () => {
     if (!closed) timer ??= setTimeout(() => void flush().catch(() => {}), FLUSH_MS);
   };
-  const writeRest = async () => {
-    for (let attempt = 1; waiting.length > 0 && attempt <= LAST_ATTEMPTS; attempt++) {
+  const writeQueued = async () => {
+    for (let attempt = 1; queued.length > 0 && attempt <= LAST_ATTEMPTS; attempt++) {
       if (attempt > 1) await new Promise((resolve) => setTimeout(resolve, LAST_PAUSE_MS));
       await flush().catch(() => {});
     }
   };
-  const note = (action: Verb, facts: Facts, call: Call, outcome: AuditEntry['outcome']) => {
-    if (waiting.length >= MOST_WAITING || waitingBytes >= MOST_WAITING_BYTES) {
-      if (lost++ % MOST_WAITING === 0) log.error({ lost }, 'audit entries are lost: the backend does not take them');
+  const enqueue = (action: Verb, facts: Facts, call: Call, outcome: AuditEntry['outcome']) => {
+    if (queued.length >= MAX_QUEUED || queuedBytes >= MAX_QUEUED_BYTES) {
+      if (lost++ % MAX_QUEUED === 0) log.error({ lost }, 'audit entries are lost: the backend does not accept them');
       return;
     }
     const entry: AuditEntry = {
@@ -106,9 +109,9 @@ export function openAuditTrail({ audit, record, log }: AuditTrailOptions): Audit
       request_id: call.requestId,
       outcome,
     };
-    waiting.push(entry);
-    waitingBytes += sizeOf(entry);
-    if (waiting.length === BATCH) void flush().catch(() => {});
+    queued.push(entry);
+    queuedBytes += sizeOf(entry);
+    if (queued.length === BATCH) void flush().catch(() => {});
     else schedule();
   };
 
@@ -118,10 +121,10 @@ export function openAuditTrail({ audit, record, log }: AuditTrailOptions): Audit
       try {
         result = await work(facts);
       } catch (error) {
-        note(action, facts, call, error instanceof OmpError ? error.code : 'provider_error');
+        enqueue(action, facts, call, error instanceof OmpError ? error.code : 'provider_error');
         throw error;
       }
-      if (!BY_PROVIDER.has(action) && record === 'all') note(action, facts, call, 'ok');
+      if (!BY_PROVIDER.has(action) && record === 'all') enqueue(action, facts, call, 'ok');
       return result;
     },
     async read(query, call) {
@@ -132,22 +135,23 @@ export function openAuditTrail({ audit, record, log }: AuditTrailOptions): Audit
     async close() {
       closed = true;
       clearTimeout(timer);
-      let late: NodeJS.Timeout | undefined;
-      const over = new Promise<void>((resolve) => {
-        late = setTimeout(resolve, LAST_MS);
+      let timeout: NodeJS.Timeout | undefined;
+      const timedOut = new Promise<void>((resolve) => {
+        timeout = setTimeout(resolve, CLOSE_MS);
       });
-      await Promise.race([writeRest(), over]);
-      clearTimeout(late);
-      if (waiting.length > 0) log.error({ lost: waiting.length }, 'audit entries are lost: the backend took none');
+      await Promise.race([writeQueued(), timedOut]);
+      clearTimeout(timeout);
+      if (queued.length > 0)
+        log.error({ lost: queued.length }, 'audit entries are lost: the backend did not accept them before shutdown');
     },
   };
 }
 
-/** What it takes of memory, about. */
+/** Approximate size of an entry in memory, in bytes. */
 const sizeOf = ({ app, user_id, memory_id, scope, request_id }: AuditEntry): number =>
   [app, user_id, memory_id, scope, request_id].reduce((sum, text) => sum + 2 * (text?.length ?? 0), 200);
 
-/** An entry that a backend cannot hold would keep all later ones waiting behind it. */
+/** Makes a text valid for every backend. An entry that a backend rejects would block all later ones. */
 const storable = (text: string | null): string | null =>
   text && (text.length > MAX_TEXT || text.includes('\0') || !text.isWellFormed())
     ? text.slice(0, MAX_TEXT).replaceAll('\0', '').toWellFormed()

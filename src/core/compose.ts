@@ -10,6 +10,6 @@ const SCOPED: Readonly<Record<ProviderCapabilities['scopes'], (provider: Provide
   none: withoutScopes,
 };
 
-/** What the gateway puts around every provider, innermost first. Decided once, at boot. */
+/** Adds the decorators that every provider gets, innermost first. Called once, at startup. */
 export const compose = (provider: Provider, instrument: Instrument = uninstrumented): Provider =>
   withGuard(SCOPED[provider.capabilities.scopes](provider), instrument);

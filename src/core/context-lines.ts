@@ -3,36 +3,36 @@ import { countTokens, isWithinTokenLimit, setMergeCacheSize } from 'gpt-tokenize
 export interface Wanted {
   /** Best first. */
   readonly contents: readonly string[];
-  /** Most tokens of all lines together. */
+  /** Most tokens of all lines. */
   readonly budget: number;
 }
 
 export interface Lines {
   readonly text: string;
   readonly token_count: number;
-  /** Which of the contents has each line. */
+  /** The position of each line's content in `contents`. */
   readonly taken: readonly number[];
 }
 
-/** Special tokens written in a memory are plain text here. */
+/** Special tokens in a memory count as plain text. */
 const PLAIN = { disallowedSpecial: new Set<string>() };
-/** It would keep a hundred thousand pieces of whatever length. */
+/** The cache would hold 100,000 strings of any length. */
 setMergeCacheSize(0);
 
 /**
- * What cannot be seen, bidirectional controls and tag characters among it: it could tell a model what no person reads.
- * Joiners and the two variation selectors of emoji stay, as scripts and emoji need them.
+ * Invisible characters, including bidirectional controls and tag characters: they could hold instructions to a model that
+ * no person sees. Joiners and the two variation selectors of emoji stay, since scripts and emoji need them.
  */
 const UNSEEN = /[[\p{Default_Ignorable_Code_Point}\ufff9-\ufffb]--[\u200c\u200d\ufe0e\ufe0f]]/gv;
 const BREAKS = /[\s\p{Cc}]+/gu;
-/** What reads like one of our numbers, or several: `[2]`, `[1, 3]`. */
+/** Text in the form of our citations: `[2]`, `[1, 3]`. */
 const MARKERS = /\[(?=[ ,;–\p{Join_C}\p{VS}-]*\p{N})([\p{N} ,;–\p{Join_C}\p{VS}-]+)\]/gu;
 
-/** The content as part of one line, in which nothing is a citation: `[2]` becomes `\[2\]`. */
+/** The content on one line, without citations: `[2]` becomes `\[2\]`. */
 const toLine = (content: string): string =>
   content.replace(UNSEEN, '').replace(BREAKS, ' ').trim().replace(MARKERS, '\\[$1\\]');
 
-/** The tokenizer merges each of these piece by piece, in steps that grow with the square of its length. */
+/** The tokenizer takes quadratic time for each of these runs. */
 const WORDS = /[\p{L}\p{M}]+/gu;
 const SYMBOLS = /[^\p{L}\p{N}\s]+/gu;
 function stepsOf(line: string): number {
@@ -41,10 +41,10 @@ function stepsOf(line: string): number {
   for (const [run] of line.matchAll(SYMBOLS)) steps += Buffer.byteLength(run) ** 2;
   return steps;
 }
-/** Of one block: some tenths of a second. A megabyte of prose takes a tenth of them. */
+/** Limit for one block: a few tenths of a second. A megabyte of prose takes a tenth of it. */
 const MOST_STEPS = 64_000_000;
 
-/** The contents as numbered lines. A line that does not fit is left out: a shorter one further down may. */
+/** The contents as numbered lines. A line that does not fit is skipped; a shorter line after it may fit. */
 export function linesWithin({ contents, budget }: Wanted): Lines {
   const lines: string[] = [];
   const taken: number[] = [];
@@ -62,7 +62,7 @@ export function linesWithin({ contents, budget }: Wanted): Lines {
     taken.push(position);
     left -= tokens;
   }
-  // Tokens may merge or split where lines meet, so the whole is counted once more and has the last word.
+  // Tokens may merge or split between lines, so the whole text is counted again.
   for (;;) {
     const text = lines.join('\n');
     const token_count = text === '' ? 0 : countTokens(text, PLAIN);

@@ -2,7 +2,7 @@ import type { Call, Memory, SearchHit } from '#contract';
 import { openThread } from '#ranking';
 import type { Lines, Wanted } from './context-lines.ts';
 
-/** The encoding that `token_budget` and `token_count` are counted in. */
+/** The encoding of `token_budget` and `token_count`. */
 export const TOKEN_ENCODING = 'o200k_base';
 
 export interface ContextBlock {
@@ -14,31 +14,31 @@ export interface ContextBlock {
 export interface ContextOptions {
   /** Most tokens. */
   readonly budget: number;
-  /** Hits that score lower are left out; by default `MIN_SIMILARITY` where vectors are searched. */
+  /** Hits with a lower score are left out; by default `MIN_SIMILARITY` with vector search. */
   readonly min_score?: number | undefined;
 }
 
 /**
- * In the evaluation set (`npm run eval`) 1.1 % of the memories that answer a question score lower, and 44 % of what is
- * found for a question that another user's memories answer. Where words alone are searched every hit shares one, and a
- * long query makes all scores low: there is no such floor.
+ * In the evaluation set (`npm run eval`), 1.1 % of the relevant memories score lower, and 44 % of the hits for a question
+ * without a relevant memory. Keyword search alone has no such minimum: every hit shares a word with the query, and a long
+ * query makes all scores low.
  */
 export const MIN_SIMILARITY = 0.1;
 
-/** No token is longer: 128 blanks. */
+/** The longest token: 128 blanks. */
 const LONGEST_TOKEN = 128;
-/** Characters of all memories that are looked at for one block: what a million tokens hold. */
+/** Most characters of all candidates of one block: about a million tokens. */
 const MOST_CHARACTERS = 4 * 1024 * 1024;
 
-/** Counting is costly, and the tokenizer's tables are large: they are loaded by the first block that needs them. */
+/** Counting is expensive and the tokenizer's tables are large, so the thread starts with the first block. */
 const thread = openThread<Wanted, Lines>(
   '#context-worker',
   (cause) => new Error('the thread that counts tokens died', { cause }),
 );
 
 /**
- * The best hits as numbered lines within the budget. Left out are memories that are not valid now and those that another
- * hit supersedes, and what is too long to fit.
+ * The best hits as numbered lines within the budget. Leaves out memories that are not valid at `now`, that another hit
+ * supersedes, or that are too long.
  */
 export async function toContext(
   hits: readonly SearchHit[],
@@ -47,10 +47,10 @@ export async function toContext(
   call: Call,
 ): Promise<ContextBlock> {
   const time = now.toISOString();
-  const begun = hits.filter(({ memory }) => memory.valid_from === null || memory.valid_from <= time);
-  const superseded = supersededAmong(begun.map(({ memory }) => memory));
+  const started = hits.filter(({ memory }) => memory.valid_from === null || memory.valid_from <= time);
+  const superseded = supersededAmong(started.map(({ memory }) => memory));
   let characters = MOST_CHARACTERS;
-  const candidates = begun.filter(({ memory, score }) => {
+  const candidates = started.filter(({ memory, score }) => {
     const { id, content, valid_to } = memory;
     if (score === 0 || score < min_score || superseded.has(id) || (valid_to !== null && valid_to < time)) return false;
     if (content.length > Math.min(characters, budget * LONGEST_TOKEN)) return false;
@@ -67,10 +67,10 @@ export async function toContext(
   return { text, citations, token_count };
 }
 
-/** Of memories that supersede each other, directly or through others, the newest is not superseded by them. */
+/** Ids of superseded memories. In a cycle, the newest memory counts as not superseded. */
 function supersededAmong(memories: readonly Memory[]): ReadonlySet<string> {
   const byId = new Map(memories.map((memory) => [memory.id, memory]));
-  /** All that a memory supersedes, directly or through others. */
+  /** All memories that a memory supersedes, directly or indirectly. */
   const reach = new Map(memories.map((memory) => [memory.id, reachable(memory, byId)]));
   const reaches = (from: Memory, to: Memory) => reach.get(from.id)?.has(to.id) === true;
   const isSuperseded = (memory: Memory) =>

@@ -2,17 +2,17 @@ import { createHash } from 'node:crypto';
 import { invalidRequest, type Position } from '#contract';
 
 const VERSION = 1;
-/** Ids of ours make at most 256; a backend may hold longer ones that somebody else made, of at most 512 characters. */
+/** Cursors with ids of the gateway have at most 256 characters. Ids of mapped tables may have up to 512 characters. */
 const MAX_LENGTH = 1_024;
 
-/** Of a list and of an audit log they have different keys, so that neither takes a cursor of the other. */
+/** The filters of lists and of the audit log have different keys, so a cursor of one is invalid for the other. */
 type Filters = Readonly<Record<string, unknown>>;
 
-/** Opaque text for "after this record, under these filters". Holds no contents, and no user: only their fingerprint. */
+/** Opaque text for "after this record, with these filters". Holds a fingerprint of the filters, but no contents and no user. */
 export const encodeCursor = ({ created_at, id }: Position, filters: Filters): string =>
   Buffer.from(JSON.stringify([VERSION, fingerprint(filters), Date.parse(created_at), id])).toString('base64url');
 
-/** Reads a cursor back. Throws `invalid_request` when it is malformed, of another version, or made for other filters. */
+/** Decodes a cursor. Throws `invalid_request` if it is malformed, of another version, or made for other filters. */
 export function decodeCursor(cursor: string, filters: Filters): Position {
   const [version, mark, milliseconds, id] = parse(cursor);
   if (version !== VERSION || !isId(id) || !isMoment(milliseconds)) throw malformed();
@@ -22,7 +22,7 @@ export function decodeCursor(cursor: string, filters: Filters): Position {
   return { created_at: new Date(milliseconds).toISOString(), id };
 }
 
-/** Cursors are not signed, so a made-up one must not reach a backend with what it cannot hold. */
+/** Cursors are not signed, so a forged one must not pass invalid values to a backend. */
 const isId = (value: unknown): value is string =>
   typeof value === 'string' && value !== '' && value.isWellFormed() && !value.includes('\0');
 const isMoment = (value: unknown): value is number =>
@@ -37,7 +37,7 @@ function parse(cursor: string): unknown[] {
     const parsed: unknown = JSON.parse(Buffer.from(cursor, 'base64url').toString());
     if (Array.isArray(parsed) && parsed.length === 4) return parsed;
   } catch {
-    // Not ours; told below.
+    // Malformed, like any other value.
   }
   throw malformed();
 }

@@ -3,10 +3,10 @@ import type { Memories } from './memories.ts';
 /** Version of the protocol this gateway speaks (SPEC, Versioning). */
 export const OMP_VERSION = '0.1';
 
-/** The largest `limit` of a search the protocol admits (SPEC, Limits). */
+/** The largest `limit` of a search in the protocol (SPEC, Limits). */
 const MAX_SEARCH_RESULTS = 100;
 
-/** The public capability document (SPEC, Capabilities), derived from what the provider has and declares. */
+/** The public capability document (SPEC, Capabilities), derived from the provider's methods and capabilities. */
 export function describe(provider: Memories, rateLimitPerMinute: number | null) {
   const { capabilities } = provider;
   const verbs = [
@@ -33,11 +33,11 @@ export function describe(provider: Memories, rateLimitPerMinute: number | null) 
       max_content_length: capabilities.max_content_length,
       supports_audit: provider.audit !== undefined,
       supports_supersession: capabilities.supports_supersession,
-      /** `POST /memories` honours `Idempotency-Key`. */
-      idempotency: provider.addOnce !== undefined,
-      /** Memories keep tags, and `GET /memories` filters by them. */
+      /** `POST /memories` supports `Idempotency-Key`. */
+      idempotency: provider.addIdempotent !== undefined,
+      /** Memories have tags, and `GET /memories` filters by them. */
       tags: capabilities.tags,
-      /** Answers carry `X-Consistency-Token`, which makes other replicas wait for what this one wrote. */
+      /** Responses have `X-Consistency-Token`: with it, other replicas wait until they see the writes of this one. */
       consistency_tokens: capabilities.consistency_tokens,
     },
     limits: {

@@ -5,27 +5,27 @@ import type { Memories } from './memories.ts';
 import type { Principal } from './principal.ts';
 import { type Verbs, verbsFor } from './verbs.ts';
 
-/** All that HTTP ever gets of a provider: facts, and the verbs of one caller. */
+/** The only access of `src/http` to a provider: its facts, and the verbs of one caller. */
 export interface Gate {
   readonly provider: string;
   readonly capabilities: ProviderCapabilities;
   /** The public capability document. */
   readonly description: ReturnType<typeof describe>;
   verbs(principal: Principal): Verbs;
-  /** Throws unless the backend answers. */
+  /** Throws if the backend does not answer. */
   ping(call: Call): Promise<void>;
 }
 
 export interface GateOptions {
-  /** Already composed. */
+  /** With its decorators (`compose`). */
   readonly provider: Memories;
   readonly trail: AuditTrail;
-  /** What the gateway enforces; null: no limit. */
+  /** The rate limit of the gateway; null: none. */
   readonly rate_limit_per_minute: number | null;
 }
 
 export function createGate({ provider, trail, rate_limit_per_minute }: GateOptions): Gate {
-  // A principal is kept by whoever authenticated it, for as long as it is used.
+  // The authenticator keeps a principal for as long as it is used.
   const known = new WeakMap<Principal, Verbs>();
   return {
     provider: provider.name,

@@ -2,38 +2,35 @@ import { type Call, GATEWAY, providerError } from '#contract';
 
 type Ping = (call: Call) => Promise<void>;
 
-/** Asked every few seconds by several parties: what is written down of other requests would be buried under theirs. */
-export const PROBES: ReadonlySet<string> = new Set(['/healthz', '/livez', '/readyz', '/metrics']);
-
-/** Whether the gateway can serve at this moment. */
+/** Whether the gateway can serve now. */
 export interface Health {
   readonly phase: 'starting' | 'serving' | 'draining';
-  /** From now on it serves, and this tells whether the backend answers. */
+  /** Enters the phase `serving`; `check` calls `ping` from now on. */
   begin(ping: Ping): void;
-  /** It goes on serving, but nothing new is to be sent here. */
+  /** Enters the phase `draining`: the gateway still serves, but load balancers should send no new requests. */
   drain(): void;
   /**
-   * Rejects with an `OmpError` unless the backend answers, or answered a moment ago: however often this is asked, the
-   * backend is asked for one answer at a time, at most once a second while they are good, and waited for at most two.
+   * Rejects with an `OmpError` if the backend does not answer within 2 s. The result is cached for a short time, and only
+   * one ping runs at a time.
    */
   check(): Promise<void>;
 }
 
-/** How long a good answer is believed, in milliseconds. */
-const GOOD_MS = 1_000;
-/** How long a bad one is: short, for a backend that is back is to be noticed. */
-const BAD_MS = 250;
-/** Longest wait for the backend, in milliseconds. */
-const WAIT_MS = 2_000;
+/** How long a success is cached, in milliseconds. */
+const SUCCESS_MS = 1_000;
+/** How long a failure is cached, in milliseconds. Short, so that a recovery shows soon. */
+const FAILURE_MS = 250;
+/** Time limit of a ping, in milliseconds. */
+const PING_TIMEOUT_MS = 2_000;
 
-/** `provider` is the backend as errors name it. */
+/** `provider` is the name of the backend in errors. */
 export function createHealth(provider: string): Health {
   let phase: Health['phase'] = 'starting';
   let ping: Ping | undefined;
   let answer: Promise<void> | undefined;
-  /** When the answer is no longer believed, by the monotonic clock. */
-  let until = 0;
-  /** A backend that has not answered in time is not asked again before it did, or gave up. */
+  /** When the cached answer expires, by the monotonic clock. */
+  let expires = 0;
+  /** Whether a ping exceeded its time limit and still runs. No other ping starts before it ends. */
   let late = false;
 
   const ask = (pinged: Ping): Promise<void> =>
@@ -44,12 +41,12 @@ export function createHealth(provider: string): Health {
         const error = providerError(provider, 'the backend does not answer in time');
         reject(error);
         controller.abort(error);
-      }, WAIT_MS);
+      }, PING_TIMEOUT_MS);
       const settled = () => {
         clearTimeout(timer);
         late = false;
       };
-      // Thrown at once or later: it is all the same.
+      // Async, so that a synchronous throw rejects too.
       const asked = (async () => pinged({ signal: controller.signal, requestId: 'health', caller: GATEWAY }))();
       asked.finally(settled).then(resolve, reject);
     });
@@ -67,14 +64,14 @@ export function createHealth(provider: string): Health {
     },
     check() {
       if (!ping) return Promise.reject(providerError(provider, 'the gateway is starting'));
-      if (answer && (late || performance.now() < until)) return answer;
+      if (answer && (late || performance.now() < expires)) return answer;
       const asked = ask(ping);
       answer = asked;
-      until = Number.POSITIVE_INFINITY;
-      const believe = (ms: number) => () => {
-        until = performance.now() + ms;
+      expires = Number.POSITIVE_INFINITY;
+      const cacheFor = (ms: number) => () => {
+        expires = performance.now() + ms;
       };
-      asked.then(believe(GOOD_MS), believe(BAD_MS));
+      asked.then(cacheFor(SUCCESS_MS), cacheFor(FAILURE_MS));
       return asked;
     },
   };

@@ -13,9 +13,9 @@ import {
 
 /** Computes the vectors of queued memories. */
 export interface Ingestion {
-  /** Looks at once: a memory was put into the queue here. */
+  /** Reads the queue at once: this gateway has queued a memory. */
   kick(): void;
-  /** Stops at once; what was being embedded goes back into the queue. */
+  /** Stops at once. Memories that are being embedded return to the queue. */
   close(): Promise<void>;
 }
 
@@ -25,25 +25,25 @@ export interface IngestionOptions {
   readonly log: Log;
 }
 
-/** Times a text may fail alone while the service works for others. */
+/** Most failures of a text for which the service fails while it works for others. */
 const MOST_ATTEMPTS = 5;
-/** Pause after a failure; it doubles with each further one in a row, up to the longest. In seconds. */
+/** Pause after a failure, in seconds. Doubles with each consecutive failure, up to the longest. */
 const FIRST_PAUSE_SECONDS = 1;
 const LONGEST_PAUSE_SECONDS = 60;
-/** How often an empty queue is looked at: once a second, less and less often while it stays empty. */
+/** Pause before an empty queue is read again, in seconds. Grows while the queue stays empty, up to the longest. */
 const IDLE_SECONDS = 1;
 const LONGEST_IDLE_SECONDS = 5;
-/** Failures in a row before the log says so. */
+/** Consecutive failures before a warning is logged. */
 const LOGGED_AFTER = 2;
 
 /**
- * Computes the vectors of queued memories, one batch after the other, for as long as this gateway runs. Any number of
- * gateways share a queue. While the embedding service or the database does not work, nothing is taken: one text is sent now
- * and then to find out.
+ * Computes the vectors of queued memories, batch by batch, until it is closed. Several gateways may share a queue. After a
+ * failure of the embedding service or the database, a test text is embedded first, and nothing is claimed until that
+ * works.
  */
 export function startIngestion({ queue, embedder, log }: IngestionOptions): Ingestion {
   const stop = new AbortController();
-  // Each text of a batch listens; Node would take that for a leak.
+  // Every text of a batch adds a listener, which Node would report as a leak.
   setMaxListeners(0, stop.signal);
   const call: Call = { signal: stop.signal, requestId: 'ingestion', caller: GATEWAY };
   const { sleep, wake } = createSleep();
@@ -51,7 +51,7 @@ export function startIngestion({ queue, embedder, log }: IngestionOptions): Inge
   let idle = IDLE_SECONDS;
   let kicked = false;
 
-  /** Returns whether there was something to do. Throws when something does not work that others need too. */
+  /** Returns whether the queue held a memory. Throws if the embedding service or the database fails for all memories. */
   const round = async (): Promise<boolean> => {
     if (failures > 0) await embed(embedder, 'memory', call);
     const { taken, rows, settle, end } = await queue.claim();
@@ -59,7 +59,7 @@ export function startIngestion({ queue, embedder, log }: IngestionOptions): Inge
     try {
       const { embedded, failed, trouble } = await embedAll(embedder, rows, call);
       for (const { id, error } of await settle(embedded, failed)) {
-        log.warn({ memory_id: id, reason: error }, 'a memory could not be embedded and is found by its words alone');
+        log.warn({ memory_id: id, reason: error }, 'a memory could not be embedded; only keyword search finds it');
       }
       if (embedded.length > 0) recovered();
       if (trouble !== undefined) throw trouble;
@@ -77,7 +77,7 @@ export function startIngestion({ queue, embedder, log }: IngestionOptions): Inge
     failures += 1;
     if (failures === LOGGED_AFTER) {
       const fields = error instanceof OmpError ? { reason: error.message, provider: error.provider } : { err: error };
-      log.warn(fields, 'vectors cannot be computed in the background; memories wait for theirs until that works again');
+      log.warn(fields, 'vectors cannot be computed in the background; memories stay queued until that works again');
     }
     return Math.max(pauseAfter(failures), (error instanceof OmpError && error.retryAfter) || 0);
   };
@@ -102,7 +102,7 @@ export function startIngestion({ queue, embedder, log }: IngestionOptions): Inge
   return {
     kick() {
       kicked = true;
-      // While something does not work, more memories do not make it work.
+      // After a failure, a new memory does not end the pause.
       if (failures === 0) wake();
     },
     async close() {
@@ -113,7 +113,7 @@ export function startIngestion({ queue, embedder, log }: IngestionOptions): Inge
   };
 }
 
-/** A sleep of so many seconds that `wake` ends. */
+/** A sleep in seconds that `wake` ends early. */
 function createSleep() {
   let wake = () => {};
   const sleep = (seconds: number) =>
@@ -130,14 +130,14 @@ function createSleep() {
 interface Outcome {
   readonly embedded: readonly EmbeddedMemory[];
   readonly failed: readonly FailedMemory[];
-  /** Why the rest was not embedded, which is no fault of its texts; undefined: there is no rest. */
+  /** The failure that does not depend on a text and left some texts without a result; undefined: none. */
   readonly trouble?: unknown;
 }
 
 /**
- * Embeds each text separately; the embedder puts them into batches. A text that the embedder rejects has failed. A text
- * that fails otherwise is tried alone, and has failed only if the service then works for another text. If it does not,
- * or limits its rate, that is the trouble, and no text's fault. Never throws.
+ * Embeds each text separately; the embedder makes the batches. A text that the embedder rejects has failed. After another
+ * error a text is retried alone, and has failed only if the service then works for a test text. If it does not, or if it
+ * limits the rate, the error is returned as `trouble` and no text has failed. Never throws.
  */
 async function embedAll(embedder: Embedder, rows: readonly QueuedMemory[], call: Call): Promise<Outcome> {
   const embedded: EmbeddedMemory[] = [];
@@ -157,7 +157,7 @@ async function embedAll(embedder: Embedder, rows: readonly QueuedMemory[], call:
       () => false,
     );
 
-  // Those that failed before would only make the others of their batch fail.
+  // Texts that failed before could make their whole batch fail.
   const fresh = rows.filter(({ attempts }) => attempts === 0);
   const errors = await Promise.all(fresh.map(attempt));
   const trouble = errors.find((error) => error !== undefined);
@@ -184,12 +184,15 @@ const embed = (embedder: Embedder, content: string, call: Call): Promise<Float32
 
 const codeOf = (error: unknown) => (error instanceof OmpError ? error.code : undefined);
 
-/** What says nothing about the text: the rate is limited, or this gateway is closing. */
+/** Whether an error does not depend on the text: the rate is limited, or this gateway is closing. */
 const isForAll = (error: unknown, call: Call): boolean => call.signal.aborted || codeOf(error) === 'rate_limited';
 
 const reasonOf = (error: unknown): string =>
   error instanceof OmpError ? error.message : 'The embedder failed unexpectedly.';
 
-/** Seconds to wait after so many failures in a row, 1 to 60, by chance up to half less: replicas do not come all at once. */
+/**
+ * Pause after consecutive failures, in seconds: 1 to 60, randomly up to half shorter, so that replicas do not retry
+ * together.
+ */
 const pauseAfter = (failures: number): number =>
   Math.min(LONGEST_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 2 ** (failures - 1)) * (1 - Math.random() / 2);

@@ -17,26 +17,26 @@ import { startIngestion } from './ingestion.ts';
 /** A query whose vector is not computed yet. */
 export type TextQuery = Omit<SearchQuery, 'vector'>;
 
-/** A provider with its embedder: takes texts where a provider takes their vectors too. */
+/** A provider with its embedder: its methods take texts without their vectors. */
 export interface Memories extends Omit<Provider, 'add' | 'idempotency' | 'update' | 'search' | 'ingestion'> {
   add?(input: NewMemory, call: Call): Promise<Memory>;
   /**
-   * The same, at most once: what was added under this key before is returned as it was answered then, also when that
-   * happens at the same moment elsewhere. Throws `invalid_request` when the key was used for another input.
+   * Idempotent add: repeated adds with this key return the result of the first, also if they run concurrently on several
+   * replicas. Throws `invalid_request` if the key was used with another input.
    */
-  addOnce?(input: NewMemory, key: IdempotencyKey, call: Call): Promise<Memory>;
+  addIdempotent?(input: NewMemory, key: IdempotencyKey, call: Call): Promise<Memory>;
   update?(ref: Ref, patch: MemoryPatch, call: Call): Promise<Memory | undefined>;
   search?(query: TextQuery, call: Call): Promise<SearchHit[]>;
 }
 
-/** Memories that can be added to. */
+/** Memories with an `add`. */
 export type WritableMemories = Memories & Required<Pick<Memories, 'add'>>;
 
 /**
- * Computes the vectors of a request, each once, before the backend is asked: an embedding takes no part in the backend's
- * retries, deadlines and circuit breaker. What needs no vector costs none: a repeated add, an update that keeps the
- * content, and contents that wait in the ingestion queue, which is worked off until the memories are closed. Without an
- * embedder all vectors are null.
+ * Computes each vector of a request once, before it calls the backend: retries, deadlines and circuit breaker of the
+ * backend do not include the embedding. Embeds nothing for a repeated add, for an update that keeps the content, or for
+ * contents that go into the ingestion queue. Processes that queue until it is closed. Without an embedder all vectors are
+ * null.
  */
 export function openMemories(provider: Provider, embedder: Embedder | undefined, log: Log): Memories {
   const { add, idempotency, update, search, ingestion: queue, close, ...rest } = provider;
@@ -46,31 +46,33 @@ export function openMemories(provider: Provider, embedder: Embedder | undefined,
     const [vector = null] = (await embedder?.embed([text], purpose, call)) ?? [];
     return vector;
   };
-  const ofContent = async (text: string, call: Call): Promise<Vector> => {
+  const contentVector = async (text: string, call: Call): Promise<Vector> => {
     if (!embedder || deferred) return null;
     const vector = await vectorOf(text, 'document', call);
-    // Nothing is written for a caller that gave up meanwhile.
+    // An aborted call writes nothing.
     call.signal.throwIfAborted();
     return vector;
   };
-  const written = <Result>(result: Result): Result => {
+  const kickQueue = <Result>(result: Result): Result => {
     if (deferred && result !== undefined) ingestion?.kick();
     return result;
   };
 
   return {
     ...rest,
-    ...(add && { add: async (input, call) => written(await add(input, await ofContent(input.content, call), call)) }),
+    ...(add && {
+      add: async (input, call) => kickQueue(await add(input, await contentVector(input.content, call), call)),
+    }),
     ...(idempotency && {
-      async addOnce(input, key, call) {
+      async addIdempotent(input, key, call) {
         let vector: Vector | undefined;
         for (;;) {
           const first = await idempotency.firstAnswer(input, key, call);
           if (first) return first;
-          vector ??= await ofContent(input.content, call);
+          vector ??= await contentVector(input.content, call);
           const added = await idempotency.add(input, vector, key, call);
-          if (added) return written(added);
-          // Another request took the key meanwhile: what that was answered is the answer.
+          if (added) return kickQueue(added);
+          // Another request has used the key meanwhile: return its result.
         }
       },
     }),
@@ -78,12 +80,12 @@ export function openMemories(provider: Provider, embedder: Embedder | undefined,
       async update(ref, patch, call) {
         const { content, ...others } = patch;
         if (content === undefined) return update(ref, patch, null, call);
-        if (!embedder || deferred) return written(await update(ref, patch, null, call));
+        if (!embedder || deferred) return kickQueue(await update(ref, patch, null, call));
         const current = await provider.get(ref, call);
         if (!current) return undefined;
-        // The content is written already; what the patch says of it has happened.
+        // The content does not change.
         if (current.content === content) return update(ref, others, null, call);
-        return update(ref, patch, await ofContent(content, call), call);
+        return update(ref, patch, await contentVector(content, call), call);
       },
     }),
     ...(search && {

@@ -1,25 +1,61 @@
-import type { Call, Caller } from '#contract';
-import { ALL_GRANTS, type Grants } from './grants.ts';
+import { type Call, type Caller, invalidRequest, type Within } from '#contract';
 
-/** A caller and what it may do. */
+/** Actions of a grant: `read` is get, list, search, context and audit; `write` is add and update. */
+const ACTIONS = ['read', 'write', 'delete'] as const;
+export type Action = (typeof ACTIONS)[number];
+
+/** The allowed scopes of each action; null: all. */
+export type Grants = Readonly<Record<Action, Within>>;
+
+export const ALL_GRANTS: Grants = { read: null, write: null, delete: null };
+
+const MAX_GLOB = 512;
+const FORM = /^(read|write|delete|\*):(.+)$/su;
+
+/** Whether a text is a valid grant: `<action>:<scope glob>`, the glob 1 to 512 characters without NUL. */
+export const isGrant = (text: string): boolean => {
+  const glob = FORM.exec(text)?.[2];
+  return glob !== undefined && [...glob].length <= MAX_GLOB && glob.isWellFormed() && !glob.includes('\0');
+};
+
+/**
+ * The union of a list of grants. The glob `*` also covers unscoped memories; other globs do not (Decision 14). Throws
+ * `invalid_request` for an invalid grant.
+ */
+export function toGrants(texts: readonly string[]): Grants {
+  const allowed: Record<Action, string[] | null> = { read: [], write: [], delete: [] };
+  for (const text of texts) {
+    if (!isGrant(text))
+      throw invalidRequest(`"${text}" is not a grant: expected read, write, delete or *, a colon, and a scope glob`);
+    const [, action, glob = ''] = FORM.exec(text) as RegExpExecArray;
+    for (const each of ACTIONS) {
+      if (action !== '*' && action !== each) continue;
+      if (glob === '*') allowed[each] = null;
+      else allowed[each]?.push(glob);
+    }
+  }
+  return allowed;
+}
+
+/** A caller with its permissions. */
 export interface Principal extends Caller {
-  /** The only users it may touch; null: all. */
+  /** Users that the caller may access; null: all. */
   readonly users: readonly string[] | null;
   readonly grants: Grants;
 }
 
-/** Everybody, where no keys are configured. */
-export const ANYBODY: Principal = { id: 'anybody', app: null, users: null, grants: ALL_GRANTS };
+/** Every caller of a gateway without keys. */
+export const ANONYMOUS: Principal = { id: 'anybody', app: null, users: null, grants: ALL_GRANTS };
 
-/** Finds out who calls. */
+/** Identifies the caller of a request. */
 export interface Authenticator {
   /**
-   * The owner of a credential: what follows `Bearer` or stands in `X-API-Key`; undefined when the request has none.
-   * The same principal object is returned as long as it is cached. Throws `unauthorized` unless the credential is good
-   * or none is needed, `provider_error` when that cannot be found out.
+   * The principal of a credential: the value after `Bearer` or of `X-API-Key`; undefined if the request has none. Returns
+   * the same object while it is cached. Throws `unauthorized` if the credential is invalid, or missing but required, and
+   * `provider_error` if the credential cannot be checked.
    */
   authenticate(credential: string | undefined, call: Call): Promise<Principal>;
 }
 
-/** Where no keys are configured. */
-export const OPEN: Authenticator = { authenticate: async () => ANYBODY };
+/** The authenticator of a gateway without keys. */
+export const OPEN: Authenticator = { authenticate: async () => ANONYMOUS };

@@ -1,15 +1,15 @@
-/** Counts requests. Implementations share the count between replicas, or do not. */
+/** Counts requests, in one process or for all replicas. */
 export interface RateLimiter {
   /** Requests per minute. */
   readonly limit: number;
-  /** Counts one request of this caller or address, unless it is one too many. */
-  take(key: string): Promise<Taken>;
+  /** Counts one request of a caller or address, unless it exceeds the limit. */
+  take(key: string): Promise<RateLimitResult>;
 }
 
-export interface Taken {
+export interface RateLimitResult {
   readonly allowed: boolean;
-  /** Requests left now, 0 or more. */
+  /** Remaining requests, 0 or more. */
   readonly remaining: number;
-  /** Seconds, rounded up, 1 to about 60, until one more is left: a refused request is admitted then. */
+  /** Seconds until one more request is allowed, rounded up, 1 to about 60. */
   readonly reset: number;
 }

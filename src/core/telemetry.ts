@@ -5,13 +5,13 @@ export interface Operation {
   readonly kind: 'backend' | 'embedding';
   /** The provider, or the embedding service. */
   readonly dependency: string;
-  /** What is asked of it, such as `search`; one of few. */
+  /** The operation, such as `search`; from a closed set. */
   readonly name: string;
-  /** Whether it changes nothing, so that it may be tried again. */
+  /** Whether it only reads, so that it may be retried. */
   readonly reads: boolean;
 }
 
-/** Whether a dependency is called; `half-open`: it is being asked whether it answers again. */
+/** State of a circuit breaker; `half-open`: a probe runs. */
 export type BreakerState = 'closed' | 'half-open' | 'open';
 
 /** Runs a call to a dependency with metrics, traces, retries and the circuit breaker. Work that only reads may run again. */
@@ -23,61 +23,59 @@ export type Instrument = <Result>(
 
 export const uninstrumented: Instrument = (_operation, call, work) => work(call);
 
-/** The error with the name of the dependency that failed, unless it names one: a passed deadline does not. */
+/** Adds the name of the failed dependency to a `provider_error` without one, such as a passed deadline. */
 export const naming = (dependency: string, error: unknown): unknown =>
   error instanceof OmpError && error.code === 'provider_error' && error.provider === undefined
     ? providerError(dependency, error.message, error)
     : error;
 
-/** How a request was answered. */
-export interface RequestEnd {
+/** The outcome of a request. */
+export interface RequestOutcome {
   readonly method: string;
-  /** The template, never the path. */
+  /** The route template, never the path. */
   readonly route: string;
-  /** 499: the client went away. */
+  /** 499: the client disconnected. */
   readonly status: number;
   readonly seconds: number;
   readonly requestId: string;
 }
 
-/** A request that is being followed. */
-export interface FollowedRequest {
-  /** Undefined: nobody wants to know where it leads. */
+/** A request with telemetry. */
+export interface ObservedRequest {
+  /** Undefined: the request is not traced. */
   readonly trace: Trace | undefined;
-  end(how: RequestEnd): void;
+  end(outcome: RequestOutcome): void;
 }
 
-/** What measures and traces are made of: told of every request, and of every call to a dependency. */
+/** Metrics and traces of requests and of calls to dependencies. */
 export interface Telemetry {
-  /** The path is told to decide by, never to be kept: it holds ids. */
-  request(method: string, header: (name: string) => string | undefined, path: string): FollowedRequest;
-  /** Runs the work, with a call that carries the trace on. */
+  /** `isProbe`: a health check or a metrics scrape, which is not traced. */
+  request(method: string, header: (name: string) => string | undefined, isProbe: boolean): ObservedRequest;
+  /** Runs the work with a call that propagates the trace. */
   readonly call: Instrument;
 }
 
-/** Nobody follows it. */
-export const UNFOLLOWED: FollowedRequest = { trace: undefined, end: () => {} };
+export const UNOBSERVED: ObservedRequest = { trace: undefined, end: () => {} };
 
-/** Nobody watches. */
-export const UNWATCHED: Telemetry = {
-  request: () => UNFOLLOWED,
+export const NO_TELEMETRY: Telemetry = {
+  request: () => UNOBSERVED,
   call: uninstrumented,
 };
 
-/** Several at once. A request carries the trace of the first that makes one. */
-export function together(watching: readonly Telemetry[]): Telemetry {
-  const [first, ...rest] = watching;
-  if (!first) return UNWATCHED;
+/** Combines several into one. A request gets the trace of the first that creates one. */
+export function combine(all: readonly Telemetry[]): Telemetry {
+  const [first, ...rest] = all;
+  if (!first) return NO_TELEMETRY;
   if (rest.length === 0) return first;
-  const others = together(rest);
+  const others = combine(rest);
   return {
-    request(method, header, path) {
-      const [one, another] = [first.request(method, header, path), others.request(method, header, path)];
+    request(method, header, isProbe) {
+      const [one, another] = [first.request(method, header, isProbe), others.request(method, header, isProbe)];
       return {
         trace: one.trace ?? another.trace,
-        end(how) {
-          one.end(how);
-          another.end(how);
+        end(outcome) {
+          one.end(outcome);
+          another.end(outcome);
         },
       };
     },

@@ -12,9 +12,8 @@ import { type Instrument, naming, type Operation, uninstrumented } from './telem
 type EveryVerb = { [Verb in keyof Required<Provider>]: Provider[Verb] };
 
 /**
- * The outermost skin of a provider: whatever goes wrong inside leaves as an `OmpError` that says who failed, and a call
- * that is given up ends here, also where the backend's client cannot be aborted. `around` is put around every verb, and
- * told when a call is given up.
+ * The outermost decorator of a provider. Every error becomes an `OmpError` that names the provider. An aborted call rejects
+ * at once, even if the client of the backend ignores the signal. `instrument` runs around every verb.
  */
 export function withGuard(inner: Provider, instrument: Instrument = uninstrumented): Provider {
   const guard = (name: string, reads: boolean) => {
@@ -31,12 +30,16 @@ export function withGuard(inner: Provider, instrument: Instrument = uninstrument
       return (argument: Argument, call: Call) => run(call, (own) => verb(argument, own));
     };
   const [reading, writing] = [one(true), one(false)];
-  /** A verb that reads and needs nothing but the call. */
-  const asking = <Result>(name: string, verb: (call: Call) => Promise<Result>) => {
+  /** A read without arguments. */
+  const readingAll = <Result>(name: string, verb: (call: Call) => Promise<Result>) => {
     const run = guard(name, true);
     return (call: Call) => run(call, verb);
   };
-  const [adding, looking, updating] = [guard('add', false), guard('first_answer', false), guard('update', false)];
+  const [adding, firstAnswering, updating] = [
+    guard('add', false),
+    guard('first_answer', false),
+    guard('update', false),
+  ];
   const touching = guard('keys_touch', false);
   const { add, idempotency, update, audit, keys, backlog } = inner;
   const guarded: EveryVerb = {
@@ -47,8 +50,8 @@ export function withGuard(inner: Provider, instrument: Instrument = uninstrument
     idempotency:
       idempotency &&
       ({
-        // It notes the repetition in the audit log.
-        firstAnswer: (input, key, call) => looking(call, (own) => idempotency.firstAnswer(input, key, own)),
+        // Not a read: it writes an audit entry.
+        firstAnswer: (input, key, call) => firstAnswering(call, (own) => idempotency.firstAnswer(input, key, own)),
         add: (input, vector, key, call) => adding(call, (own) => idempotency.add(input, vector, key, own)),
       } satisfies IdempotentAdd),
     get: reading('get', inner.get),
@@ -63,18 +66,18 @@ export function withGuard(inner: Provider, instrument: Instrument = uninstrument
       keys &&
       ({
         find: reading('keys_find', keys.find),
-        hasAny: asking('keys_any', keys.hasAny),
-        list: asking('keys_list', keys.list),
+        hasAny: readingAll('keys_any', keys.hasAny),
+        list: readingAll('keys_list', keys.list),
         create: writing('keys_create', keys.create),
         revoke: writing('keys_revoke', keys.revoke),
         touch: (ids, time, call) => touching(call, (own) => keys.touch(ids, time, own)),
         close: keys.close,
       } satisfies KeyStore),
-    ping: asking('ping', inner.ping),
+    ping: readingAll('ping', inner.ping),
     stats: inner.stats,
-    // Bounded by the provider, and repeated by the ingestion.
+    // The provider has its own time limits, and the ingestion retries.
     ingestion: inner.ingestion,
-    backlog: backlog && asking('backlog', backlog),
+    backlog: backlog && readingAll('backlog', backlog),
     close: inner.close,
   };
   return guarded;

@@ -12,54 +12,53 @@ import {
   type Within,
 } from '#contract';
 import { countWithin, createKeyedMutex, hasWildcard, type KeyedMutex, literalPrefix, withinMatcher } from '#toolbox';
-import { escapeTag, fromStoredTags, tagsOfExactScope, tagsOfLiteral, toStoredTags } from './scope-tags.ts';
 
-/** Every verb spelled out: a new one stops the build here until its scoping is decided. */
+/** Lists every verb, so that a new one does not compile until its scoping is decided. */
 type EveryVerb = { [Verb in keyof Required<Provider>]: Provider[Verb] };
 
-/** What must be refined here is first asked for this many times over, and each time more by the same factor. */
+/** Records read per requested record when the gateway filters itself; each further read is larger by this factor. */
 const OVERFETCH = 4;
 const LARGEST_BATCH = 500;
-/** Of what one search reads to refine it. */
+/** Most bytes that one search reads to filter itself. */
 const MOST_SEARCHED_BYTES = 64 * 1024 * 1024;
 
 /**
- * Gives hierarchical scopes to a provider that has none, exactly: the same answers as a native one, partial segments
- * and globs included. The backend filters by ancestor tags as far as they reach; the rest is refined here, fetching
- * on until the page is full or the user's records are exhausted.
+ * Emulates hierarchical scopes on a provider with tags, with the same results as native scopes, including partial segments
+ * and globs. The backend filters by ancestor tags where these suffice. The gateway filters the rest and reads on until the
+ * page is full or the records end.
  */
 export function withScopes(inner: Provider): Provider {
   const { capabilities, add, idempotency, update, delete: remove, list, search } = inner;
-  // Where the scope decides, it must not change between the look and the deed; scope and tags are patched together.
+  // The scope of a record must not change between its check and the write. Scope and tags are patched together.
   const mutex = createKeyedMutex();
-  const reachable = async (ref: Ref, call: Call): Promise<Memory | undefined> => {
-    const found = await inner.get(anywhere(ref), call);
-    const memory = found && up(found);
+  const getAllowed = async (ref: Ref, call: Call): Promise<Memory | undefined> => {
+    const found = await inner.get(inAnyScope(ref), call);
+    const memory = found && decode(found);
     return memory && withinMatcher(ref.within)(memory.scope) ? memory : undefined;
   };
   const scoped: EveryVerb = {
     name: inner.name,
     capabilities,
     read_only: inner.read_only,
-    add: add && (async (input, vector, call) => up(await add(lower(input), vector, call))),
+    add: add && (async (input, vector, call) => decode(await add(encode(input), vector, call))),
     idempotency: idempotency && {
-      firstAnswer: async (input, key, call) => raised(await idempotency.firstAnswer(lower(input), key, call)),
-      add: async (input, vector, key, call) => raised(await idempotency.add(lower(input), vector, key, call)),
+      firstAnswer: async (input, key, call) => decodeIfFound(await idempotency.firstAnswer(encode(input), key, call)),
+      add: async (input, vector, key, call) => decodeIfFound(await idempotency.add(encode(input), vector, key, call)),
     },
-    get: reachable,
-    update: update && updateWith(reachable, update, mutex),
+    get: getAllowed,
+    update: update && updateWith(getAllowed, update, mutex),
     delete:
       remove &&
       (async (ref, call) => {
         if (ref.within === null) return remove(ref, call);
         return mutex(ref.id, async () => {
           call.signal.throwIfAborted();
-          return (await reachable(ref, call)) !== undefined && remove(anywhere(ref), call);
+          return (await getAllowed(ref, call)) !== undefined && remove(inAnyScope(ref), call);
         });
       }),
     list: list && listWith(list, capabilities.max_list_scan),
     search: search && searchWith(search, capabilities.max_search_results),
-    // Its entries would lack the scopes that it does not know.
+    // The provider's audit entries would have no scopes.
     audit: undefined,
     keys: inner.keys,
     stats: inner.stats,
@@ -71,51 +70,51 @@ export function withScopes(inner: Provider): Provider {
   return scoped;
 }
 
-const up = (memory: Memory): Memory => ({ ...memory, ...fromStoredTags(memory.tags) });
-const raised = (memory: Memory | undefined): Memory | undefined => memory && up(memory);
-const lower = (input: NewMemory): NewMemory => ({
+const decode = (memory: Memory): Memory => ({ ...memory, ...fromStoredTags(memory.tags) });
+const decodeIfFound = (memory: Memory | undefined): Memory | undefined => memory && decode(memory);
+const encode = (input: NewMemory): NewMemory => ({
   ...input,
   scope: null,
   tags: toStoredTags(input.tags, input.scope),
 });
-const anywhere = (ref: Ref): Ref => ({ ...ref, within: null });
+const inAnyScope = (ref: Ref): Ref => ({ ...ref, within: null });
 
-/** Scope and tags share one list in the backend, so a patch of one alone has to carry the other along. */
+/** Scope and tags share one list in the backend, so a patch of one must include the other. */
 function updateWith(
-  reachable: Provider['get'],
+  getAllowed: Provider['get'],
   update: NonNullable<Provider['update']>,
   mutex: KeyedMutex,
 ): Provider['update'] {
   return async (ref, patch, vector, call) => {
     const retagged = patch.scope !== undefined || patch.tags !== undefined;
     if (!retagged && ref.within === null) {
-      return raised(await update(ref, patch, vector, call));
+      return decodeIfFound(await update(ref, patch, vector, call));
     }
     return mutex(ref.id, async () => {
       call.signal.throwIfAborted();
-      const current = await reachable(ref, call);
+      const current = await getAllowed(ref, call);
       if (!current) return undefined;
       const { scope = current.scope, tags = current.tags, ...rest } = patch;
       const stored = retagged ? { ...rest, tags: toStoredTags(tags, scope) } : rest;
-      return raised(await update(anywhere(ref), stored, vector, call));
+      return decodeIfFound(await update(inAnyScope(ref), stored, vector, call));
     });
   };
 }
 
-/** What the backend can decide of a glob by tags; for one without a wildcard that is everything. */
+/** Tags that all records of a glob have. Without a wildcard they decide the match alone. */
 const tagsOfGlob = (glob: string): string[] =>
   hasWildcard(glob) ? tagsOfLiteral(literalPrefix(glob)) : tagsOfExactScope(glob);
 
-/** The same for a query bound to some scopes: only a single glob says anything for all. */
+/** The same for allowed scopes. Several globs have no tag in common. */
 const tagsOfWithin = (within: Within): string[] => (within?.length === 1 ? tagsOfGlob(within[0] as string) : []);
 
 function listWith(list: NonNullable<Provider['list']>, most: number | null): Provider['list'] {
-  // One record further tells a list that ends at the bound from one that goes on.
+  // One record more than the bound tells whether the list continues.
   const reach = most === null ? Number.POSITIVE_INFINITY : most + 1;
   return async ({ scope, within, ...query }, call) => {
     const tags = query.tags.map(escapeTag);
     if (scope !== undefined) tags.push(...tagsOfGlob(scope));
-    const refined = within !== null || (scope !== undefined && hasWildcard(scope));
+    const filtered = within !== null || (scope !== undefined && hasWildcard(scope));
     tags.push(...tagsOfWithin(within));
 
     const admits = withinMatcher(within);
@@ -125,28 +124,28 @@ function listWith(list: NonNullable<Provider['list']>, most: number | null): Pro
     let read = 0;
     for (let size = query.limit; ; ) {
       call.signal.throwIfAborted();
-      if (refined) size = Math.min(size * OVERFETCH, LARGEST_BATCH, reach - read);
+      if (filtered) size = Math.min(size * OVERFETCH, LARGEST_BATCH, reach - read);
       const down: ListQuery = { ...query, tags, within: null, limit: size, ...(after && { after }) };
       const batch: Memory[] = await list(down, call);
-      for (const memory of batch.map(up)) if (matches(memory.scope) && admits(memory.scope)) found.push(memory);
+      for (const memory of batch.map(decode)) if (matches(memory.scope) && admits(memory.scope)) found.push(memory);
       const isFull = found.length >= query.limit || isCut(found, query.max_bytes);
       if (isFull || (batch.length < size && !isCut(batch, query.max_bytes))) return found.slice(0, query.limit);
       read += batch.length;
-      // Short of the page and not allowed to read on: less than the page would be a silently partial answer.
-      if (read >= reach) throw invalidRequest(tooManyToRefine(scope));
+      // The page is not full and the bound is reached: a shorter page would be a silently partial answer.
+      if (read >= reach) throw invalidRequest(tooManyToFilter(scope));
       after = batch.at(-1);
     }
   };
 }
 
 function searchWith(search: NonNullable<Provider['search']>, most: number | null): Provider['search'] {
-  const raise = (hit: SearchHit): SearchHit => ({ ...hit, memory: up(hit.memory) });
+  const raise = (hit: SearchHit): SearchHit => ({ ...hit, memory: decode(hit.memory) });
   return async ({ scope, within, ...query }, call) => {
     const tags = query.tags.map(escapeTag);
-    const refined = scope !== undefined || within !== null;
+    const filtered = scope !== undefined || within !== null;
     tags.push(...(scope === undefined ? [] : tagsOfLiteral(scope)), ...tagsOfWithin(within));
     const admits = withinMatcher(within);
-    let window = refined ? query.limit * OVERFETCH : query.limit;
+    let window = filtered ? query.limit * OVERFETCH : query.limit;
     for (let max_bytes = query.max_bytes; ; ) {
       call.signal.throwIfAborted();
       const limit = Math.min(window, most ?? window);
@@ -159,7 +158,7 @@ function searchWith(search: NonNullable<Provider['search']>, most: number | null
         return found.slice(0, query.limit);
       const cut = isCut(hits.map(recordOf), max_bytes);
       if (!cut && hits.length < limit) return found;
-      // Short of the page and no way to see further: saying nothing would be a silently partial answer.
+      // The page is not full and the limit is reached: a shorter page would be a silently partial answer.
       if (cut ? max_bytes === MOST_SEARCHED_BYTES : limit === most) throw invalidRequest(tooFar(scope));
       if (cut) max_bytes = Math.min(max_bytes * OVERFETCH, MOST_SEARCHED_BYTES);
       else window *= OVERFETCH;
@@ -168,16 +167,66 @@ function searchWith(search: NonNullable<Provider['search']>, most: number | null
 }
 
 const recordOf = ({ memory }: SearchHit): Memory => memory;
-/** Whether these are more than the bytes allow: there may be others that the backend has left out. */
+/** Whether the records exceed the byte limit: the backend may have left out more. */
 const isCut = (records: readonly Memory[], maxBytes: number): boolean =>
   countWithin(records, maxBytes) < records.length;
 
-const tooManyToRefine = (scope: string | undefined): string =>
+const tooManyToFilter = (scope: string | undefined): string =>
   scope === undefined
-    ? 'too many memories lie between those this key may read; give a scope, or narrow the list by since and until'
-    : 'scope: too many memories have to be read to find those it matches; let it begin with whole segments ("coding/*"), or narrow the list by since and until';
+    ? 'too many memories outside the allowed scopes; add a scope, or narrow the list with since and until'
+    : 'scope: too many memories do not match; begin the glob with whole segments ("coding/*"), or narrow the list with since and until';
 
 const tooFar = (scope: string | undefined): string =>
   scope === undefined
-    ? 'too many memories rank before those this key may read; give a scope or lower limit'
-    : `scope: too many memories rank before those under this prefix; end it at a whole segment ("${scope.split('/')[0]}/") or lower limit`;
+    ? 'too many memories outside the allowed scopes rank higher; add a scope or lower limit'
+    : `scope: too many memories outside this prefix rank higher; end it at a whole segment ("${scope.split('/')[0]}/") or lower limit`;
+
+/**
+ * Encoding of a scope as tags. `coding/preferences` becomes
+ *
+ *     omp:scope:coding/preferences     the scope itself, decoded when the record is read
+ *     omp:under:coding                 one for every ancestor, so that the backend can filter by whole-segment prefixes
+ *
+ * A caller's tag that begins with the reserved prefix is stored escaped: it remains an ordinary tag for the caller and
+ * cannot forge a scope.
+ */
+const RESERVED = 'omp:';
+const SCOPE = `${RESERVED}scope:`;
+const UNDER = `${RESERVED}under:`;
+const ESCAPED = `${RESERVED}tag:`;
+
+export const escapeTag = (tag: string): string => (tag.startsWith(RESERVED) ? ESCAPED + tag : tag);
+
+/** The stored tags of a record with these tags and this scope. */
+export function toStoredTags(tags: readonly string[], scope: string | null): string[] {
+  const stored = tags.map(escapeTag);
+  if (scope === null) return stored;
+  for (let slash = scope.indexOf('/'); slash >= 0; slash = scope.indexOf('/', slash + 1)) {
+    stored.push(UNDER + scope.slice(0, slash));
+  }
+  stored.push(SCOPE + scope);
+  return stored;
+}
+
+/** The tags and the scope of stored tags. */
+export function fromStoredTags(stored: readonly string[]): { tags: string[]; scope: string | null } {
+  const tags: string[] = [];
+  let scope: string | null = null;
+  for (const tag of stored) {
+    if (!tag.startsWith(RESERVED)) tags.push(tag);
+    else if (tag.startsWith(ESCAPED)) tags.push(tag.slice(ESCAPED.length));
+    else if (tag.startsWith(SCOPE)) scope = tag.slice(SCOPE.length);
+  }
+  return { tags, scope };
+}
+
+/**
+ * Tags that all records of a scope filter have, where all matching scopes start with `literal`: an ancestor if `literal`
+ * contains a whole segment, else none.
+ */
+export function tagsOfLiteral(literal: string): string[] {
+  const slash = literal.lastIndexOf('/');
+  return slash > 0 ? [UNDER + literal.slice(0, slash)] : [];
+}
+
+export const tagsOfExactScope = (scope: string): string[] => [SCOPE + scope];

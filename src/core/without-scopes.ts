@@ -3,14 +3,14 @@ import { OmpError, type Provider, type Within } from '#contract';
 type EveryVerb = { [Verb in keyof Required<Provider>]: Provider[Verb] };
 
 /**
- * For a provider that has neither scopes nor tags to emulate them: its records are all unscoped, and whoever asks for a
- * scope is told so. What only scoped records can satisfy finds nothing.
+ * For a provider without scopes and without tags to emulate them. All its records are unscoped. Requests that use a scope
+ * are rejected with `unsupported_capability`; callers with restricted scopes find nothing.
  */
 export function withoutScopes(inner: Provider): Provider {
   const { name, add, idempotency, update, delete: remove, list, search } = inner;
-  const refuse = (scope: string | null | undefined) => {
+  const rejectScope = (scope: string | null | undefined) => {
     if (scope != null) {
-      throw new OmpError('unsupported_capability', 'scope: the provider keeps no scopes', { provider: name });
+      throw new OmpError('unsupported_capability', 'scope: the provider does not support scopes', { provider: name });
     }
   };
   const scoped: EveryVerb = {
@@ -18,35 +18,35 @@ export function withoutScopes(inner: Provider): Provider {
     add:
       add &&
       (async (input, vector, call) => {
-        refuse(input.scope);
+        rejectScope(input.scope);
         return add(input, vector, call);
       }),
     idempotency: idempotency && {
       async firstAnswer(input, key, call) {
-        refuse(input.scope);
+        rejectScope(input.scope);
         return idempotency.firstAnswer(input, key, call);
       },
       add: idempotency.add,
     },
-    get: async (ref, call) => (isOut(ref.within) ? undefined : inner.get(everywhere(ref), call)),
+    get: async (ref, call) => (isRestricted(ref.within) ? undefined : inner.get(inAnyScope(ref), call)),
     update:
       update &&
       (async (ref, patch, vector, call) => {
-        refuse(patch.scope);
-        return isOut(ref.within) ? undefined : update(everywhere(ref), patch, vector, call);
+        rejectScope(patch.scope);
+        return isRestricted(ref.within) ? undefined : update(inAnyScope(ref), patch, vector, call);
       }),
-    delete: remove && (async (ref, call) => (isOut(ref.within) ? false : remove(everywhere(ref), call))),
+    delete: remove && (async (ref, call) => (isRestricted(ref.within) ? false : remove(inAnyScope(ref), call))),
     list:
       list &&
       (async ({ scope, ...query }, call) => {
-        refuse(scope);
-        return isOut(query.within) ? [] : list(everywhere(query), call);
+        rejectScope(scope);
+        return isRestricted(query.within) ? [] : list(inAnyScope(query), call);
       }),
     search:
       search &&
       (async ({ scope, ...query }, call) => {
-        refuse(scope);
-        return isOut(query.within) ? [] : search(everywhere(query), call);
+        rejectScope(scope);
+        return isRestricted(query.within) ? [] : search(inAnyScope(query), call);
       }),
     audit: undefined,
     read_only: inner.read_only,
@@ -59,5 +59,5 @@ export function withoutScopes(inner: Provider): Provider {
 }
 
 /** No glob matches a record without a scope. */
-const isOut = (within: Within): boolean => within !== null;
-const everywhere = <Query extends { readonly within: Within }>(query: Query): Query => ({ ...query, within: null });
+const isRestricted = (within: Within): boolean => within !== null;
+const inAnyScope = <Query extends { readonly within: Within }>(query: Query): Query => ({ ...query, within: null });

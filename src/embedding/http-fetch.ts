@@ -4,17 +4,17 @@ import { readAtMost } from '#toolbox';
 
 export interface HttpFetch {
   readonly fetch: (url: string | URL | Request, init?: RequestInit) => Promise<Response>;
-  /** Closes the kept connections. */
+  /** Closes the keep-alive connections. */
   close(): void;
 }
 
-/** Of an answer: more than a batch of the longest vectors as text. */
+/** Most bytes of a response: more than a batch of the longest vectors as text. */
 const MOST_BYTES = 64 * 1024 * 1024;
 
 /**
- * The part of `fetch` that the openai client needs, on Node's HTTP client with kept connections. Answers have only the
- * headers that this client reads. A rate limit is marked as final: the client would sleep for as long as the service
- * says, but the caller gets the error at once.
+ * The part of `fetch` that the openai client needs, on Node's HTTP client with keep-alive connections. Responses have only
+ * the headers that the openai client reads. A rate limit is marked as final, so that the caller gets the error at once: the
+ * openai client would wait for `Retry-After`.
  */
 export function openHttpFetch(mostBytes = MOST_BYTES): HttpFetch {
   const plain = new http.Agent({ keepAlive: true });

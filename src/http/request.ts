@@ -12,8 +12,7 @@ import {
   OmpError,
   type Trace,
 } from '#contract';
-import { PROBES } from '../core/health.ts';
-import type { FollowedRequest, Telemetry } from '../core/telemetry.ts';
+import type { ObservedRequest, Telemetry } from '../core/telemetry.ts';
 import type { Verbs } from '../core/verbs.ts';
 
 export interface Env {
@@ -44,6 +43,9 @@ const BYTES_PER_TIMEOUT = 1024 * 1024;
 export const COMMON_HEADERS = { 'cache-control': 'no-store' } as const;
 
 const HEADERS = Object.entries(COMMON_HEADERS);
+
+/** Frequent requests of load balancers and monitoring. They are not traced, and logged at debug level. */
+export const PROBES: ReadonlySet<string> = new Set(['/healthz', '/livez', '/readyz', '/metrics']);
 
 export const newRequestId = (): string => crypto.randomUUID();
 
@@ -77,7 +79,7 @@ export function callMiddleware({
     const given = c.req.header('x-request-id');
     const requestId = given !== undefined && REQUEST_ID.test(given) ? given : newRequestId();
     const { call, abort } = createCall(requestId);
-    const followed = telemetry.request(c.req.method, (name) => c.req.header(name), c.req.path);
+    const followed = telemetry.request(c.req.method, (name) => c.req.header(name), PROBES.has(c.req.path));
     if (followed.trace) call.trace = followed.trace;
     if (consistencyTokens) call.consistency = consistencyOf(c);
     c.set('call', call);
@@ -160,7 +162,7 @@ interface Ended {
   readonly requestId: string;
   readonly outgoing: Outgoing;
   readonly started: number;
-  readonly followed: FollowedRequest;
+  readonly followed: ObservedRequest;
   readonly log: Log;
 }
 

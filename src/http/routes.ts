@@ -1,13 +1,13 @@
 import { type Context, Hono } from 'hono';
 import {
   invalidRequest,
-  type KeptEntry,
   type ListQuery,
   type Memory,
   type MemoryPatch,
   type NewMemory,
   OmpError,
   type ProviderCapabilities,
+  type StoredEntry,
 } from '#contract';
 import { recordBytes, recordTooLarge } from '#toolbox';
 import { decodeCursor, encodeCursor, malformed } from '../core/cursor.ts';
@@ -203,7 +203,7 @@ function positionOf({ created_at, id }: ReturnType<typeof decodeCursor>) {
 }
 
 /** `user_id` is the requested one, and `seq` is in the cursor only. */
-const entryToWire = ({ user_id: _, seq: __, ...entry }: KeptEntry) => entry;
+const entryToWire = ({ user_id: _, seq: __, ...entry }: StoredEntry) => entry;
 
 type Verb = Exclude<keyof Verbs, 'read_only'>;
 const CHANGES: readonly Verb[] = ['add', 'update', 'delete'];

@@ -1,58 +1,58 @@
 import { stemmer } from 'stemmer';
-import { BASE_FORMS } from './irregular-forms.ts';
-import { STOP_WORDS } from './stop-words.ts';
+import type { Call } from '#contract';
+import { openThread } from './thread.ts';
 
 /**
- * Stored with the data of a provider that keeps analysed terms: texts and queries meet only if both went
- * through the same rules. Raise it whenever `analyse` starts to answer differently.
+ * Stored by providers that store terms: the terms of texts and queries match only if the same rules produced both. Raise it
+ * whenever the results of `analyse` change.
  */
 export const ANALYSER_VERSION = 1;
 
-/** A "word" longer than this is data (base64, a hash chain); its head identifies it well enough. */
+/** A longer "word" is data, such as base64; its start identifies it well enough. */
 const MAX_TERM_LENGTH = 64;
 
 const DIACRITICS = /[\u0300-\u036f]/g;
 const POSSESSIVE = /['’]s(?![\p{L}\p{N}])/gu;
 const APOSTROPHE = /(?<=\p{L})['’](?=\p{L})/gu;
-/** Scripts written without spaces come out as one run and are cut into characters and pairs. */
+/** Text in scripts without spaces is one run, which is split into characters and pairs. */
 const RUNS =
   /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmer}\p{sc=Myanmar}ー]+|[[\p{L}\p{N}\p{M}]--[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmer}\p{sc=Myanmar}ー]]+/gv;
 const UNSPACED = /^[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmer}\p{sc=Myanmar}]/u;
 /** `1,500` is `1500`, `23rd` is `23`. */
 const THOUSANDS = /(?<=\d),(?=\d{3}(?!\d))/g;
 const ORDINAL = /(?<=\d)(?:st|nd|rd|th)(?![\p{L}\p{N}])/gu;
-/** Matches plain words too, so that a long run is passed in one step; `isCode` picks. */
+/** Also matches plain words, to skip a long run in one step; `isCode` selects the codes. */
 const JOINED = /[\p{L}\p{N}]+(?:[-/][\p{L}\p{N}]+)*/gu;
 const isCode = (joined: string): boolean => /[-/]/.test(joined) && /\d/.test(joined);
 const ENGLISH = /^[a-z]{3,}$/;
-/** More than any word has: only the end of a word changes when it is stemmed, so its first term is the same. */
+/** Longest word that is stemmed. Stemming changes only the end of a word, so a longer one keeps its term. */
 const MAX_STEMMED = 2 * MAX_TERM_LENGTH;
 
 /**
- * Distinct terms of a text, at most; the rest is not found by keyword. Some 40,000 words of English, or 8,000 characters of
- * Chinese. Every search of the owner reads all that are stored.
+ * Most distinct terms of a text; keyword search does not find the rest. About 40,000 words of English or 8,000 characters
+ * of Chinese. Every search of the owner reads all stored terms.
  */
 export const MAX_TERMS = 16_384;
 
 /**
- * The marks that `normalize` would sort, which takes quadratic time: no script has words with more than 30 of them in a
- * row (Unicode, "Stream-Safe Text Format"), and what comes on top is dropped. U+FF9E and U+FF9F become such marks.
+ * Combining marks after the first 30 in a row, which are dropped: `normalize` sorts them in quadratic time, and no script
+ * uses more (Unicode, "Stream-Safe Text Format"). U+FF9E and U+FF9F become combining marks.
  */
 const MARKS = /([\p{M}\uff9e\uff9f]{30})[\p{M}\uff9e\uff9f]+/gu;
-/** No script becomes longer when its letters are taken apart; some single symbols become eighteen. */
+/** Longest decomposition per character. No script exceeds it; some symbols have eighteen characters, which are cut. */
 const MOST_GROWTH = 4;
-/** The text, fit for `normalize`. */
+/** The text with at most 30 combining marks in a row, for `normalize`. */
 export const withFewMarks = (text: string): string => text.replace(MARKS, '$1');
 
 /**
- * The distinct search terms of a text, in order of first appearance: case, width and accents folded, English
- * stop words dropped, English words brought to their base and stemmed. The one analyser behind keyword search on every provider.
+ * The distinct search terms of a text, in order of first appearance. Folds case, width and accents, drops English stop
+ * words, and stems English words after replacing irregular forms by their base. Every provider uses this analyser.
  */
 export function analyse(text: string): string[] {
-  const apart = withFewMarks(text)
+  const decomposed = withFewMarks(text)
     .normalize('NFKD')
     .slice(0, MOST_GROWTH * text.length);
-  const folded = apart.replace(DIACRITICS, '').normalize('NFKC').toLowerCase();
+  const folded = decomposed.replace(DIACRITICS, '').normalize('NFKC').toLowerCase();
   const plain = folded.replace(POSSESSIVE, '').replace(APOSTROPHE, '').replace(THOUSANDS, '').replace(ORDINAL, '');
   const words = plain.matchAll(RUNS);
   const terms = new Set<string>();
@@ -61,7 +61,7 @@ export function analyse(text: string): string[] {
     if (UNSPACED.test(word)) addCharactersAndPairs(word, terms);
     else if (!STOP_WORDS.has(word)) terms.add(termOf(BASE_FORMS.get(word) ?? word));
   }
-  // `XK-4471` is also found as `XK4471`; its parts stay terms, for whoever remembers only one.
+  // `XK-4471` is also found as `XK4471`. Its parts are terms too.
   for (const [code] of plain.matchAll(JOINED))
     if (isCode(code)) terms.add(code.replace(/[-/]/g, '').slice(0, MAX_TERM_LENGTH));
   return [...terms].slice(0, MAX_TERMS);
@@ -70,7 +70,7 @@ export function analyse(text: string): string[] {
 const termOf = (word: string): string =>
   (word.length <= MAX_STEMMED && ENGLISH.test(word) ? stemmer(word) : word).slice(0, MAX_TERM_LENGTH);
 
-/** Single characters let a one-character query match; pairs carry the meaning, as usual for CJK search without a dictionary. */
+/** Characters for one-character queries, and pairs as usual for CJK search without a dictionary. */
 function addCharactersAndPairs(run: string, terms: Set<string>): void {
   let previous = '';
   for (const character of run) {
@@ -81,12 +81,68 @@ function addCharactersAndPairs(run: string, terms: Set<string>): void {
   }
 }
 
-/** A query of more terms is a text; its first terms say what it is about, and ranking costs each term a look at each memory. */
+/** Most terms of a query. Ranking takes time for each term and memory, and the first terms show the topic of a long query. */
 const MAX_QUERY_TERMS = 256;
 
-/** In characters, several hundred words: the rest of a longer query is not read. */
+/** Characters of a query that are analysed: several hundred words. */
 const MAX_QUERY_LENGTH = 4_096;
 
-/** The terms of a query that count. */
+/** The terms of a query that ranking uses. */
 export const queryTerms = (query: string): string[] =>
   analyse(query.slice(0, MAX_QUERY_LENGTH)).slice(0, MAX_QUERY_TERMS);
+
+/** Longest text that is analysed on the event loop, in characters: a few milliseconds. Nearly all memories are shorter. */
+const MAX_INLINE_LENGTH = 4_096;
+
+const thread = openThread<string, string>(
+  '#analyse-worker',
+  (cause) => new Error('the thread that analyses long texts died', { cause }),
+);
+
+/** `analyse`, in a worker thread for long texts. */
+export async function analyseLater(text: string, call: Call): Promise<string[]> {
+  if (text.length <= MAX_INLINE_LENGTH) return analyse(text);
+  const terms = await thread.ask(text, call);
+  return terms === '' ? [] : terms.split('\n');
+}
+
+/** English function words, including question words, without apostrophes. */
+export const STOP_WORDS: ReadonlySet<string> = new Set(
+  `a about above after again against all also am an and any are arent as at be because been before being below between
+  both but by can cannot cant could couldnt did didnt do does doesnt doing dont down during each either else ever every
+  few for from further get gets got had hadnt has hasnt have havent having he her here hers herself hes hid him himself
+  his how however i id if ill im in into is isnt it itd itll its itself ive just let lets like may me might more most
+  much must my myself neither nor of off on once one only or other our ours ourselves out over own per please quite
+  rather re really s same shall she shes should shouldnt since so some such t than that thats the their theirs them
+  themselves then there theres these they theyd theyll theyre theyve this those though through thus to too under until
+  up upon us very via was wasnt we were werent weve what whats when whens where wheres which while who whom whos whose
+  why will with within without wont would wouldnt yet you youd youll your youre yours yourself yourselves youve`.split(
+    /\s+/,
+  ),
+);
+
+/**
+ * Irregular English words: a base and its other forms, so that the question "when did she run" finds "she ran". Without
+ * forms that are more often another word (left, saw, lay, rose, ground, wound, bore).
+ */
+const FAMILIES = `become became|begin began begun|bend bent|bite bit bitten|bleed bled|blow blew blown|break broke broken
+breed bred|bring brought|build built|burn burnt|buy bought|catch caught|choose chose chosen|come came|cling clung
+creep crept|deal dealt|dig dug|draw drew drawn|dream dreamt|drink drank drunk|drive drove driven|eat ate eaten
+fall fell fallen|feed fed|feel felt|fight fought|find found|fly flew flown|forget forgot forgotten
+forgive forgave forgiven|freeze froze frozen|give gave given|go goes went gone|grow grew grown|hang hung|hear heard
+hold held|keep kept|kneel knelt|know knew known|lead led|lean leant|learn learnt|leap leapt|lend lent|light lit
+lose lost|make made|mean meant|meet met|pay paid|ride rode ridden|ring rang rung|rise risen|run ran|say said
+see seen|seek sought|sell sold|send sent|sew sewn|shake shook shaken|shine shone|shoot shot|show shown
+shrink shrank shrunk|sing sang sung|sink sank sunk|sit sat|sleep slept|slide slid|speak spoke spoken|spell spelt
+spend spent|spill spilt|spin spun|stand stood|steal stole stolen|stick stuck|sting stung|strike struck|swear swore sworn
+sweep swept|swim swam swum|swing swung|take took taken|teach taught|tear tore torn|tell told|think thought
+throw threw thrown|understand understood|wake woke woken|wear wore worn|weep wept|win won|write wrote written
+child children|foot feet|goose geese|knife knives|man men|mouse mice|shelf shelves|tooth teeth|wife wives
+wolf wolves|woman women`;
+
+export const BASE_FORMS: ReadonlyMap<string, string> = new Map(
+  FAMILIES.split(/\n|\|/).flatMap((family) => {
+    const [base = '', ...forms] = family.trim().split(' ');
+    return forms.map((form): [string, string] => [form, base]);
+  }),
+);

@@ -1,6 +1,6 @@
 import type { Vector } from '#contract';
 
-/** IEEE 754 half precision, in which vectors are kept: a 512-dimensional row then stays inline in a Postgres page. */
+/** IEEE 754 half precision, the stored form of vectors: a row with 512 dimensions stays inline in a Postgres page. */
 const float = new Float32Array(1);
 const bits = new Uint32Array(float.buffer);
 
@@ -34,22 +34,22 @@ export function fromHalfBits(half: number): number {
   return sign * (1 + mantissa / 1024) * 2 ** (exponent - 15);
 }
 
-/** Components are multiples of 1/4096, and vectors just short of unit length: see `toUnitHalf`. */
+/** Components are multiples of 1/4096, and vectors are slightly shorter than 1: see `toUnitHalf`. */
 const GRID = 4096;
 const STEP = 1 / 1024;
 
 /**
- * The vector just short of unit length, its components rounded to a grid that half precision holds exactly. On that
- * grid every sum of products below 1 is exact even in single precision, so all stores compute the very same cosine in
- * whatever order they add, and near ties are ordered alike everywhere. The rounding itself moves a cosine by about
- * 1e-4. The zero vector stays zero.
+ * Scales a vector to slightly less than length 1 and rounds its components to a grid that half precision represents
+ * exactly. On that grid every sum of products below 1 is exact even in single precision, so all stores compute the same
+ * cosine in any order of addition and order near ties alike. The rounding changes a cosine by about 1e-4. The zero vector
+ * stays zero.
  */
 export function toUnitHalf(vector: ArrayLike<number>): Float32Array {
   let squares = 0;
   for (let i = 0; i < vector.length; i++) squares += (vector[i] as number) ** 2;
   if (squares === 0) return new Float32Array(vector.length);
   const scale = 1 / Math.sqrt(squares);
-  // Rounding can lengthen a vector whose components are alike; then it is made a little shorter still.
+  // Rounding can lengthen a vector with similar components; then the target length decreases.
   for (let length = 1 - STEP; ; length -= STEP) {
     const unit = new Float32Array(vector.length);
     let rounded = 0;
@@ -63,11 +63,11 @@ export function toUnitHalf(vector: ArrayLike<number>): Float32Array {
 }
 
 /**
- * Scaled to length 1. An embedder's vectors may be a thousandth shorter, since they are rounded; distances and inner
- * products would show that. The zero vector stays zero. For providers that always get vectors: throws at null.
+ * Scales a vector to length 1. The rounded vectors of an embedder may be a thousandth shorter, which would change distances
+ * and inner products. The zero vector stays zero. Throws at null: for providers that always get vectors.
  */
 export function toUnit(vector: Vector): Float32Array {
-  if (!vector) throw new TypeError('this provider needs a vector');
+  if (!vector) throw new TypeError('this provider requires a vector');
   const length = Math.sqrt(vector.reduce((sum, component) => sum + component * component, 0));
   return length === 0 ? vector : vector.map((component) => component / length);
 }

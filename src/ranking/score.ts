@@ -1,17 +1,16 @@
 import type { RankingOptions } from '#contract';
 
-/** Rarity of a term among one user's memories; positive even for a term that every memory holds. */
+/** Rarity of a term among one user's memories; positive even if every memory has the term. */
 export const inverseDocumentFrequency = (memories: number, memoriesWithTerm: number): number =>
   Math.log(1 + (memories - memoriesWithTerm + 0.5) / (memoriesWithTerm + 0.5));
 
-/** Scores are compared and sent at this resolution: finer differences are rounding noise of the store. */
+/** Resolution of scores in comparisons and responses: finer differences are rounding errors of the store. */
 const RESOLUTION = 1e6;
 export const roundScore = (score: number): number => Math.floor(score * RESOLUTION + 0.5) / RESOLUTION;
 
 /**
- * How the two parts add up for one query: `score = vector·max(0, cosine) + keyword·coverage`.
- * A query of stop words alone has no terms; in hybrid mode meaning then decides alone, so that a text
- * equal to the query still scores 1.
+ * Weights of one query: `score = vector·max(0, cosine) + keyword·coverage`. A query of stop words has no terms; hybrid mode
+ * then uses the vector alone, so that a text equal to the query still scores 1.
  */
 export function weights(ranking: RankingOptions, queryTerms: number): { vector: number; keyword: number } {
   if (ranking.mode === 'keyword') return { vector: 0, keyword: 1 };

@@ -2,13 +2,13 @@ import { createRequire } from 'node:module';
 import { parentPort, type TransferListItem, Worker } from 'node:worker_threads';
 import type { Call } from '#contract';
 
-/** A worker thread: started by the first question, and again by the next one after a crash. */
+/** A worker thread. The first question starts it, and after a crash the next question starts it again. */
 export interface Thread<Question, Answer> {
   /** Questions without an answer yet. */
   readonly load: number;
   /**
-   * Questions are answered one after the other; one whose call is aborted before its turn is not asked at all. Rejects
-   * when the thread dies or is closed.
+   * Questions are answered one after the other. A question whose call aborts in the queue is not sent. Rejects if the
+   * thread dies or is closed.
    */
   ask(question: Question, call?: Call): Promise<Answer>;
   close(): Promise<void>;
@@ -22,8 +22,8 @@ interface Pending<Answer> {
 const { resolve: fileOf } = createRequire(import.meta.url);
 
 /**
- * `name` stands in the `imports` of package.json for the compiled file: Node starts threads from JavaScript, also when
- * this runs from source. `died` makes the error that questions are rejected with.
+ * `name` is an entry in the `imports` of package.json that resolves to the compiled file: Node starts threads from
+ * JavaScript only. `died` creates the error of rejected questions.
  */
 export function openThread<Question, Answer>(
   name: `#${string}`,
@@ -31,12 +31,12 @@ export function openThread<Question, Answer>(
 ): Thread<Question, Answer> {
   let worker: Worker | undefined;
   let asked: Pending<Answer> | undefined;
-  let turn: Promise<unknown> = Promise.resolve();
+  let queue: Promise<unknown> = Promise.resolve();
   let load = 0;
   let closed = false;
 
   function start(): Worker {
-    // Without the options of this process, which may be about sources.
+    // Without the options of this process, which may load TypeScript sources.
     const thread = new Worker(fileOf(name), { execArgv: [] });
     let cause: unknown;
     thread.on('message', (answer: Answer) => {
@@ -68,7 +68,7 @@ export function openThread<Question, Answer>(
     },
     async ask(question, call) {
       load += 1;
-      const answer = turn
+      const answer = queue
         .then(() => {
           call?.signal.throwIfAborted();
           if (closed) throw died(new Error('closed'));
@@ -77,7 +77,7 @@ export function openThread<Question, Answer>(
         .finally(() => {
           load -= 1;
         });
-      turn = answer.catch(() => {});
+      queue = answer.catch(() => {});
       return (await call?.unlessAborted?.(answer)) ?? answer;
     },
     async close() {
@@ -87,7 +87,7 @@ export function openThread<Question, Answer>(
   };
 }
 
-/** In the thread: how it answers. It catches nothing, so an error ends the thread, and the next question a new one. */
+/** Answers questions, in the worker thread. An error ends the thread, and the next question starts a new one. */
 export function answerQuestions<Question, Answer>(
   answer: (question: Question) => Answer | Promise<Answer>,
   transferred: (answer: Answer) => readonly TransferListItem[] = () => [],

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
-import type { RateLimiter, Taken } from '../core/rate-limiter.ts';
+import type { RateLimiter, RateLimitResult } from '../core/rate-limiter.ts';
 import type { Counters } from './stores.ts';
 
 const WINDOW_MS = 60_000;
@@ -61,7 +61,7 @@ export function slidingWindow(counters: Counters, limit: number, now: () => numb
 }
 
 const seconds = (ms: number): number => Math.ceil(ms / 1000);
-const rejected = (ms: number): Taken => ({ allowed: false, remaining: 0, reset: seconds(ms) });
+const rejected = (ms: number): RateLimitResult => ({ allowed: false, remaining: 0, reset: seconds(ms) });
 
 /** Of fixed length, and not readable in the store. */
 const digest = (key: string): string => createHash('sha256').update(key).digest('base64url');

@@ -80,7 +80,7 @@ export function createDependency(options: DependencyOptions): Dependency {
     if (openedAt !== undefined) return;
     openedAt = performance.now();
     const err = 'error' in reason ? reason.error : undefined;
-    log.warn({ dependency: name, err }, `${name} does not answer; nothing is sent to it until it does`);
+    log.warn({ dependency: name, err }, `${name} does not answer; its circuit breaker is open`);
     probeLater();
   });
   breaker.onReset(() => {
@@ -91,9 +91,9 @@ export function createDependency(options: DependencyOptions): Dependency {
   const probeLater = () => {
     if (!closed) timer = setTimeout(() => void probeOnce(), probe_ms).unref();
   };
-  /** An answer closes the breaker. */
+  /** A successful probe closes the breaker. */
   const probeOnce = async () => {
-    await breaker.execute(() => withinTime(probe)).catch(() => {});
+    await breaker.execute(() => withTimeLimit(probe)).catch(() => {});
     if (!isClosed()) probeLater();
   };
 
@@ -104,15 +104,15 @@ export function createDependency(options: DependencyOptions): Dependency {
       return breaker.state === CircuitState.HalfOpen ? 'half-open' : 'open';
     },
     async run(operation, call, work) {
-      for (let tried = 1; ; tried++) {
+      for (let attempt = 1; ; attempt++) {
         // Requests never serve as probes.
-        if (!isClosed()) throw doesNotAnswer(name);
+        if (!isClosed()) throw breakerOpenError(name);
         try {
           return await breaker.execute(work);
         } catch (error) {
-          if (tried > retries || !mayRepeat(error, operation) || !isClosed()) throw error;
+          if (attempt > retries || !mayRepeat(error, operation) || !isClosed()) throw error;
         }
-        await sleep(pauseAfter(tried), undefined, { signal: call.signal }).catch(() => {});
+        await sleep(retryPause(attempt), undefined, { signal: call.signal }).catch(() => {});
         call.signal.throwIfAborted();
       }
     },
@@ -124,13 +124,13 @@ export function createDependency(options: DependencyOptions): Dependency {
 }
 
 /**
- * Whether an error counts towards the circuit breaker. All errors with one cause count once: a lost connection fails every
- * call that was sent over it.
+ * Whether an error counts towards the circuit breaker. Errors with the same cause count once: a lost connection fails all
+ * calls on it.
  */
 function failures(): (error: Error) => boolean {
   let last: unknown;
   return (error) => {
-    if (error instanceof NoAnswer) return true;
+    if (error instanceof ProbeFailed) return true;
     const down = error instanceof OmpError ? error.down : error?.name === 'TimeoutError';
     if (!down) return false;
     const cause = error.cause ?? error;
@@ -144,27 +144,27 @@ const mayRepeat = (error: unknown, { kind, reads }: Operation): boolean =>
   kind === 'backend' && error instanceof OmpError && (error.retry === 'safe' || (error.retry === 'reads' && reads));
 
 /** Random, so that calls that failed together do not retry together. */
-const pauseAfter = (tried: number): number =>
-  Math.min(LONGEST_PAUSE_MS, PAUSE_MS * 2 ** tried) * (0.5 + Math.random() / 2);
+const retryPause = (attempt: number): number =>
+  Math.min(LONGEST_PAUSE_MS, PAUSE_MS * 2 ** attempt) * (0.5 + Math.random() / 2);
 
-const doesNotAnswer = (provider: string): OmpError =>
+const breakerOpenError = (provider: string): OmpError =>
   new OmpError('provider_error', `${provider} does not answer at the moment; retry in 1 s`, {
     provider,
     retryAfter: 1,
   });
 
-/** Longest wait for the answer to a probe, in milliseconds. */
+/** Time limit of a probe, in milliseconds. */
 const PROBE_TIMEOUT_MS = 2_000;
 
-/** A probe that failed, for whatever reason. */
-class NoAnswer extends Error {}
+/** A probe failed, for any reason. */
+class ProbeFailed extends Error {}
 
-/** Rejects with `NoAnswer` unless the probe succeeds in time, even if it ignores its signal. */
-async function withinTime(probe: (call: Call) => Promise<unknown>): Promise<void> {
+/** Rejects with `ProbeFailed` unless the probe succeeds in time, even if it ignores its signal. */
+async function withTimeLimit(probe: (call: Call) => Promise<unknown>): Promise<void> {
   const signal = AbortSignal.timeout(PROBE_TIMEOUT_MS);
   try {
     await unlessAborted(probe({ signal, requestId: 'probe', caller: GATEWAY }), signal);
   } catch (cause) {
-    throw new NoAnswer('the probe failed', { cause });
+    throw new ProbeFailed('the probe failed', { cause });
   }
 }

@@ -215,9 +215,9 @@ function addProvider(registry: Registry, provider: string, stats: () => Provider
     labelNames: ['provider'],
     registers,
     collect() {
-      const { waiting } = stats();
+      const { queue_length } = stats();
       this.reset();
-      if (waiting !== undefined) this.set({ provider }, waiting);
+      if (queue_length !== undefined) this.set({ provider }, queue_length);
     },
   });
 }
@@ -243,7 +243,7 @@ function addEmbedder(registry: Registry, stats: NonNullable<Embedder['stats']>):
     help: 'Queue length of texts to embed.',
     registers,
     collect() {
-      this.set(stats().waiting);
+      this.set(stats().queue_length);
     },
   });
   new Counter({

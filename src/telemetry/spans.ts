@@ -14,13 +14,12 @@ import {
   trace,
 } from '@opentelemetry/api';
 import { type Call, type Caller, OmpError, type Trace } from '#contract';
-import { PROBES } from '../core/health.ts';
 import {
-  type FollowedRequest,
   type Instrument,
+  type ObservedRequest,
   type Operation,
   type Telemetry,
-  UNFOLLOWED,
+  UNOBSERVED,
 } from '../core/telemetry.ts';
 
 /** The instrumentation scope of every span. */
@@ -86,8 +85,8 @@ export function traceTo({ tracer, propagator }: Tracing): Telemetry {
 
   return {
     call,
-    request(method, header, path) {
-      if (PROBES.has(path)) return UNFOLLOWED;
+    request(method, header, isProbe) {
+      if (isProbe) return UNOBSERVED;
       const active = context.active();
       // The operator's own instrumentation may have created a span of this request already.
       const within = trace.getSpan(active) !== undefined;
@@ -103,7 +102,7 @@ export function traceTo({ tracer, propagator }: Tracing): Telemetry {
 }
 
 const endOf =
-  (span: Span, method: string): FollowedRequest['end'] =>
+  (span: Span, method: string): ObservedRequest['end'] =>
   ({ route, status, requestId }) => {
     if (span.isRecording()) {
       span.updateName(`${method} ${route}`);

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Log } from '#contract';
-import { type Telemetry, together, UNFOLLOWED } from '../core/telemetry.ts';
+import { combine, type Telemetry, UNOBSERVED } from '../core/telemetry.ts';
 import type { MetricSources, MetricsText } from './metrics.ts';
 import type { TracingOptions } from './otlp.ts';
 import type { Sdk } from './spans.ts';
@@ -26,7 +26,7 @@ export async function openTelemetry({ metrics, tracing }: TelemetryOptions, log:
   if (!metrics) return { ...traces.telemetry, watch: () => {}, scrape: undefined, close: traces.close };
   const { telemetry, watch, scrape, close } = (await import('./metrics.ts')).openMetrics();
   return {
-    ...together([telemetry, traces.telemetry]),
+    ...combine([telemetry, traces.telemetry]),
     watch,
     scrape,
     close: () => {
@@ -84,9 +84,9 @@ async function flush(sdk: Sdk, log: Log): Promise<void> {
 export const propagateOnly: Telemetry = {
   request(_method, header) {
     const context = readTraceContext(header);
-    if (!context) return UNFOLLOWED;
+    if (!context) return UNOBSERVED;
     const { id, headers } = context;
-    return { ...UNFOLLOWED, trace: { id, headers: () => headers } };
+    return { ...UNOBSERVED, trace: { id, headers: () => headers } };
   },
   call: (_operation, call, work) => work(call),
 };

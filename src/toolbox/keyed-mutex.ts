@@ -1,7 +1,7 @@
 /** Runs work after all earlier work with the same key has ended. */
 export type KeyedMutex = <Result>(key: string, work: () => Promise<Result>) => Promise<Result>;
 
-/** For backends that cannot tie a change to what it was decided on. Holds within this process; keeps no idle keys. */
+/** For backends without conditional writes. Works within this process only, and keeps no idle keys. */
 export function createKeyedMutex(): KeyedMutex {
   const tails = new Map<string, Promise<unknown>>();
   return async <Result>(key: string, work: () => Promise<Result>): Promise<Result> => {

@@ -1,4 +1,4 @@
-/** A whole body as one buffer. Rejects as soon as it has more than `maxBytes`. */
+/** Reads a body into one buffer. Rejects once it exceeds `maxBytes`. */
 export async function readAtMost(chunks: AsyncIterable<Uint8Array>, maxBytes: number): Promise<Buffer> {
   const read: Uint8Array[] = [];
   let bytes = 0;

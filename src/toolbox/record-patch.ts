@@ -1,12 +1,12 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { ExtensionKey, Extensions, Memory, MemoryPatch } from '#contract';
 
-/** Whether both look the same in a response: JSON has one zero. */
+/** Whether both are the same JSON: 0 and -0 are. */
 const isSame = (a: unknown, b: unknown): boolean =>
   isDeepStrictEqual(a, b) || (typeof a !== 'string' && isDeepStrictEqual(asJson(a), asJson(b)));
 const asJson = (value: unknown) => (value === undefined ? undefined : JSON.parse(JSON.stringify(value)));
 
-/** What of a patch would change this record; undefined when nothing would (Decision 7). */
+/** The part of a patch that changes this record; undefined if nothing changes (Decision 7). */
 export function effectivePatch(memory: Memory, { extensions, ...fields }: MemoryPatch): MemoryPatch | undefined {
   const changed = Object.entries(fields).filter(
     ([field, value]) => value !== undefined && !isSame(memory[field as keyof Memory], value),

@@ -5,9 +5,9 @@ import { mergeExtensions } from './record-patch.ts';
 type Sized = Pick<NewMemory, 'content' | 'tags' | 'source' | 'supersedes' | 'extensions'>;
 
 /**
- * Size of a record: its content in UTF-8, its other fields as JSON in the longest form that a backend writes, and 32 bytes
- * for each value and key, since many small ones cost more memory than their text. A provider must not measure a stored
- * record as larger than this, or a list would end too early.
+ * Size of a record: its content in UTF-8, its other fields as JSON in the longest form of all backends, and 32 bytes per
+ * value and key, since small values take more memory than their text. If a provider measured a stored record as larger, a
+ * list would end too early.
  */
 export const recordBytes = ({ content, tags, source, supersedes, extensions }: Sized): number =>
   Buffer.byteLength(content) + jsonBytes(tags) + jsonBytes(source) + jsonBytes(supersedes) + jsonBytes(extensions);
@@ -18,10 +18,13 @@ export const recordTooLarge = (most: number): OmpError =>
     `the memory with all its fields takes more than ${most} bytes; remove x- keys with null, or split it into several`,
   );
 
-/** For each value and each key. */
+/** Per value and per key. */
 const NODE_BYTES = 32;
 
-/** Throws if a patch makes a record too large or gives it too many `x-` keys. A record that was so before may stay so. */
+/**
+ * Throws if a patch makes a record too large or gives it too many `x-` keys. A record that exceeded a limit before may
+ * stay as large.
+ */
 export function requireFits(before: Memory, patch: MemoryPatch, maxBytes: number): void {
   const after = { ...before, ...patch, extensions: mergeExtensions(before.extensions, patch.extensions) };
   if (recordBytes(after) > Math.max(maxBytes, recordBytes(before))) throw recordTooLarge(maxBytes);
@@ -32,8 +35,8 @@ export function requireFits(before: Memory, patch: MemoryPatch, maxBytes: number
 }
 
 /**
- * As Postgres writes `jsonb`: a space after every comma and colon, numbers without an exponent. Not recursive: a mapped
- * table may hold values nested deeper than the stack.
+ * Size in the text form of Postgres `jsonb`: a space after every comma and colon, numbers without an exponent. Not
+ * recursive: values in a mapped table may be nested deeper than the stack.
  */
 function jsonBytes(value: unknown): number {
   let bytes = 0;
@@ -61,7 +64,7 @@ function numberBytes(value: number): number {
   return text.length + (exponent < 0 ? 0 : Math.abs(Number(text.slice(exponent + 1))));
 }
 
-/** How many of the first records fit into `maxBytes` together; at least one. */
+/** How many records from the start fit into `maxBytes`; at least one. */
 export function countWithin(records: Iterable<Memory>, maxBytes: number): number {
   let count = 0;
   let bytes = 0;
@@ -73,6 +76,6 @@ export function countWithin(records: Iterable<Memory>, maxBytes: number): number
   return count;
 }
 
-/** The first items, up to and including the one that passes `maxBytes`, as `ListQuery.max_bytes` wants it. */
+/** The items up to and including the first that exceeds `maxBytes`, as `ListQuery.max_bytes` requires. */
 export const upToBytes = <Item>(items: readonly Item[], maxBytes: number, recordOf: (item: Item) => Memory): Item[] =>
   items.slice(0, countWithin(items.map(recordOf), maxBytes) + 1);

@@ -1,38 +1,38 @@
 import type { Within } from '#contract';
 
 /**
- * Scope glob of list, the reference semantics: `*` any run of characters, `/` included, `?` exactly one code point,
- * everything else literal; without a wildcard an exact match. Each run of literals is looked for with `indexOf`, and none
- * twice: a regular expression would backtrack for minutes on `*a*a*a*…`.
+ * Reference semantics of a scope glob: `*` matches any run of characters including `/`, `?` exactly one code point, and all
+ * other characters themselves. Finds each literal part once, with `indexOf`: a regular expression would backtrack for
+ * minutes on `*a*a*a*…`.
  */
 export function globMatcher(glob: string): (scope: string) => boolean {
-  // Between stars; the texts of a part are what stands between its question marks.
+  // The parts between the stars, each split at its question marks.
   const [first = [], ...others] = glob.split('*').map((part) => part.split('?'));
   const last = others.pop();
   return (scope) => {
-    let place = endOf(first, scope, 0);
-    if (!last) return place === scope.length;
-    for (const part of others) if (place >= 0) place = find(part, scope, place);
-    const start = place < 0 ? -1 : startOfEnd(last, scope);
-    return start >= place && start >= 0 && endOf(last, scope, start) === scope.length;
+    let position = endOf(first, scope, 0);
+    if (!last) return position === scope.length;
+    for (const part of others) if (position >= 0) position = find(part, scope, position);
+    const start = position < 0 ? -1 : startOfSuffix(last, scope);
+    return start >= position && start >= 0 && endOf(last, scope, start) === scope.length;
   };
 }
 
-const widthAt = (text: string, place: number): number => ((text.codePointAt(place) as number) > 0xffff ? 2 : 1);
+const widthAt = (text: string, position: number): number => ((text.codePointAt(position) as number) > 0xffff ? 2 : 1);
 
-/** Where the part ends that begins here; -1: it does not. */
+/** The end of a match of `part` at `start`; -1: no match. */
 function endOf(part: readonly string[], text: string, start: number): number {
-  let place = start;
+  let position = start;
   for (const [i, literal] of part.entries()) {
-    if (i > 0 && place >= text.length) return -1;
-    if (i > 0) place += widthAt(text, place);
-    if (!text.startsWith(literal, place)) return -1;
-    place += literal.length;
+    if (i > 0 && position >= text.length) return -1;
+    if (i > 0) position += widthAt(text, position);
+    if (!text.startsWith(literal, position)) return -1;
+    position += literal.length;
   }
-  return place;
+  return position;
 }
 
-/** Where the part ends that begins as early as it can from here on; -1: nowhere. */
+/** The end of the first match of `part` at or after `from`; -1: no match. */
 function find(part: readonly string[], text: string, from: number): number {
   const [literal = ''] = part;
   for (
@@ -46,8 +46,8 @@ function find(part: readonly string[], text: string, from: number): number {
   return -1;
 }
 
-/** Where the part begins if it ends with the text; -1: the text is too short. */
-function startOfEnd(part: readonly string[], text: string): number {
+/** The start of a match of `part` that ends with the text; negative: the text is too short. */
+function startOfSuffix(part: readonly string[], text: string): number {
   let start = text.length;
   for (const [i, literal] of [...part].reverse().entries()) {
     if (i > 0) {
@@ -59,14 +59,43 @@ function startOfEnd(part: readonly string[], text: string): number {
   return start;
 }
 
-/** The part of a glob before its first wildcard: every scope it matches starts with this. */
+/** The part of a glob before its first wildcard: all matching scopes start with it. */
 export const literalPrefix = (glob: string): string => /^[^*?]*/.exec(glob)?.[0] ?? '';
 
 export const hasWildcard = (glob: string): boolean => /[*?]/.test(glob);
 
-/** Whether a scope is inside. */
+/** A function that tells whether a scope is one of the allowed scopes. */
 export function withinMatcher(within: Within): (scope: string | null) => boolean {
   if (within === null) return () => true;
   const matchers = within.map(globMatcher);
   return (scope) => scope !== null && matchers.some((matches) => matches(scope));
 }
+
+/** Whether both globs match a common text. */
+export const globsOverlap = (a: string, b: string): boolean => patternsOverlap([...a], [...b]);
+
+/** The same for globs as lists of characters. Takes time proportional to |left|·|right| for all globs. */
+export function patternsOverlap(left: readonly string[], right: readonly string[]): boolean {
+  // reachable[j]: the first i characters of `left` and the first j of `right` match a common text.
+  let reachable = row(right.length);
+  reachable[0] = true;
+  for (let i = 0; ; i++) {
+    for (let j = 0; j < right.length; j++) if (reachable[j] && right[j] === '*') reachable[j + 1] = true;
+    const one = left[i];
+    if (one === undefined) return reachable[right.length] as boolean;
+    const next = row(right.length);
+    for (let j = 0; j <= right.length; j++) {
+      if (!reachable[j]) continue;
+      const other = right[j];
+      // A star matches nothing, or the next character of the other side.
+      if (one === '*') {
+        next[j] = true;
+        if (other !== undefined) reachable[j + 1] = true;
+      } else if (other === '*') next[j] = true;
+      else if (other !== undefined && (one === '?' || other === '?' || one === other)) next[j + 1] = true;
+    }
+    reachable = next;
+  }
+}
+
+const row = (length: number): boolean[] => new Array<boolean>(length + 1).fill(false);

@@ -1,4 +1,4 @@
-/** The work, or the signal's reason as soon as that fires: for work that ignores the signal. */
+/** Resolves with the work, or rejects with the signal's reason once it aborts. For work that ignores the signal. */
 export async function unlessAborted<Value>(work: Promise<Value>, signal: AbortSignal): Promise<Value> {
   let stop = (): void => {};
   const aborted = new Promise<never>((_, reject) => {

@@ -4,7 +4,7 @@ import { type AuthenticatorOptions, openAuthenticator } from '../../src/auth/aut
 import { toHashedKey } from '../../src/auth/configured-keys.ts';
 import { newKey } from '../../src/auth/credentials.ts';
 import { openKeyRing } from '../../src/auth/key-ring.ts';
-import { ANYBODY } from '../../src/core/principal.ts';
+import { ANONYMOUS } from '../../src/core/principal.ts';
 import { openStore, type Store, until } from '../postgres/store.ts';
 import type { Memories } from '../support/memories.ts';
 import { recordingLog } from '../support/subject.ts';
@@ -269,14 +269,14 @@ describe('authenticator', () => {
       const authenticator = await open({ store: where() });
       expect(await authenticator.isOpen()).toBe(true);
       for (const credential of [undefined, 'dummy', 'sk-0123456789', 'a.b.c']) {
-        expect(await authenticator.authenticate(credential, call)).toBe(ANYBODY);
+        expect(await authenticator.authenticate(credential, call)).toBe(ANONYMOUS);
       }
     });
 
     it('an unknown API key is rejected', async () => {
       const authenticator = await open({ store });
       await expectInvalid(authenticator.authenticate(newKey().key, call));
-      expect(await authenticator.authenticate(undefined, call)).toBe(ANYBODY);
+      expect(await authenticator.authenticate(undefined, call)).toBe(ANONYMOUS);
     });
 
     it('the store is asked once by concurrent requests', async () => {
@@ -308,7 +308,7 @@ describe('authenticator', () => {
 
     it('works at once and closes the gateway', async () => {
       const authenticator = await open({ store });
-      expect(await authenticator.authenticate(undefined, call)).toBe(ANYBODY);
+      expect(await authenticator.authenticate(undefined, call)).toBe(ANONYMOUS);
       const { id, key } = await create();
       expect(await authenticator.authenticate(key, call)).toMatchObject({ id: `key:${id}`, grants: { write: [] } });
       expect(await authenticator.isOpen()).toBe(false);
@@ -334,7 +334,7 @@ describe('authenticator', () => {
     }
     expect(await rejection(authenticator.isOpen())).toMatchObject({ code: 'provider_error' });
     await repair();
-    expect(await authenticator.authenticate(undefined, call)).toBe(ANYBODY);
+    expect(await authenticator.authenticate(undefined, call)).toBe(ANONYMOUS);
   });
 
   describe('[SPEC Authentication 5] with configured keys and tokens', () => {

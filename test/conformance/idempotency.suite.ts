@@ -29,7 +29,7 @@ export const idempotencySuite = (subject: GetSubject, admit: Admit) =>
     });
 
     it('[Decision 20] [Decision 18] features.idempotency says whether it is honoured', () => {
-      expect(subject().capabilities.features.idempotency).toBe(subject().provider.addOnce !== undefined);
+      expect(subject().capabilities.features.idempotency).toBe(subject().provider.addIdempotent !== undefined);
     });
 
     it('[Decision 20] the same request again is answered with the same bytes, and adds nothing', async ({ skip }) => {

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { openAuditTrail } from '../../src/core/audit-trail.ts';
 import { describe as document } from '../../src/core/describe.ts';
 import { createGate } from '../../src/core/gate.ts';
-import { ANYBODY } from '../../src/core/principal.ts';
+import { ANONYMOUS } from '../../src/core/principal.ts';
 import { memoriesOf } from '../support/memories.ts';
 import { call, memoryOf, openMemory } from '../support/requests.ts';
 import { recordingLog } from '../support/subject.ts';
@@ -27,10 +27,10 @@ it('a gate shows what is public of a provider, and nothing that reaches a memory
 
 it('gives each caller its own verbs, made once', async () => {
   const { gate } = await openGate();
-  const bound = { ...ANYBODY, users: ['u'] };
+  const bound = { ...ANONYMOUS, users: ['u'] };
   expect(gate.verbs(bound)).toBe(gate.verbs(bound));
   expect(gate.verbs({ ...bound })).not.toBe(gate.verbs(bound));
-  await gate.verbs(ANYBODY).add?.(memoryOf('v', 'x'), undefined, call);
+  await gate.verbs(ANONYMOUS).add?.(memoryOf('v', 'x'), undefined, call);
   await expect(gate.verbs(bound).add?.(memoryOf('v', 'x'), undefined, call)).rejects.toMatchObject({
     code: 'scope_denied',
   });

@@ -68,7 +68,7 @@ describe('the vectors of a request', () => {
     const { id } = await provider.add(memoryOf('u', 'tea'), null, call);
     for (const pending of [
       memories.add(memoryOf('u', 'x'), call),
-      memories.addOnce(memoryOf('u', 'x'), key, call),
+      memories.addIdempotent(memoryOf('u', 'x'), key, call),
       memories.update(refTo(id), { content: 'x', tags: ['t'] }, call),
       memories.search(searchFor('u', 'x'), call),
     ]) {
@@ -99,16 +99,16 @@ describe('an update', () => {
 describe('an add with a key', () => {
   it('[Decision 20] embeds nothing where it is a repetition, or the key was used for something else', async () => {
     const { memories, texts } = await open();
-    const first = await memories.addOnce(memoryOf('u', 'tea'), key, call);
-    expect(await memories.addOnce(memoryOf('u', 'tea'), key, call)).toEqual(first);
-    const other = memories.addOnce(memoryOf('u', 'coffee'), { ...key, fingerprint: 'other' }, call);
+    const first = await memories.addIdempotent(memoryOf('u', 'tea'), key, call);
+    expect(await memories.addIdempotent(memoryOf('u', 'tea'), key, call)).toEqual(first);
+    const other = memories.addIdempotent(memoryOf('u', 'coffee'), { ...key, fingerprint: 'other' }, call);
     await expect(other).rejects.toMatchObject({ code: 'invalid_request' });
     expect(texts).toEqual(['document tea']);
   });
 
   it('[Decision 20] that loses a race is answered as the winner was', async () => {
     const { memories, texts } = await open();
-    const adding = () => memories.addOnce(memoryOf('u', 'tea'), key, call);
+    const adding = () => memories.addIdempotent(memoryOf('u', 'tea'), key, call);
     const [first, ...others] = await Promise.all(Array.from({ length: 5 }, adding));
     expect(others).toEqual(Array(4).fill(first));
     expect(await memories.list(listOf('u'), call)).toEqual([first]);
@@ -122,11 +122,11 @@ describe('an add with a key', () => {
       if (text === 'coffee') gone.abort(new Error('gone'));
       else if (failing) throw new OmpError('provider_error', 'down');
     });
-    await expect(memories.addOnce(memoryOf('u', 'tea'), key, call)).rejects.toThrow('down');
-    const given = memories.addOnce(memoryOf('u', 'coffee'), key, callBy({}, { signal: gone.signal }));
+    await expect(memories.addIdempotent(memoryOf('u', 'tea'), key, call)).rejects.toThrow('down');
+    const given = memories.addIdempotent(memoryOf('u', 'coffee'), key, callBy({}, { signal: gone.signal }));
     await expect(given).rejects.toThrow('gone');
     failing = false;
-    const added = await memories.addOnce(memoryOf('u', 'tea'), { ...key, fingerprint: 'other' }, call);
+    const added = await memories.addIdempotent(memoryOf('u', 'tea'), { ...key, fingerprint: 'other' }, call);
     expect(await memories.list(listOf('u'), call)).toEqual([added]);
   });
 });

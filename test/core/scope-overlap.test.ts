@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { globMatcher } from '#toolbox';
-import { globsOverlap, patternsOverlap } from '../../src/core/scope-overlap.ts';
+import { globMatcher, globsOverlap, patternsOverlap } from '#toolbox';
 
 const ALPHABET = ['a', 'b', '/'];
 /** Every text over the alphabet up to this length. */

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { AuditEntry, Memory, OmpError } from '#contract';
 import { openAuditTrail } from '../../src/core/audit-trail.ts';
-import { toGrants } from '../../src/core/grants.ts';
 import type { Principal } from '../../src/core/principal.ts';
+import { toGrants } from '../../src/core/principal.ts';
 import { type Verbs, verbsFor } from '../../src/core/verbs.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
 import { type AllMemories, type Memories, memoriesOf } from '../support/memories.ts';
@@ -259,9 +259,9 @@ describe('add', () => {
   it('with a key is for this caller, and unsupported where the provider cannot', async () => {
     const { verbsOf, since } = await openStore();
     await adding(verbsOf(principal(['*:*'])), 'u', null, true);
-    expect(since().asked).toEqual([['addOnce', memoryOf('u', 'x'), { ...once, caller: 'key:1' }]]);
+    expect(since().asked).toEqual([['addIdempotent', memoryOf('u', 'x'), { ...once, caller: 'key:1' }]]);
     const { provider, trail } = await openStore();
-    const { addOnce: _, ...rest } = provider;
+    const { addIdempotent: _, ...rest } = provider;
     const verbs = verbsFor(principal(['*:*']), rest, trail) as Required<Verbs>;
     expect(await failure(adding(verbs, 'u', null, true))).toMatchObject({
       code: 'unsupported_capability',
@@ -274,16 +274,16 @@ describe('a provider that answers with more than it was asked for', () => {
   const everywhere = { users: null, within: null };
   /** Each bends every verb in one way. */
   const LIES: Readonly<Record<string, (memory: Full) => Partial<Memories>>> = {
-    'ignores what the caller may see': ({ get, update, list, search, audit, add, addOnce }) => ({
+    'ignores what the caller may see': ({ get, update, list, search, audit, add, addIdempotent }) => ({
       get: (ref, by) => get({ ...ref, ...everywhere }, by),
       update: (ref, patch, by) => update({ ...ref, ...everywhere }, patch, by),
       list: (query, by) => list({ ...query, within: null }, by),
       search: (query, by) => search({ ...query, within: null }, by),
       add: (input, by) => add({ ...input, scope: 'out' }, by),
-      addOnce: (input, key, by) => addOnce({ ...input, scope: 'out' }, key, by),
+      addIdempotent: (input, key, by) => addIdempotent({ ...input, scope: 'out' }, key, by),
       audit: { ...audit, read: (query, by) => audit.read({ ...query, within: null }, by) },
     }),
-    "mixes in another user's": ({ get, update, list, search, audit, add, addOnce }) => {
+    "mixes in another user's": ({ get, update, list, search, audit, add, addIdempotent }) => {
       const foreign = <Row extends Partial<Memory> | AuditEntry>(row: Row): Row => ({
         ...row,
         user_id: 'v',
@@ -296,7 +296,7 @@ describe('a provider that answers with more than it was asked for', () => {
         search: async (query, by) =>
           (await search({ ...query, within: null }, by)).map((hit) => ({ ...hit, memory: foreign(hit.memory) })),
         add: async (input, by) => foreign(await add(input, by)),
-        addOnce: async (input, key, by) => foreign(await addOnce(input, key, by)),
+        addIdempotent: async (input, key, by) => foreign(await addIdempotent(input, key, by)),
         audit: { ...audit, read: async (query, by) => (await audit.read({ ...query, within: null }, by)).map(foreign) },
       };
     },

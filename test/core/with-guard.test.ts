@@ -132,8 +132,8 @@ describe('a guarded provider', () => {
       name: inner.name,
       capabilities: inner.capabilities,
     });
-    const added = await provider.addOnce(input, key, call);
-    expect(await provider.addOnce(input, key, call)).toEqual(added);
+    const added = await provider.addIdempotent(input, key, call);
+    expect(await provider.addIdempotent(input, key, call)).toEqual(added);
     const own = refTo(added.id);
     expect(await provider.get(own, call)).toEqual(added);
     expect(await provider.get(refTo(added.id, { users: ['other'] }), call)).toBeUndefined();

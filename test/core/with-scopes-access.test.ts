@@ -162,7 +162,7 @@ describe('search within some scopes', () => {
     }));
     await add(...Array.from({ length: 40 }, (_, i) => (i === 0 ? 'in/x' : 'out')));
     const refusal = await found(provider, { within: ['in*'], limit: 1 }).catch((error: unknown) => error);
-    expect(refusal).toMatchObject({ code: 'invalid_request', message: expect.stringMatching(/give a scope/) });
+    expect(refusal).toMatchObject({ code: 'invalid_request', message: expect.stringMatching(/add a scope/) });
     expect(await found(provider, { within: ['in*'], scope: 'in/', limit: 1 })).toEqual(['in/x']);
   });
 });
@@ -171,9 +171,9 @@ describe('what is passed through', () => {
   it('adds at most once, with the scope', async () => {
     const { provider, inner } = await openEmulated();
     const once = { caller: 'c', key: 'k', fingerprint: 'f' };
-    const first = await provider.addOnce(input('a/b'), once, call);
+    const first = await provider.addIdempotent(input('a/b'), once, call);
     expect(first).toMatchObject({ scope: 'a/b', tags: [] });
-    expect(await provider.addOnce(input('a/b'), once, call)).toEqual(first);
+    expect(await provider.addIdempotent(input('a/b'), once, call)).toEqual(first);
     expect(await provider.get(refTo(first.id), call)).toEqual(first);
     expect((await inner.get(refTo(first.id), call))?.tags).toEqual(['omp:under:a', 'omp:scope:a/b']);
   });

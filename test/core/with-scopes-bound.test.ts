@@ -52,7 +52,9 @@ describe('a list that has to be refined reads no more than the provider allows',
     const { page } = await openBounded(12, ['needle/x', ...hay(12)]);
     await expect(page({ within: ['needl*'] })).rejects.toMatchObject({
       code: 'invalid_request',
-      message: expect.stringMatching(/this key may read; give a scope, or narrow the list by since and until$/),
+      message: expect.stringMatching(
+        /outside the allowed scopes; add a scope, or narrow the list with since and until$/,
+      ),
     });
     expect(await page({ within: ['needl*'], scope: 'needle/*' })).toEqual(['needle/x']);
   });

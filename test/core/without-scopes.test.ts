@@ -42,7 +42,7 @@ describe('a provider without scopes and tags', () => {
   const scopedPatch: MemoryPatch = { content: 'changed', scope: 'a' };
   it.each<[string, (memories: AllMemories, id: string) => Promise<unknown>]>([
     ['add', ({ add }) => add(input({ scope: 'a' }), call)],
-    ['add once', ({ addOnce }) => addOnce(input({ scope: 'a' }), once, call)],
+    ['add once', ({ addIdempotent }) => addIdempotent(input({ scope: 'a' }), once, call)],
     ['update', ({ update }, id) => update(refTo(id), scopedPatch, call)],
     ['list', ({ list }) => list(listOf('u', { scope: '*' }), call)],
     ['search', ({ search }) => search(searchFor('u', 'note', { scope: 'a' }), call)],
@@ -52,7 +52,7 @@ describe('a provider without scopes and tags', () => {
     const { id } = await inner.add(input(), call);
     await expect(perform(provider, id)).rejects.toMatchObject({
       code: 'unsupported_capability',
-      message: 'scope: the provider keeps no scopes',
+      message: 'scope: the provider does not support scopes',
       provider: 'memory',
     });
     expect(asked).toEqual([]);
@@ -81,8 +81,8 @@ describe('a provider without scopes and tags', () => {
   it('answers everybody else as it is asked, and keeps what it is given', async () => {
     const { provider, asked } = await open();
     const first = await provider.add(input(), call);
-    const second = await provider.addOnce(input({ confidence: 0.5 }), once, call);
-    expect(await provider.addOnce(input({ confidence: 0.5 }), once, call)).toEqual(second);
+    const second = await provider.addIdempotent(input({ confidence: 0.5 }), once, call);
+    expect(await provider.addIdempotent(input({ confidence: 0.5 }), once, call)).toEqual(second);
     expect(await provider.get(refTo(first.id), call)).toEqual(first);
     expect(await provider.get(refTo(first.id, { users: ['v'] }), call)).toBeUndefined();
     expect(await provider.update(refTo(first.id), { content: 'coffee' }, call)).toMatchObject({ content: 'coffee' });

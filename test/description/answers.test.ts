@@ -211,12 +211,12 @@ function behind(provider: Memories): Memories {
       consistency?.behind();
       return verb(...args);
     };
-  const { capabilities, add, addOnce, get, update, delete: remove, list, search } = provider as AllMemories;
+  const { capabilities, add, addIdempotent, get, update, delete: remove, list, search } = provider as AllMemories;
   return {
     ...provider,
     capabilities: { ...capabilities, consistency_tokens: true },
     add: asked(add),
-    addOnce: asked(addOnce),
+    addIdempotent: asked(addIdempotent),
     get: asked(get),
     update: asked(update),
     delete: asked(remove),
@@ -237,7 +237,7 @@ function alter(provider: Memories, condition: Condition): Memories {
   };
   const failing = {
     add: fail,
-    addOnce: fail,
+    addIdempotent: fail,
     get: fail,
     update: fail,
     delete: fail,

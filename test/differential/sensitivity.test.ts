@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import type { IdempotencyKey, IdempotentAdd, KeptEntry, Provider, SearchHit } from '#contract';
+import type { IdempotencyKey, IdempotentAdd, Provider, SearchHit, StoredEntry } from '#contract';
 import { withinMatcher } from '#toolbox';
 import { openSubject } from '../support/subject.ts';
 import { checkAgreement } from './check.ts';
@@ -17,7 +17,7 @@ const changedHits = (
 });
 
 const audited =
-  (change: (entries: KeptEntry[]) => KeptEntry[]): Fault =>
+  (change: (entries: StoredEntry[]) => StoredEntry[]): Fault =>
   ({ audit }) => ({ audit: { ...audit, read: async (query, call) => change(await audit.read(query, call)) } });
 
 /** Takes every key for one that differs in these parts. */

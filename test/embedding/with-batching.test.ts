@@ -128,17 +128,17 @@ describe('a limit of those that wait', () => {
     const { embedder, batches, ask, release } = limited();
     const taken = [ask(['a']), ask(['bb']), ask(['ccc', 'dddd'])];
     // Two of them do not wait: the first batch has room for them.
-    expect(embedder.stats?.()).toEqual({ waiting: 4, cache_hits: 0, cache_misses: 0 });
+    expect(embedder.stats?.()).toEqual({ queue_length: 4, cache_hits: 0, cache_misses: 0 });
     await expect(ask(['no', 'place'])).rejects.toMatchObject(refusal);
     taken.push(ask(['eeeee']));
     await expect(ask(['no'])).rejects.toMatchObject(refusal);
     await turn();
-    expect(embedder.stats?.().waiting).toBe(3);
+    expect(embedder.stats?.().queue_length).toBe(3);
     await expect(embedder.embed(['no'], 'query', callOf())).rejects.toMatchObject(refusal);
     release();
     expect((await Promise.all(taken)).map(numbers)).toEqual([[1], [2], [3, 4], [5]]);
     expect(textsOf(batches).flat()).not.toContain('no');
-    expect(embedder.stats?.().waiting).toBe(0);
+    expect(embedder.stats?.().queue_length).toBe(0);
     expect(numbers(await ask(['again']))).toEqual([5]);
   });
 
@@ -151,7 +151,7 @@ describe('a limit of those that wait', () => {
     taken.push(ask(['bb']));
     release();
     expect((await Promise.all(taken)).map(numbers)).toEqual([[large.length], [2]]);
-    expect(embedder.stats?.().waiting).toBe(0);
+    expect(embedder.stats?.().queue_length).toBe(0);
     const given = new AbortController();
     const left = ask([large], given.signal);
     given.abort(new Error('gone'));

@@ -65,11 +65,14 @@ describe('query cache', () => {
 
   it('counts the queries it knew and those it did not', async () => {
     const { embedder } = observedEmbedder();
-    const cached = withQueryCache({ ...embedder, stats: () => ({ waiting: 7, cache_hits: 0, cache_misses: 0 }) }, 10);
+    const cached = withQueryCache(
+      { ...embedder, stats: () => ({ queue_length: 7, cache_hits: 0, cache_misses: 0 }) },
+      10,
+    );
     await cached.embed(['a', 'bb'], 'query', callOf());
     await cached.embed(['a', 'ccc', 'bb'], 'query', callOf());
     await cached.embed(['a'], 'document', callOf());
-    expect(cached.stats?.()).toEqual({ waiting: 7, cache_hits: 2, cache_misses: 3 });
+    expect(cached.stats?.()).toEqual({ queue_length: 7, cache_hits: 2, cache_misses: 3 });
   });
 
   it('is off at size 0', async () => {

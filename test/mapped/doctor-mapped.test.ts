@@ -109,7 +109,7 @@ async function plansOf(url: string, { mapping, dimensions = DIMENSIONS }: Laid):
     // Alone, since the owner's index would do as well.
     if (layout.hasTags) {
       const values: unknown[] = [];
-      const where = layout.hasTags({ values, place: (value) => `$${values.push(value)}`, and: () => {} }, ['a']);
+      const where = layout.hasTags({ values, bind: (value) => `$${values.push(value)}`, and: () => {} }, ['a']);
       const text = `select from ${layout.from} where ${where}`;
       plans.push(await explain({ statement: { name: '', text }, values }));
     }

@@ -268,7 +268,7 @@ describe('texts that are equal only under a collation', () => {
     const layout = await table.layout();
     const where = conditions();
     where.and(layout.owner.is(where, ['ana']));
-    for (const column of layout.id.columns) where.and(column.is(where.place('a')));
+    for (const column of layout.id.columns) where.and(column.is(where.bind('a')));
     const literal = (place: string) => pg.escapeLiteral(String(where.values[Number(place.slice(1)) - 1]));
     const condition = String(where).replace(/\$\d+/g, literal);
     await table.sql('begin; set local enable_seqscan = off');

@@ -49,7 +49,7 @@ describe('verbs', () => {
       max_list_scan: 10_000,
       consistency_tokens: true,
     });
-    expect([gateway.addOnce, gateway.audit, gateway.keys]).toEqual([undefined, undefined, undefined]);
+    expect([gateway.addIdempotent, gateway.audit, gateway.keys]).toEqual([undefined, undefined, undefined]);
   });
 
   it('hybrid ranking counts as vector: there are no keywords', async () => {

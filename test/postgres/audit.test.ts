@@ -76,7 +76,7 @@ describe('[Decision 11] a change', () => {
     const once = { caller: 'c', key: 'k', fingerprint: 'f' };
     for (const attempt of [
       () => provider.add(memoryOf('u', 'not kept'), refused),
-      () => provider.addOnce?.(memoryOf('u', 'not kept'), once, refused),
+      () => provider.addIdempotent?.(memoryOf('u', 'not kept'), once, refused),
       () => provider.update?.(refTo(kept.id), { content: 'changed' }, refused),
       () => provider.delete?.(refTo(kept.id), refused),
     ]) {
@@ -98,7 +98,7 @@ describe('[Decision 11] a change', () => {
     const once = { caller: 'c', key: 'k', fingerprint: 'f' };
     for (const attempt of [
       () => provider.add(memoryOf('u', 'refused'), call),
-      () => provider.addOnce?.(memoryOf('u', 'refused'), once, call),
+      () => provider.addIdempotent?.(memoryOf('u', 'refused'), once, call),
       () => provider.update?.(refTo(id), { content: 'refused' }, call),
       () => provider.delete?.(refTo(id), call),
     ]) {
@@ -134,8 +134,8 @@ describe('[Decision 11] where nothing is to be recorded', () => {
     expect(provider.audit).toBeUndefined();
     const made = await provider.add(memoryOf('u', 'one', { scope: 'a' }), call);
     const once = { caller: 'c', key: 'k', fingerprint: 'f' };
-    const repeatable = await provider.addOnce?.(memoryOf('u', 'two'), once, call);
-    expect(await provider.addOnce?.(memoryOf('u', 'two'), once, call)).toEqual(repeatable);
+    const repeatable = await provider.addIdempotent?.(memoryOf('u', 'two'), once, call);
+    expect(await provider.addIdempotent?.(memoryOf('u', 'two'), once, call)).toEqual(repeatable);
     expect(await provider.update?.(refTo(made.id), { confidence: 0.5 }, call)).toMatchObject({ confidence: 0.5 });
     await provider.update?.(refTo(made.id), { confidence: 0.5 }, call);
     expect(await provider.delete?.(refTo(made.id), call)).toBe(true);

@@ -35,7 +35,7 @@ afterAll(() => store.close());
 /** Which of these scopes a WHERE clause lets through, by Postgres; one more row has none at all. */
 const admitted = async (all: readonly string[], write: (where: Conditions) => void): Promise<(string | null)[]> => {
   const where = conditions();
-  const place = where.place(all);
+  const place = where.bind(all);
   write(where);
   const rows = await store.sql<{ scope: string | null }>(
     `select scope from (
@@ -174,7 +174,7 @@ describe('a tag filter in SQL', () => {
     await fc.assert(
       fc.asyncProperty(fc.array(tag, { maxLength: 4 }), fc.array(tag, { maxLength: 2 }), async (tags, wanted) => {
         const where = conditions();
-        const place = where.place(tags);
+        const place = where.bind(tags);
         where.and('true');
         whereTags(where, wanted);
         const rows = await store.sql(`select from (select ${place}::text[] as tags) as m where ${where}`, where.values);

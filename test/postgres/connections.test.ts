@@ -123,7 +123,7 @@ describe('[Decision 29] callers take turns', () => {
     await Promise.allSettled(running);
     await until(async () => database.stats().connections.busy === 0);
     expect(await database.query(search, [7], by('one'))).toEqual([{ n: 7 }]);
-    expect(database.stats().waiting).toBe(0);
+    expect(database.stats().queue_length).toBe(0);
   });
 
   it('with two connections, other statements do not wait for searches', async ({ skip }) => {
@@ -485,7 +485,7 @@ it('[Decision 29] statements with too large values are rejected instead of queue
   waiting.push(ask('small'));
   given.abort(new Error('gone'));
   for (const { status } of await Promise.allSettled(waiting)) expect(status).toBe('rejected');
-  expect(db.stats().waiting).toBe(0);
+  expect(db.stats().queue_length).toBe(0);
   over = true;
   for (const socket of sockets) socket.destroy();
   await db.close();

@@ -28,8 +28,8 @@ const INPUT = memoryOf('u', 'made once', {
   supersedes: ['mem_before'],
   extensions: { 'x-z': [1, { b: 2, a: 1 }], 'x-a': null },
 });
-const addOnce = (provider: Memories, once: IdempotencyKey = onceOf(), input: NewMemory = INPUT, by = call) =>
-  (provider.addOnce as NonNullable<Memories['addOnce']>)(input, once, by);
+const addIdempotent = (provider: Memories, once: IdempotencyKey = onceOf(), input: NewMemory = INPUT, by = call) =>
+  (provider.addIdempotent as NonNullable<Memories['addIdempotent']>)(input, once, by);
 const memories = () => store.sql<{ id: string }>(`select id from ${store.names.memories} order by id`);
 const keys = () => store.sql(`select * from ${store.names.onceKeys}`);
 const failure = async (pending: Promise<unknown>): Promise<OmpError> => {
@@ -55,32 +55,36 @@ describe('a repeated add', () => {
   it('answers byte for byte what the first one did, and costs no embedding', async () => {
     const embedder = counting();
     const provider = await store.open({ embedder });
-    const first = await addOnce(provider);
+    const first = await addIdempotent(provider);
     expect(await provider.get(refTo(first.id), call)).toEqual(first);
-    expect(JSON.stringify(await addOnce(provider))).toBe(JSON.stringify(first));
-    expect(JSON.stringify(await addOnce(await store.open({ embedder })))).toBe(JSON.stringify(first));
+    expect(JSON.stringify(await addIdempotent(provider))).toBe(JSON.stringify(first));
+    expect(JSON.stringify(await addIdempotent(await store.open({ embedder })))).toBe(JSON.stringify(first));
     expect(embedder.texts).toEqual(['made once']);
     expect(await memories()).toEqual([{ id: first.id }]);
   });
 
   it('is answered as it was then, whatever became of the memory and the embedder', async () => {
     const provider = await store.open({ mode: 'keyword' });
-    const first = await addOnce(provider);
+    const first = await addIdempotent(provider);
     expect(first.embedding_model).toBeNull();
     await provider.update?.(refTo(first.id), { content: 'changed', confidence: 1 }, call);
-    expect(await addOnce(provider)).toEqual(first);
+    expect(await addIdempotent(provider)).toEqual(first);
     await provider.delete?.(refTo(first.id), call);
-    expect(await addOnce(provider)).toEqual(first);
+    expect(await addIdempotent(provider)).toEqual(first);
     expect(await memories()).toEqual([]);
     const later = await store.open({ embedder: counting('another model') });
-    expect(await addOnce(later)).toEqual(first);
+    expect(await addIdempotent(later)).toEqual(first);
   });
 
   it('is an add in the log', async () => {
     const provider = await store.open();
-    const first = await addOnce(provider);
-    await addOnce(provider, onceOf(), INPUT, { ...call, requestId: 'again', caller: { id: 'key:1', app: 'retrying' } });
-    await failure(addOnce(provider, onceOf({ fingerprint: 'other' })));
+    const first = await addIdempotent(provider);
+    await addIdempotent(provider, onceOf(), INPUT, {
+      ...call,
+      requestId: 'again',
+      caller: { id: 'key:1', app: 'retrying' },
+    });
+    await failure(addIdempotent(provider, onceOf({ fingerprint: 'other' })));
     const log = await provider.audit?.read({ user_id: 'u', within: ['a/*'], limit: 10 }, call);
     const about = { action: 'add', user_id: 'u', memory_id: first.id, scope: 'a/b', outcome: 'ok' };
     expect(log?.map(({ timestamp: _, seq: __, ...entry }) => entry)).toEqual([
@@ -94,27 +98,31 @@ describe('a key', () => {
   it('used for another memory is rejected without details of the first', async () => {
     const embedder = counting();
     const provider = await store.open({ embedder });
-    const first = await addOnce(provider);
-    const error = await failure(addOnce(provider, onceOf({ fingerprint: 'other' }), memoryOf('v', 'something else')));
+    const first = await addIdempotent(provider);
+    const error = await failure(
+      addIdempotent(provider, onceOf({ fingerprint: 'other' }), memoryOf('v', 'something else')),
+    );
     expect(error).toMatchObject({ code: 'invalid_request', message: expect.stringContaining('Idempotency-Key') });
     expect(error.message).not.toMatch(new RegExp(`made once|a/b|${first.id}|print|key:1`));
     expect(embedder.texts).toHaveLength(1);
     expect(await memories()).toEqual([{ id: first.id }]);
-    expect(await addOnce(provider)).toEqual(first);
+    expect(await addIdempotent(provider)).toEqual(first);
   });
 
   it('is forgotten after a day, and may be used for anything then', async () => {
     const provider = await store.open();
-    const first = await addOnce(provider);
+    const first = await addIdempotent(provider);
     const age = (by: string) =>
       store.sql(`update ${store.names.onceKeys} set created_at = created_at - interval '${by}'`);
     await age('23 hours 59 minutes');
-    expect((await addOnce(provider)).id).toBe(first.id);
+    expect((await addIdempotent(provider)).id).toBe(first.id);
     await age('1 minute');
-    const second = await addOnce(provider, onceOf({ fingerprint: 'other' }), memoryOf('u', 'another one'));
+    const second = await addIdempotent(provider, onceOf({ fingerprint: 'other' }), memoryOf('u', 'another one'));
     expect(second.id).not.toBe(first.id);
-    expect(await addOnce(provider, onceOf({ fingerprint: 'other' }), memoryOf('u', 'another one'))).toEqual(second);
-    expect(await failure(addOnce(provider))).toMatchObject({ code: 'invalid_request' });
+    expect(await addIdempotent(provider, onceOf({ fingerprint: 'other' }), memoryOf('u', 'another one'))).toEqual(
+      second,
+    );
+    expect(await failure(addIdempotent(provider))).toMatchObject({ code: 'invalid_request' });
     expect(await memories()).toHaveLength(2);
     expect(await keys()).toHaveLength(1);
   });
@@ -139,13 +147,13 @@ describe('an add that fails', () => {
     if (how === 'writing') {
       await store.sql(`alter table ${store.names.memories} add constraint refused check (content <> 'made once')`);
     }
-    await failure(addOnce(provider, onceOf(), INPUT, { ...call, signal: controller.signal }));
+    await failure(addIdempotent(provider, onceOf(), INPUT, { ...call, signal: controller.signal }));
     expect(await memories()).toEqual([]);
     expect(await keys()).toEqual([]);
     expect(await store.sql(`select from ${store.names.auditLog}`)).toEqual([]);
     fails = false;
     await store.sql(`alter table ${store.names.memories} drop constraint if exists refused`);
-    const made = await addOnce(provider);
+    const made = await addIdempotent(provider);
     expect(await memories()).toEqual([{ id: made.id }]);
   });
 });
@@ -155,7 +163,7 @@ describe('many at once', () => {
     const replicas = [await store.open(), await store.open()] as const;
     const answers = await Promise.all(
       Array.from({ length: 50 }, (_, i) =>
-        addOnce(replicas[i % 2] as Memories, onceOf(), INPUT, { ...call, requestId: `r${i}` }),
+        addIdempotent(replicas[i % 2] as Memories, onceOf(), INPUT, { ...call, requestId: `r${i}` }),
       ),
     );
     expect(new Set(answers.map((answer) => JSON.stringify(answer))).size).toBe(1);
@@ -166,9 +174,9 @@ describe('many at once', () => {
 
   it('of a forgotten key make one memory', async () => {
     const replicas = [await store.open(), await store.open()] as const;
-    const old = await addOnce(replicas[0]);
+    const old = await addIdempotent(replicas[0]);
     await store.sql(`update ${store.names.onceKeys} set created_at = created_at - interval '1 day'`);
-    const answers = await Promise.all(Array.from({ length: 20 }, (_, i) => addOnce(replicas[i % 2] as Memories)));
+    const answers = await Promise.all(Array.from({ length: 20 }, (_, i) => addIdempotent(replicas[i % 2] as Memories)));
     expect(new Set(answers.map(({ id }) => id)).size).toBe(1);
     expect(await memories()).toHaveLength(2);
     expect(answers[0]?.id).not.toBe(old.id);
@@ -195,7 +203,7 @@ describe.skipIf(SERVER_URL === '')(`while the first is under way${SERVER_URL ===
     await other.connect();
     await other.query('begin');
     await other.query(statement.text, [...values]);
-    const second = addOnce(provider);
+    const second = addIdempotent(provider);
     const blocked = `select from pg_locks where not granted and locktype = 'transactionid' and pid in (
       select pid from pg_stat_activity where query like '%${store.schema}%')`;
     await until(async () => (await store.sql(blocked)).length > 0);

@@ -92,7 +92,7 @@ describe('the memory provider', () => {
         failing ? Promise.reject(new OmpError('provider_error', 'down')) : inner.embed(...given),
     };
     const provider = memoriesOf(await openMemory('native', { embedder }), embedder);
-    const add = () => provider.addOnce(memoryOf('u', 'x'), once, call);
+    const add = () => provider.addIdempotent(memoryOf('u', 'x'), once, call);
     await expect(add()).rejects.toThrow('down');
     failing = false;
     expect(await provider.list(listOf('u'), call)).toEqual([]);

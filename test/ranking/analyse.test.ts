@@ -1,8 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { analyse, analyseLater, queryTerms, withFewMarks } from '#ranking';
-import { BASE_FORMS } from '../../src/ranking/irregular-forms.ts';
-import { STOP_WORDS } from '../../src/ranking/stop-words.ts';
+import { BASE_FORMS, STOP_WORDS } from '../../src/ranking/analyse.ts';
 import { startTicker, ticksOf } from '../support/hold.ts';
 import { callBy } from '../support/requests.ts';
 

@@ -3,7 +3,7 @@ import type { Embedder } from '#contract';
 import { compose } from '../../src/core/compose.ts';
 import { openMemories } from '../../src/core/memories.ts';
 import { OPEN } from '../../src/core/principal.ts';
-import { UNWATCHED } from '../../src/core/telemetry.ts';
+import { NO_TELEMETRY } from '../../src/core/telemetry.ts';
 import type { Protect } from '../../src/embedding/open.ts';
 import { createApp } from '../../src/http/app.ts';
 import { openProvider } from '../../src/registry.ts';
@@ -34,7 +34,7 @@ export async function serveResilient(options: ResilientOptions): Promise<Resilie
   const log = recordingLog();
   const dependencies = createDependencies(
     { retries: 2, breaker_failures: 5, probe_ms: 500, ...resilience },
-    UNWATCHED,
+    NO_TELEMETRY,
     log,
   );
   const embedder = await openEmbedder?.(dependencies.protect);

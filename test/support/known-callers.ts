@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { toGrants } from '../../src/core/grants.ts';
-import { ANYBODY, type Authenticator, type Principal } from '../../src/core/principal.ts';
+import { ANONYMOUS, type Authenticator, type Principal, toGrants } from '../../src/core/principal.ts';
 
 /** What a caller is let do; by default everything. */
 export interface Rights {
@@ -21,7 +20,7 @@ export interface KnownCallers {
 export const knownCallers = (): KnownCallers => {
   const principals = new Map<string, Principal>();
   return {
-    authenticator: { authenticate: async (credential) => principals.get(credential ?? '') ?? ANYBODY },
+    authenticator: { authenticate: async (credential) => principals.get(credential ?? '') ?? ANONYMOUS },
     admit({ app = null, users = null, grants = ['*:*'] } = {}) {
       const token = randomUUID();
       principals.set(token, { id: `key:${token}`, app, users, grants: toGrants(grants) });

@@ -154,14 +154,14 @@ describe('gauges', () => {
     const subject = await openSubject({ provider: 'memory', options: { scopes: 'native' } });
     onTestFinished(subject.close);
     const { telemetry, samples } = await openMeasured();
-    const embedder = { ...hashingEmbedder(), stats: () => ({ waiting: 7, cache_hits: 5, cache_misses: 3 }) };
+    const embedder = { ...hashingEmbedder(), stats: () => ({ queue_length: 7, cache_hits: 5, cache_misses: 3 }) };
     const breakers = () => new Map(Object.entries(states));
     telemetry.watch({ provider: { ...subject.provider, ...changes }, embedder, breakers });
     return samples;
   };
   const STATS: ProviderStats = {
     connections: { open: 4, busy: 3, most: 8 },
-    waiting: 2,
+    queue_length: 2,
   };
   const BACKLOG: Backlog = { queued: 11, indexing: 12, failed: 13 };
 

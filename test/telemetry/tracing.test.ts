@@ -1,9 +1,11 @@
 import { ROOT_CONTEXT, trace } from '@opentelemetry/api';
 import { W3CTraceContextPropagator } from '@opentelemetry/core';
 import fc from 'fast-check';
+import { Hono } from 'hono';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { type Call, GATEWAY, type Log, OmpError, type Trace } from '#contract';
-import type { Operation, Telemetry } from '../../src/core/telemetry.ts';
+import { NO_TELEMETRY, type Operation, type Telemetry, UNOBSERVED } from '../../src/core/telemetry.ts';
+import { callMiddleware, type Env } from '../../src/http/request.ts';
 import { openTracing, propagateOnly, readTraceContext } from '../../src/telemetry/telemetry.ts';
 import { eventually } from '../support/eventually.ts';
 import { FAILED, openCollector } from '../support/otlp-collector.ts';
@@ -37,8 +39,8 @@ async function open({ ratio = 1, url }: { ratio?: number; url?: string } = {}) {
   return { collector, telemetry, lines, close, ended };
 }
 
-const follow = (telemetry: Telemetry, headers: Record<string, string | undefined> = {}, path = '/memories/x') =>
-  telemetry.request('GET', headerOf(headers), path);
+const follow = (telemetry: Telemetry, headers: Record<string, string | undefined> = {}, isProbe = false) =>
+  telemetry.request('GET', headerOf(headers), isProbe);
 
 const callWith = (trace: Trace | undefined): Call => ({
   signal: new AbortController().signal,
@@ -92,7 +94,7 @@ test('nested calls have nested spans', async () => {
 
 test('unknown methods are _OTHER', async () => {
   const { telemetry, ended } = await open();
-  telemetry.request('PROPFIND', () => undefined, '/').end({ ...HOW, route: '/*' });
+  telemetry.request('PROPFIND', () => undefined, false).end({ ...HOW, route: '/*' });
   const [span] = await ended();
   expect(span?.name).toBe('HTTP /*');
   expect(span?.attributes['http.request.method']).toBe('_OTHER');
@@ -183,12 +185,28 @@ test.for([
   expect(await ended()).toHaveLength(recorded);
 });
 
-test.for(['/healthz', '/livez', '/readyz'])('probes are not traced: %s', async (path) => {
+test('probes are not traced', async () => {
   const { telemetry, ended } = await open();
-  const { trace, end } = follow(telemetry, GIVEN, path);
+  const { trace, end } = follow(telemetry, GIVEN, true);
   expect(trace).toBeUndefined();
-  end({ ...HOW, route: path });
+  end({ ...HOW, route: '/livez' });
   expect(await ended()).toEqual([]);
+});
+
+test('health checks and metrics scrapes are probes', async () => {
+  const probes: boolean[] = [];
+  const log: Log = { info() {}, warn() {}, error() {} };
+  const telemetry: Telemetry = {
+    ...NO_TELEMETRY,
+    request: (_method, _header, isProbe) => {
+      probes.push(isProbe);
+      return UNOBSERVED;
+    },
+  };
+  const options = { log, provider: 'memory', timeoutMs: 1_000, consistencyTokens: false, telemetry };
+  const app = new Hono<Env>().use(callMiddleware(options));
+  for (const path of ['/healthz', '/livez', '/readyz', '/metrics', '/memories', '/']) await app.request(path);
+  expect(probes).toEqual([true, true, true, true, false, false]);
 });
 
 test('calls of the gateway itself are not traced', async () => {

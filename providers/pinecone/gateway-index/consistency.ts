@@ -5,7 +5,7 @@ import type { Call } from '#contract';
 import type { Lsn } from '../client/client.ts';
 
 /** How far reads of a namespace are behind its writes, and what a client's consistency token asks for. */
-export interface Consistency {
+export interface IndexConsistency {
   /** Records a write: the answer gets a token that names it. */
   wrote(namespace: string, lsn: Lsn, call: Call): void;
   /** Records how far a query's answer was. */
@@ -34,7 +34,7 @@ export interface ConsistencyOptions {
 const REMEMBERED_NAMESPACES = 10_000;
 
 /** Only queries report positions: how far `fetch` and `list` are is unknown. */
-export function createConsistency({ secret, wait_ms, look }: ConsistencyOptions): Consistency {
+export function createConsistency({ secret, wait_ms, look }: ConsistencyOptions): IndexConsistency {
   const tokens = createTokens(secret);
   const seen = new LRUCache<string, number>({ max: REMEMBERED_NAMESPACES });
   const shows = (namespace: string, lsn: number) => (seen.get(namespace) ?? -1) >= lsn;

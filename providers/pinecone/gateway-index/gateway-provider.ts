@@ -80,7 +80,7 @@ export function createGatewayProvider(index: GatewayIndex, options: FindOptions)
       }),
     list,
     search: createSearch(index, list),
-    stats: () => ({ waiting: service.queueLength() }),
+    stats: () => ({ queue_length: service.queueLength() }),
     ping: async (call) => void (await service.fetch(namespaces.base, [INDEX_RECORD], call)),
     close: async () => overlay.close(),
   };

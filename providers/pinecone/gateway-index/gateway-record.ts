@@ -2,7 +2,7 @@ import type { Call, Extensions, Memory, Ref, Source } from '#contract';
 import type { Metadata, MetadataValue, Service, StoredRecord } from '../client/client.ts';
 import { newest, type Overlay, type Written } from '../overlay.ts';
 import type { Metric } from '../score.ts';
-import { type Consistency, waitUntil } from './consistency.ts';
+import { type IndexConsistency, waitUntil } from './consistency.ts';
 import { type Ids, type Namespaces, parseId } from './ids.ts';
 
 /** Keys cannot be removed from a record: a cleared field gets a value that no other field has. */
@@ -116,7 +116,7 @@ export interface GatewayIndex {
   readonly ids: Ids;
   readonly namespaces: Namespaces;
   readonly overlay: Overlay;
-  readonly consistency: Consistency;
+  readonly consistency: IndexConsistency;
   /** Model of the embedder. */
   readonly model: string;
   readonly metric: Metric;

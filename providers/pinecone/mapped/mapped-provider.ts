@@ -68,7 +68,7 @@ export async function openMapped(
       ? createWrites(index, find)
       : { read_only: 'the index is read-only: OMP_PINECONE_WRITABLE=true lets the gateway change it' }),
     // A statistics request would list every namespace.
-    stats: () => ({ waiting: service.queueLength() }),
+    stats: () => ({ queue_length: service.queueLength() }),
     ping: async (call) => void (await service.fetch(namespace, [PING_ID], call)),
     close: async () => overlay.close(),
   };
@@ -113,12 +113,12 @@ const cannotFilter = (namespace: string, userField: string): Error =>
   );
 
 /** A record as far as this gateway knows. */
-interface Found extends Written {
+interface FoundRecord extends Written {
   /** As the index shows it; it may be older than the memory. */
   readonly metadata: Metadata;
 }
 
-type Find = (ref: Ref, call: Call) => Promise<Found | undefined>;
+type Find = (ref: Ref, call: Call) => Promise<FoundRecord | undefined>;
 
 /** Finds one record. Recent writes of this gateway win: the index may not show them yet. */
 function createFind({ service, namespace, fields, overlay }: MappedIndex): Find {

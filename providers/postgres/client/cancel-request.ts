@@ -2,7 +2,7 @@ import { Socket } from 'node:net';
 import pg from 'pg';
 
 /** Members of a `pg` client and connection that their types leave out. */
-interface Session {
+interface BackendSession {
   readonly processID: number | null;
   readonly secretKey: number | null;
   readonly sslNegotiation: 'postgres' | 'direct';
@@ -24,7 +24,7 @@ export function requestCancel(
   address: string | undefined,
   done: () => void,
 ): (() => void) | undefined {
-  const { processID, secretKey, sslNegotiation } = client as unknown as Session;
+  const { processID, secretKey, sslNegotiation } = client as unknown as BackendSession;
   if (processID === null || secretKey === null) return undefined;
   const { ssl, host, port } = client;
   const socket = new Socket();

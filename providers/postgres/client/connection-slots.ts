@@ -11,7 +11,7 @@ const QUEUED = 1_000;
 
 export interface ConnectionSlots {
   /** Sends the task on the least loaded connection, as soon as that has room. `queuedAt`: now, unless given. */
-  place(task: Task, queuedAt?: number): void;
+  assign(task: Task, queuedAt?: number): void;
   /** Rejects tasks past their deadline. Returns false if nothing is in flight. */
   checkDeadlines(now: number): boolean;
   /** Open connections, and how many of them have work. */
@@ -70,7 +70,7 @@ export function createConnectionSlots(options: ConnectionSlotsOptions): Connecti
       slot.avoidUntil = performance.now() + AVOID_MS;
       const othersWork = slots.some((other) => other.connection !== undefined);
       for (const task of slot.queue.splice(0)) {
-        if (othersWork) place(task);
+        if (othersWork) assign(task);
         else dropTask(task, unreachable(error));
       }
     }
@@ -102,7 +102,7 @@ export function createConnectionSlots(options: ConnectionSlotsOptions): Connecti
   };
   const weight = ({ connection, queue, avoidUntil }: Slot, now: number) =>
     connection ? connection.load(now) + queue.length * QUEUED : queue.length + (now < avoidUntil ? AVOIDED : 0);
-  const place = (task: Task, queuedAt?: number) => {
+  const assign = (task: Task, queuedAt?: number) => {
     const now = performance.now();
     task.queuedAt = queuedAt ?? now;
     const able = task.statement.heavy ? forSearches : slots;
@@ -115,7 +115,7 @@ export function createConnectionSlots(options: ConnectionSlotsOptions): Connecti
   };
 
   return {
-    place,
+    assign,
     checkDeadlines(now) {
       for (const connection of connections) connection.checkDeadlines(now);
       for (const { queue, connection } of slots) {

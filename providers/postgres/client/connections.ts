@@ -27,7 +27,7 @@ export interface Database {
   query(statement: Statement, values: readonly unknown[], call: Call): Promise<Row[]>;
   /** The same in a transaction that begins with `settings` (`set local …`) and has its connection for itself. */
   queryWith(settings: string, statement: Statement, values: readonly unknown[], call: Call): Promise<Row[]>;
-  stats(): Required<Pick<ProviderStats, 'connections' | 'waiting'>>;
+  stats(): Required<Pick<ProviderStats, 'connections' | 'queue_length'>>;
   /** Resolves after pending statements were answered. */
   close(): Promise<void>;
 }
@@ -103,11 +103,11 @@ export function openConnections(options: ConnectionOptions): Database {
     if (task.settled) return task.end?.();
     const lostName = task.named && isPreparedStatementTrouble(error);
     const hitByMistake = task.cancelExposed && isCancelled(error);
-    if ((hitByMistake || (lostName && preparationLost)) && task.sentTimes < MAX_SENT) return slots.place(task);
+    if ((hitByMistake || (lostName && preparationLost)) && task.sentTimes < MAX_SENT) return slots.assign(task);
     if (!lostName || options.prepared_statements !== 'auto') return dropTask(task, error);
     // A pooler that cannot carry names, or a session that lost them: use no names from now on.
     named = false;
-    slots.place(task);
+    slots.assign(task);
   };
   const slots = createConnectionSlots({
     count: connections,
@@ -116,7 +116,7 @@ export function openConnections(options: ConnectionOptions): Database {
     acquire_timeout_ms,
   });
   const queueOf = (limit: number) =>
-    createFairQueue({ limit, acquire_timeout_ms, start: (task) => slots.place(task, task.queuedAt) });
+    createFairQueue({ limit, acquire_timeout_ms, start: (task) => slots.assign(task, task.queuedAt) });
   const searches = queueOf(SEARCHES * Math.max(1, connections - 1));
   const others = queueOf(OTHERS * connections);
   const checkDeadlines = () => {
@@ -143,7 +143,7 @@ export function openConnections(options: ConnectionOptions): Database {
     queryWith: run,
     stats() {
       const { open, busy } = slots.stats();
-      return { connections: { open, busy, most: connections }, waiting: Math.max(0, counts.pending - busy) };
+      return { connections: { open, busy, most: connections }, queue_length: Math.max(0, counts.pending - busy) };
     },
     async close() {
       await new Promise<void>((done) => {

@@ -10,7 +10,7 @@ import { createServer, type Socket } from 'node:net';
  */
 
 /** The engine, which has one session and does one thing at a time. */
-export interface Session {
+export interface EngineSession {
   /** Rejects only when the engine is broken. */
   run(bytes: Uint8Array, answer: (bytes: Uint8Array) => void): Promise<void>;
   inTransaction(): boolean;
@@ -24,7 +24,11 @@ export interface SocketServer {
 }
 
 /** `broken` is called once the engine is. */
-export function serveSession(path: string, session: Session, broken: (error: unknown) => void): Promise<SocketServer> {
+export function serveSession(
+  path: string,
+  session: EngineSession,
+  broken: (error: unknown) => void,
+): Promise<SocketServer> {
   const join = shareSession(session, broken);
   const sockets = new Set<Socket>();
   let connections = 0;
@@ -76,7 +80,7 @@ interface Queued {
 }
 
 /** Gives the session to one participant after the other, for one exchange, or until the end of its transaction. */
-function shareSession(session: Session, broken: (error: unknown) => void) {
+function shareSession(session: EngineSession, broken: (error: unknown) => void) {
   /** Those with queued exchanges, first come first. */
   const queue = new Set<Queued>();
   let holder: Queued | undefined;

@@ -121,10 +121,10 @@ async function statisticsSource(
   table: Table,
   { fields }: ResolvedMapping,
 ): Promise<StatisticsSource | undefined> {
-  const place = fields.get('user_id');
-  if (!place || place.kind === 'constant') return undefined;
-  if (place.kind === 'column') return { relation: table.name, attribute: place.column };
-  const index = table.indexes.find((each) => hasIndexOn({ ...table, indexes: [each] }, place));
+  const reference = fields.get('user_id');
+  if (!reference || reference.kind === 'constant') return undefined;
+  if (reference.kind === 'column') return { relation: table.name, attribute: reference.column };
+  const index = table.indexes.find((each) => hasIndexOn({ ...table, indexes: [each] }, reference));
   if (!index) return undefined;
   const [key] = await read<{ attribute: string }>(
     `select a.attname as attribute from pg_attribute a join pg_class c on c.oid = a.attrelid
@@ -199,15 +199,16 @@ export function suggestIndexes(mapped: MappedTable): Suggestion[] {
 }
 
 function forUser({ merged, table }: MappedTable): Suggestion | undefined {
-  const place = merged.fields.get('user_id');
-  if (!place || place.kind === 'constant' || hasIndexOn(table, place)) return undefined;
-  if (table.columns.get(place.column)?.base === 'jsonb' && hasContainment(table, place.column)) return undefined;
+  const reference = merged.fields.get('user_id');
+  if (!reference || reference.kind === 'constant' || hasIndexOn(table, reference)) return undefined;
+  if (table.columns.get(reference.column)?.base === 'jsonb' && hasContainment(table, reference.column))
+    return undefined;
   // Lists are ordered by time, or by id without one. The time is computed, so no index has it.
   const sorted = merged.fields.has('created_at') ? [] : merged.id.map(pg.escapeIdentifier);
   return {
     missing: 'no index leads to the rows of a user',
     remedy: {
-      sql: create(table, [inRow(place, '->>'), ...sorted].join(', ')),
+      sql: create(table, [inRow(reference, '->>'), ...sorted].join(', ')),
       reason: 'every list and every search reads the rows of one user; without it each reads the whole table',
     },
   };
@@ -268,12 +269,12 @@ function forVectors({
 }
 
 function forTags({ merged, table }: MappedTable): Suggestion | undefined {
-  const place = merged.fields.get('tags');
-  if (!place || place.kind === 'constant') return undefined;
-  const column = table.columns.get(place.column);
+  const reference = merged.fields.get('tags');
+  if (!reference || reference.kind === 'constant') return undefined;
+  const column = table.columns.get(reference.column);
   const isArray = column?.base.startsWith('_');
   if (!column || !(isArray || column.base === 'jsonb')) return undefined;
-  const expression = inRow(place, '->');
+  const expression = inRow(reference, '->');
   const isOn = ({ method, valid, partial, keys }: Index) =>
     method === 'gin' && valid && !partial && keys.some((key) => normalized(key.expression) === normalized(expression));
   if (table.indexes.some(isOn)) return undefined;
@@ -290,13 +291,13 @@ function forTags({ merged, table }: MappedTable): Suggestion | undefined {
 const normalized = (expression: string): string => expression.replace(/::text|[\s()"]/g, '');
 
 /** SQL of a column or a JSON path, with the parentheses that an index needs. `last`: the operator of the last step. */
-function inRow(place: StoredReference, last: '->' | '->>'): string {
-  const column = pg.escapeIdentifier(place.column);
-  if (place.kind === 'column') return column;
-  const end = place.path.length - 1;
+function inRow(reference: StoredReference, last: '->' | '->>'): string {
+  const column = pg.escapeIdentifier(reference.column);
+  if (reference.kind === 'column') return column;
+  const end = reference.path.length - 1;
   const step = (sql: string, key: string, at: number) =>
     `(${sql} ${at === end ? last : '->'} ${pg.escapeLiteral(key)})`;
-  return `(${place.path.reduce(step, column)})`;
+  return `(${reference.path.reduce(step, column)})`;
 }
 
 /** A partitioned table does not support `concurrently`. */

@@ -11,7 +11,7 @@ const LOCK_MS = 2_000;
 const LOCK_PAUSE_MS = 1_000;
 const LOCK_ATTEMPTS = 60;
 
-export interface Session extends Interruptible {
+export interface ReembedSession extends Interruptible {
   readonly client: pg.Client;
 }
 
@@ -20,7 +20,7 @@ export interface Session extends Interruptible {
  * An undefined result rolls back.
  */
 export const withLocks = <Result>(
-  { client, ...waiting }: Session,
+  { client, ...waiting }: ReembedSession,
   work: () => Promise<Result | undefined>,
 ): Promise<Result | undefined> =>
   retry(
@@ -69,7 +69,7 @@ export function targetOf({ made_by, column, next }: Store, to: EmbedderIdentity,
 
 /** Continues a re-embed in progress, or begins one. */
 export async function begin(
-  session: Session,
+  session: ReembedSession,
   names: Names,
   { to, restart }: { readonly to: EmbedderIdentity; readonly restart: boolean },
 ): Promise<Target & { readonly from: EmbedderIdentity | null }> {
@@ -199,7 +199,10 @@ export interface Switch {
  * Puts the new column into use, with a vector for every memory: those added since the last pass are embedded while writers
  * wait. Returns how many those were; undefined, without a change, if they were too many or could not be embedded.
  */
-export function switchOver(session: Session, { names, column, embed, limit }: Switch): Promise<number | undefined> {
+export function switchOver(
+  session: ReembedSession,
+  { names, column, embed, limit }: Switch,
+): Promise<number | undefined> {
   const { client } = session;
   const next = withVectorsIn(column, names);
   return withLocks(session, async () => {

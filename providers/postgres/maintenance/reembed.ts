@@ -9,8 +9,8 @@ import { labelOf, lockStore, warnOfLength, withoutVector } from './compatibility
 import {
   begin,
   createIndexes,
+  type ReembedSession,
   readMissing,
-  type Session,
   switchOver,
   targetOf,
   withLocks,
@@ -149,7 +149,7 @@ async function acquireAdvisoryLock(config: pg.ClientConfig, schema: string): Pro
   return { lost: lost.signal, release: () => client.end() };
 }
 
-async function run({ server, names, embedder, request }: Job, session: Session): Promise<ReembedOutcome> {
+async function run({ server, names, embedder, request }: Job, session: ReembedSession): Promise<ReembedOutcome> {
   const { client } = session;
   const { per_minute } = request;
   const pace = createPace(per_minute, session);
@@ -212,7 +212,7 @@ async function count(client: pg.Client, { memories, embedding }: Names): Promise
  * signal's reason between two batches.
  */
 async function fill(
-  session: Session,
+  session: ReembedSession,
   names: Names,
   work: { readonly batch_size: number; readonly embed: EmbedTexts; written(memories: number): void },
 ): Promise<string[]> {

@@ -59,7 +59,7 @@ export async function examine(client: ClientBase, settings: Mapping, embedder: E
     : { ...seen, ...layout, mistakes };
 }
 
-interface Parts {
+interface ExamineParts {
   readonly client: ClientBase;
   readonly mapping: ResolvedMapping;
   readonly table: Table;
@@ -71,7 +71,7 @@ interface Parts {
 
 /** Adds mistakes to the list, and is undefined then. */
 async function createLayout(
-  parts: Parts,
+  parts: ExamineParts,
 ): Promise<(Pick<Examined, 'warnings' | 'noMemories'> & { layout: Layout }) | undefined> {
   const { client, mapping, table, vectors, embedder, mistakes } = parts;
   const ids = idColumns(table, mapping.id, mistakes);

@@ -72,11 +72,11 @@ export function createHasTags(table: Table, reference: ColumnReference): NonNull
   const column = byBytes(`t.${pg.escapeIdentifier(reference.column)}`, found ?? { deterministic: true });
   if (!isJson(base)) {
     const type = base === '_varchar' ? 'varchar[]' : 'text[]';
-    return (where, tags) => `${column} @> ${where.place(toTextArray(tags))}::${type} and array_ndims(${column}) = 1`;
+    return (where, tags) => `${column} @> ${where.bind(toTextArray(tags))}::${type} and array_ndims(${column}) = 1`;
   }
   const value = jsonAt(documentSql(column, base), reference.kind === 'path' ? reference.path : []);
   // A string is contained in itself and in a list: both count as a tag.
-  return (where, tags) => tags.map((tag) => `${value} @> ${where.place(JSON.stringify(tag))}::jsonb`).join(' and ');
+  return (where, tags) => tags.map((tag) => `${value} @> ${where.bind(JSON.stringify(tag))}::jsonb`).join(' and ');
 }
 
 // Constants

@@ -3,7 +3,7 @@ import type { FieldName } from './field-mapping.ts';
 
 /**
  * A mapped table as the verbs see it: the mapping, checked against the catalogue and turned into SQL. Every name in it is
- * quoted; values only pass through `Conditions.place`. Statements alias the table as `t`, a separate vector table as `v`.
+ * quoted; values only pass through `Conditions.bind`. Statements alias the table as `t`, a separate vector table as `v`.
  */
 export interface Layout {
   /** Follows `from`. */

@@ -55,7 +55,7 @@ export async function openMapped(
   });
 }
 
-interface Parts {
+interface VerbParts {
   readonly db: Database;
   readonly layout: Layout;
   readonly model: string;
@@ -65,7 +65,7 @@ interface Parts {
   readonly readOnly: string;
 }
 
-function verbs(parts: Parts): Provider {
+function verbs(parts: VerbParts): Provider {
   const { db, layout, model, readOnly, max_bytes } = parts;
   const { fields, hasTags } = layout;
   const reading = createReading(layout, model);

@@ -55,15 +55,15 @@ export function createStatements(layout: Layout, reading: Reading) {
         const bound = wanted[name];
         if (bound === undefined) continue;
         if (created === undefined) throw unsupported(`${name}: the table has no time of creation`);
-        where.and(`${created} ${is} ${where.place(bound)}::timestamptz`);
+        where.and(`${created} ${is} ${where.bind(bound)}::timestamptz`);
       }
       whereAfter(layout, where, { after: wanted.after, created });
       const sorts = reading.order.map((sql, at) => ({ sql, name: `sort_${at}` }));
       const order = sorts.map(({ name }) => `${name} desc`).join(', ');
       const rows = `select ${columns}, ${sorts.map(({ sql, name }) => `${sql} as ${name}`).join(', ')}
-        from ${from} where ${where} order by ${order} limit ${where.place(wanted.limit)}`;
+        from ${from} where ${where} order by ${order} limit ${where.bind(wanted.limit)}`;
       const sized = `select *, ${reading.bytes} as bytes from (${rows}) as rows`;
-      const kept = firstWithin(sized, order, where.place(mostBytes(wanted)));
+      const kept = firstWithin(sized, order, where.bind(mostBytes(wanted)));
       return query(`select * from ${kept} as kept order by ${order}`, where);
     },
 
@@ -106,7 +106,7 @@ export function whereOne(layout: Layout, { id, users, within }: Ref): Conditions
   const parts = layout.id.parts(id);
   if (!parts) return undefined;
   const where = conditions();
-  for (const [part, column] of layout.id.columns.entries()) where.and(column.is(where.place(parts[part])));
+  for (const [part, column] of layout.id.columns.entries()) where.and(column.is(where.bind(parts[part])));
   where.and(layout.always(where));
   if (users !== null) where.and(layout.owner.is(where, users));
   whereWithin(layout, where, within);
@@ -125,9 +125,9 @@ interface Target extends Pick<Ref, 'within'> {
  */
 export function recheck(layout: Layout, where: Conditions, { id, owners, within }: Target): string {
   const { user_id, scope } = layout.fields;
-  const list = (texts: readonly string[]) => `any(${where.place(toTextArray(texts))}::text[])`;
+  const list = (texts: readonly string[]) => `any(${where.bind(toTextArray(texts))}::text[])`;
   const same: string[] = [];
-  if (id !== undefined) same.push(`(${layout.id.read}) collate "C" = ${where.place(id)}::text`);
+  if (id !== undefined) same.push(`(${layout.id.read}) collate "C" = ${where.bind(id)}::text`);
   if (owners && user_id?.constant === undefined) same.push(`(${user_id?.read}) collate "C" = ${list(owners)}`);
   if (within && scope && scope.constant === undefined) {
     same.push(`(${scopeOf(scope.read)}) like ${list(within.map(toLikePattern))}`);
@@ -149,22 +149,22 @@ function whereWithin(layout: Layout, where: Conditions, within: Within): void {
   const scope = scopeIn(layout);
   // If scopes are not mapped, the gateway applies them.
   if (within === null || scope === undefined) return;
-  where.and(`${scope} like any(${where.place(toTextArray(within.map(toLikePattern)))}::text[])`);
+  where.and(`${scope} like any(${where.bind(toTextArray(within.map(toLikePattern)))}::text[])`);
 }
 
 /** List: glob. */
 export function whereScopeGlob(layout: Layout, where: Conditions, { scope: glob }: ListQuery): void {
   const scope = scopeIn(layout);
   if (glob === undefined || scope === undefined) return;
-  if (hasWildcard(glob)) where.and(`${scope} like ${where.place(toLikePattern(glob))}`);
-  else where.and(`${scope} = ${where.place(glob)}`);
+  if (hasWildcard(glob)) where.and(`${scope} like ${where.bind(toLikePattern(glob))}`);
+  else where.and(`${scope} = ${where.bind(glob)}`);
 }
 
 /** Search: plain string prefix; the empty one matches every scope. */
 export function whereScopePrefix(layout: Layout, where: Conditions, { scope: prefix }: SearchQuery): void {
   const scope = scopeIn(layout);
   if (prefix === undefined || scope === undefined) return;
-  where.and(`starts_with(${scope}, ${where.place(prefix)})`);
+  where.and(`starts_with(${scope}, ${where.bind(prefix)})`);
 }
 
 /** The rows after this one in the order of lists. */
@@ -172,11 +172,11 @@ export function whereAfter(layout: Layout, where: Conditions, { after, created }
   if (!after) return;
   const parts = layout.id.parts(after.id);
   if (!parts) throw invalidRequest('cursor: malformed; pass next_cursor of the previous page as it is');
-  const values = layout.id.columns.map(({ cast }, part) => `${where.place(parts[part])}${cast}`);
+  const values = layout.id.columns.map(({ cast }, part) => `${where.bind(parts[part])}${cast}`);
   const columns = layout.id.columns.map(({ sql }) => sql);
   if (created !== undefined) {
     columns.unshift(created);
-    values.unshift(`${where.place(after.created_at)}::timestamptz`);
+    values.unshift(`${where.bind(after.created_at)}::timestamptz`);
   }
   where.and(`(${columns.join(', ')}) < (${values.join(', ')})`);
 }

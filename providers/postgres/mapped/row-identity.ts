@@ -159,7 +159,7 @@ export function createOwner(
 
 const matches = (where: Conditions, read: string, before: string, after: string): string => {
   const literally = (text: string) => text.replace(/[\\%_]/g, '\\$&');
-  return `(${read}) collate "C" like ${where.place(`${literally(before)}_%${literally(after)}`)}::text`;
+  return `(${read}) collate "C" like ${where.bind(`${literally(before)}_%${literally(after)}`)}::text`;
 };
 
 interface Equality {
@@ -206,8 +206,8 @@ interface Stored {
 
 const oneOf = (where: Conditions, sql: string, { stored, type }: Stored & { readonly type: string }): string =>
   stored.length === 1
-    ? `${sql} = ${where.place(stored[0])}::${type}`
-    : `${sql} = any(${where.place(toTextArray(stored))}::${type}[])`;
+    ? `${sql} = ${where.bind(stored[0])}::${type}`
+    : `${sql} = any(${where.bind(toTextArray(stored))}::${type}[])`;
 
 const JSON_SCALAR = /^(?:true|false|-?(?:0|[1-9]\d*)(?:\.\d+)?)$/;
 
@@ -221,7 +221,7 @@ function contains(
     documentWith(path, JSON.stringify(text)),
     ...(JSON_SCALAR.test(text) ? [documentWith(path, text)] : []),
   ]);
-  return `${column} @> any(${where.place(toTextArray(documents))}::jsonb[])`;
+  return `${column} @> any(${where.bind(toTextArray(documents))}::jsonb[])`;
 }
 
 // Collections
@@ -256,7 +256,7 @@ export async function createCollection(
     const { from, key, name } = quotedNames(table.schema, named);
     // Every statement looks the key up by name: an application that recreates a collection gives it another key.
     const keys = (where: Conditions) =>
-      `select c.${key} from ${from} as c where c.${name}::text collate "C" = ${where.place(value)}::text`;
+      `select c.${key} from ${from} as c where c.${name}::text collate "C" = ${where.bind(value)}::text`;
     return {
       column: quoted,
       is: (where) => `t.${quoted} = any(array(${keys(where)}))`,
@@ -268,8 +268,12 @@ export async function createCollection(
       `${SETTING}: the column "${column}" of ${table.schema}.${table.name} is ${found.type}; it must be text or varchar`,
     );
   }
-  const own = (where: Conditions) => `${where.place(value)}::text`;
-  return { column: quoted, is: (where) => `${byBytes(`t.${quoted}`, found)} = ${own(where)}`, value: own };
+  const collectionValue = (where: Conditions) => `${where.bind(value)}::text`;
+  return {
+    column: quoted,
+    is: (where) => `${byBytes(`t.${quoted}`, found)} = ${collectionValue(where)}`,
+    value: collectionValue,
+  };
 }
 
 type Named = NonNullable<Collection['named']>;

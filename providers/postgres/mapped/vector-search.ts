@@ -80,7 +80,7 @@ export const INDEX_SETTINGS = {
     'set local enable_sort = off; set local ivfflat.iterative_scan = relaxed_order; set local ivfflat.probes = 20',
 } as const;
 
-interface Wanted {
+interface VectorQuery {
   readonly query: SearchQuery;
   readonly vector: Float32Array;
 }
@@ -95,48 +95,48 @@ export function createSearchStatements(layout: Layout, reading: Reading, { query
   const nearer = column.metric === 'cosine' ? [] : ['distance'];
   const order = ['score desc', ...nearer, ...sorts.map(({ name }) => `${name} desc`)].join(', ');
 
-  const statement = ({ query, vector }: Wanted, write: (parts: Parts) => string): Query => {
+  const statement = ({ query, vector }: VectorQuery, write: (parts: StatementParts) => string): Query => {
     const where = whereUser(layout, query);
     whereScopePrefix(layout, where, query);
     const { max_content_bytes: most } = query;
-    if (most !== undefined) where.and(`octet_length(${layout.fields.content?.read}) <= ${where.place(most)}::int8`);
-    const distance = column.distance(where.place(column.encode(vector)));
+    if (most !== undefined) where.and(`octet_length(${layout.fields.content?.read}) <= ${where.bind(most)}::int8`);
+    const distance = column.distance(where.bind(column.encode(vector)));
     const rows = `${reading.columns}, ${distance} as distance, ${sorts.map(({ sql, name }) => `${sql} as ${name}`).join(', ')}`;
     const near = (more: string) => `select ${rows} from ${from} where ${where} and ${column.comparable} ${more}`;
     const prepared = prepare(write({ where, distance, near }), where);
     return { ...prepared, statement: { ...prepared.statement, heavy: true } };
   };
   const best = (where: Conditions, of: string, query: SearchQuery) => {
-    const hits = `select *, ${column.score('distance')} as score from ${of} as hit order by ${order} limit ${where.place(query.limit)}`;
+    const hits = `select *, ${column.score('distance')} as score from ${of} as hit order by ${order} limit ${where.bind(query.limit)}`;
     const sized = `select *, ${reading.bytes} as bytes from (${hits}) as hits`;
-    return `select * from ${firstWithin(sized, order, where.place(mostBytes(query)))} as kept order by ${order}`;
+    return `select * from ${firstWithin(sized, order, where.bind(mostBytes(query)))} as kept order by ${order}`;
   };
 
   return {
     /** Compares all rows of the user. */
-    exact: (wanted: Wanted): Query =>
+    exact: (wanted: VectorQuery): Query =>
       statement(wanted, ({ where, near }) => best(where, `(${near('')})`, wanted.query)),
 
     /** The same for at most `most` rows. If there are more, the result has no ids, and `many` is true in each row. */
-    bounded: (wanted: Wanted, most: number): Query =>
+    bounded: (wanted: VectorQuery, most: number): Query =>
       statement(wanted, ({ where, near }) => {
-        const bound = where.place(most);
+        const bound = where.bind(most);
         const counted = `select count(*) > ${bound}::int as many from (select from ${from} where ${where} limit ${bound}::int + 1) as first_rows`;
         const hits = best(where, `(${near('and not (select many from size)')})`, wanted.query);
         return `with size as materialized (${counted}) select * from size left join (${hits}) as hits on true order by ${order}`;
       }),
 
     /** The nearest by the index; needs `INDEX_SETTINGS`. May return too few. */
-    indexed: (wanted: Wanted): Query =>
+    indexed: (wanted: VectorQuery): Query =>
       statement(wanted, ({ where, distance, near }) => {
-        const some = where.place(wanted.query.limit * OVERFETCH);
+        const some = where.bind(wanted.query.limit * OVERFETCH);
         const nearest = near(`order by ${distance} limit ${some}`);
         return `with near as materialized (${nearest}) ${best(where, 'near', wanted.query)}`;
       }),
   };
 }
 
-interface Parts {
+interface StatementParts {
   readonly where: Conditions;
   /** SQL of the distance, in the form that the index serves. */
   readonly distance: string;

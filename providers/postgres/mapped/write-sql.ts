@@ -28,15 +28,15 @@ export function newRow(layout: Layout, where: Conditions, { input, id, created_a
     if (document) {
       if (isGiven(value)) document.push({ path: write.kind === 'path' ? write.path : [], value });
     } else if (write.kind === 'column' && !(value === null && write.notNull)) {
-      row.set(write.column, write.from(where.place(toParameter(name, value))));
+      row.set(write.column, write.from(where.bind(toParameter(name, value))));
     }
   }
   for (const [column, type] of documents) {
-    row.set(column, `${where.place(newJson(paths.get(column) ?? []))}::${type}`);
+    row.set(column, `${where.bind(newJson(paths.get(column) ?? []))}::${type}`);
   }
   const [own] = layout.id.columns;
-  if (id !== undefined && own) row.set(own.column, `${where.place(id)}${own.cast}`);
-  row.set(layout.vector.column, `${where.place(layout.vector.encode(vector))}${layout.vector.cast}`);
+  if (id !== undefined && own) row.set(own.column, `${where.bind(id)}${own.cast}`);
+  row.set(layout.vector.column, `${where.bind(layout.vector.encode(vector))}${layout.vector.cast}`);
   for (const { column, value } of layout.newColumns(where)) row.set(column, value);
   return row;
 }
@@ -67,7 +67,7 @@ export function rowChanges({ layout, reading, where }: Target, { patch, vector, 
     documents.set(write.column, { write: write.kind === 'path' ? write : document.write, writes: document.writes });
     document.writes.push({ path, value });
   };
-  const asJson = (value: unknown) => () => `${where.place(JSON.stringify(value))}::jsonb`;
+  const asJson = (value: unknown) => () => `${where.bind(JSON.stringify(value))}::jsonb`;
 
   const { extensions = {}, ...rest } = patch;
   const shared = fields.extensions?.write;
@@ -83,22 +83,22 @@ export function rowChanges({ layout, reading, where }: Target, { patch, vector, 
     const write = fields[name]?.write;
     if (!write) continue;
     if (write.kind === 'column') {
-      sets.push(`${write.column} = ${write.from(where.place(toParameter(name, value)))}`);
+      sets.push(`${write.column} = ${write.from(where.bind(toParameter(name, value)))}`);
     } else if (value === null) inDocument(write, write.path, undefined);
     else if (FORMS[name] === 'time') {
-      const moment = `${where.place(value)}::timestamptz`;
+      const moment = `${where.bind(value)}::timestamptz`;
       inDocument(write, write.path, (present) => momentAsJson(moment, present));
     } else inDocument(write, write.path, asJson(value));
   }
   if (vector) {
     const { column, cast, encode } = layout.vector;
-    sets.push(`${column} = ${where.place(encode(vector))}${cast}`);
+    sets.push(`${column} = ${where.bind(encode(vector))}${cast}`);
   }
 
   const changed = fields.updated_at?.write;
   if (changed && reading.updated !== undefined) {
     // Later than the last change, even if the clock went back or both are in the same millisecond.
-    const now = `${where.place(new Date().toISOString())}::timestamptz`;
+    const now = `${where.bind(new Date().toISOString())}::timestamptz`;
     const moment = `greatest(${now}, ${reading.updated} + interval '1 millisecond')`;
     if (changed.kind === 'column') sets.push(`${changed.column} = ${changed.from(`(${momentAsText(moment)})`)}`);
     else inDocument(changed, changed.path, (present) => momentAsJson(moment, present));
@@ -109,7 +109,7 @@ export function rowChanges({ layout, reading, where }: Target, { patch, vector, 
     sets.push(`${column} = ${write.kind === 'path' ? `${value}::${write.type}` : write.from(`(${value}::text)`)}`);
     required.forEach(where.and);
     const size = (sql: string) => `coalesce(octet_length((${sql})::text), 0)`;
-    where.and(`${size(value)} <= greatest(${where.place(max_bytes)}::int8, ${size(`t.${column}`)})`);
+    where.and(`${size(value)} <= greatest(${where.bind(max_bytes)}::int8, ${size(`t.${column}`)})`);
   }
   return sets;
 }
@@ -168,7 +168,7 @@ function writeJson(where: Conditions, document: string, writes: readonly JsonWri
     const set: string[] = [];
     const removed: string[] = [];
     for (const [key, wanted] of node) {
-      const name = `${where.place(key)}::text`;
+      const name = `${where.bind(key)}::text`;
       const there = `(${present} -> ${name})`;
       if (wanted === undefined) removed.push(name);
       else set.push(`${name}, ${wanted instanceof Map ? build(there, wanted) : wanted(there)}`);

@@ -1,4 +1,4 @@
-import type { AuditLog, Call, KeptEntry, Verb } from '#contract';
+import type { AuditLog, Call, StoredEntry, Verb } from '#contract';
 import type { Run } from '../client/connections.ts';
 import { type Conditions, conditions, whereWithin } from './conditions.ts';
 import type { Names } from './names.ts';
@@ -9,11 +9,11 @@ const COLUMNS = ['timestamp', 'app', 'action', 'user_id', 'memory_id', 'scope', 
 /** SQL that writes one audit entry for each row of `changed`, from its `id`, `user_id` and `scope`. */
 export function insertChangeEntry(
   names: Names,
-  place: Conditions['place'],
+  bind: Conditions['bind'],
   action: Verb,
   { caller, requestId }: Call,
 ): string {
-  const [now, app, request] = [new Date().toISOString(), caller.app, requestId].map(place);
+  const [now, app, request] = [new Date().toISOString(), caller.app, requestId].map(bind);
   return `insert into ${names.auditLog} (${COLUMNS.join(', ')})
     select ${now}::timestamptz, ${app}::text, '${action}', user_id, id, scope, ${request}::text, 'ok' from changed`;
 }
@@ -29,22 +29,22 @@ export const createAuditLog = (names: Names, run: Run): AuditLog => ({
   },
   async read({ user_id, app, since, until, after, within, limit }, call) {
     const where = conditions();
-    where.and(`user_id = ${where.place(user_id)}`);
-    if (app !== undefined) where.and(`app = ${where.place(app)}`);
-    if (since !== undefined) where.and(`timestamp >= ${where.place(since)}::timestamptz`);
-    if (until !== undefined) where.and(`timestamp <= ${where.place(until)}::timestamptz`);
+    where.and(`user_id = ${where.bind(user_id)}`);
+    if (app !== undefined) where.and(`app = ${where.bind(app)}`);
+    if (since !== undefined) where.and(`timestamp >= ${where.bind(since)}::timestamptz`);
+    if (until !== undefined) where.and(`timestamp <= ${where.bind(until)}::timestamptz`);
     if (after) {
-      where.and(`(timestamp, seq) < (${where.place(after.timestamp)}::timestamptz, ${where.place(after.seq)}::bigint)`);
+      where.and(`(timestamp, seq) < (${where.bind(after.timestamp)}::timestamptz, ${where.bind(after.seq)}::bigint)`);
     }
     whereWithin(where, within);
     const rows = await run(
       `select date_part('epoch', timestamp) * 1000 as milliseconds, seq::float8 as seq, ${COLUMNS.slice(1).join(', ')}
-       from ${names.auditLog} l where ${where} order by l.timestamp desc, l.seq desc limit ${where.place(limit)}`,
+       from ${names.auditLog} l where ${where} order by l.timestamp desc, l.seq desc limit ${where.bind(limit)}`,
       where.values,
       call,
     );
     return rows.map(
-      ({ milliseconds, ...row }) => ({ timestamp: toIso(milliseconds as number), ...row }) as unknown as KeptEntry,
+      ({ milliseconds, ...row }) => ({ timestamp: toIso(milliseconds as number), ...row }) as unknown as StoredEntry,
     );
   },
 });

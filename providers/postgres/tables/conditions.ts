@@ -6,7 +6,7 @@ import { toTextArray } from './memory-rows.ts';
 export interface Conditions {
   readonly values: unknown[];
   /** Adds a value and returns its parameter. */
-  place(value: unknown): string;
+  bind(value: unknown): string;
   and(condition: string): void;
   toString(): string;
 }
@@ -16,14 +16,14 @@ export function conditions(): Conditions {
   const parts: string[] = [];
   return {
     values,
-    place: (value) => `$${values.push(value)}`,
+    bind: (value) => `$${values.push(value)}`,
     and: (condition) => void parts.push(condition),
     toString: () => parts.join(' and '),
   };
 }
 
 export function whereTags(where: Conditions, tags: readonly string[]): void {
-  if (tags.length > 0) where.and(`tags @> ${where.place(toTextArray(tags))}::text[]`);
+  if (tags.length > 0) where.and(`tags @> ${where.bind(toTextArray(tags))}::text[]`);
 }
 
 /** Of a search: a plain string prefix. */
@@ -38,17 +38,17 @@ export function whereScopeGlob(where: Conditions, { user_id, scope }: ListQuery)
   if (scope === undefined) return;
   where.and('scope is not null');
   if (!hasWildcard(scope)) {
-    where.and(`${sameUserHash(where, user_id)} and scope = ${where.place(scope)}`);
+    where.and(`${sameUserHash(where, user_id)} and scope = ${where.bind(scope)}`);
     return;
   }
   const prefix = literalPrefix(scope);
   if (prefix !== '') where.and(`${sameUserHash(where, user_id)} and ${startsWith(where, prefix)}`);
-  where.and(`scope like ${where.place(toLikePattern(scope))}`);
+  where.and(`scope like ${where.bind(toLikePattern(scope))}`);
 }
 
 /** The allowed scopes of the caller, as globs. */
 export function whereWithin(where: Conditions, within: Within): void {
-  if (within !== null) where.and(`scope like any(${where.place(toTextArray(within.map(toLikePattern)))}::text[])`);
+  if (within !== null) where.and(`scope like any(${where.bind(toTextArray(within.map(toLikePattern)))}::text[])`);
 }
 
 /** More ranges would make more and more statement texts and exclude less and less. */
@@ -66,14 +66,14 @@ export function whereWithinRanges(where: Conditions, { user_id, within }: Search
 }
 
 function startsWith(where: Conditions, prefix: string): string {
-  const from = `scope >= ${where.place(prefix)}`;
+  const from = `scope >= ${where.bind(prefix)}`;
   const end = successor(prefix);
-  return end === undefined ? from : `${from} and scope < ${where.place(end)}`;
+  return end === undefined ? from : `${from} and scope < ${where.bind(end)}`;
 }
 
 /** Lets the planner use the index on user and scope. */
 const sameUserHash = (where: Conditions, userId: string): string =>
-  `hashtextextended(user_id, 0) = hashtextextended(${where.place(userId)}, 0)`;
+  `hashtextextended(user_id, 0) = hashtextextended(${where.bind(userId)}, 0)`;
 
 /** A glob as a pattern for `like`. */
 export const toLikePattern = (glob: string): string =>

@@ -23,16 +23,16 @@ export function keyPeriod(): [after: string, until: string] {
  * Part of a `with`: claims the key for this memory. `claimed` has a row on success. If another gateway is claiming the key,
  * this waits for its transaction, and claims the key if that fails.
  */
-export function claimKey(names: Names, place: Conditions['place'], key: IdempotencyKey, memory: Memory): string {
+export function claimKey(names: Names, bind: Conditions['bind'], key: IdempotencyKey, memory: Memory): string {
   const { id, created_at, embedding_model, status } = memory;
   const [after, until] = keyPeriod();
-  const row = [key.caller, key.key, key.fingerprint, id, created_at, embedding_model, status].map(place);
+  const row = [key.caller, key.key, key.fingerprint, id, created_at, embedding_model, status].map(bind);
   return `claimed as (
     insert into ${names.onceKeys} as known (caller, key, fingerprint, memory_id, created_at, embedding_model, status)
     values (${row.join(', ')})
     on conflict (caller, key) do update set fingerprint = excluded.fingerprint, memory_id = excluded.memory_id,
       created_at = excluded.created_at, embedding_model = excluded.embedding_model, status = excluded.status
-    where known.created_at <= ${place(after)}::timestamptz or known.created_at > ${place(until)}::timestamptz
+    where known.created_at <= ${bind(after)}::timestamptz or known.created_at > ${bind(until)}::timestamptz
     returning 1)`;
 }
 
@@ -51,7 +51,7 @@ export const createFirstAnswer =
     );
     if (!row) return undefined;
     if (row.fingerprint !== fingerprint) {
-      throw invalidRequest('Idempotency-Key: this key was used for another memory; take a new one');
+      throw invalidRequest('Idempotency-Key: this key was used for another memory; use a new one');
     }
     return newRecord(input, row.embedding_model as string | null, {
       id: row.memory_id as string,

@@ -64,19 +64,19 @@ export function searchStatement(names: Names, ranking: RankingOptions, search: S
   const { where, withPart, hits } = search.rarity ? throughIndexes(parts, search.rarity) : exact(parts);
   const order = 'score desc, created_at desc, id desc';
   const best = `select id as hit, score, created_at as time from (${hits}) as hits ${ranking.mode === 'keyword' ? 'where score > 0' : ''}
-        order by score desc, time desc, hit desc limit ${where.place(search.query.limit)}`;
+        order by score desc, time desc, hit desc limit ${where.bind(search.query.limit)}`;
   const rows = `select m.*, score, ${bytesOf()} as bytes from (${best}) as best join ${names.memories} m on id = hit`;
   return {
     text: `
       with ${withPart.join(',\n      ')}
       select ${columnsOf(names)}, score, (select rows from counted) as total
-      from ${firstWithin(rows, order, where.place(search.query.max_bytes))} as found
+      from ${firstWithin(rows, order, where.bind(search.query.max_bytes))} as found
       order by ${order}`,
     values: where.values,
   };
 }
 
-type Parts = ReturnType<typeof toParts>;
+type StatementParts = ReturnType<typeof toParts>;
 
 interface Plan {
   readonly where: Conditions;
@@ -88,26 +88,26 @@ interface Plan {
 /** The parts that both plans share. */
 function toParts(names: Names, ranking: RankingOptions, { query }: Search) {
   const where = conditions();
-  const visible = part(where, (own) => whereWithin(own, query.within));
-  const userPlace = where.place(query.user_id);
+  const visible = part(where, (inner) => whereWithin(inner, query.within));
+  const userPlace = where.bind(query.user_id);
   const keys = keysOf(ranking, query);
   const weight = weights(ranking, keys.length);
-  const asked = keys.length > 0 ? `${where.place(toBigintArray(keys))}::bigint[]` : undefined;
+  const asked = keys.length > 0 ? `${where.bind(toBigintArray(keys))}::bigint[]` : undefined;
   const { vector } = query;
-  const vectorPlace = vector && weight.vector > 0 ? where.place(toHalfvec(vector)) : undefined;
+  const vectorPlace = vector && weight.vector > 0 ? where.bind(toHalfvec(vector)) : undefined;
   const distance = vectorPlace && `${names.embedding} ${names.cosineDistance} ${vectorPlace}::${names.halfvec}`;
-  const [vectorWeight, keywordWeight] = [weight.vector, weight.keyword].map((part) => `${where.place(part)}::float8`);
+  const [vectorWeight, keywordWeight] = [weight.vector, weight.keyword].map((part) => `${where.bind(part)}::float8`);
   return {
     ...{ names, query, where, keys, asked, distance, vectorWeight, keywordWeight },
     /** All visible memories. A function, because a parameter must only be added where it is used. */
-    whole: () => `user_id = ${userPlace} and ${visible} and ${part(where, (own) => whereWithinRanges(own, query))}`,
+    whole: () => `user_id = ${userPlace} and ${visible} and ${part(where, (inner) => whereWithinRanges(inner, query))}`,
     /** The same, in a form that keeps the planner from using the index on user and time. */
     user: `user_id || '' = ${userPlace} and ${visible}`,
-    wanted: part(where, (own) => {
-      whereScopePrefix(own, query);
-      whereTags(own, query.tags);
+    wanted: part(where, (inner) => {
+      whereScopePrefix(inner, query);
+      whereTags(inner, query.tags);
       const most = query.max_content_bytes;
-      if (most !== undefined) own.and(`octet_length(content) <= ${own.place(most)}::int8`);
+      if (most !== undefined) inner.and(`octet_length(content) <= ${inner.bind(most)}::int8`);
     }),
     cosine: distance ? cosineOf(distance) : '0',
     score: `least(1, floor((${vectorWeight} * cosine + ${keywordWeight} * ${
@@ -120,7 +120,7 @@ function toParts(names: Names, ranking: RankingOptions, { query }: Search) {
 const cosineOf = (distance: string): string => `greatest(0, coalesce(nullif(1 - (${distance}), 'NaN'), 0))`;
 
 /** Ranks every memory of the user: fast and complete for some thousands. */
-function exact(parts: Parts): Plan {
+function exact(parts: StatementParts): Plan {
   const { names, where, whole, wanted, cosine, asked } = parts;
   const holding = `array(
         select count(holder) from unnest(${asked}) with ordinality as asked (key, n) left join mine_terms using (key)
@@ -156,12 +156,12 @@ const rarityOf = (asked: string): string[] => [
  * The index walk gives up after a number of rows of other users and scopes. If it has found too few by then, the exact
  * search completes it.
  */
-function throughIndexes(parts: Parts, { rows, holding }: Rarity): Plan {
+function throughIndexes(parts: StatementParts, { rows, holding }: Rarity): Plan {
   const { where, keys, asked, distance } = parts;
   const near = distance ? [`select ${SEEN}, ${cosineOf('distance')} as cosine from near`, 'select * from rest'] : [];
   const withPart = [
-    `counted as (select ${where.place(rows)}::float8 as rows${
-      asked ? `, ${where.place(`{${holding}}`)}::float8[] as holding` : ''
+    `counted as (select ${where.bind(rows)}::float8 as rows${
+      asked ? `, ${where.bind(`{${holding}}`)}::float8[] as holding` : ''
     })`,
   ];
   if (distance) withPart.push(...walk(parts, distance));
@@ -169,7 +169,7 @@ function throughIndexes(parts: Parts, { rows, holding }: Rarity): Plan {
     withPart.push(`seen as (${distance ? near.join(' union all ') : nowhere(parts)})`);
     return { where, withPart, hits: scored(parts, 'seen') };
   }
-  const rare = `${where.place(toBigintArray(rarest(keys, holding)))}::bigint[]`;
+  const rare = `${where.bind(toBigintArray(rarest(keys, holding)))}::bigint[]`;
   withPart.push(
     ...rarityOf(asked),
     `rare as materialized (${sharing(parts, rare)})`,
@@ -187,7 +187,7 @@ function throughIndexes(parts: Parts, { rows, holding }: Rarity): Plan {
 const SEEN = 'id, created_at, keywords';
 
 /** The nearest vectors, and all other memories if those are too few. */
-function walk({ names, query, user, whole, wanted, cosine }: Parts, distance: string): string[] {
+function walk({ names, query, user, whole, wanted, cosine }: StatementParts, distance: string): string[] {
   const nearest = Math.max(NEAREST, 2 * query.limit);
   return [
     `near as materialized (
@@ -201,13 +201,13 @@ function walk({ names, query, user, whole, wanted, cosine }: Parts, distance: st
 }
 
 /** Memories that contain one of the keys and are not among the nearest. */
-const sharing = ({ names, user, wanted, distance, cosine }: Parts, keys: string): string =>
+const sharing = ({ names, user, wanted, distance, cosine }: StatementParts, keys: string): string =>
   `select ${SEEN}, ${cosine} as cosine from ${names.memories} where large and keywords && ${keys} and ${user} and ${wanted} ${
     distance ? 'and not (select gave_up from walk) and id not in (select id from near)' : ''
   }`;
 
 /** The score of each of these memories. */
-const scored = ({ score, asked }: Parts, memories: string): string =>
+const scored = ({ score, asked }: StatementParts, memories: string): string =>
   `select id, created_at, ${score} as score from ${memories}${
     asked
       ? `
@@ -217,14 +217,14 @@ const scored = ({ score, asked }: Parts, memories: string): string =>
   }`;
 
 /** A keyword search for stop words only finds nothing. */
-const nowhere = ({ names, user, wanted }: Parts): string =>
+const nowhere = ({ names, user, wanted }: StatementParts): string =>
   `select ${SEEN}, 0 as cosine from ${names.memories} where ${user} and ${wanted} and false`;
 
 /**
  * The common terms that still matter: the rarest ones, until the remaining terms together cannot lift a memory over the bar.
  */
-function common({ query, where, distance, vectorWeight, keywordWeight }: Parts, rare: string): string {
-  const bar = `(select score from first order by score desc offset ${where.place(query.limit)}::int - 1 limit 1)`;
+function common({ query, where, distance, vectorWeight, keywordWeight }: StatementParts, rare: string): string {
+  const bar = `(select score from first order by score desc offset ${where.bind(query.limit)}::int - 1 limit 1)`;
   const cosine = distance ? '(select cosine from walk)' : '0';
   return `
     select array_agg(key) as keys
@@ -245,10 +245,10 @@ function rarest(keys: readonly number[], holding: readonly number[]): number[] {
 }
 
 /** Conditions as a separate SQL text: rarity is counted over all visible memories, filters apply to hits only. */
-export function part(where: Conditions, write: (own: Conditions) => void): string {
-  const own: string[] = [];
-  write({ ...where, and: (condition) => void own.push(condition) });
-  return own.length > 0 ? own.join(' and ') : 'true';
+export function part(where: Conditions, write: (inner: Conditions) => void): string {
+  const inner: string[] = [];
+  write({ ...where, and: (condition) => void inner.push(condition) });
+  return inner.length > 0 ? inner.join(' and ') : 'true';
 }
 
 /** Limit of stored terms that one search reads: about half a second. */

@@ -89,19 +89,19 @@ export function createRarity(names: Names, run: Run) {
   };
 }
 
-interface Wanted {
+interface CountRequest {
   readonly keys: readonly number[];
   /** Whether to count all memories too. */
   readonly all: boolean;
 }
 
-export function countStatement(names: Names, query: SearchQuery, { keys, all }: Wanted) {
+export function countStatement(names: Names, query: SearchQuery, { keys, all }: CountRequest) {
   const where = conditions();
-  const wanted = where.place(toBigintArray(keys));
-  const visible = part(where, (own) => whereWithin(own, query.within));
+  const wanted = where.bind(toBigintArray(keys));
+  const visible = part(where, (inner) => whereWithin(inner, query.within));
   const whole = () => {
-    const ranges = part(where, (own) => whereWithinRanges(own, query));
-    return `select count(*) from ${names.memories} where user_id = ${where.place(query.user_id)} and ${visible} and ${ranges}`;
+    const ranges = part(where, (inner) => whereWithinRanges(inner, query));
+    return `select count(*) from ${names.memories} where user_id = ${where.bind(query.user_id)} and ${visible} and ${ranges}`;
   };
   return {
     text: `select (${all ? whole() : 'select null'})::float8 as rows, array(
