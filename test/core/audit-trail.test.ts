@@ -47,7 +47,7 @@ const down = async () => Promise.reject(new OmpError('provider_error', 'down'));
 const numbers = (from: number, to: number) => Array.from({ length: to - from }, (_, i) => `${from + i}`);
 
 describe('without an audit log', () => {
-  it('work is done and nothing can be read', async () => {
+  it('runs the work and has no read', async () => {
     const { trail } = await openTrail({ audit: undefined });
     expect(trail.read).toBeUndefined();
     expect(await trail.audited('get', factsOf(), call, async () => 7)).toBe(7);
@@ -56,8 +56,8 @@ describe('without an audit log', () => {
   });
 });
 
-describe('what is entered', () => {
-  it('is bounded and storable whatever a caller named: one bad entry must not keep the later ones waiting', async () => {
+describe('an audit entry', () => {
+  it('is short and valid for every input, since one invalid entry would block all later ones', async () => {
     const { trail, written } = await openTrail();
     const scope = '\u{1F600}'.repeat(512);
     const named = (memory_id: string): Facts => ({ user_id: 'u', memory_id, scope });
@@ -76,7 +76,7 @@ describe('what is entered', () => {
     expect(new Set(entries.map((entry) => entry.scope))).toEqual(new Set([scope]));
   });
 
-  it('is what the work learned, who called, and when', async () => {
+  it('has the facts of the work, the caller and the time', async () => {
     const { trail, written } = await openTrail();
     const by = callBy({ app: 'somebody' }, { requestId: 'r1' });
     const result = await trail.audited('get', { user_id: null, memory_id: 'm', scope: null }, by, async (facts) => {
@@ -114,25 +114,28 @@ describe('what is entered', () => {
     expect(written.flat().map(({ action }) => action)).toEqual(entered);
   });
 
-  it.each(['all', 'writes'] as const)('is whatever failed, recording %s, and the error goes on', async (record) => {
-    const { trail, written } = await openTrail({ record });
-    const errors = [new OmpError('scope_denied', 'no'), new OmpError('not_found', 'gone'), new TypeError('a fault')];
-    for (const [place, action] of (['add', 'get', 'search'] as const).entries()) {
-      const error = errors[place] as Error;
-      const failing = trail.audited(action, factsOf(), call, () => Promise.reject(error));
-      expect(await failing.catch((thrown: unknown) => thrown)).toBe(error);
-    }
-    await trail.close();
-    expect(written.flat().map(({ action, outcome }) => `${action} ${outcome}`)).toEqual([
-      'add scope_denied',
-      'get not_found',
-      'search provider_error',
-    ]);
-  });
+  it.each(['all', 'writes'] as const)(
+    'is written for every failure when recording %s, and the error is rethrown',
+    async (record) => {
+      const { trail, written } = await openTrail({ record });
+      const errors = [new OmpError('scope_denied', 'no'), new OmpError('not_found', 'gone'), new TypeError('a fault')];
+      for (const [place, action] of (['add', 'get', 'search'] as const).entries()) {
+        const error = errors[place] as Error;
+        const failing = trail.audited(action, factsOf(), call, () => Promise.reject(error));
+        expect(await failing.catch((thrown: unknown) => thrown)).toBe(error);
+      }
+      await trail.close();
+      expect(written.flat().map(({ action, outcome }) => `${action} ${outcome}`)).toEqual([
+        'add scope_denied',
+        'get not_found',
+        'search provider_error',
+      ]);
+    },
+  );
 });
 
 describe('entries are written', () => {
-  it('together, a moment later', async () => {
+  it('in a batch after a short delay', async () => {
     const { done, written } = await openTrail();
     for (const scope of ['1', '2', '3']) await done('get', scope);
     await vi.advanceTimersByTimeAsync(FLUSH_MS - 1);
@@ -143,7 +146,7 @@ describe('entries are written', () => {
     expect(written).toHaveLength(1);
   });
 
-  it('at once when a batch is full, in order, none twice', async () => {
+  it('at once when a batch is full, in order and without duplicates', async () => {
     const { trail, done, written, door } = await openTrail();
     const open = shut(door);
     for (const scope of numbers(0, 234)) await done('get', scope);
@@ -153,7 +156,7 @@ describe('entries are written', () => {
     expect(scopes(written)).toEqual([numbers(0, 100), numbers(100, 200), numbers(200, 234)]);
   });
 
-  it('without waiting when there is a whole batch, and the rest a moment later', async () => {
+  it('at once for each full batch, the rest after a delay', async () => {
     const { done, written } = await openTrail();
     for (const scope of numbers(0, 99)) await done('get', scope);
     await vi.advanceTimersByTimeAsync(0);
@@ -166,7 +169,7 @@ describe('entries are written', () => {
     expect(scopes(written)).toEqual([numbers(0, 100), ['100']]);
   });
 
-  it('again when the backend failed, also what came meanwhile, in order', async () => {
+  it('in a retry after a failure of the backend, in order with later entries', async () => {
     const { done, written, door, log } = await openTrail();
     door.enter = down;
     await done('get', '1');
@@ -183,7 +186,7 @@ describe('entries are written', () => {
     expect(log.lines).toHaveLength(2);
   });
 
-  it('while the answer is long gone', async () => {
+  it('after the response', async () => {
     const { trail, done, written, door } = await openTrail();
     const open = shut(door);
     for (const scope of numbers(0, 600)) expect(await done('get', scope)).toBe('done');
@@ -194,7 +197,7 @@ describe('entries are written', () => {
     expect(written.flat()).toHaveLength(601);
   });
 
-  it('[Decision 11] up to a bound of bytes, too', async () => {
+  it('[Decision 11] up to a limit in bytes', async () => {
     const { trail, log, door } = await openTrail();
     const open = shut(door);
     const text = 'a'.repeat(2_000);
@@ -208,7 +211,7 @@ describe('entries are written', () => {
     await trail.close();
   });
 
-  it('up to a bound while the backend is down: the oldest are kept, and the log says what is lost', async () => {
+  it('up to a limit while the backend is down: the oldest stay queued, and the log counts the lost ones', async () => {
     const { trail, done, written, door, log } = await openTrail();
     door.enter = down;
     const MOST = 50_000;
@@ -221,7 +224,7 @@ describe('entries are written', () => {
 });
 
 describe('reading', () => {
-  it('sees what was noted a moment ago', async () => {
+  it('includes queued entries', async () => {
     const { trail, done } = await openTrail();
     await done('get', '1');
     await done('list', '2');
@@ -232,7 +235,7 @@ describe('reading', () => {
     ]);
   });
 
-  it('waits for what is being written', async () => {
+  it('waits for the running write', async () => {
     const { trail, done, door } = await openTrail();
     const open = shut(door);
     await done('get', '1');
@@ -242,7 +245,7 @@ describe('reading', () => {
     expect(await reading).toHaveLength(1);
   });
 
-  it('fails rather than leave out what could not be written', async () => {
+  it('fails if queued entries cannot be written', async () => {
     const { trail, done, door } = await openTrail();
     door.enter = down;
     await done('get', '1');
@@ -251,7 +254,7 @@ describe('reading', () => {
     expect(await trail.read?.(auditOf('u'), call)).toHaveLength(1);
   });
 
-  it('is given up with the call', async () => {
+  it('ends when the call is aborted', async () => {
     const { trail, done, door } = await openTrail();
     door.enter = () => new Promise(() => {});
     await done('get', '1');
@@ -262,7 +265,7 @@ describe('reading', () => {
 });
 
 describe('closing', () => {
-  it('writes what is waiting, and asks for nothing when nothing is', async () => {
+  it('writes queued entries, and calls no backend without them', async () => {
     const { trail, done, written } = await openTrail();
     await trail.close();
     expect(written).toEqual([]);
@@ -273,7 +276,7 @@ describe('closing', () => {
     expect(written).toHaveLength(1);
   });
 
-  it('finishes what is being written', async () => {
+  it('waits for the running write', async () => {
     const { trail, done, written, door } = await openTrail();
     const open = shut(door);
     for (const scope of numbers(0, 501)) await done('get', scope);
@@ -302,7 +305,7 @@ describe('closing', () => {
     expect(attempts).toBe(3);
   });
 
-  it('writes all that may wait, to a backend that is slow but answers', async () => {
+  it('writes a full queue to a slow backend', async () => {
     const { trail, done, written, door } = await openTrail();
     door.enter = down;
     for (const scope of numbers(0, 50_000)) await done('get', scope);
@@ -313,7 +316,7 @@ describe('closing', () => {
     expect(scopes(written).flat()).toEqual(numbers(0, 50_000));
   });
 
-  it('waits for no backend that never answers, and tells what is lost', async () => {
+  it('does not wait for a backend that never answers, and logs the number of lost entries', async () => {
     const { trail, done, written, door, log } = await openTrail();
     const open = shut(door);
     for (const scope of numbers(0, 7)) await done('get', scope);

@@ -29,7 +29,7 @@ const composed = async (more: Partial<ProviderCapabilities>) => {
 const scoped = memoryOf('u', 'note', { scope: 'a/b', tags: ['t'] });
 
 describe('scopes are', () => {
-  it('left to a provider that knows them, whether or not it keeps tags', async () => {
+  it('native on a provider that supports them, with or without tags', async () => {
     for (const tags of [true, false]) {
       const { provider, reached } = await composed({ scopes: 'native', tags });
       await provider.add(scoped, call);
@@ -42,7 +42,7 @@ describe('scopes are', () => {
     }
   });
 
-  it('written as tags for a provider that knows only those', async () => {
+  it('emulated with tags on a provider that supports only tags', async () => {
     const { provider, reached } = await composed({ scopes: 'tags', tags: true });
     expect(await provider.add(scoped, call)).toMatchObject({ scope: 'a/b', tags: ['t'] });
     await provider.list(listOf('u', { scope: 'a/b' }), call);
@@ -53,7 +53,7 @@ describe('scopes are', () => {
     expect(provider.audit).toBeUndefined();
   });
 
-  it('[Decision 25] refused where others write the tags, whether or not there are some', async () => {
+  it('[Decision 25] rejected where other applications write the tags, with or without tags', async () => {
     const { provider, reached } = await composed({ scopes: 'none', tags: true });
     await expect(provider.add(scoped, call)).rejects.toMatchObject({ code: 'unsupported_capability' });
     await expect(provider.list(listOf('u', { scope: 'a/b' }), call)).rejects.toMatchObject({

@@ -33,7 +33,7 @@ const forged = (content: unknown): string => Buffer.from(JSON.stringify(content)
 const contentOf = (cursor: string): unknown[] => JSON.parse(Buffer.from(cursor, 'base64url').toString());
 
 describe('a cursor', () => {
-  it('comes back under the filters it was made with', () => {
+  it('decodes with the filters that it was made for', () => {
     fc.assert(
       fc.property(filters, time, id, (asked, created_at, last) => {
         const cursor = encodeCursor({ created_at, id: last }, asked);
@@ -42,7 +42,7 @@ describe('a cursor', () => {
     );
   });
 
-  it('is URL-safe and at most 256 characters for ids of ours', () => {
+  it('is URL-safe and has at most 256 characters for ids of the gateway', () => {
     const longest = { created_at: '9999-12-31T23:59:59.999Z', id: newIdentity().id };
     const asked = {
       user_id: 'u'.repeat(256),
@@ -56,19 +56,19 @@ describe('a cursor', () => {
     expect(encodeCursor({ ...longest, id: 'x'.repeat(128) }, asked).length).toBeLessThanOrEqual(256);
   });
 
-  it('comes back also for the longest id a backend may hold', () => {
+  it('decodes with the longest id of a backend', () => {
     const longest = { created_at: '9999-12-31T23:59:59.999Z', id: 'x'.repeat(512) };
     expect(decodeCursor(encodeCursor(longest, plain), plain)).toEqual(longest);
     expect(refusal(encodeCursor({ ...longest, id: 'x'.repeat(1_024) }, plain), plain)).toMatch(MALFORMED);
   });
 
-  it('shows neither the user nor the filters', () => {
+  it('contains neither the user nor the filters', () => {
     const asked = { user_id: 'somebody-in-particular', tags: ['a-secret-tag'], scope: 'a/secret/scope' };
     const cursor = encodeCursor({ created_at: new Date(0).toISOString(), id: 'mem_1' }, asked);
     expect(Buffer.from(cursor, 'base64url').toString()).not.toMatch(/somebody|secret/);
   });
 
-  it('is refused under any other filters', () => {
+  it('is rejected with other filters', () => {
     fc.assert(
       fc.property(filters, filters, (made, asked) => {
         fc.pre(JSON.stringify(made) !== JSON.stringify(asked));
@@ -78,7 +78,7 @@ describe('a cursor', () => {
     );
   });
 
-  it('tells apart filters that look alike when run together', () => {
+  it('distinguishes filters with the same concatenation', () => {
     const position = { created_at: new Date(0).toISOString(), id: 'mem_1' };
     const alike = [
       { user_id: 'u', tags: [], scope: 'x' },
@@ -96,7 +96,7 @@ describe('a cursor', () => {
     }
   });
 
-  it('that was changed by hand is refused, or names another place', () => {
+  it('that was edited is rejected or names another position', () => {
     const position = { created_at: '2024-05-06T07:08:09.010Z', id: newIdentity().id };
     const cursor = encodeCursor(position, plain);
     fc.assert(
@@ -138,7 +138,7 @@ describe('a cursor', () => {
     expect(refusal(cursor, plain)).toMatch(MALFORMED);
   });
 
-  it('is taken when written by hand as we write it, so that the cases above fail for their own reason', () => {
+  it('is accepted when built by hand in the right form, so that the cases above fail for their own reason', () => {
     expect(decodeCursor(forged([version, mark, milliseconds, last]), plain)).toEqual({
       created_at: new Date(5).toISOString(),
       id: 'mem_1',

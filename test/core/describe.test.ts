@@ -92,7 +92,7 @@ const SUBJECTS: readonly Subject[] = [
 ];
 
 describe('the capability document', () => {
-  it('is known here for every provider', () => {
+  it('is tested here for every provider', () => {
     expect(new Set(SUBJECTS.map(({ provider }) => provider))).toEqual(new Set(PROVIDER_NAMES));
   });
 
@@ -121,7 +121,7 @@ describe('the capability document', () => {
     });
   }
 
-  it('says no more than the provider has', async () => {
+  it('lists only what the provider supports', async () => {
     const least = await opened({ name: 'memory' }, ({ name, capabilities, get, ping, close }) =>
       document({ name, capabilities, get, ping, close }, null),
     );
@@ -131,7 +131,7 @@ describe('the capability document', () => {
     expect(searchless.verbs).toEqual(['add', 'get', 'update', 'delete', 'list', 'audit']);
   });
 
-  it.each(PROVIDER_NAMES)('of %s names no audit where nothing is recorded', async (name) => {
+  it.each(PROVIDER_NAMES)('of %s has no audit when auditing is off', async (name) => {
     const { verbs, features } = await opened({ name, mode: 'hybrid', recorded: false }, (bare) => document(bare, null));
     expect(verbs).toEqual(VERBS);
     expect(features.supports_audit).toBe(false);
@@ -155,14 +155,14 @@ describe('the capability document', () => {
     for (const { features } of declared) expect(features).toMatchObject({ scopes: said, tags });
   });
 
-  it.each([true, false])('tells whether clients need consistency tokens: %s', async (consistency_tokens) => {
+  it.each([true, false])('states whether clients need consistency tokens: %s', async (consistency_tokens) => {
     const { features } = await opened({ name: 'memory' }, (provider) =>
       document({ ...provider, capabilities: { ...provider.capabilities, consistency_tokens } }, null),
     );
     expect(features.consistency_tokens).toBe(consistency_tokens);
   });
 
-  it.each([null, 1, 600])('says that %j requests a minute are served', async (limit) => {
+  it.each([null, 1, 600])('states a rate limit of %j requests per minute', async (limit) => {
     const { limits } = await opened({ name: 'memory' }, (bare) => document(bare, limit));
     expect(limits.rate_limit_per_minute).toBe(limit);
   });

@@ -13,7 +13,7 @@ const openGate = async () => {
   return { provider, gate: createGate({ provider, trail, rate_limit_per_minute: 60 }) };
 };
 
-it('a gate shows what is public of a provider, and nothing that reaches a memory', async () => {
+it('a gate exposes the public facts of a provider, and no access to memories', async () => {
   const { provider, gate } = await openGate();
   expect(gate).toEqual({
     provider: 'memory',
@@ -25,7 +25,7 @@ it('a gate shows what is public of a provider, and nothing that reaches a memory
   await gate.ping(call);
 });
 
-it('gives each caller its own verbs, made once', async () => {
+it('creates the verbs of each caller once', async () => {
   const { gate } = await openGate();
   const bound = { ...ANONYMOUS, users: ['u'] };
   expect(gate.verbs(bound)).toBe(gate.verbs(bound));

@@ -41,7 +41,7 @@ function serving(answer: (call: Call) => Promise<void> = async () => {}) {
 }
 
 describe('the backend', () => {
-  it('is pinged once a second, however often and by however many that is asked', async () => {
+  it('is pinged at most once a second, for any number of checks', async () => {
     const { pings, burst } = serving();
     for (let second = 1; second <= 3; second++) {
       for (let time = 0; time < 10; time++) {
@@ -52,7 +52,7 @@ describe('the backend', () => {
     }
   });
 
-  it('is believed to be down for a quarter of a second, so that its recovery shows', async () => {
+  it('counts as down for a quarter of a second after a failure, so that its recovery shows', async () => {
     const { backend, pings, burst } = serving(down);
     expect(await burst()).toBe('down');
     backend.answer = async () => {};
@@ -64,21 +64,21 @@ describe('the backend', () => {
     expect(pings).toHaveLength(2);
   });
 
-  it('may throw at once as well', async () => {
+  it('may throw synchronously', async () => {
     const { ask } = serving(() => {
       throw new Error('thrown');
     });
     expect(await ask()).toBe('thrown');
   });
 
-  it('is asked by nobody while it is not', async () => {
+  it('is not pinged without a check', async () => {
     const { pings } = serving();
     await vi.advanceTimersByTimeAsync(60_000);
     expect(pings).toEqual([]);
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it('is good for a second from when it answered, not from when it was asked', async () => {
+  it('counts as up for a second after its answer, not after the ping', async () => {
     const { backend, pings, ask } = serving();
     backend.answer = () => new Promise((resolve) => setTimeout(resolve, 1_500));
     const asked = [ask(), ask()];
@@ -92,7 +92,7 @@ describe('the backend', () => {
 });
 
 describe('a backend that does not answer', () => {
-  it('is waited for two seconds, told to stop, and not asked again before it did', async () => {
+  it('gets two seconds, then the ping is aborted, and no other starts before it ends', async () => {
     let settle = () => {};
     const { backend, pings, ask, burst } = serving(
       () =>
@@ -116,7 +116,7 @@ describe('a backend that does not answer', () => {
     expect(pings).toHaveLength(2);
   });
 
-  it('fails by itself, unheard, without harm', async () => {
+  it('causes no unhandled rejection when it fails without a check', async () => {
     const unhandled = vi.fn();
     process.on('unhandledRejection', unhandled);
     try {
@@ -143,7 +143,7 @@ describe('a backend that does not answer', () => {
 });
 
 describe('the phase', () => {
-  it('goes from starting, when there is nobody to ask, through serving to draining, when the backend is still asked', async () => {
+  it('goes from starting, without a backend, to serving and to draining, which still pings the backend', async () => {
     const health = createHealth('postgres');
     expect(health.phase).toBe('starting');
     await expect(health.check()).rejects.toMatchObject({ code: 'provider_error', provider: 'postgres' });

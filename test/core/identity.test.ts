@@ -9,14 +9,14 @@ afterEach(() => {
 const setClock = (time: string) => vi.spyOn(Date, 'now').mockReturnValue(Date.parse(time));
 
 describe('newIdentity', () => {
-  it('is an id of ours and the time of now', () => {
+  it('has an id of the gateway and the current time', () => {
     const before = new Date().toISOString();
     const { id, created_at } = newIdentity();
     expect(id).toMatch(/^mem_[0-9A-HJKMNP-TV-Z]{26}$/);
     expect(created_at >= before && created_at <= new Date().toISOString()).toBe(true);
   });
 
-  it('grows within one millisecond, and never repeats', () => {
+  it('increases within one millisecond and never repeats', () => {
     setClock('2040-01-01T00:00:00.000Z');
     const made = Array.from({ length: 1000 }, newIdentity);
     expect(new Set(made.map(({ created_at }) => created_at))).toEqual(new Set(['2040-01-01T00:00:00.000Z']));
@@ -30,7 +30,7 @@ describe('newIdentity', () => {
       return newIdentity();
     });
 
-  it('does not go back when the clock does, by a day at most, and goes on when the clock has caught up', () => {
+  it('does not decrease when the clock is set back by at most a day, and continues once the clock has caught up', () => {
     const made = madeAt([
       '2041-01-01T00:00:00.000Z',
       '2040-12-31T23:00:00.000Z',
@@ -48,7 +48,7 @@ describe('newIdentity', () => {
     expect(new Set(ids).size).toBe(4);
   });
 
-  it('[SPEC Memory created_at] is right again when a clock that was 30 years ahead is, and grows from there', () => {
+  it('[SPEC Memory created_at] is correct again after a clock that was 30 years ahead is corrected, and increases from there', () => {
     const times = ['2026-01-01T00:00:00.000Z', '2026-01-01T00:00:00.000Z', '2026-01-01T00:00:00.001Z'];
     const [ahead, ...made] = madeAt(['2056-01-01T00:00:00.000Z', ...times]);
     expect(ahead?.created_at).toBe('2056-01-01T00:00:00.000Z');

@@ -22,7 +22,7 @@ const controlled = (name: string, begun: string[]) => {
 };
 
 describe('createKeyedMutex', () => {
-  it('runs what concerns one id one after the other, in the order it came in', async () => {
+  it('runs work for one key sequentially, in order of arrival', async () => {
     const mutex = createKeyedMutex();
     const begun: string[] = [];
     const [a, b, c] = ['a', 'b', 'c'].map((name) => controlled(name, begun)) as [
@@ -45,7 +45,7 @@ describe('createKeyedMutex', () => {
     expect(await Promise.all([second, third])).toEqual(['b', 'c']);
   });
 
-  it('does not hold up what concerns another id, nor what another one of its kind runs', async () => {
+  it('does not block work for another key or of another mutex', async () => {
     const mutex = createKeyedMutex();
     const held = controlled('held', []);
     const pending = mutex('id', held.work);
@@ -55,7 +55,7 @@ describe('createKeyedMutex', () => {
     await pending;
   });
 
-  it('passes an error on to whoever asked for the work, and goes on', async () => {
+  it('rejects for failed work and continues with the next', async () => {
     const mutex = createKeyedMutex();
     const begun: string[] = [];
     const failing = controlled('failing', begun);
@@ -72,7 +72,7 @@ describe('createKeyedMutex', () => {
     expect(await after).toBe('after');
   });
 
-  it('still takes turns when more comes in while the last one is at work, or just as it ends', async () => {
+  it('stays sequential when work arrives while the last work runs or ends', async () => {
     const mutex = createKeyedMutex();
     let working = 0;
     let most = 0;
@@ -96,7 +96,7 @@ describe('createKeyedMutex', () => {
     expect(order).toEqual(Array.from({ length: 500 }, (_, n) => n));
   });
 
-  it('keeps nothing of ids that nobody is busy with', async () => {
+  it('keeps no idle keys', async () => {
     setFlagsFromString('--expose-gc');
     const collect = runInNewContext('gc') as () => void;
     const mutex = createKeyedMutex();

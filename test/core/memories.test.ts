@@ -30,7 +30,7 @@ const open = async (
 };
 
 describe('the vectors of a request', () => {
-  it('are computed once, however often the backend is tried', async () => {
+  it('are computed once for all retries of the backend', async () => {
     const again =
       <Args extends readonly unknown[], Result>(verb: (...args: Args) => Promise<Result>) =>
       async (...args: Args) =>
@@ -61,7 +61,7 @@ describe('the vectors of a request', () => {
     expect(asked).toEqual([null, null, null]);
   });
 
-  it('that cannot be computed leave the backend alone', async () => {
+  it('that cannot be computed cause no backend call', async () => {
     const { memories, provider } = await open(undefined, () => {
       throw new OmpError('provider_error', 'down', { provider: 'openai' });
     });
@@ -80,7 +80,7 @@ describe('the vectors of a request', () => {
 });
 
 describe('an update', () => {
-  it('embeds its content only where that changes', async () => {
+  it('embeds its content only if it changes', async () => {
     const { memories, texts } = await open();
     const { id } = await memories.add(memoryOf('u', 'tea'), call);
     const before = await memories.update(refTo(id), { content: 'tea', tags: ['t'] }, call);
@@ -97,7 +97,7 @@ describe('an update', () => {
 });
 
 describe('an add with a key', () => {
-  it('[Decision 20] embeds nothing where it is a repetition, or the key was used for something else', async () => {
+  it('[Decision 20] embeds nothing if it is repeated or the key was used with another input', async () => {
     const { memories, texts } = await open();
     const first = await memories.addIdempotent(memoryOf('u', 'tea'), key, call);
     expect(await memories.addIdempotent(memoryOf('u', 'tea'), key, call)).toEqual(first);
@@ -106,7 +106,7 @@ describe('an add with a key', () => {
     expect(texts).toEqual(['document tea']);
   });
 
-  it('[Decision 20] that loses a race is answered as the winner was', async () => {
+  it('[Decision 20] that loses a race returns the result of the winner', async () => {
     const { memories, texts } = await open();
     const adding = () => memories.addIdempotent(memoryOf('u', 'tea'), key, call);
     const [first, ...others] = await Promise.all(Array.from({ length: 5 }, adding));
@@ -115,7 +115,7 @@ describe('an add with a key', () => {
     expect(texts).toHaveLength(5);
   });
 
-  it('[Decision 20] that fails, or is given up while it is embedded, leaves the key unused', async () => {
+  it('[Decision 20] that fails, or is aborted during the embedding, leaves the key unused', async () => {
     let failing = true;
     const gone = new AbortController();
     const { memories } = await open(undefined, (text) => {

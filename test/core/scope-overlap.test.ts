@@ -25,7 +25,7 @@ const counted = (text: string) => {
 };
 
 describe('two globs overlap', () => {
-  it('exactly when some text is matched by both', () => {
+  it('exactly if they match a common text', () => {
     fc.assert(
       fc.property(glob, glob, (one, other) => {
         const [matchesOne, matchesOther] = [globMatcher(one), globMatcher(other)];

@@ -23,14 +23,14 @@ const optionalScope = fc.option(scope);
 const carries = (stored: readonly string[], wanted: readonly string[]): boolean =>
   wanted.every((one) => stored.includes(one));
 
-describe('scope as tags', () => {
-  it('is written as the scope and its ancestors', () => {
+describe('a scope as tags', () => {
+  it('is stored as the scope and its ancestors', () => {
     expect(toStoredTags(['t'], 'a/b/c')).toEqual(['t', 'omp:under:a', 'omp:under:a/b', 'omp:scope:a/b/c']);
     expect(toStoredTags(['t'], 'a')).toEqual(['t', 'omp:scope:a']);
     expect(toStoredTags(['t'], null)).toEqual(['t']);
   });
 
-  it('comes back with the tags as they were', () => {
+  it('decodes together with the original tags', () => {
     fc.assert(
       fc.property(fc.array(tag), optionalScope, (tags, place) => {
         expect(fromStoredTags(toStoredTags(tags, place))).toEqual({ tags, scope: place });
@@ -39,7 +39,7 @@ describe('scope as tags', () => {
     );
   });
 
-  it('is never shown among the tags', () => {
+  it('is never among the decoded tags', () => {
     fc.assert(
       fc.property(fc.array(tag), scope, (tags, place) => {
         expect(fromStoredTags(toStoredTags(tags, place)).tags).toHaveLength(tags.length);
@@ -47,7 +47,7 @@ describe('scope as tags', () => {
     );
   });
 
-  it('cannot be forged: no tag of a caller reads as a scope, nor matches a filter by scope', () => {
+  it('cannot be forged: no tag of a caller decodes to a scope or matches a scope filter', () => {
     fc.assert(
       fc.property(fc.array(tag, { minLength: 1 }), optionalScope, scope, scope, (tags, place, posing, wanted) => {
         const forged = [...tags, `omp:scope:${posing}`, `omp:under:${posing}`, `omp:tag:omp:scope:${posing}`];
@@ -62,7 +62,7 @@ describe('scope as tags', () => {
     );
   });
 
-  it('leaves a tag findable as the caller wrote it, and only that one', () => {
+  it('keeps each tag of a caller findable by itself only', () => {
     fc.assert(
       fc.property(fc.array(tag), optionalScope, tag, (tags, place, wanted) => {
         expect(toStoredTags(tags, place).includes(escapeTag(wanted))).toBe(tags.includes(wanted));
@@ -73,7 +73,7 @@ describe('scope as tags', () => {
 });
 
 describe('the tags that narrow a filter', () => {
-  it('of an exact scope are carried by that scope alone', () => {
+  it('of an exact scope belong to that scope only', () => {
     fc.assert(
       fc.property(scope, scope, (place, wanted) => {
         expect(carries(toStoredTags([], place), tagsOfExactScope(wanted))).toBe(place === wanted);
@@ -92,7 +92,7 @@ describe('the tags that narrow a filter', () => {
     expect(tagsOfLiteral(literal)).toEqual(tags);
   });
 
-  it('never rule out a scope that matches', () => {
+  it('never exclude a matching scope', () => {
     const anything = fc.string({ unit: fc.constantFrom('a', 'b', '/', '😀', '*', '?'), maxLength: 8 });
     fc.assert(
       fc.property(scope, anything, fc.nat(), (place, pattern, cut) => {

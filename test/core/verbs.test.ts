@@ -85,8 +85,8 @@ const OF_USER: Readonly<Record<string, (verbs: Required<Verbs>, user_id: string,
       verbs.context({ user_id, text: 'note', tags: [], ...(scope && { scope }) }, { budget: 99, min_score: 0 }, call),
   };
 
-describe('what a caller may see travels inside every query', () => {
-  it('of a caller bound to users and scopes', async () => {
+describe('the grants of a caller are part of every query', () => {
+  it('with restricted users and scopes', async () => {
     const { verbsOf, add, since } = await openStore();
     const { id } = await add('u', 'in/1');
     const verbs = verbsOf(principal(['read:in/*', 'write:in/1', 'write:in/2', 'delete:i*'], ['u', 'v']));
@@ -111,7 +111,7 @@ describe('what a caller may see travels inside every query', () => {
     ]);
   });
 
-  it('of a caller who may do everything, and nothing is asked twice', async () => {
+  it('without restrictions, in a single query', async () => {
     const { verbsOf, add, since } = await openStore();
     const { id } = await add('u', null);
     const verbs = verbsOf(principal(['*:*']));
@@ -128,7 +128,7 @@ describe('what a caller may see travels inside every query', () => {
     ]);
   });
 
-  it('and into the audit log', async () => {
+  it('of the audit log too', async () => {
     const queries: unknown[] = [];
     const { verbsOf } = await openStore(({ audit }) => ({
       audit: {
@@ -174,7 +174,7 @@ describe.each(Object.entries(BY_ID))('by id, %s', (_, perform) => {
     }
   });
 
-  it('is refused for a memory in reach outside the grant, and asked by its owner alone', async () => {
+  it('is rejected for a memory of an allowed user outside the allowed scopes', async () => {
     const { memory, verbsOf, add, since } = await openStore();
     const outside = await add('u', 'out');
     const unscoped = await add('u', null);
@@ -189,7 +189,7 @@ describe.each(Object.entries(BY_ID))('by id, %s', (_, perform) => {
     expect(await memory.get({ id: outside.id, users: null, within: null }, call)).toEqual(outside);
   });
 
-  it('is entered with what was found out, and without what was not', async () => {
+  it('has an audit entry with the known facts only', async () => {
     const { verbsOf, add, entries } = await openStore();
     const [mine, theirs] = [await add('u', 'out'), await add('v', 'out')];
     const verbs = verbsOf(principal(['*:in/*'], ['u']));
@@ -205,8 +205,8 @@ describe.each(Object.entries(BY_ID))('by id, %s', (_, perform) => {
   });
 });
 
-describe('an update that moves', () => {
-  it('needs one lookup to be refused for where it goes, and none to be carried out', async () => {
+describe('an update of the scope', () => {
+  it('needs one lookup if its target is rejected, and none otherwise', async () => {
     const { verbsOf, add, since } = await openStore();
     const { id } = await add('u', 'in/1');
     const verbs = verbsOf(principal(['*:in/*']));
@@ -220,7 +220,7 @@ describe('an update that moves', () => {
 });
 
 describe.each(Object.entries(OF_USER))("of a user's memories, %s", (_, perform) => {
-  it('is refused without asking the backend or the embedder', async () => {
+  it('is rejected without a call to the backend or the embedder', async () => {
     const { verbsOf, since } = await openStore();
     const narrow = verbsOf(principal(['read:in/*', 'write:*', 'delete:*'], ['u']));
     expect(await codeOf(perform(narrow, 'v'))).toBe('scope_denied');
@@ -229,7 +229,7 @@ describe.each(Object.entries(OF_USER))("of a user's memories, %s", (_, perform) 
     expect(since()).toEqual({ asked: [], texts: [] });
   });
 
-  it('is answered where any of the grants meets what is asked for', async () => {
+  it('is allowed if any grant overlaps the query', async () => {
     const { verbsOf, since } = await openStore();
     const narrow = verbsOf(principal(['read:out', 'read:in/*'], ['u']));
     await perform(narrow, 'u');
@@ -256,7 +256,7 @@ describe('add', () => {
     },
   );
 
-  it('with a key is for this caller, and unsupported where the provider cannot', async () => {
+  it('with a key belongs to this caller, and is rejected if the provider does not support keys', async () => {
     const { verbsOf, since } = await openStore();
     await adding(verbsOf(principal(['*:*'])), 'u', null, true);
     expect(since().asked).toEqual([['addIdempotent', memoryOf('u', 'x'), { ...once, caller: 'key:1' }]]);
@@ -270,7 +270,7 @@ describe('add', () => {
   });
 });
 
-describe('a provider that answers with more than it was asked for', () => {
+describe('records that do not match the query', () => {
   const everywhere = { users: null, within: null };
   /** Each bends every verb in one way. */
   const LIES: Readonly<Record<string, (memory: Full) => Partial<Memories>>> = {
@@ -313,7 +313,7 @@ describe('a provider that answers with more than it was asked for', () => {
   };
 
   const cases = Object.keys(LIES).flatMap((lie) => Object.keys(VERBS).map((verb) => [lie, verb] as const));
-  it.each(cases)('(%s) is not believed by %s', async (lie, verb) => {
+  it.each(cases)('(%s) are rejected by %s', async (lie, verb) => {
     const perform = VERBS[verb] as (verbs: Required<Verbs>, id: string) => Promise<unknown>;
     const { verbsOf, add, entries } = await openStore(LIES[lie]);
     const { id } = await add('u', 'out', 'hidden note');
@@ -326,13 +326,13 @@ describe('a provider that answers with more than it was asked for', () => {
     }
   });
 
-  it('is believed about what it was asked for', async () => {
+  it('are the only ones that are rejected', async () => {
     const { verbsOf, add } = await openStore();
     const { id } = await add('u', 'in/1', 'note');
     for (const perform of Object.values(VERBS)) await perform(verbsOf(principal(['*:in/*'], ['u'])), id);
   });
 
-  it("is not believed when it answers with another user's record, whoever asks", async () => {
+  it('are rejected for every caller if they belong to another user', async () => {
     const { verbsOf, add } = await openStore(LIES["mixes in another user's"]);
     const { id } = await add('u', 'in/1', 'note');
     const everybody = verbsOf(principal(['*:*']));
@@ -342,8 +342,8 @@ describe('a provider that answers with more than it was asked for', () => {
   });
 });
 
-describe('what a provider lacks', () => {
-  it('no caller has', async () => {
+describe('a missing capability of the provider', () => {
+  it('is missing for every caller', async () => {
     const { provider } = await openStore();
     const { name, capabilities, get, ping, close } = provider;
     const trail = openAuditTrail({ audit: undefined, record: 'all', log: recordingLog() });
@@ -351,7 +351,7 @@ describe('what a provider lacks', () => {
     expect(Object.keys(verbs)).toEqual(['get']);
   });
 
-  it('bounds what context looks at', async () => {
+  it('limits the candidates of context', async () => {
     const { provider, trail, since } = await openStore();
     const few = { ...provider, capabilities: { ...provider.capabilities, max_search_results: 30 } };
     const verbs = verbsFor(principal(['*:*']), few, trail) as Required<Verbs>;

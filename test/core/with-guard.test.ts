@@ -74,7 +74,7 @@ const failure = (pending: Promise<unknown>): Promise<OmpError> =>
   );
 
 describe.each(EVERYTHING)('a guarded %s', (_, perform) => {
-  it('turns a stray error into one that tells nothing inner', async () => {
+  it('turns an unexpected error into an OmpError without internal details', async () => {
     const cause = new TypeError(SECRET);
     const provider = await guarded(() => Promise.reject(cause));
     const error = await failure(perform(provider, call));
@@ -83,7 +83,7 @@ describe.each(EVERYTHING)('a guarded %s', (_, perform) => {
     expect(error.message).not.toContain('secrets');
   });
 
-  it('does so whatever is thrown', async () => {
+  it('does so for any thrown value', async () => {
     for (const thrown of [SECRET, undefined, null, { code: 'invalid_request' }]) {
       const error = await failure(perform(await guarded(() => Promise.reject(thrown)), call));
       expect(error).toMatchObject({ code: 'provider_error', provider: 'memory' });
@@ -91,7 +91,7 @@ describe.each(EVERYTHING)('a guarded %s', (_, perform) => {
     }
   });
 
-  it('does so also for what is thrown before there is a promise', async () => {
+  it('does so for a synchronous throw', async () => {
     const provider = await guarded(() => {
       throw new TypeError(SECRET);
     });
@@ -99,7 +99,7 @@ describe.each(EVERYTHING)('a guarded %s', (_, perform) => {
     expect(error).toMatchObject({ code: 'provider_error', provider: 'memory' });
   });
 
-  it('names the backend in an error that names nobody', async () => {
+  it('adds the backend to an error without a provider', async () => {
     const nameless = new OmpError('provider_error', 'it broke', { retryAfter: 3 });
     const error = await failure(perform(await guarded(() => Promise.reject(nameless)), call));
     expect(error).toMatchObject({ code: 'provider_error', message: 'it broke', provider: 'memory' });
@@ -115,8 +115,8 @@ describe.each(EVERYTHING)('a guarded %s', (_, perform) => {
   });
 });
 
-describe.each(EVERYTHING)('a guarded %s that is given up', (_, perform) => {
-  it('ends with the reason, whatever the backend goes on doing', async () => {
+describe.each(EVERYTHING)('a guarded %s that is aborted', (_, perform) => {
+  it('rejects with the reason, even if the backend continues', async () => {
     const reason = new OmpError('provider_error', 'too slow', { provider: 'memory' });
     const provider = await guarded(() => new Promise(() => {}));
     const unlessAborted = <Result>(work: Promise<Result>) => Promise.race([work, Promise.reject<Result>(reason)]);
@@ -125,7 +125,7 @@ describe.each(EVERYTHING)('a guarded %s that is given up', (_, perform) => {
 });
 
 describe('a guarded provider', () => {
-  it('is otherwise the same', async () => {
+  it('otherwise behaves like the provider', async () => {
     const inner = await openMemory();
     const provider = memoriesOf(withGuard(inner));
     expect({ name: provider.name, capabilities: provider.capabilities }).toEqual({
@@ -147,7 +147,7 @@ describe('a guarded provider', () => {
     expect(await provider.audit.read(auditOf('u'), call)).toHaveLength(8);
   });
 
-  it('passes on what it was given, in order', async () => {
+  it('passes on its arguments, in order', async () => {
     const given: unknown[][] = [];
     const provider = await guarded((...parts) => {
       given.push(parts);
@@ -175,7 +175,7 @@ describe('a guarded provider', () => {
     ]);
   });
 
-  it('has nothing that the provider lacks', async () => {
+  it('has no verb that the provider lacks', async () => {
     const { name, capabilities, get, ping, close } = await openMemory();
     const provider = withGuard({ name, capabilities, get, ping, close });
     const { add, idempotency, update, delete: remove, list, search, audit, keys } = provider;

@@ -40,8 +40,8 @@ const slow = ({ get, update, delete: remove }: Full): Partial<Provider> => {
   };
 };
 
-describe('by id, within some scopes', () => {
-  it('what lies outside is absent, and so is what belongs to nobody of these', async () => {
+describe('by id, with allowed scopes', () => {
+  it('records of other scopes and other users are absent', async () => {
     const { provider, add } = await openEmulated();
     const [own = '', other = '', unscoped = ''] = await add('in/1', 'out', null);
     expect(await provider.get(inside(own), call)).toMatchObject({ scope: 'in/1' });
@@ -77,7 +77,7 @@ describe('by id, within some scopes', () => {
     expect(await provider.get(refTo(id), call)).toMatchObject({ scope: 'out', content: 'note' });
   });
 
-  it('a move that comes after a delete finds nothing', async () => {
+  it('an update of the scope after a delete finds nothing', async () => {
     const { provider, add } = await openEmulated(slow);
     const [id = ''] = await add('in/1');
     const outcomes = await Promise.all([
@@ -87,7 +87,7 @@ describe('by id, within some scopes', () => {
     expect(outcomes).toEqual([true, undefined]);
   });
 
-  it('a delete that was given up while it waited is not carried out', async () => {
+  it('a delete that is aborted in the queue is not executed', async () => {
     const { provider, add } = await openEmulated(slow);
     const [id = ''] = await add('in/1');
     const first = provider.update(inside(id), { content: 'x' }, call);
@@ -98,11 +98,11 @@ describe('by id, within some scopes', () => {
   });
 });
 
-describe('list within some scopes', () => {
+describe('list with allowed scopes', () => {
   const scopesOf = async (provider: AllMemories, ...query: [more: Parameters<typeof listOf>[1]]) =>
     (await provider.list(listOf('u', ...query), call)).map(({ scope }) => scope);
 
-  it('lets the provider narrow by the whole segments of a single glob, or by the scope it names', async () => {
+  it('lets the provider filter by the whole segments of a single glob, or by its exact scope', async () => {
     const { provider, asked, add } = await openEmulated();
     await add('in/1', 'in/2', 'input/1', 'in', 'out', null);
     expect(await scopesOf(provider, { within: ['in/*'] })).toEqual(['in/2', 'in/1']);
@@ -124,7 +124,7 @@ describe('list within some scopes', () => {
     expect(asked.every(({ within }) => within === null)).toBe(true);
   });
 
-  it('fills its page from as many batches as it takes', async () => {
+  it('reads batches until its page is full', async () => {
     const { provider, asked, add } = await openEmulated();
     const scopes = Array.from({ length: 1_100 }, (_, i) => (i % 500 === 0 ? `in${i}` : 'out'));
     await add(...scopes);
@@ -138,11 +138,11 @@ describe('list within some scopes', () => {
   });
 });
 
-describe('search within some scopes', () => {
+describe('search with allowed scopes', () => {
   const found = async (provider: AllMemories, more: Parameters<typeof searchFor>[2]) =>
     (await provider.search(searchFor('u', 'note', more), call)).map(({ memory }) => memory.scope);
 
-  it('looks further until the page is full, asking for no more than it must', async () => {
+  it('reads on until the page is full, and not further', async () => {
     const { provider, asked, add } = await openEmulated();
     await add(...Array.from({ length: 60 }, (_, i) => (i < 2 ? `in${i}` : 'out')));
     expect(await found(provider, { within: ['in*'], limit: 2 })).toEqual(['in1', 'in0']);
@@ -156,7 +156,7 @@ describe('search within some scopes', () => {
     ]);
   });
 
-  it('refuses rather than answer short, where a bounded provider shows no further, and tells the way out', async () => {
+  it('rejects instead of returning a partial page at the limit of the provider, and says how to avoid that', async () => {
     const { provider, add } = await openEmulated(({ capabilities }) => ({
       capabilities: { ...capabilities, max_search_results: 30 },
     }));
@@ -168,7 +168,7 @@ describe('search within some scopes', () => {
 });
 
 describe('what is passed through', () => {
-  it('adds at most once, with the scope', async () => {
+  it('an idempotent add, with the scope', async () => {
     const { provider, inner } = await openEmulated();
     const once = { caller: 'c', key: 'k', fingerprint: 'f' };
     const first = await provider.addIdempotent(input('a/b'), once, call);
@@ -178,7 +178,7 @@ describe('what is passed through', () => {
     expect((await inner.get(refTo(first.id), call))?.tags).toEqual(['omp:under:a', 'omp:scope:a/b']);
   });
 
-  it('is not the audit log, whose entries would lack the scopes', async () => {
+  it('but not the audit log, whose entries would have no scopes', async () => {
     const { audit } = (await openMemory('native')) as Full;
     expect((await openEmulated(() => ({ audit }))).provider.audit).toBeUndefined();
   });

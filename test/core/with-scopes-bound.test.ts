@@ -39,8 +39,8 @@ const openBounded = async (max_list_scan: number | null, scopes: readonly string
 const hay = (rows: number): string[] => Array.from({ length: rows }, () => 'hay');
 const REFUSED = { code: 'invalid_request', message: expect.stringMatching(/^scope: too many .* since and until$/) };
 
-describe('a list that has to be refined reads no more than the provider allows', () => {
-  it('and is refused with a way out where the page is not full by then', async () => {
+describe('a list that the gateway filters reads at most max_list_scan records', () => {
+  it('and is rejected with advice if the page is not full by then', async () => {
     const { page, read } = await openBounded(12, ['needle/x', ...hay(12)]);
     await expect(page({ scope: 'needl*' })).rejects.toMatchObject(REFUSED);
     // The way out works.
@@ -48,7 +48,7 @@ describe('a list that has to be refined reads no more than the provider allows',
     expect(read()).toBe(1);
   });
 
-  it('which is told of the scopes of the key where nothing else was asked for', async () => {
+  it('and mentions the allowed scopes if the query has no scope', async () => {
     const { page } = await openBounded(12, ['needle/x', ...hay(12)]);
     await expect(page({ within: ['needl*'] })).rejects.toMatchObject({
       code: 'invalid_request',
@@ -59,34 +59,34 @@ describe('a list that has to be refined reads no more than the provider allows',
     expect(await page({ within: ['needl*'], scope: 'needle/*' })).toEqual(['needle/x']);
   });
 
-  it('and is answered where the records end exactly there', async () => {
+  it('and succeeds if the records end exactly there', async () => {
     const { page } = await openBounded(12, ['needle', ...hay(11)]);
     expect(await page({ scope: 'needl?' })).toEqual(['needle']);
     expect(await page({ scope: 'needl?', limit: 3 })).toEqual(['needle']);
     expect(await page({ scope: 'nothing?' })).toEqual([]);
   });
 
-  it('and is answered where the page is full exactly there', async () => {
+  it('and succeeds if the page is full exactly there', async () => {
     const { page } = await openBounded(12, [...hay(20), 'needle', ...hay(11)]);
     expect(await page({ scope: 'needl?', limit: 1 })).toEqual(['needle']);
     await expect(page({ scope: 'needl?', limit: 2 })).rejects.toMatchObject(REFUSED);
   });
 
-  it('counted from where the page begins', async () => {
+  it('counted from the start of the page', async () => {
     const { page, records } = await openBounded(12, ['needle', ...hay(20)]);
     const { created_at, id } = records[8] as Memory;
     expect(await page({ scope: 'needl?', after: { created_at, id } })).toEqual(['needle']);
     await expect(page({ scope: 'needl?' })).rejects.toMatchObject(REFUSED);
   });
 
-  it('but a list that the provider decides itself is not bounded', async () => {
+  it('but a list that the provider filters has no such limit', async () => {
     const { page } = await openBounded(3, hay(20));
     expect(await page({})).toHaveLength(20);
     expect(await page({ scope: 'hay' })).toHaveLength(20);
   });
 });
 
-it('a refined list is either exact or refused, and refused only where the answer cannot be known', async () => {
+it('a filtered list is either exact or rejected, and rejected only if the result cannot be known', async () => {
   const drawn = fc.record({
     scopes: fc.array(fc.constantFrom('needle', 'hay', 'hay', 'hay'), { maxLength: 60 }),
     limit: fc.integer({ min: 1, max: 12 }),
@@ -112,8 +112,8 @@ it('a refined list is either exact or refused, and refused only where the answer
   expect(Math.min(seen.exact, seen.refused)).toBeGreaterThan(20);
 });
 
-describe('[Decision 29] an answer that is bounded in bytes', () => {
-  it('of a list is filled all the same, page by page, whatever the tags for scopes take', async () => {
+describe('[Decision 29] a byte limit', () => {
+  it('of a list leaves full pages, for any size of the scope tags', async () => {
     const scopes = Array.from({ length: 30 }, (_, i) => (i % 3 === 0 ? `needle/${i}/${'deep/'.repeat(8)}end` : 'hay'));
     const { list, page: scopesOf, records } = await openBounded(null, scopes);
     for (const query of [{}, { scope: 'needl*' }, { scope: 'needle/*' }, { within: ['needle/*', 'h?y'] }]) {
@@ -132,7 +132,7 @@ describe('[Decision 29] an answer that is bounded in bytes', () => {
     }
   });
 
-  it('of a search is asked for again with more, up to 64 MiB, and then refused', async () => {
+  it('of a search grows up to 64 MiB, then the search is rejected', async () => {
     const inner = (await openMemory('none')) as Full;
     const added = await memoriesOf(inner).add(memoryOf('u', 'a'.repeat(1_000_000), { tags: ['hay'] }), call);
     const asked: number[] = [];

@@ -49,8 +49,8 @@ const add = async (
 const ids = (memories: readonly Memory[]): string[] => memories.map(({ id }) => id);
 const limitsOf = (asked: readonly Asked[]): number[] => asked.map(({ limit }) => limit);
 
-describe('what the provider lacks', () => {
-  it('is not made up', async () => {
+describe('a missing verb of the provider', () => {
+  it('stays missing', async () => {
     const { inner } = await openCounted();
     const { get, ping, close, name, capabilities } = inner;
     const { id } = await inner.add({ ...input('note'), tags: ['omp:under:a', 'omp:scope:a/b'] }, call);
@@ -67,7 +67,7 @@ describe('list', () => {
   const list = (provider: AllMemories, scope: string | undefined, limit: number) =>
     provider.list(listOf('u', { limit, ...(scope !== undefined && { scope }) }), call);
 
-  it('asks once, and for no more than it was asked, where the provider can decide', async () => {
+  it('sends one query with the same limit if the provider can filter', async () => {
     const { provider, asked } = await openCounted();
     await add(provider, 3, (i) => (i === 0 ? null : 'a/b'));
     expect(await list(provider, undefined, 2)).toHaveLength(2);
@@ -78,7 +78,7 @@ describe('list', () => {
     ]);
   });
 
-  it('lets the provider narrow by the whole segments of a glob', async () => {
+  it('lets the provider filter by the whole segments of a glob', async () => {
     const { provider, asked } = await openCounted();
     await add(provider, 3, () => 'a/b/c');
     expect(await list(provider, 'a/b/*', 5)).toHaveLength(3);
@@ -94,7 +94,7 @@ describe('list', () => {
     expect(asked).toHaveLength(1);
   });
 
-  it('goes on until the memories are exhausted, and no further', async () => {
+  it('reads to the end of the memories, and not further', async () => {
     const { provider, asked } = await openCounted();
     const added = await add(provider, 1200, (i) => (i % 400 === 0 ? 'needle' : 'hay'));
     const expected = ids(added.filter(({ scope }) => scope === 'needle')).reverse();
@@ -102,14 +102,14 @@ describe('list', () => {
     expect(limitsOf(asked)).toEqual([200, 500, 500, 500]);
   });
 
-  it('begins with little and asks for more each time, up to 500', async () => {
+  it('starts with a small batch and increases it up to 500', async () => {
     const { provider, asked } = await openCounted();
     await add(provider, 700, (i) => (i === 0 ? 'needle' : 'hay'));
     expect(await list(provider, 'needl?', 2)).toHaveLength(1);
     expect(limitsOf(asked)).toEqual([8, 32, 128, 500, 500]);
   });
 
-  it('asks once more when the last batch was exactly full', async () => {
+  it('reads once more if the last batch was exactly full', async () => {
     const { provider, asked } = await openCounted();
     await add(provider, 20, () => 'hay');
     expect(await list(provider, 'needl?', 1)).toEqual([]);
@@ -139,7 +139,7 @@ describe('search', () => {
   const found = async (...asked: Parameters<typeof search>) =>
     ids((await search(...asked)).map(({ memory }) => memory));
 
-  it('asks once, and for no more than it was asked, without a scope', async () => {
+  it('sends one query with the same limit without a scope', async () => {
     const { provider, asked } = await openCounted();
     await add(provider, 5, (i) => `a/${i}`);
     const hits = await search(provider, undefined, 2);
@@ -161,7 +161,7 @@ describe('search', () => {
     expect(asked.map(({ limit }) => limit)).toEqual([12, 48, 192]);
   });
 
-  it('answers with fewer only when there are no more', async () => {
+  it('returns fewer hits only if there are no more', async () => {
     const { provider, asked } = await openCounted();
     await add(provider, 100, (i) => (i < 3 ? 'needle' : 'hay'));
     expect(await found(provider, 'need', 4)).toHaveLength(3);
@@ -169,21 +169,21 @@ describe('search', () => {
     expect(asked.every(({ limit }) => limit <= 256)).toBe(true);
   });
 
-  it('is narrowed by whole segments, and then needs no second look', async () => {
+  it('filters by whole segments in the provider, and then needs no second query', async () => {
     const { provider, asked } = await openCounted();
     await add(provider, 100, (i) => (i < 3 ? 'needle/x' : 'hay/x'));
     expect(await found(provider, 'needle/', 4)).toHaveLength(3);
     expect(asked).toEqual([{ verb: 'search', limit: 16, tags: ['omp:under:needle'] }]);
   });
 
-  it('never asks a bounded provider for more than it admits', async () => {
+  it('never exceeds the search limit of the provider', async () => {
     const { provider, asked } = await openCounted(atMost(30));
     const added = await add(provider, 100, (i) => (i >= 80 ? 'needle' : 'hay'));
     expect(await found(provider, 'need', 20)).toEqual(ids(added).slice(80).reverse());
     expect(asked.map(({ limit }) => limit)).toEqual([30]);
   });
 
-  it('refuses with a way out rather than answer short, where a bounded provider shows no further', async () => {
+  it('rejects with advice instead of returning a partial page at the limit of the provider', async () => {
     const { provider, asked } = await openCounted(atMost(30));
     await add(provider, 100, (i) => (i < 50 ? 'needle/x' : 'hay/x'));
     const refusal = await search(provider, 'need', 10).catch((error: unknown) => error);
@@ -198,7 +198,7 @@ describe('search', () => {
 });
 
 describe('update', () => {
-  it('keeps the scope when only tags change, and the tags when only the scope does', async () => {
+  it('keeps the scope if only tags change, and the tags if only the scope changes', async () => {
     const { provider } = await openCounted();
     const { id } = await provider.add(input('note', 'a/b', ['t', 'omp:scope:x']), call);
     expect(await provider.update(refTo(id), { tags: ['u'] }, call)).toMatchObject({ scope: 'a/b', tags: ['u'] });
@@ -241,7 +241,7 @@ describe('update', () => {
     }
   });
 
-  it('that fails does not hold up the next one', async () => {
+  it('that fails does not block the next one', async () => {
     let failing = true;
     const { provider } = await openCounted((memory) => ({
       ...memory,
@@ -259,7 +259,7 @@ describe('update', () => {
     expect(await provider.update(refTo(id), { scope: 'd' }, call)).toMatchObject({ scope: 'd' });
   });
 
-  it('that was aborted while it waited is not carried out', async () => {
+  it('that is aborted in the queue is not executed', async () => {
     const { provider } = await openCounted();
     const { id } = await provider.add(input('note', 'a'), call);
     const first = provider.update(refTo(id), { scope: 'b' }, call);

@@ -59,7 +59,7 @@ describe('a provider without scopes and tags', () => {
     expect(await inner.list(listOf('u'), call)).toMatchObject([{ id, content: 'note' }]);
   });
 
-  it('shows nothing to whoever may see only some scopes, and does nothing for them, without being asked', async () => {
+  it('is not called for callers with restricted scopes, who find and change nothing', async () => {
     const { provider, inner, asked } = await open();
     const { id } = await inner.add(input(), call);
     for (const within of [['*'], ['a', 'b/*'], []]) {
@@ -78,7 +78,7 @@ describe('a provider without scopes and tags', () => {
     expect(await inner.get(refTo(id), call)).toMatchObject({ content: 'note' });
   });
 
-  it('answers everybody else as it is asked, and keeps what it is given', async () => {
+  it('serves all other callers unchanged', async () => {
     const { provider, asked } = await open();
     const first = await provider.add(input(), call);
     const second = await provider.addIdempotent(input({ confidence: 0.5 }), once, call);
@@ -97,7 +97,7 @@ describe('a provider without scopes and tags', () => {
     for (const [verb, argument] of asked.slice(7)) expect(argument, verb).not.toHaveProperty('scope');
   });
 
-  it('is given nothing it lacks, and has no audit log, whose entries would tell of scopes', async () => {
+  it('gets no missing verb and no audit log, whose entries would have scopes', async () => {
     const { bare: inner } = await open();
     const { name, capabilities, get, ping, close } = inner;
     const { audit } = (await openMemory('native')) as Full;

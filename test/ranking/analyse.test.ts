@@ -53,11 +53,11 @@ describe('analyse', () => {
     expect(analyse(text)).toEqual(terms);
   });
 
-  it('cuts Chinese and Japanese also where they follow Latin letters', () => {
+  it('splits Chinese and Japanese after Latin letters', () => {
     expect(analyse('Python入門')).toEqual(expect.arrayContaining(['python', '入', '門', '入門']));
   });
 
-  it('keeps the head of a word too long to be one', () => {
+  it('keeps the start of a very long word', () => {
     expect(analyse('x'.repeat(64))).toEqual(['x'.repeat(64)]);
     expect(analyse(`${'x'.repeat(64)}y`)).toEqual(['x'.repeat(64)]);
     expect(analyse(`${'9-'.repeat(100)}9`)).toEqual(['9', '9'.repeat(64)]);
@@ -85,7 +85,7 @@ describe('analyse', () => {
     );
   });
 
-  it('of two texts set apart is what either gives', () => {
+  it('of two separated texts is the union of both', () => {
     fc.assert(
       fc.property(text, text, (one, other) => {
         expect(new Set(analyse(`${one}\n${other}`))).toEqual(new Set([...analyse(one), ...analyse(other)]));
@@ -109,12 +109,12 @@ describe('analyse', () => {
     );
   });
 
-  it('brings every irregular form and its base together', () => {
+  it('gives every irregular form the term of its base', () => {
     for (const [form, base] of BASE_FORMS) expect(analyse(form), form).toEqual(analyse(base));
     expect(BASE_FORMS.size).toBeGreaterThan(100);
   });
 
-  it('has no stop word with a form of its own, and drops each of them', () => {
+  it('drops every stop word, and none is an irregular form', () => {
     for (const word of STOP_WORDS) {
       expect(BASE_FORMS.has(word), word).toBe(false);
       expect(analyse(word), word).toEqual([]);
@@ -125,7 +125,7 @@ describe('analyse', () => {
 describe('long texts', () => {
   const prose = 'She went to the market near the old harbour, and bought 12 apples. ';
 
-  it('[Decision 8] cost about what prose of the same length costs', async () => {
+  it('[Decision 8] take about as long as prose of the same length', async () => {
     const ticker = startTicker();
     onTestFinished(() => ticker.close());
     const length = 60_000;
@@ -153,7 +153,7 @@ describe('long texts', () => {
     }
   });
 
-  it('[Decision 8] no run of what normalisation sorts is longer than 30', () => {
+  it('[Decision 8] have at most 30 combining marks in a row before normalization', () => {
     for (let point = 0; point <= 0x10ffff; point++) {
       if (point >= 0xd800 && point <= 0xdfff) continue;
       const character = String.fromCodePoint(point);
@@ -166,7 +166,7 @@ describe('long texts', () => {
     expect(withFewMarks(words)).toBe(words);
   });
 
-  it('[Decision 8] give in a thread what they give here', async () => {
+  it('[Decision 8] have the same terms in a worker thread', async () => {
     const long = `${prose.repeat(200)} XK-4471 東京に住む café`;
     expect(await analyseLater(long, callBy())).toEqual(analyse(long));
     expect(await analyseLater(' '.repeat(10_000), callBy())).toEqual([]);
@@ -174,7 +174,7 @@ describe('long texts', () => {
     await expect(analyseLater(long, callBy({}, { signal: gone }))).rejects.toThrow('gone');
   });
 
-  it('[Decision 8] have 16,384 terms at most, and a query 256 of its first 4,096 characters', () => {
+  it('[Decision 8] have at most 16,384 terms, and queries 256 from their first 4,096 characters', () => {
     const words = Array.from({ length: 70_000 }, (_, i) => `w${i}`);
     expect(analyse(words.join(' '))).toEqual(words.slice(0, 16_384));
     expect(queryTerms(words.join(' '))).toEqual(words.slice(0, 256));

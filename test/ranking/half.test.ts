@@ -4,7 +4,7 @@ import { fromHalfBits, toHalfBits, toUnitHalf } from '#ranking';
 import { randomNumbers, randomVector } from './random-vectors.ts';
 
 describe('half precision', () => {
-  it('brings every bit pattern back, infinities and both zeros included', () => {
+  it('preserves every bit pattern, including infinities and both zeros', () => {
     for (let bits = 0; bits < 65_536; bits++) {
       const value = fromHalfBits(bits);
       if (Number.isNaN(value)) expect(fromHalfBits(toHalfBits(value))).toBeNaN();
@@ -27,11 +27,11 @@ describe('half precision', () => {
     expect(fromHalfBits(bits)).toBe(value);
   });
 
-  it('has 2,046 patterns that are no number', () => {
+  it('has 2,046 NaN patterns', () => {
     expect(Array.from({ length: 65_536 }, (_, bits) => fromHalfBits(bits)).filter(Number.isNaN)).toHaveLength(2 * 1023);
   });
 
-  it('takes the nearest, and the even one of two as near', () => {
+  it('rounds to the nearest, ties to even', () => {
     fc.assert(
       fc.property(fc.integer({ min: 0, max: 0x7bfe }), fc.double({ min: 0, max: 1, noNaN: true }), (bits, part) => {
         const [low, high] = [fromHalfBits(bits), fromHalfBits(bits + 1)];
@@ -97,7 +97,7 @@ describe('toUnitHalf', () => {
     );
   });
 
-  it('does not depend on the length of what it is given', () => {
+  it('does not depend on the length of the input', () => {
     fc.assert(
       fc.property(size, fc.nat(), fc.integer({ min: -40, max: 40 }), (dimensions, seed, power) => {
         const vector = randomVector(dimensions, seed);
@@ -124,7 +124,7 @@ describe('toUnitHalf', () => {
     );
   });
 
-  it('leaves the zero vector, and whatever array it was given, alone', () => {
+  it('keeps the zero vector and does not change its input', () => {
     expect(toUnitHalf([0, 0, 0])).toEqual(new Float32Array(3));
     expect(toUnitHalf([])).toEqual(new Float32Array(0));
     const given = [3, 4];

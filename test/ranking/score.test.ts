@@ -9,7 +9,7 @@ describe('inverseDocumentFrequency', () => {
     expect(inverseDocumentFrequency(100, 3)).toBeCloseTo(Math.log(1 + 97.5 / 3.5), 12);
   });
 
-  it('is positive, and the greater the fewer memories have the term', () => {
+  it('is positive, and larger for rarer terms', () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 1e6 }), fc.nat(), (memories, random) => {
         const having = random % memories;
@@ -34,7 +34,7 @@ describe('roundScore', () => {
     expect(roundScore(score)).toBe(rounded);
   });
 
-  it('keeps order, moves by half a step at most, and changes nothing twice', () => {
+  it('keeps the order, changes by at most half a step, and is idempotent', () => {
     const score = fc.double({ min: 0, max: 1, noNaN: true });
     fc.assert(
       fc.property(score, score, (a, b) => {

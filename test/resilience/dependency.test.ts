@@ -59,10 +59,10 @@ function openDown(options: Partial<DependencyOptions> = {}) {
 
 const isClosed = ({ state }: Dependency) => state === 'closed';
 
-describe('a breaker', () => {
+describe('a circuit breaker', () => {
   afterEach(() => vi.restoreAllMocks());
 
-  it('[Decision 28] opens after so many failures in a row, then refuses at once without running anything', async () => {
+  it('[Decision 28] opens after the configured failures in a row, then rejects at once without running the work', async () => {
     const { dependency, run, fail, lines } = openDown({ probe_ms: NEVER_MS });
     await fail(2);
     expect(await run(async () => {})).toBe('done');
@@ -102,7 +102,7 @@ describe('a breaker', () => {
     expect(dependency.state).toBe('open');
   });
 
-  it('[Decision 28] counts once what one cause fails, however many calls that are', async () => {
+  it('[Decision 28] counts all failures with one cause once', async () => {
     const { dependency, run } = open({ probe_ms: NEVER_MS });
     const lose = (cause: Error) => Promise.all(Array.from({ length: 9 }, () => run(failing(() => down({ cause })))));
     await lose(new Error('first'));
@@ -112,7 +112,7 @@ describe('a breaker', () => {
     expect(dependency.state).toBe('open');
   });
 
-  it('[Decision 28] closes by itself once a probe is answered, and says for how long it was open', async () => {
+  it('[Decision 28] closes after a successful probe, and logs for how long it was open', async () => {
     const { dependency, run, fail, probes, recover, lines } = openDown();
     await fail(3);
     await until(() => probes.length >= 3);
@@ -127,7 +127,7 @@ describe('a breaker', () => {
     expect(dependency.state).toBe('closed');
   });
 
-  it('[Decision 28] asks once at a time, is half-open meanwhile, and lets nobody through', async () => {
+  it('[Decision 28] sends one probe at a time, is half-open meanwhile, and rejects calls', async () => {
     const { opened, open: answer } = gate();
     const { dependency, run, probes } = open({ probe: () => opened });
     for (let i = 0; i < 3; i++) await run(failing(down));
@@ -142,7 +142,7 @@ describe('a breaker', () => {
     await until(() => isClosed(dependency));
   });
 
-  it('[Decision 28] takes no answer of a probe for one that comes, also where that does not heed its signal', async () => {
+  it('[Decision 28] limits the time of a probe, even if the probe ignores its signal', async () => {
     const { dependency, run, probes } = open({ probe: () => new Promise(() => {}) });
     for (let i = 0; i < 3; i++) await run(failing(down));
     await until(() => probes.length > 1);
@@ -150,7 +150,7 @@ describe('a breaker', () => {
     expect(isClosed(dependency)).toBe(false);
   });
 
-  it('[Decision 28] closes whatever the clock says', async () => {
+  it('[Decision 28] closes independently of the clock', async () => {
     const { dependency, fail, recover } = openDown();
     await fail(3);
     vi.spyOn(Date, 'now').mockReturnValue(0);
@@ -158,7 +158,7 @@ describe('a breaker', () => {
     await until(() => isClosed(dependency));
   });
 
-  it('[Decision 28] is not disturbed by failures of before that come in late', async () => {
+  it('[Decision 28] ignores late failures of earlier calls', async () => {
     const { opened, open: goOn } = gate();
     const { dependency, run, fail, recover, lines } = openDown();
     const late = run(async () => {
@@ -173,7 +173,7 @@ describe('a breaker', () => {
     expect(lines.map(({ level }) => level)).toEqual(['warn', 'info']);
   });
 
-  it('[Decision 28] asks no more once it is closed down', async () => {
+  it('[Decision 28] sends no probes after close', async () => {
     const { dependency, fail, probes } = openDown({ probe_ms: 5 });
     await fail(3);
     dependency.close();
@@ -182,7 +182,7 @@ describe('a breaker', () => {
   });
 });
 
-describe('another try', () => {
+describe('a retry', () => {
   const outcomeOf = async (operation: Parameters<Dependency['run']>[0], retry: OmpError['retry'], retries = 2) => {
     const { dependency } = open({ retries, breaker_failures: 1_000 });
     const work = vi.fn(() => Promise.reject(down(retry && { retry })));
@@ -204,11 +204,11 @@ describe('another try', () => {
     expect(await outcomeOf(operation, retry)).toBe(sent);
   });
 
-  it('[Decision 27] is not made where none is wanted', async () => {
+  it('[Decision 27] does not run if retries are off', async () => {
     expect(await outcomeOf(READ, 'safe', 0)).toBe(1);
   });
 
-  it('[Decision 27] succeeds like the first', async () => {
+  it('[Decision 27] returns its result like a first attempt', async () => {
     const { dependency } = open({ retries: 2 });
     let sent = 0;
     const work = async () => {
@@ -218,7 +218,7 @@ describe('another try', () => {
     expect(await dependency.run(READ, call, work)).toBe('answer');
   });
 
-  it('[Decision 27] is not made of what is left alone', async () => {
+  it('[Decision 27] does not run while the circuit breaker is open', async () => {
     const { dependency } = open({ retries: 9, probe_ms: NEVER_MS });
     const work = vi.fn(() => Promise.reject(down({ retry: 'safe' })));
     await expect(dependency.run(READ, call, work)).rejects.toMatchObject({ message: 'gone' });
@@ -226,7 +226,7 @@ describe('another try', () => {
     expect(dependency.state).toBe('open');
   });
 
-  it('[Decision 27] is not made for a caller who has gone', async () => {
+  it('[Decision 27] does not run after the call is aborted', async () => {
     const { dependency } = open({ retries: 9 });
     const leaving = new AbortController();
     const gone = new OmpError('invalid_request', 'gone');

@@ -49,7 +49,7 @@ const serve = async (options: Partial<ResilientOptions> = {}, limits: { max_wait
 };
 
 describe('an embedding service that does not answer', () => {
-  it('[Decision 28] is named by the deadline, given up, left alone, and found again by itself', async () => {
+  it('[Decision 28] is named by the deadline, opens its circuit breaker, and recovers after a probe', async () => {
     const deadlines = holdTimers(HELD_MS);
     const { client, id, user_id, add, states } = await serve({ request_timeout_ms: HELD_MS, probe_ms: 5 });
     const before = service.received.length;
@@ -83,7 +83,7 @@ describe('an embedding service that does not answer', () => {
     expect((await add()).status).toBe(201);
   });
 
-  it('[Decision 28] is asked nothing more while it is left alone, but the probes', async () => {
+  it('[Decision 28] gets only probes while its circuit breaker is open', async () => {
     const { add, states } = await serve({ probe_ms: NEVER_MS });
     service.answer = failing(503);
     while (states().openai === 'closed') expectError(await add(), 'provider_error');
@@ -105,7 +105,7 @@ describe('an embedding service that does not answer', () => {
 });
 
 describe('too many texts', () => {
-  it('[Decision 29] are refused with 429 and Retry-After, those before them are answered', async () => {
+  it('[Decision 29] are rejected with 429 and Retry-After, and earlier ones succeed', async () => {
     const { add, states } = await serve({}, { max_waiting: 2 });
     const held: (() => void)[] = [];
     service.answer = (request, response) => void held.push(() => embeddings(8)(request, response));

@@ -35,7 +35,7 @@ const serve = async (options: Partial<ResilientOptions> & { postgres?: object } 
 };
 
 describe('while Postgres is down', () => {
-  it('[Decision 28] every request is answered 502 with Retry-After at once, and the server is left alone', async () => {
+  it('[Decision 28] every request gets 502 with Retry-After at once, and the server gets none', async () => {
     const { client, id, user_id, askUntilOpen } = await serve({ probe_ms: NEVER_MS, retries: 0 });
     way.cut();
     for (const reply of await askUntilOpen()) expectError(reply, 'provider_error');
@@ -56,7 +56,7 @@ describe('while Postgres is down', () => {
     expect((await client.ask('/capabilities')).status).toBe(200);
   });
 
-  it('[Decision 28] it is asked in the background, and served again once it answers, without anybody having asked', async () => {
+  it('[Decision 28] probes run in the background and close the circuit breaker without a request', async () => {
     const { client, id, state, askUntilOpen, lines } = await serve({ probe_ms: 5 });
     way.cut();
     await askUntilOpen();
@@ -71,7 +71,7 @@ describe('while Postgres is down', () => {
     expect(about.map(({ level }) => level)).toEqual(['warn', 'info']);
   });
 
-  it('[Decision 28] a server that takes connections and says nothing is left alone after so many deadlines', async () => {
+  it('[Decision 28] deadlines of a server that accepts connections but never answers open the circuit breaker', async () => {
     const deadlines = holdTimers(HELD_MS);
     const { client, id, state, askUntilOpen } = await serve({ probe_ms: 5, request_timeout_ms: HELD_MS });
     way.block();
@@ -87,7 +87,7 @@ describe('while Postgres is down', () => {
 });
 
 describe('a server that answers', () => {
-  it('[Decision 28] is not left alone, whatever it answers', async () => {
+  it('[Decision 28] never opens the circuit breaker, even with errors', async () => {
     const { client, id, user_id, state } = await serve({ probe_ms: NEVER_MS });
     await store.sql(`alter table ${store.names.memories} rename column scope to elsewhere`);
     for (let i = 0; i < 10; i++) expectError(await client.ask(client.byId(id)), 'provider_error');
@@ -97,7 +97,7 @@ describe('a server that answers', () => {
     expect((await client.get(id)).content).toBe('kept');
   });
 
-  it('[Decision 27] is asked again for a read whose connection was lost, and nobody notices', async () => {
+  it('[Decision 27] gets a retry of a read after a lost connection, and the request succeeds', async () => {
     const { client, id, user_id } = await serve({ postgres: { connections: 3 } });
     for (let round = 0; round < 5; round++) {
       const asked = Array.from({ length: 12 }, () => client.get(id));
@@ -110,7 +110,7 @@ describe('a server that answers', () => {
 });
 
 describe('too many statements', () => {
-  it('[Decision 29] are refused with 429 and Retry-After, those before them are answered', async () => {
+  it('[Decision 29] are rejected with 429 and Retry-After, and earlier ones succeed', async () => {
     const { client, id, state } = await serve({ postgres: { max_waiting: 3 } });
     const replies = await Promise.all(Array.from({ length: 40 }, () => client.ask(client.byId(id))));
     const refused = replies.filter(({ status }) => status !== 200);

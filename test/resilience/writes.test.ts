@@ -19,7 +19,7 @@ const OUTCOMES = {
 type Outcome = keyof typeof OUTCOMES;
 const NOTHING_HAPPENED: readonly Outcome[] = ['unreachable', 'rolled back'];
 
-it('[Decision 27] a write is sent again only when all that was sent before is known to have done nothing', async () => {
+it('[Decision 27] a write is retried only if all earlier attempts are known to have had no effect', async () => {
   const outcome = fc.constantFrom(...(Object.keys(OUTCOMES) as Outcome[]));
   const story = fc.record({
     outcomes: fc.array(outcome, { minLength: 4, maxLength: 4 }),
