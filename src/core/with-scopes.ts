@@ -173,8 +173,8 @@ const isCut = (records: readonly Memory[], maxBytes: number): boolean =>
 
 const tooManyToFilter = (scope: string | undefined): string =>
   scope === undefined
-    ? 'too many memories outside the allowed scopes; add a scope, or narrow the list with since and until'
-    : 'scope: too many memories do not match; begin the glob with whole segments ("coding/*"), or narrow the list with since and until';
+    ? 'too many memories outside the allowed scopes; add a scope, or narrow the list by since and until'
+    : 'scope: too many memories do not match; begin the glob with whole segments ("coding/*"), or narrow the list by since and until';
 
 const tooFar = (scope: string | undefined): string =>
   scope === undefined

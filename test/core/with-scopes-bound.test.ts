@@ -53,7 +53,7 @@ describe('a list that the gateway filters reads at most max_list_scan records', 
     await expect(page({ within: ['needl*'] })).rejects.toMatchObject({
       code: 'invalid_request',
       message: expect.stringMatching(
-        /outside the allowed scopes; add a scope, or narrow the list with since and until$/,
+        /outside the allowed scopes; add a scope, or narrow the list by since and until$/,
       ),
     });
     expect(await page({ within: ['needl*'], scope: 'needle/*' })).toEqual(['needle/x']);
