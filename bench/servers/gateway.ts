@@ -3,7 +3,7 @@
  * configured, and at log level `warn`. Fills the table first.
  */
 import { readdirSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import pg from 'pg';
 import { type Call, GATEWAY, type NewMemory, type ProviderContext } from '#contract';
 import { openMemories, type WritableMemories } from '../../src/core/memories.ts';
@@ -94,9 +94,10 @@ process.send?.({
 } satisfies GatewayReady);
 
 function embeddedAddress(): pg.ClientConfig {
-  const socket = readdirSync(folder).find((name) => name.startsWith('omp-'));
+  const files = readdirSync(folder, { recursive: true, encoding: 'utf8' });
+  const socket = files.find((name) => name.endsWith('.s.PGSQL.5432'));
   if (socket === undefined) throw new Error(`the embedded Postgres has no socket in ${folder}`);
-  return { host: join(folder, socket), port: 5432, user: 'postgres', database: 'postgres' };
+  return { host: dirname(join(folder, socket)), port: 5432, user: 'postgres', database: 'postgres' };
 }
 
 /** Adds through the provider, many at a time. Returns the ids. */
