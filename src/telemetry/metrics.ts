@@ -99,7 +99,7 @@ function measureRequests(registry: Registry): Telemetry {
   });
   const backend = new Histogram({
     name: 'omp_backend_request_duration_seconds',
-    help: 'Time of one backend operation, with retries and embeddings; outcome: ok, an error code, or client_gone.',
+    help: 'Time of one backend operation, with retries; outcome: ok, an error code, or client_gone.',
     labelNames: ['provider', 'operation', 'outcome'],
     buckets: BUCKETS,
     registers,

@@ -118,7 +118,7 @@ async function createLayout(
     layout,
     warnings: warningsOf({ table, layout, vector, sample, rows, indexed }),
     noMemories:
-      rows.any && rows.memories === 0
+      rows.present && rows.memories === 0
         ? `no row of ${table.schema}.${table.name} has both a user (${settingOf('user_id')}) and a text (${settingOf('content')}), so no user has memories`
         : undefined,
   };
@@ -158,7 +158,7 @@ const UNIT_TOLERANCE = 0.02;
 
 interface RowSample {
   /** Whether the table, or its collection, has any rows. */
-  readonly any: boolean;
+  readonly present: boolean;
   /** Sampled rows that are memories. */
   readonly memories: number;
   /** How many of these have a time of creation. */
@@ -176,7 +176,7 @@ async function sampleRows(
 ): Promise<RowSample> {
   const where = conditions();
   const { rows } = await client.query<RowSample>(
-    `select exists (select from ${from} where ${inCollection(where)}) as any, count(*)::int as memories, count(s.created)::int as timed
+    `select exists (select from ${from} where ${inCollection(where)}) as present, count(*)::int as memories, count(s.created)::int as timed
        from (select ${created} as created from ${from} where ${always(where)} limit ${SAMPLE}) as s`,
     where.values,
   );

@@ -14,7 +14,7 @@ const COLUMNS = [
 export function createKeyStore({ db, names }: { db: Database; names: Names }): Omit<KeyStore, 'close'> {
   const table = names.apiKeys;
   const find = statement(`select ${COLUMNS} from ${table} where id = $1`);
-  const any = statement(`select exists (select from ${table}) as any`);
+  const exists = statement(`select exists (select from ${table}) as present`);
   const list = statement(`select ${COLUMNS} from ${table} order by created_at desc, id desc`);
   const create = statement(
     `insert into ${table} (id, name, hash, users, grants, created_at, expires_at)
@@ -36,7 +36,7 @@ export function createKeyStore({ db, names }: { db: Database; names: Names }): O
       const [row] = await db.query(find, [id], call);
       return row && toKey(row);
     },
-    hasAny: async (call) => (await db.query(any, [], call))[0]?.any === true,
+    hasAny: async (call) => (await db.query(exists, [], call))[0]?.present === true,
     list: async (call) => (await db.query(list, [], call)).map(toKey),
     async create({ id, name, hash, users, grants, expires_at }, call) {
       const [row] = await db.query(create, [id, name, hash, users, grants, expires_at], call);
