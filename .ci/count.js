@@ -1,5 +1,6 @@
 // Reads what vitest's JSON reporter wrote.
 //   count.js FILE              prints "<passed> <failed>"; a test file that did not load counts as one failure
+//   count.js --failed FILE     lists the tests that failed
 //   count.js --skipped FILE…   counts the tests that ran in none of the runs, lists those that should have; status 1 if any
 import { readFileSync } from 'node:fs';
 import { relative } from 'node:path';
@@ -9,6 +10,7 @@ const MUST_RUN = /^test\/(auth|description|http|package|process|rate-limit)\//;
 
 const [option, ...rest] = process.argv.slice(2);
 if (option === '--skipped') skippedEverywhere(rest);
+else if (option === '--failed') listFailed(rest[0]);
 else count(option);
 
 function read(path) {
@@ -24,6 +26,14 @@ function count(path) {
   );
   for (const { name, message } of notLoaded) process.stderr.write(`${relative('.', name)}: ${message}\n`);
   process.stdout.write(`${having('passed')} ${having('failed') + notLoaded.length}\n`);
+}
+
+function listFailed(path) {
+  for (const { name, assertionResults } of read(path)) {
+    for (const { fullName, status } of assertionResults) {
+      if (status === 'failed') process.stdout.write(`  ${relative('.', name)}: ${fullName}\n`);
+    }
+  }
 }
 
 function skippedEverywhere(paths) {

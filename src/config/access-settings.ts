@@ -108,7 +108,8 @@ export const access = {
     .optional()
     .register(settingFacts, {
       env: 'OMP_ALLOWED_HOSTS',
-      description: 'Host names that clients may use; unset: all names, or only localhost if the gateway listens on loopback without keys',
+      description:
+        'Host names that clients may use; unset: all names, or only localhost if the gateway listens on loopback without keys',
       allowed: 'host names or addresses, with a port to allow only that port',
       example: ['memory.example.com'],
     }),

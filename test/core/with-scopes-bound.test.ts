@@ -52,9 +52,7 @@ describe('a list that the gateway filters reads at most max_list_scan records', 
     const { page } = await openBounded(12, ['needle/x', ...hay(12)]);
     await expect(page({ within: ['needl*'] })).rejects.toMatchObject({
       code: 'invalid_request',
-      message: expect.stringMatching(
-        /outside the allowed scopes; add a scope, or narrow the list by since and until$/,
-      ),
+      message: expect.stringMatching(/outside the allowed scopes; add a scope, or narrow the list by since and until$/),
     });
     expect(await page({ within: ['needl*'], scope: 'needle/*' })).toEqual(['needle/x']);
   });
