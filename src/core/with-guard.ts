@@ -1,6 +1,7 @@
 import {
   type AuditLog,
   type Call,
+  type EveryVerb,
   type IdempotentAdd,
   type KeyStore,
   OmpError,
@@ -8,8 +9,6 @@ import {
   providerError,
 } from '#contract';
 import { type Instrument, naming, type Operation, uninstrumented } from './telemetry.ts';
-
-type EveryVerb = { [Verb in keyof Required<Provider>]: Provider[Verb] };
 
 /**
  * The outermost decorator of a provider. Every error becomes an `OmpError` that names the provider. An aborted call rejects

@@ -12,8 +12,8 @@ import {
   OmpError,
   type Trace,
 } from '#contract';
+import type { Verbs } from '../core/access.ts';
 import type { ObservedRequest, Telemetry } from '../core/telemetry.ts';
-import type { Verbs } from '../core/verbs.ts';
 
 export interface Env {
   /** Absent when a request is passed to the app in process, without a server. */

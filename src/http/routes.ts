@@ -10,8 +10,8 @@ import {
   type StoredEntry,
 } from '#contract';
 import { recordBytes, recordTooLarge } from '#toolbox';
+import type { Target, Verbs } from '../core/access.ts';
 import { decodeCursor, encodeCursor, malformed } from '../core/cursor.ts';
-import type { Target, Verbs } from '../core/verbs.ts';
 import { parse, parseQuery, readExtensions, readJson, readOnce } from './input.ts';
 import type { Env } from './request.ts';
 import {

@@ -1,5 +1,6 @@
 import {
   type Call,
+  type EveryVerb,
   invalidRequest,
   type ListQuery,
   type Memory,
@@ -13,9 +14,6 @@ import {
 } from '#contract';
 import { countWithin, createKeyedMutex, hasWildcard, type KeyedMutex, literalPrefix, withinMatcher } from '#toolbox';
 
-/** Lists every verb, so that a new one does not compile until its scoping is decided. */
-type EveryVerb = { [Verb in keyof Required<Provider>]: Provider[Verb] };
-
 /** Records read per requested record when the gateway filters itself; each further read is larger by this factor. */
 const OVERFETCH = 4;
 const LARGEST_BATCH = 500;
@@ -27,7 +25,7 @@ const MOST_SEARCHED_BYTES = 64 * 1024 * 1024;
  * and globs. The backend filters by ancestor tags where these suffice. The gateway filters the rest and reads on until the
  * page is full or the records end.
  */
-export function withScopes(inner: Provider): Provider {
+export function emulateScopes(inner: Provider): Provider {
   const { capabilities, add, idempotency, update, delete: remove, list, search } = inner;
   // The scope of a record must not change between its check and the write. Scope and tags are patched together.
   const mutex = createKeyedMutex();

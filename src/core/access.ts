@@ -1,3 +1,6 @@
+/**
+ * Decides who may read and write: applies the users and grants of a caller (`principal.ts`) to every verb.
+ */
 import {
   type AuditEntry,
   type AuditQuery,
@@ -17,8 +20,8 @@ import {
 import { countWithin, globsOverlap, withinMatcher } from '#toolbox';
 import type { AuditTrail, Facts } from './audit-trail.ts';
 import { type ContextBlock, type ContextOptions, MIN_SIMILARITY, toContext } from './context.ts';
-import type { Memories, TextQuery } from './memories.ts';
 import type { Principal } from './principal.ts';
+import type { Memories, TextQuery } from './with-embedder.ts';
 
 /** A record in a request. With `user_id`, a record of another user counts as absent. */
 export interface Target {
