@@ -18,7 +18,7 @@ import { countWithin, createKeyedMutex, hasWildcard, type KeyedMutex, literalPre
 const OVERFETCH = 4;
 const LARGEST_BATCH = 500;
 /** Most bytes that one search reads to filter itself. */
-const MOST_SEARCHED_BYTES = 64 * 1024 * 1024;
+const MAX_SEARCHED_BYTES = 64 * 1024 * 1024;
 
 /**
  * Emulates hierarchical scopes on a provider with tags, with the same results as native scopes, including partial segments
@@ -157,8 +157,8 @@ function searchWith(search: NonNullable<Provider['search']>, most: number | null
       const cut = isCut(hits.map(recordOf), max_bytes);
       if (!cut && hits.length < limit) return found;
       // The page is not full and the limit is reached: a shorter page would be a silently partial answer.
-      if (cut ? max_bytes === MOST_SEARCHED_BYTES : limit === most) throw invalidRequest(tooFar(scope));
-      if (cut) max_bytes = Math.min(max_bytes * OVERFETCH, MOST_SEARCHED_BYTES);
+      if (cut ? max_bytes === MAX_SEARCHED_BYTES : limit === most) throw invalidRequest(tooFar(scope));
+      if (cut) max_bytes = Math.min(max_bytes * OVERFETCH, MAX_SEARCHED_BYTES);
       else window *= OVERFETCH;
     }
   };

@@ -74,7 +74,7 @@ export function withGuard(inner: Provider, instrument: Instrument = uninstrument
       } satisfies KeyStore),
     ping: readingAll('ping', inner.ping),
     stats: inner.stats,
-    // The provider has its own time limits, and the ingestion retries.
+    // The provider has its own deadlines, and the ingestion retries.
     ingestion: inner.ingestion,
     backlog: backlog && readingAll('backlog', backlog),
     close: inner.close,
