@@ -93,7 +93,7 @@ export function createDependency(options: DependencyOptions): Dependency {
   };
   /** A successful probe closes the breaker. */
   const probeOnce = async () => {
-    await breaker.execute(() => withTimeLimit(probe)).catch(() => {});
+    await breaker.execute(() => withDeadline(probe)).catch(() => {});
     if (!isClosed()) probeLater();
   };
 
@@ -153,15 +153,15 @@ const breakerOpenError = (provider: string): OmpError =>
     retryAfter: 1,
   });
 
-/** Time limit of a probe, in milliseconds. */
-const PROBE_TIMEOUT_MS = 2_000;
+/** Deadline of a probe, in milliseconds. */
+const PROBE_DEADLINE_MS = 2_000;
 
 /** A probe failed, for any reason. */
 class ProbeFailed extends Error {}
 
 /** Rejects with `ProbeFailed` unless the probe succeeds in time, even if it ignores its signal. */
-async function withTimeLimit(probe: (call: Call) => Promise<unknown>): Promise<void> {
-  const signal = AbortSignal.timeout(PROBE_TIMEOUT_MS);
+async function withDeadline(probe: (call: Call) => Promise<unknown>): Promise<void> {
+  const signal = AbortSignal.timeout(PROBE_DEADLINE_MS);
   try {
     await unlessAborted(probe({ signal, requestId: 'probe', caller: GATEWAY }), signal);
   } catch (cause) {

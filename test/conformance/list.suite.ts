@@ -3,7 +3,7 @@ import type { Query } from '../support/client.ts';
 import { expectError } from '../support/expect-error.ts';
 import { freshUser, laterMoment } from '../support/subject.ts';
 import type { WireMemory } from '../support/wire.ts';
-import { addLarge, bytesOf, MOST_ANSWER_BYTES } from './large.ts';
+import { addLarge, bytesOf, MAX_ANSWER_BYTES } from './large.ts';
 import { type GetSubject, testOf } from './subject.ts';
 
 const ids = (memories: readonly WireMemory[]): string[] => memories.map((memory) => memory.id);
@@ -49,7 +49,7 @@ export const listSuite = (subject: GetSubject) =>
       need('list');
       const { user_id, count } = await addLarge(subject());
       const found = await pages({ user_id, limit: 500 });
-      for (const page of found) expect(bytesOf(page)).toBeLessThanOrEqual(MOST_ANSWER_BYTES);
+      for (const page of found) expect(bytesOf(page)).toBeLessThanOrEqual(MAX_ANSWER_BYTES);
       expect(found.length).toBeGreaterThan(1);
       expect(new Set(found.flatMap(ids)).size).toBe(count);
       expect(found.flat()).toHaveLength(count);

@@ -3,7 +3,7 @@ import type { Query } from '../support/client.ts';
 import { expectError } from '../support/expect-error.ts';
 import { freshUser } from '../support/subject.ts';
 import type { WireHit } from '../support/wire.ts';
-import { addLarge, bytesOf, MOST_ANSWER_BYTES } from './large.ts';
+import { addLarge, bytesOf, MAX_ANSWER_BYTES } from './large.ts';
 import { type GetSubject, needs, testOf } from './subject.ts';
 
 const NOTES: readonly string[] = [
@@ -40,7 +40,7 @@ export const searchSuite = (subject: GetSubject) =>
         };
       const { results, 'x-truncated': truncated } = await ask({ limit: 100 });
       expect(results.length).toBeGreaterThan(1);
-      expect(bytesOf(results.map(({ memory }) => memory))).toBeLessThanOrEqual(MOST_ANSWER_BYTES);
+      expect(bytesOf(results.map(({ memory }) => memory))).toBeLessThanOrEqual(MAX_ANSWER_BYTES);
       // A hundred of what Pinecone can hold fit in.
       expect(truncated).toBe(results.length < Math.min(100, count) || undefined);
       if (subject().capabilities.features.max_content_length === null) expect(truncated).toBe(true);

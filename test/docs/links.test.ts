@@ -12,7 +12,7 @@ const isPackaged = (path: string): boolean => PACKAGED.some((entry) => path === 
 const linksIn = (text: string): string[] =>
   [...prose(text).matchAll(/\]\((?!https?:|mailto:)([^)\s]+)\)/g)].map(([, target = '']) => target);
 
-/** Paths of this repository, written as code: `src/core/verbs.ts`. */
+/** Paths of this repository, written as code: `src/core/access.ts`. */
 const PATH = /^(?:src|providers|test|bench|eval|scripts|deploy|docs)\/[\w@./-]*$/;
 const pathsIn = (text: string): string[] =>
   [...prose(text).matchAll(/`([^`\n]+)`/g)]

@@ -132,7 +132,7 @@ export async function openLibraryDatabase(): Promise<LibraryDatabase> {
     async close() {
       await client.end();
       // Pools of libraries close in the background, and report an error if the database drops them first.
-      for (let looks = 0; looks < MOST_LOOKS && (await isUsed(server, name)); looks++) await sleep(LOOK_MS);
+      for (let looks = 0; looks < MAX_LOOKS && (await isUsed(server, name)); looks++) await sleep(LOOK_MS);
       await server.query(`drop database ${name} with (force)`);
       await server.query(`drop role ${name}`);
       await server.end();
@@ -141,7 +141,7 @@ export async function openLibraryDatabase(): Promise<LibraryDatabase> {
 }
 
 const LOOK_MS = 20;
-const MOST_LOOKS = 500;
+const MAX_LOOKS = 500;
 
 async function isUsed(server: pg.Client, database: string): Promise<boolean> {
   const { rowCount } = await server.query('select from pg_stat_activity where datname = $1', [database]);

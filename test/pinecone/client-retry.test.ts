@@ -31,7 +31,7 @@ describe('retries', () => {
       ['server-error', 3, 3],
       ['connection-lost', 3, 1],
       ['malformed', 3, 1],
-      ['timeout', 2, 1],
+      ['deadline', 2, 1],
       ['insecure', 1, 1],
       ['rejected', 1, 1],
     ] as const)('%s: %i attempts if idempotent, otherwise %i', async (kind, idempotent, other) => {
