@@ -4,7 +4,7 @@ import type { Layout } from '../../providers/postgres/mapped/layout.ts';
 import { conditions } from '../../providers/postgres/tables/conditions.ts';
 import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';
 import { BARE, COLUMNS, type Examiner, openExaminer } from './examining.ts';
-import { openLibraryDatabase } from './library-table.ts';
+import { openLibraryDatabase } from './library-database.ts';
 
 describe('unusual tables', () => {
   let db: Examiner;

@@ -10,16 +10,16 @@ import type { Query } from '../support/client.ts';
 import { expectError } from '../support/expect-error.ts';
 import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';
 import { documentedEnvironment, openAiServer, type RunningMapped, serveDocumented, vectorOf } from './documented.ts';
-import { type LibraryDatabase, openLibraryDatabase } from './library-table.ts';
+import { type LibraryDatabase, openLibraryDatabase } from './library-database.ts';
 
 // The libraries are installed from npm. Only what the tests call is typed, since they are not installed everywhere.
 
-const FOLDER = new URL('../owner-libraries/node_modules/', import.meta.url);
+const FOLDER = new URL('../mapped-libraries/node_modules/', import.meta.url);
 
 /** Why nothing can be loaded; undefined: it can. */
 const NOT_INSTALLED = existsSync(FOLDER)
   ? undefined
-  : 'the libraries of others are not installed: npm ci --prefix test/owner-libraries';
+  : 'the libraries of others are not installed: npm ci --prefix test/mapped-libraries';
 
 const load = async <Module>(path: string): Promise<Module> => await import(new URL(path, FOLDER).href);
 
