@@ -1,6 +1,6 @@
 import pg from 'pg';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { suggestIndexes } from '../../providers/postgres/maintenance/doctor-mapped.ts';
+import { suggestIndexes } from '../../providers/postgres/commands/doctor-mapped.ts';
 import { examine } from '../../providers/postgres/mapped/examine.ts';
 import { createStatements } from '../../providers/postgres/mapped/mapped-statements.ts';
 import { Mapping, resolveMapping } from '../../providers/postgres/mapped/mapping.ts';
