@@ -110,6 +110,11 @@ export interface Provider {
   /** The name in the configuration, in `/capabilities` and in errors. */
   readonly name: string;
   readonly capabilities: ProviderCapabilities;
+  /**
+   * Throws what `add` or `update` would throw for these fields whatever the backend holds. The gateway calls it before it
+   * computes a vector.
+   */
+  check?(given: Partial<NewMemory>): void;
   /** `vector` is the vector of the content. Resolves once the record is as durable as this backend promises. */
   add?(input: NewMemory, vector: Vector, call: Call): Promise<Memory>;
   /** Present when adds can be idempotent. */

@@ -13,6 +13,10 @@ export function rejectScopes(inner: Provider): Provider {
   };
   const scoped: EveryVerb = {
     ...inner,
+    check(given) {
+      rejectScope(given.scope);
+      inner.check?.(given);
+    },
     add:
       add &&
       (async (input, vector, call) => {

@@ -15,16 +15,16 @@ export interface Operation {
 export type BreakerState = 'closed' | 'half-open' | 'open';
 
 /** Runs a call to a dependency with metrics, traces, retries and the circuit breaker. Work that only reads may run again. */
-export type Instrument = <Result>(
-  operation: Operation,
-  call: Call,
-  work: (call: Call) => Promise<Result>,
-) => Promise<Result>;
+export interface Instrument {
+  <Result>(operation: Operation, call: Call, work: (call: Call) => Promise<Result>): Promise<Result>;
+  /** Throws while the circuit breaker of the dependency is open. */
+  readonly requireClosed?: () => void;
+}
 
 export const uninstrumented: Instrument = (_operation, call, work) => work(call);
 
 /** Adds the name of the failed dependency to a `provider_error` without one, such as a passed deadline. */
-export const naming = (dependency: string, error: unknown): unknown =>
+export const naming = <Thrown>(dependency: string, error: Thrown): Thrown | OmpError =>
   error instanceof OmpError && error.code === 'provider_error' && error.provider === undefined
     ? providerError(dependency, error.message, error)
     : error;

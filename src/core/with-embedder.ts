@@ -12,13 +12,14 @@ import type {
   SearchQuery,
   Vector,
 } from '#contract';
+import { effectivePatch } from '#toolbox';
 import { startIngestion } from './ingestion.ts';
 
 /** A query whose vector is not computed yet. */
 export type TextQuery = Omit<SearchQuery, 'vector'>;
 
 /** A provider with its embedder: its methods take texts without their vectors. */
-export interface Memories extends Omit<Provider, 'add' | 'idempotency' | 'update' | 'search' | 'ingestion'> {
+export interface Memories extends Omit<Provider, 'check' | 'add' | 'idempotency' | 'update' | 'search' | 'ingestion'> {
   add?(input: NewMemory, call: Call): Promise<Memory>;
   /**
    * Idempotent add: repeated adds with this key return the result of the first, also if they run concurrently on several
@@ -39,16 +40,18 @@ export type WritableMemories = Memories & Required<Pick<Memories, 'add'>>;
  * null.
  */
 export function withEmbedder(provider: Provider, embedder: Embedder | undefined, log: Log): Memories {
-  const { add, idempotency, update, search, ingestion: queue, close, ...rest } = provider;
+  const { check, add, idempotency, update, search, ingestion: queue, close, ...rest } = provider;
   const deferred = embedder !== undefined && queue?.deferred === true;
   const ingestion = embedder && queue && startIngestion({ queue, embedder, log });
   const vectorOf = async (text: string, purpose: 'document' | 'query', call: Call): Promise<Vector> => {
     const [vector = null] = (await embedder?.embed([text], purpose, call)) ?? [];
     return vector;
   };
-  const contentVector = async (text: string, call: Call): Promise<Vector> => {
+  /** Of a new content. What the backend would reject anyway is not embedded. */
+  const contentVector = async (content: string, given: Partial<NewMemory>, call: Call): Promise<Vector> => {
     if (!embedder || deferred) return null;
-    const vector = await vectorOf(text, 'document', call);
+    check?.(given);
+    const vector = await vectorOf(content, 'document', call);
     // An aborted call writes nothing.
     call.signal.throwIfAborted();
     return vector;
@@ -61,7 +64,7 @@ export function withEmbedder(provider: Provider, embedder: Embedder | undefined,
   return {
     ...rest,
     ...(add && {
-      add: async (input, call) => kickQueue(await add(input, await contentVector(input.content, call), call)),
+      add: async (input, call) => kickQueue(await add(input, await contentVector(input.content, input, call), call)),
     }),
     ...(idempotency && {
       async addIdempotent(input, key, call) {
@@ -69,7 +72,7 @@ export function withEmbedder(provider: Provider, embedder: Embedder | undefined,
         for (;;) {
           const first = await idempotency.firstAnswer(input, key, call);
           if (first) return first;
-          vector ??= await contentVector(input.content, call);
+          vector ??= await contentVector(input.content, input, call);
           const added = await idempotency.add(input, vector, key, call);
           if (added) return kickQueue(added);
           // Another request has used the key meanwhile: return its result.
@@ -83,13 +86,20 @@ export function withEmbedder(provider: Provider, embedder: Embedder | undefined,
         if (!embedder || deferred) return kickQueue(await update(ref, patch, null, call));
         const current = await provider.get(ref, call);
         if (!current) return undefined;
-        // The content does not change.
-        if (current.content === content) return update(ref, others, null, call);
-        return update(ref, patch, await contentVector(content, call), call);
+        if (current.content === content) {
+          const updated = await update(ref, others, null, call);
+          // Unless another request has changed the content meanwhile.
+          if (!updated || updated.content === content) return updated;
+        }
+        const vector = await contentVector(content, effectivePatch(current, patch) ?? {}, call);
+        return update(ref, patch, vector, call);
       },
     }),
     ...(search && {
-      search: async (query, call) => search({ ...query, vector: await vectorOf(query.text, 'query', call) }, call),
+      async search(query, call) {
+        if (embedder) check?.(query.scope === undefined ? {} : { scope: query.scope });
+        return search({ ...query, vector: await vectorOf(query.text, 'query', call) }, call);
+      },
     }),
     async close() {
       await ingestion?.close();

@@ -45,6 +45,10 @@ export function withGuard(inner: Provider, instrument: Instrument = uninstrument
     name: inner.name,
     capabilities: inner.capabilities,
     read_only: inner.read_only,
+    check(given) {
+      instrument.requireClosed?.();
+      inner.check?.(given);
+    },
     add: add && ((input, vector, call) => adding(call, (own) => add(input, vector, own))),
     idempotency:
       idempotency &&

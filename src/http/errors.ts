@@ -1,5 +1,6 @@
 import type { Context } from 'hono';
 import { type ErrorCode, OmpError } from '#contract';
+import { naming } from '../core/telemetry.ts';
 import { COMMON_HEADERS, type Env } from './request.ts';
 
 /** Status and type of each error code (SPEC, Errors). */
@@ -30,7 +31,7 @@ export function errorResponse(thrown: unknown, c: Context<Env>): Response {
   const call = c.get('call');
   const error =
     thrown instanceof OmpError
-      ? thrown
+      ? naming(c.get('provider'), thrown)
       : new OmpError('provider_error', 'the gateway failed to process this request', { cause: thrown });
   logError(error, c);
   if (error.code === 'unauthorized') c.header('www-authenticate', 'Bearer realm="memories"');

@@ -81,8 +81,6 @@ async function readBytes(c: Context<Env>, maxBytes: number): Promise<Uint8Array>
       size += chunk.length;
       receiving += chunk.length;
       if (size <= maxBytes && receiving <= MAX_RECEIVING_BYTES) return chunks.push(chunk);
-      incoming.removeAllListeners('data');
-      discard(incoming);
       return reject(size > maxBytes ? tooLarge(maxBytes) : tooManyBytes());
     });
     incoming.once('end', () => resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks)));
@@ -97,6 +95,7 @@ async function readBytes(c: Context<Env>, maxBytes: number): Promise<Uint8Array>
     .finally(() => {
       reading = false;
       receiving -= size;
+      if (!incoming.complete) discard(incoming);
     });
 }
 

@@ -76,7 +76,15 @@ export function limitConcurrency(max: number, maxUnreadBytes = MAX_UNREAD_BYTES)
   /** Oldest first. */
   const open = new Set<Outgoing>();
   let running = 0;
+  let scheduled = false;
+  /** At most once in a turn of the event loop: it looks at every open response. */
+  const evictSoon = () => {
+    if (scheduled) return;
+    scheduled = true;
+    setImmediate(evict);
+  };
   const evict = () => {
+    scheduled = false;
     let unread = 0;
     for (const { writableLength } of open) unread += writableLength;
     for (const outgoing of open) {
@@ -86,7 +94,6 @@ export function limitConcurrency(max: number, maxUnreadBytes = MAX_UNREAD_BYTES)
     }
   };
   return async (c, next) => {
-    evict();
     if (running >= max) throw rateLimited(`more than ${max} concurrent requests`, 1);
     running++;
     const { outgoing } = c.env ?? {};
@@ -102,7 +109,7 @@ export function limitConcurrency(max: number, maxUnreadBytes = MAX_UNREAD_BYTES)
     } finally {
       if (!outgoing) running--;
       // The response is written after this middleware returns.
-      else setImmediate(evict);
+      else evictSoon();
     }
   };
 }

@@ -19,8 +19,9 @@ export function createDependencies(options: ResilienceOptions, telemetry: Teleme
     protect(name, probe) {
       const dependency = createDependency({ ...options, name, probe, log });
       all.push(dependency);
-      return (operation, call, work) =>
+      const instrument: Instrument = (operation, call, work) =>
         telemetry.call(operation, call, (own) => dependency.run(operation, own, () => work(own)));
+      return Object.assign(instrument, { requireClosed: dependency.requireClosed });
     },
     states: () => new Map(all.map(({ name, state }) => [name, state])),
     close() {
@@ -55,6 +56,8 @@ export interface Dependency {
    * `provider_error` with `retryAfter`.
    */
   run<Result>(operation: Operation, call: Call, work: () => Promise<Result>): Promise<Result>;
+  /** Throws as `run` does while the circuit breaker is open. */
+  requireClosed(): void;
   /** Ends the probes. */
   close(): void;
 }
@@ -74,6 +77,9 @@ export function createDependency(options: DependencyOptions): Dependency {
     halfOpenAfter: Number.NEGATIVE_INFINITY,
   });
   const isClosed = () => breaker.state === CircuitState.Closed;
+  const requireClosed = () => {
+    if (!isClosed()) throw breakerOpenError(name);
+  };
   // Also called for every failed probe.
   breaker.onBreak((reason) => {
     if (openedAt !== undefined) return;
@@ -105,7 +111,7 @@ export function createDependency(options: DependencyOptions): Dependency {
     async run(operation, call, work) {
       for (let attempt = 1; ; attempt++) {
         // Requests never serve as probes.
-        if (!isClosed()) throw breakerOpenError(name);
+        requireClosed();
         try {
           return await breaker.execute(work);
         } catch (error) {
@@ -115,6 +121,7 @@ export function createDependency(options: DependencyOptions): Dependency {
         call.signal.throwIfAborted();
       }
     },
+    requireClosed,
     close() {
       closed = true;
       clearTimeout(timer);

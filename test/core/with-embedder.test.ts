@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { type Call, OmpError, type Provider, type Vector } from '#contract';
+import { compose } from '../../src/core/compose.ts';
+import { type Instrument, uninstrumented } from '../../src/core/telemetry.ts';
 import { withEmbedder } from '../../src/core/with-embedder.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
 import type { AllMemories } from '../support/memories.ts';
@@ -61,6 +63,37 @@ describe('the vectors of a request', () => {
     expect(asked).toEqual([null, null, null]);
   });
 
+  it('are not computed for what the provider rejects', async () => {
+    const rejected = new OmpError('unsupported_capability', 'confidence: the table has no column for this');
+    const { memories, provider, texts } = await open(() => ({
+      check(given) {
+        if (given.confidence != null || given.scope != null) throw rejected;
+      },
+    }));
+    const { id } = await provider.add(memoryOf('u', 'tea'), null, call);
+    for (const pending of [
+      memories.add(memoryOf('u', 'x', { confidence: 1 }), call),
+      memories.addIdempotent(memoryOf('u', 'x', { confidence: 1 }), key, call),
+      memories.update(refTo(id), { content: 'x', confidence: 1 }, call),
+      memories.search(searchFor('u', 'x', { scope: 'a' }), call),
+    ]) {
+      await expect(pending).rejects.toBe(rejected);
+    }
+    expect(texts).toEqual([]);
+  });
+
+  it('[Decision 28] are not computed while the circuit breaker of the backend is open', async () => {
+    const open502 = new OmpError('provider_error', 'memory does not answer', { provider: 'memory', retryAfter: 1 });
+    const requireClosed = () => {
+      throw open502;
+    };
+    const instrument: Instrument = Object.assign(uninstrumented.bind(undefined), { requireClosed });
+    const { memories, texts } = await open((provider) => compose(provider, instrument));
+    await expect(memories.add(memoryOf('u', 'x'), call)).rejects.toBe(open502);
+    await expect(memories.search(searchFor('u', 'x'), call)).rejects.toBe(open502);
+    expect(texts).toEqual([]);
+  });
+
   it('that cannot be computed cause no backend call', async () => {
     const { memories, provider } = await open(undefined, () => {
       throw new OmpError('provider_error', 'down', { provider: 'openai' });
@@ -93,6 +126,22 @@ describe('an update', () => {
     await memories.update(refTo(id), { content: 'coffee' }, call);
     expect(texts).toEqual(['document tea', 'document coffee']);
     expect((await memories.search(searchFor('u', 'coffee'), call))[0]?.score).toBeGreaterThan(0.99);
+  });
+});
+
+describe('an update that repeats the content', () => {
+  it('sets it again if another request changes it meanwhile', async () => {
+    const { memories, provider, texts } = await open(({ get, update }) => ({
+      async get(ref, by) {
+        const found = await get(ref, by);
+        if (found?.content === 'tea') await update(ref, { content: 'coffee' }, null, by);
+        return found;
+      },
+    }));
+    const { id } = await provider.add(memoryOf('u', 'tea'), null, call);
+    const updated = await memories.update(refTo(id), { content: 'tea', tags: ['t'] }, call);
+    expect(updated).toMatchObject({ content: 'tea', tags: ['t'] });
+    expect(texts).toEqual(['document tea']);
   });
 });
 

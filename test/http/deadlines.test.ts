@@ -164,7 +164,7 @@ const aborted = (signal: AbortSignal): Promise<void> =>
     else signal.addEventListener('abort', () => resolve(), { once: true });
   });
 
-const never = () => new Promise<void>(() => {});
+const never = () => new Promise<never>(() => {});
 /** A deadline that passes when a test says so. */
 const HELD_MS = 3_599_999;
 
@@ -241,23 +241,34 @@ describe('aborts and deadlines', () => {
     }
   });
 
-  it('[SPEC Errors provider] [Decision 16] the deadline names the backend', async () => {
-    const deadlines = holdTimers(HELD_MS);
-    let begin = () => {};
-    const begun = new Promise<void>((resolve) => {
-      begin = resolve;
-    });
-    const alter = beforeGet(() => {
-      begin();
-      return never();
-    });
-    const running = await serverForTest({ alter, request_timeout_ms: HELD_MS });
-    const asked = exchange(running.port, request('GET', '/memories/mem_x'));
-    await begun;
-    deadlines.pass();
-    const error = expectError(await asked, 'provider_error');
-    expect(error.provider).toBe('memory');
-  });
+  it.each(['a verb', 'the authentication'])(
+    '[SPEC Errors provider] [Decision 16] a deadline during %s names the backend',
+    async (during) => {
+      const deadlines = holdTimers(HELD_MS);
+      let begin = () => {};
+      const begun = new Promise<void>((resolve) => {
+        begin = resolve;
+      });
+      const wait = () => {
+        begin();
+        return never();
+      };
+      const options =
+        during === 'a verb'
+          ? { alter: beforeGet(wait) }
+          : {
+              authenticator: {
+                authenticate: (_: unknown, { unlessAborted }: Call) => unlessAborted?.<never>(wait()) ?? wait(),
+              },
+            };
+      const running = await serverForTest({ ...options, request_timeout_ms: HELD_MS });
+      const asked = exchange(running.port, request('GET', '/memories/mem_x'));
+      await begun;
+      deadlines.pass();
+      const error = expectError(await asked, 'provider_error');
+      expect(error.provider).toBe('memory');
+    },
+  );
 
   it('[SPEC Errors invalid_request] [Decision 16] a body that does not arrive in time is a 400', async () => {
     const deadlines = holdTimers(HELD_MS);

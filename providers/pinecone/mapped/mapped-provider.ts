@@ -160,18 +160,21 @@ function createFind({ service, namespace, fields, overlay }: MappedIndex): Find 
 }
 
 /** The verbs that change a mapped index. They never touch keys that no field names. */
-function createWrites(index: MappedIndex, find: Find): Required<Pick<Provider, 'add' | 'update' | 'delete'>> {
+function createWrites(index: MappedIndex, find: Find): Required<Pick<Provider, 'check' | 'add' | 'update' | 'delete'>> {
   const { service, namespace, fields, overlay } = index;
   const mutex = createKeyedMutex();
 
   const valuesOf = (vector: Vector): Float32Array => {
     const values = toUnit(vector);
     // Pinecone rejects a vector of zeros, and the application would take any other for the meaning of the text.
-    if (isZero(values)) throw invalidRequest('content: the embedder finds nothing in this text to search it by');
+    if (isZero(values))
+      throw invalidRequest('content: the embedding of this text is zero, so the index cannot store it');
     return values;
   };
 
   return {
+    check: (given) => requireStorable(fields, given),
+
     async add(input, vector, call) {
       requireStorable(fields, input);
       const metadata = newMetadata(fields, input, newIdentity().created_at);

@@ -172,7 +172,8 @@ async function runEngine({ root, socket, config, log, released }: Location): Pro
     config,
     ready: async () => void (await running),
     interrupt() {
-      if (interrupted || closing) return;
+      // Also while closing: the thread reads nothing before its statement ends.
+      if (interrupted) return;
       interrupted = true;
       log.warn({}, 'the embedded Postgres is restarted, to end a statement that took too long');
       const end = async (worker: Worker) => {

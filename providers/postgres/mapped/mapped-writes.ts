@@ -25,15 +25,27 @@ export function createWrites({ layout, reading, statements, get, max_bytes, run 
   const write = async (query: Query, call: Call): Promise<Row | undefined> =>
     (await explained(layout, run(query, call)))[0];
 
-  return {
-    async add(input, vector, call) {
-      const user_id = layout.owner.toStored(input.user_id);
+  /** The fields as the table stores them. */
+  const storable = <Given extends Partial<NewMemory>>(given: Given): Given => {
+    let stored = given;
+    if (given.user_id !== undefined) {
+      const user_id = layout.owner.toStored(given.user_id);
       if (user_id === undefined) throw unsupported('user_id: the table cannot hold memories of this user');
-      // If the user is a constant, others are rejected here.
-      requireMapped(layout, { ...input, user_id });
+      stored = { ...given, user_id };
+    }
+    // If the user is a constant, others are rejected here.
+    requireMapped(layout, stored);
+    return stored;
+  };
+
+  return {
+    check: (given) => void storable(given),
+
+    async add(given, vector, call) {
+      const input = storable(given);
       const { id, created_at } = newIdentity();
       const ids = { text: id, uuid: randomUUID(), database: undefined };
-      const row = { input: { ...input, user_id }, id: ids[layout.id.newIds], created_at, vector: toUnit(vector) };
+      const row = { input, id: ids[layout.id.newIds], created_at, vector: toUnit(vector) };
       const kept = await write(statements.insert(row), call);
       const memory = kept && reading.toMemory(kept);
       if (!memory) throw providerError(PROVIDER, 'the table did not store the new row');
@@ -67,7 +79,7 @@ export function createWrites({ layout, reading, statements, get, max_bytes, run 
       const query = statements.remove(ref);
       return query !== undefined && (await write(query, call)) !== undefined;
     },
-  } satisfies Required<Pick<Provider, 'add' | 'update' | 'delete'>>;
+  } satisfies Required<Pick<Provider, 'check' | 'add' | 'update' | 'delete'>>;
 }
 
 // Unmapped fields
