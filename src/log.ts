@@ -39,7 +39,7 @@ function openStandardOutput(onLost: (lines: number) => void): { write(line: stri
   let lost = 0;
   let closed = false;
   /** What the reader had no room for. */
-  let refused: Buffer | undefined;
+  let unwritten: Buffer | undefined;
   let writing = false;
 
   const next = () => {
@@ -51,10 +51,10 @@ function openStandardOutput(onLost: (lines: number) => void): { write(line: stri
   };
   const send = (bytes: Buffer, count: number) => {
     writing = true;
-    refused = undefined;
+    unwritten = undefined;
     write(STDOUT, bytes, (error, written) => {
       if (error?.code === 'EAGAIN') {
-        refused = bytes;
+        unwritten = bytes;
         setTimeout(send, PAUSE_MS, bytes, count).unref();
       } else if (!error && written < bytes.length) send(bytes.subarray(written), count);
       else {
@@ -77,7 +77,7 @@ function openStandardOutput(onLost: (lines: number) => void): { write(line: stri
     if (closed) queue = [];
   };
   process.once('exit', () => {
-    if (!closed) writeLast(Buffer.concat([refused ?? Buffer.alloc(0), Buffer.from(queue.join(''))]));
+    if (!closed) writeLast(Buffer.concat([unwritten ?? Buffer.alloc(0), Buffer.from(queue.join(''))]));
   });
   return {
     write(line) {

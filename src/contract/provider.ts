@@ -96,7 +96,7 @@ export interface ProviderCapabilities {
 /** Current statistics of a provider, for the metrics. */
 export interface ProviderStats {
   /** Connections to the backend. */
-  readonly connections?: { readonly open: number; readonly busy: number; readonly most: number };
+  readonly connections?: { readonly open: number; readonly busy: number; readonly max: number };
   /** Queued requests to the backend. */
   readonly queue_length?: number;
 }

@@ -80,7 +80,7 @@ export async function waitUntil(check: () => Promise<boolean>, wait_ms: number, 
 }
 
 /** Consistency tokens: for a few namespaces, the log sequence number of the client's latest write. */
-export interface Tokens {
+export interface TokenCodec {
   /** The client's token with this write added: at most 172 characters of base64url. */
   add(token: string | undefined, namespace: string, lsn: number): string;
   /** The number that a token names for a namespace. Undefined: none, or the token is invalid. */
@@ -100,7 +100,7 @@ const ENTRY_BYTES = NAME_BYTES + 8;
 const HEAD_BYTES = 1 + SEAL_BYTES;
 const MAX_NAMESPACES = 8;
 
-export function createTokens(secret: Uint8Array): Tokens {
+export function createTokens(secret: Uint8Array): TokenCodec {
   const digest = (label: string, data: string | Uint8Array) =>
     createHmac('sha256', secret).update(label).update(data).digest();
   const seal = (entries: Uint8Array) => digest('token:', entries).subarray(0, SEAL_BYTES);

@@ -74,7 +74,7 @@ export async function openMapped(
   };
 }
 
-export interface Examined {
+export interface ExaminedIndex {
   readonly metric: Metric;
   /** Whether the index can list all records of one user. */
   readonly lists: boolean;
@@ -89,7 +89,7 @@ export const examine = (
   options: Pick<Options, 'namespace' | 'metric'>,
   { dimensions }: EmbedderIdentity,
   userField: string,
-): Promise<Examined> =>
+): Promise<ExaminedIndex> =>
   atStartup(async (call) => {
     const metric = await checkedMetric(service, options, dimensions, call);
     const { namespace } = options;

@@ -143,7 +143,7 @@ export function openConnections(options: ConnectionOptions): Database {
     queryWith: run,
     stats() {
       const { open, busy } = slots.stats();
-      return { connections: { open, busy, most: connections }, queue_length: Math.max(0, counts.pending - busy) };
+      return { connections: { open, busy, max: connections }, queue_length: Math.max(0, counts.pending - busy) };
     },
     async close() {
       await new Promise<void>((done) => {

@@ -27,7 +27,7 @@ export interface ReembedSession extends Interruptible {
  * An undefined result rolls back.
  */
 export const withLocks = <Result>(
-  { client, ...waiting }: ReembedSession,
+  { client, ...interruptible }: ReembedSession,
   work: () => Promise<Result | undefined>,
 ): Promise<Result | undefined> =>
   retry(
@@ -54,17 +54,21 @@ export const withLocks = <Result>(
           { cause },
         ),
     },
-    waiting,
+    interruptible,
   );
 
 /** The column that lacks vectors, and whether it is the one in use, which needs no switch. */
-export interface Target {
+export interface ReembedTarget {
   readonly column: string;
   readonly inUse: boolean;
 }
 
 /** What to fill for this embedder; null: a new column is needed. Throws if a re-embed for another one is in progress. */
-export function targetOf({ made_by, column, next }: Store, to: EmbedderIdentity, restart: boolean): Target | null {
+export function targetOf(
+  { made_by, column, next }: Store,
+  to: EmbedderIdentity,
+  restart: boolean,
+): ReembedTarget | null {
   if (next && !restart && !isSame(next, to)) {
     throw new Error(
       `a re-embed for ${labelOf(next)} is not finished, and the configured embedder is ${labelOf(to)}; configure the first one to finish it, or discard it with --restart`,
@@ -79,7 +83,7 @@ export async function begin(
   session: ReembedSession,
   names: Names,
   { to, restart }: { readonly to: EmbedderIdentity; readonly restart: boolean },
-): Promise<Target & { readonly from: EmbedderIdentity | null }> {
+): Promise<ReembedTarget & { readonly from: EmbedderIdentity | null }> {
   const { client } = session;
   const begun = await withLocks(session, async () => {
     const store = await lockStore(client, names);
@@ -101,7 +105,7 @@ async function addColumn(
   client: pg.Client,
   names: Names,
   { store, to }: { readonly store: Store; readonly to: EmbedderIdentity },
-): Promise<Target> {
+): Promise<ReembedTarget> {
   const made = store.columns_made + 1;
   const column = `embedding_${made}`;
   const next = withVectorsIn(column, names);
