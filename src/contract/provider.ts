@@ -87,7 +87,7 @@ export interface ProviderCapabilities {
   readonly supports_supersession: boolean;
   /** The largest `limit` of a search; null: unlimited. */
   readonly max_search_results: number | null;
-  /** Most records that the gateway may read for one page of a list that it filters itself; null: unlimited. */
+  /** Maximum records that the gateway may read for one page of a list that it filters itself; null: unlimited. */
   readonly max_list_scan: number | null;
   /** Whether the provider uses `Call.consistency`: writes of another gateway may become visible with a delay. */
   readonly consistency_tokens: boolean;

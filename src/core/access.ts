@@ -65,7 +65,7 @@ export interface Verbs {
 /** A record or an audit entry. */
 type Owned = Pick<AuditEntry, 'user_id' | 'scope'>;
 
-/** Most bytes of the records in one response (`recordBytes`); a single record may be larger. */
+/** Maximum bytes of the records in one response (`recordBytes`); a single record may be larger. */
 export const MAX_ANSWER_BYTES = 4 * 1024 * 1024;
 
 /** Longest content of a context candidate, in bytes per token of the budget: a longer one cannot fit. */

@@ -17,7 +17,7 @@ import { countWithin, createKeyedMutex, hasWildcard, type KeyedMutex, literalPre
 /** Records read per requested record when the gateway filters itself; each further read is larger by this factor. */
 const OVERFETCH = 4;
 const LARGEST_BATCH = 500;
-/** Most bytes that one search reads to filter itself. */
+/** Maximum bytes that one search reads to filter itself. */
 const MAX_SEARCHED_BYTES = 64 * 1024 * 1024;
 
 /**

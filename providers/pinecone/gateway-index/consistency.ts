@@ -8,7 +8,7 @@ import type { Lsn } from '../client/client.ts';
 export interface IndexConsistency {
   /** Records a write: the answer gets a token that names it. */
   wrote(namespace: string, lsn: Lsn, call: Call): void;
-  /** Records how far a query's answer was. */
+  /** Records the position of a query's answer. */
   saw(namespace: string, lsn: Lsn): void;
   /**
    * Waits until queries of the namespace show the write that the call's token names. If they do not in time, the answer
@@ -26,14 +26,14 @@ export interface ConsistencyOptions {
   readonly secret: Uint8Array;
   /** Longest wait for the write that a token names, in milliseconds. */
   readonly wait_ms: number;
-  /** Sends a query to learn how far queries of a namespace are. */
+  /** Sends a query that returns the current position of a namespace. */
   readonly look: (namespace: string, call: Call) => Promise<Lsn>;
 }
 
-/** Most namespaces whose latest position is remembered. Forgetting one costs a query. */
+/** Maximum namespaces whose latest position is remembered. Forgetting one costs a query. */
 const REMEMBERED_NAMESPACES = 10_000;
 
-/** Only queries report positions: how far `fetch` and `list` are is unknown. */
+/** Only queries report positions; `fetch` and `list` report none. */
 export function createConsistency({ secret, wait_ms, look }: ConsistencyOptions): IndexConsistency {
   const tokens = createTokens(secret);
   const seen = new LRUCache<string, number>({ max: REMEMBERED_NAMESPACES });

@@ -120,11 +120,11 @@ export interface GatewayIndex {
   /** Model of the embedder. */
   readonly model: string;
   readonly metric: Metric;
-  /** Most records read for one page of a filtered list. */
+  /** Maximum records read for one page of a filtered list. */
   readonly max_scan: number;
 }
 
-/** A record as far as this gateway knows. */
+/** The latest version of a record that this gateway knows. */
 export interface FoundRecord extends Written {
   readonly namespace: string;
 }

@@ -135,7 +135,7 @@ const cannotFilter = (namespace: string, userField: string): Error =>
       : `Pinecone cannot filter by "${userField}"; check OMP_PINECONE_USER_FIELD and which metadata keys of the index are filterable`,
   );
 
-/** A record as far as this gateway knows. */
+/** The latest version of a record that this gateway knows. */
 interface FoundRecord extends Written {
   /** As the index shows it; it may be older than the memory. */
   readonly metadata: Metadata;

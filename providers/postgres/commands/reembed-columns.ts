@@ -13,7 +13,7 @@ import {
 import { type Names, withVectorsIn } from '../tables/names.ts';
 import { type Interruptible, retry } from './reembed-retry.ts';
 
-/** Statements of others queue behind a lock that this one waits for, so it waits only this long. */
+/** Deadline of a lock, in milliseconds: the statements of gateways queue behind the request for it. */
 const LOCK_MS = 2_000;
 const LOCK_PAUSE_MS = 1_000;
 const LOCK_ATTEMPTS = 60;
@@ -139,7 +139,7 @@ const dropTrigger = (client: pg.Client, names: Names) =>
 const nextName = (name: string): string => `${name}_next`;
 
 /**
- * Creates the indexes over the new column while that is empty, so the switch finds them ready. `concurrently` blocks nobody,
+ * Creates the indexes over the new column while that is empty, so the switch finds them ready. `concurrently` blocks no write,
  * but an interrupted build leaves an invalid index, which is created again.
  */
 export async function createIndexes(
