@@ -5,7 +5,7 @@ import type { KeyContext, KeyStore, NewKey } from '#contract';
 import postgres from '../../providers/postgres/index.ts';
 import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';
 import { makeDataDir, recordingLog } from '../support/subject.ts';
-import { call, openStore, type Store, until } from './store.ts';
+import { call, openStore, type Store, storeForEach, until } from './store.ts';
 
 let store: Store;
 let keys: KeyStore;
@@ -187,11 +187,7 @@ const openKeys = async (options: object, context: KeyContext): Promise<KeyStore>
 };
 
 describe('keys alone', () => {
-  let store: Store;
-  beforeEach(async () => {
-    store = await openStore();
-  });
-  afterEach(() => store.close());
+  const store = storeForEach();
   const open = () => {
     const options = { url: store.url, schema: store.schema, connections: 1 };
     return openKeys(options, { data_dir: '/nowhere', log: recordingLog() });

@@ -9,7 +9,7 @@ import {
   statement,
 } from '../../providers/postgres/client/connections.ts';
 import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';
-import { closedGate, openProxy } from './sessions.ts';
+import { closedGate, holdDeadlines, openProxy } from './sessions.ts';
 import { call, memoryOf, openStore, randomName, refTo, type Store, until } from './store.ts';
 
 let store: Store;
@@ -110,7 +110,8 @@ describe('[Decision 29] callers take turns', () => {
   });
 
   it('queued searches end at their deadline or when their call is aborted', async () => {
-    const database = connect({ acquire_timeout_ms: 50 });
+    const database = connect({ acquire_timeout_ms: 1_000 });
+    const { pass } = holdDeadlines();
     const controller = new AbortController();
     const gone = new OmpError('invalid_request', 'gone');
     const slow = { ...statement('select pg_sleep(0.5) as n'), heavy: true };
@@ -119,6 +120,7 @@ describe('[Decision 29] callers take turns', () => {
     const left = failure(database.query(search, [1], { ...by('one'), signal: controller.signal }));
     controller.abort(gone);
     expect(await left).toBe(gone);
+    pass(1_100);
     expect(await late).toMatchObject({ code: 'provider_error' });
     await Promise.allSettled(running);
     await until(async () => database.stats().connections.busy === 0);

@@ -3,7 +3,7 @@ import { hashingEmbedder } from '../support/hashing-embedder.ts';
 import { openMemoriesOf, type WritableMemories } from '../support/memories.ts';
 import { freshUser, RECORDED, recordingLog } from '../support/subject.ts';
 import { gates, ingestionSubject, testEmbedder } from './ingestion-subject.ts';
-import { call, memoryOf, until } from './store.ts';
+import { call, memoryOf, searchFor, until } from './store.ts';
 
 const search = { q: 'green tea', limit: 10 };
 
@@ -122,11 +122,7 @@ it.each([
   const { store, drained } = await ingestionSubject();
   const embedder = testEmbedder();
   const provider = await store.open({ mode, embedder, options: { large_user_rows: 4, ingestion: 'async' } });
-  const find = async () =>
-    (await provider.search?.(
-      { user_id: 'u', text: 'unheard zebra', tags: [], within: null, max_bytes: 1e9, limit: 10 },
-      call,
-    )) ?? [];
+  const find = async () => (await provider.search?.(searchFor('u', 'unheard zebra'), call)) ?? [];
   for (let i = 0; i < memories; i++) await provider.add(memoryOf('u', `known thing number ${i}`), call);
   await drained();
   await find();

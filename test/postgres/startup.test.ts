@@ -6,7 +6,7 @@ import { randomVector } from '../ranking/random-vectors.ts';
 import type { WritableMemories } from '../support/memories.ts';
 import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';
 import { recordingLog } from '../support/subject.ts';
-import { call, memoryOf, openStore, randomName, refTo, type Store, until } from './store.ts';
+import { call, memoryOf, openStore, randomName, refTo, type Store, searchFor, storeForEach, until } from './store.ts';
 
 const urlWith = (changes: { readonly user?: string; readonly database?: string }): string => {
   const url = new URL(SERVER_URL);
@@ -82,11 +82,7 @@ if (SERVER_URL === '') {
   });
 } else {
   describe('on a server', () => {
-    let store: Store;
-    beforeEach(async () => {
-      store = await openStore();
-    });
-    afterEach(() => store.close());
+    const store = storeForEach();
     /** A role that may log in, dropped after the test. */
     const createRole = async (): Promise<string> => {
       const role = randomName();
@@ -242,11 +238,7 @@ const embedderOf = (model: string, dimensions: number): Embedder => ({
   close: async () => {},
 });
 
-let store: Store;
-beforeEach(async () => {
-  store = await openStore();
-});
-afterEach(() => store.close());
+const store = storeForEach();
 
 const firstOpen = async (embedder?: Embedder) => {
   const provider = await store.open(embedder ? { embedder } : { mode: 'keyword' });
@@ -296,10 +288,7 @@ describe('the embedder of stored vectors', () => {
     await firstOpen(embedderOf('one', 8));
     await store.open({ mode: 'keyword' });
     const back = await store.open({ embedder: embedderOf('one', 8) });
-    expect(
-      (await back.search?.({ user_id: 'u', text: 'kept', tags: [], within: null, max_bytes: 1e9, limit: 1 }, call))?.[0]
-        ?.score,
-    ).toBeGreaterThan(0.4);
+    expect((await back.search?.(searchFor('u', 'kept', { limit: 1 }), call))?.[0]?.score).toBeGreaterThan(0.4);
     const keyword = await store.open({ mode: 'keyword' });
     await keyword.add(memoryOf('u', 'added without a vector'), call);
     await expect(store.open({ embedder: embedderOf('one', 8) })).rejects.toThrow(

@@ -60,15 +60,6 @@ describe('[Decision 17] [SPEC Limits limits.rate_limit_per_minute] the sliding w
     expect(await admitted(limiter, 6)).toBe(5);
   });
 
-  it('supports a limit of one', async () => {
-    const { take, clock } = limiterAt(1);
-    expect((await take()).allowed).toBe(true);
-    const { allowed, reset } = await take();
-    expect(allowed).toBe(false);
-    clock.time += reset * 1_000;
-    expect((await take()).allowed).toBe(true);
-  });
-
   it('admits the limit to a client that never stops', async () => {
     const { limiter, clock } = limiterAt(60);
     let total = 0;
