@@ -5,7 +5,7 @@ import { createStatements } from '../../providers/postgres/tables/memory-stateme
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
 import type { Memories } from '../support/memories.ts';
 import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';
-import { call, memoryOf, refTo, storeForEach, until } from './store.ts';
+import { call, failure, memoryOf, refTo, storeForEach, until } from './store.ts';
 
 const store = storeForEach();
 
@@ -28,14 +28,6 @@ const addIdempotent = (provider: Memories, once: IdempotencyKey = onceOf(), inpu
   (provider.addIdempotent as NonNullable<Memories['addIdempotent']>)(input, once, by);
 const memories = () => store.sql<{ id: string }>(`select id from ${store.names.memories} order by id`);
 const keys = () => store.sql(`select * from ${store.names.onceKeys}`);
-const failure = async (pending: Promise<unknown>): Promise<OmpError> => {
-  const error = await pending.then(
-    () => undefined,
-    (reason: unknown) => reason,
-  );
-  expect(error).toBeInstanceOf(OmpError);
-  return error as OmpError;
-};
 /** Counts the texts that documents were embedded for. */
 const counting = (model = 'counting'): Embedder & { readonly texts: string[] } => {
   const inner = hashingEmbedder();

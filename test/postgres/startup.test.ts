@@ -29,18 +29,16 @@ const works = async (provider: WritableMemories): Promise<void> => {
   expect(hit).toEqual({ memory, score: 1 });
 };
 
-describe('names', () => {
-  it.each(['a"b c', "it's", 'UPPER', 'select', 'ünïcode', 'dot.ted'])('a schema called %j works', async (suffix) => {
-    const store = await openStore(`${randomName()}${suffix}`);
-    try {
-      await works(await store.open());
-      await works(await store.open({ options: { large_user_rows: 1 } }));
-      const schemas = await store.sql('select nspname from pg_namespace where nspname = $1', [store.schema]);
-      expect(schemas).toHaveLength(1);
-    } finally {
-      await store.close();
-    }
-  });
+it('a schema with any characters in its name works', async () => {
+  const store = await openStore(`${randomName()}a"b c's UPPER.select ünïcode`);
+  try {
+    await works(await store.open());
+    await works(await store.open({ options: { large_user_rows: 1 } }));
+    const schemas = await store.sql('select nspname from pg_namespace where nspname = $1', [store.schema]);
+    expect(schemas).toHaveLength(1);
+  } finally {
+    await store.close();
+  }
 });
 
 describe('a schema of version 1', () => {

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import pg from 'pg';
-import { afterAll, afterEach, beforeAll, beforeEach } from 'vitest';
-import type { AuditOptions, Embedder, RankingOptions } from '#contract';
+import { afterAll, afterEach, beforeAll, beforeEach, expect } from 'vitest';
+import { type AuditOptions, type Embedder, OmpError, type RankingOptions } from '#contract';
 import { type Engine, startEngine } from '../../providers/postgres/embedded/engine.ts';
 import { type Names, toNames } from '../../providers/postgres/tables/names.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
@@ -112,6 +112,16 @@ export function storeForAll(): Store {
   beforeAll(async () => void Object.assign(store, await openStore()));
   afterAll(() => store.close());
   return store;
+}
+
+/** The error of a promise that rejects with an `OmpError`. */
+export async function failure(pending: Promise<unknown>): Promise<OmpError> {
+  const error = await pending.then(
+    () => undefined,
+    (reason: unknown) => reason,
+  );
+  expect(error).toBeInstanceOf(OmpError);
+  return error as OmpError;
 }
 
 const POLL_MS = 20;
