@@ -8,9 +8,9 @@ const HEADINGS: Readonly<Record<Verb, string>> = { get: 'get', list: 'list 50', 
 
 /** Targets: the least throughput as a share of the base's, and the largest p99 as a multiple of the base's. */
 const LEAST: Readonly<Record<Verb, number>> = { get: 0.75, list: 0.8, search: 0.8, add: 0.8 };
-const MOST_P99 = 1.3;
+const MAX_P99 = 1.3;
 /** Largest event loop lag at p99 while the local embedder is busy, in milliseconds. */
-const MOST_DELAY = 5;
+const MAX_DELAY = 5;
 
 /** One table per engine: requests per second, p50 and p99 of every subject, then the gateway as ratios. */
 export function engineTable(title: string, { version, connections, verbs }: EngineResult): string {
@@ -35,7 +35,7 @@ export function engineTable(title: string, { version, connections, verbs }: Engi
   );
   const tail = [
     `p99 of the gateway ÷ ${SUBJECTS.base}`,
-    ...cells((all) => judged(ratio(named(all, SUBJECTS.gateway), named(all, SUBJECTS.base), 'p99'), '≤', MOST_P99)),
+    ...cells((all) => judged(ratio(named(all, SUBJECTS.gateway), named(all, SUBJECTS.base), 'p99'), '≤', MAX_P99)),
   ];
   return [
     `**${title}**: ${version}, ${connections === 1 ? 'one connection' : `${connections} connections`} each. Requests per second (p50 / p99 in ms)`,
@@ -50,10 +50,10 @@ export function defaultTable(work: readonly Work[], clients: number): string {
     count(load.perSecond),
     latency(load.p50),
     latency(load.p99),
-    `${latency(delay.p99)} ${delay.p99 <= MOST_DELAY ? '✓' : '✗'}`,
+    `${latency(delay.p99)} ${delay.p99 <= MAX_DELAY ? '✓' : '✗'}`,
     latency(delay.max),
   ]);
-  const headings = ['', 'per second', 'p50 ms', 'p99 ms', `event loop lag, p99 ms (at most ${MOST_DELAY})`, 'max ms'];
+  const headings = ['', 'per second', 'p50 ms', 'p99 ms', `event loop lag, p99 ms (at most ${MAX_DELAY})`, 'max ms'];
   return [
     `**Default configuration** (local embedder, embedded Postgres), ${clients} clients`,
     '',

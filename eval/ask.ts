@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 import type { Call, NewMemory } from '#contract';
-import type { Memories } from '../src/core/memories.ts';
+import type { Memories } from '../src/core/with-embedder.ts';
 import type { Dataset } from './dataset.ts';
 
 /** The result of a search: fact keys, best first. */

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import pg from 'pg';
 import type { Embedder, Log, RankingOptions } from '#contract';
 import type { ProviderName } from '../src/config/settings.ts';
-import { type Memories, openMemories } from '../src/core/memories.ts';
+import { type Memories, withEmbedder } from '../src/core/with-embedder.ts';
 import { openProvider } from '../src/registry.ts';
 
 export type Mode = RankingOptions['mode'];
@@ -28,7 +28,7 @@ export async function openBackends(embedder: Embedder, log: Log, url: string | u
     const used = mode === 'keyword' ? undefined : embedder;
     const ranking = { mode, keyword_weight: KEYWORD_WEIGHT };
     const context = { embedder: used, ranking, audit: undefined, data_dir, log };
-    return openMemories(await openProvider(name, options, context), used, log);
+    return withEmbedder(await openProvider(name, options, context), used, log);
   };
   const schema = (mode: Mode): string => `omp_eval_${process.pid}_${mode}`;
   const openPostgres = (mode: Mode, server: { url?: string }): Promise<Memories> => {

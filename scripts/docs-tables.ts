@@ -11,7 +11,7 @@ import { settingsTables } from '../src/config/documents.ts';
 import type { ProviderName } from '../src/config/settings.ts';
 import { compose } from '../src/core/compose.ts';
 import { describe } from '../src/core/describe.ts';
-import { openMemories } from '../src/core/memories.ts';
+import { withEmbedder } from '../src/core/with-embedder.ts';
 import { openProvider } from '../src/registry.ts';
 import { startPinecone } from '../test/pinecone-server/start.ts';
 
@@ -105,7 +105,7 @@ async function capabilityTable(): Promise<string> {
     await open('memory', 'memory', {});
     const documents = providers.map(([label, provider]) => ({
       label,
-      ...describe(openMemories(compose(provider), undefined, quiet), null),
+      ...describe(withEmbedder(compose(provider), undefined, quiet), null),
     }));
     const cells = (name: string, cell: (document: (typeof documents)[number]) => unknown) => [
       name,

@@ -17,7 +17,7 @@ import { openAuditTrail } from './core/audit-trail.ts';
 import { compose } from './core/compose.ts';
 import { createGate } from './core/gate.ts';
 import { createHealth } from './core/health.ts';
-import { type Memories, openMemories } from './core/memories.ts';
+import { type Memories, withEmbedder } from './core/with-embedder.ts';
 import { openEmbedder } from './embedding/open.ts';
 import { loopbackHosts } from './http/admission.ts';
 import { type AdminOptions, createAdminApp, createApp } from './http/app.ts';
@@ -70,7 +70,7 @@ export async function serve(config: Config, log: Log, stopped?: AbortSignal): Pr
     const identity = embedder && { model: embedder.model, dimensions: embedder.dimensions };
     const context = { embedder: identity, ranking, audit, data_dir, max_record_bytes, log };
     const opening = openProvider(config.provider, providerOptions(config), context).then((opened) =>
-      openMemories(compose(opened, dependencies.protect(opened.name, opened.ping)), embedder, log),
+      withEmbedder(compose(opened, dependencies.protect(opened.name, opened.ping)), embedder, log),
     );
     const provider = await parts.open('provider', opening);
     telemetry.watch({ provider, embedder, breakers: dependencies.states });

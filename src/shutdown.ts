@@ -2,31 +2,31 @@ import type { Log } from '#contract';
 
 /** The open parts of the gateway. They are closed in reverse order. */
 export interface OpenParts {
-  /** `close` may take `timeoutMs`. */
-  add(part: string, close: () => Promise<void>, timeoutMs?: number): void;
+  /** `close` may take `deadlineMs`. */
+  add(part: string, close: () => Promise<void>, deadlineMs?: number): void;
   /**
    * Waits for a part that is opening, and closes it with the others. Rejects as soon as the start is stopped; a part that is
    * still opening then gets a moment to open, and is closed too.
    */
   open<Part extends { close(): Promise<void> }>(part: string, opening: Promise<Part>): Promise<Part>;
   /**
-   * Closes every part, also if others fail or hang; rejects afterwards if one did. After `timeoutMs` in total, the remaining
+   * Closes every part, also if others fail or hang; rejects afterwards if one did. After `deadlineMs` in total, the remaining
    * parts are closed without waiting for them.
    */
-  close(timeoutMs?: number): Promise<void>;
+  close(deadlineMs?: number): Promise<void>;
 }
 
-/** Time limit for one part, in milliseconds. */
+/** Deadline for one part, in milliseconds. */
 const PART_MS = 5_000;
-/** Time limit for all parts together, in milliseconds, in addition to the time for running requests. */
+/** Deadline for all parts together, in milliseconds, in addition to the time for running requests. */
 export const CLOSE_MS = 10_000;
-/** Time limit for a part that is still opening when the start is stopped, in milliseconds. */
+/** Deadline for a part that is still opening when the start is stopped, in milliseconds. */
 const OPENING_MS = 2_000;
 
 /** `stopped` ends a start in progress. */
 export function openParts(log: Log, stopped?: AbortSignal): OpenParts {
-  const parts: { part: string; close: () => Promise<void>; timeoutMs: number }[] = [];
-  const add: OpenParts['add'] = (part, close, timeoutMs = PART_MS) => void parts.push({ part, close, timeoutMs });
+  const parts: { part: string; close: () => Promise<void>; deadlineMs: number }[] = [];
+  const add: OpenParts['add'] = (part, close, deadlineMs = PART_MS) => void parts.push({ part, close, deadlineMs });
   return {
     add,
     async open(part, opening) {
@@ -37,10 +37,10 @@ export function openParts(log: Log, stopped?: AbortSignal): OpenParts {
       });
       return unlessStopped(opening, stopped);
     },
-    async close(timeoutMs = CLOSE_MS) {
+    async close(deadlineMs = CLOSE_MS) {
       const failed: string[] = [];
-      const deadline = performance.now() + timeoutMs;
-      for (const { part, close, timeoutMs: limit } of parts.splice(0).reverse()) {
+      const deadline = performance.now() + deadlineMs;
+      for (const { part, close, deadlineMs: limit } of parts.splice(0).reverse()) {
         try {
           const ms = Math.round(Math.min(limit, Math.max(0, deadline - performance.now())));
           await inTime(close(), ms, () => {
@@ -59,11 +59,11 @@ export function openParts(log: Log, stopped?: AbortSignal): OpenParts {
 /** The result of the work, or of `late` after `ms` milliseconds. */
 async function inTime<Result>(work: Promise<Result>, ms: number, late: () => Result): Promise<Result> {
   let timer: NodeJS.Timeout | undefined;
-  const timeout = new Promise<void>((resolve) => {
+  const deadline = new Promise<void>((resolve) => {
     timer = setTimeout(resolve, ms);
   });
   try {
-    return await Promise.race([work, timeout.then(late)]);
+    return await Promise.race([work, deadline.then(late)]);
   } finally {
     clearTimeout(timer);
   }

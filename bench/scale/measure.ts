@@ -9,7 +9,7 @@ import {
   searchStatement,
 } from '../../providers/postgres/tables/search-statement.ts';
 import { countStatement } from '../../providers/postgres/tables/search-strategy.ts';
-import type { WritableMemories } from '../../src/core/memories.ts';
+import type { WritableMemories } from '../../src/core/with-embedder.ts';
 import { HUNDRED, type User } from './population.ts';
 import { call, type Store } from './stores.ts';
 import { type Timed, type Times, timeAll } from './timing.ts';

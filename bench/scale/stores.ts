@@ -2,7 +2,7 @@ import pg from 'pg';
 import { type Embedder, GATEWAY, type Log, type ProviderContext } from '#contract';
 import { analyse } from '#ranking';
 import { type Names, toNames } from '../../providers/postgres/tables/names.ts';
-import { openMemories, type WritableMemories } from '../../src/core/memories.ts';
+import { type WritableMemories, withEmbedder } from '../../src/core/with-embedder.ts';
 import { openProvider } from '../../src/registry.ts';
 import { build, type Clauses } from './build.ts';
 import { makeClauses } from './clauses.ts';
@@ -40,7 +40,7 @@ export async function openStore(
   const provider = await openProvider('postgres', options, {
     ...{ embedder, ranking, audit, data_dir: '/nowhere', log },
   } as ProviderContext);
-  return openMemories(provider, embedder, log) as WritableMemories;
+  return withEmbedder(provider, embedder, log) as WritableMemories;
 }
 
 /** A store with this number of memories in a separate schema; an existing one if it may be reused. */

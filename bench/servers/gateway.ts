@@ -6,7 +6,7 @@ import { readdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import pg from 'pg';
 import { type Call, GATEWAY, type NewMemory, type ProviderContext } from '#contract';
-import { openMemories, type WritableMemories } from '../../src/core/memories.ts';
+import { type WritableMemories, withEmbedder } from '../../src/core/with-embedder.ts';
 import { type Body, initialMemories } from '../workload.ts';
 import { built } from './built.ts';
 import { freeEmbedder } from './free-embedder.ts';
@@ -60,7 +60,7 @@ const context: ProviderContext = {
   data_dir: config.data_dir,
   log,
 };
-const provider = openMemories(
+const provider = withEmbedder(
   compose(await openProvider('postgres', config.postgres, context)),
   freeEmbedder,
   log,

@@ -33,7 +33,7 @@ function explained(error: unknown): unknown {
   const failure = failureBehind(error);
   if (!failure) return error;
   const { kind, status = 0, message } = failure;
-  if (kind === 'unreachable' || kind === 'timeout' || kind === 'connection-lost') {
+  if (kind === 'unreachable' || kind === 'deadline' || kind === 'connection-lost') {
     return new Error(`Pinecone cannot be reached (${message}); ${REACHABLE}`);
   }
   if (kind === 'insecure') {

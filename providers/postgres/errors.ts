@@ -86,7 +86,7 @@ function withoutTexts(cause: unknown): unknown {
 
 export function toOmpError(cause: unknown): OmpError {
   if (cause instanceof OmpError) return cause;
-  // The reason of a call with a timeout signal.
+  // The reason of an `AbortSignal.timeout`.
   if (cause instanceof Error && cause.name === 'TimeoutError') return tooLong(cause);
   const code = codeOf(cause) ?? '';
   return failure(byCode(MESSAGES, code) ?? 'the database failed', byCode(FACTS, code), cause);

@@ -106,7 +106,7 @@ function wordsOf(claim: unknown): string[] {
 
 const digestOf = (text: string): string => createHash('sha256').update(text).digest('hex');
 
-const JWKS_TIMEOUT_MS = 3_000;
+const JWKS_DEADLINE_MS = 3_000;
 /** Limit for the response with the keys. */
 const MAX_JWKS_BYTES = 1024 * 1024;
 /** How long the keys are cached. */
@@ -123,7 +123,7 @@ const RETRY_MS = 5_000;
 function openIdentityProvider(jwksUrl: string): JWTVerifyGetKey {
   let retryAt = 0;
   const keys = createRemoteJWKSet(new URL(jwksUrl), {
-    timeoutDuration: JWKS_TIMEOUT_MS,
+    timeoutDuration: JWKS_DEADLINE_MS,
     cacheMaxAge: JWKS_MAX_AGE_MS,
     cooldownDuration: COOLDOWN_MS,
     [customFetch]: async (url: string, init: RequestInit) => {

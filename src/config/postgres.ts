@@ -36,12 +36,12 @@ export const postgres = z.strictObject({
   }),
   connect_timeout_ms: shape.connect_timeout_ms.register(settingFacts, {
     env: 'OMP_POSTGRES_CONNECT_TIMEOUT_MS',
-    description: 'Timeout for opening a connection, and for a statement to get one, in milliseconds',
+    description: 'Deadline for opening a connection, and for a statement to get one, in milliseconds',
     only,
   }),
   query_timeout_ms: shape.query_timeout_ms.register(settingFacts, {
     env: 'OMP_POSTGRES_QUERY_TIMEOUT_MS',
-    description: 'Timeout for one statement, which is then cancelled, in milliseconds',
+    description: 'Deadline of one statement, which is then cancelled, in milliseconds',
     only,
   }),
 });

@@ -37,7 +37,7 @@ const server = {
     .register(settingFacts, { env: 'OMP_LOG_LEVEL', flag: 'log-level', description: 'Lowest severity to log' }),
   request_timeout_ms: milliseconds.default(30_000).register(settingFacts, {
     env: 'OMP_REQUEST_TIMEOUT_MS',
-    description: 'Timeout for one request, in milliseconds',
+    description: 'Deadline of one request, in milliseconds',
   }),
   shutdown_delay_ms: z.int().min(0).max(3_600_000).default(0).register(settingFacts, {
     env: 'OMP_SHUTDOWN_DELAY_MS',
@@ -45,7 +45,7 @@ const server = {
   }),
   shutdown_timeout_ms: milliseconds.default(10_000).register(settingFacts, {
     env: 'OMP_SHUTDOWN_TIMEOUT_MS',
-    description: 'Timeout for open requests at shutdown, in milliseconds',
+    description: 'Deadline of open requests at shutdown, in milliseconds',
   }),
 };
 
@@ -120,7 +120,7 @@ const embedding = z.strictObject({
   }),
   timeout_ms: milliseconds.default(10_000).register(settingFacts, {
     env: 'OMP_EMBEDDING_TIMEOUT_MS',
-    description: 'Timeout for one request to the service, in milliseconds',
+    description: 'Deadline of one request to the service, in milliseconds',
     only: WITH_OPENAI,
   }),
   batch_size: z.int().min(1).max(2048).default(64).register(settingFacts, {

@@ -141,6 +141,9 @@ export interface Provider {
   close(): Promise<void>;
 }
 
+/** A provider with every method listed: code that wraps a provider does not compile until it handles a new method. */
+export type EveryVerb = { [Verb in keyof Required<Provider>]: Provider[Verb] };
+
 export interface RankingOptions {
   readonly mode: 'hybrid' | 'vector' | 'keyword';
   /** Weight of the keyword part in hybrid mode, 0 to 1. */

@@ -44,10 +44,10 @@ const LAST_BATCH = 1_000;
 /** Attempts to write the queue on close, and the pause between them in milliseconds. */
 const LAST_ATTEMPTS = 3;
 const LAST_PAUSE_MS = 500;
-/** Time limit of all attempts, in milliseconds: less than the time limit of the shutdown for one part of the gateway. */
+/** Deadline of all attempts, in milliseconds: less than the deadline of the shutdown for one part of the gateway. */
 const CLOSE_MS = 4_000;
-/** Time limit of one batch, in milliseconds. */
-const BATCH_TIMEOUT_MS = 10_000;
+/** Deadline of one batch, in milliseconds. */
+const BATCH_DEADLINE_MS = 10_000;
 /** Longest text in an entry, in UTF-16 units: the longest scope, and longer than any other valid field. */
 const MAX_TEXT = 1024;
 
@@ -71,7 +71,11 @@ export function openAuditTrail({ audit, record, log }: AuditTrailOptions): Audit
     timer = undefined;
     while (queued.length > 0) {
       const batch = queued.slice(0, closed ? LAST_BATCH : BATCH);
-      await audit.record(batch, { signal: AbortSignal.timeout(BATCH_TIMEOUT_MS), requestId: 'audit', caller: GATEWAY });
+      await audit.record(batch, {
+        signal: AbortSignal.timeout(BATCH_DEADLINE_MS),
+        requestId: 'audit',
+        caller: GATEWAY,
+      });
       queued = queued.slice(batch.length);
       for (const entry of batch) queuedBytes -= sizeOf(entry);
     }
@@ -135,12 +139,12 @@ export function openAuditTrail({ audit, record, log }: AuditTrailOptions): Audit
     async close() {
       closed = true;
       clearTimeout(timer);
-      let timeout: NodeJS.Timeout | undefined;
-      const timedOut = new Promise<void>((resolve) => {
-        timeout = setTimeout(resolve, CLOSE_MS);
+      let closeTimer: NodeJS.Timeout | undefined;
+      const deadline = new Promise<void>((resolve) => {
+        closeTimer = setTimeout(resolve, CLOSE_MS);
       });
-      await Promise.race([writeQueued(), timedOut]);
-      clearTimeout(timeout);
+      await Promise.race([writeQueued(), deadline]);
+      clearTimeout(closeTimer);
       if (queued.length > 0)
         log.error({ lost: queued.length }, 'audit entries are lost: the backend did not accept them before shutdown');
     },

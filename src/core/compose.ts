@@ -1,13 +1,13 @@
 import type { Provider, ProviderCapabilities } from '#contract';
+import { emulateScopes } from './emulated-scopes.ts';
+import { rejectScopes } from './rejected-scopes.ts';
 import { type Instrument, uninstrumented } from './telemetry.ts';
 import { withGuard } from './with-guard.ts';
-import { withScopes } from './with-scopes.ts';
-import { withoutScopes } from './without-scopes.ts';
 
 const SCOPED: Readonly<Record<ProviderCapabilities['scopes'], (provider: Provider) => Provider>> = {
   native: (provider) => provider,
-  tags: withScopes,
-  none: withoutScopes,
+  tags: emulateScopes,
+  none: rejectScopes,
 };
 
 /** Adds the decorators that every provider gets, innermost first. Called once, at startup. */

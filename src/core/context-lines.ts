@@ -42,14 +42,14 @@ function stepsOf(line: string): number {
   return steps;
 }
 /** Limit for one block: a few tenths of a second. A megabyte of prose takes a tenth of it. */
-const MOST_STEPS = 64_000_000;
+const MAX_STEPS = 64_000_000;
 
 /** The contents as numbered lines. A line that does not fit is skipped; a shorter line after it may fit. */
 export function linesWithin({ contents, budget }: Wanted): Lines {
   const lines: string[] = [];
   const taken: number[] = [];
   let left = budget;
-  let steps = MOST_STEPS;
+  let steps = MAX_STEPS;
   for (const [position, content] of contents.entries()) {
     if (left <= 0) break;
     const line = `[${lines.length + 1}] ${toLine(content)}`;

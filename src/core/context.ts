@@ -28,7 +28,7 @@ export const MIN_SIMILARITY = 0.1;
 /** The longest token: 128 blanks. */
 const LONGEST_TOKEN = 128;
 /** Most characters of all candidates of one block: about a million tokens. */
-const MOST_CHARACTERS = 4 * 1024 * 1024;
+const MAX_CHARACTERS = 4 * 1024 * 1024;
 
 /** Counting is expensive and the tokenizer's tables are large, so the thread starts with the first block. */
 const thread = openThread<Wanted, Lines>(
@@ -49,7 +49,7 @@ export async function toContext(
   const time = now.toISOString();
   const started = hits.filter(({ memory }) => memory.valid_from === null || memory.valid_from <= time);
   const superseded = supersededAmong(started.map(({ memory }) => memory));
-  let characters = MOST_CHARACTERS;
+  let characters = MAX_CHARACTERS;
   const candidates = started.filter(({ memory, score }) => {
     const { id, content, valid_to } = memory;
     if (score === 0 || score < min_score || superseded.has(id) || (valid_to !== null && valid_to < time)) return false;

@@ -1,4 +1,4 @@
-import type { Memories } from './memories.ts';
+import type { Memories } from './with-embedder.ts';
 
 /** Version of the protocol this gateway speaks (SPEC, Versioning). */
 export const OMP_VERSION = '0.1';

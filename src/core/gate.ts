@@ -1,9 +1,9 @@
 import type { Call, ProviderCapabilities } from '#contract';
+import { type Verbs, verbsFor } from './access.ts';
 import type { AuditTrail } from './audit-trail.ts';
 import { describe } from './describe.ts';
-import type { Memories } from './memories.ts';
 import type { Principal } from './principal.ts';
-import { type Verbs, verbsFor } from './verbs.ts';
+import type { Memories } from './with-embedder.ts';
 
 /** The only access of `src/http` to a provider: its facts, and the verbs of one caller. */
 export interface Gate {

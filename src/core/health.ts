@@ -20,8 +20,8 @@ export interface Health {
 const SUCCESS_MS = 1_000;
 /** How long a failure is cached, in milliseconds. Short, so that a recovery shows soon. */
 const FAILURE_MS = 250;
-/** Time limit of a ping, in milliseconds. */
-const PING_TIMEOUT_MS = 2_000;
+/** Deadline of a ping, in milliseconds. */
+const PING_DEADLINE_MS = 2_000;
 
 /** `provider` is the name of the backend in errors. */
 export function createHealth(provider: string): Health {
@@ -30,7 +30,7 @@ export function createHealth(provider: string): Health {
   let answer: Promise<void> | undefined;
   /** When the cached answer expires, by the monotonic clock. */
   let expires = 0;
-  /** Whether a ping exceeded its time limit and still runs. No other ping starts before it ends. */
+  /** Whether a ping exceeded its deadline and still runs. No other ping starts before it ends. */
   let late = false;
 
   const ask = (pinged: Ping): Promise<void> =>
@@ -41,7 +41,7 @@ export function createHealth(provider: string): Health {
         const error = providerError(provider, 'the backend does not answer in time');
         reject(error);
         controller.abort(error);
-      }, PING_TIMEOUT_MS);
+      }, PING_DEADLINE_MS);
       const settled = () => {
         clearTimeout(timer);
         late = false;

@@ -26,7 +26,7 @@ export interface IngestionOptions {
 }
 
 /** Most failures of a text for which the service fails while it works for others. */
-const MOST_ATTEMPTS = 5;
+const MAX_ATTEMPTS = 5;
 /** Pause after a failure, in seconds. Doubles with each consecutive failure, up to the longest. */
 const FIRST_PAUSE_SECONDS = 1;
 const LONGEST_PAUSE_SECONDS = 60;
@@ -173,7 +173,7 @@ async function embedAll(embedder: Embedder, rows: readonly QueuedMemory[], call:
     if (error === undefined) continue;
     if (isForAll(error, call) || !(await works())) return { embedded, failed, trouble: error };
     const attempts = row.attempts + 1;
-    const pause = attempts < MOST_ATTEMPTS ? pauseAfter(attempts) : null;
+    const pause = attempts < MAX_ATTEMPTS ? pauseAfter(attempts) : null;
     failed.push({ id: row.id, reason: reasonOf(error), pause });
   }
   return { embedded, failed };

@@ -1,3 +1,4 @@
+/** A caller and its grants: what they are and how they are parsed. `access.ts` applies them to every verb. */
 import { type Call, type Caller, invalidRequest, type Within } from '#contract';
 
 /** Actions of a grant: `read` is get, list, search, context and audit; `write` is add and update. */

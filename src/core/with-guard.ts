@@ -1,6 +1,7 @@
 import {
   type AuditLog,
   type Call,
+  type EveryVerb,
   type IdempotentAdd,
   type KeyStore,
   OmpError,
@@ -8,8 +9,6 @@ import {
   providerError,
 } from '#contract';
 import { type Instrument, naming, type Operation, uninstrumented } from './telemetry.ts';
-
-type EveryVerb = { [Verb in keyof Required<Provider>]: Provider[Verb] };
 
 /**
  * The outermost decorator of a provider. Every error becomes an `OmpError` that names the provider. An aborted call rejects
@@ -75,7 +74,7 @@ export function withGuard(inner: Provider, instrument: Instrument = uninstrument
       } satisfies KeyStore),
     ping: readingAll('ping', inner.ping),
     stats: inner.stats,
-    // The provider has its own time limits, and the ingestion retries.
+    // The provider has its own deadlines, and the ingestion retries.
     ingestion: inner.ingestion,
     backlog: backlog && readingAll('backlog', backlog),
     close: inner.close,

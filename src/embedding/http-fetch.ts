@@ -9,14 +9,14 @@ export interface HttpFetch {
 }
 
 /** Most bytes of a response: more than a batch of the longest vectors as text. */
-const MOST_BYTES = 64 * 1024 * 1024;
+const MAX_BYTES = 64 * 1024 * 1024;
 
 /**
  * The part of `fetch` that the openai client needs, on Node's HTTP client with keep-alive connections. Responses have only
  * the headers that the openai client reads. A rate limit is marked as final, so that the caller gets the error at once: the
  * openai client would wait for `Retry-After`.
  */
-export function openHttpFetch(mostBytes = MOST_BYTES): HttpFetch {
+export function openHttpFetch(maxBytes = MAX_BYTES): HttpFetch {
   const plain = new http.Agent({ keepAlive: true });
   const secure = new https.Agent({ keepAlive: true });
 
@@ -34,7 +34,7 @@ export function openHttpFetch(mostBytes = MOST_BYTES): HttpFetch {
       request.on('error', reject);
       request.end(init.body);
     });
-    const body = await readAtMost(answer, mostBytes);
+    const body = await readAtMost(answer, maxBytes);
     return new Response(body.length > 0 ? body : null, { status: answer.statusCode ?? 0, headers: headersOf(answer) });
   }
 

@@ -22,8 +22,8 @@ interface Item {
 }
 
 /** Most bytes of a batch with several texts, and of the queue. */
-const MOST_BATCH_BYTES = 1024 * 1024;
-const MOST_QUEUED_BYTES = 64 * 1024 * 1024;
+const MAX_BATCH_BYTES = 1024 * 1024;
+const MAX_QUEUED_BYTES = 64 * 1024 * 1024;
 
 /** Largest size of a string in memory, in bytes. */
 const sizeOf = (text: string): number => 2 * text.length;
@@ -77,7 +77,7 @@ export function withBatching(inner: Embedder, limits: BatchingLimits): Embedder 
     const before = queueLength();
     const room = (limits.concurrency - running) * limits.batchSize;
     const bytes = texts.reduce((sum, text) => sum + sizeOf(text), queuedBytes);
-    if (before === 0 || (before + texts.length <= room + maxQueued && bytes <= MOST_QUEUED_BYTES)) return;
+    if (before === 0 || (before + texts.length <= room + maxQueued && bytes <= MAX_QUEUED_BYTES)) return;
     throw new OmpError('rate_limited', 'too many texts are queued for embedding; retry in 1 s', {
       retryAfter: 1,
     });
@@ -119,7 +119,7 @@ function firstOf(queue: Iterable<Item>, count: number): Item[] {
   let bytes = 0;
   for (const item of queue) {
     bytes += sizeOf(item.text);
-    if (items.length === count || (items.length > 0 && bytes > MOST_BATCH_BYTES)) break;
+    if (items.length === count || (items.length > 0 && bytes > MAX_BATCH_BYTES)) break;
     items.push(item);
   }
   return items;

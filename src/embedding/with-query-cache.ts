@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import type { Embedder } from '#contract';
 
-const MOST_BYTES = 64 * 1024 * 1024;
+const MAX_BYTES = 64 * 1024 * 1024;
 /** Size of an entry without its vector. */
 const ENTRY_BYTES = 300;
 
@@ -17,7 +17,7 @@ export function withQueryCache(inner: Embedder, size: number): Embedder {
   if (size === 0) return inner;
   const cache = new LRUCache<string, Float32Array>({
     max: size,
-    maxSize: MOST_BYTES,
+    maxSize: MAX_BYTES,
     sizeCalculation: ({ byteLength }) => ENTRY_BYTES + byteLength,
   });
   let [hits, misses] = [0, 0];

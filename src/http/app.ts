@@ -5,18 +5,11 @@ import { createHealth, type Health } from '../core/health.ts';
 import { ANONYMOUS, type Authenticator } from '../core/principal.ts';
 import type { RateLimiter } from '../core/rate-limiter.ts';
 import { NO_TELEMETRY, type Telemetry } from '../core/telemetry.ts';
-import {
-  addressReader,
-  allowOrigins,
-  authenticate,
-  limitConcurrency,
-  limitConcurrencyPerCaller,
-  limitRequests,
-  requireHost,
-} from './admission.ts';
+import { allowOrigins, authenticate, requireHost } from './admission.ts';
 import { docsRoutes } from './docs-routes.ts';
 import { errorResponse } from './errors.ts';
 import { limitUnreadBody } from './input.ts';
+import { addressReader, limitConcurrency, limitConcurrencyPerCaller, limitRequests } from './limits.ts';
 import { callMiddleware, type Env } from './request.ts';
 import { auditRoutes, contextRoutes, memoryRoutes } from './routes.ts';
 
@@ -69,7 +62,7 @@ export function createApp(options: AppOptions): Hono<Env> {
 
   const app = new Hono<Env>();
   app.use(
-    callMiddleware({ log, provider: gate.provider, timeoutMs: request_timeout_ms, consistencyTokens, telemetry }),
+    callMiddleware({ log, provider: gate.provider, deadlineMs: request_timeout_ms, consistencyTokens, telemetry }),
   );
   if (cors_origins.length > 0) app.use(allowOrigins(cors_origins));
   app.route('/', healthRoutes(health, gate.provider));
@@ -140,7 +133,7 @@ export interface AdminOptions {
 }
 
 /** Deadline of a request to the metrics port, in milliseconds. */
-const ADMIN_TIMEOUT_MS = 10_000;
+const ADMIN_DEADLINE_MS = 10_000;
 
 /**
  * Health and metrics on a port of their own, which opens before the backend is ready. It has no authentication and accepts
@@ -148,8 +141,8 @@ const ADMIN_TIMEOUT_MS = 10_000;
  */
 export function createAdminApp({ health, provider, scrape, log }: AdminOptions): Hono<Env> {
   const app = new Hono<Env>();
-  const timeoutMs = ADMIN_TIMEOUT_MS;
-  app.use(callMiddleware({ log, provider, timeoutMs, consistencyTokens: false, telemetry: NO_TELEMETRY }));
+  const deadlineMs = ADMIN_DEADLINE_MS;
+  app.use(callMiddleware({ log, provider, deadlineMs, consistencyTokens: false, telemetry: NO_TELEMETRY }));
   app.route('/', healthRoutes(health, provider));
   if (scrape) {
     app.get('/metrics', async (c) => {

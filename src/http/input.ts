@@ -206,7 +206,10 @@ export const IDEMPOTENCY_KEY = /^[\x20-\x7e]{1,255}$/;
  * Reads `Idempotency-Key`, bare or as a quoted string; both forms name the same key (Decision 20). The fields of `memory`
  * must always have the same order, because the fingerprint is a hash of its JSON.
  */
-export function readOnce(header: string | undefined, memory: NewMemory): Omit<IdempotencyKey, 'caller'> | undefined {
+export function readIdempotencyKey(
+  header: string | undefined,
+  memory: NewMemory,
+): Omit<IdempotencyKey, 'caller'> | undefined {
   if (header === undefined) return undefined;
   const quoted = /^"((?:[^"\\]|\\["\\])*)"$/.exec(header)?.[1];
   const key = quoted?.replace(/\\(["\\])/g, '$1') ?? header;

@@ -12,8 +12,8 @@ import {
   OmpError,
   type Trace,
 } from '#contract';
+import type { Verbs } from '../core/access.ts';
 import type { ObservedRequest, Telemetry } from '../core/telemetry.ts';
-import type { Verbs } from '../core/verbs.ts';
 
 export interface Env {
   /** Absent when a request is passed to the app in process, without a server. */
@@ -32,8 +32,8 @@ export interface Env {
 type RequestCall = Omit<Call, 'caller' | 'consistency' | 'trace'> &
   Required<Pick<Call, 'unlessAborted'>> & { caller: Caller; consistency?: Consistency; trace?: Trace };
 
-/** Unread bytes of a response for which a slow client gets another `timeoutMs`. */
-const BYTES_PER_TIMEOUT = 1024 * 1024;
+/** Unread bytes of a response for which a slow client gets another `deadlineMs`. */
+const BYTES_PER_DEADLINE = 1024 * 1024;
 
 /**
  * Headers of every response, errors included. Memories belong to one user, so no cache may store them, especially when
@@ -56,7 +56,7 @@ export interface CallOptions {
   readonly log: Log;
   readonly provider: string;
   /** Deadline of a request, in milliseconds. The client has as long again for each MiB of the response. */
-  readonly timeoutMs: number;
+  readonly deadlineMs: number;
   /** Whether clients pass consistency tokens from replica to replica. */
   readonly consistencyTokens: boolean;
   readonly telemetry: Telemetry;
@@ -71,7 +71,7 @@ export interface CallOptions {
 export function callMiddleware({
   log,
   provider,
-  timeoutMs,
+  deadlineMs,
   consistencyTokens,
   telemetry,
 }: CallOptions): MiddlewareHandler<Env> {
@@ -95,11 +95,11 @@ export function callMiddleware({
     const deadline = setTimeout(() => {
       if (!answered) abort(incoming?.complete === false ? bodyTooSlow() : tooSlow());
       else if (outgoing) {
-        left ??= Math.max(1, Math.ceil(outgoing.writableLength / BYTES_PER_TIMEOUT));
+        left ??= Math.max(1, Math.ceil(outgoing.writableLength / BYTES_PER_DEADLINE));
         if (left-- <= 0) outgoing.destroy();
       }
       deadline.refresh();
-    }, timeoutMs);
+    }, deadlineMs);
     const started = performance.now();
     outgoing?.once('close', () => {
       clearTimeout(deadline);
@@ -168,7 +168,7 @@ interface Ended {
 
 /**
  * Writes the access log and ends the trace and metrics of the request. The log has the route template instead of the path,
- * because ids and query texts do not belong in logs. `app` is the name of a key or the subject of a token; null: anonymous.
+ * because ids and query texts do not belong in logs.
  */
 function endRequest(c: Context<Env>, { provider, requestId, outgoing, started, followed, log }: Ended): void {
   const method = c.req.method;
@@ -180,7 +180,7 @@ function endRequest(c: Context<Env>, { provider, requestId, outgoing, started, f
   const line = {
     request_id: requestId,
     ...(trace && { trace_id: trace.id }),
-    app: caller.app,
+    app: loggedName(caller),
     provider,
     method,
     route,
@@ -190,6 +190,12 @@ function endRequest(c: Context<Env>, { provider, requestId, outgoing, started, f
   if (status < 400 && PROBES.has(route)) log.debug?.(line, 'request');
   else log.info(line, 'request');
 }
+
+/**
+ * The name of a key, or the start of a token's caller id, which is a hash: the subject of a token is often a user id. Null:
+ * anonymous.
+ */
+const loggedName = ({ id, app }: Caller): string | null => (id.startsWith('token:') ? id.slice(0, 22) : app);
 
 /** The route that the method and path match, even if a middleware rejected the request; `unmatched`: none. */
 function routeOf(c: Context<Env>): string {

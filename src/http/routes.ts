@@ -10,9 +10,9 @@ import {
   type StoredEntry,
 } from '#contract';
 import { recordBytes, recordTooLarge } from '#toolbox';
+import type { Target, Verbs } from '../core/access.ts';
 import { decodeCursor, encodeCursor, malformed } from '../core/cursor.ts';
-import type { Target, Verbs } from '../core/verbs.ts';
-import { parse, parseQuery, readExtensions, readJson, readOnce } from './input.ts';
+import { parse, parseQuery, readExtensions, readIdempotencyKey, readJson } from './input.ts';
 import type { Env } from './request.ts';
 import {
   AuditParameters,
@@ -54,8 +54,8 @@ export function memoryRoutes(capabilities: ProviderCapabilities, maxRequestBytes
       };
       const maxBytes = 2 * maxRequestBytes;
       if (recordBytes(memory) > maxBytes) throw recordTooLarge(maxBytes);
-      const once = readOnce(c.req.header('idempotency-key'), memory);
-      return c.json(toWire(await add(memory, once, c.get('call'))), 201);
+      const key = readIdempotencyKey(c.req.header('idempotency-key'), memory);
+      return c.json(toWire(await add(memory, key, c.get('call'))), 201);
     })
     .get('/', async (c) => c.json(await listPage(capabilities, c)))
     .get('/search', async (c) => {

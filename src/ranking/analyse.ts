@@ -40,7 +40,7 @@ export const MAX_TERMS = 16_384;
  */
 const MARKS = /([\p{M}\uff9e\uff9f]{30})[\p{M}\uff9e\uff9f]+/gu;
 /** Longest decomposition per character. No script exceeds it; some symbols have eighteen characters, which are cut. */
-const MOST_GROWTH = 4;
+const MAX_GROWTH = 4;
 /** The text with at most 30 combining marks in a row, for `normalize`. */
 export const withFewMarks = (text: string): string => text.replace(MARKS, '$1');
 
@@ -51,7 +51,7 @@ export const withFewMarks = (text: string): string => text.replace(MARKS, '$1');
 export function analyse(text: string): string[] {
   const decomposed = withFewMarks(text)
     .normalize('NFKD')
-    .slice(0, MOST_GROWTH * text.length);
+    .slice(0, MAX_GROWTH * text.length);
   const folded = decomposed.replace(DIACRITICS, '').normalize('NFKC').toLowerCase();
   const plain = folded.replace(POSSESSIVE, '').replace(APOSTROPHE, '').replace(THOUSANDS, '').replace(ORDINAL, '');
   const words = plain.matchAll(RUNS);

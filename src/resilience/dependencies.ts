@@ -59,9 +59,8 @@ export interface Dependency {
   close(): void;
 }
 
-/** Pause before the first retry; it doubles with each, up to the longest. In milliseconds. */
-const PAUSE_MS = 50;
-const LONGEST_PAUSE_MS = 1_000;
+/** Longest pause before the first retry, in milliseconds. It doubles with each. */
+const PAUSE_MS = 100;
 
 export function createDependency(options: DependencyOptions): Dependency {
   const { name, probe, log, retries, breaker_failures, probe_ms } = options;
@@ -93,7 +92,7 @@ export function createDependency(options: DependencyOptions): Dependency {
   };
   /** A successful probe closes the breaker. */
   const probeOnce = async () => {
-    await breaker.execute(() => withTimeLimit(probe)).catch(() => {});
+    await breaker.execute(() => withDeadline(probe)).catch(() => {});
     if (!isClosed()) probeLater();
   };
 
@@ -144,8 +143,7 @@ const mayRepeat = (error: unknown, { kind, reads }: Operation): boolean =>
   kind === 'backend' && error instanceof OmpError && (error.retry === 'safe' || (error.retry === 'reads' && reads));
 
 /** Random, so that calls that failed together do not retry together. */
-const retryPause = (attempt: number): number =>
-  Math.min(LONGEST_PAUSE_MS, PAUSE_MS * 2 ** attempt) * (0.5 + Math.random() / 2);
+const retryPause = (attempt: number): number => PAUSE_MS * 2 ** (attempt - 1) * (0.5 + Math.random() / 2);
 
 const breakerOpenError = (provider: string): OmpError =>
   new OmpError('provider_error', `${provider} does not answer at the moment; retry in 1 s`, {
@@ -153,15 +151,15 @@ const breakerOpenError = (provider: string): OmpError =>
     retryAfter: 1,
   });
 
-/** Time limit of a probe, in milliseconds. */
-const PROBE_TIMEOUT_MS = 2_000;
+/** Deadline of a probe, in milliseconds. */
+const PROBE_DEADLINE_MS = 2_000;
 
 /** A probe failed, for any reason. */
 class ProbeFailed extends Error {}
 
 /** Rejects with `ProbeFailed` unless the probe succeeds in time, even if it ignores its signal. */
-async function withTimeLimit(probe: (call: Call) => Promise<unknown>): Promise<void> {
-  const signal = AbortSignal.timeout(PROBE_TIMEOUT_MS);
+async function withDeadline(probe: (call: Call) => Promise<unknown>): Promise<void> {
+  const signal = AbortSignal.timeout(PROBE_DEADLINE_MS);
   try {
     await unlessAborted(probe({ signal, requestId: 'probe', caller: GATEWAY }), signal);
   } catch (cause) {

@@ -13,14 +13,14 @@ function random(): number {
 }
 
 /** If the clock is set back further, its earlier time was wrong. */
-const MOST_BACK_MS = 86_400_000;
+const MAX_BACK_MS = 86_400_000;
 
 /**
  * `now` in milliseconds, or `latest` if the clock was set back by at most a day, so that newer records list first. After a
  * larger correction the corrected time counts.
  */
 export function notBefore(latest: number, now = Date.now()): number {
-  return latest - now > MOST_BACK_MS ? now : Math.max(latest, now);
+  return latest - now > MAX_BACK_MS ? now : Math.max(latest, now);
 }
 
 let ulid = monotonicFactory(random);

@@ -27,7 +27,7 @@ describe('errors', () => {
       ['unreachable', {}, 'Pinecone cannot be reached'],
       ['insecure', {}, 'no secure connection to Pinecone could be made'],
       ['connection-lost', {}, 'the connection to Pinecone was lost'],
-      ['timeout', {}, 'Pinecone took too long'],
+      ['deadline', {}, 'Pinecone took too long'],
       ['malformed', {}, 'Pinecone sent an answer that cannot be read'],
     ])('[SPEC Errors provider_error] of %s %j', (kind, facts, message) => {
       const cause = new Failure(kind, 'inner text', facts);
@@ -243,7 +243,7 @@ describe('faults of the network', () => {
       });
       await expect(to(url, 500).fetch('n', ['a'], call)).rejects.toMatchObject({
         ...failed('Pinecone took too long'),
-        cause: { kind: 'timeout' },
+        cause: { kind: 'deadline' },
       });
       expect(requests).toHaveLength(2);
     });

@@ -1,8 +1,8 @@
 import { inspect } from 'node:util';
 import { expect } from 'vitest';
 import { compose } from '../../src/core/compose.ts';
-import { openMemories } from '../../src/core/memories.ts';
 import { OPEN } from '../../src/core/principal.ts';
+import { withEmbedder } from '../../src/core/with-embedder.ts';
 import { createApp } from '../../src/http/app.ts';
 import { listen } from '../../src/http/listen.ts';
 import { openProvider } from '../../src/registry.ts';
@@ -29,7 +29,7 @@ export interface Served {
 export async function serveOnPinecone({ url }: { readonly url: string }, options: object = {}): Promise<Served> {
   const log = recordingLog();
   const embedder = hashingEmbedder();
-  const provider = openMemories(
+  const provider = withEmbedder(
     compose(
       await openProvider(
         'pinecone',

@@ -18,7 +18,7 @@ const SEED = Number(process.env.OMP_TEST_SEED ?? 20_250_101);
 const RUNS = Number(process.env.OMP_TEST_RUNS ?? 10_000);
 const AT_ONCE = 64;
 /** What half of the requests may leave behind, memories that were added and compiled code included. */
-const MOST_KEPT_BYTES = Math.max(5_000_000, (RUNS / 2) * 1_000);
+const MAX_KEPT_BYTES = Math.max(5_000_000, (RUNS / 2) * 1_000);
 
 /** Has the gateway say on SIGUSR2 how much memory is in use once all garbage is collected, and what keeps it awake. */
 const REPORTER = `
@@ -153,7 +153,7 @@ test(`${RUNS} malformed requests are each answered by the protocol or cut, and l
 
   // Of everything there was enough: the attempts are not all refused at the door.
   for (const status of [200, 201, 400, 401, 404]) expect(seen[status], `${status}`).toBeGreaterThan(RUNS / 500);
-  expect(after.bytes - between.bytes).toBeLessThan(MOST_KEPT_BYTES);
+  expect(after.bytes - between.bytes).toBeLessThan(MAX_KEPT_BYTES);
 
   const { id } = await client.add({ content: 'afterwards', user_id: freshUser() });
   expect((await client.get(id)).content).toBe('afterwards');

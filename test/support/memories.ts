@@ -1,6 +1,6 @@
 import type { Embedder, MaintenanceContext, Provider } from '#contract';
 import type { ProviderName } from '../../src/config/settings.ts';
-import { type Memories, openMemories, type WritableMemories } from '../../src/core/memories.ts';
+import { type Memories, type WritableMemories, withEmbedder } from '../../src/core/with-embedder.ts';
 import { openProvider } from '../../src/registry.ts';
 import { recordingLog } from './subject.ts';
 
@@ -10,7 +10,7 @@ export type AllMemories = Required<Memories>;
 
 /** What this provider and this embedder make together; none: keyword search. */
 export const memoriesOf = (provider: Provider, embedder?: Embedder): AllMemories =>
-  openMemories(provider, embedder, recordingLog()) as AllMemories;
+  withEmbedder(provider, embedder, recordingLog()) as AllMemories;
 
 /** The same of a provider as the registry opens it. */
 export const openMemoriesOf = async (
@@ -18,4 +18,4 @@ export const openMemoriesOf = async (
   options: unknown,
   context: MaintenanceContext,
 ): Promise<AllMemories> =>
-  openMemories(await openProvider(name, options, context), context.embedder, context.log) as AllMemories;
+  withEmbedder(await openProvider(name, options, context), context.embedder, context.log) as AllMemories;

@@ -7,8 +7,8 @@ import type { ProviderName } from '../../src/config/settings.ts';
 import { openAuditTrail } from '../../src/core/audit-trail.ts';
 import { compose } from '../../src/core/compose.ts';
 import { createGate } from '../../src/core/gate.ts';
-import { type Memories, openMemories } from '../../src/core/memories.ts';
 import { type Authenticator, OPEN } from '../../src/core/principal.ts';
+import { type Memories, withEmbedder } from '../../src/core/with-embedder.ts';
 import { createApp } from '../../src/http/app.ts';
 import { openProvider } from '../../src/registry.ts';
 import { type Client, clientOf } from './client.ts';
@@ -105,7 +105,7 @@ export const openSubject = async (wanted: SubjectOptions): Promise<Subject> => {
     await tidy();
     throw error;
   });
-  const provider = openMemories(compose(alter(opened)), embedder, log);
+  const provider = withEmbedder(compose(alter(opened)), embedder, log);
   const { gate, trail } = gateOn(provider, log);
   const app = createApp({ gate, authenticator: wanted.authenticator ?? OPEN, log, ...APP_LIMITS });
   const as = (headers: Record<string, string>): Client => clientTo(app, headers);

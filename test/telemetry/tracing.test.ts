@@ -203,7 +203,7 @@ test('health checks and metrics scrapes are probes', async () => {
       return UNOBSERVED;
     },
   };
-  const options = { log, provider: 'memory', timeoutMs: 1_000, consistencyTokens: false, telemetry };
+  const options = { log, provider: 'memory', deadlineMs: 1_000, consistencyTokens: false, telemetry };
   const app = new Hono<Env>().use(callMiddleware(options));
   for (const path of ['/healthz', '/livez', '/readyz', '/metrics', '/memories', '/']) await app.request(path);
   expect(probes).toEqual([true, true, true, true, false, false]);

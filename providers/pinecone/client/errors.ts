@@ -14,7 +14,7 @@ export type FailureKind =
   /** Sent; the connection ended before the whole answer arrived. */
   | 'connection-lost'
   /** No answer before the deadline. */
-  | 'timeout'
+  | 'deadline'
   /** Answered with something that is not in Pinecone's API. */
   | 'malformed'
   /** Status 429. */
@@ -117,7 +117,7 @@ const BY_KIND: Readonly<Record<FailureKind, string>> = {
   unreachable: 'Pinecone cannot be reached',
   insecure: 'no secure connection to Pinecone could be made',
   'connection-lost': 'the connection to Pinecone was lost',
-  timeout: 'Pinecone took too long',
+  deadline: 'Pinecone took too long',
   malformed: 'Pinecone sent an answer that cannot be read',
   'rate-limited': 'Pinecone accepts no more requests at the moment',
   'server-error': 'Pinecone failed',

@@ -63,8 +63,8 @@ interface RetryRule {
 
 /**
  * What is retried. A request that was not sent, or was answered, is over: it may be sent again. Without an answer Pinecone
- * may still carry it out, after a later change: only an idempotent request is sent again. A timeout has taken long already,
- * and more requests make an overloaded service slower: one retry.
+ * may still carry it out, after a later change: only an idempotent request is sent again. After a deadline only one retry
+ * follows: the caller has waited long already, and more requests make an overloaded service slower.
  */
 export const RETRY_RULES = {
   unreachable: { retry: 'always', attempts: 3 },
@@ -72,7 +72,7 @@ export const RETRY_RULES = {
   'server-error': { retry: 'always', attempts: 3 },
   'connection-lost': { retry: 'if-idempotent', attempts: 3 },
   malformed: { retry: 'if-idempotent', attempts: 3 },
-  timeout: { retry: 'if-idempotent', attempts: 2 },
+  deadline: { retry: 'if-idempotent', attempts: 2 },
   insecure: { retry: 'never', attempts: 1 },
   rejected: { retry: 'never', attempts: 1 },
 } as const satisfies Record<FailureKind, RetryRule>;
@@ -124,7 +124,7 @@ async function withDeadline<Result>(
   outer.throwIfAborted();
   const inner = new AbortController();
   const stop = () => inner.abort(outer.reason);
-  const expire = () => inner.abort(new Failure('timeout', `no answer within ${milliseconds} ms`));
+  const expire = () => inner.abort(new Failure('deadline', `no answer within ${milliseconds} ms`));
   const deadline = setTimeout(expire, milliseconds);
   listenForAbort(outer, stop);
   try {

@@ -21,7 +21,7 @@ export function requireTags({ hasTags }: Layout, tags: readonly string[]): void 
 export type Statements = ReturnType<typeof createStatements>;
 
 /** Twice the limit: other applications may store numbers with more digits than records show. */
-export const mostBytes = ({ max_bytes }: Pick<ListQuery, 'max_bytes'>): number => 2 * max_bytes;
+export const doubledBytes = ({ max_bytes }: Pick<ListQuery, 'max_bytes'>): number => 2 * max_bytes;
 
 /** A statement about one row is undefined for a text that cannot be an id of this table. */
 export function createStatements(layout: Layout, reading: Reading) {
@@ -63,7 +63,7 @@ export function createStatements(layout: Layout, reading: Reading) {
       const rows = `select ${columns}, ${sorts.map(({ sql, name }) => `${sql} as ${name}`).join(', ')}
         from ${from} where ${where} order by ${order} limit ${where.bind(wanted.limit)}`;
       const sized = `select *, ${reading.bytes} as bytes from (${rows}) as rows`;
-      const kept = firstWithin(sized, order, where.bind(mostBytes(wanted)));
+      const kept = firstWithin(sized, order, where.bind(doubledBytes(wanted)));
       return query(`select * from ${kept} as kept order by ${order}`, where);
     },
 

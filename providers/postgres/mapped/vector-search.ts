@@ -7,7 +7,7 @@ import type { Conditions } from '../tables/conditions.ts';
 import { firstWithin } from '../tables/memory-rows.ts';
 import type { Query } from '../tables/memory-statements.ts';
 import type { Layout } from './layout.ts';
-import { mostBytes, requireTags, type Statements, whereScopePrefix, whereUser } from './mapped-statements.ts';
+import { doubledBytes, requireTags, type Statements, whereScopePrefix, whereUser } from './mapped-statements.ts';
 import type { Reading } from './row-reading.ts';
 
 export interface SearchOptions {
@@ -109,7 +109,7 @@ export function createSearchStatements(layout: Layout, reading: Reading, { query
   const best = (where: Conditions, of: string, query: SearchQuery) => {
     const hits = `select *, ${column.score('distance')} as score from ${of} as hit order by ${order} limit ${where.bind(query.limit)}`;
     const sized = `select *, ${reading.bytes} as bytes from (${hits}) as hits`;
-    return `select * from ${firstWithin(sized, order, where.bind(mostBytes(query)))} as kept order by ${order}`;
+    return `select * from ${firstWithin(sized, order, where.bind(doubledBytes(query)))} as kept order by ${order}`;
   };
 
   return {

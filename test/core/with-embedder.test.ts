@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { type Call, OmpError, type Provider, type Vector } from '#contract';
-import { openMemories } from '../../src/core/memories.ts';
+import { withEmbedder } from '../../src/core/with-embedder.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
 import type { AllMemories } from '../support/memories.ts';
 import { auditOf, call, callBy, listOf, memoryOf, openMemory, refTo, searchFor } from '../support/requests.ts';
@@ -25,7 +25,7 @@ const open = async (
     },
   };
   const provider = await openMemory('native', { embedder, ranking: HYBRID });
-  const memories = openMemories({ ...provider, ...change(provider) }, embedder, recordingLog()) as AllMemories;
+  const memories = withEmbedder({ ...provider, ...change(provider) }, embedder, recordingLog()) as AllMemories;
   return { memories, provider, texts };
 };
 
@@ -54,7 +54,7 @@ describe('the vectors of a request', () => {
       update: (ref, patch, vector, by) => noted(vector, bare.update(ref, patch, vector, by)),
       search: (query, by) => noted(query.vector, bare.search(query, by)),
     };
-    const memories = openMemories({ ...bare, ...note }, undefined, recordingLog()) as AllMemories;
+    const memories = withEmbedder({ ...bare, ...note }, undefined, recordingLog()) as AllMemories;
     const { id } = await memories.add(memoryOf('u', 'tea'), call);
     expect(await memories.update(refTo(id), { content: 'green tea' }, call)).toMatchObject({ content: 'green tea' });
     expect(await memories.search(searchFor('u', 'green'), call)).toHaveLength(1);

@@ -1,3 +1,6 @@
+/**
+ * Decides who may read and write: applies the users and grants of a caller (`principal.ts`) to every verb.
+ */
 import {
   type AuditEntry,
   type AuditQuery,
@@ -17,8 +20,8 @@ import {
 import { countWithin, globsOverlap, withinMatcher } from '#toolbox';
 import type { AuditTrail, Facts } from './audit-trail.ts';
 import { type ContextBlock, type ContextOptions, MIN_SIMILARITY, toContext } from './context.ts';
-import type { Memories, TextQuery } from './memories.ts';
 import type { Principal } from './principal.ts';
+import type { Memories, TextQuery } from './with-embedder.ts';
 
 /** A record in a request. With `user_id`, a record of another user counts as absent. */
 export interface Target {
@@ -63,7 +66,7 @@ export interface Verbs {
 type Owned = Pick<AuditEntry, 'user_id' | 'scope'>;
 
 /** Most bytes of the records in one response (`recordBytes`); a single record may be larger. */
-export const MOST_ANSWER_BYTES = 4 * 1024 * 1024;
+export const MAX_ANSWER_BYTES = 4 * 1024 * 1024;
 
 /** Longest content of a context candidate, in bytes per token of the budget: a longer one cannot fit. */
 const BYTES_PER_TOKEN = 32;
@@ -120,12 +123,12 @@ export function verbsFor(principal: Principal, provider: Memories, trail: AuditT
     if (!mayAccess(user)) throw denied();
     if (within !== null && !within.some((granted) => globsOverlap(granted, glob ?? '*'))) throw denied();
   };
-  const bounds = { within: grants.read, max_bytes: MOST_ANSWER_BYTES };
+  const bounds = { within: grants.read, max_bytes: MAX_ANSWER_BYTES };
   const searchAllowed = async (query: Omit<TextQuery, keyof typeof bounds>, call: Call): Promise<Part<SearchHit>> => {
     requireAccess(query.user_id, grants.read, query.scope === undefined ? undefined : `${query.scope}*`);
     const hits = await (search as NonNullable<typeof search>)({ ...query, ...bounds }, call);
     const records = hits.map(({ memory }) => readable(memory, query.user_id));
-    return partOf(hits, countWithin(records, MOST_ANSWER_BYTES));
+    return partOf(hits, countWithin(records, MAX_ANSWER_BYTES));
   };
 
   return {
@@ -169,7 +172,7 @@ export function verbsFor(principal: Principal, provider: Memories, trail: AuditT
           // One more record than the limit tells whether the list continues.
           const found = await list({ ...query, limit: query.limit + 1, ...bounds }, call);
           for (const memory of found) readable(memory, query.user_id);
-          return partOf(found, Math.min(query.limit, countWithin(found, MOST_ANSWER_BYTES)));
+          return partOf(found, Math.min(query.limit, countWithin(found, MAX_ANSWER_BYTES)));
         }),
     }),
     ...(search && {

@@ -1,5 +1,6 @@
 import {
   type Call,
+  type EveryVerb,
   invalidRequest,
   type ListQuery,
   type Memory,
@@ -13,21 +14,18 @@ import {
 } from '#contract';
 import { countWithin, createKeyedMutex, hasWildcard, type KeyedMutex, literalPrefix, withinMatcher } from '#toolbox';
 
-/** Lists every verb, so that a new one does not compile until its scoping is decided. */
-type EveryVerb = { [Verb in keyof Required<Provider>]: Provider[Verb] };
-
 /** Records read per requested record when the gateway filters itself; each further read is larger by this factor. */
 const OVERFETCH = 4;
 const LARGEST_BATCH = 500;
 /** Most bytes that one search reads to filter itself. */
-const MOST_SEARCHED_BYTES = 64 * 1024 * 1024;
+const MAX_SEARCHED_BYTES = 64 * 1024 * 1024;
 
 /**
  * Emulates hierarchical scopes on a provider with tags, with the same results as native scopes, including partial segments
  * and globs. The backend filters by ancestor tags where these suffice. The gateway filters the rest and reads on until the
  * page is full or the records end.
  */
-export function withScopes(inner: Provider): Provider {
+export function emulateScopes(inner: Provider): Provider {
   const { capabilities, add, idempotency, update, delete: remove, list, search } = inner;
   // The scope of a record must not change between its check and the write. Scope and tags are patched together.
   const mutex = createKeyedMutex();
@@ -159,8 +157,8 @@ function searchWith(search: NonNullable<Provider['search']>, most: number | null
       const cut = isCut(hits.map(recordOf), max_bytes);
       if (!cut && hits.length < limit) return found;
       // The page is not full and the limit is reached: a shorter page would be a silently partial answer.
-      if (cut ? max_bytes === MOST_SEARCHED_BYTES : limit === most) throw invalidRequest(tooFar(scope));
-      if (cut) max_bytes = Math.min(max_bytes * OVERFETCH, MOST_SEARCHED_BYTES);
+      if (cut ? max_bytes === MAX_SEARCHED_BYTES : limit === most) throw invalidRequest(tooFar(scope));
+      if (cut) max_bytes = Math.min(max_bytes * OVERFETCH, MAX_SEARCHED_BYTES);
       else window *= OVERFETCH;
     }
   };

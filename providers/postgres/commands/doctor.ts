@@ -169,25 +169,25 @@ const OTHERWISE = 'the database cannot be reached; check DATABASE_URL, and wheth
  */
 async function connect(
   config: pg.ClientConfig,
-  timeoutMs: number,
+  deadlineMs: number,
 ): Promise<{ client: pg.Client } | { failure: Finding }> {
   let client: pg.Client | undefined;
   try {
-    client = new pg.Client({ ...config, connectionTimeoutMillis: timeoutMs, application_name: 'omp-gateway doctor' });
+    client = new pg.Client({ ...config, connectionTimeoutMillis: deadlineMs, application_name: 'omp-gateway doctor' });
     // Losing the connection rejects the statement in progress; without a listener it would also end the process.
     client.on('error', () => {});
     await client.connect();
     return { client };
   } catch (error) {
     await client?.end().catch(() => {});
-    return { failure: problem('connection', explain(error, timeoutMs)) };
+    return { failure: problem('connection', explain(error, deadlineMs)) };
   }
 }
 
-function explain(error: unknown, timeoutMs: number): string {
+function explain(error: unknown, deadlineMs: number): string {
   const message = error instanceof Error ? error.message : '';
   if (message === 'timeout expired')
-    return `the database did not answer within ${timeoutMs} ms (OMP_POSTGRES_CONNECT_TIMEOUT_MS); check DATABASE_URL, and whether this machine may connect to it`;
+    return `the database did not answer within ${deadlineMs} ms (OMP_POSTGRES_CONNECT_TIMEOUT_MS); check DATABASE_URL, and whether this machine may connect to it`;
   if (message === 'The server does not support SSL connections')
     return 'the server does not support encrypted connections; remove sslmode from DATABASE_URL, or give the server a certificate';
   const code = codeOf(error) ?? '';

@@ -38,7 +38,7 @@ export type WritableMemories = Memories & Required<Pick<Memories, 'add'>>;
  * contents that go into the ingestion queue. Processes that queue until it is closed. Without an embedder all vectors are
  * null.
  */
-export function openMemories(provider: Provider, embedder: Embedder | undefined, log: Log): Memories {
+export function withEmbedder(provider: Provider, embedder: Embedder | undefined, log: Log): Memories {
   const { add, idempotency, update, search, ingestion: queue, close, ...rest } = provider;
   const deferred = embedder !== undefined && queue?.deferred === true;
   const ingestion = embedder && queue && startIngestion({ queue, embedder, log });

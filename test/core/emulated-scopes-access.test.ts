@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Provider } from '#contract';
-import { withScopes } from '../../src/core/with-scopes.ts';
+import { emulateScopes } from '../../src/core/emulated-scopes.ts';
 import { type AllMemories, memoriesOf } from '../support/memories.ts';
 import { call, callBy, listOf, memoryOf, openMemory, refTo, searchFor } from '../support/requests.ts';
 
@@ -22,7 +22,7 @@ const openEmulated = async (change: (provider: Full) => Partial<Provider> = () =
       return inner.search(query, by);
     },
   };
-  const provider = memoriesOf(withScopes({ ...inner, ...told, ...change(inner) }));
+  const provider = memoriesOf(emulateScopes({ ...inner, ...told, ...change(inner) }));
   const add = async (...scopes: readonly (string | null)[]) => {
     const ids: string[] = [];
     for (const scope of scopes) ids.push((await provider.add(input(scope), call)).id);

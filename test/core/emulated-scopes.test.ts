@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { type Memory, OmpError, type Provider } from '#contract';
-import { withScopes } from '../../src/core/with-scopes.ts';
+import { emulateScopes } from '../../src/core/emulated-scopes.ts';
 import { type AllMemories, memoriesOf, type WritableMemories } from '../support/memories.ts';
 import { call, callBy, listOf, memoryOf, openMemory, refTo, searchFor } from '../support/requests.ts';
 
@@ -19,7 +19,7 @@ const openCounted = async (change: (provider: Provider) => Provider = (provider)
   const inner = change(await openMemory('none'));
   const { list, search } = inner as Required<Provider>;
   const provider = memoriesOf(
-    withScopes({
+    emulateScopes({
       ...inner,
       list: (query, by) => {
         asked.push({ verb: 'list', limit: query.limit, tags: query.tags });
@@ -54,7 +54,7 @@ describe('a missing verb of the provider', () => {
     const { inner } = await openCounted();
     const { get, ping, close, name, capabilities } = inner;
     const { id } = await inner.add({ ...input('note'), tags: ['omp:under:a', 'omp:scope:a/b'] }, call);
-    const scoped = withScopes({ name, capabilities, get, ping, close });
+    const scoped = emulateScopes({ name, capabilities, get, ping, close });
     const { add: keep, idempotency, update, delete: remove, list, search, audit, keys: stored } = scoped;
     expect([keep, idempotency, update, remove, list, search, audit, stored]).toEqual(Array(8).fill(undefined));
     // What it has works: reading is the least.

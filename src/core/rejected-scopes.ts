@@ -1,12 +1,10 @@
-import { OmpError, type Provider, type Within } from '#contract';
-
-type EveryVerb = { [Verb in keyof Required<Provider>]: Provider[Verb] };
+import { type EveryVerb, OmpError, type Provider, type Within } from '#contract';
 
 /**
  * For a provider without scopes and without tags to emulate them. All its records are unscoped. Requests that use a scope
  * are rejected with `unsupported_capability`; callers with restricted scopes find nothing.
  */
-export function withoutScopes(inner: Provider): Provider {
+export function rejectScopes(inner: Provider): Provider {
   const { name, add, idempotency, update, delete: remove, list, search } = inner;
   const rejectScope = (scope: string | null | undefined) => {
     if (scope != null) {

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { ListQuery, Memory, Provider } from '#contract';
 import { recordBytes, upToBytes } from '#toolbox';
-import { withScopes } from '../../src/core/with-scopes.ts';
+import { emulateScopes } from '../../src/core/emulated-scopes.ts';
 import { memoriesOf } from '../support/memories.ts';
 import { call, listOf, memoryOf, openMemory, searchFor } from '../support/requests.ts';
 
@@ -16,7 +16,7 @@ const openBounded = async (max_list_scan: number | null, scopes: readonly string
   const inner = (await openMemory('none')) as Full;
   let sizes: number[] = [];
   const provider = memoriesOf(
-    withScopes({
+    emulateScopes({
       ...inner,
       capabilities: { ...inner.capabilities, max_list_scan },
       list: async (query, by) => {
@@ -134,7 +134,7 @@ describe('[Decision 29] a byte limit', () => {
     const inner = (await openMemory('none')) as Full;
     const added = await memoriesOf(inner).add(memoryOf('u', 'a'.repeat(1_000_000), { tags: ['hay'] }), call);
     const asked: number[] = [];
-    const provider = withScopes({
+    const provider = emulateScopes({
       ...inner,
       search: async ({ limit, max_bytes }) => {
         asked.push(max_bytes);

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { MemoryPatch, NewMemory, Provider } from '#contract';
-import { withoutScopes } from '../../src/core/without-scopes.ts';
+import { rejectScopes } from '../../src/core/rejected-scopes.ts';
 import { type AllMemories, memoriesOf } from '../support/memories.ts';
 import { call, listOf, memoryOf, openMemory, refTo, searchFor } from '../support/requests.ts';
 
@@ -19,7 +19,7 @@ const open = async (change: Partial<Provider> = {}) => {
     };
   const { idempotency } = inner;
   const provider = memoriesOf(
-    withoutScopes({
+    rejectScopes({
       ...inner,
       add: note('add', inner.add),
       idempotency: {
@@ -101,7 +101,7 @@ describe('a provider without scopes and tags', () => {
     const { bare: inner } = await open();
     const { name, capabilities, get, ping, close } = inner;
     const { audit } = (await openMemory('native')) as Full;
-    const least = withoutScopes({ name, capabilities, get, ping, close, audit });
+    const least = rejectScopes({ name, capabilities, get, ping, close, audit });
     const { add, idempotency, update, delete: remove, list, search, audit: log, keys } = least;
     expect([add, idempotency, update, remove, list, search, log, keys]).toEqual(Array(8).fill(undefined));
     expect(least).toMatchObject({ name, capabilities, ping, close });

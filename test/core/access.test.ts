@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import type { AuditEntry, Memory, OmpError } from '#contract';
+import { type Verbs, verbsFor } from '../../src/core/access.ts';
 import { openAuditTrail } from '../../src/core/audit-trail.ts';
 import type { Principal } from '../../src/core/principal.ts';
 import { toGrants } from '../../src/core/principal.ts';
-import { type Verbs, verbsFor } from '../../src/core/verbs.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
 import { type AllMemories, type Memories, memoriesOf } from '../support/memories.ts';
 import { auditOf, call, memoryOf, openMemory } from '../support/requests.ts';
