@@ -1,8 +1,8 @@
 import { defineProvider } from '#contract';
 import { PROVIDER } from './errors.ts';
-import { checkCompatibility } from './maintenance/compatibility-check.ts';
-import { openDatabase } from './maintenance/startup.ts';
 import { Options } from './options.ts';
+import { checkCompatibility } from './startup/compatibility-check.ts';
+import { openDatabase } from './startup/open-database.ts';
 import { openProvider } from './tables/provider.ts';
 
 /**
@@ -32,7 +32,7 @@ export default defineProvider({
     const { keys, close } = await openDatabase(options, { ...context, join: true }, async () => {});
     return { ...keys, close };
   },
-  diagnose: async (options, context) => (await import('./maintenance/doctor.ts')).diagnose(options, context),
+  diagnose: async (options, context) => (await import('./commands/doctor.ts')).diagnose(options, context),
   reembed: async (options, context, request) =>
-    (await import('./maintenance/reembed.ts')).reembed(options, context, request),
+    (await import('./commands/reembed.ts')).reembed(options, context, request),
 });

@@ -16,7 +16,7 @@ const EVERYTHING: Key = { grants: ['*:*'], users: null };
 
 /**
  * The access matrix shows, case by case, that a key gets what it was granted, no more and no less, and that nothing tells
- * a record out of reach from an unknown id. Scopes and globs against each other are in `neighbours.test.ts`, random data
+ * a record out of reach from an unknown id. Globs against each other are in `test/toolbox/scope-glob.test.ts`, random data
  * and grants in `view.test.ts`.
  */
 const matrix = (label: string, open: Open, more: (bench: () => Bench) => void = () => {}) =>

@@ -66,12 +66,12 @@ describe('pinecone', () => {
     'http://127.0.0.1:5081',
     'http://[::1]:5081',
     'localhost:5081',
-  ])('takes %j for a host', (host) => {
+  ])('%j is a host', (host) => {
     expect(load(with3({ PINECONE_INDEX_HOST: host })).config.pinecone.index_host).toBe(host);
   });
 
   it.each([`https://${HOST}/vectors`, `ftp://${HOST}`, 'a b', 'https://', `${HOST}?x`, `user@${HOST}`])(
-    'takes %j for none',
+    '%j is no host',
     (host) => {
       expect(mistakesOf(with3({ PINECONE_INDEX_HOST: host }))).toEqual([
         expect.stringMatching(/^PINECONE_INDEX_HOST must be a host name/),

@@ -1,9 +1,9 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect } from 'vitest';
 import type { Reply } from '../support/client.ts';
 import { expectError } from '../support/expect-error.ts';
 import { freshUser } from '../support/subject.ts';
 import type { WireMemory } from '../support/wire.ts';
-import { type GetSubject, needVerbs } from './subject.ts';
+import { type GetSubject, testOf } from './subject.ts';
 
 /** What is none of this backend's tokens, or none at all. */
 const FOREIGN = ['', ' ', 'abc', 'AQ', '-1', '9'.repeat(300), 'x'.repeat(5_000), '../..', 'AQ'.repeat(60), 'null'];
@@ -13,6 +13,7 @@ const told = ({ headers }: Reply) => [tokenOf({ headers } as Reply), headers.get
 
 export const consistencySuite = (subject: GetSubject) =>
   describe('consistency tokens', () => {
+    const test = testOf(subject);
     /** Every verb there is on a memory of its own, each request with the token of the answer before. */
     const life = async (token?: string): Promise<Reply[]> => {
       const { tell, ask, byId } = subject().client;
@@ -41,21 +42,21 @@ export const consistencySuite = (subject: GetSubject) =>
       return replies;
     };
 
-    it('[Decision 23] are short and fit a header; whoever carries them along reads what it wrote', async ({ skip }) => {
-      needVerbs(skip, subject(), 'update', 'delete', 'list', 'search');
+    test('[Decision 23] are short and fit a header; whoever carries them along reads what it wrote', async (need) => {
+      need('update', 'delete', 'list', 'search');
       const replies = await life();
       expect(replies.map(({ status }) => status)).toEqual([201, 200, 200, 200, 200, 204, 200]);
       for (const token of replies.map(tokenOf)) if (token !== null) expect(token).toMatch(/^[\w-]{1,512}$/);
     });
 
-    it('[Decision 23] [Decision 18] are given only where features.consistency_tokens is true', async ({ skip }) => {
-      needVerbs(skip, subject(), 'update', 'delete', 'list', 'search');
-      skip(subject().capabilities.features.consistency_tokens, 'declares consistency tokens');
+    test('[Decision 23] [Decision 18] are given only where features.consistency_tokens is true', async (need) => {
+      need('update', 'delete', 'list', 'search');
+      if (subject().capabilities.features.consistency_tokens) return;
       for (const token of [undefined, 'AQ']) expect((await life(token)).flatMap(told)).toEqual(Array(14).fill(null));
     });
 
-    it('[Decision 23] one that is none is taken for none, and holds nothing up', async ({ skip }) => {
-      needVerbs(skip, subject(), 'list', 'delete');
+    test('[Decision 23] one that is none is taken for none, and holds nothing up', async (need) => {
+      need('list', 'delete');
       const { add, ask, tell, byId } = subject().client;
       const user_id = freshUser();
       const { id } = await add({ user_id, content: 'x' });

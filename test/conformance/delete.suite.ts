@@ -1,17 +1,16 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect } from 'vitest';
 import { expectError } from '../support/expect-error.ts';
 import { freshUser } from '../support/subject.ts';
-import { type GetSubject, needSupersession, needVerbs, supports } from './subject.ts';
+import { type GetSubject, supports, testOf } from './subject.ts';
 
 export const deleteSuite = (subject: GetSubject) =>
   describe('delete', () => {
+    const test = testOf(subject);
     const tell = (id: string, headers?: Record<string, string>) =>
       subject().client.tell('DELETE', subject().client.byId(id), undefined, headers);
 
-    it('[SPEC DELETE /memories/{id}] answers 204 with an empty body, and the record is gone everywhere', async ({
-      skip,
-    }) => {
-      needVerbs(skip, subject(), 'delete');
+    test('[SPEC DELETE /memories/{id}] answers 204 with an empty body, and the record is gone everywhere', async (need) => {
+      need('delete');
       const { client } = subject();
       const user_id = freshUser();
       const { id } = await client.add({ user_id, content: 'to be forgotten' });
@@ -28,24 +27,23 @@ export const deleteSuite = (subject: GetSubject) =>
       }
     });
 
-    it('[SPEC DELETE /memories/{id} unknown] answers 404, the second time too', async ({ skip }) => {
-      needVerbs(skip, subject(), 'delete');
+    test('[SPEC DELETE /memories/{id} unknown] answers 404, the second time too', async (need) => {
+      need('delete');
       expectError(await tell('mem_01HZZZZZZZZZZZZZZZZZZZZZZZ'), 'not_found');
       const { id } = await subject().client.add({ user_id: freshUser(), content: 'once' });
       await subject().client.remove(id);
       expectError(await tell(id), 'not_found');
     });
 
-    it('[SPEC DELETE /memories/{id}] of many at once deletes exactly once', async ({ skip }) => {
-      needVerbs(skip, subject(), 'delete');
+    test('[SPEC DELETE /memories/{id}] of many at once deletes exactly once', async (need) => {
+      need('delete');
       const { id } = await subject().client.add({ user_id: freshUser(), content: 'once' });
       const statuses = (await Promise.all([tell(id), tell(id), tell(id), tell(id)])).map((reply) => reply.status);
       expect(statuses.sort()).toEqual([204, 404, 404, 404]);
     });
 
-    it('[SPEC DELETE /memories/{id} history] a replaced record stays readable', async ({ skip }) => {
-      needVerbs(skip, subject(), 'update');
-      needSupersession(skip, subject());
+    test('[SPEC DELETE /memories/{id} history] a replaced record stays readable', async (need) => {
+      need('update', 'supersession');
       const { client } = subject();
       const user_id = freshUser();
       const old = await client.add({ user_id, content: 'lives in Oslo' });
@@ -54,16 +52,11 @@ export const deleteSuite = (subject: GetSubject) =>
       expect(await client.get(old.id)).toEqual(old);
     });
 
-    it('[Decision 19] the record of another user does not exist', async ({ skip }) => {
-      needVerbs(skip, subject(), 'delete');
+    test('[Decision 19] the record of another user does not exist', async (need) => {
+      need('delete');
       const { id, user_id } = await subject().client.add({ user_id: freshUser(), content: 'mine' });
       expectError(await tell(id, { 'x-user-id': 'somebody else' }), 'not_found');
       expect((await subject().client.get(id)).id).toBe(id);
       expect((await tell(id, { 'x-user-id': user_id })).status).toBe(204);
-    });
-
-    it('[SPEC DELETE /memories/{id}] is refused where delete is not declared', async ({ skip }) => {
-      skip(supports(subject(), 'delete'), 'declares delete');
-      expectError(await tell('mem_any'), 'unsupported_capability');
     });
   });

@@ -1,12 +1,13 @@
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, onTestFinished, vi } from 'vitest';
 import type { Client, Fields } from '../support/client.ts';
 import { expectError } from '../support/expect-error.ts';
 import { freshUser } from '../support/subject.ts';
 import type { WireMemory } from '../support/wire.ts';
-import { type Admit, type GetSubject, needIdempotency, needVerbs } from './subject.ts';
+import { type Admit, type GetSubject, testOf } from './subject.ts';
 
 export const idempotencySuite = (subject: GetSubject, admit: Admit) =>
   describe('Idempotency-Key', () => {
+    const test = testOf(subject);
     /** Adds under a key; each test for a caller of its own, whose keys nobody else has used. */
     const posting =
       (client: Client = admit({})) =>
@@ -28,12 +29,8 @@ export const idempotencySuite = (subject: GetSubject, admit: Admit) =>
       'x-own': { deep: [1, null, { a: 'b' }] },
     });
 
-    it('[Decision 20] [Decision 18] features.idempotency says whether it is honoured', () => {
-      expect(subject().capabilities.features.idempotency).toBe(subject().provider.addIdempotent !== undefined);
-    });
-
-    it('[Decision 20] the same request again is answered with the same bytes, and adds nothing', async ({ skip }) => {
-      needIdempotency(skip, subject());
+    test('[Decision 20] the same request again is answered with the same bytes, and adds nothing', async (need) => {
+      need('idempotency');
       const user_id = freshUser();
       const post = posting();
       const first = await post('k', full(user_id));
@@ -46,9 +43,8 @@ export const idempotencySuite = (subject: GetSubject, admit: Admit) =>
       expect(await storedFor(user_id)).toEqual([idOf(first)]);
     });
 
-    it('[Decision 20] also after the memory was changed, and after it was deleted', async ({ skip }) => {
-      needIdempotency(skip, subject());
-      needVerbs(skip, subject(), 'update', 'delete', 'list');
+    test('[Decision 20] also after the memory was changed, and after it was deleted', async (need) => {
+      need('idempotency', 'update', 'delete', 'list');
       const user_id = freshUser();
       const post = posting();
       const first = await post('k', full(user_id));
@@ -60,30 +56,8 @@ export const idempotencySuite = (subject: GetSubject, admit: Admit) =>
       expect(await storedFor(user_id)).toEqual([]);
     });
 
-    it('[Decision 20] how the JSON is written does not matter, what it says does', async ({ skip }) => {
-      needIdempotency(skip, subject());
-      const user_id = freshUser();
-      const post = posting();
-      const first = await post('k', { user_id, content: 'x', 'x-a': { p: 1, q: [1, 2] } });
-      const same: readonly Fields[] = [
-        { 'x-a': { q: [1, 2], p: 1 }, content: 'x', user_id },
-        { user_id, content: 'x', 'x-a': { p: 1, q: [1, 2] }, tags: [], scope: null, future: 'ignored' },
-      ];
-      for (const fields of same) expect((await post('k', fields)).body).toEqual(first.body);
-      const others: readonly Fields[] = [
-        { user_id, content: 'y', 'x-a': { p: 1, q: [1, 2] } },
-        { user_id, content: 'x', 'x-a': { p: 1, q: [2, 1] } },
-        { user_id, content: 'x' },
-        { user_id, content: 'x', 'x-a': { p: 1, q: [1, 2] }, scope: 'a' },
-        { user_id: freshUser(), content: 'x', 'x-a': { p: 1, q: [1, 2] } },
-      ];
-      for (const fields of others) expectError(await post('k', fields), 'invalid_request');
-      expect(await storedFor(user_id)).toEqual([idOf(first)]);
-      expect((await post('k', { user_id, content: 'x', 'x-a': { p: 1, q: [1, 2] } })).text).toBe(first.text);
-    });
-
-    it('[Decision 20] of twenty at once one adds, and all are answered alike', async ({ skip }) => {
-      needIdempotency(skip, subject());
+    test('[Decision 20] of twenty at once one adds, and all are answered alike', async (need) => {
+      need('idempotency');
       const user_id = freshUser();
       const post = posting();
       const replies = await Promise.all(Array.from({ length: 20 }, () => post('k', full(user_id))));
@@ -92,10 +66,8 @@ export const idempotencySuite = (subject: GetSubject, admit: Admit) =>
       expect(await storedFor(user_id)).toEqual([idOf(replies[0] as { body: unknown })]);
     });
 
-    it('[Decision 20] of different memories at once under one key, one is added and the others are refused', async ({
-      skip,
-    }) => {
-      needIdempotency(skip, subject());
+    test('[Decision 20] of different memories at once under one key, one is added and the others are refused', async (need) => {
+      need('idempotency');
       const user_id = freshUser();
       const post = posting();
       const contents = Array.from({ length: 8 }, (_, i) => `number ${i}`);
@@ -106,8 +78,8 @@ export const idempotencySuite = (subject: GetSubject, admit: Admit) =>
       expect(added).toHaveLength(1);
     });
 
-    it('[Decision 20] keys differ by every character, and belong to one caller', async ({ skip }) => {
-      needIdempotency(skip, subject());
+    test('[Decision 20] keys differ by every character, and belong to one caller', async (need) => {
+      need('idempotency');
       const user_id = freshUser();
       const post = posting();
       const [one, other] = [admit({ app: 'same name' }), admit({ app: 'same name' })];
@@ -123,35 +95,6 @@ export const idempotencySuite = (subject: GetSubject, admit: Admit) =>
       expect(new Set(replies.map(idOf)).size).toBe(replies.length);
       // Even a body that another caller would be refused for.
       expect((await posting()('k', { user_id, content: 'y' })).status).toBe(201);
-    });
-
-    it('[Decision 20] a quoted key is the bare one', async ({ skip }) => {
-      needIdempotency(skip, subject());
-      const user_id = freshUser();
-      const post = posting();
-      const fields = { user_id, content: 'x' };
-      expect((await post('"k 1"', fields)).text).toBe((await post('k 1', fields)).text);
-      expect((await post('"say \\"hi\\" \\\\"', fields)).text).toBe((await post('say "hi" \\', fields)).text);
-      expect(await storedFor(user_id)).toHaveLength(2);
-    });
-
-    it('[Decision 20] a key that is none is refused, and nothing is added', async ({ skip }) => {
-      needIdempotency(skip, subject());
-      const user_id = freshUser();
-      const post = posting();
-      for (const key of ['', ' ', '""', 'k\u00e9', 'a\tb', 'x'.repeat(256), `"${'x'.repeat(256)}"`]) {
-        expectError(await post(key, { user_id, content: 'x' }), 'invalid_request');
-      }
-      expect(await storedFor(user_id)).toEqual([]);
-    });
-
-    it('[Decision 20] an add that is refused uses up no key', async ({ skip }) => {
-      needIdempotency(skip, subject());
-      const user_id = freshUser();
-      const post = posting(admit({ grants: ['write:a'] }));
-      expectError(await post('k', { user_id, content: '' }), 'invalid_request');
-      expectError(await post('k', { user_id, content: 'x', scope: 'b' }), 'scope_denied');
-      expect((await post('k', { user_id, content: 'x', scope: 'a' })).status).toBe(201);
     });
 
     /** Adds while the clock is so many days ahead, and another memory under the same key once it is right. */
@@ -170,26 +113,18 @@ export const idempotencySuite = (subject: GetSubject, admit: Admit) =>
       };
     };
 
-    it('[Decision 20] a key that was used while the clock was three days ahead is known', async ({ skip }) => {
-      needIdempotency(skip, subject());
+    test('[Decision 20] a key that was used while the clock was three days ahead is known', async (need) => {
+      need('idempotency');
       const { first, other, add } = await afterClockAhead(3);
       expectError(other, 'invalid_request');
       expect((await add('x')).text).toBe(first.text);
     });
 
-    it('[Decision 20] a key that was used while the clock was 30 years ahead is free', async ({ skip }) => {
-      needIdempotency(skip, subject());
+    test('[Decision 20] a key that was used while the clock was 30 years ahead is free', async (need) => {
+      need('idempotency');
       const { other, add } = await afterClockAhead(30 * 365);
       expect(other.status).toBe(201);
       expect((await add('y')).text).toBe(other.text);
       expectError(await add('x'), 'invalid_request');
-    });
-
-    it('[Decision 20] [SPEC Errors unsupported_capability] is refused by a provider that cannot', async ({ skip }) => {
-      skip(subject().capabilities.features.idempotency, 'declares idempotency');
-      const user_id = freshUser();
-      const post = posting();
-      expectError(await post('k', { user_id, content: 'x' }), 'unsupported_capability');
-      expect(await storedFor(user_id)).toEqual([]);
     });
   });

@@ -1,10 +1,10 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect } from 'vitest';
 import type { Query } from '../support/client.ts';
 import { expectError } from '../support/expect-error.ts';
 import { freshUser, laterMoment } from '../support/subject.ts';
 import type { WireMemory } from '../support/wire.ts';
 import { addLarge, bytesOf, MAX_ANSWER_BYTES } from './large.ts';
-import { type GetSubject, needFields, needVerbs, supports } from './subject.ts';
+import { type GetSubject, testOf } from './subject.ts';
 
 const ids = (memories: readonly WireMemory[]): string[] => memories.map((memory) => memory.id);
 const newestFirst = (a: WireMemory, b: WireMemory): number =>
@@ -12,6 +12,7 @@ const newestFirst = (a: WireMemory, b: WireMemory): number =>
 
 export const listSuite = (subject: GetSubject) =>
   describe('list', () => {
+    const test = testOf(subject);
     const list = (query: Query) => subject().client.list(query);
     const refused = async (query: Query) =>
       expectError(await subject().client.ask('/memories', query), 'invalid_request');
@@ -37,18 +38,15 @@ export const listSuite = (subject: GetSubject) =>
       return found;
     };
 
-    it('[SPEC GET /memories] [SPEC MemoryPage items] answers a page of whole records', async ({ skip }) => {
-      needVerbs(skip, subject(), 'list');
-      needFields(skip, subject(), 'tags', 'confidence', 'extensions');
+    test('[SPEC GET /memories] [SPEC MemoryPage items] answers a page of whole records', async (need) => {
+      need('list', 'tags', 'confidence', 'extensions');
       const user_id = freshUser();
       const added = await subject().client.add({ user_id, content: 'a', tags: ['t'], confidence: 0.5, 'x-n': 1 });
       expect((await list({ user_id })).items).toEqual([added]);
     });
 
-    it('[Decision 29] a page of large memories ends before its limit, with a cursor, and none is lost', async ({
-      skip,
-    }) => {
-      needVerbs(skip, subject(), 'list');
+    test('[Decision 29] a page of large memories ends before its limit, with a cursor, and none is lost', async (need) => {
+      need('list');
       const { user_id, count } = await addLarge(subject());
       const found = await pages({ user_id, limit: 500 });
       for (const page of found) expect(bytesOf(page)).toBeLessThanOrEqual(MAX_ANSWER_BYTES);
@@ -61,8 +59,8 @@ export const listSuite = (subject: GetSubject) =>
       expect(few.flatMap(ids)).toEqual(found.flatMap(ids));
     });
 
-    it('[Decision 1] lists by created_at, then id, both descending', async ({ skip }) => {
-      needVerbs(skip, subject(), 'list');
+    test('[Decision 1] lists by created_at, then id, both descending', async (need) => {
+      need('list');
       const user_id = freshUser();
       const added = await Promise.all(
         Array.from({ length: 30 }, () => subject().client.add({ user_id, content: 'at once' })),
@@ -71,16 +69,15 @@ export const listSuite = (subject: GetSubject) =>
       expect(ids((await list({ user_id })).items)).toEqual(ids(added.sort(newestFirst)));
     });
 
-    it('[Decision 1] the newest is first', async ({ skip }) => {
-      needVerbs(skip, subject(), 'list');
-      needFields(skip, subject(), 'created_at');
+    test('[Decision 1] the newest is first', async (need) => {
+      need('list', 'created_at');
       const user_id = freshUser();
       const added = await seed(user_id, 5, true);
       expect(ids((await list({ user_id })).items)).toEqual(ids(added).reverse());
     });
 
-    it('[SPEC GET /memories user_id] [SPEC Service users] shows only the records of that user', async ({ skip }) => {
-      needVerbs(skip, subject(), 'list');
+    test('[SPEC GET /memories user_id] [SPEC Service users] shows only the records of that user', async (need) => {
+      need('list');
       const user_id = freshUser();
       const [mine] = await seed(user_id, 1);
       for (const other of [`${user_id}2`, user_id.toUpperCase(), ` ${user_id}`, `${user_id}/x`, '%', '_', '*']) {
@@ -90,8 +87,8 @@ export const listSuite = (subject: GetSubject) =>
       expect((await list({ user_id })).items).toEqual([mine]);
     });
 
-    it('[SPEC GET /memories limit] [SPEC Limits list] defaults to 50; 1 and 500 are allowed', async ({ skip }) => {
-      needVerbs(skip, subject(), 'list');
+    test('[SPEC GET /memories limit] [SPEC Limits list] defaults to 50; 1 and 500 are allowed', async (need) => {
+      need('list');
       const user_id = freshUser();
       const added = await seed(user_id, 52);
       expect((await list({ user_id })).items).toHaveLength(50);
@@ -99,10 +96,8 @@ export const listSuite = (subject: GetSubject) =>
       expect((await list({ user_id, limit: 500 })).items).toHaveLength(added.length);
     });
 
-    it('[SPEC GET /memories pagination] [SPEC MemoryPage next_cursor] pages give every record once, then null', async ({
-      skip,
-    }) => {
-      needVerbs(skip, subject(), 'list');
+    test('[SPEC GET /memories pagination] [SPEC MemoryPage next_cursor] pages give every record once, then null', async (need) => {
+      need('list');
       const user_id = freshUser();
       const expected = ids((await seed(user_id, 12)).sort(newestFirst));
       for (const limit of [1, 5, 6, 12, 13]) {
@@ -113,10 +108,8 @@ export const listSuite = (subject: GetSubject) =>
       expect((await list({ user_id: freshUser() })).next_cursor ?? null).toBeNull();
     });
 
-    it('[SPEC GET /memories cursor] [Decision 2] inserts and deletes between pages neither repeat nor lose a record', async ({
-      skip,
-    }) => {
-      needVerbs(skip, subject(), 'list', 'delete');
+    test('[SPEC GET /memories cursor] [Decision 2] inserts and deletes between pages neither repeat nor lose a record', async (need) => {
+      need('list', 'delete');
       const user_id = freshUser();
       const added = (await seed(user_id, 12)).sort(newestFirst);
       const doomed = [added[1], added[3], added[6], added[11]].map((memory) => memory?.id ?? '');
@@ -134,8 +127,8 @@ export const listSuite = (subject: GetSubject) =>
       expect(seen[1]).toBe(first);
     });
 
-    it('[Decision 2] the record a cursor points at may vanish', async ({ skip }) => {
-      needVerbs(skip, subject(), 'list', 'delete');
+    test('[Decision 2] the record a cursor points at may vanish', async (need) => {
+      need('list', 'delete');
       const user_id = freshUser();
       const added = (await seed(user_id, 4)).sort(newestFirst);
       const { items, next_cursor } = await list({ user_id, limit: 2 });
@@ -143,10 +136,8 @@ export const listSuite = (subject: GetSubject) =>
       expect(ids((await list({ user_id, limit: 2, cursor: next_cursor ?? '' })).items)).toEqual(ids(added.slice(2)));
     });
 
-    it('[SPEC MemoryPage opaque] [Decision 2] a cursor is URL-safe and at most 256 characters, whatever the filters', async ({
-      skip,
-    }) => {
-      needVerbs(skip, subject(), 'list');
+    test('[SPEC MemoryPage opaque] [Decision 2] a cursor is URL-safe and at most 256 characters, whatever the filters', async (need) => {
+      need('list');
       const user_id = `${'ü'.repeat(200)}${freshUser()}`;
       await seed(user_id, 3);
       const { temporal } = subject().capabilities.features;
@@ -154,9 +145,8 @@ export const listSuite = (subject: GetSubject) =>
       expect(next_cursor).toMatch(/^[A-Za-z0-9._~-]{1,256}$/);
     });
 
-    it('[Decision 2] a cursor goes with the filters it was made with, the limit apart', async ({ skip }) => {
-      needVerbs(skip, subject(), 'list');
-      needFields(skip, subject(), 'tags');
+    test('[Decision 2] a cursor goes with the filters it was made with, the limit apart', async (need) => {
+      need('list', 'tags');
       const user_id = freshUser();
       for (let i = 0; i < 4; i++) await subject().client.add({ user_id, content: 'x', tags: ['t'], scope: 's/a' });
       const { next_cursor } = await list({ user_id, limit: 1, tag: 't' });
@@ -168,10 +158,5 @@ export const listSuite = (subject: GetSubject) =>
       await refused({ user_id, cursor, tag: 't', since: '2001-01-01' });
       await refused({ user_id, cursor, tag: 't', until: '2999-01-01' });
       await refused({ user_id, cursor, tag: 't', scope: 's/*' });
-    });
-
-    it('[SPEC GET /memories] is refused where list is not declared', async ({ skip }) => {
-      skip(supports(subject(), 'list'), 'declares list');
-      expectError(await subject().client.ask('/memories', { user_id: freshUser() }), 'unsupported_capability');
     });
   });

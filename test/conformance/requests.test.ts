@@ -4,8 +4,8 @@ import { expectError } from '../support/expect-error.ts';
 import { freshUser, openSubject, type Subject } from '../support/subject.ts';
 
 /*
- * Rules about requests that the gateway decides before it reaches a provider. They are tried once, on the memory
- * provider; how requests arrive over a socket is in test/http.
+ * Rules that schemas and core decide, the same for every provider: tested once, on the memory provider. How requests
+ * arrive over a socket is in test/http.
  */
 
 let subject: Subject;
@@ -93,6 +93,53 @@ describe('bodies', () => {
     for (const body of bodies) expectError(await post(body), 'invalid_request');
   });
 
+  it('[SPEC Memory optional fields] [Decision 7] POST takes null as omitted', async () => {
+    const optional = [
+      'scope',
+      'tags',
+      'source',
+      'confidence',
+      'valid_from',
+      'valid_to',
+      'supersedes',
+      'x-none',
+    ] as const;
+    const nulls = Object.fromEntries(optional.map((field) => [field, null]));
+    const add = (fields: object) => subject.client.add({ content: 'x', user_id: freshUser(), ...fields });
+    const [given, omitted] = [await add(nulls), await add({})];
+    for (const field of optional) expect(given[field], field).toEqual(omitted[field]);
+    expect((await add({ source: { app: 'editor', ref: null } })).source).toEqual({ app: 'editor' });
+  });
+
+  it('[Decision 7] PATCH rejects null, except for valid_to and extensions', async () => {
+    const { client } = subject;
+    const before = await client.add({ content: 'x', user_id: freshUser() });
+    for (const field of ['content', 'scope', 'tags', 'confidence', 'supersedes']) {
+      const reply = await client.tell('PATCH', client.byId(before.id), { 'x-a': 1, [field]: null });
+      expectError(reply, 'invalid_request');
+    }
+    expect(await client.get(before.id)).toEqual(before);
+  });
+
+  it('[Decision 6] [Decision 7] [SPEC Versioning 3] POST and PATCH ignore unknown fields and fields that never change', async () => {
+    const { client } = subject;
+    const fixed = { id: 'mem_mine', created_at: '2001-01-01', status: 'failed', future: 1, extensions: {} };
+    const added = await client.add({ content: 'x', user_id: freshUser(), ...fixed });
+    expect(added).toMatchObject({ id: expect.not.stringMatching('mem_mine'), status: 'done' });
+    expect(added.created_at).not.toMatch(/^2001/);
+    for (const field of ['future', 'extensions']) expect(added).not.toHaveProperty(field);
+    const patch = { ...fixed, user_id: 'other', valid_from: '2001-01-01', source: { app: 'x' } };
+    expect(await client.update(added.id, patch)).toEqual(added);
+  });
+
+  it('[SPEC Service json] [SPEC Errors envelope] [SPEC Errors code] [SPEC Errors message] [SPEC Errors type] [SPEC Errors request_id] are JSON', async () => {
+    const { headers } = await post({ content: 'x', user_id: freshUser() });
+    expect(headers.get('content-type')).toMatch(/^application\/json(;|$)/);
+    const reply = await raw(UNKNOWN);
+    const { code, message, type, request_id } = expectError(reply, 'not_found');
+    expect(reply.body).toEqual({ error: { code, message, type, request_id } });
+  });
+
   it('[Decision 10] [Decision 8] POST /context rejects what is missing or malformed', async () => {
     const rejects = async (fields: object) =>
       expectError(await subject.client.tell('POST', '/context', fields), 'invalid_request');
@@ -105,6 +152,7 @@ describe('bodies', () => {
     }
     for (const token_budget of [-1, 1.5, '500', true, [500]]) await rejects({ user_id, query, token_budget });
     for (const scope of [5, ['a'], 'a\u0000']) await rejects({ user_id, query, scope });
+    for (const min_score of [-0.1, 1.1, '0.5', true]) await rejects({ user_id, query, min_score });
   });
 
   it('[Decision 10] [Decision 6] in a context null counts as omitted, and unknown fields are ignored', async () => {
@@ -228,6 +276,17 @@ describe('queries', () => {
       [{}, ...['', ' \t\n', 'te\u0000a'].map((q) => ({ q }))],
     ],
     ['[SPEC GET /memories/search user_id] [Decision 8]', '/memories/search', { q: 'tea' }, [{}, { user_id: ' ' }]],
+    [
+      '[Decision 11]',
+      '/audit',
+      LIST,
+      [
+        ...['0', '1001', ...NUMBERS].map((limit) => ({ limit })),
+        { since: 'yesterday' },
+        { cursor: 'x' },
+        { user_id: '' },
+      ],
+    ],
   ])('%s rejects wrong values', async ([, path, query, wrong]) => {
     for (const values of wrong) {
       expectError(await subject.client.ask(path, { ...query, ...(values as Query) }), 'invalid_request');
@@ -249,6 +308,73 @@ describe('queries', () => {
 
   it('[Decision 6] [SPEC Versioning 3] unknown parameters are ignored', async () => {
     expect((await raw(`/memories?user_id=${freshUser()}&future=1&future=2&sort=asc`)).status).toBe(200);
+  });
+});
+
+describe('cursors', () => {
+  it('[Decision 2] [Decision 11] of lists and of the audit log are not interchangeable', async () => {
+    const user_id = freshUser();
+    for (let i = 0; i < 3; i++) await subject.client.add({ user_id, content: 'x' });
+    const cursorOf = async (path: string, query: Query = {}) => {
+      const { body } = await subject.client.ask(path, { user_id, limit: 1, ...query });
+      return (body as { next_cursor: string }).next_cursor;
+    };
+    const [list, audit] = [await cursorOf('/memories'), await cursorOf('/audit', { app: 'a' })];
+    const status = async (path: string, query: Query) => (await subject.client.ask(path, { user_id, ...query })).status;
+    expect(await status('/memories', { cursor: list })).toBe(200);
+    expect(await status('/audit', { cursor: list })).toBe(400);
+    expect(await status('/memories', { cursor: audit })).toBe(400);
+    expect(await status('/audit', { cursor: await cursorOf('/audit') })).toBe(200);
+    expect(await status('/audit', { cursor: await cursorOf('/audit'), app: 'other' })).toBe(400);
+  });
+});
+
+describe('Idempotency-Key', () => {
+  const posting = (key: string, fields: object) =>
+    subject.client.tell('POST', '/memories', fields, { 'idempotency-key': key });
+  const count = async (user_id: string) => (await subject.client.list({ user_id })).items.length;
+
+  it('[Decision 20] compares what the JSON says, not how it is written', async () => {
+    const user_id = freshUser();
+    const fields = { user_id, content: 'x', 'x-a': { p: 1, q: [1, 2] } };
+    const key = user_id;
+    const first = await posting(key, fields);
+    const same = [
+      { 'x-a': { q: [1, 2], p: 1 }, content: 'x', user_id },
+      { ...fields, tags: [], scope: null, future: 'ignored' },
+    ];
+    for (const each of same) expect((await posting(key, each)).text).toBe(first.text);
+    const others = [
+      { ...fields, content: 'y' },
+      { ...fields, 'x-a': { p: 1, q: [2, 1] } },
+      { user_id, content: 'x' },
+      { ...fields, scope: 'a' },
+      { ...fields, user_id: freshUser() },
+    ];
+    for (const each of others) expectError(await posting(key, each), 'invalid_request');
+    expect(await count(user_id)).toBe(1);
+  });
+
+  it('[Decision 20] may be quoted', async () => {
+    const user_id = freshUser();
+    const fields = { user_id, content: 'x' };
+    for (const [quoted, bare] of [
+      ['"k 1"', 'k 1'],
+      ['"say \\"hi\\" \\\\"', 'say "hi" \\'],
+    ] as const) {
+      expect((await posting(quoted, fields)).text).toBe((await posting(bare, fields)).text);
+    }
+    expect(await count(user_id)).toBe(2);
+  });
+
+  it('[Decision 20] is rejected if it is malformed, and unused after a rejected add', async () => {
+    const user_id = freshUser();
+    for (const key of ['', ' ', '""', 'k\u00e9', 'a\tb', 'x'.repeat(256), `"${'x'.repeat(256)}"`]) {
+      expectError(await posting(key, { user_id, content: 'x' }), 'invalid_request');
+    }
+    expectError(await posting(user_id, { user_id, content: '' }), 'invalid_request');
+    expect(await count(user_id)).toBe(0);
+    expect((await posting(user_id, { user_id, content: 'x' })).status).toBe(201);
   });
 });
 

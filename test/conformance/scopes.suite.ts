@@ -1,7 +1,6 @@
 import { beforeAll, describe, expect, it } from 'vitest';
-import { expectError } from '../support/expect-error.ts';
 import { freshUser } from '../support/subject.ts';
-import { type GetSubject, needScopes, needVerbs } from './subject.ts';
+import { type GetSubject, needs, testOf } from './subject.ts';
 
 /** Neighbours on purpose: whatever a store treats specially in a pattern, or takes for the same, is here. */
 const SCOPES: readonly (string | null)[] = [
@@ -110,6 +109,7 @@ const PREFIXES: readonly (readonly [string, readonly string[]])[] = [
 
 export const scopesSuite = (subject: GetSubject) =>
   describe('scopes', () => {
+    const test = testOf(subject);
     const user_id = freshUser();
     const stranger = freshUser();
     const scopesOf = (memories: readonly { scope?: string | null }[]) => memories.map(({ scope }) => scope).sort();
@@ -125,8 +125,7 @@ export const scopesSuite = (subject: GetSubject) =>
     it.for(GLOBS)(
       '[SPEC GET /memories scope] [Decision 3] list with %j finds %j',
       async ([scope, expected], { skip }) => {
-        needVerbs(skip, subject(), 'list');
-        needScopes(skip, subject());
+        needs(skip, subject(), 'list', 'scopes');
         const { items } = await subject().client.list({ user_id, scope });
         expect(scopesOf(items)).toEqual([...expected].sort());
         expect(new Set(items.map((item) => item.user_id))).toEqual(new Set(expected.length > 0 ? [user_id] : []));
@@ -136,24 +135,19 @@ export const scopesSuite = (subject: GetSubject) =>
     it.for(PREFIXES)(
       '[SPEC GET /memories/search scope] [Decision 4] search with %j finds %j',
       async ([scope, expected], { skip }) => {
-        needVerbs(skip, subject(), 'search');
-        needScopes(skip, subject());
+        needs(skip, subject(), 'search', 'scopes');
         const hits = await subject().client.search({ user_id, q: 'shared note', scope, limit: 100 });
         expect(scopesOf(hits.map((hit) => hit.memory))).toEqual([...expected].sort());
       },
     );
 
-    it('[Decision 3] without a scope filter the unscoped are there too', async ({ skip }) => {
-      needVerbs(skip, subject(), 'list');
-      needScopes(skip, subject());
+    test('[Decision 3] without a scope filter the unscoped are there too', async (need) => {
+      need('list', 'scopes');
       expect((await subject().client.list({ user_id })).items).toHaveLength(SCOPES.length);
     });
 
-    it('[SPEC GET /memories scope] pages of a filtered list are filled from everything that matches', async ({
-      skip,
-    }) => {
-      needVerbs(skip, subject(), 'list');
-      needScopes(skip, subject());
+    test('[SPEC GET /memories scope] pages of a filtered list are filled from everything that matches', async (need) => {
+      need('list', 'scopes');
       const found: unknown[] = [];
       let cursor: string | undefined;
       for (let page = 0; page < CODING_STAR.length; page += 2) {
@@ -166,9 +160,8 @@ export const scopesSuite = (subject: GetSubject) =>
       expect(found.sort()).toEqual([...CODING_STAR].sort());
     });
 
-    it('[SPEC GET /memories scope] a rare scope is found behind many others', async ({ skip }) => {
-      needVerbs(skip, subject(), 'list', 'search');
-      needScopes(skip, subject());
+    test('[SPEC GET /memories scope] a rare scope is found behind many others', async (need) => {
+      need('list', 'search', 'scopes');
       const owner = freshUser();
       const { id } = await subject().client.add({ user_id: owner, content: 'needle note', scope: 'rare/one' });
       for (let i = 0; i < 60; i++)
@@ -180,9 +173,8 @@ export const scopesSuite = (subject: GetSubject) =>
       expect(hits.map((hit) => hit.memory.id)).toEqual([id]);
     });
 
-    it('[SPEC PATCH /memories/{id} scope] filters follow a changed scope', async ({ skip }) => {
-      needVerbs(skip, subject(), 'list', 'update', 'search');
-      needScopes(skip, subject());
+    test('[SPEC PATCH /memories/{id} scope] filters follow a changed scope', async (need) => {
+      need('list', 'update', 'search', 'scopes');
       const owner = freshUser();
       const { client } = subject();
       const { id } = await client.add({ user_id: owner, content: 'moving note', scope: 'old/place', tags: ['kept'] });
@@ -195,13 +187,5 @@ export const scopesSuite = (subject: GetSubject) =>
       await client.update(id, { tags: ['other'] });
       const [moved] = (await client.list({ user_id: owner, scope: 'new/place', tag: 'other' })).items;
       expect(moved).toMatchObject({ id, scope: 'new/place', tags: ['other'] });
-    });
-
-    it('[SPEC Capabilities features.scopes] scope filters are refused where scopes are not declared', async ({
-      skip,
-    }) => {
-      needVerbs(skip, subject(), 'list');
-      skip(subject().capabilities.features.scopes !== 'none', 'declares scopes');
-      expectError(await subject().client.ask('/memories', { user_id, scope: 'coding/*' }), 'unsupported_capability');
     });
   });

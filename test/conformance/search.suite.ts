@@ -4,7 +4,7 @@ import { expectError } from '../support/expect-error.ts';
 import { freshUser } from '../support/subject.ts';
 import type { WireHit } from '../support/wire.ts';
 import { addLarge, bytesOf, MAX_ANSWER_BYTES } from './large.ts';
-import { type GetSubject, needFields, needSupersession, needVerbs, supports } from './subject.ts';
+import { type GetSubject, needs, testOf } from './subject.ts';
 
 const NOTES: readonly string[] = [
   'prefers dark roast coffee in the morning',
@@ -19,6 +19,7 @@ const NOTES: readonly string[] = [
 
 export const searchSuite = (subject: GetSubject) =>
   describe('search', () => {
+    const test = testOf(subject);
     const user_id = freshUser();
     const search = (query: Query) => subject().client.search({ user_id, ...query });
     const ids = (hits: readonly WireHit[]) => hits.map((hit) => hit.memory.id);
@@ -29,8 +30,8 @@ export const searchSuite = (subject: GetSubject) =>
       for (const content of NOTES) await subject().client.add({ user_id, content });
     });
 
-    it('[Decision 29] large memories that make an answer too large are left out, which is said', async ({ skip }) => {
-      needVerbs(skip, subject(), 'search');
+    test('[Decision 29] large memories that make an answer too large are left out, which is said', async (need) => {
+      need('search');
       const { user_id: owner, count } = await addLarge(subject());
       const ask = async (query: Query) =>
         (await subject().client.ask('/memories/search', { user_id: owner, q: 'apple', ...query })).body as {
@@ -52,9 +53,8 @@ export const searchSuite = (subject: GetSubject) =>
       });
     });
 
-    it('[SPEC GET /memories/search] [SPEC SearchResult memory] answers whole records with scores', async ({ skip }) => {
-      needVerbs(skip, subject(), 'search');
-      needFields(skip, subject(), 'tags', 'extensions');
+    test('[SPEC GET /memories/search] [SPEC SearchResult memory] answers whole records with scores', async (need) => {
+      need('search', 'tags', 'extensions');
       const owner = freshUser();
       const added = await subject().client.add({ user_id: owner, content: 'a note', tags: ['t'], 'x-n': 1 });
       const reply = await subject().client.ask('/memories/search', { user_id: owner, q: 'a note' });
@@ -62,10 +62,8 @@ export const searchSuite = (subject: GetSubject) =>
       expect(reply.body).toEqual({ results: [{ memory: added, score: expect.any(Number) }] });
     });
 
-    it('[SPEC SearchResult score] [SPEC GET /memories/search order] scores lie in 0..1, highest first', async ({
-      skip,
-    }) => {
-      needVerbs(skip, subject(), 'search');
+    test('[SPEC SearchResult score] [SPEC GET /memories/search order] scores lie in 0..1, highest first', async (need) => {
+      need('search');
       for (const q of [
         'dark roast coffee',
         'coffee',
@@ -83,14 +81,14 @@ export const searchSuite = (subject: GetSubject) =>
       }
     });
 
-    it('[SPEC GET /memories/search order] ranks what answers the query above what does not', async ({ skip }) => {
-      needVerbs(skip, subject(), 'search');
+    test('[SPEC GET /memories/search order] ranks what answers the query above what does not', async (need) => {
+      need('search');
       const contents = (await search({ q: 'dark roast coffee' })).map((hit) => hit.memory.content);
       expect(contents.slice(0, 2).toSorted()).toEqual([NOTES[2], NOTES[0]]);
     });
 
-    it('[SPEC SearchResult score] a text equal to the query scores 1 and is first', async ({ skip }) => {
-      needVerbs(skip, subject(), 'search');
+    test('[SPEC SearchResult score] a text equal to the query scores 1 and is first', async (need) => {
+      need('search');
       for (const q of NOTES) {
         const [first] = await search({ q });
         expect(first?.memory.content).toBe(q);
@@ -99,8 +97,8 @@ export const searchSuite = (subject: GetSubject) =>
       }
     });
 
-    it('[SPEC GET /memories/search order] equal scores come newest first', async ({ skip }) => {
-      needVerbs(skip, subject(), 'search', 'list');
+    test('[SPEC GET /memories/search order] equal scores come newest first', async (need) => {
+      need('search', 'list');
       const owner = freshUser();
       for (let i = 0; i < 12; i++) await subject().client.add({ user_id: owner, content: 'the very same note' });
       const listed = (await subject().client.list({ user_id: owner })).items.map((item) => item.id);
@@ -110,15 +108,13 @@ export const searchSuite = (subject: GetSubject) =>
       }
     });
 
-    it('[SPEC GET /memories/search] the same question gets the same answer', async ({ skip }) => {
-      needVerbs(skip, subject(), 'search');
+    test('[SPEC GET /memories/search] the same question gets the same answer', async (need) => {
+      need('search');
       expect(await search({ q: 'what does she drink?' })).toEqual(await search({ q: 'what does she drink?' }));
     });
 
-    it('[SPEC GET /memories/search user_id] [SPEC Service users] never shows the records of another user', async ({
-      skip,
-    }) => {
-      needVerbs(skip, subject(), 'search');
+    test('[SPEC GET /memories/search user_id] [SPEC Service users] never shows the records of another user', async (need) => {
+      need('search');
       const other = freshUser();
       const { id } = await subject().client.add({ user_id: other, content: NOTES[0] });
       expect(ids(await search({ q: NOTES[0] as string, limit: 100 }))).not.toContain(id);
@@ -127,8 +123,8 @@ export const searchSuite = (subject: GetSubject) =>
       expect(await subject().client.search({ user_id: freshUser(), q: NOTES[0] })).toEqual([]);
     });
 
-    it('[SPEC GET /memories/search q] any text is a query', async ({ skip }) => {
-      needVerbs(skip, subject(), 'search');
+    test('[SPEC GET /memories/search q] any text is a query', async (need) => {
+      need('search');
       for (const q of [
         "' or 1=1 --",
         'a & b | !c <-> (d:*',
@@ -146,10 +142,8 @@ export const searchSuite = (subject: GetSubject) =>
       }
     });
 
-    it('[SPEC GET /memories/search limit] [SPEC Limits search] defaults to 10; 1 and 100 are allowed', async ({
-      skip,
-    }) => {
-      needVerbs(skip, subject(), 'search');
+    test('[SPEC GET /memories/search limit] [SPEC Limits search] [SPEC Capabilities limits.max_search_results] defaults to 10; 1 and 100 are allowed', async (need) => {
+      need('search');
       const owner = freshUser();
       for (let i = 0; i < 102; i++) await subject().client.add({ user_id: owner, content: `a common note ${i}` });
       const count = async (limit?: number) =>
@@ -161,14 +155,14 @@ export const searchSuite = (subject: GetSubject) =>
     });
 
     it('[SPEC Limits limits.max_search_results] more than the declared maximum is refused', async ({ skip }) => {
-      needVerbs(skip, subject(), 'search');
+      needs(skip, subject(), 'search');
       const most = subject().capabilities.limits?.max_search_results ?? null;
       skip(most === null, 'declares no bound of its own');
       await refused({ user_id, q: 'tea', limit: Number(most) + 1 });
     });
 
-    it('[SPEC GET /memories/search min_score] removes exactly the results below it', async ({ skip }) => {
-      needVerbs(skip, subject(), 'search');
+    test('[SPEC GET /memories/search min_score] removes exactly the results below it', async (need) => {
+      need('search');
       const all = await search({ q: 'dark roast coffee' });
       for (const min_score of [0, 0.1, 0.5, 0.9, 1, all[1]?.score ?? 0]) {
         expect(await search({ q: 'dark roast coffee', min_score })).toEqual(
@@ -177,9 +171,8 @@ export const searchSuite = (subject: GetSubject) =>
       }
     });
 
-    it('[Decision 12] hides neither expired nor superseded memories', async ({ skip }) => {
-      needVerbs(skip, subject(), 'search');
-      needSupersession(skip, subject());
+    test('[Decision 12] hides neither expired nor superseded memories', async (need) => {
+      need('search', 'supersession');
       const owner = freshUser();
       const { client } = subject();
       const old = await client.add({ user_id: owner, content: 'lives in Oslo' });
@@ -190,7 +183,7 @@ export const searchSuite = (subject: GetSubject) =>
     });
 
     it('[Decision 29] words find a memory by its first 16,384 distinct ones', async ({ skip }) => {
-      needVerbs(skip, subject(), 'search');
+      needs(skip, subject(), 'search');
       skip(!subject().capabilities.features.keyword_search, 'declares no keyword search');
       const { max_content_length } = subject().capabilities.features;
       skip(max_content_length !== null, 'declares a shorter content');
@@ -203,19 +196,5 @@ export const searchSuite = (subject: GetSubject) =>
       const [last, beyond] = [await bestOf('w16383w'), await bestOf('w16384w')];
       expect((await client.search({ user_id: owner, q: 'w16384w' }))[0]?.memory.id).toBe(other.id);
       expect(last[1]).toBeGreaterThan((beyond[1] ?? 0) + 0.25);
-    });
-
-    it('[SPEC GET /memories/search requires] search is declared exactly when a way to search is', () => {
-      const { features } = subject().capabilities;
-      expect(supports(subject(), 'search')).toBe(features.vector_search || features.keyword_search);
-    });
-
-    it('[SPEC GET /memories/search fallback] where search is not declared it is refused, and list still filters', async ({
-      skip,
-    }) => {
-      skip(supports(subject(), 'search'), 'declares search');
-      expectError(await subject().client.ask('/memories/search', { user_id, q: 'tea' }), 'unsupported_capability');
-      needVerbs(skip, subject(), 'list');
-      expect((await subject().client.list({ user_id, tag: 'nothing has it' })).items).toEqual([]);
     });
   });

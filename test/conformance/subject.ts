@@ -1,35 +1,39 @@
-import type { TestContext } from 'vitest';
+import { it, type TestContext } from 'vitest';
 import type { Client } from '../support/client.ts';
 import type { Rights } from '../support/known-callers.ts';
 import type { Subject } from '../support/subject.ts';
+import { VERBS, type WireMemory } from '../support/wire.ts';
 
-/** Suites ask for the subject inside tests: it opens once, before the first of them. */
+/** Suites call this inside tests: the subject opens once, before the first test. */
 export type GetSubject = () => Subject;
 
-/** Speaks for a new caller that may do just this. Inside tests only. */
+/** A client for a new caller with exactly these rights. Only inside tests. */
 export type Admit = (rights: Rights) => Client;
+
+const FEATURES = ['scopes', 'supersession', 'idempotency', 'temporal'] as const;
+type Field = Exclude<keyof WireMemory, `x-${string}`> | 'extensions';
+/** What a test needs of a provider: verbs, features, and fields that its memories can store. */
+export type Need = (typeof VERBS)[number] | (typeof FEATURES)[number] | Field;
 
 export const supports = (subject: Subject, verb: string): boolean => subject.capabilities.verbs.includes(verb);
 
-type Skip = TestContext['skip'];
+function isMissing(subject: Subject, need: Need): boolean {
+  const { features } = subject.capabilities;
+  if (need === 'scopes' || need === 'scope') return features.scopes === 'none';
+  if (need === 'supersession' || need === 'supersedes') return !features.supports_supersession;
+  if (need === 'idempotency' || need === 'temporal') return !features[need];
+  if (VERBS.some((verb) => verb === need)) return !supports(subject, need);
+  return subject.without?.includes(need) ?? false;
+}
 
-/** Skips the test, saying why, unless the subject declares all these verbs. */
-export const needVerbs = (skip: Skip, subject: Subject, ...verbs: readonly string[]): void => {
-  const missing = verbs.filter((verb) => !supports(subject, verb));
-  skip(missing.length > 0, `declares no ${missing.join(', ')}`);
-};
+/** Skips the test, with the reason, unless the subject has all of these. */
+export function needs(skip: TestContext['skip'], subject: Subject, ...all: readonly Need[]): void {
+  const missing = all.filter((one) => isMissing(subject, one));
+  skip(missing.length > 0, `has no ${missing.join(', ')}`);
+}
 
-export const needScopes = (skip: Skip, subject: Subject): void =>
-  skip(subject.capabilities.features.scopes === 'none', 'declares no scopes');
-
-export const needSupersession = (skip: Skip, subject: Subject): void =>
-  skip(!subject.capabilities.features.supports_supersession, 'tracks no supersession');
-
-export const needIdempotency = (skip: Skip, subject: Subject): void =>
-  skip(!subject.capabilities.features.idempotency, 'does not honour Idempotency-Key');
-
-/** Skips the test, saying why, unless memories of the subject have a place for all these fields. */
-export const needFields = (skip: Skip, { without = [] }: Subject, ...fields: readonly string[]): void => {
-  const missing = fields.filter((field) => without.includes(field));
-  skip(missing.length > 0, `has no place for ${missing.join(', ')}`);
-};
+/** `it` for tests that begin with what they need of the provider. */
+export const testOf =
+  (subject: GetSubject) =>
+  (title: string, work: (need: (...all: readonly Need[]) => void) => Promise<unknown>): void =>
+    it(title, ({ skip }) => work((...all) => needs(skip, subject(), ...all)));

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import { freshUser } from '../support/subject.ts';
-import { type GetSubject, needFields, needScopes, needVerbs } from './subject.ts';
+import { type GetSubject, needs, testOf } from './subject.ts';
 
 /** Each is its own tag and matches nothing but itself; the later ones resemble what stores and emulations use inside. */
 const TAGS: readonly string[] = [
@@ -39,6 +39,7 @@ const TAGS: readonly string[] = [
 
 export const tagsSuite = (subject: GetSubject) =>
   describe('tags', () => {
+    const test = testOf(subject);
     const user_id = freshUser();
     const idOf = new Map<string, string>();
     const find = async (query: { tag?: string; scope?: string }, owner = user_id) =>
@@ -52,37 +53,30 @@ export const tagsSuite = (subject: GetSubject) =>
     });
 
     it.for(TAGS)('[SPEC GET /memories tag] the tag %j finds exactly its record', async (tag, { skip }) => {
-      needVerbs(skip, subject(), 'list');
-      needFields(skip, subject(), 'tags');
+      needs(skip, subject(), 'list', 'tags');
       expect(await find({ tag })).toEqual([idOf.get(tag)]);
     });
 
-    it('[SPEC GET /memories tag] finds a record by any of its tags, once', async ({ skip }) => {
-      needVerbs(skip, subject(), 'list');
-      needFields(skip, subject(), 'tags');
+    test('[SPEC GET /memories tag] finds a record by any of its tags, once', async (need) => {
+      need('list', 'tags');
       expect((await find({ tag: 'common' })).toSorted()).toEqual([...idOf.values()].sort());
       expect(await find({ tag: 'commo' })).toEqual([]);
       expect(await find({ tag: 'COMMON' })).toEqual([]);
     });
 
-    it('[SPEC GET /memories tag] does not see the tags of others', async ({ skip }) => {
-      needVerbs(skip, subject(), 'list');
-      needFields(skip, subject(), 'tags');
+    test('[SPEC GET /memories tag] does not see the tags of others', async (need) => {
+      need('list', 'tags');
       expect(await find({ tag: 'common' }, freshUser())).toEqual([]);
     });
 
-    it('[SPEC POST /memories tags] no tag poses as a scope', async ({ skip }) => {
-      needVerbs(skip, subject(), 'list', 'search');
-      needFields(skip, subject(), 'tags');
-      needScopes(skip, subject());
+    test('[SPEC POST /memories tags] no tag poses as a scope', async (need) => {
+      need('list', 'search', 'tags', 'scopes');
       for (const scope of ['coding', 'coding/*', '*', 'coding/preferences']) expect(await find({ scope })).toEqual([]);
       expect(await subject().client.search({ user_id, q: 'tagged note', scope: 'cod' })).toEqual([]);
     });
 
-    it('[SPEC GET /memories tag] no scope poses as a tag, and none shows up among the tags', async ({ skip }) => {
-      needVerbs(skip, subject(), 'list');
-      needFields(skip, subject(), 'tags');
-      needScopes(skip, subject());
+    test('[SPEC GET /memories tag] no scope poses as a tag, and none shows up among the tags', async (need) => {
+      need('list', 'tags', 'scopes');
       const owner = freshUser();
       const { client } = subject();
       const { id } = await client.add({
@@ -96,12 +90,8 @@ export const tagsSuite = (subject: GetSubject) =>
       expect((await client.list({ user_id: owner })).items[0]?.tags).toEqual(['mine']);
     });
 
-    it('[SPEC GET /memories tag] [SPEC GET /memories scope] tag and scope together narrow to both', async ({
-      skip,
-    }) => {
-      needVerbs(skip, subject(), 'list');
-      needFields(skip, subject(), 'tags');
-      needScopes(skip, subject());
+    test('[SPEC GET /memories tag] [SPEC GET /memories scope] tag and scope together narrow to both', async (need) => {
+      need('list', 'tags', 'scopes');
       const owner = freshUser();
       const added: string[] = [];
       for (const [scope, tags] of [
@@ -116,9 +106,8 @@ export const tagsSuite = (subject: GetSubject) =>
       expect((await find({ tag: 't' }, owner)).toSorted()).toEqual([added[0], added[2], added[3]].sort());
     });
 
-    it('[Decision 8] 64 tags fit beside the longest scope', async ({ skip }) => {
-      needVerbs(skip, subject(), 'list');
-      needFields(skip, subject(), 'tags');
+    test('[Decision 8] 64 tags fit beside the longest scope', async (need) => {
+      need('list', 'tags');
       const owner = freshUser();
       const tags = Array.from({ length: 64 }, (_, i) => `${i}`.padEnd(128, 't'));
       const scope = Array.from({ length: 32 }, (_, i) => `${i}`.padEnd(15, 's'))

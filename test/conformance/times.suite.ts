@@ -1,20 +1,18 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { Query } from '../support/client.ts';
-import { expectError } from '../support/expect-error.ts';
 import { freshUser, laterMoment } from '../support/subject.ts';
-import { type GetSubject, needVerbs } from './subject.ts';
+import { type GetSubject, testOf } from './subject.ts';
 
 export const timesSuite = (subject: GetSubject) =>
   describe('times', () => {
-    const { list, ask, add } = {
+    const test = testOf(subject);
+    const { list, add } = {
       list: (query: Query) => subject().client.list(query),
-      ask: (query: Query) => subject().client.ask('/memories', query),
       add: (fields: object) => subject().client.add({ content: 'a note', ...fields }),
     };
 
-    it('[SPEC GET /memories since] [SPEC GET /memories until] [Decision 1] are both inclusive', async ({ skip }) => {
-      needVerbs(skip, subject(), 'list');
-      skip(!subject().capabilities.features.temporal, 'declares no time filters');
+    test('[SPEC GET /memories since] [SPEC GET /memories until] [Decision 1] are both inclusive', async (need) => {
+      need('list', 'temporal');
       const user_id = freshUser();
       const times: string[] = [];
       for (let i = 0; i < 3; i++) {
@@ -42,16 +40,5 @@ export const timesSuite = (subject: GetSubject) =>
       await add({ user_id });
       vi.setSystemTime(now);
       expect(Date.parse((await add({ user_id })).created_at)).toBeLessThan(now + year);
-    });
-
-    it('[SPEC Capabilities features.temporal] time filters are refused where they are not declared', async ({
-      skip,
-    }) => {
-      needVerbs(skip, subject(), 'list');
-      skip(subject().capabilities.features.temporal, 'declares time filters');
-      for (const bound of ['since', 'until']) {
-        const reply = await ask({ user_id: freshUser(), [bound]: '2024-01-01' });
-        expect(expectError(reply, 'unsupported_capability').message).toMatch(new RegExp(`^${bound}: `));
-      }
     });
   });

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { expectError } from '../support/expect-error.ts';
 import { freshUser } from '../support/subject.ts';
-import { type GetSubject, needFields, needScopes, needVerbs } from './subject.ts';
+import { type GetSubject, type Need, needs } from './subject.ts';
 
 const deep = (levels: number): unknown => JSON.parse('['.repeat(levels) + ']'.repeat(levels));
-const placeOf = (field: string): string => (field.startsWith('x-') ? 'extensions' : field);
+const placeOf = (field: string): Need => (field.startsWith('x-') ? 'extensions' : (field as Need));
 const many = (count: number, make: (i: number) => string = (i) => `${i}`) =>
   Array.from({ length: count }, (_, i) => make(i));
 
@@ -30,8 +30,7 @@ export const validationSuite = (subject: GetSubject) =>
     const described = (value: unknown): string => (JSON.stringify(value) ?? '').slice(0, 60);
 
     it.for(Object.keys(GOOD))('[Decision 8] POST takes every allowed %s', async (field, { skip }) => {
-      needFields(skip, subject(), placeOf(field));
-      if (field === 'scope') needScopes(skip, subject());
+      needs(skip, subject(), placeOf(field));
       for (const value of GOOD[field] ?? []) {
         const given = field === 'user_id' ? `${value}${freshUser()}` : value;
         const reply = await post({ content: 'x', user_id: freshUser(), [field]: given });
@@ -40,9 +39,7 @@ export const validationSuite = (subject: GetSubject) =>
     });
 
     it.for(PATCHABLE)('[Decision 8] PATCH takes every allowed %s', async (field, { skip }) => {
-      needFields(skip, subject(), placeOf(field));
-      needVerbs(skip, subject(), 'update');
-      if (field === 'scope') needScopes(skip, subject());
+      needs(skip, subject(), placeOf(field), 'update');
       const { client } = subject();
       const { id } = await client.add({ content: 'x', user_id: freshUser() });
       for (const value of GOOD[field] ?? []) {
@@ -54,7 +51,7 @@ export const validationSuite = (subject: GetSubject) =>
     it('[Decision 8] exactly 256 characters of user_id are allowed, in a query too', async ({ skip }) => {
       const user_id = freshUser().padEnd(256, 'x');
       expect((await subject().client.add({ content: 'x', user_id })).user_id).toBe(user_id);
-      needVerbs(skip, subject(), 'list');
+      needs(skip, subject(), 'list');
       expect((await subject().client.list({ user_id })).items).toHaveLength(1);
       expectError(await subject().client.ask('/memories', { user_id: `${user_id}x` }), 'invalid_request');
     });

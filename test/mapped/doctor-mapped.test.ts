@@ -1,6 +1,6 @@
 import pg from 'pg';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { suggestIndexes } from '../../providers/postgres/maintenance/doctor-mapped.ts';
+import { suggestIndexes } from '../../providers/postgres/commands/doctor-mapped.ts';
 import { examine } from '../../providers/postgres/mapped/examine.ts';
 import { createStatements } from '../../providers/postgres/mapped/mapped-statements.ts';
 import { Mapping, resolveMapping } from '../../providers/postgres/mapped/mapping.ts';
@@ -222,16 +222,6 @@ describe('doctor on a mapped table', () => {
     await db.sql('create table notes (id int primary key, owner text, body text, embedding real[])');
     const problems = told(await look(db.url, COLUMNS), 'problem').join('\n');
     expect(problems).toMatch(/^extension: pgvector \S+ is on this server, but not created in this database$/m);
-  });
-
-  it('reports row security, an old pgvector and a missing index once each', async () => {
-    const db = await filled(COLUMNS);
-    await db.sql('alter table notes enable row level security');
-    const warnings = told(await look(await db.role('grant select on notes to ROLE'), COLUMNS), 'warning');
-    expect(warnings).toContainEqual(expect.stringMatching(/^mapping: row security/));
-    expect(warnings.filter((each) => each.includes('pgvector')).length).toBeLessThanOrEqual(1);
-    expect(warnings.filter((each) => each.includes('CVE')).length).toBeLessThanOrEqual(1);
-    expect(warnings.filter((each) => each.includes('no index')).length).toBe(1);
   });
 
   it('reports that ANALYZE has never run, except for an empty table', async () => {

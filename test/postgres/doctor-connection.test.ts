@@ -16,7 +16,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
-import { judgeVersion } from '../../providers/postgres/maintenance/doctor.ts';
+import { judgeVersion } from '../../providers/postgres/commands/doctor.ts';
 import { NO_PGBOUNCER, startPgBouncer } from '../process/pgbouncer.ts';
 import { createCluster, NO_POSTGRES_BIN, POSTGRES_BIN, serverUser } from '../process/postgres-cluster.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Call, IDEMPOTENCY_TTL_MS } from '#contract';
 import type { Run } from '../../providers/postgres/client/connections.ts';
-import { startHousekeeping } from '../../providers/postgres/maintenance/housekeeping.ts';
+import { startHousekeeping } from '../../providers/postgres/tables/housekeeping.ts';
 import { recordingLog } from '../support/subject.ts';
 import { openStore, type Store, until } from './store.ts';
 

@@ -4,9 +4,9 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vites
 import type { ListQuery, RankingOptions, SearchQuery } from '#contract';
 import { analyse, fromHalfBits } from '#ranking';
 import type { Database, Run } from '../../providers/postgres/client/connections.ts';
-import { startHousekeeping } from '../../providers/postgres/maintenance/housekeeping.ts';
 import { createKeyStore } from '../../providers/postgres/tables/api-keys.ts';
 import { createAuditLog } from '../../providers/postgres/tables/audit-log.ts';
+import { startHousekeeping } from '../../providers/postgres/tables/housekeeping.ts';
 import { createFirstAnswer } from '../../providers/postgres/tables/idempotency.ts';
 import { claimText, giveBackText, writeText } from '../../providers/postgres/tables/ingestion-queue.ts';
 import { toTextArray } from '../../providers/postgres/tables/memory-rows.ts';

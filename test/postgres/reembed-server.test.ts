@@ -1,7 +1,7 @@
 import pg from 'pg';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { type Embedder, OmpError } from '#contract';
-import { CLOCK, type Clock, createPace } from '../../providers/postgres/maintenance/reembed-retry.ts';
+import { CLOCK, type Clock, createPace } from '../../providers/postgres/commands/reembed-retry.ts';
 import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';
 import { listOf, searchFor } from '../support/requests.ts';
 import {

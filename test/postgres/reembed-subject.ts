@@ -1,8 +1,8 @@
 import { rm } from 'node:fs/promises';
 import { onTestFinished } from 'vitest';
 import type { Embedder, MaintenanceContext, ReembedOutcome, ReembedRequest } from '#contract';
-import { reembed } from '../../providers/postgres/maintenance/reembed.ts';
-import { CLOCK, type Clock } from '../../providers/postgres/maintenance/reembed-retry.ts';
+import { reembed } from '../../providers/postgres/commands/reembed.ts';
+import { CLOCK, type Clock } from '../../providers/postgres/commands/reembed-retry.ts';
 import { Options } from '../../providers/postgres/options.ts';
 import { type Names, toNames } from '../../providers/postgres/tables/names.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';

@@ -1,6 +1,6 @@
 import pg from 'pg';
 import { onTestFinished } from 'vitest';
-import { MIGRATIONS } from '../../providers/postgres/maintenance/migrations.ts';
+import { MIGRATIONS } from '../../providers/postgres/startup/migrations.ts';
 import { toNames } from '../../providers/postgres/tables/names.ts';
 
 /** Makes the schema and its tables as the migration does, without what needs pgvector. */

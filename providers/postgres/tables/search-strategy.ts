@@ -1,8 +1,8 @@
 import { LRUCache } from 'lru-cache';
 import type { Call, RankingOptions, SearchQuery } from '#contract';
 import type { Database, Row, Run } from '../client/connections.ts';
-import type { LargeUsers } from '../maintenance/large-users.ts';
 import { conditions, whereWithin, whereWithinRanges } from './conditions.ts';
+import type { LargeUsers } from './large-users.ts';
 import type { Statements } from './memory-statements.ts';
 import type { Names } from './names.ts';
 import { indexSettings, keysOf, MAX_INDEXED_LIMIT, part, type Rarity, searchStatement } from './search-statement.ts';

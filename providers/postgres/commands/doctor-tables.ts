@@ -1,8 +1,6 @@
 import pg from 'pg';
 import type { Embedder, Finding } from '#contract';
 import type { Options } from '../options.ts';
-import { conditions } from '../tables/conditions.ts';
-import { type Names, toNames, withVectorsIn } from '../tables/names.ts';
 import {
   analyserProblem,
   embedderProblem,
@@ -13,9 +11,11 @@ import {
   vectorIndexes,
   WITHOUT_VECTOR,
   withoutVector,
-} from './compatibility-check.ts';
+} from '../startup/compatibility-check.ts';
+import { INGESTION, MIGRATIONS, missingTables, partlyRestored, tooNew } from '../startup/migrations.ts';
+import { conditions } from '../tables/conditions.ts';
+import { type Names, toNames, withVectorsIn } from '../tables/names.ts';
 import { compareVectors, estimateSize, ok, problem, type Read, reportSize, warning } from './doctor-common.ts';
-import { INGESTION, MIGRATIONS, missingTables, partlyRestored, tooNew } from './migrations.ts';
 
 /** The gateway's tables: whether they exist, the role may use them, and their data fits this gateway. */
 export async function checkTables(

@@ -2,8 +2,15 @@ import type pg from 'pg';
 import { toSql } from 'pgvector';
 import type { EmbedderIdentity } from '#contract';
 import { codeOf } from '../errors.ts';
+import {
+  isSame,
+  labelOf,
+  lockStore,
+  type Store,
+  setVectorStorage,
+  vectorIndexes,
+} from '../startup/compatibility-check.ts';
 import { type Names, withVectorsIn } from '../tables/names.ts';
-import { isSame, labelOf, lockStore, type Store, setVectorStorage, vectorIndexes } from './compatibility-check.ts';
 import { type Interruptible, retry } from './reembed-retry.ts';
 
 /** Statements of others queue behind a lock that this one waits for, so it waits only this long. */

@@ -120,8 +120,8 @@ const NOT_WRITABLE =
 /** What doctor says about the privileges, with the SQL that helps. */
 async function lackingPrivilege(client: pg.Client, schema: string): Promise<string> {
   const [{ readOnly }, { checkPrivileges }] = await Promise.all([
-    import('./doctor-common.ts'),
-    import('./doctor-tables.ts'),
+    import('../commands/doctor-common.ts'),
+    import('../commands/doctor-tables.ts'),
   ]);
   const { findings } = await readOnly(client, (read) => checkPrivileges(read, schema));
   const lacking = findings.filter(({ level, remedies }) => level !== 'ok' && remedies);

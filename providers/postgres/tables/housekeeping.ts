@@ -1,7 +1,7 @@
 import { type Call, GATEWAY, type Log } from '#contract';
 import type { Run } from '../client/connections.ts';
-import { keyPeriod } from '../tables/idempotency.ts';
-import type { Names } from '../tables/names.ts';
+import { keyPeriod } from './idempotency.ts';
+import type { Names } from './names.ts';
 
 export interface HousekeepingOptions {
   readonly run: Run;

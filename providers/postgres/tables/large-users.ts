@@ -1,7 +1,7 @@
 import { type Call, GATEWAY, type Log } from '#contract';
 import type { Database } from '../client/connections.ts';
-import type { Statements } from '../tables/memory-statements.ts';
-import type { Names } from '../tables/names.ts';
+import type { Statements } from './memory-statements.ts';
+import type { Names } from './names.ts';
 
 export interface LargeUsers {
   has(userId: string): boolean;

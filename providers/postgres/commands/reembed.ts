@@ -3,9 +3,10 @@ import { join } from 'node:path';
 import pg from 'pg';
 import type { Embedder, MaintenanceContext, ReembedOutcome, ReembedRequest, ReembedState } from '#contract';
 import type { Options } from '../options.ts';
+import { labelOf, lockStore, warnOfLength, withoutVector } from '../startup/compatibility-check.ts';
+import { type PrepareOptions, prepareDatabase, type Server, startServer } from '../startup/open-database.ts';
 import { clearText } from '../tables/ingestion-queue.ts';
 import { type Names, withVectorsIn } from '../tables/names.ts';
-import { labelOf, lockStore, warnOfLength, withoutVector } from './compatibility-check.ts';
 import {
   begin,
   createIndexes,
@@ -17,7 +18,6 @@ import {
   writeVectors,
 } from './reembed-columns.ts';
 import { CLOCK, type Clock, callWith, createEmbedTexts, createPace, type EmbedTexts } from './reembed-retry.ts';
-import { type PrepareOptions, prepareDatabase, type Server, startServer } from './startup.ts';
 
 /** Memories that may be embedded while writers wait. */
 const SWITCH_LIMIT = 16;
