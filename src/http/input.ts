@@ -84,9 +84,9 @@ async function readBytes(c: Context<Env>, maxBytes: number): Promise<Uint8Array>
       return reject(size > maxBytes ? tooLarge(maxBytes) : tooManyBytes());
     });
     incoming.once('end', () => resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks)));
-    incoming.once('error', () => reject(invalidRequest('the request ended before its body did')));
+    incoming.once('error', () => reject(invalidRequest('the request ended before its body was complete')));
     incoming.once('close', () => {
-      if (!incoming.complete) reject(invalidRequest('the request ended before its body did'));
+      if (!incoming.complete) reject(invalidRequest('the request ended before its body was complete'));
     });
   });
   return c
@@ -202,7 +202,7 @@ function checked(key: string, value: unknown, depth: number): unknown {
 export const IDEMPOTENCY_KEY = /^[\x20-\x7e]{1,255}$/;
 
 /**
- * Reads `Idempotency-Key`, bare or as a quoted string; both forms name the same key (Decision 20). The fields of `memory`
+ * Reads `Idempotency-Key`, unquoted or as a quoted string; both forms name the same key (Decision 20). The fields of `memory`
  * must always have the same order, because the fingerprint is a hash of its JSON.
  */
 export function readIdempotencyKey(
