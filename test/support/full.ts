@@ -3,12 +3,12 @@ export const FULL = process.env.TEST_FULL !== undefined;
 
 const names: Readonly<Record<string, string>> = {
   access: 'matrix-pinecone sensitivity',
-  differential: 'pinecone pinecone-sensitivity sensitivity',
+  differential: 'pinecone sensitivity',
   mapped: 'fuzz',
   package: 'image',
   pinecone: 'faults-end-to-end paging-10000 try-pinecone',
   postgres: 'ingestion-faults large-users reembed search-cost',
-  process: 'fuzz ingestion metrics outage reembed restart-under-load rolling-restart unused-packages',
+  process: 'fuzz ingestion metrics outage reembed rolling-restart unused-packages',
   providers: 'memory-vector pinecone-emulator pinecone-lag',
 };
 
