@@ -77,30 +77,33 @@ describe('the capability document', () => {
     expect(new Set(CASES.map(({ provider }) => provider))).toEqual(new Set(PROVIDER_NAMES));
   });
 
-  it.each(CASES)('of $provider in $mode mode, $options, audited: $audited', async (each) => {
-    const { provider: name, mode, options, audited = true } = each;
-    const context = contextOf({
-      embedder: mode === 'keyword' ? undefined : hashingEmbedder(),
-      ranking: { mode, keyword_weight: 0.5 },
-      audit: audited ? RECORDED : undefined,
-      data_dir,
-    });
-    const reached = name === 'pinecone' ? { api_key: 'test', index_host: pinecone.url } : {};
-    const provider = await openProvider(name, { ...reached, ...options }, context);
-    try {
-      const features = { ...FEATURES, ...each.features };
-      const due = {
-        omp_version: '0.1',
-        provider: name,
-        verbs: features.supports_audit ? [...VERBS, 'audit'] : VERBS,
-        features,
-        limits: { rate_limit_per_minute: null, max_search_results: 100 },
-      };
-      expect([document(provider), document(compose(provider))]).toEqual([due, due]);
-    } finally {
-      await provider.close();
-    }
-  });
+  it.each(CASES)(
+    '[SPEC Capabilities features.vector_search] [SPEC Capabilities features.keyword_search] [SPEC Capabilities features.scopes] of $provider in $mode mode, $options, audited: $audited',
+    async (each) => {
+      const { provider: name, mode, options, audited = true } = each;
+      const context = contextOf({
+        embedder: mode === 'keyword' ? undefined : hashingEmbedder(),
+        ranking: { mode, keyword_weight: 0.5 },
+        audit: audited ? RECORDED : undefined,
+        data_dir,
+      });
+      const reached = name === 'pinecone' ? { api_key: 'test', index_host: pinecone.url } : {};
+      const provider = await openProvider(name, { ...reached, ...options }, context);
+      try {
+        const features = { ...FEATURES, ...each.features };
+        const due = {
+          omp_version: '0.1',
+          provider: name,
+          verbs: features.supports_audit ? [...VERBS, 'audit'] : VERBS,
+          features,
+          limits: { rate_limit_per_minute: null, max_search_results: 100 },
+        };
+        expect([document(provider), document(compose(provider))]).toEqual([due, due]);
+      } finally {
+        await provider.close();
+      }
+    },
+  );
 
   it('lists only what the provider supports', async () => {
     const { name, capabilities, get, ping, close, ...rest } = await openMemory();
