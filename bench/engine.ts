@@ -25,10 +25,10 @@ export interface EngineResult {
 
 /** Names of the subjects in the tables. */
 export const SUBJECTS = {
-  constant: 'bare Hono, constant JSON',
-  base: 'bare Hono, one statement',
+  constant: 'minimal Hono, constant JSON',
+  base: 'minimal Hono, one statement',
   plain: 'the same, vectors only',
-  pipelined: 'bare Hono, one statement, pipelined',
+  pipelined: 'minimal Hono, one statement, pipelined',
   gateway: 'gateway',
   quiet: 'gateway, `OMP_LOG_LEVEL=warn`',
   unaudited: 'gateway, `OMP_AUDIT=off`',

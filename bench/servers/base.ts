@@ -1,5 +1,5 @@
 /**
- * The comparisons, each on its own port: bare Hono routes with a constant body, and bare Hono routes that run one statement on
+ * The comparisons, each on its own port: minimal Hono routes with a constant body, and minimal Hono routes that run one statement on
  * the gateway's table, without checks, limits or logs.
  */
 import type { AddressInfo } from 'node:net';

@@ -8,6 +8,9 @@ export interface FilteredFields {
 
 const GATEWAY_FIELDS: FilteredFields = { user: 'user_id', tags: 'tags' };
 
+/** A filter for the records of all users. Only the gateway itself may see what it finds. */
+export const anyUserFilter = (field: string): Filter => ({ [field]: { $exists: true } });
+
 /**
  * A filter for the records of this user that have all of these tags. Filters are made only here, so that every filter names
  * a user. It uses only what Pinecone documents for single values and for lists, so no negation.

@@ -121,7 +121,7 @@ async function diagnoseGatewayIndex(
 
 async function diagnoseMapped(service: Service, options: Options, embedder: EmbedderIdentity): Promise<Finding[]> {
   const fields = fieldsOf(options);
-  const { metric, lists } = await examine(service, options, embedder, fields.user);
+  const { metric, warnings } = await examine(service, options, embedder, fields);
   return [
     finding('connection', 'ok', `${ANSWERS}, and measures by ${metric}`),
     finding('mapping', 'ok', `its records can be found by "${fields.user}"`),
@@ -130,8 +130,6 @@ async function diagnoseMapped(service: Service, options: Options, embedder: Embe
       'ok',
       `vectors of ${embedder.dimensions} dimensions; the index does not say whether "${embedder.model}" made them`,
     ),
-    ...(lists ? [] : [finding('mapping', 'warning', NO_LISTS)]),
+    ...warnings.map((warning) => finding('mapping', 'warning', warning)),
   ];
 }
-
-const NO_LISTS = 'it has an API older than 2025-10 and cannot list the memories of a user';

@@ -40,10 +40,14 @@ const KNOWN: ReadonlySet<string> = new Set([
   ...SETTINGS.flatMap(({ env, secret }) => (secret ? [env, `${env}_FILE`] : [env])),
 ]);
 
-/** OMP_POSTGRES_URL also means `postgres.url`, though its variable is DATABASE_URL. */
+/** OMP_POSTGRES_URL and OMP_DATABASE_URL also mean `postgres.url`, whose variable is DATABASE_URL. */
 const SPELLINGS = [
   [CONFIG_FILE.env, CONFIG_FILE.env] as const,
-  ...SETTINGS.flatMap(({ key, env }) => [[env, env] as const, [`OMP_${key.replace('.', '_')}`, env] as const]),
+  ...SETTINGS.flatMap(({ key, env }) => [
+    [env, env] as const,
+    [`OMP_${env}`, env] as const,
+    [`OMP_${key.replace('.', '_')}`, env] as const,
+  ]),
 ];
 
 /**
@@ -60,8 +64,8 @@ const OPENMP =
 
 /** Prefixes that only the gateway uses: `OMP_MAPPING_`, `OMP_POSTGRES_` and so on. */
 const OURS = [...SECTIONS].map((section) => `OMP_${section.toUpperCase()}_`);
-/** In a short name, two edits may make another word (`OMP_HOME`, `OMP_HOST`). */
-const isTypo = ({ name, edits }: Near): boolean => edits <= (name.length < 12 ? 1 : 2);
+/** In a short name, two edits may make another word (`OMP_HOME`, `OMP_HOST`); in a long one, a plural takes three. */
+const isTypo = ({ name, edits }: Near): boolean => edits <= (name.length < 12 ? 1 : name.length < 16 ? 2 : 3);
 
 /**
  * `OMP_` variables that are not settings. Typos and names with a prefix of the gateway are mistakes: a mapping or a key that is

@@ -2,7 +2,7 @@
 export interface Caller {
   /** Unique among callers of every kind, such as `key:k3j2h1g0f9e8`. */
   readonly id: string;
-  /** Name in the audit log and the access log: the name of a key or the subject of a token. Null: anonymous. */
+  /** Name in the audit log: the name of a key or the subject of a token. Null: anonymous. */
   readonly app: string | null;
 }
 

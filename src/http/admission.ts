@@ -1,13 +1,12 @@
+/** Who may send requests: pages of which origins, to which `Host`, with which credential. */
 import type { Context, MiddlewareHandler } from 'hono';
 import { cors } from 'hono/cors';
 import { invalidRequest, OmpError } from '#contract';
 import type { Gate } from '../core/gate.ts';
 import type { Authenticator } from '../core/principal.ts';
 import type { RateLimiter } from '../core/rate-limiter.ts';
-import { addressMatcher, limitedAddress, plainAddress } from '../rate-limit/addresses.ts';
+import { rateLimited } from './limits.ts';
 import type { Env } from './request.ts';
-
-type Outgoing = NonNullable<Env['Bindings']['outgoing']>;
 
 /** How long a browser may cache a preflight response, in seconds. Chromium allows no more. */
 const PREFLIGHT_MAX_AGE = 7200;
@@ -68,132 +67,6 @@ export function requireHost(allowed: readonly string[]): MiddlewareHandler<Env> 
 const canonicalHost = (name: string): string =>
   (/^[\da-f.]*:[\da-f.]*:[\da-f:.]*$/i.test(name) ? `[${name}]` : name).toLowerCase();
 
-/** Key of requests without a connection, or with a closed one. */
-const NO_ADDRESS = 'unknown';
-
-/**
- * Returns the client address that limits count by: an IPv4 address or an IPv6 /64. It is the peer of the connection. If
- * the peer is a trusted proxy (address or range), `X-Forwarded-For` is read from the right, past other trusted proxies;
- * entries further left can be forged and are ignored. If an entry is not an address, the proxy that sent it counts.
- * Throws if a proxy is neither an address nor a range.
- */
-export function addressReader(trustedProxies: readonly string[]): (c: Context<Env>) => string {
-  const isTrusted = addressMatcher(trustedProxies);
-  return (c) => {
-    let address = plainAddress(c.env?.incoming?.socket.remoteAddress ?? '');
-    if (address === undefined) return NO_ADDRESS;
-    if (isTrusted(address)) {
-      for (const entry of (c.req.header('x-forwarded-for') ?? '').split(',').reverse()) {
-        const forwarded = plainAddress(withoutPort(entry.trim()));
-        if (forwarded === undefined) break;
-        address = forwarded;
-        if (!isTrusted(address)) break;
-      }
-    }
-    return limitedAddress(address);
-  };
-}
-
-/** Some proxies add the port: `192.0.2.1:4711`, `[2001:db8::1]:4711`. */
-const withoutPort = (entry: string): string =>
-  /^(?:\[([^\]]+)\]|([\d.]+))(?::\d+)?$/.exec(entry)?.slice(1).join('') ?? entry;
-
-/**
- * Counts every request under the key that `keyOf` returns, and reports what remains in headers (Decision 17). `Reset` and
- * `t` are seconds from now. Without a limiter there is no limit and no header.
- */
-export function limitRequests(
-  limiter: RateLimiter | undefined,
-  keyOf: (c: Context<Env>) => string,
-): MiddlewareHandler<Env> {
-  if (!limiter) return (_, next) => next();
-  const limit = String(limiter.limit);
-  const policy = `"default";q=${limit};w=60`;
-  return async (c, next) => {
-    const { allowed, remaining, reset } = await limiter.take(keyOf(c));
-    c.header('ratelimit-policy', policy);
-    c.header('ratelimit', `"default";r=${remaining};t=${reset}`);
-    c.header('x-ratelimit-limit', limit);
-    c.header('x-ratelimit-remaining', String(remaining));
-    c.header('x-ratelimit-reset', String(reset));
-    if (!allowed) throw rateLimited(`more than ${limit} requests in a minute`, reset);
-    return next();
-  };
-}
-
-/** A limit of the gateway, not of the provider: the error names no provider. */
-const rateLimited = (reason: string, seconds: number): OmpError =>
-  new OmpError('rate_limited', `${reason}; retry in ${seconds} s`, { retryAfter: seconds });
-
-/** Default limit for the bytes of all responses that clients have not read yet. */
-const MAX_UNREAD_BYTES = 128 * 1024 * 1024;
-
-/**
- * Rejects requests beyond `max` concurrent ones at once, instead of making all of them slower. A request counts until the
- * last byte of its response is sent or its connection is closed. If unread responses take more than `maxUnreadBytes`, the
- * connections of the oldest ones are closed.
- */
-export function limitConcurrency(max: number, maxUnreadBytes = MAX_UNREAD_BYTES): MiddlewareHandler<Env> {
-  /** Oldest first. */
-  const open = new Set<Outgoing>();
-  let running = 0;
-  const evict = () => {
-    let unread = 0;
-    for (const { writableLength } of open) unread += writableLength;
-    for (const outgoing of open) {
-      if (unread <= maxUnreadBytes) return;
-      unread -= outgoing.writableLength;
-      if (outgoing.writableLength > 0) outgoing.destroy();
-    }
-  };
-  return async (c, next) => {
-    evict();
-    if (running >= max) throw rateLimited(`more than ${max} concurrent requests`, 1);
-    running++;
-    const { outgoing } = c.env ?? {};
-    if (outgoing) {
-      open.add(outgoing);
-      outgoing.once('close', () => {
-        running--;
-        open.delete(outgoing);
-      });
-    }
-    try {
-      await next();
-    } finally {
-      if (!outgoing) running--;
-      // The response is written after this middleware returns.
-      else setImmediate(evict);
-    }
-  };
-}
-
-/** Rejects requests beyond `max` concurrent ones of the same caller, so that other callers have room. */
-export function limitConcurrencyPerCaller(max: number, callerOf: (c: Context<Env>) => string): MiddlewareHandler<Env> {
-  const running = new Map<string, number>();
-  const add = (caller: string, amount: 1 | -1) => {
-    const count = (running.get(caller) ?? 0) + amount;
-    if (count > 0) running.set(caller, count);
-    else running.delete(caller);
-  };
-  return async (c, next) => {
-    const caller = callerOf(c);
-    if ((running.get(caller) ?? 0) >= max) throw rateLimited(`more than ${max} concurrent requests of one caller`, 1);
-    add(caller, 1);
-    const { incoming, outgoing } = c.env ?? {};
-    // A request counts until its response is sent. If the connection is closed already, `close` is not emitted again.
-    if (outgoing && !incoming?.socket.destroyed) {
-      outgoing.once('close', () => add(caller, -1));
-      return next();
-    }
-    try {
-      await next();
-    } finally {
-      add(caller, -1);
-    }
-  };
-}
-
 export interface AuthenticateOptions {
   readonly gate: Gate;
   readonly authenticator: Authenticator;
@@ -205,7 +78,7 @@ export interface AuthenticateOptions {
 /**
  * Authenticates a request and gives it the verbs of its caller, which are the only way to a memory (Decision 13).
  *
- * Every credential is verified, even from an address with too many failures: a valid one works whoever shares the address.
+ * Every credential is verified, even from an address with too many failures: a valid one works, even from a shared address.
  * Above the limit only the response to an invalid one changes, from 401 to 429.
  */
 export const authenticate =

@@ -5,18 +5,11 @@ import { createHealth, type Health } from '../core/health.ts';
 import { ANONYMOUS, type Authenticator } from '../core/principal.ts';
 import type { RateLimiter } from '../core/rate-limiter.ts';
 import { NO_TELEMETRY, type Telemetry } from '../core/telemetry.ts';
-import {
-  addressReader,
-  allowOrigins,
-  authenticate,
-  limitConcurrency,
-  limitConcurrencyPerCaller,
-  limitRequests,
-  requireHost,
-} from './admission.ts';
+import { allowOrigins, authenticate, requireHost } from './admission.ts';
 import { docsRoutes } from './docs-routes.ts';
 import { errorResponse } from './errors.ts';
 import { limitUnreadBody } from './input.ts';
+import { addressReader, limitConcurrency, limitConcurrencyPerCaller, limitRequests } from './limits.ts';
 import { callMiddleware, type Env } from './request.ts';
 import { auditRoutes, contextRoutes, memoryRoutes } from './routes.ts';
 

@@ -168,7 +168,7 @@ interface Ended {
 
 /**
  * Writes the access log and ends the trace and metrics of the request. The log has the route template instead of the path,
- * because ids and query texts do not belong in logs. `app` is the name of a key or the subject of a token; null: anonymous.
+ * because ids and query texts do not belong in logs.
  */
 function endRequest(c: Context<Env>, { provider, requestId, outgoing, started, followed, log }: Ended): void {
   const method = c.req.method;
@@ -180,7 +180,7 @@ function endRequest(c: Context<Env>, { provider, requestId, outgoing, started, f
   const line = {
     request_id: requestId,
     ...(trace && { trace_id: trace.id }),
-    app: caller.app,
+    app: loggedName(caller),
     provider,
     method,
     route,
@@ -190,6 +190,12 @@ function endRequest(c: Context<Env>, { provider, requestId, outgoing, started, f
   if (status < 400 && PROBES.has(route)) log.debug?.(line, 'request');
   else log.info(line, 'request');
 }
+
+/**
+ * The name of a key, or the start of a token's caller id, which is a hash: the subject of a token is often a user id. Null:
+ * anonymous.
+ */
+const loggedName = ({ id, app }: Caller): string | null => (id.startsWith('token:') ? id.slice(0, 22) : app);
 
 /** The route that the method and path match, even if a middleware rejected the request; `unmatched`: none. */
 function routeOf(c: Context<Env>): string {

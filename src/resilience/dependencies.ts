@@ -59,9 +59,8 @@ export interface Dependency {
   close(): void;
 }
 
-/** Pause before the first retry; it doubles with each, up to the longest. In milliseconds. */
-const PAUSE_MS = 50;
-const LONGEST_PAUSE_MS = 1_000;
+/** Longest pause before the first retry, in milliseconds. It doubles with each. */
+const PAUSE_MS = 100;
 
 export function createDependency(options: DependencyOptions): Dependency {
   const { name, probe, log, retries, breaker_failures, probe_ms } = options;
@@ -144,8 +143,7 @@ const mayRepeat = (error: unknown, { kind, reads }: Operation): boolean =>
   kind === 'backend' && error instanceof OmpError && (error.retry === 'safe' || (error.retry === 'reads' && reads));
 
 /** Random, so that calls that failed together do not retry together. */
-const retryPause = (attempt: number): number =>
-  Math.min(LONGEST_PAUSE_MS, PAUSE_MS * 2 ** attempt) * (0.5 + Math.random() / 2);
+const retryPause = (attempt: number): number => PAUSE_MS * 2 ** (attempt - 1) * (0.5 + Math.random() / 2);
 
 const breakerOpenError = (provider: string): OmpError =>
   new OmpError('provider_error', `${provider} does not answer at the moment; retry in 1 s`, {

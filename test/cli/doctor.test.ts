@@ -34,14 +34,14 @@ describe('arguments', () => {
     [['now'], 'now'],
     [['--provider'], '--provider'],
     [['--port', '1'], '--port'],
-  ])('%j are a mistake', async (argv, message) => {
+  ])('rejects %j', async (argv, message) => {
     const refused = await doctor({}, argv);
     expect(refused).toMatchObject({ status: 2, stdout: '' });
     expect(refused.stderr).toContain(message);
     expect(refused.stderr).toContain("Try 'omp-gateway doctor --help'.");
   });
 
-  it('flags hold over the environment', async () => {
+  it('flags override the environment', async () => {
     const { status, stdout } = await doctor({ OMP_SEARCH_MODE: 'keyword' }, ['--provider', 'memory']);
     expect({ status, stdout }).toMatchObject({
       status: 0,
@@ -61,7 +61,7 @@ describe('configuration', () => {
     ]);
   });
 
-  it('tells what is no setting, which is no problem', async () => {
+  it('warns of a variable that is not a setting', async () => {
     const { status, ok, findings } = await json({ ...MEMORY, OMP_SOMETHING: 'else' });
     expect({ status, ok }).toEqual({ status: 0, ok: true });
     expect(findings[0]).toEqual({
@@ -86,7 +86,7 @@ describe('embedding service', () => {
     return { service, env };
   };
 
-  it('tells model and length', async () => {
+  it('reports model and dimensions', async () => {
     const { service, env } = await openAi();
     const { status, findings } = await json(env);
     expect(status).toBe(0);
@@ -94,7 +94,7 @@ describe('embedding service', () => {
     expect(service.received.length).toBeGreaterThan(0);
   });
 
-  it('tells why it does not work, in our words and without the key', async () => {
+  it('reports a rejected key, without the key and the text of the service', async () => {
     const { service, env } = await openAi();
     service.answer = failing(401);
     const { status, findings } = await json(env);
@@ -107,7 +107,7 @@ describe('embedding service', () => {
     expect(JSON.stringify(findings)).not.toMatch(/hunter2|sk-secret|10\.0\.0\.7/);
   });
 
-  it('tells one that changes the length of its vectors', async () => {
+  it('reports a service that changes the length of its vectors', async () => {
     const { service, env } = await openAi();
     let asked = 0;
     service.answer = (request, response) => embeddings(asked++ === 0 ? 8 : 9)(request, response);
@@ -133,7 +133,7 @@ describe('provider', () => {
     });
   });
 
-  it('postgres: looks at the database also where the embedding service is dead', async () => {
+  it('postgres: checks the database also if the embedding service is down', async () => {
     const { status, findings } = await json({
       DATABASE_URL: store.url,
       OMP_POSTGRES_SCHEMA: store.schema,
@@ -161,7 +161,7 @@ describe('output', () => {
     { area: 'mapping', level: 'problem', message: 'no column' },
   ];
 
-  it('is one line each, what to run below, and a summary in the end', () => {
+  it('is a line for each finding, its remedies, and a summary', () => {
     expect(findingsText(findings, false)).toBe(
       [
         '✓ connection     it answers',

@@ -176,6 +176,8 @@ describe('unknown variables', () => {
     const env = {
       OMP_POTR: '1',
       OMP_AUHT: 'required',
+      OMP_DATABASE_URL: 'postgres://localhost/x',
+      OMP_TRUSTED_PROXY: '10.0.0.1',
       OMP_TRUSTED_PROXYS: '::1',
       OMP_MAPING_TABLE: 'notes',
       OMP_POSTGRES_URL: 'x',
@@ -188,6 +190,8 @@ describe('unknown variables', () => {
     expect(mistakesOf({ env })).toEqual([
       'OMP_POTR is not a setting; did you mean OMP_PORT?',
       'OMP_AUHT is not a setting; did you mean OMP_AUTH?',
+      'OMP_DATABASE_URL is not a setting; did you mean DATABASE_URL?',
+      'OMP_TRUSTED_PROXY is not a setting; did you mean OMP_TRUSTED_PROXIES?',
       'OMP_TRUSTED_PROXYS is not a setting; did you mean OMP_TRUSTED_PROXIES?',
       'OMP_MAPING_TABLE is not a setting; did you mean OMP_MAPPING_TABLE?',
       'OMP_POSTGRES_URL is not a setting; did you mean DATABASE_URL?',

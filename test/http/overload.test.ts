@@ -4,7 +4,7 @@ import { Hono } from 'hono';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Authenticator } from '../../src/core/principal.ts';
 import { ALL_GRANTS } from '../../src/core/principal.ts';
-import { limitConcurrency, limitConcurrencyPerCaller } from '../../src/http/admission.ts';
+import { limitConcurrency, limitConcurrencyPerCaller } from '../../src/http/limits.ts';
 import { listen } from '../../src/http/listen.ts';
 import type { Env } from '../../src/http/request.ts';
 import { gate } from '../embedding/observed-embedder.ts';

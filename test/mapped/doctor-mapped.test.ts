@@ -224,16 +224,6 @@ describe('doctor on a mapped table', () => {
     expect(problems).toMatch(/^extension: pgvector \S+ is on this server, but not created in this database$/m);
   });
 
-  it('reports row security, an old pgvector and a missing index once each', async () => {
-    const db = await filled(COLUMNS);
-    await db.sql('alter table notes enable row level security');
-    const warnings = told(await look(await db.role('grant select on notes to ROLE'), COLUMNS), 'warning');
-    expect(warnings).toContainEqual(expect.stringMatching(/^mapping: row security/));
-    expect(warnings.filter((each) => each.includes('pgvector')).length).toBeLessThanOrEqual(1);
-    expect(warnings.filter((each) => each.includes('CVE')).length).toBeLessThanOrEqual(1);
-    expect(warnings.filter((each) => each.includes('no index')).length).toBe(1);
-  });
-
   it('reports that ANALYZE has never run, except for an empty table', async () => {
     const empty = await filled(COLUMNS, 0);
     expect(told(await look(empty.url, COLUMNS), 'warning').join('\n')).not.toContain('ANALYZE');

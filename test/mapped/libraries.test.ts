@@ -1,25 +1,24 @@
-import { createHash, randomUUID } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { register } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { sendJson } from '../embedding/embeddings-server.ts';
 import type { Query } from '../support/client.ts';
 import { expectError } from '../support/expect-error.ts';
 import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';
 import { documentedEnvironment, openAiServer, type RunningMapped, serveDocumented, vectorOf } from './documented.ts';
-import { type LibraryDatabase, openLibraryDatabase } from './library-table.ts';
+import { type LibraryDatabase, openLibraryDatabase } from './library-database.ts';
 
 // The libraries are installed from npm. Only what the tests call is typed, since they are not installed everywhere.
 
-const FOLDER = new URL('../owner-libraries/node_modules/', import.meta.url);
+const FOLDER = new URL('../mapped-libraries/node_modules/', import.meta.url);
 
 /** Why nothing can be loaded; undefined: it can. */
 const NOT_INSTALLED = existsSync(FOLDER)
   ? undefined
-  : 'the libraries of others are not installed: npm ci --prefix test/owner-libraries';
+  : 'the libraries are not installed: npm ci --prefix test/mapped-libraries';
 
 const load = async <Module>(path: string): Promise<Module> => await import(new URL(path, FOLDER).href);
 
@@ -33,7 +32,6 @@ interface LangchainStore {
   addDocuments(documents: readonly LangchainDocument[], options?: { ids: readonly string[] }): Promise<void>;
   similaritySearch(query: string, k: number, filter?: object): Promise<LangchainDocument[]>;
   delete(which: { ids: readonly string[] }): Promise<void>;
-  createHnswIndex(config: { dimensions: number; namespace: string }): Promise<void>;
   end(): Promise<void>;
 }
 
@@ -102,8 +100,6 @@ async function openLanggraph(url: string, schema: string, fields?: readonly stri
 
 interface Mem0 {
   add(text: string, options: object): Promise<{ results: { id: string; memory: string }[] }>;
-  get(id: string): Promise<{ memory: string; hash?: string; user_id?: string } | null>;
-  getAll(options: object): Promise<{ results: { id: string; memory: string }[] }>;
   update(id: string, change: { text: string }): Promise<unknown>;
   delete(id: string): Promise<unknown>;
   readonly vectorStore: Closable;
@@ -220,7 +216,7 @@ librarySuite('LangChain.js and the gateway on the same table', 'langchain-js', (
         { pageContent: 'the ferry leaves at nine', metadata: { user_id: 'ana' } },
         { pageContent: 'allergic to peanuts', metadata: { user_id: 'ana', topic: { area: 'food' } } },
         { pageContent: 'lives in Lisbon', metadata: { user_id: 'ben' } },
-        { pageContent: 'belongs to nobody', metadata: {} },
+        { pageContent: 'has no user', metadata: {} },
       ],
       { ids: [ferry, peanuts, lisbon, randomUUID()] },
     );
@@ -278,29 +274,6 @@ librarySuite('LangChain.js and the gateway on the same table', 'langchain-js', (
       (await store.similaritySearch('added', 9)).map(({ pageContent }) => pageContent).sort();
     expect([await texts(notes), await texts(drafts)]).toEqual([['added', 'kept'], ['scratched']]);
   });
-
-  it.each(['cosine', 'innerProduct', 'euclidean'])(
-    'the scores are the same with its index for %s',
-    async (distanceStrategy) => {
-      const tableName = `by_${distanceStrategy.toLowerCase()}`;
-      const indexed = await openLangchain(beside().db.url, { tableName, distanceStrategy });
-      beside().closing(() => indexed.end());
-      await indexed.addDocuments([
-        { pageContent: 'the ferry leaves at nine', metadata: { user_id: 'ana' } },
-        { pageContent: 'the ferry leaves at ten', metadata: { user_id: 'ana' } },
-      ]);
-      // Without a namespace the index of the first table would count as that of the others.
-      await indexed.createHnswIndex({ dimensions: 1536, namespace: tableName });
-      const names = { OMP_MAPPING_TABLE: tableName, OMP_MAPPING_CONTENT: 'text', OMP_MAPPING_EMBEDDING: 'embedding' };
-      const client = await beside().serve(names);
-      const [first, second] = await client.search({ user_id: 'ana', q: 'the ferry leaves at nine' });
-      expect(first?.memory.content).toBe('the ferry leaves at nine');
-      // Vectors of the test have length 1 but for the rounding to halves.
-      expect(first?.score).toBeCloseTo(1, 2);
-      expect(second?.score).toBeGreaterThan(0.5);
-      expect(second?.score).toBeLessThan(0.95);
-    },
-  );
 });
 
 librarySuite('LangGraph and the gateway on the same tables', 'langgraph-store-js', ({ beside, prepare }) => {
@@ -350,8 +323,6 @@ librarySuite('LangGraph and the gateway on the same tables', 'langgraph-store-js
   });
 });
 
-const md5 = (text: string) => createHash('md5').update(text).digest('hex');
-
 /** The page's settings for rows that the TypeScript library wrote. */
 const TYPESCRIPT = {
   OMP_MAPPING_CREATED_AT: "payload->>'createdAt'",
@@ -397,36 +368,6 @@ librarySuite('mem0 for TypeScript and the gateway on the same table', 'mem0', ({
     await mem0.delete(ferry);
     expectError(await client.ask(client.byId(ferry)), 'not_found');
   });
-
-  it('shows why the preset is read-only: after a change by the gateway, mem0 still knows the old text', async () => {
-    const custom = await beside().serve({
-      ...TYPESCRIPT,
-      OMP_MAPPING_PRESET: 'custom',
-      OMP_MAPPING_TABLE: 'memories',
-      OMP_MAPPING_ID: 'id',
-      OMP_MAPPING_NEW_IDS: 'uuid',
-      OMP_MAPPING_EMBEDDING: 'vector',
-      OMP_MAPPING_CONTENT: "payload->>'data'",
-      OMP_MAPPING_USER_ID: "payload->>'user_id'",
-      OMP_MAPPING_WRITABLE: 'true',
-    });
-    const old = 'drinks tea in the morning';
-    const [added] = (await mem0.add(old, { userId: 'cleo', infer: false })).results;
-    const id = added?.id ?? '';
-    await custom.update(id, { content: 'drinks coffee in the morning' });
-    expect(await mem0.get(id)).toMatchObject({ memory: 'drinks coffee in the morning', hash: md5(old) });
-
-    // The language model finds the old text again; mem0 takes it for a duplicate and drops it.
-    const embeddings = beside().openai.answer;
-    beside().openai.answer = (request, response) => {
-      if (!request.path?.endsWith('/chat/completions')) return embeddings(request, response);
-      const content = JSON.stringify({ memory: [{ text: old }] });
-      sendJson(response, 200, { choices: [{ message: { role: 'assistant', content } }] });
-    };
-    expect(await mem0.add(old, { userId: 'cleo' })).toEqual({ results: [] });
-    const { results } = await mem0.getAll({ filters: { user_id: 'cleo' } });
-    expect(results.map(({ memory }) => memory)).toEqual(['drinks coffee in the morning']);
-  });
 });
 
 librarySuite('LlamaIndex.TS and the gateway on the same table', 'llamaindex-ts', ({ beside, prepare }) => {
@@ -448,7 +389,7 @@ librarySuite('LlamaIndex.TS and the gateway on the same table', 'llamaindex-ts',
       await llama.node(ferry, 'the ferry leaves at nine', { user_id: 'ana', create_date: '2020-02-01T08:00:00+02:00' }),
       await llama.node(peanuts, 'allergic to peanuts', { user_id: 'ana', area: { of: 'food' } }),
       await llama.node(lisbon, 'lives in Lisbon', { user_id: 'ben' }),
-      await llama.node(randomUUID(), 'belongs to nobody', {}),
+      await llama.node(randomUUID(), 'has no user', {}),
     ]);
     llama.store.setCollection('drafts');
     await llama.store.add([await llama.node(randomUUID(), 'scratched', { user_id: 'ana' })]);
@@ -465,11 +406,6 @@ librarySuite('LlamaIndex.TS and the gateway on the same table', 'llamaindex-ts',
     const earlier = await client.list({ user_id: 'ana', until: '2020-02-01T06:00:00Z' });
     expect(earlier.items).toMatchObject([{ id: ferry, created_at: '2020-02-01T06:00:00.000Z' }]);
     expect((await client.list({ user_id: 'ben' })).items.map(({ id }) => id)).toEqual([lisbon]);
-  });
-
-  it('serves another collection by its name', async () => {
-    const client = await beside().serve({ OMP_MAPPING_COLLECTION: 'drafts' });
-    expect((await client.list({ user_id: 'ana' })).items.map(({ content }) => content)).toEqual(['scratched']);
   });
 
   it('the gateway writes, the library reads and deletes', async () => {

@@ -1,5 +1,5 @@
 import { toSql } from 'pgvector';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { SearchHit, SearchQuery } from '#contract';
 import { openConnections, type Row } from '../../providers/postgres/client/connections.ts';
 import { createStatements } from '../../providers/postgres/mapped/mapped-statements.ts';
@@ -7,18 +7,9 @@ import { createReading } from '../../providers/postgres/mapped/row-reading.ts';
 import { createSearch } from '../../providers/postgres/mapped/vector-search.ts';
 import type { Memories } from '../support/memories.ts';
 import { call, listOf, searchFor } from '../support/requests.ts';
-import { BARE, COLUMNS, embedder, type MappedTable, openTable, type Shape, vectorOf } from './tables.ts';
+import { BARE, COLUMNS, embedder, type MappedTable, openedTables, openTable, vectorOf } from './tables.ts';
 
-const opened: { close(): Promise<void> }[] = [];
-const tableOf = async (shape: Pick<Shape, 'columns' | 'mapping'>): Promise<MappedTable> => {
-  const table = await openTable(shape);
-  opened.push(table);
-  return table;
-};
-/** At once: the embedded engine takes few connections. */
-afterEach(async () => {
-  for (const { close } of opened.splice(0)) await close();
-});
+const { tableOf, closing } = openedTables();
 
 const TEXTS = ['likes green tea', 'likes black tea', 'drives a red van', 'allergic to peanuts', 'lives in Lisbon'];
 const fill = async (table: MappedTable, texts: readonly string[] = TEXTS, owner = 'ana') => {
@@ -26,29 +17,8 @@ const fill = async (table: MappedTable, texts: readonly string[] = TEXTS, owner 
 };
 const scores = (hits: readonly SearchHit[]) => hits.map(({ memory, score }) => [memory.content, score]);
 
-describe('(h) the index decides the operator', () => {
-  it.each([
-    ['vector', 'vector_cosine_ops'],
-    ['vector', 'vector_l2_ops'],
-    ['vector', 'vector_ip_ops'],
-    ['halfvec', 'halfvec_l2_ops'],
-    ['halfvec', 'halfvec_cosine_ops'],
-  ])('%s with %s: of vectors of length 1 the score is the cosine', async (type, opclass) => {
-    const table = await tableOf({ ...BARE, columns: BARE.columns.replace('vector(64)', `${type}(64)`) });
-    await fill(table);
-    const plain = await table.open();
-    const expected = scores(await plain.search(searchFor('ana', 'likes red tea'), call));
-    await table.sql(`create index on ${table.name} using hnsw (embedding ${opclass})`);
-    // Whether through the index or past it.
-    for (const large_user_rows of [1, 1_000]) {
-      const provider = await table.open({ options: { large_user_rows } });
-      const hits = await provider.search(searchFor('ana', 'likes red tea'), call);
-      expect(hits.map(({ memory }) => memory.content)).toEqual(expected.map(([content]) => content));
-      for (const [place, { score }] of hits.entries()) expect(score).toBeCloseTo(expected[place]?.[1] as number, 2);
-    }
-  });
-
-  it('orders by the operator also if vectors are longer than 1', async () => {
+describe('an index with another operator', () => {
+  it('orders by that operator, also if vectors are longer than 1', async () => {
     const table = await tableOf(BARE);
     for (const [place, content] of ['near', 'nearer', 'nearest'].entries()) {
       await table.insert({
@@ -112,11 +82,7 @@ const directly = async (
 };
 
 /** Closed after the test. */
-const searching: typeof directly = async (...wanted) => {
-  const run = await directly(...wanted);
-  opened.unshift(run);
-  return run;
-};
+const searching: typeof directly = async (...wanted) => closing(await directly(...wanted));
 
 describe('compared rows', () => {
   const LARGE = 300;

@@ -1,5 +1,6 @@
 import pg from 'pg';
 import { toSql } from 'pgvector';
+import { afterEach } from 'vitest';
 import { examine } from '../../providers/postgres/mapped/examine.ts';
 import type { Layout } from '../../providers/postgres/mapped/layout.ts';
 import { Mapping } from '../../providers/postgres/mapped/mapping.ts';
@@ -100,7 +101,7 @@ export const MIXED: Shape = {
 
 /** Only the required columns. */
 export const BARE: Shape = {
-  label: 'text, owner and vector alone',
+  label: 'only the required columns',
   columns: 'id uuid primary key default gen_random_uuid(), content text, owner text, embedding vector(64)',
   mapping: { id: 'id', new_ids: 'database', embedding: 'embedding', content: 'content', user_id: 'owner' },
   without: [
@@ -210,7 +211,22 @@ export async function openTable(shape: Pick<Shape, 'columns' | 'mapping'>): Prom
   };
 }
 
-export const asText = (vector: Float32Array): string => toSql([...vector]);
+/** Opens tables and closes them after each test: the embedded engine takes few connections. */
+export function openedTables() {
+  const opened: { close(): Promise<void> }[] = [];
+  afterEach(async () => {
+    for (const { close } of opened.splice(0)) await close();
+  });
+  /** Closed before what was opened earlier. */
+  const closing = <Opened extends { close(): Promise<void> }>(each: Opened): Opened => {
+    opened.unshift(each);
+    return each;
+  };
+  const tableOf = async (shape: Pick<Shape, 'columns' | 'mapping'>) => closing(await openTable(shape));
+  return { tableOf, closing };
+}
+
+const asText = (vector: Float32Array): string => toSql([...vector]);
 
 export const vectorOf = async (text: string): Promise<string> =>
   asText((await embedder.embed([text], 'document', call))[0] as Float32Array);

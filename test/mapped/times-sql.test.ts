@@ -101,7 +101,7 @@ describe('times as SQL', () => {
   }
 
   it('read texts in ISO 8601 as JavaScript does, in every session', async () => {
-    const samples = fc.sample(looksLikeTime, 6_000);
+    const samples = fc.sample(looksLikeTime, 2_000);
     const texts = samples.map(toText);
     const answers = await read('text', texts);
     const wanted = samples.map(expected);
@@ -109,8 +109,8 @@ describe('times as SQL', () => {
       Object.fromEntries(texts.map((text, place) => [text, wanted[place]])),
     );
     // The samples are no good unless both kinds are among them.
-    expect(wanted.filter((time) => time === null).length).toBeGreaterThan(400);
-    expect(wanted.filter((time) => time !== null).length).toBeGreaterThan(400);
+    expect(wanted.filter((time) => time === null).length).toBeGreaterThan(150);
+    expect(wanted.filter((time) => time !== null).length).toBeGreaterThan(150);
   });
 
   it.each([
@@ -163,7 +163,7 @@ describe('times as SQL', () => {
       }),
     );
     const texts = fc
-      .sample(fc.oneof(almost, fc.string({ unit: 'binary' }), fc.stringMatching(/^[-+:.,TZ 0-9]{0,40}$/)), 4_000)
+      .sample(fc.oneof(almost, fc.string({ unit: 'binary' }), fc.stringMatching(/^[-+:.,TZ 0-9]{0,40}$/)), 1_500)
       .map((text) => text.replaceAll('\0', '').toWellFormed());
     expect(await read('text', texts)).toHaveLength(texts.length);
   });

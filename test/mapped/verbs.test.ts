@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { NewMemory } from '#contract';
 import postgres from '../../providers/postgres/index.ts';
 import { expectError } from '../support/expect-error.ts';
@@ -6,24 +6,12 @@ import { knownCallers } from '../support/known-callers.ts';
 import type { AllMemories } from '../support/memories.ts';
 import { call, contextOf, listOf, memoryOf, refTo, searchFor } from '../support/requests.ts';
 import { recordingLog, type Subject } from '../support/subject.ts';
-import { BARE, COLUMNS, DOCUMENT, embedder, type MappedTable, MIXED, openTable, type Shape } from './tables.ts';
+import { BARE, COLUMNS, DOCUMENT, embedder, MIXED, openedTables, type Shape } from './tables.ts';
 
-const opened: { close(): Promise<void> }[] = [];
-const tableOf = async (shape: Pick<Shape, 'columns' | 'mapping'>): Promise<MappedTable> => {
-  const table = await openTable(shape);
-  opened.push(table);
-  return table;
-};
+const { tableOf, closing } = openedTables();
 const served = async (shape: Shape, mapping: object = {}): Promise<Subject> => {
-  const subject = await (await tableOf(shape)).serve({ mapping });
-  opened.unshift(subject);
-  return subject;
+  return closing(await (await tableOf(shape)).serve({ mapping }));
 };
-/** At once: the embedded engine takes few connections. */
-afterEach(async () => {
-  for (const { close } of opened.splice(0)) await close();
-});
-
 describe('capabilities follow from the mapping', () => {
   const WRITES = ['add', 'update', 'delete'];
   it.each<[string, Shape, object, object]>([
@@ -71,8 +59,6 @@ describe('capabilities follow from the mapping', () => {
       const { message } = expectError(reply, 'unsupported_capability');
       expect(message).toMatch(/: the table is read-only: OMP_MAPPING_WRITABLE=true lets the gateway change it$/);
     }
-    const audit = expectError(await client.ask('/audit', { user_id: 'ana' }), 'unsupported_capability');
-    expect(audit.message).toBe('the provider does not support audit');
   });
 });
 
@@ -81,7 +67,7 @@ describe('a mapped time of creation', () => {
     id: `00000000-0000-4000-8000-00000000000${number}`,
     doc: { text: 'likes tea', owner: { id: 'ana' }, times },
   });
-  const toldOfTimes = ({ lines }: ReturnType<typeof recordingLog>) =>
+  const warningsOfTimes = ({ lines }: ReturnType<typeof recordingLog>) =>
     lines.map(({ message }) => message).filter((message) => message.startsWith('OMP_MAPPING_CREATED_AT'));
 
   it('[Decision 25] [SPEC Capabilities features.temporal] that no row has is not used', async () => {
@@ -91,11 +77,10 @@ describe('a mapped time of creation', () => {
     const log = recordingLog();
     const provider = await table.open({ log });
     expect(provider.capabilities.temporal).toBe(false);
-    expect(toldOfTimes(log)).toEqual([
+    expect(warningsOfTimes(log)).toEqual([
       expect.stringMatching(/^OMP_MAPPING_CREATED_AT: none of 2 rows of .* has a time there: lists are sorted by id/),
     ]);
-    const { client, capabilities, close } = await table.serve();
-    opened.unshift({ close });
+    const { client, capabilities } = closing(await table.serve());
     expect(capabilities.features.temporal).toBe(false);
     expectError(await client.ask('/memories', { user_id: 'ana', since: '2000-01-01' }), 'unsupported_capability');
     const { items } = await client.list({ user_id: 'ana' });
@@ -109,7 +94,7 @@ describe('a mapped time of creation', () => {
     const log = recordingLog();
     const provider = await table.open({ log });
     expect(provider.capabilities.temporal).toBe(true);
-    expect(toldOfTimes(log)).toEqual([
+    expect(warningsOfTimes(log)).toEqual([
       expect.stringMatching(
         /^OMP_MAPPING_CREATED_AT: 1 of 2 rows of .* have no time there and count as created in 1970$/,
       ),
@@ -121,7 +106,7 @@ describe('a mapped time of creation', () => {
     const table = await tableOf(DOCUMENT);
     const log = recordingLog();
     expect((await table.open({ log })).capabilities.temporal).toBe(true);
-    expect(toldOfTimes(log)).toEqual([]);
+    expect(warningsOfTimes(log)).toEqual([]);
   });
 });
 
@@ -133,8 +118,7 @@ describe('tags that another application wrote', () => {
     const doc = { text: 'likes tea', owner: { id: 'ana' }, labels: TAGS };
     await table.insert({ id: '00000000-0000-4000-8000-000000000001', doc });
     const { authenticator, admit } = knownCallers();
-    const { client, as, close } = await table.serve({ mapping: { scope: undefined }, authenticator });
-    opened.unshift({ close });
+    const { client, as } = closing(await table.serve({ mapping: { scope: undefined }, authenticator }));
     const bound = as(admit({ grants: ['*:admin/*'] }));
     expect((await bound.list({ user_id: 'ana' })).items).toEqual([]);
     const { items } = await client.list({ user_id: 'ana' });
@@ -153,8 +137,7 @@ it('[Decision 6] extensions that are nested too deeply are omitted, and the rest
     created_at: '2024-01-01',
     extensions: `{"x-deep": ${deep}, "x-note": 1}`,
   });
-  const { client, close } = await table.serve();
-  opened.unshift({ close });
+  const { client } = closing(await table.serve());
   const { items } = await client.list({ user_id: 'ana' });
   expect(items).toMatchObject([{ content: 'likes tea', 'x-note': 1 }]);
   expect(items[0]).not.toHaveProperty('x-deep');

@@ -77,7 +77,7 @@ test.each(['README.md', 'docs/operations.md', 'docs/backends/pinecone.md', FILE]
   },
 );
 
-test('what depends on another waits until that one is healthy, where there is a way to tell', () => {
+test('a service that depends on another waits until that one is healthy, if it has a health check', () => {
   expect(gateway.depends_on).toEqual({ postgres: { condition: 'service_healthy' } });
   expect(grafana.depends_on).toEqual({ prometheus: { condition: 'service_healthy' } });
   for (const { depends_on = {} } of Object.values(services)) {
@@ -85,25 +85,26 @@ test('what depends on another waits until that one is healthy, where there is a 
     for (const name of Object.keys(depends_on)) expect(services[name as Name].healthcheck?.test[0]).toBe('CMD');
   }
   expect(postgres.healthcheck?.test).toContain('pg_isready');
-  expect(gateway.environment?.DATABASE_URL).toBe('postgres://omp@postgres:5432/omp');
+  expect(gateway.environment?.DATABASE_URL).toBe(`\${DATABASE_URL:-postgres://omp@postgres:5432/omp}`);
   expect(postgres.environment).toMatchObject({ POSTGRES_USER: 'omp', POSTGRES_DB: 'omp' });
   expect(postgres.environment?.POSTGRES_PASSWORD).toBe(gateway.environment?.PGPASSWORD);
 });
 
-test('every image is named with its version, but for the emulator, which has none', () => {
-  for (const [name, { image, build }] of Object.entries(services)) {
+test('every service restarts with the machine, and every image has a version, except the emulator', () => {
+  for (const [name, { image, build, restart }] of Object.entries(services)) {
+    expect(restart, name).toBe('unless-stopped');
     if (build === undefined && name !== 'pinecone') expect(image, name).toMatch(/:v?\d+\.\d+[\w.-]*$/);
   }
 });
 
-test('pgvector is pinned to a release that has its known faults fixed', () => {
+test('pgvector is pinned to a release without the known faults', () => {
   // Below 0.8.4: CVE-2026-3172, and HNSW indexes that a vacuum may corrupt.
   const [, ...version] = /^pgvector\/pgvector:(\d+)\.(\d+)\.(\d+)-pg\d+$/.exec(postgres.image) ?? [];
   const [major = 0, minor = 0, patch = 0] = version.map(Number);
   expect(major * 1_000_000 + minor * 1_000 + patch).toBeGreaterThanOrEqual(8_004);
 });
 
-test('only this machine reaches what is published, and nobody outside the network of compose what stands behind it', () => {
+test('ports are published to this machine only, and databases publish none', () => {
   for (const { ports } of GATEWAYS) {
     expect(ports).toHaveLength(1);
     expect(ports?.[0]).toMatch(/^127\.0\.0\.1:.*:8080$/);
@@ -113,7 +114,7 @@ test('only this machine reaches what is published, and nobody outside the networ
   for (const { ports } of [postgres, redis, pinecone]) expect(ports).toBeUndefined();
 });
 
-test('Prometheus asks every gateway, on the port where it tells its measures, and Grafana asks Prometheus', () => {
+test('Prometheus scrapes the metrics port of every gateway, and Grafana reads from Prometheus', () => {
   const read = (file: string): unknown => parse(readFileSync(join('deploy/monitoring', file), 'utf8'));
   expect(read('prometheus.yml')).toMatchObject({
     rule_files: ['alerts.yml'],
@@ -134,7 +135,7 @@ test('Prometheus asks every gateway, on the port where it tells its measures, an
     expect(grafana.volumes).toContainEqual(expect.stringContaining(`:${options.path}:ro`));
 });
 
-test('what is mounted from this folder is there, and cannot be written to', () => {
+test('mounted folders exist and are read-only', () => {
   const mounts = [prometheus, grafana].flatMap(({ volumes: each = [] }) =>
     each.filter((mount) => mount.startsWith('.')),
   );
@@ -146,7 +147,7 @@ test('what is mounted from this folder is there, and cannot be written to', () =
   }
 });
 
-test('data outlives its containers in named volumes', () => {
+test('data is in named volumes', () => {
   expect(postgres.volumes).toEqual(['postgres:/var/lib/postgresql/data']);
   expect(embedded.volumes).toEqual(['embedded:/data']);
   expect(prometheus.volumes).toContain('prometheus:/prometheus');
@@ -154,41 +155,45 @@ test('data outlives its containers in named volumes', () => {
   expect(Object.keys(volumes)).toEqual(['postgres', 'embedded', 'prometheus', 'grafana']);
 });
 
-test('the gateway writes to its volume and to memory only', () => {
+test('the gateway can write only to its volume and to memory', () => {
   for (const service of GATEWAYS) {
     expect(service).toMatchObject({ build: '.', read_only: true, tmpfs: ['/tmp'] });
     expect(service).toMatchObject({ cap_drop: ['ALL'], security_opt: ['no-new-privileges:true'] });
   }
 });
 
-/** What the file itself decides, and what would make no sense with the databases that it starts. */
+/** Settings that the file sets. */
 const FIXED = ['provider', 'host', 'port', 'data_dir', 'postgres.url', 'metrics.port', 'metrics.host'];
+/** Settings of one gateway only, and of the memory provider, which the file does not start. */
 const ELSEWHERE = /^(?:mapping|memory|pinecone)\./;
 
 test('every setting reaches the gateway under a name that exists', () => {
   const passed = ({ environment = {} }: Service) => Object.keys(environment);
-  // What is read by others than the gateway: the client of Postgres, the exporter of traces.
+  // The client of Postgres and the exporter of traces read the others.
   const known = new Set([...SETTINGS.map(({ env }) => env), 'PGPASSWORD', 'OTEL_EXPORTER_OTLP_HEADERS']);
   for (const each of GATEWAYS) expect(passed(each).filter((name) => !known.has(name))).toEqual([]);
   const wanted = SETTINGS.filter(({ key }) => !FIXED.includes(key) && !ELSEWHERE.test(key)).map(({ env }) => env);
   for (const each of [gateway, embedded]) expect(passed(each)).toEqual(expect.arrayContaining(wanted));
+  const settingsOf = (group: RegExp) => SETTINGS.filter(({ key }) => group.test(key)).map(({ env }) => env);
+  expect(passed(gateway)).toEqual(expect.arrayContaining(settingsOf(/^mapping\./)));
+  expect(passed(onPinecone)).toEqual(expect.arrayContaining(settingsOf(/^pinecone\./)));
   for (const name of wanted) {
     const value = gateway.environment?.[name];
     if (name !== 'OMP_ALLOWED_HOSTS') expect(value, name).toBeNull();
   }
-  // Published to this machine alone, an open gateway must not be reached through a name that a web page brings along.
+  // A web page must not reach an open gateway by DNS rebinding.
   for (const { environment } of GATEWAYS)
     expect(environment?.OMP_ALLOWED_HOSTS).toMatch(/^\$\{OMP_ALLOWED_HOSTS:-localhost,127\.0\.0\.1,/);
 });
 
-test('no secret is written down, but for defaults to develop with', () => {
+test('the file contains no secret, except defaults for development', () => {
   const given = Object.values(services).flatMap(({ environment = {} }) => Object.entries(environment));
   const secrets = given.filter(([name, value]) => /KEY|PASSWORD|SECRET|TOKEN/.test(name) && value !== null);
   const defaults = secrets.map(([, value]) => value?.replace(/^\$\{\w+:-(.*)\}$/, '$1'));
   expect(new Set(defaults)).toEqual(new Set(['omp', 'admin', 'local']));
 });
 
-test('the gateway has the time to stop that its settings promise', () => {
+test('the gateway has the time to stop that its settings require', () => {
   const { shutdown_delay_ms, shutdown_timeout_ms } = configSchema.parse({});
   for (const { stop_grace_period = '' } of GATEWAYS)
     expect(Number.parseInt(stop_grace_period, 10) * 1_000).toBeGreaterThan(
@@ -196,7 +201,7 @@ test('the gateway has the time to stop that its settings promise', () => {
     );
 });
 
-test('the Pinecone emulator holds the vectors that the gateway in front of it makes', async () => {
+test('the Pinecone emulator has the dimension of the vectors that its gateway makes', async () => {
   for (const { profiles } of [pinecone, onPinecone]) expect(profiles).toEqual(['pinecone-local']);
   expect(pinecone).toMatchObject({
     image: 'ghcr.io/pinecone-io/pinecone-index:latest',
@@ -204,21 +209,14 @@ test('the Pinecone emulator holds the vectors that the gateway in front of it ma
     environment: { INDEX_TYPE: 'serverless', VECTOR_TYPE: 'dense', METRIC: 'cosine', PORT: '5081' },
   });
   expect(onPinecone.depends_on).toEqual(['pinecone']);
-  const given = Object.entries(onPinecone.environment ?? {}).flatMap(([name, value]) =>
-    value === null || value.startsWith('$') ? [] : [[name, value]],
-  );
-  const { config } = loadConfig({ env: Object.fromEntries(given) });
-  expect(config).toMatchObject({ provider: 'pinecone', pinecone: { index_host: 'http://pinecone:5081' } });
+  expect(onPinecone.environment?.PINECONE_INDEX_HOST).toBe(`\${PINECONE_INDEX_HOST:-http://pinecone:5081}`);
+  const { config } = loadConfig({ env: {} });
   const embedder = await openEmbedder(embeddingOptions(config), recordingLog());
   expect(pinecone.environment?.DIMENSION).toBe(String(embedder.dimensions));
   await embedder.close();
 });
 
-test('everything comes back after a restart of the machine', () => {
-  for (const service of Object.values(services)) expect(service.restart).toBe('unless-stopped');
-});
-
-test('what compose passes on by itself is a configuration that the gateway takes', () => {
+test('what compose passes by default is a configuration that the gateway accepts', () => {
   for (const { environment = {} } of GATEWAYS) {
     const env = Object.fromEntries(
       Object.entries(environment).flatMap(([name, value]) =>

@@ -42,7 +42,7 @@ function read(text: string): Dockerfile {
   };
 }
 
-/** What breaks a rule; nothing where it is kept. */
+/** What breaks a rule. */
 type Rule = (file: Dockerfile) => readonly string[];
 
 const runs =
@@ -55,12 +55,12 @@ const used =
     names.flatMap(file.all);
 const once = (values: readonly string[]) => (values.length === 1 ? [] : [`${values.length} of them`]);
 
-/** By the numbers that hadolint gives its rules, which itself is neither in npm nor in Debian. */
+/** The rules of hadolint by their numbers; hadolint is neither in npm nor in Debian. */
 const RULES: Readonly<Record<string, Rule>> = {
   'DL3000 WORKDIR is absolute': ({ all }) => all('WORKDIR').filter((path) => !path.startsWith('/')),
   'DL3002 the last user is a number, and not root': ({ last }) =>
     [last('USER').at(-1) ?? 'none'].filter((user) => !/^[1-9]\d*:[1-9]\d*$/.test(user)),
-  'DL3003 WORKDIR in the place of cd': runs(/(^|&& *|; *)cd /),
+  'DL3003 WORKDIR instead of cd': runs(/(^|&& *|; *)cd /),
   'DL3004 no sudo': runs(/\bsudo\b/),
   'DL3006, DL3007 an image is named with its exact version': ({ bases }) =>
     bases.filter((base) => !/:\d+\.\d+\.\d+(-[\w.-]+)?(@sha256:[0-9a-f]{64})?$/.test(base)),
@@ -68,7 +68,7 @@ const RULES: Readonly<Record<string, Rule>> = {
   'DL3016 npm installs what is locked, and runs none of its scripts': runs(
     /\bnpm (install|i|add)\b|\bnpm ci(?!.* --ignore-scripts)/,
   ),
-  'DL3020 COPY in the place of ADD': used('ADD'),
+  'DL3020 COPY instead of ADD': used('ADD'),
   'DL3022 COPY --from names a stage': ({ all, stages }) =>
     all('COPY').filter((copy) => copy.startsWith('--from=') && !stages.has(/^--from=(\S+)/.exec(copy)?.[1] ?? '')),
   'DL3025 commands are JSON': ({ all }) =>
@@ -78,7 +78,7 @@ const RULES: Readonly<Record<string, Rule>> = {
   'DL3057 one health check': ({ last }) => once(last('HEALTHCHECK')),
   'DL4000, DL3043 nothing that is outdated': used('MAINTAINER', 'ONBUILD'),
   'DL4003 one command': ({ last }) => once(last('CMD')),
-  'DL4006 no pipes, whose failures nobody sees': runs(/[^|]\|[^|]/),
+  'DL4006 no pipes, which hide failures': runs(/[^|]\|[^|]/),
   'no secrets in layers': ({ all }) =>
     [...all('ENV'), ...all('ARG')].filter((each) => /^\w*(KEY|PASSWORD|SECRET|TOKEN)/.test(each)),
 };
@@ -89,7 +89,7 @@ export function brokenRules(text: string): string[] {
   return Object.entries(RULES).flatMap(([rule, breaks]) => breaks(file).map((what) => `${rule}: ${what}`));
 }
 
-/** A stage of a Dockerfile, laid out under a folder of this machine instead of in an image. */
+/** A stage of a Dockerfile, built in a folder instead of an image. */
 export interface Stage {
   /** Stands for the stage's root directory. */
   readonly root: string;
@@ -101,16 +101,16 @@ export interface Stage {
   command: readonly string[];
 }
 
-/** What `.dockerignore` lets through: the file keeps everything out and then names what comes in. */
+/** What `.dockerignore` includes: the file excludes everything and then names exceptions. */
 const contextOf = (file: string): string[] =>
   readFileSync(file, 'utf8')
     .split('\n')
     .flatMap((line) => (line.startsWith('!') ? [line.slice(1)] : []));
 
 /**
- * Carries out the project's Dockerfile in `folder`, with this machine's Node in the place of the base image: no engine
- * is needed, and that is why layers, ownership and the base image itself are not tried. Returns the last stage.
- * Knows the instructions that the file uses and throws at any other.
+ * Runs the instructions of the Dockerfile in `folder`, with this machine's Node instead of the base image. It needs no
+ * container engine; layers, ownership and the base image are not tested. Returns the last stage. Throws for an
+ * instruction that it does not know.
  */
 export function carryOut(dockerfile: string, folder: string): Stage {
   const stages = new Map<string, Stage>();
@@ -164,7 +164,7 @@ function instruct(stage: Stage, name: string, rest: string, stages: ReadonlyMap<
     case 'ARG':
       break;
     default:
-      throw new Error(`${name} is an instruction this test does not know`);
+      throw new Error(`${name} is not supported here`);
   }
 }
 
@@ -177,7 +177,7 @@ function copy(here: string, words: readonly string[], stages: ReadonlyMap<string
       for (const each of contextOf('.dockerignore')) cpSync(each, join(target, each), { recursive: true });
       continue;
     }
-    // A file that .dockerignore keeps out cannot be copied.
+    // A file that .dockerignore excludes cannot be copied.
     if (!from && !contextOf('.dockerignore').includes(path)) throw new Error(`${path} is not in .dockerignore`);
     const source = from ? join(from.root, path) : path;
     // Docker puts a file into a folder, and the content of a folder into the target.

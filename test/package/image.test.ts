@@ -10,7 +10,7 @@ import { freshUser } from '../support/subject.ts';
 import { carryOut } from './dockerfile.ts';
 
 const REGISTRY = process.env.TEST_TARBALL !== undefined;
-const NO_REGISTRY = 'TEST_TARBALL is not set; carrying out the Dockerfile takes the npm registry too';
+const NO_REGISTRY = 'TEST_TARBALL is not set; running the Dockerfile needs the npm registry too';
 
 interface Bom {
   readonly bomFormat: string;
@@ -18,7 +18,7 @@ interface Bom {
 }
 
 describe('the image', () => {
-  test('what the Dockerfile puts together serves, is healthy, and has no tools of the developers', async ({ skip }) => {
+  test('the result of the Dockerfile serves, is healthy, and has no development tools', async ({ skip }) => {
     skip(!REGISTRY, NO_REGISTRY);
     const folder = temporaryFolder();
     const image = carryOut('Dockerfile', folder);

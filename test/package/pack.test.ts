@@ -10,7 +10,7 @@ import { freshUser } from '../support/subject.ts';
 const TARBALL = process.env.TEST_TARBALL ?? '';
 const NO_TARBALL = 'TEST_TARBALL names no file made by npm pack; installing it takes the npm registry';
 
-/** An empty folder of a user's, with the package installed in it. */
+/** An empty folder with the package installed. */
 function install(): string {
   const folder = temporaryFolder();
   writeFileSync(join(folder, 'package.json'), '{"private": true}');
@@ -24,9 +24,7 @@ const filesBelow = (folder: string): string[] =>
     .map((entry) => join(entry.parentPath, entry.name).slice(folder.length + 1));
 
 describe('the packed package', () => {
-  test('is installed in an empty folder and serves the whole protocol through npx, and makes keys', async ({
-    skip,
-  }) => {
+  test('can be installed in an empty folder, serves through npx, and creates keys', async ({ skip }) => {
     skip(TARBALL === '', NO_TARBALL);
     const folder = install();
     const installed = join(folder, 'node_modules', packageJson.name);
@@ -34,7 +32,6 @@ describe('the packed package', () => {
     const files = filesBelow(installed).filter((path) => !path.startsWith('node_modules/'));
     for (const file of ['README.md', 'LICENSE', 'CHANGELOG.md', 'omp-gateway.example.yaml', 'dist/src/main.js'])
       expect(files).toContain(file);
-    // Sources, tests and secrets of ours are no business of a user's.
     expect(files.filter((path) => /^(src|providers|test|eval|bench|\.|scripts)|\.ts$/.test(path))).toEqual([]);
 
     const version = execFileSync('npx', ['--no-install', 'omp-gateway', '--version'], {
@@ -70,7 +67,7 @@ describe('the packed package', () => {
     expect(page.status).toBe(200);
     for (const [, asset = ''] of page.text.matchAll(/(?:src|href)="([^"]+\.(?:js|css))"/g))
       expect((await fetch(new URL(asset, `${url}/docs`))).status, asset).toBe(200);
-    // Durable files lie where a user who configured nothing finds them.
+    // The default place of durable files.
     expect(existsSync(join(folder, '.omp/postgres/PG_VERSION'))).toBe(true);
 
     process.kill(group, 'SIGTERM');
@@ -89,6 +86,6 @@ function endGroup(group: number): void {
   try {
     process.kill(group, 'SIGKILL');
   } catch {
-    // It has ended already.
+    // It has already ended.
   }
 }

@@ -1,18 +1,21 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Memory } from '#contract';
 import type { Service } from '../../providers/pinecone/client/client.ts';
 import { createConsistency, createTokens } from '../../providers/pinecone/gateway-index/consistency.ts';
 import { createFind, type GatewayIndex, toMetadata } from '../../providers/pinecone/gateway-index/gateway-record.ts';
 import { createIds, createNamespaces } from '../../providers/pinecone/gateway-index/ids.ts';
 import { createOverlay, type Overlay, type OverlayOptions } from '../../providers/pinecone/overlay.ts';
-import { type Pinecone, startPinecone } from '../pinecone-server/start.ts';
+import { startPinecone } from '../pinecone-server/start.ts';
+import { eventually } from '../support/eventually.ts';
 import { call, listOf, memoryOf, refTo, searchFor } from '../support/requests.ts';
 import { freshUser, recordingLog } from '../support/subject.ts';
-import { createSession, type Gateway, openGateway } from './gateways.ts';
+import { createSession, openGateway, useTwoGateways } from './gateways.ts';
 
 describe('consistency tokens', () => {
-  /** Longer than any lag here: who waits in vain would run into the test's own deadline. */
-  const PATIENT = { consistency_wait_ms: 30_000 };
+  /** Waits for as long as a test takes. */
+  const PATIENT = { consistency_wait_ms: 3_600_000 };
+  /** Looks once. */
+  const HASTY = { consistency_wait_ms: 0 };
 
   describe('tokens', () => {
     const tokens = createTokens(new Uint8Array(32).fill(1));
@@ -66,58 +69,57 @@ describe('consistency tokens', () => {
   });
 
   describe('[Decision 23] what a client wrote through one gateway', () => {
-    let server: Pinecone;
-    let here: Gateway;
-    let there: Gateway;
+    const used = useTwoGateways(PATIENT);
+    let { server, here, there } = used;
     let user: string;
-    beforeAll(async () => {
-      server = await startPinecone();
-      here = await openGateway(server, { options: PATIENT });
-      there = await openGateway(server, { options: PATIENT });
-    });
-    beforeEach(async () => {
-      await server.lag({});
-      await server.settle();
+    beforeEach(() => {
+      ({ server, here, there } = used);
       user = freshUser();
     });
-    afterAll(async () => {
-      await here?.close();
-      await there?.close();
-      await server?.close();
-    });
     const operations = async () => (await server.calls()).map(({ operation }) => operation);
+    /** Shows what was written once the gateway has looked for it in vain. */
+    const shownLate = async <Result>(work: Promise<Result>, operation = 'query'): Promise<Result> => {
+      const looked = expect.objectContaining({ operation, status: 200 });
+      await eventually(async () => expect(await server.calls()).toContainEqual(looked));
+      await server.settle();
+      const result = await work;
+      await server.resetCalls();
+      return result;
+    };
 
     it('is found by a search through another, once the index shows it', async () => {
-      await server.lag({ ms: 400 });
+      await server.lag({ held: true });
       const client = createSession();
+      const found = (text: string) => shownLate(there.search(searchFor(user, text), client.call()));
       const memory = await here.add(memoryOf(user, 'the cat sleeps'), client.call());
-      expect(await there.search(searchFor(user, 'the cat sleeps'), client.call())).toEqual([{ memory, score: 1 }]);
+      expect(await found('the cat sleeps')).toEqual([{ memory, score: 1 }]);
       const changed = await here.update(refTo(memory.id), { content: 'a dog barks' }, client.call());
-      expect(await there.search(searchFor(user, 'a dog barks'), client.call())).toEqual([
-        { memory: changed, score: 1 },
-      ]);
+      await server.resetCalls();
+      expect(await found('a dog barks')).toEqual([{ memory: changed, score: 1 }]);
       await here.delete(refTo(memory.id), client.call());
-      expect(await there.search(searchFor(user, 'a dog barks'), client.call())).toEqual([]);
+      await server.resetCalls();
+      expect(await found('a dog barks')).toEqual([]);
       expect(client.behind).toBe(0);
     });
 
     it('is read, changed and deleted through another, though it arrives late there', async () => {
-      await server.lag({ ms: 400 });
+      await server.lag({ held: true });
       const client = createSession();
-      const { id } = await here.add(memoryOf(user, 'the cat sleeps'), client.call());
-      expect(await there.get(refTo(id), client.call())).toMatchObject({ id });
-      const second = await here.add(memoryOf(user, 'a dog barks'), client.call());
-      expect(await there.update(refTo(second.id), { confidence: 1 }, client.call())).toMatchObject({ confidence: 1 });
-      const third = await here.add(memoryOf(user, 'birds sing'), client.call());
-      expect(await there.delete(refTo(third.id), client.call())).toBe(true);
+      const added = async (content: string) => refTo((await here.add(memoryOf(user, content), client.call())).id);
+      const first = await added('the cat sleeps');
+      expect(await shownLate(there.get(first, client.call()))).toMatchObject({ id: first.id });
+      const second = await added('a dog barks');
+      const updated = there.update(second, { confidence: 1 }, client.call());
+      expect(await shownLate(updated)).toMatchObject({ confidence: 1 });
+      expect(await shownLate(there.delete(await added('birds sing'), client.call()))).toBe(true);
       expect(client.behind).toBe(0);
     });
 
     it('is read through another where fetch lags behind queries: it looks again', async () => {
-      await server.lag({ fetchMs: 400 });
+      await server.lag({ fetchMs: 3_600_000 });
       const client = createSession();
       const memory = await here.add(memoryOf(user, 'the cat sleeps'), client.call());
-      expect(await there.get(refTo(memory.id), client.call())).toEqual(memory);
+      expect(await shownLate(there.get(refTo(memory.id), client.call()), 'fetch')).toEqual(memory);
       expect(client.behind).toBe(0);
     });
 
@@ -188,26 +190,17 @@ describe('consistency tokens', () => {
       const controller = new AbortController();
       const waiting = there.get(refTo(id), client.call({ signal: controller.signal }));
       const ended = expect(waiting).rejects.toBe(gone);
-      await server.resetCalls();
-      while ((await operations()).length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+      await eventually(async () => expect(await operations()).toContain('query'));
       controller.abort(gone);
       await ended;
     });
   });
 
   describe('[Decision 23] when waiting is over', () => {
-    let server: Pinecone;
-    let here: Gateway;
-    let hasty: Gateway;
-    beforeAll(async () => {
-      server = await startPinecone();
-      here = await openGateway(server);
-      hasty = await openGateway(server, { options: { consistency_wait_ms: 60 } });
-    });
-    afterAll(async () => {
-      await here?.close();
-      await hasty?.close();
-      await server?.close();
+    const used = useTwoGateways(HASTY);
+    let { server, here, there: hasty } = used;
+    beforeEach(() => {
+      ({ server, here, there: hasty } = used);
     });
 
     it('the answer says that it may lack something, whatever was asked', async () => {
@@ -236,8 +229,7 @@ describe('consistency tokens', () => {
     });
 
     it('a memory that every read would show by now is looked for once', async () => {
-      const brief = await openGateway(server, { options: { consistency_wait_ms: 30_000, settle_ms: 0 } });
-      await server.lag({});
+      const brief = await openGateway(server, { options: { ...PATIENT, settle_ms: 0 } });
       const client = createSession();
       const { id } = await here.add(memoryOf(freshUser(), 'the cat sleeps'), client.call());
       await here.delete(refTo(id), client.call());
@@ -406,10 +398,7 @@ describe('the overlay', () => {
     it('later when it is written again', () => {
       const { overlay, clock } = open();
       const entry = written('u');
-      overlay.put(entry, UNTOLD);
-      clock.now = 900;
-      overlay.put(entry, UNTOLD);
-      clock.now = 1_800;
+      for (clock.now = 0; clock.now < 1_800; clock.now += 900) overlay.put(entry, UNTOLD);
       expect(overlay.get(entry.memory.id)).toEqual(entry);
     });
   });

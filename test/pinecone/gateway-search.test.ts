@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { Memory, SearchHit } from '#contract';
 import { roundScore } from '#ranking';
-import type { GatewayIndex } from '../../providers/pinecone/gateway-index/gateway-record.ts';
+import { type GatewayIndex, toMetadata } from '../../providers/pinecone/gateway-index/gateway-record.ts';
 import type { Metric } from '../../providers/pinecone/score.ts';
 import { score } from '../pinecone-server/score.ts';
 import { type Pinecone, startPinecone } from '../pinecone-server/start.ts';
@@ -140,6 +140,14 @@ describe('search', () => {
     const { path } = (await server.calls()).at(-1) as { path: string };
     expect(path.match(/ids=/g)).toHaveLength(3);
     expect((await asked(10_000)).topKs).toEqual([97, 10_000]);
+  });
+
+  it('[SPEC GET /memories/search limit] answers stay below 4 MB though every record has all of its 40,960 bytes', async () => {
+    const memories = Array.from({ length: 120 }, (_, i) => index.memory(i, '[1]'));
+    const metadata = { ...toMetadata(memories[0] as Memory, true), 'x-more': '' };
+    const padding = 'm'.repeat(40_960 - Buffer.byteLength(JSON.stringify(metadata)));
+    await index.bulk(memories, { 'x-more': padding });
+    for (const limit of [96, 97, 100, 120]) expect(await index.search('[1]', { limit })).toHaveLength(limit);
   });
 
   it('answers with less than the page only when there is no more', async () => {

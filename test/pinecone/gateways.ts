@@ -1,5 +1,6 @@
+import { afterAll, beforeAll, beforeEach } from 'vitest';
 import type { Call, Embedder, Log } from '#contract';
-import type { Pinecone } from '../pinecone-server/start.ts';
+import { type Pinecone, startPinecone } from '../pinecone-server/start.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
 import { type Memories, openMemoriesOf } from '../support/memories.ts';
 import { callBy, contextOf } from '../support/requests.ts';
@@ -25,6 +26,27 @@ export const openGateway = async (
     { api_key: 'key-of-the-tests', index_host: url, ...UNHURRIED_PINECONE, ...options },
     contextOf({ embedder, ranking: { mode: 'vector', keyword_weight: 0 }, ...(log && { log }) }),
   )) as Gateway;
+
+/** A server with two gateways that do not know of each other's writes. Nothing lags when a test begins. */
+export function useTwoGateways(options: object = {}) {
+  const used = {} as { server: Pinecone; here: Gateway; there: Gateway };
+  beforeAll(async () => {
+    const server = await startPinecone();
+    const [here, there] = await Promise.all([openGateway(server, { options }), openGateway(server, { options })]);
+    Object.assign(used, { server, here, there });
+  });
+  beforeEach(async () => {
+    await used.server.lag({});
+    await used.server.settle();
+    await used.server.resetCalls();
+  });
+  afterAll(async () => {
+    await used.here?.close();
+    await used.there?.close();
+    await used.server?.close();
+  });
+  return used;
+}
 
 /** One client: its latest token goes out with every call, as `X-Consistency-Token` does, to whichever gateway. */
 export function createSession(token?: string) {

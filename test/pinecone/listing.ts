@@ -57,7 +57,7 @@ export function openListing(
     const nobody = { vector: VECTOR, topK: 1, filter: { user_id: { $eq: '' } }, includeMetadata: false };
     return (await service.query(where, nobody, by)).indexedLsn;
   };
-  const consistency = createConsistency({ secret, wait_ms: 30, look });
+  const consistency = createConsistency({ secret, wait_ms: 0, look });
   const own: GatewayIndex = {
     service,
     ids,

@@ -104,6 +104,27 @@ describe('opening', () => {
       expect(current.lines).toEqual([]);
     });
 
+    it.each([
+      ['no records', true, []],
+      ['a record with a time', true, [{}, { created_at: '2025-03-01' }]],
+      ['only records without a readable time', false, [{}, { created_at: 'yesterday' }]],
+      ['a time in a record that is no memory', false, [{}, { created_at: '2025-03-01', data: '' }]],
+    ] as const)('[SPEC Capabilities features] with %s: temporal is %s', async (label, temporal, metadata) => {
+      const namespace = label.replaceAll(' ', '-');
+      const records = metadata.map((more, at) => ({
+        id: `${at}`,
+        text: 'tea',
+        metadata: { data: 'tea', user_id: 'ana', ...more },
+      }));
+      await fill(server, namespace, records);
+      const log = recordingLog();
+      const provider = await open(server, { preset: 'mem0', namespace }, log);
+      expect(provider.capabilities.temporal).toBe(temporal);
+      const warning = { level: 'warn', message: expect.stringContaining('OMP_PINECONE_CREATED_FIELD') };
+      expect(log.lines).toMatchObject(temporal ? [] : [warning]);
+      await provider.close();
+    });
+
     it('of an old API does not know "__default__", which is told', async () => {
       const message = await refusalOf({ namespace: '__default__' }, old);
       expect(message).toMatch(/"__default__".*2025-04/);

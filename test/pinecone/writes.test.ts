@@ -195,6 +195,16 @@ describe('verbs', () => {
     });
   });
 
+  it('the largest vector and the largest metadata stay below the 2 MB of an upsert', async () => {
+    const wide = await startPinecone({ dimension: 20_000 });
+    const large = await openGateway(wide, { embedder: hashingEmbedder(20_000) });
+    const more = { extensions: { 'x-more': 'm'.repeat(10_000) } };
+    const memory = await large.add(memoryOf(user, '語'.repeat(9_000), more), call);
+    expect(await large.search(searchFor(user, memory.content), call)).toEqual([{ memory, score: 1 }]);
+    await large.close();
+    await wide.close();
+  });
+
   it('[SPEC Memory created_at] ever later within one gateway, also when the clock is set back', async () => {
     const first = await gateway.add(memoryOf(user, 'one'), call);
     vi.useFakeTimers({ toFake: ['Date'], now: Date.now() - 3_600_000 });

@@ -30,7 +30,7 @@ it('the lock file holds every dependency', () => {
   expect(root?.devDependencies).toEqual(own?.devDependencies);
 });
 
-it('every package is pinned by the hash of its contents and comes from the registry', () => {
+it('every package has the hash of its contents and comes from the registry', () => {
   expect(
     entries.filter(([, { integrity }]) => !/^sha512-[\w+/]{86}==$/.test(integrity ?? '')).map(([at]) => at),
   ).toEqual([]);
@@ -39,12 +39,12 @@ it('every package is pinned by the hash of its contents and comes from the regis
   expect(elsewhere.map(([at]) => at)).toEqual([]);
 });
 
-it('what is asked for is asked for by version', () => {
+it('every dependency has a version', () => {
   const asked = Object.entries({ ...root?.dependencies, ...root?.devDependencies });
   expect(asked.filter(([, range]) => !/^[\^~]?\d+\.\d+\.\d+( \|\| \^\d+\.\d+\.\d+)*$/.test(range))).toEqual([]);
 });
 
-it('nothing that is shipped runs a script when it is installed, and what else does is known', () => {
+it('no runtime dependency has an install script, and only known development dependencies do', () => {
   const scripts = entries.filter(([, { hasInstallScript }]) => hasInstallScript);
   expect(scripts.filter(([, { dev }]) => !dev).map(([at]) => at)).toEqual([]);
   // esbuild puts its binary in place; scarf would report the installation, which package.json forbids.
@@ -54,7 +54,7 @@ it('nothing that is shipped runs a script when it is installed, and what else do
   });
 });
 
-it('every dependency is used, and everything that is used is a dependency', () => {
+it('every dependency is imported, and every import is a dependency', () => {
   const sources = ['src', 'providers'].flatMap((folder) =>
     readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
       .filter((file) => file.endsWith('.ts'))

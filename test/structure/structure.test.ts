@@ -14,16 +14,16 @@ const foldersIn = (folder: string): string[] =>
 const filesIn = (folder: string): string[] =>
   readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' }).map((file) => `${folder}/${file}`);
 
-it('biome.json says for every room what it may import', () => {
+it('biome.json states for every folder what it may import', () => {
   const { overrides } = JSON.parse(read('biome.json')) as { overrides: { includes: string[]; linter: object }[] };
   const rooms = overrides
     .filter(({ linter }) => JSON.stringify(linter).includes('noRestrictedImports'))
     .flatMap(({ includes }) => includes);
-  const folders = ['src', 'providers'].flatMap((parent) => foldersIn(parent).map((room) => `${parent}/${room}/**`));
+  const folders = ['src', 'providers'].flatMap((parent) => foldersIn(parent).map((folder) => `${parent}/${folder}/**`));
   expect(rooms).toEqual(expect.arrayContaining(['src/*.ts', ...folders]));
 });
 
-it('every file left to the full run exists', () => {
+it('every file of the full run exists', () => {
   expect(FULL_ONLY.filter((file) => !existsSync(join(ROOT, file)))).toEqual([]);
 });
 
@@ -52,7 +52,7 @@ describe('a provider', () => {
   });
 });
 
-/** Limits that a busy machine reaches, what to use instead, and where one is allowed. */
+/** Time limits that a busy machine reaches, what to use instead, and where one is allowed. */
 const LIMITS: readonly { what: RegExp; instead: string; allowed?: string }[] = [
   { what: /\bvi\.wait(For|Until)\(/, instead: '`eventually`', allowed: 'test/support/eventually.ts' },
   {
@@ -63,7 +63,7 @@ const LIMITS: readonly { what: RegExp; instead: string; allowed?: string }[] = [
   { what: /\bAbortSignal\.timeout\(/, instead: '`holdTimers`, or a controller', allowed: 'test/support/ledger.ts' },
 ];
 
-describe('no test has a time limit of its own', () => {
+describe('no test sets its own time limit', () => {
   // Chaos runs alone on the machine.
   const files = filesIn('test').filter(
     (file) => file.endsWith('.ts') && !/node_modules|^test\/chaos/.test(file) && !import.meta.filename.endsWith(file),

@@ -226,7 +226,7 @@ describe('promtool', () => {
       of(breaker(0), []),
       of({ [`${requests}"200"}`]: '0+95x60', [`${requests}"502"}`]: '0+5x60' }, ['OmpErrors']),
       of({ [`${requests}"200"}`]: '0+999x60', [`${requests}"502"}`]: '0+1x60' }, []),
-      of({ [`${requests}"200"}`]: '0+9x60', [`${requests}"429"}`]: '0+1x60' }, ['OmpRefusing']),
+      of({ [`${requests}"200"}`]: '0+9x60', [`${requests}"429"}`]: '0+1x60' }, ['OmpRejecting']),
       of(queued('5+1x60'), ['OmpIngestionStuck']),
       of(queued('100-1x60'), []),
       of(queued('0x60'), []),

@@ -12,6 +12,10 @@ const ANSWER_BYTES = 4_000_000;
 const RECORD_BYTES = 42_000;
 const COMPONENT_BYTES = 24;
 
+/** Most records, vectors included, that fit into one answer. */
+export const largestPage = (dimensions: number): number =>
+  Math.max(1, Math.floor(ANSWER_BYTES / (RECORD_BYTES + COMPONENT_BYTES * dimensions)));
+
 /** Most bytes of a user's records that are sorted at once. */
 const MAX_BYTES = 64 * 1024 * 1024;
 
@@ -24,8 +28,7 @@ const RATE_LIMIT = { count: 4, window_ms: 1_100, longest_wait_ms: 5_000 };
  */
 export function createList(index: MappedIndex): List {
   const { service, namespace, fields, dimensions, overlay, max_listed } = index;
-  const largest = Math.floor(ANSWER_BYTES / (RECORD_BYTES + COMPONENT_BYTES * dimensions));
-  const limit = Math.max(1, Math.min(largest, max_listed + 1));
+  const limit = Math.min(largestPage(dimensions), max_listed + 1);
   const waitForRate = createRateLimit(RATE_LIMIT);
 
   const read = async ({ user_id, tags }: ListQuery, call: Call): Promise<Memory[]> => {

@@ -13,13 +13,22 @@ import { toUnit } from '#ranking';
 import { createKeyedMutex, effectivePatch, newIdentity } from '#toolbox';
 import { MAX_CONTENT_LENGTH, MAX_TOP_K, type Metadata, requireFits, type Service } from '../client/client.ts';
 import { failureBehind, PROVIDER } from '../client/errors.ts';
-import { userFilter } from '../filter.ts';
+import { anyUserFilter, userFilter } from '../filter.ts';
 import type { Options } from '../options.ts';
 import { createOverlay, type Written } from '../overlay.ts';
 import { isZero, type Metric, toValues } from '../score.ts';
 import { atStartup, checkedMetric } from '../startup.ts';
-import { createList } from './mapped-list.ts';
-import { changes, fieldsOf, type MappedIndex, newMetadata, requireStorable, toMemory } from './mapped-record.ts';
+import { createList, largestPage } from './mapped-list.ts';
+import {
+  changes,
+  type Fields,
+  fieldsOf,
+  type MappedIndex,
+  newMetadata,
+  requireStorable,
+  timeIn,
+  toMemory,
+} from './mapped-record.ts';
 import { createSearch } from './mapped-search.ts';
 
 /** Probably no record has this id; it does not matter. */
@@ -37,10 +46,8 @@ export async function openMapped(
   if (!embedder) throw new Error('an index on Pinecone is searched by vectors; set OMP_SEARCH_MODE to vector');
   const { namespace, writable, settle_ms, max_listed } = options;
   const fields = fieldsOf(options);
-  const { metric, lists } = await examine(service, options, embedder, fields.user);
-  if (!lists) {
-    log.warn({}, 'this Pinecone index has an API older than 2025-10 and cannot list the memories of a user');
-  }
+  const { metric, lists, temporal, warnings } = await examine(service, options, embedder, fields);
+  for (const warning of warnings) log.warn({}, `this Pinecone index: ${warning}`);
   // `settle_ms` alone decides how long writes are remembered: positions are not tracked here.
   const overlay = createOverlay({ settle_ms, shows: () => true, log });
   const { dimensions } = embedder;
@@ -51,7 +58,7 @@ export async function openMapped(
     capabilities: {
       vector_search: true,
       keyword_search: false,
-      temporal: lists && fields.created !== undefined,
+      temporal,
       scopes: 'none',
       tags: fields.tags !== undefined,
       max_content_length: writable ? MAX_CONTENT_LENGTH : null,
@@ -78,30 +85,46 @@ export interface Examined {
   readonly metric: Metric;
   /** Whether the index can list all records of one user. */
   readonly lists: boolean;
+  /** Whether lists can be filtered by time. */
+  readonly temporal: boolean;
+  readonly warnings: readonly string[];
 }
 
 /**
- * Finds out at the start what the index can do. Throws a plain `Error` for one that does not fit the embedder or cannot
- * find the records of one user.
+ * Finds out at the start what the index can do, and reads one page of its records for it. Throws a plain `Error` for an
+ * index that does not fit the embedder or cannot find the records of one user.
  */
 export const examine = (
   service: Service,
   options: Pick<Options, 'namespace' | 'metric'>,
   { dimensions }: EmbedderIdentity,
-  userField: string,
+  fields: Fields,
 ): Promise<Examined> =>
   atStartup(async (call) => {
     const metric = await checkedMetric(service, options, dimensions, call);
     const { namespace } = options;
     // Matches nothing: no user has an empty name.
-    const filter = userFilter('', [], { user: userField, tags: '' });
+    const filter = userFilter('', [], { user: fields.user, tags: '' });
     const { values } = toValues(new Float32Array(dimensions));
     const request = { vector: values, topK: 1, filter, includeMetadata: false };
     await service.query(namespace, request, call).catch((error: unknown) => {
-      throw failureBehind(error)?.status === 400 ? cannotFilter(namespace, userField) : error;
+      throw failureBehind(error)?.status === 400 ? cannotFilter(namespace, fields.user) : error;
     });
-    const page = await service.fetchByMetadata(namespace, { filter, limit: 1 }, call);
-    return { metric, lists: page !== undefined };
+    const sampled = { filter: anyUserFilter(fields.user), limit: largestPage(dimensions) };
+    const page = await service.fetchByMetadata(namespace, sampled, call);
+    if (!page) {
+      const warnings = ['it has an API older than 2025-10 and cannot list the memories of a user'];
+      return { metric, lists: false, temporal: false, warnings };
+    }
+    if (fields.created === undefined) return { metric, lists: true, temporal: false, warnings: [] };
+    const memories = page.records.filter(({ id, metadata }) => toMemory(fields, id, metadata) !== undefined);
+    const timed = memories.filter(({ metadata }) => timeIn(metadata, fields.created) !== undefined);
+    // An empty index contradicts nothing.
+    const temporal = memories.length === 0 || timed.length > 0;
+    const untimed =
+      `none of ${memories.length} sampled records has a time in "${fields.created}" (OMP_PINECONE_CREATED_FIELD): ` +
+      'lists are sorted by id, and since and until are rejected';
+    return { metric, lists: true, temporal, warnings: temporal ? [] : [untimed] };
   });
 
 const cannotFilter = (namespace: string, userField: string): Error =>

@@ -109,7 +109,8 @@ export function toMemory(fields: Fields, id: string, metadata: Metadata): Memory
 
 const isFilled = (value: unknown): value is string => typeof value === 'string' && /\S/.test(value);
 
-const timeIn = (metadata: Metadata, field: string | undefined): string | undefined =>
+/** The time in a record; undefined without one that can be read. */
+export const timeIn = (metadata: Metadata, field: string | undefined): string | undefined =>
   field === undefined ? undefined : toIso(metadata[field]);
 
 /** A single string counts as one tag, as in filters. */

@@ -1,69 +1,8 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
+import { expect } from 'vitest';
 import { randomName } from '../postgres/store.ts';
+import { eventually } from '../support/eventually.ts';
 import { SERVER_URL } from '../support/postgres-server.ts';
-import type { WireMemory } from '../support/wire.ts';
-
-/** What an application writes with its own statements. */
-export interface LibraryRow {
-  readonly user: string;
-  readonly text: string;
-  readonly vector: Float32Array;
-  /** Counts up. */
-  readonly number: number;
-}
-
-/** The table of a library: its page in `docs/integrations`, and how the library creates and fills it. */
-export interface LibraryTable {
-  readonly page: string;
-  /** The heading of one of several configurations on the page. */
-  readonly heading?: string;
-  /** Users to write for. Default: `ana` and `ben`. */
-  readonly users?: readonly [string, string];
-  /** All rows belong to the first user. */
-  readonly sharedByAll?: true;
-  /** The library's own statements; a comment names their source. The role that pages call `gateway` is that of the test. */
-  readonly ddl: readonly string[];
-  /** Default: 1536. */
-  readonly dimensions?: number;
-  /** Inserts as the library does. Returns the id that the gateway must show. */
-  fill(db: LibraryDatabase, row: LibraryRow): Promise<string>;
-  /** Inserts rows that no user may see: of other collections, without an owner, without a text. */
-  hide?(db: LibraryDatabase, row: LibraryRow): Promise<void>;
-  /** What every record of `fill` shows besides id, content and user. Default: nothing more, by text-embedding-3-small. */
-  readonly shows?: Partial<WireMemory>;
-  /** Default: false. */
-  readonly temporal?: boolean;
-  /** Default: `none`. */
-  readonly scopes?: 'native' | 'none';
-  /** Whether `OMP_MAPPING_WRITABLE=true` is allowed. Default: what the preset says. */
-  readonly writable?: boolean;
-  /** Further settings that the page requires for that. */
-  readonly writing?: Readonly<Record<string, string>>;
-  /** Fields that a memory can have there besides text and user. */
-  readonly carries?: Partial<WireMemory>;
-  /** Reads a row that the gateway wrote, by the library's own query. */
-  read?(db: LibraryDatabase, id: string): Promise<{ text: string; user: string }>;
-}
-
-/** What records show if the table has no times and only the fields that a memory must have. */
-export const withoutTimes = (embedding_model: string) =>
-  ({
-    created_at: '1970-01-01T00:00:00.000Z',
-    updated_at: '1970-01-01T00:00:00.000Z',
-    embedding_model,
-    scope: null,
-    tags: [],
-    source: null,
-    confidence: null,
-    valid_from: null,
-    valid_to: null,
-    supersedes: [],
-    status: null,
-  }) satisfies Partial<WireMemory>;
-
-/** A vector in the text form that libraries send. */
-export const textOf = (vector: Float32Array): string => JSON.stringify([...vector]);
 
 /** A database of the test's own on the server, with pgvector, where the tables of libraries have their usual names. */
 export interface LibraryDatabase {
@@ -79,7 +18,7 @@ export interface LibraryDatabase {
   rows(): Promise<Readonly<Record<string, readonly unknown[]>>>;
   /** Empties it: drops every schema, and creates `public` with pgvector again. */
   reset(): Promise<void>;
-  /** Drops it and the role, and closes any connection that is left. */
+  /** Drops it and the role, once no connection is open. */
   close(): Promise<void>;
 }
 
@@ -132,7 +71,10 @@ export async function openLibraryDatabase(): Promise<LibraryDatabase> {
     async close() {
       await client.end();
       // Pools of libraries close in the background, and report an error if the database drops them first.
-      for (let looks = 0; looks < MAX_LOOKS && (await isUsed(server, name)); looks++) await sleep(LOOK_MS);
+      await eventually(async () => {
+        const { rowCount } = await server.query('select from pg_stat_activity where datname = $1', [name]);
+        expect(rowCount).toBe(0);
+      });
       await server.query(`drop database ${name} with (force)`);
       await server.query(`drop role ${name}`);
       await server.end();
@@ -140,13 +82,5 @@ export async function openLibraryDatabase(): Promise<LibraryDatabase> {
   };
 }
 
-const LOOK_MS = 20;
-const MAX_LOOKS = 500;
-
-async function isUsed(server: pg.Client, database: string): Promise<boolean> {
-  const { rowCount } = await server.query('select from pg_stat_activity where datname = $1', [database]);
-  return rowCount !== 0;
-}
-
-/** All but Postgres' own, quoted. */
+/** The schemas besides those of Postgres, quoted. */
 const SCHEMAS = `select oid::regnamespace::text as schema from pg_namespace where nspname !~ '^pg_' and nspname <> 'information_schema'`;
