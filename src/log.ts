@@ -17,11 +17,11 @@ const PRETTY: PrettyOptions = { translateTime: 'HH:MM:ss', ignore: 'pid,hostname
 /** Limits of the queue while the reader does not read. Further lines are dropped. */
 const MAX_LINES = 20_000;
 const MAX_BYTES = 32 * 1024 * 1024;
-/** Bytes in one write, except for one longer line: what the system takes at once from a pipe, and at most what one error loses. */
+/** Bytes of one write, unless a line is longer. A pipe accepts them as a whole, and one error loses no more. */
 const CHUNK_BYTES = 4_096;
-/** Pause before a write that the reader had no room for is repeated, in milliseconds. */
+/** Pause before a write to a full pipe is repeated, in milliseconds. */
 const PAUSE_MS = 50;
-/** Repetitions of such a write when the process ends. */
+/** Maximum repetitions of such a write when the process ends. */
 const MAX_LAST_ATTEMPTS = 10;
 
 const STDOUT = 1;
@@ -38,8 +38,8 @@ function openStandardOutput(onLost: (lines: number) => void): { write(line: stri
   let queuedBytes = 0;
   let lost = 0;
   let closed = false;
-  /** What the reader had no room for. */
-  let refused: Buffer | undefined;
+  /** Bytes of a write to a full pipe. */
+  let unwritten: Buffer | undefined;
   let writing = false;
 
   const next = () => {
@@ -51,10 +51,10 @@ function openStandardOutput(onLost: (lines: number) => void): { write(line: stri
   };
   const send = (bytes: Buffer, count: number) => {
     writing = true;
-    refused = undefined;
+    unwritten = undefined;
     write(STDOUT, bytes, (error, written) => {
       if (error?.code === 'EAGAIN') {
-        refused = bytes;
+        unwritten = bytes;
         setTimeout(send, PAUSE_MS, bytes, count).unref();
       } else if (!error && written < bytes.length) send(bytes.subarray(written), count);
       else {
@@ -67,7 +67,7 @@ function openStandardOutput(onLost: (lines: number) => void): { write(line: stri
   const settled = (error: NodeJS.ErrnoException | null, count: number) => {
     if (error) {
       lost += count;
-      // The reader never comes back.
+      // The reader has closed the pipe.
       if (error.code === 'EPIPE') closed = true;
     } else if (lost > 0) {
       const lines = lost;
@@ -77,7 +77,7 @@ function openStandardOutput(onLost: (lines: number) => void): { write(line: stri
     if (closed) queue = [];
   };
   process.once('exit', () => {
-    if (!closed) writeLast(Buffer.concat([refused ?? Buffer.alloc(0), Buffer.from(queue.join(''))]));
+    if (!closed) writeLast(Buffer.concat([unwritten ?? Buffer.alloc(0), Buffer.from(queue.join(''))]));
   });
   return {
     write(line) {

@@ -22,7 +22,7 @@ export async function openProvider(name: ProviderName, options: unknown, context
   return (await moduleOf(name)).open(options, context);
 }
 
-/** The API keys that a provider keeps, without the rest of it; undefined when it keeps none. */
+/** Opens the key store of a provider alone; undefined: it stores no keys. */
 export async function openKeys(
   name: ProviderName,
   options: unknown,
@@ -31,7 +31,7 @@ export async function openKeys(
   return (await moduleOf(name)).openKeys?.(options, context);
 }
 
-/** What a provider finds when it looks at all that it needs; undefined: it has no more to say than whether it opens. */
+/** The findings of `omp-gateway doctor` about a provider; undefined: it has no checks except opening it. */
 export async function diagnose(
   name: ProviderName,
   options: unknown,
@@ -40,7 +40,7 @@ export async function diagnose(
   return (await moduleOf(name)).diagnose?.(options, context);
 }
 
-/** Embeds what is stored anew; undefined: this provider does not. */
+/** Re-embeds the stored memories; undefined: the provider does not support that. */
 export async function reembed(
   name: ProviderName,
   { options, context, request }: { options: unknown; context: MaintenanceContext; request: ReembedRequest },

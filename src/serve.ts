@@ -112,7 +112,10 @@ export async function serve(config: Config, log: Log, stopped?: AbortSignal): Pr
   }
 }
 
-/** How long idle connections may still be used once no new ones are accepted, in milliseconds: the last answer says so. */
+/**
+ * How long an idle connection may still be used when no new ones are accepted, in milliseconds. Its next response closes
+ * it.
+ */
 const IDLE_MS = 250;
 
 const OPEN_TO_ALL =
@@ -131,7 +134,7 @@ async function openMetricsPort({ metrics, provider }: Config, admin: AdminParts,
   log.info({ host: listener.host, port: listener.port }, 'the port for metrics is open');
 }
 
-/** Rejects unless a server can listen there: better known before a database is made than after. */
+/** Rejects unless a server can listen there. Checked before a database is created. */
 async function requireFreePort({ host, port }: Config): Promise<void> {
   const server = createServer().listen(port, host);
   await once(server, 'listening').catch((error: Error) => {

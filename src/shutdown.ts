@@ -69,7 +69,7 @@ async function inTime<Result>(work: Promise<Result>, ms: number, late: () => Res
   }
 }
 
-/** What is opening, or a rejection with the signal's reason as soon as that fires. */
+/** Resolves with the opened part; rejects with the signal's reason as soon as that fires. */
 const unlessStopped = <Part>(opening: Promise<Part>, stopped: AbortSignal | undefined): Promise<Part> =>
   new Promise((resolve, reject) => {
     if (!stopped) return resolve(opening);

@@ -21,9 +21,9 @@ export function createAuditLog({ retention_days }: AuditOptions): MemoryAuditLog
     const entries = bucket.get(entry.user_id) ?? [];
     bucket.set(entry.user_id, entries);
     // Nearly always the newest; entries of `record` are slightly late.
-    let place = entries.length;
-    while (place > 0 && (entries[place - 1] as StoredEntry).timestamp > entry.timestamp) place--;
-    entries.splice(place, 0, { ...entry, seq: seq++ });
+    let position = entries.length;
+    while (position > 0 && (entries[position - 1] as StoredEntry).timestamp > entry.timestamp) position--;
+    entries.splice(position, 0, { ...entry, seq: seq++ });
   };
 
   return {
@@ -33,9 +33,9 @@ export function createAuditLog({ retention_days }: AuditOptions): MemoryAuditLog
     },
     async read({ user_id, app, since = '', until, after, within, limit }) {
       const admits = withinMatcher(within);
-      const isLater = ({ timestamp, seq: place }: StoredEntry) =>
+      const isLater = ({ timestamp, seq }: StoredEntry) =>
         (until !== undefined && timestamp > until) ||
-        (after && (timestamp > after.timestamp || (timestamp === after.timestamp && place >= after.seq)));
+        (after && (timestamp > after.timestamp || (timestamp === after.timestamp && seq >= after.seq)));
       const kept = (time: string) => time >= since && Date.parse(time) > Date.now() - lifetime;
       const found: StoredEntry[] = [];
       for (const bucket of buckets.newestFirst()) {

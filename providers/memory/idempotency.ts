@@ -1,12 +1,8 @@
 import { IDEMPOTENCY_AHEAD_MS, IDEMPOTENCY_TTL_MS, type IdempotencyKey, invalidRequest } from '#contract';
+import type { Identity } from '#toolbox';
 import { createTimeBuckets } from './time-buckets.ts';
 
-/** Together with the input of a repeated add, this gives the record of the first. */
-export interface Identity {
-  readonly id: string;
-  readonly created_at: string;
-}
-
+/** With the input of a repeated add, its identity gives the record of the first. */
 interface Use extends Identity {
   readonly fingerprint: string;
   readonly time: number;

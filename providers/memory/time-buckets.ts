@@ -20,18 +20,18 @@ export function createTimeBuckets<Bucket>(
   const span = lifetime / PARTS;
   const buckets = new Map<number, Bucket>();
   const evict = () => {
-    const oldest = place(Date.now() - lifetime);
-    const newest = place(Date.now() + ahead);
+    const oldest = numberOf(Date.now() - lifetime);
+    const newest = numberOf(Date.now() + ahead);
     for (const number of buckets.keys()) if (number < oldest || number > newest) buckets.delete(number);
   };
-  const place = (time: number): number => (span === Number.POSITIVE_INFINITY ? 0 : Math.floor(time / span));
+  const numberOf = (time: number): number => (span === Number.POSITIVE_INFINITY ? 0 : Math.floor(time / span));
   return {
     at(time) {
       evict();
-      const known = buckets.get(place(time));
+      const known = buckets.get(numberOf(time));
       if (known) return known;
       const bucket = make();
-      buckets.set(place(time), bucket);
+      buckets.set(numberOf(time), bucket);
       return bucket;
     },
     newestFirst() {

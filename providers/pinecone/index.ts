@@ -20,7 +20,7 @@ import { createOverlay } from './overlay.ts';
 import { toValues } from './score.ts';
 import { atStartup, checkedMetric, readIndex, readOrDescribeIndex } from './startup.ts';
 
-/** An index on Pinecone: the gateway's own, or with a `preset` a mapped one that another application fills. */
+/** An index on Pinecone: the gateway's index, or with a `preset` a mapped index, which another application fills. */
 export default defineProvider({
   name: PROVIDER,
   options: Options,

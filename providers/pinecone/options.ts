@@ -5,7 +5,7 @@ import { PRESET_NAMES } from './mapped/presets.ts';
 const field = z.string().regex(/^[^$]/);
 const milliseconds = z.int().min(0).max(3_600_000);
 
-/** What an index is opened with. `src/config/pinecone.ts` makes the settings of it. */
+/** The options of an index. `src/config/pinecone.ts` derives the settings from them. */
 export const Options = z.strictObject({
   api_key: z.string().regex(/^[\x21-\x7e]+$/),
   /** Address of the index; https:// unless it names a scheme. */
@@ -20,7 +20,7 @@ export const Options = z.strictObject({
   metric: z.enum(['cosine', 'dotproduct', 'euclidean']).default('cosine'),
   /** Deadline of one answer. */
   timeout_ms: milliseconds.min(1).default(5_000),
-  /** Most concurrent requests, and most queued requests. */
+  /** Maximum concurrent requests and queued requests. */
   concurrency: z.int().min(1).max(1_000).default(32),
   max_waiting: z.int().min(1).max(1_000_000).default(1_000),
   /** How long the gateway remembers its writes, so that reads show them before Pinecone does. */
@@ -36,7 +36,7 @@ export const Options = z.strictObject({
   updated_field: field.optional(),
   tags_field: field.optional(),
   writable: z.boolean().default(false),
-  /** Most records of one user that a list of a mapped index sorts. */
+  /** Maximum records of one user that a list of a mapped index sorts. */
   max_listed: z.int().min(1).max(10_000).default(1_000),
 });
 export type Options = z.output<typeof Options>;

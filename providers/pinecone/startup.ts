@@ -7,7 +7,7 @@ import { indexUrl } from './client/transport.ts';
 import type { Options } from './options.ts';
 import type { Metric } from './score.ts';
 
-/** Most time for all requests at the start, in milliseconds. */
+/** Maximum time for all requests at the start, in milliseconds. */
 const STARTUP_MS = 30_000;
 
 /** Runs the requests that precede serving. Throws a plain `Error` that tells the operator what to do. */

@@ -27,18 +27,18 @@ const MESSAGES: Record<string, string> = {
   ETIMEDOUT: 'the database cannot be reached',
 };
 
-type Facts = Pick<OmpErrorOptions, 'retry' | 'down'>;
+type RetryFacts = Pick<OmpErrorOptions, 'retry' | 'down'>;
 
 /** The server did not receive the statement. */
-const NEVER_SENT: Facts = { retry: 'safe', down: true };
+const NEVER_SENT: RetryFacts = { retry: 'safe', down: true };
 /** The statement may have run. */
-const CUT_OFF: Facts = { retry: 'reads', down: true };
+const CUT_OFF: RetryFacts = { retry: 'reads', down: true };
 
 /**
  * Retry and circuit breaker facts, by the same codes. Errors without an entry are answers: the server works and would answer
  * the same again. An ended session (57P01) says nothing about the server; the next connection attempt finds out.
  */
-const FACTS: Record<string, Facts> = {
+const FACTS: Record<string, RetryFacts> = {
   '08': CUT_OFF,
   // Rolled back because of a conflict with another transaction.
   '40001': { retry: 'safe' },
@@ -65,7 +65,7 @@ const SESSION_REJECTED = ['28', '3D'];
 const byCode = <Value>(table: Record<string, Value>, code: string): Value | undefined =>
   table[code] ?? table[code.slice(0, 2)];
 
-const failure = (message: string, facts: Facts | undefined, cause?: unknown): OmpError =>
+const failure = (message: string, facts: RetryFacts | undefined, cause?: unknown): OmpError =>
   new OmpError('provider_error', message, { provider: PROVIDER, cause: withoutTexts(cause), ...facts });
 
 /** Source files of the server that check constraints. Other errors may carry any names: a trigger can raise what it likes. */

@@ -22,7 +22,7 @@ export interface TokenOptions {
 }
 
 /** Bearer tokens (JWT) of one identity provider. */
-export interface Tokens {
+export interface TokenVerifier {
   /** The token's principal. Throws `unauthorized` unless it is valid now, `provider_error` if that is unknown. */
   principal(token: string, call: Call): Promise<Principal>;
 }
@@ -37,7 +37,7 @@ const MAX_CACHED_BYTES = 32 * 1024 * 1024;
 const MAX_APP = 256;
 
 /** This module loads `jose`: import it only if tokens are configured. */
-export function openTokens(options: TokenOptions): Tokens {
+export function openTokens(options: TokenOptions): TokenVerifier {
   const { issuer, audience, algorithms } = options;
   const keyFor = openIdentityProvider(options.jwks_url);
   /** By digest, so that the cache holds no usable token. */

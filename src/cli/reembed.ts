@@ -77,8 +77,8 @@ function parseReembedArguments(argv: readonly string[]): ReembedArguments {
   }
 }
 
-const whole = (text: string, most: number): number | undefined =>
-  /^\d{1,9}$/.test(text) && Number(text) >= 1 && Number(text) <= most ? Number(text) : undefined;
+const whole = (text: string, max: number): number | undefined =>
+  /^\d{1,9}$/.test(text) && Number(text) >= 1 && Number(text) <= max ? Number(text) : undefined;
 
 const mistake = (message: string): ReembedArguments => ({
   action: 'mistake',

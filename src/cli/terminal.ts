@@ -38,5 +38,5 @@ export function explainError(error: unknown): string {
   return error.cause === undefined ? error.message : `${error.message}\n  because: ${explainError(error.cause)}`;
 }
 
-/** Replaces control characters, which a terminal would obey; names from outside may contain them. */
+/** Replaces control characters, which a terminal would interpret; names from outside may contain them. */
 export const printable = (text: string): string => text.replace(/\p{Cc}/gu, '?');

@@ -11,7 +11,7 @@ const COLUMN = { allowed: 'the name of a column, in double quotes unless it is a
 
 const field = (env: string, what: string, example: string): SettingFacts => ({
   env,
-  description: `Where a row holds ${what}; unset: where the preset says`,
+  description: `Where a row holds ${what}; unset: as in the preset`,
   example,
   allowed: `a column, a path such as metadata->>'user_id', or a constant such as 'shared'`,
   ...ONLY,
@@ -76,7 +76,7 @@ export const mapping = z.strictObject({
   user_pattern: shape.user_pattern.register(settingFacts, {
     env: 'OMP_MAPPING_USER_PATTERN',
     description: 'What the table stores for a user: the id, or a text that contains it such as memories.{user}',
-    allowed: 'a text with {user} in it once',
+    allowed: 'a text that contains {user} exactly once',
     ...ONLY,
   }),
   scope: shape.scope.register(settingFacts, field('OMP_MAPPING_SCOPE', 'the scope', "metadata->>'scope'")),

@@ -60,7 +60,7 @@ export const pinecone = z.strictObject({
   }),
   concurrency: shape.concurrency.register(settingFacts, {
     env: 'OMP_PINECONE_CONCURRENCY',
-    description: 'Most concurrent requests to Pinecone, for each process',
+    description: 'Maximum concurrent requests of one process to Pinecone',
     ...PINECONE,
   }),
   settle_ms: shape.settle_ms.register(settingFacts, {
@@ -76,7 +76,7 @@ export const pinecone = z.strictObject({
   }),
   max_scan: shape.max_scan.register(settingFacts, {
     env: 'OMP_PINECONE_MAX_SCAN',
-    description: 'Most memories read for one page of a filtered list; a page that needs more is rejected',
+    description: 'Maximum memories read for one page of a filtered list; a page that needs more is rejected',
     ...GATEWAY_INDEX,
   }),
   preset: shape.preset.register(settingFacts, {
@@ -110,7 +110,7 @@ export const pinecone = z.strictObject({
   }),
   max_listed: shape.max_listed.register(settingFacts, {
     env: 'OMP_PINECONE_MAX_LISTED',
-    description: 'Most memories of one user that a list reads and sorts; a list of more is rejected',
+    description: 'Maximum memories of one user that a list reads and sorts; a list of more is rejected',
     ...MAPPED_INDEX,
   }),
 });

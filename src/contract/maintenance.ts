@@ -40,7 +40,7 @@ export interface ReembedRequest {
   readonly restart: boolean;
   /** Memories per batch. */
   readonly batch_size: number;
-  /** Most memories sent to the embedder per minute; undefined: unlimited. */
+  /** Maximum memories sent to the embedder per minute; undefined: unlimited. */
   readonly per_minute: number | undefined;
   /** When aborted, the run stops after the current batch; another run continues from there. */
   readonly signal: AbortSignal;

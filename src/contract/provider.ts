@@ -87,7 +87,7 @@ export interface ProviderCapabilities {
   readonly supports_supersession: boolean;
   /** The largest `limit` of a search; null: unlimited. */
   readonly max_search_results: number | null;
-  /** Most records that the gateway may read for one page of a list that it filters itself; null: unlimited. */
+  /** Maximum records that the gateway may read for one page of a list that it filters itself; null: unlimited. */
   readonly max_list_scan: number | null;
   /** Whether the provider uses `Call.consistency`: writes of another gateway may become visible with a delay. */
   readonly consistency_tokens: boolean;
@@ -96,7 +96,7 @@ export interface ProviderCapabilities {
 /** Current statistics of a provider, for the metrics. */
 export interface ProviderStats {
   /** Connections to the backend. */
-  readonly connections?: { readonly open: number; readonly busy: number; readonly most: number };
+  readonly connections?: { readonly open: number; readonly busy: number; readonly max: number };
   /** Queued requests to the backend. */
   readonly queue_length?: number;
 }

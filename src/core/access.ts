@@ -18,7 +18,7 @@ import {
   type Within,
 } from '#contract';
 import { countWithin, globsOverlap, withinMatcher } from '#toolbox';
-import type { AuditTrail, Facts } from './audit-trail.ts';
+import type { AuditFacts, AuditTrail } from './audit-trail.ts';
 import { type ContextBlock, type ContextOptions, MIN_SIMILARITY, toContext } from './context.ts';
 import type { Principal } from './principal.ts';
 import type { Memories, TextQuery } from './with-embedder.ts';
@@ -65,7 +65,7 @@ export interface Verbs {
 /** A record or an audit entry. */
 type Owned = Pick<AuditEntry, 'user_id' | 'scope'>;
 
-/** Most bytes of the records in one response (`recordBytes`); a single record may be larger. */
+/** Maximum bytes of the records in one response (`recordBytes`); a single record may be larger. */
 export const MAX_ANSWER_BYTES = 4 * 1024 * 1024;
 
 /** Longest content of a context candidate, in bytes per token of the budget: a longer one cannot fit. */
@@ -84,7 +84,7 @@ export function verbsFor(principal: Principal, provider: Memories, trail: AuditT
   const mayAccess = (user: string) => users === null || users.includes(user);
 
   /** The user is not recorded unless the caller may access it. */
-  const factsOf = ({ user_id, scope = null }: { user_id: string; scope?: string | null | undefined }): Facts => ({
+  const factsOf = ({ user_id, scope = null }: { user_id: string; scope?: string | null | undefined }): AuditFacts => ({
     user_id: mayAccess(user_id) ? user_id : null,
     memory_id: null,
     scope,
@@ -110,13 +110,13 @@ export function verbsFor(principal: Principal, provider: Memories, trail: AuditT
    * The error for a record outside the allowed scopes: `scope_denied` if it exists and the caller may access its user, else
    * `not_found`. Both need the same lookups, so the response time does not reveal whether a record exists.
    */
-  const accessError = async (target: Target, call: Call, facts: Facts): Promise<OmpError> => {
+  const accessError = async (target: Target, call: Call, facts: AuditFacts): Promise<OmpError> => {
     const found = await provider.get(refTo(target, null), call);
     if (!found || !mayAccess(found.user_id)) return notFound();
     recordFacts(facts, found);
     return denied();
   };
-  const absenceError = async (within: Within, target: Target, call: Call, facts: Facts): Promise<OmpError> =>
+  const absenceError = async (within: Within, target: Target, call: Call, facts: AuditFacts): Promise<OmpError> =>
     within === null ? notFound() : accessError(target, call, facts);
   /** Throws unless the caller may access the user and some scope of the query. */
   const requireAccess = (user: string, within: Within, glob?: string) => {
@@ -199,8 +199,8 @@ export function verbsFor(principal: Principal, provider: Memories, trail: AuditT
 }
 
 /** The owner is recorded once the record is known (`recordFacts`): a user that the caller claims does not enter the log. */
-const factsOfId = ({ id }: Target): Facts => ({ user_id: null, memory_id: id, scope: null });
-function recordFacts(facts: Facts, memory: Memory): Memory {
+const factsOfId = ({ id }: Target): AuditFacts => ({ user_id: null, memory_id: id, scope: null });
+function recordFacts(facts: AuditFacts, memory: Memory): Memory {
   facts.user_id = memory.user_id;
   facts.scope = memory.scope;
   return memory;

@@ -11,11 +11,16 @@ import {
 } from '#contract';
 
 /** The record or query of an audit entry. The work completes it once the record is known. */
-export type Facts = { -readonly [Key in 'user_id' | 'memory_id' | 'scope']: AuditEntry[Key] };
+export type AuditFacts = { -readonly [Key in 'user_id' | 'memory_id' | 'scope']: AuditEntry[Key] };
 
 export interface AuditTrail {
   /** Runs the work and queues an audit entry with its outcome. Never delays or changes the result. */
-  audited<Result>(action: Verb, facts: Facts, call: Call, work: (facts: Facts) => Promise<Result>): Promise<Result>;
+  audited<Result>(
+    action: Verb,
+    facts: AuditFacts,
+    call: Call,
+    work: (facts: AuditFacts) => Promise<Result>,
+  ): Promise<Result>;
   /** Newest first, including queued entries. Undefined: auditing is off. */
   readonly read: ((query: AuditQuery, call: Call) => Promise<StoredEntry[]>) | undefined;
   /**
@@ -84,7 +89,7 @@ export function openAuditTrail({ audit, record, log }: AuditTrailOptions): Audit
   const flush = (): Promise<void> => {
     const turn = flushing.then(flushOnce);
     flushing = turn.catch((error: unknown) => {
-      log.warn({ err: error, waiting: queued.length }, 'audit entries could not be written; they will be retried');
+      log.warn({ err: error, queue_length: queued.length }, 'audit entries could not be written; they will be retried');
       schedule();
     });
     return turn;
@@ -98,7 +103,7 @@ export function openAuditTrail({ audit, record, log }: AuditTrailOptions): Audit
       await flush().catch(() => {});
     }
   };
-  const enqueue = (action: Verb, facts: Facts, call: Call, outcome: AuditEntry['outcome']) => {
+  const enqueue = (action: Verb, facts: AuditFacts, call: Call, outcome: AuditEntry['outcome']) => {
     if (queued.length >= MAX_QUEUED || queuedBytes >= MAX_QUEUED_BYTES) {
       if (lost++ % MAX_QUEUED === 0) log.error({ lost }, 'audit entries are lost: the backend does not accept them');
       return;

@@ -3,7 +3,7 @@ import { countTokens, isWithinTokenLimit, setMergeCacheSize } from 'gpt-tokenize
 export interface Wanted {
   /** Best first. */
   readonly contents: readonly string[];
-  /** Most tokens of all lines. */
+  /** Maximum tokens of all lines. */
   readonly budget: number;
 }
 

@@ -12,7 +12,7 @@ export interface ContextBlock {
 }
 
 export interface ContextOptions {
-  /** Most tokens. */
+  /** Maximum tokens. */
   readonly budget: number;
   /** Hits with a lower score are left out; by default `MIN_SIMILARITY` with vector search. */
   readonly min_score?: number | undefined;
@@ -27,7 +27,7 @@ export const MIN_SIMILARITY = 0.1;
 
 /** The longest token: 128 blanks. */
 const LONGEST_TOKEN = 128;
-/** Most characters of all candidates of one block: about a million tokens. */
+/** Maximum characters of all candidates of one block: about a million tokens. */
 const MAX_CHARACTERS = 4 * 1024 * 1024;
 
 /** Counting is expensive and the tokenizer's tables are large, so the thread starts with the first block. */

@@ -17,7 +17,7 @@ import { countWithin, createKeyedMutex, hasWildcard, type KeyedMutex, literalPre
 /** Records read per requested record when the gateway filters itself; each further read is larger by this factor. */
 const OVERFETCH = 4;
 const LARGEST_BATCH = 500;
-/** Most bytes that one search reads to filter itself. */
+/** Maximum bytes that one search reads to filter itself. */
 const MAX_SEARCHED_BYTES = 64 * 1024 * 1024;
 
 /**
@@ -106,9 +106,9 @@ const tagsOfGlob = (glob: string): string[] =>
 /** The same for allowed scopes. Several globs have no tag in common. */
 const tagsOfWithin = (within: Within): string[] => (within?.length === 1 ? tagsOfGlob(within[0] as string) : []);
 
-function listWith(list: NonNullable<Provider['list']>, most: number | null): Provider['list'] {
+function listWith(list: NonNullable<Provider['list']>, max: number | null): Provider['list'] {
   // One record more than the bound tells whether the list continues.
-  const reach = most === null ? Number.POSITIVE_INFINITY : most + 1;
+  const reach = max === null ? Number.POSITIVE_INFINITY : max + 1;
   return async ({ scope, within, ...query }, call) => {
     const tags = query.tags.map(escapeTag);
     if (scope !== undefined) tags.push(...tagsOfGlob(scope));
@@ -136,7 +136,7 @@ function listWith(list: NonNullable<Provider['list']>, most: number | null): Pro
   };
 }
 
-function searchWith(search: NonNullable<Provider['search']>, most: number | null): Provider['search'] {
+function searchWith(search: NonNullable<Provider['search']>, max: number | null): Provider['search'] {
   const raise = (hit: SearchHit): SearchHit => ({ ...hit, memory: decode(hit.memory) });
   return async ({ scope, within, ...query }, call) => {
     const tags = query.tags.map(escapeTag);
@@ -146,7 +146,7 @@ function searchWith(search: NonNullable<Provider['search']>, most: number | null
     let window = filtered ? query.limit * OVERFETCH : query.limit;
     for (let max_bytes = query.max_bytes; ; ) {
       call.signal.throwIfAborted();
-      const limit = Math.min(window, most ?? window);
+      const limit = Math.min(window, max ?? window);
       const down: SearchQuery = { ...query, tags, within: null, limit, max_bytes };
       const hits = await search(down, call);
       const found = hits
@@ -157,7 +157,7 @@ function searchWith(search: NonNullable<Provider['search']>, most: number | null
       const cut = isCut(hits.map(recordOf), max_bytes);
       if (!cut && hits.length < limit) return found;
       // The page is not full and the limit is reached: a shorter page would be a silently partial answer.
-      if (cut ? max_bytes === MAX_SEARCHED_BYTES : limit === most) throw invalidRequest(tooFar(scope));
+      if (cut ? max_bytes === MAX_SEARCHED_BYTES : limit === max) throw invalidRequest(tooFar(scope));
       if (cut) max_bytes = Math.min(max_bytes * OVERFETCH, MAX_SEARCHED_BYTES);
       else window *= OVERFETCH;
     }

@@ -25,7 +25,7 @@ export interface IngestionOptions {
   readonly log: Log;
 }
 
-/** Most failures of a text for which the service fails while it works for others. */
+/** Attempts of a text that the service fails on while it works for other texts. */
 const MAX_ATTEMPTS = 5;
 /** Pause after a failure, in seconds. Doubles with each consecutive failure, up to the longest. */
 const FIRST_PAUSE_SECONDS = 1;
@@ -57,12 +57,12 @@ export function startIngestion({ queue, embedder, log }: IngestionOptions): Inge
     const { taken, rows, settle, end } = await queue.claim();
     if (taken === 0) return false;
     try {
-      const { embedded, failed, trouble } = await embedAll(embedder, rows, call);
+      const { embedded, failed, serviceError } = await embedAll(embedder, rows, call);
       for (const { id, error } of await settle(embedded, failed)) {
         log.warn({ memory_id: id, reason: error }, 'a memory could not be embedded; only keyword search finds it');
       }
       if (embedded.length > 0) recovered();
-      if (trouble !== undefined) throw trouble;
+      if (serviceError !== undefined) throw serviceError;
     } finally {
       await end();
     }
@@ -131,13 +131,13 @@ interface Outcome {
   readonly embedded: readonly EmbeddedMemory[];
   readonly failed: readonly FailedMemory[];
   /** The failure that does not depend on a text and left some texts without a result; undefined: none. */
-  readonly trouble?: unknown;
+  readonly serviceError?: unknown;
 }
 
 /**
  * Embeds each text separately; the embedder makes the batches. A text that the embedder rejects has failed. After another
  * error a text is retried alone, and has failed only if the service then works for a test text. If it does not, or if it
- * limits the rate, the error is returned as `trouble` and no text has failed. Never throws.
+ * limits the rate, the error is returned as `serviceError` and no text has failed. Never throws.
  */
 async function embedAll(embedder: Embedder, rows: readonly QueuedMemory[], call: Call): Promise<Outcome> {
   const embedded: EmbeddedMemory[] = [];
@@ -160,18 +160,18 @@ async function embedAll(embedder: Embedder, rows: readonly QueuedMemory[], call:
   // Texts that failed before could make their whole batch fail.
   const fresh = rows.filter(({ attempts }) => attempts === 0);
   const errors = await Promise.all(fresh.map(attempt));
-  const trouble = errors.find((error) => error !== undefined);
+  const serviceError = errors.find((error) => error !== undefined);
   if (
-    trouble !== undefined &&
-    (isForAll(trouble, call) || (embedded.length + failed.length === 0 && !(await works())))
+    serviceError !== undefined &&
+    (isForAll(serviceError, call) || (embedded.length + failed.length === 0 && !(await works())))
   ) {
-    return { embedded, failed, trouble };
+    return { embedded, failed, serviceError };
   }
   const alone = [...fresh.filter((_, i) => errors[i] !== undefined), ...rows.filter(({ attempts }) => attempts > 0)];
   for (const row of alone) {
     const error = await attempt(row);
     if (error === undefined) continue;
-    if (isForAll(error, call) || !(await works())) return { embedded, failed, trouble: error };
+    if (isForAll(error, call) || !(await works())) return { embedded, failed, serviceError: error };
     const attempts = row.attempts + 1;
     const pause = attempts < MAX_ATTEMPTS ? pauseAfter(attempts) : null;
     failed.push({ id: row.id, reason: reasonOf(error), pause });

@@ -8,7 +8,7 @@ export interface HttpFetch {
   close(): void;
 }
 
-/** Most bytes of a response: more than a batch of the longest vectors as text. */
+/** Maximum bytes of a response: more than a batch of the longest vectors as text. */
 const MAX_BYTES = 64 * 1024 * 1024;
 
 /**

@@ -13,7 +13,7 @@ export interface OpenAiOptions {
   readonly api_key: string;
   /** For one attempt; a failed one is retried once. */
   readonly timeout_ms: number;
-  /** Most texts in one request to the service. */
+  /** Maximum texts in one request to the service. */
   readonly batch_size: number;
   readonly max_waiting?: number;
   readonly cache_size: number;
@@ -131,8 +131,8 @@ const property = (value: unknown, key: string): unknown =>
   typeof value === 'object' && value !== null ? (value as Record<string, unknown>)[key] : undefined;
 
 /** Services may return embeddings out of order; without an `index` they are in order. */
-function position(entry: unknown, place: number, count: number): number {
-  const index = property(entry, 'index') ?? place;
+function position(entry: unknown, fallback: number, count: number): number {
+  const index = property(entry, 'index') ?? fallback;
   if (Number.isInteger(index) && (index as number) >= 0 && (index as number) < count) return index as number;
   throw new BadAnswer('an embedding for a text that was not sent');
 }

@@ -2,9 +2,9 @@ import { type Call, type Embedder, OmpError } from '#contract';
 import { unlessAborted } from '#toolbox';
 
 export interface BatchingLimits {
-  /** Most texts of a batch. */
+  /** Maximum texts of a batch. */
   readonly batchSize: number;
-  /** Most concurrent batches. */
+  /** Maximum concurrent batches. */
   readonly concurrency: number;
   /** Longest queue, in texts; by default unlimited. */
   readonly maxQueued?: number;
@@ -21,7 +21,7 @@ interface Item {
   leave: (reason?: unknown) => void;
 }
 
-/** Most bytes of a batch with several texts, and of the queue. */
+/** Maximum bytes of a batch with several texts, and of the queue. */
 const MAX_BATCH_BYTES = 1024 * 1024;
 const MAX_QUEUED_BYTES = 64 * 1024 * 1024;
 

@@ -2,7 +2,7 @@ import type { Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 
-interface Connection {
+interface TrackedConnection {
   /** Responses that are not completely sent. */
   readonly open: Set<ServerResponse>;
   last: ServerResponse | undefined;
@@ -32,10 +32,10 @@ export interface Connections {
  * still being sent as idle, and a response with `connection: close` discards the responses pipelined behind it.
  */
 export function trackConnections(server: Server): Connections {
-  const all = new Map<Duplex, Connection>();
+  const all = new Map<Duplex, TrackedConnection>();
   let draining = false;
   let ending = false;
-  const endIfIdle = (socket: Socket, { open, readTo }: Connection) => {
+  const endIfIdle = (socket: Socket, { open, readTo }: TrackedConnection) => {
     if (open.size === 0 && socket.bytesRead === readTo) socket.destroySoon();
   };
   server.on('connection', (socket) => {

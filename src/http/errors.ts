@@ -25,7 +25,7 @@ export const toEnvelope = (error: OmpError, requestId: string) => ({
   },
 });
 
-/** Answers with the envelope. An error that is no `OmpError` is a bug: the client gets 502, the log all of it. */
+/** Answers with the envelope. An error that is no `OmpError` is a bug: the client gets 502, the log the whole error. */
 export function errorResponse(thrown: unknown, c: Context<Env>): Response {
   const call = c.get('call');
   const error =

@@ -203,7 +203,7 @@ function checked(key: string, value: unknown, depth: number): unknown {
 export const IDEMPOTENCY_KEY = /^[\x20-\x7e]{1,255}$/;
 
 /**
- * Reads `Idempotency-Key`, bare or as a quoted string; both forms name the same key (Decision 20). The fields of `memory`
+ * Reads `Idempotency-Key`, unquoted or as a quoted string; both forms name the same key (Decision 20). The fields of `memory`
  * must always have the same order, because the fingerprint is a hash of its JSON.
  */
 export function readIdempotencyKey(

@@ -134,13 +134,13 @@ async function close(
   const cut = setTimeout(connections.cut, graceMs);
   // Connections that the system has accepted are still served; otherwise they would be reset.
   await arrived();
-  // The HTTP server's own `close` closes at once what it takes for idle.
+  // The HTTP server's own `close` closes at once the connections that it considers idle.
   const closed = new Promise<unknown>((resolve) => NetServer.prototype.close.call(server, resolve));
   const idle = setTimeout(() => void arrived().then(connections.endIdle), Math.min(idleMs, graceMs));
   await closed;
   clearTimeout(cut);
   clearTimeout(idle);
-  // Only stops its timer now.
+  // Stops the server's timer; its connections are closed.
   server.close();
 }
 

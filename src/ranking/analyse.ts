@@ -29,7 +29,7 @@ const ENGLISH = /^[a-z]{3,}$/;
 const MAX_STEMMED = 2 * MAX_TERM_LENGTH;
 
 /**
- * Most distinct terms of a text; keyword search does not find the rest. About 40,000 words of English or 8,000 characters
+ * Maximum distinct terms of a text; keyword search does not find the rest. About 40,000 words of English or 8,000 characters
  * of Chinese. Every search of the owner reads all stored terms.
  */
 export const MAX_TERMS = 16_384;
@@ -81,7 +81,7 @@ function addCharactersAndPairs(run: string, terms: Set<string>): void {
   }
 }
 
-/** Most terms of a query. Ranking takes time for each term and memory, and the first terms show the topic of a long query. */
+/** Maximum terms of a query. Ranking takes time for each term and memory, and the first terms show the topic of a long query. */
 const MAX_QUERY_TERMS = 256;
 
 /** Characters of a query that are analysed: several hundred words. */

@@ -30,7 +30,7 @@ export function createDependencies(options: ResilienceOptions, telemetry: Teleme
 }
 
 export interface ResilienceOptions {
-  /** Most retries of a call. */
+  /** Maximum retries of a call. */
   readonly retries: number;
   /** Failures in a row that open the circuit breaker. */
   readonly breaker_failures: number;

@@ -206,7 +206,7 @@ function addProvider(registry: Registry, provider: string, stats: () => Provider
     collect() {
       const { connections } = stats();
       this.reset();
-      if (connections) this.set({ provider }, connections.most);
+      if (connections) this.set({ provider }, connections.max);
     },
   });
   new Gauge({

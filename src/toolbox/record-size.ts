@@ -12,10 +12,10 @@ type Sized = Pick<NewMemory, 'content' | 'tags' | 'source' | 'supersedes' | 'ext
 export const recordBytes = ({ content, tags, source, supersedes, extensions }: Sized): number =>
   Buffer.byteLength(content) + jsonBytes(tags) + jsonBytes(source) + jsonBytes(supersedes) + jsonBytes(extensions);
 
-export const recordTooLarge = (most: number): OmpError =>
+export const recordTooLarge = (maxBytes: number): OmpError =>
   new OmpError(
     'payload_too_large',
-    `the memory with all its fields takes more than ${most} bytes; remove x- keys with null, or split it into several`,
+    `the memory with all its fields takes more than ${maxBytes} bytes; remove x- keys with null, or split it into several`,
   );
 
 /** Per value and per key. */

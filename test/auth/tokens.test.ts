@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { type CryptoKey, exportSPKI, importJWK, SignJWT, UnsecuredJWT } from 'jose';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { ALGORITHMS } from '../../src/auth/credentials.ts';
-import { openTokens, type TokenOptions, type Tokens } from '../../src/auth/tokens.ts';
+import { openTokens, type TokenOptions, type TokenVerifier } from '../../src/auth/tokens.ts';
 import { eventually } from '../support/eventually.ts';
 import { call, expectInvalid, rejection } from './call.ts';
 import {
@@ -230,7 +230,7 @@ describe('[SPEC Errors unauthorized] a token is rejected with the same message i
 describe('the identity provider', () => {
   let key: SigningKey;
   let provider: Awaited<ReturnType<typeof openIdentityProvider>>;
-  let tokens: Tokens;
+  let tokens: TokenVerifier;
   beforeEach(async () => {
     key = await makeKey('first');
     provider = await openIdentityProvider(key);

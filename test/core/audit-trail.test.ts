@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { type AuditEntry, type AuditLog, OmpError, type Verb } from '#contract';
-import { type AuditTrailOptions, type Facts, openAuditTrail } from '../../src/core/audit-trail.ts';
+import { type AuditFacts, type AuditTrailOptions, openAuditTrail } from '../../src/core/audit-trail.ts';
 import { auditOf, call, callBy, openMemory } from '../support/requests.ts';
 import { recordingLog } from '../support/subject.ts';
 
@@ -12,7 +12,7 @@ afterEach(() => {
 });
 
 const FLUSH_MS = 1_000;
-const factsOf = (scope: string | null = null): Facts => ({ user_id: 'u', memory_id: null, scope });
+const factsOf = (scope: string | null = null): AuditFacts => ({ user_id: 'u', memory_id: null, scope });
 
 /** A trail over the log of the memory provider, behind a door that a test can shut: a backend that is down or slow. */
 const openTrail = async (options: Partial<AuditTrailOptions> = {}) => {
@@ -60,7 +60,7 @@ describe('an audit entry', () => {
   it('is short and valid for every input, since one invalid entry would block all later ones', async () => {
     const { trail, written } = await openTrail();
     const scope = '\u{1F600}'.repeat(512);
-    const named = (memory_id: string): Facts => ({ user_id: 'u', memory_id, scope });
+    const named = (memory_id: string): AuditFacts => ({ user_id: 'u', memory_id, scope });
     for (const id of ['x'.repeat(9_000), 'a\0b', 'c\ud800', `${'y'.repeat(1_023)}\u{1F600}`, 'mem_1']) {
       await trail.audited('get', named(id), call, async () => 'done');
     }
@@ -176,7 +176,7 @@ describe('entries are written', () => {
     await vi.advanceTimersByTimeAsync(FLUSH_MS);
     await done('get', '2');
     await vi.advanceTimersByTimeAsync(FLUSH_MS);
-    expect(log.lines.map(({ level, fields }) => [level, (fields as { waiting: number }).waiting])).toEqual([
+    expect(log.lines.map(({ level, fields }) => [level, (fields as { queue_length: number }).queue_length])).toEqual([
       ['warn', 1],
       ['warn', 2],
     ]);

@@ -1,10 +1,21 @@
 import fc from 'fast-check';
 import { afterEach, describe, expect, it } from 'vitest';
 import { type Lag, type Pinecone, type PineconeOptions, startPinecone } from '../pinecone-server/start.ts';
+import { openSubject } from '../support/subject.ts';
 import { checkAgreement } from './check.ts';
-import { openModel, openPineconeStore } from './pinecone-store.ts';
 import { checkThroughWeather, type Stage, type Weather } from './weather.ts';
-import type { Store } from './world.ts';
+import { openModel, openStore, type Store } from './world.ts';
+
+/** A gateway on this Pinecone. */
+const openPineconeStore = (label: string, { url }: Pinecone, options: object): Promise<Store> =>
+  openStore(label, (more) =>
+    openSubject({
+      provider: 'pinecone',
+      options: { api_key: 'test', index_host: url, ...options },
+      mode: 'vector',
+      ...more,
+    }),
+  );
 
 /** Set OMP_TEST_RUNS for a longer search, OMP_TEST_SEED to look elsewhere or to repeat what a failure printed. */
 const RUNS = Number(process.env.OMP_TEST_RUNS ?? 30);
@@ -59,16 +70,23 @@ describe('the gateway on Pinecone gives the same answers as on memory', () => {
   ])(
     '[Decision 1] [Decision 4] [Decision 14] [SPEC GET /memories/search order] %s',
     async ([label, server, more, share = 1 / 3]) => {
-      const store = await keep(openPineconeStore(label, await start(server), { options: more }));
+      const store = await keep(openPineconeStore(label, await start(server), more));
       await checkAgreement(await keep(openModel()), [store], { ...options, runs: Math.ceil(RUNS * share) });
     },
   );
 
+  it('[SPEC Service capabilities] a gateway that remembers none of its writes is noticed', async () => {
+    const pinecone = await start({ lagWrites: 2, lsn: false });
+    const store = await keep(openPineconeStore('forgetful', pinecone, { settle_ms: 0 }));
+    const checked = checkAgreement(await keep(openModel()), [store], { seed: SEED, shrink: false, runs: RUNS });
+    await expect(checked).rejects.toThrow(/Property failed/);
+  });
+
   const stage = async (server: PineconeOptions, lag: Lag, more: object): Promise<Stage> => {
     const pinecone = await start(server);
     const [store, replica, model] = await Promise.all([
-      keep(openPineconeStore('pinecone', pinecone, { options: more })),
-      keep(openPineconeStore('another gateway', pinecone, { options: more })),
+      keep(openPineconeStore('pinecone', pinecone, more)),
+      keep(openPineconeStore('another gateway', pinecone, more)),
       keep(openModel()),
     ]);
     await pinecone.lag(lag);

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import type { IdempotencyKey, IdempotentAdd, Provider, SearchHit, StoredEntry } from '#contract';
+import type { IdempotencyKey, IdempotentAdd, Memory, MemoryPatch, Provider, SearchHit, StoredEntry } from '#contract';
 import { withinMatcher } from '#toolbox';
 import { openSubject } from '../support/subject.ts';
 import { checkAgreement } from './check.ts';
@@ -27,6 +27,23 @@ const withKeys = (idempotency: IdempotentAdd, change: Partial<IdempotencyKey>): 
     add: (input, vector, key, call) => idempotency.add(input, vector, { ...key, ...change }, call),
   },
 });
+
+const isEmpty = (value: unknown): boolean => value === null || (Array.isArray(value) && value.length === 0);
+/** Without the keys that would empty a field. */
+const filling = (patch: MemoryPatch): MemoryPatch =>
+  Object.fromEntries(Object.entries(patch).filter(([, value]) => !isEmpty(value)));
+
+/** Remembers memories by id as they were when `keep` was told of them. */
+const remembering = (): { keep(memory: Memory): Memory; of(memory: Memory): Memory } => {
+  const kept = new Map<string, Memory>();
+  return {
+    keep: (memory) => {
+      kept.set(memory.id, memory);
+      return memory;
+    },
+    of: (memory) => kept.get(memory.id) ?? memory,
+  };
+};
 
 /** One mistake each, of the kind a store might make: the memory provider with a single verb bent. */
 const FAULTS: Readonly<Record<string, Fault>> = {
@@ -114,6 +131,62 @@ const FAULTS: Readonly<Record<string, Fault>> = {
   }),
   'a deleted record is still read': ({ delete: remove, get }) => ({
     delete: async (ref, call) => (await get(ref, call)) !== undefined || remove(ref, call),
+  }),
+  'what was added last is not listed yet': ({ add, list }) => {
+    let latest = '';
+    return {
+      add: async (input, vector, call) => {
+        const memory = await add(input, vector, call);
+        latest = memory.id;
+        return memory;
+      },
+      list: async (query, call) => (await list(query, call)).filter(({ id }) => id !== latest),
+    };
+  },
+  'what was added last is not found yet': ({ add, search }) => {
+    let latest = '';
+    return {
+      add: async (input, vector, call) => {
+        const memory = await add(input, vector, call);
+        latest = memory.id;
+        return memory;
+      },
+      search: async (query, call) => (await search(query, call)).filter(({ memory }) => memory.id !== latest),
+    };
+  },
+  'a list shows memories as they were added': ({ add, list }) => {
+    const { keep, of } = remembering();
+    return {
+      add: async (input, vector, call) => keep(await add(input, vector, call)),
+      list: async (query, call) => (await list(query, call)).map(of),
+    };
+  },
+  'a search shows memories as they were added': ({ add, search }) => {
+    const { keep, of } = remembering();
+    return {
+      add: async (input, vector, call) => keep(await add(input, vector, call)),
+      search: async (query, call) =>
+        (await search(query, call)).map(({ memory, score }) => ({ memory: of(memory), score })),
+    };
+  },
+  'a field cannot be emptied': ({ update }) => ({
+    update: (ref, patch, vector, call) => update(ref, filling(patch), vector, call),
+  }),
+  'a patch forgets the tags, and the scope with them': ({ update }) => ({
+    update: (ref, patch, vector, call) => update(ref, { ...patch, tags: [] }, vector, call),
+  }),
+  'hits without a score are left out': ({ search }) => ({
+    search: async (query, call) => (await search(query, call)).filter(({ score }) => score > 0),
+  }),
+  'until is exclusive': ({ list }) => ({
+    list: async (query, call) =>
+      (await list(query, call)).filter(({ created_at }) => query.until === undefined || created_at < query.until),
+  }),
+  'the last tag is not looked at': ({ list }) => ({
+    list: (query, call) => list({ ...query, tags: query.tags.slice(0, -1) }, call),
+  }),
+  'a search asks for as many as it was asked for, and no more': ({ search }) => ({
+    search: async ({ limit, ...query }, call) => search({ ...query, limit: Math.min(limit, 4) }, call),
   }),
 };
 

@@ -1,6 +1,17 @@
+import { openAuditTrail } from '../../src/core/audit-trail.ts';
+import { createGate } from '../../src/core/gate.ts';
+import type { Authenticator } from '../../src/core/principal.ts';
+import { createApp } from '../../src/http/app.ts';
 import type { Client, Fields, Query, Reply } from '../support/client.ts';
 import { type KnownCallers, knownCallers } from '../support/known-callers.ts';
-import type { Subject, SubjectOptions } from '../support/subject.ts';
+import {
+  APP_LIMITS,
+  clientTo,
+  openSubject,
+  recordingLog,
+  type Subject,
+  type SubjectOptions,
+} from '../support/subject.ts';
 import type {
   WireAudit,
   WireAuditEntry,
@@ -11,7 +22,6 @@ import type {
   WirePage,
 } from '../support/wire.ts';
 import { type Asserted, type Bound, type Operation, type Right, USERS } from './operations.ts';
-import { unrecorded } from './unrecorded.ts';
 
 /** A gateway on one provider, and those it lets in. */
 export interface Store {
@@ -28,6 +38,12 @@ export const openStore = async (
   const callers = knownCallers();
   return { label, callers, subject: await open({ authenticator: callers.authenticator }) };
 };
+
+/** The memory provider with native scopes, where vectors alone rank. */
+export const openModel = (): Promise<Store> =>
+  openStore('memory', (more) =>
+    openSubject({ provider: 'memory', options: { scopes: 'native' }, mode: 'vector', ...more }),
+  );
 
 /** An answer in terms that mean the same in every store: records by number, no ids, no times. */
 export interface Answer {
@@ -57,6 +73,15 @@ export interface World {
   /** All memories of all users, as this client sees them. */
   contents(client: Client): Promise<WireMemory[]>;
 }
+
+/** Clients of the same store that leave no audit entries. */
+const unrecorded = ({ provider }: Subject, authenticator: Authenticator) => {
+  const log = recordingLog();
+  const trail = openAuditTrail({ audit: undefined, record: 'all', log });
+  const gate = createGate({ provider, trail, rate_limit_per_minute: null });
+  const app = createApp({ gate, authenticator, log, ...APP_LIMITS });
+  return (headers: Record<string, string>): Client => clientTo(app, headers);
+};
 
 const UNKNOWN_ID = 'mem_01HZZZZZZZZZZZZZZZZZZZZZZZ';
 

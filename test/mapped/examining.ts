@@ -1,5 +1,5 @@
 import pg from 'pg';
-import { type Examined, examine } from '../../providers/postgres/mapped/examine.ts';
+import { type ExaminedTable, examine } from '../../providers/postgres/mapped/examine.ts';
 import type { Layout } from '../../providers/postgres/mapped/layout.ts';
 import { Mapping } from '../../providers/postgres/mapped/mapping.ts';
 import { type Conditions, conditions } from '../../providers/postgres/tables/conditions.ts';
@@ -11,7 +11,7 @@ export interface Examiner extends Pick<Store, 'sql' | 'schema' | 'url'> {
   /** The schema, quoted, with a point behind. */
   readonly in: string;
   /** On a connection of the test's own, unless another is given. */
-  examine(mapping: object, model?: { dimensions: number }, on?: pg.Client): Promise<Examined>;
+  examine(mapping: object, model?: { dimensions: number }, on?: pg.Client): Promise<ExaminedTable>;
   /** The same of a mapping that has no mistakes. */
   layout(mapping: object): Promise<Layout>;
   /** Rows by what a layout makes of them: SQL to select, and conditions besides what it always demands. */

@@ -3,8 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Provider, Memory as Stored } from '#contract';
 import { Memory, MemoryPage, SearchResults } from '../../src/http/openapi/responses.ts';
 import { checkAgreement } from '../differential/check.ts';
-import { openModel } from '../differential/pinecone-store.ts';
-import { openStore, type Store } from '../differential/world.ts';
+import { openModel, openStore, type Store } from '../differential/world.ts';
 import type { Subject } from '../support/subject.ts';
 import { COLUMNS, DOCUMENT, type MappedTable, MIXED, openShape, openTable, vectorOf } from './tables.ts';
 

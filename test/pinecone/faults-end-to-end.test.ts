@@ -2,7 +2,6 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { FAULT_KINDS, type Fault } from '../pinecone-server/faults.ts';
 import { type Pinecone, startPinecone } from '../pinecone-server/start.ts';
 import type { Client, Reply } from '../support/client.ts';
-import { eventually } from '../support/eventually.ts';
 import { freshUser } from '../support/subject.ts';
 import type { WireMemory, WirePage } from '../support/wire.ts';
 import { API_KEY, expectFailure, expectQuietLog, type Served, serveOnPinecone } from './served.ts';
@@ -49,29 +48,19 @@ const VERBS: Readonly<Record<string, Verb>> = {
     success: 204,
   },
 };
-const OPERATIONS: readonly Operation[] = ['upsert', 'update', 'delete', 'fetch', 'query', 'list'];
-
-/** What is held up so long is lost: no test takes an hour. */
-const SLOW_MS = 3_600_000;
-const TIMED: readonly Fault['kind'][] = ['hang', 'slow'];
+/** What Pinecone never answers ends at a deadline: `client-retry.test.ts`. */
+const KINDS = FAULT_KINDS.filter((kind) => kind !== 'hang' && kind !== 'slow');
 
 describe('the gateway on a Pinecone that fails', () => {
   let pinecone: Pinecone;
-  /** Never gives up on a Pinecone that answers, however busy the machine is. */
-  let patient: Served;
-  /** Gives up on one that does not. */
-  let hasty: Served;
-  /** Remembers nothing, so that every verb asks all that it may have to ask. */
-  const FORGETFUL = { settle_ms: 0 };
+  let served: Served;
   beforeAll(async () => {
     pinecone = await startPinecone({ apiKey: API_KEY, lsn: false });
-    [patient, hasty] = await Promise.all([
-      serveOnPinecone(pinecone, FORGETFUL),
-      eventually(() => serveOnPinecone(pinecone, { ...FORGETFUL, timeout_ms: 100 })),
-    ]);
+    // Remembers nothing, so that every verb asks all that it may have to ask.
+    served = await serveOnPinecone(pinecone, { settle_ms: 0 });
   });
   afterAll(async () => {
-    await Promise.all([patient?.close(), hasty?.close()]);
+    await served?.close();
     await pinecone?.close();
   });
 
@@ -80,15 +69,15 @@ describe('the gateway on a Pinecone that fails', () => {
   /** A user of its own for each verb, with one memory. */
   const memories = async (): Promise<Record<string, WireMemory>> => {
     const added = Object.keys(VERBS).map(async (name) => {
-      const memory = await patient.client.add({ user_id: freshUser(), content });
+      const memory = await served.client.add({ user_id: freshUser(), content });
       return [name, memory] as const;
     });
     return Object.fromEntries(await Promise.all(added));
   };
-  const sendAll = async (client: Client, verbs: readonly string[], of: Record<string, WireMemory>) =>
+  const sendAll = async (verbs: readonly string[], of: Record<string, WireMemory>) =>
     Object.fromEntries(
       await Promise.all(
-        verbs.map(async (name) => [name, await VERBS[name]?.send(client, of[name] as WireMemory)] as const),
+        verbs.map(async (name) => [name, await VERBS[name]?.send(served.client, of[name] as WireMemory)] as const),
       ),
     ) as Record<string, Reply>;
   const statuses = (replies: Record<string, Reply>) =>
@@ -98,51 +87,36 @@ describe('the gateway on a Pinecone that fails', () => {
   /** The verbs fail while the fault is there, as they should, and succeed when it is gone. */
   const suffer = async (fault: Fault, verbs: readonly string[], check: (name: string, reply: Reply) => void) => {
     const of = await memories();
-    const { client } = TIMED.includes(fault.kind) ? hasty : patient;
     await pinecone.fail({ ...fault, times: 0 });
-    const replies = await sendAll(client, verbs, of);
+    const replies = await sendAll(verbs, of);
     await pinecone.clearFaults();
     for (const [name, reply] of Object.entries(replies)) check(name, reply);
     // The one thing that, once done without an answer, cannot be done again.
     const isGone = fault.operation === 'delete' && fault.kind === 'reset-after';
     const due = { ...successes(verbs), ...(isGone && { delete: 404 }) };
-    expect(statuses(await sendAll(patient.client, verbs, of)), 'afterwards').toEqual(due);
+    expect(statuses(await sendAll(verbs, of)), 'afterwards').toEqual(due);
     return { of, replies };
   };
 
   it('asks of it what the table here says', async () => {
     for (const [name, memory] of Object.entries(await memories())) {
       await pinecone.resetCalls();
-      expect((await VERBS[name]?.send(patient.client, memory))?.status, name).toBe(VERBS[name]?.success);
+      expect((await VERBS[name]?.send(served.client, memory))?.status, name).toBe(VERBS[name]?.success);
       const asked = new Set((await pinecone.calls()).map(({ operation }) => operation));
       expect([...asked], name).toEqual(VERBS[name]?.uses);
     }
   });
 
-  it.for(FAULT_KINDS.filter((kind) => kind !== '429'))(
+  it.for(KINDS.filter((kind) => kind !== '429'))(
     '[SPEC Errors provider_error] [SPEC Errors envelope] [SPEC Errors provider] answers 502 and nothing inner while every request meets: %s',
     async (kind) => {
-      const { replies } = await suffer({ kind, ms: SLOW_MS }, Object.keys(VERBS), (name, reply) => {
+      const { replies } = await suffer({ kind }, Object.keys(VERBS), (name, reply) => {
         expectFailure(reply, 'provider_error');
         expect(reply.headers.get('retry-after'), name).toBeNull();
       });
       const told = Object.values(replies).map(({ body }) => (body as { error: { message: string } }).error.message);
       // Whatever was asked for, a client is told the same.
       expect([...new Set(told)]).toHaveLength(1);
-    },
-  );
-
-  it.for(OPERATIONS.flatMap((operation) => FAULT_KINDS.map((kind) => ({ operation, kind }))))(
-    '[SPEC Errors provider_error] [SPEC Errors rate_limited] fails what needs it, and nothing else, while $operation meets: $kind',
-    async ({ operation, kind }) => {
-      const needing = Object.keys(VERBS).filter((name) => VERBS[name]?.uses.includes(operation));
-      const { of } = await suffer({ kind, operation, ms: SLOW_MS }, needing, (_, reply) => {
-        expectFailure(reply, kind === '429' ? 'rate_limited' : 'provider_error');
-      });
-      const others = Object.keys(VERBS).filter((name) => !needing.includes(name) && name !== 'delete');
-      await pinecone.fail({ kind, operation, ms: SLOW_MS, times: 0 });
-      expect(statuses(await sendAll(patient.client, others, of))).toEqual(successes(others));
-      await pinecone.clearFaults();
     },
   );
 
@@ -161,50 +135,23 @@ describe('the gateway on a Pinecone that fails', () => {
     },
   );
 
-  it.for<[kind: Fault['kind'], isAnswered: boolean]>([
-    ['429', true],
-    ['500', true],
-    ['503', true],
-    ['reset', false],
-    ['reset-after', false],
-    ['garbage', false],
-    ['empty', false],
-  ])(
-    'gets over a single failure of every request, unless it may have been carried out and must not be twice: %s',
-    async ([kind, isAnswered]) => {
-      const names = Object.keys(VERBS).filter((name) => isAnswered || !['add', 'update'].includes(name));
-      const of = await memories();
-      for (const operation of OPERATIONS) await pinecone.fail({ kind, operation });
-      expect(statuses(await sendAll(patient.client, names, of))).toEqual(successes(names));
-      if (isAnswered) return;
-      await pinecone.clearFaults();
-      await pinecone.resetCalls();
-      for (const operation of ['upsert', 'update'] as const) await pinecone.fail({ kind, operation });
-      expect(statuses(await sendAll(patient.client, ['add', 'update'], of))).toEqual({ add: 502, update: 502 });
-      const asked = (await pinecone.calls()).map(({ operation }) => operation).sort();
-      // An update reads twice: core to see whether the content changes, then the provider.
-      expect(asked).toEqual(['fetch', 'fetch', 'update', 'upsert']);
-    },
-  );
-
   it('[SPEC DELETE /memories/{id}] has deleted what it said it could not delete, or not: never a part, and not back again', async () => {
     for (const kind of ['reset', 'reset-after'] as const) {
-      const { id, user_id } = await patient.client.add({ user_id: freshUser(), content });
+      const { id, user_id } = await served.client.add({ user_id: freshUser(), content });
       await pinecone.fail({ kind, operation: 'delete', times: 0 });
-      expectFailure(await patient.client.tell('DELETE', patient.client.byId(id)), 'provider_error');
+      expectFailure(await served.client.tell('DELETE', served.client.byId(id)), 'provider_error');
       await pinecone.clearFaults();
-      const { status } = await patient.client.ask(patient.client.byId(id));
+      const { status } = await served.client.ask(served.client.byId(id));
       expect(status).toBe(kind === 'reset' ? 200 : 404);
-      const { body } = await patient.client.ask('/memories', { user_id });
+      const { body } = await served.client.ask('/memories', { user_id });
       expect((body as WirePage).items.map((memory) => memory.id)).toEqual(status === 200 ? [id] : []);
     }
   });
 
   it('writes neither the key, nor the address, nor contents and users into its log', async () => {
     const host = pinecone.url.replace('http://', '');
-    for (const { lines } of [patient, hasty]) {
-      expect(lines.filter(({ level }) => level === 'error').length).toBeGreaterThan(20);
-      expectQuietLog(lines, host, SECRET, 'user-');
-    }
+    const { lines } = served;
+    expect(lines.filter(({ level }) => level === 'error').length).toBeGreaterThan(20);
+    expectQuietLog(lines, host, SECRET, 'user-');
   });
 });

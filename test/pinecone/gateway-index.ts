@@ -1,13 +1,15 @@
-import type { Memory } from '#contract';
+import type { Call, Memory } from '#contract';
 import { toUnit, toUnitHalf } from '#ranking';
 import type { Lsn, Metadata } from '../../providers/pinecone/client/client.ts';
 import { connect } from '../../providers/pinecone/client/client.ts';
+import { userFilter } from '../../providers/pinecone/filter.ts';
 import { createConsistency } from '../../providers/pinecone/gateway-index/consistency.ts';
 import { createList } from '../../providers/pinecone/gateway-index/gateway-list.ts';
 import type { GatewayIndex } from '../../providers/pinecone/gateway-index/gateway-record.ts';
 import { changes, toMetadata } from '../../providers/pinecone/gateway-index/gateway-record.ts';
 import { createSearch } from '../../providers/pinecone/gateway-index/gateway-search.ts';
 import { createIds, createNamespaces } from '../../providers/pinecone/gateway-index/ids.ts';
+import type { Options } from '../../providers/pinecone/options.ts';
 import { createOverlay } from '../../providers/pinecone/overlay.ts';
 import { type Metric, toValues } from '../../providers/pinecone/score.ts';
 import type { Pinecone } from '../pinecone-server/start.ts';
@@ -24,24 +26,38 @@ export const vectorOf = (text: string, dimension: number): Float32Array => {
   return toUnit(toUnitHalf(vector));
 };
 
-/** One user's memories in an index of ours, and all that search works with. Writes go past the provider's verbs. */
-export function openOwnIndex(server: Pinecone, dimension: number, metric: Metric = 'cosine') {
-  const service = connect({ api_key: 'key', index_host: server.url, timeout_ms: 10_000 });
+const EVERY_WRITE = { settle_ms: 3_600_000, shows: () => false, max_entries: 50_000 };
+const makeOverlay = () => createOverlay({ ...EVERY_WRITE, log: recordingLog() });
+
+/** What the verbs on a gateway's index work with, on this server. It remembers all of its writes. */
+export function openIndex(
+  server: Pinecone,
+  { layout = 'single', namespace = NAMESPACE, ...more }: Partial<Options & Pick<GatewayIndex, 'metric'>> = {},
+) {
+  const service = connect({ api_key: 'key', index_host: server.url, timeout_ms: 600_000 });
   const secret = new Uint8Array(32);
-  const ids = createIds(secret);
-  const user_id = freshUser();
-  const makeOverlay = () =>
-    createOverlay({ settle_ms: 3_600_000, shows: () => false, log: recordingLog(), max_entries: 50_000 });
-  const own = {
-    service,
-    ids,
-    namespaces: createNamespaces('single', NAMESPACE),
-    overlay: makeOverlay(),
-    consistency: createConsistency({ secret, wait_ms: 1_000, look: async () => undefined }),
-    model: 'model',
-    metric,
-    max_scan: 100_000,
+  const look = async (where: string, by: Call) => {
+    const { dimension = 1 } = await service.stats(by);
+    const nobody = { vector: new Float32Array(dimension), topK: 1, filter: userFilter('', []), includeMetadata: false };
+    return (await service.query(where, nobody, by)).indexedLsn;
   };
+  return {
+    service,
+    ids: createIds(secret),
+    namespaces: createNamespaces(layout, namespace),
+    overlay: makeOverlay(),
+    consistency: createConsistency({ secret, wait_ms: 0, look }),
+    model: 'model',
+    metric: more.metric ?? 'cosine',
+    max_scan: more.max_scan ?? 100_000,
+  };
+}
+
+/** One user's memories in a gateway's index, and all that search works with. Writes bypass the provider's verbs. */
+export function openOwnIndex(server: Pinecone, dimension: number, metric: Metric = 'cosine') {
+  const user_id = freshUser();
+  const own = openIndex(server, { metric });
+  const { service, ids } = own;
 
   /** A memory made so many milliseconds after the first. */
   const memory = (ms: number, content: string, more: Partial<Memory> = {}): Memory => {

@@ -118,29 +118,16 @@ describe('namespaces', () => {
   const ids = createIds(new Uint8Array(32));
   const parts = Array.from({ length: 2_000 }, (_, i) => ids.userPart(`user-${i}`));
 
-  describe('namespaces', () => {
-    it.each(['single', 'sharded', 'per-user'] as const)(
-      'of the layout "%s" keep the record of the index in the one that is configured',
-      (layout) => expect(createNamespaces(layout, 'memories').base).toBe('memories'),
-    );
-
-    it('of the layout "single" are one', () => {
-      const { of } = createNamespaces('single', 'memories');
-      expect(new Set(parts.map(of))).toEqual(new Set(['memories']));
-    });
-
-    it('of the layout "sharded" are 32, by the first character of the user part', () => {
-      const { of } = createNamespaces('sharded', 'memories');
-      const used = new Set(parts.map(of));
-      expect(used.size).toBe(32);
-      expect(used).toEqual(new Set([...'0123456789abcdefghijklmnopqrstuv'].map((first) => `memories-${first}`)));
-      expect(of('g0')).toBe('memories-g');
-    });
-
-    it('of the layout "per-user" are one a user', () => {
-      const { of } = createNamespaces('per-user', 'memories');
-      expect(parts.map(of)).toEqual(parts.map((part) => `memories-${part}`));
-    });
+  it.each([
+    ['single', ['memories']],
+    ['sharded', [...'0123456789abcdefghijklmnopqrstuv'].map((first) => `memories-${first}`)],
+    ['per-user', parts.map((part) => `memories-${part}`)],
+  ] as const)('of the layout "%s"; the record of the index is in the configured one', (layout, expected) => {
+    const { base, of } = createNamespaces(layout, 'memories');
+    expect(base).toBe('memories');
+    expect(new Set(parts.map(of))).toEqual(new Set(expected));
+    if (layout === 'sharded') expect(of('g0')).toBe('memories-g');
+    if (layout === 'per-user') expect(parts.map(of)).toEqual(expected);
   });
 });
 

@@ -1,16 +1,13 @@
 import type { Call, ListQuery, Memory } from '#contract';
-import { connect } from '../../providers/pinecone/client/client.ts';
-import { createConsistency } from '../../providers/pinecone/gateway-index/consistency.ts';
 import { createList } from '../../providers/pinecone/gateway-index/gateway-list.ts';
 import type { GatewayIndex } from '../../providers/pinecone/gateway-index/gateway-record.ts';
 import { toMetadata } from '../../providers/pinecone/gateway-index/gateway-record.ts';
-import { createIds, createNamespaces } from '../../providers/pinecone/gateway-index/ids.ts';
 import type { Options } from '../../providers/pinecone/options.ts';
-import { createOverlay } from '../../providers/pinecone/overlay.ts';
 import { post } from '../pinecone-server/plain.ts';
 import type { Pinecone } from '../pinecone-server/start.ts';
 import { callBy, listOf, memoryOf } from '../support/requests.ts';
-import { freshUser, recordingLog } from '../support/subject.ts';
+import { freshUser } from '../support/subject.ts';
+import { openIndex } from './gateway-index.ts';
 
 /** Dimension of the servers these lists run on. */
 export const DIMENSION = 2;
@@ -45,29 +42,11 @@ export function openListing(
   { layout = 'single', max_scan = 10_000 }: Partial<Pick<Options, 'layout' | 'max_scan'>> = {},
 ): Listing {
   const user_id = freshUser();
-  const secret = new Uint8Array(32).fill(7);
-  const ids = createIds(secret);
-  const userPart = ids.userPart(user_id);
   listings += 1;
-  const namespaces = createNamespaces(layout, `listing-${listings}`);
-  const namespace = namespaces.of(userPart);
-  const service = connect({ api_key: 'key', index_host: server.url, timeout_ms: 10_000 });
-  const overlay = createOverlay({ settle_ms: 3_600_000, shows: () => false, log: recordingLog() });
-  const look = async (where: string, by: Call) => {
-    const nobody = { vector: VECTOR, topK: 1, filter: { user_id: { $eq: '' } }, includeMetadata: false };
-    return (await service.query(where, nobody, by)).indexedLsn;
-  };
-  const consistency = createConsistency({ secret, wait_ms: 0, look });
-  const own: GatewayIndex = {
-    service,
-    ids,
-    namespaces,
-    overlay,
-    consistency,
-    model: 'model',
-    metric: 'cosine',
-    max_scan,
-  };
+  const own = openIndex(server, { layout, namespace: `listing-${listings}`, max_scan });
+  const { ids, overlay } = own;
+  const userPart = ids.userPart(user_id);
+  const namespace = own.namespaces.of(userPart);
   const where = { namespace, lsn: undefined };
 
   const send = async (path: string, body: object) => {

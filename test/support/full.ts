@@ -3,7 +3,7 @@ export const FULL = process.env.TEST_FULL !== undefined;
 
 const names: Readonly<Record<string, string>> = {
   access: 'matrix-pinecone sensitivity',
-  differential: 'pinecone pinecone-sensitivity sensitivity',
+  differential: 'pinecone sensitivity',
   mapped: 'fuzz plans',
   package: 'image',
   pinecone: 'faults-end-to-end paging-10000 try-pinecone',

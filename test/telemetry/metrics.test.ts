@@ -160,7 +160,7 @@ describe('gauges', () => {
     return samples;
   };
   const STATS: ProviderStats = {
-    connections: { open: 4, busy: 3, most: 8 },
+    connections: { open: 4, busy: 3, max: 8 },
     queue_length: 2,
   };
   const BACKLOG: Backlog = { queued: 11, indexing: 12, failed: 13 };

@@ -4,18 +4,18 @@ import type { Failure } from './errors.ts';
 import { createConcurrencyLimit, createSendRequest, type SendRequest } from './retry.ts';
 import { type Answer, openIndex } from './transport.ts';
 
-/** Most ids of a page of `list` that Pinecone is known to accept. */
+/** Maximum ids of a page of `list` that Pinecone is known to accept. */
 export const MAX_LISTED = 99;
 /** Pinecone rejects a query for more. */
 export const MAX_TOP_K = 10_000;
-/** Most ids of one fetch; they are in the URL. */
+/** Maximum ids of one fetch; they are in the URL. */
 export const MAX_FETCHED = 100;
-/** Most characters of a URL: servers and proxies cut it off at 8 KB. */
+/** Maximum characters of a URL: servers and proxies cut it off at 8 KB. */
 const MAX_URL = 8_000;
-/** Most ids of one delete. */
+/** Maximum ids of one delete. */
 const MAX_DELETED = 1_000;
 /**
- * Most bytes of metadata, as JSON in UTF-8. Pinecone takes 40,960 and does not document how it counts. A record with
+ * Maximum bytes of metadata, as JSON in UTF-8. Pinecone takes 40,960 and does not document how it counts. A record with
  * concurrent changes or cleared fields needs a little more than each write.
  */
 const METADATA_BUDGET = 38_000;
@@ -23,7 +23,7 @@ const METADATA_BUDGET = 38_000;
 /** In code points. At four bytes each they leave room for the longest `user_id` and the times. */
 export const MAX_CONTENT_LENGTH = 9_000;
 
-/** Most concurrent requests of one method. */
+/** Maximum concurrent requests of one method. */
 const CONCURRENT_CHUNKS = 4;
 
 /** Metadata of a record. Flat; no null, no nested objects, no lists of numbers. */
@@ -111,7 +111,7 @@ export interface ConnectOptions {
   readonly index_host: string;
   /** Deadline of one answer, in milliseconds. */
   readonly timeout_ms: number;
-  /** Most concurrent requests and most queued requests; unlimited by default. */
+  /** Maximum concurrent requests and queued requests; unlimited by default. */
   readonly concurrency?: number;
   readonly max_waiting?: number;
 }

@@ -57,7 +57,7 @@ function parse<Result>(read: (answer: Answer) => Result, answer: Answer): Result
 
 interface RetryRule {
   readonly retry: 'always' | 'if-idempotent' | 'never';
-  /** Most attempts, including the first. */
+  /** Maximum attempts, including the first. */
   readonly attempts: number;
 }
 

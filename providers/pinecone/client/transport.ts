@@ -3,7 +3,7 @@ import { Pinecone } from '@pinecone-database/pinecone';
 import { readAtMost } from '#toolbox';
 import { Failure, failureOf } from './errors.ts';
 
-/** Most bytes of an answer: more than a hundred records with the longest vectors and the most metadata. */
+/** Maximum bytes of an answer: more than a hundred records with the longest vectors and metadata. */
 const MAX_BYTES = 64 * 1024 * 1024;
 
 export interface Answer {

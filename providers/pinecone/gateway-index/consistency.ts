@@ -8,7 +8,7 @@ import type { Lsn } from '../client/client.ts';
 export interface IndexConsistency {
   /** Records a write: the answer gets a token that names it. */
   wrote(namespace: string, lsn: Lsn, call: Call): void;
-  /** Records how far a query's answer was. */
+  /** Records the position of a query's answer. */
   saw(namespace: string, lsn: Lsn): void;
   /**
    * Waits until queries of the namespace show the write that the call's token names. If they do not in time, the answer
@@ -26,14 +26,14 @@ export interface ConsistencyOptions {
   readonly secret: Uint8Array;
   /** Longest wait for the write that a token names, in milliseconds. */
   readonly wait_ms: number;
-  /** Sends a query to learn how far queries of a namespace are. */
+  /** Sends a query that returns the current position of a namespace. */
   readonly look: (namespace: string, call: Call) => Promise<Lsn>;
 }
 
-/** Most namespaces whose latest position is remembered. Forgetting one costs a query. */
+/** Maximum namespaces whose latest position is remembered. Forgetting one costs a query. */
 const REMEMBERED_NAMESPACES = 10_000;
 
-/** Only queries report positions: how far `fetch` and `list` are is unknown. */
+/** Only queries report positions; `fetch` and `list` report none. */
 export function createConsistency({ secret, wait_ms, look }: ConsistencyOptions): IndexConsistency {
   const tokens = createTokens(secret);
   const seen = new LRUCache<string, number>({ max: REMEMBERED_NAMESPACES });
@@ -80,7 +80,7 @@ export async function waitUntil(check: () => Promise<boolean>, wait_ms: number, 
 }
 
 /** Consistency tokens: for a few namespaces, the log sequence number of the client's latest write. */
-export interface Tokens {
+export interface TokenCodec {
   /** The client's token with this write added: at most 172 characters of base64url. */
   add(token: string | undefined, namespace: string, lsn: number): string;
   /** The number that a token names for a namespace. Undefined: none, or the token is invalid. */
@@ -100,7 +100,7 @@ const ENTRY_BYTES = NAME_BYTES + 8;
 const HEAD_BYTES = 1 + SEAL_BYTES;
 const MAX_NAMESPACES = 8;
 
-export function createTokens(secret: Uint8Array): Tokens {
+export function createTokens(secret: Uint8Array): TokenCodec {
   const digest = (label: string, data: string | Uint8Array) =>
     createHmac('sha256', secret).update(label).update(data).digest();
   const seal = (entries: Uint8Array) => digest('token:', entries).subarray(0, SEAL_BYTES);

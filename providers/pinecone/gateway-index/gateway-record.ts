@@ -120,12 +120,12 @@ export interface GatewayIndex {
   /** Model of the embedder. */
   readonly model: string;
   readonly metric: Metric;
-  /** Most records read for one page of a filtered list. */
+  /** Maximum records read for one page of a filtered list. */
   readonly max_scan: number;
 }
 
-/** A record as far as this gateway knows. */
-export interface Found extends Written {
+/** The latest version of a record that this gateway knows. */
+export interface FoundRecord extends Written {
   readonly namespace: string;
 }
 
@@ -142,7 +142,7 @@ export interface FindOptions {
 export function createFind(index: GatewayIndex, { settle_ms, consistency_wait_ms }: FindOptions) {
   const { service, ids, namespaces, overlay, consistency, model } = index;
 
-  const look = async (namespace: string, id: string, call: Call): Promise<Found | undefined> => {
+  const look = async (namespace: string, id: string, call: Call): Promise<FoundRecord | undefined> => {
     const record = (await service.fetch(namespace, [id], call)).get(id);
     const stored = record && toMemory(id, record.metadata, model);
     // Only now: it may have been written during the fetch.
@@ -153,14 +153,14 @@ export function createFind(index: GatewayIndex, { settle_ms, consistency_wait_ms
     return record && memory && { memory, vector: toVector(record), namespace };
   };
 
-  return async ({ id, users }: Ref, call: Call): Promise<Found | undefined> => {
+  return async ({ id, users }: Ref, call: Call): Promise<FoundRecord | undefined> => {
     const parts = parseId(id);
     // The id names the user: for other users there is no request and no wait, whether the record exists or not.
     const isInReach = users === null || users.some((user) => ids.userPart(user) === parts?.userPart);
     if (!parts || !isInReach || overlay.get(id) === null) return undefined;
     const namespace = namespaces.of(parts.userPart);
     await consistency.caughtUp(namespace, call);
-    let found: Found | undefined;
+    let found: FoundRecord | undefined;
     const looked = async () => {
       found = await look(namespace, id, call);
       return found !== undefined;

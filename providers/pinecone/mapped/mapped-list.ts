@@ -12,11 +12,11 @@ const ANSWER_BYTES = 4_000_000;
 const RECORD_BYTES = 42_000;
 const COMPONENT_BYTES = 24;
 
-/** Most records, vectors included, that fit into one answer. */
+/** Maximum records, vectors included, that fit into one answer. */
 export const largestPage = (dimensions: number): number =>
   Math.max(1, Math.floor(ANSWER_BYTES / (RECORD_BYTES + COMPONENT_BYTES * dimensions)));
 
-/** Most bytes of a user's records that are sorted at once. */
+/** Maximum bytes of a user's records that are sorted at once. */
 const MAX_BYTES = 64 * 1024 * 1024;
 
 /** Pinecone takes five a second for a namespace. One is left to the application, and some time to the network. */
@@ -78,15 +78,15 @@ export function newestFirst(a: Position, b: Position): number {
   return a.id > b.id ? -1 : 1;
 }
 
-const tooMany = (most: number, tagged: boolean) =>
+const tooMany = (max: number, tagged: boolean) =>
   new OmpError(
     'unsupported_capability',
-    `list: the user has more memories than the ${most} that can be sorted here; search${tagged ? ', or list by tag,' : ''} instead`,
+    `list: the user has more memories than the ${max} that can be sorted here; search${tagged ? ', or list by tag,' : ''} instead`,
     { provider: PROVIDER },
   );
 
 export interface RateLimitOptions {
-  /** Most that may begin within the window, in milliseconds. */
+  /** Maximum number of starts within the window; `window_ms` is its length in milliseconds. */
   readonly count: number;
   readonly window_ms: number;
   /** A caller that would wait longer, in milliseconds, gets `rate_limited`. */

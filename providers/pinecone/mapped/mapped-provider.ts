@@ -81,7 +81,7 @@ export async function openMapped(
   };
 }
 
-export interface Examined {
+export interface ExaminedIndex {
   readonly metric: Metric;
   /** Whether the index can list all records of one user. */
   readonly lists: boolean;
@@ -99,7 +99,7 @@ export const examine = (
   options: Pick<Options, 'namespace' | 'metric'>,
   { dimensions }: EmbedderIdentity,
   fields: Fields,
-): Promise<Examined> =>
+): Promise<ExaminedIndex> =>
   atStartup(async (call) => {
     const metric = await checkedMetric(service, options, dimensions, call);
     const { namespace } = options;
@@ -135,7 +135,7 @@ const cannotFilter = (namespace: string, userField: string): Error =>
       : `Pinecone cannot filter by "${userField}"; check OMP_PINECONE_USER_FIELD and which metadata keys of the index are filterable`,
   );
 
-/** A record as far as this gateway knows. */
+/** The latest version of a record that this gateway knows. */
 interface FoundRecord extends Written {
   /** As the index shows it; it may be older than the memory. */
   readonly metadata: Metadata;

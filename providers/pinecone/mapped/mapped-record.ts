@@ -15,7 +15,7 @@ export interface MappedIndex {
   readonly metric: Metric;
   /** Recent writes of this gateway; empty if it must not write. */
   readonly overlay: Overlay;
-  /** Most records of one user that a list reads. */
+  /** Maximum records of one user that a list reads. */
   readonly max_listed: number;
 }
 

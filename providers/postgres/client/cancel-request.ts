@@ -7,7 +7,7 @@ interface BackendSession {
   readonly secretKey: number | null;
   readonly sslNegotiation: 'postgres' | 'direct';
 }
-interface Connection {
+interface PgConnection {
   connect(portOrPath: number | string, host?: string): void;
   requestSsl(): void;
   cancel(processId: number, secretKey: number): void;
@@ -31,7 +31,7 @@ export function requestCancel(
   const dial = socket.connect.bind(socket) as (portOrPath: number | string, host?: string) => Socket;
   Object.assign(socket, { connect: (to: number | string, name?: string) => dial(to, address ?? name) });
   const options = { stream: socket, ssl, sslNegotiation } as object as pg.ConnectionConfig;
-  const connection = new pg.Connection(options) as pg.Connection & Connection;
+  const connection = new pg.Connection(options) as pg.Connection & PgConnection;
   const cancel = () => connection.cancel(processID, secretKey);
   const giveUp = () => void socket.destroy();
   connection.on('error', giveUp);

@@ -82,8 +82,8 @@ const MAX_SENT = 4;
 
 /**
  * A few connections that all callers share. Statements are pipelined: the next is sent before the last is answered.
- * Measured at 1.3 to 1.7 times the throughput of a pool that lends each connection to one statement. Callers are served round-robin in
- * two fair queues, one for searches and one for everything else.
+ * Measured at 1.3 to 1.7 times the throughput of a pool that lends each connection to one statement. Callers are served
+ * round-robin in two fair queues, one for searches and one for everything else.
  *
  * Transactions have their connection for themselves. So has every statement behind a transaction pooler that cannot carry
  * names: PgBouncer before 1.21 may take the session away once a statement is answered, even if part of the next one has
@@ -143,7 +143,7 @@ export function openConnections(options: ConnectionOptions): Database {
     queryWith: run,
     stats() {
       const { open, busy } = slots.stats();
-      return { connections: { open, busy, most: connections }, queue_length: Math.max(0, counts.pending - busy) };
+      return { connections: { open, busy, max: connections }, queue_length: Math.max(0, counts.pending - busy) };
     },
     async close() {
       await new Promise<void>((done) => {

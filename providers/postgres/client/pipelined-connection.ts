@@ -134,7 +134,7 @@ function createConnection(
     closed = true;
     socket.destroy();
     drain();
-    // They may have acted, so none is sent again.
+    // The server may have run them, so none is sent again.
     for (const task of sent.splice(0)) dropTask(task, error);
     events.closed();
   };

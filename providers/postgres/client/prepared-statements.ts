@@ -9,7 +9,7 @@ import type { Statement } from './statement-task.ts';
 const MAX_CHARACTERS = 96 * 1024;
 
 /** Members of a `pg` connection that its types leave out. */
-interface Connection {
+interface PgConnection {
   readonly parsedStatements: Record<string, string>;
   close(target: { readonly type: 'S'; readonly name: string }): void;
 }
@@ -23,7 +23,7 @@ export interface PreparedStatements {
 }
 
 export function trackPreparedStatements(client: pg.Client, maxCharacters = MAX_CHARACTERS): PreparedStatements {
-  const { connection } = client as unknown as { readonly connection: Connection };
+  const { connection } = client as unknown as { readonly connection: PgConnection };
   /** Statements already sent still run; the next use prepares it again. */
   const close = (name: string) => {
     delete connection.parsedStatements[name];

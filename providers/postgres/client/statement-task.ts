@@ -31,7 +31,7 @@ export interface Task {
   readonly counts: TaskCounts;
   readonly resolve: (rows: Row[]) => void;
   readonly reject: (error: unknown) => void;
-  /** Called once when the task needs nothing more, on the server neither; undefined: not started. */
+  /** Called once when neither caller nor server works on the task any more; undefined: not started. */
   end: (() => void) | undefined;
   /** Listener of the call's signal. */
   onAbort: (() => void) | undefined;
@@ -123,7 +123,7 @@ function sizeOf(values: readonly unknown[]): number {
   return bytes;
 }
 
-/** Whether nobody waits for the answer any more. Reading `call.signal` creates the signal of a request, which is expensive. */
+/** Whether the caller has its answer or has aborted. Reading `call.signal` creates the signal of a request, which is expensive. */
 export function isAbandoned(task: Task): boolean {
   if (!task.settled && task.call.signal.aborted) rejectTask(task, task.call.signal.reason);
   return task.settled;

@@ -1,7 +1,7 @@
 import pg from 'pg';
 import type { Embedder, EmbedderIdentity, Finding, Remedy } from '#contract';
 import { type Column, hasContainment, hasIndexOn, type Index, type Table } from '../mapped/catalogue.ts';
-import { type Examined, examine } from '../mapped/examine.ts';
+import { type ExaminedTable, examine } from '../mapped/examine.ts';
 import type { StoredReference } from '../mapped/field-mapping.ts';
 import type { Field, Layout } from '../mapped/layout.ts';
 import { type Mapping, type ResolvedMapping, resolveMapping } from '../mapped/mapping.ts';
@@ -49,7 +49,7 @@ export const checkMappedTable = (
     return [...findings, ...(await checkTable(read, options, { ...examined, layout, table, merged }, embedder))];
   });
 
-interface Fitting extends Examined {
+interface Fitting extends ExaminedTable {
   readonly layout: Layout;
   readonly table: Table;
   readonly merged: ResolvedMapping;
@@ -140,7 +140,7 @@ async function examineWithout(
   read: Read,
   mapping: Mapping,
   merged: ResolvedMapping | undefined,
-): Promise<Examined> {
+): Promise<ExaminedTable> {
   const first = await examine(client, mapping, unknownEmbedder(1));
   const vectors = first.vectors ?? first.table;
   const column = merged && vectors?.columns.get(merged.embedding);

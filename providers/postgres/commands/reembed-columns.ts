@@ -13,7 +13,7 @@ import {
 import { type Names, withVectorsIn } from '../tables/names.ts';
 import { type Interruptible, retry } from './reembed-retry.ts';
 
-/** Statements of others queue behind a lock that this one waits for, so it waits only this long. */
+/** Deadline of a lock, in milliseconds: the statements of gateways queue behind the request for it. */
 const LOCK_MS = 2_000;
 const LOCK_PAUSE_MS = 1_000;
 const LOCK_ATTEMPTS = 60;
@@ -27,7 +27,7 @@ export interface ReembedSession extends Interruptible {
  * An undefined result rolls back.
  */
 export const withLocks = <Result>(
-  { client, ...waiting }: ReembedSession,
+  { client, ...interruptible }: ReembedSession,
   work: () => Promise<Result | undefined>,
 ): Promise<Result | undefined> =>
   retry(
@@ -54,17 +54,21 @@ export const withLocks = <Result>(
           { cause },
         ),
     },
-    waiting,
+    interruptible,
   );
 
 /** The column that lacks vectors, and whether it is the one in use, which needs no switch. */
-export interface Target {
+export interface ReembedTarget {
   readonly column: string;
   readonly inUse: boolean;
 }
 
 /** What to fill for this embedder; null: a new column is needed. Throws if a re-embed for another one is in progress. */
-export function targetOf({ made_by, column, next }: Store, to: EmbedderIdentity, restart: boolean): Target | null {
+export function targetOf(
+  { made_by, column, next }: Store,
+  to: EmbedderIdentity,
+  restart: boolean,
+): ReembedTarget | null {
   if (next && !restart && !isSame(next, to)) {
     throw new Error(
       `a re-embed for ${labelOf(next)} is not finished, and the configured embedder is ${labelOf(to)}; configure the first one to finish it, or discard it with --restart`,
@@ -79,7 +83,7 @@ export async function begin(
   session: ReembedSession,
   names: Names,
   { to, restart }: { readonly to: EmbedderIdentity; readonly restart: boolean },
-): Promise<Target & { readonly from: EmbedderIdentity | null }> {
+): Promise<ReembedTarget & { readonly from: EmbedderIdentity | null }> {
   const { client } = session;
   const begun = await withLocks(session, async () => {
     const store = await lockStore(client, names);
@@ -101,7 +105,7 @@ async function addColumn(
   client: pg.Client,
   names: Names,
   { store, to }: { readonly store: Store; readonly to: EmbedderIdentity },
-): Promise<Target> {
+): Promise<ReembedTarget> {
   const made = store.columns_made + 1;
   const column = `embedding_${made}`;
   const next = withVectorsIn(column, names);
@@ -135,7 +139,7 @@ const dropTrigger = (client: pg.Client, names: Names) =>
 const nextName = (name: string): string => `${name}_next`;
 
 /**
- * Creates the indexes over the new column while that is empty, so the switch finds them ready. `concurrently` blocks nobody,
+ * Creates the indexes over the new column while that is empty, so the switch finds them ready. `concurrently` blocks no write,
  * but an interrupted build leaves an invalid index, which is created again.
  */
 export async function createIndexes(

@@ -17,7 +17,7 @@ export const CLOCK: Clock = {
   },
 };
 
-/** What ends waiting, and how time passes. */
+/** The signal that ends pauses, and the clock. */
 export interface Interruptible {
   readonly clock: Clock;
   readonly signal: AbortSignal;
@@ -98,14 +98,14 @@ const FINISH = callWith(new AbortController().signal);
 export type EmbedTexts = (texts: readonly string[]) => Promise<(Float32Array | undefined)[]>;
 
 /** Embeds with retries. Every attempt keeps to the pace. A rejected batch is halved until the rejected text is found. */
-export function createEmbedTexts(embedder: Embedder, pace: Pace, waiting: Interruptible): EmbedTexts {
+export function createEmbedTexts(embedder: Embedder, pace: Pace, interruptible: Interruptible): EmbedTexts {
   const embedBatch = async (texts: readonly string[]) => {
     await pace(texts.length);
     return embedder.embed(texts, 'document', FINISH);
   };
   const embed: EmbedTexts = async (texts) => {
     try {
-      return await retry(() => embedBatch(texts), EMBEDDING, waiting);
+      return await retry(() => embedBatch(texts), EMBEDDING, interruptible);
     } catch (error) {
       if (!(error instanceof OmpError) || error.code !== 'invalid_request') throw error;
       if (texts.length === 1) return [undefined];

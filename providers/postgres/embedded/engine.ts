@@ -33,7 +33,7 @@ const MAX_PATH_BYTES = 103;
 /** Holds the sockets of all gateways of this user. Not the data folder, since the path of a socket must be short. */
 const socketsFolder = () => join(tmpdir(), `omp-gateway-${process.getuid?.() ?? 'user'}`);
 
-/** How to connect to the engine whose folder has this lock. A copy of the folder leads elsewhere. */
+/** How to connect to the engine whose folder has this lock. A copy of the folder has another socket. */
 function engineConfig({ name }: Pick<FolderLock, 'name'>): { config: pg.ClientConfig; socket: string } {
   const host = join(socketsFolder(), createHash('sha256').update(name).digest('hex').slice(0, 12));
   const socket = join(host, SOCKET_FILE);

@@ -23,7 +23,7 @@ export interface SocketServer {
   close(): Promise<void>;
 }
 
-/** `broken` is called once the engine is. */
+/** Calls `broken` when the engine is broken. */
 export function serveSession(
   path: string,
   session: EngineSession,
@@ -61,7 +61,7 @@ export function serveSession(
   });
 }
 
-/** What the engine gets at once: all messages up to where the client waits for an answer. */
+/** The messages that the engine gets together: all up to the one that the client awaits an answer to. */
 interface Exchange {
   readonly bytes: Buffer;
   /** More follows: the client wants the answers so far. */

@@ -111,7 +111,7 @@ export const plainExpression = (expression: string): string => expression.replac
 // Reading the catalogue
 
 /** A table, or why it cannot be read. */
-export type Found = { readonly table: Table } | { readonly mistake: string };
+export type TableLookup = { readonly table: Table } | { readonly mistake: string };
 
 const KINDS: Readonly<Record<string, Table['kind']>> = {
   r: 'table',
@@ -128,7 +128,7 @@ interface Relation extends Pick<Table, 'rows' | 'role' | 'may' | 'rowSecurity'> 
 }
 
 /** Reads a table or view by its exact name. `named` is the setting that a message names. */
-export async function readTable(client: ClientBase, schema: string, name: string, named: string): Promise<Found> {
+export async function readTable(client: ClientBase, schema: string, name: string, named: string): Promise<TableLookup> {
   const { rows } = await client.query<Relation>(RELATION, [schema, name]);
   const [relation] = rows;
   if (relation === undefined) return { mistake: await missing(client, { schema, name, named }) };

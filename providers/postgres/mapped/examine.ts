@@ -20,7 +20,7 @@ import { createCollection, createId, createOwner, idColumns, newIdsOf, ownerMist
 import { byBytes, isText } from './value-sql.ts';
 import { createVector, lengthMistake, type VectorParts, vectorParts } from './vectors.ts';
 
-export interface Examined {
+export interface ExaminedTable {
   /** Undefined exactly if there are mistakes. */
   readonly layout: Layout | undefined;
   /** Every reason why the gateway cannot serve this table. Each is a sentence with the setting and the column's real type. */
@@ -37,7 +37,11 @@ export interface Examined {
 }
 
 /** Checks a mapping against the catalogue and a sample of rows. Reads only; no setting makes it fail. */
-export async function examine(client: ClientBase, settings: Mapping, embedder: EmbedderIdentity): Promise<Examined> {
+export async function examine(
+  client: ClientBase,
+  settings: Mapping,
+  embedder: EmbedderIdentity,
+): Promise<ExaminedTable> {
   const mistakes: string[] = [];
   const mapping = resolveMapping(settings, mistakes);
   const extension = await readExtension(client);
@@ -72,7 +76,7 @@ interface ExamineParts {
 /** Adds mistakes to the list, and is undefined then. */
 async function createLayout(
   parts: ExamineParts,
-): Promise<(Pick<Examined, 'warnings' | 'noMemories'> & { layout: Layout }) | undefined> {
+): Promise<(Pick<ExaminedTable, 'warnings' | 'noMemories'> & { layout: Layout }) | undefined> {
   const { client, mapping, table, vectors, embedder, mistakes } = parts;
   const ids = idColumns(table, mapping.id, mistakes);
   const fields = await createFields(client, table, mapping, mistakes);

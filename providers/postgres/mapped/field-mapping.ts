@@ -37,7 +37,7 @@ const CONSTANT = /^'((?:[^'\0]|'')*)'$/;
 
 /**
  * Parses the subset of SQL that a field mapping uses: a column (`created_at`, `"pageContent"`), a path
- * (`metadata->'a'->>'b'`; the last arrow may be either) or a constant (`'shared'`). Bare names keep their case: Postgres'
+ * (`metadata->'a'->>'b'`; the last arrow may be either) or a constant (`'shared'`). Unquoted names keep their case: Postgres'
  * folding to lower case does not apply. Undefined for anything else.
  */
 export function parseColumnReference(text: string): ColumnReference | undefined {

@@ -20,7 +20,7 @@ export interface Layout {
   readonly temporal: boolean;
   /** The condition that a row carries all of these tags. Undefined if tags are not mapped. */
   readonly hasTags: ((where: Conditions, tags: readonly string[]) => string) | undefined;
-  readonly vector: Vector;
+  readonly vector: VectorColumn;
   /** Columns that a new row needs besides its fields, such as that of the collection; values are SQL. */
   newColumns(where: Conditions): readonly { readonly column: string; readonly value: string }[];
   readonly writable: boolean;
@@ -83,7 +83,7 @@ export type Write =
       readonly type: 'json' | 'jsonb';
     };
 
-export interface Vector {
+export interface VectorColumn {
   /** Quoted, for writing. */
   readonly column: string;
   /** The condition that a row has a vector of the embedder's length. */

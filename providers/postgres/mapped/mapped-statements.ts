@@ -18,7 +18,7 @@ export function requireTags({ hasTags }: Layout, tags: readonly string[]): void 
 }
 
 /** The statements of every verb but search. Texts differ only by the present filters and fields, so each is prepared once. */
-export type Statements = ReturnType<typeof createStatements>;
+export type MappedStatements = ReturnType<typeof createStatements>;
 
 /** Twice the limit: other applications may store numbers with more digits than records show. */
 export const doubledBytes = ({ max_bytes }: Pick<ListQuery, 'max_bytes'>): number => 2 * max_bytes;
@@ -114,7 +114,7 @@ export function whereOne(layout: Layout, { id, users, within }: Ref): Conditions
 }
 
 /** The row that a write is meant for; `owners` as the table stores them. */
-interface Target extends Pick<Ref, 'within'> {
+interface RowTarget extends Pick<Ref, 'within'> {
   readonly id: string | undefined;
   readonly owners: readonly string[] | null;
 }
@@ -123,7 +123,7 @@ interface Target extends Pick<Ref, 'within'> {
  * SQL for `returning` that fails the statement, and so undoes it, if it wrote another row: under some collations, triggers or
  * rules more rows match than the one. Constants need no check; a constant division by zero would fail during planning.
  */
-export function recheck(layout: Layout, where: Conditions, { id, owners, within }: Target): string {
+export function recheck(layout: Layout, where: Conditions, { id, owners, within }: RowTarget): string {
   const { user_id, scope } = layout.fields;
   const list = (texts: readonly string[]) => `any(${where.bind(toTextArray(texts))}::text[])`;
   const same: string[] = [];

@@ -7,14 +7,14 @@ import { codeOf, PROVIDER } from '../errors.ts';
 import type { Query } from '../tables/memory-statements.ts';
 import { FIELDS, FORMS } from './field-mapping.ts';
 import type { Field, Layout } from './layout.ts';
-import { type Statements, unsupported } from './mapped-statements.ts';
+import { type MappedStatements, unsupported } from './mapped-statements.ts';
 import type { Reading } from './row-reading.ts';
 import { isGiven } from './write-sql.ts';
 
 export interface WriteOptions {
   readonly layout: Layout;
   readonly reading: Reading;
-  readonly statements: Statements;
+  readonly statements: MappedStatements;
   readonly get: Provider['get'];
   readonly max_bytes: number;
   run(query: Query, call: Call): Promise<Row[]>;

@@ -7,14 +7,14 @@ import type { Conditions } from '../tables/conditions.ts';
 import { firstWithin } from '../tables/memory-rows.ts';
 import type { Query } from '../tables/memory-statements.ts';
 import type { Layout } from './layout.ts';
-import { doubledBytes, requireTags, type Statements, whereScopePrefix, whereUser } from './mapped-statements.ts';
+import { doubledBytes, type MappedStatements, requireTags, whereScopePrefix, whereUser } from './mapped-statements.ts';
 import type { Reading } from './row-reading.ts';
 
 export interface SearchOptions {
   readonly db: Database;
   readonly layout: Layout;
   readonly reading: Reading;
-  readonly statements: Statements;
+  readonly statements: MappedStatements;
   /** A user with more rows than this is searched through the index, if there is one. */
   readonly large_user_rows: number;
 }
@@ -88,7 +88,7 @@ interface VectorQuery {
 /** Best first; equal scores in the order of lists. Omits rows without a comparable vector. */
 export type SearchStatements = ReturnType<typeof createSearchStatements>;
 
-export function createSearchStatements(layout: Layout, reading: Reading, { query: prepare }: Statements) {
+export function createSearchStatements(layout: Layout, reading: Reading, { query: prepare }: MappedStatements) {
   const { from, vector: column } = layout;
   const sorts = reading.order.map((sql, at) => ({ sql, name: `sort_${at}` }));
   // If a metric depends on the length of vectors, scores may be clipped at 0 or 1; distances still differ.

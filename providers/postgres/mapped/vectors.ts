@@ -3,10 +3,10 @@ import pg from 'pg';
 import type { EmbedderIdentity } from '#contract';
 import { ITERATIVE_PGVECTOR, isOlder, toHalfvec } from '../pgvector.ts';
 import { type Column, type Index, noColumn, type Table, type VectorExtension } from './catalogue.ts';
-import type { Vector } from './layout.ts';
+import type { VectorColumn } from './layout.ts';
 import type { ResolvedMapping } from './mapping.ts';
 
-type Metric = Vector['metric'];
+type Metric = VectorColumn['metric'];
 type Type = 'vector' | 'halfvec';
 
 /** By the middle of an operator class's name: what its index measures, and the score of that for vectors of length 1. */
@@ -69,7 +69,7 @@ export function lengthMistake(
 }
 
 /** Compares vectors by the operator of an existing index, so that the index can serve. */
-export function createVector({ extension, table, alias, column, dimensions }: VectorParts): Vector {
+export function createVector({ extension, table, alias, column, dimensions }: VectorParts): VectorColumn {
   const own = column.base as Type;
   const index = chooseIndex(table, column, dimensions);
   const { metric, operator, score } = METRICS[index?.measure ?? 'cosine'] as (typeof METRICS)[string];

@@ -49,7 +49,7 @@ export interface Changes {
   readonly max_bytes: number;
 }
 
-interface Target {
+interface WriteTarget {
   readonly layout: Layout;
   readonly reading: Reading;
   /** Of the statement. Conditions are added, so that the update loses nothing that a row holds. */
@@ -57,7 +57,7 @@ interface Target {
 }
 
 /** The assignments of an update, one for each column. */
-export function rowChanges({ layout, reading, where }: Target, { patch, vector, max_bytes }: Changes): string[] {
+export function rowChanges({ layout, reading, where }: WriteTarget, { patch, vector, max_bytes }: Changes): string[] {
   const { fields } = layout;
   const sets: string[] = [];
   const documents = new Map<string, { write: Write; writes: JsonWrite[] }>();

@@ -62,7 +62,7 @@ export async function columnInUse(client: pg.Client, names: Names): Promise<stri
 
 /**
  * Checks that this embedder made the stored vectors; the first embedder of an empty store is recorded. Runs in the caller's
- * transaction. Throws with both identities and the ways out, because vectors of two models must never be compared.
+ * transaction. Throws an error with both embedders and the remedies: vectors of two models must never be compared.
  */
 export async function checkCompatibility(
   client: pg.Client,

@@ -23,8 +23,8 @@ export interface LargeUsersOptions {
 
 const REFRESH_MS = 30_000;
 /**
- * Measured (bench/scale/RESULTS.md): for each of the hundred rows that a search wants, the index walk passes all rows of
- * others in between, and each of those costs as much as four memories in an exact search. So the index pays when
+ * Measured (bench/scale/RESULTS.md): a search needs a hundred rows of the user. On the way to each, the index walk passes
+ * rows of other users, and each of these costs as much as four memories in an exact search. So the index pays when
  * 4 · 100 · (rows in the index / rows of the user) is less than the rows of the user.
  */
 const COST_OF_WALK = 400;
@@ -32,12 +32,12 @@ const COST_OF_WALK = 400;
 const SMALL_INDEX = 50_000;
 /** Rows flagged at a time, to keep the locks short: each enters two indexes. */
 const BATCH = 500;
-/** Adds queue behind this lock while it is waited for. */
+/** Deadline of the lock, in milliseconds: adds queue behind the request for it. */
 const LOCK_MS = 2_000;
 
 /**
- * Knows which users are searched through the vector and keyword indexes: those whose rows all have the flag `large`. A
- * replica that does not know yet that another one moved a user only searches more slowly.
+ * The users that are searched through the vector and keyword indexes: all of their rows have the flag `large`. Until a
+ * replica has read that another one moved a user, its searches of that user are slower.
  */
 export async function openLargeUsers({
   db,

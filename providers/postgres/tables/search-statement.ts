@@ -148,13 +148,13 @@ const rarityOf = (asked: string): string[] => [
 ];
 
 /**
- * Three steps. First it ranks the nearest vectors and all memories with a rare term. The last hit that fits the limit sets
- * the bar: any other memory is no nearer than the farthest of those vectors and contains only common terms. Then it
- * also ranks the memories with a common term that could still lift them over the bar. So every term that matters counts,
- * and only the vector index is approximate.
+ * Three steps. First it ranks the nearest vectors and all memories with a rare term. The score of the last hit within the
+ * limit is the threshold: any other memory is no nearer than the farthest of those vectors and contains only common terms.
+ * Then it also ranks the memories with a common term that could still reach the threshold. So every term that matters
+ * counts, and only the vector index is approximate.
  *
- * The index walk gives up after a number of rows of other users and scopes. If it has found too few by then, the exact
- * search completes it.
+ * The index walk ends after a number of rows of other users and scopes. If it has found too few by then, the exact
+ * search completes the result.
  */
 function throughIndexes(parts: StatementParts, { rows, holding }: Rarity): Plan {
   const { where, keys, asked, distance } = parts;
@@ -221,7 +221,8 @@ const nowhere = ({ names, user, wanted }: StatementParts): string =>
   `select ${SEEN}, 0 as cosine from ${names.memories} where ${user} and ${wanted} and false`;
 
 /**
- * The common terms that still matter: the rarest ones, until the remaining terms together cannot lift a memory over the bar.
+ * The common terms that still matter: the rarest ones, until the remaining terms together cannot raise a memory above the
+ * threshold.
  */
 function common({ query, where, distance, vectorWeight, keywordWeight }: StatementParts, rare: string): string {
   const bar = `(select score from first order by score desc offset ${where.bind(query.limit)}::int - 1 limit 1)`;

@@ -13,7 +13,7 @@ interface Body {
   readonly example?: object;
 }
 
-interface Operation {
+interface ApiOperation {
   readonly id: string;
   readonly summary: string;
   readonly description?: string;
@@ -30,7 +30,7 @@ interface Operation {
 }
 
 /** A verb of the protocol: it needs authentication, and adds the errors that every verb can answer. */
-export const verb = ({ errors, consistent = true, ...rest }: Operation): ZodOpenApiOperationObject => ({
+export const verb = ({ errors, consistent = true, ...rest }: ApiOperation): ZodOpenApiOperationObject => ({
   ...operation(
     {
       ...rest,
@@ -43,14 +43,14 @@ export const verb = ({ errors, consistent = true, ...rest }: Operation): ZodOpen
 });
 
 /** A public path of the gateway. */
-export const publicOperation = (spec: Operation): ZodOpenApiOperationObject => ({
+export const publicOperation = (spec: ApiOperation): ZodOpenApiOperationObject => ({
   ...operation(spec, false),
   tags: ['gateway'],
   security: [],
 });
 
 const operation = (
-  { id, summary, description, success, otherwise, errors, ...spec }: Omit<Operation, 'consistent'>,
+  { id, summary, description, success, otherwise, errors, ...spec }: Omit<ApiOperation, 'consistent'>,
   consistent: boolean,
 ): ZodOpenApiOperationObject => ({
   operationId: id,
