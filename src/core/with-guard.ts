@@ -19,14 +19,14 @@ export function withGuard(inner: Provider, instrument: Instrument = uninstrument
     const operation: Operation = { kind: 'backend', dependency: inner.name, name, reads };
     return <Result>(call: Call, work: (call: Call) => Promise<Result>): Promise<Result> =>
       settle(inner.name, () =>
-        instrument(operation, call, (own) => (call.unlessAborted ? call.unlessAborted(work(own)) : work(own))),
+        instrument(operation, call, (traced) => (call.unlessAborted ? call.unlessAborted(work(traced)) : work(traced))),
       );
   };
   const one =
     (reads: boolean) =>
     <Argument, Result>(name: string, verb: (argument: Argument, call: Call) => Promise<Result>) => {
       const run = guard(name, reads);
-      return (argument: Argument, call: Call) => run(call, (own) => verb(argument, own));
+      return (argument: Argument, call: Call) => run(call, (traced) => verb(argument, traced));
     };
   const [reading, writing] = [one(true), one(false)];
   /** A read without arguments. */
@@ -45,16 +45,17 @@ export function withGuard(inner: Provider, instrument: Instrument = uninstrument
     name: inner.name,
     capabilities: inner.capabilities,
     read_only: inner.read_only,
-    add: add && ((input, vector, call) => adding(call, (own) => add(input, vector, own))),
+    add: add && ((input, vector, call) => adding(call, (traced) => add(input, vector, traced))),
     idempotency:
       idempotency &&
       ({
         // Not a read: it writes an audit entry.
-        firstAnswer: (input, key, call) => firstAnswering(call, (own) => idempotency.firstAnswer(input, key, own)),
-        add: (input, vector, key, call) => adding(call, (own) => idempotency.add(input, vector, key, own)),
+        firstAnswer: (input, key, call) =>
+          firstAnswering(call, (traced) => idempotency.firstAnswer(input, key, traced)),
+        add: (input, vector, key, call) => adding(call, (traced) => idempotency.add(input, vector, key, traced)),
       } satisfies IdempotentAdd),
     get: reading('get', inner.get),
-    update: update && ((ref, patch, vector, call) => updating(call, (own) => update(ref, patch, vector, own))),
+    update: update && ((ref, patch, vector, call) => updating(call, (traced) => update(ref, patch, vector, traced))),
     delete: inner.delete && writing('delete', inner.delete),
     list: inner.list && reading('list', inner.list),
     search: inner.search && reading('search', inner.search),
@@ -69,7 +70,7 @@ export function withGuard(inner: Provider, instrument: Instrument = uninstrument
         list: readingAll('keys_list', keys.list),
         create: writing('keys_create', keys.create),
         revoke: writing('keys_revoke', keys.revoke),
-        touch: (ids, time, call) => touching(call, (own) => keys.touch(ids, time, own)),
+        touch: (ids, time, call) => touching(call, (traced) => keys.touch(ids, time, traced)),
         close: keys.close,
       } satisfies KeyStore),
     ping: readingAll('ping', inner.ping),

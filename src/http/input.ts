@@ -86,9 +86,9 @@ async function readBytes(c: Context<Env>, maxBytes: number): Promise<Uint8Array>
       return reject(size > maxBytes ? tooLarge(maxBytes) : tooManyBytes());
     });
     incoming.once('end', () => resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks)));
-    incoming.once('error', () => reject(invalidRequest('the request ended before its body did')));
+    incoming.once('error', () => reject(invalidRequest('the request ended before its body was complete')));
     incoming.once('close', () => {
-      if (!incoming.complete) reject(invalidRequest('the request ended before its body did'));
+      if (!incoming.complete) reject(invalidRequest('the request ended before its body was complete'));
     });
   });
   return c

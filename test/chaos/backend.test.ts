@@ -9,10 +9,10 @@ import { type Fault, survive } from './survive.ts';
 
 beforeEach(({ skip }) => skip(POSTGRES_BIN === '', NO_POSTGRES_BIN));
 
-/** Long enough for deadlines to pass, and for what is left alone to be asked several times. */
+/** Long enough for deadlines to pass and for the circuit breaker to try again several times. */
 const WHILE_MS = 3_000;
 
-test('whatever happens to the PostgreSQL server or on the way to it, nothing acknowledged is lost and no answer is wrong', async () => {
+test('faults of the PostgreSQL server and its network lose nothing acknowledged, and no response is wrong', async () => {
   const cluster = await createCluster();
   await cluster.start();
   const way = await startTcpProxy(cluster.url);
@@ -21,11 +21,10 @@ test('whatever happens to the PostgreSQL server or on the way to it, nothing ack
     env: {
       DATABASE_URL: way.through(cluster.url),
       OMP_AUDIT: 'writes',
-
       ...embeddedBy(base_url),
     },
     clients: 16,
-    // On a busy machine the deadline may pass while the vector is waited for.
+    // On a busy machine the deadline may pass before the vector arrives.
     excuse: downOf('postgres', 'openai'),
   });
 

@@ -1,7 +1,6 @@
 import { request } from 'node:http';
 import { expect, test } from 'vitest';
-import { temporaryFolder } from '../process/gateway.ts';
-import { copyEmptyPostgres } from '../support/empty-postgres.ts';
+import { dataFolder } from '../process/gateway.ts';
 import { descriptorsOf } from './processes.ts';
 import { startSubject } from './subject.ts';
 import { survive } from './survive.ts';
@@ -29,9 +28,8 @@ function abortedRequest(url: string, user_id: string): Promise<void> {
   });
 }
 
-test('200 clients that abort at random moments harm nobody, and leave nothing behind', async () => {
-  const OMP_DATA_DIR = temporaryFolder();
-  await copyEmptyPostgres(OMP_DATA_DIR);
+test('200 clients that abort at random moments affect no other client and leave nothing behind', async () => {
+  const OMP_DATA_DIR = await dataFolder();
   const { load, gateway } = await startSubject({
     env: { OMP_DATA_DIR, OMP_REQUEST_TIMEOUT_MS: '10000' },
     clients: 8,
@@ -49,7 +47,7 @@ test('200 clients that abort at random moments harm nobody, and leave nothing be
       await Promise.all(Array.from({ length: CLIENTS }, (_, number) => client(number)));
     },
   });
-  // The server learns of the last ones a moment later.
+  // The server notices the last ones a moment later.
   while (descriptorsOf(pid) > before + 4) await load.during(20);
   expect(load.count.refused).toBe(0);
   await load.pause();

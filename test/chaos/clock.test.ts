@@ -1,6 +1,5 @@
 import { beforeEach, expect, test } from 'vitest';
-import { runProgram, startGateway, temporaryFolder } from '../process/gateway.ts';
-import { copyEmptyPostgres } from '../support/empty-postgres.ts';
+import { dataFolder, runProgram, startGateway } from '../process/gateway.ts';
 import { expectError } from '../support/expect-error.ts';
 import { fakeClock, NO_FAKE_CLOCK } from '../support/fake-clock.ts';
 import { freshUser } from '../support/subject.ts';
@@ -16,16 +15,15 @@ const DAY = 24 * HOUR;
 const YEAR = 365 * DAY;
 
 async function emptyFolder(): Promise<{ OMP_DATA_DIR: string }> {
-  const OMP_DATA_DIR = temporaryFolder();
-  await copyEmptyPostgres(OMP_DATA_DIR);
+  const OMP_DATA_DIR = await dataFolder();
   return { OMP_DATA_DIR };
 }
 
-test('under load the clock jumps back and forth, and nothing is lost', async () => {
+test('clock jumps under load lose nothing', async () => {
   const clock = fakeClock();
   const env = { ...clock.env, ...(await emptyFolder()) };
   const { load, gateway } = await startSubject({ env, clients: 12 });
-  // Never as far ahead as repeated adds are known for.
+  // Never as far ahead as idempotency keys are stored.
   for (const [name, seconds] of [
     ['an hour back', -HOUR],
     ['an hour ahead', HOUR],
@@ -38,7 +36,7 @@ test('under load the clock jumps back and forth, and nothing is lost', async () 
   expect((await gateway.stop()).status).toBe(0);
 });
 
-test('[Decision 1|2] what is added and changed while the clock jumps lists in that order, also by a cursor of before', async () => {
+test('[Decision 1|2] memories added and changed while the clock jumps are listed in that order, also by an earlier cursor', async () => {
   const clock = fakeClock();
   const { client } = await startGateway({ env: { ...clock.env, ...(await emptyFolder()) } });
   const user_id = freshUser();
@@ -65,7 +63,7 @@ test('[Decision 1|2] what is added and changed while the clock jumps lists in th
   expect(rest.items.map(({ id }) => id)).toEqual(ids.slice(-2));
 });
 
-test('[Decision 20] an Idempotency-Key is known when the clock jumps back or 23 hours ahead, and forgotten after a day', async () => {
+test('[Decision 20] an Idempotency-Key is valid when the clock jumps back or 23 hours ahead, and expires after a day', async () => {
   const clock = fakeClock();
   const { client } = await startGateway({ env: { ...clock.env, ...(await emptyFolder()) } });
   const memory = { user_id: freshUser(), content: 'once' };
@@ -86,7 +84,7 @@ test('[Decision 20] an Idempotency-Key is known when the clock jumps back or 23 
   expect(await add()).toEqual(second);
 });
 
-test('[SPEC Memory created_at] [Decision 20] a clock that was once 30 years ahead leaves no trace on what is added later', async () => {
+test('[SPEC Memory created_at] [Decision 20] a clock that was once 30 years ahead does not affect later memories', async () => {
   const clock = fakeClock();
   const { client } = await startGateway({ env: { ...clock.env, ...(await emptyFolder()) } });
   const user_id = freshUser();
@@ -102,7 +100,7 @@ test('[SPEC Memory created_at] [Decision 20] a clock that was once 30 years ahea
   expect(wrong - right).toBeGreaterThan(29 * YEAR * 1_000);
 });
 
-test('[Decision 17] nobody is shut out for longer than a minute because the clock jumped', async () => {
+test('[Decision 17] a clock jump rejects no caller for longer than a minute', async () => {
   const clock = fakeClock();
   const env = { ...clock.env, ...(await emptyFolder()), OMP_RATE_LIMIT_PER_MINUTE: '5' };
   const { client } = await startGateway({ env });
@@ -110,7 +108,7 @@ test('[Decision 17] nobody is shut out for longer than a minute because the cloc
   for (const seconds of [0, HOUR, -HOUR, DAY, -DAY]) {
     clock.jumpTo(seconds);
     let reply = await ask();
-    // What was used counts at this time alone.
+    // Requests at other times do not count.
     expect(reply.status).toBe(200);
     while (reply.status === 200) reply = await ask();
     expectError(reply, 'rate_limited');
@@ -118,7 +116,7 @@ test('[Decision 17] nobody is shut out for longer than a minute because the cloc
   }
 });
 
-test('[Decision 13] a key is refused while the clock says that it has expired, and only then', async () => {
+test('[Decision 13] a key is rejected exactly while it has expired by the clock', async () => {
   const clock = fakeClock();
   const env = { ...clock.env, ...(await emptyFolder()) };
   const expires = new Date(Date.now() + HOUR * 1_000).toISOString();

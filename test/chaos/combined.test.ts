@@ -11,10 +11,10 @@ import { survive } from './survive.ts';
 beforeEach(({ skip }) => skip(POSTGRES_BIN === '', NO_POSTGRES_BIN));
 
 const DURATION_MS = 20_000;
-/** To draw the same faults again: TEST_CHAOS_SEED. */
+/** TEST_CHAOS_SEED repeats the faults of a run. */
 const SEED = Number(process.env.TEST_CHAOS_SEED ?? Math.floor(Math.random() * 2 ** 31));
 
-/** Numbers in [0, 1) that only the seed decides (mulberry32). */
+/** Pseudo-random numbers in [0, 1) from a seed (mulberry32). */
 function drawing(seed: number): () => number {
   let state = seed;
   return () => {
@@ -37,7 +37,6 @@ test(`two faults at once, drawn at random, with async ingestion (seed ${SEED})`,
     env: {
       DATABASE_URL: toDatabase.through(cluster.url),
       OMP_INGESTION: 'async',
-
       ...embeddedBy(toService.through(service.base_url)),
     },
     clients: 12,
@@ -51,7 +50,7 @@ test(`two faults at once, drawn at random, with async ingestion (seed ${SEED})`,
     () => way.become({}),
   ];
   let paused: readonly number[] = [];
-  /** One of each group at a time, since two of one would undo each other. */
+  /** At most one of each group at a time, because two of one group would end each other. */
   const GROUPS: readonly (readonly Fault[])[] = [
     [
       ['PostgreSQL killed', () => cluster.stop('SIGKILL'), () => cluster.start()],

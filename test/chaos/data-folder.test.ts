@@ -1,18 +1,16 @@
 import { cpSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { runProgram, temporaryFolder } from '../process/gateway.ts';
+import { dataFolder, runProgram, temporaryFolder } from '../process/gateway.ts';
 import { DATABASE_DAMAGES, FOLDER_DAMAGES } from '../support/damaged-folder.ts';
-import { copyEmptyPostgres } from '../support/empty-postgres.ts';
 import { brokenConnection } from '../support/ledger.ts';
 import { startSubject } from './subject.ts';
 import { survive } from './survive.ts';
 
 const DAMAGES = Object.entries({ ...FOLDER_DAMAGES, ...DATABASE_DAMAGES });
 
-test('a killed gateway does not start on a damaged data folder, and on the restored one has all that it acknowledged', async () => {
-  const OMP_DATA_DIR = temporaryFolder();
-  await copyEmptyPostgres(OMP_DATA_DIR);
+test('a killed gateway does not start on a damaged data folder, and has everything acknowledged on the restored one', async () => {
+  const OMP_DATA_DIR = await dataFolder();
   const env = { OMP_DATA_DIR, OMP_SEARCH_MODE: 'keyword' };
   const subject = await startSubject({ env, clients: 4, excuse: brokenConnection });
   await survive(subject.load, {

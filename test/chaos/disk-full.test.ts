@@ -10,10 +10,10 @@ const NO_SMALL_DISK = noSmallDisk();
 
 beforeEach(({ skip }) => skip(NO_SMALL_DISK !== '', NO_SMALL_DISK));
 
-/** So many requests fail before there is room again. */
+/** Failed requests before space is freed. */
 const REFUSALS = 200;
 
-test('when its disk is full, the embedded Postgres refuses, loses nothing, and goes on once there is room', async () => {
+test('on a full disk the embedded Postgres fails, loses nothing, and recovers once there is space', async () => {
   const disk = mountSmallDisk(160);
   await copyEmptyPostgres(disk.folder);
   const subject = await startSubject({
@@ -44,9 +44,7 @@ test('when its disk is full, the embedded Postgres refuses, loses nothing, and g
   expect((await subject.gateway.stop()).status).toBe(0);
 });
 
-test('when its disk is full, the gateway on a PostgreSQL server refuses, loses nothing, and goes on once there is room', async ({
-  skip,
-}) => {
+test('on a full disk a PostgreSQL server fails, loses nothing, and recovers once there is space', async ({ skip }) => {
   skip(POSTGRES_BIN === '', NO_POSTGRES_BIN);
   const disk = mountSmallDisk(200, serverUser());
   const cluster = await createCluster({ folder: disk.folder });
@@ -58,7 +56,7 @@ test('when its disk is full, the gateway on a PostgreSQL server refuses, loses n
       disk.fill();
       await load.more('refused', REFUSALS);
       disk.free();
-      // One that could not even write its log of changes ends itself.
+      // A server that cannot write its WAL ends itself.
       if (cluster.processes().length === 0) await cluster.start();
     },
   });

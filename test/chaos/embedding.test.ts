@@ -9,10 +9,10 @@ import { type Fault, survive } from './survive.ts';
 
 beforeEach(({ skip }) => skip(POSTGRES_BIN === '', NO_POSTGRES_BIN));
 
-/** Long enough for a breaker to open and to ask several times. */
+/** Long enough for the circuit breaker to open and to try again several times. */
 const WHILE_MS = 1_500;
 
-/** Ways to answer that are none. Each sends what no vector can be read from. */
+/** Responses without usable vectors. */
 const GARBAGE: Readonly<Record<string, Answer>> = {
   'answers no JSON': (_, response) =>
     void response.writeHead(200, { 'content-type': 'application/json' }).end('{"data": [{]'),
@@ -40,7 +40,7 @@ function vectors(make: (length: number) => readonly unknown[]): Answer {
 }
 
 describe.each(['sync', 'async'])('OMP_INGESTION=%s', (ingestion) => {
-  test('an embedding service that fails in whatever way loses nothing, and is not missed longer than it fails', async () => {
+  test('faults of the embedding service lose nothing, and its memories are searched once it is back', async () => {
     const cluster = await createCluster();
     await cluster.start();
     const service = await startEmbedding();
@@ -54,7 +54,7 @@ describe.each(['sync', 'async'])('OMP_INGESTION=%s', (ingestion) => {
     const during = async (ms: number) => {
       const { added } = load.count;
       await load.during(ms);
-      // What is stored first and embedded later does not need the service.
+      // Async ingestion stores without the service.
       if (ingestion === 'async') expect(load.count.added).toBeGreaterThan(added);
     };
     const settle = async () => {

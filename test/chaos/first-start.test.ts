@@ -5,10 +5,10 @@ import { startGateway, startProgram, temporaryFolder } from '../process/gateway.
 import { writeRow } from './survive.ts';
 
 const ROUNDS = 20;
-/** What a first start takes on a slow machine. */
+/** Duration of a first start on a slow machine. */
 const LONGEST_MS = 6_000;
 
-test(`killed ${ROUNDS} times at any moment of a first start, the gateway starts again and has all that it acknowledged`, async () => {
+test(`killed ${ROUNDS} times at random moments of a first start, the gateway starts again with everything acknowledged`, async () => {
   let kept = 0;
   for (let round = 0; round < ROUNDS; round++) {
     const env = { OMP_DATA_DIR: temporaryFolder(), TMPDIR: temporaryFolder(), OMP_SEARCH_MODE: 'keyword' };

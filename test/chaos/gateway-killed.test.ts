@@ -1,8 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
-import { temporaryFolder } from '../process/gateway.ts';
+import { dataFolder } from '../process/gateway.ts';
 import { createCluster, NO_POSTGRES_BIN, POSTGRES_BIN } from '../process/postgres-cluster.ts';
-import { copyEmptyPostgres } from '../support/empty-postgres.ts';
 import { anyOf, brokenConnection, downOf } from '../support/ledger.ts';
 import { embeddedBy, startEmbedding, startSubject } from './subject.ts';
 import { survive } from './survive.ts';
@@ -11,8 +10,7 @@ const ROUNDS = 2;
 
 const STORES = {
   async embedded() {
-    const OMP_DATA_DIR = temporaryFolder();
-    await copyEmptyPostgres(OMP_DATA_DIR);
+    const OMP_DATA_DIR = await dataFolder();
     return { OMP_DATA_DIR };
   },
   async server() {
@@ -27,7 +25,7 @@ describe.each(['embedded', 'server'] as const)('on the %s Postgres', (store) => 
     ['', {}],
     [', async ingestion', { OMP_INGESTION: 'async' }],
   ] as const) {
-    test(`killed ${ROUNDS} times amid writes, the gateway comes back with all that it acknowledged${how}`, async ({
+    test(`killed ${ROUNDS} times during writes, the gateway starts again with everything acknowledged${how}`, async ({
       skip,
     }) => {
       skip(store === 'server' && POSTGRES_BIN === '', NO_POSTGRES_BIN);
@@ -35,7 +33,7 @@ describe.each(['embedded', 'server'] as const)('on the %s Postgres', (store) => 
       const subject = await startSubject({
         env: { ...(await STORES[store]()), ...embeddedBy(base_url), ...more },
         clients: 12,
-        // On a busy machine the deadline may pass while the vector is waited for.
+        // On a busy machine the deadline may pass before the vector arrives.
         excuse: anyOf(brokenConnection, downOf('postgres', 'openai')),
       });
       for (let round = 1; round <= ROUNDS; round++) {

@@ -1,14 +1,13 @@
 import { expect, test } from 'vitest';
-import { temporaryFolder } from '../process/gateway.ts';
+import { dataFolder } from '../process/gateway.ts';
 import { freePort } from '../process/postgres-cluster.ts';
-import { copyEmptyPostgres } from '../support/empty-postgres.ts';
 import { descriptorsOf, residentMegabytes } from './processes.ts';
 import { embeddedBy, startEmbedding, startSubject } from './subject.ts';
 import { writeRow } from './survive.ts';
 
 const DURATION_MS = 60_000;
 const SAMPLES = 80;
-/** Before the first of them is taken seriously: caches fill, the engine's memory grows to what it uses. */
+/** Ignored at the start, while caches fill and memory grows to its normal size. */
 const WARM = 10;
 
 interface Sample {
@@ -21,8 +20,7 @@ interface Sample {
 const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
 
 test('an hour of load in minutes: memory, descriptors and the lag of the event loop do not grow', async () => {
-  const OMP_DATA_DIR = temporaryFolder();
-  await copyEmptyPostgres(OMP_DATA_DIR);
+  const OMP_DATA_DIR = await dataFolder();
   const service = await startEmbedding();
   const port = await freePort();
   const { load, ledgers, gateway } = await startSubject({
@@ -30,12 +28,12 @@ test('an hour of load in minutes: memory, descriptors and the lag of the event l
       OMP_DATA_DIR,
       OMP_METRICS_PORT: String(port),
       ...embeddedBy(service.base_url),
-      // Nothing is in the way of any request, so that none is to fail, however busy the machine is.
+      // No request may fail, however busy the machine is.
       OMP_REQUEST_TIMEOUT_MS: '30000',
       OMP_EMBEDDING_TIMEOUT_MS: '30000',
     },
     clients: 24,
-    // The gateway lets go of what it was not asked for any more.
+    // The gateway must free the work of aborted requests.
     impatience: 0.02,
     mostMemories: 40,
   });

@@ -1,26 +1,24 @@
 import { createServer } from 'node:http';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
-import { temporaryFolder } from '../process/gateway.ts';
+import { dataFolder } from '../process/gateway.ts';
 import { freePort } from '../process/postgres-cluster.ts';
 import { createRedis, NO_REDIS } from '../rate-limit/redis-server.ts';
-import { copyEmptyPostgres } from '../support/empty-postgres.ts';
 import { startTcpProxy } from '../support/tcp-proxy.ts';
 import { startSubject } from './subject.ts';
 import { survive } from './survive.ts';
 
 const WHILE_MS = 2_000;
 
-/** Nothing is in the way of any request, so that none is to fail, however busy the machine is. */
+/** No request may fail, however busy the machine is. */
 async function embedded() {
-  const OMP_DATA_DIR = temporaryFolder();
-  await copyEmptyPostgres(OMP_DATA_DIR);
+  const OMP_DATA_DIR = await dataFolder();
   return { OMP_DATA_DIR, OMP_REQUEST_TIMEOUT_MS: '30000' };
 }
 
-describe('with Redis counting requests', () => {
+describe('the rate limit store redis', () => {
   beforeEach(({ skip }) => skip(NO_REDIS !== '', NO_REDIS));
 
-  test('whatever happens to it, no request fails', async () => {
+  test('its faults fail no request', async () => {
     const redis = await createRedis();
     await redis.start();
     const way = await startTcpProxy(redis.url);
@@ -54,7 +52,7 @@ describe('with Redis counting requests', () => {
   });
 });
 
-test('a collector of traces that is dead, hangs or fails is not missed', async () => {
+test('a collector of traces that is down, hangs or fails affects no request', async () => {
   const port = await freePort();
   let collected = 0;
   let hangs = false;

@@ -4,11 +4,11 @@ import { join } from 'node:path';
 import type { TestProject } from 'vitest/node';
 import prepare from '../support/prepare.ts';
 
-/** What is told of one fault. */
+/** The result of one fault. */
 export interface Row {
   readonly fault: string;
   readonly requests: number;
-  /** Writes that were acknowledged. */
+  /** Acknowledged writes. */
   readonly written: number;
   /** Requests that failed, by the code of the error. */
   readonly failed: Readonly<Record<string, number>>;
@@ -22,7 +22,7 @@ export interface Row {
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** A file that takes a row a line. */
+    /** A file with one row per line. */
     rows: string;
   }
 }
@@ -58,7 +58,7 @@ const cellsOf = ({ fault, requests, written, failed, first_ms, all_ms, kept, bro
   broken?.toUpperCase() ?? '0',
 ];
 
-/** All of a row in words. */
+/** A row in words. */
 export const lineOf = (row: Row): string =>
   cellsOf(row)
     .map((cell, i) => (i === 0 ? cell : `${HEADINGS[i]}: ${cell || 'none'}`))

@@ -6,12 +6,12 @@ import { hashingEmbedder } from '../support/hashing-embedder.ts';
 import { type LedgerOptions, openLedger } from '../support/ledger.ts';
 import { type Load, startLoad } from '../support/load.ts';
 
-/** Short, so that a fault of seconds is one that is felt. */
+/** Short, so that a fault of seconds has an effect. */
 const DEADLINE = { OMP_REQUEST_TIMEOUT_MS: '2000' };
 
 const trigrams = hashingEmbedder(64);
 
-/** What the embedding service says when nothing is wrong with it. */
+/** The response of a working embedding service. */
 export const wellEmbedded: Answer = ({ model, input }, response) => {
   void trigrams.embed(input, 'document', undefined as never).then((vectors) => {
     const data = vectors.map((vector, index) => ({ object: 'embedding', index, embedding: [...vector] }));
@@ -19,7 +19,7 @@ export const wellEmbedded: Answer = ({ model, input }, response) => {
   });
 };
 
-/** A service that embeds as OpenAI does, by what the texts look like. It does not outlive the test. */
+/** An embedding service with OpenAI's protocol and trigrams as vectors; closed after the test. */
 export async function startEmbedding() {
   const service = await embeddingsServer();
   service.answer = wellEmbedded;
@@ -27,7 +27,7 @@ export async function startEmbedding() {
   return service;
 }
 
-/** The settings of a gateway that has its vectors computed there. */
+/** The settings of a gateway that uses this service. */
 export const embeddedBy = (base_url: string) => ({
   OMP_SEARCH_MODE: 'hybrid',
   OMP_EMBEDDER: 'openai',
@@ -37,9 +37,9 @@ export const embeddedBy = (base_url: string) => ({
 });
 
 export interface Subject {
-  /** The process that serves now. */
+  /** The running process. */
   gateway: RunningGateway;
-  /** Starts it anew, with the same settings. */
+  /** Starts it again with the same settings. */
   again(): Promise<void>;
   readonly load: Load;
   readonly ledgers: readonly ReturnType<typeof openLedger>[];
@@ -50,7 +50,7 @@ export interface SubjectOptions extends LedgerOptions {
   readonly clients: number;
 }
 
-/** A gateway, and clients at work on it wherever it listens. */
+/** A gateway under load from these clients, also after a restart on another port. */
 export async function startSubject({ env, clients, ...options }: SubjectOptions): Promise<Subject> {
   const start = () => startGateway({ env: { ...DEADLINE, ...env } });
   let gateway = await start();

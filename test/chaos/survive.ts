@@ -53,7 +53,7 @@ export async function survive(load: Load, { name, strike, settle }: Fault): Prom
   load.resume();
 }
 
-/** Told at once, and again in the table at the end. */
+/** Prints the row now, and again in the table at the end. */
 export function writeRow(row: Row): void {
   console.log(lineOf(row));
   appendFileSync(inject('rows'), `${JSON.stringify(row)}\n`);

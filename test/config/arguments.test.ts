@@ -52,18 +52,7 @@ describe('the command line', () => {
   });
 
   it('gives flags that the configuration takes', () => {
-    const parsed = parseArguments([
-      '--port',
-      '1',
-      '--data-dir',
-      'd',
-      '--log-level',
-      'warn',
-      '--host',
-      'h',
-      '--provider',
-      'memory',
-    ]);
+    const parsed = parseArguments('--port 1 --data-dir d --log-level warn --host h --provider memory'.split(' '));
     const { config } = load({ flags: parsed.action === 'serve' ? parsed.flags : {} });
     expect(config).toMatchObject({ port: 1, data_dir: 'd', log_level: 'warn', host: 'h', provider: 'memory' });
   });

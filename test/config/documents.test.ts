@@ -32,10 +32,10 @@ describe('the settings', () => {
   });
 });
 
-/** As a choice: the setting stays unset. */
+/** The setting stays unset. */
 const OFF = 'unset';
 
-/** Whether a setting has an effect; what is no choice is set. */
+/** Whether a setting has an effect with these choices. */
 function applies(key: string, choices: Readonly<Record<string, string>>): boolean {
   const { only: [condition = '', ...values] = [], unless } = settingFor(key) ?? {};
   if (unless !== undefined && choices[unless] !== OFF) return false;
@@ -71,7 +71,7 @@ describe('the example file', () => {
     { provider: 'memory', 'embedding.kind': 'local', 'rate_limit.store': 'memory' },
     { provider: 'pinecone', ...vectors, 'pinecone.preset': OFF },
     { provider: 'pinecone', ...vectors, 'pinecone.preset': 'custom' },
-  ])('is valid with all that applies to %j switched on', (choices: Record<string, string>) => {
+  ])('is valid with every setting that applies to %j', (choices: Record<string, string>) => {
     let section = '';
     const shown: string[] = [];
     const lines = example.split('\n').map((line) => {
@@ -93,7 +93,7 @@ describe('the example file', () => {
 describe('help', () => {
   const help = helpText();
 
-  it.each(SETTINGS.map((setting) => [setting.env, setting] as const))('tells of %s', (_, setting) => {
+  it.each(SETTINGS.map((setting) => [setting.env, setting] as const))('explains %s', (_, setting) => {
     expect(help).toContain(`\n  ${setting.env} (${setting.key}`);
     if (setting.default !== undefined)
       expect(help).toContain(`(${setting.key}, default ${setting.default})${setting.essential ? ' *' : ''}\n`);

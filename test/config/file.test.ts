@@ -29,11 +29,11 @@ describe('references', () => {
     expect(coerce('boolean', 'yes')).toBe('yes');
   });
 
-  it('leave a setting unset when they come to nothing', () => {
+  it('that are empty leave a setting unset', () => {
     expect(load({ yaml: `postgres:\n  url: ${reference('URL:-')}\n` })).toEqual(load({}));
   });
 
-  it('must lead somewhere and be well formed', () => {
+  it('must be set and well formed', () => {
     const yaml = `host: ${reference('MISSING')}${reference('EMPTY')}\ndata_dir: "$\{1st}"\n`;
     expect(mistakesOf({ env, yaml })).toEqual([
       'host in gateway.yaml: the environment variable MISSING is not set',
@@ -42,7 +42,7 @@ describe('references', () => {
     ]);
   });
 
-  it('are shown as written, since what they stand for may be secret', () => {
+  it('are shown as written, because their values may be secret', () => {
     const yaml = `port: ${reference('TOKEN')}\n`;
     expect(mistakesOf({ env: { TOKEN: 'hush' }, yaml })).toEqual([
       `port in gateway.yaml must be an integer from 0 to 65535, not '${reference('TOKEN')}'`,
@@ -83,13 +83,13 @@ describe('the file', () => {
 });
 
 describe('secrets', () => {
-  it('come from the file that *_FILE names, less one newline', () => {
+  it('come from the file that *_FILE names, without the last newline', () => {
     const env = { DATABASE_URL_FILE: '/run/secrets/url' };
     const { config } = load({ env, files: { '/run/secrets/url': 'postgres://u:p@db/omp\r\n' } });
     expect(config.postgres.url).toBe('postgres://u:p@db/omp');
   });
 
-  it('from the environment win over the file, however they are given', () => {
+  it('from the environment win over the file', () => {
     const yaml = 'postgres:\n  url: postgres://file\n';
     expect(load({ yaml, env: { DATABASE_URL: 'postgres://variable' } }).config.postgres.url).toBe(
       'postgres://variable',
@@ -98,7 +98,7 @@ describe('secrets', () => {
     expect(load({ yaml, env: { DATABASE_URL_FILE: 'secret' }, files }).config.postgres.url).toBe('postgres://secret');
   });
 
-  it('are given in one way, by a readable file that is not empty', () => {
+  it('are set only once, by a readable file that is not empty', () => {
     const openai = { OMP_EMBEDDER: 'openai', OPENAI_API_KEY_FILE: 'key' };
     expect(mistakesOf({ env: { ...openai, DATABASE_URL: 'postgres://db', DATABASE_URL_FILE: 'url' } })).toEqual([
       'OPENAI_API_KEY_FILE names key, which cannot be read: there is no such file',

@@ -18,7 +18,7 @@ const NEEDED = {
 const with4 = (env: Record<string, string>) => ({ env: { ...NEEDED, ...env } });
 
 describe('the mapping of a table', () => {
-  it('has a setting for every option of the provider, which takes every value that the setting takes', () => {
+  it('has a setting for every option of the provider', () => {
     expect(Object.keys(Mapping.shape).sort()).toEqual(Object.keys(schema.shape).sort());
     for (const name of Object.keys(Mapping.shape)) {
       expect(settingFor(`mapping.${name}`)?.env).toBe(`OMP_MAPPING_${name.toUpperCase()}`);
@@ -36,7 +36,7 @@ describe('the mapping of a table', () => {
     expect(mapping).toEqual(Mapping.parse({ preset: 'custom', ...written }));
   });
 
-  it('is not there unless a preset is named', () => {
+  it('is undefined without a preset', () => {
     expect(providerOptions(load({ env: {} }).config)).not.toHaveProperty('mapping');
     expect(mistakesOf({ env: { OMP_MAPPING_TABLE: 'notes', OMP_MAPPING_WRITABLE: 'true' } })).toEqual([
       'OMP_MAPPING_TABLE has no effect while mapping.preset is not set',
@@ -44,7 +44,7 @@ describe('the mapping of a table', () => {
     ]);
   });
 
-  it('demands what nobody can guess', () => {
+  it('requires server, embedder and model', () => {
     expect(mistakesOf({ env: { OMP_MAPPING_PRESET: 'mem0' } })).toEqual([
       'postgres.url (DATABASE_URL or DATABASE_URL_FILE) is required while mapping.preset is set: the mapped table is on a server',
       'embedding.kind (OMP_EMBEDDER) is required while mapping.preset is set: it must be the embedder that made the vectors of the table',
@@ -55,7 +55,7 @@ describe('the mapping of a table', () => {
     ]);
   });
 
-  it('refuses what is not done on such a table', () => {
+  it('rejects settings that a mapped table does not support', () => {
     const env = {
       OMP_SEARCH_MODE: 'hybrid',
       OMP_AUDIT: 'writes',
@@ -83,7 +83,7 @@ describe('the mapping of a table', () => {
     ['OMP_MAPPING_TABLE', 'ä'.repeat(32)],
     ['OMP_MAPPING_PRESET', 'langchain'],
     ['OMP_MAPPING_NEW_IDS', 'serial'],
-  ])('refuses %s=%s', (name, value) => {
+  ])('rejects %s=%s', (name, value) => {
     expect(mistakesOf(with4({ [name]: value }))).toEqual([expect.stringMatching(`^${name} must be `)]);
   });
 });

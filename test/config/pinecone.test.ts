@@ -23,41 +23,27 @@ describe('pinecone', () => {
     ]);
   });
 
-  it('has names for all of it in the environment', () => {
-    const own = { OMP_PINECONE_LAYOUT: 'per-user', OMP_PINECONE_CONSISTENCY_WAIT_MS: '0', OMP_PINECONE_MAX_SCAN: '7' };
-    const shared = {
-      OMP_PINECONE_NAMESPACE: 'mem',
-      OMP_PINECONE_METRIC: 'euclidean',
-      OMP_PINECONE_TIMEOUT_MS: '1',
-      OMP_PINECONE_SETTLE_MS: '0',
-    };
-    expect(load(with3({ ...own, ...shared })).config.pinecone).toMatchObject({
-      layout: 'per-user',
-      settle_ms: 0,
-      consistency_wait_ms: 0,
-      max_scan: 7,
-      namespace: 'mem',
-      metric: 'euclidean',
-      timeout_ms: 1,
-    });
-    const fields = {
-      OMP_PINECONE_TEXT_FIELD: 'a',
-      OMP_PINECONE_USER_FIELD: 'b',
-      OMP_PINECONE_CREATED_FIELD: 'c.d',
-      OMP_PINECONE_UPDATED_FIELD: 'e',
-      OMP_PINECONE_TAGS_FIELD: 'f',
-    };
-    const existing = { OMP_PINECONE_PRESET: 'custom', OMP_PINECONE_WRITABLE: 'true', OMP_PINECONE_MAX_LISTED: '9' };
-    expect(load(with3({ ...fields, ...existing, ...shared })).config.pinecone).toMatchObject({
-      preset: 'custom',
-      text_field: 'a',
-      user_field: 'b',
-      created_field: 'c.d',
-      updated_field: 'e',
-      tags_field: 'f',
-      writable: true,
-      max_listed: 9,
-    });
+  it.each<[string, Record<string, string | number | boolean>]>([
+    ['the gateway’s index', { layout: 'per-user', consistency_wait_ms: 0, max_scan: 7 }],
+    [
+      'a mapped index',
+      {
+        preset: 'custom',
+        text_field: 'a',
+        user_field: 'b',
+        created_field: 'c.d',
+        updated_field: 'e',
+        tags_field: 'f',
+        writable: true,
+        max_listed: 9,
+      },
+    ],
+  ])('has variables for all options of %s', (_, options) => {
+    const all = { ...options, namespace: 'mem', metric: 'euclidean', timeout_ms: 1, settle_ms: 0 };
+    const env = Object.fromEntries(
+      Object.entries(all).map(([name, value]) => [`OMP_PINECONE_${name.toUpperCase()}`, String(value)]),
+    );
+    expect(load(with3(env)).config.pinecone).toMatchObject(all);
   });
 
   it('requires key and host, and shows no key', () => {
@@ -80,12 +66,12 @@ describe('pinecone', () => {
     'http://127.0.0.1:5081',
     'http://[::1]:5081',
     'localhost:5081',
-  ])('takes %j for a host', (host) => {
+  ])('%j is a host', (host) => {
     expect(load(with3({ PINECONE_INDEX_HOST: host })).config.pinecone.index_host).toBe(host);
   });
 
   it.each([`https://${HOST}/vectors`, `ftp://${HOST}`, 'a b', 'https://', `${HOST}?x`, `user@${HOST}`])(
-    'takes %j for none',
+    '%j is no host',
     (host) => {
       expect(mistakesOf(with3({ PINECONE_INDEX_HOST: host }))).toEqual([
         expect.stringMatching(/^PINECONE_INDEX_HOST must be a host name/),
@@ -94,30 +80,23 @@ describe('pinecone', () => {
   );
 
   it.each([
-    ['OMP_PINECONE_NAMESPACE', 'ü'],
-    ['OMP_PINECONE_NAMESPACE', 'n'.repeat(401)],
-    ['OMP_PINECONE_LAYOUT', 'flat'],
-    ['OMP_PINECONE_TIMEOUT_MS', '0'],
-    ['OMP_PINECONE_SETTLE_MS', '-1'],
-    ['OMP_PINECONE_MAX_SCAN', '0'],
-    ['OMP_PINECONE_PRESET', 'lang-chain'],
-  ])('takes no %s=%j', (name, value) => {
-    expect(mistakesOf(with3({ [name]: value }))).toEqual([expect.stringMatching(`^${name} must be `)]);
-  });
-
-  it.each([
-    ['OMP_PINECONE_TEXT_FIELD', '$text'],
-    ['OMP_PINECONE_WRITABLE', 'yes'],
-    ['OMP_PINECONE_MAX_LISTED', '10001'],
-  ])('takes no %s=%j beside a preset', (name, value) => {
-    expect(mistakesOf(with3({ OMP_PINECONE_PRESET: 'custom', [name]: value }))).toEqual([
-      expect.stringMatching(`^${name} must be `),
-    ]);
+    ['OMP_PINECONE_NAMESPACE', 'ü', {}],
+    ['OMP_PINECONE_NAMESPACE', 'n'.repeat(401), {}],
+    ['OMP_PINECONE_LAYOUT', 'flat', {}],
+    ['OMP_PINECONE_TIMEOUT_MS', '0', {}],
+    ['OMP_PINECONE_SETTLE_MS', '-1', {}],
+    ['OMP_PINECONE_MAX_SCAN', '0', {}],
+    ['OMP_PINECONE_PRESET', 'lang-chain', {}],
+    ['OMP_PINECONE_TEXT_FIELD', '$text', { OMP_PINECONE_PRESET: 'custom' }],
+    ['OMP_PINECONE_WRITABLE', 'yes', { OMP_PINECONE_PRESET: 'custom' }],
+    ['OMP_PINECONE_MAX_LISTED', '10001', { OMP_PINECONE_PRESET: 'custom' }],
+  ])('takes no %s=%j', (name, value, more) => {
+    expect(mistakesOf(with3({ ...more, [name]: value }))).toEqual([expect.stringMatching(`^${name} must be `)]);
   });
 });
 
 describe('what has no effect on pinecone is a mistake', () => {
-  it('of an index of our own where there is a preset, and the other way round', () => {
+  it('of the gateway’s index beside a preset, and the other way round', () => {
     const own = ['LAYOUT=single', 'CONSISTENCY_WAIT_MS=1', 'MAX_SCAN=1'];
     const existing = [
       ...['TEXT', 'USER', 'CREATED', 'UPDATED', 'TAGS'].map((field) => `${field}_FIELD=x`),
@@ -134,7 +113,7 @@ describe('what has no effect on pinecone is a mistake', () => {
     );
   });
 
-  it('but is not claimed where the preset is a mistake', () => {
+  it('but is not reported where the preset is a mistake', () => {
     const env = { OMP_PINECONE_PRESET: 'mem', OMP_PINECONE_LAYOUT: 'single', OMP_PINECONE_WRITABLE: 'true' };
     expect(mistakesOf(with3(env))).toEqual([expect.stringMatching(/^OMP_PINECONE_PRESET must be /)]);
   });
@@ -161,7 +140,7 @@ describe('what has no effect on pinecone is a mistake', () => {
     expect(mistakesOf(with3({ OMP_AUDIT: 'off' }))).toEqual([]);
   });
 
-  it('unless it is a variable, and another provider is chosen', () => {
+  it('unless it is a variable and another provider is configured', () => {
     const idle = { PINECONE_API_KEY: 'a b', PINECONE_API_KEY_FILE: '/missing', PINECONE_INDEX_HOST: '?' };
     const env = { ...idle, OMP_PINECONE_TEXT_FIELD: '$', OMP_PINECONE_LAYOUT: '?', OMP_PINECONE_PRESET: '?' };
     expect(load({ env: { OMP_PROVIDER: 'memory', ...env } })).toEqual(load({ env: { OMP_PROVIDER: 'memory' } }));

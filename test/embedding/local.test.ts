@@ -1,6 +1,9 @@
 import { execFile } from 'node:child_process';
+import { once } from 'node:events';
+import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { Worker } from 'node:worker_threads';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import type { Embedder, Log } from '#contract';
 import { openModelThread } from '../../src/embedding/local.ts';
@@ -143,6 +146,27 @@ describe('a call', () => {
     await lane.close();
     expect(await Promise.all(asked)).toEqual([1, 2].map(() => expect.objectContaining({ provider: 'local' })));
   });
+});
+
+it('a model that loads faster than its WebAssembly backend waits for it', async () => {
+  // Holds the backend until no file has been read for many turns of the event loop.
+  const slowBackend = `
+    const { instantiate } = WebAssembly;
+    WebAssembly.instantiate = async (...given) => {
+      for (let idle = 0; idle < 200; idle++) {
+        await new Promise(setImmediate);
+        if (process.getActiveResourcesInfo().some((name) => name.startsWith('FSReq'))) idle = 0;
+      }
+      return instantiate(...given);
+    };`;
+  const worker = new Worker(createRequire(import.meta.url).resolve('#local-embedder-worker'), {
+    execArgv: ['--import', `data:text/javascript,${encodeURIComponent(slowBackend)}`],
+  });
+  onTestFinished(async () => void (await worker.terminate()));
+  worker.postMessage(['coffee']);
+  const ended = once(worker, 'exit').then(([code]) => [`exit code ${code}`]);
+  const [vector] = await Promise.race([once(worker, 'message'), ended]);
+  expect(vector).toHaveLength(512);
 });
 
 it('an idle embedder does not keep the process alive, a text under way does', async () => {

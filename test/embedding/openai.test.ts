@@ -234,15 +234,6 @@ describe('answers', () => {
     });
   });
 
-  it('of one refused text do not fail the others that share its request', async () => {
-    const { embed } = await open();
-    service.answer = (request, response) =>
-      (request.input.includes('too long') ? failing(400) : embeddings(8))(request, response);
-    const texts = ['tea', 'too long', 'coffee'];
-    const outcomes = await Promise.allSettled(texts.map((text) => embed([text], 'document', callOf())));
-    expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
-  });
-
   it('of a passing failure are asked for once more', async () => {
     const { embed } = await open();
     service.answer = (request, response) =>

@@ -6,6 +6,14 @@ import { callOf, gate, observedEmbedder } from './observed-embedder.ts';
 
 const numbers = (vectors: Float32Array[]) => vectors.map((vector) => vector[0]);
 
+function batching(
+  limits: Partial<Parameters<typeof withBatching>[1]> = {},
+  answer?: Parameters<typeof observedEmbedder>[0],
+) {
+  const { embedder, batches } = observedEmbedder(answer);
+  return { batched: withBatching(embedder, { batchSize: 8, concurrency: 1, ...limits }), batches };
+}
+
 /** One batch at a time; the first stays open until the test opens the gate, so that what follows has to wait. */
 function held() {
   const first = gate();
@@ -19,16 +27,14 @@ const textsOf = (batches: readonly { texts: readonly string[] }[]) => batches.ma
 
 describe('coalescing', () => {
   it('puts texts of concurrent calls into one batch and gives each call its own vector', async () => {
-    const { embedder, batches } = observedEmbedder();
-    const batched = withBatching(embedder, { batchSize: 8, concurrency: 1 });
+    const { batched, batches } = batching();
     const answers = await Promise.all(['a', 'bb', 'ccc'].map((text) => batched.embed([text], 'document', callOf())));
     expect(answers.map(numbers)).toEqual([[1], [2], [3]]);
     expect(textsOf(batches)).toEqual([['a', 'bb', 'ccc']]);
   });
 
   it('cuts a long call into batches of the allowed size, in order', async () => {
-    const { embedder, batches } = observedEmbedder();
-    const batched = withBatching(embedder, { batchSize: 2, concurrency: 2 });
+    const { batched, batches } = batching({ batchSize: 2, concurrency: 2 });
     const texts = ['a', 'bb', 'ccc', 'dddd', 'eeeee'];
     expect(numbers(await batched.embed(texts, 'document', callOf()))).toEqual([1, 2, 3, 4, 5]);
     expect(textsOf(batches)).toEqual([['a', 'bb'], ['ccc', 'dddd'], ['eeeee']]);
@@ -37,21 +43,19 @@ describe('coalescing', () => {
   it('starts no more batches at once than allowed', async () => {
     let running = 0;
     let most = 0;
-    const { embedder, batches } = observedEmbedder(async () => {
+    const { batched, batches } = batching({ batchSize: 1, concurrency: 2 }, async () => {
       running += 1;
       most = Math.max(most, running);
       await turn();
       running -= 1;
     });
-    const batched = withBatching(embedder, { batchSize: 1, concurrency: 2 });
     await batched.embed(['a', 'b', 'c', 'd', 'e'], 'document', callOf());
     expect(batches).toHaveLength(5);
     expect(most).toBe(2);
   });
 
   it('answers a call without texts without asking anybody', async () => {
-    const { embedder, batches } = observedEmbedder();
-    const batched = withBatching(embedder, { batchSize: 8, concurrency: 1 });
+    const { batched, batches } = batching();
     expect(await batched.embed([], 'query', callOf())).toEqual([]);
     expect(batches).toEqual([]);
   });
@@ -84,8 +88,7 @@ describe('abort', () => {
   });
 
   it('refuses a call that is aborted already', async () => {
-    const { embedder, batches } = observedEmbedder();
-    const batched = withBatching(embedder, { batchSize: 8, concurrency: 1 });
+    const { batched, batches } = batching();
     const reason = new Error('too late');
     await expect(batched.embed(['a'], 'query', callOf(AbortSignal.abort(reason)))).rejects.toBe(reason);
     await turn();
@@ -94,8 +97,7 @@ describe('abort', () => {
 
   it('cancels a batch under way only when its last caller has gone', async () => {
     const { opened, open } = gate();
-    const { embedder, batches } = observedEmbedder(() => opened);
-    const batched = withBatching(embedder, { batchSize: 8, concurrency: 1 });
+    const { batched, batches } = batching({}, () => opened);
     const [first, second] = [new AbortController(), new AbortController()];
     const calls = [first, second].map(({ signal }) => batched.embed(['a'], 'document', callOf(signal)));
     const settled = Promise.allSettled(calls);
@@ -160,8 +162,7 @@ describe('a limit of those that wait', () => {
   });
 
   it('[Decision 29] sends no more than a mebibyte of texts in one batch, unless one is larger', async () => {
-    const { embedder, batches } = observedEmbedder();
-    const batched = withBatching(embedder, { batchSize: 8, concurrency: 1 });
+    const { batched, batches } = batching();
     const texts = [200_000, 200_000, 200_000, 1_000_000, 3].map((length) => 'a'.repeat(length));
     expect(numbers(await batched.embed(texts, 'document', callOf()))).toEqual(texts.map(({ length }) => length));
     expect(textsOf(batches).map((batch) => batch.map(({ length }) => length))).toEqual([
@@ -197,10 +198,9 @@ describe('failure', () => {
   it('a failing batch fails every call in it, and later calls work', async () => {
     let failing = true;
     const failure = new OmpError('provider_error', 'down');
-    const { embedder } = observedEmbedder(() => {
+    const { batched } = batching({}, () => {
       if (failing) throw failure;
     });
-    const batched = withBatching(embedder, { batchSize: 8, concurrency: 1 });
     const calls = ['a', 'b'].map((text) => batched.embed([text], 'document', callOf()));
     for (const outcome of await Promise.allSettled(calls)) {
       expect(outcome).toMatchObject({ status: 'rejected', reason: failure });
@@ -211,10 +211,9 @@ describe('failure', () => {
 
   it('a refused text fails its own call only', async () => {
     const refusal = new OmpError('invalid_request', 'refused');
-    const { embedder, batches } = observedEmbedder(({ texts }) => {
+    const { batched, batches } = batching({}, ({ texts }) => {
       if (texts.includes('bad')) throw refusal;
     });
-    const batched = withBatching(embedder, { batchSize: 8, concurrency: 1 });
     const texts = ['a', 'bb', 'bad', 'dddd', 'eeeee'];
     const outcomes = await Promise.allSettled(texts.map((text) => batched.embed([text], 'document', callOf())));
     expect(outcomes.map(({ status }) => status)).toEqual([
@@ -229,10 +228,9 @@ describe('failure', () => {
   });
 
   it('drops the rest of a call one of whose texts was refused', async () => {
-    const { embedder, batches } = observedEmbedder(({ texts }) => {
+    const { batched, batches } = batching({ batchSize: 1, concurrency: 1 }, ({ texts }) => {
       if (texts.includes('bad')) throw new OmpError('invalid_request', 'refused');
     });
-    const batched = withBatching(embedder, { batchSize: 1, concurrency: 1 });
     await expect(batched.embed(['bad', 'never'], 'document', callOf())).rejects.toMatchObject({
       code: 'invalid_request',
     });

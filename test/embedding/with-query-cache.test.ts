@@ -5,10 +5,14 @@ import { callOf, observedEmbedder } from './observed-embedder.ts';
 
 const numbers = (vectors: Float32Array[]) => vectors.map((vector) => vector[0]);
 
+function caching(size: number) {
+  const { embedder, batches } = observedEmbedder();
+  return { cached: withQueryCache(embedder, size), batches };
+}
+
 describe('query cache', () => {
   it('answers a repeated query without asking again', async () => {
-    const { embedder, batches } = observedEmbedder();
-    const cached = withQueryCache(embedder, 10);
+    const { cached, batches } = caching(10);
     const first = await cached.embed(['coffee'], 'query', callOf());
     const second = await cached.embed(['coffee'], 'query', callOf());
     expect(numbers(first)).toEqual([6]);
@@ -17,16 +21,14 @@ describe('query cache', () => {
   });
 
   it('asks for the missing queries only and keeps the order', async () => {
-    const { embedder, batches } = observedEmbedder();
-    const cached = withQueryCache(embedder, 10);
+    const { cached, batches } = caching(10);
     await cached.embed(['bb'], 'query', callOf());
     expect(numbers(await cached.embed(['a', 'bb', 'ccc'], 'query', callOf()))).toEqual([1, 2, 3]);
     expect(batches.map(({ texts }) => texts)).toEqual([['bb'], ['a', 'ccc']]);
   });
 
   it('passes every document through, also one that equals a cached query', async () => {
-    const { embedder, batches } = observedEmbedder();
-    const cached = withQueryCache(embedder, 10);
+    const { cached, batches } = caching(10);
     await cached.embed(['coffee'], 'query', callOf());
     await cached.embed(['coffee'], 'document', callOf());
     await cached.embed(['coffee'], 'document', callOf());
@@ -34,8 +36,7 @@ describe('query cache', () => {
   });
 
   it('forgets the query that was used longest ago', async () => {
-    const { embedder, batches } = observedEmbedder();
-    const cached = withQueryCache(embedder, 2);
+    const { cached, batches } = caching(2);
     for (const text of ['a', 'b', 'a', 'c', 'a', 'b']) await cached.embed([text], 'query', callOf());
     expect(batches.map(({ texts }) => texts[0])).toEqual(['a', 'b', 'c', 'b']);
   });
@@ -76,8 +77,7 @@ describe('query cache', () => {
   });
 
   it('is off at size 0', async () => {
-    const { embedder, batches } = observedEmbedder();
-    const cached = withQueryCache(embedder, 0);
+    const { cached, batches } = caching(0);
     await cached.embed(['coffee'], 'query', callOf());
     await cached.embed(['coffee'], 'query', callOf());
     expect(batches).toHaveLength(2);

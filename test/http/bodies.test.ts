@@ -5,7 +5,7 @@ import { expectError } from '../support/expect-error.ts';
 import { connectRaw, exchange, jsonRequest, request } from '../support/raw-http.ts';
 import { type RunningServer, startServer } from '../support/server.ts';
 import { freshUser, openSubject, type Subject } from '../support/subject.ts';
-import { MAX_BODY_BYTES } from '../support/wire.ts';
+import { MAX_BODY_BYTES, type WireErrorCode } from '../support/wire.ts';
 
 const bytes = (...parts: readonly (string | number)[]): Buffer =>
   Buffer.concat(parts.map((part) => (typeof part === 'number' ? Buffer.of(part) : Buffer.from(part))));
@@ -16,36 +16,31 @@ beforeAll(async () => {
 });
 afterAll(() => server.close());
 
+const valid = () => JSON.stringify({ content: 'x', user_id: freshUser() });
+const JSON_TYPE = 'Content-Type: application/json';
+
+/** Sends the bytes; expects success with this status, or this error. */
+async function expectAnswer(sent: Buffer, expected: number | WireErrorCode): Promise<void> {
+  const reply = await exchange(server.port, sent);
+  if (typeof expected === 'string') expectError(reply, expected);
+  else expect(reply.status, reply.text).toBe(expected);
+}
+
 describe('request bodies', () => {
-  const post = (body: string | Uint8Array) => exchange(server.port, jsonRequest('POST', '/memories', body));
-  const valid = () => JSON.stringify({ content: 'x', user_id: freshUser() });
+  const post = (body: string | Uint8Array) => jsonRequest('POST', '/memories', body);
 
-  it('[SPEC Errors invalid_request] reject everything but a JSON object', async () => {
-    for (const body of [
-      '',
-      '{',
-      'null',
-      '[]',
-      '"x"',
-      '{"content":"a","user_id":"u"',
-      '{"content":NaN}',
-      "{'content':1}",
-    ]) {
-      expectError(await post(body), 'invalid_request');
-    }
-  });
+  it.each([
+    ...['', '{', 'null', '[]', '"x"', '{"content":"a","user_id":"u"', '{"content":NaN}', "{'content':1}"].map(post),
+    // Bytes that are not UTF-8.
+    ...[[0xff], [0xc3], [0xc0, 0x80], [0xed, 0xa0, 0x80], [0xf4, 0x90, 0x80, 0x80]].map((bad) =>
+      post(bytes('{"user_id":"u","content":"a', ...bad, '"}')),
+    ),
+    post(Buffer.from(valid(), 'utf16le')),
+  ])('[SPEC Errors invalid_request] reject everything but a JSON object in UTF-8 (%#)', (sent) =>
+    expectAnswer(sent, 'invalid_request'),
+  );
 
-  it('[SPEC Errors invalid_request] reject bytes that are not UTF-8', async () => {
-    for (const bad of [[0xff], [0xc3], [0xc0, 0x80], [0xed, 0xa0, 0x80], [0xf4, 0x90, 0x80, 0x80]]) {
-      expectError(await post(bytes('{"user_id":"u","content":"a', ...bad, '"}')), 'invalid_request');
-    }
-    expectError(await post(Buffer.from(valid(), 'utf16le')), 'invalid_request');
-  });
-
-  it('[Decision 8] may begin with a byte order mark', async () => {
-    const reply = await post(bytes(0xef, 0xbb, 0xbf, valid()));
-    expect(reply.status, reply.text).toBe(201);
-  });
+  it('[Decision 8] may begin with a byte order mark', () => expectAnswer(post(bytes(0xef, 0xbb, 0xbf, valid())), 201));
 
   it('[SPEC Memory content] may arrive byte by byte', async () => {
     const content = 'é € 😀 \uFEFF';
@@ -56,122 +51,109 @@ describe('request bodies', () => {
     expect(reply.body).toMatchObject({ content });
   });
 
-  it('[SPEC Service json] need a JSON content type', async () => {
+  it.each([
+    ['', 'invalid_request'],
+    ['Content-Type: text/plain', 'invalid_request'],
+    ['Content-Type: application/x-www-form-urlencoded', 'invalid_request'],
+    ['Content-Type:', 'invalid_request'],
+    ['Content-Type: application/json; charset=utf-8', 201],
+  ] as const)('[SPEC Service json] need a JSON content type: "%s"', async (type, expected) => {
     const body = valid();
-    const length = `Content-Length: ${Buffer.byteLength(body)}`;
-    for (const type of [
-      '',
-      'Content-Type: text/plain',
-      'Content-Type: application/x-www-form-urlencoded',
-      'Content-Type:',
-    ]) {
-      const reply = await exchange(
-        server.port,
-        request('POST', '/memories', type === '' ? [length] : [length, type], body),
-      );
-      expectError(reply, 'invalid_request');
-    }
-    const withCharset = ['Content-Type: application/json; charset=utf-8', length];
-    expect((await exchange(server.port, request('POST', '/memories', withCharset, body))).status).toBe(201);
+    const headers = [`Content-Length: ${Buffer.byteLength(body)}`, ...(type === '' ? [] : [type])];
+    await expectAnswer(request('POST', '/memories', headers, body), expected);
   });
 
   it('[Decision 6] limit the nesting of extensions to 32 levels, and of nothing else', async () => {
     const nested = (levels: number) => '['.repeat(levels) + ']'.repeat(levels);
-    const withKey = (key: string, levels: number) => `{"content":"x","user_id":"u","${key}":${nested(levels)}}`;
-    expect((await post(withKey('x-deep', 28))).status).toBe(201);
+    const withKey = (key: string, levels: number) => post(`{"content":"x","user_id":"u","${key}":${nested(levels)}}`);
+    await expectAnswer(withKey('x-deep', 28), 201);
     for (const levels of [40, 1000, 100_000]) {
-      expectError(await post(withKey('x-deep', levels)), 'invalid_request');
-      const ignored = await post(withKey('deep', levels));
-      expect(ignored.status, ignored.text).toBe(201);
+      await expectAnswer(withKey('x-deep', levels), 'invalid_request');
+      await expectAnswer(withKey('deep', levels), 201);
     }
-    expectError(await post(nested(200_000)), 'invalid_request');
-    expectError(await post('{"content":'.repeat(50_000)), 'invalid_request');
+    await expectAnswer(post(nested(200_000)), 'invalid_request');
+    await expectAnswer(post('{"content":'.repeat(50_000)), 'invalid_request');
   });
 
-  it('[SPEC Errors invalid_request] are required by POST and PATCH', async () => {
-    const empty = ['Content-Type: application/json', 'Content-Length: 0'];
-    for (const [method, path] of [
-      ['POST', '/memories'],
-      ['POST', '/context'],
-      ['PATCH', '/memories/mem_x'],
-    ] as const) {
-      expectError(await exchange(server.port, request(method, path, empty)), 'invalid_request');
-      expectError(
-        await exchange(server.port, request(method, path, ['Content-Type: application/json'])),
-        'invalid_request',
-      );
-    }
+  it.each([
+    ['POST', '/memories'],
+    ['POST', '/context'],
+    ['PATCH', '/memories/mem_x'],
+  ])('[SPEC Errors invalid_request] are required by %s %s', async (method, path) => {
+    await expectAnswer(request(method, path, [JSON_TYPE, 'Content-Length: 0']), 'invalid_request');
+    await expectAnswer(request(method, path, [JSON_TYPE]), 'invalid_request');
   });
 
   it('[SPEC GET /memories/{id}] are ignored by other methods', async () => {
-    expectError(await exchange(server.port, jsonRequest('GET', '/memories/mem_x', valid())), 'not_found');
-    expectError(await exchange(server.port, jsonRequest('DELETE', '/memories/mem_x', '{')), 'not_found');
-    expect((await exchange(server.port, jsonRequest('GET', '/healthz', 'no json at all'))).status).toBe(200);
+    await expectAnswer(jsonRequest('GET', '/memories/mem_x', valid()), 'not_found');
+    await expectAnswer(jsonRequest('DELETE', '/memories/mem_x', '{'), 'not_found');
+    await expectAnswer(jsonRequest('GET', '/healthz', 'no json at all'), 200);
   });
 
   it('[SPEC Errors invalid_request] percent-encoding must be UTF-8 text', async () => {
     for (const bad of ['%', '%zz', '%ff', '%ED%A0%80', '%00']) {
-      expectError(await exchange(server.port, request('GET', `/memories?user_id=${bad}`)), 'invalid_request');
-      expectError(
-        await exchange(server.port, request('GET', `/memories/search?user_id=u&q=${bad}`)),
-        'invalid_request',
-      );
+      await expectAnswer(request('GET', `/memories?user_id=${bad}`), 'invalid_request');
+      await expectAnswer(request('GET', `/memories/search?user_id=u&q=${bad}`), 'invalid_request');
     }
   });
 
   it('[SPEC Errors not_found] ids with odd characters do not exist', async () => {
-    for (const id of [
-      '%00',
-      '%2F',
-      '..%2f..%2fetc',
-      '%25',
-      '%E8%A8%98',
-      'a%20b',
-      "'--",
-      '%22%3Cscript%3E',
-      'mem_%0d%0aX:1',
-      '%ff',
-      '%',
-      'a;b=c',
-    ]) {
-      for (const method of ['GET', 'DELETE']) {
-        const reply = await exchange(server.port, request(method, `/memories/${id}`));
-        expect(reply.status, `${method} ${id}`).toBe(404);
-        expectError(reply, 'not_found');
-      }
-      expectError(await exchange(server.port, jsonRequest('PATCH', `/memories/${id}`, '{}')), 'not_found');
+    const odd = "%00 %2F ..%2f..%2fetc %25 %E8%A8%98 a%20b '-- %22%3Cscript%3E mem_%0d%0aX:1 %ff % a;b=c".split(' ');
+    for (const id of odd) {
+      for (const method of ['GET', 'DELETE']) await expectAnswer(request(method, `/memories/${id}`), 'not_found');
+      await expectAnswer(jsonRequest('PATCH', `/memories/${id}`, '{}'), 'not_found');
     }
   });
 });
 
-const JSON_TYPE = 'Content-Type: application/json';
 const CHUNKED = 'Transfer-Encoding: chunked';
 const chunk = (data: Uint8Array): Buffer =>
   Buffer.concat([Buffer.from(`${data.length.toString(16)}\r\n`), data, Buffer.from('\r\n')]);
 
 describe('sizes', () => {
   /** Valid JSON of exactly this many bytes: spaces after the object. */
-  const padded = (length: number): Buffer =>
-    Buffer.from(JSON.stringify({ content: 'x', user_id: freshUser() }).padEnd(length));
-  const healthy = async () => expect((await exchange(server.port, request('GET', '/healthz'))).status).toBe(200);
-  const chunkedPost = (body: Buffer, size: number): Buffer => {
-    const chunks = Array.from({ length: Math.ceil(body.length / size) }, (_, i) =>
+  const padded = (length: number): Buffer => Buffer.from(valid().padEnd(length));
+  const post = (length: number, headers: readonly string[] = []) =>
+    jsonRequest('POST', '/memories', padded(length), headers);
+  const healthy = () => expectAnswer(request('GET', '/healthz'), 200);
+  const inChunks = (length: number, size: number): Buffer => {
+    const body = padded(length);
+    const chunks = Array.from({ length: Math.ceil(length / size) }, (_, i) =>
       chunk(body.subarray(i * size, (i + 1) * size)),
     );
     return Buffer.concat([request('POST', '/memories', [JSON_TYPE, CHUNKED]), ...chunks, Buffer.from('0\r\n\r\n')]);
   };
+  const bad = Buffer.alloc(2 * MAX_BODY_BYTES, '{');
+  const CONTINUE = ['Expect: 100-continue'];
+  const announced = `Content-Length: ${10 * MAX_BODY_BYTES}`;
 
-  it('[SPEC Limits body] 1048576 bytes are accepted, one more is not', async () => {
-    expect((await exchange(server.port, jsonRequest('POST', '/memories', padded(MAX_BODY_BYTES)))).status).toBe(201);
-    expectError(
-      await exchange(server.port, jsonRequest('POST', '/memories', padded(MAX_BODY_BYTES + 1))),
+  it.each<[number | WireErrorCode, string, () => Buffer]>([
+    [201, '1048576 bytes', () => post(MAX_BODY_BYTES)],
+    ['payload_too_large', 'one byte more', () => post(MAX_BODY_BYTES + 1)],
+    [201, '1048576 bytes in chunks', () => inChunks(MAX_BODY_BYTES, 65_536)],
+    ['payload_too_large', 'one byte more in chunks', () => inChunks(MAX_BODY_BYTES + 1, 65_536)],
+    [201, 'chunks of one byte', () => inChunks(200, 1)],
+    [201, 'Expect: 100-continue', () => post(100, CONTINUE)],
+    ['payload_too_large', 'Expect: 100-continue and too large', () => post(2 * MAX_BODY_BYTES, CONTINUE)],
+    ['payload_too_large', 'a DELETE', () => jsonRequest('DELETE', '/memories/mem_x', padded(MAX_BODY_BYTES + 1))],
+    ['payload_too_large', 'a GET', () => jsonRequest('GET', '/memories/mem_x', padded(MAX_BODY_BYTES + 1))],
+    ['payload_too_large', 'bad JSON for POST', () => jsonRequest('POST', '/memories', bad)],
+    ['payload_too_large', 'bad JSON for PATCH', () => jsonRequest('PATCH', '/memories/mem_x', bad)],
+    ['payload_too_large', 'bad JSON for /context', () => jsonRequest('POST', '/context', bad)],
+    [
       'payload_too_large',
-    );
+      'no content type',
+      () => request('POST', '/memories', [`Content-Length: ${bad.length}`], bad),
+    ],
+    ['payload_too_large', 'a body that is never sent', () => request('POST', '/memories', [JSON_TYPE, announced])],
+  ])('[SPEC Limits body] [SPEC Errors payload_too_large] %s: %s', async (expected, _, sent) => {
+    await expectAnswer(sent(), expected);
+    await healthy();
   });
 
-  it('[Decision 29] a memory much larger than its request is rejected', async () => {
+  it('[Decision 29] a memory much larger than its request is rejected', () => {
     const body = JSON.stringify({ content: 'x', user_id: freshUser(), 'x-a': Array(100_000).fill(1e300) });
-    expectError(await exchange(server.port, jsonRequest('POST', '/memories', Buffer.from(body))), 'payload_too_large');
+    return expectAnswer(jsonRequest('POST', '/memories', body), 'payload_too_large');
   });
 
   it('[Decision 6] a memory has at most 256 x- keys, also after a patch', async () => {
@@ -191,12 +173,6 @@ describe('sizes', () => {
     expectError(await ask('a?*'.repeat(16).concat('*')), 'invalid_request');
   });
 
-  it('[SPEC Limits body] chunks without a Content-Length are counted as they arrive', async () => {
-    expect((await exchange(server.port, chunkedPost(padded(MAX_BODY_BYTES), 65_536))).status).toBe(201);
-    expect((await exchange(server.port, chunkedPost(padded(200), 1))).status).toBe(201);
-    expectError(await exchange(server.port, chunkedPost(padded(MAX_BODY_BYTES + 1), 65_536)), 'payload_too_large');
-  });
-
   it('[Decision 29] bodies that are still arriving take at most 256 MiB together', async () => {
     const unfinished = padded(MAX_BODY_BYTES).subarray(1);
     const connections = Array.from({ length: 257 }, () => connectRaw(server.port));
@@ -206,24 +182,7 @@ describe('sizes', () => {
     }
     expectError(await Promise.race(connections.map((connection) => connection.next())), 'rate_limited');
     for (const connection of connections) connection.destroy();
-    await eventually(async () =>
-      expect((await exchange(server.port, jsonRequest('POST', '/memories', padded(100)))).status).toBe(201),
-    );
-  });
-
-  it('[SPEC Errors payload_too_large] precedes errors of JSON and content type', async () => {
-    const bad = Buffer.alloc(2 * MAX_BODY_BYTES, '{');
-    expectError(await exchange(server.port, jsonRequest('POST', '/memories', bad)), 'payload_too_large');
-    expectError(await exchange(server.port, jsonRequest('PATCH', '/memories/mem_x', bad)), 'payload_too_large');
-    expectError(await exchange(server.port, jsonRequest('POST', '/context', bad)), 'payload_too_large');
-    const untyped = request('POST', '/memories', [`Content-Length: ${bad.length}`], bad);
-    expectError(await exchange(server.port, untyped), 'payload_too_large');
-  });
-
-  it('[SPEC Limits body] applies to every request with a body', async () => {
-    const big = padded(MAX_BODY_BYTES + 1);
-    expectError(await exchange(server.port, jsonRequest('DELETE', '/memories/mem_x', big)), 'payload_too_large');
-    expectError(await exchange(server.port, jsonRequest('GET', '/memories/mem_x', big)), 'payload_too_large');
+    await eventually(() => expectAnswer(post(100), 201));
   });
 
   it('[SPEC Errors payload_too_large] an endless upload is answered while it is being sent', async () => {
@@ -245,20 +204,8 @@ describe('sizes', () => {
     await healthy();
   });
 
-  it('[SPEC Errors payload_too_large] a Content-Length above the limit is answered before the body is sent', async () => {
-    const announced = request('POST', '/memories', [JSON_TYPE, `Content-Length: ${10 * MAX_BODY_BYTES}`]);
-    expectError(await exchange(server.port, announced), 'payload_too_large');
-    await healthy();
-  });
-
-  it('[SPEC Errors payload_too_large] Expect: 100-continue is answered', async () => {
-    const expecting = (body: Buffer) => jsonRequest('POST', '/memories', body, ['Expect: 100-continue']);
-    expect((await exchange(server.port, expecting(padded(100)))).status).toBe(201);
-    expectError(await exchange(server.port, expecting(padded(2 * MAX_BODY_BYTES))), 'payload_too_large');
-  });
-
   it('[SPEC Errors invalid_request] a body longer than its Content-Length ends there', async () => {
-    const body = JSON.stringify({ content: 'x', user_id: freshUser() });
+    const body = valid();
     const connection = connectRaw(server.port);
     connection.write(request('POST', '/memories', [JSON_TYPE, `Content-Length: ${body.length - 5}`], body));
     expectError(await connection.next(), 'invalid_request');
@@ -268,7 +215,7 @@ describe('sizes', () => {
 
   it('[SPEC Errors payload_too_large] the connection stays usable or is closed', async () => {
     const connection = connectRaw(server.port);
-    connection.write(jsonRequest('POST', '/memories', padded(MAX_BODY_BYTES + 1)));
+    connection.write(post(MAX_BODY_BYTES + 1));
     const reply = await connection.next();
     expectError(reply, 'payload_too_large');
     if (reply.headers.get('connection') === 'close') return connection.closed();
@@ -337,8 +284,7 @@ describe('bodies in process', () => {
   it('[SPEC GET /healthz] [SPEC POST /memories] requests without a server environment are served', async () => {
     const { app } = subject;
     expect((await app.request('/healthz')).status).toBe(200);
-    const body = JSON.stringify({ content: 'x', user_id: freshUser() });
-    const init = { method: 'POST', body, headers: { 'content-type': 'application/json' } };
+    const init = { method: 'POST', body: valid(), headers: { 'content-type': 'application/json' } };
     expect((await app.request('/memories', init)).status).toBe(201);
   });
 });

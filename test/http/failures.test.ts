@@ -61,7 +61,7 @@ describe('a failing backend', () => {
     }
   });
 
-  it('[SPEC Errors provider_error] the own message of the provider is returned, its cause is not', async () => {
+  it('[SPEC Errors provider_error] the message of the provider is returned, its cause is not', async () => {
     const running = await start(() =>
       Promise.reject(providerError('memory', 'the backend is down', new Error(SECRET))),
     );
@@ -150,7 +150,7 @@ afterEach(async () => {
   for (const subject of subjects.splice(0)) await subject.close();
 });
 
-/** A gateway whose backend has something to say about consistency with every get and add. */
+/** A gateway whose backend calls `say` at every get and add. */
 async function open(say: (consistency: Consistency) => void, consistency_tokens = true): Promise<Subject> {
   const tell = ({ consistency }: Call) => consistency && say(consistency);
   const alter = (all: Provider): Provider => {

@@ -11,28 +11,33 @@ import { gate } from '../embedding/observed-embedder.ts';
 import { until } from '../postgres/store.ts';
 import { expectError } from '../support/expect-error.ts';
 import { connectRaw, request } from '../support/raw-http.ts';
-import { beforeGet, type RunningServer, serverForTest } from '../support/server.ts';
+import { beforeGet, type RunningServer, type ServerOptions, serverForTest } from '../support/server.ts';
 import { recordingLog } from '../support/subject.ts';
+
+/** A server whose reads of this caller wait until `goOn`. */
+async function slowServer(options: ServerOptions, isSlow = (_caller: string) => true) {
+  const { opened, open: goOn } = gate();
+  let working = 0;
+  const alter = beforeGet((_ref, { caller }) => {
+    working++;
+    return isSlow(caller.id) && opened;
+  });
+  const server = await serverForTest({ alter, ...options });
+  return { ...server, goOn, reached: (count: number) => until(async () => working === count) };
+}
 
 describe('requests over a concurrency limit', () => {
   it('[SPEC Errors rate_limited] [Decision 29] are rejected at once, except probes', async () => {
-    const { opened, open: goOn } = gate();
-    let working = 0;
-    const alter = beforeGet(() => {
-      working++;
-      return opened;
-    });
-    const server = await serverForTest({ alter, max_requests: 3, max_requests_per_caller: 3 });
-    const { client } = server;
+    const { client, goOn, reached } = await slowServer({ max_requests: 3, max_requests_per_caller: 3 });
     const slow = Array.from({ length: 3 }, () => client.ask('/memories/mem_x'));
-    await until(async () => working === 3);
+    await reached(3);
     for (const path of ['/memories/mem_x', '/memories?user_id=u', '/nowhere', '/capabilities']) {
-      const refused = await client.ask(path);
-      expect(expectError(refused, 'rate_limited')).not.toHaveProperty('provider');
-      expect(refused.headers.get('retry-after')).toBe('1');
+      const rejected = await client.ask(path);
+      expect(expectError(rejected, 'rate_limited')).not.toHaveProperty('provider');
+      expect(rejected.headers.get('retry-after')).toBe('1');
     }
     expect((await client.ask('/healthz')).status).toBe(200);
-    expect(working).toBe(3);
+    await reached(3);
     goOn();
     for (const reply of await Promise.all(slow)) expectError(reply, 'not_found');
     // Rejected and answered requests do not count.
@@ -40,25 +45,18 @@ describe('requests over a concurrency limit', () => {
   });
 
   it('[SPEC Errors rate_limited] [Decision 29] of one caller are rejected, and others are served', async () => {
-    const { opened, open: goOn } = gate();
-    let working = 0;
-    const alter = beforeGet((_ref, { caller }) => {
-      working++;
-      return caller.id === 'key:one' && opened;
-    });
     const authenticator: Authenticator = {
       authenticate: async (credential) => ({ id: `key:${credential}`, app: null, users: null, grants: ALL_GRANTS }),
     };
-    const server = await serverForTest({ alter, authenticator, max_requests: 7 });
-    const { client } = server;
+    const { client, goOn, reached } = await slowServer({ authenticator, max_requests: 7 }, (id) => id === 'key:one');
     const ask = (key: string) => client.ask('/memories/mem_x', {}, { 'x-api-key': key });
     // Half of seven, rounded up.
     const slow = Array.from({ length: 4 }, () => ask('one'));
-    await until(async () => working === 4);
+    await reached(4);
     for (let i = 0; i < 5; i++) {
-      const refused = await ask('one');
-      expect(expectError(refused, 'rate_limited')).not.toHaveProperty('provider');
-      expect(refused.headers.get('retry-after')).toBe('1');
+      const rejected = await ask('one');
+      expect(expectError(rejected, 'rate_limited')).not.toHaveProperty('provider');
+      expect(rejected.headers.get('retry-after')).toBe('1');
       expectError(await ask('other'), 'not_found');
     }
     goOn();
@@ -67,17 +65,10 @@ describe('requests over a concurrency limit', () => {
   });
 
   it('[Decision 29] stop counting when their clients disconnect', async () => {
-    const { opened, open: goOn } = gate();
-    let working = 0;
-    const alter = beforeGet(() => {
-      working++;
-      return opened;
-    });
-    const server = await serverForTest({ alter, max_requests_per_caller: 2 });
-    const { client, url } = server;
+    const { client, url, goOn, reached } = await slowServer({ max_requests_per_caller: 2 });
     const going = new AbortController();
     const left = [1, 2].map(() => fetch(`${url}/memories/mem_x`, { signal: going.signal }).catch(() => undefined));
-    await until(async () => working === 2);
+    await reached(2);
     expectError(await client.ask('/memories/mem_x'), 'rate_limited');
     going.abort();
     await Promise.all(left);

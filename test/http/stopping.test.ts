@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { connect } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { Hono } from 'hono';
 import { afterEach, describe, expect, it } from 'vitest';
 import { type Listener, listen } from '../../src/http/listen.ts';
@@ -36,27 +36,31 @@ async function start() {
     return c.text(c.req.param('name'));
   });
   listener = await listen(app, { host: '127.0.0.1', port: 0, log: recordingLog() });
-  return {
-    ...listener,
-    ran,
-    /** Sends the response. */
-    async release(name: string) {
-      while (!held.has(name)) {
-        await new Promise<void>((resolve) => {
-          seen = resolve;
-        });
-      }
-      held.get(name)?.();
-    },
-    /** Resolves when the app has the request. */
-    async reached(name: string) {
-      while (!held.has(name)) {
-        await new Promise<void>((resolve) => {
-          seen = resolve;
-        });
-      }
-    },
+  /** Resolves when the app has the request. */
+  const reached = async (name: string) => {
+    while (!held.has(name)) {
+      await new Promise<void>((resolve) => {
+        seen = resolve;
+      });
+    }
   };
+  /** Sends the response. */
+  const release = async (name: string) => {
+    await reached(name);
+    held.get(name)?.();
+  };
+  return { ...listener, ran, reached, release };
+}
+
+/** Reads a response to its end; returns its length. */
+async function drained(socket: Socket): Promise<number> {
+  let received = 0;
+  socket.on('data', (bytes: Buffer) => {
+    received += bytes.length;
+  });
+  socket.resume();
+  await once(socket, 'close');
+  return received;
 }
 
 const ask = (path: string) => request('GET', path);
@@ -133,13 +137,7 @@ describe('draining', () => {
     const other = connectRaw(port);
     other.write(ask('/other'));
     await other.next();
-    let received = 0;
-    socket.on('data', (bytes: Buffer) => {
-      received += bytes.length;
-    });
-    socket.resume();
-    await once(socket, 'close');
-    expect(received).toBeGreaterThan(LARGE.length);
+    expect(await drained(socket)).toBeGreaterThan(LARGE.length);
     expect(ran).toEqual(['other']);
   });
 });
@@ -200,13 +198,7 @@ describe('closing', () => {
     const answer = await upload.next();
     expect(answer.text).toBe('upload halffull');
     expect(endsWith(answer)).toBe(true);
-    let received = 0;
-    slow.on('data', (bytes: Buffer) => {
-      received += bytes.length;
-    });
-    slow.resume();
-    await once(slow, 'close');
-    expect(received).toBeGreaterThan(LARGE.length);
+    expect(await drained(slow)).toBeGreaterThan(LARGE.length);
     // That response had no `connection: close`; closing does not wait for the keep-alive timeout.
     await closed;
   });

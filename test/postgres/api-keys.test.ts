@@ -1,11 +1,11 @@
 import { rm } from 'node:fs/promises';
 import pg from 'pg';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import type { KeyContext, KeyStore, NewKey } from '#contract';
 import postgres from '../../providers/postgres/index.ts';
 import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';
 import { makeDataDir, recordingLog } from '../support/subject.ts';
-import { call, openStore, type Store, until } from './store.ts';
+import { call, openStore, type Store, storeForEach, until } from './store.ts';
 
 let store: Store;
 let keys: KeyStore;
@@ -172,14 +172,7 @@ describe('the last use', () => {
   );
 });
 
-const KEY: NewKey = {
-  id: 'k3j2h1g0',
-  name: 'ci',
-  hash: 'a'.repeat(64),
-  users: null,
-  grants: ['read:coding/*'],
-  expires_at: null,
-};
+const KEY = keyOf('k3j2h1g0', { name: 'ci', grants: ['read:coding/*'] });
 const openKeys = async (options: object, context: KeyContext): Promise<KeyStore> => {
   const store = await postgres.openKeys?.(options, context);
   if (!store) throw new Error('this provider keeps no keys');
@@ -187,11 +180,7 @@ const openKeys = async (options: object, context: KeyContext): Promise<KeyStore>
 };
 
 describe('keys alone', () => {
-  let store: Store;
-  beforeEach(async () => {
-    store = await openStore();
-  });
-  afterEach(() => store.close());
+  const store = storeForEach();
   const open = () => {
     const options = { url: store.url, schema: store.schema, connections: 1 };
     return openKeys(options, { data_dir: '/nowhere', log: recordingLog() });
@@ -234,23 +223,17 @@ describe('keys alone', () => {
   });
 });
 
-describe('keys of the embedded engine', () => {
-  let data_dir: string;
-  beforeEach(async () => {
-    data_dir = await makeDataDir();
-  });
-  afterEach(() => rm(data_dir, { recursive: true, force: true }));
-
-  it('last, are shared while the data folder is taken, and it is free again after each use', async () => {
-    const context = { data_dir, log: recordingLog() };
-    const first = await openKeys({}, context);
-    const made = await first.create(KEY, call);
-    const beside = await openKeys({}, context);
-    expect(await beside.list(call)).toEqual([made]);
-    await beside.close();
-    await first.close();
-    const second = await openKeys({}, context);
-    expect(await second.list(call)).toEqual([made]);
-    await second.close();
-  });
+it('keys of the embedded engine persist, are shared while the data folder is in use, and release it', async () => {
+  const data_dir = await makeDataDir();
+  onTestFinished(() => rm(data_dir, { recursive: true, force: true }));
+  const context = { data_dir, log: recordingLog() };
+  const first = await openKeys({}, context);
+  const made = await first.create(KEY, call);
+  const beside = await openKeys({}, context);
+  expect(await beside.list(call)).toEqual([made]);
+  await beside.close();
+  await first.close();
+  const second = await openKeys({}, context);
+  expect(await second.list(call)).toEqual([made]);
+  await second.close();
 });

@@ -1,6 +1,7 @@
 import { type AddressInfo, createServer } from 'node:net';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { statement } from '../../providers/postgres/client/connections.ts';
+import { gate } from '../embedding/observed-embedder.ts';
 import { NO_PGBOUNCER, startPgBouncer } from '../process/pgbouncer.ts';
 import { createCluster, NO_POSTGRES_BIN, POSTGRES_BIN } from '../process/postgres-cluster.ts';
 import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';
@@ -136,11 +137,8 @@ describe('a transaction whose call is aborted', () => {
 
 describe('a cancel request that arrives too late', () => {
   it('hits another statement, which is sent again and answered', async () => {
-    let arrive = () => {};
-    const held = new Promise<void>((resolve) => {
-      arrive = resolve;
-    });
-    const { seen, connectionString } = await openProxy(SERVER_URL, { onCancel: () => held });
+    const arrival = gate();
+    const { seen, connectionString } = await openProxy(SERVER_URL, { onCancel: () => arrival.opened });
     const { run, running, store, pids } = await openSessions({ url: connectionString });
     await store.sql(`create schema ${store.names.schema}; create table ${store.names.memories} (n int)`);
     await run('select 1');
@@ -158,7 +156,7 @@ describe('a cancel request that arrives too late', () => {
     await until(async () => seen.cancels === 1);
     await one.open();
     await until(async () => (await running()).includes(text));
-    arrive();
+    arrival.open();
     // It was sent again and waits once more.
     await other.open();
     expect(await neighbour).toEqual([{ n: 7 }]);

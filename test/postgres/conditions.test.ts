@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { globMatcher, withinMatcher } from '#toolbox';
 import {
   type Conditions,
@@ -11,7 +11,7 @@ import {
   whereWithin,
   whereWithinRanges,
 } from '../../providers/postgres/tables/conditions.ts';
-import { openStore, type Store } from './store.ts';
+import { storeForAll } from './store.ts';
 
 /** Characters at the edges of UTF-8 lengths, around the surrogates, at the end of Unicode, and special to LIKE. */
 const CHARACTERS = [
@@ -26,11 +26,7 @@ function storable(value: string): string {
   return value.replaceAll('\0', '').toWellFormed();
 }
 
-let store: Store;
-beforeAll(async () => {
-  store = await openStore();
-});
-afterAll(() => store.close());
+const store = storeForAll();
 
 /** Which of these scopes a WHERE clause lets through, by Postgres; one more row has none at all. */
 const admitted = async (all: readonly string[], write: (where: Conditions) => void): Promise<(string | null)[]> => {

@@ -1,5 +1,5 @@
 import { createServer, type Socket } from 'node:net';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { type Call, OmpError } from '#contract';
 import {
   type ConnectionOptions,
@@ -9,21 +9,12 @@ import {
   statement,
 } from '../../providers/postgres/client/connections.ts';
 import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';
-import { closedGate, openProxy } from './sessions.ts';
-import { call, memoryOf, openStore, randomName, refTo, type Store, until } from './store.ts';
+import { closedGate, holdDeadlines, openProxy } from './sessions.ts';
+import { call, failure, memoryOf, randomName, refTo, storeForEach, until } from './store.ts';
 
-let store: Store;
-let opened: Database[] = [];
-beforeEach(async () => {
-  store = await openStore();
-  // The embedded engine has one session for all clients, which keeps prepared statements of earlier tests.
-  await store.sql('deallocate all');
-});
-afterEach(async () => {
-  for (const database of opened) await database.close();
-  opened = [];
-  await store.close();
-});
+const store = storeForEach();
+// The embedded engine has one session for all clients, which keeps prepared statements of earlier tests.
+beforeEach(() => store.sql('deallocate all'));
 
 const connect = (options: Partial<ConnectionOptions> = {}): Database => {
   const database = openConnections({
@@ -34,19 +25,11 @@ const connect = (options: Partial<ConnectionOptions> = {}): Database => {
     query_timeout_ms: 60_000,
     ...options,
   });
-  opened.push(database);
+  onTestFinished(() => database.close());
   return database;
 };
 const run = (database: Database, text: string, values: readonly unknown[] = []) =>
   database.query(statement(text), values, call);
-const failure = async (pending: Promise<unknown>): Promise<OmpError> => {
-  const error = await pending.then(
-    () => undefined,
-    (reason: unknown) => reason,
-  );
-  expect(error).toBeInstanceOf(OmpError);
-  return error as OmpError;
-};
 /** Names of the statements that this connection has prepared, itself included if it was sent by name. */
 const prepared = async (database: Database): Promise<string[]> =>
   (await run(database, 'select name from pg_prepared_statements order by name')).map(({ name }) => name as string);
@@ -110,7 +93,8 @@ describe('[Decision 29] callers take turns', () => {
   });
 
   it('queued searches end at their deadline or when their call is aborted', async () => {
-    const database = connect({ acquire_timeout_ms: 50 });
+    const database = connect({ acquire_timeout_ms: 1_000 });
+    const { pass } = holdDeadlines();
     const controller = new AbortController();
     const gone = new OmpError('invalid_request', 'gone');
     const slow = { ...statement('select pg_sleep(0.5) as n'), heavy: true };
@@ -119,6 +103,7 @@ describe('[Decision 29] callers take turns', () => {
     const left = failure(database.query(search, [1], { ...by('one'), signal: controller.signal }));
     controller.abort(gone);
     expect(await left).toBe(gone);
+    pass(1_100);
     expect(await late).toMatchObject({ code: 'provider_error' });
     await Promise.allSettled(running);
     await until(async () => database.stats().connections.busy === 0);

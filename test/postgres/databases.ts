@@ -4,19 +4,19 @@ import type { Finding, MaintenanceContext } from '#contract';
 import { diagnose } from '../../src/registry.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
 import { SERVER_URL } from '../support/postgres-server.ts';
-import { recordingLog } from '../support/subject.ts';
+import { contextOf } from '../support/requests.ts';
 import { randomName } from './store.ts';
 
 export interface TestDatabase {
   readonly url: string;
   sql<Row extends pg.QueryResultRow>(text: string, values?: readonly unknown[]): Promise<Row[]>;
-  /** URL of a new role that may log in, and what else is granted by these statements, `ROLE` standing for it. */
+  /** URL of a new role that may log in. The statements grant it more; they call it `ROLE`. */
   role(...statements: readonly string[]): Promise<string>;
   /** Everything that a change would change. */
   state(): Promise<unknown>;
 }
 
-/** A database of the test's own on the server, made with these options, and roles, gone after the test. */
+/** A new database on the server with these options. The database and its roles are dropped after the test. */
 export async function testDatabase(serverUrl = SERVER_URL, options = ''): Promise<TestDatabase> {
   const name = randomName();
   const server = new pg.Client({ connectionString: serverUrl });
@@ -68,7 +68,9 @@ export async function testDatabase(serverUrl = SERVER_URL, options = ''): Promis
   };
 }
 
-/** What the doctor finds, asked as the gateway asks. */
+const HYBRID = { mode: 'hybrid', keyword_weight: 0.5 } as const;
+
+/** What the doctor finds with the options and the context of a gateway. */
 export async function findingsOn(
   url: string | undefined,
   options: object = {},
@@ -77,14 +79,7 @@ export async function findingsOn(
   const found = await diagnose(
     'postgres',
     { ...(url !== undefined && { url }), ...options },
-    {
-      embedder: hashingEmbedder(),
-      ranking: { mode: 'hybrid', keyword_weight: 0.5 },
-      audit: undefined,
-      data_dir: '/nowhere',
-      log: recordingLog(),
-      ...context,
-    },
+    contextOf({ embedder: hashingEmbedder(), ranking: HYBRID, audit: undefined, data_dir: '/nowhere', ...context }),
   );
   return found as Finding[];
 }
@@ -94,6 +89,11 @@ export const KEYWORD = { embedder: undefined, ranking: { mode: 'keyword', keywor
 /** `area: message` of all findings of a level. */
 export const told = (findings: readonly Finding[], ...levels: readonly Finding['level'][]): string[] =>
   findings.filter(({ level }) => levels.includes(level)).map(({ area, message }) => `${area}: ${message}`);
+
+type Asked = Parameters<typeof findingsOn>;
+export const problemsOn = async (...asked: Asked): Promise<string[]> => told(await findingsOn(...asked), 'problem');
+export const warningsOn = async (...asked: Asked): Promise<string[]> => told(await findingsOn(...asked), 'warning');
+export const factsOn = async (...asked: Asked): Promise<string[]> => told(await findingsOn(...asked), 'ok');
 
 /** What the doctor would have an operator run. */
 export const remediesOf = (findings: readonly Finding[]): string[] =>

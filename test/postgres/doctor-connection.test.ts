@@ -23,10 +23,8 @@ import { hashingEmbedder } from '../support/hashing-embedder.ts';
 import { openMemoriesOf, type WritableMemories } from '../support/memories.ts';
 import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';
 import { call, contextOf, memoryOf } from '../support/requests.ts';
-import { makeDataDir, recordingLog } from '../support/subject.ts';
-import { findingsOn, remediesOf, testDatabase, told } from './databases.ts';
-
-const problemsOn = async (url: string) => told(await findingsOn(url), 'problem');
+import { makeDataDir } from '../support/subject.ts';
+import { factsOn, findingsOn, problemsOn, remediesOf, testDatabase, told } from './databases.ts';
 
 describe('doctor where the database cannot be reached', () => {
   it.each([
@@ -88,9 +86,7 @@ describe('doctor on a server', () => {
       for (const options of [{}, { mapping }]) {
         const context = contextOf({ embedder: hashingEmbedder() });
         await expect(openMemoriesOf('postgres', { url, ...options }, context)).rejects.toThrow(message);
-        expect(told(await findingsOn(url, options), 'problem')).toEqual([
-          expect.stringContaining(`connection: ${message}`),
-        ]);
+        expect(await problemsOn(url, options)).toEqual([expect.stringContaining(`connection: ${message}`)]);
       }
     },
   );
@@ -104,7 +100,7 @@ describe('doctor on a server', () => {
 
   it('tells who it connects as, and to what', async () => {
     const db = await testDatabase();
-    const findings = told(await findingsOn(db.url), 'ok').join('\n');
+    const findings = (await factsOn(db.url)).join('\n');
     expect(findings).toMatch(/connection: PostgreSQL \d+.* answers, as role "postgres"/);
     expect(findings).toContain('connection: not encrypted, and stays on this machine');
     expect(findings).not.toContain('pooler');
@@ -113,9 +109,7 @@ describe('doctor on a server', () => {
   it('notices a pooler, and named statements that it might not carry', async ({ skip }) => {
     skip(NO_PGBOUNCER !== '', NO_PGBOUNCER);
     const url = await startPgBouncer((await testDatabase()).url);
-    expect(told(await findingsOn(url), 'ok')).toContain(
-      'connection: a pooler such as PgBouncer is in front of the server',
-    );
+    expect(await factsOn(url)).toContain('connection: a pooler such as PgBouncer is in front of the server');
     const forced = await findingsOn(url, { prepared_statements: 'on' });
     expect(told(forced, 'warning')).toEqual(
       expect.arrayContaining([expect.stringMatching(/^connection: a pooler.*OMP_POSTGRES_PREPARED_STATEMENTS/)]),
@@ -190,13 +184,11 @@ describe('doctor on a server of its own', () => {
     ]);
 
     const certificate = await encrypt(cluster);
-    expect(told(await findingsOn(inSecret), 'ok')).toContain(
+    expect(await factsOn(inSecret)).toContain(
       'connection: encrypted, and the certificate of the server is not checked',
     );
     const checked = `${cluster.url}?sslmode=verify-full&sslrootcert=${encodeURIComponent(certificate)}`;
-    expect(told(await findingsOn(checked), 'ok')).toContain(
-      'connection: encrypted, and the certificate of the server is checked',
-    );
+    expect(await factsOn(checked)).toContain('connection: encrypted, and the certificate of the server is checked');
     const unknown = await findingsOn(`${cluster.url}?sslmode=verify-full`);
     expect(told(unknown, 'problem')).toEqual([
       expect.stringContaining('the certificate of the server is not signed by a known authority'),
@@ -238,18 +230,11 @@ async function dataDir(): Promise<string> {
   return folder;
 }
 
-const open = async (data_dir: string) =>
-  (await openMemoriesOf(
-    'postgres',
-    {},
-    {
-      embedder: hashingEmbedder(),
-      ranking: { mode: 'hybrid', keyword_weight: 0.5 },
-      audit: undefined,
-      data_dir,
-      log: recordingLog(),
-    },
-  )) as WritableMemories;
+const open = async (data_dir: string) => {
+  const ranking = { mode: 'hybrid', keyword_weight: 0.5 } as const;
+  const context = contextOf({ embedder: hashingEmbedder(), ranking, data_dir });
+  return (await openMemoriesOf('postgres', {}, context)) as WritableMemories;
+};
 
 /** Every file with its contents and time. */
 const stateOf = (folder: string) =>

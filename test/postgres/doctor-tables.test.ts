@@ -2,26 +2,38 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
 import { openMemoriesOf, type WritableMemories } from '../support/memories.ts';
 import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';
-import { call, memoryOf } from '../support/requests.ts';
-import { recordingLog } from '../support/subject.ts';
-import { findingsOn, KEYWORD, remediesOf, type TestDatabase, testDatabase, told } from './databases.ts';
+import { call, contextOf, memoryOf } from '../support/requests.ts';
+import {
+  factsOn,
+  findingsOn,
+  KEYWORD,
+  problemsOn,
+  remediesOf,
+  type TestDatabase,
+  testDatabase,
+  told,
+  warningsOn,
+} from './databases.ts';
 
-/** Starts a gateway's provider once, has it add memories, and stops it. */
+/** Starts a gateway's provider, adds memories, and closes it. */
 async function served(url: string, { memories = 0, keyword = false, dimensions = 64 } = {}): Promise<void> {
-  const context = {
+  const context = contextOf({
     embedder: hashingEmbedder(dimensions),
     ranking: { mode: 'hybrid', keyword_weight: 0.5 },
-    audit: undefined,
-    data_dir: '/nowhere',
-    log: recordingLog(),
     ...(keyword && KEYWORD),
-  } as const;
+  });
   const provider = (await openMemoriesOf('postgres', { url }, context)) as WritableMemories;
   for (let i = 0; i < memories; i++) await provider.add(memoryOf(`user-${i % 10}`, `text ${i}`), call);
   await provider.close();
 }
 
-/** Of tables of ours in this database. */
+async function usedDatabase(options?: Parameters<typeof served>[1]): Promise<TestDatabase> {
+  const db = await testDatabase();
+  await served(db.url, options);
+  return db;
+}
+
+/** Grants every privilege on the gateway's tables. */
 const STATEMENTS_OF_ALL = [
   'grant usage on schema omp to ROLE',
   'grant select, insert, update, delete on all tables in schema omp to ROLE',
@@ -60,8 +72,7 @@ describe("doctor on the gateway's tables", () => {
   });
 
   it('finds out that another model of the same name and length made the vectors', async () => {
-    const db = await testDatabase();
-    await served(db.url, { memories: 12 });
+    const db = await usedDatabase({ memories: 12 });
     const embedder = hashingEmbedder();
     const embed: typeof embedder.embed = (texts, purpose, by) =>
       embedder.embed(
@@ -69,7 +80,7 @@ describe("doctor on the gateway's tables", () => {
         purpose,
         by,
       );
-    expect(told(await findingsOn(db.url, {}, { embedder: { ...embedder, embed } }), 'problem')).toEqual([
+    expect(await problemsOn(db.url, {}, { embedder: { ...embedder, embed } })).toEqual([
       expect.stringMatching(/^embedding: "test-trigram-hashing" did not make the stored vectors: 10 stored texts/),
     ]);
   });
@@ -82,10 +93,10 @@ describe("doctor on the gateway's tables", () => {
     expect(told(findings, 'problem')).toEqual(['privileges: there is no schema "omp", and the role may not create it']);
     const [create = '', grant = ''] = remediesOf(findings).slice(-2);
     await db.sql(grant);
-    expect(told(await findingsOn(url), 'problem')).toEqual([]);
+    expect(await problemsOn(url)).toEqual([]);
     await db.sql(grant.replace('grant', 'revoke').replace(' to ', ' from '));
     await db.sql(create);
-    expect(told(await findingsOn(url), 'problem')).toEqual([]);
+    expect(await problemsOn(url)).toEqual([]);
     await served(url);
   });
 
@@ -97,17 +108,16 @@ describe("doctor on the gateway's tables", () => {
     const unusable = await findingsOn(url);
     expect(told(unusable, 'problem')).toEqual(['privileges: the role may not use the schema "omp"']);
     await run(db, remediesOf(unusable).slice(-1));
-    expect(told(await findingsOn(url), 'problem')).toEqual([]);
+    expect(await problemsOn(url)).toEqual([]);
     const other = await db.role('grant usage on schema omp to ROLE');
     const closed = await findingsOn(other);
     expect(told(closed, 'problem')).toEqual(['privileges: the role may not create tables in the schema "omp"']);
     await run(db, remediesOf(closed).slice(-1));
-    expect(told(await findingsOn(other), 'problem')).toEqual([]);
+    expect(await problemsOn(other)).toEqual([]);
   });
 
   it('names each privilege that the role lacks on a table, and tables it does not own', async () => {
-    const db = await testDatabase();
-    await served(db.url);
+    const db = await usedDatabase();
     const url = await db.role(
       ...STATEMENTS_OF_ALL,
       'revoke delete on omp.memories from ROLE',
@@ -121,23 +131,19 @@ describe("doctor on the gateway's tables", () => {
     expect(told(findings, 'warning').join('\n')).toContain('privileges: the role does not own the tables');
     const [grant = '', own = ''] = remediesOf(findings).filter((sql) => !sql.includes('extension'));
     await db.sql(grant);
-    expect(told(await findingsOn(url), 'problem')).toEqual([]);
+    expect(await problemsOn(url)).toEqual([]);
     await db.sql(own);
-    expect(told(await findingsOn(url), 'warning').join('\n')).not.toContain('does not own');
+    expect((await warningsOn(url)).join('\n')).not.toContain('does not own');
   });
 
   it('reports tables that it cannot read', async () => {
-    const db = await testDatabase();
-    await served(db.url);
+    const db = await usedDatabase();
     const url = await db.role('grant usage on schema omp to ROLE');
-    expect(told(await findingsOn(url), 'problem')).toEqual([
-      expect.stringMatching(/^privileges: the role lacks select, insert/),
-    ]);
+    expect(await problemsOn(url)).toEqual([expect.stringMatching(/^privileges: the role lacks select, insert/)]);
   });
 
   it('reports row security that hides rows', async () => {
-    const db = await testDatabase();
-    await served(db.url);
+    const db = await usedDatabase();
     await db.sql('alter table omp.memories enable row level security');
     const url = await db.role(...STATEMENTS_OF_ALL);
     const findings = await findingsOn(url);
@@ -146,29 +152,27 @@ describe("doctor on the gateway's tables", () => {
       db,
       remediesOf(findings).filter((sql) => sql.includes('bypassrls')),
     );
-    expect(told(await findingsOn(url), 'warning').join('\n')).not.toContain('row security');
+    expect((await warningsOn(url)).join('\n')).not.toContain('row security');
   });
 
   it('reports an older schema, and a newer one as a problem', async () => {
-    const db = await testDatabase();
-    await served(db.url);
+    const db = await usedDatabase();
     const [{ version } = { version: 0 }] = await db.sql<{ version: number }>(
       'select max(version) as version from omp.migrations',
     );
     await db.sql('delete from omp.migrations where version = $1', [version]);
-    expect(told(await findingsOn(db.url), 'ok')).toContain(
+    expect(await factsOn(db.url)).toContain(
       `privileges: the schema is at version ${version - 1}; the gateway migrates it to ${version} at its next start`,
     );
     await db.sql(`insert into omp.migrations (version, name) values (${version + 1}, 'later')`);
-    expect(told(await findingsOn(db.url), 'problem')).toEqual([
+    expect(await problemsOn(db.url)).toEqual([
       `privileges: the schema "omp" is at version ${version + 1}, newer than this gateway knows (${version}); upgrade omp-gateway`,
     ]);
   });
 
   it('tells what waits for a vector and what failed, why, and how it is queued again', async () => {
-    const db = await testDatabase();
-    await served(db.url, { memories: 14 });
-    expect(told(await findingsOn(db.url), 'ok')).toContain('ingestion: no memory waits for its vector');
+    const db = await usedDatabase({ memories: 14 });
+    expect(await factsOn(db.url)).toContain('ingestion: no memory waits for its vector');
     await db.sql(`insert into omp.ingestion (memory_id, status, attempts, error)
       select id, case when n > 13 then 'queued' when n > 1 then 'failed' else 'indexing' end, 5, case when n > 2 then 'too odd' else 'too long' end
       from (select id, row_number() over (order by id) as n from omp.memories) as m`);
@@ -185,39 +189,32 @@ describe("doctor on the gateway's tables", () => {
     );
     expect(await db.sql(`select from omp.ingestion where status = 'failed'`)).toEqual([]);
     // Nobody computes vectors in keyword mode.
-    const [waiting] = told(await findingsOn(db.url, {}, KEYWORD), 'warning').filter((each) =>
-      each.startsWith('ingest'),
-    );
+    const [waiting] = (await warningsOn(db.url, {}, KEYWORD)).filter((each) => each.startsWith('ingest'));
     expect(waiting).toMatch(
       /^ingestion: 14 memories wait for a vector, .*; a gateway computes them only while OMP_SEARCH/,
     );
   });
 
   it('reports keywords of another analyser', async () => {
-    const db = await testDatabase();
-    await served(db.url);
+    const db = await usedDatabase();
     await db.sql('update omp.store set analyser_version = 99');
-    expect(told(await findingsOn(db.url), 'problem')).toEqual([expect.stringContaining('text analyser 99')]);
+    expect(await problemsOn(db.url)).toEqual([expect.stringContaining('text analyser 99')]);
   });
 
   it('names both embedders where they differ, and the ways out', async () => {
-    const db = await testDatabase();
-    await served(db.url, { memories: 1 });
-    const [found = ''] = told(await findingsOn(db.url, {}, { embedder: hashingEmbedder(32) }), 'problem');
+    const db = await usedDatabase({ memories: 1 });
+    const [found = ''] = await problemsOn(db.url, {}, { embedder: hashingEmbedder(32) });
     expect(found).toMatch(/"test-trigram-hashing" \(64 dimensions\).*"test-trigram-hashing" \(32 dimensions\)/);
     expect(found).toMatch(/omp-gateway reembed.*OMP_EMBEDDING_MODEL/);
     const other = { ...hashingEmbedder(), model: 'another' };
-    expect(told(await findingsOn(db.url, {}, { embedder: other }), 'problem')).toEqual([
-      expect.stringContaining('"another" (64'),
-    ]);
-    expect(told(await findingsOn(db.url, {}, { embedder: other }), 'warning').join('\n')).not.toContain('re-embed for');
+    expect(await problemsOn(db.url, {}, { embedder: other })).toEqual([expect.stringContaining('"another" (64')]);
+    expect((await warningsOn(db.url, {}, { embedder: other })).join('\n')).not.toContain('re-embed for');
     // Without an embedder that works there is nothing to hold it against.
-    expect(told(await findingsOn(db.url, {}, { embedder: undefined }), 'problem')).toEqual([]);
+    expect(await problemsOn(db.url, {}, { embedder: undefined })).toEqual([]);
   });
 
   it('tells a re-embedding that is not finished', async () => {
-    const db = await testDatabase();
-    await served(db.url, { memories: 1 });
+    const db = await usedDatabase({ memories: 1 });
     await db.sql(`update omp.store set next_model = 'another', next_dimensions = 32, next_column = 'embedding_2'`);
     const findings = await findingsOn(db.url);
     expect(told(findings, 'problem')).toEqual([]);
@@ -229,17 +226,15 @@ describe("doctor on the gateway's tables", () => {
   });
 
   it('tells memories without a vector, unless none are wanted', async () => {
-    const db = await testDatabase();
-    await served(db.url, { memories: 1, keyword: true });
-    expect(told(await findingsOn(db.url), 'problem')).toEqual([
+    const db = await usedDatabase({ memories: 1, keyword: true });
+    expect(await problemsOn(db.url)).toEqual([
       'embedding: some stored memories have no vector, because they were added with OMP_SEARCH_MODE=keyword; run "omp-gateway reembed", or keep that mode',
     ]);
-    expect(told(await findingsOn(db.url, {}, KEYWORD), 'problem')).toEqual([]);
+    expect(await problemsOn(db.url, {}, KEYWORD)).toEqual([]);
   });
 
   it('tells indexes that were dropped or are not valid, and makes them again', async () => {
-    const db = await testDatabase();
-    await served(db.url, { memories: 20 });
+    const db = await usedDatabase({ memories: 20 });
     const all = `select c.relname as name, pg_get_indexdef(c.oid) as definition from pg_class c where relnamespace = 'omp'::regnamespace and relkind = 'i' order by 1`;
     const before = await db.sql<{ name: string }>(all);
     const named = before
@@ -258,12 +253,11 @@ describe("doctor on the gateway's tables", () => {
     for (const { remedies = [] } of findings) for (const { reason } of remedies) expect(reason).not.toBe('');
     await run(db, remediesOf(findings));
     expect(await db.sql(all)).toEqual(before);
-    expect(told(await findingsOn(db.url), 'warning').join('\n')).not.toContain('indexes:');
+    expect((await warningsOn(db.url)).join('\n')).not.toContain('indexes:');
   });
 
   it('estimates rows and users once there are statistics, and shows no user id', async () => {
-    const db = await testDatabase();
-    await served(db.url, { memories: 200 });
+    const db = await usedDatabase({ memories: 200 });
     const never = await findingsOn(db.url);
     expect(told(never, 'warning').join('\n')).toContain('size: ANALYZE has never run');
     await run(
@@ -278,14 +272,13 @@ describe("doctor on the gateway's tables", () => {
     expect(JSON.stringify(findings)).not.toContain('user-1');
     await db.sql(`update omp.memories set user_id = 'user-1' where user_id in ('user-2', 'user-3')`);
     await db.sql('analyze omp.memories');
-    expect(told(await findingsOn(db.url), 'ok')).toContain(
+    expect(await factsOn(db.url)).toContain(
       'size: about 200 rows, of about 8 users, about 25 each on average; the largest has about 60 (30 %)',
     );
   });
 
   it('tells users that are searched by index', async () => {
-    const db = await testDatabase();
-    await served(db.url);
+    const db = await usedDatabase();
     await db.sql(`insert into omp.large_users values ('ana', true), ('ben', false)`);
     const findings = await findingsOn(db.url, { large_user_rows: 7 });
     expect(told(findings, 'ok')).toContain(
@@ -295,12 +288,9 @@ describe("doctor on the gateway's tables", () => {
   });
 
   it('reports a read-only server', async () => {
-    const db = await testDatabase();
-    await served(db.url);
+    const db = await usedDatabase();
     const url = new URL(db.url);
     url.searchParams.set('options', '-c default_transaction_read_only=on');
-    expect(told(await findingsOn(url.href), 'problem')).toEqual([
-      expect.stringContaining('connection: the server is read-only'),
-    ]);
+    expect(await problemsOn(url.href)).toEqual([expect.stringContaining('connection: the server is read-only')]);
   });
 });

@@ -1,12 +1,12 @@
 import fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { analyse, fromHalfBits, toHalfBits, toUnitHalf } from '#ranking';
 import { createVectors } from '../../providers/memory/vectors.ts';
 import { toHalfvec } from '../../providers/postgres/pgvector.ts';
 import { toBigintArray, toKeys } from '../../providers/postgres/tables/search-terms.ts';
 import { toIso } from '../../providers/postgres/tables/timestamps.ts';
 import { randomVector } from '../ranking/random-vectors.ts';
-import { openStore, type Store } from './store.ts';
+import { storeForAll } from './store.ts';
 
 const keywordsOf = (user: string, text: string) => toKeys(user, analyse(text));
 const WORDS = Array.from({ length: 20_000 }, (_, i) => `w${i}`);
@@ -53,11 +53,7 @@ describe('toKeys', () => {
   });
 });
 
-let store: Store;
-beforeAll(async () => {
-  store = await openStore();
-});
-afterAll(() => store.close());
+const store = storeForAll();
 
 /** What pgvector says it received. */
 const asText = async (vector: Float32Array): Promise<string> =>

@@ -4,40 +4,71 @@ import { describe, expect, it } from 'vitest';
 import { OmpError } from '#contract';
 import { openConnections, statement } from '../../providers/postgres/client/connections.ts';
 import { lostConnection, toOmpError, unreachable } from '../../providers/postgres/errors.ts';
-import { hashingEmbedder } from '../support/hashing-embedder.ts';
 import { openMemoriesOf } from '../support/memories.ts';
 import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';
-import { recordingLog } from '../support/subject.ts';
-import { call, openStore, randomName, until } from './store.ts';
+import { contextOf } from '../support/requests.ts';
+import type { recordingLog } from '../support/subject.ts';
+import { call, openStore, randomName } from './store.ts';
 
 const SECRET = 'hunter2-top-secret';
 
-describe('public messages', () => {
-  it.each([
-    ['28P01', 'the database rejected the credentials of the gateway'],
-    ['28000', 'the database rejected the credentials of the gateway'],
-    ['3D000', 'the database does not exist'],
-    ['08006', 'the database cannot be reached'],
-    ['42501', 'the gateway lacks a privilege in the database; "omp-gateway doctor" prints the grant that helps'],
-    ['42703', 'the table has changed since the gateway started, maybe by a re-embed; restart the gateway'],
-    ['42P01', 'the table does not exist, or has changed since the gateway started; restart the gateway'],
-    ['42704', 'the database failed'],
-    ['53100', 'the database is out of disk space'],
-    ['53300', 'the database is out of resources'],
-    ['57014', 'the database took too long'],
-    ['57P01', 'the database is shutting down or starting up'],
-    ['58030', 'the database reported a system error'],
-    ['XX000', 'the database failed'],
-    ['ECONNREFUSED', 'the database cannot be reached'],
-    ['ECONNRESET', 'the database closed the connection'],
-    ['ENOTFOUND', 'the database cannot be reached'],
-    ['EAI_AGAIN', 'the database cannot be reached'],
-    ['ETIMEDOUT', 'the database cannot be reached'],
-    ['', 'the database failed'],
-  ])('of %s is "%s"', (code, message) => {
+// `safe`: nothing was sent, or it was rolled back. `reads`: its effect is not known. The flag says that the server is down.
+const CODES = [
+  ['08006', 'reads', true, 'the database cannot be reached'],
+  ['08P01', 'reads', true, 'the database cannot be reached'],
+  ['22P02', undefined, false, 'the database failed'],
+  ['23505', undefined, false, 'the database failed'],
+  ['28000', undefined, false, 'the database rejected the credentials of the gateway'],
+  ['28P01', undefined, false, 'the database rejected the credentials of the gateway'],
+  ['3D000', undefined, false, 'the database does not exist'],
+  ['40001', 'safe', false, 'the database failed'],
+  ['40P01', 'safe', false, 'the database failed'],
+  [
+    '42501',
+    undefined,
+    false,
+    'the gateway lacks a privilege in the database; "omp-gateway doctor" prints the grant that helps',
+  ],
+  [
+    '42703',
+    undefined,
+    false,
+    'the table has changed since the gateway started, maybe by a re-embed; restart the gateway',
+  ],
+  ['42704', undefined, false, 'the database failed'],
+  [
+    '42P01',
+    undefined,
+    false,
+    'the table does not exist, or has changed since the gateway started; restart the gateway',
+  ],
+  ['53100', undefined, false, 'the database is out of disk space'],
+  ['53200', undefined, false, 'the database is out of resources'],
+  ['53300', 'safe', true, 'the database is out of resources'],
+  ['57014', undefined, false, 'the database took too long'],
+  ['57P01', 'reads', false, 'the database is shutting down or starting up'],
+  ['57P02', 'reads', false, 'the database is shutting down or starting up'],
+  ['57P03', 'safe', true, 'the database is shutting down or starting up'],
+  ['58030', undefined, false, 'the database reported a system error'],
+  ['XX000', undefined, false, 'the database failed'],
+  ['EAI_AGAIN', 'safe', true, 'the database cannot be reached'],
+  ['ECONNREFUSED', 'safe', true, 'the database cannot be reached'],
+  ['ECONNRESET', 'reads', true, 'the database closed the connection'],
+  ['EHOSTUNREACH', 'safe', true, 'the database cannot be reached'],
+  ['ENOTFOUND', 'safe', true, 'the database cannot be reached'],
+  ['EPIPE', 'reads', true, 'the database closed the connection'],
+  ['ETIMEDOUT', 'reads', true, 'the database cannot be reached'],
+  ['', undefined, false, 'the database failed'],
+] as const;
+
+describe('the error of the API', () => {
+  it.each(CODES)('[Decision 27] [Decision 28] for %s: retry %s, down %s, "%s"', (code, retry, down, message) => {
     const cause = Object.assign(new Error(`${SECRET} at db.internal:5432`), { code });
-    const error = toOmpError(cause);
-    expect(error).toMatchObject({ code: 'provider_error', provider: 'postgres', message, cause });
+    const { code: told, provider, message: said, retry: again, down: sign, cause: kept } = toOmpError(cause);
+    expect({ told, provider, said, again, sign }).toEqual({
+      ...{ told: 'provider_error', provider: 'postgres', said: message, again: retry, sign: down },
+    });
+    expect(kept).toBe(cause);
   });
 
   it.each([
@@ -45,45 +76,9 @@ describe('public messages', () => {
     ['text', SECRET],
     ['no code', new Error(SECRET)],
     ['a number', { code: 7 }],
-  ])('of an error with %s is still a sentence', (_, cause) => {
+  ])('for an error with %s is a sentence', (_, cause) => {
     expect(toOmpError(cause)).toMatchObject({ code: 'provider_error', message: 'the database failed' });
   });
-
-  it.each([
-    // Nothing was sent, or it was rolled back.
-    ['ECONNREFUSED', 'safe', true],
-    ['EHOSTUNREACH', 'safe', true],
-    ['ENOTFOUND', 'safe', true],
-    ['53300', 'safe', true],
-    ['57P03', 'safe', true],
-    ['40001', 'safe', false],
-    ['40P01', 'safe', false],
-    // What it did is not known.
-    ['ECONNRESET', 'reads', true],
-    ['EPIPE', 'reads', true],
-    ['ETIMEDOUT', 'reads', true],
-    ['08006', 'reads', true],
-    ['08P01', 'reads', true],
-    ['57P01', 'reads', false],
-    ['57P02', 'reads', false],
-    // A server that works has answered.
-    ['22P02', undefined, false],
-    ['23505', undefined, false],
-    ['28P01', undefined, false],
-    ['42P01', undefined, false],
-    ['53100', undefined, false],
-    ['53200', undefined, false],
-    ['57014', undefined, false],
-    ['58030', undefined, false],
-    ['XX000', undefined, false],
-    ['', undefined, false],
-  ] as const)(
-    '[Decision 27] [Decision 28] of %s may be tried again: %s; is a sign of being down: %s',
-    (code, retry, down) => {
-      const { retry: told, down: sign } = toOmpError(Object.assign(new Error(SECRET), { code }));
-      expect({ told, sign }).toEqual({ told: retry, sign: down });
-    },
-  );
 
   it('[Decision 27] of a connection depends on whether anything was sent', () => {
     for (const code of [undefined, '57P01', 'ECONNRESET', 'ETIMEDOUT']) {
@@ -159,90 +154,38 @@ describe('what is logged', () => {
   });
 });
 
-/** Everything an operator would see of a failed start. */
-const told = async (url: string): Promise<string> => {
-  const context = {
-    embedder: hashingEmbedder(),
-    ranking: { mode: 'hybrid', keyword_weight: 0.5 },
-    audit: undefined,
-    data_dir: '/nowhere',
-    log: recordingLog(),
-  } as const;
+/** Everything that a failed start prints. */
+const outputOf = async (url: URL): Promise<string> => {
+  const context = contextOf({ data_dir: '/nowhere' });
   const messages: string[] = [];
   try {
-    const provider = await openMemoriesOf('postgres', { url, connect_timeout_ms: 2_000 }, context);
+    const provider = await openMemoriesOf('postgres', { url: url.href, connect_timeout_ms: 2_000 }, context);
     await provider.close();
   } catch (thrown) {
     for (let error: unknown = thrown; error instanceof Error; error = error.cause) messages.push(error.message);
   }
-  return [...messages, JSON.stringify(context.log.lines)].join('\n');
+  return [...messages, JSON.stringify((context.log as ReturnType<typeof recordingLog>).lines)].join('\n');
 };
 
-describe('starting', () => {
-  it('without a server says so, and no secret', async () => {
-    const text = await told(`postgres://someone:${SECRET}@127.0.0.1:1/omp`);
-    expect(text).toMatch(
-      /cannot connect to the database: the database cannot be reached \(ECONNREFUSED\); check DATABASE_URL/,
-    );
-    expect(text).not.toContain(SECRET);
-  });
+const NO_LISTENER = 'postgres://omp@127.0.0.1:1/omp';
 
-  it('with a host that does not exist says so, and no secret', async () => {
-    const text = await told(`postgres://someone:${SECRET}@no-such-host.invalid/omp`);
-    expect(text).toMatch(/cannot be reached \((ENOTFOUND|EAI_AGAIN)\)/);
-    expect(text).not.toContain(SECRET);
-  });
-});
-
-describe.skipIf(SERVER_URL === '')(`on a server${SERVER_URL === '' ? `: ${NO_SERVER}` : ''}`, () => {
-  const elsewhere = (change: (url: URL) => void): string => {
-    const url = new URL(SERVER_URL);
-    url.password = SECRET;
-    change(url);
-    return url.href;
-  };
-
-  it('a role that does not exist is reported as rejected credentials', async () => {
-    const text = await told(
-      elsewhere((url) => {
-        url.username = randomName();
-      }),
-    );
-    expect(text).toMatch(/rejected the credentials of the gateway \(28/);
-    expect(text).not.toContain(SECRET);
-  });
-
-  it('a database that does not exist is reported', async () => {
-    const text = await told(
-      elsewhere((url) => {
-        url.pathname = `/${randomName()}`;
-      }),
-    );
-    expect(text).toMatch(/cannot connect to the database: the database does not exist \(3D000\)/);
-    expect(text).not.toContain(SECRET);
-  });
-
-  it('a cancelled statement took too long, and the next one works', async () => {
-    const store = await openStore();
-    const database = openConnections({
-      config: { connectionString: SERVER_URL },
-      connections: 1,
-      prepared_statements: 'auto',
-      acquire_timeout_ms: 60_000,
-      query_timeout_ms: 60_000,
-    });
-    try {
-      const [session] = await database.query(statement('select pg_backend_pid() as pid'), [], call);
-      const slow = database.query(statement('select pg_sleep(60)'), [], call).catch((error: unknown) => error);
-      const behind = database.query(statement('select 1 as n'), [], call);
-      const sleeping = `select from pg_stat_activity where pid = $1 and wait_event = 'PgSleep'`;
-      await until(async () => (await store.sql(sleeping, [session?.pid])).length > 0);
-      await store.sql('select pg_cancel_backend($1)', [session?.pid]);
-      expect(await slow).toMatchObject({ code: 'provider_error', message: 'the database took too long' });
-      expect(await behind).toEqual([{ n: 1 }]);
-    } finally {
-      await database.close();
-      await store.close();
-    }
-  });
-});
+it.for<[string, string, object, RegExp]>([
+  [
+    'server',
+    NO_LISTENER,
+    {},
+    /cannot connect to the database: .* cannot be reached \(ECONNREFUSED\); check DATABASE_URL/,
+  ],
+  ['host', NO_LISTENER, { hostname: 'no-such-host.invalid' }, /cannot be reached \((ENOTFOUND|EAI_AGAIN)\)/],
+  ['role', SERVER_URL, { username: randomName() }, /rejected the credentials of the gateway \(28/],
+  ['database', SERVER_URL, { pathname: randomName() }, /cannot connect to the database: .* does not exist \(3D000\)/],
+])(
+  'a start with a %s that does not exist says so, and shows no password',
+  async ([, base, change, message], { skip }) => {
+    skip(base === '', NO_SERVER);
+    const url = Object.assign(new URL(base), { password: SECRET }, change);
+    const output = await outputOf(url);
+    expect(output).toMatch(message);
+    expect(output).not.toContain(SECRET);
+  },
+);

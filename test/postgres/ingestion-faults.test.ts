@@ -6,7 +6,7 @@ import { type EmbeddingOptions, openEmbedder } from '../../src/embedding/open.ts
 import { embeddings, embeddingsServer, failing } from '../embedding/embeddings-server.ts';
 import { recordingLog } from '../support/subject.ts';
 import { DOWN, gates, ingestionSubject, REFUSED, testEmbedder } from './ingestion-subject.ts';
-import { call, memoryOf, refTo, type Store, until } from './store.ts';
+import { call, memoryOf, refTo, type Store, searchFor, until } from './store.ts';
 
 /** Of the queue; an old pgvector is warned of too. */
 const warnings = (log: ReturnType<typeof recordingLog>) =>
@@ -74,10 +74,7 @@ it('[SPEC States failed] a text that the embedder rejects fails at once; the oth
   expect(warnings(log)).toMatchObject([{ fields: { memory_id: bad?.id } }]);
   expect(JSON.stringify(log.lines)).not.toContain('secret');
   // Its words lead to it all the same, and another content gets another chance.
-  const found = await provider.search?.(
-    { user_id: 'u', text: 'secret', tags: [], within: null, max_bytes: 1e9, limit: 1 },
-    call,
-  );
+  const found = await provider.search?.(searchFor('u', 'secret', { limit: 1 }), call);
   expect(found?.[0]).toMatchObject({ memory: { id: bad?.id, status: 'failed' }, score: 0.5 });
   expect(await provider.update?.(refTo(bad?.id ?? ''), { content: 'now good' }, call)).toMatchObject({
     status: 'queued',

@@ -1,9 +1,8 @@
 import { expect, it } from 'vitest';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
-import { openMemoriesOf, type WritableMemories } from '../support/memories.ts';
-import { freshUser, RECORDED, recordingLog } from '../support/subject.ts';
+import { freshUser } from '../support/subject.ts';
 import { gates, ingestionSubject, testEmbedder } from './ingestion-subject.ts';
-import { call, memoryOf, until } from './store.ts';
+import { call, memoryOf, searchFor, until } from './store.ts';
 
 const search = { q: 'green tea', limit: 10 };
 
@@ -28,34 +27,6 @@ it('[SPEC States queued] [SPEC States indexing] [SPEC States done] [Decision 30]
   const [done] = await client.search({ user_id, ...search });
   expect(done?.memory.status).toBe('done');
   expect(done?.score).toBeGreaterThan(0.5);
-});
-
-it('what is done ranks as what was added synchronously elsewhere', async () => {
-  const { gateway, drained } = await ingestionSubject();
-  const { client, provider } = await gateway(testEmbedder());
-  const other = (await openMemoriesOf(
-    'memory',
-    {},
-    {
-      embedder: hashingEmbedder(),
-      ranking: { mode: 'hybrid', keyword_weight: 0.5 },
-      audit: RECORDED,
-      data_dir: '/nowhere',
-      log: recordingLog(),
-    },
-  )) as WritableMemories;
-  const contents = Array.from({ length: 60 }, (_, i) => `note ${i} of ${i % 7} green things and ${i % 5} teas`);
-  for (const content of contents) {
-    await client.add({ user_id: 'u', content });
-    await other.add(memoryOf('u', content), call);
-  }
-  await drained();
-  for (const text of ['green tea', 'note 12', 'things', 'something else']) {
-    const query = { user_id: 'u', text, tags: [], within: null, max_bytes: 1e9, limit: 30 };
-    const told = (hits: Awaited<ReturnType<NonNullable<WritableMemories['search']>>> = []) =>
-      hits.map(({ memory, score }) => [memory.content, score]);
-    expect(told(await provider.search?.(query, call))).toEqual(told(await other.search?.(query, call)));
-  }
 });
 
 it('[Decision 20] [Decision 30] a repetition is answered byte for byte as the first time, also when all is done', async () => {
@@ -122,11 +93,7 @@ it.each([
   const { store, drained } = await ingestionSubject();
   const embedder = testEmbedder();
   const provider = await store.open({ mode, embedder, options: { large_user_rows: 4, ingestion: 'async' } });
-  const find = async () =>
-    (await provider.search?.(
-      { user_id: 'u', text: 'unheard zebra', tags: [], within: null, max_bytes: 1e9, limit: 10 },
-      call,
-    )) ?? [];
+  const find = async () => (await provider.search?.(searchFor('u', 'unheard zebra'), call)) ?? [];
   for (let i = 0; i < memories; i++) await provider.add(memoryOf('u', `known thing number ${i}`), call);
   await drained();
   await find();

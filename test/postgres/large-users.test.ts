@@ -1,5 +1,5 @@
 import pg from 'pg';
-import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import type { Embedder, RankingOptions, SearchQuery } from '#contract';
 import { toUnitHalf } from '#ranking';
 import { newIdentity, withinMatcher } from '#toolbox';
@@ -11,32 +11,15 @@ import { hashingEmbedder } from '../support/hashing-embedder.ts';
 import type { WritableMemories } from '../support/memories.ts';
 import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';
 import { recordingLog } from '../support/subject.ts';
-import { call, memoryOf, openStore, refTo, type Store, until } from './store.ts';
+import { call, memoryOf, refTo, type Store, searchFor, storeForEach, until } from './store.ts';
 
 /** More than the candidates an index scan is asked for, so that something is left out. */
 const ROWS = 520;
 const THRESHOLD = 50;
-const WORDS = [
-  'amber',
-  'birch',
-  'cedar',
-  'delta',
-  'ember',
-  'fjord',
-  'grove',
-  'heath',
-  'inlet',
-  'jetty',
-  'knoll',
-  'larch',
-];
+const WORDS = 'amber birch cedar delta ember fjord grove heath inlet jetty knoll larch'.split(' ');
 const SCOPES = [null, 'work', 'work/mail', 'home', 'home/garden'];
 
-let store: Store;
-beforeEach(async () => {
-  store = await openStore();
-});
-afterEach(() => store.close());
+const store = storeForEach();
 
 const open = (more: Parameters<Store['open']>[0] = {}) =>
   store.open({ ...more, options: { large_user_rows: THRESHOLD, ...more.options } });
@@ -53,16 +36,8 @@ const fill = async (provider: WritableMemories, user: string, rows: number, seed
   return Promise.all(inputs.map((input) => provider.add(input, call)));
 };
 
-const query = (user_id: string, text: string, more: Partial<SearchQuery> = {}): SearchQuery => ({
-  user_id,
-  text,
-  vector: null,
-  tags: [],
-  within: null,
-  max_bytes: 1e9,
-  limit: 20,
-  ...more,
-});
+const query = (user_id: string, text: string, more: Partial<SearchQuery> = {}) =>
+  searchFor(user_id, text, { limit: 20, ...more });
 const found = async (provider: WritableMemories, asked: SearchQuery) =>
   (await provider.search?.(asked, call))?.map(({ memory, score }) => ({ id: memory.id, score })) ?? [];
 
@@ -245,14 +220,8 @@ describe('words that thousands of memories hold', () => {
        from generate_series(1, ${MANY}) as n; analyze ${store.names.memories}`,
     );
     const ranking = { mode, keyword_weight: 0.5 };
-    for (const text of [
-      'amber',
-      'amber birch',
-      'cedar amber',
-      'amber birch cedar',
-      'quartz amber',
-      'quartz birch unknown',
-    ]) {
+    const QUERIES = 'amber, amber birch, cedar amber, amber birch cedar, quartz amber, quartz birch unknown';
+    for (const text of QUERIES.split(', ')) {
       const asked = query('u', text);
       const vector = mode === 'keyword' ? null : await vectorOf(text);
       const counts = countStatement(store.names, asked, { keys: keysOf(ranking, asked), all: true });

@@ -17,7 +17,7 @@ import { toKeys } from '../../providers/postgres/tables/search-terms.ts';
 import { countersOf, counting } from '../../src/rate-limit/stores.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
 import { recordingLog } from '../support/subject.ts';
-import { call, memoryOf, openStore, type Store, until } from './store.ts';
+import { call, listOf, memoryOf, openStore, type Store, searchFor, until } from './store.ts';
 
 const ROWS = { small: 200, other: 800, big: 1600 };
 const WORDS = ['apple', 'bridge', 'candle', 'desert', 'engine', 'forest', 'garden', 'harbour', 'island', 'jungle'];
@@ -114,14 +114,7 @@ const recorder = () => {
 };
 
 const list = (more: Partial<ListQuery>, modes: readonly string[] = MODES) => {
-  const { statement, values } = createStatements(store.names, true).list({
-    user_id: 'big',
-    tags: [],
-    within: null,
-    max_bytes: 1e9,
-    limit: 51,
-    ...more,
-  });
+  const { statement, values } = createStatements(store.names, true).list(listOf('big', { limit: 51, ...more }));
   return indexes(statement.text, values, { modes });
 };
 const search = async (
@@ -130,16 +123,7 @@ const search = async (
   mode: RankingOptions['mode'] = 'hybrid',
   modes: readonly string[] = MODES,
 ) => {
-  const query = {
-    user_id: 'big',
-    text: 'apple bridge',
-    vector: null,
-    tags: [],
-    within: null,
-    max_bytes: 1e9,
-    limit: 10,
-    ...more,
-  };
+  const query = searchFor('big', 'apple bridge', more);
   const ranking = { mode, keyword_weight: 0.5 };
   const vector = mode === 'keyword' ? null : await vectorOf(query.text);
   const rarity = { rows: ROWS.big, holding: keysOf(ranking, query).map(() => ROWS.big / 10) };
@@ -240,7 +224,7 @@ describe('search', () => {
     ['all', null, ['memories_keywords', 'memories_user_time']],
     ['what a grant shows', ['apple/*'], ['memories_keywords', 'memories_user_scope']],
   ])('counts the words of a large user in the indexes, of %s', async (_, within, expected) => {
-    const query = { user_id: 'big', text: 'apple', vector: null, tags: [], within, max_bytes: 1e9, limit: 10 };
+    const query = searchFor('big', 'apple', { within });
     const keys = keysOf({ mode: 'hybrid', keyword_weight: 0.5 }, query);
     const { text, values } = countStatement(store.names, query, { keys, all: true });
     expect(await indexes(text, values)).toEqual(expected);
@@ -316,23 +300,12 @@ describe('one record', () => {
       expect(await indexes(statement.text, values)).toEqual(['memories_pkey']);
     }
   });
-
-  it('is added with one look whether its user is large', async () => {
-    const created_at = new Date().toISOString();
-    const identity = { id: 'mem_x', created_at, updated_at: created_at };
-    const memory = { ...memoryOf('u', 'x'), ...identity, embedding_model: null, status: null };
-    const { statement, values } = createStatements(store.names, true).insert(
-      { memory, vector: null, keywords: [] },
-      call,
-    );
-    expect(await indexes(statement.text, values)).toEqual(['large_users_pkey']);
-  });
 });
 
-describe('an add that happens once', () => {
+describe('an add', () => {
   const once = { caller: 'c', key: '7', fingerprint: 'f' };
 
-  it('finds its key', async () => {
+  it('finds its idempotency key', async () => {
     const { seen, run } = recorder();
     await createFirstAnswer(store.names, run)(memoryOf('u', 'x'), once, call);
     expect(seen).toHaveLength(1);
@@ -340,15 +313,16 @@ describe('an add that happens once', () => {
       expect(await indexes(text, values, { modes: ['force_generic_plan'] })).toEqual(['once_keys_pkey']);
   });
 
-  it('takes its key, with one look whether its user is large', async () => {
+  it.each([
+    ['without a key', undefined, ['large_users_pkey']],
+    ['with its key', once, ['large_users_pkey', 'once_keys_pkey']],
+  ])('looks once whether its user is large, %s', async (_, key, expected) => {
     const created_at = new Date().toISOString();
     const identity = { id: 'mem_x', created_at, updated_at: created_at };
     const memory = { ...memoryOf('u', 'x'), ...identity, embedding_model: null, status: null };
-    const { statement, values } = createStatements(store.names, true).insert(
-      { memory, vector: null, keywords: [], key: once },
-      call,
-    );
-    expect(await indexes(statement.text, values)).toEqual(['large_users_pkey', 'once_keys_pkey']);
+    const added = { memory, vector: null, keywords: [], ...(key && { key }) };
+    const { statement, values } = createStatements(store.names, true).insert(added, call);
+    expect(await indexes(statement.text, values)).toEqual(expected);
   });
 });
 

@@ -36,12 +36,15 @@ function fakeClock() {
 }
 
 /** Does something before each batch of documents. */
-const withHook = (inner: ReturnType<typeof embedderOf>, before: (batch: number) => Promise<void> | void): Embedder => {
+const withHook = (
+  inner: ReturnType<typeof embedderOf>,
+  before: (batch: number, texts: readonly string[]) => Promise<void> | void,
+): Embedder => {
   let batch = 0;
   return {
     ...inner,
     async embed(texts, purpose, about) {
-      if (purpose === 'document') await before(batch++);
+      if (purpose === 'document') await before(batch++, texts);
       return inner.embed(texts, purpose, about);
     },
   };
@@ -206,13 +209,9 @@ describe('an embedding service in trouble', () => {
       contentOf(11),
     ]);
     const inner = embedderOf('new', 32);
-    const picky: Embedder = {
-      ...inner,
-      async embed(texts, purpose, about) {
-        if (texts.includes(contentOf(11))) throw new OmpError('invalid_request', 'Refused.');
-        return inner.embed(texts, purpose, about);
-      },
-    };
+    const picky = withHook(inner, (_, texts) => {
+      if (texts.includes(contentOf(11))) throw new OmpError('invalid_request', 'Refused.');
+    });
     const told = await subject.reembed(picky).catch((error: Error) => error.message);
     expect(told).toContain(bad?.id);
     expect(told).not.toContain(contentOf(11));
@@ -226,17 +225,11 @@ describe('at most so many a minute', () => {
   it('are sent in any minute, attempts that fail included', async () => {
     const { subject } = await filled();
     const { clock } = fakeClock();
-    const inner = embedderOf('new', 32);
     const sent: { at: number; texts: number }[] = [];
-    let calls = 0;
-    const counted: Embedder = {
-      ...inner,
-      async embed(texts, purpose, about) {
-        sent.push({ at: clock.now(), texts: texts.length });
-        if (calls++ === 1) throw new OmpError('provider_error', 'The embedding service failed.');
-        return inner.embed(texts, purpose, about);
-      },
-    };
+    const counted = withHook(embedderOf('new', 32), (batch, texts) => {
+      sent.push({ at: clock.now(), texts: texts.length });
+      if (batch === 1) throw new OmpError('provider_error', 'The embedding service failed.');
+    });
     expect(await subject.reembed(counted, { per_minute: 10, batch_size: 4 }, clock)).toMatchObject({ switched: true });
     for (const { at } of sent) {
       const minute = sent.filter((other) => other.at >= at && other.at < at + 60_000);
@@ -249,14 +242,7 @@ describe('at most so many a minute', () => {
     const { subject } = await filled();
     const { clock } = fakeClock();
     const sizes: number[] = [];
-    const inner = embedderOf('new', 32);
-    const counted: Embedder = {
-      ...inner,
-      embed(texts, purpose, about) {
-        sizes.push(texts.length);
-        return inner.embed(texts, purpose, about);
-      },
-    };
+    const counted = withHook(embedderOf('new', 32), (_, texts) => void sizes.push(texts.length));
     await subject.reembed(counted, { per_minute: 3, batch_size: 100 }, clock);
     expect(Math.max(...sizes)).toBe(3);
   });
@@ -359,16 +345,10 @@ describe('the new column', () => {
     const exact = await answersOf(fresh);
     await until(async () => (await subject.sql(`select from ${subject.names.largeUsers} where ready`)).length === 3);
     expect(await answersOf(fresh)).toEqual(exact);
-    const plan = await subject
-      .sql<{ 'QUERY PLAN': string }>(`begin; set local enable_seqscan = off; set local enable_sort = off`)
-      .then(() =>
-        subject.sql<{ 'QUERY PLAN': string }>(
-          `explain select id from ${subject.names.memories} where large order by embedding_2 <=> $1 limit 5`.replace(
-            '$1',
-            `'[${Array.from({ length: 32 }, () => 1).join(',')}]'`,
-          ),
-        ),
-      );
+    await subject.sql('begin; set local enable_seqscan = off; set local enable_sort = off');
+    const plan = await subject.sql<{ 'QUERY PLAN': string }>(
+      `explain select id from ${subject.names.memories} where large order by embedding_2 <=> '[${Array(32).fill(1)}]' limit 5`,
+    );
     await subject.sql('rollback');
     expect(plan.map((line) => line['QUERY PLAN']).join('\n')).toContain('memories_embedding');
   });

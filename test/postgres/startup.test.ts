@@ -6,7 +6,7 @@ import { randomVector } from '../ranking/random-vectors.ts';
 import type { WritableMemories } from '../support/memories.ts';
 import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';
 import { recordingLog } from '../support/subject.ts';
-import { call, memoryOf, openStore, randomName, refTo, type Store, until } from './store.ts';
+import { call, memoryOf, openStore, randomName, refTo, type Store, searchFor, storeForEach, until } from './store.ts';
 
 const urlWith = (changes: { readonly user?: string; readonly database?: string }): string => {
   const url = new URL(SERVER_URL);
@@ -29,18 +29,16 @@ const works = async (provider: WritableMemories): Promise<void> => {
   expect(hit).toEqual({ memory, score: 1 });
 };
 
-describe('names', () => {
-  it.each(['a"b c', "it's", 'UPPER', 'select', 'ünïcode', 'dot.ted'])('a schema called %j works', async (suffix) => {
-    const store = await openStore(`${randomName()}${suffix}`);
-    try {
-      await works(await store.open());
-      await works(await store.open({ options: { large_user_rows: 1 } }));
-      const schemas = await store.sql('select nspname from pg_namespace where nspname = $1', [store.schema]);
-      expect(schemas).toHaveLength(1);
-    } finally {
-      await store.close();
-    }
-  });
+it('a schema with any characters in its name works', async () => {
+  const store = await openStore(`${randomName()}a"b c's UPPER.select ünïcode`);
+  try {
+    await works(await store.open());
+    await works(await store.open({ options: { large_user_rows: 1 } }));
+    const schemas = await store.sql('select nspname from pg_namespace where nspname = $1', [store.schema]);
+    expect(schemas).toHaveLength(1);
+  } finally {
+    await store.close();
+  }
 });
 
 describe('a schema of version 1', () => {
@@ -82,11 +80,7 @@ if (SERVER_URL === '') {
   });
 } else {
   describe('on a server', () => {
-    let store: Store;
-    beforeEach(async () => {
-      store = await openStore();
-    });
-    afterEach(() => store.close());
+    const store = storeForEach();
     /** A role that may log in, dropped after the test. */
     const createRole = async (): Promise<string> => {
       const role = randomName();
@@ -242,11 +236,7 @@ const embedderOf = (model: string, dimensions: number): Embedder => ({
   close: async () => {},
 });
 
-let store: Store;
-beforeEach(async () => {
-  store = await openStore();
-});
-afterEach(() => store.close());
+const store = storeForEach();
 
 const firstOpen = async (embedder?: Embedder) => {
   const provider = await store.open(embedder ? { embedder } : { mode: 'keyword' });
@@ -296,10 +286,7 @@ describe('the embedder of stored vectors', () => {
     await firstOpen(embedderOf('one', 8));
     await store.open({ mode: 'keyword' });
     const back = await store.open({ embedder: embedderOf('one', 8) });
-    expect(
-      (await back.search?.({ user_id: 'u', text: 'kept', tags: [], within: null, max_bytes: 1e9, limit: 1 }, call))?.[0]
-        ?.score,
-    ).toBeGreaterThan(0.4);
+    expect((await back.search?.(searchFor('u', 'kept', { limit: 1 }), call))?.[0]?.score).toBeGreaterThan(0.4);
     const keyword = await store.open({ mode: 'keyword' });
     await keyword.add(memoryOf('u', 'added without a vector'), call);
     await expect(store.open({ embedder: embedderOf('one', 8) })).rejects.toThrow(

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import pg from 'pg';
-import type { AuditOptions, Call, Embedder, RankingOptions, Ref } from '#contract';
+import { afterAll, afterEach, beforeAll, beforeEach, expect } from 'vitest';
+import { type AuditOptions, type Embedder, OmpError, type RankingOptions } from '#contract';
 import { type Engine, startEngine } from '../../providers/postgres/embedded/engine.ts';
 import { type Names, toNames } from '../../providers/postgres/tables/names.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
@@ -8,16 +9,7 @@ import { type Memories, openMemoriesOf, type WritableMemories } from '../support
 import { SERVER_URL } from '../support/postgres-server.ts';
 import { makeDataDir, RECORDED, recordingLog, UNHURRIED_POSTGRES } from '../support/subject.ts';
 
-export const call: Call = {
-  signal: new AbortController().signal,
-  requestId: 'test',
-  caller: { id: 'test', app: 'test' },
-};
-
-/** A record, to whoever may see everything. */
-export const refTo = (id: string): Ref => ({ id, users: null, within: null });
-
-export { memoryOf } from '../support/requests.ts';
+export { call, listOf, memoryOf, refTo, searchFor } from '../support/requests.ts';
 
 export const randomName = (): string => `omp_test_${randomBytes(6).toString('hex')}`;
 
@@ -106,7 +98,41 @@ export async function openStore(schema = randomName()): Promise<Store> {
   };
 }
 
-/** Waits until the condition holds; the test's own time limit is the only one. */
+/** A store for each test of the file, or of the `describe` that calls this. */
+export function storeForEach(): Store {
+  const store = {} as Store;
+  beforeEach(async () => void Object.assign(store, await openStore()));
+  afterEach(() => store.close());
+  return store;
+}
+
+/** One store for all tests of the file. */
+export function storeForAll(): Store {
+  const store = {} as Store;
+  beforeAll(async () => void Object.assign(store, await openStore()));
+  afterAll(() => store.close());
+  return store;
+}
+
+/** The error of a promise that rejects with an `OmpError`. */
+export async function failure(pending: Promise<unknown>): Promise<OmpError> {
+  const error = await pending.then(
+    () => undefined,
+    (reason: unknown) => reason,
+  );
+  expect(error).toBeInstanceOf(OmpError);
+  return error as OmpError;
+}
+
+const POLL_MS = 20;
+/** Far longer than any machine takes: only what never happens fails. */
+const MOST_POLLS = 300_000 / POLL_MS;
+
+/** Waits until the condition holds. Counts instead of measuring time, so it also works while a test holds the clock. */
 export async function until(condition: () => Promise<boolean>): Promise<void> {
-  while (!(await condition())) await new Promise((resolve) => setTimeout(resolve, 20));
+  for (let polls = 0; polls < MOST_POLLS; polls++) {
+    if (await condition()) return;
+    await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+  }
+  throw new Error(`never happened: ${condition}`);
 }

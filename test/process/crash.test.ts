@@ -2,15 +2,15 @@ import { expect, test } from 'vitest';
 import type { Client } from '../support/client.ts';
 import { FULL } from '../support/full.ts';
 import { freshUser } from '../support/subject.ts';
-import { startGateway, temporaryFolder } from './gateway.ts';
+import { dataFolder, startGateway } from './gateway.ts';
 
 const CONCURRENT = FULL ? 1_000 : 200;
-/** So many answers, then the process is killed, while the others are still being worked on. */
+/** The process is killed after so many responses, during the other requests. */
 const KILL_AFTER = FULL ? 300 : 100;
 const ROUNDS = FULL ? 3 : 1;
 
-test(`killed ${ROUNDS} times amid ${CONCURRENT} concurrent adds, every acknowledged memory is there`, async () => {
-  const env = { OMP_DATA_DIR: temporaryFolder() };
+test(`killed ${ROUNDS} times during ${CONCURRENT} concurrent adds, a gateway keeps every acknowledged memory`, async () => {
+  const env = { OMP_DATA_DIR: await dataFolder() };
   const user_id = freshUser();
   const sent = new Set<string>();
   const acknowledged = new Map<string, string>();
@@ -18,7 +18,7 @@ test(`killed ${ROUNDS} times amid ${CONCURRENT} concurrent adds, every acknowled
   for (let round = 1; round <= ROUNDS; round++) {
     const gateway = await startGateway({ env });
     let answered = 0;
-    /** Adds until the gateway is gone, so that the kill always comes in the middle. */
+    /** Adds until the connection breaks, so that the kill always comes in between. */
     const lane = async (number: number) => {
       for (let turn = 0; ; turn++) {
         const content = `round ${round}, lane ${number}, turn ${turn}`;
@@ -35,7 +35,7 @@ test(`killed ${ROUNDS} times amid ${CONCURRENT} concurrent adds, every acknowled
 
     const { client, stop } = await startGateway({ env });
     for (const [id, content] of acknowledged) expect(await client.get(id)).toMatchObject({ content, user_id });
-    // What was not acknowledged may be there or not, but whole and once.
+    // Memories without acknowledgement are complete and stored at most once.
     const stored = await contentsOf(client, user_id);
     expect(new Set(stored).size).toBe(stored.length);
     expect(stored.filter((content) => !sent.has(content))).toEqual([]);

@@ -3,10 +3,10 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { FULL } from '../support/full.ts';
 import { freshUser } from '../support/subject.ts';
-import { runProgram, startGateway, startProgram, temporaryFolder } from './gateway.ts';
+import { dataFolder, runProgram, startGateway, startProgram, temporaryFolder } from './gateway.ts';
 
-test('a second gateway on the same data folder is refused, while the first goes on', async () => {
-  const folder = temporaryFolder();
+test('a second gateway on the same data folder does not start, and the first continues', async () => {
+  const folder = await dataFolder();
   const env = { OMP_DATA_DIR: folder, OMP_SEARCH_MODE: 'keyword' };
   const first = await startGateway({ env });
   const second = await runProgram({ env });
@@ -18,8 +18,8 @@ test('a second gateway on the same data folder is refused, while the first goes 
   expect((await first.client.get(id)).content).toBe('still here');
 });
 
-test('the data folder of a killed gateway can be taken at once, and that of a stopped one too', async () => {
-  const env = { OMP_DATA_DIR: temporaryFolder() };
+test('the data folder of a killed or stopped gateway is free at once', async () => {
+  const env = { OMP_DATA_DIR: await dataFolder() };
   const killed = await startGateway({ env });
   const { id } = await killed.client.add({ user_id: freshUser(), content: 'kept' });
   expect((await killed.kill()).signal).toBe('SIGKILL');
@@ -30,8 +30,8 @@ test('the data folder of a killed gateway can be taken at once, and that of a st
   expect((await client.get(id)).content).toBe('kept');
 });
 
-test('memories added without vectors are not searched as if they had some', async () => {
-  const env = { OMP_DATA_DIR: temporaryFolder() };
+test('memories without vectors are not searched by vectors', async () => {
+  const env = { OMP_DATA_DIR: await dataFolder() };
   const keyword = await startGateway({ env });
   const { id } = await keyword.client.add({ user_id: freshUser(), content: 'added without a vector' });
   await keyword.stop();
@@ -39,13 +39,12 @@ test('memories added without vectors are not searched as if they had some', asyn
   expect(hybrid.status).toBe(1);
   expect(hybrid.stderr).toMatch(/have no vector.*OMP_SEARCH_MODE=keyword.*omp-gateway reembed/s);
   expect(hybrid.stderr).not.toMatch(/^\s+at /m);
-  // The refusal changed nothing.
   const again = await startGateway({ env });
   expect((await again.client.get(id)).content).toBe('added without a vector');
 });
 
-test('[Decision 13] a folder that lost its database does not start, and never opens', async () => {
-  const env = { OMP_DATA_DIR: temporaryFolder() };
+test('[Decision 13] a gateway whose database was lost does not start, so that it cannot start open', async () => {
+  const env = { OMP_DATA_DIR: await dataFolder() };
   const made = await runProgram({ args: ['keys', 'create', 'mine', '--grant', '*:*'], env });
   expect(made.status, made.stderr).toBe(0);
   rmSync(join(env.OMP_DATA_DIR, 'postgres/PG_VERSION'));
@@ -55,11 +54,11 @@ test('[Decision 13] a folder that lost its database does not start, and never op
   expect(refused.stderr).not.toMatch(/^\s+at /m);
 });
 
-/** Steps of a first start, by what lies in the folder once they are done. */
+/** What the steps of a first start leave in the folder. */
 const STEPS = ['lock', 'postgres.unfinished', 'postgres.unfinished/global/pg_control', 'postgres', 'omp-gateway.json'];
 
-// The chaos of a first start tries any moment.
-test.runIf(FULL).each(STEPS)('killed once a first start has made %s, the next one serves', async (step) => {
+// test/chaos/first-start.test.ts kills at random moments.
+test.runIf(FULL).each(STEPS)('after a kill when a first start has made %s, the next start serves', async (step) => {
   const folder = temporaryFolder();
   const env = { OMP_DATA_DIR: folder, OMP_SEARCH_MODE: 'keyword', TMPDIR: temporaryFolder() };
   const first = startProgram({ env });

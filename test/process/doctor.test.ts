@@ -1,12 +1,12 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { testDatabase } from '../postgres/databases.ts';
 import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';
-import { runProgram, startGateway, temporaryFolder } from './gateway.ts';
+import { dataFolder, runProgram, startGateway, temporaryFolder } from './gateway.ts';
 
 const doctor = (env: Readonly<Record<string, string>>, ...args: readonly string[]) =>
   runProgram({ args: ['doctor', ...args], env: { OMP_SEARCH_MODE: 'keyword', ...env } });
 
-test('doctor ends with a status for scripts, and tells everything on standard output', async () => {
+test('doctor reports on standard output and ends with a status for scripts', async () => {
   const fine = await doctor({ OMP_PROVIDER: 'memory' });
   expect(fine).toMatchObject({
     status: 0,
@@ -25,9 +25,9 @@ test('doctor ends with a status for scripts, and tells everything on standard ou
   expect(await doctor({}, '--help')).toMatchObject({ status: 0, stdout: expect.stringContaining('Exit status') });
 });
 
-test('doctor looks at the embedded database of a gateway that was killed, and leaves it to the next one', async () => {
-  // The socket of the running one is looked for in the same temporary folder.
-  const env = { OMP_DATA_DIR: temporaryFolder(), TMPDIR: temporaryFolder() };
+test('doctor checks the embedded database of a running and of a killed gateway and changes nothing', async () => {
+  // The socket of the running gateway is in this TMPDIR.
+  const env = { OMP_DATA_DIR: await dataFolder(), TMPDIR: temporaryFolder() };
   const gateway = await startGateway({ env });
   const { id } = await gateway.client.add({ user_id: 'penelope', content: 'lives in Lisbon' });
   const running = await doctor(env);
@@ -51,7 +51,7 @@ test('doctor looks at the embedded database of a gateway that was killed, and le
 describe('on a PostgreSQL server', () => {
   beforeEach(({ skip }) => skip(SERVER_URL === '', NO_SERVER));
 
-  test('doctor looks at it while gateways serve, holds up none, and shows no password', async () => {
+  test('doctor checks it while gateways serve, and shows no password', async () => {
     const db = await testDatabase();
     const url = await db.role(
       'grant create on database DATABASE to ROLE'.replace('DATABASE', new URL(db.url).pathname.slice(1)),

@@ -17,10 +17,10 @@ import { type Attempt, attempts } from './malformed-requests.ts';
 const SEED = Number(process.env.OMP_TEST_SEED ?? 20_250_101);
 const RUNS = Number(process.env.OMP_TEST_RUNS ?? 10_000);
 const AT_ONCE = 64;
-/** What half of the requests may leave behind, memories that were added and compiled code included. */
+/** What half of the requests may leave behind, memories and compiled code included. */
 const MAX_KEPT_BYTES = Math.max(5_000_000, (RUNS / 2) * 1_000);
 
-/** Has the gateway say on SIGUSR2 how much memory is in use once all garbage is collected, and what keeps it awake. */
+/** Makes the gateway report memory in use after garbage collection, and open sockets, on SIGUSR2. */
 const REPORTER = `
   import { setFlagsFromString } from 'node:v8';
   import { runInNewContext } from 'node:vm';
@@ -68,7 +68,7 @@ interface Report {
   readonly sockets: number;
 }
 
-/** Sends the bytes and returns what comes back until the server closes; the client asks for no more after one answer. */
+/** Sends the bytes and returns the responses until the server closes. */
 async function attempt(port: number, { bytes, cut, then, head }: Attempt): Promise<Reply[]> {
   const connection = connectRaw(port);
   connection.write(bytes.subarray(0, cut));
@@ -108,7 +108,7 @@ function expectAnswer(reply: Reply, head: boolean): void {
   } else expect([200, 201, 204]).toContain(reply.status);
 }
 
-test(`${RUNS} malformed requests are each answered by the protocol or cut, and leave nothing behind`, async () => {
+test(`${RUNS} malformed requests each get a response of the protocol or a closed connection, and leave nothing behind`, async () => {
   console.log(`fuzz.test.ts: OMP_TEST_SEED=${SEED}`);
   const { gateway, key, report } = await startWatched();
   const port = Number(new URL(gateway.url).port);
@@ -151,7 +151,7 @@ test(`${RUNS} malformed requests are each answered by the protocol or cut, and l
   const after = await settled();
   console.log(JSON.stringify({ seen, between, after }));
 
-  // Of everything there was enough: the attempts are not all refused at the door.
+  // Enough of every kind: the attempts are not all rejected at once.
   for (const status of [200, 201, 400, 401, 404]) expect(seen[status], `${status}`).toBeGreaterThan(RUNS / 500);
   expect(after.bytes - between.bytes).toBeLessThan(MAX_KEPT_BYTES);
 
@@ -167,7 +167,7 @@ test(`${RUNS} malformed requests are each answered by the protocol or cut, and l
     ({ level, msg, err }) => level >= 40 && msg !== 'not authenticated' && err?.message !== TOO_LATE,
   );
   expect(unexpected.slice(0, 3)).toEqual([]);
-  // The log is indexed by the id of the request: none that was answered is missing.
+  // Every response is in the log.
   const logged = new Set(lines.map(({ request_id }) => request_id));
   expect(ids.filter((id) => !logged.has(id)).slice(0, 3)).toEqual([]);
 });

@@ -5,9 +5,10 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { type Client, clientOf } from '../support/client.ts';
+import { copyEmptyPostgres } from '../support/empty-postgres.ts';
 import { type Sample, samplesOf } from '../telemetry/exposition.ts';
 
-/** What was built before the tests. */
+/** Built before the tests. */
 const MAIN = resolve('dist/src/main.js');
 
 type Environment = Readonly<Record<string, string>>;
@@ -39,20 +40,27 @@ export interface Program {
 export interface RunningGateway extends Program {
   readonly url: string;
   readonly client: Client;
-  /** SIGTERM, and how the process then ended. */
+  /** Sends SIGTERM; resolves when the process has ended. */
   stop(): Promise<Ending>;
   /** SIGKILL: no handler runs, nothing is flushed. */
   kill(): Promise<Ending>;
 }
 
-/** A folder that is gone after the test. Short, since a unix socket's path may be no longer than about 100 characters. */
+/** A folder, removed after the test. Its path is short, because that of a unix socket has at most about 100 characters. */
 export function temporaryFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'omp-t-'));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   return folder;
 }
 
-/** Starts the program with nothing from this process's environment but PATH. It does not outlive the test. */
+/** A data folder with an empty database, which starts faster than a new one; removed after the test. */
+export async function dataFolder(): Promise<string> {
+  const folder = temporaryFolder();
+  await copyEmptyPostgres(folder);
+  return folder;
+}
+
+/** Starts the program with only PATH from this environment. It is killed after the test. */
 export function startProgram({ args = [], env = {}, main = MAIN }: ProgramOptions = {}): Program {
   const folder = temporaryFolder();
   const child = spawn(process.execPath, [main, ...args], {
@@ -63,7 +71,7 @@ export function startProgram({ args = [], env = {}, main = MAIN }: ProgramOption
   return watch(child);
 }
 
-/** Follows a child process's output and sees to it that the process does not outlive the test. */
+/** Records the output of a child process and kills it after the test. */
 export function watch(child: ChildProcess): Program {
   const texts = { stdout: '', stderr: '' };
   let done = false;
@@ -101,7 +109,7 @@ export function watch(child: ChildProcess): Program {
   return { child, ended, output, printed: () => texts.stdout };
 }
 
-/** A gateway that listens. Keyword search unless told otherwise: no model has to be loaded. */
+/** A gateway that listens. By default with keyword search, which loads no model. */
 export async function startGateway({ env, ...options }: ProgramOptions = {}): Promise<RunningGateway> {
   const program = startProgram({ ...options, env: { OMP_SEARCH_MODE: 'keyword', ...env } });
   const [, url = ''] = await program.output(/ listens on (http:\/\/[^"\s]+)/);
@@ -118,17 +126,16 @@ export async function startGateway({ env, ...options }: ProgramOptions = {}): Pr
   };
 }
 
-/** How the program ended that was not meant to go on. */
+/** Runs the program to its end. */
 export const runProgram = (options: ProgramOptions): Promise<Ending> => startProgram(options).ended;
 
 export interface MeasuredGateway extends RunningGateway {
-  /** Where its measures are. */
   readonly metricsUrl: string;
   text(): Promise<string>;
   samples(): Promise<Sample[]>;
 }
 
-/** A gateway whose measures can be asked for. */
+/** A gateway with metrics. */
 export async function startMeasuredGateway(env: Readonly<Record<string, string>> = {}): Promise<MeasuredGateway> {
   const gateway = await startGateway({ env: { OMP_METRICS_PORT: '0', ...env } });
   const [, port] = await gateway.output(/"port":(\d+),"msg":"the port for metrics is open"/);

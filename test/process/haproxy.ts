@@ -15,14 +15,13 @@ export const NO_HAPROXY = PROGRAM === undefined ? 'haproxy is not installed' : '
 
 export interface HaProxy {
   readonly url: string;
-  /** Resolves when requests are sent to the server on this port. */
+  /** Resolves when HAProxy uses the server on this port. */
   up(port: number): Promise<void>;
 }
 
 /**
- * HAProxy in front of the gateways on these ports. It keeps connections to them, asks each ten times a second whether it is
- * ready, and sends nothing a second time: only where no connection could be made another server is tried. It does not
- * outlive the test.
+ * HAProxy in front of the gateways on these ports, killed after the test. It keeps connections, checks `/readyz` ten times
+ * a second, and repeats a request only if no connection could be made.
  */
 export async function startHaProxy(ports: readonly number[]): Promise<HaProxy> {
   const [front, stats] = [await freePort(), await freePort()];

@@ -5,9 +5,9 @@ import { until } from '../postgres/store.ts';
 import type { Client } from '../support/client.ts';
 import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';
 import { freshUser } from '../support/subject.ts';
-import { startGateway, temporaryFolder } from './gateway.ts';
+import { dataFolder, startGateway } from './gateway.ts';
 
-/** An embedding service, and what a gateway has to be told to use it and to answer before it does. */
+/** An embedding service, and the environment of a gateway that uses it asynchronously. */
 async function service() {
   const server = await embeddingsServer();
   onTestFinished(() => server.close());
@@ -18,12 +18,12 @@ async function service() {
     OMP_EMBEDDING_MODEL: 'test',
     OPENAI_BASE_URL: server.base_url,
   };
-  /** Whether somebody waits for the vector of a memory. */
+  /** Whether the vector of a memory was requested. */
   const asked = () => server.received.some(({ input }) => input.some((text) => text !== 'memory'));
   return { server, env, asked };
 }
 
-/** Takes requests and never answers. */
+/** Never answers. */
 const silent: Answer = () => {};
 
 const addMany = (client: Client, user_id: string, count: number) =>
@@ -34,9 +34,9 @@ const allDone = async (client: Client, user_id: string) => {
   return items.every(({ status }) => status === 'done');
 };
 
-test('killed right after it answered, a gateway has the memory and its place in the queue', async () => {
+test('a gateway killed after its response keeps the memory and its place in the queue', async () => {
   const { server, env, asked } = await service();
-  const data = { OMP_DATA_DIR: temporaryFolder() };
+  const data = { OMP_DATA_DIR: await dataFolder() };
   const first = await startGateway({ env: { ...env, ...data } });
   const user_id = freshUser();
   server.answer = silent;
@@ -53,9 +53,9 @@ test('killed right after it answered, a gateway has the memory and its place in 
   expect((await stop()).status).toBe(0);
 });
 
-test('told to stop while vectors are computed, a gateway ends well, and the next one computes them', async () => {
+test('a gateway stopped while it waits for vectors ends in order, and the next one computes them', async () => {
   const { server, env, asked } = await service();
-  const data = { OMP_DATA_DIR: temporaryFolder() };
+  const data = { OMP_DATA_DIR: await dataFolder() };
   const first = await startGateway({ env: { ...env, ...data } });
   const user_id = freshUser();
   server.answer = silent;
@@ -71,9 +71,7 @@ test('told to stop while vectors are computed, a gateway ends well, and the next
 });
 
 describe('on a PostgreSQL server', () => {
-  test('a gateway takes over what one that was killed had begun, and nothing is asked for twice but that', async ({
-    skip,
-  }) => {
+  test('gateways take over the queue of a killed one, and embed each other memory once', async ({ skip }) => {
     skip(SERVER_URL === '', NO_SERVER);
     const { server, env, asked } = await service();
     const { url, sql } = await serverSubject();
@@ -87,7 +85,6 @@ describe('on a PostgreSQL server', () => {
 
     server.answer = embeddings(8);
     server.received.length = 0;
-    // They may find what the first had not yet begun as soon as they start.
     const [second, third] = await Promise.all([startGateway({ env: both }), startGateway({ env: both })]);
     const user = freshUser();
     const fresh = await Promise.all(

@@ -1,33 +1,16 @@
 import { spawn, spawnSync } from 'node:child_process';
-import { randomBytes } from 'node:crypto';
 import { closeSync, openSync } from 'node:fs';
 import { request } from 'node:http';
 import { resolve } from 'node:path';
-import pg from 'pg';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { toHashedKey } from '../../src/auth/configured-keys.ts';
 import { newKey } from '../../src/auth/credentials.ts';
 import { embeddings, embeddingsServer, sendJson } from '../embedding/embeddings-server.ts';
+import { testDatabase } from '../postgres/databases.ts';
 import { eventually } from '../support/eventually.ts';
 import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';
 import { startGateway, startProgram, temporaryFolder, watch } from './gateway.ts';
 import { freePort } from './postgres-cluster.ts';
-
-/** An empty database, without the extension, on the server; gone after the test. */
-async function temporaryDatabase(): Promise<string> {
-  const name = `omp_test_${randomBytes(6).toString('hex')}`;
-  await onDatabase(SERVER_URL, `create database ${name}`);
-  onTestFinished(() => onDatabase(SERVER_URL, `drop database ${name} with (force)`));
-  const url = new URL(SERVER_URL);
-  url.pathname = `/${name}`;
-  return url.href;
-}
-
-async function onDatabase(url: string, statements: string): Promise<void> {
-  const client = new pg.Client({ connectionString: url });
-  await client.connect();
-  await client.query(statements).finally(() => client.end());
-}
 
 const MAIN = resolve('dist/src/main.js');
 
@@ -45,7 +28,7 @@ const linesOf = (printed: string): Line[] =>
 
 const MEMORY = { OMP_PROVIDER: 'memory' };
 
-test('a request leaves one line, with what it takes to find it again', async () => {
+test('a request is one line, with its ids and its route', async () => {
   const { client, printed } = await startGateway({ env: MEMORY });
   const trace_id = 'a'.repeat(32);
   const headers = { 'x-request-id': 'r-1', traceparent: `00-${trace_id}-${'b'.repeat(16)}-01` };
@@ -73,18 +56,18 @@ test('a request leaves one line, with what it takes to find it again', async () 
 test.for([
   ['info', false],
   ['debug', true],
-] as const)('at level %s a probe leaves a line: %s', async ([OMP_LOG_LEVEL, told]) => {
+] as const)('at level %s probes are logged: %s', async ([OMP_LOG_LEVEL, logged]) => {
   const { client, stop } = await startGateway({ env: { ...MEMORY, OMP_LOG_LEVEL } });
   for (const path of ['/livez', '/readyz', '/healthz']) await client.ask(path);
   const { stdout } = await stop();
   const routes = linesOf(stdout).flatMap(({ msg, route }) => (msg === 'request' ? [route] : []));
-  expect(routes).toEqual(told ? ['/livez', '/readyz', '/healthz'] : []);
+  expect(routes).toEqual(logged ? ['/livez', '/readyz', '/healthz'] : []);
 });
 
 test('lines below the level are left out', async () => {
   const env = { ...MEMORY, OMP_LOG_LEVEL: 'warn', OMP_METRICS_PORT: '0' };
   const { child, ended, output } = startProgram({ env: { ...env, OMP_HOST: '0.0.0.0', OMP_SEARCH_MODE: 'keyword' } });
-  // Told since it listens everywhere without a key.
+  // The warning that it listens everywhere without a key.
   await output(/"level":40/);
   child.kill('SIGTERM');
   const { stdout, status } = await ended;
@@ -103,7 +86,7 @@ describe('standard output', () => {
     OMP_SEARCH_MODE: 'keyword',
   });
 
-  test('that is a terminal gets lines for people, to the last one', async ({ skip }) => {
+  test('that is a terminal gets readable lines, the last one included', async ({ skip }) => {
     skip(!HAS_SCRIPT, 'script of util-linux is not installed');
     const folder = temporaryFolder();
     const command = `exec "${process.execPath}" "${MAIN}"`;
@@ -123,14 +106,14 @@ describe('standard output', () => {
     expect(status).toBe(0);
   });
 
-  test('whose reader has gone does not end the gateway', async () => {
+  test('that is closed does not end the gateway', async () => {
     const gateway = await startGateway({ env: MEMORY });
     gateway.child.stdout?.destroy();
     for (let i = 0; i < 20; i++) expect((await gateway.client.ask('/memories/some-id')).status).toBe(404);
     expect(await gateway.stop()).toMatchObject({ status: 0, stderr: '' });
   });
 
-  test('that takes nothing, like a full disk, does not end the gateway, and does not keep it', async () => {
+  test('on a full disk neither ends the gateway nor delays its end', async () => {
     const folder = temporaryFolder();
     const full = openSync('/dev/full', 'w');
     const port = await freePort();
@@ -145,7 +128,7 @@ describe('standard output', () => {
     expect(await ended).toMatchObject({ status: 0, stderr: '' });
   });
 
-  test('whose reader does not read does not hold up requests', async () => {
+  test('that nobody reads does not delay requests', async () => {
     const gateway = await startGateway({ env: MEMORY });
     gateway.child.stdout?.pause();
     // More than a pipe and the reader's own buffer take.
@@ -170,16 +153,16 @@ describe('what is never logged', () => {
     embedding: 'sk-zq-embedding-zq',
   };
 
-  test('contents, users, queries and keys, whatever succeeds or fails, at any level', async ({ skip }) => {
+  test('contents, users, queries and keys, on success and failure, at level trace', async ({ skip }) => {
     skip(SERVER_URL === '', NO_SERVER);
     const key = newKey();
     const stranger = newKey();
-    const DATABASE_URL = await temporaryDatabase();
+    const database = await testDatabase();
     const service = await embeddingsServer();
     service.answer = embeddings(8);
     const gateway = await startGateway({
       env: {
-        DATABASE_URL,
+        DATABASE_URL: database.url,
         OMP_SEARCH_MODE: 'hybrid',
         OMP_EMBEDDER: 'openai',
         OPENAI_BASE_URL: service.base_url,
@@ -194,35 +177,36 @@ describe('what is never logged', () => {
     const body = { user_id: SECRET.user, content: SECRET.content, tags: [SECRET.tag] };
     const statuses: number[] = [];
     const everything = async () => {
-      const note = async (reply: Promise<{ status: number; body: unknown }>) => {
-        const { status, body: answered } = await reply;
-        statuses.push(status);
-        return answered as { id?: string };
+      const { ask, tell, raw, byId } = client;
+      const { user, query, content, tag } = SECRET;
+      const added = await tell('POST', '/memories', body, authorization);
+      const path = byId((added.body as { id?: string }).id ?? 'mem_none');
+      const keyed = { ...authorization, 'idempotency-key': 'k1' };
+      const broken = {
+        method: 'POST',
+        body: `{"content":"${content}`,
+        headers: { 'content-type': 'application/json' },
       };
-      const { id = 'mem_none' } = await note(client.tell('POST', '/memories', body, authorization));
-      const once = { ...authorization, 'idempotency-key': 'k1' };
-      await note(client.tell('POST', '/memories', body, once));
-      await note(client.tell('POST', '/memories', { ...body, content: `${SECRET.content}2` }, once));
-      await note(client.ask(client.byId(id), {}, authorization));
-      await note(client.tell('PATCH', client.byId(id), { content: `${SECRET.content} changed` }, authorization));
-      await note(client.ask('/memories', { user_id: SECRET.user, tag: SECRET.tag }, authorization));
-      await note(client.ask('/memories', { user_id: SECRET.user, cursor: SECRET.query }, authorization));
-      await note(client.ask('/memories/search', { user_id: SECRET.user, q: SECRET.query }, authorization));
-      await note(client.tell('POST', '/context', { user_id: SECRET.user, query: SECRET.query }, authorization));
-      await note(client.ask('/audit', { user_id: SECRET.user }, authorization));
-      await note(client.ask(client.byId(SECRET.content), {}, authorization));
-      await note(client.tell('POST', '/memories', { ...body, confidence: SECRET.content }, authorization));
-      await note(
-        client.raw('/memories', {
-          method: 'POST',
-          body: `{"content":"${SECRET.content}`,
-          headers: { ...authorization, 'content-type': 'application/json' },
-        }),
-      );
-      await note(client.ask('/memories', { user_id: SECRET.user }, { authorization: `Bearer ${stranger.key}` }));
-      await note(client.ask('/memories', { user_id: SECRET.user }, { 'x-api-key': SECRET.query }));
-      await note(client.ask(`/${SECRET.content}`, { user_id: SECRET.user }, authorization));
-      await note(client.tell('DELETE', client.byId(id), undefined, authorization));
+      const replies = [
+        added,
+        await tell('POST', '/memories', body, keyed),
+        await tell('POST', '/memories', { ...body, content: `${content}2` }, keyed),
+        await ask(path, {}, authorization),
+        await tell('PATCH', path, { content: `${content} changed` }, authorization),
+        await ask('/memories', { user_id: user, tag }, authorization),
+        await ask('/memories', { user_id: user, cursor: query }, authorization),
+        await ask('/memories/search', { user_id: user, q: query }, authorization),
+        await tell('POST', '/context', { user_id: user, query }, authorization),
+        await ask('/audit', { user_id: user }, authorization),
+        await ask(byId(content), {}, authorization),
+        await tell('POST', '/memories', { ...body, confidence: content }, authorization),
+        await raw('/memories', { ...broken, headers: { ...broken.headers, ...authorization } }),
+        await ask('/memories', { user_id: user }, { authorization: `Bearer ${stranger.key}` }),
+        await ask('/memories', { user_id: user }, { 'x-api-key': query }),
+        await ask(`/${content}`, { user_id: user }, authorization),
+        await tell('DELETE', path, undefined, authorization),
+      ];
+      statuses.push(...replies.map(({ status }) => status));
     };
     await everything();
     expect(new Set(statuses)).toEqual(new Set([200, 201, 204, 400, 401, 404]));
@@ -234,29 +218,29 @@ describe('what is never logged', () => {
     service.answer = () => leaving.destroy();
     await gateway.output(/"status":499/);
 
-    // A service that repeats what it was sent, and a database that does so in its messages.
-    service.answer = ({ input }, response) => sendJson(response, 500, { error: { message: `cannot embed ${input}` } });
-    await everything();
-    service.answer = ({ input }, response) => sendJson(response, 400, { error: { message: `cannot embed ${input}` } });
-    await everything();
+    // A service and a database that repeat contents in their errors.
+    for (const status of [500, 400]) {
+      service.answer = ({ input }, response) =>
+        sendJson(response, status, { error: { message: `cannot embed ${input}` } });
+      await everything();
+    }
     service.answer = embeddings(8);
-    await onDatabase(DATABASE_URL, 'alter table omp.memories add constraint c check (length(content) < 3) not valid');
+    await database.sql('alter table omp.memories add constraint c check (length(content) < 3) not valid');
     await everything();
-    await onDatabase(
-      DATABASE_URL,
+    await database.sql(
       `create function omp.refuse() returns trigger language plpgsql as
       $$ begin raise exception '%', new.content using detail = new.content, hint = new.user_id, column = new.content; end $$;
       create trigger refuse before insert on omp.memories for each row execute function omp.refuse()`,
     );
     await everything();
-    await onDatabase(DATABASE_URL, 'alter table omp.memories rename to gone');
+    await database.sql('alter table omp.memories rename to gone');
     await everything();
     expect(new Set(statuses)).toContain(502);
 
     const { stdout, stderr } = await gateway.stop();
     expect(linesOf(stdout).filter(({ msg }) => msg === 'request').length).toBeGreaterThan(statuses.length - 1);
     const secret = [...Object.values(SECRET), key.key, stranger.key, toHashedKey(key)];
-    const told = `${stdout}\n${stderr}`.split('\n').filter((line) => secret.some((text) => line.includes(text)));
-    expect(told).toEqual([]);
+    const leaked = `${stdout}\n${stderr}`.split('\n').filter((line) => secret.some((text) => line.includes(text)));
+    expect(leaked).toEqual([]);
   });
 });

@@ -5,59 +5,28 @@ export interface Attempt {
   readonly bytes: Buffer;
   /** Written in two parts, cut here. */
   readonly cut: number;
-  /** What the client does once all is sent: waits for the answer, closes its half, or is gone. */
+  /** What the client does after sending: waits for the response, closes its half, or disconnects. */
   readonly then: 'wait' | 'half-close' | 'vanish';
-  /** Whether the answer to it has no body. */
+  /** Whether its response has no body. */
   readonly head: boolean;
 }
 
 const text = (values: readonly string[]) => fc.constantFrom(...values);
+const words = (values: string) => text(values.split(' '));
 
-/** Texts that are trouble somewhere: encodings, prototypes, SQL, numbers, control characters. */
+/** Texts that cause trouble somewhere: encodings, prototypes, SQL, numbers, control characters. */
 const NASTY = [
-  '',
-  ' ',
-  '\0',
-  '\t',
-  '\u007f',
-  '\u00ff',
-  '__proto__',
-  'constructor',
-  'toString',
-  'hasOwnProperty',
-  '../../etc/passwd',
-  "'; drop table memories; --",
-  '\u202e\ufeff\u200b',
-  '😀'.repeat(50),
-  'e\u0301\ud83d\udc69\u200d\ud83d\udc69',
-  'NaN',
-  '-0',
-  '1e309',
-  '9'.repeat(400),
-  '0x10',
-  '-1',
-  '1.5',
-  'null',
-  'true',
-  '[]',
-  '$(id) `id`',
-  '%s%n%p',
-  '<script>alert(1)</script>',
-  '*',
-  '*'.repeat(600),
-  'a/'.repeat(300),
-  '2024-02-30',
-  '0000-00-00T00:00:00Z',
-  '2024-01-01T00:00:00+99:99',
+  ...['', ' ', '\0', '\t', '\u007f', '\u00ff', '\u202e\ufeff\u200b', 'e\u0301\ud83d\udc69\u200d\ud83d\udc69'],
+  ...'__proto__ constructor toString hasOwnProperty ../../etc/passwd %s%n%p <script>alert(1)</script> []'.split(' '),
+  ...'NaN -0 1e309 0x10 -1 1.5 null true * 2024-02-30 0000-00-00T00:00:00Z 2024-01-01T00:00:00+99:99'.split(' '),
+  ...["'; drop table memories; --", '$(id) `id`'],
+  ...['😀'.repeat(50), '9'.repeat(400), '*'.repeat(600), 'a/'.repeat(300)],
 ];
 const nasty = fc.oneof(text(NASTY), fc.string({ unit: 'binary', maxLength: 40 }), fc.string({ maxLength: 20 }));
 
 const method = fc.oneof(
-  { weight: 8, arbitrary: text(['GET', 'POST', 'PATCH', 'DELETE', 'HEAD']) },
-  {
-    weight: 1,
-    arbitrary: text(['OPTIONS', 'PUT', 'TRACE', 'CONNECT', 'QUERY', 'PROPFIND', 'PRI', 'M-SEARCH', 'PURGE']),
-  },
+  { weight: 8, arbitrary: words('GET POST PATCH DELETE HEAD') },
+  { weight: 1, arbitrary: words('OPTIONS PUT TRACE CONNECT QUERY PROPFIND PRI M-SEARCH PURGE') },
   { weight: 1, arbitrary: text(['get', 'BREW', '', 'GE T', 'G\0T', '\xff\xfe', 'GET\r\nX: y', 'A'.repeat(3_000)]) },
 );
 
@@ -72,18 +41,7 @@ const ENDPOINTS = [
   ['GET', '/memories/search'],
   ['GET', '/audit'],
 ] as const;
-const encoding = text([
-  '%',
-  '%zz',
-  '%ff',
-  '%00',
-  '%ED%A0%80',
-  '%2e%2e%2f',
-  '%0d%0aX-Injected:%201',
-  '%25',
-  '%C0%80',
-  '+',
-]);
+const encoding = words('% %zz %ff %00 %ED%A0%80 %2e%2e%2f %0d%0aX-Injected:%201 %25 %C0%80 +');
 const path = fc.oneof(
   { weight: 6, arbitrary: text(ROUTES) },
   { weight: 1, arbitrary: text(['/openapi.json', '/docs', '/docs/start.js', '/docs/__proto__', '/', '/nowhere']) },
@@ -95,32 +53,11 @@ const path = fc.oneof(
   },
   {
     weight: 1,
-    arbitrary: text([
-      '*',
-      'http://other.example/memories',
-      'https://[::1/',
-      '//memories',
-      '/\\',
-      'memories',
-      '',
-      ':80',
-    ]),
+    arbitrary: text(['', ...'* http://other.example/memories https://[::1/ //memories /\\ memories :80'.split(' ')]),
   },
   { weight: 1, arbitrary: fc.integer({ min: 1, max: 20_000 }).map((length) => `/memories/${'a'.repeat(length)}`) },
 );
-const PARAMETERS = [
-  'user_id',
-  'q',
-  'scope',
-  'tag',
-  'since',
-  'until',
-  'limit',
-  'cursor',
-  'min_score',
-  'app',
-  '__proto__',
-];
+const PARAMETERS = 'user_id q scope tag since until limit cursor min_score app __proto__'.split(' ');
 const query = fc
   .array(
     fc.tuple(
@@ -137,19 +74,7 @@ function encodeLoosely(value: string): string {
 
 const header = fc.oneof(
   fc
-    .tuple(
-      text([
-        'X-User-Id',
-        'X-Request-Id',
-        'Idempotency-Key',
-        'Content-Type',
-        'Accept',
-        'X-Forwarded-For',
-        'Cookie',
-        'Origin',
-      ]),
-      nasty,
-    )
+    .tuple(words('X-User-Id X-Request-Id Idempotency-Key Content-Type Accept X-Forwarded-For Cookie Origin'), nasty)
     .map(([name, value]) => `${name}: ${value}`),
   fc.tuple(text(['Authorization', 'X-API-Key']), nasty).map(([name, value]) => `${name}: Bearer omp_${value}`),
   text([
@@ -198,19 +123,7 @@ const header = fc.oneof(
   ]),
 );
 
-const field = fc.constantFrom(
-  'content',
-  'user_id',
-  'scope',
-  'tags',
-  'source',
-  'confidence',
-  'valid_to',
-  'supersedes',
-  'x-y',
-  'query',
-  'token_budget',
-);
+const field = words('content user_id scope tags source confidence valid_to supersedes x-y query token_budget');
 const json = fc.oneof(
   { weight: 3, arbitrary: text(['{"content":"a memory","user_id":"u"}', '{"query":"a memory","user_id":"u"}']) },
   fc.dictionary(field, fc.oneof(nasty, fc.jsonValue(), fc.constant('u'))).map((value) => JSON.stringify(value)),
@@ -248,7 +161,7 @@ const framed = fc.tuple(body, fc.nat(9), chunkSize).map(([bytes, way, size]): [s
   return [['Transfer-Encoding: chunked'], Buffer.concat(chunks)];
 });
 
-/** Header lines and text as they would be typed: characters beyond Latin-1 as UTF-8. */
+/** Characters beyond Latin-1 as UTF-8. */
 const bytesOf = (line: string): Buffer => Buffer.from(line, /[^\0-\xff]/.test(line) ? 'utf8' : 'latin1');
 
 const oneRequest = (key: string): Arbitrary<{ method: string; bytes: Buffer }> =>
@@ -297,7 +210,7 @@ const oneRequest = (key: string): Arbitrary<{ method: string; bytes: Buffer }> =
       },
     );
 
-/** What may happen to the bytes of a request on the way. */
+/** Damages to the bytes of a request. */
 const damage = fc.oneof(
   { weight: 6, arbitrary: fc.constant((bytes: Buffer) => bytes) },
   {
@@ -331,7 +244,7 @@ const single = (key: string) =>
   fc
     .tuple(oneRequest(key), damage)
     .map(([{ method, bytes }, harm]) => ({ head: method === 'HEAD', bytes: harm(bytes) }));
-/** Without HEAD: nobody could tell which of the answers has no body. */
+/** Without HEAD, because it would be unknown which response has no body. */
 const pipelined = (key: string) => {
   const withBody = oneRequest(key).filter(({ method }) => method !== 'HEAD');
   const part = fc.oneof(
@@ -341,7 +254,7 @@ const pipelined = (key: string) => {
   return fc.array(part, { minLength: 2, maxLength: 4 }).map((parts) => ({ head: false, bytes: Buffer.concat(parts) }));
 };
 
-/** Attempts on a gateway that the key opens. */
+/** Attempts on a gateway with this key. */
 export const attempts = (key: string): Arbitrary<Attempt> =>
   fc
     .tuple(

@@ -10,7 +10,7 @@ import { freePort } from './postgres-cluster.ts';
 const REQUESTS = 'omp_http_request_duration_seconds_count';
 const installed = (program: string): boolean => spawnSync(program, ['--version']).status === 0;
 
-test('what a gateway tells is good in the eyes of promtool', async ({ skip }) => {
+test('promtool accepts the metrics of a gateway', async ({ skip }) => {
   skip(!installed('promtool'), 'promtool is not installed');
   const { client, text } = await startMeasuredGateway();
   const user_id = freshUser();
@@ -23,14 +23,14 @@ test('what a gateway tells is good in the eyes of promtool', async ({ skip }) =>
   expect({ status, said: stdout + stderr }).toEqual({ status: 0, said: '' });
 });
 
-test('the port for measures shows no memories, and the one for memories no measures', async () => {
+test('the metrics port serves no memories, and the main port no metrics', async () => {
   const { client, metricsUrl } = await startMeasuredGateway({ OMP_PROVIDER: 'memory' });
   expect((await client.ask('/metrics')).status).toBe(404);
   expect((await fetch(new URL('/memories?user_id=x', metricsUrl))).status).toBe(404);
   expect((await fetch(new URL('/livez', metricsUrl))).status).toBe(200);
 });
 
-test('Prometheus counts the requests that were made', async ({ skip }) => {
+test('Prometheus scrapes the number of requests', async ({ skip }) => {
   skip(!installed('prometheus'), 'prometheus is not installed');
   const { client, metricsUrl } = await startMeasuredGateway({ OMP_PROVIDER: 'memory' });
   for (let i = 0; i < 17; i++) await client.ask('/memories/some-id');

@@ -7,7 +7,7 @@ import { freshUser } from '../support/subject.ts';
 import { runProgram, startGateway } from './gateway.ts';
 import { createCluster, NO_POSTGRES_BIN, POSTGRES_BIN } from './postgres-cluster.ts';
 
-/** The server's first process and all its sessions, but for the one that asks. */
+/** The server's first process and all sessions except the asking one. */
 async function processesOf(connectionString: string): Promise<number[]> {
   const client = new pg.Client({ connectionString });
   await client.connect();
@@ -22,7 +22,7 @@ async function processesOf(connectionString: string): Promise<number[]> {
 describe('with a PostgreSQL server to stop', () => {
   beforeEach(({ skip }) => skip(POSTGRES_BIN === '', NO_POSTGRES_BIN));
 
-  test('while the server is down, requests are answered 502; when it is back, everything works again', async () => {
+  test('requests are answered 502 while the server is down, and served when it is back', async () => {
     const cluster = await createCluster();
     await cluster.start();
     const { client, stop } = await startGateway({ env: { DATABASE_URL: cluster.url } });
@@ -45,7 +45,7 @@ describe('with a PostgreSQL server to stop', () => {
     for (const reply of [...(await asked()), ...(await asked())]) {
       const error = expectError(reply, 'provider_error');
       expect(error).toMatchObject({ provider: 'postgres' });
-      // Found out from the server, not by waiting for the deadline.
+      // Detected from the server, not by the deadline.
       expect(error.message).toMatch(
         /database (cannot be reached|closed the connection|is shutting down)|does not answer at the moment/,
       );
@@ -53,7 +53,7 @@ describe('with a PostgreSQL server to stop', () => {
     expect((await client.ask('/capabilities')).status).toBe(200);
 
     await cluster.start();
-    // Nobody has to ask for a memory first.
+    // Before any request for a memory.
     await until(async () => (await client.ask('/healthz')).status === 200);
     for (const { id, content } of memories) expect((await client.get(id)).content).toBe(content);
     expect((await client.add({ user_id, content: 'added afterwards' })).content).toBe('added afterwards');
@@ -62,7 +62,7 @@ describe('with a PostgreSQL server to stop', () => {
     expect((await stop()).status).toBe(0);
   });
 
-  test('[Decision 27] a server that was restarted while nobody asked serves the first request', async () => {
+  test('[Decision 27] a server restarted between requests serves the first request', async () => {
     const cluster = await createCluster();
     await cluster.start();
     const { client, stop } = await startGateway({ env: { DATABASE_URL: cluster.url, OMP_AUDIT: 'off' } });
@@ -79,7 +79,7 @@ describe('with a PostgreSQL server to stop', () => {
     expect((await stop()).status).toBe(0);
   });
 
-  test('[Decision 28] a server that is paused is left alone after so many deadlines, and served again when it goes on', async () => {
+  test('[Decision 28] a paused server opens the circuit breaker, and requests are served when it continues', async () => {
     const cluster = await createCluster();
     await cluster.start();
     const env = { DATABASE_URL: cluster.url, OMP_REQUEST_TIMEOUT_MS: '500' };
@@ -109,21 +109,21 @@ describe('with a PostgreSQL server to stop', () => {
     expect((await stop()).status).toBe(0);
   });
 
-  test('a gateway stops although its server is gone', async () => {
+  test('a gateway stops although its server is down', async () => {
     const cluster = await createCluster();
     await cluster.start();
     const { client, stop } = await startGateway({ env: { DATABASE_URL: cluster.url } });
     const user_id = freshUser();
     await client.add({ user_id, content: 'anything' });
     await cluster.stop();
-    // Leaves an entry of the audit log that nobody takes any more.
+    // Leaves an audit entry that cannot be written.
     expectError(await client.ask('/memories', { user_id }), 'provider_error');
     const { stdout, ...ending } = await stop();
     expect(ending).toMatchObject({ status: 0, signal: null });
     expect(stdout).toMatch(/audit entries are lost/);
   });
 
-  test('the password may come in PGPASSWORD; a wrong one is refused without printing it', async () => {
+  test('the password may be in PGPASSWORD; a wrong one is an error that does not show it', async () => {
     const cluster = await createCluster();
     await cluster.start();
     const url = new URL(cluster.url);

@@ -1,5 +1,4 @@
-// What an operator loads before the gateway with `node --import`: an SDK of their own, which prints its spans, and keeps
-// what is active where instrumentation of the operator's looks for it.
+// An operator's OpenTelemetry SDK, loaded with `node --import`. It prints its spans.
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { context, propagation, ROOT_CONTEXT, trace } from '@opentelemetry/api';
 import { W3CTraceContextPropagator } from '@opentelemetry/core';
@@ -33,7 +32,7 @@ const printing = {
 const sdk = new BasicTracerProvider({ spanProcessors: [new BatchSpanProcessor(printing)] });
 trace.setGlobalTracerProvider(sdk);
 
-// What is asked of an embedding service is a request of `node:http`: a stand-in for its instrumentation.
+// Stands in for instrumentation of `node:http`, which sends requests to the embedding service.
 const { default: http } = await import('node:http');
 const request = http.request;
 http.request = (...given) => {

@@ -15,8 +15,8 @@ const PROGRAM = (process.env.PATH ?? '')
 export const NO_PGBOUNCER = PROGRAM === undefined ? 'pgbouncer is not installed' : '';
 
 /**
- * PgBouncer in transaction mode in front of the server, as it comes but for two server connections, so that every
- * client meets sessions that others used before. Resolves with the URL to connect to. It does not outlive the test.
+ * PgBouncer in transaction mode in front of the server, killed after the test. It has two server connections, so that
+ * clients share sessions. Resolves with the URL to connect to.
  */
 export async function startPgBouncer(serverUrl: string): Promise<string> {
   const server = new URL(serverUrl);

@@ -7,7 +7,7 @@ import { type Ending, runProgram, startGateway } from './gateway.ts';
 
 const KEY = 'pcsk_9cQf-not-a-real-one';
 
-/** Of the bundled embedder, and of a service that answers at once. */
+/** Dimensions of the bundled embedder and of the test service. */
 const [LOCAL, QUICK] = [512, 8];
 
 let embeddings: Awaited<ReturnType<typeof embeddingsServer>>;
@@ -32,8 +32,8 @@ const three = (host: string, key = KEY) => ({
 const quick = () => ({ OMP_SEARCH_MODE: '', OMP_EMBEDDER: 'openai', OPENAI_BASE_URL: embeddings.base_url });
 const serving = (env: Record<string, string>) => startGateway({ env: { ...quick(), ...env } });
 
-/** Ended at once, with a reason and without the key or where the code failed. */
-function refusal({ status, stdout, stderr }: Ending): string {
+/** The error of a start that failed: without the key and without a stack trace. */
+function rejection({ status, stdout, stderr }: Ending): string {
   expect({ status, stdout }).toEqual({ status: 1, stdout: expect.not.stringContaining('listens on') });
   expect(stdout + stderr).not.toContain(KEY);
   expect(stderr).not.toMatch(/\n\s+at /);
@@ -41,7 +41,7 @@ function refusal({ status, stdout, stderr }: Ending): string {
 }
 
 describe('on Pinecone, three variables', () => {
-  test('give a gateway with every verb that Pinecone is good for', async () => {
+  test('are enough for a gateway with every verb of Pinecone', async () => {
     const pinecone = await start({ dimension: LOCAL });
     const env = { ...three(pinecone.url), OMP_SEARCH_MODE: '', OMP_LOG_LEVEL: 'trace' };
     const { client, url, stop } = await startGateway({ env });
@@ -68,7 +68,7 @@ describe('on Pinecone, three variables', () => {
     for (const secret of [KEY, user_id, 'ferry', new URL(pinecone.url).host]) expect(stdout).not.toContain(secret);
   });
 
-  test('find what was stored before a restart, also with a new key and beside another gateway', async () => {
+  test('find stored memories after a restart, with a new key, and beside another gateway', async () => {
     const pinecone = await start({ apiKey: undefined });
     const first = await serving(three(pinecone.url));
     const user_id = freshUser();
@@ -82,7 +82,7 @@ describe('on Pinecone, three variables', () => {
     }
   });
 
-  test('and one more switch to a namespace for each user', async () => {
+  test('and the layout per-user store each user in a namespace', async () => {
     const pinecone = await start();
     const { client } = await serving({ ...three(pinecone.url), OMP_PINECONE_LAYOUT: 'per-user' });
     await client.add({ user_id: freshUser(), content: 'x' });
@@ -91,54 +91,38 @@ describe('on Pinecone, three variables', () => {
   });
 });
 
-describe('at the start, whoever operates the gateway is told', () => {
-  const refused = async (env: Record<string, string>) => refusal(await runProgram({ env: { ...quick(), ...env } }));
+describe('at the start, the gateway explains', () => {
+  const rejected = async (env: Record<string, string>) => rejection(await runProgram({ env: { ...quick(), ...env } }));
+  const nowhere = three('http://127.0.0.1:1');
 
-  test('that the key is wrong', async () => {
-    const { url } = await start({ apiKey: 'another' });
-    expect(await refused(three(url))).toMatch(/rejected the API key; check PINECONE_API_KEY/);
+  test.each<[string, () => Promise<Record<string, string>>, RegExp]>([
+    ['a wrong key', async () => three((await start({ apiKey: 'another' })).url), /check PINECONE_API_KEY/],
+    ['an unknown host', async () => three('index.invalid'), /cannot be reached[\s\S]*PINECONE_INDEX_HOST/],
+    [
+      'that the SDK would print keys and contents',
+      async () => ({ ...nowhere, PINECONE_DEBUG: 'true' }),
+      /unset PINECONE_DEBUG/,
+    ],
+    [
+      'mistakes of the configuration',
+      async () => ({ OMP_PROVIDER: 'pinecone', OMP_SEARCH_MODE: 'keyword' }),
+      /PINECONE_API_KEY[\s\S]*PINECONE_INDEX_HOST[\s\S]*OMP_SEARCH_MODE must be vector/,
+    ],
+  ])('%s', async (_, envOf, expected) => {
+    expect(await rejected(await envOf())).toMatch(expected);
   });
 
-  test('that a host without a scheme is taken for one with TLS', async () => {
+  test('another layout than that of the index', async () => {
     const { url } = await start();
-    expect(await refused(three(new URL(url).host))).toMatch(/http:\/\/ in PINECONE_INDEX_HOST/);
-  });
-
-  test('that nobody answers at the address', async () => {
-    expect(await refused(three('http://127.0.0.1:1'))).toMatch(/cannot be reached[\s\S]*PINECONE_INDEX_HOST/);
-    expect(await refused(three('index.invalid'))).toMatch(/cannot be reached[\s\S]*PINECONE_INDEX_HOST/);
-  });
-
-  test('that the index holds vectors of another length, with both lengths', async () => {
-    const { url } = await start({ dimension: 64 });
-    expect(await refused(three(url))).toMatch(/ 64 dimensions.* 8\b/);
-  });
-
-  test('that the index was filled with another model or layout, with both', async () => {
-    const { url } = await start();
-    const { stop } = await serving(three(url));
-    await stop();
-    expect(await refused({ ...three(url), OMP_PINECONE_LAYOUT: 'sharded' })).toMatch(/"single"[\s\S]*"sharded"/);
-  });
-
-  test('that the SDK would print keys and contents', async () => {
-    for (const debug of ['PINECONE_DEBUG', 'PINECONE_DEBUG_CURL']) {
-      expect(await refused({ ...three('http://127.0.0.1:1'), [debug]: 'true' })).toMatch(/unset PINECONE_DEBUG/);
-    }
-  });
-
-  test('what is missing or asks for what Pinecone cannot do', async () => {
-    const stderr = await refused({ OMP_PROVIDER: 'pinecone', OMP_SEARCH_MODE: 'keyword' });
-    expect(stderr).toMatch(/PINECONE_API_KEY/);
-    expect(stderr).toMatch(/PINECONE_INDEX_HOST/);
-    expect(stderr).toMatch(/OMP_SEARCH_MODE must be vector/);
+    await (await serving(three(url))).stop();
+    expect(await rejected({ ...three(url), OMP_PINECONE_LAYOUT: 'sharded' })).toMatch(/"single"[\s\S]*"sharded"/);
   });
 });
 
-test('[Decision 23] a token carries what one gateway wrote to another', async () => {
+test('[Decision 23] a token shows whether the write of another gateway is visible', async () => {
   const pinecone = await start();
   const [one, other] = await Promise.all([serving(three(pinecone.url)), serving(three(pinecone.url))]);
-  // From here on writes are shown when told.
+  // From here on, writes become visible only by `settle`.
   await pinecone.lag({ held: true });
   const user_id = freshUser();
   const added = await one.client.tell('POST', '/memories', { user_id, content: 'the ferry leaves at nine' });

@@ -10,17 +10,17 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { onTestFinished } from 'vitest';
 
-/** Folder of `initdb` and `postgres`, for the tests that stop and start a server of their own. */
+/** Folder of `initdb` and `postgres`, for tests that stop and start a server. */
 export const POSTGRES_BIN = process.env.TEST_POSTGRES_BIN ?? '';
 export const NO_POSTGRES_BIN = 'TEST_POSTGRES_BIN is not set: no PostgreSQL binaries to start a server with';
 
-/** PostgreSQL and PgBouncer refuse to run as root; then they run as the user that Debian makes for them. */
+/** PostgreSQL and PgBouncer do not run as root; as root, they run as Debian's user `postgres`. */
 export const serverUser = (): { uid?: number; gid?: number } =>
   process.getuid?.() === 0
     ? { uid: Number(execFileSync('id', ['-u', 'postgres'])), gid: Number(execFileSync('id', ['-g', 'postgres'])) }
     : {};
 
-/** A folder that only the server's user can read; gone after the test. */
+/** A folder that only the server's user can read; removed after the test. */
 export function serverFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'omp-s-'));
   const { uid, gid } = serverUser();
@@ -45,21 +45,21 @@ export interface Cluster {
   /** Resolves when the server takes connections. */
   start(): Promise<void>;
   /**
-   * Ends every session without waiting for it; with SIGQUIT as a crash would, leaving recovery to the next start; with
-   * SIGKILL the first of its processes, which the others notice. Resolves when none is left.
+   * SIGINT ends all sessions; SIGQUIT is like a crash, with recovery at the next start; SIGKILL kills the first process.
+   * Resolves when all processes have ended.
    */
   stop(signal?: 'SIGINT' | 'SIGQUIT' | 'SIGKILL'): Promise<void>;
-  /** Those that the server runs as now, sessions included, the first of them first; none while it is stopped. */
+  /** Process ids, sessions included, the first process first; empty while it is stopped. */
   processes(): number[];
 }
 
-/** Of Linux: the processes that this one started and that have not ended. */
+/** Running children of a process; Linux only. */
 export function childrenOf(pid: number): number[] {
   const list = `/proc/${pid}/task/${pid}/children`;
   return existsSync(list) ? readFileSync(list, 'utf8').split(' ').filter(Boolean).map(Number) : [];
 }
 
-/** A key and a certificate that nobody vouches for, in the server's folder. */
+/** A key and a self-signed certificate in the server's folder. */
 function makeCertificate(folder: string, as: object): string[] {
   const [key, certificate] = ['server.key', 'server.crt'].map((name) => join(folder, name)) as [string, string];
   const subject = ['-subj', '/CN=localhost', '-days', '1', '-nodes', '-newkey', 'rsa:2048'];
@@ -67,10 +67,7 @@ function makeCertificate(folder: string, as: object): string[] {
   return ['ssl=on', `ssl_key_file=${key}`, `ssl_cert_file=${certificate}`];
 }
 
-/**
- * A PostgreSQL server of the test's own, not started yet, that asks for a password. It does not outlive the test.
- * Its folder has to belong to `serverUser`.
- */
+/** A stopped PostgreSQL server with a password; stopped after the test. Its folder must belong to `serverUser`. */
 export async function createCluster({ tls = false, folder = serverFolder() } = {}): Promise<Cluster> {
   const as = { ...serverUser(), cwd: folder, env: { PATH: process.env.PATH, LC_ALL: 'C.UTF-8' } };
   const port = await freePort();
@@ -98,7 +95,6 @@ export async function createCluster({ tls = false, folder = serverFolder() } = {
       const ended = once(server, 'close');
       const first = server.pid as number;
       processes = () => ((server.exitCode ?? server.signalCode) === null ? [first, ...childrenOf(first)] : []);
-      // What PostgreSQL calls a fast shutdown, or an immediate one.
       stop = async (signal = 'SIGINT') => {
         const others = childrenOf(first);
         server.kill(signal);

@@ -1,32 +1,18 @@
-import { randomBytes } from 'node:crypto';
-import pg from 'pg';
-import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { randomUUID } from 'node:crypto';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { testDatabase } from '../postgres/databases.ts';
+import { eventually } from '../support/eventually.ts';
+import { expectError } from '../support/expect-error.ts';
 import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';
 import { freshUser } from '../support/subject.ts';
 import { startGateway } from './gateway.ts';
 import { NO_PGBOUNCER, startPgBouncer } from './pgbouncer.ts';
 
-/** An empty database, without the extension, on the server; gone after the test. */
-async function emptyDatabase(): Promise<string> {
-  const name = `omp_test_${randomBytes(6).toString('hex')}`;
-  const run = async (statement: string) => {
-    const client = new pg.Client({ connectionString: SERVER_URL });
-    await client.connect();
-    await client.query(statement);
-    await client.end();
-  };
-  await run(`create database ${name}`);
-  onTestFinished(() => run(`drop database ${name} with (force)`));
-  const url = new URL(SERVER_URL);
-  url.pathname = `/${name}`;
-  return url.href;
-}
-
 describe('on a PostgreSQL server', () => {
   beforeEach(({ skip }) => skip(SERVER_URL === '', NO_SERVER));
 
   test('five gateways start at once on an empty database and share it', async () => {
-    const env = { DATABASE_URL: await emptyDatabase() };
+    const env = { DATABASE_URL: (await testDatabase()).url };
     const gateways = await Promise.all(Array.from({ length: 5 }, () => startGateway({ env })));
     const user_id = freshUser();
     const added = await Promise.all(
@@ -39,8 +25,8 @@ describe('on a PostgreSQL server', () => {
     }
   });
 
-  test('the schemas of one database keep apart what two gateways store', async () => {
-    const DATABASE_URL = await emptyDatabase();
+  test('gateways with different schemas of one database store separate memories', async () => {
+    const { url: DATABASE_URL } = await testDatabase();
     const [one, other] = await Promise.all(
       ['one', 'Other "schema"'].map((OMP_POSTGRES_SCHEMA) =>
         startGateway({ env: { DATABASE_URL, OMP_POSTGRES_SCHEMA } }),
@@ -51,9 +37,52 @@ describe('on a PostgreSQL server', () => {
     expect((await other?.client.list({ user_id }))?.items).toEqual([]);
   });
 
+  test('[Decision 17] the rate limit store postgres counts requests and failed authentications of all gateways', async () => {
+    const { url, sql } = await testDatabase();
+    const env = {
+      DATABASE_URL: url,
+      OMP_AUTH: 'required',
+      OMP_RATE_LIMIT_STORE: 'postgres',
+      OMP_RATE_LIMIT_PER_MINUTE: '1000',
+      OMP_AUTH_FAILURES_PER_MINUTE: '1000',
+    };
+    const counted = async () => {
+      const rows = await sql<{ key: string; points: number }>('select key, points from omp.rate_limits');
+      const sum = (purpose: string) =>
+        rows.filter(({ key }) => key.startsWith(`omp:${purpose}`)).reduce((total, { points }) => total + points, 0);
+      return { requests: sum('requests'), failures: sum('failures') };
+    };
+    for (const { client } of await Promise.all([startGateway({ env }), startGateway({ env })])) {
+      // Repeated: on a busy machine the store may be too slow, and the gateway counts on its own.
+      await eventually(async () => {
+        const before = await counted();
+        expect((await client.ask('/capabilities')).status).toBe(200);
+        expectError(await client.ask('/memories', {}, { authorization: 'Bearer wrong' }), 'unauthorized');
+        const { requests, failures } = await counted();
+        expect(requests).toBeGreaterThan(before.requests);
+        expect(failures).toBeGreaterThan(before.failures);
+      });
+    }
+  });
+
+  test('gateways that get one Idempotency-Key concurrently make one memory and answer alike', async () => {
+    const env = { DATABASE_URL: (await testDatabase()).url };
+    const gateways = await Promise.all([startGateway({ env }), startGateway({ env })]);
+    for (let round = 0; round < 5; round++) {
+      const memory = { user_id: freshUser(), content: `round ${round}`, scope: 'a/b', tags: ['t'] };
+      const headers = { 'idempotency-key': randomUUID() };
+      const all = [...gateways, ...gateways, ...gateways];
+      const replies = await Promise.all(all.map(({ client }) => client.tell('POST', '/memories', memory, headers)));
+      const [first] = replies;
+      expect(first).toMatchObject({ status: 201, body: memory });
+      for (const { status, body } of replies) expect({ status, body }).toEqual({ status: 201, body: first?.body });
+      expect((await gateways[0].client.list({ user_id: memory.user_id })).items).toEqual([first?.body]);
+    }
+  });
+
   test('every verb works through PgBouncer in transaction mode', async ({ skip }) => {
     skip(NO_PGBOUNCER !== '', NO_PGBOUNCER);
-    const env = { DATABASE_URL: await startPgBouncer(await emptyDatabase()) };
+    const env = { DATABASE_URL: await startPgBouncer((await testDatabase()).url) };
     // Two gateways share the pool's sessions and meet each other's prepared statements.
     const gateways = await Promise.all([startGateway({ env }), startGateway({ env })]);
     const user_id = freshUser();

@@ -5,10 +5,11 @@ import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { openParts } from '../../src/shutdown.ts';
+import { holdTimers } from '../support/hold-timers.ts';
 import { freshUser, recordingLog } from '../support/subject.ts';
-import { type RunningGateway, startGateway, startProgram, temporaryFolder } from './gateway.ts';
+import { dataFolder, type RunningGateway, startGateway, startProgram, temporaryFolder } from './gateway.ts';
 
-test('parts are closed one after the other, last opened first', async () => {
+test('parts are closed in reverse order, one after the other', async () => {
   const closing = openParts(recordingLog());
   const events: string[] = [];
   for (const part of ['provider', 'listener']) {
@@ -24,7 +25,7 @@ test('parts are closed one after the other, last opened first', async () => {
   expect(events).toHaveLength(4);
 });
 
-test('a part that fails and one that never ends do not keep the others open, and are named', async () => {
+test('parts that fail or hang are reported, and the others are closed', async () => {
   const log = recordingLog();
   const closing = openParts(log);
   let closed = false;
@@ -41,7 +42,7 @@ test('a part that fails and one that never ends do not keep the others open, and
   ]);
 });
 
-test('all parts together get a limited time; what is left is told to close all the same', async () => {
+test('after the deadline for all parts, the remaining ones are closed without waiting', async () => {
   const log = recordingLog();
   const closing = openParts(log);
   const told: string[] = [];
@@ -60,7 +61,7 @@ test('all parts together get a limited time; what is left is told to close all t
   ]);
 });
 
-test('a part that is opened is closed with the others, and one that cannot be opened has nothing to close', async () => {
+test('an opened part is closed with the others, and one that failed to open is not', async () => {
   const log = recordingLog();
   const closing = openParts(log, new AbortController().signal);
   const events: string[] = [];
@@ -72,7 +73,7 @@ test('a part that is opened is closed with the others, and one that cannot be op
   expect(log.lines).toEqual([]);
 });
 
-test('a start that is stopped waits for nothing, and what opens a moment later is closed too', async () => {
+test('a stopped start does not wait for a part, which is closed when it opens', async () => {
   const stop = new AbortController();
   const closing = openParts(recordingLog(), stop.signal);
   const events: string[] = [];
@@ -90,20 +91,20 @@ test('a start that is stopped waits for nothing, and what opens a moment later i
   open(part);
   await closed;
   expect(events).toEqual(['closed']);
-  // Nothing begins any more.
   await expect(closing.open('limits', Promise.resolve(part))).rejects.toBe(stop.signal.reason);
   await closing.close();
   expect(events).toEqual(['closed', 'closed']);
 });
 
-test('what never opens is not waited for, and does not make the stop a failure', async () => {
+test('a part that never opens does not delay the end, and is no failure', async () => {
+  const deadline = holdTimers(2_000);
   const stop = new AbortController();
   const log = recordingLog();
   const closing = openParts(log, stop.signal);
   const opening = closing.open('provider', new Promise<{ close(): Promise<void> }>(() => {}));
   stop.abort();
   await expect(opening).rejects.toBe(stop.signal.reason);
-  await closing.close();
+  await deadline.passUntil(closing.close());
   expect(log.lines).toEqual([]);
 });
 
@@ -129,7 +130,7 @@ async function answerTo(post: ClientRequest): Promise<{ response: IncomingMessag
 }
 
 test('SIGTERM finishes the running request, keeps what it added, and ends with status 0', async () => {
-  const env = { OMP_DATA_DIR: temporaryFolder() };
+  const env = { OMP_DATA_DIR: await dataFolder() };
   const gateway = await startGateway({ env });
   const body = JSON.stringify({ user_id: freshUser(), content: 'added while stopping' });
   const post = await openRequest(gateway, body);
@@ -138,7 +139,6 @@ test('SIGTERM finishes the running request, keeps what it added, and ends with s
   post.end(body);
   const { response, body: memory } = await answerTo(post);
   expect(response.statusCode).toBe(201);
-  // Else a client would send its next request on a connection that is about to be cut.
   expect(response.headers.connection).toBe('close');
   expect(await gateway.ended).toMatchObject({ status: 0, signal: null, stderr: '' });
   await expect(fetch(`${gateway.url}/healthz`)).rejects.toThrow(TypeError);
@@ -148,7 +148,7 @@ test('SIGTERM finishes the running request, keeps what it added, and ends with s
 });
 
 test.for(['SIGTERM', 'SIGINT'] as const)('a second %s ends the process at once', async (signal) => {
-  // Longer than this test may take: only the second signal can end it.
+  // Only the second signal can end it.
   const gateway = await startGateway({ env: { OMP_PROVIDER: 'memory', OMP_SHUTDOWN_TIMEOUT_MS: '600000' } });
   const post = await openRequest(gateway, '{}');
   const cut = once(post, 'error');
@@ -159,7 +159,7 @@ test.for(['SIGTERM', 'SIGINT'] as const)('a second %s ends the process at once',
   expect(await cut).toMatchObject([{ code: 'ECONNRESET' }]);
 });
 
-test('a request that does not come to an end is cut when the time to stop is over', async () => {
+test('a request that never ends is disconnected at the deadline', async () => {
   const gateway = await startGateway({ env: { OMP_PROVIDER: 'memory', OMP_SHUTDOWN_TIMEOUT_MS: '1' } });
   const post = await openRequest(gateway, '{}');
   const cut = once(post, 'error');
@@ -167,27 +167,27 @@ test('a request that does not come to an end is cut when the time to stop is ove
   expect(await cut).toMatchObject([{ code: 'ECONNRESET' }]);
 });
 
-test('an idle connection does not keep the process', async () => {
+test('an idle connection does not delay the end', async () => {
   const gateway = await startGateway({ env: { OMP_PROVIDER: 'memory', OMP_SHUTDOWN_TIMEOUT_MS: '600000' } });
   // fetch keeps its connection for the next request.
   expect((await gateway.client.ask('/healthz')).status).toBe(200);
   expect(await gateway.stop()).toMatchObject({ status: 0, signal: null });
 });
 
-test.for(['SIGTERM', 'SIGINT'] as const)('%s before there is anything to stop ends the process', async (signal) => {
+test.for(['SIGTERM', 'SIGINT'] as const)('%s before the start ends the process', async (signal) => {
   const { child, ended } = startProgram({ env: { OMP_SEARCH_MODE: 'keyword' } });
   await once(child, 'spawn');
   child.kill(signal);
   const { stdout, ...ending } = await ended;
-  // By itself, or in an orderly way if it came that far.
+  // By the signal itself, or in order if the handler was installed.
   const orderly = { status: 0, signal: null, stderr: '' };
   expect([orderly, { ...orderly, status: null, signal }]).toContainEqual(ending);
   expect(stdout).not.toMatch(/listens on/);
 });
 
-test('SIGTERM ends a start that waits for the database, in an orderly way', async () => {
+test('SIGTERM ends a start that waits for the database, in order', async () => {
   const sockets: Socket[] = [];
-  // Takes connections and never answers, as a server does that is still recovering behind a proxy.
+  // Accepts connections and never answers, like a proxy before a server in recovery.
   const server = createServer((socket) => void sockets.push(socket.on('error', () => {})));
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -215,8 +215,8 @@ test('SIGTERM while the embedded database starts leaves a folder that the next s
   expect(await gateway.stop()).toMatchObject({ status: 0, signal: null });
 });
 
-test('while it stops, /readyz tells so, and requests are served for as long as configured', async () => {
-  // Longer than this test may take: only the second signal can end it.
+test('while it stops, /readyz is 503, and requests are served for the configured delay', async () => {
+  // Only the second signal can end it.
   const env = { OMP_PROVIDER: 'memory', OMP_SHUTDOWN_DELAY_MS: '600000' };
   const gateway = await startGateway({ env });
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });

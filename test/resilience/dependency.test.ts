@@ -1,19 +1,20 @@
-import { setTimeout as sleep } from 'node:timers/promises';
+import fc from 'fast-check';
 import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { OmpError } from '#contract';
 import { createDependency, type Dependency, type DependencyOptions } from '../../src/resilience/dependencies.ts';
 import { gate } from '../embedding/observed-embedder.ts';
+import { holdTimers } from '../support/hold-timers.ts';
 import { call, callBy } from '../support/requests.ts';
 import { recordingLog } from '../support/subject.ts';
 
 const NEVER_MS = 3_600_000;
+/** Passes when a test says so. */
+const HELD_MS = 3_599_999;
 const READ = { kind: 'backend', dependency: 'store', name: 'get', reads: true } as const;
 
 const down = (more: object = {}) => new OmpError('provider_error', 'gone', { provider: 'store', down: true, ...more });
 const failing = (error: () => unknown) => () => Promise.reject(error());
-const until = async (condition: () => boolean) => {
-  while (!condition()) await sleep(1);
-};
+const until = (condition: () => boolean) => expect.poll(condition, { interval: 2 }).toBe(true);
 
 function open(options: Partial<DependencyOptions> = {}) {
   const log = recordingLog();
@@ -39,7 +40,7 @@ function open(options: Partial<DependencyOptions> = {}) {
   return { dependency, run, probes, lines: log.lines };
 }
 
-/** One whose probes fail until they are told otherwise. */
+/** Its probes fail until `recover` is called. */
 function openDown(options: Partial<DependencyOptions> = {}) {
   let up = false;
   const opened = open({
@@ -129,11 +130,12 @@ describe('a circuit breaker', () => {
 
   it('[Decision 28] sends one probe at a time, is half-open meanwhile, and rejects calls', async () => {
     const { opened, open: answer } = gate();
-    const { dependency, run, probes } = open({ probe: () => opened });
+    const timers = holdTimers(HELD_MS);
+    const { dependency, run, probes } = open({ probe: () => opened, probe_ms: HELD_MS });
     for (let i = 0; i < 3; i++) await run(failing(down));
-    await until(() => probes.length > 0);
+    timers.pass();
     expect(dependency.state).toBe('half-open');
-    await sleep(20);
+    expect(timers.waiting()).toBe(0);
     const work = vi.fn(async () => {});
     expect(await run(work)).toMatchObject({ retryAfter: 1 });
     expect(work).not.toHaveBeenCalled();
@@ -174,11 +176,12 @@ describe('a circuit breaker', () => {
   });
 
   it('[Decision 28] sends no probes after close', async () => {
-    const { dependency, fail, probes } = openDown({ probe_ms: 5 });
+    const timers = holdTimers(HELD_MS);
+    const { dependency, fail } = openDown({ probe_ms: HELD_MS });
     await fail(3);
+    expect(timers.waiting()).toBe(1);
     dependency.close();
-    await sleep(30);
-    expect(probes).toEqual([]);
+    expect(timers.waiting()).toBe(0);
   });
 });
 
@@ -238,4 +241,50 @@ describe('a retry', () => {
     await expect(dependency.run(READ, callBy({}, { signal: leaving.signal }), work)).rejects.toBe(gone);
     expect(work).toHaveBeenCalledOnce();
   });
+});
+
+/** What becomes of one attempt, and whether it may have acted. */
+const OUTCOMES = {
+  done: undefined,
+  refused: new OmpError('invalid_request', 'no'),
+  limited: new OmpError('rate_limited', 'later', { provider: 'store', retryAfter: 1 }),
+  unreachable: new OmpError('provider_error', 'unreachable', { provider: 'store', retry: 'safe', down: true }),
+  'rolled back': new OmpError('provider_error', 'rolled back', { provider: 'store', retry: 'safe' }),
+  lost: new OmpError('provider_error', 'lost', { provider: 'store', retry: 'reads', down: true }),
+  'too long': new OmpError('provider_error', 'too long', { provider: 'store', down: true }),
+  broken: new TypeError('a mistake of ours'),
+} as const;
+type Outcome = keyof typeof OUTCOMES;
+const NOTHING_HAPPENED: readonly Outcome[] = ['unreachable', 'rolled back'];
+
+it('[Decision 27] a write is retried only if all earlier attempts are known to have had no effect', async () => {
+  const outcome = fc.constantFrom(...(Object.keys(OUTCOMES) as Outcome[]));
+  const story = fc.record({
+    outcomes: fc.array(outcome, { minLength: 4, maxLength: 4 }),
+    retries: fc.integer({ min: 0, max: 2 }),
+    reads: fc.boolean(),
+  });
+  // The pauses are real: many at once.
+  const stories = fc.sample(story, 400);
+  const told = stories.map(async ({ outcomes, retries, reads }) => {
+    const sent: Outcome[] = [];
+    const { dependency } = open({ retries, breaker_failures: 1_000 });
+    const work = async () => {
+      const now = outcomes[sent.length] as Outcome;
+      sent.push(now);
+      if (OUTCOMES[now]) throw OUTCOMES[now];
+      return now;
+    };
+    const ended = await dependency.run({ ...READ, reads }, call, work).catch((error: unknown) => error);
+    // Whatever came last is the answer.
+    expect(ended).toBe(OUTCOMES[sent.at(-1) as Outcome] ?? 'done');
+    expect(sent.length).toBeLessThanOrEqual(retries + 1);
+    const again = sent.slice(0, -1);
+    const allowed: readonly Outcome[] = reads ? [...NOTHING_HAPPENED, 'lost'] : NOTHING_HAPPENED;
+    expect(again.filter((before) => !allowed.includes(before))).toEqual([]);
+    // And it is sent again wherever that is allowed.
+    if (sent.length <= retries) expect(allowed).not.toContain(sent.at(-1));
+    return again.length;
+  });
+  expect((await Promise.all(told)).filter((again) => again > 0).length).toBeGreaterThan(0);
 });
