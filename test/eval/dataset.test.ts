@@ -1,7 +1,9 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { analyse } from '#ranking';
 import { readDataset } from '../../eval/dataset.ts';
 
 describe('reading a data set', () => {
@@ -23,22 +25,45 @@ describe('reading a data set', () => {
     expect(await readDataset(directory)).toEqual({ facts: [fact], questions: [question] });
   });
 
-  it('refuses two facts of one key', async () => {
-    await write([fact, { ...fact, user: 'bob' }], [question]);
-    await expect(readDataset(directory)).rejects.toThrow('share a key');
+  it.each([
+    ['share a key', [fact, { ...fact, user: 'bob' }], [question]],
+    ['no fact "coffee"', [fact], [{ ...question, evidence: ['coffee'] }]],
+    ['asks bob', [fact], [{ ...question, user: 'bob' }]],
+    ['too_small', [fact], []],
+    ['too_small', [fact], [{ ...question, evidence: [] }]],
+  ])('rejects a mistake: %s', async (message, facts, questions) => {
+    await write(facts, questions);
+    await expect(readDataset(directory)).rejects.toThrow(message);
+  });
+});
+
+const { facts, questions } = await readDataset(fileURLToPath(new URL('../../eval/data', import.meta.url)));
+const contents = new Map(facts.map(({ key, content }) => [key, content]));
+
+describe('the evaluation set', () => {
+  it('repeats no key, no fact of one user and no question of one user', () => {
+    expect(new Set(facts.map(({ key }) => key)).size).toBe(facts.length);
+    expect(new Set(facts.map(({ user, content }) => `${user} ${content}`)).size).toBe(facts.length);
+    expect(new Set(questions.map(({ user, question }) => `${user} ${question}`)).size).toBe(questions.length);
   });
 
-  it('refuses evidence that is missing or belongs to another user', async () => {
-    await write([fact], [{ ...question, evidence: ['coffee'] }]);
-    await expect(readDataset(directory)).rejects.toThrow('no fact "coffee"');
-    await write([fact], [{ ...question, user: 'bob' }]);
-    await expect(readDataset(directory)).rejects.toThrow('asks bob');
+  it('has one piece of evidence for a question, or two to three for the kind "multi"', () => {
+    for (const { question, kind, evidence } of questions) {
+      expect(new Set(evidence).size, question).toBe(evidence.length);
+      if (kind === 'multi') expect([2, 3], question).toContain(evidence.length);
+      else expect(evidence, question).toHaveLength(1);
+    }
   });
 
-  it('refuses a set without questions, and a question without evidence', async () => {
-    await write([fact], []);
-    await expect(readDataset(directory)).rejects.toThrow();
-    await write([fact], [{ ...question, evidence: [] }]);
-    await expect(readDataset(directory)).rejects.toThrow();
+  it('paraphrases without a term of the evidence', () => {
+    for (const { question, evidence } of questions.filter(({ kind }) => kind === 'paraphrase')) {
+      const asked = analyse(question);
+      expect(asked.length, question).toBeGreaterThan(0);
+      const stored = new Set(evidence.flatMap((key) => analyse(contents.get(key) ?? '')));
+      expect(
+        asked.filter((term) => stored.has(term)),
+        question,
+      ).toEqual([]);
+    }
   });
 });

@@ -1,10 +1,10 @@
 import pg from 'pg';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { Layout } from '../../providers/postgres/mapped/layout.ts';
 import { conditions } from '../../providers/postgres/tables/conditions.ts';
 import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';
 import { BARE, COLUMNS, type Examiner, openExaminer } from './examining.ts';
-import { openLibraryDatabase } from './library-database.ts';
+import { type LibraryDatabase, openLibraryDatabase } from './library-database.ts';
 
 describe('unusual tables', () => {
   let db: Examiner;
@@ -25,28 +25,23 @@ describe('unusual tables', () => {
   const ids = async (layout: Layout, and?: Parameters<Examiner['rows']>[2]) =>
     (await db.rows(layout, `${layout.id.read} as id`, and)).map(({ id }) => id);
 
-  it('(b) a text that is impossible for the id column is no id', async () => {
-    const partsFor = async (type: string, ...texts: string[]) => {
+  it('(b) a text that the id column cannot hold is no id', async () => {
+    const uuid = 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11';
+    const cases = {
+      uuid: { ids: [uuid], none: [uuid.toUpperCase(), `{${uuid}}`, 'mem_1', ''] },
+      bigint: { ids: ['0', '-7', '9223372036854775807'], none: ['9223372036854775808', '07', '1.0', ' 1', 'x'] },
+      integer: { ids: ['2147483647', '-2147483648'], none: ['2147483648'] },
+      smallint: { ids: ['32767'], none: ['32768'] },
+      text: { ids: ['anything'], none: ['\0', '\ud800'] },
+      'char(9)': { ids: ['x'], none: ['x '] },
+    };
+    for (const [type, texts] of Object.entries(cases)) {
       await make(COLUMNS.replace('id text', `id ${type}`));
       const { id } = await db.layout(BARE);
       await db.sql(`drop table ${db.in}notes`);
-      return texts.map((text) => id.parts(text) !== undefined);
-    };
-    const uuid = 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11';
-    expect(await partsFor('uuid', uuid, uuid.toUpperCase(), `{${uuid}}`, 'mem_1', '')).toEqual([
-      true,
-      false,
-      false,
-      false,
-      false,
-    ]);
-    expect(
-      await partsFor('bigint', '0', '-7', '9223372036854775807', '9223372036854775808', '07', '1.0', ' 1', 'x'),
-    ).toEqual([true, true, true, false, false, false, false, false]);
-    expect(await partsFor('integer', '2147483647', '2147483648', '-2147483648')).toEqual([true, false, true]);
-    expect(await partsFor('smallint', '32767', '32768')).toEqual([true, false]);
-    expect(await partsFor('text', 'anything', '\0', '\ud800')).toEqual([true, false, false]);
-    expect(await partsFor('char(9)', 'x', 'x ')).toEqual([true, false]);
+      for (const text of texts.ids) expect(id.parts(text), `${type} ${text}`).toBeDefined();
+      for (const text of texts.none) expect(id.parts(text), `${type} ${text}`).toBeUndefined();
+    }
   });
 
   it('(d) documents that jsonb rejects make a row unreadable, and fail no statement', async () => {
@@ -110,7 +105,7 @@ describe('unusual tables', () => {
     );
     if (!layout) throw new Error('no layout');
     expect(await ids(layout, () => layout.vector.comparable)).toEqual(['a', 'd']);
-    // Also where it is asked before the rows are filtered.
+    // The score does not fail for the others.
     expect(await scores(layout)).toEqual([1, 0, 0, 0]);
   });
 
@@ -128,7 +123,7 @@ describe('unusual tables', () => {
       `explain select 1 from ${layout.from} order by ${vector.distance(`'[1,0,0]'`)} limit 1`,
     );
     expect(plan.map((row) => row['QUERY PLAN']).join('\n')).toContain('notes_near');
-    // Of another length it is none of ours.
+    // It does not serve another length.
     expect((await db.examine(mapping, { dimensions: 4 })).layout?.vector.index).toBeUndefined();
   });
 
@@ -201,60 +196,49 @@ describe('unusual tables', () => {
     ]);
   });
 
-  it('(g) pgvector may be in any schema, on the search path or not', async ({ skip }) => {
-    if (SERVER_URL === '') return skip(NO_SERVER);
-    const library = await openLibraryDatabase();
-    try {
-      await library.sql(
-        'drop extension vector; create schema "Ext ensions"; create extension vector schema "Ext ensions"',
-      );
-      await library.sql(
-        `create table notes (id text primary key, content text, user_id text, embedding "Ext ensions".vector)`,
-      );
-      await library.sql(
-        `create index notes_near on notes using hnsw ((embedding::"Ext ensions".vector(3)) "Ext ensions".vector_l2_ops)`,
-      );
-      await library.sql(`insert into notes values ('a', 'x', 'ana', '[1,0,0]')`);
+  describe('(g) in another database', () => {
+    let library: LibraryDatabase;
+    beforeEach(async ({ skip }) => {
+      if (SERVER_URL === '') return skip(NO_SERVER);
+      library = await openLibraryDatabase();
+      await library.sql('drop extension vector');
+      return () => library.close();
+    });
+    const examined = async () => {
       const client = new pg.Client({ connectionString: library.url });
       await client.connect();
-      const { layout, mistakes } = await db.examine({ ...BARE, schema: 'public' }, undefined, client);
+      const found = await db.examine({ ...BARE, schema: 'public' }, undefined, client);
       await client.end();
-      expect(mistakes).toEqual([]);
-      expect(layout?.vector).toMatchObject({
-        metric: 'l2',
-        index: { name: 'notes_near' },
-        cast: '::"Ext ensions".vector',
-      });
-      const vector = Float32Array.from([0, 1, 0]);
-      expect(
-        await library.sql(
-          `select ${layout?.vector.distance('$1')} as distance, ${layout?.vector.comparable} as comparable from ${layout?.from}`,
-          [layout?.vector.encode(vector)],
-        ),
-      ).toEqual([{ distance: Math.SQRT2, comparable: true }]);
-    } finally {
-      await library.close();
-    }
-  });
+      return found;
+    };
 
-  it('(g) a database without pgvector', async ({ skip }) => {
-    if (SERVER_URL === '') return skip(NO_SERVER);
-    const library = await openLibraryDatabase();
-    try {
+    it('pgvector may be in any schema, on the search path or not', async () => {
+      await library.sql('create schema "Ext ensions"; create extension vector schema "Ext ensions"');
       await library.sql(
-        'drop extension vector; create table notes (id text, content text, user_id text, embedding float4[])',
+        `create table notes (id text primary key, content text, user_id text, embedding "Ext ensions".vector);
+         create index notes_near on notes using hnsw ((embedding::"Ext ensions".vector(3)) "Ext ensions".vector_l2_ops);
+         insert into notes values ('a', 'x', 'ana', '[1,0,0]')`,
       );
-      const client = new pg.Client({ connectionString: library.url });
-      await client.connect();
-      const { mistakes } = await db.examine({ ...BARE, schema: 'public' }, undefined, client);
-      await client.end();
-      expect(mistakes).toEqual([
+      const { layout, mistakes } = await examined();
+      expect(mistakes).toEqual([]);
+      const index = { name: 'notes_near' };
+      expect(layout?.vector).toMatchObject({ metric: 'l2', index, cast: '::"Ext ensions".vector' });
+      const vector = layout?.vector.encode(Float32Array.from([0, 1, 0]));
+      const { distance, comparable } = layout?.vector ?? {};
+      expect(
+        await library.sql(`select ${distance?.('$1')} as distance, ${comparable} as comparable from ${layout?.from}`, [
+          vector,
+        ]),
+      ).toEqual([{ distance: Math.SQRT2, comparable: true }]);
+    });
+
+    it('pgvector is required', async () => {
+      await library.sql('create table notes (id text, content text, user_id text, embedding float4[])');
+      expect((await examined()).mistakes).toEqual([
         'this database has no pgvector (extension vector), which search needs',
         'OMP_MAPPING_EMBEDDING: the column "embedding" of public.notes is real[]; it must be vector or halfvec',
       ]);
-    } finally {
-      await library.close();
-    }
+    });
   });
 
   const scores = async (layout: Layout, query = [1, 0, 0]) => {
@@ -283,7 +267,7 @@ describe('unusual tables', () => {
       expect(layout.vector.metric).toBe(metric);
       const shown = await scores(layout);
       for (const [row, score] of wanted.entries()) expect(shown[row], vectors[row]).toBeCloseTo(score, 3);
-      // A query without direction is like nothing, or for all that is known half like it.
+      // A query vector of length 0.
       expect((await scores(layout, [0, 0, 0])).every((score) => score >= 0 && score <= 1)).toBe(true);
       const plan = await db.sql<{ 'QUERY PLAN': string }>(
         `explain select 1 from ${layout.from} order by ${layout.vector.distance(`'[1,0,0]'`)} limit 1`,

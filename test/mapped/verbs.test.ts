@@ -87,8 +87,11 @@ describe('a mapped time of creation', () => {
     expect(items.map(({ id }) => id.at(-1))).toEqual(['2', '1']);
   });
 
-  it('[Decision 25] [SPEC Capabilities features.temporal] that some rows have is used, with a warning', async () => {
+  it('[Decision 25] [SPEC Capabilities features.temporal] that some rows have, or of an empty table, is used', async () => {
     const table = await tableOf(DOCUMENT);
+    const empty = recordingLog();
+    expect((await table.open({ log: empty })).capabilities.temporal).toBe(true);
+    expect(warningsOfTimes(empty)).toEqual([]);
     await table.insert(noted(1, { created: '2024-01-01' }));
     await table.insert(noted(2, {}));
     const log = recordingLog();
@@ -100,13 +103,6 @@ describe('a mapped time of creation', () => {
       ),
     ]);
     expect(await provider.list(listOf('ana', { since: '2023-01-01' }), call)).toMatchObject([{ content: 'likes tea' }]);
-  });
-
-  it('[Decision 25] of an empty table is used', async () => {
-    const table = await tableOf(DOCUMENT);
-    const log = recordingLog();
-    expect((await table.open({ log })).capabilities.temporal).toBe(true);
-    expect(warningsOfTimes(log)).toEqual([]);
   });
 });
 
@@ -172,19 +168,6 @@ describe('an unmapped field', () => {
     expect(await client.update(id, { tags: [], supersedes: [], valid_to: null })).toMatchObject({
       content: 'likes tea',
     });
-  });
-
-  it('[SPEC GET /memories tag] [SPEC GET /memories since] cannot be filtered by', async () => {
-    const { client } = await served(BARE);
-    const asked = { tag: 'a', scope: 'a/*', since: '2024-01-01', until: '2024-01-01' };
-    for (const [name, value] of Object.entries(asked)) {
-      const error = expectError(
-        await client.ask('/memories', { user_id: 'ana', [name]: value }),
-        'unsupported_capability',
-      );
-      expect(error.message).toMatch(new RegExp(`^${name}: `));
-    }
-    expectError(await client.ask('/memories/search', { user_id: 'ana', q: 'x', scope: 'a' }), 'unsupported_capability');
   });
 
   it('is rejected by the provider itself', async () => {

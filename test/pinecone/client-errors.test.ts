@@ -293,7 +293,7 @@ describe('faults of the network', () => {
     );
   });
 
-  describe('a client that goes', () => {
+  describe('a client that disconnects', () => {
     it('closes the connection', async () => {
       const client = new AbortController();
       const { url, requests } = await listen(() => {});

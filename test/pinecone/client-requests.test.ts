@@ -307,7 +307,7 @@ describe('requests for many ids', () => {
       expect(paths.length).toBeLessThan(ids.length);
     });
 
-    it('are removed a thousand at a time, and the latest sequence number is told', async () => {
+    it('are removed a thousand at a time, and the latest sequence number is returned', async () => {
       await store('id-1500');
       const lsn = await service.remove(namespace, idsUpTo(2_001), call);
       const removed = (await server.calls()).filter(({ operation }) => operation === 'delete');

@@ -415,7 +415,7 @@ describe('faults of the service', () => {
     });
   });
 
-  describe('a client that goes', () => {
+  describe('a client that disconnects', () => {
     const gone = new Error('the client is gone');
 
     it.each(Object.entries({ ...REPEATABLE, ...ONCE }))(
@@ -450,7 +450,7 @@ describe('faults of the service', () => {
       expect(await server.calls()).toHaveLength(1);
     });
 
-    it('takes nobody else along', async () => {
+    it('does not affect other calls', async () => {
       const clients = Array.from({ length: 20 }, () => new AbortController());
       await server.fail({ operation: 'fetch', kind: 'slow', times: 0 });
       const sent = clients.map(({ signal }) => REPEATABLE.fetch(patient, callBy({}, { signal })));

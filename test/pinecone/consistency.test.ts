@@ -145,7 +145,7 @@ describe('consistency tokens', () => {
       expect(await operations()).toEqual(['fetch', 'list', 'fetch', 'query']);
     });
 
-    it('looking for it reads nobody’s memories', async () => {
+    it('looking for it reads no memories', async () => {
       const client = createSession();
       const { id } = await here.add(memoryOf(user, 'the cat sleeps'), client.call());
       await server.resetCalls();
@@ -403,7 +403,7 @@ describe('the overlay', () => {
     });
   });
 
-  it('a memory that is deleted while the service is asked for it is gone', async () => {
+  it('a memory that is deleted during its fetch is absent', async () => {
     const { overlay } = open();
     const ids = createIds(new Uint8Array(32));
     const { memory } = written('u', { id: ids.make('u', Date.now()) });

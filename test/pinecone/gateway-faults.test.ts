@@ -40,7 +40,7 @@ describe('outages', () => {
     await exit;
   };
 
-  describe('when Pinecone goes away', () => {
+  describe('when Pinecone restarts', () => {
     it('[SPEC Errors provider_error] every request is answered, and when it is back everything works again', async () => {
       const first = await spawnServer(['--dimension=64']);
       const { port } = new URL(first.url);
@@ -91,7 +91,7 @@ describe('outages', () => {
     });
   });
 
-  describe('when clients go away', () => {
+  describe('when clients disconnect', () => {
     let pinecone: Pinecone | undefined;
     let served: Served | undefined;
     afterEach(async () => {
@@ -230,7 +230,7 @@ describe('concurrency', () => {
       expect(await settled()).toEqual([]);
     });
 
-    it('what fails does not keep others from their turn', async () => {
+    it('a failed patch releases the mutex', async () => {
       const { id } = await here.add(memoryOf(user, 'the cat sleeps'), call);
       await server.fail({ operation: 'update', kind: '400' });
       const outcomes = await Promise.allSettled([
@@ -241,7 +241,7 @@ describe('concurrency', () => {
       expect(await settled()).toMatchObject([{ confidence: 0.2 }]);
     });
 
-    it('who gave up while waiting for a turn changes nothing', async () => {
+    it('a patch that is given up while it waits changes nothing', async () => {
       const { id } = await here.add(memoryOf(user, 'the cat sleeps'), call);
       const controller = new AbortController();
       const gone = new Error('the client went away');
@@ -392,7 +392,7 @@ describe('concurrency', () => {
       expect(await settled()).toEqual([]);
     });
 
-    it('an add that is carried out after its deadline is there once, for nobody knew it before', async () => {
+    it('an add that is carried out after its deadline is stored once', async () => {
       await server.fail({ operation: 'upsert', kind: 'slow' });
       await givenUp('upsert', (by) => here.add(memoryOf(user, 'the cat sleeps'), by));
       expect(await here.list(listOf(user), call)).toEqual([]);
@@ -401,7 +401,7 @@ describe('concurrency', () => {
       expect(await settled()).toMatchObject([{ content: 'the cat sleeps' }]);
     });
 
-    it('a delete: the memory is shown as long as nobody knows better, and can be deleted again', async () => {
+    it('a delete: the memory is shown and can be deleted again', async () => {
       const memory = await here.add(memoryOf(user, 'the cat sleeps'), call);
       await server.fail({ operation: 'delete', kind: 'hang', times: 0 });
       await givenUp('delete', (by) => here.delete(refTo(memory.id), by));

@@ -54,7 +54,7 @@ export function openIndex(
 }
 
 /** One user's memories in a gateway's index, and all that search works with. Writes bypass the provider's verbs. */
-export function openOwnIndex(server: Pinecone, dimension: number, metric: Metric = 'cosine') {
+export function openUserIndex(server: Pinecone, dimension: number, metric: Metric = 'cosine') {
   const user_id = freshUser();
   const own = openIndex(server, { metric });
   const { service, ids } = own;

@@ -7,19 +7,19 @@ import type { Metric } from '../../providers/pinecone/score.ts';
 import { score } from '../pinecone-server/score.ts';
 import { type Pinecone, startPinecone } from '../pinecone-server/start.ts';
 import { call } from '../support/requests.ts';
-import { NAMESPACE, openOwnIndex, vectorOf } from './gateway-index.ts';
+import { NAMESPACE, openUserIndex, vectorOf } from './gateway-index.ts';
 
 const DIMENSION = 4;
 
 let server: Pinecone;
-let index: ReturnType<typeof openOwnIndex>;
+let index: ReturnType<typeof openUserIndex>;
 beforeAll(async () => {
   server = await startPinecone({ dimension: DIMENSION });
 });
 beforeEach(async () => {
   await server.lag({});
   await server.resetCalls();
-  index = openOwnIndex(server, DIMENSION);
+  index = openUserIndex(server, DIMENSION);
   return () => index.close();
 });
 afterAll(() => server.close());
@@ -83,7 +83,7 @@ describe('search', () => {
         fc.array(asked, { minLength: 2, maxLength: 4 }),
         async (steps, searches) => {
           index.close();
-          index = openOwnIndex(server, DIMENSION);
+          index = openUserIndex(server, DIMENSION);
           await server.lag({});
           const memories: Memory[] = [];
           const chosen = (number: number) => number % Math.max(1, memories.length);
@@ -204,7 +204,7 @@ describe('equal scores', () => {
     for (const limit of [1, 2, 20, 120]) await expectTruth([...same, ...better], '[1,1]', { limit });
   });
 
-  it('of more than 10,000 are not told apart, but fill the page', async () => {
+  it('of more than 10,000 memories are in any order, but fill the page', async () => {
     await index.bulk(Array.from({ length: 10_050 }, (_, i) => index.memory(i, '[1]')));
     const hits = await index.search('[1]', { limit: 10 });
     expect(hits.map(({ score }) => score)).toEqual(Array(10).fill(1));
@@ -237,7 +237,7 @@ describe('what was just deleted or changed', () => {
     }
   });
 
-  it('[SPEC Errors invalid_request] is told when it hides the rest, instead of answering in part', async () => {
+  it('[SPEC Errors invalid_request] is an error when it hides the rest, never a partial answer', async () => {
     const hidden = Array.from({ length: 10_000 }, (_, i) => index.memory(i, '[1]'));
     await index.bulk([...hidden, ...Array.from({ length: 30 }, (_, i) => index.memory(i, '[1,1]'))]);
     for (const memory of hidden) index.own.overlay.bury(memory, { namespace: NAMESPACE, lsn: undefined });
@@ -284,7 +284,7 @@ describe('a record that is not this user’s to see', () => {
   });
 
   it('never comes back, even where the index minds no filter', async () => {
-    const other = openOwnIndex(server, DIMENSION);
+    const other = openUserIndex(server, DIMENSION);
     const [mine, untagged] = [index.memory(1, '[1]', { tags: ['a'] }), index.memory(2, '[1]')];
     await index.bulk([mine, untagged]);
     await other.bulk([other.memory(3, '[1]', { tags: ['a'] })]);
@@ -335,7 +335,7 @@ describe.each(['dotproduct', 'euclidean'] as const)('an index by %s', (metric: M
     const memories = Array.from({ length: 150 }, (_, i) => JSON.stringify([150 - i, i - 20, 10])).map(
       (text, i) => [i, text] as const,
     );
-    const there = openOwnIndex(other, DIMENSION, metric);
+    const there = openUserIndex(other, DIMENSION, metric);
     const made = memories.map(([ms, text]) => there.memory(ms, text));
     await there.bulk(made.slice(0, 100));
     await other.lag({ held: true });

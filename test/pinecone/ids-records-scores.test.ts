@@ -35,7 +35,7 @@ describe('ids', () => {
   const time = fc.integer({ min: EARLIEST_MS, max: LATEST_MS });
   const user = fc.string({ minLength: 1, unit: 'binary' });
 
-  describe('ids in an index of ours', () => {
+  describe('ids in the gateway’s index', () => {
     it('[SPEC Memory id] are mem_ and 52 characters that need no escaping anywhere', () => {
       fc.assert(
         fc.property(user, time, (user_id, ms) => {
@@ -74,7 +74,7 @@ describe('ids', () => {
       expect(() => ids.make('ana', LATEST_MS + 1)).toThrow(RangeError);
     });
 
-    it('are told from every other text', () => {
+    it('are distinguished from every other text', () => {
       const id = ids.make('ana', EARLIEST_MS);
       const others = ['', 'mem_', id.slice(1), id.slice(0, -1), `${id}0`, `${id}\n`, `\n${id}`, id.toUpperCase()];
       const changed = [
@@ -245,7 +245,7 @@ describe('records', () => {
     });
   });
 
-  describe('what is no memory of ours', () => {
+  describe('what is no memory', () => {
     const whole = toMetadata(memory(), true);
 
     it.each(['content', 'user_id', 'created_at'])('is a record without %s', (key) => {
@@ -268,7 +268,7 @@ describe('records', () => {
       return { ...rest, content: unit.repeat(Math.floor((most - bytes(rest)) / Buffer.byteLength(unit))) };
     };
 
-    it('[SPEC Errors payload_too_large] is 38,000 bytes of UTF-8, and what exceeds it is told by how much', () => {
+    it('[SPEC Errors payload_too_large] is 38,000 bytes of UTF-8, the error states both sizes', () => {
       const full = fitting(38_000, 'a');
       expect(bytes(full)).toBe(38_000);
       expect(() => requireFits(full)).not.toThrow();
@@ -423,7 +423,7 @@ describe('filters', () => {
       );
     });
 
-    it('may name the fields of an index that somebody else fills', () => {
+    it('may name the fields of a mapped index', () => {
       expect(userFilter('u', ['a'], { user: 'owner', tags: 'labels' })).toEqual({
         $and: [{ owner: { $eq: 'u' } }, { labels: { $eq: 'a' } }],
       });

@@ -427,7 +427,7 @@ describe('paging', () => {
       expect(counts).toEqual({ list: 3, fetch: 1 });
     });
 
-    it('leaves out what is of somebody else, no memory, or gone since it was listed', async () => {
+    it('leaves out records of other users, records that are no memories, and deleted ones', async () => {
       const listing = open();
       const truth = await filled(listing, upTo(120));
       const list = listing.restarted();
@@ -542,7 +542,7 @@ describe('paging', () => {
       expect(counts).toEqual({ list: 1, fetch: 1 });
     });
 
-    it('elsewhere is waited for where the call names it, and the call is told when that was not enough', async () => {
+    it('a write elsewhere is waited for if the token names it; otherwise the answer is marked as behind', async () => {
       const listing = open();
       await filled(listing, [1]);
       await server.lag({ held: true });

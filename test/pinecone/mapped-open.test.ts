@@ -10,7 +10,7 @@ import { type AllMemories, type Memories, memoriesOf, openMemoriesOf } from '../
 import { call, contextOf, listOf, refTo, searchFor } from '../support/requests.ts';
 import { freshUser, recordingLog, type Subject } from '../support/subject.ts';
 import { nodeMetadata, SHAPES } from './mapped-records.ts';
-import { documentedOptions, fill, openExistingSubject } from './mapped-subject.ts';
+import { documentedOptions, fill, openMappedSubject } from './mapped-subject.ts';
 
 describe('opening', () => {
   let server: Pinecone;
@@ -90,7 +90,7 @@ describe('opening', () => {
       await narrow.close();
     });
 
-    it('of an old API has no list, which is told in the log and in the verbs', async () => {
+    it('of an old API has no list; a warning says so', async () => {
       await fill(old, 'n', [{ id: 'a', text: 'tea', metadata: { text: 'tea', user_id: 'ana' } }]);
       const log = recordingLog();
       const provider = await open(old, { preset: 'mem0', text_field: 'text' }, log);
@@ -125,7 +125,7 @@ describe('opening', () => {
       await provider.close();
     });
 
-    it('of an old API does not know "__default__", which is told', async () => {
+    it('of an old API rejects "__default__"', async () => {
       const message = await refusalOf({ namespace: '__default__' }, old);
       expect(message).toMatch(/"__default__".*2025-04/);
       const provider = await open(server, { namespace: '__default__' });
@@ -172,7 +172,7 @@ describe('presets', () => {
         { id: `${id}-3`, text: memory.content, metadata: shape.metadata(freshUser(), memory.content) },
       ]);
       const { index_host: _, ...settings } = options;
-      subject = await openExistingSubject(server, { ...settings, namespace });
+      subject = await openMappedSubject(server, { ...settings, namespace });
     });
     afterAll(() => subject.close());
 
@@ -188,7 +188,7 @@ describe('presets', () => {
       expect(present).toEqual({ ...memory, ...(tags.length === 0 && { tags: [] }), supersedes: [] });
     });
 
-    it('[SPEC GET /memories/search] finds the text of the user, and of nobody else', async () => {
+    it('[SPEC GET /memories/search] finds the text of the user only', async () => {
       const hits = await subject.client.search({ q: memory.content, user_id: ana });
       expect(hits.map((hit) => hit.memory.id)).toEqual([id, `${id}-2`]);
       expect(hits[0]).toMatchObject({ memory, score: expect.closeTo(1, 3) });
@@ -224,7 +224,7 @@ describe('presets', () => {
       expect(subject.capabilities.limits?.max_search_results).toBe(100);
     });
 
-    it('[SPEC Errors unsupported_capability] what the index cannot do is refused by name', async () => {
+    it('[SPEC Errors unsupported_capability] unsupported requests are rejected by name', async () => {
       const { ask, tell, byId } = subject.client;
       if (preset !== 'custom') {
         const refused = await tell('POST', '/memories', { user_id: ana, content: 'x' });
@@ -246,12 +246,6 @@ describe('presets', () => {
       expectError(await ask(byId('no such id')), 'not_found');
       expectError(await ask(byId('nosuchid')), 'not_found');
     });
-
-    it('[SPEC Service capabilities] context is made of what search finds', async () => {
-      const { text, citations } = await subject.client.context({ query: memory.content, user_id: ana });
-      expect(text).toContain(memory.content);
-      expect(citations[0]?.memory_id).toBe(id);
-    });
   });
 
   describe('nodes of LlamaIndex', () => {
@@ -270,7 +264,7 @@ describe('presets', () => {
       };
       const records = Object.entries(nodes).map(([id, metadata]) => ({ id, text: id, metadata }));
       await fill(server, namespace, records);
-      const subject = await openExistingSubject(server, { preset: 'llamaindex', namespace });
+      const subject = await openMappedSubject(server, { preset: 'llamaindex', namespace });
       const { items } = await subject.client.list({ user_id: user });
       expect(Object.fromEntries(items.map(({ id, content }) => [id, content]))).toEqual({
         text: 'as text',
@@ -280,7 +274,7 @@ describe('presets', () => {
         broken: 'beside a broken one',
       });
       await subject.close();
-      const named = await openExistingSubject(server, { preset: 'llamaindex', namespace, text_field: 'file_name' });
+      const named = await openMappedSubject(server, { preset: 'llamaindex', namespace, text_field: 'file_name' });
       expect((await named.client.get('text')).content).toBe('notes.md');
       await named.close();
     });
@@ -292,7 +286,7 @@ describe('other users', () => {
   const text = 'ana likes green tea';
   const OPTIONS = { preset: 'custom', text_field: 'text', user_field: 'who', tags_field: 'labels', namespace };
 
-  /** Nobody may ever see these. */
+  /** No caller may see these. */
   const HIDDEN = {
     ownerless: { text },
     blank: { text, who: ' ' },
@@ -321,14 +315,14 @@ describe('other users', () => {
     server = await startPinecone();
     const records = Object.entries({ ...HIDDEN, ...SEEN }).map(([id, metadata]) => ({ id, text, metadata }));
     await fill(server, namespace, records);
-    subject = await openExistingSubject(server, { ...OPTIONS, writable: true });
+    subject = await openMappedSubject(server, { ...OPTIONS, writable: true });
   });
   afterAll(async () => {
     await subject.close();
     await server.close();
   });
 
-  describe('records in an index that others fill', () => {
+  describe('records of a mapped index', () => {
     it.each(Object.keys(HIDDEN))('[SPEC GET /memories/{id} unknown] %s: no verb reaches it', async (id) => {
       const { ask, tell, byId } = subject.client;
       expectError(await ask(byId(id)), 'not_found');
@@ -353,7 +347,7 @@ describe('other users', () => {
       expect(items.map(({ id }) => id)).toEqual(['ana']);
     });
 
-    it('[Decision 14] a record of another user is absent for whoever is bound to one', async () => {
+    it('[Decision 14] a record of another user is absent for a caller bound to one', async () => {
       const bound = subject.as({ 'x-user-id': 'bo' });
       expectError(await bound.ask(bound.byId('ana')), 'not_found');
       expect((await bound.get('bo')).user_id).toBe('bo');

@@ -11,7 +11,7 @@ import { hashingEmbedder } from '../support/hashing-embedder.ts';
 import { memoriesOf } from '../support/memories.ts';
 import { call, callBy, listOf, searchFor } from '../support/requests.ts';
 import { freshUser, recordingLog, type Subject } from '../support/subject.ts';
-import { fill, openExistingSubject } from './mapped-subject.ts';
+import { fill, openMappedSubject } from './mapped-subject.ts';
 
 describe('lists', () => {
   const namespace = 'mem0';
@@ -22,8 +22,8 @@ describe('lists', () => {
   let narrow: Subject;
   beforeAll(async () => {
     server = await startPinecone();
-    subject = await openExistingSubject(server, OPTIONS);
-    narrow = await openExistingSubject(server, { ...OPTIONS, max_listed: 5 });
+    subject = await openMappedSubject(server, OPTIONS);
+    narrow = await openMappedSubject(server, { ...OPTIONS, max_listed: 5 });
   });
   afterAll(async () => {
     await subject.close();
@@ -49,7 +49,7 @@ describe('lists', () => {
   const requests = async () =>
     (await server.calls()).filter(({ operation }) => operation === 'fetch_by_metadata').length;
 
-  describe('the list of an index that others fill', () => {
+  describe('the list of a mapped index', () => {
     it('[Decision 1] is by time, whatever form it has, then by id, both descending', async () => {
       const user = freshUser();
       const times: Record<string, unknown> = {
@@ -199,7 +199,7 @@ describe('lists', () => {
         namespace,
         numbers(0, 250).map((id) => recordOf(user, id)),
       );
-      const gateway = await openExistingSubject(limited, OPTIONS);
+      const gateway = await openMappedSubject(limited, OPTIONS);
       await limited.resetCalls();
       const lists = await Promise.all([1, 2, 3].map(() => gateway.client.list({ user_id: user, limit: 500 })));
       expect(lists.map(({ items }) => items.length)).toEqual([250, 250, 250]);
@@ -245,7 +245,7 @@ describe('searches', () => {
       METRICS.map(async (metric) => {
         const server = await startPinecone({ metric });
         servers.set(metric, server);
-        subjects.set(metric, await openExistingSubject(server, OPTIONS));
+        subjects.set(metric, await openMappedSubject(server, OPTIONS));
       }),
     );
   });
@@ -281,7 +281,7 @@ describe('searches', () => {
     return TEXTS.map((text, at) => ({ text, score: Math.max(0, cosine(rest[at] as Float32Array)) }));
   }
 
-  describe('search in an index that others fill', () => {
+  describe('search in a mapped index', () => {
     it.each(METRICS)('[SPEC SearchResult score] is the cosine where the metric is %s', async (metric) => {
       const { server, client } = on(metric);
       const user = freshUser();
@@ -337,7 +337,7 @@ describe('searches', () => {
       }
     });
 
-    it('[SPEC GET /memories/search limit] records that are no memories take nobody’s place', async () => {
+    it('[SPEC GET /memories/search limit] records that are no memories take no place', async () => {
       const { server, client } = on('cosine');
       const user = freshUser();
       const textless = Array.from({ length: 150 }, (_, at) => ({
@@ -423,7 +423,7 @@ describe('times', () => {
   beforeAll(() => void vi.stubEnv('TZ', 'America/New_York'));
   afterAll(() => void vi.unstubAllEnvs());
 
-  describe('the times of an index that somebody else fills', () => {
+  describe('the times of a mapped index', () => {
     it.each([
       ['2025-03-01T16:30:15.123Z', '2025-03-01T16:30:15.123Z'],
       ['2025-03-01T16:30:15Z', '2025-03-01T16:30:15.000Z'],

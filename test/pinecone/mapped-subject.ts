@@ -7,8 +7,8 @@ import { hashingEmbedder } from '../support/hashing-embedder.ts';
 import { call } from '../support/requests.ts';
 import { openSubject, type Subject, type SubjectOptions } from '../support/subject.ts';
 
-/** A record as the owner of the index writes it; its vector is that of `text`. */
-export interface OwnersRecord {
+/** A record as the other application writes it; its vector is that of `text`. */
+export interface ForeignRecord {
   readonly id: string;
   readonly text: string;
   readonly metadata?: Readonly<Record<string, unknown>>;
@@ -20,7 +20,7 @@ const embedder = hashingEmbedder();
 export async function fill(
   server: Pinecone,
   namespace: string,
-  records: readonly OwnersRecord[],
+  records: readonly ForeignRecord[],
   atOnce = 500,
 ): Promise<void> {
   for (let start = 0; start < records.length; start += atOnce) {
@@ -45,7 +45,7 @@ export const change = (server: Pinecone, namespace: string, id: string, setMetad
   post(server, '/vectors/update', { id, setMetadata, namespace });
 
 /** The whole gateway on such an index. */
-export const openExistingSubject = (
+export const openMappedSubject = (
   { url }: Pick<Pinecone, 'url'>,
   options: object,
   more: Partial<SubjectOptions> = {},

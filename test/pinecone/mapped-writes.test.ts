@@ -6,7 +6,7 @@ import { expectError } from '../support/expect-error.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
 import { call } from '../support/requests.ts';
 import { freshUser, type Subject } from '../support/subject.ts';
-import { change, fill, openExistingSubject } from './mapped-subject.ts';
+import { change, fill, openMappedSubject } from './mapped-subject.ts';
 
 describe('writes', () => {
   const namespace = 'notes';
@@ -31,8 +31,8 @@ describe('writes', () => {
   let docs: Subject;
   beforeAll(async () => {
     server = await startPinecone();
-    notes = await openExistingSubject(server, NOTES);
-    docs = await openExistingSubject(server, { preset: 'langchain', namespace, writable: true });
+    notes = await openMappedSubject(server, NOTES);
+    docs = await openMappedSubject(server, { preset: 'langchain', namespace, writable: true });
   });
   afterAll(async () => {
     await notes.close();
@@ -89,7 +89,7 @@ describe('writes', () => {
       [{ supersedes: ['a'] }, /^supersedes: /],
       [{ 'x-color': 'red', 'x-size': 1 }, /^x-color, x-size: /],
       [{ confidence: 0, 'x-a': 1, tags: ['a'] }, /^(tags, )?confidence, x-a: /],
-    ])('[SPEC Errors unsupported_capability] %j has no place and is refused by name', async (fields, message) => {
+    ])('[SPEC Errors unsupported_capability] %j cannot be stored and is rejected by name', async (fields, message) => {
       const user_id = freshUser();
       for (const { client } of [notes, docs]) {
         const error = expectError(
@@ -114,7 +114,7 @@ describe('writes', () => {
       expect((await docs.client.list({ user_id })).items).toEqual([]);
     });
 
-    it('[Decision 25] [SPEC Memory scope] tags are never scopes, whoever wrote them', async () => {
+    it('[Decision 25] [SPEC Memory scope] tags are never scopes', async () => {
       const user_id = freshUser();
       const tags = ['omp:scope:admin/x', 'omp:under:admin', 'omp:zzz', 'omp:tag:a', 'home'];
       const memory = await notes.client.add({ user_id, content: 'green tea', tags });
@@ -126,7 +126,7 @@ describe('writes', () => {
       expectError(await notes.client.ask('/memories', { user_id, scope: 'admin/*' }), 'unsupported_capability');
     });
 
-    it('[SPEC Errors invalid_request] a text without any signal is not kept under a meaning it does not have', async () => {
+    it('[SPEC Errors invalid_request] a text without signal is rejected', async () => {
       const user_id = freshUser();
       const silent = await firstSilent();
       const error = expectError(
@@ -186,7 +186,7 @@ describe('writes', () => {
       expect(hit).toMatchObject({ memory: updated, score: expect.closeTo(1, 3) });
     });
 
-    it('[SPEC PATCH /memories/{id} tags] without new content the vector is not sent; emptied tags are gone', async () => {
+    it('[SPEC PATCH /memories/{id} tags] without new content the vector is not sent; emptied tags stay empty', async () => {
       const { id, metadata } = await record({ labels: ['home', 'work'] });
       await server.resetCalls();
       const tagged = await notes.client.update(id, { tags: ['tea'] });
@@ -196,7 +196,7 @@ describe('writes', () => {
       const emptied = await notes.client.update(id, { tags: [] });
       expect(emptied.tags).toEqual([]);
       expect((await stored(id))?.metadata).toEqual({ ...metadata, labels: [''], changed: emptied.updated_at });
-      const fresh = await openExistingSubject(server, NOTES);
+      const fresh = await openMappedSubject(server, NOTES);
       expect((await fresh.client.get(id)).tags).toEqual([]);
       await fresh.close();
     });
@@ -226,7 +226,7 @@ describe('writes', () => {
       expect((await server.calls()).map(({ operation }) => operation)).not.toContain('update');
     });
 
-    it('[SPEC Errors unsupported_capability] what has no place is refused by name, all of it or nothing is done', async () => {
+    it('[SPEC Errors unsupported_capability] fields that cannot be stored are rejected by name, and nothing is written', async () => {
       const { id, metadata } = await record();
       const { tell, byId } = notes.client;
       const patch = { content: 'green tea', confidence: 0.5, valid_to: '2026-01-01', supersedes: ['a'], 'x-a': 1 };
@@ -283,7 +283,7 @@ describe('reading own writes', () => {
   let subject: Subject;
   beforeAll(async () => {
     server = await startPinecone();
-    subject = await openExistingSubject(server, OPTIONS);
+    subject = await openMappedSubject(server, OPTIONS);
   });
   afterEach(() => server.lag({}));
   afterAll(async () => {
@@ -336,7 +336,7 @@ describe('reading own writes', () => {
       expect(await subject.client.get(id)).toMatchObject({ content: 'black coffee', tags: ['home'] });
       await subject.client.update(id, { content: 'green tea' });
       await server.settle();
-      const other = await openExistingSubject(server, OPTIONS);
+      const other = await openMappedSubject(server, OPTIONS);
       expect(await other.client.get(id)).toMatchObject({ content: 'green tea', tags: ['home'] });
       expect(await shown(user_id, other)).toEqual({ list: ['green tea'], search: ['green tea'] });
       await other.close();
@@ -410,7 +410,7 @@ describe('reading own writes', () => {
     });
 
     it('with nothing remembered, what Pinecone shows counts', async () => {
-      const forgetful = await openExistingSubject(server, { ...OPTIONS, settle_ms: 0 });
+      const forgetful = await openMappedSubject(server, { ...OPTIONS, settle_ms: 0 });
       const id = await add();
       await forgetful.client.update(id, { content: 'black coffee' });
       await change(server, namespace, id, { text: 'gardening' });

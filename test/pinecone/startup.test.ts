@@ -39,7 +39,7 @@ describe('the description of the index', () => {
   let made = 0;
   const freshNamespace = () => `namespace-${++made}`;
 
-  describe('an index of ours', () => {
+  describe('the gateway’s index', () => {
     const markerOf = async (namespace: string) => (await server.records(namespace))['omp-index']?.metadata;
 
     it('is described once, by a record that no user finds', async () => {
@@ -100,7 +100,7 @@ describe('the description of the index', () => {
       await after.close();
     });
 
-    it('other keys and namespaces make other ids: whoever knows none of them cannot test a guess', async () => {
+    it('other keys and namespaces make other ids', async () => {
       const secretOf = async (api_key: string) => {
         const namespace = freshNamespace();
         const gateway = await openGateway(server, { options: { namespace, api_key } });
@@ -216,7 +216,7 @@ describe('the description of the index', () => {
       await locked.close();
     });
 
-    it('nobody listens there', async () => {
+    it('no server at the address', async () => {
       const listener = createServer().listen(0, '127.0.0.1');
       await new Promise((listening) => listener.once('listening', listening));
       const { port } = listener.address() as AddressInfo;
@@ -277,7 +277,7 @@ describe('diagnosis', () => {
     expect(await server.records(namespace)).toEqual({});
   });
 
-  it('an index of ours is held against the embedder', async () => {
+  it('the gateway’s index is compared with the embedder', async () => {
     const namespace = 'ours';
     await (await openGateway(server, { options: { namespace } })).close();
     expect(await look({ namespace })).toContain(
@@ -294,7 +294,7 @@ describe('diagnosis', () => {
     ]);
   });
 
-  it('an index that somebody else fills is asked as the gateway asks', async () => {
+  it('a mapped index gets the checks of the start', async () => {
     expect(await look({ preset: 'langchain', namespace: 'n' })).toEqual([
       'ok connection: the index on Pinecone answers, and measures by cosine',
       'ok mapping: its records can be found by "user_id"',
@@ -308,7 +308,7 @@ describe('diagnosis', () => {
     ]);
   });
 
-  it('an index that does not answer is a problem, told as at the start', async () => {
+  it('an index that does not answer is a problem with the advice of the start', async () => {
     expect(await look({ index_host: 'http://127.0.0.1:1' })).toEqual([
       expect.stringMatching(/^problem connection: Pinecone cannot be reached.*PINECONE_INDEX_HOST/),
     ]);

@@ -100,7 +100,7 @@ describe('verbs', () => {
     });
   });
 
-  describe('[Decision 14] a memory of somebody else', () => {
+  describe('[Decision 14] a memory of another user', () => {
     it.each([
       ['written here', () => gateway],
       ['read from the service', () => openGateway(server)],

@@ -4,7 +4,7 @@ export const FULL = process.env.TEST_FULL !== undefined;
 const names: Readonly<Record<string, string>> = {
   access: 'matrix-pinecone sensitivity',
   differential: 'pinecone sensitivity',
-  mapped: 'fuzz plans',
+  mapped: 'fuzz',
   package: 'image',
   pinecone: 'faults-end-to-end paging-10000 try-pinecone',
   postgres: 'ingestion-faults large-users reembed search-cost',
