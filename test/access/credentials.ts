@@ -1,11 +1,11 @@
-import type { Call, KeyStore } from '#contract';
-import { GATEWAY } from '#contract';
+import type { KeyStore } from '#contract';
 import { openAuthenticator } from '../../src/auth/authenticator.ts';
 import { newKey } from '../../src/auth/credentials.ts';
+import { call } from '../auth/call.ts';
+import { AUDIENCE, ISSUER, inSeconds, makeKey, openIdentityProvider, sign } from '../auth/identity-provider.ts';
 import { recordingLog, type Subject } from '../support/subject.ts';
 import { bearer, configure } from './callers.ts';
 import { USERS } from './cases.ts';
-import type { IdentityProvider } from './identity-provider.ts';
 import type { Key } from './rule.ts';
 
 /** The headers of a caller. */
@@ -17,8 +17,6 @@ export interface Presented {
 export interface Admitted extends Presented {
   readonly rights: Key;
 }
-
-export const call: Call = { signal: new AbortController().signal, requestId: 'test', caller: GATEWAY };
 
 /** What a key of each kind is given. */
 const RIGHTS: readonly Key[] = [
@@ -47,8 +45,12 @@ async function keep({ create }: KeyStore, { grants, users }: Key, expires_at: st
 /** The last character of the secret is another one. */
 const otherSecret = (key: string): string => key.slice(0, -1) + (key.endsWith('A') ? 'E' : 'A');
 
-/** The authenticator of a closed gateway, and the credentials it admits and refuses. */
-export async function openCredentials({ provider }: Subject, identity: IdentityProvider) {
+/** The authenticator of a closed gateway, and the credentials that it accepts and rejects. */
+export async function openCredentials({ provider }: Subject) {
+  const [published, foreign] = await Promise.all([makeKey('one'), makeKey('one')]);
+  const server = await openIdentityProvider(published);
+  const tokenOf = ({ users, grants }: Key, more: object = {}, by = published) =>
+    sign(by, { users, scope: grants.join(' '), ...more });
   const configured = RIGHTS.map((rights) => ({ rights, ...configure(rights, { expires_at: FUTURE }) }));
   const expired = configure(ANY, { expires_at: PAST });
   const admitted: Admitted[] = [];
@@ -91,13 +93,30 @@ export async function openCredentials({ provider }: Subject, identity: IdentityP
 
   for (const { grants, users } of RIGHTS) {
     const rights = { grants, users: users ?? USERS };
-    admitted.push({ kind: 'token', rights, headers: bearer(await identity.sign(rights)) });
+    admitted.push({ kind: 'token', rights, headers: bearer(await tokenOf(rights)) });
   }
-  refused.push(...(await badTokens(identity)));
+  // test/auth/tokens.test.ts has every kind of invalid token.
+  const any = { ...ANY, users: USERS };
+  for (const [kind, token] of Object.entries({
+    'expired token': await tokenOf(any, { exp: inSeconds(-3_600) }),
+    'forged token': await tokenOf(any, {}, foreign),
+    'token without user': await tokenOf({ ...any, users: [] }),
+  })) {
+    refused.push({ kind, headers: bearer(token) });
+  }
 
+  const jwt = {
+    ...{ jwks_url: server.url, issuer: ISSUER, audience: AUDIENCE, algorithms: ['ES256' as const] },
+    ...{ user_claim: 'users', grants_claim: 'scope', grants: [] },
+  };
   const keys = [...configured.map((key) => key.configured), expired.configured];
-  const options = { keys, store: provider.keys, jwt: identity.options, required: false, log: recordingLog() };
-  return { authenticator: await openAuthenticator(options), admitted, refused };
+  const options = { keys, store: provider.keys, jwt, required: false, log: recordingLog() };
+  const authenticator = await openAuthenticator(options);
+  const close = async () => {
+    await authenticator.close();
+    await server.close();
+  };
+  return { authenticator, admitted, refused, close };
 }
 
 /** A good key in a malformed header, or where no key belongs. */
@@ -115,19 +134,3 @@ const malformed = (key: string): Presented[] =>
       { kind: 'in another header', headers: { 'x-auth-token': key } },
       { kind: 'a good key beside a wrong one', headers: { 'x-api-key': key, ...bearer(newKey().key) } },
     );
-
-async function badTokens(identity: IdentityProvider): Promise<Presented[]> {
-  const rights = { ...ANY, users: USERS };
-  const [head = '', body = '', signature = ''] = (await identity.sign(rights)).split('.');
-  const unsigned = Buffer.from('{"alg":"none"}').toString('base64url');
-  const tokens = {
-    'expired token': await identity.sign(rights, { expires: '-1h' }),
-    'token of another issuer': await identity.sign(rights, { issuer: 'https://login.example.org/' }),
-    'token for another audience': await identity.sign(rights, { audience: 'another-service' }),
-    'forged token': await identity.forge(rights),
-    'token without signature': `${head}.${body}.`,
-    'token that asks for no signature': `${unsigned}.${body}.${signature}`,
-    'token without user': await identity.sign({ ...rights, users: [] }),
-  };
-  return Object.entries(tokens).map(([kind, token]) => ({ kind, headers: bearer(token) }));
-}

@@ -8,7 +8,6 @@ import { openSubject, recordingLog } from '../support/subject.ts';
 import { auditedBy, type Bench, checkKey, type Open, openBench, SHOWN, wrongRefusal } from './bench.ts';
 import { type Case, changeCases, readCases } from './cases.ts';
 import { openCredentials, type Presented } from './credentials.ts';
-import { type IdentityProvider, openIdentityProvider } from './identity-provider.ts';
 import { existenceSuite, rightsSuite } from './matrix.suite.ts';
 import type { Key } from './rule.ts';
 
@@ -38,17 +37,12 @@ const matrix = (label: string, open: Open, more: (bench: () => Bench) => void = 
 /** Every kind of credential, by either header: a good one gets its grants, anything else gets 401. */
 const credentialsSuite = (bench: () => Bench) =>
   describe('kinds of credentials', () => {
-    let identity: IdentityProvider;
     let known: Awaited<ReturnType<typeof openCredentials>>;
     beforeAll(async () => {
-      identity = await openIdentityProvider();
-      known = await openCredentials(bench().subject, identity);
+      known = await openCredentials(bench().subject);
       bench().door.front = known.authenticator;
     });
-    afterAll(async () => {
-      await known?.authenticator.close();
-      await identity?.close();
-    });
+    afterAll(() => known?.close());
 
     it('[SPEC Authentication 2] [Decision 13] [Decision 14] a good key or token gets what it was granted, by either header', async () => {
       for (const { kind, rights, headers } of known.admitted) {

@@ -1,6 +1,6 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { type CryptoKey, exportJWK, generateKeyPair, type JWK, type JWTPayload, SignJWT } from 'jose';
+import { type CryptoKey, exportJWK, generateKeyPair, importJWK, type JWK, type JWTPayload, SignJWT } from 'jose';
 
 export interface SigningKey {
   readonly kid: string;
@@ -9,8 +9,22 @@ export interface SigningKey {
   readonly jwk: JWK;
 }
 
+/** One RSA key for all algorithms: making one takes up to a second. */
+let rsa: Promise<JWK> | undefined;
+const rsaKey = () => generateKeyPair('RS256', { extractable: true }).then(({ privateKey }) => exportJWK(privateKey));
+
+async function keyPair(alg: string) {
+  if (!/^[RP]S/.test(alg)) return generateKeyPair(alg, { extractable: true });
+  rsa ??= rsaKey();
+  const { kty, n, e, ...secret } = await rsa;
+  const [publicKey, privateKey] = await Promise.all(
+    [{}, secret].map((more) => importJWK({ ...{ kty, n, e }, ...more } as JWK, alg, { extractable: true })),
+  );
+  return { publicKey, privateKey } as { publicKey: CryptoKey; privateKey: CryptoKey };
+}
+
 export async function makeKey(kid: string, alg = 'ES256'): Promise<SigningKey> {
-  const { publicKey, privateKey } = await generateKeyPair(alg, { extractable: true });
+  const { publicKey, privateKey } = await keyPair(alg);
   return { kid, alg, privateKey, jwk: { ...(await exportJWK(publicKey)), kid, alg, use: 'sig' } };
 }
 

@@ -3,6 +3,7 @@ import { type CryptoKey, exportSPKI, importJWK, SignJWT, UnsecuredJWT } from 'jo
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { ALGORITHMS } from '../../src/auth/credentials.ts';
 import { openTokens, type TokenOptions, type TokenVerifier } from '../../src/auth/tokens.ts';
+import { eventually } from '../support/eventually.ts';
 import { call, expectInvalid, rejection } from './call.ts';
 import {
   AUDIENCE,
@@ -310,7 +311,14 @@ describe('the identity provider', () => {
 
     it('is silent is a provider_error after a deadline', async () => {
       provider.state.mood = 'silent';
-      expect(await rejection(tokens.principal(await fresh(), call))).toMatchObject(DOWN);
+      const deadline = new AbortController();
+      const timeout = vi.spyOn(AbortSignal, 'timeout').mockReturnValueOnce(deadline.signal);
+      onTestFinished(() => timeout.mockRestore());
+      const rejected = rejection(tokens.principal(await fresh(), call));
+      await eventually(() => expect(provider.state.asked).toBe(1));
+      expect(timeout).toHaveBeenCalledWith(3_000);
+      deadline.abort(new DOMException('the deadline has passed', 'TimeoutError'));
+      expect(await rejected).toMatchObject(DOWN);
     });
 
     it('is silent does not delay an aborted request', async () => {

@@ -5,13 +5,13 @@ import { freshUser, laterMoment } from '../support/subject.ts';
 import type { WireHit, WireMemory } from '../support/wire.ts';
 import { type Admit, type GetSubject, needs, testOf } from './subject.ts';
 
-/** Neighbours of `coding/*`, which a careless comparison would take for part of it. */
+/** Scopes similar to `coding/*`, which a wrong comparison would include. */
 const SCOPES = [null, 'coding', 'coding/x', 'coding/x/y', 'coding-secret', 'coding-secret/x', 'codingx', 'CODING/x'];
 const UNDER_CODING = ['coding/x', 'coding/x/y'];
 const WORD = 'coffee';
 const UNKNOWN_ID = 'mem_01HZZZZZZZZZZZZZZZZZZZZZZZ';
 
-/** Providers apply the allowed users and scopes to every query; what they are is decided in core and tried by test/access. */
+/** Providers apply the allowed users and scopes to every query. Core decides what is allowed: see test/access. */
 export const accessSuite = (subject: GetSubject, admit: Admit) =>
   describe('access', () => {
     const test = testOf(subject);
@@ -105,7 +105,7 @@ export const accessSuite = (subject: GetSubject, admit: Admit) =>
       expect(await found(admit({ grants }), ana)).toEqual([...scopes].sort());
     });
 
-    test('[Decision 14] [Decision 3] [Decision 4] what is asked for and what is granted meet', async (need) => {
+    test('[Decision 14] [Decision 3] [Decision 4] a filter and the allowed scopes apply together', async (need) => {
       need(...verbs, 'scopes');
       const narrow = admit({ grants: ['read:coding/*'] });
       for (const prefix of ['', 'c', 'coding', 'coding/', 'coding/x']) {

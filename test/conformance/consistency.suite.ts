@@ -5,7 +5,7 @@ import { freshUser } from '../support/subject.ts';
 import type { WireMemory } from '../support/wire.ts';
 import { type GetSubject, testOf } from './subject.ts';
 
-/** What is none of this backend's tokens, or none at all. */
+/** Tokens that are malformed or of another backend. */
 const FOREIGN = ['', ' ', 'abc', 'AQ', '-1', '9'.repeat(300), 'x'.repeat(5_000), '../..', 'AQ'.repeat(60), 'null'];
 
 const tokenOf = ({ headers }: Reply): string | null => headers.get('x-consistency-token');
@@ -42,7 +42,7 @@ export const consistencySuite = (subject: GetSubject) =>
       return replies;
     };
 
-    test('[Decision 23] are short and fit a header; whoever carries them along reads what it wrote', async (need) => {
+    test('[Decision 23] are short and fit a header; a client that sends them back reads its own writes', async (need) => {
       need('update', 'delete', 'list', 'search');
       const replies = await life();
       expect(replies.map(({ status }) => status)).toEqual([201, 200, 200, 200, 200, 204, 200]);
@@ -55,7 +55,7 @@ export const consistencySuite = (subject: GetSubject) =>
       for (const token of [undefined, 'AQ']) expect((await life(token)).flatMap(told)).toEqual(Array(14).fill(null));
     });
 
-    test('[Decision 23] one that is none is taken for none, and holds nothing up', async (need) => {
+    test('[Decision 23] a token that is malformed or of another backend is ignored', async (need) => {
       need('list', 'delete');
       const { add, ask, tell, byId } = subject().client;
       const user_id = freshUser();

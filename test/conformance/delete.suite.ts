@@ -9,7 +9,7 @@ export const deleteSuite = (subject: GetSubject) =>
     const tell = (id: string, headers?: Record<string, string>) =>
       subject().client.tell('DELETE', subject().client.byId(id), undefined, headers);
 
-    test('[SPEC DELETE /memories/{id}] answers 204 with an empty body, and the record is gone everywhere', async (need) => {
+    test('[SPEC DELETE /memories/{id}] answers 204 with an empty body, and no verb finds the memory', async (need) => {
       need('delete');
       const { client } = subject();
       const user_id = freshUser();
@@ -27,7 +27,7 @@ export const deleteSuite = (subject: GetSubject) =>
       }
     });
 
-    test('[SPEC DELETE /memories/{id} unknown] answers 404, the second time too', async (need) => {
+    test('[SPEC DELETE /memories/{id} unknown] answers 404, also after a delete', async (need) => {
       need('delete');
       expectError(await tell('mem_01HZZZZZZZZZZZZZZZZZZZZZZZ'), 'not_found');
       const { id } = await subject().client.add({ user_id: freshUser(), content: 'once' });
@@ -35,7 +35,7 @@ export const deleteSuite = (subject: GetSubject) =>
       expectError(await tell(id), 'not_found');
     });
 
-    test('[SPEC DELETE /memories/{id}] of many at once deletes exactly once', async (need) => {
+    test('[SPEC DELETE /memories/{id}] concurrent deletes delete once', async (need) => {
       need('delete');
       const { id } = await subject().client.add({ user_id: freshUser(), content: 'once' });
       const statuses = (await Promise.all([tell(id), tell(id), tell(id), tell(id)])).map((reply) => reply.status);

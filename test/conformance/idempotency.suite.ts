@@ -8,14 +8,14 @@ import { type Admit, type GetSubject, testOf } from './subject.ts';
 export const idempotencySuite = (subject: GetSubject, admit: Admit) =>
   describe('Idempotency-Key', () => {
     const test = testOf(subject);
-    /** Adds under a key; each test for a caller of its own, whose keys nobody else has used. */
+    /** Adds with a key, each test as a new caller. */
     const posting =
       (client: Client = admit({})) =>
       (key: string, fields: Fields) =>
         client.tell('POST', '/memories', fields, { 'idempotency-key': key });
     const idOf = ({ body }: { body: unknown }): string => (body as WireMemory).id;
     const storedFor = async (user_id: string) => (await subject().client.list({ user_id })).items.map(({ id }) => id);
-    /** Every field there is, so that none is forgotten in the repeated answer. */
+    /** Every field, so that the repeated response is complete. */
     const full = (user_id: string) => ({
       user_id,
       content: 'prefers tea',
@@ -29,7 +29,7 @@ export const idempotencySuite = (subject: GetSubject, admit: Admit) =>
       'x-own': { deep: [1, null, { a: 'b' }] },
     });
 
-    test('[Decision 20] the same request again is answered with the same bytes, and adds nothing', async (need) => {
+    test('[Decision 20] a repeated request gets the same bytes and adds nothing', async (need) => {
       need('idempotency');
       const user_id = freshUser();
       const post = posting();
@@ -56,7 +56,7 @@ export const idempotencySuite = (subject: GetSubject, admit: Admit) =>
       expect(await storedFor(user_id)).toEqual([]);
     });
 
-    test('[Decision 20] of twenty at once one adds, and all are answered alike', async (need) => {
+    test('[Decision 20] of twenty concurrent requests one adds, and all get the same response', async (need) => {
       need('idempotency');
       const user_id = freshUser();
       const post = posting();
@@ -66,7 +66,7 @@ export const idempotencySuite = (subject: GetSubject, admit: Admit) =>
       expect(await storedFor(user_id)).toEqual([idOf(replies[0] as { body: unknown })]);
     });
 
-    test('[Decision 20] of different memories at once under one key, one is added and the others are refused', async (need) => {
+    test('[Decision 20] of concurrent requests with one key for different memories, one adds and the others are rejected', async (need) => {
       need('idempotency');
       const user_id = freshUser();
       const post = posting();
@@ -113,14 +113,14 @@ export const idempotencySuite = (subject: GetSubject, admit: Admit) =>
       };
     };
 
-    test('[Decision 20] a key that was used while the clock was three days ahead is known', async (need) => {
+    test('[Decision 20] a key used while the clock was three days ahead is known', async (need) => {
       need('idempotency');
       const { first, other, add } = await afterClockAhead(3);
       expectError(other, 'invalid_request');
       expect((await add('x')).text).toBe(first.text);
     });
 
-    test('[Decision 20] a key that was used while the clock was 30 years ahead is free', async (need) => {
+    test('[Decision 20] a key used while the clock was 30 years ahead is unused', async (need) => {
       need('idempotency');
       const { other, add } = await afterClockAhead(30 * 365);
       expect(other.status).toBe(201);

@@ -45,7 +45,7 @@ export const listSuite = (subject: GetSubject) =>
       expect((await list({ user_id })).items).toEqual([added]);
     });
 
-    test('[Decision 29] a page of large memories ends before its limit, with a cursor, and none is lost', async (need) => {
+    test('[Decision 29] a page of large memories ends before its limit with a cursor; the pages hold all memories', async (need) => {
       need('list');
       const { user_id, count } = await addLarge(subject());
       const found = await pages({ user_id, limit: 500 });

@@ -30,7 +30,7 @@ export const searchSuite = (subject: GetSubject) =>
       for (const content of NOTES) await subject().client.add({ user_id, content });
     });
 
-    test('[Decision 29] large memories that make an answer too large are left out, which is said', async (need) => {
+    test('[Decision 29] a response that would be too large omits results, and says so', async (need) => {
       need('search');
       const { user_id: owner, count } = await addLarge(subject());
       const ask = async (query: Query) =>
@@ -126,17 +126,8 @@ export const searchSuite = (subject: GetSubject) =>
     test('[SPEC GET /memories/search q] any text is a query', async (need) => {
       need('search');
       for (const q of [
-        "' or 1=1 --",
-        'a & b | !c <-> (d:*',
-        '"unbalanced',
-        '\\',
-        '%',
-        '*',
-        '-',
-        '$1',
-        '👩‍👩‍👧',
-        '\uFFFD',
-        'and the of',
+        ...["' or 1=1 --", 'a & b | !c <-> (d:*', '"unbalanced', '\\', '%', '*', '-', '$1', '👩‍👩‍👧'],
+        ...['\uFFFD', 'and the of'],
       ]) {
         expect((await search({ q })).length, q).toBeLessThanOrEqual(10);
       }

@@ -31,7 +31,7 @@ export const timesSuite = (subject: GetSubject) =>
       expect(await between(undefined, shifted(second, -1))).toEqual([first]);
     });
 
-    it('[SPEC Memory created_at] is right again once a clock that was 30 years ahead was corrected', async () => {
+    it('[SPEC Memory created_at] is correct again after a clock that was 30 years ahead is corrected', async () => {
       onTestFinished(() => void vi.useRealTimers());
       const user_id = freshUser();
       const year = 365 * 86_400_000;

@@ -147,7 +147,7 @@ export const updateSuite = (subject: GetSubject) =>
       expect(await subject().client.get(before.id)).toEqual(again);
     });
 
-    test('[SPEC PATCH /memories/{id} content] new text is what search finds', async (need) => {
+    test('[SPEC PATCH /memories/{id} content] search finds the new text', async (need) => {
       need('update', 'search');
       const { client } = subject();
       const user_id = freshUser();

@@ -10,7 +10,7 @@ const many = (count: number, make: (i: number) => string = (i) => `${i}`) =>
 
 const PATCHABLE = ['content', 'scope', 'tags', 'confidence', 'valid_to', 'supersedes', 'x-note'];
 
-/** The largest and oddest values that are still fine. */
+/** The longest and most unusual values that are allowed. */
 const GOOD: Readonly<Record<string, readonly unknown[]>> = {
   content: ['x', '\u0001', ' x ', 'x'.repeat(8_000), '\ud83d\ude00', '\uffff\ufffe'],
   user_id: ['x'.repeat(200), '😀'.repeat(200), ' x '],

@@ -186,17 +186,6 @@ describe('entries are written', () => {
     expect(log.lines).toHaveLength(2);
   });
 
-  it('after the response', async () => {
-    const { trail, done, written, door } = await openTrail();
-    const open = shut(door);
-    for (const scope of numbers(0, 600)) expect(await done('get', scope)).toBe('done');
-    await expect(trail.audited('get', factsOf(), call, down)).rejects.toThrow('down');
-    expect(written).toEqual([]);
-    open();
-    await trail.close();
-    expect(written.flat()).toHaveLength(601);
-  });
-
   it('[Decision 11] up to a limit in bytes', async () => {
     const { trail, log, door } = await openTrail();
     const open = shut(door);
@@ -274,16 +263,6 @@ describe('closing', () => {
     expect(scopes(written)).toEqual([['1']]);
     await vi.advanceTimersByTimeAsync(10 * FLUSH_MS);
     expect(written).toHaveLength(1);
-  });
-
-  it('waits for the running write', async () => {
-    const { trail, done, written, door } = await openTrail();
-    const open = shut(door);
-    for (const scope of numbers(0, 501)) await done('get', scope);
-    const closing = trail.close();
-    open();
-    await closing;
-    expect(scopes(written).flat()).toEqual(numbers(0, 501));
   });
 
   it.each([

@@ -1,271 +1,312 @@
 import { describe, expect, it } from 'vitest';
-import { type Memory, OmpError, type Provider } from '#contract';
+import type { ListQuery, Memory, Provider, SearchQuery } from '#contract';
 import { emulateScopes } from '../../src/core/emulated-scopes.ts';
-import { type AllMemories, memoriesOf, type WritableMemories } from '../support/memories.ts';
+import { type AllMemories, memoriesOf } from '../support/memories.ts';
 import { call, callBy, listOf, memoryOf, openMemory, refTo, searchFor } from '../support/requests.ts';
 
-const input = (content: string, scope: string | null = null, tags: readonly string[] = []) =>
-  memoryOf('u', content, { scope, tags });
-
-interface Asked {
-  readonly verb: 'list' | 'search';
+type Full = Required<Provider>;
+interface Query {
   readonly limit: number;
   readonly tags: readonly string[];
+  readonly within: unknown;
 }
 
-/** The memory provider without scopes, that tells what it was asked; `change` alters it first. */
-const openCounted = async (change: (provider: Provider) => Provider = (provider) => provider) => {
-  const asked: Asked[] = [];
-  const inner = change(await openMemory('none'));
-  const { list, search } = inner as Required<Provider>;
+/** The memory provider without scopes behind the emulation, and the queries it gets; `change` alters it first. */
+const openEmulated = async (change: (provider: Full) => Partial<Provider> = () => ({})) => {
+  const memory = await openMemory('none');
+  const inner: Full = { ...memory, ...change(memory) };
+  const asked: Query[] = [];
+  const note = <Given extends Query>({ limit, tags, within, ...rest }: Given): Given => {
+    asked.push({ limit, tags, within });
+    return { limit, tags, within, ...rest } as unknown as Given;
+  };
   const provider = memoriesOf(
     emulateScopes({
       ...inner,
-      list: (query, by) => {
-        asked.push({ verb: 'list', limit: query.limit, tags: query.tags });
-        return list(query, by);
-      },
-      search: (query, by) => {
-        asked.push({ verb: 'search', limit: query.limit, tags: query.tags });
-        return search(query, by);
-      },
+      list: (query, by) => inner.list(note(query), by),
+      search: (query, by) => inner.search(note(query), by),
     }),
   );
-  return { provider, inner: memoriesOf(inner), bare: inner, asked };
+  const add = async (...scopes: readonly (string | null)[]): Promise<Memory[]> => {
+    const added: Memory[] = [];
+    for (const scope of scopes) added.push(await provider.add(memoryOf('u', 'note', { scope }), call));
+    return added;
+  };
+  const list = (more: Partial<ListQuery>) => provider.list(listOf('u', more), call);
+  const search = async (more: Partial<SearchQuery>) =>
+    (await provider.search(searchFor('u', 'note', more), call)).map(({ memory }) => memory);
+  const limits = () => asked.map(({ limit }) => limit);
+  const tags = () => asked.map((query) => query.tags);
+  return { provider, inner, asked, add, list, search, limits, tags };
 };
 const atMost =
   (max_search_results: number) =>
-  (provider: Provider): Provider => ({ ...provider, capabilities: { ...provider.capabilities, max_search_results } });
-
-const add = async (
-  provider: WritableMemories,
-  rows: number,
-  scope: (i: number) => string | null,
-): Promise<Memory[]> => {
-  const added: Memory[] = [];
-  for (let i = 0; i < rows; i++) added.push(await provider.add(input('note', scope(i)), call));
-  return added;
+  ({ capabilities }: Full): Partial<Provider> => ({ capabilities: { ...capabilities, max_search_results } });
+/** A backend that answers later, so that concurrent calls overlap. */
+const slow = ({ get, update, delete: remove }: Full): Partial<Provider> => {
+  const pause = () => new Promise((resolve) => setImmediate(resolve));
+  return {
+    get: async (...asked) => pause().then(() => get(...asked)),
+    update: async (...asked) => pause().then(() => update(...asked)),
+    delete: async (...asked) => pause().then(() => remove(...asked)),
+  };
 };
-const ids = (memories: readonly Memory[]): string[] => memories.map(({ id }) => id);
-const limitsOf = (asked: readonly Asked[]): number[] => asked.map(({ limit }) => limit);
+const inside = (id: string) => refTo(id, { within: ['in/*'] });
+const many = (count: number, scope: (i: number) => string | null) => Array.from({ length: count }, (_, i) => scope(i));
+const scopesOf = (memories: readonly Memory[]) => memories.map(({ scope }) => scope);
+const ids = (memories: readonly Memory[]) => memories.map(({ id }) => id);
+const aborted = callBy({}, { signal: AbortSignal.abort(new Error('aborted')) });
 
-describe('a missing verb of the provider', () => {
-  it('stays missing', async () => {
-    const { inner } = await openCounted();
-    const { get, ping, close, name, capabilities } = inner;
-    const { id } = await inner.add({ ...input('note'), tags: ['omp:under:a', 'omp:scope:a/b'] }, call);
+describe('the provider', () => {
+  it('gets no verbs it lacks, and reads what it stored', async () => {
+    const { name, capabilities, get, ping, close, add } = await openMemory('none');
+    const tagged = memoryOf('u', 'note', { tags: ['omp:under:a', 'omp:scope:a/b'] });
+    const { id } = await add(tagged, null, call);
     const scoped = emulateScopes({ name, capabilities, get, ping, close });
-    const { add: keep, idempotency, update, delete: remove, list, search, audit, keys: stored } = scoped;
-    expect([keep, idempotency, update, remove, list, search, audit, stored]).toEqual(Array(8).fill(undefined));
-    // What it has works: reading is the least.
+    const defined = Object.entries(scoped).filter(([, part]) => part !== undefined);
+    expect(defined.map(([part]) => part).sort()).toEqual(['capabilities', 'close', 'get', 'name', 'ping']);
     expect(await scoped.get(refTo(id, { within: ['a/*'] }), call)).toMatchObject({ scope: 'a/b', tags: [] });
     expect(await scoped.get(refTo(id, { within: ['b/*'] }), call)).toBeUndefined();
+  });
+
+  it('stores the scope of an idempotent add, and repeats it in the result', async () => {
+    const { provider, inner } = await openEmulated();
+    const key = { caller: 'c', key: 'k', fingerprint: 'f' };
+    const adding = () => provider.addIdempotent(memoryOf('u', 'note', { scope: 'a/b' }), key, call);
+    const first = await adding();
+    expect(first).toMatchObject({ scope: 'a/b', tags: [] });
+    expect(await adding()).toEqual(first);
+    expect(await provider.get(refTo(first.id), call)).toEqual(first);
+    expect((await inner.get(refTo(first.id), call))?.tags).toEqual(['omp:under:a', 'omp:scope:a/b']);
+  });
+
+  it('loses its audit log, whose entries would have no scopes', async () => {
+    const { audit } = await openMemory('native');
+    expect((await openEmulated(() => ({ audit }))).provider.audit).toBeUndefined();
+  });
+});
+
+describe('a query', () => {
+  it.each<[string, Partial<ListQuery>, readonly string[], readonly string[]]>([
+    ['no scope', {}, ['null', 'out', 'input/1', 'in/2', 'in/1', 'in'], []],
+    ['an exact scope', { scope: 'in/1' }, ['in/1'], ['omp:scope:in/1']],
+    ['whole segments of a glob', { scope: 'in/*' }, ['in/2', 'in/1'], ['omp:under:in']],
+    ['whole segments before a ?', { scope: 'in/?' }, ['in/2', 'in/1'], ['omp:under:in']],
+    ['a glob without a whole segment', { scope: 'in*' }, ['input/1', 'in/2', 'in/1', 'in'], []],
+    ['one allowed glob', { within: ['in/*'] }, ['in/2', 'in/1'], ['omp:under:in']],
+    ['one allowed scope', { within: ['in'] }, ['in'], ['omp:scope:in']],
+    ['an allowed glob without a whole segment', { within: ['in*'] }, ['input/1', 'in/2', 'in/1', 'in'], []],
+    ['several allowed scopes', { within: ['in/1', 'out'] }, ['out', 'in/1'], []],
+    ['no allowed scope', { within: [] }, [], []],
+    ['a glob and an allowed glob', { within: ['in/*'], scope: '*1' }, ['in/1'], ['omp:under:in']],
+    ['a scope and an allowed glob', { within: ['in/*'], scope: 'in/2' }, ['in/2'], ['omp:scope:in/2', 'omp:under:in']],
+  ])('by %s has the tags that narrow it most', async (_, query, found, narrowed) => {
+    const { add, list, asked } = await openEmulated();
+    await add('in', 'in/1', 'in/2', 'input/1', 'out', null);
+    expect(scopesOf(await list(query)).map(String)).toEqual(found);
+    expect(asked.map(({ tags, within }) => ({ tags, within }))).toEqual([{ tags: narrowed, within: null }]);
   });
 });
 
 describe('list', () => {
-  const list = (provider: AllMemories, scope: string | undefined, limit: number) =>
-    provider.list(listOf('u', { limit, ...(scope !== undefined && { scope }) }), call);
-
-  it('sends one query with the same limit if the provider can filter', async () => {
-    const { provider, asked } = await openCounted();
-    await add(provider, 3, (i) => (i === 0 ? null : 'a/b'));
-    expect(await list(provider, undefined, 2)).toHaveLength(2);
-    expect(await list(provider, 'a/b', 2)).toHaveLength(2);
-    expect(asked).toEqual([
-      { verb: 'list', limit: 2, tags: [] },
-      { verb: 'list', limit: 2, tags: ['omp:scope:a/b'] },
-    ]);
+  it.for<[string, readonly (string | null)[], Partial<ListQuery>, number, readonly number[]]>([
+    ['once with the same limit if the provider filters', many(3, () => 'a/b'), { scope: 'a/b', limit: 2 }, 2, [2]],
+    ['until the page is full', many(1200, () => 'a/b'), { scope: 'a*', limit: 10 }, 10, [40]],
+    [
+      'to the end of the memories, and not further',
+      many(1200, (i) => (i % 400 === 0 ? 'needle' : 'hay')),
+      { scope: 'needl?', limit: 50 },
+      3,
+      [200, 500, 500, 500],
+    ],
+    [
+      'batches that grow up to 500',
+      many(700, (i) => (i === 0 ? 'needle' : 'hay')),
+      { scope: 'needl?', limit: 2 },
+      1,
+      [8, 32, 128, 500, 500],
+    ],
+    ['once more if the last batch was full', many(20, () => 'hay'), { scope: 'needl?', limit: 1 }, 0, [4, 16, 64]],
+    [
+      'until the page of allowed scopes is full',
+      many(1100, (i) => (i % 500 === 0 ? `in${i}` : 'out')),
+      { within: ['in*'], limit: 2 },
+      2,
+      [8, 32, 128, 500],
+    ],
+  ])('reads %s', async ([, scopes, query, found, batches]) => {
+    const { add, list, limits } = await openEmulated();
+    const added = await add(...scopes);
+    const page = await list(query);
+    const newest = added.filter(({ scope }) => scopesOf(page).includes(scope)).reverse();
+    expect(ids(page)).toEqual(ids(newest).slice(0, found));
+    expect(limits()).toEqual(batches);
   });
 
-  it('lets the provider filter by the whole segments of a glob', async () => {
-    const { provider, asked } = await openCounted();
-    await add(provider, 3, () => 'a/b/c');
-    expect(await list(provider, 'a/b/*', 5)).toHaveLength(3);
-    expect(await list(provider, 'a/b?c', 5)).toHaveLength(3);
-    expect(await list(provider, 'a*', 5)).toHaveLength(3);
-    expect(asked.map(({ tags }) => tags)).toEqual([['omp:under:a/b'], ['omp:under:a'], []]);
+  it('continues after a memory', async () => {
+    const { add, list } = await openEmulated();
+    await add(...many(1100, (i) => (i % 500 === 0 ? `in${i}` : 'out')));
+    const [after] = await list({ within: ['in*'], limit: 1 });
+    expect(scopesOf(await list({ within: ['in*'], limit: 5, ...(after && { after }) }))).toEqual(['in500', 'in0']);
   });
 
-  it('stops as soon as the page is full', async () => {
-    const { provider, asked } = await openCounted();
-    const added = await add(provider, 1200, () => 'a/b');
-    expect(ids(await list(provider, 'a*', 10))).toEqual(ids(added).reverse().slice(0, 10));
-    expect(asked).toHaveLength(1);
-  });
-
-  it('reads to the end of the memories, and not further', async () => {
-    const { provider, asked } = await openCounted();
-    const added = await add(provider, 1200, (i) => (i % 400 === 0 ? 'needle' : 'hay'));
-    const expected = ids(added.filter(({ scope }) => scope === 'needle')).reverse();
-    expect(ids(await list(provider, 'needl?', 50))).toEqual(expected);
-    expect(limitsOf(asked)).toEqual([200, 500, 500, 500]);
-  });
-
-  it('starts with a small batch and increases it up to 500', async () => {
-    const { provider, asked } = await openCounted();
-    await add(provider, 700, (i) => (i === 0 ? 'needle' : 'hay'));
-    expect(await list(provider, 'needl?', 2)).toHaveLength(1);
-    expect(limitsOf(asked)).toEqual([8, 32, 128, 500, 500]);
-  });
-
-  it('reads once more if the last batch was exactly full', async () => {
-    const { provider, asked } = await openCounted();
-    await add(provider, 20, () => 'hay');
-    expect(await list(provider, 'needl?', 1)).toEqual([]);
-    expect(limitsOf(asked)).toEqual([4, 16, 64]);
-  });
-
-  it('stops fetching when the call is aborted', async () => {
+  it('stops reading when the call is aborted', async () => {
     const controller = new AbortController();
-    const { provider, inner, asked } = await openCounted((memory) => ({
-      ...memory,
+    const { provider, add, asked } = await openEmulated(({ list }) => ({
       list: async (...query) => {
-        controller.abort(new Error('gone'));
-        return (memory as Required<Provider>).list(...query);
+        controller.abort(new Error('aborted'));
+        return list(...query);
       },
     }));
-    await add(inner, 600, () => null);
+    await add(...many(600, () => null));
     const by = callBy({}, { signal: controller.signal });
-    const pending = provider.list(listOf('u', { scope: 'x*', limit: 1 }), by);
-    await expect(pending).rejects.toThrow('gone');
+    await expect(provider.list(listOf('u', { scope: 'x*', limit: 1 }), by)).rejects.toThrow('aborted');
     expect(asked).toHaveLength(1);
   });
 });
 
 describe('search', () => {
-  const search = (provider: AllMemories, scope: string | undefined, limit: number) =>
-    provider.search(searchFor('u', 'note', { limit, ...(scope !== undefined && { scope }) }), call);
-  const found = async (...asked: Parameters<typeof search>) =>
-    ids((await search(...asked)).map(({ memory }) => memory));
-
-  it('sends one query with the same limit without a scope', async () => {
-    const { provider, asked } = await openCounted();
-    await add(provider, 5, (i) => `a/${i}`);
-    const hits = await search(provider, undefined, 2);
-    expect(hits.map(({ memory }) => memory.scope)).toEqual(['a/4', 'a/3']);
-    expect(asked).toEqual([{ verb: 'search', limit: 2, tags: [] }]);
-  });
-
-  it('stops as soon as the page is full', async () => {
-    const { provider, asked } = await openCounted();
-    const added = await add(provider, 100, () => 'ab/c');
-    expect(await found(provider, 'a', 5)).toEqual(ids(added).reverse().slice(0, 5));
-    expect(asked).toEqual([{ verb: 'search', limit: 20, tags: [] }]);
-  });
-
-  it('widens its window until the page is full', async () => {
-    const { provider, asked } = await openCounted();
-    const added = await add(provider, 100, (i) => (i < 3 ? 'needle' : 'hay'));
-    expect(await found(provider, 'need', 3)).toEqual(ids(added).slice(0, 3).reverse());
-    expect(asked.map(({ limit }) => limit)).toEqual([12, 48, 192]);
-  });
-
-  it('returns fewer hits only if there are no more', async () => {
-    const { provider, asked } = await openCounted();
-    await add(provider, 100, (i) => (i < 3 ? 'needle' : 'hay'));
-    expect(await found(provider, 'need', 4)).toHaveLength(3);
-    expect(await found(provider, 'nothing', 4)).toEqual([]);
-    expect(asked.every(({ limit }) => limit <= 256)).toBe(true);
-  });
-
-  it('filters by whole segments in the provider, and then needs no second query', async () => {
-    const { provider, asked } = await openCounted();
-    await add(provider, 100, (i) => (i < 3 ? 'needle/x' : 'hay/x'));
-    expect(await found(provider, 'needle/', 4)).toHaveLength(3);
-    expect(asked).toEqual([{ verb: 'search', limit: 16, tags: ['omp:under:needle'] }]);
+  const rare = (count: number, scope: string) => (i: number) => (i < count ? scope : 'hay/x');
+  it.for<[string, (i: number) => string, Partial<SearchQuery>, number, readonly number[], readonly string[]]>([
+    ['once with the same limit without a scope', (i) => `a/${i}`, { limit: 2 }, 2, [2], []],
+    ['until the page is full', () => 'ab/c', { scope: 'a*', limit: 5 }, 5, [20], []],
+    ['wider until the page is full', rare(3, 'needle'), { scope: 'need*', limit: 3 }, 3, [12, 48, 192], []],
+    ['everything if there are too few', rare(3, 'needle'), { scope: 'need*', limit: 4 }, 3, [16, 64, 256], []],
+    ['everything if there is none', rare(3, 'needle'), { scope: 'no*', limit: 4 }, 0, [16, 64, 256], []],
+    ['once by whole segments', rare(3, 'needle/x'), { scope: 'needle/*', limit: 4 }, 3, [16], ['omp:under:needle']],
+    ['by the allowed scopes', rare(2, 'in'), { within: ['in*'], limit: 2 }, 2, [8, 32, 128], []],
+    ['once by the only allowed scope', rare(1, 'in'), { within: ['in'], limit: 2 }, 1, [8], ['omp:scope:in']],
+    [
+      'by scope and allowed scopes',
+      rare(1, 'in/1'),
+      { within: ['in/*'], scope: 'in*', limit: 1 },
+      1,
+      [4],
+      ['omp:under:in'],
+    ],
+  ])('reads %s', async ([, scope, { scope: glob, ...query }, found, windows, narrowed]) => {
+    const { add, search, limits, tags } = await openEmulated();
+    const added = await add(...many(100, scope));
+    // A search has a prefix, not a glob (Decision 4).
+    const hits = await search({ ...query, ...(glob && { scope: glob.slice(0, -1) }) });
+    const newest = added.filter((memory) => scopesOf(hits).includes(memory.scope)).reverse();
+    expect(ids(hits)).toEqual(ids(newest).slice(0, found));
+    expect(limits()).toEqual(windows);
+    for (const each of tags()) expect(each).toEqual(narrowed);
   });
 
   it('never exceeds the search limit of the provider', async () => {
-    const { provider, asked } = await openCounted(atMost(30));
-    const added = await add(provider, 100, (i) => (i >= 80 ? 'needle' : 'hay'));
-    expect(await found(provider, 'need', 20)).toEqual(ids(added).slice(80).reverse());
-    expect(asked.map(({ limit }) => limit)).toEqual([30]);
+    const { add, search, limits } = await openEmulated(atMost(30));
+    const added = await add(...many(100, (i) => (i >= 80 ? 'needle' : 'hay')));
+    expect(ids(await search({ scope: 'need', limit: 20 }))).toEqual(ids(added).slice(80).reverse());
+    expect(limits()).toEqual([30]);
   });
 
-  it('rejects with advice instead of returning a partial page at the limit of the provider', async () => {
-    const { provider, asked } = await openCounted(atMost(30));
-    await add(provider, 100, (i) => (i < 50 ? 'needle/x' : 'hay/x'));
-    const refusal = await search(provider, 'need', 10).catch((error: unknown) => error);
-    expect(refusal).toBeInstanceOf(OmpError);
-    expect(refusal).toMatchObject({ code: 'invalid_request', message: expect.stringMatching(/^scope: .*limit$/) });
-    expect(asked.map(({ limit }) => limit)).toEqual([30]);
-    // The way out works.
-    expect(await found(provider, 'needle/', 10)).toHaveLength(10);
-    // Exhausted within the bound is no refusal.
-    expect(await search((await openCounted(atMost(30))).provider, 'x', 9)).toEqual([]);
+  it('is rejected with advice instead of returning a partial page at the limit of the provider', async () => {
+    const { add, search, limits } = await openEmulated(atMost(30));
+    expect(await search({ scope: 'x', limit: 9 })).toEqual([]);
+    await add(...many(100, (i) => (i < 50 ? 'needle/x' : 'hay/x')));
+    await expect(search({ scope: 'need', limit: 10 })).rejects.toMatchObject({
+      code: 'invalid_request',
+      message: expect.stringMatching(/^scope: .*limit$/),
+    });
+    expect(limits()).toEqual([30, 30]);
+    await expect(search({ within: ['need*'], limit: 1 })).rejects.toMatchObject({
+      code: 'invalid_request',
+      message: expect.stringMatching(/add a scope/),
+    });
+    // The advice works.
+    expect(await search({ scope: 'needle/', limit: 10 })).toHaveLength(10);
+    expect(await search({ within: ['need*'], scope: 'needle/', limit: 10 })).toHaveLength(10);
+  });
+});
+
+describe('by id, with allowed scopes', () => {
+  it('memories of other scopes and other users are absent', async () => {
+    const { provider, add } = await openEmulated();
+    const [own = '', other = '', unscoped = ''] = ids(await add('in/1', 'out', null));
+    expect(await provider.get(inside(own), call)).toMatchObject({ scope: 'in/1' });
+    expect(await provider.update(inside(own), { content: 'x' }, call)).toMatchObject({ content: 'x', scope: 'in/1' });
+    for (const ref of [inside(other), inside(unscoped), refTo(own, { users: ['v'], within: ['in/*'] })]) {
+      expect(await provider.get(ref, call)).toBeUndefined();
+      expect(await provider.update(ref, { content: 'changed' }, call)).toBeUndefined();
+      expect(await provider.update(ref, { scope: 'in/2' }, call)).toBeUndefined();
+      expect(await provider.delete(ref, call)).toBe(false);
+      expect(await provider.get(refTo(ref.id), call)).not.toMatchObject({ content: 'changed' });
+    }
+    expect(await provider.delete(inside(own), call)).toBe(true);
+    expect(await provider.get(refTo(own), call)).toBeUndefined();
+  });
+
+  it.each<[string, (provider: AllMemories, id: string) => Promise<unknown>, unknown]>([
+    ['a delete', (provider, id) => provider.delete(inside(id), call), false],
+    ['an update', (provider, id) => provider.update(inside(id), { content: 'changed' }, call), undefined],
+    ['a move', (provider, id) => provider.update(inside(id), { scope: 'in/2' }, call), undefined],
+  ])('%s that overlaps a move out finds nothing after it', async (_, perform, nothing) => {
+    const { provider, add } = await openEmulated(slow);
+    const [id = ''] = ids(await add('in/1'));
+    const moving = provider.update(refTo(id), { scope: 'out' }, call);
+    const [moved, outcome] = await Promise.all([moving, perform(provider, id)]);
+    expect(moved).toMatchObject({ scope: 'out' });
+    expect(outcome).toBe(nothing);
+    expect(await provider.get(refTo(id), call)).toMatchObject({ scope: 'out', content: 'note' });
+  });
+
+  it('a move after a delete finds nothing', async () => {
+    const { provider, add } = await openEmulated(slow);
+    const [id = ''] = ids(await add('in/1'));
+    const deleted = provider.delete(inside(id), call);
+    const moved = provider.update(refTo(id), { scope: 'out' }, call);
+    expect(await Promise.all([deleted, moved])).toEqual([true, undefined]);
+  });
+
+  it.each<[string, (provider: AllMemories, id: string) => Promise<unknown>]>([
+    ['a delete', (provider, id) => provider.delete(inside(id), aborted)],
+    ['a move', (provider, id) => provider.update(refTo(id), { scope: 'c' }, aborted)],
+  ])('%s that is aborted in the queue is not executed', async (_, perform) => {
+    const { provider, add } = await openEmulated(slow);
+    const [id = ''] = ids(await add('in/1'));
+    const first = provider.update(inside(id), { content: 'x', scope: 'in/2' }, call);
+    await expect(perform(provider, id)).rejects.toThrow('aborted');
+    await first;
+    expect(await provider.get(refTo(id), call)).toMatchObject({ content: 'x', scope: 'in/2' });
   });
 });
 
 describe('update', () => {
   it('keeps the scope if only tags change, and the tags if only the scope changes', async () => {
-    const { provider } = await openCounted();
-    const { id } = await provider.add(input('note', 'a/b', ['t', 'omp:scope:x']), call);
-    expect(await provider.update(refTo(id), { tags: ['u'] }, call)).toMatchObject({ scope: 'a/b', tags: ['u'] });
-    expect(await provider.update(refTo(id), { scope: 'c' }, call)).toMatchObject({ scope: 'c', tags: ['u'] });
-    expect(await provider.update(refTo(id), { content: 'other' }, call)).toMatchObject({
-      scope: 'c',
-      tags: ['u'],
-      content: 'other',
-    });
+    const { provider } = await openEmulated();
+    const { id } = await provider.add(memoryOf('u', 'note', { scope: 'a/b', tags: ['t', 'omp:scope:x'] }), call);
+    const update = (patch: object) => provider.update(refTo(id), patch, call);
+    expect(await update({ tags: ['u'] })).toMatchObject({ scope: 'a/b', tags: ['u'] });
+    expect(await update({ scope: 'c' })).toMatchObject({ scope: 'c', tags: ['u'] });
+    expect(await update({ content: 'other' })).toMatchObject({ scope: 'c', tags: ['u'], content: 'other' });
     expect(await provider.update(refTo('mem_none'), { scope: 'c' }, call)).toBeUndefined();
     expect(await provider.update(refTo(id, { users: ['other'] }), { scope: 'd' }, call)).toBeUndefined();
   });
 
   it('of scope and of tags at the same time keeps both', async () => {
-    // A backend takes its time, so that patches overlap.
-    const { provider } = await openCounted((memory) => {
-      const { get, update } = memory as Required<Provider>;
-      const pause = () => new Promise((resolve) => setImmediate(resolve));
-      return {
-        ...memory,
-        get: async (...asked) => pause().then(() => get(...asked)),
-        update: async (...asked) => pause().then(() => update(...asked)),
-      };
-    });
+    const { provider } = await openEmulated(slow);
     for (let round = 0; round < 20; round++) {
-      const { id } = await provider.add(input('note', 'old', ['old']), call);
-      const patches = [
-        { scope: 'new' },
-        { tags: ['new'] },
-        { confidence: 0.5 },
-        { scope: 'new', extensions: { 'x-n': round } },
-      ];
+      const { id } = await provider.add(memoryOf('u', 'note', { scope: 'old', tags: ['old'] }), call);
+      const extensions = { 'x-n': round };
+      const patches = [{ scope: 'new' }, { tags: ['new'] }, { confidence: 0.5 }, { scope: 'new', extensions }];
       await Promise.all(patches.map((patch) => provider.update(refTo(id), patch, call)));
-      expect(await provider.get(refTo(id), call)).toMatchObject({
-        scope: 'new',
-        tags: ['new'],
-        confidence: 0.5,
-        extensions: { 'x-n': round },
-      });
+      const all = { scope: 'new', tags: ['new'], confidence: 0.5, extensions };
+      expect(await provider.get(refTo(id), call)).toMatchObject(all);
     }
   });
 
   it('that fails does not block the next one', async () => {
     let failing = true;
-    const { provider } = await openCounted((memory) => ({
-      ...memory,
-      update: async (...asked) => {
-        if (failing) throw new OmpError('provider_error', 'broken');
-        return (memory as Required<Provider>).update(...asked);
-      },
+    const { provider, add } = await openEmulated(({ update }) => ({
+      update: async (...asked) => (failing ? Promise.reject(new Error('broken')) : update(...asked)),
     }));
-    const { id } = await provider.add(input('note', 'a'), call);
-    const first = provider.update(refTo(id), { scope: 'b' }, call);
-    const second = provider.update(refTo(id), { scope: 'c' }, call);
-    await expect(first).rejects.toThrow('broken');
-    await expect(second).rejects.toThrow('broken');
+    const [id = ''] = ids(await add('a'));
+    const move = (scope: string) => provider.update(refTo(id), { scope }, call);
+    const outcomes = await Promise.allSettled([move('b'), move('c')]);
+    expect(outcomes.map(({ status }) => status)).toEqual(['rejected', 'rejected']);
     failing = false;
-    expect(await provider.update(refTo(id), { scope: 'd' }, call)).toMatchObject({ scope: 'd' });
-  });
-
-  it('that is aborted in the queue is not executed', async () => {
-    const { provider } = await openCounted();
-    const { id } = await provider.add(input('note', 'a'), call);
-    const first = provider.update(refTo(id), { scope: 'b' }, call);
-    const gone = AbortSignal.abort(new Error('gone'));
-    await expect(provider.update(refTo(id), { scope: 'c' }, { ...call, signal: gone })).rejects.toThrow('gone');
-    await first;
-    expect(await provider.get(refTo(id), call)).toMatchObject({ scope: 'b' });
+    expect(await move('d')).toMatchObject({ scope: 'd' });
   });
 });

@@ -2,7 +2,7 @@ import { request } from 'node:http';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { toHashedKey } from '../../src/auth/configured-keys.ts';
 import { newKey } from '../../src/auth/credentials.ts';
-import { openIdentityProvider } from '../access/identity-provider.ts';
+import { AUDIENCE, ISSUER, makeKey, openIdentityProvider, sign } from '../auth/identity-provider.ts';
 import { clientOf } from '../support/client.ts';
 import { expectError } from '../support/expect-error.ts';
 import { FULL } from '../support/full.ts';
@@ -69,29 +69,29 @@ describe('[Decision 13] [SPEC Authentication 2|3|4|5] a gateway', () => {
   });
 
   test('accepts tokens of the configured identity provider', async () => {
-    const identity = await openIdentityProvider();
+    const [published, foreign] = await Promise.all([makeKey('one'), makeKey('one')]);
+    const identity = await openIdentityProvider(published);
     onTestFinished(() => identity.close());
-    const { options } = identity;
     const gateway = await startGateway({
       env: {
         ...MEMORY,
-        OMP_JWT_JWKS_URL: options.jwks_url,
-        OMP_JWT_ISSUER: options.issuer,
-        OMP_JWT_AUDIENCE: options.audience,
-        OMP_JWT_ALGORITHMS: options.algorithms.join(),
-        OMP_JWT_USER_CLAIM: options.user_claim,
+        OMP_JWT_JWKS_URL: identity.url,
+        OMP_JWT_ISSUER: ISSUER,
+        OMP_JWT_AUDIENCE: AUDIENCE,
+        OMP_JWT_ALGORITHMS: 'ES256',
+        OMP_JWT_USER_CLAIM: 'users',
         OMP_JWT_GRANTS: 'write:*',
       },
     });
     const user_id = freshUser();
-    const key = { users: [user_id], grants: ['read:*'] };
     // One grant comes from the token, the other from the configuration.
-    const client = as(gateway, await identity.sign(key));
+    const claims = { users: [user_id], scope: 'read:*' };
+    const client = as(gateway, await sign(published, claims));
     const { id } = await client.add({ user_id, content: 'mine' });
     expect(await client.get(id)).toMatchObject({ content: 'mine' });
     expectError(await client.tell('DELETE', client.byId(id)), 'scope_denied');
     expectError(await gateway.client.ask('/memories', { user_id }), 'unauthorized');
-    expectError(await as(gateway, await identity.forge(key)).ask('/memories', { user_id }), 'unauthorized');
+    expectError(await as(gateway, await sign(foreign, claims)).ask('/memories', { user_id }), 'unauthorized');
     // The subject of a token is often a user id, which does not belong in logs.
     await gateway.output(/"app":"token:[0-9a-f]{16}",.*"status":403/);
   });

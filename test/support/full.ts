@@ -9,7 +9,6 @@ const names: Readonly<Record<string, string>> = {
   pinecone: 'faults-end-to-end paging-10000 try-pinecone',
   postgres: 'ingestion-faults large-users reembed search-cost',
   process: 'fuzz ingestion metrics outage reembed rolling-restart unused-packages',
-  providers: 'memory-vector pinecone-emulator pinecone-lag',
 };
 
 /**

@@ -3,73 +3,51 @@ import { runInNewContext } from 'node:vm';
 import { describe, expect, it } from 'vitest';
 import { createKeyedMutex } from '#toolbox';
 
-/** A few turns of the event loop, so that whatever could begin has begun. */
-const settle = () => new Promise((resolve) => setTimeout(resolve, 5));
-
-/** Work that ends when it is told to, and tells of its beginning. */
-const controlled = (name: string, begun: string[]) => {
-  let end = (_outcome: Error | undefined): void => {};
-  const ended = new Promise<Error | undefined>((resolve) => {
-    end = resolve;
-  });
-  const work = async (): Promise<string> => {
-    begun.push(name);
-    const error = await ended;
-    if (error) throw error;
-    return name;
-  };
-  return { work, end: (error?: Error) => end(error) };
-};
+const settle = () => new Promise((resolve) => setImmediate(resolve));
 
 describe('createKeyedMutex', () => {
   it('runs work for one key sequentially, in order of arrival', async () => {
     const mutex = createKeyedMutex();
     const begun: string[] = [];
-    const [a, b, c] = ['a', 'b', 'c'].map((name) => controlled(name, begun)) as [
-      ReturnType<typeof controlled>,
-      ReturnType<typeof controlled>,
-      ReturnType<typeof controlled>,
-    ];
-    const first = mutex('id', a.work);
-    const second = mutex('id', b.work);
-    const third = mutex('id', c.work);
-    // The last may end first as soon as it is let begin: nothing but its turn holds it back.
-    c.end();
-    await settle();
-    expect(begun).toEqual(['a']);
-    a.end();
-    expect(await first).toBe('a');
-    await settle();
-    expect(begun).toEqual(['a', 'b']);
-    b.end();
-    expect(await Promise.all([second, third])).toEqual(['b', 'c']);
+    const ends: (() => void)[] = [];
+    const run = (name: string) =>
+      mutex('id', () => {
+        begun.push(name);
+        return new Promise<string>((resolve) => ends.push(() => resolve(name)));
+      });
+    const all = [run('a'), run('b'), run('c')];
+    for (const [i, name] of ['a', 'b', 'c'].entries()) {
+      await settle();
+      expect(begun).toEqual(['a', 'b', 'c'].slice(0, i + 1));
+      ends[i]?.();
+      expect(await all[i]).toBe(name);
+    }
   });
 
   it('does not block work for another key or of another mutex', async () => {
     const mutex = createKeyedMutex();
-    const held = controlled('held', []);
-    const pending = mutex('id', held.work);
+    const ends: (() => void)[] = [];
+    const held = mutex('id', () => new Promise<void>((resolve) => void ends.push(resolve)));
     expect(await mutex('other', async () => 1)).toBe(1);
     expect(await createKeyedMutex()('id', async () => 2)).toBe(2);
-    held.end();
-    await pending;
+    for (const end of ends) end();
+    await held;
   });
 
-  it('rejects for failed work and continues with the next', async () => {
+  it.each<[string, () => Promise<never>]>([
+    ['rejects', () => Promise.reject(new Error('broken'))],
+    [
+      'throws',
+      () => {
+        throw new Error('broken');
+      },
+    ],
+  ])('continues after work that %s', async (_, work) => {
     const mutex = createKeyedMutex();
-    const begun: string[] = [];
-    const failing = controlled('failing', begun);
-    const first = mutex('id', failing.work);
-    const second = mutex('id', async () => 'next');
-    failing.end(new Error('broken'));
-    await expect(first).rejects.toThrow('broken');
-    expect(await second).toBe('next');
-    const thrown = mutex('id', () => {
-      throw new Error('before there was a promise');
-    });
-    const after = mutex('id', async () => 'after');
-    await expect(thrown).rejects.toThrow('before there was a promise');
-    expect(await after).toBe('after');
+    const failed = mutex('id', work);
+    const next = mutex('id', async () => 'next');
+    await expect(failed).rejects.toThrow('broken');
+    expect(await next).toBe('next');
   });
 
   it('stays sequential when work arrives while the last work runs or ends', async () => {
@@ -88,7 +66,7 @@ describe('createKeyedMutex', () => {
     const all: Promise<void>[] = [];
     for (let n = 0; n < 500; n++) {
       all.push(run(n));
-      // Sometimes the queue grows, sometimes it runs empty, and sometimes the next one comes at that very moment.
+      // Sometimes the queue grows, sometimes it is empty, and sometimes the next work arrives at that moment.
       for (let turns = (n * 31) % 17; turns > 0; turns--) await null;
     }
     await Promise.all(all);

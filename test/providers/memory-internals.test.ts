@@ -1,11 +1,9 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { type AuditEntry, IDEMPOTENCY_TTL_MS, OmpError } from '#contract';
+import { type AuditEntry, IDEMPOTENCY_TTL_MS } from '#contract';
 import { createAuditLog } from '../../providers/memory/audit.ts';
 import { createIdempotencyKeys } from '../../providers/memory/idempotency.ts';
 import { createTimeBuckets } from '../../providers/memory/time-buckets.ts';
-import { hashingEmbedder } from '../support/hashing-embedder.ts';
-import { memoriesOf } from '../support/memories.ts';
-import { auditOf, call, callBy, listOf, memoryOf, openMemory } from '../support/requests.ts';
+import { auditOf, call } from '../support/requests.ts';
 
 const START = Date.parse('2025-01-01T00:00:00.000Z');
 const DAY_MS = 86_400_000;
@@ -80,50 +78,6 @@ describe('idempotency keys', () => {
   });
 });
 
-describe('the memory provider', () => {
-  const once = { caller: 'c', key: 'k', fingerprint: 'f' };
-
-  it('[Decision 20] leaves nothing of an add that fails, neither memory nor key nor entry', async () => {
-    const inner = hashingEmbedder();
-    let failing = true;
-    const embedder = {
-      ...inner,
-      embed: (...given: Parameters<typeof inner.embed>) =>
-        failing ? Promise.reject(new OmpError('provider_error', 'down')) : inner.embed(...given),
-    };
-    const provider = memoriesOf(await openMemory('native', { embedder }), embedder);
-    const add = () => provider.addIdempotent(memoryOf('u', 'x'), once, call);
-    await expect(add()).rejects.toThrow('down');
-    failing = false;
-    expect(await provider.list(listOf('u'), call)).toEqual([]);
-    expect(await provider.audit.read(auditOf('u'), call)).toEqual([]);
-    const first = await add();
-    expect(await add()).toEqual(first);
-    expect(await provider.list(listOf('u'), call)).toEqual([first]);
-    expect(await provider.audit.read(auditOf('u'), call)).toHaveLength(2);
-  });
-
-  it('[Decision 11] enters who did what with the request, in the same breath as the change', async () => {
-    const provider = memoriesOf(await openMemory());
-    const by = callBy({ app: 'somebody' }, { requestId: 'r' });
-    const { id } = await provider.add(memoryOf('u', 'x', { scope: 'a' }), by);
-    await provider.update({ id, users: null, within: null }, { scope: 'b' }, by);
-    await provider.update({ id, users: null, within: ['c'] }, { scope: 'd' }, by);
-    await provider.delete({ id, users: ['v'], within: null }, by);
-    const about = { timestamp: new Date(START).toISOString(), app: 'somebody', user_id: 'u', memory_id: id };
-    expect(await provider.audit.read(auditOf('u'), call)).toEqual([
-      { ...about, action: 'update', scope: 'b', request_id: 'r', outcome: 'ok', seq: 1 },
-      { ...about, action: 'add', scope: 'a', request_id: 'r', outcome: 'ok', seq: 0 },
-    ]);
-  });
-
-  it('[Decision 11] records nothing where nothing is to be recorded, or where it knows no scopes', async () => {
-    expect((await openMemory('native', { audit: undefined })).audit).toBeUndefined();
-    expect((await openMemory('none')).audit).toBeUndefined();
-    expect((await openMemory('native')).audit).toBeDefined();
-  });
-});
-
 describe('the audit log of the memory provider', () => {
   const entry = (ms: number, more: Partial<AuditEntry> = {}): AuditEntry => ({
     timestamp: new Date(START + ms).toISOString(),
@@ -164,17 +118,5 @@ describe('the audit log of the memory provider', () => {
     expect(await read(log)).toEqual([]);
     log.note(entry(3 * DAY_MS, { memory_id: 'new' }));
     expect(await read(log)).toEqual(['new']);
-  });
-
-  it('[Decision 14] shows entries of the scopes asked for, and of nobody else', async () => {
-    const log = createAuditLog({ retention_days: null });
-    log.note(entry(1, { scope: 'in/x' }));
-    log.note(entry(2, { scope: 'out' }));
-    log.note(entry(3));
-    log.note(entry(4, { user_id: 'v', scope: 'in/x' }));
-    log.note(entry(5, { user_id: null, scope: 'in/x' }));
-    expect(await read(log, { within: ['in/*'] })).toEqual(['1']);
-    expect(await read(log, { within: [] })).toEqual([]);
-    expect(await read(log)).toEqual(['3', '2', '1']);
   });
 });
