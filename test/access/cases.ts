@@ -228,7 +228,8 @@ function addCase(key: Key, user_id: string, scope: string | null): ChangeCase {
 function updateCase(key: Key, target: WireMemory | undefined, moveTo?: string): ChangeCase {
   const name = `update ${describeTarget(target)}${moveTo ? `, moving it to ${moveTo}` : ''}`;
   // A record that was changed wrongly shows by which case.
-  const patch = { content: `changed by: ${name}`, ...(moveTo && { scope: moveTo }) };
+  // Of a new content, the gateway reads the record before it calls the provider's `update`.
+  const patch = moveTo ? { confidence: 0.25, scope: moveTo } : { content: `changed by: ${name}` };
   const send = (id: string, { tell, byId }: Client): Promise<Reply> => tell('PATCH', byId(id), patch);
   return {
     name,
