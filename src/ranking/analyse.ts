@@ -39,8 +39,10 @@ export const MAX_TERMS = 16_384;
  * uses more (Unicode, "Stream-Safe Text Format"). U+FF9E and U+FF9F become combining marks.
  */
 const MARKS = /([\p{M}\uff9e\uff9f]{30})[\p{M}\uff9e\uff9f]+/gu;
-/** Longest decomposition per character. No script exceeds it; some symbols have eighteen characters, which are cut. */
+/** Longest decomposition of a long text, per character. No script exceeds it, but some symbols become eighteen characters. */
 const MAX_GROWTH = 4;
+/** What any text may grow by, in characters. */
+const FREE_GROWTH = 1_024;
 /** The text with at most 30 combining marks in a row, for `normalize`. */
 export const withFewMarks = (text: string): string => text.replace(MARKS, '$1');
 
@@ -51,7 +53,7 @@ export const withFewMarks = (text: string): string => text.replace(MARKS, '$1');
 export function analyse(text: string): string[] {
   const decomposed = withFewMarks(text)
     .normalize('NFKD')
-    .slice(0, MAX_GROWTH * text.length);
+    .slice(0, MAX_GROWTH * text.length + FREE_GROWTH);
   const folded = decomposed.replace(DIACRITICS, '').normalize('NFKC').toLowerCase();
   const plain = folded.replace(POSSESSIVE, '').replace(APOSTROPHE, '').replace(THOUSANDS, '').replace(ORDINAL, '');
   const words = plain.matchAll(RUNS);

@@ -141,6 +141,6 @@ describe('a guarded provider', () => {
   it('gets no verbs that the provider lacks', async () => {
     const { name, capabilities, get, ping, close } = await openMemory();
     const defined = Object.entries(withGuard({ name, capabilities, get, ping, close })).filter(([, part]) => part);
-    expect(defined.map(([part]) => part).sort()).toEqual(['capabilities', 'close', 'get', 'name', 'ping']);
+    expect(defined.map(([part]) => part).sort()).toEqual(['capabilities', 'check', 'close', 'get', 'name', 'ping']);
   });
 });

@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vites
 import type { NewKey } from '#contract';
 import { type Engine, startEngine } from '../../providers/postgres/embedded/engine.ts';
 import { DATABASE_DAMAGES, FOLDER_DAMAGES } from '../support/damaged-folder.ts';
+import { FULL } from '../support/full.ts';
 import { type Memories, openMemoriesOf } from '../support/memories.ts';
 import { call } from '../support/requests.ts';
 import { mountSmallDisk, noSmallDisk } from '../support/small-disk.ts';
@@ -193,7 +194,7 @@ it('[Decision 13] once there was a key, no loss of data opens the gateway', asyn
   await second.close();
 });
 
-it('the write-ahead log does not grow for as long as the engine runs', async () => {
+it.runIf(FULL)('the write-ahead log does not grow for as long as the engine runs', async () => {
   const engine = await start(emptyFolder());
   const redo = async () => (await ask(engine, 'select redo_lsn::text from pg_control_checkpoint()'))[0]?.redo_lsn;
   const before = await redo();

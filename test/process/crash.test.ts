@@ -1,13 +1,12 @@
 import { expect, test } from 'vitest';
 import type { Client } from '../support/client.ts';
-import { FULL } from '../support/full.ts';
 import { freshUser } from '../support/subject.ts';
 import { dataFolder, startGateway } from './gateway.ts';
 
-const CONCURRENT = FULL ? 1_000 : 200;
+const CONCURRENT = 1_000;
 /** The process is killed after so many responses, during the other requests. */
-const KILL_AFTER = FULL ? 300 : 100;
-const ROUNDS = FULL ? 3 : 1;
+const KILL_AFTER = 300;
+const ROUNDS = 3;
 
 test(`killed ${ROUNDS} times during ${CONCURRENT} concurrent adds, a gateway keeps every acknowledged memory`, async () => {
   const env = { OMP_DATA_DIR: await dataFolder() };

@@ -30,7 +30,7 @@ test('the data folder of a killed or stopped gateway is free at once', async () 
   expect((await client.get(id)).content).toBe('kept');
 });
 
-test('memories without vectors are not searched by vectors', async () => {
+test.runIf(FULL)('memories without vectors are not searched by vectors', async () => {
   const env = { OMP_DATA_DIR: await dataFolder() };
   const keyword = await startGateway({ env });
   const { id } = await keyword.client.add({ user_id: freshUser(), content: 'added without a vector' });

@@ -82,6 +82,10 @@ describe('analyse', () => {
     );
   });
 
+  it('reads all words of a symbol that stands for a phrase', () => {
+    expect(analyse('\ufdfa')).toEqual(['صلى', 'الله', 'عليه', 'وسلم']);
+  });
+
   it('of two separated texts is the union of both', () => {
     fc.assert(
       fc.property(text, text, (one, other) => {

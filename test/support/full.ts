@@ -8,7 +8,7 @@ const names: Readonly<Record<string, string>> = {
   package: 'image',
   pinecone: 'faults-end-to-end paging-10000 try-pinecone',
   postgres: 'ingestion-faults large-users reembed search-cost',
-  process: 'fuzz ingestion metrics outage reembed rolling-restart unused-packages',
+  process: 'crash fuzz ingestion metrics outage reembed rolling-restart unused-packages',
 };
 
 /**
