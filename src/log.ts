@@ -19,6 +19,8 @@ const MAX_LINES = 20_000;
 const MAX_BYTES = 32 * 1024 * 1024;
 /** Bytes of one write, unless a line is longer. A pipe accepts them as a whole, and one error loses no more. */
 const CHUNK_BYTES = 4_096;
+/** How long a line waits for others to share its write, in milliseconds: a write costs more than ten lines. */
+const GATHER_MS = 10;
 /** Pause before a write to a full pipe is repeated, in milliseconds. */
 const PAUSE_MS = 50;
 /** Maximum repetitions of such a write when the process ends. */
@@ -41,8 +43,11 @@ function openStandardOutput(onLost: (lines: number) => void): { write(line: stri
   /** Bytes of a write to a full pipe. */
   let unwritten: Buffer | undefined;
   let writing = false;
+  let gathering: NodeJS.Timeout | undefined;
 
   const next = () => {
+    clearTimeout(gathering);
+    gathering = undefined;
     if (queue.length === 0) return;
     const count = chunkLines(queue);
     const lines = queue.splice(0, count);
@@ -88,7 +93,9 @@ function openStandardOutput(onLost: (lines: number) => void): { write(line: stri
       }
       queue.push(line);
       queuedBytes += sizeOf(line);
-      if (!writing) next();
+      if (writing) return;
+      if (queuedBytes >= 2 * CHUNK_BYTES) next();
+      else gathering ??= setTimeout(next, GATHER_MS).unref();
     },
   };
 }
