@@ -13,7 +13,7 @@ import {
   tokenOptions,
 } from './config/options.ts';
 import type { Config } from './config/settings.ts';
-import { openAuditTrail } from './core/audit-trail.ts';
+import { openAuditQueue } from './core/audit-queue.ts';
 import { compose } from './core/compose.ts';
 import { createGate } from './core/gate.ts';
 import { createHealth } from './core/health.ts';
@@ -76,8 +76,8 @@ export async function serve(config: Config, log: Log, stopped?: AbortSignal): Pr
     telemetry.watch({ provider, embedder, breakers: dependencies.states });
     const rate = await parts.open('rate limits', openRateLimits({ ...rateLimitOptions(config), log }));
     const record = config.audit.record === 'writes' ? 'writes' : 'all';
-    const trail = openAuditTrail({ audit: audit && provider.audit, record, log });
-    parts.add('audit trail', trail.close);
+    const auditQueue = openAuditQueue({ audit: audit && provider.audit, record, log });
+    parts.add('audit queue', auditQueue.close);
 
     const { keys, mode } = config.auth;
     const required = mode === 'required';
@@ -88,7 +88,7 @@ export async function serve(config: Config, log: Log, stopped?: AbortSignal): Pr
     );
     const open = await authenticator.isOpen();
 
-    const gate = createGate({ provider, trail, rate_limit_per_minute: config.rate_limit.per_minute ?? null });
+    const gate = createGate({ provider, auditQueue, rate_limit_per_minute: config.rate_limit.per_minute ?? null });
     const allowed_hosts = config.allowed_hosts ?? (open ? await namesOf(config.host) : undefined);
     health.begin(gate.ping);
     const app = createApp({ ...config, gate, authenticator, rate, allowed_hosts, health, telemetry, log });

@@ -31,7 +31,7 @@ export interface GatewayReady {
 const { openAuthenticator } = await built<typeof import('../../src/auth/authenticator.ts')>('src/auth/authenticator');
 const { auditOptions } = await built<typeof import('../../src/config/options.ts')>('src/config/options');
 const { loadConfig } = await built<typeof import('../../src/config/load.ts')>('src/config/load');
-const { openAuditTrail } = await built<typeof import('../../src/core/audit-trail.ts')>('src/core/audit-trail');
+const { openAuditQueue } = await built<typeof import('../../src/core/audit-queue.ts')>('src/core/audit-queue');
 const { compose } = await built<typeof import('../../src/core/compose.ts')>('src/core/compose');
 const { createGate } = await built<typeof import('../../src/core/gate.ts')>('src/core/gate');
 const { createApp } = await built<typeof import('../../src/http/app.ts')>('src/http/app');
@@ -68,9 +68,9 @@ const provider = withEmbedder(
 const ids = await fill(provider, initialMemories());
 const database = url === undefined ? embeddedAddress() : { connectionString: url };
 const version = await settle(database);
-const trail = openAuditTrail({ audit: provider.audit, record: 'all', log });
+const auditQueue = openAuditQueue({ audit: provider.audit, record: 'all', log });
 const authenticator = await openAuthenticator({ keys: [], store: provider.keys, jwt: undefined, required: false, log });
-const gate = createGate({ provider, trail, rate_limit_per_minute: null });
+const gate = createGate({ provider, auditQueue, rate_limit_per_minute: null });
 const serve = (level: string) => {
   const own = createLog(level);
   const app = createApp({ ...config, gate, authenticator, allowed_hosts: loopbackHosts, log: own });
@@ -80,7 +80,7 @@ const listeners = [await serve('info'), await serve('warn')] as const;
 
 process.once('disconnect', async () => {
   for (const listener of listeners) await listener.close({ graceMs: 1_000 });
-  await trail.close();
+  await auditQueue.close();
   await authenticator.close();
   await provider.close();
   process.exit();

@@ -1,7 +1,7 @@
 import { type ParseArgsConfig, parseArgs } from 'node:util';
 import { settingsHelp, wrap } from '../config/documents.ts';
 import { didYouMean } from '../config/mistakes.ts';
-import { CONFIG_FILE, SETTINGS } from '../config/setting-list.ts';
+import { CONFIG_FILE, SETTINGS } from '../config/schema-reader.ts';
 
 /** Flags that set configuration, by name without dashes, as `loadConfig` takes them. */
 export type Flags = Readonly<Record<string, string>>;

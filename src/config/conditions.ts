@@ -1,5 +1,5 @@
 import type { Given } from './mistakes.ts';
-import { type Setting, settingFor } from './setting-list.ts';
+import { type Setting, settingFor } from './schema-reader.ts';
 
 /** The value of a choice such as `provider`; undefined: a mistake hides it. */
 export function choiceOf(key: string, given: ReadonlyMap<string, Given>): unknown {

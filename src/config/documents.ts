@@ -1,5 +1,5 @@
 import { stringify } from 'yaml';
-import { CONFIG_FILE, defaultText, explain, SETTINGS, type Setting } from './setting-list.ts';
+import { CONFIG_FILE, defaultText, explain, SETTINGS, type Setting } from './schema-reader.ts';
 import { GROUPS } from './settings.ts';
 
 const BY_GROUP = Object.keys(GROUPS).map((name) => ({

@@ -1,5 +1,5 @@
 import { type Environment, type Given, type Near, nearest, type Reading, reasonOf, suggested } from './mistakes.ts';
-import { CONFIG_FILE, coerce, SECTIONS, SETTINGS, type Setting } from './setting-list.ts';
+import { CONFIG_FILE, coerce, SECTIONS, SETTINGS, type Setting } from './schema-reader.ts';
 
 /** The settings that environment variables give, without secrets. An empty variable counts as unset. */
 export function fromEnvironment(env: Environment): Map<string, Given> {

@@ -1,6 +1,6 @@
 import { LineCounter, parseDocument, visit } from 'yaml';
 import { didYouMean, type Given, type Reading, reasonOf } from './mistakes.ts';
-import { coerce, SECTIONS, SETTINGS, type Setting, settingFor } from './setting-list.ts';
+import { coerce, SECTIONS, SETTINGS, type Setting, settingFor } from './schema-reader.ts';
 
 /**
  * The settings that a YAML file gives. If the file cannot be read, every setting counts as given but unknown: nothing can be

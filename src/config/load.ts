@@ -4,7 +4,7 @@ import { mayBeIdle, obstacle, unmet } from './conditions.ts';
 import { fromEnvironment, secretFromEnvironment, unknownVariables } from './environment.ts';
 import { fromFile } from './file.ts';
 import { ConfigError, type Environment, faultMessage, type Given, type Reading } from './mistakes.ts';
-import { CONFIG_FILE, coerce, SETTINGS, settingFor } from './setting-list.ts';
+import { CONFIG_FILE, coerce, SETTINGS, settingFor } from './schema-reader.ts';
 import { type Config, configSchema } from './settings.ts';
 
 export interface Sources {

@@ -1,5 +1,5 @@
 import { inspect } from 'node:util';
-import type { Setting } from './setting-list.ts';
+import type { Setting } from './schema-reader.ts';
 
 /** One value that a source gives, before the schema has checked it. */
 export interface Given {

@@ -18,7 +18,7 @@ import {
   type Within,
 } from '#contract';
 import { countWithin, globsOverlap, withinMatcher } from '#toolbox';
-import type { AuditFacts, AuditTrail } from './audit-trail.ts';
+import type { AuditFacts, AuditQueue } from './audit-queue.ts';
 import { type ContextBlock, type ContextOptions, MIN_SIMILARITY, toContext } from './context.ts';
 import type { Principal } from './principal.ts';
 import type { Memories, TextQuery } from './with-embedder.ts';
@@ -77,10 +77,10 @@ const CONTEXT_CANDIDATES = 100;
  * Enforces the grants of a caller, in one place for all providers. The rule is part of every query and is checked again on
  * every returned record. A caller gets the same results as if the store held only the records that it may read.
  */
-export function verbsFor(principal: Principal, provider: Memories, trail: AuditTrail): Verbs {
+export function verbsFor(principal: Principal, provider: Memories, auditQueue: AuditQueue): Verbs {
   const { users, grants } = principal;
   const { add, addIdempotent, update, delete: remove, list, search } = provider;
-  const { audited, read } = trail;
+  const { audited, read } = auditQueue;
   const mayAccess = (user: string) => users === null || users.includes(user);
 
   /** The user is not recorded unless the caller may access it. */

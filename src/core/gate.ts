@@ -1,6 +1,6 @@
 import type { Call, ProviderCapabilities } from '#contract';
 import { type Verbs, verbsFor } from './access.ts';
-import type { AuditTrail } from './audit-trail.ts';
+import type { AuditQueue } from './audit-queue.ts';
 import { describe } from './describe.ts';
 import type { Principal } from './principal.ts';
 import type { Memories } from './with-embedder.ts';
@@ -19,12 +19,12 @@ export interface Gate {
 export interface GateOptions {
   /** With its decorators (`compose`). */
   readonly provider: Memories;
-  readonly trail: AuditTrail;
+  readonly auditQueue: AuditQueue;
   /** The rate limit of the gateway; null: none. */
   readonly rate_limit_per_minute: number | null;
 }
 
-export function createGate({ provider, trail, rate_limit_per_minute }: GateOptions): Gate {
+export function createGate({ provider, auditQueue, rate_limit_per_minute }: GateOptions): Gate {
   // The authenticator keeps a principal for as long as it is used.
   const known = new WeakMap<Principal, Verbs>();
   return {
@@ -34,7 +34,7 @@ export function createGate({ provider, trail, rate_limit_per_minute }: GateOptio
     verbs(principal) {
       const before = known.get(principal);
       if (before) return before;
-      const verbs = verbsFor(principal, provider, trail);
+      const verbs = verbsFor(principal, provider, auditQueue);
       known.set(principal, verbs);
       return verbs;
     },

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { helpText } from '../../src/cli/arguments.ts';
 import { exampleFile } from '../../src/config/documents.ts';
-import { SETTINGS, settingFor } from '../../src/config/setting-list.ts';
+import { SETTINGS, settingFor } from '../../src/config/schema-reader.ts';
 import { configSchema } from '../../src/config/settings.ts';
 import { load, mistakesOf } from './sources.ts';
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { resolveReferences } from '../../src/config/file.ts';
-import { coerce } from '../../src/config/setting-list.ts';
+import { coerce } from '../../src/config/schema-reader.ts';
 import { load, mistakesOf, type Written } from './sources.ts';
 
 const reference = (inside: string): string => `$\{${inside}}`;

@@ -5,7 +5,7 @@ import { Mapping } from '../../providers/postgres/mapped/mapping.ts';
 import { PRESET_NAMES } from '../../providers/postgres/mapped/presets.ts';
 import { mapping as schema } from '../../src/config/mapping.ts';
 import { providerOptions } from '../../src/config/options.ts';
-import { settingFor } from '../../src/config/setting-list.ts';
+import { settingFor } from '../../src/config/schema-reader.ts';
 import { load, mistakesOf } from './sources.ts';
 
 const NEEDED = {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { Options } from '../../providers/pinecone/options.ts';
-import { settingFor } from '../../src/config/setting-list.ts';
+import { settingFor } from '../../src/config/schema-reader.ts';
 import { load, mistakesOf } from './sources.ts';
 
 const KEY = 'pcsk_not-a-real-one';

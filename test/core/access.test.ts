@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { AuditEntry, Memory, OmpError } from '#contract';
 import { type Verbs, verbsFor } from '../../src/core/access.ts';
-import { openAuditTrail } from '../../src/core/audit-trail.ts';
+import { openAuditQueue } from '../../src/core/audit-queue.ts';
 import type { Principal } from '../../src/core/principal.ts';
 import { toGrants } from '../../src/core/principal.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
@@ -45,14 +45,14 @@ const openStore = async (change: (provider: Full) => Partial<Memories> = () => (
         : part,
     ]),
   ) as unknown as Full;
-  const trail = openAuditTrail({ audit: provider.audit, record: 'all', log: recordingLog() });
-  const verbsOf = (caller: Principal) => verbsFor(caller, provider, trail) as Required<Verbs>;
+  const auditQueue = openAuditQueue({ audit: provider.audit, record: 'all', log: recordingLog() });
+  const verbsOf = (caller: Principal) => verbsFor(caller, provider, auditQueue) as Required<Verbs>;
   const add = (user: string, scope: string | null, content = 'note') =>
     memory.add(memoryOf(user, content, { scope }), call);
-  const entries = async (user: string): Promise<AuditEntry[]> => (await trail.read?.(auditOf(user), call)) ?? [];
+  const entries = async (user: string): Promise<AuditEntry[]> => (await auditQueue.read?.(auditOf(user), call)) ?? [];
   /** What was asked, and what was embedded, since this was called last. */
   const since = () => ({ asked: asked.splice(0), texts: texts.splice(0) });
-  return { memory, provider, trail, verbsOf, add, entries, since };
+  return { memory, provider, auditQueue, verbsOf, add, entries, since };
 };
 
 const failure = (pending: Promise<unknown>): Promise<OmpError> =>
@@ -260,9 +260,9 @@ describe('add', () => {
     const { verbsOf, since } = await openStore();
     await adding(verbsOf(principal(['*:*'])), 'u', null, true);
     expect(since().asked).toEqual([['addIdempotent', memoryOf('u', 'x'), { ...once, caller: 'key:1' }]]);
-    const { provider, trail } = await openStore();
+    const { provider, auditQueue } = await openStore();
     const { addIdempotent: _, ...rest } = provider;
-    const verbs = verbsFor(principal(['*:*']), rest, trail) as Required<Verbs>;
+    const verbs = verbsFor(principal(['*:*']), rest, auditQueue) as Required<Verbs>;
     expect(await failure(adding(verbs, 'u', null, true))).toMatchObject({
       code: 'unsupported_capability',
       provider: 'memory',
@@ -346,15 +346,15 @@ describe('a missing capability of the provider', () => {
   it('is missing for every caller', async () => {
     const { provider } = await openStore();
     const { name, capabilities, get, ping, close } = provider;
-    const trail = openAuditTrail({ audit: undefined, record: 'all', log: recordingLog() });
-    const verbs = verbsFor(principal(['*:*']), { name, capabilities, get, ping, close }, trail);
+    const auditQueue = openAuditQueue({ audit: undefined, record: 'all', log: recordingLog() });
+    const verbs = verbsFor(principal(['*:*']), { name, capabilities, get, ping, close }, auditQueue);
     expect(Object.keys(verbs)).toEqual(['get']);
   });
 
   it('limits the candidates of context', async () => {
-    const { provider, trail, since } = await openStore();
+    const { provider, auditQueue, since } = await openStore();
     const few = { ...provider, capabilities: { ...provider.capabilities, max_search_results: 30 } };
-    const verbs = verbsFor(principal(['*:*']), few, trail) as Required<Verbs>;
+    const verbs = verbsFor(principal(['*:*']), few, auditQueue) as Required<Verbs>;
     await verbs.context({ user_id: 'u', text: 'q', tags: [] }, { budget: 99, min_score: 0 }, call);
     expect(since().asked).toMatchObject([['search', { limit: 30 }]]);
   });

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { openAuditTrail } from '../../src/core/audit-trail.ts';
+import { openAuditQueue } from '../../src/core/audit-queue.ts';
 import { describe as document } from '../../src/core/describe.ts';
 import { createGate } from '../../src/core/gate.ts';
 import { ANONYMOUS } from '../../src/core/principal.ts';
@@ -9,8 +9,8 @@ import { recordingLog } from '../support/subject.ts';
 
 const openGate = async () => {
   const provider = memoriesOf(await openMemory());
-  const trail = openAuditTrail({ audit: undefined, record: 'all', log: recordingLog() });
-  return { provider, gate: createGate({ provider, trail, rate_limit_per_minute: 60 }) };
+  const auditQueue = openAuditQueue({ audit: undefined, record: 'all', log: recordingLog() });
+  return { provider, gate: createGate({ provider, auditQueue, rate_limit_per_minute: 60 }) };
 };
 
 it('a gate exposes the public facts of a provider, and no access to memories', async () => {

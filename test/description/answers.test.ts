@@ -52,7 +52,7 @@ describe('every response is documented', () => {
   /** The gateway with the same memories, under a condition; with a rate limit, so that it sends all headers. */
   const openUnder = async (condition: Condition) => {
     const log = recordingLog();
-    const { gate, trail } = gateOn(alter(behind(subject.provider), condition), log);
+    const { gate, auditQueue } = gateOn(alter(behind(subject.provider), condition), log);
     const closed = condition === 'unauthorized' || condition === 'scope_denied';
     const { authenticator, key } = closed ? await powerless() : { authenticator: OPEN, key: '' };
     const { requests } = await openLimits({ store: 'memory' }, { requests_per_minute: 1_000, now: () => 0 });
@@ -62,7 +62,7 @@ describe('every response is documented', () => {
     const client = clientOf(async (path, init) =>
       app.request(path, { ...init, headers: { ...(init?.headers as object), ...credential } }, {}),
     );
-    return { client, close: trail.close };
+    return { client, close: auditQueue.close };
   };
 
   const seen = new Set<string>();

@@ -116,8 +116,8 @@ describe('the documented limits', () => {
     subject = await openSubject({ provider: 'memory', options: { scopes: 'native' }, mode: 'keyword' });
     // Room for a query of maximum length, which the default limit for bodies would reject first.
     const log = recordingLog();
-    const { gate, trail } = gateOn(subject.provider, log);
-    close = trail.close;
+    const { gate, auditQueue } = gateOn(subject.provider, log);
+    close = auditQueue.close;
     const app = createApp({ gate, authenticator: OPEN, log, ...APP_LIMITS, max_request_bytes: 8_388_608 });
     client = clientOf(async (path, init) => app.request(path, init, {}));
     document = await fetchDocument(client);

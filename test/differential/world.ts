@@ -1,4 +1,4 @@
-import { openAuditTrail } from '../../src/core/audit-trail.ts';
+import { openAuditQueue } from '../../src/core/audit-queue.ts';
 import { createGate } from '../../src/core/gate.ts';
 import type { Authenticator } from '../../src/core/principal.ts';
 import { createApp } from '../../src/http/app.ts';
@@ -77,8 +77,8 @@ export interface World {
 /** Clients of the same store that leave no audit entries. */
 const unrecorded = ({ provider }: Subject, authenticator: Authenticator) => {
   const log = recordingLog();
-  const trail = openAuditTrail({ audit: undefined, record: 'all', log });
-  const gate = createGate({ provider, trail, rate_limit_per_minute: null });
+  const auditQueue = openAuditQueue({ audit: undefined, record: 'all', log });
+  const gate = createGate({ provider, auditQueue, rate_limit_per_minute: null });
   const app = createApp({ gate, authenticator, log, ...APP_LIMITS });
   return (headers: Record<string, string>): Client => clientTo(app, headers);
 };

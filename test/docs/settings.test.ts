@@ -1,7 +1,7 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { CONFIG_FILE, coerce, defaultText, SECTIONS, SETTINGS, settingFor } from '../../src/config/setting-list.ts';
+import { CONFIG_FILE, coerce, defaultText, SECTIONS, SETTINGS, settingFor } from '../../src/config/schema-reader.ts';
 import { documents, ROOT, read } from './markdown.ts';
 
 const below = (folder: string, name: RegExp): string[] =>

@@ -5,7 +5,7 @@ import { expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { loadConfig } from '../../src/config/load.ts';
 import { embeddingOptions } from '../../src/config/options.ts';
-import { SETTINGS } from '../../src/config/setting-list.ts';
+import { SETTINGS } from '../../src/config/schema-reader.ts';
 import { configSchema } from '../../src/config/settings.ts';
 import { openEmbedder } from '../../src/embedding/open.ts';
 import { CLOSE_MS } from '../../src/shutdown.ts';

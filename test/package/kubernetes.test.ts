@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { parseAllDocuments } from 'yaml';
 import packageJson from '../../package.json' with { type: 'json' };
 import { loadConfig } from '../../src/config/load.ts';
-import { SETTINGS } from '../../src/config/setting-list.ts';
+import { SETTINGS } from '../../src/config/schema-reader.ts';
 import { CLOSE_MS } from '../../src/shutdown.ts';
 
 const FOLDER = 'deploy/kubernetes';

@@ -40,7 +40,7 @@ export async function serveOnPinecone({ url }: { readonly url: string }, options
     embedder,
     log,
   );
-  const { gate, trail } = gateOn(provider, log);
+  const { gate, auditQueue } = gateOn(provider, log);
   const app = createApp({ gate, authenticator: OPEN, log, ...APP_LIMITS });
   const { port, close } = await listen(app, { host: '127.0.0.1', port: 0, log, ...APP_LIMITS });
   const own = `http://127.0.0.1:${port}`;
@@ -51,7 +51,7 @@ export async function serveOnPinecone({ url }: { readonly url: string }, options
     lines: log.lines,
     close: async () => {
       await close();
-      await trail.close();
+      await auditQueue.close();
       await provider.close();
     },
   };

@@ -54,11 +54,11 @@ export async function startLimited(
   const ranking = { mode: 'keyword', keyword_weight: 1 } as const;
   const context = { embedder: undefined, ranking, audit: RECORDED, data_dir: tmpdir(), log };
   const provider = memoriesOf(compose(await openProvider('memory', { scopes: 'native' }, context)));
-  const { gate, trail } = gateOn(provider, log, options.rate?.requests?.limit);
+  const { gate, auditQueue } = gateOn(provider, log, options.rate?.requests?.limit);
   const { port, close } = await listen(createApp({ gate, log, ...APP_LIMITS, ...options }), { host, port: 0, log });
   onTestFinished(async () => {
     await close();
-    await trail.close();
+    await auditQueue.close();
     await provider.close();
   });
   return { port, client: clientOf((path, init) => fetch(`http://127.0.0.1:${port}${path}`, init)) };

@@ -41,10 +41,10 @@ export async function serveResilient(options: ResilientOptions): Promise<Resilie
   const ranking = { mode: embedder ? 'hybrid' : 'keyword', keyword_weight: 0.5 } as const;
   const opened = await openProvider('postgres', postgres, contextOf({ embedder, ranking, log }));
   const provider = withEmbedder(compose(opened, dependencies.protect(opened.name, opened.ping)), embedder, log);
-  const { gate, trail } = gateOn(provider, log);
+  const { gate, auditQueue } = gateOn(provider, log);
   const app = createApp({ gate, authenticator: OPEN, log, max_request_bytes: MAX_BODY_BYTES, request_timeout_ms });
   onTestFinished(async () => {
-    await trail.close();
+    await auditQueue.close();
     await provider.close();
     await embedder?.close();
     dependencies.close();

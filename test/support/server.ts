@@ -36,7 +36,7 @@ export const startServer = async ({
   const ranking = { mode: 'keyword', keyword_weight: 1 } as const;
   const context = { embedder: undefined, ranking, audit: RECORDED, data_dir: tmpdir(), log };
   const provider = memoriesOf(compose(alter(await openProvider('memory', { scopes: 'native' }, context))));
-  const { gate, trail } = gateOn(provider, log);
+  const { gate, auditQueue } = gateOn(provider, log);
   const app = createApp({ gate, authenticator: OPEN, log, ...APP_LIMITS, ...options });
   const listener = await listen(app, { host: '127.0.0.1', port: 0, log, ...APP_LIMITS, ...options });
   const url = `http://127.0.0.1:${listener.port}`;
@@ -47,7 +47,7 @@ export const startServer = async ({
     lines: log.lines,
     close: async () => {
       await listener.close();
-      await trail.close();
+      await auditQueue.close();
       await provider.close();
     },
   };

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Embedder, Log, Provider, RankingOptions } from '#contract';
 import type { ProviderName } from '../../src/config/settings.ts';
-import { openAuditTrail } from '../../src/core/audit-trail.ts';
+import { openAuditQueue } from '../../src/core/audit-queue.ts';
 import { compose } from '../../src/core/compose.ts';
 import { createGate } from '../../src/core/gate.ts';
 import { type Authenticator, OPEN } from '../../src/core/principal.ts';
@@ -71,8 +71,8 @@ export const RECORDED = { retention_days: null } as const;
 
 /** What the gateway puts between a composed provider and HTTP. */
 export function gateOn(provider: Memories, log: Log, rate_limit_per_minute: number | null = null) {
-  const trail = openAuditTrail({ audit: provider.audit, record: 'all', log });
-  return { gate: createGate({ provider, trail, rate_limit_per_minute }), trail };
+  const auditQueue = openAuditQueue({ audit: provider.audit, record: 'all', log });
+  return { gate: createGate({ provider, auditQueue, rate_limit_per_minute }), auditQueue };
 }
 
 /** A data folder whose embedded Postgres needs no initialising. */
@@ -106,12 +106,12 @@ export const openSubject = async (wanted: SubjectOptions): Promise<Subject> => {
     throw error;
   });
   const provider = withEmbedder(compose(alter(opened)), embedder, log);
-  const { gate, trail } = gateOn(provider, log);
+  const { gate, auditQueue } = gateOn(provider, log);
   const app = createApp({ gate, authenticator: wanted.authenticator ?? OPEN, log, ...APP_LIMITS });
   const as = (headers: Record<string, string>): Client => clientTo(app, headers);
   const client = as({});
   const close = async () => {
-    await trail.close();
+    await auditQueue.close();
     await provider.close();
     await tidy();
   };

@@ -13,7 +13,7 @@ import {
 /** The record or query of an audit entry. The work completes it once the record is known. */
 export type AuditFacts = { -readonly [Key in 'user_id' | 'memory_id' | 'scope']: AuditEntry[Key] };
 
-export interface AuditTrail {
+export interface AuditQueue {
   /** Runs the work and queues an audit entry with its outcome. Never delays or changes the result. */
   audited<Result>(
     action: Verb,
@@ -30,7 +30,7 @@ export interface AuditTrail {
   close(): Promise<void>;
 }
 
-export interface AuditTrailOptions {
+export interface AuditQueueOptions {
   /** Undefined: auditing is off. */
   readonly audit: AuditLog | undefined;
   /** `writes` leaves out successful get, list, search, context and audit. */
@@ -60,7 +60,7 @@ const MAX_TEXT = 1024;
 const BY_PROVIDER: ReadonlySet<Verb> = new Set(['add', 'update', 'delete']);
 
 /** Writes in batches the entries that do not belong to a change: those of reads and of failures. */
-export function openAuditTrail({ audit, record, log }: AuditTrailOptions): AuditTrail {
+export function openAuditQueue({ audit, record, log }: AuditQueueOptions): AuditQueue {
   if (!audit) {
     return { audited: (_action, facts, _call, work) => work(facts), read: undefined, close: async () => {} };
   }

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { type AuditEntry, type AuditLog, OmpError, type Verb } from '#contract';
-import { type AuditFacts, type AuditTrailOptions, openAuditTrail } from '../../src/core/audit-trail.ts';
+import { type AuditFacts, type AuditQueueOptions, openAuditQueue } from '../../src/core/audit-queue.ts';
 import { auditOf, call, callBy, openMemory } from '../support/requests.ts';
 import { recordingLog } from '../support/subject.ts';
 
@@ -14,8 +14,8 @@ afterEach(() => {
 const FLUSH_MS = 1_000;
 const factsOf = (scope: string | null = null): AuditFacts => ({ user_id: 'u', memory_id: null, scope });
 
-/** A trail over the log of the memory provider, behind a door that a test can shut: a backend that is down or slow. */
-const openTrail = async (options: Partial<AuditTrailOptions> = {}) => {
+/** A auditQueue over the log of the memory provider, behind a door that a test can shut: a backend that is down or slow. */
+const openTrail = async (options: Partial<AuditQueueOptions> = {}) => {
   const { audit } = await openMemory();
   const written: (readonly AuditEntry[])[] = [];
   const log = recordingLog();
@@ -28,10 +28,10 @@ const openTrail = async (options: Partial<AuditTrailOptions> = {}) => {
     },
     read: (query, by) => (audit as AuditLog).read(query, by),
   };
-  const trail = openAuditTrail({ audit: behindDoor, record: 'all', log, ...options });
+  const auditQueue = openAuditQueue({ audit: behindDoor, record: 'all', log, ...options });
   const done = (action: Verb, scope: string | null = null, by = call) =>
-    trail.audited(action, factsOf(scope), by, async () => 'done');
-  return { trail, done, written, log, door };
+    auditQueue.audited(action, factsOf(scope), by, async () => 'done');
+  return { auditQueue, done, written, log, door };
 };
 /** Nobody gets through until the returned function is called. */
 const shut = (door: { enter: () => Promise<void> }): (() => void) => {
@@ -48,23 +48,23 @@ const numbers = (from: number, to: number) => Array.from({ length: to - from }, 
 
 describe('without an audit log', () => {
   it('runs the work and has no read', async () => {
-    const { trail } = await openTrail({ audit: undefined });
-    expect(trail.read).toBeUndefined();
-    expect(await trail.audited('get', factsOf(), call, async () => 7)).toBe(7);
-    await expect(trail.audited('get', factsOf(), call, down)).rejects.toThrow('down');
-    await trail.close();
+    const { auditQueue } = await openTrail({ audit: undefined });
+    expect(auditQueue.read).toBeUndefined();
+    expect(await auditQueue.audited('get', factsOf(), call, async () => 7)).toBe(7);
+    await expect(auditQueue.audited('get', factsOf(), call, down)).rejects.toThrow('down');
+    await auditQueue.close();
   });
 });
 
 describe('an audit entry', () => {
   it('is short and valid for every input, since one invalid entry would block all later ones', async () => {
-    const { trail, written } = await openTrail();
+    const { auditQueue, written } = await openTrail();
     const scope = '\u{1F600}'.repeat(512);
     const named = (memory_id: string): AuditFacts => ({ user_id: 'u', memory_id, scope });
     for (const id of ['x'.repeat(9_000), 'a\0b', 'c\ud800', `${'y'.repeat(1_023)}\u{1F600}`, 'mem_1']) {
-      await trail.audited('get', named(id), call, async () => 'done');
+      await auditQueue.audited('get', named(id), call, async () => 'done');
     }
-    await trail.close();
+    await auditQueue.close();
     const entries = written.flat();
     expect(entries.map(({ memory_id }) => memory_id)).toEqual([
       'x'.repeat(1_024),
@@ -77,15 +77,20 @@ describe('an audit entry', () => {
   });
 
   it('has the facts of the work, the caller and the time', async () => {
-    const { trail, written } = await openTrail();
+    const { auditQueue, written } = await openTrail();
     const by = callBy({ app: 'somebody' }, { requestId: 'r1' });
-    const result = await trail.audited('get', { user_id: null, memory_id: 'm', scope: null }, by, async (facts) => {
-      facts.user_id = 'u';
-      facts.scope = 'a/b';
-      return 'found';
-    });
+    const result = await auditQueue.audited(
+      'get',
+      { user_id: null, memory_id: 'm', scope: null },
+      by,
+      async (facts) => {
+        facts.user_id = 'u';
+        facts.scope = 'a/b';
+        return 'found';
+      },
+    );
     expect(result).toBe('found');
-    await trail.close();
+    await auditQueue.close();
     expect(written).toEqual([
       [
         {
@@ -106,25 +111,25 @@ describe('an audit entry', () => {
     ['all', ['get', 'list', 'search', 'context', 'audit']],
     ['writes', []],
   ] as const)('of what succeeds, recording %s, is %j: the provider enters changes itself', async (record, entered) => {
-    const { trail, done, written } = await openTrail({ record });
+    const { auditQueue, done, written } = await openTrail({ record });
     for (const action of ['add', 'get', 'update', 'list', 'delete', 'search', 'context', 'audit'] as const) {
       expect(await done(action)).toBe('done');
     }
-    await trail.close();
+    await auditQueue.close();
     expect(written.flat().map(({ action }) => action)).toEqual(entered);
   });
 
   it.each(['all', 'writes'] as const)(
     'is written for every failure when recording %s, and the error is rethrown',
     async (record) => {
-      const { trail, written } = await openTrail({ record });
+      const { auditQueue, written } = await openTrail({ record });
       const errors = [new OmpError('scope_denied', 'no'), new OmpError('not_found', 'gone'), new TypeError('a fault')];
       for (const [place, action] of (['add', 'get', 'search'] as const).entries()) {
         const error = errors[place] as Error;
-        const failing = trail.audited(action, factsOf(), call, () => Promise.reject(error));
+        const failing = auditQueue.audited(action, factsOf(), call, () => Promise.reject(error));
         expect(await failing.catch((thrown: unknown) => thrown)).toBe(error);
       }
-      await trail.close();
+      await auditQueue.close();
       expect(written.flat().map(({ action, outcome }) => `${action} ${outcome}`)).toEqual([
         'add scope_denied',
         'get not_found',
@@ -147,12 +152,12 @@ describe('entries are written', () => {
   });
 
   it('at once when a batch is full, in order and without duplicates', async () => {
-    const { trail, done, written, door } = await openTrail();
+    const { auditQueue, done, written, door } = await openTrail();
     const open = shut(door);
     for (const scope of numbers(0, 234)) await done('get', scope);
     expect(written).toEqual([]);
     open();
-    await trail.read?.(auditOf('u'), call);
+    await auditQueue.read?.(auditOf('u'), call);
     expect(scopes(written)).toEqual([numbers(0, 100), numbers(100, 200), numbers(200, 234)]);
   });
 
@@ -187,26 +192,26 @@ describe('entries are written', () => {
   });
 
   it('[Decision 11] up to a limit in bytes', async () => {
-    const { trail, log, door } = await openTrail();
+    const { auditQueue, log, door } = await openTrail();
     const open = shut(door);
     const text = 'a'.repeat(2_000);
     const by = callBy({ app: text });
-    const note = () => trail.audited('get', { user_id: text, memory_id: text, scope: text }, by, async () => {});
+    const note = () => auditQueue.audited('get', { user_id: text, memory_id: text, scope: text }, by, async () => {});
     for (let i = 0; i < 10_000; i++) await note();
     expect(log.lines.filter(({ level }) => level === 'error')).toHaveLength(1);
     open();
     // What was written makes room.
     await vi.advanceTimersByTimeAsync(FLUSH_MS);
-    await trail.close();
+    await auditQueue.close();
   });
 
   it('up to a limit while the backend is down: the oldest stay queued, and the log counts the lost ones', async () => {
-    const { trail, done, written, door, log } = await openTrail();
+    const { auditQueue, done, written, door, log } = await openTrail();
     door.enter = down;
     const MOST = 50_000;
     for (const scope of numbers(0, MOST + 20)) await done('get', scope);
     door.enter = async () => {};
-    await trail.close();
+    await auditQueue.close();
     expect(scopes(written).flat()).toEqual(numbers(0, MOST));
     expect(log.lines.filter(({ level }) => level === 'error').map(({ fields }) => fields)).toEqual([{ lost: 1 }]);
   });
@@ -214,10 +219,10 @@ describe('entries are written', () => {
 
 describe('reading', () => {
   it('includes queued entries', async () => {
-    const { trail, done } = await openTrail();
+    const { auditQueue, done } = await openTrail();
     await done('get', '1');
     await done('list', '2');
-    const entries = await trail.read?.(auditOf('u'), call);
+    const entries = await auditQueue.read?.(auditOf('u'), call);
     expect(entries?.map(({ action, scope }) => [action, scope])).toEqual([
       ['list', '2'],
       ['get', '1'],
@@ -225,41 +230,41 @@ describe('reading', () => {
   });
 
   it('waits for the running write', async () => {
-    const { trail, done, door } = await openTrail();
+    const { auditQueue, done, door } = await openTrail();
     const open = shut(door);
     await done('get', '1');
     await vi.advanceTimersByTimeAsync(FLUSH_MS);
-    const reading = trail.read?.(auditOf('u'), call);
+    const reading = auditQueue.read?.(auditOf('u'), call);
     open();
     expect(await reading).toHaveLength(1);
   });
 
   it('fails if queued entries cannot be written', async () => {
-    const { trail, done, door } = await openTrail();
+    const { auditQueue, done, door } = await openTrail();
     door.enter = down;
     await done('get', '1');
-    await expect(trail.read?.(auditOf('u'), call)).rejects.toThrow('down');
+    await expect(auditQueue.read?.(auditOf('u'), call)).rejects.toThrow('down');
     door.enter = async () => {};
-    expect(await trail.read?.(auditOf('u'), call)).toHaveLength(1);
+    expect(await auditQueue.read?.(auditOf('u'), call)).toHaveLength(1);
   });
 
   it('ends when the call is aborted', async () => {
-    const { trail, done, door } = await openTrail();
+    const { auditQueue, done, door } = await openTrail();
     door.enter = () => new Promise(() => {});
     await done('get', '1');
     const reason = new OmpError('provider_error', 'too slow');
     const unlessAborted = <Result>(work: Promise<Result>) => Promise.race([work, Promise.reject<Result>(reason)]);
-    await expect(trail.read?.(auditOf('u'), callBy({}, { unlessAborted }))).rejects.toBe(reason);
+    await expect(auditQueue.read?.(auditOf('u'), callBy({}, { unlessAborted }))).rejects.toBe(reason);
   });
 });
 
 describe('closing', () => {
   it('writes queued entries, and calls no backend without them', async () => {
-    const { trail, done, written } = await openTrail();
-    await trail.close();
+    const { auditQueue, done, written } = await openTrail();
+    await auditQueue.close();
     expect(written).toEqual([]);
     await done('get', '1');
-    await trail.close();
+    await auditQueue.close();
     expect(scopes(written)).toEqual([['1']]);
     await vi.advanceTimersByTimeAsync(10 * FLUSH_MS);
     expect(written).toHaveLength(1);
@@ -269,11 +274,11 @@ describe('closing', () => {
     [2, ['1'], 0],
     [3, [], 1],
   ])('tries three times: after %i failures %j is written', async (failures, kept, lost) => {
-    const { trail, done, written, door, log } = await openTrail();
+    const { auditQueue, done, written, door, log } = await openTrail();
     let attempts = 0;
     door.enter = () => (attempts++ < failures ? down() : Promise.resolve());
     await done('get', '1');
-    const closing = trail.close();
+    const closing = auditQueue.close();
     await vi.advanceTimersByTimeAsync(2 * 500);
     await closing;
     expect(scopes(written).flat()).toEqual(kept);
@@ -285,21 +290,21 @@ describe('closing', () => {
   });
 
   it('writes a full queue to a slow backend', async () => {
-    const { trail, done, written, door } = await openTrail();
+    const { auditQueue, done, written, door } = await openTrail();
     door.enter = down;
     for (const scope of numbers(0, 50_000)) await done('get', scope);
     door.enter = () => new Promise((resolve) => setTimeout(resolve, 50));
-    const closing = trail.close();
+    const closing = auditQueue.close();
     await vi.advanceTimersByTimeAsync(4_000);
     await closing;
     expect(scopes(written).flat()).toEqual(numbers(0, 50_000));
   });
 
   it('does not wait for a backend that never answers, and logs the number of lost entries', async () => {
-    const { trail, done, written, door, log } = await openTrail();
+    const { auditQueue, done, written, door, log } = await openTrail();
     const open = shut(door);
     for (const scope of numbers(0, 7)) await done('get', scope);
-    const closing = trail.close();
+    const closing = auditQueue.close();
     await vi.advanceTimersByTimeAsync(4_000);
     await closing;
     expect(log.lines).toMatchObject([{ level: 'error', fields: { lost: 7 } }]);
