@@ -1,7 +1,7 @@
 import { request } from 'node:http';
 import { expect, test } from 'vitest';
 import { dataFolder } from '../process/gateway.ts';
-import { descriptorsOf } from './processes.ts';
+import { socketsOf } from './processes.ts';
 import { startSubject } from './subject.ts';
 import { survive } from './survive.ts';
 
@@ -37,7 +37,7 @@ test('200 clients that abort at random moments affect no other client and leave 
   });
   await load.more('succeeded', 100);
   const pid = gateway.child.pid as number;
-  const before = descriptorsOf(pid);
+  const before = socketsOf(pid);
   await survive(load, {
     name: `clients: ${CLIENTS} that abort at random, ${CLIENTS * REQUESTS_EACH} requests`,
     async strike() {
@@ -48,7 +48,7 @@ test('200 clients that abort at random moments affect no other client and leave 
     },
   });
   // The server notices the last ones a moment later.
-  while (descriptorsOf(pid) > before + 4) await load.during(20);
+  while (socketsOf(pid) > before + 4) await load.during(20);
   expect(load.count.refused).toBe(0);
   await load.pause();
   expect((await gateway.stop()).status).toBe(0);
