@@ -15,11 +15,10 @@ describe('the Dockerfile', () => {
     expect(brokenRules(DOCKERFILE)).toEqual([]);
   });
 
-  it('runs the newest Node that the package allows, and has the labels of the package', () => {
+  it('runs a Node that the package allows, and has the labels of the package', () => {
     const [, major = ''] = /^NODE_IMAGE=node:(\d+)\./.exec(all('ARG').join('\n')) ?? [];
     expect(packageJson.engines.node).toBe('^20.19.0 || >=22.12.0');
-    expect(Number(major) % 2).toBe(0);
-    expect(Number(major)).toBeGreaterThanOrEqual(24);
+    expect(Number(major)).toBe(22);
     expect(all('LABEL').join()).toContain(`image.version="${packageJson.version}"`);
     expect(all('LABEL').join()).toContain(`image.licenses="${packageJson.license}"`);
   });

@@ -77,5 +77,7 @@ test.runIf(FULL)('a first start takes little more memory than any other', async 
   const gateway = await startGateway({ env: { OMP_SEARCH_MODE: 'hybrid' } });
   const status = readFileSync(`/proc/${gateway.child.pid}/status`, 'utf8');
   const [, kilobytes] = /^VmHWM:\s+(\d+) kB$/m.exec(status) ?? [];
-  expect(Number(kilobytes) / 1_024).toBeLessThan(640);
+  // V8 13.6 takes 600 MB for a moment to compile one function of the engine.
+  const limit = Number.parseInt(process.versions.v8, 10) < 13 ? 640 : 1_200;
+  expect(Number(kilobytes) / 1_024).toBeLessThan(limit);
 });
