@@ -14,7 +14,7 @@ afterEach(() => {
 const FLUSH_MS = 1_000;
 const factsOf = (scope: string | null = null): AuditFacts => ({ user_id: 'u', memory_id: null, scope });
 
-/** A auditQueue over the log of the memory provider, behind a door that a test can shut: a backend that is down or slow. */
+/** An audit queue over the log of the memory provider. A test can make that log fail or wait. */
 const openTrail = async (options: Partial<AuditQueueOptions> = {}) => {
   const { audit } = await openMemory();
   const written: (readonly AuditEntry[])[] = [];

@@ -1,4 +1,6 @@
+import { readdirSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Worker } from 'node:worker_threads';
 import pg from 'pg';
@@ -74,11 +76,16 @@ describe('the embedded engine', () => {
 
   it('closes also while it runs a long statement, if that is interrupted', async () => {
     const engine = await startEngine(folder, recordingLog());
+    const files = () => readdirSync(join(folder, 'postgres/base'), { recursive: true }).length;
+    const before = files();
     const endless = expect(
-      ask(engine.config, 'select count(*) from generate_series(1, 99999) a, generate_series(1, 99999) b'),
+      ask(
+        engine.config,
+        'create table begun (n int); select count(*) from generate_series(1, 99999) a, generate_series(1, 99999) b',
+      ),
     ).rejects.toThrow();
-    // Usually enough to start it; if not, the test passes without having tested anything.
-    await sleep(500);
+    // The file of the table appears while the statement runs.
+    while (files() === before) await sleep(10);
     engine.disableRestart();
     const closed = engine.close();
     engine.interrupt();

@@ -86,8 +86,6 @@ interface VectorQuery {
 }
 
 /** Best first; equal scores in the order of lists. Omits rows without a comparable vector. */
-export type SearchStatements = ReturnType<typeof createSearchStatements>;
-
 export function createSearchStatements(layout: Layout, reading: Reading, { query: prepare }: MappedStatements) {
   const { from, vector: column } = layout;
   const sorts = reading.order.map((sql, at) => ({ sql, name: `sort_${at}` }));
