@@ -54,8 +54,7 @@ describe('a burst of statements', () => {
     const database = connect({ connections: 2 });
     const ask = { ...statement('select pg_backend_pid() as pid'), light };
     const send = () => Promise.all(Array.from({ length: 6 }, () => database.query(ask, [], call)));
-    // Both connections open.
-    await send();
+    await until(async () => (await send()) && database.stats().connections.open === 2);
     const pids = (await send()).map(([row]) => row?.pid);
     // The embedded engine has one session.
     expect(new Set(pids).size).toBe(SERVER_URL === '' ? 1 : connections);
