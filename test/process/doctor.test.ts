@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { testDatabase } from '../postgres/databases.ts';
+import { FULL } from '../support/full.ts';
 import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';
 import { dataFolder, runProgram, startGateway, temporaryFolder } from './gateway.ts';
 
@@ -25,28 +26,31 @@ test('doctor reports on standard output and ends with a status for scripts', asy
   expect(await doctor({}, '--help')).toMatchObject({ status: 0, stdout: expect.stringContaining('Exit status') });
 });
 
-test('doctor checks the embedded database of a running and of a killed gateway and changes nothing', async () => {
-  // The socket of the running gateway is in this TMPDIR.
-  const env = { OMP_DATA_DIR: await dataFolder(), TMPDIR: temporaryFolder() };
-  const gateway = await startGateway({ env });
-  const { id } = await gateway.client.add({ user_id: 'penelope', content: 'lives in Lisbon' });
-  const running = await doctor(env);
-  expect(running).toMatchObject({
-    status: 0,
-    stderr: '',
-    stdout: expect.stringContaining('a gateway runs on the data folder'),
-  });
-  await gateway.kill();
-  const after = await doctor(env);
-  expect(after).toMatchObject({
-    status: 0,
-    stderr: '',
-    stdout: expect.stringContaining('all indexes of the gateway exist'),
-  });
-  expect(after.stdout).not.toMatch(/penelope|Lisbon|ANALYZE/);
-  const again = await startGateway({ env });
-  expect(await again.client.get(id)).toMatchObject({ content: 'lives in Lisbon' });
-});
+test.runIf(FULL)(
+  'doctor checks the embedded database of a running and of a killed gateway and changes nothing',
+  async () => {
+    // The socket of the running gateway is in this TMPDIR.
+    const env = { OMP_DATA_DIR: await dataFolder(), TMPDIR: temporaryFolder() };
+    const gateway = await startGateway({ env });
+    const { id } = await gateway.client.add({ user_id: 'penelope', content: 'lives in Lisbon' });
+    const running = await doctor(env);
+    expect(running).toMatchObject({
+      status: 0,
+      stderr: '',
+      stdout: expect.stringContaining('a gateway runs on the data folder'),
+    });
+    await gateway.kill();
+    const after = await doctor(env);
+    expect(after).toMatchObject({
+      status: 0,
+      stderr: '',
+      stdout: expect.stringContaining('all indexes of the gateway exist'),
+    });
+    expect(after.stdout).not.toMatch(/penelope|Lisbon|ANALYZE/);
+    const again = await startGateway({ env });
+    expect(await again.client.get(id)).toMatchObject({ content: 'lives in Lisbon' });
+  },
+);
 
 describe('on a PostgreSQL server', () => {
   beforeEach(({ skip }) => skip(SERVER_URL === '', NO_SERVER));

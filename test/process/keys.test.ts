@@ -54,29 +54,23 @@ describe('keys of an embedded Postgres', () => {
     );
     expectError(await add, 'scope_denied');
 
-    expect(await keys(env, 'list')).toContain('editor');
-    const second = await create(env, 'second', '--grant', 'read:*', '--user', 'ana');
-    expect((await listAs(gateway, second)).status).toBe(200);
-    await keys(env, 'revoke', 'second');
-    await untilStatus(401, gateway, second);
-
     const processes = execFileSync('ps', ['-ww', '-p', String(gateway.child.pid), '-o', 'args='], { encoding: 'utf8' });
     expect(processes).toContain('main.js');
     const { stdout, stderr } = await gateway.stop();
-    const table = await keys(env, 'list');
     const json = await keys(env, 'list', '--json');
-    const [, editor] = JSON.parse(json);
-    expect(editor).toMatchObject({ name: 'editor', last_used_at: expect.stringMatching(/Z$/) });
+    expect(JSON.parse(json)).toMatchObject([{ name: 'editor', last_used_at: expect.stringMatching(/Z$/) }]);
 
     const secret = key.slice(-43);
-    for (const text of [processes, stdout, stderr, table, json]) expect(text).not.toContain(secret);
+    for (const text of [processes, stdout, stderr, json]) expect(text).not.toContain(secret);
     const files = filesUnder(folder).map((file) => readFileSync(file));
     expect(files.some((bytes) => bytes.includes('editor'))).toBe(true);
     expect(files.some((bytes) => bytes.includes(secret))).toBe(false);
 
-    await keys(env, 'revoke', 'editor');
     const again = await startGateway({ env });
-    for (const revoked of [undefined, key, second]) expectError(await listAs(again, revoked), 'unauthorized');
+    expect((await listAs(again, key)).status).toBe(200);
+    await keys(env, 'revoke', 'editor');
+    await untilStatus(401, again, key);
+    expectError(await listAs(again), 'unauthorized');
   });
 });
 
@@ -85,13 +79,14 @@ describe('keys of the configuration', () => {
     const printed = await runProgram({ args: ['keys', 'create', 'editor', '--grant', '*:*', '--print'] });
     const [key = ''] = printed.stdout.split('\n');
     const [, OMP_AUTH_KEYS = ''] = /OMP_AUTH_KEYS=(.*)/.exec(printed.stderr) ?? [];
-    const gateway = await startGateway({ env: { OMP_PROVIDER: 'memory', OMP_AUTH_KEYS } });
+    const gateway = await startGateway({ env: { OMP_PROVIDER: 'memory', OMP_AUTH_KEYS, OMP_LOG_LEVEL: 'trace' } });
     expectError(await listAs(gateway), 'unauthorized');
     expect((await listAs(gateway, key)).status).toBe(200);
     const viaHeader = await gateway.client.ask('/memories', { user_id: freshUser() }, { 'x-api-key': key });
     expect(viaHeader.status).toBe(200);
     const { stdout, stderr } = await gateway.stop();
     expect(stdout + stderr).not.toContain(key.slice(-43));
+    expect(stdout + stderr).not.toMatch(/sha256:[0-9a-f]{64}/);
   });
 });
 

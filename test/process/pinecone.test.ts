@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { embeddingsServer } from '../embedding/embeddings-server.ts';
 import { type Pinecone, type PineconeOptions, startPinecone } from '../pinecone-server/start.ts';
+import { FULL } from '../support/full.ts';
 import { freshUser } from '../support/subject.ts';
 import type { WireMemory } from '../support/wire.ts';
 import { type Ending, runProgram, startGateway } from './gateway.ts';
@@ -68,7 +69,7 @@ describe('on Pinecone, three variables', () => {
     for (const secret of [KEY, user_id, 'ferry', new URL(pinecone.url).host]) expect(stdout).not.toContain(secret);
   });
 
-  test('find stored memories after a restart, with a new key, and beside another gateway', async () => {
+  test.runIf(FULL)('find stored memories after a restart, with a new key, and beside another gateway', async () => {
     const pinecone = await start({ apiKey: undefined });
     const first = await serving(three(pinecone.url));
     const user_id = freshUser();
@@ -80,14 +81,6 @@ describe('on Pinecone, three variables', () => {
     for (const { client } of [second, third]) {
       expect((await client.list({ user_id })).items.map((item) => item.id)).toEqual([other.id, id]);
     }
-  });
-
-  test('and the layout per-user store each user in a namespace', async () => {
-    const pinecone = await start();
-    const { client } = await serving({ ...three(pinecone.url), OMP_PINECONE_LAYOUT: 'per-user' });
-    await client.add({ user_id: freshUser(), content: 'x' });
-    await client.add({ user_id: freshUser(), content: 'x' });
-    expect((await pinecone.namespaces()).length).toBe(3);
   });
 });
 
@@ -112,14 +105,14 @@ describe('at the start, the gateway explains', () => {
     expect(await rejected(await envOf())).toMatch(expected);
   });
 
-  test('another layout than that of the index', async () => {
+  test.runIf(FULL)('another layout than that of the index', async () => {
     const { url } = await start();
     await (await serving(three(url))).stop();
     expect(await rejected({ ...three(url), OMP_PINECONE_LAYOUT: 'sharded' })).toMatch(/"single"[\s\S]*"sharded"/);
   });
 });
 
-test('[Decision 23] a token shows whether the write of another gateway is visible', async () => {
+test.runIf(FULL)('[Decision 23] a token shows whether the write of another gateway is visible', async () => {
   const pinecone = await start();
   const [one, other] = await Promise.all([serving(three(pinecone.url)), serving(three(pinecone.url))]);
   // From here on, writes become visible only by `settle`.

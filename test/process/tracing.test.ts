@@ -5,6 +5,7 @@ import { embeddings, embeddingsServer } from '../embedding/embeddings-server.ts'
 import { startPinecone } from '../pinecone-server/start.ts';
 import { clientOf } from '../support/client.ts';
 import { eventually } from '../support/eventually.ts';
+import { FULL } from '../support/full.ts';
 import { type CollectedSpan, type Collector, FAILED, openCollector } from '../support/otlp-collector.ts';
 import { freshUser } from '../support/subject.ts';
 import { ID, SPAN } from '../telemetry/traceparents.ts';
@@ -80,7 +81,7 @@ describe('with a collector', () => {
     for (const secret of [user_id, id, 'green', 'beverage', 'private', 'hush']) expect(sent).not.toContain(secret);
   });
 
-  test('calls to the embedded Postgres have its attributes', async () => {
+  test.runIf(FULL)('calls to the embedded Postgres have its attributes', async () => {
     const OMP_DATA_DIR = await dataFolder();
     const gateway = await startGateway({ env: { ...tracing(), OMP_DATA_DIR } });
     const { id } = await gateway.client.add({ user_id: freshUser(), content: 'tea' });
@@ -106,7 +107,7 @@ describe('with a collector', () => {
     expect(calls.map(({ traceparent }) => traceparent)).toEqual(calls.map(() => `00-${ID}-${spanId}-01`));
   });
 
-  test('a client that disconnects leaves the trace of its request', async () => {
+  test.runIf(FULL)('a client that disconnects leaves the trace of its request', async () => {
     const gateway = await startGateway({ env: { ...MEMORY, ...embedding(), ...tracing() } });
     await gateway.client.add({ user_id: 'u', content: 'something to find' });
     service.answer = () => {};
@@ -143,7 +144,7 @@ describe('with a collector that', () => {
     expect(stdout).toContain('"reason":"ECONNREFUSED"');
   });
 
-  test('never answers, the gateway ends in order', async () => {
+  test.runIf(FULL)('never answers, the gateway ends in order', async () => {
     collector.status = undefined;
     const gateway = await startGateway({ env: { ...MEMORY, ...tracing() } });
     await gateway.client.list({ user_id: freshUser() });

@@ -23,8 +23,11 @@ export function holdTimers(milliseconds: number): HeldTimers {
   const hold = (work: (...given: unknown[]) => void, ms?: number, ...given: unknown[]) => {
     if (ms !== milliseconds) return start(work, ms, ...given);
     const timer = start(() => {}, NEVER_MS).unref();
-    held.set(timer, () => work(...given));
-    return timer;
+    timer.refresh = () => {
+      held.set(timer, () => work(...given));
+      return timer;
+    };
+    return timer.refresh();
   };
   globalThis.setTimeout = Object.assign(hold, start) as typeof setTimeout;
   globalThis.clearTimeout = (timer) => {

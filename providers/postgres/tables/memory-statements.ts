@@ -65,6 +65,8 @@ export function createStatements(names: Names, audited: boolean) {
   const statement = rememberStatements();
   const query = (text: string, values: readonly unknown[]): Query => ({ statement: statement(text), values });
   const columns = columnsOf(names);
+  /** For a list, whose first parameter is the limit of a content in bytes. */
+  const shortColumns = omitLarge(columns, '$1::float8');
   const one = ({ id, users, within }: Ref) => {
     const where = conditions();
     where.and(`id = ${where.bind(id)}`);
@@ -123,7 +125,8 @@ export function createStatements(names: Names, audited: boolean) {
 
     select(ref: Ref): Query {
       const where = one(ref);
-      return query(`select ${columns} from ${names.memories} where ${where}`, where.values);
+      const { statement, values } = query(`select ${columns} from ${names.memories} where ${where}`, where.values);
+      return { statement: { ...statement, light: true }, values };
     },
 
     /** Writes only the given fields, so patches of different fields never undo each other. */
@@ -146,14 +149,12 @@ export function createStatements(names: Names, audited: boolean) {
      */
     list(wanted: ListQuery, { large = false, within }: { large?: boolean; within?: 'bytes' } = {}): Query {
       const where = conditions();
+      const max = where.bind(within ? wanted.max_bytes : Math.floor(wanted.max_bytes / wanted.limit));
       const filtered = wanted.scope !== undefined || wanted.tags.length > 0;
       const { first, from } = large && filtered ? listOfLargeUser(names, where, wanted) : listOf(names, where, wanted);
-      if (!within) {
-        const share = `${where.bind(Math.floor(wanted.max_bytes / wanted.limit))}::float8`;
-        return query(`${first} select ${omitLarge(columns, share)} ${from}`, where.values);
-      }
+      if (!within) return query(`${first} select ${shortColumns} ${from}`, where.values);
       const order = 'created_at desc, id desc';
-      const rows = firstWithin(`select m.*, ${bytesOf()} as bytes ${from}`, order, where.bind(wanted.max_bytes));
+      const rows = firstWithin(`select m.*, ${bytesOf()} as bytes ${from}`, order, max);
       const page = query(`${first} select ${columns} from ${rows} as m order by ${order}`, where.values);
       return { ...page, statement: { ...page.statement, heavy: true } };
     },
