@@ -50,6 +50,11 @@ describe('requests', () => {
       await service.upsert('bare', record('a'), call);
       expect((await service.fetch('bare', ['a'], call)).get('a')?.metadata).toEqual({});
     });
+
+    it('are listed in pages of at most 99 ids', async () => {
+      await service.upsert('listed', record('a'), call);
+      expect(await service.list('listed', { prefix: '', limit: 1_000 }, call)).toEqual({ ids: ['a'], next: undefined });
+    });
   });
 
   describe('a namespace that does not exist', () => {
