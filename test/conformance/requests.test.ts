@@ -378,31 +378,6 @@ describe('Idempotency-Key', () => {
   });
 });
 
-it('[SPEC Service one envelope] [SPEC Errors not_found] [Decision 16] unknown paths and methods are not found', async () => {
-  for (const path of [
-    '/',
-    '/memory',
-    '/memories/',
-    '/memories/a/b',
-    '/Memories',
-    '/v1/memories',
-    '//memories',
-    '/context',
-  ]) {
-    expectError(await raw(path), 'not_found');
-  }
-  const methods: Readonly<Record<string, readonly string[]>> = {
-    [UNKNOWN]: ['PUT', 'POST'],
-    '/memories': ['DELETE', 'PATCH', 'OPTIONS'],
-    '/memories/search': ['POST'],
-    '/capabilities': ['POST'],
-    '/healthz': ['DELETE'],
-  };
-  for (const [path, each] of Object.entries(methods)) {
-    for (const method of each) expectError(await raw(path, { method }), 'not_found');
-  }
-});
-
 describe('x-request-id', () => {
   it('[Decision 15] [SPEC Errors request_id] is taken over when it is well formed', async () => {
     for (const given of ['a', 'A.b_c-9', 'x'.repeat(64)]) {

@@ -222,22 +222,6 @@ describe('search', () => {
 });
 
 describe('by id, with allowed scopes', () => {
-  it('memories of other scopes and other users are absent', async () => {
-    const { provider, add } = await openEmulated();
-    const [own = '', other = '', unscoped = ''] = ids(await add('in/1', 'out', null));
-    expect(await provider.get(inside(own), call)).toMatchObject({ scope: 'in/1' });
-    expect(await provider.update(inside(own), { content: 'x' }, call)).toMatchObject({ content: 'x', scope: 'in/1' });
-    for (const ref of [inside(other), inside(unscoped), refTo(own, { users: ['v'], within: ['in/*'] })]) {
-      expect(await provider.get(ref, call)).toBeUndefined();
-      expect(await provider.update(ref, { content: 'changed' }, call)).toBeUndefined();
-      expect(await provider.update(ref, { scope: 'in/2' }, call)).toBeUndefined();
-      expect(await provider.delete(ref, call)).toBe(false);
-      expect(await provider.get(refTo(ref.id), call)).not.toMatchObject({ content: 'changed' });
-    }
-    expect(await provider.delete(inside(own), call)).toBe(true);
-    expect(await provider.get(refTo(own), call)).toBeUndefined();
-  });
-
   it.each<[string, (provider: AllMemories, id: string) => Promise<unknown>, unknown]>([
     ['a delete', (provider, id) => provider.delete(inside(id), call), false],
     ['an update', (provider, id) => provider.update(inside(id), { content: 'changed' }, call), undefined],
@@ -274,17 +258,6 @@ describe('by id, with allowed scopes', () => {
 });
 
 describe('update', () => {
-  it('keeps the scope if only tags change, and the tags if only the scope changes', async () => {
-    const { provider } = await openEmulated();
-    const { id } = await provider.add(memoryOf('u', 'note', { scope: 'a/b', tags: ['t', 'omp:scope:x'] }), call);
-    const update = (patch: object) => provider.update(refTo(id), patch, call);
-    expect(await update({ tags: ['u'] })).toMatchObject({ scope: 'a/b', tags: ['u'] });
-    expect(await update({ scope: 'c' })).toMatchObject({ scope: 'c', tags: ['u'] });
-    expect(await update({ content: 'other' })).toMatchObject({ scope: 'c', tags: ['u'], content: 'other' });
-    expect(await provider.update(refTo('mem_none'), { scope: 'c' }, call)).toBeUndefined();
-    expect(await provider.update(refTo(id, { users: ['other'] }), { scope: 'd' }, call)).toBeUndefined();
-  });
-
   it('of scope and of tags at the same time keeps both', async () => {
     const { provider } = await openEmulated(slow);
     for (let round = 0; round < 20; round++) {
