@@ -54,6 +54,7 @@ describe('requests', () => {
     it('are listed in pages of at most 99 ids', async () => {
       await service.upsert('listed', record('a'), call);
       expect(await service.list('listed', { prefix: '', limit: 1_000 }, call)).toEqual({ ids: ['a'], next: undefined });
+      expect((await server.calls()).at(-1)?.path).toContain('limit=99&');
     });
   });
 
