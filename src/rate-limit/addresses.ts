@@ -5,6 +5,8 @@ export const isAddressOrRange = (text: string): boolean => parse(text) !== undef
 
 /** Matches addresses in the form of `plainAddress`. Throws if an entry is neither an address nor a range. */
 export function addressMatcher(entries: readonly string[]): (address: string) => boolean {
+  // The usual case; a check of an empty list takes 3 % of a get.
+  if (entries.length === 0) return () => false;
   const list = new BlockList();
   for (const entry of entries) {
     const range = parse(entry);

@@ -47,6 +47,19 @@ describe('a burst of statements', () => {
     expect(answers.map((rows) => rows.map(({ n }) => n))).toEqual(Array.from({ length: 200 }, (_, i) => [i]));
   });
 
+  it.each([
+    ['light ones', true, 1],
+    ['others', false, 2],
+  ])('sends %s of one turn on so many connections', async (_, light, connections) => {
+    const database = connect({ connections: 2 });
+    const ask = { ...statement('select pg_backend_pid() as pid'), light };
+    const send = () => Promise.all(Array.from({ length: 6 }, () => database.query(ask, [], call)));
+    await until(async () => (await send()) && database.stats().connections.open === 2);
+    const pids = (await send()).map(([row]) => row?.pid);
+    // The embedded engine has one session.
+    expect(new Set(pids).size).toBe(SERVER_URL === '' ? 1 : connections);
+  });
+
   it.each(['auto', 'on', 'off'] as const)('is not affected by statements that fail, names: %s', async (names) => {
     const database = connect({ prepared_statements: names });
     const texts = [
@@ -292,10 +305,10 @@ describe.skipIf(SERVER_URL === '')(`a lost connection${SERVER_URL === '' ? `: ${
         (found) => expect(found).toEqual(memory) ?? true,
         (error: unknown) => expect(error).toMatchObject({ code: 'provider_error', provider: 'postgres' }) ?? false,
       );
-    // More calls than connections, so all are used and a lost one is noticed.
+    // So many calls that all connections are used and a lost one is noticed.
     const sessions = () => store.sql('select from pg_stat_activity where application_name = $1', [application]);
     const allWork = async () =>
-      (await Promise.all(Array.from({ length: 16 }, outcome))).every((worked) => worked) &&
+      (await Promise.all(Array.from({ length: 40 }, outcome))).every((worked) => worked) &&
       (await sessions()).length === 4;
     for (let round = 0; round < 3; round++) {
       await until(allWork);

@@ -17,7 +17,7 @@ export interface Sessions {
   readonly database: Database;
   readonly store: Store;
   run(text: string, values?: readonly unknown[], as?: Call): ReturnType<Database['query']>;
-  /** Statements that the sessions of `database` run now. */
+  /** Statements of the sessions of `database` that sleep or wait for a lock: PostgreSQL ignores a cancel request before. */
   running(): Promise<string[]>;
   /** The sessions' process ids. */
   pids(): Promise<number[]>;
@@ -51,7 +51,7 @@ export async function openSessions({
     database,
     store,
     run: (text, values = [], as = call) => database.query(statement(text), values, as),
-    running: async () => (await look('query', `state = 'active'`)).map(({ query }) => query),
+    running: async () => (await look('query', `state = 'active' and wait_event is not null`)).map(({ query }) => query),
     pids: async () => (await look('pid', 'true')).map(({ pid }) => pid),
   };
 }

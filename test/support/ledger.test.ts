@@ -69,6 +69,29 @@ describe('the ledger of acknowledged writes', () => {
   const isSearch = (path: string) => path.startsWith('/memories/search');
   const isList = (path: string) => path.startsWith('/memories?');
 
+  const byHalves =
+    (acknowledged: boolean): Fault =>
+    async ({ method, path, init, ask }) => {
+      if (method !== 'PATCH') return undefined;
+      const patch = JSON.parse(init.body as string);
+      await ask(path, { ...init, body: JSON.stringify({ content: patch.content }) });
+      if (!acknowledged) return down();
+      return Response.json({ ...((await (await ask(path)).json()) as WireMemory), ...patch });
+    };
+  /** Nothing is deleted: lists lack the memory, and searches too where the delete is acknowledged. */
+  const hiddenOnly = (acknowledged: boolean): Fault => {
+    const hidden = new Set<string>();
+    return async ({ method, path, init, ask }) => {
+      if (method === 'DELETE') {
+        hidden.add(path);
+        return acknowledged ? new Response(null, { status: 204 }) : down();
+      }
+      if (acknowledged && isSearch(path)) return Response.json({ results: [] });
+      if (!isList(path)) return undefined;
+      return without((await (await ask(path, init)).json()) as WirePage, hidden);
+    };
+  };
+
   const FAULTS: Readonly<Record<string, () => Fault>> = {
     'an acknowledged update is lost after one that was not acknowledged':
       () =>
@@ -78,23 +101,8 @@ describe('the ledger of acknowledged writes', () => {
         const memory = (await (await ask(path)).json()) as WireMemory;
         return Response.json({ ...memory, ...JSON.parse(init.body as string) });
       },
-    'an update that was not acknowledged happens by halves':
-      () =>
-      async ({ method, path, init, ask }) => {
-        if (method !== 'PATCH') return undefined;
-        const { content } = JSON.parse(init.body as string);
-        await ask(path, { ...init, body: JSON.stringify({ content }) });
-        return down();
-      },
-    'an acknowledged update happens by halves':
-      () =>
-      async ({ method, path, init, ask }) => {
-        if (method !== 'PATCH') return undefined;
-        const { content } = JSON.parse(init.body as string);
-        await ask(path, { ...init, body: JSON.stringify({ content }) });
-        const memory = (await (await ask(path)).json()) as WireMemory;
-        return Response.json({ ...memory, ...JSON.parse(init.body as string) });
-      },
+    'an update that was not acknowledged happens by halves': () => byHalves(false),
+    'an acknowledged update happens by halves': () => byHalves(true),
     'the answer to an update is not what it wrote':
       () =>
       async ({ method, path, init, ask }) => {
@@ -117,29 +125,8 @@ describe('the ledger of acknowledged writes', () => {
         return undefined;
       };
     },
-    'an acknowledged delete is one for lists and searches only': () => {
-      const hidden = new Set<string>();
-      return async ({ method, path, init, ask }) => {
-        if (method === 'DELETE') {
-          hidden.add(path);
-          return new Response(null, { status: 204 });
-        }
-        if (isSearch(path)) return Response.json({ results: [] });
-        if (!isList(path)) return undefined;
-        return without((await (await ask(path, init)).json()) as WirePage, hidden);
-      };
-    },
-    'a delete that was not acknowledged is one for lists only': () => {
-      const hidden = new Set<string>();
-      return async ({ method, path, init, ask }) => {
-        if (method === 'DELETE') {
-          hidden.add(path);
-          return down();
-        }
-        if (!isList(path)) return undefined;
-        return without((await (await ask(path, init)).json()) as WirePage, hidden);
-      };
-    },
+    'an acknowledged delete is one for lists and searches only': () => hiddenOnly(true),
+    'a delete that was not acknowledged is one for lists only': () => hiddenOnly(false),
     'what an update that was not acknowledged wrote is not found by its words': () => {
       const stale = new Set<string>();
       return async ({ method, path, init, ask }) => {

@@ -25,7 +25,7 @@ const INPUTS = [
   'package.json',
   'package-lock.json',
 ];
-const BUILT = ['dist/src/main.js', 'dist/embedded-database.json', 'assets/swagger-ui/LICENSE'];
+const BUILT = ['dist/src/main.js', 'dist/embedded-database.json', 'dist/matmul.wasm', 'assets/swagger-ui/LICENSE'];
 /** Names what the last build was made of. Not in `dist`, which is packed. */
 const STAMP = resolve('node_modules/.cache/omp-gateway-test/built');
 

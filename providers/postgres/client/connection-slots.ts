@@ -6,6 +6,8 @@ import { dropTask, isAbandoned, type Task } from './statement-task.ts';
 const AVOID_MS = 1_000;
 /** More than the load of any connection that works. */
 const AVOIDED = Number.MAX_SAFE_INTEGER / 2;
+/** How many statements a light one waits behind to share their system call. */
+const WORTH_SHARING = 8;
 /** A queued task weighs more than many tasks already sent. */
 const QUEUED = 1_000;
 
@@ -100,13 +102,16 @@ export function createConnectionSlots(options: ConnectionSlotsOptions): Connecti
       if (abandoned) task.end?.();
     }
   };
-  const weight = ({ connection, queue, avoidUntil }: Slot, now: number) =>
-    connection ? connection.load(now) + queue.length * QUEUED : queue.length + (now < avoidUntil ? AVOIDED : 0);
+  const weight = ({ connection, queue, avoidUntil }: Slot, { statement }: Task, now: number) => {
+    if (!connection) return queue.length + (now < avoidUntil ? AVOIDED : 0);
+    const shared = statement.light && connection.gathers() ? WORTH_SHARING : 0;
+    return connection.load(now) - shared + queue.length * QUEUED;
+  };
   const assign = (task: Task, queuedAt?: number) => {
     const now = performance.now();
     task.queuedAt = queuedAt ?? now;
     const able = task.statement.heavy ? forSearches : slots;
-    const slot = able.reduce((least, other) => (weight(other, now) < weight(least, now) ? other : least));
+    const slot = able.reduce((least, other) => (weight(other, task, now) < weight(least, task, now) ? other : least));
     const { connection, queue } = slot;
     const mode = modeOf(task);
     if (queue.length === 0 && connection?.hasRoom(mode)) return connection.send(task, mode);

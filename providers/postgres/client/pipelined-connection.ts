@@ -3,7 +3,7 @@ import pg from 'pg';
 import type { OmpError } from '#contract';
 import { isCancelled, lostConnection, restarted, tooBusy, tooLong } from '../errors.ts';
 import { requestCancel } from './cancel-request.ts';
-import { trackPreparedStatements } from './prepared-statements.ts';
+import { type Columns, PreparedQuery, trackPreparedStatements } from './prepared-statements.ts';
 import { dropTask, isAbandoned, type Row, rejectTask, resolveTask, type Task } from './statement-task.ts';
 
 /** Most statements end by themselves in this time, and a cancel request needs a connection of its own. */
@@ -54,6 +54,8 @@ export interface SendMode {
 export interface PipelinedConnection {
   /** How many tasks would run before another one; a long one counts as many. */
   load(now: number): number;
+  /** Whether statements sent now share the system call of others (`writeTogether`). */
+  gathers(): boolean;
   hasRoom(mode: SendMode): boolean;
   send(task: Task, mode: SendMode): void;
   /** Cancels or rejects tasks past their deadline. Call it every few milliseconds while there is a task. */
@@ -205,11 +207,11 @@ function createConnection(
   /** Tasks that are not sent yet survive a restart of the engine. */
   const restartIsNear = () => limits.engine !== undefined && runningTime(performance.now()) > CANCEL_AFTER_MS;
 
+  const isBlocked = (now: number) => cancel !== undefined || exclusive || runningTime(now) > CANCEL_AFTER_MS;
+
   const connection: PipelinedConnection = {
-    load(now) {
-      const blocked = cancel !== undefined || exclusive || runningTime(now) > CANCEL_AFTER_MS;
-      return sent.length + searches * SEARCH_LOAD + (blocked ? BLOCKED_LOAD : 0);
-    },
+    load: (now) => sent.length + searches * SEARCH_LOAD + (isBlocked(now) ? BLOCKED_LOAD : 0),
+    gathers: () => socket.writableCorked > 0,
     hasRoom: (mode) => cancel === undefined && (sent.length === 0 || !(mode.exclusive || exclusive || restartIsNear())),
     send(task, mode) {
       writeTogether(socket);
@@ -220,7 +222,7 @@ function createConnection(
       if (task.statement.heavy) searches++;
       task.cancelExposed = false;
       if (sent.push(task) === 1) task.startedAt = performance.now();
-      sendTask(client, task, answered);
+      sendTask(client, prepared.columns, task, answered);
     },
     checkDeadlines,
     end: () => (ending ??= end()),
@@ -250,11 +252,12 @@ function rejectLate([head, ...behind]: readonly Task[], since: number): void {
  */
 function sendTask(
   client: pg.Client,
+  columns: Map<string, Columns>,
   task: Task,
   answered: (task: Task, error: unknown, rows: Row[], transactionOpen: boolean) => void,
 ): void {
   if (task.settings === undefined) {
-    return void sendStatement(client, task, (error, rows) => answered(task, error, rows, false));
+    return void sendStatement(client, columns, task, (error, rows) => answered(task, error, rows, false));
   }
   // Later errors only say that the transaction is aborted.
   let firstError: unknown;
@@ -268,7 +271,7 @@ function sendTask(
     task.begun = !error;
   });
   void client.query(task.settings, note);
-  sendStatement(client, task, (error, result) => {
+  sendStatement(client, columns, task, (error, result) => {
     note(error);
     rows = result;
   });
@@ -280,15 +283,21 @@ function sendTask(
 
 const NO_ROWS: Row[] = [];
 
-function sendStatement(client: pg.Client, task: Task, answered: (error: unknown, rows: Row[]) => void): void {
-  const { name, text } = task.statement;
+function sendStatement(
+  client: pg.Client,
+  columns: Map<string, Columns>,
+  task: Task,
+  answered: (error: unknown, rows: Row[]) => void,
+): void {
   const values = task.values as unknown[];
   let early: unknown;
   let sending = true;
-  void client.query<Row>(task.named ? { name, text, values } : { text, values }, (error, result) => {
+  const callback = (error: Error | null | undefined, result: { readonly rows: Row[] } | undefined) => {
     // `pg` reports a value that it cannot serialize at once, and again when the statement's answer is due.
     if (sending) early = error;
     else answered(early ?? error ?? undefined, result?.rows ?? NO_ROWS);
-  });
+  };
+  if (task.named) client.query(new PreparedQuery(task.statement, values, columns, callback));
+  else void client.query<Row>(task.statement.text, values, callback);
   sending = false;
 }

@@ -6,6 +6,8 @@ export interface Statement {
   readonly text: string;
   /** A search, or a page of large memories: its cost grows with what a user has stored, so few run at once. */
   readonly heavy?: boolean;
+  /** Takes less time than a system call: it is sent with others of the same turn rather than on an idle connection. */
+  readonly light?: boolean;
 }
 
 export type Row = Record<string, unknown>;

@@ -56,6 +56,8 @@ export function createStatements(names: Names, audited: boolean) {
   const statement = rememberStatements();
   const query = (text: string, values: readonly unknown[]): Query => ({ statement: statement(text), values });
   const columns = columnsOf(names);
+  /** For a list, whose first parameter is the limit of a content in bytes. */
+  const shortColumns = omitLarge(columns, '$1::float8');
   const one = ({ id, users, within }: Ref) => {
     const where = conditions();
     where.and(`id = ${where.bind(id)}`);
@@ -114,7 +116,8 @@ export function createStatements(names: Names, audited: boolean) {
 
     select(ref: Ref): Query {
       const where = one(ref);
-      return query(`select ${columns} from ${names.memories} where ${where}`, where.values);
+      const { statement, values } = query(`select ${columns} from ${names.memories} where ${where}`, where.values);
+      return { statement: { ...statement, light: true }, values };
     },
 
     /** Writes only the given fields, so patches of different fields never undo each other. */
@@ -134,6 +137,7 @@ export function createStatements(names: Names, audited: boolean) {
     /** Without the contents of large rows. If one is missing, run the list again with `'bytes'`, which limits the answer. */
     list(wanted: ListQuery, within?: 'bytes'): Query {
       const where = conditions();
+      const max = where.bind(within ? wanted.max_bytes : Math.floor(wanted.max_bytes / wanted.limit));
       where.and(`user_id = ${where.bind(wanted.user_id)}`);
       whereScopeGlob(where, wanted);
       whereTags(where, wanted.tags);
@@ -147,12 +151,9 @@ export function createStatements(names: Names, audited: boolean) {
         where.and(`(created_at, id) < (${where.bind(created_at)}::timestamptz, ${where.bind(id)})`);
       }
       const from = `from ${names.memories} m where ${where} order by m.created_at desc, m.id desc limit ${where.bind(wanted.limit)}`;
-      if (!within) {
-        const share = `${where.bind(Math.floor(wanted.max_bytes / wanted.limit))}::float8`;
-        return query(`select ${omitLarge(columns, share)} ${from}`, where.values);
-      }
+      if (!within) return query(`select ${shortColumns} ${from}`, where.values);
       const order = 'created_at desc, id desc';
-      const rows = firstWithin(`select m.*, ${bytesOf()} as bytes ${from}`, order, where.bind(wanted.max_bytes));
+      const rows = firstWithin(`select m.*, ${bytesOf()} as bytes ${from}`, order, max);
       const page = query(`select ${columns} from ${rows} as m order by ${order}`, where.values);
       return { ...page, statement: { ...page.statement, heavy: true } };
     },
