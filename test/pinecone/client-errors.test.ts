@@ -139,6 +139,16 @@ describe('errors', () => {
       expect(logged).toContain('status 400');
       expect(logged).not.toMatch(/hunter2|127\.0\.0\.1/);
     });
+
+    it.each(['429', '500', '503', '400', '401', '403-text', '404', 'reset', 'garbage', 'empty'] as const)(
+      'carry neither the key nor the host after %s',
+      async (kind) => {
+        await server.fail({ kind, times: 0 });
+        const error = await errorOf(service.fetch(namespace, ['hunter2'], call));
+        expect(error).toBeInstanceOf(OmpError);
+        expect(JSON.stringify(pino.stdSerializers.err(error))).not.toMatch(/hunter2|127\.0\.0\.1/);
+      },
+    );
   });
 });
 
