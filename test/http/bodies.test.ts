@@ -254,14 +254,17 @@ describe('bodies in process', () => {
     }
   });
 
-  it('[Decision 6] [Decision 7] __proto__ in an extension is data in every response', async () => {
+  it('[Decision 6] [Decision 7] __proto__ and constructor in an extension are data in every response', async () => {
     const user_id = freshUser();
-    const body = `{"content":"tea","user_id":"${user_id}","x-a":{"__proto__":{"a":1}},"__proto__":{"scope":"s"}}`;
+    const polluting = '"x-p":{"constructor":{"prototype":{"polluted":true}}}';
+    const body = `{"content":"tea","user_id":"${user_id}","x-a":{"__proto__":{"a":1}},"__proto__":{"scope":"s"},${polluting}}`;
     const [added] = (await post(body)) as [Reply];
     const { id } = added.body as { id: string };
     const own = '"x-a":{"__proto__":{"a":1}}';
     expect(added.text).toContain(own);
+    expect(added.text).toContain(polluting);
     expect(added.body).toMatchObject({ scope: null });
+    expect(({} as { polluted?: unknown }).polluted).toBeUndefined();
     const path = subject.client.byId(id);
     expect((await subject.client.ask(path)).text).toContain(own);
     expect((await subject.client.ask('/memories', { user_id })).text).toContain(own);

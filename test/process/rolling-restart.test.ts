@@ -1,7 +1,7 @@
+import { Agent, type IncomingMessage, request } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { beforeEach, describe, expect, test } from 'vitest';
-import type { Client } from '../support/client.ts';
-import { keepingClient } from '../support/kept-connections.ts';
+import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { type Client, clientOf } from '../support/client.ts';
 import { openLedger } from '../support/ledger.ts';
 import { startLoad } from '../support/load.ts';
 import { type RunningGateway, startGateway } from './gateway.ts';
@@ -11,6 +11,26 @@ import { createCluster, freePort, NO_POSTGRES_BIN, POSTGRES_BIN } from './postgr
 const CLIENTS = 16;
 /** HAProxy checks the replicas ten times a second. */
 const DELAY_MS = '3000';
+
+/** A client with a connection of its own, which it keeps. Unlike `fetch` it never sends anything a second time. */
+function keepingClient(url: string): Client {
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  onTestFinished(() => agent.destroy());
+  return clientOf(async (path, { method = 'GET', headers, body } = {}) => {
+    const response = await new Promise<IncomingMessage>((resolve, reject) => {
+      const fields = Object.fromEntries(new Headers(headers));
+      const length = typeof body === 'string' ? { 'content-length': Buffer.byteLength(body) } : {};
+      const asked = request(url + path, { method, agent, headers: { ...fields, ...length } }, resolve);
+      asked.on('error', reject).end(body);
+    });
+    const text = Buffer.concat(await response.toArray());
+    const answered = Object.entries(response.headersDistinct).flatMap(([name, values = []]) =>
+      values.map((value): [string, string] => [name, value]),
+    );
+    const status = response.statusCode ?? 0;
+    return new Response(status === 204 ? null : text, { status, headers: answered });
+  });
+}
 
 /** A client with one connection, whose requests must all succeed. */
 const strictLedger = (client: Client) => openLedger(client, { excuse: () => false, impatience: 0 });
