@@ -56,6 +56,17 @@ describe('requests', () => {
       expect(await service.list('listed', { prefix: '', limit: 1_000 }, call)).toEqual({ ids: ['a'], next: undefined });
       expect((await server.calls()).at(-1)?.path).toContain('limit=99&');
     });
+
+    it('are fetched by metadata in pages', async () => {
+      await Promise.all(['a', 'b', 'c'].map((id) => service.upsert('m', record(id, { user_id: 'u' }), call)));
+      await service.upsert('m', record('d', { user_id: 'v' }), call);
+      const filter = { user_id: 'u' };
+      const first = await service.fetchByMetadata('m', { filter, limit: 2 }, call);
+      const rest = await service.fetchByMetadata('m', { filter, limit: 2, token: first?.next }, call);
+      expect(rest?.next).toBeUndefined();
+      const found = [...(first?.records ?? []), ...(rest?.records ?? [])];
+      expect(found.map(({ id }) => id).sort()).toEqual(['a', 'b', 'c']);
+    });
   });
 
   describe('a namespace that does not exist', () => {
