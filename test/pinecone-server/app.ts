@@ -1,19 +1,37 @@
-import type { Socket } from 'node:net';
-import type { HttpBindings } from '@hono/node-server';
+import { once } from 'node:events';
+import type { Server } from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
+import { createAdaptorServer, type HttpBindings } from '@hono/node-server';
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response';
 import { type Context, Hono } from 'hono';
-import { createRecords } from './calls.ts';
-import { controlApp } from './control.ts';
+import { controlApp, createRecords } from './control.ts';
 import { createFaults, suffer } from './faults.ts';
 import { type Judge, openJudges } from './judge.ts';
 import { type Asked, ENDPOINTS, type Endpoint, type Index, OPERATION_NAMES } from './operations.ts';
 import type { Lag, Settings } from './options.ts';
-import { createRateLimit } from './rate-limit.ts';
-import { bodyOf, check, Refusal } from './refusal.ts';
-import { jsonReply, type Reply, textReply } from './reply.ts';
+import { bodyOf, check, jsonReply, Refusal, type Reply, textReply } from './replies.ts';
 import { createStore } from './store.ts';
 
 type Env = { Bindings: HttpBindings };
+
+/** Serves an index on 127.0.0.1. Port 0, the default: a free one. Rejects if it cannot listen. */
+export async function listen({
+  settings,
+  lag,
+  port = 0,
+}: {
+  readonly settings: Settings;
+  readonly lag: Lag;
+  readonly port?: number;
+}): Promise<{ readonly url: string; readonly server: Server }> {
+  const app = await createApp(settings, lag);
+  // Clients reuse connections: only faults may reset one.
+  const serverOptions = { keepAliveTimeout: 600_000 };
+  const server = createAdaptorServer({ fetch: app.fetch, serverOptions }) as Server;
+  server.listen(port, '127.0.0.1');
+  await once(server, 'listening');
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, server };
+}
 
 const FETCH_BY_METADATA_PER_SECOND = 5;
 
@@ -21,7 +39,7 @@ const FETCH_BY_METADATA_PER_SECOND = 5;
  * Pinecone's data plane over one index in memory. Whatever arrives and whatever is answered is judged by its OpenAPI file;
  * what is wrong is kept as a violation, and such a request answered with 400.
  */
-export async function createApp(settings: Settings, lag: Lag): Promise<Hono<Env>> {
+async function createApp(settings: Settings, lag: Lag): Promise<Hono<Env>> {
   const limit = createRateLimit(FETCH_BY_METADATA_PER_SECOND, 'fetch by metadata QPS');
   const countFetchByMetadata = settings.rateLimits ? limit : () => {};
   const index: Index = { settings, store: createStore(lag), countFetchByMetadata };
@@ -64,6 +82,21 @@ export async function createApp(settings: Settings, lag: Lag): Promise<Hono<Env>
     return c.json(bodyOf(new Refusal(404, 'Not found')), 404);
   });
   return app;
+}
+
+const WINDOW_MS = 1_000;
+
+/** Counts requests by key over the last second. Throws the 429 that names the limit when there were `most` already. */
+function createRateLimit(most: number, name: string): (key: string) => void {
+  const seen = new Map<string, number[]>();
+  return (key) => {
+    const now = performance.now();
+    const recent = (seen.get(key) ?? []).filter((time) => now - time < WINDOW_MS);
+    if (recent.length >= most) {
+      throw new Refusal(429, `Request failed. You've reached the ${name} limit for namespace ${key}`);
+    }
+    seen.set(key, [...recent, now]);
+  };
 }
 
 const traceOf = (c: Context<Env>) => {

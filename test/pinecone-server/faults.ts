@@ -1,8 +1,6 @@
 import { EventEmitter, once } from 'node:events';
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { OperationName } from './operations.ts';
-import { bodyOf, Refusal, type RefusalStatus } from './refusal.ts';
-import { jsonReply, type Reply, textReply } from './reply.ts';
+import { bodyOf, jsonReply, Refusal, type RefusalStatus, type Reply, textReply } from './replies.ts';
 
 const STATUSES = ['400', '401', '403-text', '404', '429', '500', '503'] as const;
 const OTHERS = ['hang', 'reset', 'reset-after', 'slow', 'garbage', 'empty'] as const;
@@ -13,7 +11,7 @@ export interface Fault {
   readonly operation?: OperationName;
   /**
    * A number answers that status, with a body of the interface or, for 401 and 403-text, plain text; `hang` never answers;
-   * `reset` closes the socket before acting and `reset-after` after it; `slow` acts after `ms`, or once faults are cleared; `garbage` answers 200 with
+   * `reset` closes the socket before acting and `reset-after` after it; `slow` acts once faults are cleared; `garbage` answers 200 with
    * text that is not JSON and `empty` with no body, both without acting.
    */
   readonly kind: (typeof FAULT_KINDS)[number];
@@ -21,8 +19,6 @@ export interface Fault {
   readonly retryAfter?: string;
   /** How many requests it meets: default 1; 0: until cleared. */
   readonly times?: number;
-  /** Milliseconds that `slow` waits. */
-  readonly ms?: number;
 }
 
 export interface Faults {
@@ -67,7 +63,7 @@ const MESSAGES: Readonly<Record<string, string>> = {
 
 /** What this fault makes of a request that `act` would answer. Undefined: its socket is to be reset. */
 export async function suffer(
-  { kind, retryAfter, ms }: Fault,
+  { kind, retryAfter }: Fault,
   act: () => Reply,
   { gone, cleared }: { gone(): Promise<unknown>; cleared(): Promise<unknown> },
 ): Promise<Reply | undefined> {
@@ -81,7 +77,7 @@ export async function suffer(
       act();
       return undefined;
     case 'slow':
-      await (ms === undefined ? cleared() : sleep(ms));
+      await cleared();
       return act();
     case 'garbage':
       return textReply(200, '<html>not JSON</html>');

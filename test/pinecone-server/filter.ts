@@ -1,5 +1,5 @@
 import type { Metadata, MetadataValue } from './record-set.ts';
-import { check } from './refusal.ts';
+import { check } from './replies.ts';
 
 type Test = (metadata: Metadata) => boolean;
 type Condition = (value: MetadataValue | undefined) => boolean;

@@ -1,5 +1,5 @@
 import type { Metadata } from './record-set.ts';
-import { check } from './refusal.ts';
+import { check } from './replies.ts';
 
 /** The documented limits. Where a unit is ambiguous ("2 MB"), the smaller reading: a client that keeps it keeps both. */
 export const LIMITS = {

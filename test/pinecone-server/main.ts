@@ -1,6 +1,6 @@
 /** Pinecone's data plane as a process: see `--help`. Prints its address as one JSON line once it listens. */
 import { parseArgs } from 'node:util';
-import { listen } from './listen.ts';
+import { listen } from './app.ts';
 import { API_VERSIONS, METRICS } from './options.ts';
 
 const HELP = `Pinecone's data plane on 127.0.0.1, with everything in memory.

@@ -13,9 +13,8 @@ import {
   toVector,
 } from './limits.ts';
 import type { Settings } from './options.ts';
-import { cut, pageToken, skipPast } from './page-token.ts';
 import { createRecordSet, type Metadata, type Stored } from './record-set.ts';
-import { check, Refusal } from './refusal.ts';
+import { check, Refusal } from './replies.ts';
 import { LOWER_IS_BETTER, score } from './score.ts';
 import type { Namespace, Store } from './store.ts';
 
@@ -269,6 +268,33 @@ const stats: Operation = ({ body }, { settings, store }) => {
     },
   };
 };
+
+/** What a page's successor is found by: the last key of the page, and what was asked for. */
+type PageKey = Readonly<Record<string, string>> & { readonly skip_past: string };
+
+const pageToken = (key: PageKey): string => Buffer.from(JSON.stringify(key)).toString('base64');
+
+/** Where a page begins; '' without a token. Throws a 400 for a token this server did not give, or gave for another question. */
+function skipPast(token: string | null | undefined, asked: Readonly<Record<string, string>>): string {
+  if (token === null || token === undefined) return '';
+  const { skip_past } = readToken(token);
+  check(typeof skip_past === 'string' && pageToken({ skip_past, ...asked }) === token, 'Invalid pagination token');
+  return skip_past;
+}
+
+function readToken(token: string): Partial<PageKey> {
+  try {
+    return Object(JSON.parse(Buffer.from(token, 'base64').toString())) as Partial<PageKey>;
+  } catch {
+    return {};
+  }
+}
+
+/** One page of something that was read with one item more than fits; with the key to go on from, if there is more. */
+function cut<Item>(items: readonly Item[], limit: number): { page: readonly Item[]; last: Item | undefined } {
+  const page = items.slice(0, limit);
+  return { page, last: items.length > limit ? page.at(-1) : undefined };
+}
 
 /** The requests that the gateway sends, by their names in faults and recorded calls. */
 export const ENDPOINTS = {

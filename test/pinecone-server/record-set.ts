@@ -14,7 +14,6 @@ export interface RecordSet {
   get(id: string): Stored | undefined;
   set(id: string, record: Stored): void;
   delete(id: string): void;
-  clear(): void;
   entries(): Iterable<[string, Stored]>;
   /** Up to `limit` ids that begin with `prefix` and come after `skipPast`, in byte order. */
   ids(prefix: string, skipPast: string, limit: number): string[];
@@ -45,10 +44,6 @@ export function createRecordSet(): RecordSet {
     },
     delete: (id) => {
       if (records.delete(id)) sorted.splice(placeOf(id), 1);
-    },
-    clear: () => {
-      records.clear();
-      sorted.length = 0;
     },
     entries: () => records.entries(),
     ids: (prefix, skipPast, limit) => {

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
-import type { Call } from './calls.ts';
+import { listen } from './app.ts';
+import type { Call } from './control.ts';
 import type { Fault } from './faults.ts';
-import { listen } from './listen.ts';
 import type { ApiVersion, Lag, Metric } from './options.ts';
 
 export type { Call, Fault, Lag };

@@ -316,19 +316,6 @@ describe('the overlay', () => {
       for (const one of [second, tied, first, third]) overlay.put(one, UNTOLD);
       expect(overlay.of('u').live).toEqual([third, second, tied, first]);
     });
-
-    it('is what was written last', () => {
-      const { overlay } = open();
-      const before = written('u');
-      const after = { ...before, memory: { ...before.memory, content: 'changed' } };
-      overlay.put(before, UNTOLD);
-      overlay.put(after, UNTOLD);
-      expect(overlay.get(before.memory.id)).toEqual(after);
-      expect(overlay.of('u').live).toEqual([after]);
-      overlay.bury(before.memory, UNTOLD);
-      expect(overlay.get(before.memory.id)).toBeNull();
-      expect(overlay.of('u')).toEqual({ live: [], deleted: new Set([before.memory.id]) });
-    });
   });
 
   describe('an entry leaves', () => {

@@ -230,17 +230,6 @@ describe('concurrency', () => {
       expect(await settled()).toEqual([]);
     });
 
-    it('a failed patch releases the mutex', async () => {
-      const { id } = await here.add(memoryOf(user, 'the cat sleeps'), call);
-      await server.fail({ operation: 'update', kind: '400' });
-      const outcomes = await Promise.allSettled([
-        here.update(refTo(id), { confidence: 0.1 }, call),
-        here.update(refTo(id), { confidence: 0.2 }, call),
-      ]);
-      expect(outcomes.map(({ status }) => status)).toEqual(['rejected', 'fulfilled']);
-      expect(await settled()).toMatchObject([{ confidence: 0.2 }]);
-    });
-
     it('a patch that is given up while it waits changes nothing', async () => {
       const { id } = await here.add(memoryOf(user, 'the cat sleeps'), call);
       const controller = new AbortController();

@@ -10,7 +10,7 @@ import {
   type Walk,
 } from '../../providers/pinecone/gateway-index/list-walk.ts';
 import { type Pinecone, startPinecone } from '../pinecone-server/start.ts';
-import { callBy, listOf } from '../support/requests.ts';
+import { listOf } from '../support/requests.ts';
 import {
   allPages,
   call,
@@ -109,14 +109,6 @@ describe('the walk', () => {
       );
     });
 
-    it('[Decision 1] turns the ids of one millisecond round, however many pages of the service they fill', async () => {
-      const listing = openListing(server);
-      const truth = sorted(Array.from({ length: 300 }, (_, i) => listing.memory(NOON - (i < 5 || i > 290 ? i : 7))));
-      await listing.seed(truth);
-      expect(await taking(walkOn(listing)(stretchOf(listing), call))).toEqual(idsOf(truth));
-      listing.close();
-    });
-
     it('ends, and asks for nothing more, once times pass the end of the stretch', async () => {
       const listing = openListing(server);
       const truth = sorted(Array.from({ length: 500 }, (_, i) => listing.memory(NOON - i * MINUTE)));
@@ -161,14 +153,6 @@ describe('the walk', () => {
       for (const memories of all) await b.seed(memories);
       expect(await taking(walkOn(b)(stretchOf(b), call))).toEqual(idsOf(sorted(all[1] ?? [])));
       for (const listing of [a, b, c]) listing.close();
-    });
-
-    it('is empty where nothing was ever stored', async () => {
-      const listing = openListing(server);
-      const walk = walkOn(listing);
-      expect(await taking(walk(stretchOf(listing), call))).toEqual([]);
-      expect(await taking(walk(resumedAt(listing, listing.memory(NOON).id), call))).toEqual([]);
-      listing.close();
     });
   });
 
@@ -442,22 +426,6 @@ describe('paging', () => {
   });
 
   describe('a list by tags', () => {
-    const rare = (i: number): Partial<Memory> => ({ tags: i % 60 === 0 ? ['a', 'b'] : i % 2 === 0 ? ['a'] : [] });
-
-    it('[SPEC GET /memories tag] reads on until the page is full, and finds all', async () => {
-      const listing = open();
-      const truth = await filled(listing, upTo(1_000), rare);
-      const list = listing.restarted();
-      for (const tags of [['a'], ['b'], ['a', 'b'], ['c']]) {
-        const expected = truth.filter((memory) => tags.every((tag) => memory.tags.includes(tag)));
-        for await (const page of paging(list, listing.user_id, { limit: 5, tags })) {
-          expect(page).toEqual(expected.splice(0, 5));
-        }
-        expect(expected).toEqual([]);
-      }
-      expect(await listed(listing, { tags: ['a'], limit: 3 })).toHaveLength(3);
-    });
-
     it('[SPEC Errors invalid_request] says so when more would have to be read than is allowed, and never answers short', async () => {
       const make = async (max_scan: number, count = 300) => {
         const listing = open({ max_scan });
@@ -540,46 +508,6 @@ describe('paging', () => {
         expect(await listing.restarted()(query, call)).toEqual([...truth.slice(0, 10), ...truth.slice(30, 71)]),
       );
       expect(counts).toEqual({ list: 1, fetch: 1 });
-    });
-
-    it('a write elsewhere is waited for if the token names it; otherwise the answer is marked as behind', async () => {
-      const listing = open();
-      await filled(listing, [1]);
-      await server.lag({ held: true });
-      const { service, consistency } = listing.own;
-      let token = '';
-      const writing = callBy(
-        {},
-        {
-          consistency: {
-            token: undefined,
-            answer: (given) => {
-              token = given;
-            },
-            behind() {},
-          },
-        },
-      );
-      const record = { id: listing.memory(NOON).id, values: Float32Array.of(0, 1), metadata: { content: 'x' } };
-      consistency.wrote(listing.namespace, await service.upsert(listing.namespace, record, call), writing);
-      let behind = 0;
-      const reading = callBy(
-        {},
-        {
-          consistency: {
-            token,
-            answer() {},
-            behind: () => {
-              behind += 1;
-            },
-          },
-        },
-      );
-      await listing.restarted()(listOf(listing.user_id), reading);
-      expect(behind).toBe(1);
-      await server.settle();
-      await listing.restarted()(listOf(listing.user_id), reading);
-      expect(behind).toBe(1);
     });
   });
 });

@@ -244,16 +244,6 @@ describe('writes', () => {
       }
     });
 
-    it('[SPEC DELETE /memories/{id}] deletes the record, and nothing else', async () => {
-      const one = await record();
-      const other = await record();
-      await notes.client.remove(one.id);
-      expect(await stored(one.id)).toBeUndefined();
-      expect(await stored(other.id)).toBeDefined();
-      expectError(await notes.client.tell('DELETE', notes.client.byId(one.id)), 'not_found');
-      expectError(await notes.client.tell('PATCH', notes.client.byId(one.id), { content: 'x' }), 'not_found');
-    });
-
     it('concurrent patches of one memory lose nothing of each other', async () => {
       const { id } = await record({ labels: ['home'] });
       const patches = Array.from({ length: 20 }, (_, at) =>

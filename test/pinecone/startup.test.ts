@@ -7,6 +7,7 @@ import { checkedMetric } from '../../providers/pinecone/startup.ts';
 import { diagnose } from '../../src/registry.ts';
 import { type Fault, type Pinecone, startPinecone } from '../pinecone-server/start.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
+import { holdTimers } from '../support/hold-timers.ts';
 import { openMemoriesOf } from '../support/memories.ts';
 import { call, contextOf, listOf, memoryOf, refTo, searchFor } from '../support/requests.ts';
 import { freshUser } from '../support/subject.ts';
@@ -189,6 +190,8 @@ describe('the description of the index', () => {
     const open = (options: object, { embedder = hashingEmbedder() }: { embedder?: Embedder | undefined } = {}) =>
       openMemoriesOf('pinecone', { api_key: KEY, ...options }, contextOf({ embedder }));
 
+    /** A deadline that passes when a test says so. */
+    const HELD_MS = 3_599_999;
     const FAULTS: readonly (readonly [Fault['kind'], RegExp])[] = [
       ['401', /API key; check PINECONE_API_KEY/],
       ['403-text', /PINECONE_API_KEY/],
@@ -201,9 +204,11 @@ describe('the description of the index', () => {
       ['empty', /not a Pinecone index; check PINECONE_INDEX_HOST/],
     ];
     it.each(FAULTS)('%s', async (kind, expected) => {
+      const deadlines = holdTimers(HELD_MS);
       for (const operation of ['stats', 'fetch'] as const) {
         await server.fail({ operation, kind, times: 0 });
-        const message = await refusal(open({ index_host: server.url, ...(kind === 'hang' && { timeout_ms: 300 }) }));
+        const opening = open({ index_host: server.url, ...(kind === 'hang' && { timeout_ms: HELD_MS }) });
+        const message = await refusal(deadlines.passUntil(opening));
         await server.clearFaults();
         expect(message).toMatch(expected);
       }
