@@ -42,10 +42,9 @@ const NEAREST = 100;
 
 /**
  * Session settings of a statement over a large user. Its estimated cost is high enough for JIT, which takes 50 to 250 ms
- * to compile it and gains nothing. With 4 MB the positions of 100,000 memories do not fit, and it would read others on the
- * same pages too.
+ * to compile it and gains nothing.
  */
-export const LARGE_USER_SETTINGS = `set local jit = off; set local enable_seqscan = off; set local work_mem = '32MB'`;
+export const LARGE_USER_SETTINGS = 'set local jit = off; set local enable_seqscan = off';
 
 /**
  * Session settings of a search through the vector index: it continues until it has found enough rows of this user, or
