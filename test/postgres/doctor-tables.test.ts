@@ -242,7 +242,7 @@ describe("doctor on the gateway's tables", () => {
       .filter((name) => !name.endsWith('_pkey') && name !== 'api_keys_name_key');
     expect(named).toEqual(expect.arrayContaining(['memories_embedding', 'memories_user_time', 'audit_log_time']));
     for (const name of named) {
-      if (name.startsWith('memories_e') || name === 'memories_tags')
+      if (name.startsWith('memories_e') || name === 'memories_user_tags')
         await db.sql(`update pg_index set indisvalid = false where indexrelid = 'omp.${name}'::regclass`);
       else await db.sql(`drop index omp.${name}`);
     }

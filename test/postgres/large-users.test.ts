@@ -11,7 +11,7 @@ import { hashingEmbedder } from '../support/hashing-embedder.ts';
 import type { WritableMemories } from '../support/memories.ts';
 import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';
 import { recordingLog } from '../support/subject.ts';
-import { call, memoryOf, refTo, type Store, searchFor, storeForEach, until } from './store.ts';
+import { call, listOf, memoryOf, refTo, type Store, searchFor, storeForEach, until } from './store.ts';
 
 /** More than the candidates an index scan is asked for, so that something is left out. */
 const ROWS = 520;
@@ -215,8 +215,8 @@ describe('words that thousands of memories hold', () => {
     // Without it the nearest are those indeed: what is looked at here is the words.
     await store.sql(`drop index ${store.names.schema}.memories_embedding`);
     await store.sql(
-      `insert into ${store.names.memories} (id, user_id, content, created_at, updated_at, keywords, embedding, large)
-       select 'mem_' || n, 'u', n::text, now(), now(), array_remove(array[${keys.join(', ')}]::bigint[], null), ${random}::real[]::${store.names.halfvec}, true
+      `insert into ${store.names.memories} (id, user_id, content, tags, created_at, updated_at, keywords, embedding, large)
+       select 'mem_' || n, 'u', n::text, case when n % 2 = 0 then '{even}' else '{}' end::text[], now(), now(), array_remove(array[${keys.join(', ')}]::bigint[], null), ${random}::real[]::${store.names.halfvec}, true
        from generate_series(1, ${MANY}) as n; analyze ${store.names.memories}`,
     );
     const ranking = { mode, keyword_weight: 0.5 };
@@ -226,10 +226,62 @@ describe('words that thousands of memories hold', () => {
       const vector = mode === 'keyword' ? null : await vectorOf(text);
       const counts = countStatement(store.names, asked, { keys: keysOf(ranking, asked), all: true });
       const [rarity] = await store.sql<{ rows: number; holding: number[] }>(counts.text, counts.values);
-      const { text: indexed, values } = searchStatement(store.names, ranking, { query: { ...asked, vector }, rarity });
-      const hits = await store.sql<{ id: string; score: number }>(indexed, values);
-      const found = hits.map(({ id, score }) => ({ id, score }));
-      expect(found, text).toEqual(await exactly(asked, hashingEmbedder(), mode));
+      for (const [tags, matching] of [
+        [[], false],
+        [['even'], false],
+        [['even'], true],
+      ] as const) {
+        const filtered = { ...asked, tags: [...tags] };
+        const search = { query: { ...filtered, vector }, rarity, matching };
+        const { text: indexed, values } = searchStatement(store.names, ranking, search);
+        const hits = await store.sql<{ id: string; score: number }>(indexed, values);
+        const found = hits.map(({ id, score }) => ({ id, score }));
+        expect(found, `${text} ${tags} ${matching}`).toEqual(await exactly(filtered, hashingEmbedder(), mode));
+      }
+    }
+  });
+});
+
+describe('a filtered list of a large user', () => {
+  const FILTERS = [
+    { tags: ['often'] },
+    { tags: ['seldom'] },
+    { tags: ['seldom', 'often'] },
+    { tags: ['theirs'] },
+    { scope: 'home' },
+    { scope: 'ho*' },
+    { scope: '*e' },
+    { scope: 'h*', tags: ['often'] },
+    { tags: ['often'], within: ['work'] },
+    { tags: ['often'], since: '2026-01-01T01:00:00.000Z', until: '2026-01-01T01:10:00.000Z' },
+  ];
+
+  it('finds the same as without its indexes, on every page', async () => {
+    await (await open()).close();
+    // Rare ones are the oldest, behind those that are read in the order of time.
+    await store.sql(
+      `insert into ${store.names.memories} (id, user_id, content, scope, tags, created_at, updated_at, keywords, large)
+       select 'mem_' || who || '_' || n, who, '', case when n < 30 then 'home' when n % 3 = 0 then 'work' end,
+         array_remove(array[case when n % 40 = 0 then 'often' end, case when n < 60 then 'seldom' end, case when who = 'v' then 'theirs' end], null),
+         timestamptz '2026-01-01 00:00Z' + n / 2 * interval '1 second', now(), '{}', true
+       from generate_series(1, 5000) as n, unnest('{u,v}'::text[]) as who`,
+    );
+    const { list } = createStatements(store.names, false);
+    const page = async (query: Parameters<typeof list>[0], large: boolean, within?: 'bytes') => {
+      const { statement, values } = list(query, { large, within });
+      return store.sql<{ id: string; created_at: number }>(statement.text, values);
+    };
+    for (const filter of FILTERS) {
+      let after: { created_at: string; id: string } | undefined;
+      for (let pages = 0; pages < 4; pages++) {
+        const query = listOf('u', { limit: 20, ...filter, ...(after && { after }) });
+        const rows = await page(query, true);
+        expect(rows, JSON.stringify(query)).toEqual(await page(query, false));
+        expect((await page(query, true, 'bytes')).map(({ id }) => id)).toEqual(rows.map(({ id }) => id));
+        const last = rows.at(-1);
+        if (!last) break;
+        after = { created_at: new Date(last.created_at).toISOString(), id: last.id };
+      }
     }
   });
 });
@@ -288,6 +340,29 @@ describe('the rarity of words', () => {
     const both = { rows: ROWS, holding: [await held('birch'), amber] };
     expect(await ask(query('u', 'birch amber'), keys('birch amber'), call)).toEqual(both);
     expect(counted).toEqual([`{${keys('amber')}}`, `{${keys('birch')}}`]);
+  });
+
+  it('is counted again a minute later, beside the search that uses the old counts', async () => {
+    let [rows, failing, minutes, runs] = [100, false, 0, 0];
+    const ask = createRarity(
+      store.names,
+      async () => {
+        runs++;
+        if (failing) throw new Error('no connection');
+        return [{ rows, holding: [rows / 10] }];
+      },
+      () => minutes * 60_001,
+    );
+    const rarity = () => ask(query('u', 'amber'), keys('amber'), call);
+    expect(await rarity()).toEqual({ rows: 100, holding: [10] });
+    rows = 200;
+    expect(await rarity()).toEqual({ rows: 100, holding: [10] });
+    expect(runs).toBe(1);
+    [minutes, failing] = [1, true];
+    expect(await rarity()).toEqual({ rows: 100, holding: [10] });
+    failing = false;
+    await until(async () => (await rarity()).rows === 200);
+    expect(await rarity()).toEqual({ rows: 200, holding: [20] });
   });
 
   it('[Decision 21] is counted for each grant over what it sees', async () => {

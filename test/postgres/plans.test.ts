@@ -113,12 +113,13 @@ const recorder = () => {
   return { seen, run };
 };
 
-const list = (more: Partial<ListQuery>, modes: readonly string[] = MODES) => {
-  const { statement, values } = createStatements(store.names, true).list(listOf('big', { limit: 51, ...more }));
-  return indexes(statement.text, values, { modes });
+const list = (more: Partial<ListQuery>, large = false) => {
+  const query = listOf('big', { limit: 51, ...more });
+  const { statement, values } = createStatements(store.names, true).list(query, { large });
+  return indexes(statement.text, values);
 };
 const search = async (
-  how: 'exact' | 'indexed',
+  how: 'exact' | 'indexed' | 'matching',
   more: Partial<SearchQuery>,
   mode: RankingOptions['mode'] = 'hybrid',
   modes: readonly string[] = MODES,
@@ -129,7 +130,7 @@ const search = async (
   const rarity = { rows: ROWS.big, holding: keysOf(ranking, query).map(() => ROWS.big / 10) };
   const { text, values } = searchStatement(store.names, ranking, {
     query: { ...query, vector },
-    ...(how === 'indexed' && { rarity }),
+    ...(how !== 'exact' && { rarity, matching: how === 'matching' }),
   });
   // For so few rows sorting them all is still cheaper than the index; whether it can be used is the question here.
   const settings = `${indexSettings(ROWS.big)}; set local enable_sort = off`;
@@ -163,9 +164,22 @@ describe('list', () => {
     expect(await list({ within, after, user_id: 'small' })).toEqual(['memories_user_time']);
   });
 
-  it('finds a rare tag of a big user in its index', async () => {
-    // Without looking at the tag nobody can know that it is rare.
-    expect(await list({ tags: ['rare'], limit: 501 }, ['force_custom_plan'])).toContain('memories_tags');
+  it.each([
+    ['a tag', { tags: ['rare'] }],
+    ['the end of a scope', { scope: '*/7' }],
+  ])('reads %s in the order of time', async (_, query) => {
+    expect(await list(query)).toEqual(['memories_user_time']);
+  });
+
+  it.each([
+    ['a tag', { tags: ['rare'] }, ['memories_user_tags']],
+    ['a scope', { scope: 'apple/7' }, ['memories_user_scope']],
+    ['a prefix of scope', { scope: 'apple/*' }, ['memories_user_scope']],
+    ['the end of a scope', { scope: '*/7' }, []],
+  ] as const)('of a large user reads %s in the order of time, and the rest in its index', async (_, query, index) => {
+    expect(await list({ ...query, tags: [...(('tags' in query && query.tags) || [])] }, true)).toEqual(
+      ['memories_pkey', 'memories_user_time', ...index].sort(),
+    );
   });
 });
 
@@ -201,14 +215,15 @@ describe('search', () => {
     expect(await search('indexed', { limit: 100 })).toEqual(['memories_embedding', 'memories_keywords', ...ALL]);
   });
 
-  // Scope and tag may lead to fewer memories than the words do.
   it.each([
     ['a scope prefix', { scope: 'apple' }, 'memories_user_scope'],
-    ['a tag', { tags: ['rare'] }, 'memories_tags'],
-  ])('of a large user takes nearest vectors and the index of %s', async (_, more, index) => {
-    const used = await search('indexed', more, 'hybrid', ['force_custom_plan']);
-    expect(used).toEqual(expect.arrayContaining(['memories_embedding', index]));
-    expect(used.filter((name) => name.startsWith('all of'))).toEqual([]);
+    ['a tag', { tags: ['rare'] }, 'memories_user_tags'],
+  ])('of a large user takes the same under %s, or all that match from its index', async (_, more, index) => {
+    const used = await search('indexed', more);
+    expect(used).toEqual(expect.arrayContaining(['memories_embedding', 'memories_keywords', 'memories_pkey']));
+    // The rest, only where the walk gave up.
+    expect(['memories_user_time', 'memories_user_scope']).toContain(used[3]);
+    expect(await search('matching', more)).toEqual(['memories_pkey', index]);
   });
 
   it('of a large user does so also where the average user has one memory', async () => {

@@ -232,7 +232,7 @@ async function checkIngestion(read: Read, { ingestion }: Names, computed: boolea
 const REASONS: Readonly<Record<string, string>> = {
   memories_user_time: 'without it every list and every search reads the memories of all users',
   memories_user_scope: 'without it filters by scope read all memories of a user',
-  memories_tags: 'without it filters by tag read all memories of a user',
+  memories_user_tags: 'without it filters by tag read all memories of a user with many',
   memories_keywords: 'without it searches of users with many memories read all of them',
   memories_embedding: 'without it searches of users with many memories compare all vectors',
   memories_without_vector: 'without it the start reads the whole table to find memories without a vector',

@@ -153,12 +153,21 @@ create index ingestion_claim on ${names.ingestion} (claim) where claim is not nu
 alter table ${names.onceKeys} add column status text not null default 'done';
 `;
 
+const tagsOfLargeUsers = (names: Names): string => `
+-- Tags and user in one index, because the tags of one user among those of all cost as much as all rows of the user.
+-- Up to ten thousand memories are read in the order of time instead. Takes a second for a million memories.
+create index memories_user_tags on ${names.memories} using gin (tags, (array[user_id])) where large;
+
+drop index if exists ${names.schema}.memories_tags;
+`;
+
 /** Append only: never edit a released migration. */
 export const MIGRATIONS: readonly { name: string; sql: (names: Names) => string }[] = [
   { name: 'memories', sql: memories },
   { name: 'access', sql: access },
   { name: 'reembed', sql: reembed },
   { name: 'ingestion', sql: ingestion },
+  { name: 'tags of large users', sql: tagsOfLargeUsers },
 ];
 
 /** The version that added the ingestion queue. */

@@ -22,8 +22,23 @@ export function conditions(): Conditions {
   };
 }
 
+/** Conditions as a separate SQL text. */
+export function part(where: Conditions, write: (inner: Conditions) => void): string {
+  const inner: string[] = [];
+  write({ ...where, and: (condition) => void inner.push(condition) });
+  return inner.length > 0 ? inner.join(' and ') : 'true';
+}
+
+/** The user in a form that keeps the planner from using the index on user and time. */
+export const UNINDEXED_USER = `user_id || ''`;
+
 export function whereTags(where: Conditions, tags: readonly string[]): void {
   if (tags.length > 0) where.and(`tags @> ${where.bind(toTextArray(tags))}::text[]`);
+}
+
+/** Lets the planner use the index on the tags of large users. Only for them. */
+export function whereTagsOfLargeUser(where: Conditions, { user_id, tags }: ListQuery | SearchQuery): void {
+  if (tags.length > 0) where.and(`large and array[user_id] @> array[${where.bind(user_id)}]`);
 }
 
 /** Of a search: a plain string prefix. */
@@ -63,6 +78,13 @@ export function whereWithinRanges(where: Conditions, { user_id, within }: Search
   if (prefixes.length === 0 || prefixes.length > MAX_RANGES || prefixes.includes('')) return;
   const ranges = prefixes.map((prefix) => `(${startsWith(where, prefix)})`).join(' or ');
   where.and(`scope is not null and ${sameUserHash(where, user_id)} and (${ranges})`);
+}
+
+/** All memories of a user within the ranges of `whereWithinRanges`. `user`: the user's parameter. */
+export function whereUser(where: Conditions, query: SearchQuery, user: string): void {
+  const ranges = part(where, (inner) => whereWithinRanges(inner, query));
+  // Otherwise the planner might combine two indexes, and read all of the user in one of them.
+  where.and(ranges === 'true' ? `user_id = ${user}` : `${UNINDEXED_USER} = ${user} and ${ranges}`);
 }
 
 function startsWith(where: Conditions, prefix: string): string {

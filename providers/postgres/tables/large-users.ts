@@ -5,8 +5,8 @@ import type { Names } from './names.ts';
 
 export interface LargeUsers {
   has(userId: string): boolean;
-  /** Whether searching the vector index for a user with this many memories costs less than an exact search. */
-  indexPays(rows: number): boolean;
+  /** Above this many memories, walking the vector index for them costs less than comparing all of them. */
+  walkPaysAbove(): number;
   /** Reports how many memories a search of this user saw. Above the threshold they are moved into the indexes. */
   observe(userId: string, atLeast: number): void;
   close(): Promise<void>;
@@ -93,7 +93,7 @@ export async function openLargeUsers({
   const timer = setInterval(() => void background(refresh(), 'reading the list of large users'), REFRESH_MS).unref();
   return {
     has: (userId) => users.has(userId),
-    indexPays: (rows) => indexed < SMALL_INDEX || rows * rows > COST_OF_WALK * indexed,
+    walkPaysAbove: () => (indexed < SMALL_INDEX ? 0 : Math.floor(Math.sqrt(COST_OF_WALK * indexed))),
     observe(userId, atLeast) {
       if (atLeast <= threshold || users.has(userId) || moving.has(userId)) return;
       moving.set(

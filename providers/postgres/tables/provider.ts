@@ -106,8 +106,10 @@ export async function openProvider(
     },
     delete: async (ref, call) => (await send(statements.remove(ref, call), call)).length > 0,
     async list(query, call) {
-      let rows = await send(statements.list(query), call);
-      if (rows.some(({ content }) => content === null)) rows = await send(statements.list(query, 'bytes'), call);
+      const large = largeUsers.has(query.user_id);
+      let rows = await send(statements.list(query, { large }), call);
+      if (rows.some(({ content }) => content === null))
+        rows = await send(statements.list(query, { large, within: 'bytes' }), call);
       return rows.map((row) => toMemory(row, model));
     },
     search,

@@ -4,10 +4,13 @@ import { toHalfvec } from '../pgvector.ts';
 import {
   type Conditions,
   conditions,
+  part,
+  UNINDEXED_USER,
   whereScopePrefix,
   whereTags,
+  whereTagsOfLargeUser,
+  whereUser,
   whereWithin,
-  whereWithinRanges,
 } from './conditions.ts';
 import { bytesOf, columnsOf, firstWithin } from './memory-rows.ts';
 import type { Names } from './names.ts';
@@ -21,8 +24,10 @@ export interface Rarity {
 
 interface Search {
   readonly query: SearchQuery;
-  /** Set: search through the indexes. */
+  /** Set: the user's memories are in the indexes of large users. */
   readonly rarity?: Rarity | undefined;
+  /** With `rarity`: whether to rank all memories that match the filters, one of which must have an index. */
+  readonly matching?: boolean;
 }
 
 interface SearchStatement {
@@ -36,11 +41,19 @@ export const MAX_INDEXED_LIMIT = 200;
 const NEAREST = 100;
 
 /**
+ * Session settings of a statement over a large user. Its estimated cost is high enough for JIT, which takes 50 to 250 ms
+ * to compile it and gains nothing. With 4 MB the positions of 100,000 memories do not fit, and it would read others on the
+ * same pages too.
+ */
+export const LARGE_USER_SETTINGS = `set local jit = off; set local enable_seqscan = off; set local work_mem = '32MB'`;
+
+/**
  * Session settings of a search through the vector index: it continues until it has found enough rows of this user, or
- * until an exact search of the user's `rows` would have cost no more.
+ * until an exact search of the user's `rows` would have cost no more. The planner, which knows only the average user, would
+ * rather sort all rows of large users.
  */
 export const indexSettings = (rows: number): string =>
-  `set local hnsw.iterative_scan = relaxed_order; set local hnsw.ef_search = 200; set local hnsw.max_scan_tuples = ${Math.ceil(rows / 2) + 1}`;
+  `${LARGE_USER_SETTINGS}; set local enable_sort = off; set local hnsw.iterative_scan = relaxed_order; set local hnsw.ef_search = 200; set local hnsw.max_scan_tuples = ${Math.ceil(rows / 2) + 1}`;
 
 /** Limit of memories ranked because they contain a rare term of the query; common terms come later. */
 const MAX_RARE = 2_000;
@@ -57,11 +70,15 @@ export function keysOf(ranking: RankingOptions, { user_id, text }: SearchQuery):
  * the allowed scopes count nowhere, as if they were not stored.
  *
  * Without `rarity` it is an exact search of all memories of the user. With `rarity` it uses the vector and keyword indexes:
- * see `throughIndexes`.
+ * see `throughIndexes`. With `rarity` and `matching` it is an exact search of the memories that match the filters.
  */
 export function searchStatement(names: Names, ranking: RankingOptions, search: Search): SearchStatement {
   const parts = toParts(names, ranking, search);
-  const { where, withPart, hits } = search.rarity ? throughIndexes(parts, search.rarity) : exact(parts);
+  const { where, withPart, hits } = !search.rarity
+    ? exact(parts)
+    : search.matching
+      ? exactlyMatching(parts, search.rarity)
+      : throughIndexes(parts, search.rarity);
   const order = 'score desc, created_at desc, id desc';
   const best = `select id as hit, score, created_at as time from (${hits}) as hits ${ranking.mode === 'keyword' ? 'where score > 0' : ''}
         order by score desc, time desc, hit desc limit ${where.bind(search.query.limit)}`;
@@ -85,7 +102,7 @@ interface Plan {
   readonly hits: string;
 }
 
-/** The parts that both plans share. */
+/** The parts that the plans share. */
 function toParts(names: Names, ranking: RankingOptions, { query }: Search) {
   const where = conditions();
   const visible = part(where, (inner) => whereWithin(inner, query.within));
@@ -97,18 +114,21 @@ function toParts(names: Names, ranking: RankingOptions, { query }: Search) {
   const vectorPlace = vector && weight.vector > 0 ? where.bind(toHalfvec(vector)) : undefined;
   const distance = vectorPlace && `${names.embedding} ${names.cosineDistance} ${vectorPlace}::${names.halfvec}`;
   const [vectorWeight, keywordWeight] = [weight.vector, weight.keyword].map((part) => `${where.bind(part)}::float8`);
+  const wanted = part(where, (inner) => {
+    whereScopePrefix(inner, query);
+    whereTags(inner, query.tags);
+    const most = query.max_content_bytes;
+    if (most !== undefined) inner.and(`octet_length(content) <= ${inner.bind(most)}::int8`);
+  });
   return {
-    ...{ names, query, where, keys, asked, distance, vectorWeight, keywordWeight },
+    ...{ names, query, where, keys, wanted, asked, distance, vectorWeight, keywordWeight },
     /** All visible memories. A function, because a parameter must only be added where it is used. */
-    whole: () => `user_id = ${userPlace} and ${visible} and ${part(where, (inner) => whereWithinRanges(inner, query))}`,
-    /** The same, in a form that keeps the planner from using the index on user and time. */
-    user: `user_id || '' = ${userPlace} and ${visible}`,
-    wanted: part(where, (inner) => {
-      whereScopePrefix(inner, query);
-      whereTags(inner, query.tags);
-      const most = query.max_content_bytes;
-      if (most !== undefined) inner.and(`octet_length(content) <= ${inner.bind(most)}::int8`);
-    }),
+    whole: () => `${part(where, (inner) => whereUser(inner, query, userPlace))} and ${visible}`,
+    /** All matching memories of a large user, read through the indexes of the filters. */
+    matching: () =>
+      `${UNINDEXED_USER} = ${userPlace} and ${visible} and ${wanted} and ${part(where, (inner) => whereTagsOfLargeUser(inner, query))}`,
+    /** The same for a scan of the vector or keyword index: the \`case\` keeps the planner from using any other. */
+    scanned: `large and ${UNINDEXED_USER} = ${userPlace} and case when large then ${visible} and ${wanted} end`,
     cosine: distance ? cosineOf(distance) : '0',
     score: `least(1, floor((${vectorWeight} * cosine + ${keywordWeight} * ${
       asked ? 'coalesce(coverage, 0)' : '0'
@@ -139,6 +159,20 @@ function exact(parts: StatementParts): Plan {
   };
 }
 
+/** Ranks every memory that matches the filters. */
+function exactlyMatching(parts: StatementParts, rarity: Rarity): Plan {
+  const { names, where, matching, cosine, asked } = parts;
+  const seen = `seen as materialized (select ${SEEN}, ${cosine} as cosine from ${names.memories} where ${matching()})`;
+  const terms = asked ? [...rarityOf(asked), termsOf('seen', asked)] : [];
+  return { where, withPart: [countedOf(parts, rarity), seen, ...terms], hits: scored(parts, 'seen') };
+}
+
+/** `counted` from counts made beforehand. */
+const countedOf = ({ where, asked }: StatementParts, { rows, holding }: Rarity): string =>
+  `counted as (select ${where.bind(rows)}::float8 as rows${
+    asked ? `, ${where.bind(`{${holding}}`)}::float8[] as holding` : ''
+  })`;
+
 /** From `counted`: the rarity of each term, and of all together. */
 const rarityOf = (asked: string): string[] => [
   `term as materialized (
@@ -156,20 +190,16 @@ const rarityOf = (asked: string): string[] => [
  * The index walk ends after a number of rows of other users and scopes. If it has found too few by then, the exact
  * search completes the result.
  */
-function throughIndexes(parts: StatementParts, { rows, holding }: Rarity): Plan {
+function throughIndexes(parts: StatementParts, rarity: Rarity): Plan {
   const { where, keys, asked, distance } = parts;
   const near = distance ? [`select ${SEEN}, ${cosineOf('distance')} as cosine from near`, 'select * from rest'] : [];
-  const withPart = [
-    `counted as (select ${where.bind(rows)}::float8 as rows${
-      asked ? `, ${where.bind(`{${holding}}`)}::float8[] as holding` : ''
-    })`,
-  ];
+  const withPart = [countedOf(parts, rarity)];
   if (distance) withPart.push(...walk(parts, distance));
   if (!asked) {
     withPart.push(`seen as (${distance ? near.join(' union all ') : nowhere(parts)})`);
     return { where, withPart, hits: scored(parts, 'seen') };
   }
-  const rare = `${where.bind(toBigintArray(rarest(keys, holding)))}::bigint[]`;
+  const rare = `${where.bind(toBigintArray(rarest(keys, rarity.holding)))}::bigint[]`;
   withPart.push(
     ...rarityOf(asked),
     `rare as materialized (${sharing(parts, rare)})`,
@@ -187,12 +217,12 @@ function throughIndexes(parts: StatementParts, { rows, holding }: Rarity): Plan 
 const SEEN = 'id, created_at, keywords';
 
 /** The nearest vectors, and all other memories if those are too few. */
-function walk({ names, query, user, whole, wanted, cosine }: StatementParts, distance: string): string[] {
+function walk({ names, query, scanned, whole, wanted, cosine }: StatementParts, distance: string): string[] {
   const nearest = Math.max(NEAREST, 2 * query.limit);
   return [
     `near as materialized (
       select ${SEEN}, ${distance} as distance from ${names.memories}
-      where ${user} and large and ${wanted} order by ${distance} limit ${nearest})`,
+      where ${scanned} order by ${distance} limit ${nearest})`,
     `walk as materialized (select count(*) < ${nearest} as gave_up, min(${cosineOf('distance')}) as cosine from near)`,
     `rest as materialized (
       select ${SEEN}, ${cosine} as cosine from ${names.memories}
@@ -201,8 +231,8 @@ function walk({ names, query, user, whole, wanted, cosine }: StatementParts, dis
 }
 
 /** Memories that contain one of the keys and are not among the nearest. */
-const sharing = ({ names, user, wanted, distance, cosine }: StatementParts, keys: string): string =>
-  `select ${SEEN}, ${cosine} as cosine from ${names.memories} where large and keywords && ${keys} and ${user} and ${wanted} ${
+const sharing = ({ names, scanned, distance, cosine }: StatementParts, keys: string): string =>
+  `select ${SEEN}, ${cosine} as cosine from ${names.memories} where ${scanned} and keywords && ${keys} ${
     distance ? 'and not (select gave_up from walk) and id not in (select id from near)' : ''
   }`;
 
@@ -217,8 +247,8 @@ const scored = ({ score, asked }: StatementParts, memories: string): string =>
   }`;
 
 /** A keyword search for stop words only finds nothing. */
-const nowhere = ({ names, user, wanted }: StatementParts): string =>
-  `select ${SEEN}, 0 as cosine from ${names.memories} where ${user} and ${wanted} and false`;
+const nowhere = ({ names, scanned }: StatementParts): string =>
+  `select ${SEEN}, 0 as cosine from ${names.memories} where ${scanned} and false`;
 
 /**
  * The common terms that still matter: the rarest ones, until the remaining terms together cannot raise a memory above the
@@ -245,11 +275,19 @@ function rarest(keys: readonly number[], holding: readonly number[]): number[] {
     .map(({ key }) => key);
 }
 
-/** Conditions as a separate SQL text: rarity is counted over all visible memories, filters apply to hits only. */
-export function part(where: Conditions, write: (inner: Conditions) => void): string {
-  const inner: string[] = [];
-  write({ ...where, and: (condition) => void inner.push(condition) });
-  return inner.length > 0 ? inner.join(' and ') : 'true';
+/** Whether an index leads to the memories of a large user that match the filters. */
+export const hasIndexedFilter = ({ scope, tags }: SearchQuery): boolean => Boolean(scope) || tags.length > 0;
+
+/** Counts the memories that `exactlyMatching` would rank, up to a limit. */
+export function countMatchesStatement(names: Names, query: SearchQuery, limit: number): SearchStatement {
+  const where = conditions();
+  where.and(`${UNINDEXED_USER} = ${where.bind(query.user_id)}`);
+  whereWithin(where, query.within);
+  whereScopePrefix(where, query);
+  whereTags(where, query.tags);
+  whereTagsOfLargeUser(where, query);
+  const matches = `select from ${names.memories} where ${where} limit ${where.bind(limit)}`;
+  return { text: `select count(*)::float8 as matching from (${matches}) as matches`, values: where.values };
 }
 
 /** Limit of stored terms that one search reads: about half a second. */

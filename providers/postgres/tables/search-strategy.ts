@@ -1,11 +1,20 @@
 import { LRUCache } from 'lru-cache';
 import type { Call, RankingOptions, SearchQuery } from '#contract';
 import type { Database, Row, Run } from '../client/connections.ts';
-import { conditions, whereWithin, whereWithinRanges } from './conditions.ts';
+import { conditions, part, whereUser, whereWithin } from './conditions.ts';
 import type { LargeUsers } from './large-users.ts';
 import type { Statements } from './memory-statements.ts';
 import type { Names } from './names.ts';
-import { indexSettings, keysOf, MAX_INDEXED_LIMIT, part, type Rarity, searchStatement } from './search-statement.ts';
+import {
+  countMatchesStatement,
+  hasIndexedFilter,
+  indexSettings,
+  keysOf,
+  LARGE_USER_SETTINGS,
+  MAX_INDEXED_LIMIT,
+  type Rarity,
+  searchStatement,
+} from './search-statement.ts';
 import { toBigintArray } from './search-terms.ts';
 
 export interface SearchOptions {
@@ -16,17 +25,25 @@ export interface SearchOptions {
   readonly largeUsers: LargeUsers;
 }
 
-/** Runs a search the faster way: exactly over all memories of the user, or through the indexes. Returns rows, best first. */
+/** Runs a search the fastest way: over all memories of the user, over all that match, or through the indexes. Returns rows, best first. */
 export function createSearch({ db, names, statements, ranking, largeUsers }: SearchOptions) {
   const heavy = (text: string) => ({ ...statements.query(text, []).statement, heavy: true });
   const run: Run = (text, values, call) => db.query(heavy(text), values, call);
-  const rarityOf = createRarity(names, run);
+  const runLarge: Run = (text, values, call) => db.queryWith(LARGE_USER_SETTINGS, heavy(text), values, call);
+  const rarityOf = createRarity(names, runLarge);
+  const countMatching = createMatchCount(names, runLarge);
 
   return async (query: SearchQuery, call: Call): Promise<Row[]> => {
     const indexable = query.limit <= MAX_INDEXED_LIMIT && (query.vector?.some((part) => part !== 0) ?? true);
     if (indexable && largeUsers.has(query.user_id)) {
       const rarity = await rarityOf(query, keysOf(ranking, query), call);
-      if (largeUsers.indexPays(rarity.rows)) {
+      const few = largeUsers.walkPaysAbove();
+      const most = Math.max(few, FEW_MATCHES);
+      if (hasIndexedFilter(query) && (await countMatching(query, most + 1, call)) <= most) {
+        const { text, values } = searchStatement(names, ranking, { query, rarity, matching: true });
+        return runLarge(text, values, call);
+      }
+      if (rarity.rows > few) {
         const { text, values } = searchStatement(names, ranking, { query, rarity });
         return db.queryWith(indexSettings(rarity.rows), heavy(text), values, call);
       }
@@ -38,56 +55,107 @@ export function createSearch({ db, names, statements, ranking, largeUsers }: Sea
   };
 }
 
+/** Comparing this many memories takes 5 ms; walking the vector index for so few could take far longer. */
+const FEW_MATCHES = 2_000;
+
+/** How many memories match the filters of a search, at most `limit`. Counted once a minute. */
+function createMatchCount(names: Names, run: Run) {
+  const kept = new LRUCache<string, number>({ max: MAX_CACHED, ttl: FRESH_MS });
+  return async (query: SearchQuery, limit: number, call: Call): Promise<number> => {
+    const key = JSON.stringify([query.user_id, query.within, query.scope, query.tags, limit]);
+    const known = kept.get(key);
+    if (known !== undefined) return known;
+    const { text, values } = countMatchesStatement(names, query, limit);
+    const [{ matching }] = (await run(text, values, call)) as [{ matching: number }];
+    kept.set(key, matching);
+    return matching;
+  };
+}
+
+/** A count, and when it was made. */
+interface Count {
+  readonly count: number;
+  readonly at: number;
+}
+
 /** Counts of one user, within the allowed scopes of one grant. */
 interface Counted {
-  readonly rows: number;
-  readonly holding: Map<number, number>;
+  readonly rows: Count;
+  readonly holding: Map<number, Count>;
 }
 
 /**
- * A minute: counting a hundred thousand memories takes 10 ms, and as much again for a term that all of them contain.
- * Memories added meanwhile make the counts slightly wrong; they are found all the same.
+ * Counts older than a minute are made again, beside the search that uses them: counting a hundred thousand memories takes
+ * 10 ms, and ten times as much for a term that all of them contain. Memories added meanwhile make the counts slightly wrong;
+ * they are found all the same.
  */
-const CACHE_MS = 60_000;
+const FRESH_MS = 60_000;
+/** Counts that no search uses are dropped. */
+const UNUSED_MS = 3_600_000;
 const MAX_CACHED = 1_000;
-/** Terms of all users together, about 50 bytes each. */
+/** Terms of all users together, about 100 bytes each. */
 const MAX_CACHED_TERMS = 200_000;
-/** Terms of one user in that minute. */
 const MAX_TERMS_OF_USER = 10_000;
 
 /**
- * Counts how rare the terms of a query are for a large user, at most once a minute. Each grant has its own counts, over
- * the memories it allows: otherwise scores would reveal the terms of hidden memories.
+ * Counts how rare the terms of a query are for a large user. Each grant has its own counts, over the memories it allows:
+ * otherwise scores would reveal the terms of hidden memories.
  */
-export function createRarity(names: Names, run: Run) {
+export function createRarity(names: Names, run: Run, now = Date.now) {
   const kept = new LRUCache<string, Counted>({
     max: MAX_CACHED,
     maxSize: MAX_CACHED_TERMS,
     sizeCalculation: ({ holding }) => 1 + holding.size,
-    ttl: CACHE_MS,
-    // Otherwise the first counts would never expire.
-    noUpdateTTL: true,
+    ttl: UNUSED_MS,
+    updateAgeOnGet: true,
   });
+  const refreshing = new Set<string>();
+
+  const count = async (
+    query: SearchQuery,
+    wanted: CountRequest & { known?: Counted },
+    call: Call,
+  ): Promise<Counted> => {
+    const whose = whoseOf(query);
+    const at = now();
+    const { text, values } = countStatement(names, query, wanted);
+    const [row] = (await run(text, values, call)) as [{ rows: number; holding: number[] }];
+    const known = kept.peek(whose) ?? wanted.known;
+    const rows = wanted.all || !known ? { count: row.rows, at } : known.rows;
+    const holding = new Map(known?.holding);
+    for (const [i, key] of wanted.keys.entries()) holding.set(key, { count: row.holding[i] as number, at });
+    if (holding.size > MAX_TERMS_OF_USER) kept.delete(whose);
+    else kept.set(whose, { rows, holding });
+    return { rows, holding };
+  };
+  /** Makes counts again without delaying the search. After a failure the next search tries again. */
+  const refresh = (query: SearchQuery, { rows, holding }: Counted, keys: readonly number[], caller: Call['caller']) => {
+    const oldest = now() - FRESH_MS;
+    const old = keys.filter((key) => (holding.get(key) as Count).at < oldest);
+    const all = rows.at < oldest;
+    const whose = whoseOf(query);
+    if ((!all && old.length === 0) || refreshing.has(whose)) return;
+    refreshing.add(whose);
+    void count(query, { keys: old, all, known: { rows, holding } }, { ...IN_BACKGROUND, caller })
+      .catch(() => undefined)
+      .finally(() => refreshing.delete(whose));
+  };
 
   return async (query: SearchQuery, keys: readonly number[], call: Call): Promise<Rarity> => {
-    const whose = JSON.stringify([query.user_id, query.within]);
-    let counted = kept.get(whose);
-    const missing = keys.filter((key) => !counted?.holding.has(key));
-    if (!counted || missing.length > 0) {
-      const { text, values } = countStatement(names, query, { keys: missing, all: !counted });
-      const [{ rows, holding }] = (await run(text, values, call)) as [{ rows: number; holding: number[] }];
-      if (!counted) {
-        counted = { rows, holding: new Map() };
-      }
-      for (const [i, key] of missing.entries()) counted.holding.set(key, holding[i] as number);
-      if (counted.holding.size > MAX_TERMS_OF_USER) kept.delete(whose);
-      // A new object, because the cache computes the size of an object only once.
-      else kept.set(whose, { ...counted });
-    }
-    const { rows, holding } = counted;
-    return { rows, holding: keys.map((key) => holding.get(key) as number) };
+    let known = kept.get(whoseOf(query));
+    const missing = keys.filter((key) => !known?.holding.has(key));
+    if (!known) known = await count(query, { keys, all: true }, call);
+    else if (missing.length > 0) known = await count(query, { keys: missing, all: false, known }, call);
+    const counted = known;
+    refresh(query, counted, keys, call.caller);
+    return { rows: counted.rows.count, holding: keys.map((key) => (counted.holding.get(key) as Count).count) };
   };
 }
+
+const whoseOf = ({ user_id, within }: SearchQuery): string => JSON.stringify([user_id, within]);
+
+/** Of a statement that the search does not wait for. */
+const IN_BACKGROUND = { signal: new AbortController().signal, requestId: 'rarity' };
 
 interface CountRequest {
   readonly keys: readonly number[];
@@ -99,10 +167,8 @@ export function countStatement(names: Names, query: SearchQuery, { keys, all }: 
   const where = conditions();
   const wanted = where.bind(toBigintArray(keys));
   const visible = part(where, (inner) => whereWithin(inner, query.within));
-  const whole = () => {
-    const ranges = part(where, (inner) => whereWithinRanges(inner, query));
-    return `select count(*) from ${names.memories} where user_id = ${where.bind(query.user_id)} and ${visible} and ${ranges}`;
-  };
+  const whole = () =>
+    `select count(*) from ${names.memories} where ${part(where, (inner) => whereUser(inner, query, where.bind(query.user_id)))} and ${visible}`;
   return {
     text: `select (${all ? whole() : 'select null'})::float8 as rows, array(
         select (select count(*) from ${names.memories} where large and keywords @> array[key] and ${visible})
