@@ -287,6 +287,11 @@ describe('faults of the network', () => {
       expect(await service.stats(call)).toEqual({ dimension: undefined, metric: undefined });
     });
 
+    it('that names a next page but nothing on this one is the last', async () => {
+      const { url } = await listen((_, response) => json(response, 200, { vectors: [], pagination: { next: 't' } }));
+      expect(await to(url).list('n', { prefix: '', limit: 1 }, call)).toEqual({ ids: [], next: undefined });
+    });
+
     it.each(['404', '405', '501'])(
       '%s to a fetch by metadata means that the index does not know it',
       async (status) => {
