@@ -362,9 +362,10 @@ describe('a dry run', () => {
     const gateway = await subject.open(embedderOf('old'));
     await addMemories(gateway, 0, 3);
     await gateway.close();
-    const { store, ingestion, onceKeys, migrations } = subject.names;
+    const { schema, store, ingestion, onceKeys, migrations } = subject.names;
     await subject.sql(
-      `delete from ${migrations} where version > 2; drop table ${ingestion}; alter table ${onceKeys} drop status;
+      `delete from ${migrations} where version > 2; drop index ${schema}.memories_user_tags;
+       drop table ${ingestion}; alter table ${onceKeys} drop status;
        alter table ${store} drop embedding_column, drop columns_made, drop next_model, drop next_dimensions, drop next_column`,
     );
     expect(await subject.reembed(embedderOf('new'), { dry_run: true })).toMatchObject({ done: 0, total: 3 });
