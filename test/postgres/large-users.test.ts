@@ -69,6 +69,12 @@ const QUESTIONS: readonly Partial<SearchQuery>[] = [
   { tags: ['missing'] },
   { limit: 1 },
   { limit: 450 },
+  { max_content_bytes: 25 },
+  { within: ['work*'] },
+  { within: ['*/mail', 'home'] },
+  { within: ['home*'], tags: ['kept'] },
+  { within: ['work'], scope: 'work' },
+  { within: [], tags: ['kept'] },
 ];
 
 describe('a user with many memories', () => {
@@ -81,6 +87,11 @@ describe('a user with many memories', () => {
       for (const more of QUESTIONS) {
         const asked = query('u', text, more);
         expect(await found(provider, asked), JSON.stringify(asked)).toEqual(await exactly(asked, embedder, mode));
+        const { within, max_content_bytes = 1_000 } = asked;
+        for (const { memory } of (await provider.search?.(asked, call)) ?? []) {
+          expect(withinMatcher(within)(memory.scope), JSON.stringify(asked)).toBe(true);
+          expect(Buffer.byteLength(memory.content)).toBeLessThanOrEqual(max_content_bytes);
+        }
       }
     }
   });
@@ -342,97 +353,6 @@ describe('the rarity of words', () => {
     expect(counted).toEqual([`{${keys('amber')}}`, `{${keys('birch')}}`]);
   });
 
-  it('is counted again a minute later, beside the search that uses the old counts', async () => {
-    let [rows, failing, minutes, runs] = [100, false, 0, 0];
-    const ask = createRarity(
-      store.names,
-      async () => {
-        runs++;
-        if (failing) throw new Error('no connection');
-        return [{ rows, holding: [rows / 10] }];
-      },
-      () => minutes * 60_001,
-    );
-    const rarity = () => ask(query('u', 'amber'), keys('amber'), call);
-    expect(await rarity()).toEqual({ rows: 100, holding: [10] });
-    rows = 200;
-    expect(await rarity()).toEqual({ rows: 100, holding: [10] });
-    expect(runs).toBe(1);
-    [minutes, failing] = [1, true];
-    expect(await rarity()).toEqual({ rows: 100, holding: [10] });
-    failing = false;
-    await until(async () => (await rarity()).rows === 200);
-    expect(await rarity()).toEqual({ rows: 200, holding: [20] });
-  });
-
-  it('is counted again before the search once it is an hour old, word by word', async () => {
-    let [rows, minutes] = [100, 0];
-    const asked: unknown[] = [];
-    const ask = createRarity(
-      store.names,
-      async (_, values) => {
-        asked.push(values[0]);
-        return [
-          {
-            rows,
-            holding: String(values[0])
-              .split(',')
-              .map(() => rows / 10),
-          },
-        ];
-      },
-      () => minutes * 60_000,
-    );
-    await ask(query('u', ''), [1, 2], call);
-    // The first is counted again meanwhile, like all memories.
-    for (minutes of [40, 80]) {
-      await ask(query('u', ''), [1], call);
-      await new Promise(setImmediate);
-    }
-    rows = 200;
-    expect(await ask(query('u', ''), [2], call)).toEqual({ rows: 100, holding: [20] });
-    minutes = 180;
-    rows = 300;
-    expect(await ask(query('u', ''), [1], call)).toEqual({ rows: 300, holding: [30] });
-    expect(asked).toEqual(['{1,2}', '{1}', '{1}', '{2}', '{1}']);
-  });
-
-  it('never says that more memories hold a word than there are', async () => {
-    const counts = [
-      { rows: 10, holding: [4] },
-      { rows: null, holding: [5000] },
-    ];
-    const ask = createRarity(
-      store.names,
-      async () => [counts.shift() ?? {}],
-      () => 0,
-    );
-    expect(await ask(query('u', ''), [1], call)).toEqual({ rows: 10, holding: [4] });
-    // Added meanwhile. Less than no rarity would turn the order round.
-    expect(await ask(query('u', ''), [1, 2], call)).toEqual({ rows: 5000, holding: [4, 5000] });
-  });
-
-  it('survives that the counts it builds on are dropped meanwhile', async () => {
-    const waiting: (() => void)[] = [];
-    const ask = createRarity(store.names, async (_, values) => {
-      const holding = String(values[0])
-        .split(',')
-        .map(() => 1);
-      if (values[0] === '{2}') await new Promise<void>((done) => void waiting.push(done));
-      return [{ rows: 10_100, holding }];
-    });
-    await ask(query('u', ''), [1], call);
-    const second = ask(query('u', ''), [1, 2], call);
-    await ask(
-      query('u', ''),
-      Array.from({ length: 10_001 }, (_, i) => i + 3),
-      call,
-    );
-    await ask(query('u', ''), [3], call);
-    for (const go of waiting) go();
-    expect(await second).toEqual({ rows: 10_100, holding: [1, 1] });
-  });
-
   it('[Decision 21] is counted for each grant over what it sees', async () => {
     const provider = await open();
     const all = await fill(provider, 'u', ROWS);
@@ -444,15 +364,6 @@ describe('the rarity of words', () => {
       const rarity = await ask(query('u', 'amber', { within }), keys('amber'), call);
       expect(rarity, JSON.stringify(within)).toEqual({ rows: visible.length, holding });
     }
-  });
-
-  it('is kept for a bounded number of words', async () => {
-    await open();
-    const counted: string[] = [];
-    const ask = rarityOf(counted);
-    const many = Array.from({ length: 10_001 }, (_, i) => i);
-    for (const keys of [many, [1], [1]]) await ask(query('u', ''), keys, call);
-    expect(counted.slice(1)).toEqual(['{1}']);
   });
 });
 
