@@ -126,7 +126,7 @@ function toParts(names: Names, ranking: RankingOptions, { query }: Search) {
     /** All matching memories of a large user, read through the indexes of the filters. */
     matching: () =>
       `${UNINDEXED_USER} = ${userPlace} and ${visible} and ${wanted} and ${part(where, (inner) => whereTagsOfLargeUser(inner, query))}`,
-    /** The same for a scan of the vector or keyword index: the \`case\` keeps the planner from using any other. */
+    /** The same for a scan of the vector or keyword index: the `case` keeps the planner from using any other. */
     scanned: `large and ${UNINDEXED_USER} = ${userPlace} and case when large then ${visible} and ${wanted} end`,
     cosine: distance ? cosineOf(distance) : '0',
     score: `least(1, floor((${vectorWeight} * cosine + ${keywordWeight} * ${
