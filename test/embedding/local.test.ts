@@ -181,7 +181,8 @@ describe('[Decision 34] as TensorFlow.js computes them', () => {
       ),
     );
     expect(texts.map(tokenize)).toEqual(tokens);
-    for (const text of [...joined, '', '  ', '\ud83d tea', '\ufdfa', 'constructor'])
+    // The last has two splits with the same sum.
+    for (const text of [...joined, '', '  ', '\ud83d tea', '\ufdfa', 'constructor', '00000'])
       expect(tokenize(text), text).toEqual(reference.tokenizer.encode(text));
   });
 

@@ -30,7 +30,7 @@ const REFRESH_MS = 30_000;
 const COST_OF_WALK = 400;
 /** In a smaller index every walk is short. */
 const SMALL_INDEX = 50_000;
-/** Rows flagged at a time, to keep the locks short: each enters two indexes. */
+/** Rows flagged at a time, to keep the locks short: each enters three indexes. */
 const BATCH = 500;
 /** Deadline of the lock, in milliseconds: adds queue behind the request for it. */
 const LOCK_MS = 2_000;

@@ -90,8 +90,8 @@ interface Counted {
  * they are found all the same.
  */
 const FRESH_MS = 60_000;
-/** Counts that no search uses are dropped. */
-const UNUSED_MS = 3_600_000;
+/** A search waits for counts that would be older than this. */
+const USABLE_MS = 3_600_000;
 const MAX_CACHED = 1_000;
 /** Terms of all users together, about 100 bytes each. */
 const MAX_CACHED_TERMS = 200_000;
@@ -106,56 +106,56 @@ export function createRarity(names: Names, run: Run, now = Date.now) {
     max: MAX_CACHED,
     maxSize: MAX_CACHED_TERMS,
     sizeCalculation: ({ holding }) => 1 + holding.size,
-    ttl: UNUSED_MS,
-    updateAgeOnGet: true,
   });
   const refreshing = new Set<string>();
 
   const count = async (
     query: SearchQuery,
-    wanted: CountRequest & { known?: Counted },
+    wanted: CountRequest & { known: Counted | undefined },
     call: Call,
   ): Promise<Counted> => {
     const whose = whoseOf(query);
     const at = now();
     const { text, values } = countStatement(names, query, wanted);
     const [row] = (await run(text, values, call)) as [{ rows: number; holding: number[] }];
+    // Other searches may have counted terms meanwhile, or caused the known ones to be dropped.
     const known = kept.peek(whose) ?? wanted.known;
     const rows = wanted.all || !known ? { count: row.rows, at } : known.rows;
-    const holding = new Map(known?.holding);
+    const holding = new Map([...(wanted.known?.holding ?? []), ...(known?.holding ?? [])]);
     for (const [i, key] of wanted.keys.entries()) holding.set(key, { count: row.holding[i] as number, at });
     if (holding.size > MAX_TERMS_OF_USER) kept.delete(whose);
     else kept.set(whose, { rows, holding });
     return { rows, holding };
   };
   /** Makes counts again without delaying the search. After a failure the next search tries again. */
-  const refresh = (query: SearchQuery, { rows, holding }: Counted, keys: readonly number[], caller: Call['caller']) => {
+  const refresh = (query: SearchQuery, known: Counted, keys: readonly number[], caller: Call['caller']) => {
     const oldest = now() - FRESH_MS;
-    const old = keys.filter((key) => (holding.get(key) as Count).at < oldest);
-    const all = rows.at < oldest;
+    const old = keys.filter((key) => (known.holding.get(key) as Count).at < oldest);
+    const all = known.rows.at < oldest;
     const whose = whoseOf(query);
     if ((!all && old.length === 0) || refreshing.has(whose)) return;
     refreshing.add(whose);
-    void count(query, { keys: old, all, known: { rows, holding } }, { ...IN_BACKGROUND, caller })
+    const call = { signal: new AbortController().signal, requestId: 'rarity', caller };
+    void count(query, { keys: old, all, known }, call)
       .catch(() => undefined)
       .finally(() => refreshing.delete(whose));
   };
 
   return async (query: SearchQuery, keys: readonly number[], call: Call): Promise<Rarity> => {
-    let known = kept.get(whoseOf(query));
-    const missing = keys.filter((key) => !known?.holding.has(key));
-    if (!known) known = await count(query, { keys, all: true }, call);
-    else if (missing.length > 0) known = await count(query, { keys: missing, all: false, known }, call);
-    const counted = known;
+    const isUsable = (found: Count | undefined) => found !== undefined && found.at >= now() - USABLE_MS;
+    const found = kept.get(whoseOf(query));
+    const known = isUsable(found?.rows) ? found : undefined;
+    const missing = keys.filter((key) => !isUsable(known?.holding.get(key)));
+    const counted =
+      known && missing.length === 0 ? known : await count(query, { keys: missing, all: !known, known }, call);
     refresh(query, counted, keys, call.caller);
-    return { rows: counted.rows.count, holding: keys.map((key) => (counted.holding.get(key) as Count).count) };
+    const holding = keys.map((key) => (counted.holding.get(key) as Count).count);
+    // Memories may have been added between two counts. A term in more memories than there are would count against them.
+    return { rows: Math.max(counted.rows.count, ...holding), holding };
   };
 }
 
 const whoseOf = ({ user_id, within }: SearchQuery): string => JSON.stringify([user_id, within]);
-
-/** Of a statement that the search does not wait for. */
-const IN_BACKGROUND = { signal: new AbortController().signal, requestId: 'rarity' };
 
 interface CountRequest {
   readonly keys: readonly number[];

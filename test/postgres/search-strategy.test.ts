@@ -1,0 +1,152 @@
+import { describe, expect, it } from 'vitest';
+import type { Database, Statement } from '../../providers/postgres/client/connections.ts';
+import { createStatements } from '../../providers/postgres/tables/memory-statements.ts';
+import { toNames } from '../../providers/postgres/tables/names.ts';
+import { createRarity, createSearch } from '../../providers/postgres/tables/search-strategy.ts';
+import { call, searchFor, until } from './store.ts';
+
+const names = toNames('omp', 'public');
+const query = searchFor;
+
+describe('a filtered search of a large user', () => {
+  it.each([
+    { matching: 2_000, walkPays: 0, rows: 9_000, way: 'matching' },
+    { matching: 2_001, walkPays: 0, rows: 9_000, way: 'indexes' },
+    { matching: 3_000, walkPays: 3_000, rows: 9_000, way: 'matching' },
+    { matching: 3_001, walkPays: 3_000, rows: 9_000, way: 'indexes' },
+    { matching: 3_001, walkPays: 9_000, rows: 9_000, way: 'matching' },
+    { matching: 9_001, walkPays: 9_000, rows: 9_000, way: 'exact' },
+  ])('ranks what costs least: $matching match of $rows, and a walk pays above $walkPays', async (counts) => {
+    const sent: string[] = [];
+    const answer = (settings: string, text: string) => {
+      if (text.endsWith(' as holding')) return [{ rows: counts.rows, holding: [1] }];
+      if (text.includes(' as matching')) return [{ matching: counts.matching }];
+      sent.push(settings.includes('hnsw') ? 'indexes' : settings === '' ? 'exact' : 'matching');
+      return [];
+    };
+    const run = createSearch({
+      db: {
+        query: async ({ text }: Statement) => answer('', text),
+        queryWith: async (settings: string, { text }: Statement) => answer(settings, text),
+      } as unknown as Database,
+      names: names,
+      statements: createStatements(names, false),
+      ranking: { mode: 'keyword', keyword_weight: 1 },
+      largeUsers: { has: () => true, walkPaysAbove: () => counts.walkPays, observe() {}, close: async () => {} },
+    });
+    await run(query('u', 'amber', { tags: ['kept'] }), call);
+    expect(sent).toEqual([counts.way]);
+  });
+});
+
+describe('the rarity of words', () => {
+  it('is counted again a minute later, beside the search that uses the old counts', async () => {
+    let [rows, failing, minutes, runs] = [100, false, 0, 0];
+    const ask = createRarity(
+      names,
+      async () => {
+        runs++;
+        if (failing) throw new Error('no connection');
+        return [{ rows, holding: [rows / 10] }];
+      },
+      () => minutes * 60_001,
+    );
+    const rarity = () => ask(query('u', 'amber'), [1], call);
+    expect(await rarity()).toEqual({ rows: 100, holding: [10] });
+    rows = 200;
+    expect(await rarity()).toEqual({ rows: 100, holding: [10] });
+    expect(runs).toBe(1);
+    [minutes, failing] = [1, true];
+    expect(await Promise.all([rarity(), rarity()])).toEqual(Array(2).fill({ rows: 100, holding: [10] }));
+    expect(runs).toBe(2);
+    failing = false;
+    await until(async () => (await rarity()).rows === 200);
+    expect(await rarity()).toEqual({ rows: 200, holding: [20] });
+  });
+
+  it('is counted again before the search once it is an hour old, word by word', async () => {
+    let [rows, minutes] = [100, 0];
+    const asked: unknown[] = [];
+    const ask = createRarity(
+      names,
+      async (_, values) => {
+        asked.push(values[0]);
+        return [
+          {
+            rows,
+            holding: String(values[0])
+              .split(',')
+              .map(() => rows / 10),
+          },
+        ];
+      },
+      () => minutes * 60_000,
+    );
+    await ask(query('u', ''), [1, 2], call);
+    // The first is counted again meanwhile, like all memories.
+    for (minutes of [40, 80]) {
+      await ask(query('u', ''), [1], call);
+      await new Promise(setImmediate);
+    }
+    rows = 200;
+    expect(await ask(query('u', ''), [2], call)).toEqual({ rows: 100, holding: [20] });
+    minutes = 180;
+    rows = 300;
+    expect(await ask(query('u', ''), [1], call)).toEqual({ rows: 300, holding: [30] });
+    expect(asked).toEqual(['{1,2}', '{1}', '{1}', '{2}', '{1}']);
+  });
+
+  it('never says that more memories hold a word than there are', async () => {
+    const counts = [
+      { rows: 10, holding: [4] },
+      { rows: null, holding: [5000] },
+    ];
+    const ask = createRarity(
+      names,
+      async () => [counts.shift() ?? {}],
+      () => 0,
+    );
+    expect(await ask(query('u', ''), [1], call)).toEqual({ rows: 10, holding: [4] });
+    // Added meanwhile. Less than no rarity would turn the order round.
+    expect(await ask(query('u', ''), [1, 2], call)).toEqual({ rows: 5000, holding: [4, 5000] });
+  });
+
+  it('survives that the counts it builds on are dropped meanwhile', async () => {
+    const waiting: (() => void)[] = [];
+    const ask = createRarity(names, async (_, values) => {
+      const holding = String(values[0])
+        .split(',')
+        .map(() => 1);
+      if (values[0] === '{2}') await new Promise<void>((done) => void waiting.push(done));
+      return [{ rows: 10_100, holding }];
+    });
+    await ask(query('u', ''), [1], call);
+    const second = ask(query('u', ''), [1, 2], call);
+    await ask(
+      query('u', ''),
+      Array.from({ length: 10_001 }, (_, i) => i + 3),
+      call,
+    );
+    await ask(query('u', ''), [3], call);
+    for (const go of waiting) go();
+    expect(await second).toEqual({ rows: 10_100, holding: [1, 1] });
+  });
+
+  it('is kept for a bounded number of words', async () => {
+    const counted: unknown[] = [];
+    const ask = createRarity(names, async (_, values) => {
+      counted.push(values[0]);
+      return [
+        {
+          rows: 1,
+          holding: String(values[0])
+            .split(',')
+            .map(() => 1),
+        },
+      ];
+    });
+    const many = Array.from({ length: 10_001 }, (_, i) => i);
+    for (const keys of [many, [1], [1]]) await ask(query('u', ''), keys, call);
+    expect(counted.slice(1)).toEqual(['{1}']);
+  });
+});
