@@ -7,11 +7,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import wabt from 'wabt';
-
-/** The same numbers as in src/embedding/local-matrices.ts. */
-const ROWS = 4;
-const COLUMNS = 16;
-const DEPTH = 4;
+import { COLUMNS, DEPTH, ROWS } from '../dist/src/embedding/local-matrices.js';
 
 const rows = Array.from({ length: ROWS }, (_, row) => row);
 const vectors = Array.from({ length: COLUMNS / 4 }, (_, vector) => vector);

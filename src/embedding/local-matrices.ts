@@ -1,7 +1,7 @@
-/** The numbers of scripts/make-matmul.js: rows and columns of a tile, and what the length of a sum is a multiple of. */
-const ROWS = 4;
-const COLUMNS = 16;
-const DEPTH = 4;
+/** Rows and columns of a tile, and what the length of a sum is a multiple of. scripts/make-matmul.js makes the kernel for them. */
+export const ROWS = 4;
+export const COLUMNS = 16;
+export const DEPTH = 4;
 
 /** TypeScript declares it for browsers only. */
 declare const WebAssembly: {

@@ -161,7 +161,7 @@ const SAMPLE = 200;
 const UNIT_TOLERANCE = 0.02;
 
 interface RowSample {
-  /** Whether the table, or its collection, has any rows. */
+  /** Whether the mapping covers any row. */
   readonly present: boolean;
   /** Sampled rows that are memories. */
   readonly memories: number;

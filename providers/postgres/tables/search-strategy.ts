@@ -34,8 +34,9 @@ export function createSearch({ db, names, statements, ranking, largeUsers }: Sea
   const countMatching = createMatchCount(names, runLarge);
 
   return async (query: SearchQuery, call: Call): Promise<Row[]> => {
+    const large = largeUsers.has(query.user_id);
     const indexable = query.limit <= MAX_INDEXED_LIMIT && (query.vector?.some((part) => part !== 0) ?? true);
-    if (indexable && largeUsers.has(query.user_id)) {
+    if (large && indexable) {
       const rarity = await rarityOf(query, keysOf(ranking, query), call);
       const few = largeUsers.walkPaysAbove();
       const most = Math.max(few, FEW_MATCHES);
@@ -49,7 +50,7 @@ export function createSearch({ db, names, statements, ranking, largeUsers }: Sea
       }
     }
     const { text, values } = searchStatement(names, ranking, { query });
-    const rows = await run(text, values, call);
+    const rows = await (large ? runLarge : run)(text, values, call);
     largeUsers.observe(query.user_id, Number(rows[0]?.total ?? 0));
     return rows;
   };
@@ -58,9 +59,16 @@ export function createSearch({ db, names, statements, ranking, largeUsers }: Sea
 /** Comparing this many memories takes 5 ms; walking the vector index for so few could take far longer. */
 const FEW_MATCHES = 2_000;
 
+/** Of the filters that counts are kept for: a caller chooses them, and its allowed scopes may be long. */
+const MAX_KEY_CHARACTERS = 4 * 1024 * 1024;
+
 /** How many memories match the filters of a search, at most `limit`. Counted once a minute. */
 function createMatchCount(names: Names, run: Run) {
-  const kept = new LRUCache<string, number>({ max: MAX_CACHED, ttl: FRESH_MS });
+  const kept = new LRUCache<string, number>({
+    ttl: FRESH_MS,
+    maxSize: MAX_KEY_CHARACTERS,
+    sizeCalculation: (_, key) => key.length,
+  });
   return async (query: SearchQuery, limit: number, call: Call): Promise<number> => {
     const key = JSON.stringify([query.user_id, query.within, query.scope, query.tags, limit]);
     const known = kept.get(key);
