@@ -10,6 +10,7 @@ import { docsRoutes } from './docs-routes.ts';
 import { errorResponse } from './errors.ts';
 import { limitUnreadBody } from './input.ts';
 import { addressReader, limitConcurrency, limitConcurrencyPerCaller, limitRequests } from './limits.ts';
+import { createOperations } from './operations.ts';
 import { callMiddleware, type Env } from './request.ts';
 import { auditRoutes, contextRoutes, memoryRoutes } from './routes.ts';
 
@@ -80,9 +81,10 @@ export function createApp(options: AppOptions): Hono<Env> {
   if (rate?.requests) app.use(limitRequests(rate.requests, callerKey));
   if (max_requests_per_caller !== undefined) app.use(limitConcurrencyPerCaller(max_requests_per_caller, callerKey));
   app.use(limitUnreadBody(max_request_bytes));
-  app.route('/memories', memoryRoutes(gate.capabilities, max_request_bytes));
-  app.route('/context', contextRoutes(max_request_bytes));
-  app.route('/audit', auditRoutes());
+  const operations = createOperations(gate, max_request_bytes);
+  app.route('/memories', memoryRoutes(operations, max_request_bytes));
+  app.route('/context', contextRoutes(operations, max_request_bytes));
+  app.route('/audit', auditRoutes(operations));
   return withErrors(
     app,
     'no such path or method; /docs describes the API, /capabilities lists what this gateway supports',
