@@ -60,7 +60,8 @@ export const limitUnreadBody =
     return next();
   };
 
-async function readBytes(c: Context<Env>, maxBytes: number): Promise<Uint8Array> {
+/** The body, at most `maxBytes`. */
+export async function readBytes(c: Context<Env>, maxBytes: number): Promise<Uint8Array> {
   const { incoming } = c.env ?? {};
   if (!incoming) {
     const buffer = new Uint8Array(await c.req.arrayBuffer());
