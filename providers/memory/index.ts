@@ -88,6 +88,7 @@ export default defineProvider({
         max_search_results: null,
         max_list_scan: null,
         consistency_tokens: false,
+        explain: true,
       },
       add: async (input, vector, call) => (await insert({ input, vector }, call)) as Memory,
       idempotency: {

@@ -76,11 +76,12 @@ export function createUser(dimensions: number | undefined, ranking: RankingOptio
       const hits: SearchHit[] = [];
       for (const { memory, slot } of visible) {
         const cosine = Math.max(0, cosines?.[slot] ?? 0);
-        const score = Math.min(1, roundScore(weight.vector * cosine + weight.keyword * (coverages[slot] as number)));
+        const coverage = coverages[slot] as number;
+        const score = Math.min(1, roundScore(weight.vector * cosine + weight.keyword * coverage));
         // Without vectors, a memory that shares no term with the query is no hit.
         if (score === 0 && ranking.mode === 'keyword') continue;
         if (inScope(memory, query.scope) && hasTags(memory, query.tags) && isShort(memory, query))
-          hits.push({ memory, score });
+          hits.push({ memory, score, ...(query.explain && { parts: { cosine, coverage, weights: weight } }) });
       }
       return upToBytes(hits.sort(byScore).slice(0, query.limit), query.max_bytes, ({ memory }) => memory);
     },

@@ -59,12 +59,25 @@ export interface SearchQuery {
   readonly max_bytes: number;
   /** Records with a longer content, in UTF-8, are no hits, but count for the rarity of terms. */
   readonly max_content_bytes?: number;
+  /** Hits need `parts`. Only if the provider declares `explain`. */
+  readonly explain?: boolean;
 }
 
 export interface SearchHit {
   readonly memory: Memory;
   /** 0 to 1; hits are ordered by it. */
   readonly score: number;
+  /** May be left out by a provider that searches by vectors alone or by keywords alone: the score is that part. */
+  readonly parts?: ScoreParts;
+}
+
+/** What a score is made of: `weights.vector · cosine + weights.keyword · coverage`. */
+export interface ScoreParts {
+  /** 0 to 1; a negative cosine counts as 0. */
+  readonly cosine: number;
+  /** The share of the query's rarity that the content covers, 0 to 1. */
+  readonly coverage: number;
+  readonly weights: { readonly vector: number; readonly keyword: number };
 }
 
 /** Facts that the methods do not show. A verb is supported if its method exists. */
@@ -91,6 +104,8 @@ export interface ProviderCapabilities {
   readonly max_list_scan: number | null;
   /** Whether the provider uses `Call.consistency`: writes of another gateway may become visible with a delay. */
   readonly consistency_tokens: boolean;
+  /** Whether `search` supports `explain`; absent: no. */
+  readonly explain?: boolean;
 }
 
 /** Current statistics of a provider, for the metrics. */

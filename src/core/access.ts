@@ -21,6 +21,7 @@ import {
 import { countWithin, globsOverlap, mergeHits, upToBytes, withinMatcher } from '#toolbox';
 import type { AuditFacts, AuditQueue } from './audit-queue.ts';
 import { type ContextBlock, type ContextOptions, MIN_SIMILARITY, toContext } from './context.ts';
+import { type ExplainedHit, explainHits } from './explain.ts';
 import type { Principal } from './principal.ts';
 import type { Memories, TextQuery } from './with-embedder.ts';
 
@@ -63,7 +64,7 @@ export interface Verbs {
   delete?(target: Target, call: Call): Promise<void>;
   list?(query: CallerQuery<ListQuery>, call: Call): Promise<Part<Memory>>;
   /** `more`: hits are left out, since they exceed the byte limit of a response. */
-  search?(query: UsersQuery, call: Call): Promise<Part<SearchHit>>;
+  search?(query: UsersQuery, call: Call): Promise<Part<ExplainedHit>>;
   context?(query: Omit<UsersQuery, 'limit'>, options: ContextOptions, call: Call): Promise<ContextBlock>;
   audit?(query: CallerQuery<AuditQuery>, call: Call): Promise<StoredEntry[]>;
 }
@@ -98,7 +99,7 @@ export function verbsFor(principal: Principal, provider: Memories, auditQueue: A
         audited('add', factsOf(input), call, async () => {
           if (!mayAccess(input.user_id) || !admitsWrite(input.scope)) throw denied();
           if (!key) return writable(await add(input, call), input.user_id);
-          if (!addIdempotent) throw idempotencyUnsupported(provider.name);
+          if (!addIdempotent) throw unsupported(provider.name, 'Idempotency-Key');
           return writable(await addIdempotent(input, { ...key, caller: principal.id }, call), input.user_id);
         }),
     }),
@@ -203,10 +204,11 @@ function accessOf({ users, grants }: Principal, provider: Memories) {
 /** Search and context, of one user or of several (Decision 40). */
 function searchVerbs(
   search: NonNullable<Memories['search']>,
-  { queryVector, capabilities }: Memories,
+  provider: Memories,
   { factsOf, readable, requireAccess, bounds }: Access,
   audited: AuditQueue['audited'],
 ): Required<Pick<Verbs, 'search' | 'context'>> {
+  const { name, queryVector, capabilities } = provider;
   const searchAllowed = async (
     { user_id, ...rest }: UsersQuery & Pick<TextQuery, 'max_content_bytes'>,
     call: Call,
@@ -214,6 +216,7 @@ function searchVerbs(
     const owners = [user_id].flat();
     for (const owner of owners)
       requireAccess(owner, bounds.within, rest.scope === undefined ? undefined : `${rest.scope}*`);
+    if (rest.explain && !capabilities.explain) throw unsupported(name, 'explain');
     const query = { ...rest, ...bounds };
     const vector = owners.length > 1 ? await queryVector?.(query, call) : undefined;
     const hits = await bestOf(owners, query, async (owner) => {
@@ -235,7 +238,11 @@ function searchVerbs(
       .reduce((inner, user_id) => () => audited(action, factsOf({ ...query, user_id }), call, inner), work)();
 
   return {
-    search: (query, call) => auditedForEach('search', query, call, () => searchAllowed(query, call)),
+    search: (query, call) =>
+      auditedForEach('search', query, call, async () => {
+        const found = await searchAllowed(query, call);
+        return query.explain ? { ...found, items: await explainHits(found.items, query.text, provider, call) } : found;
+      }),
     context: (query, options, call) =>
       auditedForEach('context', query, call, async () => {
         const limit = Math.min(CONTEXT_CANDIDATES, capabilities.max_search_results ?? CONTEXT_CANDIDATES);
@@ -278,7 +285,7 @@ async function bestOf(
   return hits;
 }
 
-const idempotencyUnsupported = (provider: string) =>
-  new OmpError('unsupported_capability', 'the provider does not support Idempotency-Key', { provider });
+const unsupported = (provider: string, what: string) =>
+  new OmpError('unsupported_capability', `the provider does not support ${what}`, { provider });
 const notFound = () => new OmpError('not_found', 'no memory has this id');
 const denied = () => new OmpError('scope_denied', 'the key lacks the permission for this user or scope');

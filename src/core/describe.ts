@@ -35,6 +35,8 @@ export function describe(provider: Memories, rateLimitPerMinute: number | null) 
       supports_supersession: capabilities.supports_supersession,
       /** `POST /memories` supports `Idempotency-Key`. */
       idempotency: provider.addIdempotent !== undefined,
+      /** `explain=true` of search. */
+      explain: provider.search !== undefined && capabilities.explain === true,
       /** Search and context take several users. */
       multi_user: provider.search !== undefined,
       /** Memories have tags, and `GET /memories` filters by them. */

@@ -11,6 +11,7 @@ import {
 import { recordBytes, recordTooLarge } from '#toolbox';
 import type { Target, Verbs } from '../core/access.ts';
 import { decodeCursor, encodeCursor, malformed } from '../core/cursor.ts';
+import type { ExplainedHit } from '../core/explain.ts';
 import type { Gate } from '../core/gate.ts';
 import { parse, parseQuery, readExtensions, readIdempotencyKey } from './input.ts';
 import {
@@ -93,14 +94,14 @@ export function createOperations(
     },
     async search(verbs: Verbs, url: string, call: Call) {
       const search = supported(verbs, 'search');
-      const { q, user_id, scope, limit, min_score = 0 } = parseQuery(SearchParameters, url, 'user_id');
+      const { q, user_id, scope, limit, explain, min_score = 0 } = parseQuery(SearchParameters, url, 'user_id');
       const { items, more } = await search(
-        { user_id, text: q, tags: [], limit, ...(scope !== undefined && { scope }) },
+        { user_id, text: q, tags: [], limit, ...(scope !== undefined && { scope }), ...(explain && { explain }) },
         call,
       );
       const results = items.filter(({ score }) => score >= min_score);
       return {
-        results: results.map(({ memory, score }) => ({ memory: toWire(memory), score })),
+        results: results.map(hitToWire),
         // Omitted results score no higher than the last one here.
         ...(more && results.length === items.length && { 'x-truncated': true as const }),
       };
@@ -194,6 +195,12 @@ function toWire(memory: Memory): WireMemory {
     ...memory.extensions,
   };
 }
+
+const hitToWire = ({ memory, score, explanation }: ExplainedHit) => ({
+  memory: toWire(memory),
+  score,
+  ...(explanation && { explanation }),
+});
 
 function positionOf({ created_at, id }: ReturnType<typeof decodeCursor>) {
   const seq = Number(id);

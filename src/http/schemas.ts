@@ -237,6 +237,11 @@ export const SearchParameters = z.object({
   user_id: userIds.meta({ param: { style: 'form', explode: true } }),
   scope: scopePrefix.optional(),
   limit: wholeNumber('Maximum results', 1, 100).default(10),
+  explain: short(LIMITS.number)
+    .refine((value) => value === 'true' || value === 'false', 'must be true or false')
+    .transform((value) => value === 'true')
+    .default(false)
+    .meta({ description: 'Whether each result has an `explanation` of its score.', type: 'boolean' }),
   min_score: short(LIMITS.number)
     .regex(/^(?:\d+(?:\.\d+)?|\.\d+)(?:[eE]-?\d+)?$/, 'must be a number from 0 to 1')
     .transform(Number)

@@ -279,6 +279,7 @@ describe('queries', () => {
         ...[' ', ['u', ' '], ['u', 'u'], ['u', ''], many(17), ['u', 'x'.repeat(257)]].map((user_id) => ({ user_id })),
       ],
     ],
+    ['[Decision 39]', '/memories/search', SEARCH, ['', '1', 'yes', 'TRUE', 'true '].map((explain) => ({ explain }))],
     [
       '[Decision 11]',
       '/audit',
@@ -306,7 +307,7 @@ describe('queries', () => {
       'user_id=u',
     ];
     for (const twice of list) expectError(await raw(`/memories?user_id=u&${twice}`), 'invalid_request');
-    for (const twice of ['q=a&q=b', 'q=a&limit=1&limit=2', 'q=a&scope=a&scope=b']) {
+    for (const twice of ['q=a&q=b', 'q=a&limit=1&limit=2', 'q=a&scope=a&scope=b', 'q=a&explain=true&explain=true']) {
       expectError(await raw(`/memories/search?user_id=u&user_id=v&${twice}`), 'invalid_request');
     }
     expect((await raw(`/memories/search?q=a&${many(16, (i) => `user_id=${i}`).join('&')}`)).status).toBe(200);

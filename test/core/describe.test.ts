@@ -35,6 +35,7 @@ const FEATURES = {
   supports_audit: true,
   supports_supersession: true,
   idempotency: true,
+  explain: true,
   multi_user: true,
   tags: true,
   consistency_tokens: false,
@@ -110,7 +111,12 @@ describe('the capability document', () => {
     const { name, capabilities, get, ping, close, ...rest } = await openMemory();
     const least = document({ name, capabilities, get, ping, close });
     expect(least.verbs).toEqual(['get']);
-    expect(least.features).toMatchObject({ supports_audit: false, idempotency: false, multi_user: false });
+    expect(least.features).toMatchObject({
+      supports_audit: false,
+      idempotency: false,
+      explain: false,
+      multi_user: false,
+    });
     const { search: _, ...others } = rest;
     const { verbs } = document({ name, capabilities, get, ping, close, ...others });
     expect(verbs).toEqual(['add', 'get', 'update', 'delete', 'list', 'audit']);
@@ -137,6 +143,7 @@ describe('the capability document', () => {
       { scopes: 'none', tags: false },
       { scopes: 'none', tags: false },
     ],
+    [{ explain: false }, { explain: false }],
     [{ consistency_tokens: true }, { consistency_tokens: true }],
     [{ max_search_results: null }, { max_search_results: 100 }],
     [{ max_search_results: 50 }, { max_search_results: 50 }],

@@ -24,6 +24,7 @@ export type Operation = { readonly by: number } & (
       readonly others?: readonly number[];
       readonly limit: number;
       readonly min_score?: number;
+      readonly explain?: true | undefined;
       readonly query: { q: string };
     }
   | {
@@ -191,6 +192,7 @@ const operation: fc.Arbitrary<Operation> = fc.oneof(
         others,
         limit: fc.integer({ min: 1, max: 12 }),
         min_score: oneOf([0, 0.05, 0.25, 0.4, 0.5, 0.75, 1]),
+        explain: oneOf([true, undefined] as const),
         query: fc.record({ q: text, scope: optional(prefix) }),
       },
       { requiredKeys: ['do', 'by', 'user', 'limit', 'query'] },

@@ -55,6 +55,7 @@ export interface Answer {
 export interface RankedHit {
   readonly record: number;
   readonly score: number;
+  readonly explanation?: WireHit['explanation'];
   readonly memory: object;
 }
 
@@ -66,7 +67,7 @@ export interface World {
   /** Whether the backend knows scopes, so that it counts rarity over what a caller may see. */
   readonly native: boolean;
   perform(wanted: Operation): Promise<Answer>;
-  /** Every memory of the user that the query can find for this caller, ranked. Leaves no trace in the audit log. */
+  /** Every memory of the user that the query can find for this caller, ranked and explained. Leaves no trace in the audit log. */
   ranking(by: number, user: number, query: { readonly q: string; readonly scope?: string }): Promise<RankedHit[]>;
   /** Whether a change was made that was answered with a failure. If so, it counts as made from now on. */
   happened(change: Operation): Promise<boolean>;
@@ -134,7 +135,7 @@ export const openWorld = ({ subject, callers }: Store, rights: readonly Right[],
     };
   };
   const ranked = (hits: readonly WireHit[]): RankedHit[] =>
-    hits.map(({ memory, score }) => ({ record: numbers.get(memory.id) ?? -1, score, memory: neutral(memory) }));
+    hits.map(({ memory, ...hit }) => ({ ...hit, record: numbers.get(memory.id) ?? -1, memory: neutral(memory) }));
   const answer = <T>({ status, body }: Reply, read: (body: T) => unknown): Answer =>
     status >= 400 ? { status, code: (body as WireError).error.code } : { status, value: read(body as T) };
   const page =
@@ -201,8 +202,14 @@ export const openWorld = ({ subject, callers }: Store, rights: readonly Right[],
         return answer(await clientOf(open.by).ask('/memories', query), page(open.by, open.query));
       }
       case 'search': {
-        const { limit, min_score } = wanted;
-        const query: Query = { ...wanted.query, limit, min_score, user_id: usersOf(wanted) };
+        const { limit, min_score, explain } = wanted;
+        const query: Query = {
+          ...wanted.query,
+          limit,
+          min_score,
+          explain: explain && 'true',
+          user_id: usersOf(wanted),
+        };
         return answer<{ results: WireHit[] }>(await client.ask('/memories/search', query), ({ results }) =>
           ranked(results),
         );
@@ -247,7 +254,7 @@ export const openWorld = ({ subject, callers }: Store, rights: readonly Right[],
     native: subject.capabilities.features.scopes === 'native',
     perform,
     ranking: async (by, user, query) =>
-      ranked((await silent[by]?.search({ ...query, user_id: userOf(user), limit: 100 })) ?? []),
+      ranked((await silent[by]?.search({ ...query, user_id: userOf(user), limit: 100, explain: 'true' })) ?? []),
     happened,
     contents: async (client) => {
       const pages = await Promise.all(users.map((user_id) => client.list({ user_id, limit: 500 })));

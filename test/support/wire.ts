@@ -29,6 +29,12 @@ export interface WirePage {
 export interface WireHit {
   readonly memory: WireMemory;
   readonly score: number;
+  readonly explanation?: {
+    readonly cosine: number | null;
+    readonly coverage: number | null;
+    readonly terms: readonly string[] | null;
+    readonly weights: { readonly vector: number; readonly keyword: number };
+  };
 }
 
 export interface WireContext {
@@ -67,6 +73,8 @@ export interface WireCapabilities {
     readonly supports_supersession: boolean;
     /** Our own: `POST /memories` honours `Idempotency-Key`. */
     readonly idempotency: boolean;
+    /** Our own: search explains scores. */
+    readonly explain: boolean;
     /** Our own: search and context take several users. */
     readonly multi_user: boolean;
     /** Our own: memories keep tags. */

@@ -31,6 +31,7 @@ export function createGatewayProvider(index: GatewayIndex, options: FindOptions)
       max_search_results: MAX_TOP_K,
       max_list_scan: index.max_scan,
       consistency_tokens: true,
+      explain: true,
     },
     async add(input, embedding, call) {
       const vector = toUnit(embedding);

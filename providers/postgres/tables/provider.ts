@@ -11,7 +11,7 @@ import {
   type SearchQuery,
   type Vector,
 } from '#contract';
-import { analyseLater } from '#ranking';
+import { analyseLater, queryTerms, weights } from '#ranking';
 import { effectivePatch, newIdentity, newRecord, recordTooLarge, requireFits } from '#toolbox';
 import type { Run } from '../client/connections.ts';
 import { PROVIDER } from '../errors.ts';
@@ -72,7 +72,13 @@ export async function openProvider(
   const runSearch = createSearch({ db, names, statements, ranking, largeUsers });
   const search = async (query: SearchQuery, call: Call) => {
     const rows = await runSearch(query, call);
-    return rows.map((row) => ({ memory: toMemory(row, model), score: row.score as number }));
+    const hits = rows.map((row) => ({ memory: toMemory(row, model), score: row.score as number }));
+    if (!query.explain) return hits;
+    const weight = weights(ranking, queryTerms(query.text).length);
+    return hits.map((hit, i) => ({
+      ...hit,
+      parts: { cosine: Number(rows[i]?.cosine), coverage: Number(rows[i]?.coverage), weights: weight },
+    }));
   };
 
   return {
@@ -138,4 +144,5 @@ const capabilitiesOf = ({ mode }: ProviderContext['ranking']): ProviderCapabilit
   max_search_results: null,
   max_list_scan: null,
   consistency_tokens: false,
+  explain: true,
 });

@@ -52,7 +52,23 @@ export const MemoryPage = z
   })
   .meta({ id: 'MemoryPage' });
 
-const SearchResult = z.looseObject({ memory: Memory, score }).meta({ id: 'SearchResult' });
+const part = (description: string) => z.number().min(0).max(1).nullable().meta({ description });
+const weight = z.number().min(0).max(1);
+
+const Explanation = z
+  .looseObject({
+    cosine: part('Similarity of the vectors of query and memory; null: has no weight.'),
+    coverage: part("Share of the query's rarity that the memory contains; null: has no weight."),
+    terms: strings
+      .nullable()
+      .meta({ description: 'Words of the query that the memory contains; null: have no weight.' }),
+    weights: z.looseObject({ vector: weight, keyword: weight }).meta({ description: 'Of `cosine` and of `coverage`.' }),
+  })
+  .meta({ description: 'With `explain`: `score` is `weights.vector · cosine + weights.keyword · coverage`.' });
+
+const SearchResult = z
+  .looseObject({ memory: Memory, score, explanation: Explanation.optional() })
+  .meta({ id: 'SearchResult' });
 
 export const SearchResults = z
   .looseObject({
@@ -83,6 +99,7 @@ export const Capabilities = z
       supports_audit: z.boolean().meta({ description: 'An audit log is recorded.' }),
       supports_supersession: z.boolean().meta({ description: '`supersedes` is tracked.' }),
       idempotency: z.boolean().meta({ description: '`POST /memories` supports `Idempotency-Key`.' }),
+      explain: z.boolean().meta({ description: 'Search explains scores.' }),
       multi_user: z.boolean().meta({ description: 'Search and context take several `user_id`.' }),
       tags: z.boolean().meta({ description: 'Memories have tags, and lists filter by them.' }),
       consistency_tokens: z.boolean().meta({
