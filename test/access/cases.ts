@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Client, Reply } from '../support/client.ts';
+import { contextLines } from '../support/context.ts';
 import type { WireContext, WireErrorCode, WireHit, WireMemory, WirePage } from '../support/wire.ts';
 import { globMatches, type Key, refusalById, refusalOfAdd, refusalOfQuery, sees } from './rule.ts';
 
@@ -169,8 +170,7 @@ const searchCases = (key: Key, user_id: string | readonly string[], found: Found
         code,
         read: (body) => {
           const { text, citations } = body as WireContext;
-          const lines = text === '' ? [] : text.split('\n').map((line) => line.replace(/^\[\d+\] /, ''));
-          return { lines: lines.sort(), ids: citations.map(({ memory_id }) => memory_id).sort() };
+          return { lines: contextLines(text).sort(), ids: citations.map(({ memory_id }) => memory_id).sort() };
         },
         value: { lines: due.map(({ content }) => content).sort(), ids: due.map(({ id }) => id).sort() },
       },

@@ -205,7 +205,7 @@ const operation: fc.Arbitrary<Operation> = fc.oneof(
       by,
       user,
       others,
-      fields: fc.record({ query: text, scope: optional(prefix), token_budget: fc.integer({ min: 1, max: 60 }) }),
+      fields: fc.record({ query: text, scope: optional(prefix), token_budget: fc.integer({ min: 1, max: 100 }) }),
     }),
   },
   {

@@ -137,7 +137,9 @@ export const Readiness = z
 /** Decision 10. */
 export const ContextBlock = z
   .looseObject({
-    text: z.string().meta({ description: 'Numbered lines, best first; empty if no memory matches.' }),
+    text: z.string().meta({
+      description: 'Numbered lines in a fence, best first, each with its day and source; empty if no memory matches.',
+    }),
     citations: z
       .array(z.looseObject({ memory_id: z.string(), score }))
       .meta({ description: 'The memory of each line, in order.' }),
