@@ -35,6 +35,7 @@ const FEATURES = {
   supports_audit: true,
   supports_supersession: true,
   idempotency: true,
+  batch: true,
   explain: true,
   multi_user: true,
   tags: true,
@@ -98,7 +99,7 @@ describe('the capability document', () => {
           provider: name,
           verbs: features.supports_audit ? [...VERBS, 'audit'] : VERBS,
           features,
-          limits: { rate_limit_per_minute: null, max_search_results: 100 },
+          limits: { rate_limit_per_minute: null, max_search_results: 100, max_batch_size: 100 },
         };
         expect([document(provider), document(compose(provider))]).toEqual([due, due]);
       } finally {
@@ -114,6 +115,7 @@ describe('the capability document', () => {
     expect(least.features).toMatchObject({
       supports_audit: false,
       idempotency: false,
+      batch: false,
       explain: false,
       multi_user: false,
     });
