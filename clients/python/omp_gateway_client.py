@@ -368,8 +368,10 @@ def _read(status: int, headers: Mapping[str, str], text: bytes) -> Dict[str, Any
     kind = _CLASSES.get(error.get("code", "")) if isinstance(error, dict) else None
     if not isinstance(error, dict) or kind is None:
         raise InvalidResponse("the answer (status {}) is not the protocol's".format(status), status)
+    if status == 412:
+        kind = PreconditionFailed
     code = error["code"]
-    raise (PreconditionFailed if status == 412 else kind)(
+    raise kind(
         str(error.get("message", code)),
         code,
         status,
