@@ -10,6 +10,8 @@ export default defineConfig({
     exclude: [...configDefaults.exclude, 'test/chaos/**', ...(FULL ? [] : FULL_ONLY)],
     // Worker threads and spawned gateways run what is built.
     globalSetup: 'test/support/prepare.ts',
+    // It exports its sources under the condition "source", as this package does.
+    server: { deps: { inline: [/eventsource-parser/, /@ai-sdk/, /node_modules\/ai\//] } },
     pool: 'forks',
     // Loading the sources anew for each file costs about a second of computing.
     isolate: false,
