@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { blocks, read } from '../docs/markdown.ts';
 import { serverForTest } from '../support/server.ts';
 
 const run = promisify(execFile);
@@ -24,6 +25,14 @@ describe.skipIf(!has('/usr/bin/python3'))('the Python client', () => {
     const env = { PATH: process.env.PATH, OMP_URL: url, PYTHONDONTWRITEBYTECODE: '1' };
     const { stderr } = await run('/usr/bin/python3', ['-m', 'unittest', '-v'], { cwd: FOLDER, env });
     expect(stderr).toMatch(/Ran 8 tests.*OK/s);
+  });
+
+  it('runs the code of its page', async () => {
+    const { url } = await serverForTest();
+    const [code] = blocks(read('docs/integrations/python.md')).filter(({ language }) => language === 'py');
+    const script = (code?.code ?? '').replace('http://127.0.0.1:8080', url);
+    const env = { PATH: process.env.PATH, PYTHONPATH: FOLDER, PYTHONDONTWRITEBYTECODE: '1' };
+    expect((await run('/usr/bin/python3', ['-c', script], { env })).stdout).toContain('likes green tea');
   });
 
   it.skipIf(!has('/usr/bin/mypy'))('is typed, for Python 3.9 as well', async () => {
