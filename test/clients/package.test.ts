@@ -106,7 +106,7 @@ describe('the packed client', () => {
       response.end(JSON.stringify({ choices: [{ message: { role: 'assistant', content: messages[0]?.content } }] }));
     });
     const talk = async (...lines: string[]): Promise<string> => {
-      const env = { PATH: process.env.PATH, OMP_URL: url, MODEL_URL: model };
+      const env = { PATH: process.env.PATH, GATEWAY_URL: url, MODEL_URL: model };
       const child = spawn(process.execPath, ['chat.mjs'], { cwd: folder, env });
       child.stdin.end(lines.join('\n'));
       return text(child.stdout);

@@ -61,7 +61,7 @@ const BATCH_BYTES = 1_000_000;
  * A client of one gateway. All methods throw an `ApiError` for an error that the gateway answers, `ConnectionError` or
  * `TimeoutError` if no answer arrived, and the reason of the caller's signal if that ended the call.
  *
- *     const client = new MemoryClient({ url: 'http://localhost:8080', key: process.env.OMP_KEY });
+ *     const client = new MemoryClient({ url: 'http://localhost:8080', key: process.env.GATEWAY_KEY });
  *     await client.memories.add({ user_id: 'u1', content: 'prefers pnpm' });
  */
 export class MemoryClient {
