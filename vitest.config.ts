@@ -5,13 +5,13 @@ export default defineConfig({
   resolve: { conditions: ['source'] },
   ssr: { resolve: { conditions: ['source'] } },
   test: {
+    // Its export `source` is TypeScript, which Node does not load from a package.
+    server: { deps: { inline: ['eventsource-parser', /@modelcontextprotocol\/client/, /@ai-sdk/, /node_modules\/ai\//] } },
     include: ['test/**/*.test.ts'],
     // Chaos wants the machine to itself: npm run chaos.
     exclude: [...configDefaults.exclude, 'test/chaos/**', ...(FULL ? [] : FULL_ONLY)],
     // Worker threads and spawned gateways run what is built.
     globalSetup: 'test/support/prepare.ts',
-    // It exports its sources under the condition "source", as this package does.
-    server: { deps: { inline: [/eventsource-parser/, /@ai-sdk/, /node_modules\/ai\//] } },
     pool: 'forks',
     // Loading the sources anew for each file costs about a second of computing.
     isolate: false,

@@ -67,7 +67,7 @@ export async function toContext(
   return { text, citations, token_count };
 }
 
-/** Ids of superseded memories. In a cycle, the newest memory counts as not superseded. */
+/** Ids of memories that others of the same user supersede. In a cycle, the newest memory counts as not superseded. */
 function supersededAmong(memories: readonly Memory[]): ReadonlySet<string> {
   const byId = new Map(memories.map((memory) => [memory.id, memory]));
   /** All memories that a memory supersedes, directly or indirectly. */
@@ -84,7 +84,7 @@ function reachable(start: Memory, byId: ReadonlyMap<string, Memory>): Set<string
   for (let memory = open.pop(); memory; memory = open.pop()) {
     for (const id of memory.supersedes) {
       const next = byId.get(id);
-      if (!next || found.has(id)) continue;
+      if (next?.user_id !== start.user_id || found.has(id)) continue;
       found.add(id);
       open.push(next);
     }

@@ -78,6 +78,13 @@ describe('context', () => {
     expect(await cited([hit('self', 'x', { supersedes: ['self'] })])).toEqual(['self']);
   });
 
+  it('[Decision 40] leaves out no memory that a memory of another user claims to supersede', async () => {
+    const other = hit('other', 'y', { user_id: 'v', supersedes: ['old'] });
+    expect(await cited([hit('old', 'x'), other])).toEqual(['old', 'other']);
+    // Not through it either.
+    expect(await cited([hit('old', 'x'), other, hit('new', 'z', { supersedes: ['other'] })])).toHaveLength(3);
+  });
+
   it('[Decision 10] leaves out memories that are not yet valid, but not those that they will supersede', async () => {
     const hits = [
       hit('some day', 'one', { valid_from: '2999-01-01T00:00:00.000Z', supersedes: ['now'] }),

@@ -74,6 +74,7 @@ export const capabilities = {
     supports_audit: true,
     supports_supersession: true,
     idempotency: true,
+    multi_user: true,
     tags: true,
     consistency_tokens: false,
   },

@@ -83,6 +83,7 @@ export const Capabilities = z
       supports_audit: z.boolean().meta({ description: 'An audit log is recorded.' }),
       supports_supersession: z.boolean().meta({ description: '`supersedes` is tracked.' }),
       idempotency: z.boolean().meta({ description: '`POST /memories` supports `Idempotency-Key`.' }),
+      multi_user: z.boolean().meta({ description: 'Search and context take several `user_id`.' }),
       tags: z.boolean().meta({ description: 'Memories have tags, and lists filter by them.' }),
       consistency_tokens: z.boolean().meta({
         description: 'Other replicas may show writes late; `X-Consistency-Token` makes them wait.',

@@ -1,0 +1,205 @@
+import {
+  type Call,
+  invalidRequest,
+  type ListQuery,
+  type Memory,
+  type MemoryPatch,
+  type NewMemory,
+  OmpError,
+  type StoredEntry,
+} from '#contract';
+import { recordBytes, recordTooLarge } from '#toolbox';
+import type { Target, Verbs } from '../core/access.ts';
+import { decodeCursor, encodeCursor, malformed } from '../core/cursor.ts';
+import type { Gate } from '../core/gate.ts';
+import { parse, parseQuery, readExtensions, readIdempotencyKey } from './input.ts';
+import {
+  AuditParameters,
+  ContextBody,
+  CreateBody,
+  DEFAULT_TOKEN_BUDGET,
+  fits,
+  isStorable,
+  LIMITS,
+  ListParameters,
+  PatchBody,
+  SearchParameters,
+} from './schemas.ts';
+
+/** A memory on the wire: its `x-` keys are beside the protocol's fields (Decision 6). */
+export type WireMemory = Omit<Memory, 'extensions'>;
+
+/**
+ * The verbs of a caller on input as clients send it, for routes and for the tools of agents: a JSON body, or a URL with a query
+ * string. Each checks its input and throws `invalid_request` that names every invalid field, and `unsupported_capability` if
+ * the provider lacks the verb. A record may be twice as long as `max_request_bytes`.
+ */
+export function createOperations(
+  { provider, capabilities }: Pick<Gate, 'provider' | 'capabilities'>,
+  max_request_bytes: number,
+) {
+  const checkLength = (content: string) => {
+    const max = capabilities.max_content_length;
+    if (max !== null && !fits(content, max)) throw invalidRequest(`content: must be at most ${max} characters`);
+  };
+  /** The caller's verb. Throws `unsupported_capability` if the provider lacks it. */
+  const supported = <Name extends Verb>(verbs: Verbs, name: Name): NonNullable<Verbs[Name]> => {
+    const { [name]: verb, read_only } = verbs;
+    if (verb) return verb;
+    const reason = read_only !== undefined && CHANGES.includes(name) ? `: ${read_only}` : '';
+    throw new OmpError('unsupported_capability', `the provider does not support ${name}${reason}`, { provider });
+  };
+
+  return {
+    async add(verbs: Verbs, body: unknown, idempotencyKey: string | undefined, call: Call) {
+      const add = supported(verbs, 'add');
+      const input = parse(CreateBody, body);
+      checkLength(input.content);
+      const memory: NewMemory = {
+        content: input.content,
+        user_id: input.user_id,
+        scope: input.scope ?? null,
+        tags: distinct(input.tags ?? []),
+        source: input.source ? withoutNulls(input.source) : null,
+        confidence: input.confidence ?? null,
+        valid_from: input.valid_from ?? null,
+        valid_to: input.valid_to ?? null,
+        supersedes: distinct(input.supersedes ?? []),
+        extensions: readExtensions(body as object, 'omit'),
+      };
+      const maxBytes = 2 * max_request_bytes;
+      if (recordBytes(memory) > maxBytes) throw recordTooLarge(maxBytes);
+      return toWire(await add(memory, readIdempotencyKey(idempotencyKey, memory), call));
+    },
+    async list(verbs: Verbs, url: string, call: Call) {
+      const list = supported(verbs, 'list');
+      const { cursor, limit, tag, user_id, scope, since, until } = parseQuery(ListParameters, url);
+      if ((since ?? until) !== undefined && !capabilities.temporal) {
+        const message = 'the provider stores no creation times (features.temporal is false)';
+        throw new OmpError('unsupported_capability', `${since === undefined ? 'until' : 'since'}: ${message}`);
+      }
+      const filters = {
+        user_id,
+        tags: tag === undefined ? [] : [tag],
+        ...(scope !== undefined && { scope }),
+        ...(since !== undefined && { since }),
+        ...(until !== undefined && { until }),
+      } satisfies Partial<ListQuery>;
+      const after = cursor === undefined ? {} : { after: decodeCursor(cursor, filters) };
+      const { items, more } = await list({ ...filters, ...after, limit }, call);
+      const last = items.at(-1);
+      const next_cursor = more && last ? encodeCursor(last, filters) : null;
+      return { items: items.map(toWire), next_cursor };
+    },
+    async search(verbs: Verbs, url: string, call: Call) {
+      const search = supported(verbs, 'search');
+      const { q, user_id, scope, limit, min_score = 0 } = parseQuery(SearchParameters, url, 'user_id');
+      const { items, more } = await search(
+        { user_id, text: q, tags: [], limit, ...(scope !== undefined && { scope }) },
+        call,
+      );
+      const results = items.filter(({ score }) => score >= min_score);
+      return {
+        results: results.map(({ memory, score }) => ({ memory: toWire(memory), score })),
+        // Omitted results score no higher than the last one here.
+        ...(more && results.length === items.length && { 'x-truncated': true as const }),
+      };
+    },
+    get: async (verbs: Verbs, target: Target, call: Call) => toWire(await verbs.get(storable(target), call)),
+    async update(verbs: Verbs, target: Target, body: unknown, call: Call) {
+      const update = supported(verbs, 'update');
+      const input = parse(PatchBody, body);
+      if (input.content !== undefined) checkLength(input.content);
+      const extensions = readExtensions(body as object, 'keep');
+      const patch: MemoryPatch = {
+        ...withoutUndefined(input),
+        ...(input.tags && { tags: distinct(input.tags) }),
+        ...(input.supersedes && { supersedes: distinct(input.supersedes) }),
+        ...(Object.keys(extensions).length > 0 && { extensions }),
+      };
+      return toWire(await update(storable(target), patch, call));
+    },
+    delete: async (verbs: Verbs, target: Target, call: Call) => supported(verbs, 'delete')(storable(target), call),
+    async context(verbs: Verbs, body: unknown, call: Call) {
+      const context = supported(verbs, 'context');
+      const { query, user_id, scope, token_budget, min_score } = parse(ContextBody, body);
+      return context(
+        { user_id, text: query, tags: [], ...(scope != null && { scope }) },
+        { budget: token_budget ?? DEFAULT_TOKEN_BUDGET, min_score: min_score ?? undefined },
+        call,
+      );
+    },
+    async audit(verbs: Verbs, url: string, call: Call) {
+      const audit = supported(verbs, 'audit');
+      const { cursor, limit, user_id, app, since, until } = parseQuery(AuditParameters, url);
+      const filters = {
+        user_id,
+        ...(app !== undefined && { app }),
+        ...(since !== undefined && { since }),
+        ...(until !== undefined && { until }),
+      };
+      const after = cursor === undefined ? {} : { after: positionOf(decodeCursor(cursor, filters)) };
+      // One more than requested shows whether there is a next page.
+      const found = await audit({ ...filters, ...after, limit: limit + 1 }, call);
+      const entries = found.slice(0, limit);
+      const last = entries.at(-1);
+      const next_cursor =
+        found.length > limit && last
+          ? encodeCursor({ created_at: last.timestamp, id: String(last.seq) }, filters)
+          : null;
+      return { entries: entries.map(entryToWire), next_cursor };
+    },
+  };
+}
+
+export type Operations = ReturnType<typeof createOperations>;
+
+type Verb = Exclude<keyof Verbs, 'read_only'>;
+const CHANGES: readonly Verb[] = ['add', 'update', 'delete'];
+
+/** Throws `not_found` for an id or a user that no memory can have; some backends reject the query. */
+function storable(target: Target): Target {
+  const { id, user_id } = target;
+  if (!isStorable(id) || id.length > LIMITS.id || (user_id !== undefined && !fits(user_id, LIMITS.userId))) {
+    throw new OmpError('not_found', 'no memory has this id');
+  }
+  return target;
+}
+
+const distinct = (values: readonly string[]): string[] => [...new Set(values)];
+
+type NonNullFields<Fields> = { [Key in keyof Fields]?: NonNullable<Fields[Key]> };
+const withoutNulls = <Fields extends object>(fields: Fields) =>
+  Object.fromEntries(Object.entries(fields).filter(([, value]) => value != null)) as NonNullFields<Fields>;
+const withoutUndefined = <Fields extends object>(fields: Fields) =>
+  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Fields;
+
+/** The fields are spelled out because lists convert hundreds: copying by rest and spread takes several times as long. */
+function toWire(memory: Memory): WireMemory {
+  return {
+    id: memory.id,
+    content: memory.content,
+    user_id: memory.user_id,
+    created_at: memory.created_at,
+    updated_at: memory.updated_at,
+    scope: memory.scope,
+    tags: memory.tags,
+    source: memory.source,
+    confidence: memory.confidence,
+    valid_from: memory.valid_from,
+    valid_to: memory.valid_to,
+    supersedes: memory.supersedes,
+    embedding_model: memory.embedding_model,
+    status: memory.status,
+    ...memory.extensions,
+  };
+}
+
+function positionOf({ created_at, id }: ReturnType<typeof decodeCursor>) {
+  const seq = Number(id);
+  if (!Number.isSafeInteger(seq)) throw malformed();
+  return { timestamp: created_at, seq };
+}
+
+/** `user_id` is the requested one, and `seq` is in the cursor only. */
+const entryToWire = ({ user_id: _, seq: __, ...entry }: StoredEntry) => entry;
