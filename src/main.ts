@@ -2,16 +2,22 @@
 import { type Flags, helpText, parseArguments } from './cli/arguments.ts';
 import { runDoctor } from './cli/doctor.ts';
 import { runKeys } from './cli/keys.ts';
+import { runMcp } from './cli/mcp.ts';
 import { runReembed } from './cli/reembed.ts';
-import { explainError } from './cli/terminal.ts';
+import { explainError, type Terminal } from './cli/terminal.ts';
 import { loadConfig } from './config/load.ts';
 import { ConfigError } from './config/mistakes.ts';
 import { createLog } from './log.ts';
 import { version } from './package.ts';
-import { serve } from './serve.ts';
+import { openStore, serve } from './serve.ts';
 import { runUntilSignal } from './shutdown.ts';
 
-const COMMANDS = { doctor: runDoctor, keys: runKeys, reembed: runReembed };
+const COMMANDS = {
+  doctor: runDoctor,
+  keys: runKeys,
+  mcp: (argv: readonly string[], terminal: Terminal) => runMcp(argv, terminal, openStore),
+  reembed: runReembed,
+};
 
 const asked = parseArguments(process.argv.slice(2));
 if (asked.action === 'help') process.stdout.write(helpText());

@@ -37,7 +37,7 @@ const thread = openThread<Wanted, Lines>(
 );
 
 /**
- * The best hits as numbered lines within the budget. Leaves out memories that are not valid at `now`, that another hit
+ * The best hits as numbered lines in a fence, within the budget. Leaves out memories that are not valid at `now`, that another hit
  * supersedes, or that are too long.
  */
 export async function toContext(
@@ -58,8 +58,8 @@ export async function toContext(
     return true;
   });
   if (candidates.length === 0) return { text: '', citations: [], token_count: 0 };
-  const contents = candidates.map(({ memory }) => memory.content);
-  const { text, token_count, taken } = await thread.ask({ contents, budget }, call);
+  const memories = candidates.map(({ memory: { content, created_at, source } }) => ({ content, created_at, source }));
+  const { text, token_count, taken } = await thread.ask({ memories, budget }, call);
   const citations = taken.map((position) => {
     const { memory, score } = candidates[position] as SearchHit;
     return { memory_id: memory.id, score };

@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { expect } from 'vitest';
+import { withoutDays } from '../support/context.ts';
 import type { Operation } from './operations.ts';
 import type { Answer, RankedHit, World } from './world.ts';
 
@@ -107,7 +108,11 @@ const expectRanking = (
 /** Without `expected`, only what the truth alone tells: which memories, in which order, at which score. */
 const expectContext = (given: Context, expected: Context | undefined, truth: readonly RankedHit[]): void => {
   const cited = (context: Context) => context.citations.map(({ record }) => record);
-  const order = (context: Context) => ({ text: context.text, token_count: context.token_count, cited: cited(context) });
+  const order = (context: Context) => ({
+    text: withoutDays(context.text),
+    token_count: context.token_count,
+    cited: cited(context),
+  });
   const nearTie = truth.some((hit, place) => {
     const gap = place === 0 ? 1 : (truth[place - 1]?.score ?? 1) - hit.score;
     return gap > 0 && gap <= NEAR_TIE;
