@@ -123,8 +123,9 @@ export const authenticate =
   };
 
 /**
- * The text after `Bearer` or, from mem0's clients, `Token`, even if it cannot be a credential: then it is rejected as an invalid one. Without such a
- * scheme, `X-API-Key`: proxies use either header for their own purposes, and clients send only one credential.
+ * The text after `Bearer` or, from mem0's clients, `Token`, even if it cannot be a credential: then it is rejected as an
+ * invalid one. Without such a scheme, `X-API-Key`: proxies use either header for their own purposes, and clients send only
+ * one credential.
  */
 function credentialOf(c: Context<Env>): string | undefined {
   const bearer = /^(?:Bearer|Token)(?: +([^ ].*)?)?$/i.exec(c.req.header('authorization') ?? '');

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { type Context, Hono } from 'hono';
 import { z } from 'zod';
-import { invalidRequest } from '#contract';
+import { invalidRequest, MAX_BATCH_SIZE, OmpError } from '#contract';
 import { errorResponse } from './errors.ts';
 import { parse, readJson } from './input.ts';
 import type { Operations, WireMemory } from './operations.ts';
@@ -23,7 +23,7 @@ const Messages = z.union([
   z
     .array(z.object({ role: z.string(), content: Content }))
     .min(1)
-    .max(100),
+    .max(MAX_BATCH_SIZE),
 ]);
 const Metadata = z.record(z.string(), z.unknown()).nullish();
 const AddBody = Owner.extend({ messages: Messages, metadata: Metadata, infer: z.boolean().nullish() });
@@ -62,15 +62,21 @@ export function mem0Routes(operations: Operations, maxRequestBytes: number, { in
     const { user_id } = entity;
     const scope = isWhole(entity) ? null : scopeOf(entity, '-');
     const given = typeof messages === 'string' ? [{ role: 'user', content: messages }] : messages;
-    const results: object[] = [];
-    for (const { role, content } of given) {
-      // As in mem0, instructions are no memory.
-      if (role === 'system') continue;
-      const text = typeof content === 'string' ? content : content.map((part) => part.text).join('\n');
-      const fields = { content: text, user_id, scope, 'x-mem0-role': role, 'x-mem0-metadata': metadata ?? {} };
-      const memory = await operations.add(c.get('verbs'), fields, undefined, c.get('call'));
-      results.push({ id: memory.id, memory: memory.content, event: 'ADD', role });
-    }
+    // As in mem0, instructions are no memory.
+    const told = given.filter(({ role }) => role !== 'system');
+    const memories = told.map(({ role, content }) => ({
+      content: typeof content === 'string' ? content : content.map((part) => part.text).join('\n'),
+      user_id,
+      scope,
+      'x-mem0-role': role,
+      'x-mem0-metadata': metadata ?? {},
+    }));
+    const added =
+      memories.length === 0 ? [] : await operations.batch(c.get('verbs'), { memories }, undefined, c.get('call'));
+    const results = added.map((memory, n) => {
+      if (memory instanceof OmpError) throw memory;
+      return { id: memory.id, memory: memory.content, event: 'ADD', role: told[n]?.role };
+    });
     return c.json({ results });
   };
   const get = async (c: Context<Env>) => c.json(toMem0(await operations.get(c.get('verbs'), target(c), c.get('call'))));

@@ -1,11 +1,18 @@
-import { existsSync } from 'node:fs';
+import { execFile } from 'node:child_process';
+import { existsSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
+import { blocks, read } from '../docs/markdown.ts';
+import { temporaryFolder } from '../process/gateway.ts';
 import { knownCallers } from '../support/known-callers.ts';
 import { type ServerOptions, serverForTest } from '../support/server.ts';
 import { freshUser } from '../support/subject.ts';
 
 // The official client is installed from npm, not everywhere.
-const CLIENT = new URL('../mapped-libraries/node_modules/mem0ai/dist/index.mjs', import.meta.url);
+const LIBRARIES = new URL('../mapped-libraries/node_modules', import.meta.url);
+const CLIENT = new URL('node_modules/mem0ai/dist/index.mjs', LIBRARIES);
 
 interface Mem0Memory {
   readonly id: string;
@@ -60,6 +67,17 @@ describe.skipIf(!existsSync(CLIENT))("mem0's official client", () => {
     await expect(client.get(id)).rejects.toThrow(/no memory has this id/);
     await client.deleteAll({ userId });
     expect(contents(await client.getAll({ filters: { user_id: userId } }))).toEqual([]);
+  });
+
+  it('runs the code of docs/integrations/mem0-api.md', async () => {
+    const { url } = await serve('verbatim');
+    const [code] = blocks(read('docs/integrations/mem0-api.md')).filter(({ language }) => language === 'js');
+    const folder = temporaryFolder();
+    symlinkSync(fileURLToPath(LIBRARIES), join(folder, 'node_modules'));
+    writeFileSync(join(folder, 'page.mjs'), (code?.code ?? '').replace('http://127.0.0.1:8080', url));
+    const env = { PATH: process.env.PATH, HOME: folder, MEM0_TELEMETRY: 'false' };
+    const { stdout } = await promisify(execFile)(process.execPath, ['page.mjs'], { cwd: folder, env });
+    expect(stdout).toBe('I drink green tea\n');
   });
 
   it('keeps agents and runs apart', async () => {

@@ -182,6 +182,7 @@ export interface BatchError {
   code: string;
   message: string;
   type: string;
+  provider?: string;
 }
 
 export interface Capabilities {
