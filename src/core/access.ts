@@ -159,7 +159,7 @@ function addingVerbs(
 ): Pick<Verbs, 'add' | 'batch'> {
   const mayAdd = ({ user_id, scope }: NewMemory) => mayAccess(user_id) && admitsWrite(scope);
   const storedKey = (key: Omit<IdempotencyKey, 'caller'>): IdempotencyKey => {
-    if (!addIdempotent) throw idempotencyUnsupported(name);
+    if (!addIdempotent) throw unsupported(name, 'Idempotency-Key');
     return { ...key, caller: id };
   };
   return {
