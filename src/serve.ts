@@ -91,7 +91,7 @@ export async function serve(config: Config, log: Log, stopped?: AbortSignal): Pr
     const gate = createGate({ provider, auditQueue, rate_limit_per_minute: config.rate_limit.per_minute ?? null });
     const allowed_hosts = config.allowed_hosts ?? (open ? await namesOf(config.host) : undefined);
     health.begin(gate.ping);
-    const app = createApp({ ...config, gate, authenticator, rate, allowed_hosts, health, telemetry, log });
+    const app = createApp({ ...config, tokens: jwt, gate, authenticator, rate, allowed_hosts, health, telemetry, log });
     const listener = await listen(app, { ...config, log });
     const graceMs = config.shutdown_timeout_ms;
     parts.add('listener', () => listener.close({ graceMs, idleMs: IDLE_MS }), graceMs + 1_000);

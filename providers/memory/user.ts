@@ -1,6 +1,6 @@
 import type { ListQuery, Memory, Position, RankingOptions, SearchHit, SearchQuery, Vector, Within } from '#contract';
 import { queryTerms, roundScore, weights } from '#ranking';
-import { globMatcher, literalPrefix, upToBytes, withinMatcher } from '#toolbox';
+import { byScore, globMatcher, literalPrefix, upToBytes, withinMatcher } from '#toolbox';
 import { createKeywords, type Visible } from './keywords.ts';
 import { createVectors } from './vectors.ts';
 
@@ -112,8 +112,6 @@ function rank(entries: readonly Entry[], position: Position): number {
 
 const isBefore = (a: Position, b: Position): boolean =>
   a.created_at < b.created_at || (a.created_at === b.created_at && a.id < b.id);
-
-const byScore = (a: SearchHit, b: SearchHit): number => b.score - a.score || (isBefore(a.memory, b.memory) ? 1 : -1);
 
 const inScope = ({ scope }: Memory, prefix: string | undefined): boolean =>
   prefix === undefined || (scope?.startsWith(prefix) ?? false);

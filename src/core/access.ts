@@ -15,9 +15,10 @@ import {
   type Ref,
   type SearchHit,
   type StoredEntry,
+  type Verb,
   type Within,
 } from '#contract';
-import { countWithin, globsOverlap, withinMatcher } from '#toolbox';
+import { countWithin, globsOverlap, mergeHits, upToBytes, withinMatcher } from '#toolbox';
 import type { AuditFacts, AuditQueue } from './audit-queue.ts';
 import { type ContextBlock, type ContextOptions, MIN_SIMILARITY, toContext } from './context.ts';
 import type { Principal } from './principal.ts';
@@ -31,6 +32,11 @@ export interface Target {
 
 /** A query of a caller. The gateway adds the allowed scopes and the byte limits. */
 export type CallerQuery<Query> = Omit<Query, 'within' | 'max_bytes' | 'max_content_bytes'>;
+
+/** A search of one user or of several (Decision 40). */
+export type UsersQuery = Omit<CallerQuery<TextQuery>, 'user_id' | 'vector'> & {
+  readonly user_id: string | readonly string[];
+};
 
 /** The first part of a result. */
 export interface Part<Item> {
@@ -57,8 +63,8 @@ export interface Verbs {
   delete?(target: Target, call: Call): Promise<void>;
   list?(query: CallerQuery<ListQuery>, call: Call): Promise<Part<Memory>>;
   /** `more`: hits are left out, since they exceed the byte limit of a response. */
-  search?(query: CallerQuery<TextQuery>, call: Call): Promise<Part<SearchHit>>;
-  context?(query: Omit<CallerQuery<TextQuery>, 'limit'>, options: ContextOptions, call: Call): Promise<ContextBlock>;
+  search?(query: UsersQuery, call: Call): Promise<Part<SearchHit>>;
+  context?(query: Omit<UsersQuery, 'limit'>, options: ContextOptions, call: Call): Promise<ContextBlock>;
   audit?(query: CallerQuery<AuditQuery>, call: Call): Promise<StoredEntry[]>;
 }
 
@@ -78,58 +84,12 @@ const CONTEXT_CANDIDATES = 100;
  * every returned record. A caller gets the same results as if the store held only the records that it may read.
  */
 export function verbsFor(principal: Principal, provider: Memories, auditQueue: AuditQueue): Verbs {
-  const { users, grants } = principal;
+  const { grants } = principal;
   const { add, addIdempotent, update, delete: remove, list, search } = provider;
   const { audited, read } = auditQueue;
-  const mayAccess = (user: string) => users === null || users.includes(user);
-
-  /** The user is not recorded unless the caller may access it. */
-  const factsOf = ({ user_id, scope = null }: { user_id: string; scope?: string | null | undefined }): AuditFacts => ({
-    user_id: mayAccess(user_id) ? user_id : null,
-    memory_id: null,
-    scope,
-  });
-  const refTo = ({ id, user_id }: Target, within: Within): Ref => {
-    if (user_id === undefined) return { id, users, within };
-    return { id, users: mayAccess(user_id) ? [user_id] : [], within };
-  };
-  /** Rejects records of a faulty provider that are outside the query. */
-  const checkedBy = (within: Within) => {
-    const admits = withinMatcher(within);
-    return <Row extends Owned>(row: Row, queried = row.user_id): Row => {
-      const { user_id, scope } = row;
-      if (user_id !== null && user_id === queried && mayAccess(user_id) && admits(scope)) return row;
-      throw providerError(provider.name, 'the backend returned records that do not match the query');
-    };
-  };
-  const readable = checkedBy(grants.read);
-  const writable = checkedBy(grants.write);
-  const admitsWrite = withinMatcher(grants.write);
-
-  /**
-   * The error for a record outside the allowed scopes: `scope_denied` if it exists and the caller may access its user, else
-   * `not_found`. Both need the same lookups, so the response time does not reveal whether a record exists.
-   */
-  const accessError = async (target: Target, call: Call, facts: AuditFacts): Promise<OmpError> => {
-    const found = await provider.get(refTo(target, null), call);
-    if (!found || !mayAccess(found.user_id)) return notFound();
-    recordFacts(facts, found);
-    return denied();
-  };
-  const absenceError = async (within: Within, target: Target, call: Call, facts: AuditFacts): Promise<OmpError> =>
-    within === null ? notFound() : accessError(target, call, facts);
-  /** Throws unless the caller may access the user and some scope of the query. */
-  const requireAccess = (user: string, within: Within, glob?: string) => {
-    if (!mayAccess(user)) throw denied();
-    if (within !== null && !within.some((granted) => globsOverlap(granted, glob ?? '*'))) throw denied();
-  };
-  const bounds = { within: grants.read, max_bytes: MAX_ANSWER_BYTES };
-  const searchAllowed = async (query: Omit<TextQuery, keyof typeof bounds>, call: Call): Promise<Part<SearchHit>> => {
-    requireAccess(query.user_id, grants.read, query.scope === undefined ? undefined : `${query.scope}*`);
-    const hits = await (search as NonNullable<typeof search>)({ ...query, ...bounds }, call);
-    const records = hits.map(({ memory }) => readable(memory, query.user_id));
-    return partOf(hits, countWithin(records, MAX_ANSWER_BYTES));
-  };
+  const access = accessOf(principal, provider);
+  const { mayAccess, factsOf, refTo, readable, writable, admitsWrite, requireAccess, bounds } = access;
+  const { accessError, absenceError } = access;
 
   return {
     ...(provider.read_only !== undefined && { read_only: provider.read_only }),
@@ -175,17 +135,7 @@ export function verbsFor(principal: Principal, provider: Memories, auditQueue: A
           return partOf(found, Math.min(query.limit, countWithin(found, MAX_ANSWER_BYTES)));
         }),
     }),
-    ...(search && {
-      search: (query, call) => audited('search', factsOf(query), call, () => searchAllowed(query, call)),
-      context: (query, options, call) =>
-        audited('context', factsOf(query), call, async () => {
-          const limit = Math.min(CONTEXT_CANDIDATES, provider.capabilities.max_search_results ?? CONTEXT_CANDIDATES);
-          const { budget, min_score = provider.capabilities.vector_search ? MIN_SIMILARITY : 0 } = options;
-          const max_content_bytes = budget * BYTES_PER_TOKEN;
-          const { items } = await searchAllowed({ ...query, limit, max_content_bytes }, call);
-          return toContext(items, { budget, min_score }, new Date(), call);
-        }),
-    }),
+    ...(search && searchVerbs(search, provider, access, audited)),
     ...(read && {
       audit: (query, call) =>
         audited('audit', factsOf(query), call, async () => {
@@ -195,6 +145,105 @@ export function verbsFor(principal: Principal, provider: Memories, auditQueue: A
           return entries;
         }),
     }),
+  };
+}
+
+type Access = ReturnType<typeof accessOf>;
+
+/** What a caller may access, for all verbs. */
+function accessOf({ users, grants }: Principal, provider: Memories) {
+  const mayAccess = (user: string) => users === null || users.includes(user);
+
+  /** The user is not recorded unless the caller may access it. */
+  const factsOf = ({ user_id, scope = null }: { user_id: string; scope?: string | null | undefined }): AuditFacts => ({
+    user_id: mayAccess(user_id) ? user_id : null,
+    memory_id: null,
+    scope,
+  });
+  const refTo = ({ id, user_id }: Target, within: Within): Ref => {
+    if (user_id === undefined) return { id, users, within };
+    return { id, users: mayAccess(user_id) ? [user_id] : [], within };
+  };
+  /** Rejects records of a faulty provider that are outside the query. */
+  const checkedBy = (within: Within) => {
+    const admits = withinMatcher(within);
+    return <Row extends Owned>(row: Row, queried = row.user_id): Row => {
+      const { user_id, scope } = row;
+      if (user_id !== null && user_id === queried && mayAccess(user_id) && admits(scope)) return row;
+      throw providerError(provider.name, 'the backend returned records that do not match the query');
+    };
+  };
+  /**
+   * The error for a record outside the allowed scopes: `scope_denied` if it exists and the caller may access its user, else
+   * `not_found`. Both need the same lookups, so the response time does not reveal whether a record exists.
+   */
+  const accessError = async (target: Target, call: Call, facts: AuditFacts): Promise<OmpError> => {
+    const found = await provider.get(refTo(target, null), call);
+    if (!found || !mayAccess(found.user_id)) return notFound();
+    recordFacts(facts, found);
+    return denied();
+  };
+  const absenceError = async (within: Within, target: Target, call: Call, facts: AuditFacts): Promise<OmpError> =>
+    within === null ? notFound() : accessError(target, call, facts);
+  /** Throws unless the caller may access the user and some scope of the query. */
+  const requireAccess = (user: string, within: Within, glob?: string) => {
+    if (!mayAccess(user)) throw denied();
+    if (within !== null && !within.some((granted) => globsOverlap(granted, glob ?? '*'))) throw denied();
+  };
+
+  return {
+    ...{ mayAccess, factsOf, refTo, requireAccess, accessError, absenceError },
+    readable: checkedBy(grants.read),
+    writable: checkedBy(grants.write),
+    admitsWrite: withinMatcher(grants.write),
+    bounds: { within: grants.read, max_bytes: MAX_ANSWER_BYTES },
+  };
+}
+
+/** Search and context, of one user or of several (Decision 40). */
+function searchVerbs(
+  search: NonNullable<Memories['search']>,
+  { queryVector, capabilities }: Memories,
+  { factsOf, readable, requireAccess, bounds }: Access,
+  audited: AuditQueue['audited'],
+): Required<Pick<Verbs, 'search' | 'context'>> {
+  const searchAllowed = async (
+    { user_id, ...rest }: UsersQuery & Pick<TextQuery, 'max_content_bytes'>,
+    call: Call,
+  ): Promise<Part<SearchHit>> => {
+    const owners = [user_id].flat();
+    for (const owner of owners)
+      requireAccess(owner, bounds.within, rest.scope === undefined ? undefined : `${rest.scope}*`);
+    const query = { ...rest, ...bounds };
+    const vector = owners.length > 1 ? await queryVector?.(query, call) : undefined;
+    const hits = await bestOf(owners, query, async (owner) => {
+      const found = await search({ ...query, user_id: owner, vector }, call);
+      for (const { memory } of found) readable(memory, owner);
+      return found;
+    });
+    return partOf(hits, countWithin(hits.map(recordOf), MAX_ANSWER_BYTES));
+  };
+  /** Queues one audit entry for each user, in the order of the request. */
+  const auditedForEach = <Result>(
+    action: Verb,
+    query: Omit<UsersQuery, 'limit'>,
+    call: Call,
+    work: () => Promise<Result>,
+  ) =>
+    [query.user_id]
+      .flat()
+      .reduce((inner, user_id) => () => audited(action, factsOf({ ...query, user_id }), call, inner), work)();
+
+  return {
+    search: (query, call) => auditedForEach('search', query, call, () => searchAllowed(query, call)),
+    context: (query, options, call) =>
+      auditedForEach('context', query, call, async () => {
+        const limit = Math.min(CONTEXT_CANDIDATES, capabilities.max_search_results ?? CONTEXT_CANDIDATES);
+        const { budget, min_score = capabilities.vector_search ? MIN_SIMILARITY : 0 } = options;
+        const max_content_bytes = budget * BYTES_PER_TOKEN;
+        const { items } = await searchAllowed({ ...query, limit, max_content_bytes }, call);
+        return toContext(items, { budget, min_score }, new Date(), call);
+      }),
   };
 }
 
@@ -210,6 +259,24 @@ const partOf = <Item>(found: readonly Item[], count: number): Part<Item> => ({
   items: found.slice(0, count),
   more: found.length > count,
 });
+
+const recordOf = ({ memory }: SearchHit): Memory => memory;
+
+/**
+ * The best hits of several users. Searches one user after another: concurrency limits and fair queues count requests, so a
+ * request must not do more work at once.
+ */
+async function bestOf(
+  users: readonly string[],
+  { limit, max_bytes }: Pick<TextQuery, 'limit' | 'max_bytes'>,
+  searchUser: (user: string) => Promise<SearchHit[]>,
+): Promise<SearchHit[]> {
+  const [first, ...others] = users as [string, ...string[]];
+  let hits = await searchUser(first);
+  // What a search left out for its bytes ranks below the hit that exceeded them, so it is left out here too.
+  for (const user of others) hits = upToBytes(mergeHits(hits, await searchUser(user), limit), max_bytes, recordOf);
+  return hits;
+}
 
 const idempotencyUnsupported = (provider: string) =>
   new OmpError('unsupported_capability', 'the provider does not support Idempotency-Key', { provider });

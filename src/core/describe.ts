@@ -35,6 +35,8 @@ export function describe(provider: Memories, rateLimitPerMinute: number | null) 
       supports_supersession: capabilities.supports_supersession,
       /** `POST /memories` supports `Idempotency-Key`. */
       idempotency: provider.addIdempotent !== undefined,
+      /** Search and context take several users. */
+      multi_user: provider.search !== undefined,
       /** Memories have tags, and `GET /memories` filters by them. */
       tags: capabilities.tags,
       /** Responses have `X-Consistency-Token`: with it, other replicas wait until they see the writes of this one. */

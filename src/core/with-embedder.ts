@@ -15,8 +15,8 @@ import type {
 import { effectivePatch } from '#toolbox';
 import { startIngestion } from './ingestion.ts';
 
-/** A query whose vector is not computed yet. */
-export type TextQuery = Omit<SearchQuery, 'vector'>;
+/** A query whose vector need not be computed yet. */
+export type TextQuery = Omit<SearchQuery, 'vector'> & { readonly vector?: Vector | undefined };
 
 /** A provider with its embedder: its methods take texts without their vectors. */
 export interface Memories extends Omit<Provider, 'check' | 'add' | 'idempotency' | 'update' | 'search' | 'ingestion'> {
@@ -28,6 +28,8 @@ export interface Memories extends Omit<Provider, 'check' | 'add' | 'idempotency'
   addIdempotent?(input: NewMemory, key: IdempotencyKey, call: Call): Promise<Memory>;
   update?(ref: Ref, patch: MemoryPatch, call: Call): Promise<Memory | undefined>;
   search?(query: TextQuery, call: Call): Promise<SearchHit[]>;
+  /** The vector of a query, for several searches. */
+  queryVector?(query: Pick<TextQuery, 'text' | 'scope'>, call: Call): Promise<Vector>;
 }
 
 /** Memories with an `add`. */
@@ -55,6 +57,10 @@ export function withEmbedder(provider: Provider, embedder: Embedder | undefined,
     // An aborted call writes nothing.
     call.signal.throwIfAborted();
     return vector;
+  };
+  const queryVector: Memories['queryVector'] = async ({ text, scope }, call) => {
+    if (embedder) check?.(scope === undefined ? {} : { scope });
+    return vectorOf(text, 'query', call);
   };
   const kickQueue = <Result>(result: Result): Result => {
     if (deferred && result !== undefined) ingestion?.kick();
@@ -96,10 +102,9 @@ export function withEmbedder(provider: Provider, embedder: Embedder | undefined,
       },
     }),
     ...(search && {
-      async search(query, call) {
-        if (embedder) check?.(query.scope === undefined ? {} : { scope: query.scope });
-        return search({ ...query, vector: await vectorOf(query.text, 'query', call) }, call);
-      },
+      queryVector,
+      search: async (query, call) =>
+        search({ ...query, vector: query.vector ?? (await queryVector(query, call)) }, call),
     }),
     async close() {
       await ingestion?.close();

@@ -23,6 +23,9 @@ export const allowOrigins = (origins: readonly string[]): MiddlewareHandler<Env>
       'authorization',
       'content-type',
       'idempotency-key',
+      'mcp-method',
+      'mcp-name',
+      'mcp-protocol-version',
       'x-api-key',
       'x-consistency-token',
       'x-request-id',
@@ -64,6 +67,22 @@ export function requireHost(allowed: readonly string[]): MiddlewareHandler<Env> 
   };
 }
 
+/**
+ * Admits requests without `Origin`, from these origins, and from pages of this gateway itself. MCP requires it: the endpoint
+ * must not rely on browsers alone to keep pages of other sites out.
+ */
+export function requireOrigin(allowed: readonly string[]): MiddlewareHandler<Env> {
+  return async (c, next) => {
+    const origin = c.req.header('origin');
+    if (origin === undefined || allowed.includes('*') || allowed.includes(origin)) return next();
+    if (URL.canParse(origin) && new URL(origin).host === c.req.header('host')?.toLowerCase()) return next();
+    throw new OmpError(
+      'scope_denied',
+      'Origin: pages of this origin may not call /mcp; OMP_CORS_ORIGINS lists those that may',
+    );
+  };
+}
+
 const canonicalHost = (name: string): string =>
   (/^[\da-f.]*:[\da-f.]*:[\da-f:.]*$/i.test(name) ? `[${name}]` : name).toLowerCase();
 
@@ -89,6 +108,7 @@ export const authenticate =
     try {
       const principal = await authenticator.authenticate(credential, call);
       call.caller = principal;
+      c.set('principal', principal);
       c.set('verbs', gate.verbs(principal));
     } catch (error) {
       if (failures && error instanceof OmpError && error.code === 'unauthorized') {

@@ -5,11 +5,13 @@ import { createHealth, type Health } from '../core/health.ts';
 import { ANONYMOUS, type Authenticator } from '../core/principal.ts';
 import type { RateLimiter } from '../core/rate-limiter.ts';
 import { NO_TELEMETRY, type Telemetry } from '../core/telemetry.ts';
-import { allowOrigins, authenticate, requireHost } from './admission.ts';
+import type { ToolName } from '../mcp/names.ts';
+import { allowOrigins, authenticate, requireHost, requireOrigin } from './admission.ts';
 import { docsRoutes } from './docs-routes.ts';
 import { errorResponse } from './errors.ts';
 import { limitUnreadBody } from './input.ts';
 import { addressReader, limitConcurrency, limitConcurrencyPerCaller, limitRequests } from './limits.ts';
+import { mcpRoutes, resourceMetadata } from './mcp-routes.ts';
 import { createOperations } from './operations.ts';
 import { callMiddleware, type Env } from './request.ts';
 import { auditRoutes, contextRoutes, memoryRoutes } from './routes.ts';
@@ -34,6 +36,10 @@ export interface AppOptions {
   readonly allowed_hosts?: readonly string[] | undefined;
   /** Origins whose pages may call the gateway, `*` for any; none by default. */
   readonly cors_origins?: readonly string[];
+  /** The tools of agents at `/mcp`; off by default. */
+  readonly mcp?: { readonly enabled: 'on' | 'off'; readonly tools?: readonly ToolName[] | undefined };
+  /** The identity provider whose tokens are accepted; undefined: none. */
+  readonly tokens?: { readonly issuer: string; readonly audience: string } | undefined;
   /** Limit for a request body, in bytes. */
   readonly max_request_bytes: number;
   /** Deadline of a request, in milliseconds. */
@@ -41,7 +47,7 @@ export interface AppOptions {
 }
 
 /** Public paths, limited per client address. */
-const PUBLIC = ['/', '/capabilities', '/openapi.json', '/docs/*'];
+const PUBLIC = ['/', '/capabilities', '/openapi.json', '/docs/*', '/.well-known/*'];
 
 /**
  * The public HTTP API. Routes before `authenticate` are public; everything after it needs a caller, unknown paths
@@ -49,7 +55,17 @@ const PUBLIC = ['/', '/capabilities', '/openapi.json', '/docs/*'];
  * address.
  */
 export function createApp(options: AppOptions): Hono<Env> {
-  const { gate, authenticator, rate, trusted_proxies = [], log, allowed_hosts, cors_origins = [] } = options;
+  const {
+    gate,
+    authenticator,
+    rate,
+    trusted_proxies = [],
+    log,
+    allowed_hosts,
+    cors_origins = [],
+    mcp,
+    tokens,
+  } = options;
   const { max_request_bytes, request_timeout_ms, max_requests, telemetry = NO_TELEMETRY } = options;
   const { max_requests_per_caller = max_requests && Math.ceil(max_requests / 2) } = options;
   const health = options.health ?? alreadyServing(gate);
@@ -76,6 +92,9 @@ export function createApp(options: AppOptions): Hono<Env> {
   }
   app.get('/capabilities', (c) => c.json(gate.description));
   app.route('/', docsRoutes());
+  const hasTools = mcp?.enabled === 'on';
+  if (hasTools) app.use('/mcp/*', requireOrigin(cors_origins));
+  if (hasTools && tokens) app.route('/', resourceMetadata(tokens));
 
   app.use(authenticate({ gate, authenticator, failures: rate?.failures, addressOf }));
   if (rate?.requests) app.use(limitRequests(rate.requests, callerKey));
@@ -85,6 +104,7 @@ export function createApp(options: AppOptions): Hono<Env> {
   app.route('/memories', memoryRoutes(operations, max_request_bytes));
   app.route('/context', contextRoutes(operations, max_request_bytes));
   app.route('/audit', auditRoutes(operations));
+  if (hasTools) app.route('/mcp', mcpRoutes({ gate, operations, max_request_bytes, tools: mcp.tools }));
   return withErrors(
     app,
     'no such path or method; /docs describes the API, /capabilities lists what this gateway supports',

@@ -93,7 +93,7 @@ export function createOperations(
     },
     async search(verbs: Verbs, url: string, call: Call) {
       const search = supported(verbs, 'search');
-      const { q, user_id, scope, limit, min_score = 0 } = parseQuery(SearchParameters, url);
+      const { q, user_id, scope, limit, min_score = 0 } = parseQuery(SearchParameters, url, 'user_id');
       const { items, more } = await search(
         { user_id, text: q, tags: [], limit, ...(scope !== undefined && { scope }) },
         call,

@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Client, Reply } from '../support/client.ts';
+import { contextLines } from '../support/context.ts';
 import type { WireContext, WireErrorCode, WireHit, WireMemory, WirePage } from '../support/wire.ts';
 import { globMatches, type Key, refusalById, refusalOfAdd, refusalOfQuery, sees } from './rule.ts';
 
@@ -117,6 +118,7 @@ export function readCases(key: Key, world: World, audited: boolean): ReadCase[] 
       ...searchCases(key, user_id, found),
       auditCase(key, user_id, found(user_id, undefined), audited),
     ]),
+    ...TOGETHER_SEARCHED.flatMap((users) => searchCases(key, users, found)),
   ];
 }
 
@@ -145,11 +147,15 @@ const listCases = (key: Key, user_id: string, found: Found): ReadCase[] =>
 const byId = (memories: readonly WireMemory[]): WireMemory[] =>
   memories.toSorted((one, other) => (one.id < other.id ? 1 : -1));
 
-const searchCases = (key: Key, user_id: string, found: Found): ReadCase[] =>
+/** Users that are searched together: every key reaches all, some or none of them. */
+const TOGETHER_SEARCHED: readonly (readonly User[])[] = [['ana', 'ben'], ['ben', 'cleo'], USERS];
+
+const searchCases = (key: Key, user_id: string | readonly string[], found: Found): ReadCase[] =>
   PREFIXES.flatMap((scope): ReadCase[] => {
     const glob = prefixGlob(scope);
-    const code = refusalOfQuery(key, user_id, glob);
-    const due = found(user_id, glob);
+    const users = [user_id].flat();
+    const code = users.map((user) => refusalOfQuery(key, user, glob)).find((refusal) => refusal !== undefined);
+    const due = users.flatMap((user) => found(user, glob));
     return [
       {
         name: `search ${user_id}'s ${scope ?? 'everything'}`,
@@ -164,8 +170,7 @@ const searchCases = (key: Key, user_id: string, found: Found): ReadCase[] =>
         code,
         read: (body) => {
           const { text, citations } = body as WireContext;
-          const lines = text === '' ? [] : text.split('\n').map((line) => line.replace(/^\[\d+\] /, ''));
-          return { lines: lines.sort(), ids: citations.map(({ memory_id }) => memory_id).sort() };
+          return { lines: contextLines(text).sort(), ids: citations.map(({ memory_id }) => memory_id).sort() };
         },
         value: { lines: due.map(({ content }) => content).sort(), ids: due.map(({ id }) => id).sort() },
       },

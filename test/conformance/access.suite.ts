@@ -1,5 +1,6 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { Client, Fields, Reply } from '../support/client.ts';
+import { contextLines } from '../support/context.ts';
 import { expectError } from '../support/expect-error.ts';
 import { freshUser, laterMoment } from '../support/subject.ts';
 import type { WireHit, WireMemory } from '../support/wire.ts';
@@ -47,7 +48,7 @@ export const accessSuite = (subject: GetSubject, admit: Admit) =>
       const cited = citations.map(({ memory_id }) => [...records.values()].find(({ id }) => id === memory_id));
       expect(scopesOf(hits.map(({ memory }) => memory))).toEqual(listed);
       expect(scopesOf(cited as WireMemory[])).toEqual(listed);
-      expect(text.split('\n').filter(Boolean)).toHaveLength(listed.length);
+      expect(contextLines(text)).toHaveLength(listed.length);
       return listed;
     };
     const byId = ({ ask, tell, byId: path }: Client, id: string): Promise<Reply>[] => [

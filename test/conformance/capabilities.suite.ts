@@ -30,6 +30,7 @@ export const capabilitiesSuite = (subject: GetSubject) =>
       const { features } = subject().capabilities;
       expect(supports(subject(), 'search')).toBe(features.vector_search || features.keyword_search);
       expect(supports(subject(), 'context')).toBe(supports(subject(), 'search'));
+      expect(features.multi_user).toBe(supports(subject(), 'search'));
       expect(supports(subject(), 'audit')).toBe(features.supports_audit);
       expect(features.idempotency).toBe(subject().provider.addIdempotent !== undefined);
     });

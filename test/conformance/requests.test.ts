@@ -140,7 +140,7 @@ describe('bodies', () => {
     expect(reply.body).toEqual({ error: { code, message, type, request_id } });
   });
 
-  it('[Decision 10] [Decision 8] POST /context rejects what is missing or malformed', async () => {
+  it('[Decision 10] [Decision 8] [Decision 40] POST /context rejects what is missing or malformed', async () => {
     const rejects = async (fields: object) =>
       expectError(await subject.client.tell('POST', '/context', fields), 'invalid_request');
     const [user_id, query] = [freshUser(), 'coffee'];
@@ -148,8 +148,11 @@ describe('bodies', () => {
     await rejects({ query });
     for (const bad of ['', ' \n', 5, 'a\u0000b', '\ud800', ['coffee']]) {
       await rejects({ user_id, query: bad });
-      await rejects({ user_id: bad, query });
+      if (!Array.isArray(bad)) await rejects({ user_id: bad, query });
     }
+    const notUsers = [[], [''], [5], [null], [['u']], ['u', 'u'], ['u', ' '], many(17), ['x'.repeat(257)], SURROGATES];
+    for (const bad of notUsers) await rejects({ user_id: bad, query });
+    expect((await subject.client.context({ user_id: many(16), query })).citations).toEqual([]);
     for (const token_budget of [-1, 1.5, '500', true, [500]]) await rejects({ user_id, query, token_budget });
     for (const scope of [5, ['a'], 'a\u0000']) await rejects({ user_id, query, scope });
     for (const min_score of [-0.1, 1.1, '0.5', true]) await rejects({ user_id, query, min_score });
@@ -267,7 +270,15 @@ describe('queries', () => {
       LIST,
       [{}, ...['', ' \t\n', 'te\u0000a'].map((q) => ({ q }))],
     ],
-    ['[SPEC GET /memories/search user_id] [Decision 8]', '/memories/search', { q: 'tea' }, [{}, { user_id: ' ' }]],
+    [
+      '[SPEC GET /memories/search user_id] [Decision 8] [Decision 40]',
+      '/memories/search',
+      { q: 'tea' },
+      [
+        {},
+        ...[' ', ['u', ' '], ['u', 'u'], ['u', ''], many(17), ['u', 'x'.repeat(257)]].map((user_id) => ({ user_id })),
+      ],
+    ],
     [
       '[Decision 11]',
       '/audit',
@@ -295,7 +306,10 @@ describe('queries', () => {
       'user_id=u',
     ];
     for (const twice of list) expectError(await raw(`/memories?user_id=u&${twice}`), 'invalid_request');
-    expectError(await raw('/memories/search?user_id=u&q=a&q=b'), 'invalid_request');
+    for (const twice of ['q=a&q=b', 'q=a&limit=1&limit=2', 'q=a&scope=a&scope=b']) {
+      expectError(await raw(`/memories/search?user_id=u&user_id=v&${twice}`), 'invalid_request');
+    }
+    expect((await raw(`/memories/search?q=a&${many(16, (i) => `user_id=${i}`).join('&')}`)).status).toBe(200);
   });
 
   it('[Decision 6] [SPEC Versioning 3] unknown parameters are ignored', async () => {
@@ -311,7 +325,7 @@ describe('cursors', () => {
       const { body } = await subject.client.ask(path, { user_id, limit: 1, ...query });
       return (body as { next_cursor: string }).next_cursor;
     };
-    const [list, audit] = [await cursorOf('/memories'), await cursorOf('/audit', { app: 'a' })];
+    const [list, audit] = [await cursorOf('/memories'), await cursorOf('/audit')];
     const status = async (path: string, query: Query) => (await subject.client.ask(path, { user_id, ...query })).status;
     expect(await status('/memories', { cursor: list })).toBe(200);
     expect(await status('/audit', { cursor: list })).toBe(400);

@@ -123,6 +123,27 @@ export const searchSuite = (subject: GetSubject) =>
       expect(await subject().client.search({ user_id: freshUser(), q: NOTES[0] })).toEqual([]);
     });
 
+    test('[Decision 40] [Decision 21] several users are searched together, each with its own scores', async (need) => {
+      need('search');
+      const [ana, ben, nobody] = [freshUser(), freshUser(), freshUser()];
+      for (const content of NOTES.slice(0, 4)) {
+        await subject().client.add({ user_id: ana, content });
+        await subject().client.add({ user_id: ben, content: `${content}, too` });
+      }
+      await subject().client.add({ user_id: freshUser(), content: NOTES[0] });
+      const { client } = subject();
+      const one = (owner: string) => client.search({ user_id: owner, q: 'green tea', limit: 100 });
+      const truth = [...(await one(ana)), ...(await one(ben))].sort((a, b) => b.score - a.score);
+      const users = [ben, nobody, ana];
+      const all = await client.search({ user_id: users, q: 'green tea', limit: 100 });
+      expect(all.map(({ score }) => score)).toEqual(truth.map(({ score }) => score));
+      expect(new Set(all)).toEqual(new Set(truth));
+      expect(await client.search({ user_id: users, q: 'green tea', limit: 3 })).toEqual(all.slice(0, 3));
+      const { citations } = await client.context({ user_id: users, query: 'green tea', min_score: 0 });
+      const positive = all.filter(({ score }) => score > 0);
+      expect(citations).toEqual(positive.map(({ memory, score }) => ({ memory_id: memory.id, score })));
+    });
+
     test('[SPEC GET /memories/search q] any text is a query', async (need) => {
       need('search');
       for (const q of [

@@ -35,6 +35,7 @@ const FEATURES = {
   supports_audit: true,
   supports_supersession: true,
   idempotency: true,
+  multi_user: true,
   tags: true,
   consistency_tokens: false,
 };
@@ -109,7 +110,7 @@ describe('the capability document', () => {
     const { name, capabilities, get, ping, close, ...rest } = await openMemory();
     const least = document({ name, capabilities, get, ping, close });
     expect(least.verbs).toEqual(['get']);
-    expect(least.features).toMatchObject({ supports_audit: false, idempotency: false });
+    expect(least.features).toMatchObject({ supports_audit: false, idempotency: false, multi_user: false });
     const { search: _, ...others } = rest;
     const { verbs } = document({ name, capabilities, get, ping, close, ...others });
     expect(verbs).toEqual(['add', 'get', 'update', 'delete', 'list', 'audit']);

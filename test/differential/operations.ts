@@ -20,11 +20,18 @@ export type Operation = { readonly by: number } & (
   | {
       readonly do: 'search';
       readonly user: number;
+      /** Users that are searched with it. */
+      readonly others?: readonly number[];
       readonly limit: number;
       readonly min_score?: number;
       readonly query: { q: string };
     }
-  | { readonly do: 'context'; readonly user: number; readonly fields: { query: string } }
+  | {
+      readonly do: 'context';
+      readonly user: number;
+      readonly others?: readonly number[];
+      readonly fields: { query: string };
+    }
   | {
       readonly do: 'audit';
       readonly user: number;
@@ -115,6 +122,7 @@ const seldom = <T, Nil>(arbitrary: fc.Arbitrary<T>, nil: Nil) =>
 const bound = seldom(fc.record({ record: index, by: oneOf([-1, 0, 0, 1]) }), null);
 /** The entry of an add is made a moment after the record's time: only what comes before both is told apart for certain. */
 const auditBound = seldom(fc.record({ record: index, by: fc.constant(0) }), null);
+const others = seldom(fc.uniqueArray(fc.nat({ max: USERS - 1 })), []);
 const superseded = fc.uniqueArray(index, { maxLength: 3 });
 
 const merged = ([fields, extra]: readonly [object, object]): object => ({ ...extra, ...fields });
@@ -180,6 +188,7 @@ const operation: fc.Arbitrary<Operation> = fc.oneof(
         do: fc.constant('search' as const),
         by,
         user,
+        others,
         limit: fc.integer({ min: 1, max: 12 }),
         min_score: oneOf([0, 0.05, 0.25, 0.4, 0.5, 0.75, 1]),
         query: fc.record({ q: text, scope: optional(prefix) }),
@@ -193,7 +202,8 @@ const operation: fc.Arbitrary<Operation> = fc.oneof(
       do: fc.constant('context' as const),
       by,
       user,
-      fields: fc.record({ query: text, scope: optional(prefix), token_budget: fc.integer({ min: 1, max: 60 }) }),
+      others,
+      fields: fc.record({ query: text, scope: optional(prefix), token_budget: fc.integer({ min: 1, max: 100 }) }),
     }),
   },
   {

@@ -94,6 +94,9 @@ export const openWorld = ({ subject, callers }: Store, rights: readonly Right[],
   const users = userNames(run);
   const userOf = (user: number): string => users[user] ?? '';
   const everything: Right = { users: null, grants: ['*:*'] };
+  const usersOf = ({ user, others = [] }: { readonly user: number; readonly others?: readonly number[] }) => [
+    ...new Set([user, ...others].map(userOf)),
+  ];
   const headers = [everything, ...rights].map(({ users: bound, grants }, caller) =>
     callers.admit({ app: appOf(caller), users: bound === null ? null : bound.map(userOf), grants }),
   );
@@ -199,14 +202,14 @@ export const openWorld = ({ subject, callers }: Store, rights: readonly Right[],
       }
       case 'search': {
         const { limit, min_score } = wanted;
-        const query: Query = { ...wanted.query, limit, min_score, user_id: userOf(wanted.user) };
+        const query: Query = { ...wanted.query, limit, min_score, user_id: usersOf(wanted) };
         return answer<{ results: WireHit[] }>(await client.ask('/memories/search', query), ({ results }) =>
           ranked(results),
         );
       }
       case 'context':
         return answer<WireContext>(
-          await client.tell('POST', '/context', { ...wanted.fields, user_id: userOf(wanted.user) }),
+          await client.tell('POST', '/context', { ...wanted.fields, user_id: usersOf(wanted) }),
           ({ citations, ...block }) => ({
             ...block,
             citations: citations.map(({ memory_id, score }) => ({ record: numbers.get(memory_id) ?? -1, score })),

@@ -3,7 +3,7 @@ import type { WireAudit, WireCapabilities, WireContext, WireHit, WireMemory, Wir
 
 /** Sends one request; in process or over a socket. */
 export type Send = (path: string, init?: RequestInit) => Promise<Response>;
-export type Query = Readonly<Record<string, string | number | undefined>>;
+export type Query = Readonly<Record<string, string | number | readonly string[] | undefined>>;
 export type Fields = Readonly<Record<string, unknown>>;
 
 export interface Reply {
@@ -15,8 +15,10 @@ export interface Reply {
 }
 
 export const queryString = (query: Query): string => {
-  const given = Object.entries(query).filter((entry): entry is [string, string | number] => entry[1] !== undefined);
-  return new URLSearchParams(given.map(([key, value]): [string, string] => [key, String(value)])).toString();
+  const given = Object.entries(query).flatMap(([key, value]) =>
+    [value ?? []].flat().map((one) => [key, String(one)] as [string, string]),
+  );
+  return new URLSearchParams(given).toString();
 };
 
 const replyOf = async (response: Response): Promise<Reply> => {

@@ -67,6 +67,8 @@ export interface WireCapabilities {
     readonly supports_supersession: boolean;
     /** Our own: `POST /memories` honours `Idempotency-Key`. */
     readonly idempotency: boolean;
+    /** Our own: search and context take several users. */
+    readonly multi_user: boolean;
     /** Our own: memories keep tags. */
     readonly tags: boolean;
     /** Our own: `X-Consistency-Token` means something. */

@@ -99,7 +99,7 @@ const memoryPaths: ZodOpenApiPathsObject = {
   '/memories/search': {
     get: verb({
       id: 'searchMemories',
-      summary: "Search a user's memories",
+      summary: 'Search the memories of a user, or of several',
       description: 'Ranked by meaning, by keywords, or both: see `features` of `GET /capabilities`.',
       query: SearchParameters,
       success: {

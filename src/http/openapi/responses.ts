@@ -83,6 +83,7 @@ export const Capabilities = z
       supports_audit: z.boolean().meta({ description: 'An audit log is recorded.' }),
       supports_supersession: z.boolean().meta({ description: '`supersedes` is tracked.' }),
       idempotency: z.boolean().meta({ description: '`POST /memories` supports `Idempotency-Key`.' }),
+      multi_user: z.boolean().meta({ description: 'Search and context take several `user_id`.' }),
       tags: z.boolean().meta({ description: 'Memories have tags, and lists filter by them.' }),
       consistency_tokens: z.boolean().meta({
         description: 'Other replicas may show writes late; `X-Consistency-Token` makes them wait.',
@@ -119,7 +120,9 @@ export const Readiness = z
 /** Decision 10. */
 export const ContextBlock = z
   .looseObject({
-    text: z.string().meta({ description: 'Numbered lines, best first; empty if no memory matches.' }),
+    text: z.string().meta({
+      description: 'Numbered lines in a fence, best first, each with its day and source; empty if no memory matches.',
+    }),
     citations: z
       .array(z.looseObject({ memory_id: z.string(), score }))
       .meta({ description: 'The memory of each line, in order.' }),
