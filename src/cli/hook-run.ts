@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { readFileSync, statSync } from 'node:fs';
 import http, { type IncomingMessage, type RequestOptions } from 'node:http';
+import { userInfo } from 'node:os';
 import { basename } from 'node:path';
 import type { Environment } from '../config/mistakes.ts';
 import { hookClient } from './hook-clients.ts';
@@ -66,8 +67,7 @@ export async function runHook(
     const client = hookClient(name);
     const kind = client && Object.hasOwn(client.events, event) ? client.events[event] : undefined;
     if (!client || !kind) throw new Error(`unknown event '${name} ${event}'`);
-    const user_id = options.user ?? env.OMP_USER_ID;
-    if (!user_id) throw new Error('no user: set --user or OMP_USER_ID');
+    const user_id = options.user || env.OMP_USER_ID || userInfo().username;
     const input = await beforeAbort(readEvent(stdin), late.signal);
     const gateway = gatewayOf(options, env, late.signal);
     const prompt = typeof input.prompt === 'string' ? input.prompt : '';
@@ -158,8 +158,8 @@ interface Marked {
 const newMemory = ({ content, user_id, name, options, input }: Marked): object => ({
   content,
   user_id,
-  // A prefix may end with a slash or an asterisk, a scope may not.
-  ...(options.scope && { scope: options.scope.replace(/[/*]+$/, '') }),
+  // A prefix may end with a slash and an asterisk, a scope may not.
+  ...(options.scope && { scope: options.scope.replace(/\/?\*?$/, '') }),
   source: { app: name, type: 'explicit', ...(typeof input.session_id === 'string' && { ref: input.session_id }) },
 });
 
@@ -186,7 +186,7 @@ async function askContext(gateway: Gateway, { user_id, query, options, occasion 
 }
 
 function gatewayOf(options: HookOptions, env: Environment, signal: AbortSignal): Gateway {
-  const base = (options.url ?? env.OMP_URL ?? DEFAULT_URL).replace(/\/+$/, '');
+  const base = (options.url || env.OMP_URL || DEFAULT_URL).replace(/\/$/, '');
   checkUrl(base);
   const key = options['key-file'] === undefined ? env.OMP_KEY : readKey(options['key-file']);
   const headers = { 'content-type': 'application/json', ...(key && { authorization: `Bearer ${key}` }) };

@@ -20,7 +20,7 @@ import type { Terminal } from './terminal.ts';
 const NAMES = Object.keys(HOOK_CLIENTS);
 
 /** What `omp-gateway hooks --help` prints: at most 80 columns wide, ends with a newline. */
-export const HOOKS_USAGE = `Usage: omp-gateway hooks install CLIENT --user USER [options]
+export const HOOKS_USAGE = `Usage: omp-gateway hooks install CLIENT [options]
        omp-gateway hooks uninstall CLIENT [--project] [--dry-run]
        omp-gateway hooks run CLIENT EVENT [options]
 
@@ -29,7 +29,7 @@ each prompt, the client runs a hook, which asks the gateway for context.
 CLIENT: ${NAMES.join(', ')}. See docs/integrations/hooks.md.
 
 Options:
-  --user USER         Whose memories (OMP_USER_ID)
+  --user USER         Whose memories (OMP_USER_ID; default: your user name here)
   --scope PREFIX      Only memories below this scope; also the scope of new ones
   --url URL           The gateway (OMP_URL; default ${DEFAULT_URL})
   --key-file FILE     A file of mode 0600 with an API key; otherwise the key is
@@ -127,7 +127,6 @@ async function install(args: readonly string[], terminal: HookTerminal): Promise
   const { project, 'dry-run': dryRun, help: _, ...given } = values;
   const target = targetOf(positionals, project, terminal);
   checkNumbers(given);
-  if (!project && !given.user) throw new Mistake('hooks install needs --user, except with --project');
   if (given.url !== undefined) checkUrl(given.url);
   if (given['key-file'] !== undefined) {
     given['key-file'] = resolve(terminal.cwd(), given['key-file']);

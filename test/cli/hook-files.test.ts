@@ -70,33 +70,33 @@ const GROUPED = (event: string): Before[] => [
   ],
 ];
 
-const CLIENTS: { name: string; file: string; events: string[]; timeout: number; files: Before[] }[] = [
+const CLIENTS: { name: string; file: string; events: string[]; clientTimeout: number; files: Before[] }[] = [
   {
     name: 'claude-code',
     file: '.claude/settings.json',
     events: ['SessionStart', 'UserPromptSubmit'],
-    timeout: 6,
+    clientTimeout: 6,
     files: GROUPED('UserPromptSubmit'),
   },
   {
     name: 'codex',
     file: '.codex/hooks.json',
     events: ['SessionStart', 'UserPromptSubmit'],
-    timeout: 6,
+    clientTimeout: 6,
     files: GROUPED('SessionStart'),
   },
   {
     name: 'gemini',
     file: '.gemini/settings.json',
     events: ['SessionStart', 'BeforeAgent'],
-    timeout: 6000,
+    clientTimeout: 6000,
     files: GROUPED('BeforeAgent'),
   },
   {
     name: 'cursor',
     file: '.cursor/hooks.json',
     events: ['sessionStart'],
-    timeout: 6,
+    clientTimeout: 6,
     files: [
       ['nothing', ''],
       ['a version', '{ "version": 1, "hooks": {} }'],
@@ -105,7 +105,7 @@ const CLIENTS: { name: string; file: string; events: string[]; timeout: number; 
   },
 ];
 
-describe.each(CLIENTS)('hooks of $name', ({ name, file, events, timeout, files }) => {
+describe.each(CLIENTS)('hooks of $name', ({ name, file, events, clientTimeout, files }) => {
   const path = () => join(home, file);
   const text = () => readFileSync(path(), 'utf8');
   const write = (contents: string) => {
@@ -117,7 +117,7 @@ describe.each(CLIENTS)('hooks of $name', ({ name, file, events, timeout, files }
   it('creates a file and deletes it again', async () => {
     expect((await install()).status).toBe(0);
     expect(hooksIn(text())).toEqual(
-      events.map((event) => [event, expect.stringMatching(` hooks run ${name} ${event} --user ana$`), timeout]),
+      events.map((event) => [event, expect.stringMatching(` hooks run ${name} ${event} --user ana$`), clientTimeout]),
     );
     if (name === 'cursor') expect(JSON.parse(text())).toMatchObject({ version: 1 });
     expect((await hooks('uninstall', name)).status).toBe(0);
@@ -150,7 +150,7 @@ describe.each(CLIENTS)('hooks of $name', ({ name, file, events, timeout, files }
     expect(ours).toHaveLength(events.length);
     for (const [, command, seconds] of ours) {
       expect(command).toMatch(/ --user ana --budget 200 --deadline 1500$/);
-      expect(seconds).toBe((timeout * 7) / 6);
+      expect(seconds).toBe((clientTimeout * 7) / 6);
     }
     await hooks('uninstall', name);
     expect(text()).toBe(before);
@@ -230,7 +230,6 @@ describe('arguments', () => {
     [[], /needs a command/],
     [['instal'], /Unknown command/],
     [['install', 'emacs', '--user', 'a'], /one of claude-code, codex, gemini, cursor/],
-    [['install', 'codex'], /needs --user/],
     [['install', 'codex', '--user', 'a', 'b'], /Unexpected argument 'b'/],
     [['install', 'codex', '--user', 'a', '--budget', '0'], /--budget must be/],
     [['install', 'codex', '--user', 'a', '--deadline', '49'], /--deadline must be/],

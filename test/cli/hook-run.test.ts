@@ -2,8 +2,10 @@ import { once } from 'node:events';
 import { chmodSync, cpSync, writeFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import { type AddressInfo, createServer as createTcpServer, type Socket } from 'node:net';
+import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { PassThrough, Readable } from 'node:stream';
+import { json } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { runHooks } from '../../src/cli/hooks.ts';
 import { loadConfig } from '../../src/config/load.ts';
@@ -270,8 +272,21 @@ describe('without a gateway', () => {
     expect(seen).toHaveLength(3);
   });
 
+  it('asks for the user of --user, else that of OMP_USER_ID, else that of the machine', async () => {
+    const users: unknown[] = [];
+    const server = createServer(async (request, response) => {
+      users.push(((await json(request)) as { user_id: string }).user_id);
+      response.end('{"text":""}');
+    });
+    onTestFinished(() => void server.close());
+    const base = ['codex', 'UserPromptSubmit', ...PATIENT, '--url', await listening(server)];
+    await hook({ argv: [...base, '--user', 'ana'], input, env: { OMP_USER_ID: 'ben' } });
+    await hook({ argv: base, input, env: { OMP_USER_ID: 'ben' } });
+    await hook({ argv: base, input });
+    expect(users).toEqual(['ana', 'ben', userInfo().username]);
+  });
+
   it.each([
-    ['no user', ['codex', 'UserPromptSubmit'], '{}', /--user or OMP_USER_ID/],
     ['an unknown client', ['emacs', 'SessionStart'], '{}', /unknown event 'emacs SessionStart'/],
     ['an unknown event', ['codex', 'Stop', '--user', 'a'], '{}', /unknown event 'codex Stop'/],
     ['a name of every object', ['codex', 'toString', '--user', 'a'], '{}', /unknown event/],
