@@ -1,14 +1,12 @@
 import {
+  type BatchItem,
   type Call,
   defineProvider,
-  type IdempotencyKey,
   MAX_RECORD_BYTES,
   type Memory,
   type MemoryPatch,
-  type NewMemory,
   type Provider,
   type Ref,
-  type Vector,
   type Verb,
 } from '#contract';
 import { analyseLater } from '#ranking';
@@ -61,18 +59,19 @@ export default defineProvider({
         outcome: 'ok',
       });
     /** Undefined: the key is in use. */
-    const insert = async (
-      { input, vector, key }: { input: NewMemory; vector: Vector; key?: IdempotencyKey },
-      call: Call,
-    ): Promise<Memory | undefined> => {
-      const found = { vector, terms: await analyseLater(input.content, call) };
-      if (key && idempotencyKeys.find(key)) return undefined;
-      const memory = newRecord(input, model);
-      const user = userOf(input.user_id);
-      homes.set(memory.id, { user, entry: user.add(memory, found) });
-      if (key) idempotencyKeys.use(key, memory);
-      recordAudit('add', memory, call);
-      return memory;
+    const insert = async (items: readonly BatchItem[], call: Call): Promise<(Memory | undefined)[]> => {
+      const terms = await Promise.all(items.map(({ input }) => analyseLater(input.content, call)));
+      // Throws before the first is inserted.
+      const used = items.map(({ key }) => key && idempotencyKeys.find(key));
+      return items.map(({ input, vector, key }, i) => {
+        if (used[i]) return undefined;
+        const memory = newRecord(input, model);
+        const user = userOf(input.user_id);
+        homes.set(memory.id, { user, entry: user.add(memory, { vector, terms: terms[i] as string[] }) });
+        if (key) idempotencyKeys.use(key, memory);
+        recordAudit('add', memory, call);
+        return memory;
+      });
     };
 
     return {
@@ -89,15 +88,20 @@ export default defineProvider({
         max_list_scan: null,
         consistency_tokens: false,
       },
-      add: async (input, vector, call) => (await insert({ input, vector }, call)) as Memory,
+      add: async (input, vector, call) => (await insert([{ input, vector }], call))[0] as Memory,
+      batch: insert,
       idempotency: {
-        async firstAnswer(input, key, call) {
-          const identity = idempotencyKeys.find(key);
-          const first = identity && newRecord(input, model, { id: identity.id, created_at: identity.created_at });
-          if (first) recordAudit('add', first, call);
-          return first;
+        async firstAnswers(adds, call) {
+          const identities = adds.map(({ key }) => idempotencyKeys.find(key));
+          return adds.map(({ input }, i) => {
+            const { id, created_at } = identities[i] ?? {};
+            if (!input || id === undefined || created_at === undefined) return undefined;
+            const first = newRecord(input, model, { id, created_at });
+            recordAudit('add', first, call);
+            return first;
+          });
         },
-        add: (input, vector, key, call) => insert({ input, vector, key }, call),
+        add: async (input, vector, key, call) => (await insert([{ input, vector, key }], call))[0],
       },
       get: async (ref) => homeOf(ref)?.entry.memory,
       async update(ref, wanted, vector, call) {

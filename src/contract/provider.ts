@@ -1,7 +1,8 @@
 import type { AuditLog, AuditOptions } from './audit.ts';
 import type { Call } from './call.ts';
 import type { EmbedderIdentity, Vector } from './embedder.ts';
-import type { IdempotentAdd } from './idempotency.ts';
+import type { OmpError } from './errors.ts';
+import type { IdempotencyKey, IdempotentAdd } from './idempotency.ts';
 import type { Backlog, IngestionQueue } from './ingestion.ts';
 import type { KeyStore } from './keys.ts';
 import type { Memory, MemoryPatch, NewMemory, Within } from './record.ts';
@@ -93,6 +94,17 @@ export interface ProviderCapabilities {
   readonly consistency_tokens: boolean;
 }
 
+/** One memory of a batch. */
+export interface BatchItem {
+  readonly input: NewMemory;
+  readonly vector: Vector;
+  /** As for `IdempotentAdd.add`; the keys of one batch have one caller and one fingerprint. */
+  readonly key?: IdempotencyKey | undefined;
+}
+
+/** The stored memory, or why it was not stored; undefined: its key is in use by now and nothing was added. */
+export type BatchOutcome = Memory | OmpError | undefined;
+
 /** Current statistics of a provider, for the metrics. */
 export interface ProviderStats {
   /** Connections to the backend. */
@@ -117,6 +129,11 @@ export interface Provider {
   check?(given: Partial<NewMemory>): void;
   /** `vector` is the vector of the content. Resolves once the record is as durable as this backend promises. */
   add?(input: NewMemory, vector: Vector, call: Call): Promise<Memory>;
+  /**
+   * Adds several memories, in one transaction if the backend has any. Outcomes in order. Rejects only if it added none, or if
+   * that is unknown. Absent: the gateway calls `add` one by one.
+   */
+  batch?(items: readonly BatchItem[], call: Call): Promise<BatchOutcome[]>;
   /** Present when adds can be idempotent. */
   readonly idempotency?: IdempotentAdd;
   get(ref: Ref, call: Call): Promise<Memory | undefined>;

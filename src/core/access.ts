@@ -55,6 +55,15 @@ export interface Verbs {
   /** Idempotent with `key`. */
   add?(input: NewMemory, key: Omit<IdempotencyKey, 'caller'> | undefined, call: Call): Promise<Memory>;
   /**
+   * Adds the given memories. Outcomes in order: errors keep their places. Idempotent with `key`. Throws if the backend failed
+   * and nothing was added.
+   */
+  batch?(
+    given: readonly (NewMemory | OmpError)[],
+    key: Omit<IdempotencyKey, 'caller'> | undefined,
+    call: Call,
+  ): Promise<(Memory | OmpError)[]>;
+  /**
    * Like `update` and `delete`: throws `not_found` if there is no such record or the caller may not access its user, and
    * `scope_denied` if the grants do not cover its scope.
    */
@@ -85,23 +94,15 @@ const CONTEXT_CANDIDATES = 100;
  */
 export function verbsFor(principal: Principal, provider: Memories, auditQueue: AuditQueue): Verbs {
   const { grants } = principal;
-  const { add, addIdempotent, update, delete: remove, list, search } = provider;
+  const { update, delete: remove, list, search } = provider;
   const { audited, read } = auditQueue;
   const access = accessOf(principal, provider);
-  const { mayAccess, factsOf, refTo, readable, writable, admitsWrite, requireAccess, bounds } = access;
+  const { factsOf, refTo, readable, writable, admitsWrite, requireAccess, bounds } = access;
   const { accessError, absenceError } = access;
 
   return {
     ...(provider.read_only !== undefined && { read_only: provider.read_only }),
-    ...(add && {
-      add: (input, key, call) =>
-        audited('add', factsOf(input), call, async () => {
-          if (!mayAccess(input.user_id) || !admitsWrite(input.scope)) throw denied();
-          if (!key) return writable(await add(input, call), input.user_id);
-          if (!addIdempotent) throw idempotencyUnsupported(provider.name);
-          return writable(await addIdempotent(input, { ...key, caller: principal.id }, call), input.user_id);
-        }),
-    }),
+    ...addingVerbs(principal, provider, access, audited),
     get: (target, call) =>
       audited('get', factsOfId(target), call, async (facts) => {
         const found = await provider.get(refTo(target, grants.read), call);
@@ -144,6 +145,61 @@ export function verbsFor(principal: Principal, provider: Memories, auditQueue: A
           for (const entry of entries) readable(entry, query.user_id);
           return entries;
         }),
+    }),
+  };
+}
+
+/** `add` and `batch`. */
+function addingVerbs(
+  { id }: Principal,
+  { name, add, addIdempotent, batch }: Memories,
+  { factsOf, mayAccess, admitsWrite, writable }: Access,
+  audited: AuditQueue['audited'],
+): Pick<Verbs, 'add' | 'batch'> {
+  const mayAdd = ({ user_id, scope }: NewMemory) => mayAccess(user_id) && admitsWrite(scope);
+  const storedKey = (key: Omit<IdempotencyKey, 'caller'>): IdempotencyKey => {
+    if (!addIdempotent) throw idempotencyUnsupported(name);
+    return { ...key, caller: id };
+  };
+  return {
+    ...(add && {
+      add: (input, key, call) =>
+        audited('add', factsOf(input), call, async () => {
+          if (!mayAdd(input)) throw denied();
+          const stored = key && storedKey(key);
+          const memory = await (stored && addIdempotent ? addIdempotent(input, stored, call) : add(input, call));
+          return writable(memory, input.user_id);
+        }),
+    }),
+    ...(batch && {
+      async batch(given, key, call) {
+        const allowed = given.map((input) => (input instanceof OmpError || !mayAdd(input) ? undefined : input));
+        const adding = (async () => {
+          if (!allowed.some(Boolean)) return [];
+          return batch(allowed, key && storedKey(key), call);
+        })();
+        const outcomes = await Promise.allSettled(
+          given.map(async (input, place) => {
+            if (input instanceof OmpError) throw input;
+            return audited('add', factsOf(input), call, async () => {
+              if (!allowed[place]) {
+                // The audit entries of failures always follow those of the added memories.
+                await adding.catch(() => {});
+                throw denied();
+              }
+              const outcome = (await adding)[place];
+              if (outcome instanceof OmpError) throw outcome;
+              return writable(outcome as Memory, input.user_id);
+            });
+          }),
+        );
+        await adding;
+        return outcomes.map((outcome) => {
+          if (outcome.status === 'fulfilled') return outcome.value;
+          if (outcome.reason instanceof OmpError) return outcome.reason;
+          throw outcome.reason;
+        });
+      },
     }),
   };
 }

@@ -5,7 +5,7 @@ import { type EveryVerb, OmpError, type Provider, type Within } from '#contract'
  * are rejected with `unsupported_capability`; callers with restricted scopes find nothing.
  */
 export function rejectScopes(inner: Provider): Provider {
-  const { name, add, idempotency, update, delete: remove, list, search } = inner;
+  const { name, add, batch, idempotency, update, delete: remove, list, search } = inner;
   const rejectScope = (scope: string | null | undefined) => {
     if (scope != null) {
       throw new OmpError('unsupported_capability', 'scope: the provider does not support scopes', { provider: name });
@@ -23,10 +23,16 @@ export function rejectScopes(inner: Provider): Provider {
         rejectScope(input.scope);
         return add(input, vector, call);
       }),
+    batch:
+      batch &&
+      (async (items, call) => {
+        for (const { input } of items) rejectScope(input.scope);
+        return batch(items, call);
+      }),
     idempotency: idempotency && {
-      async firstAnswer(input, key, call) {
-        rejectScope(input.scope);
-        return idempotency.firstAnswer(input, key, call);
+      async firstAnswers(adds, call) {
+        for (const { input } of adds) rejectScope(input?.scope);
+        return idempotency.firstAnswers(adds, call);
       },
       add: idempotency.add,
     },

@@ -17,14 +17,21 @@ export const ERRORS = {
 
 /** The protocol's error envelope. Every error response is built here. */
 export const toEnvelope = (error: OmpError, requestId: string) => ({
-  error: {
-    code: error.code,
-    message: error.message,
-    type: ERRORS[error.code].type,
-    ...(error.provider !== undefined && { provider: error.provider }),
-    request_id: requestId,
-  },
+  error: { ...toWire(error), request_id: requestId },
 });
+const toWire = ({ code, message, provider }: OmpError) => ({
+  code,
+  message,
+  type: ERRORS[code].type,
+  ...(provider !== undefined && { provider }),
+});
+
+/** The error of one memory in a batch; logged like that of a request. */
+export function itemError(thrown: OmpError, c: Context<Env>) {
+  const error = naming(c.get('provider'), thrown);
+  logError(error, c);
+  return toWire(error);
+}
 
 /** The error that the client gets. One that is no `OmpError` is a bug: the client gets 502, the log the whole error. */
 export function reportError(thrown: unknown, c: Context<Env>): OmpError {

@@ -214,7 +214,7 @@ export const IDEMPOTENCY_KEY = /^[\x20-\x7e]{1,255}$/;
  */
 export function readIdempotencyKey(
   header: string | undefined,
-  memory: NewMemory,
+  memory: NewMemory | readonly unknown[],
 ): Omit<IdempotencyKey, 'caller'> | undefined {
   if (header === undefined) return undefined;
   const quoted = /^"((?:[^"\\]|\\["\\])*)"$/.exec(header)?.[1];

@@ -6,6 +6,7 @@ import {
   type MemoryPatch,
   type NewMemory,
   OmpError,
+  type ProviderCapabilities,
   type StoredEntry,
 } from '#contract';
 import { recordBytes, recordTooLarge } from '#toolbox';
@@ -15,6 +16,7 @@ import type { Gate } from '../core/gate.ts';
 import { parse, parseQuery, readExtensions, readIdempotencyKey } from './input.ts';
 import {
   AuditParameters,
+  BatchBody,
   ContextBody,
   CreateBody,
   DEFAULT_TOKEN_BUDGET,
@@ -38,10 +40,8 @@ export function createOperations(
   { provider, capabilities }: Pick<Gate, 'provider' | 'capabilities'>,
   max_request_bytes: number,
 ) {
-  const checkLength = (content: string) => {
-    const max = capabilities.max_content_length;
-    if (max !== null && !fits(content, max)) throw invalidRequest(`content: must be at most ${max} characters`);
-  };
+  const { newMemory, patchOf } = createReaders(capabilities);
+  const maxBytes = 2 * max_request_bytes;
   /** The caller's verb. Throws `unsupported_capability` if the provider lacks it. */
   const supported = <Name extends Verb>(verbs: Verbs, name: Name): NonNullable<Verbs[Name]> => {
     const { [name]: verb, read_only } = verbs;
@@ -53,23 +53,26 @@ export function createOperations(
   return {
     async add(verbs: Verbs, body: unknown, idempotencyKey: string | undefined, call: Call) {
       const add = supported(verbs, 'add');
-      const input = parse(CreateBody, body);
-      checkLength(input.content);
-      const memory: NewMemory = {
-        content: input.content,
-        user_id: input.user_id,
-        scope: input.scope ?? null,
-        tags: distinct(input.tags ?? []),
-        source: input.source ? withoutNulls(input.source) : null,
-        confidence: input.confidence ?? null,
-        valid_from: input.valid_from ?? null,
-        valid_to: input.valid_to ?? null,
-        supersedes: distinct(input.supersedes ?? []),
-        extensions: readExtensions(body as object, 'omit'),
-      };
-      const maxBytes = 2 * max_request_bytes;
+      const memory = newMemory(body);
       if (recordBytes(memory) > maxBytes) throw recordTooLarge(maxBytes);
       return toWire(await add(memory, readIdempotencyKey(idempotencyKey, memory), call));
+    },
+    /** In the order of the request: each memory, or why it was not added. */
+    async batch(
+      verbs: Verbs,
+      body: unknown,
+      idempotencyKey: string | undefined,
+      call: Call,
+    ): Promise<(WireMemory | OmpError)[]> {
+      const add = supported(verbs, 'batch');
+      const { memories } = parse(BatchBody, body);
+      const given = memories.map((one) => invalidOr(() => newMemory(one)));
+      const bytes = given.reduce((sum, one) => sum + (one instanceof OmpError ? 0 : recordBytes(one)), 0);
+      if (bytes > maxBytes) throw batchTooLarge(maxBytes);
+      // An invalid memory has no other form than its own.
+      const all = given.map((one, place) => (one instanceof OmpError ? memories[place] : one));
+      const results = await add(given, readIdempotencyKey(idempotencyKey, all), call);
+      return results.map((result) => (result instanceof OmpError ? result : toWire(result)));
     },
     async list(verbs: Verbs, url: string, call: Call) {
       const list = supported(verbs, 'list');
@@ -108,16 +111,7 @@ export function createOperations(
     get: async (verbs: Verbs, target: Target, call: Call) => toWire(await verbs.get(storable(target), call)),
     async update(verbs: Verbs, target: Target, body: unknown, call: Call) {
       const update = supported(verbs, 'update');
-      const input = parse(PatchBody, body);
-      if (input.content !== undefined) checkLength(input.content);
-      const extensions = readExtensions(body as object, 'keep');
-      const patch: MemoryPatch = {
-        ...withoutUndefined(input),
-        ...(input.tags && { tags: distinct(input.tags) }),
-        ...(input.supersedes && { supersedes: distinct(input.supersedes) }),
-        ...(Object.keys(extensions).length > 0 && { extensions }),
-      };
-      return toWire(await update(storable(target), patch, call));
+      return toWire(await update(storable(target), patchOf(body), call));
     },
     delete: async (verbs: Verbs, target: Target, call: Call) => supported(verbs, 'delete')(storable(target), call),
     async context(verbs: Verbs, body: unknown, call: Call) {
@@ -152,10 +146,60 @@ export function createOperations(
   };
 }
 
+/** Reads the fields of a memory from a body. Throws `invalid_request` that names every invalid field. */
+function createReaders(capabilities: ProviderCapabilities) {
+  const checkLength = (content: string) => {
+    const max = capabilities.max_content_length;
+    if (max !== null && !fits(content, max)) throw invalidRequest(`content: must be at most ${max} characters`);
+  };
+  /** The fields always have this order, as the fingerprint of an `Idempotency-Key` needs. */
+  const newMemory = (body: unknown): NewMemory => {
+    const input = parse(CreateBody, body);
+    checkLength(input.content);
+    return {
+      content: input.content,
+      user_id: input.user_id,
+      scope: input.scope ?? null,
+      tags: distinct(input.tags ?? []),
+      source: input.source ? withoutNulls(input.source) : null,
+      confidence: input.confidence ?? null,
+      valid_from: input.valid_from ?? null,
+      valid_to: input.valid_to ?? null,
+      supersedes: distinct(input.supersedes ?? []),
+      extensions: readExtensions(body as object, 'omit'),
+    };
+  };
+  const patchOf = (body: unknown): MemoryPatch => {
+    const input = parse(PatchBody, body);
+    if (input.content !== undefined) checkLength(input.content);
+    const extensions = readExtensions(body as object, 'keep');
+    return {
+      ...withoutUndefined(input),
+      ...(input.tags && { tags: distinct(input.tags) }),
+      ...(input.supersedes && { supersedes: distinct(input.supersedes) }),
+      ...(Object.keys(extensions).length > 0 && { extensions }),
+    };
+  };
+  return { newMemory, patchOf };
+}
+
 export type Operations = ReturnType<typeof createOperations>;
 
 type Verb = Exclude<keyof Verbs, 'read_only'>;
-const CHANGES: readonly Verb[] = ['add', 'update', 'delete'];
+const CHANGES: readonly Verb[] = ['add', 'batch', 'update', 'delete'];
+
+/** The result, or the error if the input is invalid. */
+function invalidOr<Result>(read: () => Result): Result | OmpError {
+  try {
+    return read();
+  } catch (error) {
+    if (error instanceof OmpError) return error;
+    throw error;
+  }
+}
+
+const batchTooLarge = (maxBytes: number) =>
+  new OmpError('payload_too_large', `the memories take more than ${maxBytes} bytes; send them in several batches`);
 
 /** Throws `not_found` for an id or a user that no memory can have; some backends reject the query. */
 function storable(target: Target): Target {

@@ -1,5 +1,7 @@
 import { type Context, Hono } from 'hono';
+import { OmpError } from '#contract';
 import type { Target } from '../core/access.ts';
+import { itemError } from './errors.ts';
 import { readJson } from './input.ts';
 import type { Operations } from './operations.ts';
 import type { Env } from './request.ts';
@@ -11,6 +13,14 @@ export const memoryRoutes = (operations: Operations, maxRequestBytes: number): H
       const body = await readJson(c, maxRequestBytes);
       const key = c.req.header('idempotency-key');
       return c.json(await operations.add(c.get('verbs'), body, key, c.get('call')), 201);
+    })
+    .post('/batch', async (c) => {
+      const body = await readJson(c, maxRequestBytes);
+      const key = c.req.header('idempotency-key');
+      const results = await operations.batch(c.get('verbs'), body, key, c.get('call'));
+      return c.json({
+        results: results.map((one) => (one instanceof OmpError ? { error: itemError(one, c) } : { memory: one })),
+      });
     })
     .get('/', async (c) => c.json(await operations.list(c.get('verbs'), c.req.url, c.get('call'))))
     .get('/search', async (c) => c.json(await operations.search(c.get('verbs'), c.req.url, c.get('call'))))

@@ -1,5 +1,6 @@
 import { DateTime } from 'luxon';
 import { z } from 'zod';
+import { MAX_BATCH_SIZE } from '#contract';
 
 /** Limits that SPEC.md leaves to the implementation (Decisions 5, 8 and 11). Texts in characters, lists in elements. */
 export const LIMITS = {
@@ -184,6 +185,13 @@ export const CreateBody = z
     id: 'NewMemory',
     patternProperties: { [EXTENSION_KEYS]: { description: 'Custom keys, stored and returned.' } },
   });
+
+const memoriesError = `must hold 1 to ${MAX_BATCH_SIZE} memories`;
+
+/** Decision 35. Each memory is parsed by itself, so that an invalid one does not fail the others. */
+export const BatchBody = z.object({
+  memories: upToMany(z.unknown(), MAX_BATCH_SIZE, memoriesError).refine((all) => all.length > 0, memoriesError),
+});
 
 /** SPEC, PATCH /memories/{id}. Only `valid_to` and `x-` keys may be null. */
 export const PatchBody = z

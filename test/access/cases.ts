@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Client, Reply } from '../support/client.ts';
 import { contextLines } from '../support/context.ts';
-import type { WireContext, WireErrorCode, WireHit, WireMemory, WirePage } from '../support/wire.ts';
+import type { WireBatch, WireContext, WireErrorCode, WireHit, WireMemory, WirePage } from '../support/wire.ts';
 import { globMatches, type Key, refusalById, refusalOfAdd, refusalOfQuery, sees } from './rule.ts';
 
 /** Every record holds this word, so that a search for it finds everything the caller may see. */
@@ -204,6 +204,7 @@ export interface ChangeCase extends Case {
 /** Add, update, update that moves, and delete of everything. */
 export const changeCases = (key: Key, { targets }: World): ChangeCase[] => [
   ...USERS.flatMap((user_id) => SCOPES.map((scope) => addCase(key, user_id, scope))),
+  batchCase(key),
   ...[...targets, undefined].flatMap((target) => [
     updateCase(key, target),
     ...DESTINATIONS.map((scope) => updateCase(key, target, scope)),
@@ -226,6 +227,31 @@ function addCase(key: Key, user_id: string, scope: string | null): ChangeCase {
       world.expect(memory);
       const { content, user_id: owner, scope: place = null } = memory;
       return isDeepStrictEqual({ content, user_id: owner, scope: place }, input) ? undefined : { name, memory };
+    },
+  };
+}
+
+/** A record of every user in every scope. Each has the outcome of a single add. */
+function batchCase(key: Key): ChangeCase {
+  const name = 'add a batch';
+  const inputs = USERS.flatMap((user_id) =>
+    SCOPES.map((scope) => ({ user_id, scope, content: `made by: ${name} for ${user_id} in ${scope}` })),
+  );
+  const send = ({ tell }: Client) => tell('POST', '/memories/batch', { memories: inputs });
+  return {
+    name,
+    send,
+    code: undefined,
+    async succeed(client, world) {
+      const reply = await send(client);
+      if (reply.status !== 200) return { name, reply };
+      const { results } = reply.body as WireBatch;
+      for (const { memory } of results) if (memory) world.expect(memory);
+      const given = results.map(({ memory, error }) =>
+        memory ? { user_id: memory.user_id, scope: memory.scope ?? null, content: memory.content } : error?.code,
+      );
+      const due = inputs.map((input) => refusalOfAdd(key, input) ?? input);
+      return isDeepStrictEqual(given, due) ? undefined : { name, given, due };
     },
   };
 }

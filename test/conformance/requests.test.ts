@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Query } from '../support/client.ts';
 import { expectError } from '../support/expect-error.ts';
 import { freshUser, openSubject, type Subject } from '../support/subject.ts';
+import type { WireError } from '../support/wire.ts';
 
 /*
  * Rules that schemas and core decide, the same for every provider: tested once, on the memory provider. How requests
@@ -181,6 +182,43 @@ describe('bodies', () => {
       .padEnd(512, 's');
     expect([await add(longest), await add(`${longest}s`)]).toEqual([201, 400]);
     expect([await add(many(32).join('/')), await add(many(33).join('/'))]).toEqual([201, 400]);
+  });
+});
+
+describe('batches', () => {
+  const batch = (body: unknown) => subject.client.tell('POST', '/memories/batch', body);
+  const memory = { content: 'x', user_id: 'batches' };
+
+  it('[Decision 35] hold 1 to 100 memories', async () => {
+    const wrong = [[], 5, [memory], {}, { memories: null }, { memories: {} }, { memories: 'x' }, { memories: [] }];
+    for (const body of [...wrong, { memories: Array(101).fill(memory) }]) {
+      expectError(await batch(body), 'invalid_request');
+    }
+    expect((await subject.client.list({ user_id: memory.user_id })).items).toEqual([]);
+  });
+
+  it('[Decision 35] each memory has the error of a single add', async () => {
+    const bad = Object.entries(BAD).flatMap(([field, values]) =>
+      values.map((value) => ({ ...memory, [field]: value })),
+    );
+    for (let start = 0; start < bad.length; start += 50) {
+      const part = bad.slice(start, start + 50);
+      const singles = await Promise.all(part.map(post));
+      const errors = singles.map(({ body }) => {
+        const { request_id: _, ...error } = (body as WireError).error;
+        return { error };
+      });
+      expect(await subject.client.batch(part)).toEqual(errors);
+    }
+    expect((await subject.client.list({ user_id: memory.user_id })).items).toEqual([]);
+  });
+
+  it('[Decision 35] [Decision 29] [SPEC Errors payload_too_large] together take at most as much as two requests', async () => {
+    const user_id = freshUser();
+    const memories = many(40, () => '').map(() => ({ user_id, content: 'x', 'x-a': Array(2_000).fill(1) }));
+    expectError(await batch({ memories }), 'payload_too_large');
+    expect((await subject.client.list({ user_id })).items).toEqual([]);
+    expect((await subject.client.batch(memories.slice(0, 25))).every((result) => result.memory)).toBe(true);
   });
 });
 

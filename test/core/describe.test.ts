@@ -35,6 +35,7 @@ const FEATURES = {
   supports_audit: true,
   supports_supersession: true,
   idempotency: true,
+  batch: true,
   multi_user: true,
   tags: true,
   consistency_tokens: false,
@@ -97,7 +98,7 @@ describe('the capability document', () => {
           provider: name,
           verbs: features.supports_audit ? [...VERBS, 'audit'] : VERBS,
           features,
-          limits: { rate_limit_per_minute: null, max_search_results: 100 },
+          limits: { rate_limit_per_minute: null, max_search_results: 100, max_batch_size: 100 },
         };
         expect([document(provider), document(compose(provider))]).toEqual([due, due]);
       } finally {
@@ -110,6 +111,7 @@ describe('the capability document', () => {
     const { name, capabilities, get, ping, close, ...rest } = await openMemory();
     const least = document({ name, capabilities, get, ping, close });
     expect(least.verbs).toEqual(['get']);
+    expect(least.features).toMatchObject({ supports_audit: false, idempotency: false, batch: false });
     expect(least.features).toMatchObject({ supports_audit: false, idempotency: false, multi_user: false });
     const { search: _, ...others } = rest;
     const { verbs } = document({ name, capabilities, get, ping, close, ...others });

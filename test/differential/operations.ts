@@ -12,6 +12,12 @@ export type Operation = { readonly by: number } & (
       readonly supersedes: readonly number[];
       readonly fields: object;
     }
+  | {
+      readonly do: 'batch';
+      readonly user: number;
+      readonly key?: number;
+      readonly items: readonly { readonly supersedes: readonly number[]; readonly fields: object }[];
+    }
   | { readonly do: 'again'; readonly add: number }
   | { readonly do: 'patch'; readonly record: number; readonly supersedes?: readonly number[]; readonly fields: object }
   | { readonly do: 'delete' | 'get'; readonly record: number; readonly as: Asserted }
@@ -152,9 +158,28 @@ const add: fc.Arbitrary<Operation> = fc.record(addFields);
 /** Few keys, so that they meet. */
 const keyedAdd: fc.Arbitrary<Operation> = fc.record({ ...addFields, key: fc.nat({ max: 3 }) });
 
+/** At most three: each takes a millisecond on some stores, and the next change comes three later. Some are invalid. */
+const batch: fc.Arbitrary<Operation> = fc.record(
+  {
+    do: fc.constant('batch' as const),
+    by,
+    user,
+    key: fc.nat({ max: 3 }),
+    items: fc.array(
+      fc.record({
+        supersedes: superseded,
+        fields: fc.oneof({ weight: 6, arbitrary: newFields.map(merged) }, fc.constant({ content: '' })),
+      }),
+      { minLength: 1, maxLength: 3 },
+    ),
+  },
+  { requiredKeys: ['do', 'by', 'user', 'items'] },
+);
+
 const operation: fc.Arbitrary<Operation> = fc.oneof(
   { weight: 5, arbitrary: add },
   { weight: 2, arbitrary: keyedAdd },
+  { weight: 2, arbitrary: batch },
   { weight: 2, arbitrary: fc.record({ do: fc.constant('again' as const), by, add: index }) },
   {
     weight: 3,
@@ -245,11 +270,11 @@ export const sequences: fc.Arbitrary<Sequence> = fc
   )
   .map(([callers, first, then]) => ({ callers, operations: [...first, ...then] }));
 
-export const changes = (wanted: Operation): boolean => ['add', 'again', 'patch', 'delete'].includes(wanted.do);
+export const changes = (wanted: Operation): boolean => ['add', 'batch', 'again', 'patch', 'delete'].includes(wanted.do);
 
 /** For stores that know no idempotency keys. Nothing is left that `again` could repeat. */
 export const withoutKey = (wanted: Operation): Operation => {
-  if (wanted.do !== 'add') return wanted;
+  if (wanted.do !== 'add' && wanted.do !== 'batch') return wanted;
   const { key: _, ...rest } = wanted;
   return rest;
 };

@@ -15,6 +15,7 @@ import {
 import type {
   WireAudit,
   WireAuditEntry,
+  WireBatch,
   WireContext,
   WireError,
   WireHit,
@@ -108,7 +109,9 @@ export const openWorld = ({ subject, callers }: Store, rights: readonly Right[],
   /** The distinct `updated_at` seen of each record: their order is comparable, their values are not. */
   const updates = new Map<string, string[]>();
   const pages: { readonly by: number; readonly query: Query; cursor: string | null }[] = [];
-  const keyed: { readonly by: number; readonly key: string; readonly fields: Fields }[] = [];
+  const keyed: (() => Promise<Answer>)[] = [];
+  /** Records of batches: those of one may have the same time. */
+  const batched = new Set<string>();
 
   const pick = (record: number): WireMemory | undefined =>
     added.length === 0 ? undefined : added[record % added.length];
@@ -117,7 +120,9 @@ export const openWorld = ({ subject, callers }: Store, rights: readonly Right[],
     user === null ? {} : { 'x-user-id': user === 'first user' ? userOf(0) : 'a stranger' };
   const moment = (bound: Bound): string | undefined => {
     const memory = bound && pick(bound.record);
-    return memory ? new Date(Date.parse(memory.created_at) + bound.by).toISOString() : undefined;
+    return memory && !batched.has(memory.id)
+      ? new Date(Date.parse(memory.created_at) + bound.by).toISOString()
+      : undefined;
   };
 
   const neutral = ({ id, created_at, updated_at, supersedes, ...rest }: WireMemory): object => {
@@ -163,6 +168,19 @@ export const openWorld = ({ subject, callers }: Store, rights: readonly Right[],
     });
   };
 
+  const postBatch = async (by: number, memories: readonly Fields[], key?: string): Promise<Answer> => {
+    const once: Record<string, string> = key === undefined ? {} : { 'idempotency-key': key };
+    const reply = await clientOf(by).tell('POST', '/memories/batch', { memories }, once);
+    return answer<WireBatch>(reply, ({ results }) =>
+      results.map(({ memory, error }) => {
+        if (!memory) return error?.code;
+        batched.add(memory.id);
+        note(memory);
+        return neutral(memory);
+      }),
+    );
+  };
+
   const perform = async (wanted: Operation): Promise<Answer> => {
     const { by } = wanted;
     const client = clientOf(by);
@@ -170,13 +188,23 @@ export const openWorld = ({ subject, callers }: Store, rights: readonly Right[],
       case 'add': {
         const fields = { ...wanted.fields, user_id: userOf(wanted.user), supersedes: wanted.supersedes.map(idOf) };
         if (wanted.key === undefined) return post(by, fields);
-        const key = `key ${wanted.key}`;
-        keyed.push({ by, key, fields });
-        return post(by, fields, key);
+        const send = () => post(by, fields, `key ${wanted.key}`);
+        keyed.push(send);
+        return send();
+      }
+      case 'batch': {
+        const memories = wanted.items.map(({ supersedes, fields }) => ({
+          ...fields,
+          user_id: userOf(wanted.user),
+          supersedes: supersedes.map(idOf),
+        }));
+        const send = () => postBatch(by, memories, wanted.key === undefined ? undefined : `key ${wanted.key}`);
+        if (wanted.key !== undefined) keyed.push(send);
+        return send();
       }
       case 'again': {
         const before = keyed[wanted.add % Math.max(keyed.length, 1)];
-        return before ? post(before.by, before.fields, before.key) : { status: 0 };
+        return before ? before() : { status: 0 };
       }
       case 'patch': {
         const fields = { ...wanted.fields, ...(wanted.supersedes && { supersedes: wanted.supersedes.map(idOf) }) };
@@ -225,12 +253,16 @@ export const openWorld = ({ subject, callers }: Store, rights: readonly Right[],
   };
   const happened = async (change: Operation): Promise<boolean> => {
     const { list, ask, byId } = silent[0] as Client;
-    if (change.do === 'add') {
-      const [newest] = (await list({ user_id: userOf(change.user), limit: 1 })).items;
-      if (!newest || numbers.has(newest.id)) return false;
-      note(newest);
-      neutral(newest);
-      return true;
+    if (change.do === 'add' || change.do === 'batch') {
+      const limit = change.do === 'add' ? 1 : change.items.length;
+      const { items } = await list({ user_id: userOf(change.user), limit });
+      const unknown = items.filter(({ id }) => !numbers.has(id)).reverse();
+      for (const memory of unknown) {
+        if (change.do === 'batch') batched.add(memory.id);
+        note(memory);
+        neutral(memory);
+      }
+      return unknown.length > 0;
     }
     if (change.do !== 'patch' && change.do !== 'delete') throw new Error(`${change.do} changes nothing`);
     const { status, body } = await ask(byId(idOf(change.record)));

@@ -218,6 +218,7 @@ describe('presets', () => {
         supports_audit: false,
         supports_supersession: false,
         idempotency: false,
+        batch: preset === 'custom',
         multi_user: true,
         tags: tags.length > 0,
         consistency_tokens: false,

@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import type { WireAudit, WireCapabilities, WireContext, WireHit, WireMemory, WirePage } from './wire.ts';
+import type { WireAudit, WireBatch, WireCapabilities, WireContext, WireHit, WireMemory, WirePage } from './wire.ts';
 
 /** Sends one request; in process or over a socket. */
 export type Send = (path: string, init?: RequestInit) => Promise<Response>;
@@ -62,6 +62,14 @@ export const clientOf = (send: Send) => {
     raw,
     byId,
     add: (fields: Fields) => bodyOf<WireMemory>(tell('POST', '/memories', fields), 201),
+    /** With an Idempotency-Key, if one is given. */
+    batch: async (memories: readonly unknown[], key?: string) =>
+      (
+        await bodyOf<WireBatch>(
+          tell('POST', '/memories/batch', { memories }, key === undefined ? {} : { 'idempotency-key': key }),
+          200,
+        )
+      ).results,
     get: (id: string) => bodyOf<WireMemory>(ask(byId(id)), 200),
     update: (id: string, fields: Fields) => bodyOf<WireMemory>(tell('PATCH', byId(id), fields), 200),
     remove: (id: string) => bodyOf<undefined>(tell('DELETE', byId(id)), 204),

@@ -67,6 +67,8 @@ export interface WireCapabilities {
     readonly supports_supersession: boolean;
     /** Our own: `POST /memories` honours `Idempotency-Key`. */
     readonly idempotency: boolean;
+    /** Our own: `POST /memories/batch`. */
+    readonly batch: boolean;
     /** Our own: search and context take several users. */
     readonly multi_user: boolean;
     /** Our own: memories keep tags. */
@@ -74,7 +76,20 @@ export interface WireCapabilities {
     /** Our own: `X-Consistency-Token` means something. */
     readonly consistency_tokens: boolean;
   };
-  readonly limits?: { readonly rate_limit_per_minute: number | null; readonly max_search_results: number | null };
+  readonly limits?: {
+    readonly rate_limit_per_minute: number | null;
+    readonly max_search_results: number | null;
+    /** Our own. */
+    readonly max_batch_size: number;
+  };
+}
+
+/** `POST /memories/batch`, Decision 35. */
+export interface WireBatch {
+  readonly results: readonly {
+    readonly memory?: WireMemory;
+    readonly error?: Omit<WireError['error'], 'request_id'>;
+  }[];
 }
 
 export interface WireError {

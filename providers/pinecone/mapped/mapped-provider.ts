@@ -181,7 +181,7 @@ function createWrites(index: MappedIndex, find: Find): Required<Pick<Provider, '
       requireFits(metadata);
       const values = valuesOf(vector);
       const id = randomUUID();
-      const lsn = await service.upsert(namespace, { id, values, metadata }, call);
+      const lsn = await service.upsert(namespace, [{ id, values, metadata }], call);
       const memory = toMemory(fields, id, metadata) as Memory;
       overlay.put({ memory, vector: values }, { namespace, lsn });
       return memory;

@@ -1,11 +1,13 @@
 import { z } from 'zod';
 import { type CreateDocumentOptions, createDocument, type oas31, type ZodOpenApiPathsObject } from 'zod-openapi';
+import { MAX_BATCH_SIZE } from '#contract';
 import { OMP_VERSION } from '../../core/describe.ts';
 import { AuditParameters, ContextBody, CreateBody, ListParameters, PatchBody, SearchParameters } from '../schemas.ts';
 import * as example from './examples.ts';
 import { IdempotencyKeyParameter, publicOperation, UserIdParameter, verb } from './operation.ts';
 import {
   AuditLog,
+  BatchResults,
   Capabilities,
   ContextBlock,
   Health,
@@ -75,6 +77,11 @@ const byId = {
   headers: { 'X-User-Id': UserIdParameter },
 };
 
+/** Decision 35. `BatchBody` leaves each memory to be parsed by itself. */
+const NewMemories = z
+  .object({ memories: z.array(CreateBody).min(1).max(MAX_BATCH_SIZE) })
+  .meta({ id: 'NewMemories', description: 'An invalid memory does not fail the others.' });
+
 /** SPEC, Endpoints: the verbs on memories. */
 const memoryPaths: ZodOpenApiPathsObject = {
   '/memories': {
@@ -94,6 +101,23 @@ const memoryPaths: ZodOpenApiPathsObject = {
       query: ListParameters,
       success: { status: 200, description: 'One page.', body: { schema: MemoryPage, example: example.memoryPage } },
       errors: ['invalid_request', 'unsupported_capability'],
+    }),
+  },
+  '/memories/batch': {
+    post: verb({
+      id: 'addMemories',
+      summary: 'Create several memories',
+      description: `Each memory is added, or has an error in its place. Where the backend has transactions, a failure adds none and
+answers one error. \`Idempotency-Key\` covers the whole batch. Counts as one request.`,
+      headers: { 'Idempotency-Key': IdempotencyKeyParameter },
+      body: { schema: NewMemories, example: example.newMemories },
+      success: {
+        status: 200,
+        description: 'The results, in the order of the request.',
+        body: { schema: BatchResults, example: example.batchResults },
+      },
+      errors: ['invalid_request', 'unsupported_capability', 'payload_too_large'],
+      denies: false,
     }),
   },
   '/memories/search': {

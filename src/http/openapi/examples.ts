@@ -8,6 +8,8 @@ export const newMemory = {
   confidence: 0.9,
 };
 
+export const newMemories = { memories: [newMemory, { user_id: 'u1', content: 'user works from Lisbon' }] };
+
 export const memoryPatch = { tags: ['tooling', 'nodejs'], valid_to: '2036-03-01T00:00:00Z' };
 
 export const contextRequest = {
@@ -26,6 +28,10 @@ export const memory = {
   supersedes: [],
   embedding_model: 'universal-sentence-encoder-lite',
   status: 'done',
+};
+
+export const batchResults = {
+  results: [{ memory }, { error: { code: 'invalid_request', message: 'content: must not be blank', type: 'invalid' } }],
 };
 
 export const patchedMemory = {
@@ -74,11 +80,12 @@ export const capabilities = {
     supports_audit: true,
     supports_supersession: true,
     idempotency: true,
+    batch: true,
     multi_user: true,
     tags: true,
     consistency_tokens: false,
   },
-  limits: { rate_limit_per_minute: null, max_search_results: 100 },
+  limits: { rate_limit_per_minute: null, max_search_results: 100, max_batch_size: 100 },
 };
 
 export const health = { status: 'ok', provider: 'postgres' };

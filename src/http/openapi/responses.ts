@@ -83,6 +83,7 @@ export const Capabilities = z
       supports_audit: z.boolean().meta({ description: 'An audit log is recorded.' }),
       supports_supersession: z.boolean().meta({ description: '`supersedes` is tracked.' }),
       idempotency: z.boolean().meta({ description: '`POST /memories` supports `Idempotency-Key`.' }),
+      batch: z.boolean().meta({ description: '`POST /memories/batch` is supported.' }),
       multi_user: z.boolean().meta({ description: 'Search and context take several `user_id`.' }),
       tags: z.boolean().meta({ description: 'Memories have tags, and lists filter by them.' }),
       consistency_tokens: z.boolean().meta({
@@ -93,6 +94,7 @@ export const Capabilities = z
       .looseObject({
         rate_limit_per_minute: bound('Maximum requests per minute; null: no limit.'),
         max_search_results: bound('Maximum `limit` of a search; null: no limit.'),
+        max_batch_size: z.int().min(1).meta({ description: 'Maximum memories of a batch.' }),
       })
       .optional(),
   })
@@ -150,15 +152,27 @@ export const AuditLog = z
   })
   .meta({ id: 'AuditLog' });
 
+const ErrorFields = z.looseObject({
+  code: z.enum(Object.keys(ERRORS)).meta({ description: 'Clients branch on this code.' }),
+  message: z.string().meta({ description: 'For logs and people; do not parse it.' }),
+  type: z.enum(Object.values(ERRORS).map(({ type }) => type)).meta({ description: 'Category of the code.' }),
+  provider: z.string().optional().meta({ description: 'Backend that raised the error.' }),
+});
+
 /** SPEC, Errors. */
 export const ErrorEnvelope = z
   .looseObject({
-    error: z.looseObject({
-      code: z.enum(Object.keys(ERRORS)).meta({ description: 'Clients branch on this code.' }),
-      message: z.string().meta({ description: 'For logs and people; do not parse it.' }),
-      type: z.enum(Object.values(ERRORS).map(({ type }) => type)).meta({ description: 'Category of the code.' }),
-      provider: z.string().optional().meta({ description: 'Backend that raised the error.' }),
+    error: ErrorFields.extend({
       request_id: z.string().optional().meta({ description: '`X-Request-Id` of the response.' }),
     }),
   })
   .meta({ id: 'Error' });
+
+/** Decision 35. */
+export const BatchResults = z
+  .looseObject({
+    results: z
+      .array(z.union([z.looseObject({ memory: Memory }), z.looseObject({ error: ErrorFields })]))
+      .meta({ description: 'In the order of the request: the created memory, or why it was not created.' }),
+  })
+  .meta({ id: 'BatchResults' });
