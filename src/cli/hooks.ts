@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import type { Environment } from '../config/mistakes.ts';
 import { HOOK_CLIENTS, type HookClient, hookClient } from './hook-clients.ts';
+import type { HookCommands } from './hook-files.ts';
 import {
   checkUrl,
   DEFAULT_BUDGET,
@@ -129,6 +130,7 @@ async function install(args: readonly string[], terminal: HookTerminal): Promise
   checkNumbers(given);
   if (given.url !== undefined) checkUrl(given.url);
   if (given['key-file'] !== undefined) {
+    if (project) throw new Mistake('--project takes the key from OMP_KEY, not from a file of this machine');
     given['key-file'] = resolve(terminal.cwd(), given['key-file']);
     readKey(given['key-file']);
   }
@@ -138,18 +140,8 @@ async function install(args: readonly string[], terminal: HookTerminal): Promise
       .filter(([, { takesContext }]) => takesContext || given.capture)
       .map(([event]) => [event, commandLine([...program, 'hooks', 'run', target.name, event, ...written(given)])]),
   );
-  const { planChange, writeChange } = await import('./hook-files.ts');
-  const change = planChange(target, { commands, deadlineMs: Number(given.deadline ?? DEFAULT_DEADLINE_MS) });
-  const { file, before, after = '' } = change;
-  if (dryRun) {
-    report(terminal, before === after ? `${file} would stay as it is` : `${file} would become:`);
-    terminal.stdout.write(after);
-    return 0;
-  }
-  writeChange(change, target.records);
-  const { title } = target.client;
-  report(terminal, before === after ? `${file} has these hooks already` : `${file}: hooks for ${title} installed`);
-  return 0;
+  const deadlineMs = Number(given.deadline ?? DEFAULT_DEADLINE_MS);
+  return change({ target, dryRun, wanted: { commands, deadlineMs }, done: 'installed' }, terminal);
 }
 
 async function uninstall(args: readonly string[], terminal: HookTerminal): Promise<number> {
@@ -157,18 +149,27 @@ async function uninstall(args: readonly string[], terminal: HookTerminal): Promi
   const { values, positionals } = parseArgs({ args: [...args], options, allowPositionals: true });
   if (values.help) return help(terminal);
   const target = targetOf(positionals, values.project, terminal);
+  return change({ target, dryRun: values['dry-run'], done: 'removed' }, terminal);
+}
+
+interface Wanted {
+  readonly target: Target;
+  readonly dryRun: boolean | undefined;
+  /** Undefined: no hooks. */
+  readonly wanted?: { readonly commands: HookCommands; readonly deadlineMs: number };
+  readonly done: string;
+}
+
+/** Writes the file of the client, or prints what it would become. */
+async function change({ target, dryRun, wanted, done }: Wanted, terminal: HookTerminal): Promise<number> {
   const { planChange, writeChange } = await import('./hook-files.ts');
-  const change = planChange(target);
-  const { file, before, after } = change;
-  if (values['dry-run']) {
-    const fate = after === undefined ? 'would be deleted' : 'would become:';
-    report(terminal, before === after ? `${file} would stay as it is` : `${file} ${fate}`);
-    if (after !== undefined) terminal.stdout.write(after);
-    return 0;
-  }
-  writeChange(change, target.records);
-  const { title } = target.client;
-  report(terminal, before === after ? `${file} has no hooks of omp-gateway` : `${file}: hooks for ${title} removed`);
+  const plan = planChange(target, wanted);
+  const { file, before, after } = plan;
+  if (!dryRun) writeChange(plan, target.records);
+  else if (after !== undefined) terminal.stdout.write(after);
+  const fate = after === undefined ? 'would be deleted' : 'would become what is printed';
+  const changed = dryRun ? fate : `hooks for ${target.client.title} ${done}`;
+  report(terminal, `${file}: ${before === after ? 'is already as wanted, nothing was changed' : changed}`);
   return 0;
 }
 

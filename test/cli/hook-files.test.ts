@@ -135,7 +135,7 @@ describe.each(CLIENTS)('hooks of $name', ({ name, file, events, clientTimeout, f
     for (const comment of before.match(/\/\/ \w+|\/\*.*?\*\//g) ?? []) expect(installed).toContain(comment);
     expect(installed.includes('\r\n')).toBe(before.includes('\r\n'));
     if (before.includes('\r\n')) expect(installed).not.toMatch(/[^\r]\n/);
-    expect((await install()).stderr).toContain('already');
+    expect((await install()).stderr).toContain('nothing was changed');
     expect(text()).toBe(installed);
     expect((await hooks('uninstall', name)).status).toBe(0);
     expect(text()).toBe(before);
@@ -234,6 +234,7 @@ describe('arguments', () => {
     [['install', 'codex', '--user', 'a', '--budget', '0'], /--budget must be/],
     [['install', 'codex', '--user', 'a', '--deadline', '49'], /--deadline must be/],
     [['install', 'codex', '--user', 'a', '--key', 'k'], /--key/],
+    [['install', 'codex', '--project', '--key-file', 'k'], /takes the key from OMP_KEY/],
     [['uninstall', 'codex', '--capture'], /--capture/],
   ])('%j is wrong', async (argv, message) => {
     const refused = await hooks(...argv);
