@@ -1,11 +1,16 @@
 #!/usr/bin/env node
 import type { Arguments, Flags } from './cli/arguments.ts';
+import type { Terminal } from './cli/terminal.ts';
 
 /** Each loads only what it needs: a client waits for a hook with every prompt. */
 const COMMANDS = {
   doctor: async () => (await import('./cli/doctor.ts')).runDoctor,
   hooks: async () => (await import('./cli/hooks.ts')).runHooks,
   keys: async () => (await import('./cli/keys.ts')).runKeys,
+  mcp: async () => {
+    const [{ runMcp }, { openStore }] = await Promise.all([import('./cli/mcp.ts'), import('./serve.ts')]);
+    return (argv: readonly string[], terminal: Terminal) => runMcp(argv, terminal, openStore);
+  },
   reembed: async () => (await import('./cli/reembed.ts')).runReembed,
 };
 

@@ -12,6 +12,7 @@ import { errorResponse } from './errors.ts';
 import { limitUnreadBody } from './input.ts';
 import { addressReader, limitConcurrency, limitConcurrencyPerCaller, limitRequests } from './limits.ts';
 import { mcpRoutes, resourceMetadata } from './mcp-routes.ts';
+import { type Mem0Options, mem0Routes } from './mem0-routes.ts';
 import { createOperations } from './operations.ts';
 import { callMiddleware, type Env } from './request.ts';
 import { auditRoutes, contextRoutes, memoryRoutes } from './routes.ts';
@@ -38,6 +39,8 @@ export interface AppOptions {
   readonly cors_origins?: readonly string[];
   /** The tools of agents at `/mcp`; off by default. */
   readonly mcp?: { readonly enabled: 'on' | 'off'; readonly tools?: readonly ToolName[] | undefined };
+  /** Another interface, at `/compat/mem0`; off by default. */
+  readonly compat?: Mem0Options & { readonly interface?: 'mem0' | undefined };
   /** The identity provider whose tokens are accepted; undefined: none. */
   readonly tokens?: { readonly issuer: string; readonly audience: string } | undefined;
   /** Limit for a request body, in bytes. */
@@ -64,6 +67,7 @@ export function createApp(options: AppOptions): Hono<Env> {
     allowed_hosts,
     cors_origins = [],
     mcp,
+    compat,
     tokens,
   } = options;
   const { max_request_bytes, request_timeout_ms, max_requests, telemetry = NO_TELEMETRY } = options;
@@ -104,6 +108,7 @@ export function createApp(options: AppOptions): Hono<Env> {
   app.route('/memories', memoryRoutes(operations, max_request_bytes));
   app.route('/context', contextRoutes(operations, max_request_bytes));
   app.route('/audit', auditRoutes(operations));
+  if (compat?.interface) app.route(`/compat/${compat.interface}`, mem0Routes(operations, max_request_bytes, compat));
   if (hasTools) app.route('/mcp', mcpRoutes({ gate, operations, max_request_bytes, tools: mcp.tools }));
   return withErrors(
     app,
