@@ -52,7 +52,10 @@ export function errorResponse(thrown: unknown, c: Context<Env>): Response {
     c.header('www-authenticate', `Bearer realm="memories"${metadata ? `, resource_metadata="${metadata}"` : ''}`);
   }
   if (error.retryAfter !== undefined) c.header('retry-after', String(Math.ceil(error.retryAfter)));
-  return c.json(toEnvelope(error, call.requestId), ERRORS[error.code].status);
+  const envelope = toEnvelope(error, call.requestId);
+  // mem0's clients read `detail`.
+  const body = c.req.path.startsWith('/compat/') ? { detail: error.message, ...envelope } : envelope;
+  return c.json(body, ERRORS[error.code].status);
 }
 
 /** Logs what the client does not see. An error without a cause is complete in its response. */
