@@ -6,11 +6,13 @@ import {
   type Memory,
   type MemoryPatch,
   type Provider,
+  type ProviderCapabilities,
+  type RankingOptions,
   type Ref,
   type Verb,
 } from '#contract';
 import { analyseLater } from '#ranking';
-import { effectivePatch, mergeExtensions, newRecord, requireFits, withinMatcher } from '#toolbox';
+import { effectivePatch, mergeExtensions, newRecord, requireFits, requireVersion, withinMatcher } from '#toolbox';
 import { createAuditLog } from './audit.ts';
 import { createIdempotencyKeys } from './idempotency.ts';
 import { Options } from './options.ts';
@@ -76,19 +78,7 @@ export default defineProvider({
 
     return {
       name: 'memory',
-      capabilities: {
-        vector_search: ranking.mode !== 'keyword',
-        keyword_search: ranking.mode !== 'vector',
-        temporal: true,
-        scopes: scopes === 'none' ? 'tags' : scopes,
-        tags: true,
-        max_content_length: null,
-        supports_supersession: true,
-        max_search_results: null,
-        max_list_scan: null,
-        consistency_tokens: false,
-        explain: true,
-      },
+      capabilities: capabilitiesOf(ranking, scopes),
       add: async (input, vector, call) => (await insert([{ input, vector }], call))[0] as Memory,
       batch: insert,
       idempotency: {
@@ -107,6 +97,7 @@ export default defineProvider({
       get: async (ref) => homeOf(ref)?.entry.memory,
       async update(ref, wanted, vector, call) {
         const before = homeOf(ref);
+        requireVersion(before?.entry.memory, ref);
         const patch = before && effectivePatch(before.entry.memory, wanted);
         if (!patch) {
           if (before) recordAudit('update', before.entry.memory, call);
@@ -117,6 +108,7 @@ export default defineProvider({
         // The record may have been changed or deleted while the text was analysed.
         const home = homeOf(ref);
         if (!home) return undefined;
+        requireVersion(home.entry.memory, ref);
         const updated = patched(home.entry.memory, patch, max_record_bytes);
         home.user.replace(home.entry, updated, found);
         recordAudit('update', updated, call);
@@ -125,6 +117,7 @@ export default defineProvider({
       async delete(ref, call) {
         const home = homeOf(ref);
         if (!home) return false;
+        requireVersion(home.entry.memory, ref);
         home.user.remove(home.entry);
         recordAudit('delete', home.entry.memory, call);
         return homes.delete(ref.id);
@@ -136,6 +129,21 @@ export default defineProvider({
       close: async () => {},
     };
   },
+});
+
+const capabilitiesOf = ({ mode }: RankingOptions, scopes: 'native' | 'none'): ProviderCapabilities => ({
+  vector_search: mode !== 'keyword',
+  keyword_search: mode !== 'vector',
+  temporal: true,
+  scopes: scopes === 'none' ? 'tags' : scopes,
+  tags: true,
+  max_content_length: null,
+  supports_supersession: true,
+  max_search_results: null,
+  max_list_scan: null,
+  consistency_tokens: false,
+  etags: true,
+  explain: true,
 });
 
 /** Throws `payload_too_large` if the record would become too large. */

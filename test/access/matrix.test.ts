@@ -5,7 +5,7 @@ import { expectError } from '../support/expect-error.ts';
 import { FULL } from '../support/full.ts';
 import { openServerSubject, SERVER_URL } from '../support/postgres-server.ts';
 import { openSubject, recordingLog } from '../support/subject.ts';
-import { auditedBy, type Bench, checkKey, type Open, openBench, SHOWN, wrongRefusal } from './bench.ts';
+import { auditedBy, type Bench, checkKey, hasEtags, type Open, openBench, SHOWN, wrongRefusal } from './bench.ts';
 import { type Case, changeCases, readCases } from './cases.ts';
 import { openCredentials, type Presented } from './credentials.ts';
 import { existenceSuite, rightsSuite } from './matrix.suite.ts';
@@ -93,7 +93,7 @@ function oneOfEachVerb(bench: Bench): Case[] {
   const verbs = new Map<string, Case>();
   for (const one of [
     ...readCases(EVERYTHING, bench.world, auditedBy(bench)),
-    ...changeCases(EVERYTHING, bench.world),
+    ...changeCases(EVERYTHING, bench.world, hasEtags(bench)),
   ]) {
     const [verb = ''] = one.name.split(' ');
     if (!verbs.has(verb)) verbs.set(verb, { name: one.name, send: one.send, code: 'unauthorized' });

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
-import type { Provider } from '#contract';
+import { OmpError, type Provider } from '#contract';
 import { blocks, read } from '../docs/markdown.ts';
 import { temporaryFolder } from '../process/gateway.ts';
 import { knownCallers } from '../support/known-callers.ts';
@@ -222,7 +222,14 @@ describe("the routes of mem0's server", () => {
   it('have the audit log and the authentication of all others', async () => {
     const callers = knownCallers();
     const headers = callers.admit({ users: ['u'], grants: ['read:*'] }) as Record<string, string>;
-    const { url } = await serve('verbatim', { authenticator: callers.authenticator });
+    const { url } = await serve('verbatim', {
+      authenticator: {
+        authenticate: async (credential, call) => {
+          if (credential === 'wrong') throw new OmpError('unauthorized', 'no such key');
+          return callers.authenticator.authenticate(credential, call);
+        },
+      },
+    });
     const wrong = { headers: { authorization: 'Token wrong' } };
     const refused = await fetch(`${url}/compat/mem0/memories?user_id=u`, wrong);
     expect([refused.status, await refused.json()]).toEqual([

@@ -22,7 +22,7 @@ import type {
   WireMemory,
   WirePage,
 } from '../support/wire.ts';
-import { type Asserted, type Bound, type Operation, type Right, USERS } from './operations.ts';
+import { type Asserted, type Bound, type Operation, type Right, USERS, type Version } from './operations.ts';
 
 /** A gateway on one provider, and those it lets in. */
 export interface Store {
@@ -65,6 +65,7 @@ export interface World {
   readonly audited: boolean;
   /** Whether adds may carry an idempotency key. */
   readonly once: boolean;
+  readonly etags: boolean;
   /** Whether the backend knows scopes, so that it counts rarity over what a caller may see. */
   readonly native: boolean;
   perform(wanted: Operation): Promise<Answer>;
@@ -119,6 +120,10 @@ export const openWorld = ({ subject, callers }: Store, rights: readonly Right[],
   const idOf = (record: number): string => pick(record)?.id ?? UNKNOWN_ID;
   const as = (user: Asserted): Record<string, string> =>
     user === null ? {} : { 'x-user-id': user === 'first user' ? userOf(0) : 'a stranger' };
+  const matching = (record: number, match: Version | undefined): Record<string, string> => {
+    const [last, before = '2001-01-01T00:00:00.000Z'] = updates.get(idOf(record))?.toReversed() ?? [];
+    return match ? { 'if-match': `"${match === 'last' ? last : before}"` } : {};
+  };
   const moment = (bound: Bound): string | undefined => {
     const memory = bound && pick(bound.record);
     return memory && !batched.has(memory.id)
@@ -209,11 +214,15 @@ export const openWorld = ({ subject, callers }: Store, rights: readonly Right[],
       }
       case 'patch': {
         const fields = { ...wanted.fields, ...(wanted.supersedes && { supersedes: wanted.supersedes.map(idOf) }) };
-        return answer(await client.tell('PATCH', client.byId(idOf(wanted.record)), fields), neutral);
+        const headers = matching(wanted.record, wanted.match);
+        return answer(await client.tell('PATCH', client.byId(idOf(wanted.record)), fields, headers), neutral);
       }
       case 'delete':
         return answer(
-          await client.tell('DELETE', client.byId(idOf(wanted.record)), undefined, as(wanted.as)),
+          await client.tell('DELETE', client.byId(idOf(wanted.record)), undefined, {
+            ...as(wanted.as),
+            ...matching(wanted.record, wanted.match),
+          }),
           () => 'gone',
         );
       case 'get':
@@ -283,6 +292,7 @@ export const openWorld = ({ subject, callers }: Store, rights: readonly Right[],
   return {
     audited: subject.capabilities.features.supports_audit,
     once: subject.capabilities.features.idempotency,
+    etags: subject.capabilities.features.etags,
     native: subject.capabilities.features.scopes === 'native',
     perform,
     ranking: async (by, user, query) =>

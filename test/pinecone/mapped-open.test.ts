@@ -223,6 +223,7 @@ describe('presets', () => {
         multi_user: true,
         tags: tags.length > 0,
         consistency_tokens: false,
+        etags: false,
       });
       expect(subject.capabilities.limits?.max_search_results).toBe(100);
     });

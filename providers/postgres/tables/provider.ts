@@ -10,7 +10,7 @@ import {
   type SearchQuery,
 } from '#contract';
 import { analyseLater, queryTerms, weights } from '#ranking';
-import { effectivePatch, newIdentity, newRecord, recordTooLarge, requireFits } from '#toolbox';
+import { effectivePatch, newIdentity, newRecord, recordTooLarge, requireFits, requireVersion } from '#toolbox';
 import type { Run } from '../client/connections.ts';
 import { PROVIDER } from '../errors.ts';
 import type { Options } from '../options.ts';
@@ -64,8 +64,7 @@ export async function openProvider(
   /** Undefined: the idempotency key is in use. */
   const insert = async (item: BatchItem, call: Call): Promise<Memory | undefined> => {
     const wanted = await insertOf(item, call);
-    const inserted = await send(statements.insert(wanted, call), call);
-    return inserted.length > 0 ? wanted.memory : undefined;
+    return (await send(statements.insert(wanted, call), call)).length > 0 ? wanted.memory : undefined;
   };
   const firstAnswers = createFirstAnswers(names, run);
   const get = async (ref: Ref, call: Call): Promise<Memory | undefined> => {
@@ -105,7 +104,7 @@ export async function openProvider(
     },
     get,
     async update(ref, wanted, vector, call) {
-      const current = await get(ref, call);
+      const current = requireVersion(await get(ref, call), ref);
       const patch = current && effectivePatch(current, wanted);
       if (!patch) {
         if (current) await recordUnchanged('update', [current], call);
@@ -117,10 +116,14 @@ export async function openProvider(
       // Without a new content the ingestion queue stays as it is.
       const fresh = keywords ? (later ? 'later' : vector) : null;
       const [row] = await send(statements.update(ref, { patch, vector: fresh, keywords, max_bytes }, call), call);
-      if (!row && (await get(ref, call))) throw recordTooLarge(max_bytes);
+      if (!row && requireVersion(await get(ref, call), ref)) throw recordTooLarge(max_bytes);
       return row && toMemory(row, model);
     },
-    delete: async (ref, call) => (await send(statements.remove(ref, call), call)).length > 0,
+    async delete(ref, call) {
+      const [row] = await send(statements.remove(ref, call), call);
+      if (!row && ref.versions) requireVersion(await get(ref, call), ref);
+      return row !== undefined;
+    },
     async list(query, call) {
       const large = largeUsers.has(query.user_id);
       let rows = await send(statements.list(query, { large }), call);
@@ -154,5 +157,6 @@ const capabilitiesOf = ({ mode }: ProviderContext['ranking']): ProviderCapabilit
   max_search_results: null,
   max_list_scan: null,
   consistency_tokens: false,
+  etags: true,
   explain: true,
 });

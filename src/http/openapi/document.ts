@@ -4,7 +4,15 @@ import { MAX_BATCH_SIZE } from '#contract';
 import { OMP_VERSION } from '../../core/describe.ts';
 import { AuditParameters, ContextBody, CreateBody, ListParameters, PatchBody, SearchParameters } from '../schemas.ts';
 import * as example from './examples.ts';
-import { IdempotencyKeyParameter, publicOperation, UserIdParameter, verb } from './operation.ts';
+import {
+  IdempotencyKeyParameter,
+  IfMatchParameter,
+  IfNoneMatchParameter,
+  publicOperation,
+  UserIdParameter,
+  VERSION_CHANGED,
+  verb,
+} from './operation.ts';
 import {
   AuditLog,
   BatchResults,
@@ -91,6 +99,7 @@ const memoryPaths: ZodOpenApiPathsObject = {
       description: 'Optional fields given as null count as omitted. Unknown fields are ignored.',
       headers: { 'Idempotency-Key': IdempotencyKeyParameter },
       body: { schema: CreateBody, example: example.newMemory },
+      tagged: true,
       success: { status: 201, description: 'The created memory.', body: { schema: Memory, example: example.memory } },
       errors: ['invalid_request', 'unsupported_capability', 'payload_too_large'],
     }),
@@ -138,7 +147,10 @@ answers one error. \`Idempotency-Key\` covers the whole batch. Counts as one req
     get: verb({
       id: 'getMemory',
       summary: 'Read one memory',
-      ...byId,
+      path: byId.path,
+      headers: { ...byId.headers, 'If-None-Match': IfNoneMatchParameter },
+      tagged: true,
+      otherwise: { status: 304, description: 'The client has this version.' },
       success: { status: 200, description: 'The memory.', body: { schema: Memory, example: example.memory } },
       errors: ['not_found'],
     }),
@@ -146,7 +158,10 @@ answers one error. \`Idempotency-Key\` covers the whole batch. Counts as one req
       id: 'updateMemory',
       summary: 'Update fields of a memory',
       description: '`tags` and `supersedes` replace the whole list. Only `valid_to` and `x-` keys may be null.',
-      ...byId,
+      path: byId.path,
+      headers: { ...byId.headers, 'If-Match': IfMatchParameter },
+      tagged: true,
+      otherwise: VERSION_CHANGED,
       body: { schema: PatchBody, example: example.memoryPatch },
       success: {
         status: 200,
@@ -159,7 +174,9 @@ answers one error. \`Idempotency-Key\` covers the whole batch. Counts as one req
       id: 'deleteMemory',
       summary: 'Delete a memory permanently',
       description: 'To keep the history, add a memory that names this one in `supersedes`.',
-      ...byId,
+      path: byId.path,
+      headers: { ...byId.headers, 'If-Match': IfMatchParameter },
+      otherwise: VERSION_CHANGED,
       success: { status: 204, description: 'Deleted.' },
       errors: ['unsupported_capability', 'not_found'],
     }),

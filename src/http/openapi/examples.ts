@@ -85,6 +85,7 @@ export const capabilities = {
     multi_user: true,
     tags: true,
     consistency_tokens: false,
+    etags: true,
   },
   limits: { rate_limit_per_minute: null, max_search_results: 100, max_batch_size: 100 },
 };

@@ -106,6 +106,7 @@ export const Capabilities = z
       consistency_tokens: z.boolean().meta({
         description: 'Other replicas may show writes late; `X-Consistency-Token` makes them wait.',
       }),
+      etags: z.boolean().meta({ description: 'Memories have an `ETag`, and changes support `If-Match`.' }),
     }),
     limits: z
       .looseObject({
