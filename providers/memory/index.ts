@@ -7,7 +7,9 @@ import {
   type MemoryPatch,
   type NewMemory,
   type Provider,
+  NO_STATS,
   type Ref,
+  type UserSummary,
   type Vector,
   type Verb,
 } from '#contract';
@@ -126,6 +128,16 @@ export default defineProvider({
       },
       list: async (query) => users.get(query.user_id)?.list(query) ?? [],
       search: async (query) => users.get(query.user_id)?.search(query) ?? [],
+      async users({ users: allowed, within, after = '', limit }) {
+        const found: UserSummary[] = [];
+        for (const user_id of (allowed ? [...new Set(allowed)] : [...users.keys()]).sort()) {
+          if (found.length === limit) break;
+          const { count, last_write } = (user_id > after && users.get(user_id)?.stats({ within, limit: 0 })) || NO_STATS;
+          if (last_write !== null) found.push({ user_id, count, last_write });
+        }
+        return found;
+      },
+      userStats: async (query) => users.get(query.user_id)?.stats(query) ?? NO_STATS,
       ...(log && { audit: log }),
       ping: async () => {},
       close: async () => {},

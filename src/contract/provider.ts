@@ -5,6 +5,7 @@ import type { IdempotentAdd } from './idempotency.ts';
 import type { Backlog, IngestionQueue } from './ingestion.ts';
 import type { KeyStore } from './keys.ts';
 import type { Memory, MemoryPatch, NewMemory, Within } from './record.ts';
+import type { StatsQuery, UserStats, UserSummary, UsersQuery } from './users.ts';
 
 /**
  * Identifies one record for a caller: a record of another user or outside the allowed scopes counts as absent. `users` and
@@ -130,6 +131,9 @@ export interface Provider {
   delete?(ref: Ref, call: Call): Promise<boolean>;
   list?(query: ListQuery, call: Call): Promise<Memory[]>;
   search?(query: SearchQuery, call: Call): Promise<SearchHit[]>;
+  /** Users in a fixed order, which may differ between providers. */
+  users?(query: UsersQuery, call: Call): Promise<UserSummary[]>;
+  userStats?(query: StatsQuery, call: Call): Promise<UserStats>;
   /** Why records are read-only and which setting changes that; undefined: they are not, or no setting helps. */
   readonly read_only?: string;
   /** Present when this provider has an audit log. */

@@ -14,7 +14,11 @@ import {
   providerError,
   type Ref,
   type SearchHit,
+  type StatsQuery,
   type StoredEntry,
+  type UserStats,
+  type UserSummary,
+  type UsersQuery,
   type Within,
 } from '#contract';
 import { countWithin, globsOverlap, withinMatcher } from '#toolbox';
@@ -60,6 +64,8 @@ export interface Verbs {
   search?(query: CallerQuery<TextQuery>, call: Call): Promise<Part<SearchHit>>;
   context?(query: Omit<CallerQuery<TextQuery>, 'limit'>, options: ContextOptions, call: Call): Promise<ContextBlock>;
   audit?(query: CallerQuery<AuditQuery>, call: Call): Promise<StoredEntry[]>;
+  users?(query: Omit<UsersQuery, 'users' | 'within'>, call: Call): Promise<Part<UserSummary>>;
+  stats?(query: Omit<StatsQuery, 'within'>, call: Call): Promise<UserStats>;
 }
 
 /** A record or an audit entry. */
@@ -79,7 +85,7 @@ const CONTEXT_CANDIDATES = 100;
  */
 export function verbsFor(principal: Principal, provider: Memories, auditQueue: AuditQueue): Verbs {
   const { users, grants } = principal;
-  const { add, addIdempotent, update, delete: remove, list, search } = provider;
+  const { add, addIdempotent, update, delete: remove, list, search, users: listUsers, userStats } = provider;
   const { audited, read } = auditQueue;
   const mayAccess = (user: string) => users === null || users.includes(user);
 
@@ -99,12 +105,12 @@ export function verbsFor(principal: Principal, provider: Memories, auditQueue: A
     return <Row extends Owned>(row: Row, queried = row.user_id): Row => {
       const { user_id, scope } = row;
       if (user_id !== null && user_id === queried && mayAccess(user_id) && admits(scope)) return row;
-      throw providerError(provider.name, 'the backend returned records that do not match the query');
+      throw mismatch(provider.name);
     };
   };
   const readable = checkedBy(grants.read);
   const writable = checkedBy(grants.write);
-  const admitsWrite = withinMatcher(grants.write);
+  const [admitsRead, admitsWrite] = [withinMatcher(grants.read), withinMatcher(grants.write)];
 
   /**
    * The error for a record outside the allowed scopes: `scope_denied` if it exists and the caller may access its user, else
@@ -121,7 +127,7 @@ export function verbsFor(principal: Principal, provider: Memories, auditQueue: A
   /** Throws unless the caller may access the user and some scope of the query. */
   const requireAccess = (user: string, within: Within, glob?: string) => {
     if (!mayAccess(user)) throw denied();
-    if (within !== null && !within.some((granted) => globsOverlap(granted, glob ?? '*'))) throw denied();
+    requireScope(within, glob);
   };
   const bounds = { within: grants.read, max_bytes: MAX_ANSWER_BYTES };
   const searchAllowed = async (query: Omit<TextQuery, keyof typeof bounds>, call: Call): Promise<Part<SearchHit>> => {
@@ -195,9 +201,33 @@ export function verbsFor(principal: Principal, provider: Memories, auditQueue: A
           return entries;
         }),
     }),
+    ...(listUsers && {
+      users: (query, call) =>
+        audited('users', NO_FACTS, call, async () => {
+          requireScope(grants.read);
+          const found = await listUsers({ ...query, limit: query.limit + 1, users, within: grants.read }, call);
+          if (!found.every(({ user_id, count }) => mayAccess(user_id) && count > 0)) throw mismatch(provider.name);
+          return partOf(found, query.limit);
+        }),
+    }),
+    ...(userStats && {
+      stats: (query, call) =>
+        audited('stats', factsOf(query), call, async () => {
+          requireAccess(query.user_id, grants.read);
+          const stats = await userStats({ ...query, within: grants.read }, call);
+          if (!stats.scopes.every(({ scope }) => admitsRead(scope))) throw mismatch(provider.name);
+          return stats;
+        }),
+    }),
   };
 }
 
+/** Throws unless a scope of the query may be allowed. */
+function requireScope(within: Within, glob = '*'): void {
+  if (within !== null && !within.some((granted) => globsOverlap(granted, glob))) throw denied();
+}
+
+const NO_FACTS: AuditFacts = { user_id: null, memory_id: null, scope: null };
 /** The owner is recorded once the record is known (`recordFacts`): a user that the caller claims does not enter the log. */
 const factsOfId = ({ id }: Target): AuditFacts => ({ user_id: null, memory_id: id, scope: null });
 function recordFacts(facts: AuditFacts, memory: Memory): Memory {
@@ -213,5 +243,7 @@ const partOf = <Item>(found: readonly Item[], count: number): Part<Item> => ({
 
 const idempotencyUnsupported = (provider: string) =>
   new OmpError('unsupported_capability', 'the provider does not support Idempotency-Key', { provider });
+const mismatch = (provider: string) =>
+  providerError(provider, 'the backend returned records that do not match the query');
 const notFound = () => new OmpError('not_found', 'no memory has this id');
 const denied = () => new OmpError('scope_denied', 'the key lacks the permission for this user or scope');

@@ -39,6 +39,9 @@ export function describe(provider: Memories, rateLimitPerMinute: number | null) 
       tags: capabilities.tags,
       /** Responses have `X-Consistency-Token`: with it, other replicas wait until they see the writes of this one. */
       consistency_tokens: capabilities.consistency_tokens,
+      /** `GET /users` and `GET /stats`. */
+      users: provider.users !== undefined,
+      stats: provider.userStats !== undefined,
     },
     limits: {
       rate_limit_per_minute: rateLimitPerMinute,

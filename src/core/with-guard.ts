@@ -63,6 +63,8 @@ export function withGuard(inner: Provider, instrument: Instrument = uninstrument
     delete: inner.delete && writing('delete', inner.delete),
     list: inner.list && reading('list', inner.list),
     search: inner.search && reading('search', inner.search),
+    users: inner.users && reading('users', inner.users),
+    userStats: inner.userStats && reading('stats', inner.userStats),
     audit:
       audit &&
       ({ record: writing('audit_record', audit.record), read: reading('audit', audit.read) } satisfies AuditLog),

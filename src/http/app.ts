@@ -11,7 +11,7 @@ import { errorResponse } from './errors.ts';
 import { limitUnreadBody } from './input.ts';
 import { addressReader, limitConcurrency, limitConcurrencyPerCaller, limitRequests } from './limits.ts';
 import { callMiddleware, type Env } from './request.ts';
-import { auditRoutes, contextRoutes, memoryRoutes } from './routes.ts';
+import { auditRoutes, contextRoutes, memoryRoutes, statsRoutes, userRoutes } from './routes.ts';
 
 export interface AppOptions {
   /** Routes get no provider, only the verbs of their caller. */
@@ -83,6 +83,8 @@ export function createApp(options: AppOptions): Hono<Env> {
   app.route('/memories', memoryRoutes(gate.capabilities, max_request_bytes));
   app.route('/context', contextRoutes(max_request_bytes));
   app.route('/audit', auditRoutes());
+  app.route('/users', userRoutes());
+  app.route('/stats', statsRoutes());
   return withErrors(
     app,
     'no such path or method; /docs describes the API, /capabilities lists what this gateway supports',

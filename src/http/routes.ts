@@ -23,8 +23,11 @@ import {
   isStorable,
   LIMITS,
   ListParameters,
+  MAX_COUNTED,
   PatchBody,
   SearchParameters,
+  StatsParameters,
+  UsersParameters,
 } from './schemas.ts';
 
 /** `/memories`: each route parses the request, runs the caller's verb and answers. */
@@ -204,6 +207,38 @@ function positionOf({ created_at, id }: ReturnType<typeof decodeCursor>) {
 
 /** `user_id` is the requested one, and `seq` is in the cursor only. */
 const entryToWire = ({ user_id: _, seq: __, ...entry }: StoredEntry) => entry;
+
+/** `GET /users` (Decision 37). */
+export const userRoutes = (): Hono<Env> =>
+  new Hono<Env>().get('/', async (c) => {
+    const users = supported(c, 'users');
+    const { cursor, limit } = parseQuery(UsersParameters, c.req.url);
+    const after = cursor === undefined ? {} : { after: decodeCursor(cursor, OF_USERS).id };
+    const { items, more } = await users({ ...after, limit }, c.get('call'));
+    const last = items.at(-1);
+    const next_cursor =
+      more && last ? encodeCursor({ created_at: last.last_write, id: last.user_id }, OF_USERS) : null;
+    return c.json({ items, next_cursor });
+  });
+
+/** Tells the cursors of users from those of lists. */
+const OF_USERS = { of: 'users' };
+
+/** `GET /stats` (Decision 37). */
+export const statsRoutes = (): Hono<Env> =>
+  new Hono<Env>().get('/', async (c) => {
+    const { user_id } = parseQuery(StatsParameters, c.req.url);
+    // One more than the answer holds shows whether there are more.
+    const { scopes, tags, ...rest } = await supported(c, 'stats')({ user_id, limit: MAX_COUNTED + 1 }, c.get('call'));
+    return c.json({
+      user_id,
+      ...rest,
+      scopes: scopes.slice(0, MAX_COUNTED),
+      tags: tags.slice(0, MAX_COUNTED),
+      more_scopes: scopes.length > MAX_COUNTED,
+      more_tags: tags.length > MAX_COUNTED,
+    });
+  });
 
 type Verb = Exclude<keyof Verbs, 'read_only'>;
 const CHANGES: readonly Verb[] = ['add', 'update', 'delete'];

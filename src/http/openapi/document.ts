@@ -1,7 +1,16 @@
 import { z } from 'zod';
 import { type CreateDocumentOptions, createDocument, type oas31, type ZodOpenApiPathsObject } from 'zod-openapi';
 import { OMP_VERSION } from '../../core/describe.ts';
-import { AuditParameters, ContextBody, CreateBody, ListParameters, PatchBody, SearchParameters } from '../schemas.ts';
+import {
+  AuditParameters,
+  ContextBody,
+  CreateBody,
+  ListParameters,
+  PatchBody,
+  SearchParameters,
+  StatsParameters,
+  UsersParameters,
+} from '../schemas.ts';
 import * as example from './examples.ts';
 import { IdempotencyKeyParameter, publicOperation, UserIdParameter, verb } from './operation.ts';
 import {
@@ -14,6 +23,8 @@ import {
   MemoryPage,
   Readiness,
   SearchResults,
+  UserPage,
+  UserStats,
 } from './responses.ts';
 
 const DESCRIPTION = `Stores, retrieves and searches memories: short text facts about a user.
@@ -169,6 +180,27 @@ returned. Contents and queries are never recorded.`,
       success: { status: 200, description: 'The entries.', body: { schema: AuditLog, example: example.auditLog } },
       errors: ['invalid_request', 'unsupported_capability'],
       consistent: false,
+    }),
+  },
+  '/users': {
+    get: verb({
+      id: 'listUsers',
+      summary: 'List the users that have memories',
+      description: `The users that the caller may access and that have at least one memory the caller may read, if
+\`features.users\` is true. Counts include only those memories. The order is fixed, but depends on the backend.`,
+      query: UsersParameters,
+      success: { status: 200, description: 'One page.', body: { schema: UserPage, example: example.userPage } },
+      errors: ['invalid_request', 'unsupported_capability'],
+    }),
+  },
+  '/stats': {
+    get: verb({
+      id: 'getStats',
+      summary: "Count a user's memories by scope and tag",
+      description: 'Includes only memories that the caller may read. Available if `features.stats` is true.',
+      query: StatsParameters,
+      success: { status: 200, description: 'The counts.', body: { schema: UserStats, example: example.userStats } },
+      errors: ['invalid_request', 'unsupported_capability'],
     }),
   },
   '/capabilities': {

@@ -60,6 +60,23 @@ export const auditLog = {
   next_cursor: null,
 };
 
+export const userPage = {
+  items: [{ user_id: memory.user_id, count: 1, last_write: memory.updated_at }],
+  next_cursor: null,
+};
+
+export const userStats = {
+  user_id: memory.user_id,
+  count: 1,
+  oldest: memory.created_at,
+  newest: memory.created_at,
+  last_write: memory.updated_at,
+  scopes: [{ scope: memory.scope, count: 1 }],
+  tags: [{ tag: 'tooling', count: 1 }],
+  more_scopes: false,
+  more_tags: false,
+};
+
 export const capabilities = {
   omp_version: '0.1',
   provider: 'postgres',
@@ -76,6 +93,8 @@ export const capabilities = {
     idempotency: true,
     tags: true,
     consistency_tokens: false,
+    users: true,
+    stats: true,
   },
   limits: { rate_limit_per_minute: null, max_search_results: 100 },
 };

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { VERBS } from '#contract';
+import { AUDIT_ACTIONS, VERBS } from '#contract';
 import { ERRORS } from '../errors.ts';
 import { sourceType } from '../schemas.ts';
 
@@ -87,6 +87,8 @@ export const Capabilities = z
       consistency_tokens: z.boolean().meta({
         description: 'Other replicas may show writes late; `X-Consistency-Token` makes them wait.',
       }),
+      users: z.boolean().meta({ description: '`GET /users` is supported.' }),
+      stats: z.boolean().meta({ description: '`GET /stats` is supported.' }),
     }),
     limits: z
       .looseObject({
@@ -135,7 +137,7 @@ export const AuditLog = z
         z.looseObject({
           timestamp: time('Time of the request, UTC.'),
           app: z.string().nullable().meta({ description: 'Name of the key or subject of the token; null: anonymous.' }),
-          action: z.enum(VERBS).meta({ description: 'The verb.' }),
+          action: z.enum(AUDIT_ACTIONS).meta({ description: 'The verb, or another call of this gateway.' }),
           memory_id: z.string().nullable().meta({ description: 'Null: the verb has no single memory.' }),
           scope: z.string().nullable().meta({ description: 'Scope of the memory, or the requested one.' }),
           request_id: z.string().meta({ description: 'Id of the request, as in the access log.' }),
@@ -146,6 +148,31 @@ export const AuditLog = z
     next_cursor,
   })
   .meta({ id: 'AuditLog' });
+
+const count = z.int().min(0).meta({ description: 'Number of memories.' });
+const last_write = time('Time of the latest add or update of a memory that is still there.');
+
+/** Decision 37. */
+export const UserPage = z
+  .looseObject({ items: z.array(z.looseObject({ user_id: z.string(), count, last_write })), next_cursor })
+  .meta({ id: 'UserPage' });
+
+/** Decision 37. */
+export const UserStats = z
+  .looseObject({
+    user_id: z.string(),
+    count,
+    oldest: time('`created_at` of the oldest memory; null: no memories.').nullable(),
+    newest: time('`created_at` of the newest memory; null: no memories.').nullable(),
+    last_write: last_write.nullable(),
+    scopes: z
+      .array(z.looseObject({ scope: z.string().nullable(), count }))
+      .meta({ description: 'The largest, largest first; `scope` is null for memories without one.' }),
+    tags: z.array(z.looseObject({ tag: z.string(), count })).meta({ description: 'The largest, largest first.' }),
+    more_scopes: z.boolean().meta({ description: 'There are more scopes than `scopes` holds.' }),
+    more_tags: z.boolean().meta({ description: 'There are more tags than `tags` holds.' }),
+  })
+  .meta({ id: 'UserStats' });
 
 /** SPEC, Errors. */
 export const ErrorEnvelope = z
