@@ -15,8 +15,9 @@ import {
 import type { Config } from './config/settings.ts';
 import { openAuditQueue } from './core/audit-queue.ts';
 import { compose } from './core/compose.ts';
-import { createGate } from './core/gate.ts';
+import { createGate, type Gate } from './core/gate.ts';
 import { createHealth } from './core/health.ts';
+import { NO_TELEMETRY } from './core/telemetry.ts';
 import { type Memories, withEmbedder } from './core/with-embedder.ts';
 import { openEmbedder } from './embedding/open.ts';
 import { loopbackHosts } from './http/admission.ts';
@@ -59,25 +60,9 @@ export async function serve(config: Config, log: Log, stopped?: AbortSignal): Pr
     const dependencies = createDependencies(RESILIENCE, telemetry, log);
     parts.add('dependencies', async () => dependencies.close());
 
-    const embedder =
-      config.search.mode === 'keyword'
-        ? undefined
-        : await parts.open('embedder', openEmbedder(embeddingOptions(config), log, dependencies.protect));
-
-    const audit = auditOptions(config);
-    const max_record_bytes = 2 * config.max_request_bytes;
-    const { search: ranking, data_dir } = config;
-    const identity = embedder && { model: embedder.model, dimensions: embedder.dimensions };
-    const context = { embedder: identity, ranking, audit, data_dir, max_record_bytes, log };
-    const opening = openProvider(config.provider, providerOptions(config), context).then((opened) =>
-      withEmbedder(compose(opened, dependencies.protect(opened.name, opened.ping)), embedder, log),
-    );
-    const provider = await parts.open('provider', opening);
+    const { embedder, provider, gate } = await openGate(config, { dependencies, parts, log });
     telemetry.watch({ provider, embedder, breakers: dependencies.states });
     const rate = await parts.open('rate limits', openRateLimits({ ...rateLimitOptions(config), log }));
-    const record = config.audit.record === 'writes' ? 'writes' : 'all';
-    const auditQueue = openAuditQueue({ audit: audit && provider.audit, record, log });
-    parts.add('audit queue', auditQueue.close);
 
     const { keys, mode } = config.auth;
     const required = mode === 'required';
@@ -88,10 +73,9 @@ export async function serve(config: Config, log: Log, stopped?: AbortSignal): Pr
     );
     const open = await authenticator.isOpen();
 
-    const gate = createGate({ provider, auditQueue, rate_limit_per_minute: config.rate_limit.per_minute ?? null });
     const allowed_hosts = config.allowed_hosts ?? (open ? await namesOf(config.host) : undefined);
     health.begin(gate.ping);
-    const app = createApp({ ...config, gate, authenticator, rate, allowed_hosts, health, telemetry, log });
+    const app = createApp({ ...config, tokens: jwt, gate, authenticator, rate, allowed_hosts, health, telemetry, log });
     const listener = await listen(app, { ...config, log });
     const graceMs = config.shutdown_timeout_ms;
     parts.add('listener', () => listener.close({ graceMs, idleMs: IDLE_MS }), graceMs + 1_000);
@@ -106,6 +90,49 @@ export async function serve(config: Config, log: Log, stopped?: AbortSignal): Pr
       await parts.close(graceMs + CLOSE_MS);
     };
     return { host, port, open, search: searchOf(provider), close };
+  } catch (error) {
+    await parts.close().catch(() => {});
+    throw error;
+  }
+}
+
+interface GateParts {
+  readonly dependencies: ReturnType<typeof createDependencies>;
+  readonly parts: OpenParts;
+  readonly log: Log;
+}
+
+/** Opens the store with its embedder and its audit queue: everything but the server. */
+async function openGate(config: Config, { dependencies, parts, log }: GateParts) {
+  const embedder =
+    config.search.mode === 'keyword'
+      ? undefined
+      : await parts.open('embedder', openEmbedder(embeddingOptions(config), log, dependencies.protect));
+
+  const audit = auditOptions(config);
+  const max_record_bytes = 2 * config.max_request_bytes;
+  const { search: ranking, data_dir } = config;
+  const identity = embedder && { model: embedder.model, dimensions: embedder.dimensions };
+  const context = { embedder: identity, ranking, audit, data_dir, max_record_bytes, log };
+  const opening = openProvider(config.provider, providerOptions(config), context).then((opened) =>
+    withEmbedder(compose(opened, dependencies.protect(opened.name, opened.ping)), embedder, log),
+  );
+  const provider = await parts.open('provider', opening);
+  const record = config.audit.record === 'writes' ? 'writes' : 'all';
+  const auditQueue = openAuditQueue({ audit: audit && provider.audit, record, log });
+  parts.add('audit queue', auditQueue.close);
+  const gate = createGate({ provider, auditQueue, rate_limit_per_minute: config.rate_limit.per_minute ?? null });
+  return { embedder, provider, gate };
+}
+
+/** Opens the configured store for a program without a server. Rejects with a message an operator can act on. */
+export async function openStore(config: Config, log: Log): Promise<{ readonly gate: Gate; close(): Promise<void> }> {
+  const parts = openParts(log);
+  try {
+    const dependencies = createDependencies(RESILIENCE, NO_TELEMETRY, log);
+    parts.add('dependencies', async () => dependencies.close());
+    const { gate } = await openGate(config, { dependencies, parts, log });
+    return { gate, close: () => parts.close() };
   } catch (error) {
     await parts.close().catch(() => {});
     throw error;

@@ -1,16 +1,16 @@
 import {
+  type AuditAction,
+  type AuditEntry,
+  type BatchItem,
   type Call,
   defineProvider,
-  type IdempotencyKey,
   MAX_RECORD_BYTES,
   type Memory,
   type MemoryPatch,
-  type NewMemory,
-  type Provider,
   NO_STATS,
+  type Provider,
   type Ref,
   type UserSummary,
-  type Vector,
   type Verb,
 } from '#contract';
 import { analyseLater } from '#ranking';
@@ -51,30 +51,21 @@ export default defineProvider({
       return (owners === null || owners.includes(user_id)) && withinMatcher(within)(scope) ? home : undefined;
     };
     /** Called in the same tick as the change, so that both happen or neither does. */
-    const recordAudit = (action: Verb, { id, user_id, scope }: Memory, { caller, requestId }: Call) =>
-      log?.note({
-        timestamp: new Date().toISOString(),
-        app: caller.app,
-        action,
-        user_id,
-        memory_id: id,
-        scope,
-        request_id: requestId,
-        outcome: 'ok',
-      });
+    const recordAudit = (action: Verb, memory: Memory, call: Call) => log?.note(entryOf(action, memory, call));
     /** Undefined: the key is in use. */
-    const insert = async (
-      { input, vector, key }: { input: NewMemory; vector: Vector; key?: IdempotencyKey },
-      call: Call,
-    ): Promise<Memory | undefined> => {
-      const found = { vector, terms: await analyseLater(input.content, call) };
-      if (key && idempotencyKeys.find(key)) return undefined;
-      const memory = newRecord(input, model);
-      const user = userOf(input.user_id);
-      homes.set(memory.id, { user, entry: user.add(memory, found) });
-      if (key) idempotencyKeys.use(key, memory);
-      recordAudit('add', memory, call);
-      return memory;
+    const insert = async (items: readonly BatchItem[], call: Call): Promise<(Memory | undefined)[]> => {
+      const terms = await Promise.all(items.map(({ input }) => analyseLater(input.content, call)));
+      // Throws before the first is inserted.
+      const used = items.map(({ key }) => key && idempotencyKeys.find(key));
+      return items.map(({ input, vector, key }, i) => {
+        if (used[i]) return undefined;
+        const memory = newRecord(input, model);
+        const user = userOf(input.user_id);
+        homes.set(memory.id, { user, entry: user.add(memory, { vector, terms: terms[i] as string[] }) });
+        if (key) idempotencyKeys.use(key, memory);
+        recordAudit('add', memory, call);
+        return memory;
+      });
     };
 
     return {
@@ -90,16 +81,22 @@ export default defineProvider({
         max_search_results: null,
         max_list_scan: null,
         consistency_tokens: false,
+        explain: true,
       },
-      add: async (input, vector, call) => (await insert({ input, vector }, call)) as Memory,
+      add: async (input, vector, call) => (await insert([{ input, vector }], call))[0] as Memory,
+      batch: insert,
       idempotency: {
-        async firstAnswer(input, key, call) {
-          const identity = idempotencyKeys.find(key);
-          const first = identity && newRecord(input, model, { id: identity.id, created_at: identity.created_at });
-          if (first) recordAudit('add', first, call);
-          return first;
+        async firstAnswers(adds, call) {
+          const identities = adds.map(({ key }) => idempotencyKeys.find(key));
+          return adds.map(({ input }, i) => {
+            const { id, created_at } = identities[i] ?? {};
+            if (!input || id === undefined || created_at === undefined) return undefined;
+            const first = newRecord(input, model, { id, created_at });
+            recordAudit('add', first, call);
+            return first;
+          });
         },
-        add: (input, vector, key, call) => insert({ input, vector, key }, call),
+        add: async (input, vector, key, call) => (await insert([{ input, vector, key }], call))[0],
       },
       get: async (ref) => homeOf(ref)?.entry.memory,
       async update(ref, wanted, vector, call) {
@@ -128,21 +125,46 @@ export default defineProvider({
       },
       list: async (query) => users.get(query.user_id)?.list(query) ?? [],
       search: async (query) => users.get(query.user_id)?.search(query) ?? [],
-      async users({ users: allowed, within, after = '', limit }) {
-        const found: UserSummary[] = [];
-        for (const user_id of (allowed ? [...new Set(allowed)] : [...users.keys()]).sort()) {
-          if (found.length === limit) break;
-          const { count, last_write } = (user_id > after && users.get(user_id)?.stats({ within, limit: 0 })) || NO_STATS;
-          if (last_write !== null) found.push({ user_id, count, last_write });
+      async users({ users: allowed, within, prefix = '', after = '', limit }) {
+        const ids = allowed ? [...new Set(allowed)] : [...users.keys()];
+        const rest = ids.filter((id) => id > after && id.startsWith(prefix)).sort();
+        const items: UserSummary[] = [];
+        let place = 0;
+        for (; place < rest.length && items.length < limit; place++) {
+          const user_id = rest[place] as string;
+          const { count, last_write } = users.get(user_id)?.stats({ within, limit: 0 }) ?? NO_STATS;
+          if (last_write !== null) items.push({ user_id, count, last_write });
         }
-        return found;
+        return { items, next: place < rest.length ? rest[place - 1] : undefined };
       },
       userStats: async (query) => users.get(query.user_id)?.stats(query) ?? NO_STATS,
+      async erase(user_id, call) {
+        let erased = 0;
+        for (const [id, { entry }] of homes) if (entry.memory.user_id === user_id && homes.delete(id)) erased++;
+        users.delete(user_id);
+        log?.note(entryOf('erase', { id: null, user_id, scope: null }, call));
+        return erased;
+      },
       ...(log && { audit: log }),
       ping: async () => {},
       close: async () => {},
     };
   },
+});
+
+const entryOf = (
+  action: AuditAction,
+  { id, user_id, scope }: Pick<Memory, 'user_id' | 'scope'> & { readonly id: string | null },
+  { caller, requestId }: Call,
+): AuditEntry => ({
+  timestamp: new Date().toISOString(),
+  app: caller.app,
+  action,
+  user_id,
+  memory_id: id,
+  scope,
+  request_id: requestId,
+  outcome: 'ok',
 });
 
 /** Throws `payload_too_large` if the record would become too large. */

@@ -12,7 +12,7 @@ import {
   type Within,
 } from '#contract';
 import { queryTerms, roundScore, weights } from '#ranking';
-import { globMatcher, literalPrefix, upToBytes, withinMatcher } from '#toolbox';
+import { byScore, globMatcher, literalPrefix, upToBytes, withinMatcher } from '#toolbox';
 import { createKeywords, type Visible } from './keywords.ts';
 import { createVectors } from './vectors.ts';
 
@@ -89,11 +89,12 @@ export function createUser(dimensions: number | undefined, ranking: RankingOptio
       const hits: SearchHit[] = [];
       for (const { memory, slot } of visible) {
         const cosine = Math.max(0, cosines?.[slot] ?? 0);
-        const score = Math.min(1, roundScore(weight.vector * cosine + weight.keyword * (coverages[slot] as number)));
+        const coverage = coverages[slot] as number;
+        const score = Math.min(1, roundScore(weight.vector * cosine + weight.keyword * coverage));
         // Without vectors, a memory that shares no term with the query is no hit.
         if (score === 0 && ranking.mode === 'keyword') continue;
         if (inScope(memory, query.scope) && hasTags(memory, query.tags) && isShort(memory, query))
-          hits.push({ memory, score });
+          hits.push({ memory, score, ...(query.explain && { parts: { cosine, coverage, weights: weight } }) });
       }
       return upToBytes(hits.sort(byScore).slice(0, query.limit), query.max_bytes, ({ memory }) => memory);
     },
@@ -104,8 +105,14 @@ export function createUser(dimensions: number | undefined, ranking: RankingOptio
       const last_write = memories.reduce((latest, { updated_at }) => (updated_at > latest ? updated_at : latest), '');
       return {
         ...{ count: memories.length, oldest: oldest.created_at, newest: newest.created_at, last_write },
-        scopes: largest(memories.map(({ scope }) => scope), limit).map(([scope, count]) => ({ scope, count })),
-        tags: largest(memories.flatMap(({ tags }) => tags), limit).map(([tag, count]) => ({ tag, count })),
+        scopes: largest(
+          memories.map(({ scope }) => scope),
+          limit,
+        ).map(([scope, count]) => ({ scope, count })),
+        tags: largest(
+          memories.flatMap(({ tags }) => tags),
+          limit,
+        ).map(([tag, count]) => ({ tag, count })),
       };
     },
   };
@@ -144,8 +151,6 @@ function rank(entries: readonly Entry[], position: Position): number {
 
 const isBefore = (a: Position, b: Position): boolean =>
   a.created_at < b.created_at || (a.created_at === b.created_at && a.id < b.id);
-
-const byScore = (a: SearchHit, b: SearchHit): number => b.score - a.score || (isBefore(a.memory, b.memory) ? 1 : -1);
 
 const inScope = ({ scope }: Memory, prefix: string | undefined): boolean =>
   prefix === undefined || (scope?.startsWith(prefix) ?? false);

@@ -1,4 +1,5 @@
 import type { Log, Memory } from '#contract';
+import { newestFirst } from '#toolbox';
 import type { Lsn } from './client/client.ts';
 
 /** A record as this process wrote it. */
@@ -145,11 +146,6 @@ export function newest(written: Memory | undefined, stored: Memory | undefined):
   if (!written || !stored) return written ?? stored;
   return written.updated_at < stored.updated_at ? stored : written;
 }
-
-const newestFirst = (a: Memory, b: Memory): number => {
-  if (a.created_at !== b.created_at) return a.created_at > b.created_at ? -1 : 1;
-  return a.id > b.id ? -1 : 1;
-};
 
 /** Counts text as UTF-16; most of it takes half as much. */
 const sizeOf = ({ memory, vector }: Written): number =>

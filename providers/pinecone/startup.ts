@@ -109,7 +109,7 @@ export async function readOrDescribeIndex(
     id_secret: secret.toString('hex'),
   };
   const values = Float32Array.from({ length: dimensions }, (_, index) => (index === 0 ? 1 : 0));
-  await service.upsert(namespace, { id: INDEX_RECORD, values, metadata }, call);
+  await service.upsert(namespace, [{ id: INDEX_RECORD, values, metadata }], call);
   return secret;
 }
 

@@ -2,6 +2,7 @@ import { z } from 'zod';
 
 import { configuredKeysSchema, grantSchema } from '../auth/configured-keys.ts';
 import { ALGORITHMS } from '../auth/credentials.ts';
+import { TOOL_NAMES } from '../mcp/names.ts';
 import { isAddressOrRange } from '../rate-limit/addresses.ts';
 import { httpUrl, settingFacts, text } from './facts.ts';
 
@@ -91,6 +92,41 @@ const audit = z.strictObject({
     }),
 });
 
+const mcp = z.strictObject({
+  enabled: z.enum(['on', 'off']).default('on').register(settingFacts, {
+    env: 'OMP_MCP',
+    description: 'Whether agents reach their tools at /mcp',
+  }),
+  tools: z
+    .array(z.enum(TOOL_NAMES))
+    .min(1)
+    .optional()
+    .register(settingFacts, {
+      env: 'OMP_MCP_TOOLS',
+      description:
+        'Tools that agents may use; unset: all except search and fetch, which are for clients that call no others',
+      allowed: `some of ${TOOL_NAMES.join(', ')}`,
+      example: ['search_memories', 'get_context'],
+    }),
+});
+
+const compat = z.strictObject({
+  interface: z.enum(['mem0']).optional().register(settingFacts, {
+    env: 'OMP_COMPAT',
+    description: "Another interface to serve beside the protocol's own: mem0's, at /compat/mem0",
+    example: 'mem0',
+  }),
+  infer: z
+    .enum(['reject', 'verbatim'])
+    .default('reject')
+    .register(settingFacts, {
+      env: 'OMP_COMPAT_INFER',
+      description:
+        'Whether an add that asks for facts to be extracted is rejected, or its messages are stored as they are',
+      only: ['compat.interface', 'mem0'],
+    }),
+});
+
 /** `*`, or what a browser sends as `Origin`. */
 const origin = z
   .string()
@@ -132,6 +168,8 @@ export const access = {
       example: ['10.0.0.0/8', '::1'],
     }),
   audit: audit.prefault({}),
+  mcp: mcp.prefault({}),
+  compat: compat.prefault({}),
 };
 
 const rateLimit = z.strictObject({

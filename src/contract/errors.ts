@@ -1,13 +1,15 @@
 /** Every error code of the protocol (SPEC, Errors). The list is closed: clients branch on it. */
-export type ErrorCode =
-  | 'unauthorized'
-  | 'scope_denied'
-  | 'not_found'
-  | 'invalid_request'
-  | 'rate_limited'
-  | 'unsupported_capability'
-  | 'provider_error'
-  | 'payload_too_large';
+export const ERROR_CODES = [
+  'unauthorized',
+  'scope_denied',
+  'not_found',
+  'invalid_request',
+  'rate_limited',
+  'unsupported_capability',
+  'provider_error',
+  'payload_too_large',
+] as const;
+export type ErrorCode = (typeof ERROR_CODES)[number];
 
 export interface OmpErrorOptions {
   /** The original error. Logged, never sent. */

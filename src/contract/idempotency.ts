@@ -11,13 +11,20 @@ export interface IdempotencyKey {
   readonly fingerprint: string;
 }
 
+/** An add that may be repeated. Without an input only its key is checked. */
+export interface KeyedAdd {
+  readonly input: NewMemory | undefined;
+  readonly key: IdempotencyKey;
+}
+
 /** Idempotent adds, in two steps: a repeated add needs no vector. */
 export interface IdempotentAdd {
   /**
-   * The result of the first add with this key, completed from this input; undefined: the key is not in use. Throws
-   * `invalid_request` if the key was used with another input.
+   * For each add, in order: the result of the first one with its key, completed from its input; undefined: the key is not in
+   * use, or there is no input. Throws `invalid_request` if a key was used with another input. All keys have one caller and
+   * one fingerprint.
    */
-  firstAnswer(input: NewMemory, key: IdempotencyKey, call: Call): Promise<Memory | undefined>;
+  firstAnswers(adds: readonly KeyedAdd[], call: Call): Promise<(Memory | undefined)[]>;
   /**
    * `Provider.add`, which stores the key in the same transaction. Undefined: the key is in use by now and nothing was
    * added.

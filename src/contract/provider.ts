@@ -1,11 +1,12 @@
 import type { AuditLog, AuditOptions } from './audit.ts';
 import type { Call } from './call.ts';
 import type { EmbedderIdentity, Vector } from './embedder.ts';
-import type { IdempotentAdd } from './idempotency.ts';
+import type { OmpError } from './errors.ts';
+import type { IdempotencyKey, IdempotentAdd } from './idempotency.ts';
 import type { Backlog, IngestionQueue } from './ingestion.ts';
 import type { KeyStore } from './keys.ts';
 import type { Memory, MemoryPatch, NewMemory, Within } from './record.ts';
-import type { StatsQuery, UserStats, UserSummary, UsersQuery } from './users.ts';
+import type { StatsQuery, UserListQuery, UserPart, UserStats } from './users.ts';
 
 /**
  * Identifies one record for a caller: a record of another user or outside the allowed scopes counts as absent. `users` and
@@ -60,12 +61,25 @@ export interface SearchQuery {
   readonly max_bytes: number;
   /** Records with a longer content, in UTF-8, are no hits, but count for the rarity of terms. */
   readonly max_content_bytes?: number;
+  /** Hits need `parts`. Only if the provider declares `explain`. */
+  readonly explain?: boolean;
 }
 
 export interface SearchHit {
   readonly memory: Memory;
   /** 0 to 1; hits are ordered by it. */
   readonly score: number;
+  /** May be left out by a provider that searches by vectors alone or by keywords alone: the score is that part. */
+  readonly parts?: ScoreParts;
+}
+
+/** What a score is made of: `weights.vector · cosine + weights.keyword · coverage`. */
+export interface ScoreParts {
+  /** 0 to 1; a negative cosine counts as 0. */
+  readonly cosine: number;
+  /** The share of the query's rarity that the content covers, 0 to 1. */
+  readonly coverage: number;
+  readonly weights: { readonly vector: number; readonly keyword: number };
 }
 
 /** Facts that the methods do not show. A verb is supported if its method exists. */
@@ -92,7 +106,20 @@ export interface ProviderCapabilities {
   readonly max_list_scan: number | null;
   /** Whether the provider uses `Call.consistency`: writes of another gateway may become visible with a delay. */
   readonly consistency_tokens: boolean;
+  /** Whether `search` supports `explain`; absent: no. */
+  readonly explain?: boolean;
 }
+
+/** One memory of a batch. */
+export interface BatchItem {
+  readonly input: NewMemory;
+  readonly vector: Vector;
+  /** As for `IdempotentAdd.add`; the keys of one batch have one caller and one fingerprint. */
+  readonly key?: IdempotencyKey | undefined;
+}
+
+/** The stored memory, or why it was not stored; undefined: its key is in use by now and nothing was added. */
+export type BatchOutcome = Memory | OmpError | undefined;
 
 /** Current statistics of a provider, for the metrics. */
 export interface ProviderStats {
@@ -118,6 +145,11 @@ export interface Provider {
   check?(given: Partial<NewMemory>): void;
   /** `vector` is the vector of the content. Resolves once the record is as durable as this backend promises. */
   add?(input: NewMemory, vector: Vector, call: Call): Promise<Memory>;
+  /**
+   * Adds several memories, in one transaction if the backend has any. Outcomes in order. Rejects only if it added none, or if
+   * that is unknown. Absent: the gateway calls `add` one by one.
+   */
+  batch?(items: readonly BatchItem[], call: Call): Promise<BatchOutcome[]>;
   /** Present when adds can be idempotent. */
   readonly idempotency?: IdempotentAdd;
   get(ref: Ref, call: Call): Promise<Memory | undefined>;
@@ -132,8 +164,10 @@ export interface Provider {
   list?(query: ListQuery, call: Call): Promise<Memory[]>;
   search?(query: SearchQuery, call: Call): Promise<SearchHit[]>;
   /** Users in a fixed order, which may differ between providers. */
-  users?(query: UsersQuery, call: Call): Promise<UserSummary[]>;
+  users?(query: UserListQuery, call: Call): Promise<UserPart>;
   userStats?(query: StatsQuery, call: Call): Promise<UserStats>;
+  /** Deletes all memories of a user and returns their number. After a failure some may be deleted; repeating it goes on. */
+  erase?(user_id: string, call: Call): Promise<number>;
   /** Why records are read-only and which setting changes that; undefined: they are not, or no setting helps. */
   readonly read_only?: string;
   /** Present when this provider has an audit log. */

@@ -48,6 +48,8 @@ export type Within = readonly string[] | null;
 
 /** Largest size of a record (`recordBytes` in `#toolbox`), unless a larger request size is configured: then twice that. */
 export const MAX_RECORD_BYTES = 2 * 1024 * 1024;
+/** Maximum memories of one batch. */
+export const MAX_BATCH_SIZE = 100;
 /** Maximum `x-` keys of a record. */
 export const MAX_EXTENSIONS = 256;
 /** Deepest nesting of `x-` values: code that walks over them is recursive, in Postgres too. */

@@ -1,12 +1,15 @@
 import type { Within } from './record.ts';
 
 /** Asks for the users that have memories a caller may read. */
-export interface UsersQuery {
+export interface UserListQuery {
   /** As in `Ref`. */
   readonly users: readonly string[] | null;
   readonly within: Within;
+  /** The beginning of their ids. */
+  readonly prefix?: string;
   /** Only users after this one in the provider's order. */
   readonly after?: string;
+  /** Users in the result. */
   readonly limit: number;
 }
 
@@ -16,6 +19,13 @@ export interface UserSummary {
   readonly count: number;
   /** The latest `updated_at`. */
   readonly last_write: string;
+}
+
+/** May be shorter than the limit, even empty, although there are more users: a provider looks at a bounded number. */
+export interface UserPart {
+  readonly items: readonly UserSummary[];
+  /** `after` of the next part; undefined: there are no more users. */
+  readonly next: string | undefined;
 }
 
 /** Asks for the counts of one user's memories. */

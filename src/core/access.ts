@@ -16,14 +16,16 @@ import {
   type SearchHit,
   type StatsQuery,
   type StoredEntry,
+  type UserListQuery,
+  type UserPart,
   type UserStats,
-  type UserSummary,
-  type UsersQuery,
+  type Verb,
   type Within,
 } from '#contract';
-import { countWithin, globsOverlap, withinMatcher } from '#toolbox';
+import { countWithin, globsOverlap, mergeHits, upToBytes, withinMatcher } from '#toolbox';
 import type { AuditFacts, AuditQueue } from './audit-queue.ts';
 import { type ContextBlock, type ContextOptions, MIN_SIMILARITY, toContext } from './context.ts';
+import { type ExplainedHit, explainHits } from './explain.ts';
 import type { Principal } from './principal.ts';
 import type { Memories, TextQuery } from './with-embedder.ts';
 
@@ -35,6 +37,11 @@ export interface Target {
 
 /** A query of a caller. The gateway adds the allowed scopes and the byte limits. */
 export type CallerQuery<Query> = Omit<Query, 'within' | 'max_bytes' | 'max_content_bytes'>;
+
+/** A search of one user or of several (Decision 40). */
+export type UsersQuery = Omit<CallerQuery<TextQuery>, 'user_id' | 'vector'> & {
+  readonly user_id: string | readonly string[];
+};
 
 /** The first part of a result. */
 export interface Part<Item> {
@@ -53,6 +60,15 @@ export interface Verbs {
   /** Idempotent with `key`. */
   add?(input: NewMemory, key: Omit<IdempotencyKey, 'caller'> | undefined, call: Call): Promise<Memory>;
   /**
+   * Adds the given memories. Outcomes in order: errors keep their places. Idempotent with `key`. Throws if the backend failed
+   * and nothing was added.
+   */
+  batch?(
+    given: readonly (NewMemory | OmpError)[],
+    key: Omit<IdempotencyKey, 'caller'> | undefined,
+    call: Call,
+  ): Promise<(Memory | OmpError)[]>;
+  /**
    * Like `update` and `delete`: throws `not_found` if there is no such record or the caller may not access its user, and
    * `scope_denied` if the grants do not cover its scope.
    */
@@ -61,11 +77,13 @@ export interface Verbs {
   delete?(target: Target, call: Call): Promise<void>;
   list?(query: CallerQuery<ListQuery>, call: Call): Promise<Part<Memory>>;
   /** `more`: hits are left out, since they exceed the byte limit of a response. */
-  search?(query: CallerQuery<TextQuery>, call: Call): Promise<Part<SearchHit>>;
-  context?(query: Omit<CallerQuery<TextQuery>, 'limit'>, options: ContextOptions, call: Call): Promise<ContextBlock>;
+  search?(query: UsersQuery, call: Call): Promise<Part<ExplainedHit>>;
+  context?(query: Omit<UsersQuery, 'limit'>, options: ContextOptions, call: Call): Promise<ContextBlock>;
   audit?(query: CallerQuery<AuditQuery>, call: Call): Promise<StoredEntry[]>;
-  users?(query: Omit<UsersQuery, 'users' | 'within'>, call: Call): Promise<Part<UserSummary>>;
+  users?(query: Omit<UserListQuery, 'users' | 'within'>, call: Call): Promise<UserPart>;
   stats?(query: Omit<StatsQuery, 'within'>, call: Call): Promise<UserStats>;
+  /** Throws `scope_denied` unless the caller may delete in every scope of the user. Returns the number of memories. */
+  erase?(user_id: string, call: Call): Promise<number>;
 }
 
 /** A record or an audit entry. */
@@ -84,70 +102,16 @@ const CONTEXT_CANDIDATES = 100;
  * every returned record. A caller gets the same results as if the store held only the records that it may read.
  */
 export function verbsFor(principal: Principal, provider: Memories, auditQueue: AuditQueue): Verbs {
-  const { users, grants } = principal;
-  const { add, addIdempotent, update, delete: remove, list, search, users: listUsers, userStats } = provider;
+  const { grants } = principal;
+  const { update, delete: remove, list, search } = provider;
   const { audited, read } = auditQueue;
-  const mayAccess = (user: string) => users === null || users.includes(user);
-
-  /** The user is not recorded unless the caller may access it. */
-  const factsOf = ({ user_id, scope = null }: { user_id: string; scope?: string | null | undefined }): AuditFacts => ({
-    user_id: mayAccess(user_id) ? user_id : null,
-    memory_id: null,
-    scope,
-  });
-  const refTo = ({ id, user_id }: Target, within: Within): Ref => {
-    if (user_id === undefined) return { id, users, within };
-    return { id, users: mayAccess(user_id) ? [user_id] : [], within };
-  };
-  /** Rejects records of a faulty provider that are outside the query. */
-  const checkedBy = (within: Within) => {
-    const admits = withinMatcher(within);
-    return <Row extends Owned>(row: Row, queried = row.user_id): Row => {
-      const { user_id, scope } = row;
-      if (user_id !== null && user_id === queried && mayAccess(user_id) && admits(scope)) return row;
-      throw mismatch(provider.name);
-    };
-  };
-  const readable = checkedBy(grants.read);
-  const writable = checkedBy(grants.write);
-  const [admitsRead, admitsWrite] = [withinMatcher(grants.read), withinMatcher(grants.write)];
-
-  /**
-   * The error for a record outside the allowed scopes: `scope_denied` if it exists and the caller may access its user, else
-   * `not_found`. Both need the same lookups, so the response time does not reveal whether a record exists.
-   */
-  const accessError = async (target: Target, call: Call, facts: AuditFacts): Promise<OmpError> => {
-    const found = await provider.get(refTo(target, null), call);
-    if (!found || !mayAccess(found.user_id)) return notFound();
-    recordFacts(facts, found);
-    return denied();
-  };
-  const absenceError = async (within: Within, target: Target, call: Call, facts: AuditFacts): Promise<OmpError> =>
-    within === null ? notFound() : accessError(target, call, facts);
-  /** Throws unless the caller may access the user and some scope of the query. */
-  const requireAccess = (user: string, within: Within, glob?: string) => {
-    if (!mayAccess(user)) throw denied();
-    requireScope(within, glob);
-  };
-  const bounds = { within: grants.read, max_bytes: MAX_ANSWER_BYTES };
-  const searchAllowed = async (query: Omit<TextQuery, keyof typeof bounds>, call: Call): Promise<Part<SearchHit>> => {
-    requireAccess(query.user_id, grants.read, query.scope === undefined ? undefined : `${query.scope}*`);
-    const hits = await (search as NonNullable<typeof search>)({ ...query, ...bounds }, call);
-    const records = hits.map(({ memory }) => readable(memory, query.user_id));
-    return partOf(hits, countWithin(records, MAX_ANSWER_BYTES));
-  };
+  const access = accessOf(principal, provider);
+  const { factsOf, refTo, readable, writable, admitsWrite, requireAccess, bounds } = access;
+  const { accessError, absenceError } = access;
 
   return {
     ...(provider.read_only !== undefined && { read_only: provider.read_only }),
-    ...(add && {
-      add: (input, key, call) =>
-        audited('add', factsOf(input), call, async () => {
-          if (!mayAccess(input.user_id) || !admitsWrite(input.scope)) throw denied();
-          if (!key) return writable(await add(input, call), input.user_id);
-          if (!addIdempotent) throw idempotencyUnsupported(provider.name);
-          return writable(await addIdempotent(input, { ...key, caller: principal.id }, call), input.user_id);
-        }),
-    }),
+    ...addingVerbs(principal, provider, access, audited),
     get: (target, call) =>
       audited('get', factsOfId(target), call, async (facts) => {
         const found = await provider.get(refTo(target, grants.read), call);
@@ -181,17 +145,7 @@ export function verbsFor(principal: Principal, provider: Memories, auditQueue: A
           return partOf(found, Math.min(query.limit, countWithin(found, MAX_ANSWER_BYTES)));
         }),
     }),
-    ...(search && {
-      search: (query, call) => audited('search', factsOf(query), call, () => searchAllowed(query, call)),
-      context: (query, options, call) =>
-        audited('context', factsOf(query), call, async () => {
-          const limit = Math.min(CONTEXT_CANDIDATES, provider.capabilities.max_search_results ?? CONTEXT_CANDIDATES);
-          const { budget, min_score = provider.capabilities.vector_search ? MIN_SIMILARITY : 0 } = options;
-          const max_content_bytes = budget * BYTES_PER_TOKEN;
-          const { items } = await searchAllowed({ ...query, limit, max_content_bytes }, call);
-          return toContext(items, { budget, min_score }, new Date(), call);
-        }),
-    }),
+    ...(search && searchVerbs(search, provider, access, audited)),
     ...(read && {
       audit: (query, call) =>
         audited('audit', factsOf(query), call, async () => {
@@ -201,13 +155,25 @@ export function verbsFor(principal: Principal, provider: Memories, auditQueue: A
           return entries;
         }),
     }),
+    ...userVerbs(principal, provider, access, audited),
+  };
+}
+
+/** Over all memories of a user (Decisions 37 and 38). */
+function userVerbs(
+  { users, grants }: Principal,
+  { name, users: listUsers, userStats, erase }: Memories,
+  { factsOf, mayAccess, admitsRead, requireAccess }: Access,
+  audited: AuditQueue['audited'],
+): Pick<Verbs, 'users' | 'stats' | 'erase'> {
+  return {
     ...(listUsers && {
       users: (query, call) =>
-        audited('users', NO_FACTS, call, async () => {
-          requireScope(grants.read);
-          const found = await listUsers({ ...query, limit: query.limit + 1, users, within: grants.read }, call);
-          if (!found.every(({ user_id, count }) => mayAccess(user_id) && count > 0)) throw mismatch(provider.name);
-          return partOf(found, query.limit);
+        audited('users', { user_id: null, memory_id: null, scope: null }, call, async () => {
+          if (grants.read?.length === 0) throw denied();
+          const found = await listUsers({ ...query, users, within: grants.read }, call);
+          if (!found.items.every(({ user_id }) => mayAccess(user_id))) throw mismatch(name);
+          return found;
         }),
     }),
     ...(userStats && {
@@ -215,19 +181,181 @@ export function verbsFor(principal: Principal, provider: Memories, auditQueue: A
         audited('stats', factsOf(query), call, async () => {
           requireAccess(query.user_id, grants.read);
           const stats = await userStats({ ...query, within: grants.read }, call);
-          if (!stats.scopes.every(({ scope }) => admitsRead(scope))) throw mismatch(provider.name);
+          if (!stats.scopes.every(({ scope }) => admitsRead(scope))) throw mismatch(name);
           return stats;
+        }),
+    }),
+    ...(erase && {
+      erase: (user_id, call) =>
+        audited('erase', factsOf({ user_id }), call, async () => {
+          if (!mayAccess(user_id) || grants.delete !== null) throw denied();
+          return erase(user_id, call);
         }),
     }),
   };
 }
 
-/** Throws unless a scope of the query may be allowed. */
-function requireScope(within: Within, glob = '*'): void {
-  if (within !== null && !within.some((granted) => globsOverlap(granted, glob))) throw denied();
+/** `add` and `batch`. */
+function addingVerbs(
+  { id }: Principal,
+  { name, add, addIdempotent, batch }: Memories,
+  { factsOf, mayAccess, admitsWrite, writable }: Access,
+  audited: AuditQueue['audited'],
+): Pick<Verbs, 'add' | 'batch'> {
+  const mayAdd = ({ user_id, scope }: NewMemory) => mayAccess(user_id) && admitsWrite(scope);
+  const storedKey = (key: Omit<IdempotencyKey, 'caller'>): IdempotencyKey => {
+    if (!addIdempotent) throw unsupported(name, 'Idempotency-Key');
+    return { ...key, caller: id };
+  };
+  return {
+    ...(add && {
+      add: (input, key, call) =>
+        audited('add', factsOf(input), call, async () => {
+          if (!mayAdd(input)) throw denied();
+          const stored = key && storedKey(key);
+          const memory = await (stored && addIdempotent ? addIdempotent(input, stored, call) : add(input, call));
+          return writable(memory, input.user_id);
+        }),
+    }),
+    ...(batch && {
+      async batch(given, key, call) {
+        const allowed = given.map((input) => (input instanceof OmpError || !mayAdd(input) ? undefined : input));
+        const adding = (async () => {
+          if (!allowed.some(Boolean)) return [];
+          return batch(allowed, key && storedKey(key), call);
+        })();
+        const outcomes = await Promise.allSettled(
+          given.map(async (input, place) => {
+            if (input instanceof OmpError) throw input;
+            return audited('add', factsOf(input), call, async () => {
+              if (!allowed[place]) {
+                // The audit entries of failures always follow those of the added memories.
+                await adding.catch(() => {});
+                throw denied();
+              }
+              const outcome = (await adding)[place];
+              if (outcome instanceof OmpError) throw outcome;
+              return writable(outcome as Memory, input.user_id);
+            });
+          }),
+        );
+        await adding;
+        return outcomes.map((outcome) => {
+          if (outcome.status === 'fulfilled') return outcome.value;
+          if (outcome.reason instanceof OmpError) return outcome.reason;
+          throw outcome.reason;
+        });
+      },
+    }),
+  };
 }
 
-const NO_FACTS: AuditFacts = { user_id: null, memory_id: null, scope: null };
+type Access = ReturnType<typeof accessOf>;
+
+/** What a caller may access, for all verbs. */
+function accessOf({ users, grants }: Principal, provider: Memories) {
+  const mayAccess = (user: string) => users === null || users.includes(user);
+
+  /** The user is not recorded unless the caller may access it. */
+  const factsOf = ({ user_id, scope = null }: { user_id: string; scope?: string | null | undefined }): AuditFacts => ({
+    user_id: mayAccess(user_id) ? user_id : null,
+    memory_id: null,
+    scope,
+  });
+  const refTo = ({ id, user_id }: Target, within: Within): Ref => {
+    if (user_id === undefined) return { id, users, within };
+    return { id, users: mayAccess(user_id) ? [user_id] : [], within };
+  };
+  /** Rejects records of a faulty provider that are outside the query. */
+  const checkedBy = (within: Within) => {
+    const admits = withinMatcher(within);
+    return <Row extends Owned>(row: Row, queried = row.user_id): Row => {
+      const { user_id, scope } = row;
+      if (user_id !== null && user_id === queried && mayAccess(user_id) && admits(scope)) return row;
+      throw mismatch(provider.name);
+    };
+  };
+  /**
+   * The error for a record outside the allowed scopes: `scope_denied` if it exists and the caller may access its user, else
+   * `not_found`. Both need the same lookups, so the response time does not reveal whether a record exists.
+   */
+  const accessError = async (target: Target, call: Call, facts: AuditFacts): Promise<OmpError> => {
+    const found = await provider.get(refTo(target, null), call);
+    if (!found || !mayAccess(found.user_id)) return notFound();
+    recordFacts(facts, found);
+    return denied();
+  };
+  const absenceError = async (within: Within, target: Target, call: Call, facts: AuditFacts): Promise<OmpError> =>
+    within === null ? notFound() : accessError(target, call, facts);
+  /** Throws unless the caller may access the user and some scope of the query. */
+  const requireAccess = (user: string, within: Within, glob?: string) => {
+    if (!mayAccess(user)) throw denied();
+    if (within !== null && !within.some((granted) => globsOverlap(granted, glob ?? '*'))) throw denied();
+  };
+
+  return {
+    ...{ mayAccess, factsOf, refTo, requireAccess, accessError, absenceError },
+    readable: checkedBy(grants.read),
+    writable: checkedBy(grants.write),
+    admitsRead: withinMatcher(grants.read),
+    admitsWrite: withinMatcher(grants.write),
+    bounds: { within: grants.read, max_bytes: MAX_ANSWER_BYTES },
+  };
+}
+
+/** Search and context, of one user or of several (Decision 40). */
+function searchVerbs(
+  search: NonNullable<Memories['search']>,
+  provider: Memories,
+  { factsOf, readable, requireAccess, bounds }: Access,
+  audited: AuditQueue['audited'],
+): Required<Pick<Verbs, 'search' | 'context'>> {
+  const { name, queryVector, capabilities } = provider;
+  const searchAllowed = async (
+    { user_id, ...rest }: UsersQuery & Pick<TextQuery, 'max_content_bytes'>,
+    call: Call,
+  ): Promise<Part<SearchHit>> => {
+    const owners = [user_id].flat();
+    for (const owner of owners)
+      requireAccess(owner, bounds.within, rest.scope === undefined ? undefined : `${rest.scope}*`);
+    if (rest.explain && !capabilities.explain) throw unsupported(name, 'explain');
+    const query = { ...rest, ...bounds };
+    const vector = owners.length > 1 ? await queryVector?.(query, call) : undefined;
+    const hits = await bestOf(owners, query, async (owner) => {
+      const found = await search({ ...query, user_id: owner, vector }, call);
+      for (const { memory } of found) readable(memory, owner);
+      return found;
+    });
+    return partOf(hits, countWithin(hits.map(recordOf), MAX_ANSWER_BYTES));
+  };
+  /** Queues one audit entry for each user, in the order of the request. */
+  const auditedForEach = <Result>(
+    action: Verb,
+    query: Omit<UsersQuery, 'limit'>,
+    call: Call,
+    work: () => Promise<Result>,
+  ) =>
+    [query.user_id]
+      .flat()
+      .reduce((inner, user_id) => () => audited(action, factsOf({ ...query, user_id }), call, inner), work)();
+
+  return {
+    search: (query, call) =>
+      auditedForEach('search', query, call, async () => {
+        const found = await searchAllowed(query, call);
+        return query.explain ? { ...found, items: await explainHits(found.items, query.text, provider, call) } : found;
+      }),
+    context: (query, options, call) =>
+      auditedForEach('context', query, call, async () => {
+        const limit = Math.min(CONTEXT_CANDIDATES, capabilities.max_search_results ?? CONTEXT_CANDIDATES);
+        const { budget, min_score = capabilities.vector_search ? MIN_SIMILARITY : 0 } = options;
+        const max_content_bytes = budget * BYTES_PER_TOKEN;
+        const { items } = await searchAllowed({ ...query, limit, max_content_bytes }, call);
+        return toContext(items, { budget, min_score }, new Date(), call);
+      }),
+  };
+}
+
 /** The owner is recorded once the record is known (`recordFacts`): a user that the caller claims does not enter the log. */
 const factsOfId = ({ id }: Target): AuditFacts => ({ user_id: null, memory_id: id, scope: null });
 function recordFacts(facts: AuditFacts, memory: Memory): Memory {
@@ -241,9 +369,27 @@ const partOf = <Item>(found: readonly Item[], count: number): Part<Item> => ({
   more: found.length > count,
 });
 
-const idempotencyUnsupported = (provider: string) =>
-  new OmpError('unsupported_capability', 'the provider does not support Idempotency-Key', { provider });
+const recordOf = ({ memory }: SearchHit): Memory => memory;
+
+/**
+ * The best hits of several users. Searches one user after another: concurrency limits and fair queues count requests, so a
+ * request must not do more work at once.
+ */
+async function bestOf(
+  users: readonly string[],
+  { limit, max_bytes }: Pick<TextQuery, 'limit' | 'max_bytes'>,
+  searchUser: (user: string) => Promise<SearchHit[]>,
+): Promise<SearchHit[]> {
+  const [first, ...others] = users as [string, ...string[]];
+  let hits = await searchUser(first);
+  // What a search left out for its bytes ranks below the hit that exceeded them, so it is left out here too.
+  for (const user of others) hits = upToBytes(mergeHits(hits, await searchUser(user), limit), max_bytes, recordOf);
+  return hits;
+}
+
 const mismatch = (provider: string) =>
   providerError(provider, 'the backend returned records that do not match the query');
+const unsupported = (provider: string, what: string) =>
+  new OmpError('unsupported_capability', `the provider does not support ${what}`, { provider });
 const notFound = () => new OmpError('not_found', 'no memory has this id');
 const denied = () => new OmpError('scope_denied', 'the key lacks the permission for this user or scope');

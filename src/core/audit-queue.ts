@@ -57,7 +57,7 @@ const BATCH_DEADLINE_MS = 10_000;
 const MAX_TEXT = 1024;
 
 /** The provider writes the entries of successful writes, in one transaction with the change. */
-const BY_PROVIDER: ReadonlySet<AuditAction> = new Set(['add', 'update', 'delete']);
+const BY_PROVIDER: ReadonlySet<AuditAction> = new Set(['add', 'update', 'delete', 'erase']);
 
 /** Writes in batches the entries that do not belong to a change: those of reads and of failures. */
 export function openAuditQueue({ audit, record, log }: AuditQueueOptions): AuditQueue {

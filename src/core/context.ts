@@ -37,7 +37,7 @@ const thread = openThread<Wanted, Lines>(
 );
 
 /**
- * The best hits as numbered lines within the budget. Leaves out memories that are not valid at `now`, that another hit
+ * The best hits as numbered lines in a fence, within the budget. Leaves out memories that are not valid at `now`, that another hit
  * supersedes, or that are too long.
  */
 export async function toContext(
@@ -58,8 +58,8 @@ export async function toContext(
     return true;
   });
   if (candidates.length === 0) return { text: '', citations: [], token_count: 0 };
-  const contents = candidates.map(({ memory }) => memory.content);
-  const { text, token_count, taken } = await thread.ask({ contents, budget }, call);
+  const memories = candidates.map(({ memory: { content, created_at, source } }) => ({ content, created_at, source }));
+  const { text, token_count, taken } = await thread.ask({ memories, budget }, call);
   const citations = taken.map((position) => {
     const { memory, score } = candidates[position] as SearchHit;
     return { memory_id: memory.id, score };
@@ -67,7 +67,7 @@ export async function toContext(
   return { text, citations, token_count };
 }
 
-/** Ids of superseded memories. In a cycle, the newest memory counts as not superseded. */
+/** Ids of memories that others of the same user supersede. In a cycle, the newest memory counts as not superseded. */
 function supersededAmong(memories: readonly Memory[]): ReadonlySet<string> {
   const byId = new Map(memories.map((memory) => [memory.id, memory]));
   /** All memories that a memory supersedes, directly or indirectly. */
@@ -84,7 +84,7 @@ function reachable(start: Memory, byId: ReadonlyMap<string, Memory>): Set<string
   for (let memory = open.pop(); memory; memory = open.pop()) {
     for (const id of memory.supersedes) {
       const next = byId.get(id);
-      if (!next || found.has(id)) continue;
+      if (next?.user_id !== start.user_id || found.has(id)) continue;
       found.add(id);
       open.push(next);
     }

@@ -1,3 +1,4 @@
+import { MAX_BATCH_SIZE } from '#contract';
 import type { Memories } from './with-embedder.ts';
 
 /** Version of the protocol this gateway speaks (SPEC, Versioning). */
@@ -35,6 +36,12 @@ export function describe(provider: Memories, rateLimitPerMinute: number | null) 
       supports_supersession: capabilities.supports_supersession,
       /** `POST /memories` supports `Idempotency-Key`. */
       idempotency: provider.addIdempotent !== undefined,
+      /** `POST /memories/batch` exists. */
+      batch: provider.batch !== undefined,
+      /** `explain=true` of search. */
+      explain: provider.search !== undefined && capabilities.explain === true,
+      /** Search and context take several users. */
+      multi_user: provider.search !== undefined,
       /** Memories have tags, and `GET /memories` filters by them. */
       tags: capabilities.tags,
       /** Responses have `X-Consistency-Token`: with it, other replicas wait until they see the writes of this one. */
@@ -42,10 +49,13 @@ export function describe(provider: Memories, rateLimitPerMinute: number | null) 
       /** `GET /users` and `GET /stats`. */
       users: provider.users !== undefined,
       stats: provider.userStats !== undefined,
+      /** `DELETE /users/{id}/memories` exists. */
+      erase: provider.erase !== undefined,
     },
     limits: {
       rate_limit_per_minute: rateLimitPerMinute,
       max_search_results: Math.min(capabilities.max_search_results ?? MAX_SEARCH_RESULTS, MAX_SEARCH_RESULTS),
+      max_batch_size: MAX_BATCH_SIZE,
     },
   };
 }

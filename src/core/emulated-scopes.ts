@@ -5,6 +5,7 @@ import {
   type ListQuery,
   type Memory,
   type NewMemory,
+  OmpError,
   type Position,
   type Provider,
   type Ref,
@@ -26,7 +27,7 @@ const MAX_SEARCHED_BYTES = 64 * 1024 * 1024;
  * page is full or the records end.
  */
 export function emulateScopes(inner: Provider): Provider {
-  const { capabilities, add, idempotency, update, delete: remove, list, search } = inner;
+  const { capabilities, add, batch, idempotency, update, delete: remove, list, search } = inner;
   // The scope of a record must not change between its check and the write. Scope and tags are patched together.
   const mutex = createKeyedMutex();
   const getAllowed = async (ref: Ref, call: Call): Promise<Memory | undefined> => {
@@ -41,8 +42,20 @@ export function emulateScopes(inner: Provider): Provider {
     // Its writes check what is stored.
     check: undefined,
     add: add && (async (input, vector, call) => decode(await add(encode(input), vector, call))),
+    batch:
+      batch &&
+      (async (items, call) => {
+        const outcomes = await batch(
+          items.map((item) => ({ ...item, input: encode(item.input) })),
+          call,
+        );
+        return outcomes.map((outcome) => (outcome instanceof OmpError ? outcome : decodeIfFound(outcome)));
+      }),
     idempotency: idempotency && {
-      firstAnswer: async (input, key, call) => decodeIfFound(await idempotency.firstAnswer(encode(input), key, call)),
+      async firstAnswers(adds, call) {
+        const encoded = adds.map(({ input, key }) => ({ input: input && encode(input), key }));
+        return (await idempotency.firstAnswers(encoded, call)).map(decodeIfFound);
+      },
       add: async (input, vector, key, call) => decodeIfFound(await idempotency.add(encode(input), vector, key, call)),
     },
     get: getAllowed,
@@ -61,6 +74,7 @@ export function emulateScopes(inner: Provider): Provider {
     // The backend would count stored tags, and over all scopes.
     users: undefined,
     userStats: undefined,
+    erase: inner.erase,
     // The provider's audit entries would have no scopes.
     audit: undefined,
     keys: inner.keys,

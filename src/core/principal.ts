@@ -1,5 +1,5 @@
 /** A caller and its grants: what they are and how they are parsed. `access.ts` applies them to every verb. */
-import { type Call, type Caller, invalidRequest, type Within } from '#contract';
+import { type Call, type Caller, invalidRequest, OmpError, type Within } from '#contract';
 
 /** Actions of a grant: `read` is get, list, search, context and audit; `write` is add and update. */
 const ACTIONS = ['read', 'write', 'delete'] as const;
@@ -43,6 +43,16 @@ export interface Principal extends Caller {
   /** Users that the caller may access; null: all. */
   readonly users: readonly string[] | null;
   readonly grants: Grants;
+}
+
+/**
+ * The user that a caller acts for: the one that the request names, else the only one that the caller may access; undefined:
+ * none is known. Throws `scope_denied` if the caller may not access the named user.
+ */
+export function userOf({ users }: Principal, named: string | undefined): string | undefined {
+  if (named === undefined) return users?.length === 1 ? users[0] : undefined;
+  if (users !== null && !users.includes(named)) throw new OmpError('scope_denied', 'the key may not access this user');
+  return named;
 }
 
 /** Every caller of a gateway without keys. */

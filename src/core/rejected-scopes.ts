@@ -5,7 +5,7 @@ import { type EveryVerb, NO_STATS, OmpError, type Provider, type Within } from '
  * are rejected with `unsupported_capability`; callers with restricted scopes find nothing.
  */
 export function rejectScopes(inner: Provider): Provider {
-  const { name, add, idempotency, update, delete: remove, list, search, users, userStats } = inner;
+  const { name, add, batch, idempotency, update, delete: remove, list, search, users, userStats } = inner;
   const rejectScope = (scope: string | null | undefined) => {
     if (scope != null) {
       throw new OmpError('unsupported_capability', 'scope: the provider does not support scopes', { provider: name });
@@ -23,10 +23,16 @@ export function rejectScopes(inner: Provider): Provider {
         rejectScope(input.scope);
         return add(input, vector, call);
       }),
+    batch:
+      batch &&
+      (async (items, call) => {
+        for (const { input } of items) rejectScope(input.scope);
+        return batch(items, call);
+      }),
     idempotency: idempotency && {
-      async firstAnswer(input, key, call) {
-        rejectScope(input.scope);
-        return idempotency.firstAnswer(input, key, call);
+      async firstAnswers(adds, call) {
+        for (const { input } of adds) rejectScope(input?.scope);
+        return idempotency.firstAnswers(adds, call);
       },
       add: idempotency.add,
     },
@@ -50,9 +56,9 @@ export function rejectScopes(inner: Provider): Provider {
         rejectScope(scope);
         return isRestricted(query.within) ? [] : search(inAnyScope(query), call);
       }),
-    users: users && (async (query, call) => (isRestricted(query.within) ? [] : users(query, call))),
-    userStats:
-      userStats && (async (query, call) => (isRestricted(query.within) ? NO_STATS : userStats(query, call))),
+    users: users && (async (query, call) => (isRestricted(query.within) ? NO_USERS : users(query, call))),
+    userStats: userStats && (async (query, call) => (isRestricted(query.within) ? NO_STATS : userStats(query, call))),
+    erase: inner.erase,
     audit: undefined,
     read_only: inner.read_only,
     keys: inner.keys,
@@ -63,6 +69,7 @@ export function rejectScopes(inner: Provider): Provider {
   return scoped;
 }
 
+const NO_USERS = { items: [], next: undefined };
 /** No glob matches a record without a scope. */
 const isRestricted = (within: Within): boolean => within !== null;
 const inAnyScope = <Query extends { readonly within: Within }>(query: Query): Query => ({ ...query, within: null });

@@ -1,33 +1,51 @@
-import type {
-  Call,
-  Embedder,
-  IdempotencyKey,
-  Log,
-  Memory,
-  MemoryPatch,
-  NewMemory,
-  Provider,
-  Ref,
-  SearchHit,
-  SearchQuery,
-  Vector,
+import { setMaxListeners } from 'node:events';
+import {
+  type BatchItem,
+  type BatchOutcome,
+  type Call,
+  type Embedder,
+  type IdempotencyKey,
+  type IdempotentAdd,
+  type Log,
+  MAX_BATCH_SIZE,
+  type Memory,
+  type MemoryPatch,
+  type NewMemory,
+  OmpError,
+  type Provider,
+  type Ref,
+  type SearchHit,
+  type SearchQuery,
+  type Vector,
 } from '#contract';
 import { effectivePatch } from '#toolbox';
 import { startIngestion } from './ingestion.ts';
 
-/** A query whose vector is not computed yet. */
-export type TextQuery = Omit<SearchQuery, 'vector'>;
+/** A query whose vector need not be computed yet. */
+export type TextQuery = Omit<SearchQuery, 'vector'> & { readonly vector?: Vector | undefined };
 
 /** A provider with its embedder: its methods take texts without their vectors. */
-export interface Memories extends Omit<Provider, 'check' | 'add' | 'idempotency' | 'update' | 'search' | 'ingestion'> {
+export interface Memories
+  extends Omit<Provider, 'check' | 'add' | 'batch' | 'idempotency' | 'update' | 'search' | 'ingestion'> {
   add?(input: NewMemory, call: Call): Promise<Memory>;
   /**
    * Idempotent add: repeated adds with this key return the result of the first, also if they run concurrently on several
    * replicas. Throws `invalid_request` if the key was used with another input.
    */
   addIdempotent?(input: NewMemory, key: IdempotencyKey, call: Call): Promise<Memory>;
+  /**
+   * Adds several memories; undefined inputs have no outcome. With a key, each place has a key of its own, so a repeated batch
+   * gets the results of the first. Rejects if the backend or the embedder failed and nothing was added. Present with `add`.
+   */
+  batch?(
+    inputs: readonly (NewMemory | undefined)[],
+    key: IdempotencyKey | undefined,
+    call: Call,
+  ): Promise<BatchOutcome[]>;
   update?(ref: Ref, patch: MemoryPatch, call: Call): Promise<Memory | undefined>;
   search?(query: TextQuery, call: Call): Promise<SearchHit[]>;
+  /** The vector of a query, for several searches. */
+  queryVector?(query: Pick<TextQuery, 'text' | 'scope'>, call: Call): Promise<Vector>;
 }
 
 /** Memories with an `add`. */
@@ -40,7 +58,8 @@ export type WritableMemories = Memories & Required<Pick<Memories, 'add'>>;
  * null.
  */
 export function withEmbedder(provider: Provider, embedder: Embedder | undefined, log: Log): Memories {
-  const { check, add, idempotency, update, search, ingestion: queue, close, ...rest } = provider;
+  const { check, add, batch: native, idempotency, update, search, ingestion: queue, close, ...rest } = provider;
+  const batch = native ?? (add && oneByOne(add, idempotency?.add));
   const deferred = embedder !== undefined && queue?.deferred === true;
   const ingestion = embedder && queue && startIngestion({ queue, embedder, log });
   const vectorOf = async (text: string, purpose: 'document' | 'query', call: Call): Promise<Vector> => {
@@ -56,6 +75,24 @@ export function withEmbedder(provider: Provider, embedder: Embedder | undefined,
     call.signal.throwIfAborted();
     return vector;
   };
+  /** Of new contents, or why they have none: one rejected text must not fail the others. */
+  const contentVectors = async (contents: readonly string[], call: Call): Promise<(Vector | OmpError)[]> => {
+    if (!embedder || deferred || contents.length === 0) return contents.map(() => null);
+    try {
+      return [...(await embedder.embed(contents, 'document', call))];
+    } catch (error) {
+      if (!isRejection(error)) throw error;
+      // Every text adds a listener, which Node would report as a leak.
+      setMaxListeners(0, call.signal);
+      return await Promise.all(contents.map((content) => rejectionOr(vectorOf(content, 'document', call))));
+    } finally {
+      call.signal.throwIfAborted();
+    }
+  };
+  const queryVector: Memories['queryVector'] = async ({ text, scope }, call) => {
+    if (embedder) check?.(scope === undefined ? {} : { scope });
+    return vectorOf(text, 'query', call);
+  };
   const kickQueue = <Result>(result: Result): Result => {
     if (deferred && result !== undefined) ingestion?.kick();
     return result;
@@ -70,12 +107,50 @@ export function withEmbedder(provider: Provider, embedder: Embedder | undefined,
       async addIdempotent(input, key, call) {
         let vector: Vector | undefined;
         for (;;) {
-          const first = await idempotency.firstAnswer(input, key, call);
+          const [first] = await idempotency.firstAnswers([{ input, key }], call);
           if (first) return first;
           vector ??= await contentVector(input.content, input, call);
           const added = await idempotency.add(input, vector, key, call);
           if (added) return kickQueue(added);
           // Another request has used the key meanwhile: return its result.
+        }
+      },
+    }),
+    ...(batch && {
+      async batch(inputs, key, call) {
+        const outcomes: BatchOutcome[] = inputs.map((input) => input && rejectionOf(() => check?.(input)));
+        /** No `Idempotency-Key` contains a line feed. */
+        const keyOf = (place: number) => key && { ...key, key: `${key.key}\n${place}` };
+        const isOpen = (place: number) => inputs[place] !== undefined && outcomes[place] === undefined;
+        let vectors: Map<number, Vector | OmpError> | undefined;
+        for (;;) {
+          if (key && idempotency) {
+            // All places that a batch can have: another batch with this key may have been longer.
+            const adds = Array.from({ length: MAX_BATCH_SIZE }, (_, place) => ({
+              input: isOpen(place) ? inputs[place] : undefined,
+              key: keyOf(place) as IdempotencyKey,
+            }));
+            for (const [place, first] of (await idempotency.firstAnswers(adds, call)).entries()) {
+              if (first) outcomes[place] = first;
+            }
+          }
+          const open = [...inputs.keys()].filter(isOpen);
+          if (open.length === 0) return outcomes;
+          if (!vectors) {
+            const contents = open.map((place) => (inputs[place] as NewMemory).content);
+            const computed = await contentVectors(contents, call);
+            vectors = new Map(open.map((place, i) => [place, computed[i] as Vector | OmpError]));
+          }
+          const items: (BatchItem & { readonly place: number })[] = [];
+          for (const place of open) {
+            const vector = vectors.get(place) ?? null;
+            if (vector instanceof OmpError) outcomes[place] = vector;
+            else items.push({ place, input: inputs[place] as NewMemory, vector, key: keyOf(place) });
+          }
+          const added = items.length > 0 ? await batch(items, call) : [];
+          for (const [i, { place }] of items.entries()) outcomes[place] = kickQueue(added[i]);
+          requireSome(outcomes);
+          // Another request has used some of the keys meanwhile: return its results.
         }
       },
     }),
@@ -96,14 +171,68 @@ export function withEmbedder(provider: Provider, embedder: Embedder | undefined,
       },
     }),
     ...(search && {
-      async search(query, call) {
-        if (embedder) check?.(query.scope === undefined ? {} : { scope: query.scope });
-        return search({ ...query, vector: await vectorOf(query.text, 'query', call) }, call);
-      },
+      queryVector,
+      search: async (query, call) =>
+        search({ ...query, vector: query.vector ?? (await queryVector(query, call)) }, call),
     }),
     async close() {
       await ingestion?.close();
       await close();
     },
   };
+}
+
+/** `Provider.batch` for a provider without one. Stops at a failure of the backend, which is the outcome of the rest. */
+const oneByOne =
+  (
+    add: NonNullable<Provider['add']>,
+    addIdempotent: IdempotentAdd['add'] | undefined,
+  ): NonNullable<Provider['batch']> =>
+  async (items, call) => {
+    const outcomes: BatchOutcome[] = [];
+    let failure: OmpError | undefined;
+    for (const { input, vector, key } of items) {
+      try {
+        if (failure) throw failure;
+        outcomes.push(
+          await (key && addIdempotent ? addIdempotent(input, vector, key, call) : add(input, vector, call)),
+        );
+      } catch (error) {
+        if (!(error instanceof OmpError)) throw error;
+        if (!isRejection(error)) failure = error;
+        outcomes.push(error);
+      }
+    }
+    return outcomes;
+  };
+
+/** Throws if the backend failed and nothing was added. */
+function requireSome(outcomes: readonly BatchOutcome[]): void {
+  const failure = outcomes.find((outcome) => outcome instanceof OmpError && !isRejection(outcome));
+  if (failure && outcomes.every((outcome) => outcome === undefined || outcome instanceof OmpError)) throw failure;
+}
+
+/** Whether an error concerns this memory alone: it would fail again, and others would not. */
+const isRejection = (error: unknown): error is OmpError =>
+  error instanceof OmpError &&
+  (['invalid_request', 'unsupported_capability', 'payload_too_large'] as readonly string[]).includes(error.code);
+
+/** The rejection, or what the work resolves with. */
+async function rejectionOr<Result>(work: Promise<Result>): Promise<Result | OmpError> {
+  try {
+    return await work;
+  } catch (error) {
+    if (isRejection(error)) return error;
+    throw error;
+  }
+}
+
+function rejectionOf(check: () => void): OmpError | undefined {
+  try {
+    check();
+  } catch (error) {
+    if (isRejection(error)) return error;
+    throw error;
+  }
+  return undefined;
 }

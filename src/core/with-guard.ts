@@ -34,11 +34,7 @@ export function withGuard(inner: Provider, instrument: Instrument = uninstrument
     const run = guard(name, true);
     return (call: Call) => run(call, verb);
   };
-  const [adding, firstAnswering, updating] = [
-    guard('add', false),
-    guard('first_answer', false),
-    guard('update', false),
-  ];
+  const [adding, updating] = [guard('add', false), guard('update', false)];
   const touching = guard('keys_touch', false);
   const { add, idempotency, update, audit, keys, backlog } = inner;
   const guarded: EveryVerb = {
@@ -50,12 +46,12 @@ export function withGuard(inner: Provider, instrument: Instrument = uninstrument
       inner.check?.(given);
     },
     add: add && ((input, vector, call) => adding(call, (traced) => add(input, vector, traced))),
+    batch: inner.batch && writing('batch', inner.batch),
     idempotency:
       idempotency &&
       ({
-        // Not a read: it writes an audit entry.
-        firstAnswer: (input, key, call) =>
-          firstAnswering(call, (traced) => idempotency.firstAnswer(input, key, traced)),
+        // Not a read: it writes audit entries.
+        firstAnswers: writing('first_answer', idempotency.firstAnswers),
         add: (input, vector, key, call) => adding(call, (traced) => idempotency.add(input, vector, key, traced)),
       } satisfies IdempotentAdd),
     get: reading('get', inner.get),
@@ -65,6 +61,7 @@ export function withGuard(inner: Provider, instrument: Instrument = uninstrument
     search: inner.search && reading('search', inner.search),
     users: inner.users && reading('users', inner.users),
     userStats: inner.userStats && reading('stats', inner.userStats),
+    erase: inner.erase && writing('erase', inner.erase),
     audit:
       audit &&
       ({ record: writing('audit_record', audit.record), read: reading('audit', audit.read) } satisfies AuditLog),

@@ -23,6 +23,9 @@ export const allowOrigins = (origins: readonly string[]): MiddlewareHandler<Env>
       'authorization',
       'content-type',
       'idempotency-key',
+      'mcp-method',
+      'mcp-name',
+      'mcp-protocol-version',
       'x-api-key',
       'x-consistency-token',
       'x-request-id',
@@ -64,6 +67,22 @@ export function requireHost(allowed: readonly string[]): MiddlewareHandler<Env> 
   };
 }
 
+/**
+ * Admits requests without `Origin`, from these origins, and from pages of this gateway itself. MCP requires it: the endpoint
+ * must not rely on browsers alone to keep pages of other sites out.
+ */
+export function requireOrigin(allowed: readonly string[]): MiddlewareHandler<Env> {
+  return async (c, next) => {
+    const origin = c.req.header('origin');
+    if (origin === undefined || allowed.includes('*') || allowed.includes(origin)) return next();
+    if (URL.canParse(origin) && new URL(origin).host === c.req.header('host')?.toLowerCase()) return next();
+    throw new OmpError(
+      'scope_denied',
+      'Origin: pages of this origin may not call /mcp; OMP_CORS_ORIGINS lists those that may',
+    );
+  };
+}
+
 const canonicalHost = (name: string): string =>
   (/^[\da-f.]*:[\da-f.]*:[\da-f:.]*$/i.test(name) ? `[${name}]` : name).toLowerCase();
 
@@ -89,6 +108,7 @@ export const authenticate =
     try {
       const principal = await authenticator.authenticate(credential, call);
       call.caller = principal;
+      c.set('principal', principal);
       c.set('verbs', gate.verbs(principal));
     } catch (error) {
       if (failures && error instanceof OmpError && error.code === 'unauthorized') {
@@ -103,10 +123,15 @@ export const authenticate =
   };
 
 /**
- * The text after `Bearer`, even if it cannot be a credential: then it is rejected as an invalid one. Without the Bearer
- * scheme, `X-API-Key`: proxies use either header for their own purposes, and clients send only one credential.
+ * The text after `Bearer` or, from mem0's client, `Token`, even if it cannot be a credential: then it is rejected as an
+ * invalid one. Without such a scheme, `X-API-Key`: proxies use either header for their own purposes, and clients send only
+ * one credential.
  */
 function credentialOf(c: Context<Env>): string | undefined {
-  const bearer = /^Bearer(?: +([^ ].*)?)?$/i.exec(c.req.header('authorization') ?? '');
+  const scheme = c.req.path.startsWith('/compat/') ? MEM0_SCHEME : SCHEME;
+  const bearer = scheme.exec(c.req.header('authorization') ?? '');
   return bearer ? (bearer[1] ?? '') : c.req.header('x-api-key');
 }
+
+const SCHEME = /^Bearer(?: +([^ ].*)?)?$/i;
+const MEM0_SCHEME = /^(?:Bearer|Token)(?: +([^ ].*)?)?$/i;

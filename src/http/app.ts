@@ -5,11 +5,15 @@ import { createHealth, type Health } from '../core/health.ts';
 import { ANONYMOUS, type Authenticator } from '../core/principal.ts';
 import type { RateLimiter } from '../core/rate-limiter.ts';
 import { NO_TELEMETRY, type Telemetry } from '../core/telemetry.ts';
-import { allowOrigins, authenticate, requireHost } from './admission.ts';
+import type { ToolName } from '../mcp/names.ts';
+import { allowOrigins, authenticate, requireHost, requireOrigin } from './admission.ts';
 import { docsRoutes } from './docs-routes.ts';
 import { errorResponse } from './errors.ts';
 import { limitUnreadBody } from './input.ts';
 import { addressReader, limitConcurrency, limitConcurrencyPerCaller, limitRequests } from './limits.ts';
+import { mcpRoutes, resourceMetadata } from './mcp-routes.ts';
+import { type Mem0Options, mem0Routes } from './mem0-routes.ts';
+import { createOperations } from './operations.ts';
 import { callMiddleware, type Env } from './request.ts';
 import { auditRoutes, contextRoutes, memoryRoutes, statsRoutes, userRoutes } from './routes.ts';
 
@@ -33,6 +37,12 @@ export interface AppOptions {
   readonly allowed_hosts?: readonly string[] | undefined;
   /** Origins whose pages may call the gateway, `*` for any; none by default. */
   readonly cors_origins?: readonly string[];
+  /** The tools of agents at `/mcp`; off by default. */
+  readonly mcp?: { readonly enabled: 'on' | 'off'; readonly tools?: readonly ToolName[] | undefined };
+  /** Another interface, at `/compat/mem0`; off by default. */
+  readonly compat?: Mem0Options & { readonly interface?: 'mem0' | undefined };
+  /** The identity provider whose tokens are accepted; undefined: none. */
+  readonly tokens?: { readonly issuer: string; readonly audience: string } | undefined;
   /** Limit for a request body, in bytes. */
   readonly max_request_bytes: number;
   /** Deadline of a request, in milliseconds. */
@@ -40,7 +50,7 @@ export interface AppOptions {
 }
 
 /** Public paths, limited per client address. */
-const PUBLIC = ['/', '/capabilities', '/openapi.json', '/docs/*'];
+const PUBLIC = ['/', '/capabilities', '/openapi.json', '/docs/*', '/.well-known/*'];
 
 /**
  * The public HTTP API. Routes before `authenticate` are public; everything after it needs a caller, unknown paths
@@ -48,7 +58,18 @@ const PUBLIC = ['/', '/capabilities', '/openapi.json', '/docs/*'];
  * address.
  */
 export function createApp(options: AppOptions): Hono<Env> {
-  const { gate, authenticator, rate, trusted_proxies = [], log, allowed_hosts, cors_origins = [] } = options;
+  const {
+    gate,
+    authenticator,
+    rate,
+    trusted_proxies = [],
+    log,
+    allowed_hosts,
+    cors_origins = [],
+    mcp,
+    compat,
+    tokens,
+  } = options;
   const { max_request_bytes, request_timeout_ms, max_requests, telemetry = NO_TELEMETRY } = options;
   const { max_requests_per_caller = max_requests && Math.ceil(max_requests / 2) } = options;
   const health = options.health ?? alreadyServing(gate);
@@ -75,16 +96,22 @@ export function createApp(options: AppOptions): Hono<Env> {
   }
   app.get('/capabilities', (c) => c.json(gate.description));
   app.route('/', docsRoutes());
+  const hasTools = mcp?.enabled === 'on';
+  if (hasTools) app.use('/mcp/*', requireOrigin(cors_origins));
+  if (hasTools && tokens) app.route('/', resourceMetadata(tokens));
 
   app.use(authenticate({ gate, authenticator, failures: rate?.failures, addressOf }));
   if (rate?.requests) app.use(limitRequests(rate.requests, callerKey));
   if (max_requests_per_caller !== undefined) app.use(limitConcurrencyPerCaller(max_requests_per_caller, callerKey));
   app.use(limitUnreadBody(max_request_bytes));
-  app.route('/memories', memoryRoutes(gate.capabilities, max_request_bytes));
-  app.route('/context', contextRoutes(max_request_bytes));
-  app.route('/audit', auditRoutes());
-  app.route('/users', userRoutes());
-  app.route('/stats', statsRoutes());
+  const operations = createOperations(gate, max_request_bytes);
+  app.route('/memories', memoryRoutes(operations, max_request_bytes));
+  app.route('/context', contextRoutes(operations, max_request_bytes));
+  app.route('/audit', auditRoutes(operations));
+  app.route('/users', userRoutes(operations));
+  app.route('/stats', statsRoutes(operations));
+  if (compat?.interface) app.route(`/compat/${compat.interface}`, mem0Routes(operations, max_request_bytes, compat));
+  if (hasTools) app.route('/mcp', mcpRoutes({ gate, operations, max_request_bytes, tools: mcp.tools }));
   return withErrors(
     app,
     'no such path or method; /docs describes the API, /capabilities lists what this gateway supports',

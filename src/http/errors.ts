@@ -17,24 +17,40 @@ export const ERRORS = {
 
 /** The protocol's error envelope. Every error response is built here. */
 export const toEnvelope = (error: OmpError, requestId: string) => ({
-  error: {
-    code: error.code,
-    message: error.message,
-    type: ERRORS[error.code].type,
-    ...(error.provider !== undefined && { provider: error.provider }),
-    request_id: requestId,
-  },
+  error: { ...toWire(error), request_id: requestId },
+});
+const toWire = ({ code, message, provider }: OmpError) => ({
+  code,
+  message,
+  type: ERRORS[code].type,
+  ...(provider !== undefined && { provider }),
 });
 
-/** Answers with the envelope. An error that is no `OmpError` is a bug: the client gets 502, the log the whole error. */
-export function errorResponse(thrown: unknown, c: Context<Env>): Response {
-  const call = c.get('call');
+/** The error of one memory in a batch; logged like that of a request. */
+export function itemError(thrown: OmpError, c: Context<Env>) {
+  const error = naming(c.get('provider'), thrown);
+  logError(error, c);
+  return toWire(error);
+}
+
+/** The error that the client gets. One that is no `OmpError` is a bug: the client gets 502, the log the whole error. */
+export function reportError(thrown: unknown, c: Context<Env>): OmpError {
   const error =
     thrown instanceof OmpError
       ? naming(c.get('provider'), thrown)
       : new OmpError('provider_error', 'the gateway failed to process this request', { cause: thrown });
   logError(error, c);
-  if (error.code === 'unauthorized') c.header('www-authenticate', 'Bearer realm="memories"');
+  return error;
+}
+
+/** Answers with the envelope. */
+export function errorResponse(thrown: unknown, c: Context<Env>): Response {
+  const call = c.get('call');
+  const error = reportError(thrown, c);
+  if (error.code === 'unauthorized') {
+    const metadata = c.get('resourceMetadata');
+    c.header('www-authenticate', `Bearer realm="memories"${metadata ? `, resource_metadata="${metadata}"` : ''}`);
+  }
   if (error.retryAfter !== undefined) c.header('retry-after', String(Math.ceil(error.retryAfter)));
   return c.json(toEnvelope(error, call.requestId), ERRORS[error.code].status);
 }

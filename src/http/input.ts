@@ -53,14 +53,15 @@ export const limitUnreadBody =
   (maxBytes: number): MiddlewareHandler<Env> =>
   async (c, next) => {
     const { method } = c.req;
-    if (method === 'POST' || method === 'PATCH') return next();
+    if (method === 'POST' || method === 'PATCH' || method === 'PUT') return next();
     if (c.req.header('content-length') !== undefined || c.req.header('transfer-encoding') !== undefined) {
       await readBytes(c, maxBytes);
     }
     return next();
   };
 
-async function readBytes(c: Context<Env>, maxBytes: number): Promise<Uint8Array> {
+/** The body, at most `maxBytes`. */
+export async function readBytes(c: Context<Env>, maxBytes: number): Promise<Uint8Array> {
   const { incoming } = c.env ?? {};
   if (!incoming) {
     const buffer = new Uint8Array(await c.req.arrayBuffer());
@@ -115,14 +116,20 @@ const tooLarge = (maxBytes: number) =>
 
 /**
  * Parses the query string by the schema. Unknown names are ignored. A known name given twice is an error: using only one
- * of its values would silently drop a filter.
+ * of its values would silently drop a filter. The values of `repeatable` are a list.
  */
-export function parseQuery<Schema extends z.ZodObject>(schema: Schema, url: string): z.output<Schema> {
-  const values: Record<string, string> = {};
+export function parseQuery<Schema extends z.ZodObject>(
+  schema: Schema,
+  url: string,
+  repeatable?: keyof Schema['shape'],
+): z.output<Schema> {
+  const values: Record<string, string | string[]> = {};
   for (const [name, value] of pairs(url)) {
     if (!Object.hasOwn(schema.shape, name)) continue;
-    if (Object.hasOwn(values, name)) throw invalidRequest(`${name}: given more than once`);
-    values[name] = value;
+    const before = Object.hasOwn(values, name) ? values[name] : undefined;
+    if (name === repeatable) values[name] = [...(before ?? []), value];
+    else if (before !== undefined) throw invalidRequest(`${name}: given more than once`);
+    else values[name] = value;
   }
   return parse(schema, values);
 }
@@ -207,7 +214,7 @@ export const IDEMPOTENCY_KEY = /^[\x20-\x7e]{1,255}$/;
  */
 export function readIdempotencyKey(
   header: string | undefined,
-  memory: NewMemory,
+  memory: NewMemory | readonly unknown[],
 ): Omit<IdempotencyKey, 'caller'> | undefined {
   if (header === undefined) return undefined;
   const quoted = /^"((?:[^"\\]|\\["\\])*)"$/.exec(header)?.[1];

@@ -13,6 +13,7 @@ import {
   type Trace,
 } from '#contract';
 import type { Verbs } from '../core/access.ts';
+import type { Principal } from '../core/principal.ts';
 import type { ObservedRequest, Telemetry } from '../core/telemetry.ts';
 
 export interface Env {
@@ -25,6 +26,10 @@ export interface Env {
     provider: string;
     /** What the caller may do. Set by `authenticate`; without it no route reaches a memory. */
     verbs: Verbs;
+    /** The caller with its users. Set with `verbs`. */
+    principal: Principal;
+    /** URL of the metadata that say which identity provider issues tokens; undefined: none does. */
+    resourceMetadata?: string;
   };
 }
 

@@ -1,9 +1,11 @@
 import { DateTime } from 'luxon';
 import { z } from 'zod';
+import { MAX_BATCH_SIZE } from '#contract';
 
 /** Limits that SPEC.md leaves to the implementation (Decisions 5, 8 and 11). Texts in characters, lists in elements. */
 export const LIMITS = {
   userId: 256,
+  users: 16,
   scope: 512,
   scopeSegments: 32,
   wildcards: 32,
@@ -53,6 +55,26 @@ export const content = text.refine(isNotBlank, 'must not be blank').meta({
   examples: ['user prefers pnpm over npm for nodejs projects'],
 });
 export const userId = filled(LIMITS.userId).meta({ description: 'User the memory belongs to.', examples: ['u1'] });
+/** The users of a search (Decision 40). Not `upToMany`: a list that is transformed counts as optional in the OpenAPI document. */
+const userIds = z
+  .unknown()
+  .refine((ids) => !Array.isArray(ids) || ids.length <= LIMITS.users, {
+    error: `must hold at most ${LIMITS.users} users`,
+    abort: true,
+  })
+  .pipe(
+    z
+      .array(userId)
+      .min(1, 'must not be empty')
+      .refine((ids) => new Set(ids).size === ids.length, 'must be distinct'),
+  )
+  .meta({
+    type: 'array',
+    items: { type: 'string', maxLength: LIMITS.userId, pattern: '\\S' },
+    ...{ minItems: 1, maxItems: LIMITS.users, uniqueItems: true },
+    description: `The user, or up to ${LIMITS.users} users whose memories are searched together.`,
+    examples: [['u1']],
+  });
 export const memoryId = filled(LIMITS.id).meta({ examples: ['mem_01JD3ZK8Q0V5W9E6T2Y4R7N1XA'] });
 export const query = filled(1_048_576).meta({
   description: 'Search query.',
@@ -164,6 +186,13 @@ export const CreateBody = z
     patternProperties: { [EXTENSION_KEYS]: { description: 'Custom keys, stored and returned.' } },
   });
 
+const memoriesError = `must hold 1 to ${MAX_BATCH_SIZE} memories`;
+
+/** Decision 35. Each memory is parsed by itself, so that an invalid one does not fail the others. */
+export const BatchBody = z.object({
+  memories: upToMany(z.unknown(), MAX_BATCH_SIZE, memoriesError).refine((all) => all.length > 0, memoriesError),
+});
+
 /** SPEC, PATCH /memories/{id}. Only `valid_to` and `x-` keys may be null. */
 export const PatchBody = z
   .object({
@@ -213,9 +242,14 @@ export const ListParameters = z.object({
 /** SPEC, GET /memories/search. */
 export const SearchParameters = z.object({
   q: query,
-  user_id: userId,
+  user_id: userIds.meta({ param: { style: 'form', explode: true } }),
   scope: scopePrefix.optional(),
   limit: wholeNumber('Maximum results', 1, 100).default(10),
+  explain: short(LIMITS.number)
+    .refine((value) => value === 'true' || value === 'false', 'must be true or false')
+    .transform((value) => value === 'true')
+    .default(false)
+    .meta({ description: 'Whether each result has an `explanation` of its score.', type: 'boolean' }),
   min_score: short(LIMITS.number)
     .regex(/^(?:\d+(?:\.\d+)?|\.\d+)(?:[eE]-?\d+)?$/, 'must be a number from 0 to 1')
     .transform(Number)
@@ -238,6 +272,7 @@ export const AuditParameters = z.object({
 
 /** Decision 37. */
 export const UsersParameters = z.object({
+  prefix: upTo(LIMITS.userId).optional().meta({ description: 'Only users whose id begins with this text.' }),
   limit: wholeNumber('Maximum users per page', 1, 500).default(50),
   cursor,
 });
@@ -254,7 +289,9 @@ export const DEFAULT_TOKEN_BUDGET = 500;
 export const ContextBody = z
   .object({
     query: query,
-    user_id: userId,
+    user_id: z
+      .union([userId, userIds], { error: `must be a user id, or a list of 1 to ${LIMITS.users} distinct ones` })
+      .meta({ description: `The user, or up to ${LIMITS.users} users whose memories are searched together.` }),
     scope: optional(scopePrefix),
     token_budget: optional(z.int().min(1).max(1_000_000)).meta({
       description: 'Maximum tokens of `text` (o200k_base).',

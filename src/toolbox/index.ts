@@ -1,5 +1,6 @@
 export * from './async.ts';
 export * from './new-record.ts';
+export * from './order.ts';
 export * from './record-patch.ts';
 export * from './record-size.ts';
 export * from './scope-glob.ts';

@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Client, Reply } from '../support/client.ts';
-import type { WireContext, WireErrorCode, WireHit, WireMemory, WirePage } from '../support/wire.ts';
+import { contextLines } from '../support/context.ts';
+import type { WireBatch, WireContext, WireErrorCode, WireHit, WireMemory, WirePage } from '../support/wire.ts';
 import { globMatches, type Key, refusalById, refusalOfAdd, refusalOfQuery, sees } from './rule.ts';
 
 /** Every record holds this word, so that a search for it finds everything the caller may see. */
@@ -117,6 +118,7 @@ export function readCases(key: Key, world: World, audited: boolean): ReadCase[] 
       ...searchCases(key, user_id, found),
       auditCase(key, user_id, found(user_id, undefined), audited),
     ]),
+    ...TOGETHER_SEARCHED.flatMap((users) => searchCases(key, users, found)),
   ];
 }
 
@@ -145,11 +147,15 @@ const listCases = (key: Key, user_id: string, found: Found): ReadCase[] =>
 const byId = (memories: readonly WireMemory[]): WireMemory[] =>
   memories.toSorted((one, other) => (one.id < other.id ? 1 : -1));
 
-const searchCases = (key: Key, user_id: string, found: Found): ReadCase[] =>
+/** Users that are searched together: every key reaches all, some or none of them. */
+const TOGETHER_SEARCHED: readonly (readonly User[])[] = [['ana', 'ben'], ['ben', 'cleo'], USERS];
+
+const searchCases = (key: Key, user_id: string | readonly string[], found: Found): ReadCase[] =>
   PREFIXES.flatMap((scope): ReadCase[] => {
     const glob = prefixGlob(scope);
-    const code = refusalOfQuery(key, user_id, glob);
-    const due = found(user_id, glob);
+    const users = [user_id].flat();
+    const code = users.map((user) => refusalOfQuery(key, user, glob)).find((refusal) => refusal !== undefined);
+    const due = users.flatMap((user) => found(user, glob));
     return [
       {
         name: `search ${user_id}'s ${scope ?? 'everything'}`,
@@ -164,8 +170,7 @@ const searchCases = (key: Key, user_id: string, found: Found): ReadCase[] =>
         code,
         read: (body) => {
           const { text, citations } = body as WireContext;
-          const lines = text === '' ? [] : text.split('\n').map((line) => line.replace(/^\[\d+\] /, ''));
-          return { lines: lines.sort(), ids: citations.map(({ memory_id }) => memory_id).sort() };
+          return { lines: contextLines(text).sort(), ids: citations.map(({ memory_id }) => memory_id).sort() };
         },
         value: { lines: due.map(({ content }) => content).sort(), ids: due.map(({ id }) => id).sort() },
       },
@@ -199,6 +204,7 @@ export interface ChangeCase extends Case {
 /** Add, update, update that moves, and delete of everything. */
 export const changeCases = (key: Key, { targets }: World): ChangeCase[] => [
   ...USERS.flatMap((user_id) => SCOPES.map((scope) => addCase(key, user_id, scope))),
+  batchCase(key),
   ...[...targets, undefined].flatMap((target) => [
     updateCase(key, target),
     ...DESTINATIONS.map((scope) => updateCase(key, target, scope)),
@@ -221,6 +227,31 @@ function addCase(key: Key, user_id: string, scope: string | null): ChangeCase {
       world.expect(memory);
       const { content, user_id: owner, scope: place = null } = memory;
       return isDeepStrictEqual({ content, user_id: owner, scope: place }, input) ? undefined : { name, memory };
+    },
+  };
+}
+
+/** A record of every user in every scope. Each has the outcome of a single add. */
+function batchCase(key: Key): ChangeCase {
+  const name = 'add a batch';
+  const inputs = USERS.flatMap((user_id) =>
+    SCOPES.map((scope) => ({ user_id, scope, content: `made by: ${name} for ${user_id} in ${scope}` })),
+  );
+  const send = ({ tell }: Client) => tell('POST', '/memories/batch', { memories: inputs });
+  return {
+    name,
+    send,
+    code: undefined,
+    async succeed(client, world) {
+      const reply = await send(client);
+      if (reply.status !== 200) return { name, reply };
+      const { results } = reply.body as WireBatch;
+      for (const { memory } of results) if (memory) world.expect(memory);
+      const given = results.map(({ memory, error }) =>
+        memory ? { user_id: memory.user_id, scope: memory.scope ?? null, content: memory.content } : error?.code,
+      );
+      const due = inputs.map((input) => refusalOfAdd(key, input) ?? input);
+      return isDeepStrictEqual(given, due) ? undefined : { name, given, due };
     },
   };
 }

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
 import { expect } from 'vitest';
 import type { Client, Query } from '../support/client.ts';
+import { withoutDays } from '../support/context.ts';
 import type { Subject } from '../support/subject.ts';
 import type { WireContext, WireHit, WireMemory, WirePage } from '../support/wire.ts';
 import { type Backdoor, bearer } from './callers.ts';
@@ -43,7 +44,7 @@ const question = fc.record({
   q: random.text,
   limit: fc.integer({ min: 1, max: 6 }),
   min_score: fc.constantFrom(undefined, 0.1, 0.5),
-  token_budget: fc.integer({ min: 5, max: 80 }),
+  token_budget: fc.integer({ min: 20, max: 120 }),
 });
 type Question = typeof question extends fc.Arbitrary<infer T> ? T : never;
 
@@ -206,13 +207,18 @@ async function sameRanking(asked: Question, user_id: string, compared: Compared)
   expect(await hits(all), `search ${JSON.stringify(query)}`).toEqual(await hits(some));
 
   const block = async (library: Library) => {
-    const { citations, ...rest }: WireContext = await library.client.context({
+    const { citations, text, token_count }: WireContext = await library.client.context({
       user_id,
       scope,
       query: q,
       token_budget,
     });
-    return { ...rest, citations: citations.map(({ memory_id, score }) => [numberOf(library, memory_id), score]) };
+    const lines = withoutDays(text);
+    return {
+      lines,
+      token_count,
+      citations: citations.map(({ memory_id, score }) => [numberOf(library, memory_id), score]),
+    };
   };
   expect(await block(all), `context ${JSON.stringify(query)}`).toEqual(await block(some));
 }

@@ -30,6 +30,7 @@ export const capabilitiesSuite = (subject: GetSubject) =>
       const { features } = subject().capabilities;
       expect(supports(subject(), 'search')).toBe(features.vector_search || features.keyword_search);
       expect(supports(subject(), 'context')).toBe(supports(subject(), 'search'));
+      expect(features.multi_user).toBe(supports(subject(), 'search'));
       expect(supports(subject(), 'audit')).toBe(features.supports_audit);
       expect(features.idempotency).toBe(subject().provider.addIdempotent !== undefined);
     });
@@ -48,6 +49,7 @@ export const capabilitiesSuite = (subject: GetSubject) =>
       'list by scope': ({ ask }) => ask('/memories', { user_id, scope: 'a/*' }),
       'list since': ({ ask }) => ask('/memories', { user_id, since: '2024-01-01' }),
       'list until': ({ ask }) => ask('/memories', { user_id, until: '2024-01-01' }),
+      batch: ({ tell }) => tell('POST', '/memories/batch', { memories: [fields] }),
       'idempotent add': ({ tell }) => tell('POST', '/memories', fields, { 'idempotency-key': 'k' }),
     };
 
@@ -57,6 +59,7 @@ export const capabilitiesSuite = (subject: GetSubject) =>
         'list by scope': verbs.includes('list') && features.scopes !== 'none',
         'list since': verbs.includes('list') && features.temporal,
         'list until': verbs.includes('list') && features.temporal,
+        batch: features.batch,
         'idempotent add': features.idempotency,
       };
       for (const [name, send] of Object.entries(REQUESTS)) {

@@ -1,5 +1,6 @@
 import { countTokens } from 'gpt-tokenizer/encoding/o200k_base';
 import { describe, expect } from 'vitest';
+import { contextText } from '../support/context.ts';
 import { freshUser } from '../support/subject.ts';
 import { type GetSubject, testOf } from './subject.ts';
 
@@ -33,7 +34,7 @@ export const contextSuite = (subject: GetSubject) =>
         const { text, citations, token_count } = await client.context({ user_id, query, min_score });
         const expected = hits.filter(({ score }) => score > 0 && score >= floor);
         expect(citations).toEqual(expected.map(({ memory, score }) => ({ memory_id: memory.id, score })));
-        expect(text).toBe(expected.map(({ memory }, i) => `[${i + 1}] ${memory.content}`).join('\n'));
+        expect(text).toBe(expected.length === 0 ? '' : contextText(expected.map(({ memory }) => memory)));
         expect(token_count).toBe(countTokens(text));
       }
     });
@@ -73,7 +74,7 @@ export const contextSuite = (subject: GetSubject) =>
       const inside = await client.add({ user_id, content: 'coffee at work', scope: 'work/kitchen' });
       await client.add({ user_id, content: 'coffee at home', scope: 'home/kitchen', supersedes: [inside.id] });
       await client.add({ user_id, content: 'coffee anywhere' });
-      expect((await client.context({ user_id, query, scope: 'work/kitchen' })).text).toBe('[1] coffee at work');
+      expect((await client.context({ user_id, query, scope: 'work/kitchen' })).text).toBe(contextText([inside]));
     });
 
     test('[Decision 10] [SPEC Service users] is empty without a match', async (need) => {

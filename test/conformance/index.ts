@@ -3,6 +3,7 @@ import { knownCallers, type Rights } from '../support/known-callers.ts';
 import type { Subject, SubjectOptions } from '../support/subject.ts';
 import { accessSuite } from './access.suite.ts';
 import { auditSuite } from './audit.suite.ts';
+import { batchSuite } from './batch.suite.ts';
 import { capabilitiesSuite } from './capabilities.suite.ts';
 import { consistencySuite } from './consistency.suite.ts';
 import { contextSuite } from './context.suite.ts';
@@ -21,6 +22,7 @@ import { validationSuite } from './validation.suite.ts';
 const SUITES = [
   capabilitiesSuite,
   recordsSuite,
+  batchSuite,
   updateSuite,
   deleteSuite,
   listSuite,

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Query } from '../support/client.ts';
 import { expectError } from '../support/expect-error.ts';
 import { freshUser, openSubject, type Subject } from '../support/subject.ts';
+import type { WireError } from '../support/wire.ts';
 
 /*
  * Rules that schemas and core decide, the same for every provider: tested once, on the memory provider. How requests
@@ -140,7 +141,7 @@ describe('bodies', () => {
     expect(reply.body).toEqual({ error: { code, message, type, request_id } });
   });
 
-  it('[Decision 10] [Decision 8] POST /context rejects what is missing or malformed', async () => {
+  it('[Decision 10] [Decision 8] [Decision 40] POST /context rejects what is missing or malformed', async () => {
     const rejects = async (fields: object) =>
       expectError(await subject.client.tell('POST', '/context', fields), 'invalid_request');
     const [user_id, query] = [freshUser(), 'coffee'];
@@ -148,8 +149,11 @@ describe('bodies', () => {
     await rejects({ query });
     for (const bad of ['', ' \n', 5, 'a\u0000b', '\ud800', ['coffee']]) {
       await rejects({ user_id, query: bad });
-      await rejects({ user_id: bad, query });
+      if (!Array.isArray(bad)) await rejects({ user_id: bad, query });
     }
+    const notUsers = [[], [''], [5], [null], [['u']], ['u', 'u'], ['u', ' '], many(17), ['x'.repeat(257)], SURROGATES];
+    for (const bad of notUsers) await rejects({ user_id: bad, query });
+    expect((await subject.client.context({ user_id: many(16), query })).citations).toEqual([]);
     for (const token_budget of [-1, 1.5, '500', true, [500]]) await rejects({ user_id, query, token_budget });
     for (const scope of [5, ['a'], 'a\u0000']) await rejects({ user_id, query, scope });
     for (const min_score of [-0.1, 1.1, '0.5', true]) await rejects({ user_id, query, min_score });
@@ -178,6 +182,43 @@ describe('bodies', () => {
       .padEnd(512, 's');
     expect([await add(longest), await add(`${longest}s`)]).toEqual([201, 400]);
     expect([await add(many(32).join('/')), await add(many(33).join('/'))]).toEqual([201, 400]);
+  });
+});
+
+describe('batches', () => {
+  const batch = (body: unknown) => subject.client.tell('POST', '/memories/batch', body);
+  const memory = { content: 'x', user_id: 'batches' };
+
+  it('[Decision 35] hold 1 to 100 memories', async () => {
+    const wrong = [[], 5, [memory], {}, { memories: null }, { memories: {} }, { memories: 'x' }, { memories: [] }];
+    for (const body of [...wrong, { memories: Array(101).fill(memory) }]) {
+      expectError(await batch(body), 'invalid_request');
+    }
+    expect((await subject.client.list({ user_id: memory.user_id })).items).toEqual([]);
+  });
+
+  it('[Decision 35] each memory has the error of a single add', async () => {
+    const bad = Object.entries(BAD).flatMap(([field, values]) =>
+      values.map((value) => ({ ...memory, [field]: value })),
+    );
+    for (let start = 0; start < bad.length; start += 50) {
+      const part = bad.slice(start, start + 50);
+      const singles = await Promise.all(part.map(post));
+      const errors = singles.map(({ body }) => {
+        const { request_id: _, ...error } = (body as WireError).error;
+        return { error };
+      });
+      expect(await subject.client.batch(part)).toEqual(errors);
+    }
+    expect((await subject.client.list({ user_id: memory.user_id })).items).toEqual([]);
+  });
+
+  it('[Decision 35] [Decision 29] [SPEC Errors payload_too_large] together take at most as much as two requests', async () => {
+    const user_id = freshUser();
+    const memories = many(40, () => '').map(() => ({ user_id, content: 'x', 'x-a': Array(2_000).fill(1) }));
+    expectError(await batch({ memories }), 'payload_too_large');
+    expect((await subject.client.list({ user_id })).items).toEqual([]);
+    expect((await subject.client.batch(memories.slice(0, 25))).every((result) => result.memory)).toBe(true);
   });
 });
 
@@ -267,7 +308,16 @@ describe('queries', () => {
       LIST,
       [{}, ...['', ' \t\n', 'te\u0000a'].map((q) => ({ q }))],
     ],
-    ['[SPEC GET /memories/search user_id] [Decision 8]', '/memories/search', { q: 'tea' }, [{}, { user_id: ' ' }]],
+    [
+      '[SPEC GET /memories/search user_id] [Decision 8] [Decision 40]',
+      '/memories/search',
+      { q: 'tea' },
+      [
+        {},
+        ...[' ', ['u', ' '], ['u', 'u'], ['u', ''], many(17), ['u', 'x'.repeat(257)]].map((user_id) => ({ user_id })),
+      ],
+    ],
+    ['[Decision 39]', '/memories/search', SEARCH, ['', '1', 'yes', 'TRUE', 'true '].map((explain) => ({ explain }))],
     [
       '[Decision 11]',
       '/audit',
@@ -295,7 +345,10 @@ describe('queries', () => {
       'user_id=u',
     ];
     for (const twice of list) expectError(await raw(`/memories?user_id=u&${twice}`), 'invalid_request');
-    expectError(await raw('/memories/search?user_id=u&q=a&q=b'), 'invalid_request');
+    for (const twice of ['q=a&q=b', 'q=a&limit=1&limit=2', 'q=a&scope=a&scope=b', 'q=a&explain=true&explain=true']) {
+      expectError(await raw(`/memories/search?user_id=u&user_id=v&${twice}`), 'invalid_request');
+    }
+    expect((await raw(`/memories/search?q=a&${many(16, (i) => `user_id=${i}`).join('&')}`)).status).toBe(200);
   });
 
   it('[Decision 6] [SPEC Versioning 3] unknown parameters are ignored', async () => {
@@ -311,7 +364,7 @@ describe('cursors', () => {
       const { body } = await subject.client.ask(path, { user_id, limit: 1, ...query });
       return (body as { next_cursor: string }).next_cursor;
     };
-    const [list, audit] = [await cursorOf('/memories'), await cursorOf('/audit', { app: 'a' })];
+    const [list, audit] = [await cursorOf('/memories'), await cursorOf('/audit')];
     const status = async (path: string, query: Query) => (await subject.client.ask(path, { user_id, ...query })).status;
     expect(await status('/memories', { cursor: list })).toBe(200);
     expect(await status('/audit', { cursor: list })).toBe(400);

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import type { AuditEntry, Memory, OmpError } from '#contract';
-import { type Verbs, verbsFor } from '../../src/core/access.ts';
+import type { AuditEntry, Memory, OmpError, ProviderCapabilities, SearchHit } from '#contract';
+import { newRecord } from '#toolbox';
+import { type Part, type Verbs, verbsFor } from '../../src/core/access.ts';
 import { openAuditQueue } from '../../src/core/audit-queue.ts';
 import type { Principal } from '../../src/core/principal.ts';
 import { toGrants } from '../../src/core/principal.ts';
@@ -61,6 +62,8 @@ const failure = (pending: Promise<unknown>): Promise<OmpError> =>
     (error: unknown) => error as OmpError,
   );
 const codeOf = async (pending: Promise<unknown>): Promise<string> => (await failure(pending)).code;
+
+const stored = (user: string, content: string): Memory => newRecord(memoryOf(user, content), null);
 
 /** Of an answer. */
 const max_bytes = 4 * 1024 * 1024;
@@ -156,6 +159,152 @@ describe.each(Object.entries(OF_USER))("of a user's memories, %s", (_, perform) 
     expect(await codeOf(perform(narrow, 'u', 'out/x'))).toBe('scope_denied');
     expect(await codeOf(perform(verbsOf(principal(['write:*', 'delete:*'])), 'u'))).toBe('scope_denied');
     expect(since()).toEqual({ asked: [], texts: [] });
+  });
+});
+
+describe('a search of several users', () => {
+  const search = (verbs: Required<Verbs>, user_id: string | readonly string[], limit = 9) =>
+    verbs.search({ user_id, text: 'note', tags: [], limit }, call);
+  const brief = ({ items, more }: Part<SearchHit>) => ({ found: items.map(({ memory }) => memory.content), more });
+
+  it('[Decision 40] embeds the query once, and searches one user after another', async () => {
+    let running = 0;
+    const { verbsOf, since } = await openStore((memory) => ({
+      async search(query, by) {
+        expect(++running).toBe(1);
+        return memory.search(query, by).finally(() => running--);
+      },
+    }));
+    await search(verbsOf(principal(['read:in/*'])), ['u', 'v', 'w']);
+    const { asked, texts } = since();
+    expect(texts).toEqual(['note']);
+    const query = { text: 'note', tags: [], limit: 9, within: ['in/*'], max_bytes, vector: expect.any(Float32Array) };
+    expect(asked.filter(([verb]) => verb === 'search')).toEqual(
+      ['u', 'v', 'w'].map((user_id) => ['search', { ...query, user_id }]),
+    );
+  });
+
+  it('[Decision 40] of a list of one is a search of that user', async () => {
+    const { verbsOf, since } = await openStore();
+    const verbs = verbsOf(principal(['*:*']));
+    await search(verbs, 'u');
+    const { asked } = since();
+    await search(verbs, ['u']);
+    expect(since().asked).toEqual(asked);
+    expect(asked.map(([verb]) => verb)).toEqual(['search']);
+  });
+
+  it('[Decision 40] is rejected if the caller may not access all of them, before any work', async () => {
+    const { verbsOf, since, entries } = await openStore();
+    const some = verbsOf(principal(['*:*'], ['u', 'v']));
+    expect(await codeOf(search(some, ['u', 'w', 'v']))).toBe('scope_denied');
+    expect(await codeOf(some.context({ user_id: ['u', 'w'], text: 'q', tags: [] }, { budget: 9 }, call))).toBe(
+      'scope_denied',
+    );
+    expect(since()).toEqual({ asked: [], texts: [] });
+    const brief = async (user: string) => (await entries(user)).map(({ action, outcome }) => `${action} ${outcome}`);
+    expect(await brief('u')).toEqual(['context scope_denied', 'search scope_denied']);
+    expect(await brief('v')).toEqual(['search scope_denied']);
+    expect(await brief('w')).toEqual([]);
+  });
+
+  it('[Decision 40] [Decision 11] has an audit entry for each user', async () => {
+    const { verbsOf, entries } = await openStore();
+    const verbs = verbsOf(principal(['*:*']));
+    await search(verbs, ['u', 'v']);
+    await verbs.context({ user_id: ['v', 'u'], text: 'q', tags: [] }, { budget: 9 }, call);
+    for (const user of ['u', 'v']) {
+      expect((await entries(user)).map(({ action, outcome }) => `${action} ${outcome}`)).toEqual([
+        'context ok',
+        'search ok',
+      ]);
+    }
+  });
+
+  it('[Decision 40] merges by score, then in list order, and keeps the order of each user', async () => {
+    const hits = (user: string, ...scores: readonly (readonly [score: number, time: number])[]) =>
+      scores.map(([score, time], i) => ({
+        score,
+        memory: { ...stored(user, `${user}${i}`), created_at: new Date(time).toISOString() },
+      }));
+    // Of equal scores `v` has the older first: a mapped table may have an order of its own.
+    const found: Record<string, SearchHit[]> = {
+      u: hits('u', [0.9, 1], [0.5, 4], [0.5, 2]),
+      v: hits('v', [0.7, 9], [0.5, 1], [0.5, 3], [0.1, 9]),
+    };
+    const { verbsOf } = await openStore(() => ({ search: async ({ user_id }) => found[user_id] ?? [] }));
+    const verbs = verbsOf(principal(['*:*']));
+    const all = ['u0', 'v0', 'u1', 'u2', 'v1', 'v2', 'v3'];
+    expect(brief(await search(verbs, ['u', 'none', 'v']))).toEqual({ found: all, more: false });
+    expect(brief(await search(verbs, ['v', 'u'], 4))).toEqual({ found: all.slice(0, 4), more: false });
+  });
+
+  it('[Decision 40] [Decision 29] has at most the bytes of one answer, and leaves out only what ranks lower', async () => {
+    const third = (user: string, name: string, score: number): SearchHit => ({
+      score,
+      memory: { ...stored(user, name), tags: ['x'.repeat(max_bytes / 3 - 1_000)] },
+    });
+    // As `max_bytes` of a query requires: up to and including the hit that exceeds it.
+    const whole = { u: [9, 7, 5, 3], v: [8, 6, 4, 2], w: [1] };
+    const { verbsOf } = await openStore(() => ({
+      search: async ({ user_id }) =>
+        (whole[user_id as keyof typeof whole] ?? []).map((score) => third(user_id, `${score}`, score / 10)),
+    }));
+    const verbs = verbsOf(principal(['*:*']));
+    for (const users of [
+      ['u', 'v', 'w'],
+      ['w', 'v', 'u'],
+    ]) {
+      expect(brief(await search(verbs, users))).toEqual({ found: ['9', '8', '7'], more: true });
+      expect(brief(await search(verbs, users, 3))).toEqual({ found: ['9', '8', '7'], more: false });
+    }
+    expect(brief(await search(verbs, ['w', 'none']))).toEqual({ found: ['1'], more: false });
+  });
+});
+
+describe('a search with explain', () => {
+  const search = (verbs: Required<Verbs>) =>
+    verbs.search({ user_id: 'u', text: 'note', tags: [], limit: 9, explain: true }, call);
+  const openWith = (
+    capabilities: Partial<ProviderCapabilities>,
+    change: (hit: SearchHit) => SearchHit = (hit) => hit,
+  ) =>
+    openStore((memory) => ({
+      capabilities: { ...memory.capabilities, ...capabilities },
+      search: async (query, by) => (await memory.search(query, by)).map(change),
+    }));
+  const withoutParts = ({ parts: _, ...hit }: SearchHit): SearchHit => hit;
+
+  it('[Decision 39] is rejected if the provider cannot explain, but only for who may search', async () => {
+    const { verbsOf, since, entries } = await openWith({ explain: false });
+    expect(await failure(search(verbsOf(principal(['*:*']))))).toMatchObject({
+      code: 'unsupported_capability',
+      provider: 'memory',
+    });
+    expect(await codeOf(search(verbsOf(principal(['*:*'], ['v']))))).toBe('scope_denied');
+    expect(since()).toEqual({ asked: [], texts: [] });
+    expect((await entries('u')).map(({ outcome }) => outcome)).toEqual(['unsupported_capability']);
+  });
+
+  it('[Decision 39] takes the score of a provider that ranks by one part as that part', async () => {
+    const half = (hit: SearchHit): SearchHit => ({ ...withoutParts(hit), score: 0.5 });
+    const explanations = async (capabilities: Partial<ProviderCapabilities>) => {
+      const { verbsOf, add } = await openWith(capabilities, half);
+      await add('u', null);
+      return (await search(verbsOf(principal(['*:*'])))).items.map(({ explanation }) => explanation);
+    };
+    expect(await explanations({ keyword_search: false })).toEqual([
+      { cosine: 0.5, coverage: null, terms: null, weights: { vector: 1, keyword: 0 } },
+    ]);
+    expect(await explanations({ vector_search: false })).toEqual([
+      { cosine: null, coverage: 0.5, terms: ['note'], weights: { vector: 0, keyword: 1 } },
+    ]);
+  });
+
+  it('[Decision 39] fails if a provider of both parts returns neither', async () => {
+    const { verbsOf, add } = await openWith({}, withoutParts);
+    await add('u', null);
+    expect(await codeOf(search(verbsOf(principal(['*:*']))))).toBe('provider_error');
   });
 });
 

@@ -35,6 +35,9 @@ const FEATURES = {
   supports_audit: true,
   supports_supersession: true,
   idempotency: true,
+  batch: true,
+  explain: true,
+  multi_user: true,
   tags: true,
   consistency_tokens: false,
 };
@@ -96,7 +99,7 @@ describe('the capability document', () => {
           provider: name,
           verbs: features.supports_audit ? [...VERBS, 'audit'] : VERBS,
           features,
-          limits: { rate_limit_per_minute: null, max_search_results: 100 },
+          limits: { rate_limit_per_minute: null, max_search_results: 100, max_batch_size: 100 },
         };
         expect([document(provider), document(compose(provider))]).toEqual([due, due]);
       } finally {
@@ -109,7 +112,13 @@ describe('the capability document', () => {
     const { name, capabilities, get, ping, close, ...rest } = await openMemory();
     const least = document({ name, capabilities, get, ping, close });
     expect(least.verbs).toEqual(['get']);
-    expect(least.features).toMatchObject({ supports_audit: false, idempotency: false });
+    expect(least.features).toMatchObject({
+      supports_audit: false,
+      idempotency: false,
+      batch: false,
+      explain: false,
+      multi_user: false,
+    });
     const { search: _, ...others } = rest;
     const { verbs } = document({ name, capabilities, get, ping, close, ...others });
     expect(verbs).toEqual(['add', 'get', 'update', 'delete', 'list', 'audit']);
@@ -136,6 +145,7 @@ describe('the capability document', () => {
       { scopes: 'none', tags: false },
       { scopes: 'none', tags: false },
     ],
+    [{ explain: false }, { explain: false }],
     [{ consistency_tokens: true }, { consistency_tokens: true }],
     [{ max_search_results: null }, { max_search_results: 100 }],
     [{ max_search_results: 50 }, { max_search_results: 50 }],

@@ -23,7 +23,7 @@ const open = async (change: Partial<Provider> = {}) => {
       ...inner,
       add: note('add', inner.add),
       idempotency: {
-        firstAnswer: note('first answer', idempotency.firstAnswer),
+        firstAnswers: note('first answers', idempotency.firstAnswers),
         add: note('add with a key', idempotency.add),
       },
       get: note('get', inner.get),
@@ -90,7 +90,7 @@ describe('a provider without scopes and tags', () => {
     expect((await provider.search(searchFor('u', 'coffee'), call)).map(({ memory }) => memory.id)).toEqual([first.id]);
     expect(await provider.delete(refTo(first.id), call)).toBe(true);
     expect(asked.map(([verb]) => verb)).toEqual(
-      ['add', 'first answer', 'add with a key', 'first answer', 'get', 'get', 'update', 'list', 'search', 'delete'], //
+      ['add', 'first answers', 'add with a key', 'first answers', 'get', 'get', 'update', 'list', 'search', 'delete'], //
     );
     // Neither a scope nor a bound on scopes is ever passed on.
     for (const [verb, argument] of asked.slice(4)) expect(argument, verb).toMatchObject({ within: null });

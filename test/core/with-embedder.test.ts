@@ -179,3 +179,75 @@ describe('an add with a key', () => {
     expect(await memories.list(listOf('u'), call)).toEqual([added]);
   });
 });
+
+describe('a batch', () => {
+  const inputs = ['tea', 'coffee', 'water'].map((content) => memoryOf('u', content));
+  const down = new OmpError('provider_error', 'down');
+  const listed = async ({ list }: AllMemories) =>
+    (await list(listOf('u'), call)).map(({ content }) => content).reverse();
+  /** A provider that has no batches of its own. */
+  type Add = Required<Provider>['add'];
+  const openSingle = async (add: (inner: Add) => Add) => {
+    const { batch: _, ...single } = await openMemory();
+    return withEmbedder({ ...single, add: add(single.add) }, undefined, recordingLog()) as AllMemories;
+  };
+  /** Fails on coffee. */
+  const failingWith =
+    (error: OmpError) =>
+    (add: Add): Add =>
+    async (input, vector, by) => {
+      if (input.content === 'coffee') throw error;
+      return add(input, vector, by);
+    };
+
+  it('[Decision 35] embeds all its contents at once, and none that is repeated or rejected', async () => {
+    let calls = 0;
+    const embedder = hashingEmbedder();
+    const provider = await openMemory('native', { embedder, ranking: HYBRID });
+    const embed: typeof embedder.embed = (texts, purpose, by) => {
+      calls++;
+      expect(texts).toEqual(['tea', 'coffee', 'water']);
+      return embedder.embed(texts, purpose, by);
+    };
+    const memories = withEmbedder(provider, { ...embedder, embed }, recordingLog()) as AllMemories;
+    const first = await memories.batch([...inputs, undefined], key, call);
+    expect(await memories.batch([...inputs, undefined], key, call)).toEqual(first);
+    await expect(memories.batch(inputs, { ...key, fingerprint: 'g' }, call)).rejects.toThrow('Idempotency-Key');
+    expect(calls).toBe(1);
+    expect(await listed(memories)).toEqual(['tea', 'coffee', 'water']);
+  });
+
+  it('[Decision 35] a text that the embedder rejects has its error, and the others are added', async () => {
+    const tooLong = new OmpError('invalid_request', 'too long');
+    const { memories } = await open(undefined, (text) => {
+      if (text === 'coffee') throw tooLong;
+    });
+    const [tea, coffee, water] = await memories.batch(inputs, undefined, call);
+    expect([tea, coffee, water]).toMatchObject([{ content: 'tea' }, tooLong, { content: 'water' }]);
+    expect(await listed(memories)).toEqual(['tea', 'water']);
+  });
+
+  it('[Decision 35] adds nothing if the embedder or the backend fails', async () => {
+    const { memories } = await open(undefined, (text) => {
+      if (text === 'coffee') throw down;
+    });
+    await expect(memories.batch(inputs, undefined, call)).rejects.toBe(down);
+    expect(await listed(memories)).toEqual([]);
+    const { memories: failing } = await open(() => ({ batch: async () => Promise.reject(down) }));
+    await expect(failing.batch(inputs, key, call)).rejects.toBe(down);
+  });
+
+  it('[Decision 35] without batches of the backend, adds one by one until it fails', async () => {
+    const rejected = new OmpError('unsupported_capability', 'not this one');
+    const one = await openSingle(failingWith(rejected));
+    expect(await one.batch(inputs, undefined, call)).toMatchObject([
+      { content: 'tea' },
+      rejected,
+      { content: 'water' },
+    ]);
+    const other = await openSingle(failingWith(down));
+    expect(await other.batch(inputs, undefined, call)).toMatchObject([{ content: 'tea' }, down, down]);
+    expect(await listed(other)).toEqual(['tea']);
+    await expect(other.batch(inputs.slice(1), undefined, call)).rejects.toBe(down);
+  });
+});

@@ -169,7 +169,14 @@ describe('the documented limits', () => {
         ]),
       );
       const tried = await tryEdges(schemas, (field, value) =>
-        client.ask(path, { ...required, [field]: value === null ? undefined : String(value) } as Query),
+        client.ask(path, {
+          ...required,
+          [field]: Array.isArray(value)
+            ? value.map((one) => String(one ?? ''))
+            : value === null
+              ? undefined
+              : String(value),
+        } as Query),
       );
       expect(tried).toBeGreaterThanOrEqual(least);
     });
@@ -257,6 +264,9 @@ const ODD_BODIES: readonly (Fields | readonly unknown[])[] = [
   { content: 7 },
   { content: ' \u00a0\t' },
   { user_id: 'u', unknown: { any: 'thing' } },
+  { user_id: ['u', 'v'] },
+  { user_id: ['u', 'u'] },
+  { user_id: [] },
   { scope: 'a/b/c' },
   { scope: '/a' },
   { scope: 'a/' },
@@ -295,7 +305,7 @@ const asList = <T>(value: T | readonly T[] | undefined): readonly T[] =>
 
 function edgesOf(schema: Schema): Edges {
   const types = asList<string>(schema.type);
-  const parts = [numbers(schema), texts(schema), lists(schema), choices(schema)];
+  const parts = [numbers, texts, lists, choices].map((kind) => kind(schema)).concat((schema.anyOf ?? []).map(edgesOf));
   return {
     within: [...parts.flatMap(({ within }) => within), ...(types.includes('null') ? [null] : [])],
     beyond: [...parts.flatMap(({ beyond }) => beyond), ...(types.includes('null') ? [] : [null])],

@@ -25,6 +25,7 @@ export interface Schema {
   readonly maxItems?: number;
   readonly default?: unknown;
   readonly items?: Schema;
+  readonly anyOf?: readonly Schema[];
   readonly properties?: Readonly<Record<string, Schema>>;
   readonly $ref?: string;
 }

@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { expect } from 'vitest';
+import { withoutDays } from '../support/context.ts';
 import type { Operation } from './operations.ts';
 import type { Answer, RankedHit, World } from './world.ts';
 
@@ -7,6 +8,8 @@ import type { Answer, RankedHit, World } from './world.ts';
 const SCORE_TOLERANCE = 1e-3;
 /** Different texts this near to each other may change places: stores add up the same products in different orders. */
 const NEAR_TIE = 1e-5;
+
+type Explanation = NonNullable<RankedHit['explanation']>;
 
 interface Context {
   readonly text: string;
@@ -52,24 +55,36 @@ export const expectAgreement = async (
  * scored as for somebody who sees everything. `same`: whether that is what the model answered.
  */
 const truthOf = async (
-  { by, user }: { readonly by: number; readonly user: number },
+  { by, user, others = [] }: { readonly by: number; readonly user: number; readonly others?: readonly number[] },
   query: { readonly q: string; readonly scope?: string },
   { model, other }: Worlds,
 ): Promise<{ truth: readonly RankedHit[]; same: boolean }> => {
-  const visible = await model.ranking(by, user, query);
+  const ranking = async (caller: number) => {
+    const rankings = [...new Set([user, ...others])].map((one) => model.ranking(caller, one, query));
+    return (await Promise.all(rankings)).flat().sort((a, b) => b.score - a.score || b.record - a.record);
+  };
+  const visible = await ranking(by);
   if (other.native) return { truth: visible, same: true };
   const records = new Set(visible.map(({ record }) => record));
-  const truth = (await model.ranking(0, user, query)).filter(({ record }) => records.has(record));
+  const truth = (await ranking(0)).filter(({ record }) => records.has(record));
   return { truth, same: isDeepStrictEqual(truth, visible) };
 };
+
+/** Matches an explanation whose numbers differ no more than scores may. */
+const nearly = ({ cosine = null, coverage = null, terms = [], weights }: Partial<Explanation> = {}) => ({
+  cosine: cosine === null ? null : expect.closeTo(cosine, 2),
+  coverage: coverage === null ? null : expect.closeTo(coverage, 2),
+  terms,
+  weights,
+});
 
 /** `truth` ranks everything the query can find; `given` must be its head. */
 const expectRanking = (
   given: readonly RankedHit[],
   truth: readonly RankedHit[],
-  asked: { limit: number; min_score?: number },
+  asked: { readonly limit: number; readonly min_score?: number; readonly explain?: true | undefined },
 ): void => {
-  const { limit, min_score = 0 } = asked;
+  const { limit, min_score = 0, explain } = asked;
   const byRecord = new Map(truth.map((hit) => [hit.record, hit]));
   const atLeast = (score: number) => truth.filter((hit) => hit.score >= score).length;
   expect(given.length).toBeGreaterThanOrEqual(
@@ -81,6 +96,7 @@ const expectRanking = (
   given.forEach((hit, place) => {
     const known = byRecord.get(hit.record);
     expect(hit.memory).toEqual(known?.memory);
+    expect(hit.explanation).toEqual(explain && nearly(known?.explanation));
     const score = known?.score ?? Number.NaN;
     expect(Math.abs(hit.score - score), `score of ${hit.record}`).toBeLessThanOrEqual(SCORE_TOLERANCE);
     expect(Math.abs(hit.score - (truth[place]?.score ?? Number.NaN)), `place ${place}`).toBeLessThanOrEqual(
@@ -93,16 +109,21 @@ const expectRanking = (
     expect((byRecord.get(before.record)?.score ?? Number.NaN) + NEAR_TIE, 'order').toBeGreaterThanOrEqual(score);
   });
   for (const { memory, score } of given) {
-    const { content } = memory as { content: string };
-    expect(contents.get(content) ?? score, 'equal texts, equal scores').toBe(score);
-    contents.set(content, score);
+    const { content, user_id } = memory as { content: string; user_id: string };
+    const key = `${user_id} ${content}`;
+    expect(contents.get(key) ?? score, 'equal texts of a user, equal scores').toBe(score);
+    contents.set(key, score);
   }
 };
 
 /** Without `expected`, only what the truth alone tells: which memories, in which order, at which score. */
 const expectContext = (given: Context, expected: Context | undefined, truth: readonly RankedHit[]): void => {
   const cited = (context: Context) => context.citations.map(({ record }) => record);
-  const order = (context: Context) => ({ text: context.text, token_count: context.token_count, cited: cited(context) });
+  const order = (context: Context) => ({
+    text: withoutDays(context.text),
+    token_count: context.token_count,
+    cited: cited(context),
+  });
   const nearTie = truth.some((hit, place) => {
     const gap = place === 0 ? 1 : (truth[place - 1]?.score ?? 1) - hit.score;
     return gap > 0 && gap <= NEAR_TIE;

@@ -12,6 +12,12 @@ export type Operation = { readonly by: number } & (
       readonly supersedes: readonly number[];
       readonly fields: object;
     }
+  | {
+      readonly do: 'batch';
+      readonly user: number;
+      readonly key?: number;
+      readonly items: readonly { readonly supersedes: readonly number[]; readonly fields: object }[];
+    }
   | { readonly do: 'again'; readonly add: number }
   | { readonly do: 'patch'; readonly record: number; readonly supersedes?: readonly number[]; readonly fields: object }
   | { readonly do: 'delete' | 'get'; readonly record: number; readonly as: Asserted }
@@ -20,11 +26,19 @@ export type Operation = { readonly by: number } & (
   | {
       readonly do: 'search';
       readonly user: number;
+      /** Users that are searched with it. */
+      readonly others?: readonly number[];
       readonly limit: number;
       readonly min_score?: number;
+      readonly explain?: true | undefined;
       readonly query: { q: string };
     }
-  | { readonly do: 'context'; readonly user: number; readonly fields: { query: string } }
+  | {
+      readonly do: 'context';
+      readonly user: number;
+      readonly others?: readonly number[];
+      readonly fields: { query: string };
+    }
   | {
       readonly do: 'audit';
       readonly user: number;
@@ -115,6 +129,7 @@ const seldom = <T, Nil>(arbitrary: fc.Arbitrary<T>, nil: Nil) =>
 const bound = seldom(fc.record({ record: index, by: oneOf([-1, 0, 0, 1]) }), null);
 /** The entry of an add is made a moment after the record's time: only what comes before both is told apart for certain. */
 const auditBound = seldom(fc.record({ record: index, by: fc.constant(0) }), null);
+const others = seldom(fc.uniqueArray(fc.nat({ max: USERS - 1 })), []);
 const superseded = fc.uniqueArray(index, { maxLength: 3 });
 
 const merged = ([fields, extra]: readonly [object, object]): object => ({ ...extra, ...fields });
@@ -144,9 +159,28 @@ const add: fc.Arbitrary<Operation> = fc.record(addFields);
 /** Few keys, so that they meet. */
 const keyedAdd: fc.Arbitrary<Operation> = fc.record({ ...addFields, key: fc.nat({ max: 3 }) });
 
+/** At most three: each takes a millisecond on some stores, and the next change comes three later. Some are invalid. */
+const batch: fc.Arbitrary<Operation> = fc.record(
+  {
+    do: fc.constant('batch' as const),
+    by,
+    user,
+    key: fc.nat({ max: 3 }),
+    items: fc.array(
+      fc.record({
+        supersedes: superseded,
+        fields: fc.oneof({ weight: 6, arbitrary: newFields.map(merged) }, fc.constant({ content: '' })),
+      }),
+      { minLength: 1, maxLength: 3 },
+    ),
+  },
+  { requiredKeys: ['do', 'by', 'user', 'items'] },
+);
+
 const operation: fc.Arbitrary<Operation> = fc.oneof(
   { weight: 5, arbitrary: add },
   { weight: 2, arbitrary: keyedAdd },
+  { weight: 2, arbitrary: batch },
   { weight: 2, arbitrary: fc.record({ do: fc.constant('again' as const), by, add: index }) },
   {
     weight: 3,
@@ -180,8 +214,10 @@ const operation: fc.Arbitrary<Operation> = fc.oneof(
         do: fc.constant('search' as const),
         by,
         user,
+        others,
         limit: fc.integer({ min: 1, max: 12 }),
         min_score: oneOf([0, 0.05, 0.25, 0.4, 0.5, 0.75, 1]),
+        explain: oneOf([true, undefined] as const),
         query: fc.record({ q: text, scope: optional(prefix) }),
       },
       { requiredKeys: ['do', 'by', 'user', 'limit', 'query'] },
@@ -193,7 +229,8 @@ const operation: fc.Arbitrary<Operation> = fc.oneof(
       do: fc.constant('context' as const),
       by,
       user,
-      fields: fc.record({ query: text, scope: optional(prefix), token_budget: fc.integer({ min: 1, max: 60 }) }),
+      others,
+      fields: fc.record({ query: text, scope: optional(prefix), token_budget: fc.integer({ min: 1, max: 100 }) }),
     }),
   },
   {
@@ -235,11 +272,11 @@ export const sequences: fc.Arbitrary<Sequence> = fc
   )
   .map(([callers, first, then]) => ({ callers, operations: [...first, ...then] }));
 
-export const changes = (wanted: Operation): boolean => ['add', 'again', 'patch', 'delete'].includes(wanted.do);
+export const changes = (wanted: Operation): boolean => ['add', 'batch', 'again', 'patch', 'delete'].includes(wanted.do);
 
 /** For stores that know no idempotency keys. Nothing is left that `again` could repeat. */
 export const withoutKey = (wanted: Operation): Operation => {
-  if (wanted.do !== 'add') return wanted;
+  if (wanted.do !== 'add' && wanted.do !== 'batch') return wanted;
   const { key: _, ...rest } = wanted;
   return rest;
 };

@@ -23,7 +23,11 @@ const audited =
 /** Takes every key for one that differs in these parts. */
 const withKeys = (idempotency: IdempotentAdd, change: Partial<IdempotencyKey>): Partial<Provider> => ({
   idempotency: {
-    firstAnswer: (input, key, call) => idempotency.firstAnswer(input, { ...key, ...change }, call),
+    firstAnswers: (adds, call) =>
+      idempotency.firstAnswers(
+        adds.map(({ input, key }) => ({ input, key: { ...key, ...change } })),
+        call,
+      ),
     add: (input, vector, key, call) => idempotency.add(input, vector, { ...key, ...change }, call),
   },
 });
@@ -103,16 +107,23 @@ const FAULTS: Readonly<Record<string, Fault>> = {
     },
   }),
   'a key is forgotten': ({ add }) => ({
-    idempotency: { firstAnswer: async () => undefined, add: (input, vector, _, call) => add(input, vector, call) },
+    idempotency: {
+      firstAnswers: async (adds) => adds.map(() => undefined),
+      add: (input, vector, _, call) => add(input, vector, call),
+    },
   }),
   'a key is taken for any memory': ({ idempotency }) => withKeys(idempotency, { fingerprint: '' }),
   'callers share their keys': ({ idempotency }) => withKeys(idempotency, { caller: '' }),
   'a repetition is answered with what became of the memory': ({ idempotency, get }) => ({
     idempotency: {
       ...idempotency,
-      async firstAnswer(input, key, call) {
-        const memory = await idempotency.firstAnswer(input, key, call);
-        return memory && ((await get({ id: memory.id, users: null, within: null }, call)) ?? memory);
+      async firstAnswers(adds, call) {
+        const memories = await idempotency.firstAnswers(adds, call);
+        return Promise.all(
+          memories.map(
+            async (memory) => memory && ((await get({ id: memory.id, users: null, within: null }, call)) ?? memory),
+          ),
+        );
       },
     },
   }),

@@ -15,6 +15,7 @@ import {
 import type {
   WireAudit,
   WireAuditEntry,
+  WireBatch,
   WireContext,
   WireError,
   WireHit,
@@ -55,6 +56,7 @@ export interface Answer {
 export interface RankedHit {
   readonly record: number;
   readonly score: number;
+  readonly explanation?: WireHit['explanation'];
   readonly memory: object;
 }
 
@@ -66,7 +68,7 @@ export interface World {
   /** Whether the backend knows scopes, so that it counts rarity over what a caller may see. */
   readonly native: boolean;
   perform(wanted: Operation): Promise<Answer>;
-  /** Every memory of the user that the query can find for this caller, ranked. Leaves no trace in the audit log. */
+  /** Every memory of the user that the query can find for this caller, ranked and explained. Leaves no trace in the audit log. */
   ranking(by: number, user: number, query: { readonly q: string; readonly scope?: string }): Promise<RankedHit[]>;
   /** Whether a change was made that was answered with a failure. If so, it counts as made from now on. */
   happened(change: Operation): Promise<boolean>;
@@ -94,6 +96,9 @@ export const openWorld = ({ subject, callers }: Store, rights: readonly Right[],
   const users = userNames(run);
   const userOf = (user: number): string => users[user] ?? '';
   const everything: Right = { users: null, grants: ['*:*'] };
+  const usersOf = ({ user, others = [] }: { readonly user: number; readonly others?: readonly number[] }) => [
+    ...new Set([user, ...others].map(userOf)),
+  ];
   const headers = [everything, ...rights].map(({ users: bound, grants }, caller) =>
     callers.admit({ app: appOf(caller), users: bound === null ? null : bound.map(userOf), grants }),
   );
@@ -105,7 +110,9 @@ export const openWorld = ({ subject, callers }: Store, rights: readonly Right[],
   /** The distinct `updated_at` seen of each record: their order is comparable, their values are not. */
   const updates = new Map<string, string[]>();
   const pages: { readonly by: number; readonly query: Query; cursor: string | null }[] = [];
-  const keyed: { readonly by: number; readonly key: string; readonly fields: Fields }[] = [];
+  const keyed: (() => Promise<Answer>)[] = [];
+  /** Records of batches: those of one may have the same time. */
+  const batched = new Set<string>();
 
   const pick = (record: number): WireMemory | undefined =>
     added.length === 0 ? undefined : added[record % added.length];
@@ -114,7 +121,9 @@ export const openWorld = ({ subject, callers }: Store, rights: readonly Right[],
     user === null ? {} : { 'x-user-id': user === 'first user' ? userOf(0) : 'a stranger' };
   const moment = (bound: Bound): string | undefined => {
     const memory = bound && pick(bound.record);
-    return memory ? new Date(Date.parse(memory.created_at) + bound.by).toISOString() : undefined;
+    return memory && !batched.has(memory.id)
+      ? new Date(Date.parse(memory.created_at) + bound.by).toISOString()
+      : undefined;
   };
 
   const neutral = ({ id, created_at, updated_at, supersedes, ...rest }: WireMemory): object => {
@@ -131,7 +140,7 @@ export const openWorld = ({ subject, callers }: Store, rights: readonly Right[],
     };
   };
   const ranked = (hits: readonly WireHit[]): RankedHit[] =>
-    hits.map(({ memory, score }) => ({ record: numbers.get(memory.id) ?? -1, score, memory: neutral(memory) }));
+    hits.map(({ memory, ...hit }) => ({ ...hit, record: numbers.get(memory.id) ?? -1, memory: neutral(memory) }));
   const answer = <T>({ status, body }: Reply, read: (body: T) => unknown): Answer =>
     status >= 400 ? { status, code: (body as WireError).error.code } : { status, value: read(body as T) };
   const page =
@@ -160,6 +169,19 @@ export const openWorld = ({ subject, callers }: Store, rights: readonly Right[],
     });
   };
 
+  const postBatch = async (by: number, memories: readonly Fields[], key?: string): Promise<Answer> => {
+    const once: Record<string, string> = key === undefined ? {} : { 'idempotency-key': key };
+    const reply = await clientOf(by).tell('POST', '/memories/batch', { memories }, once);
+    return answer<WireBatch>(reply, ({ results }) =>
+      results.map(({ memory, error }) => {
+        if (!memory) return error?.code;
+        batched.add(memory.id);
+        note(memory);
+        return neutral(memory);
+      }),
+    );
+  };
+
   const perform = async (wanted: Operation): Promise<Answer> => {
     const { by } = wanted;
     const client = clientOf(by);
@@ -167,13 +189,23 @@ export const openWorld = ({ subject, callers }: Store, rights: readonly Right[],
       case 'add': {
         const fields = { ...wanted.fields, user_id: userOf(wanted.user), supersedes: wanted.supersedes.map(idOf) };
         if (wanted.key === undefined) return post(by, fields);
-        const key = `key ${wanted.key}`;
-        keyed.push({ by, key, fields });
-        return post(by, fields, key);
+        const send = () => post(by, fields, `key ${wanted.key}`);
+        keyed.push(send);
+        return send();
+      }
+      case 'batch': {
+        const memories = wanted.items.map(({ supersedes, fields }) => ({
+          ...fields,
+          user_id: userOf(wanted.user),
+          supersedes: supersedes.map(idOf),
+        }));
+        const send = () => postBatch(by, memories, wanted.key === undefined ? undefined : `key ${wanted.key}`);
+        if (wanted.key !== undefined) keyed.push(send);
+        return send();
       }
       case 'again': {
         const before = keyed[wanted.add % Math.max(keyed.length, 1)];
-        return before ? post(before.by, before.fields, before.key) : { status: 0 };
+        return before ? before() : { status: 0 };
       }
       case 'patch': {
         const fields = { ...wanted.fields, ...(wanted.supersedes && { supersedes: wanted.supersedes.map(idOf) }) };
@@ -198,15 +230,21 @@ export const openWorld = ({ subject, callers }: Store, rights: readonly Right[],
         return answer(await clientOf(open.by).ask('/memories', query), page(open.by, open.query));
       }
       case 'search': {
-        const { limit, min_score } = wanted;
-        const query: Query = { ...wanted.query, limit, min_score, user_id: userOf(wanted.user) };
+        const { limit, min_score, explain } = wanted;
+        const query: Query = {
+          ...wanted.query,
+          limit,
+          min_score,
+          explain: explain && 'true',
+          user_id: usersOf(wanted),
+        };
         return answer<{ results: WireHit[] }>(await client.ask('/memories/search', query), ({ results }) =>
           ranked(results),
         );
       }
       case 'context':
         return answer<WireContext>(
-          await client.tell('POST', '/context', { ...wanted.fields, user_id: userOf(wanted.user) }),
+          await client.tell('POST', '/context', { ...wanted.fields, user_id: usersOf(wanted) }),
           ({ citations, ...block }) => ({
             ...block,
             citations: citations.map(({ memory_id, score }) => ({ record: numbers.get(memory_id) ?? -1, score })),
@@ -222,12 +260,16 @@ export const openWorld = ({ subject, callers }: Store, rights: readonly Right[],
   };
   const happened = async (change: Operation): Promise<boolean> => {
     const { list, ask, byId } = silent[0] as Client;
-    if (change.do === 'add') {
-      const [newest] = (await list({ user_id: userOf(change.user), limit: 1 })).items;
-      if (!newest || numbers.has(newest.id)) return false;
-      note(newest);
-      neutral(newest);
-      return true;
+    if (change.do === 'add' || change.do === 'batch') {
+      const limit = change.do === 'add' ? 1 : change.items.length;
+      const { items } = await list({ user_id: userOf(change.user), limit });
+      const unknown = items.filter(({ id }) => !numbers.has(id)).reverse();
+      for (const memory of unknown) {
+        if (change.do === 'batch') batched.add(memory.id);
+        note(memory);
+        neutral(memory);
+      }
+      return unknown.length > 0;
     }
     if (change.do !== 'patch' && change.do !== 'delete') throw new Error(`${change.do} changes nothing`);
     const { status, body } = await ask(byId(idOf(change.record)));
@@ -244,7 +286,7 @@ export const openWorld = ({ subject, callers }: Store, rights: readonly Right[],
     native: subject.capabilities.features.scopes === 'native',
     perform,
     ranking: async (by, user, query) =>
-      ranked((await silent[by]?.search({ ...query, user_id: userOf(user), limit: 100 })) ?? []),
+      ranked((await silent[by]?.search({ ...query, user_id: userOf(user), limit: 100, explain: 'true' })) ?? []),
     happened,
     contents: async (client) => {
       const pages = await Promise.all(users.map((user_id) => client.list({ user_id, limit: 500 })));

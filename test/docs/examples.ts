@@ -39,6 +39,8 @@ export function shellFor(url: string, dataDir: string) {
 /** Keys whose values differ from run to run. */
 const VARIES = /^(?:id|memory_id|next_cursor|request_id|created_at|updated_at|timestamp)$/;
 
+const DAY = /\d{4}-\d\d-\d\d/g;
+
 /**
  * The documented answer in the terms of the real one: ids, cursors and times are those of this run, and a score that
  * differs by less than 0.001 is the real one. `aliases` collects which documented text stands for which real one.
@@ -48,6 +50,11 @@ export function inTermsOf(documented: unknown, real: unknown, aliases: Map<strin
     const known = aliases.get(documented) ?? real;
     aliases.set(documented, known);
     return known;
+  }
+  // The days in the lines of a context.
+  if (key === 'text' && typeof documented === 'string' && typeof real === 'string') {
+    const days = real.match(DAY) ?? [];
+    return documented.replaceAll(DAY, (day) => days.shift() ?? day);
   }
   if (typeof documented === 'number' && typeof real === 'number')
     return Math.abs(documented - real) < 0.001 ? real : documented;

@@ -111,7 +111,7 @@ describe('errors', () => {
         (error) => error,
       );
     const upsert = (id: string, metadata: object) =>
-      service.upsert(namespace, { id, values: Float32Array.of(1), metadata: metadata as never }, call);
+      service.upsert(namespace, [{ id, values: Float32Array.of(1), metadata: metadata as never }], call);
 
     it.each<[string, () => Promise<unknown>]>([
       ['a refused id', () => upsert('schlüssel-of-hunter2', {})],

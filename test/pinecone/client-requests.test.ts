@@ -47,19 +47,19 @@ describe('requests', () => {
 
   describe('records', () => {
     it('without metadata have none, not undefined', async () => {
-      await service.upsert('bare', record('a'), call);
+      await service.upsert('bare', [record('a')], call);
       expect((await service.fetch('bare', ['a'], call)).get('a')?.metadata).toEqual({});
     });
 
     it('are listed in pages of at most 99 ids', async () => {
-      await service.upsert('listed', record('a'), call);
+      await service.upsert('listed', [record('a')], call);
       expect(await service.list('listed', { prefix: '', limit: 1_000 }, call)).toEqual({ ids: ['a'], next: undefined });
       expect((await server.calls()).at(-1)?.path).toContain('limit=99&');
     });
 
     it('are fetched by metadata in pages', async () => {
-      await Promise.all(['a', 'b', 'c'].map((id) => service.upsert('m', record(id, { user_id: 'u' }), call)));
-      await service.upsert('m', record('d', { user_id: 'v' }), call);
+      await Promise.all(['a', 'b', 'c'].map((id) => service.upsert('m', [record(id, { user_id: 'u' })], call)));
+      await service.upsert('m', [record('d', { user_id: 'v' })], call);
       const filter = { user_id: 'u' };
       const first = await service.fetchByMetadata('m', { filter, limit: 2 }, call);
       const rest = await service.fetchByMetadata('m', { filter, limit: 2, token: first?.next }, call);
@@ -93,7 +93,7 @@ describe('requests', () => {
   describe('log sequence numbers', () => {
     it('stay with their own call where many are under way', async () => {
       const ids = Array.from({ length: 60 }, (_, at) => `c${at}`);
-      const told = await Promise.all(ids.map((id) => service.upsert('many', record(id, { own: id }), call)));
+      const told = await Promise.all(ids.map((id) => service.upsert('many', [record(id, { own: id })], call)));
       expect([...told].sort((a, b) => Number(a) - Number(b))).toEqual(ids.map((_, at) => at + 1));
       const read = await Promise.all(ids.map((id) => service.fetch('many', [id], call)));
       expect(read.map((found) => [...found.values()].map(({ metadata }) => metadata.own))).toEqual(
@@ -172,7 +172,7 @@ describe('requests for many ids', () => {
   afterAll(() => server.close());
 
   const idsUpTo = (count: number): string[] => Array.from({ length: count }, (_, at) => `id-${at}`);
-  const store = (id: string) => service.upsert(namespace, { id, values: Float32Array.of(1), metadata: {} }, call);
+  const store = (id: string) => service.upsert(namespace, [{ id, values: Float32Array.of(1), metadata: {} }], call);
   const pathsOf = async (operation: string) =>
     (await server.calls()).filter((made) => made.operation === operation).map(({ path }) => path);
 

@@ -256,7 +256,7 @@ describe('faults of the service', () => {
     const to = { api_key: 'key', index_host: server.url };
     patient = connect({ ...to, timeout_ms: 600_000 });
     hasty = connect({ ...to, timeout_ms: HELD_MS });
-    await patient.upsert(namespace, record('there'), call);
+    await patient.upsert(namespace, [record('there')], call);
     await server.resetCalls();
   });
   afterEach(async () => {
@@ -279,7 +279,7 @@ describe('faults of the service', () => {
   } satisfies Record<string, Send>;
   const ONCE = {
     update: (to, by = call) => to.update(namespace, { id: 'there', metadata: { content: 'x' } }, by),
-    upsert: (to, by = call) => to.upsert(namespace, record('there'), by),
+    upsert: (to, by = call) => to.upsert(namespace, [record('there')], by),
   } satisfies Record<string, Send>;
 
   /** How often each operation is sent, and the code each ends with, when all are asked at once. */

@@ -85,7 +85,7 @@ export function openUserIndex(server: Pinecone, dimension: number, metric: Metri
     memory,
     /** As this gateway writes. */
     async add(made: Memory) {
-      remember(made, await service.upsert(NAMESPACE, toRecord(made), call));
+      remember(made, await service.upsert(NAMESPACE, [toRecord(made)], call));
     },
     async change(before: Memory, after: Memory) {
       const { values, embedded } = toValues(vectorOf(after.content, dimension));

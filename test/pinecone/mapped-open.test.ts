@@ -218,6 +218,9 @@ describe('presets', () => {
         supports_audit: false,
         supports_supersession: false,
         idempotency: false,
+        batch: preset === 'custom',
+        explain: true,
+        multi_user: true,
         tags: tags.length > 0,
         consistency_tokens: false,
       });

@@ -39,6 +39,7 @@ describe('verbs', () => {
     expect(gateway.capabilities).toEqual({
       vector_search: true,
       keyword_search: false,
+      explain: true,
       temporal: true,
       scopes: 'tags',
       tags: true,

@@ -29,6 +29,23 @@ it('[SPEC States queued] [SPEC States indexing] [SPEC States done] [Decision 30]
   expect(done?.score).toBeGreaterThan(0.5);
 });
 
+it('[Decision 30] [Decision 35] a batch is queued as a whole, and repeated as it was', async () => {
+  const { gateway, drained, queue } = await ingestionSubject();
+  const gate = gates();
+  const { client } = await gateway(testEmbedder(gate.fate));
+  const batch = ['one', 'two'].map((content) => ({ user_id: 'u', content }));
+  const added = await client.batch(batch, 'k');
+  expect(added).toMatchObject(batch.map(({ content }) => ({ memory: { content, status: 'queued' } })));
+  expect(await queue()).toHaveLength(2);
+  for (const { content } of batch) await gate.open(content);
+  await drained();
+  expect(await client.batch(batch, 'k')).toEqual(added);
+  expect((await client.list({ user_id: 'u' })).items).toMatchObject([
+    { content: 'two', status: 'done' },
+    { content: 'one', status: 'done' },
+  ]);
+});
+
 it('[Decision 20] [Decision 30] a repetition is answered byte for byte as the first time, also when all is done', async () => {
   const { gateway, drained } = await ingestionSubject();
   const { client } = await gateway(testEmbedder());

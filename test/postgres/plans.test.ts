@@ -7,7 +7,7 @@ import type { Database, Run } from '../../providers/postgres/client/connections.
 import { createKeyStore } from '../../providers/postgres/tables/api-keys.ts';
 import { createAuditLog } from '../../providers/postgres/tables/audit-log.ts';
 import { startHousekeeping } from '../../providers/postgres/tables/housekeeping.ts';
-import { createFirstAnswer } from '../../providers/postgres/tables/idempotency.ts';
+import { createFirstAnswers } from '../../providers/postgres/tables/idempotency.ts';
 import { claimText, giveBackText, writeText } from '../../providers/postgres/tables/ingestion-queue.ts';
 import { toTextArray } from '../../providers/postgres/tables/memory-rows.ts';
 import { createStatements } from '../../providers/postgres/tables/memory-statements.ts';
@@ -322,7 +322,7 @@ describe('an add', () => {
 
   it('finds its idempotency key', async () => {
     const { seen, run } = recorder();
-    await createFirstAnswer(store.names, run)(memoryOf('u', 'x'), once, call);
+    await createFirstAnswers(store.names, run)([{ input: memoryOf('u', 'x'), key: once }], call);
     expect(seen).toHaveLength(1);
     for (const [text, values] of seen)
       expect(await indexes(text, values, { modes: ['force_generic_plan'] })).toEqual(['once_keys_pkey']);

@@ -8,6 +8,7 @@ import { runProgram, startGateway, temporaryFolder } from './gateway.ts';
 const POSTGRES = ['pg', '@electric-sql/pglite', '@electric-sql/pglite-pgvector'];
 /** Loaded only if configured. */
 const UNUSED = [
+  '@modelcontextprotocol/server',
   'jose',
   '@redis/client',
   '@pinecone-database/pinecone',

@@ -1,9 +1,9 @@
 import { expect } from 'vitest';
-import type { WireAudit, WireCapabilities, WireContext, WireHit, WireMemory, WirePage } from './wire.ts';
+import type { WireAudit, WireBatch, WireCapabilities, WireContext, WireHit, WireMemory, WirePage } from './wire.ts';
 
 /** Sends one request; in process or over a socket. */
 export type Send = (path: string, init?: RequestInit) => Promise<Response>;
-export type Query = Readonly<Record<string, string | number | undefined>>;
+export type Query = Readonly<Record<string, string | number | readonly string[] | undefined>>;
 export type Fields = Readonly<Record<string, unknown>>;
 
 export interface Reply {
@@ -15,8 +15,10 @@ export interface Reply {
 }
 
 export const queryString = (query: Query): string => {
-  const given = Object.entries(query).filter((entry): entry is [string, string | number] => entry[1] !== undefined);
-  return new URLSearchParams(given.map(([key, value]): [string, string] => [key, String(value)])).toString();
+  const given = Object.entries(query).flatMap(([key, value]) =>
+    [value ?? []].flat().map((one) => [key, String(one)] as [string, string]),
+  );
+  return new URLSearchParams(given).toString();
 };
 
 const replyOf = async (response: Response): Promise<Reply> => {
@@ -60,6 +62,14 @@ export const clientOf = (send: Send) => {
     raw,
     byId,
     add: (fields: Fields) => bodyOf<WireMemory>(tell('POST', '/memories', fields), 201),
+    /** With an Idempotency-Key, if one is given. */
+    batch: async (memories: readonly unknown[], key?: string) =>
+      (
+        await bodyOf<WireBatch>(
+          tell('POST', '/memories/batch', { memories }, key === undefined ? {} : { 'idempotency-key': key }),
+          200,
+        )
+      ).results,
     get: (id: string) => bodyOf<WireMemory>(ask(byId(id)), 200),
     update: (id: string, fields: Fields) => bodyOf<WireMemory>(tell('PATCH', byId(id), fields), 200),
     remove: (id: string) => bodyOf<undefined>(tell('DELETE', byId(id)), 204),

@@ -29,6 +29,12 @@ export interface WirePage {
 export interface WireHit {
   readonly memory: WireMemory;
   readonly score: number;
+  readonly explanation?: {
+    readonly cosine: number | null;
+    readonly coverage: number | null;
+    readonly terms: readonly string[] | null;
+    readonly weights: { readonly vector: number; readonly keyword: number };
+  };
 }
 
 export interface WireContext {
@@ -67,12 +73,31 @@ export interface WireCapabilities {
     readonly supports_supersession: boolean;
     /** Our own: `POST /memories` honours `Idempotency-Key`. */
     readonly idempotency: boolean;
+    /** Our own: `POST /memories/batch`. */
+    readonly batch: boolean;
+    /** Our own: search explains scores. */
+    readonly explain: boolean;
+    /** Our own: search and context take several users. */
+    readonly multi_user: boolean;
     /** Our own: memories keep tags. */
     readonly tags: boolean;
     /** Our own: `X-Consistency-Token` means something. */
     readonly consistency_tokens: boolean;
   };
-  readonly limits?: { readonly rate_limit_per_minute: number | null; readonly max_search_results: number | null };
+  readonly limits?: {
+    readonly rate_limit_per_minute: number | null;
+    readonly max_search_results: number | null;
+    /** Our own. */
+    readonly max_batch_size: number;
+  };
+}
+
+/** `POST /memories/batch`, Decision 35. */
+export interface WireBatch {
+  readonly results: readonly {
+    readonly memory?: WireMemory;
+    readonly error?: Omit<WireError['error'], 'request_id'>;
+  }[];
 }
 
 export interface WireError {

@@ -13,7 +13,7 @@ export const MAX_FETCHED = 100;
 /** Maximum characters of a URL: servers and proxies cut it off at 8 KB. */
 const MAX_URL = 8_000;
 /** Maximum ids of one delete. */
-const MAX_DELETED = 1_000;
+export const MAX_DELETED = 1_000;
 /**
  * Maximum bytes of metadata, as JSON in UTF-8. Pinecone takes 40,960 and does not document how it counts. A record with
  * concurrent changes or cleared fields needs a little more than each write.
@@ -75,8 +75,8 @@ export interface RecordChange {
  * where that is safe (`retry.ts`), and fails with an `OmpError`. Every method names the namespace.
  */
 export interface Service {
-  /** Replaces the whole record. */
-  upsert(namespace: string, record: NewRecord, call: Call): Promise<Lsn>;
+  /** Replaces whole records: at most as many as `upsertChunks` puts together. */
+  upsert(namespace: string, records: readonly NewRecord[], call: Call): Promise<Lsn>;
   /** Does nothing if the record does not exist. */
   update(namespace: string, change: RecordChange, call: Call): Promise<Lsn>;
   /** Ignores missing ids and namespaces. */
@@ -128,9 +128,13 @@ export function connect({ api_key, index_host, timeout_ms, ...limits }: ConnectO
 }
 
 const createRequests = (index: ReturnType<typeof openIndex>, send: SendRequest): Omit<Service, 'queueLength'> => ({
-  upsert(namespace, { id, values, metadata }, call) {
-    const request = () =>
-      index.upsert({ namespace, records: [{ id, values: [...values], metadata: writable(metadata) }] });
+  upsert(namespace, records, call) {
+    const toSend = ({ id, values, metadata }: NewRecord) => ({
+      id,
+      values: [...values],
+      metadata: writable(metadata),
+    });
+    const request = () => index.upsert({ namespace, records: records.map(toSend) });
     // Carried out late, it would undo a patch or restore a deleted record.
     return send({ send: request, read: requestLsn, idempotent: false }, call);
   },
@@ -277,6 +281,30 @@ export const deleteChunks = (ids: readonly string[]): string[][] =>
     ids.slice(at * MAX_DELETED, (at + 1) * MAX_DELETED),
   );
 
+/** Maximum bytes of one upsert. Pinecone takes 2 MB and 1,000 records. */
+const MAX_UPSERT_BYTES = 1_900_000;
+/** Longest decimal form of a number of a vector, with its comma. */
+const NUMBER_BYTES = 26;
+
+/** The records in groups for one upsert each. */
+export function upsertChunks<Item extends { readonly record: NewRecord }>(items: readonly Item[]): Item[][] {
+  const chunks: Item[][] = [];
+  let bytes = Number.POSITIVE_INFINITY;
+  for (const item of items) {
+    const { values, metadata } = item.record;
+    const size = metadataBytes(metadata) + NUMBER_BYTES * values.length + 1_000;
+    if (bytes + size > MAX_UPSERT_BYTES) {
+      chunks.push([]);
+      bytes = 0;
+    }
+    chunks.at(-1)?.push(item);
+    bytes += size;
+  }
+  return chunks;
+}
+
+const metadataBytes = (metadata: Metadata): number => Buffer.byteLength(JSON.stringify(metadata));
+
 /** Does the work for every chunk, a few at once, and starts no more after a failure. Results in the given order. */
 export async function forEachChunk<Result>(
   chunks: readonly string[][],
@@ -297,7 +325,7 @@ export async function forEachChunk<Result>(
 
 /** Throws `payload_too_large` for a record that is too large for Pinecone. */
 export function requireFits(metadata: Metadata): void {
-  const bytes = Buffer.byteLength(JSON.stringify(metadata));
+  const bytes = metadataBytes(metadata);
   if (bytes <= METADATA_BUDGET) return;
   throw new OmpError(
     'payload_too_large',

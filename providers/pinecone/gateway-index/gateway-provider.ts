@@ -1,8 +1,25 @@
-import type { Memory, MemoryPatch, Provider } from '#contract';
+import {
+  type BatchOutcome,
+  type Call,
+  type Memory,
+  type MemoryPatch,
+  type NewMemory,
+  OmpError,
+  type Provider,
+  type Vector,
+} from '#contract';
 import { toUnit } from '#ranking';
 import { createKeyedMutex, effectivePatch, mergeExtensions, newRecord, notBefore } from '#toolbox';
-import { MAX_CONTENT_LENGTH, MAX_TOP_K, requireFits } from '../client/client.ts';
+import {
+  MAX_CONTENT_LENGTH,
+  MAX_DELETED,
+  MAX_TOP_K,
+  type NewRecord,
+  requireFits,
+  upsertChunks,
+} from '../client/client.ts';
 import { PROVIDER } from '../client/errors.ts';
+import type { Written } from '../overlay.ts';
 import { toValues } from '../score.ts';
 import { INDEX_RECORD } from '../startup.ts';
 import { createList } from './gateway-list.ts';
@@ -10,13 +27,18 @@ import { changes, createFind, type FindOptions, type GatewayIndex, toMetadata } 
 import { createSearch } from './gateway-search.ts';
 import { EARLIEST_MS } from './ids.ts';
 
+/** A new record, not yet stored. */
+interface Created extends Written {
+  readonly namespace: string;
+  readonly record: NewRecord;
+}
+
 /** The verbs on the gateway's index. */
 export function createGatewayProvider(index: GatewayIndex, options: FindOptions): Provider {
-  const { service, ids, namespaces, overlay, consistency, model } = index;
+  const { service, ids, namespaces, overlay, consistency } = index;
   const find = createFind(index, options);
   const list = createList(index);
   const mutex = createKeyedMutex();
-  const createdAt = createClock();
 
   return {
     name: PROVIDER,
@@ -31,21 +53,9 @@ export function createGatewayProvider(index: GatewayIndex, options: FindOptions)
       max_search_results: MAX_TOP_K,
       max_list_scan: index.max_scan,
       consistency_tokens: true,
+      explain: true,
     },
-    async add(input, embedding, call) {
-      const vector = toUnit(embedding);
-      const created = createdAt();
-      const id = ids.make(input.user_id, created);
-      const memory = newRecord(input, model, { id, created_at: new Date(created).toISOString() });
-      const { values, embedded } = toValues(vector);
-      const metadata = toMetadata(memory, embedded);
-      requireFits(metadata);
-      const namespace = namespaces.of(ids.userPart(input.user_id));
-      const lsn = await service.upsert(namespace, { id, values, metadata }, call);
-      overlay.put({ memory, vector }, { namespace, lsn });
-      consistency.wrote(namespace, lsn, call);
-      return memory;
-    },
+    ...createAdds(index),
     get: async (ref, call) => (await find(ref, call))?.memory,
     update: (ref, wanted, embedding, call) =>
       mutex(ref.id, async () => {
@@ -79,11 +89,86 @@ export function createGatewayProvider(index: GatewayIndex, options: FindOptions)
         return true;
       }),
     list,
+    async erase(user_id, call) {
+      const namespace = namespaces.of(ids.userPart(user_id));
+      const page = { user_id, tags: [], within: null, limit: MAX_DELETED, max_bytes: Number.POSITIVE_INFINITY };
+      for (let erased = 0; ; ) {
+        const memories = await list(page, call);
+        if (memories.length === 0) return erased;
+        const all = memories.map(({ id }) => id);
+        const lsn = await service.remove(namespace, all, call);
+        for (const memory of memories) overlay.bury(memory, { namespace, lsn });
+        consistency.wrote(namespace, lsn, call);
+        erased += memories.length;
+      }
+    },
     search: createSearch(index, list),
     stats: () => ({ queue_length: service.queueLength() }),
     ping: async (call) => void (await service.fetch(namespaces.base, [INDEX_RECORD], call)),
     close: async () => overlay.close(),
   };
+}
+
+function createAdds({ service, ids, namespaces, overlay, consistency, model }: GatewayIndex) {
+  const createdAt = createClock();
+  /** Throws `payload_too_large` if the record is too large. */
+  const create = (input: NewMemory, embedding: Vector): Created => {
+    const vector = toUnit(embedding);
+    const created = createdAt();
+    const id = ids.make(input.user_id, created);
+    const memory = newRecord(input, model, { id, created_at: new Date(created).toISOString() });
+    const { values, embedded } = toValues(vector);
+    const metadata = toMetadata(memory, embedded);
+    requireFits(metadata);
+    const namespace = namespaces.of(ids.userPart(input.user_id));
+    return { memory, vector, namespace, record: { id, values, metadata } };
+  };
+  const store = async (namespace: string, all: readonly Created[], call: Call): Promise<void> => {
+    const records = all.map(({ record }) => record);
+    const lsn = await service.upsert(namespace, records, call);
+    for (const { memory, vector } of all) overlay.put({ memory, vector }, { namespace, lsn });
+    consistency.wrote(namespace, lsn, call);
+  };
+
+  return {
+    async add(input, embedding, call) {
+      const created = create(input, embedding);
+      await store(created.namespace, [created], call);
+      return created.memory;
+    },
+    async batch(items, call) {
+      const outcomes: BatchOutcome[] = [];
+      const byNamespace = new Map<string, (Created & { readonly place: number })[]>();
+      for (const [place, { input, vector }] of items.entries()) {
+        try {
+          const created = create(input, vector);
+          const others = byNamespace.get(created.namespace) ?? [];
+          byNamespace.set(created.namespace, [...others, { ...created, place }]);
+        } catch (error) {
+          if (!(error instanceof OmpError)) throw error;
+          outcomes[place] = error;
+        }
+      }
+      let failure: OmpError | undefined;
+      for (const [namespace, all] of byNamespace) {
+        for (const chunk of upsertChunks(all)) {
+          if (!failure) {
+            failure = await store(namespace, chunk, call).then(
+              () => undefined,
+              (error: unknown) => {
+                // Later upserts would hit the same fault; what was stored before must be reported.
+                if (error instanceof OmpError && outcomes.some((outcome) => outcome && !(outcome instanceof OmpError)))
+                  return error;
+                throw error;
+              },
+            );
+          }
+          for (const { place, memory } of chunk) outcomes[place] = failure ?? memory;
+        }
+      }
+      return outcomes;
+    },
+  } satisfies Pick<Provider, 'add' | 'batch'>;
 }
 
 const patched = (memory: Memory, patch: MemoryPatch): Memory => ({

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Call, type ListQuery, type Memory, OmpError, type Position, providerError } from '#contract';
-import { recordBytes, upToBytes } from '#toolbox';
+import { type Call, type ListQuery, type Memory, OmpError, providerError } from '#contract';
+import { newestFirst, recordBytes, upToBytes } from '#toolbox';
 import { PROVIDER } from '../client/errors.ts';
 import { userFilter } from '../filter.ts';
 import { type MappedIndex, requireTagsField, toMemory } from './mapped-record.ts';
@@ -70,13 +70,6 @@ const matches =
     (since === undefined || memory.created_at >= since) &&
     (until === undefined || memory.created_at <= until) &&
     (after === undefined || newestFirst(after, memory) < 0);
-
-/** The order of lists; ids are ASCII. */
-export function newestFirst(a: Position, b: Position): number {
-  if (a.created_at !== b.created_at) return a.created_at > b.created_at ? -1 : 1;
-  if (a.id === b.id) return 0;
-  return a.id > b.id ? -1 : 1;
-}
 
 const tooMany = (max: number, tagged: boolean) =>
   new OmpError(

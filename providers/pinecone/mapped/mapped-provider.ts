@@ -67,6 +67,7 @@ export async function openMapped(
       // A list reads at most `max_listed` and reports more itself.
       max_list_scan: null,
       consistency_tokens: false,
+      explain: true,
     },
     get: async (ref, call) => (await find(ref, call))?.memory,
     search: createSearch(index),
@@ -181,7 +182,7 @@ function createWrites(index: MappedIndex, find: Find): Required<Pick<Provider, '
       requireFits(metadata);
       const values = valuesOf(vector);
       const id = randomUUID();
-      const lsn = await service.upsert(namespace, { id, values, metadata }, call);
+      const lsn = await service.upsert(namespace, [{ id, values, metadata }], call);
       const memory = toMemory(fields, id, metadata) as Memory;
       overlay.put({ memory, vector: values }, { namespace, lsn });
       return memory;

@@ -1,10 +1,9 @@
 import { type Call, invalidRequest, type Memory, type Provider, type SearchHit } from '#contract';
 import { toUnit } from '#ranking';
-import { recordBytes, upToBytes } from '#toolbox';
+import { byScore, recordBytes, upToBytes } from '#toolbox';
 import { MAX_FETCHED, MAX_TOP_K, type Match, type QueryRequest, validIds } from '../client/client.ts';
 import { userFilter } from '../filter.ts';
 import { createScoring, isZero } from '../score.ts';
-import { newestFirst } from './mapped-list.ts';
 import { type MappedIndex, requireTagsField, toMemory } from './mapped-record.ts';
 
 /** If some matches are not memories of the user, the next query asks for this many times as many. */
@@ -31,8 +30,7 @@ export function createSearch(index: MappedIndex): Provider['search'] {
     const best = (stored: readonly SearchHit[]): SearchHit[] => {
       const recent = overlay.of(user_id).live.filter(({ memory }) => isWanted(memory));
       const hits = recent.map((written) => ({ memory: written.memory, score: scoring.ofVector(written.vector) }));
-      const order = (a: SearchHit, b: SearchHit) => b.score - a.score || newestFirst(a.memory, b.memory);
-      const found = [...stored, ...hits].sort(order).slice(0, limit);
+      const found = [...stored, ...hits].sort(byScore).slice(0, limit);
       return upToBytes(found, max_bytes, ({ memory }) => memory);
     };
 

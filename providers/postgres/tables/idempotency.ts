@@ -4,12 +4,13 @@ import {
   IDEMPOTENCY_TTL_MS,
   type IdempotencyKey,
   invalidRequest,
+  type KeyedAdd,
   type Memory,
-  type NewMemory,
 } from '#contract';
 import { newRecord } from '#toolbox';
 import type { Run } from '../client/connections.ts';
 import type { Conditions } from './conditions.ts';
+import { toTextArray } from './memory-rows.ts';
 import type { Names } from './names.ts';
 import { toIso } from './timestamps.ts';
 
@@ -19,43 +20,69 @@ export function keyPeriod(): [after: string, until: string] {
   return [new Date(now - IDEMPOTENCY_TTL_MS).toISOString(), new Date(now + IDEMPOTENCY_AHEAD_MS).toISOString()];
 }
 
+type KeyedMemory = readonly [key: IdempotencyKey, memory: Memory];
+
+const rowOf = ([{ caller, key, fingerprint }, { id, created_at, embedding_model, status }]: KeyedMemory) => [
+  ...[caller, key, fingerprint, id],
+  ...[created_at, embedding_model, status],
+];
+
 /**
  * Part of a `with`: claims the key for this memory. `claimed` has a row on success. If another gateway is claiming the key,
  * this waits for its transaction, and claims the key if that fails.
  */
-export function claimKey(names: Names, bind: Conditions['bind'], key: IdempotencyKey, memory: Memory): string {
-  const { id, created_at, embedding_model, status } = memory;
+export const claimKey = (names: Names, bind: Conditions['bind'], key: IdempotencyKey, memory: Memory): string =>
+  claim(names, bind, `values (${rowOf([key, memory]).map(bind).join(', ')})`);
+
+/** The same for several. `claimed` has the `memory_id` of each success. */
+export function claimKeys(names: Names, bind: Conditions['bind'], all: readonly KeyedMemory[]): string {
+  const rows = all.map(rowOf);
+  const columns = KEY_TYPES.map((type, i) => `${bind(rows.map((row) => row[i]))}::${type}[]`);
+  return claim(names, bind, `select * from unnest(${columns.join(', ')})`);
+}
+const KEY_TYPES = ['text', 'text', 'text', 'text', 'timestamptz', 'text', 'text'];
+
+/** `rows`: SQL of the rows of the keys. */
+function claim(names: Names, bind: Conditions['bind'], rows: string): string {
   const [after, until] = keyPeriod();
-  const row = [key.caller, key.key, key.fingerprint, id, created_at, embedding_model, status].map(bind);
   return `claimed as (
     insert into ${names.onceKeys} as known (caller, key, fingerprint, memory_id, created_at, embedding_model, status)
-    values (${row.join(', ')})
+    ${rows}
     on conflict (caller, key) do update set fingerprint = excluded.fingerprint, memory_id = excluded.memory_id,
       created_at = excluded.created_at, embedding_model = excluded.embedding_model, status = excluded.status
     where known.created_at <= ${bind(after)}::timestamptz or known.created_at > ${bind(until)}::timestamptz
-    returning 1)`;
+    returning memory_id)`;
 }
 
 /**
- * The answer to the first use of this key; undefined if it was never used or has expired. The content comes from the input,
- * because the key keeps none. Throws `invalid_request` if the key was used for another input.
+ * The answers to the first use of these keys; undefined if one was never used or has expired. The content comes from the
+ * input, because the key keeps none. Throws `invalid_request` if a key was used for another input.
  */
-export const createFirstAnswer =
+export const createFirstAnswers =
   (names: Names, run: Run) =>
-  async (input: NewMemory, { caller, key, fingerprint }: IdempotencyKey, call: Call): Promise<Memory | undefined> => {
-    const [row] = await run(
-      `select fingerprint, memory_id, date_part('epoch', created_at) * 1000 as created_at, embedding_model, status
-       from ${names.onceKeys} where caller = $1 and key = $2 and created_at > $3 and created_at <= $4`,
-      [caller, key, ...keyPeriod()],
+  async (adds: readonly KeyedAdd[], call: Call): Promise<(Memory | undefined)[]> => {
+    // One look-up for each key: of `= any`, a plan for any values expects so many that it would read the index by time.
+    const rows = await run(
+      `select key, fingerprint, memory_id, date_part('epoch', created_at) * 1000 as created_at, embedding_model, status
+       from unnest($2::text[]) as wanted, lateral (select * from ${names.onceKeys} where caller = $1 and key = wanted limit 1) as used
+       where created_at > $3 and created_at <= $4`,
+      [adds[0]?.key.caller, toTextArray(adds.map(({ key }) => key.key)), ...keyPeriod()],
       call,
     );
-    if (!row) return undefined;
-    if (row.fingerprint !== fingerprint) {
-      throw invalidRequest('Idempotency-Key: this key was used for another memory; use a new one');
-    }
-    return newRecord(input, row.embedding_model as string | null, {
-      id: row.memory_id as string,
-      created_at: toIso(row.created_at as number),
-      status: row.status as Memory['status'],
+    const known = new Map(rows.map((row) => [row.key, row]));
+    return adds.map(({ input, key }) => {
+      const row = known.get(key.key);
+      if (row && row.fingerprint !== key.fingerprint) {
+        throw invalidRequest('Idempotency-Key: this key was used for another memory; use a new one');
+      }
+      return (
+        row &&
+        input &&
+        newRecord(input, row.embedding_model as string | null, {
+          id: row.memory_id as string,
+          created_at: toIso(row.created_at as number),
+          status: row.status as Memory['status'],
+        })
+      );
     });
   };

@@ -1,4 +1,14 @@
-import type { Call, IdempotencyKey, ListQuery, Memory, MemoryPatch, Ref, Vector, Verb } from '#contract';
+import {
+  type Call,
+  type IdempotencyKey,
+  type ListQuery,
+  MAX_BATCH_SIZE,
+  type Memory,
+  type MemoryPatch,
+  type Ref,
+  type Vector,
+  type Verb,
+} from '#contract';
 import { literalPrefix, mergeExtensions } from '#toolbox';
 import { rememberStatements, type Statement } from '../client/connections.ts';
 import { toHalfvec } from '../pgvector.ts';
@@ -13,7 +23,7 @@ import {
   whereTagsOfLargeUser,
   whereWithin,
 } from './conditions.ts';
-import { claimKey } from './idempotency.ts';
+import { claimKey, claimKeys } from './idempotency.ts';
 import { clearQueue, enqueue } from './ingestion-queue.ts';
 import { bytesOf, columnsOf, firstWithin, omitLarge, toTextArray } from './memory-rows.ts';
 import type { Names } from './names.ts';
@@ -94,27 +104,36 @@ export function createStatements(names: Names, audited: boolean) {
 
   return {
     query,
-    /** Returns a row if it inserted one. */
-    insert({ memory, vector, keywords, key }: Insert, call: Call): Query {
+    /** Inserts several, all with a key or all without. Returns the `id` of each that it inserted. */
+    insertAll(inserts: readonly Insert[], call: Call): Query {
       const where = conditions();
-      where.values.push(
-        memory.id,
-        memory.user_id,
-        memory.content,
-        memory.scope,
-        toTextArray(memory.tags),
-        memory.source && JSON.stringify(memory.source),
-        memory.confidence,
-        memory.created_at,
-        memory.valid_from,
-        memory.valid_to,
-        toTextArray(memory.supersedes),
-        JSON.stringify(memory.extensions),
-        toBigintArray(keywords),
-        vector ? toHalfvec(vector) : null,
+      const rows = inserts.map(insertedValues);
+      const columns = INSERTED_TYPES.map((type, i) => `${where.bind(rows.map((row) => row[i]))}::${type}[]`);
+      // Binary forms cannot be elements of a parameter. Few lengths, so few different statements.
+      const vectors = Array.from(
+        { length: VECTOR_COUNTS.find((count) => count >= rows.length) ?? rows.length },
+        (_, i) => where.bind(rows[i]?.at(-1) ?? null),
       );
-      const text = `insert into ${names.memories} (id, user_id, content, scope, tags, source, confidence, created_at, updated_at,
-           valid_from, valid_to, supersedes, extensions, keywords, ${names.embedding}, large)
+      const keyed = inserts.flatMap(({ key, memory }) => (key ? [[key, memory] as const] : []));
+      const text = `insert into ${names.memories} (${insertedColumns(names)})
+         select id, user_id, content, scope, tags::text[], source, confidence, created_at, created_at, valid_from, valid_to,
+           supersedes::text[], extensions, keywords::bigint[], embedding::${names.halfvec},
+           exists (select from ${names.largeUsers} l where l.user_id = new.user_id)
+         from unnest(${columns.join(', ')}, array[${vectors.join(', ')}]::${names.halfvec}[])
+           as new (id, user_id, content, scope, tags, source, confidence, created_at,
+             valid_from, valid_to, supersedes, extensions, keywords, embedding)
+         ${keyed.length > 0 ? 'join claimed on memory_id = id' : 'where id is not null'}`;
+      const first = keyed.length > 0 ? claimKeys(names, where.bind, keyed) : undefined;
+      const after = inserts.some(({ memory }) => memory.status === 'queued') ? enqueue(names) : undefined;
+      return change(where, { action: 'add', call, first, text, after, columns: 'id, user_id, scope' });
+    },
+
+    /** Returns a row if it inserted one. */
+    insert(insert: Insert, call: Call): Query {
+      const { memory, key } = insert;
+      const where = conditions();
+      where.values.push(...insertedValues(insert));
+      const text = `insert into ${names.memories} (${insertedColumns(names)})
          select $1::text, $2::text, $3::text, $4::text, $5::text[], $6::jsonb, $7::float8, $8::timestamptz, $8::timestamptz,
            $9::timestamptz, $10::timestamptz, $11::text[], $12::jsonb, $13::bigint[], $14::${names.halfvec},
            exists (select from ${names.largeUsers} where user_id = $2) ${key ? 'from claimed' : ''}`;
@@ -160,6 +179,37 @@ export function createStatements(names: Names, audited: boolean) {
     },
   };
 }
+
+const insertedColumns = (names: Names): string =>
+  `id, user_id, content, scope, tags, source, confidence, created_at, updated_at, valid_from, valid_to, supersedes, extensions,
+   keywords, ${names.embedding}, large`;
+
+/** Without `updated_at`, which equals `created_at`. */
+const insertedValues = ({ memory, vector, keywords }: Insert): readonly unknown[] => [
+  memory.id,
+  memory.user_id,
+  memory.content,
+  memory.scope,
+  toTextArray(memory.tags),
+  memory.source && JSON.stringify(memory.source),
+  memory.confidence,
+  memory.created_at,
+  memory.valid_from,
+  memory.valid_to,
+  toTextArray(memory.supersedes),
+  JSON.stringify(memory.extensions),
+  toBigintArray(keywords),
+  vector ? toHalfvec(vector) : null,
+];
+
+/** Their types in a batch, without the vector. Arrays are texts, because those of a batch differ in length. */
+const INSERTED_TYPES = [
+  ...['text', 'text', 'text', 'text', 'text', 'jsonb', 'float8', 'timestamptz'],
+  ...['timestamptz', 'timestamptz', 'text', 'jsonb', 'text'],
+];
+
+/** Vectors of a batch's statement; those beyond its memories are null. */
+const VECTOR_COUNTS = [4, 20, MAX_BATCH_SIZE];
 
 /** `first`: the statement's `with`, or empty. `from`: selects the page from `m`, in its order. */
 interface Listed {

@@ -1,17 +1,15 @@
 import {
+  type BatchItem,
   type Call,
-  type IdempotencyKey,
   MAX_RECORD_BYTES,
   type Memory,
-  type NewMemory,
   type Provider,
   type ProviderCapabilities,
   type ProviderContext,
   type Ref,
   type SearchQuery,
-  type Vector,
 } from '#contract';
-import { analyseLater } from '#ranking';
+import { analyseLater, queryTerms, weights } from '#ranking';
 import { effectivePatch, newIdentity, newRecord, recordTooLarge, requireFits } from '#toolbox';
 import type { Run } from '../client/connections.ts';
 import { PROVIDER } from '../errors.ts';
@@ -19,13 +17,14 @@ import type { Options } from '../options.ts';
 import type { OpenDatabase } from '../startup/open-database.ts';
 import { createAuditLog } from './audit-log.ts';
 import { startHousekeeping } from './housekeeping.ts';
-import { createFirstAnswer } from './idempotency.ts';
+import { createFirstAnswers } from './idempotency.ts';
 import { backlogOf, createQueue, type Runners } from './ingestion-queue.ts';
 import { openLargeUsers } from './large-users.ts';
 import { toMemory } from './memory-rows.ts';
-import { createStatements, type Query } from './memory-statements.ts';
+import { createStatements, type Insert, type Query } from './memory-statements.ts';
 import { createSearch } from './search-strategy.ts';
 import { toKeys } from './search-terms.ts';
+import { createUserVerbs } from './user-statements.ts';
 
 /** The provider of the gateway's tables. Closing it closes the database. */
 export async function openProvider(
@@ -43,10 +42,14 @@ export async function openProvider(
   const housekeeping = startHousekeeping({ run, names, retention_days: audit?.retention_days ?? null, log });
 
   const auditLog = audit && createAuditLog(names, run);
-  /** Writes the audit entry of a verb that succeeded without a change. */
-  const recordUnchanged = async (action: 'add' | 'update', { id, user_id, scope }: Memory, call: Call) => {
-    const about = { app: call.caller.app, action, user_id, memory_id: id, scope, request_id: call.requestId };
-    await auditLog?.record([{ timestamp: new Date().toISOString(), ...about, outcome: 'ok' }], call);
+  /** Writes the audit entries of a verb that succeeded without a change. */
+  const recordUnchanged = async (action: 'add' | 'update', memories: readonly Memory[], call: Call) => {
+    const made = { timestamp: new Date().toISOString(), app: call.caller.app, action, request_id: call.requestId };
+    if (memories.length === 0) return;
+    await auditLog?.record(
+      memories.map(({ id, user_id, scope }) => ({ ...made, user_id, memory_id: id, scope, outcome: 'ok' })),
+      call,
+    );
   };
 
   const model = embedder?.model ?? null;
@@ -54,17 +57,18 @@ export async function openProvider(
   const ingestion = embedder && { deferred: later, ...createQueue(names, { run, runWith }) };
   const keywordsOf = async ({ user_id, content }: Pick<Memory, 'user_id' | 'content'>, call: Call) =>
     toKeys(user_id, await analyseLater(content, call));
-  /** Undefined: the idempotency key is in use. */
-  const insert = async (
-    { input, vector, key }: { input: NewMemory; vector: Vector; key?: IdempotencyKey },
-    call: Call,
-  ): Promise<Memory | undefined> => {
+  const insertOf = async ({ input, vector, key }: BatchItem, call: Call): Promise<Insert> => {
     const keywords = await keywordsOf(input, call);
     const memory = newRecord(input, model, { ...newIdentity(), status: later ? 'queued' : 'done' });
-    const inserted = await send(statements.insert({ memory, vector, keywords, key }, call), call);
-    return inserted.length > 0 ? memory : undefined;
+    return { memory, vector, keywords, key };
   };
-  const firstAnswer = createFirstAnswer(names, run);
+  /** Undefined: the idempotency key is in use. */
+  const insert = async (item: BatchItem, call: Call): Promise<Memory | undefined> => {
+    const wanted = await insertOf(item, call);
+    const inserted = await send(statements.insert(wanted, call), call);
+    return inserted.length > 0 ? wanted.memory : undefined;
+  };
+  const firstAnswers = createFirstAnswers(names, run);
   const get = async (ref: Ref, call: Call): Promise<Memory | undefined> => {
     const [row] = await send(statements.select(ref), call);
     return row && toMemory(row, model);
@@ -72,17 +76,30 @@ export async function openProvider(
   const runSearch = createSearch({ db, names, statements, ranking, largeUsers });
   const search = async (query: SearchQuery, call: Call) => {
     const rows = await runSearch(query, call);
-    return rows.map((row) => ({ memory: toMemory(row, model), score: row.score as number }));
+    const hits = rows.map((row) => ({ memory: toMemory(row, model), score: row.score as number }));
+    if (!query.explain) return hits;
+    const weight = weights(ranking, queryTerms(query.text).length);
+    return hits.map((hit, i) => ({
+      ...hit,
+      parts: { cosine: Number(rows[i]?.cosine), coverage: Number(rows[i]?.coverage), weights: weight },
+    }));
   };
 
   return {
     name: PROVIDER,
     capabilities: capabilitiesOf(ranking),
     add: async (input, vector, call) => (await insert({ input, vector }, call)) as Memory,
+    async batch(items, call) {
+      const inserts: Insert[] = [];
+      // One after the other, so that the ids have the order of the items.
+      for (const item of items) inserts.push(await insertOf(item, call));
+      const inserted = new Set((await send(statements.insertAll(inserts, call), call)).map(({ id }) => id));
+      return inserts.map(({ memory }) => (inserted.has(memory.id) ? memory : undefined));
+    },
     idempotency: {
-      async firstAnswer(input, key, call) {
-        const first = await firstAnswer(input, key, call);
-        if (first) await recordUnchanged('add', first, call);
+      async firstAnswers(adds, call) {
+        const first = await firstAnswers(adds, call);
+        await recordUnchanged('add', first.filter(Boolean) as Memory[], call);
         return first;
       },
       add: (input, vector, key, call) => insert({ input, vector, key }, call),
@@ -92,7 +109,7 @@ export async function openProvider(
       const current = await get(ref, call);
       const patch = current && effectivePatch(current, wanted);
       if (!patch) {
-        if (current) await recordUnchanged('update', current, call);
+        if (current) await recordUnchanged('update', [current], call);
         return current;
       }
       requireFits(current, patch, max_bytes);
@@ -113,6 +130,7 @@ export async function openProvider(
       return rows.map((row) => toMemory(row, model));
     },
     search,
+    ...createUserVerbs(names, run, audit !== undefined),
     ...(auditLog && { audit: auditLog }),
     // Closed with the provider.
     keys: { ...keys, close: async () => {} },
@@ -138,4 +156,5 @@ const capabilitiesOf = ({ mode }: ProviderContext['ranking']): ProviderCapabilit
   max_search_results: null,
   max_list_scan: null,
   consistency_tokens: false,
+  explain: true,
 });

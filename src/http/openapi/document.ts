@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { type CreateDocumentOptions, createDocument, type oas31, type ZodOpenApiPathsObject } from 'zod-openapi';
+import { MAX_BATCH_SIZE } from '#contract';
 import { OMP_VERSION } from '../../core/describe.ts';
 import {
   AuditParameters,
@@ -15,8 +16,10 @@ import * as example from './examples.ts';
 import { IdempotencyKeyParameter, publicOperation, UserIdParameter, verb } from './operation.ts';
 import {
   AuditLog,
+  BatchResults,
   Capabilities,
   ContextBlock,
+  Erased,
   Health,
   Liveness,
   Memory,
@@ -86,6 +89,11 @@ const byId = {
   headers: { 'X-User-Id': UserIdParameter },
 };
 
+/** Decision 35. `BatchBody` leaves each memory to be parsed by itself. */
+const NewMemories = z
+  .object({ memories: z.array(CreateBody).min(1).max(MAX_BATCH_SIZE) })
+  .meta({ id: 'NewMemories', description: 'An invalid memory does not fail the others.' });
+
 /** SPEC, Endpoints: the verbs on memories. */
 const memoryPaths: ZodOpenApiPathsObject = {
   '/memories': {
@@ -107,10 +115,27 @@ const memoryPaths: ZodOpenApiPathsObject = {
       errors: ['invalid_request', 'unsupported_capability'],
     }),
   },
+  '/memories/batch': {
+    post: verb({
+      id: 'addMemories',
+      summary: 'Create several memories',
+      description: `Each memory is added, or has an error in its place. Where the backend has transactions, a failure adds none and
+answers one error. \`Idempotency-Key\` covers the whole batch. Counts as one request.`,
+      headers: { 'Idempotency-Key': IdempotencyKeyParameter },
+      body: { schema: NewMemories, example: example.newMemories },
+      success: {
+        status: 200,
+        description: 'The results, in the order of the request.',
+        body: { schema: BatchResults, example: example.batchResults },
+      },
+      errors: ['invalid_request', 'unsupported_capability', 'payload_too_large'],
+      denies: false,
+    }),
+  },
   '/memories/search': {
     get: verb({
       id: 'searchMemories',
-      summary: "Search a user's memories",
+      summary: 'Search the memories of a user, or of several',
       description: 'Ranked by meaning, by keywords, or both: see `features` of `GET /capabilities`.',
       query: SearchParameters,
       success: {
@@ -187,9 +212,25 @@ returned. Contents and queries are never recorded.`,
       id: 'listUsers',
       summary: 'List the users that have memories',
       description: `The users that the caller may access and that have at least one memory the caller may read, if
-\`features.users\` is true. Counts include only those memories. The order is fixed, but depends on the backend.`,
+\`features.users\` is true. Counts include only those memories. A page may have fewer users than \`limit\`, even none,
+although there are more: \`next_cursor\` is then not null.`,
       query: UsersParameters,
       success: { status: 200, description: 'One page.', body: { schema: UserPage, example: example.userPage } },
+      errors: ['invalid_request', 'unsupported_capability'],
+    }),
+  },
+  '/users/{id}/memories': {
+    delete: verb({
+      id: 'eraseUser',
+      summary: 'Delete all memories of a user permanently',
+      description: `Needs a grant to delete in every scope. The audit log keeps its entries, which have no contents. After an error
+some memories may be deleted; repeat the request. Available if \`features.erase\` is true.`,
+      path: z.object({ id: z.string().meta({ description: 'Id of the user.' }) }),
+      success: {
+        status: 200,
+        description: 'The number of memories.',
+        body: { schema: Erased, example: example.erased },
+      },
       errors: ['invalid_request', 'unsupported_capability'],
     }),
   },

@@ -25,17 +25,30 @@ interface ApiOperation {
   /** A response that is neither a success nor an error of the protocol. */
   readonly otherwise?: { readonly status: 503; readonly description: string; readonly body: Body };
   readonly errors: readonly ErrorCode[];
+  /** Whether it can answer `scope_denied`. Default: true. */
+  readonly denies?: boolean;
   /** Whether it waits for the client's writes through other replicas, like every verb on memories. Default: true. */
   readonly consistent?: boolean;
 }
 
 /** A verb of the protocol: it needs authentication, and adds the errors that every verb can answer. */
-export const verb = ({ errors, consistent = true, ...rest }: ApiOperation): ZodOpenApiOperationObject => ({
+export const verb = ({
+  errors,
+  consistent = true,
+  denies = true,
+  ...rest
+}: ApiOperation): ZodOpenApiOperationObject => ({
   ...operation(
     {
       ...rest,
       headers: { ...rest.headers, ...(consistent && { 'X-Consistency-Token': ConsistencyTokenParameter }) },
-      errors: [...errors, 'unauthorized', 'scope_denied', 'rate_limited', 'provider_error'],
+      errors: [
+        ...errors,
+        'unauthorized',
+        ...(denies ? (['scope_denied'] as const) : []),
+        'rate_limited',
+        'provider_error',
+      ],
     },
     consistent,
   ),
@@ -50,7 +63,7 @@ export const publicOperation = (spec: ApiOperation): ZodOpenApiOperationObject =
 });
 
 const operation = (
-  { id, summary, description, success, otherwise, errors, ...spec }: Omit<ApiOperation, 'consistent'>,
+  { id, summary, description, success, otherwise, errors, ...spec }: Omit<ApiOperation, 'consistent' | 'denies'>,
   consistent: boolean,
 ): ZodOpenApiOperationObject => ({
   operationId: id,

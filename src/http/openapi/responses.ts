@@ -52,7 +52,23 @@ export const MemoryPage = z
   })
   .meta({ id: 'MemoryPage' });
 
-const SearchResult = z.looseObject({ memory: Memory, score }).meta({ id: 'SearchResult' });
+const part = (description: string) => z.number().min(0).max(1).nullable().meta({ description });
+const weight = z.number().min(0).max(1);
+
+const Explanation = z
+  .looseObject({
+    cosine: part('Similarity of the vectors of query and memory; null: has no weight.'),
+    coverage: part("Share of the query's rarity that the memory contains; null: has no weight."),
+    terms: strings
+      .nullable()
+      .meta({ description: 'Words of the query that the memory contains; null: have no weight.' }),
+    weights: z.looseObject({ vector: weight, keyword: weight }).meta({ description: 'Of `cosine` and of `coverage`.' }),
+  })
+  .meta({ description: 'With `explain`: `score` is `weights.vector · cosine + weights.keyword · coverage`.' });
+
+const SearchResult = z
+  .looseObject({ memory: Memory, score, explanation: Explanation.optional() })
+  .meta({ id: 'SearchResult' });
 
 export const SearchResults = z
   .looseObject({
@@ -83,17 +99,22 @@ export const Capabilities = z
       supports_audit: z.boolean().meta({ description: 'An audit log is recorded.' }),
       supports_supersession: z.boolean().meta({ description: '`supersedes` is tracked.' }),
       idempotency: z.boolean().meta({ description: '`POST /memories` supports `Idempotency-Key`.' }),
+      batch: z.boolean().meta({ description: '`POST /memories/batch` is supported.' }),
+      explain: z.boolean().meta({ description: 'Search explains scores.' }),
+      multi_user: z.boolean().meta({ description: 'Search and context take several `user_id`.' }),
       tags: z.boolean().meta({ description: 'Memories have tags, and lists filter by them.' }),
       consistency_tokens: z.boolean().meta({
         description: 'Other replicas may show writes late; `X-Consistency-Token` makes them wait.',
       }),
       users: z.boolean().meta({ description: '`GET /users` is supported.' }),
       stats: z.boolean().meta({ description: '`GET /stats` is supported.' }),
+      erase: z.boolean().meta({ description: '`DELETE /users/{id}/memories` is supported.' }),
     }),
     limits: z
       .looseObject({
         rate_limit_per_minute: bound('Maximum requests per minute; null: no limit.'),
         max_search_results: bound('Maximum `limit` of a search; null: no limit.'),
+        max_batch_size: z.int().min(1).meta({ description: 'Maximum memories of a batch.' }),
       })
       .optional(),
   })
@@ -121,7 +142,9 @@ export const Readiness = z
 /** Decision 10. */
 export const ContextBlock = z
   .looseObject({
-    text: z.string().meta({ description: 'Numbered lines, best first; empty if no memory matches.' }),
+    text: z.string().meta({
+      description: 'Numbered lines in a fence, best first, each with its day and source; empty if no memory matches.',
+    }),
     citations: z
       .array(z.looseObject({ memory_id: z.string(), score }))
       .meta({ description: 'The memory of each line, in order.' }),
@@ -150,7 +173,7 @@ export const AuditLog = z
   .meta({ id: 'AuditLog' });
 
 const count = z.int().min(0).meta({ description: 'Number of memories.' });
-const last_write = time('Time of the latest add or update of a memory that is still there.');
+const last_write = time('Time of the last change of a memory that is still there.');
 
 /** Decision 37. */
 export const UserPage = z
@@ -167,22 +190,35 @@ export const UserStats = z
     last_write: last_write.nullable(),
     scopes: z
       .array(z.looseObject({ scope: z.string().nullable(), count }))
-      .meta({ description: 'The largest, largest first; `scope` is null for memories without one.' }),
-    tags: z.array(z.looseObject({ tag: z.string(), count })).meta({ description: 'The largest, largest first.' }),
-    more_scopes: z.boolean().meta({ description: 'There are more scopes than `scopes` holds.' }),
-    more_tags: z.boolean().meta({ description: 'There are more tags than `tags` holds.' }),
+      .meta({ description: 'The 100 largest, largest first; `scope` is null for memories without one.' }),
+    tags: z.array(z.looseObject({ tag: z.string(), count })).meta({ description: 'The 100 largest, largest first.' }),
   })
   .meta({ id: 'UserStats' });
+
+/** Decision 38. */
+export const Erased = z.looseObject({ deleted: count }).meta({ id: 'Erased' });
+
+const ErrorFields = z.looseObject({
+  code: z.enum(Object.keys(ERRORS)).meta({ description: 'Clients branch on this code.' }),
+  message: z.string().meta({ description: 'For logs and people; do not parse it.' }),
+  type: z.enum(Object.values(ERRORS).map(({ type }) => type)).meta({ description: 'Category of the code.' }),
+  provider: z.string().optional().meta({ description: 'Backend that raised the error.' }),
+});
 
 /** SPEC, Errors. */
 export const ErrorEnvelope = z
   .looseObject({
-    error: z.looseObject({
-      code: z.enum(Object.keys(ERRORS)).meta({ description: 'Clients branch on this code.' }),
-      message: z.string().meta({ description: 'For logs and people; do not parse it.' }),
-      type: z.enum(Object.values(ERRORS).map(({ type }) => type)).meta({ description: 'Category of the code.' }),
-      provider: z.string().optional().meta({ description: 'Backend that raised the error.' }),
+    error: ErrorFields.extend({
       request_id: z.string().optional().meta({ description: '`X-Request-Id` of the response.' }),
     }),
   })
   .meta({ id: 'Error' });
+
+/** Decision 35. */
+export const BatchResults = z
+  .looseObject({
+    results: z
+      .array(z.union([z.looseObject({ memory: Memory }), z.looseObject({ error: ErrorFields })]))
+      .meta({ description: 'In the order of the request: the created memory, or why it was not created.' }),
+  })
+  .meta({ id: 'BatchResults' });

@@ -1,0 +1,120 @@
+import { randomUUID } from 'node:crypto';
+import { homedir, userInfo } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { type Call, type Log, OmpError } from '#contract';
+import { unlessAborted } from '#toolbox';
+import { loadConfig } from '../config/load.ts';
+import { ConfigError, type Environment } from '../config/mistakes.ts';
+import type { Config } from '../config/settings.ts';
+import type { Gate } from '../core/gate.ts';
+import { ALL_GRANTS, type Principal } from '../core/principal.ts';
+import { overVerbs, type UserMemories } from '../mcp/memories.ts';
+import { DEFAULT_TOOLS } from '../mcp/names.ts';
+import { overHttp, remoteVerbs } from '../mcp/over-http.ts';
+import { COMMON_OPTIONS, COMMON_USAGE, configFlags, type Flags } from './arguments.ts';
+import { explainError, report, type Terminal, terminalLog } from './terminal.ts';
+
+/** What `omp-gateway mcp --help` prints: at most 80 columns wide, ends with a newline. */
+export const MCP_USAGE = `Usage: omp-gateway mcp [--url URL] [--user USER] [options]
+
+Serves the memories of one user as tools of an agent: the Model Context Protocol
+over standard input and output, for clients that start their servers. With a
+URL it asks that gateway; without, it opens the configured store itself, by
+default the embedded Postgres in ~/.omp. (The embedded Postgres belongs to one
+process: for several clients, start a gateway and give its URL.)
+
+Options:
+  --url URL           The gateway (OMP_URL). Its key, if it needs one: OMP_KEY
+  --user USER         Whose memories (OMP_USER_ID; default: your user name here)
+${COMMON_USAGE}
+
+Exit status: 0: the client closed the connection; 1: it failed; 2: wrong
+arguments. Messages go to standard error.
+`;
+
+const OPTIONS = { ...COMMON_OPTIONS, url: { type: 'string' }, user: { type: 'string' } } as const;
+
+/** Opens the configured store without a server. */
+export type OpenStore = (config: Config, log: Log) => Promise<{ readonly gate: Gate; close(): Promise<void> }>;
+
+/** The memories of the tools, and what to close at the end. */
+interface Opened {
+  readonly memories: UserMemories;
+  readonly verbs: readonly string[];
+  close(): Promise<void>;
+}
+
+/** `omp-gateway mcp`. Returns the exit status: 0; 1: it failed; 2: wrong arguments. */
+export async function runMcp(argv: readonly string[], terminal: Terminal, openStore: OpenStore): Promise<number> {
+  const { OMP_URL, OMP_KEY: key, OMP_USER_ID, ...env } = terminal.env;
+  let values: { url?: string | undefined; user?: string | undefined; help?: boolean | undefined };
+  let flags: Flags;
+  try {
+    values = parseArgs({ args: [...argv], options: OPTIONS }).values;
+    flags = configFlags(values);
+  } catch (error) {
+    report(terminal, `${(error as Error).message.replaceAll('\n', ' ')}\nTry 'omp-gateway mcp --help'.`);
+    return 2;
+  }
+  if (values.help) {
+    terminal.stdout.write(MCP_USAGE);
+    return 0;
+  }
+  const log = terminalLog(terminal);
+  try {
+    const { config } = loadConfig({ flags, env: withHome(env, flags) });
+    const url = values.url ?? OMP_URL;
+    const user_id = values.user ?? (OMP_USER_ID || userInfo().username);
+    if (url && !/^https?:\/\//.test(url)) throw new ConfigError(['--url must be an http:// or https:// URL']);
+    const opened = url
+      ? await remote({ url, key: key || undefined, user_id, timeout_ms: config.request_timeout_ms }, log)
+      : await local(config, user_id, await openStore(config, log));
+    try {
+      const { serveTools } = await import('../mcp/stdio.ts');
+      const caller = { memories: () => opened.memories, toError: (thrown: unknown) => shown(thrown, log) };
+      const { tools = DEFAULT_TOOLS } = config.mcp;
+      await serveTools({ tools, verbs: opened.verbs }, caller, ({ message }) => log.warn({}, message));
+    } finally {
+      await opened.close();
+    }
+    return 0;
+  } catch (error) {
+    report(terminal, error instanceof ConfigError ? error.message : explainError(error));
+    return 1;
+  }
+}
+
+/** Clients start their servers in any folder, so the default data folder is in the home folder. */
+const withHome = (env: Environment, flags: Flags): Environment =>
+  env.OMP_CONFIG || flags.config || env.OMP_DATA_DIR ? env : { ...env, OMP_DATA_DIR: join(homedir(), '.omp') };
+
+async function remote(options: Parameters<typeof overHttp>[0], log: Log): Promise<Opened> {
+  // The gateway may start later.
+  const verbs = await remoteVerbs(options).catch((error: Error) => {
+    log.warn({}, `${options.url} does not answer yet (${error.message}); all tools are offered`);
+    return ['add', 'search', 'get', 'update', 'delete', 'list', 'context'];
+  });
+  return { memories: overHttp(options), verbs, close: async () => {} };
+}
+
+async function local(config: Config, user_id: string, store: Awaited<ReturnType<OpenStore>>): Promise<Opened> {
+  const { createOperations } = await import('../http/operations.ts');
+  const { gate, close } = store;
+  const principal: Principal = { id: 'mcp', app: 'omp-gateway mcp', users: [user_id], grants: ALL_GRANTS };
+  const callOf = (cancelled: AbortSignal): Call => {
+    const signal = AbortSignal.any([cancelled, AbortSignal.timeout(config.request_timeout_ms)]);
+    return { signal, requestId: randomUUID(), caller: principal, unlessAborted: (work) => unlessAborted(work, signal) };
+  };
+  const operations = createOperations(gate, config.max_request_bytes);
+  const memories = overVerbs({ operations, verbs: gate.verbs(principal), user_id, callOf });
+  return { memories, verbs: gate.description.verbs, close };
+}
+
+/** The error that the agent gets; causes go to standard error. */
+function shown(thrown: unknown, log: Log): OmpError {
+  const error =
+    thrown instanceof OmpError ? thrown : new OmpError('provider_error', 'the tool failed', { cause: thrown });
+  if (error.cause !== undefined) log.warn({}, explainError(error));
+  return error;
+}

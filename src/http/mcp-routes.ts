@@ -1,0 +1,108 @@
+import { type Context, Hono } from 'hono';
+import { invalidRequest, type OmpError } from '#contract';
+import type { Gate } from '../core/gate.ts';
+import { userOf } from '../core/principal.ts';
+import { overVerbs } from '../mcp/memories.ts';
+import { DEFAULT_TOOLS, type ToolName } from '../mcp/names.ts';
+import { reportError } from './errors.ts';
+import { readBytes } from './input.ts';
+import type { Operations } from './operations.ts';
+import type { Env } from './request.ts';
+import { userIdHeader } from './routes.ts';
+import { fits, isStorable, LIMITS } from './schemas.ts';
+
+export interface McpRoutesOptions {
+  readonly gate: Gate;
+  readonly operations: Operations;
+  readonly max_request_bytes: number;
+  /** Default: `DEFAULT_TOOLS`. */
+  readonly tools: readonly ToolName[] | undefined;
+}
+
+/**
+ * MCP at `/mcp` and `/mcp/{user_id}`. A request carries one message, so that a tool call is one request for every limit,
+ * deadline, trace and metric. The SDK is loaded with the first request.
+ */
+export function mcpRoutes({ gate, operations, max_request_bytes, tools = DEFAULT_TOOLS }: McpRoutesOptions): Hono<Env> {
+  const { verbs: supported } = gate.description;
+  let handler: ReturnType<typeof load> | undefined;
+  const load = async (c: Context<Env>) => {
+    const { createHandler } = await import('../mcp/handler.ts');
+    const log = c.get('log');
+    return createHandler({ tools, verbs: supported, max_request_bytes }, ({ message }) =>
+      log.debug?.({ reason: message }, 'MCP message rejected'),
+    );
+  };
+
+  const answer = async (c: Context<Env>) => {
+    const [call, verbs] = [c.get('call'), c.get('verbs')];
+    const user_id = userOf(c.get('principal'), namedUser(c));
+    handler ??= load(c);
+    const request = await messageOf(c, max_request_bytes);
+    const caller = {
+      memories() {
+        if (user_id === undefined) throw unknownUser();
+        return overVerbs({ operations, verbs, user_id, callOf: () => call });
+      },
+      toError: (thrown: unknown) => reportError(thrown, c),
+    };
+    const response = await call.unlessAborted((await handler)(request, caller));
+    // Read to the end, because the deadline of the request ends with the answer.
+    const body = await call.unlessAborted(response.text());
+    return c.body(body, response.status as 200, Object.fromEntries(response.headers));
+  };
+  return new Hono<Env>().on(['GET', 'POST', 'DELETE'], ['/', '/:user_id'], answer);
+}
+
+/** The user in the path, else in `X-User-Id`. Throws `invalid_request` if both are given and differ. */
+function namedUser(c: Context<Env>): string | undefined {
+  const [path, header] = [c.req.param('user_id'), userIdHeader(c)];
+  if (path !== undefined && header !== undefined && path !== header) {
+    throw invalidRequest('X-User-Id: must be the user in the path, or be omitted');
+  }
+  const user = path ?? header;
+  if (user === undefined || (/\S/.test(user) && isStorable(user) && fits(user, LIMITS.userId))) return user;
+  throw invalidRequest(`user_id: must be 1 to ${LIMITS.userId} characters, not blank`);
+}
+
+const unknownUser = (): OmpError =>
+  invalidRequest(
+    'no user is known: add it to the URL of this server (/mcp/{user_id}) or to the header X-User-Id, or use a key that is bound to one user (omp-gateway keys create NAME --user USER)',
+  );
+
+/** The request with its body, which is one message. */
+async function messageOf(c: Context<Env>, maxBytes: number): Promise<Request> {
+  const { method, url } = c.req;
+  const headers = c.req.header();
+  if (method !== 'POST') return new Request(url, { method, headers });
+  const body = new TextDecoder().decode(await readBytes(c, maxBytes));
+  // As many calls as it holds would count as one request.
+  if (body.trimStart().startsWith('['))
+    throw invalidRequest('send one message in a request: batches are not supported');
+  return new Request(url, { method, headers, body });
+}
+
+/**
+ * Says which identity provider issues tokens for this gateway (RFC 9728), and points to it in every 401 of `/mcp`. The resource
+ * is the audience of the tokens if that is a URL, else the address that the client used.
+ */
+export function resourceMetadata({ issuer, audience }: { issuer: string; audience: string }): Hono<Env> {
+  const originOf = (c: Context<Env>) => {
+    const { protocol, host } = new URL(c.req.url);
+    const forwarded = c.req.header('x-forwarded-proto');
+    return `${forwarded?.startsWith('https') ? 'https:' : protocol}//${host}`;
+  };
+  return new Hono<Env>()
+    .use('/mcp/*', async (c, next) => {
+      c.set('resourceMetadata', `${originOf(c)}${WELL_KNOWN}${new URL(c.req.url).pathname}`);
+      return next();
+    })
+    .get(`${WELL_KNOWN}/*`, (c) => {
+      const resource = /^https?:/.test(audience)
+        ? audience
+        : originOf(c) + new URL(c.req.url).pathname.slice(WELL_KNOWN.length);
+      return c.json({ resource, authorization_servers: [issuer], bearer_methods_supported: ['header'] });
+    });
+}
+
+const WELL_KNOWN = '/.well-known/oauth-protected-resource';

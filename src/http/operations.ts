@@ -1,0 +1,287 @@
+import { z } from 'zod';
+import {
+  type Call,
+  invalidRequest,
+  type ListQuery,
+  type Memory,
+  type MemoryPatch,
+  type NewMemory,
+  OmpError,
+  type ProviderCapabilities,
+  type StoredEntry,
+} from '#contract';
+import { recordBytes, recordTooLarge } from '#toolbox';
+import type { Target, Verbs } from '../core/access.ts';
+import { decodeCursor, encodeCursor, malformed } from '../core/cursor.ts';
+import type { ExplainedHit } from '../core/explain.ts';
+import type { Gate } from '../core/gate.ts';
+import { parse, parseQuery, readExtensions, readIdempotencyKey } from './input.ts';
+import {
+  AuditParameters,
+  BatchBody,
+  ContextBody,
+  CreateBody,
+  DEFAULT_TOKEN_BUDGET,
+  fits,
+  isStorable,
+  LIMITS,
+  ListParameters,
+  MAX_COUNTED,
+  PatchBody,
+  SearchParameters,
+  StatsParameters,
+  UsersParameters,
+  userId,
+} from './schemas.ts';
+
+/** A memory on the wire: its `x-` keys are beside the protocol's fields (Decision 6). */
+export type WireMemory = Omit<Memory, 'extensions'>;
+
+/**
+ * The verbs of a caller on input as clients send it, for routes and for the tools of agents: a JSON body, or a URL with a query
+ * string. Each checks its input and throws `invalid_request` that names every invalid field, and `unsupported_capability` if
+ * the provider lacks the verb. A record may be twice as long as `max_request_bytes`.
+ */
+export function createOperations(
+  { provider, capabilities }: Pick<Gate, 'provider' | 'capabilities'>,
+  max_request_bytes: number,
+) {
+  const { newMemory, patchOf } = createReaders(capabilities);
+  const maxBytes = 2 * max_request_bytes;
+  /** The caller's verb. Throws `unsupported_capability` if the provider lacks it. */
+  const supported = <Name extends Verb>(verbs: Verbs, name: Name): NonNullable<Verbs[Name]> => {
+    const { [name]: verb, read_only } = verbs;
+    if (verb) return verb;
+    const reason = read_only !== undefined && CHANGES.includes(name) ? `: ${read_only}` : '';
+    throw new OmpError('unsupported_capability', `the provider does not support ${name}${reason}`, { provider });
+  };
+
+  return {
+    async add(verbs: Verbs, body: unknown, idempotencyKey: string | undefined, call: Call) {
+      const add = supported(verbs, 'add');
+      const memory = newMemory(body);
+      if (recordBytes(memory) > maxBytes) throw recordTooLarge(maxBytes);
+      return toWire(await add(memory, readIdempotencyKey(idempotencyKey, memory), call));
+    },
+    /** In the order of the request: each memory, or why it was not added. */
+    async batch(
+      verbs: Verbs,
+      body: unknown,
+      idempotencyKey: string | undefined,
+      call: Call,
+    ): Promise<(WireMemory | OmpError)[]> {
+      const add = supported(verbs, 'batch');
+      const { memories } = parse(BatchBody, body);
+      const given = memories.map((one) => invalidOr(() => newMemory(one)));
+      const bytes = given.reduce((sum, one) => sum + (one instanceof OmpError ? 0 : recordBytes(one)), 0);
+      if (bytes > maxBytes) throw batchTooLarge(maxBytes);
+      // An invalid memory has no other form than its own.
+      const all = given.map((one, place) => (one instanceof OmpError ? memories[place] : one));
+      const results = await add(given, readIdempotencyKey(idempotencyKey, all), call);
+      return results.map((result) => (result instanceof OmpError ? result : toWire(result)));
+    },
+    async list(verbs: Verbs, url: string, call: Call) {
+      const list = supported(verbs, 'list');
+      const { cursor, limit, tag, user_id, scope, since, until } = parseQuery(ListParameters, url);
+      if ((since ?? until) !== undefined && !capabilities.temporal) {
+        const message = 'the provider stores no creation times (features.temporal is false)';
+        throw new OmpError('unsupported_capability', `${since === undefined ? 'until' : 'since'}: ${message}`);
+      }
+      const filters = {
+        user_id,
+        tags: tag === undefined ? [] : [tag],
+        ...(scope !== undefined && { scope }),
+        ...(since !== undefined && { since }),
+        ...(until !== undefined && { until }),
+      } satisfies Partial<ListQuery>;
+      const after = cursor === undefined ? {} : { after: decodeCursor(cursor, filters) };
+      const { items, more } = await list({ ...filters, ...after, limit }, call);
+      const last = items.at(-1);
+      const next_cursor = more && last ? encodeCursor(last, filters) : null;
+      return { items: items.map(toWire), next_cursor };
+    },
+    async search(verbs: Verbs, url: string, call: Call) {
+      const search = supported(verbs, 'search');
+      const { q, user_id, scope, limit, explain, min_score = 0 } = parseQuery(SearchParameters, url, 'user_id');
+      const { items, more } = await search(
+        { user_id, text: q, tags: [], limit, ...(scope !== undefined && { scope }), ...(explain && { explain }) },
+        call,
+      );
+      const results = items.filter(({ score }) => score >= min_score);
+      return {
+        results: results.map(hitToWire),
+        // Omitted results score no higher than the last one here.
+        ...(more && results.length === items.length && { 'x-truncated': true as const }),
+      };
+    },
+    get: async (verbs: Verbs, target: Target, call: Call) => toWire(await verbs.get(storable(target), call)),
+    async update(verbs: Verbs, target: Target, body: unknown, call: Call) {
+      const update = supported(verbs, 'update');
+      return toWire(await update(storable(target), patchOf(body), call));
+    },
+    delete: async (verbs: Verbs, target: Target, call: Call) => supported(verbs, 'delete')(storable(target), call),
+    async context(verbs: Verbs, body: unknown, call: Call) {
+      const context = supported(verbs, 'context');
+      const { query, user_id, scope, token_budget, min_score } = parse(ContextBody, body);
+      return context(
+        { user_id, text: query, tags: [], ...(scope != null && { scope }) },
+        { budget: token_budget ?? DEFAULT_TOKEN_BUDGET, min_score: min_score ?? undefined },
+        call,
+      );
+    },
+    async audit(verbs: Verbs, url: string, call: Call) {
+      const audit = supported(verbs, 'audit');
+      const { cursor, limit, user_id, app, since, until } = parseQuery(AuditParameters, url);
+      const filters = {
+        user_id,
+        ...(app !== undefined && { app }),
+        ...(since !== undefined && { since }),
+        ...(until !== undefined && { until }),
+      };
+      const after = cursor === undefined ? {} : { after: positionOf(decodeCursor(cursor, filters)) };
+      // One more than requested shows whether there is a next page.
+      const found = await audit({ ...filters, ...after, limit: limit + 1 }, call);
+      const entries = found.slice(0, limit);
+      const last = entries.at(-1);
+      const next_cursor =
+        found.length > limit && last
+          ? encodeCursor({ created_at: last.timestamp, id: String(last.seq) }, filters)
+          : null;
+      return { entries: entries.map(entryToWire), next_cursor };
+    },
+    ...userOperations(supported),
+  };
+}
+
+/** Over all memories of a user (Decisions 37 and 38). */
+const userOperations = (supported: <Name extends Verb>(verbs: Verbs, name: Name) => NonNullable<Verbs[Name]>) => ({
+  async users(verbs: Verbs, url: string, call: Call) {
+    const users = supported(verbs, 'users');
+    const { cursor, ...query } = parseQuery(UsersParameters, url);
+    const filters = { of: 'users', prefix: query.prefix };
+    const after = cursor === undefined ? {} : { after: decodeCursor(cursor, filters).id };
+    const { items, next } = await users({ ...withoutUndefined(query), ...after }, call);
+    const next_cursor = next === undefined ? null : encodeCursor({ created_at: NO_TIME, id: next }, filters);
+    return { items, next_cursor };
+  },
+  async stats(verbs: Verbs, url: string, call: Call) {
+    const stats = supported(verbs, 'stats');
+    const { user_id } = parseQuery(StatsParameters, url);
+    return { user_id, ...(await stats({ user_id, limit: MAX_COUNTED }, call)) };
+  },
+  async erase(verbs: Verbs, user: string, call: Call) {
+    const erase = supported(verbs, 'erase');
+    return erase(parse(z.object({ user_id: userId }), { user_id: user }).user_id, call);
+  },
+});
+
+/** Reads the fields of a memory from a body. Throws `invalid_request` that names every invalid field. */
+function createReaders(capabilities: ProviderCapabilities) {
+  const checkLength = (content: string) => {
+    const max = capabilities.max_content_length;
+    if (max !== null && !fits(content, max)) throw invalidRequest(`content: must be at most ${max} characters`);
+  };
+  /** The fields always have this order, as the fingerprint of an `Idempotency-Key` needs. */
+  const newMemory = (body: unknown): NewMemory => {
+    const input = parse(CreateBody, body);
+    checkLength(input.content);
+    return {
+      content: input.content,
+      user_id: input.user_id,
+      scope: input.scope ?? null,
+      tags: distinct(input.tags ?? []),
+      source: input.source ? withoutNulls(input.source) : null,
+      confidence: input.confidence ?? null,
+      valid_from: input.valid_from ?? null,
+      valid_to: input.valid_to ?? null,
+      supersedes: distinct(input.supersedes ?? []),
+      extensions: readExtensions(body as object, 'omit'),
+    };
+  };
+  const patchOf = (body: unknown): MemoryPatch => {
+    const input = parse(PatchBody, body);
+    if (input.content !== undefined) checkLength(input.content);
+    const extensions = readExtensions(body as object, 'keep');
+    return {
+      ...withoutUndefined(input),
+      ...(input.tags && { tags: distinct(input.tags) }),
+      ...(input.supersedes && { supersedes: distinct(input.supersedes) }),
+      ...(Object.keys(extensions).length > 0 && { extensions }),
+    };
+  };
+  return { newMemory, patchOf };
+}
+
+export type Operations = ReturnType<typeof createOperations>;
+
+type Verb = Exclude<keyof Verbs, 'read_only'>;
+const CHANGES: readonly Verb[] = ['add', 'batch', 'update', 'delete', 'erase'];
+
+/** Users are in the order of their ids. */
+const NO_TIME = '1970-01-01T00:00:00.000Z';
+
+/** The result, or the error if the input is invalid. */
+function invalidOr<Result>(read: () => Result): Result | OmpError {
+  try {
+    return read();
+  } catch (error) {
+    if (error instanceof OmpError) return error;
+    throw error;
+  }
+}
+
+const batchTooLarge = (maxBytes: number) =>
+  new OmpError('payload_too_large', `the memories take more than ${maxBytes} bytes; send them in several batches`);
+
+/** Throws `not_found` for an id or a user that no memory can have; some backends reject the query. */
+function storable(target: Target): Target {
+  const { id, user_id } = target;
+  if (!isStorable(id) || id.length > LIMITS.id || (user_id !== undefined && !fits(user_id, LIMITS.userId))) {
+    throw new OmpError('not_found', 'no memory has this id');
+  }
+  return target;
+}
+
+const distinct = (values: readonly string[]): string[] => [...new Set(values)];
+
+type NonNullFields<Fields> = { [Key in keyof Fields]?: NonNullable<Fields[Key]> };
+const withoutNulls = <Fields extends object>(fields: Fields) =>
+  Object.fromEntries(Object.entries(fields).filter(([, value]) => value != null)) as NonNullFields<Fields>;
+const withoutUndefined = <Fields extends object>(fields: Fields) =>
+  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Fields;
+
+/** The fields are spelled out because lists convert hundreds: copying by rest and spread takes several times as long. */
+function toWire(memory: Memory): WireMemory {
+  return {
+    id: memory.id,
+    content: memory.content,
+    user_id: memory.user_id,
+    created_at: memory.created_at,
+    updated_at: memory.updated_at,
+    scope: memory.scope,
+    tags: memory.tags,
+    source: memory.source,
+    confidence: memory.confidence,
+    valid_from: memory.valid_from,
+    valid_to: memory.valid_to,
+    supersedes: memory.supersedes,
+    embedding_model: memory.embedding_model,
+    status: memory.status,
+    ...memory.extensions,
+  };
+}
+
+const hitToWire = ({ memory, score, explanation }: ExplainedHit) => ({
+  memory: toWire(memory),
+  score,
+  ...(explanation && { explanation }),
+});
+
+function positionOf({ created_at, id }: ReturnType<typeof decodeCursor>) {
+  const seq = Number(id);
+  if (!Number.isSafeInteger(seq)) throw malformed();
+  return { timestamp: created_at, seq };
+}
+
+/** `user_id` is the requested one, and `seq` is in the cursor only. */
+const entryToWire = ({ user_id: _, seq: __, ...entry }: StoredEntry) => entry;

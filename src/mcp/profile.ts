@@ -1,0 +1,18 @@
+import { toContext } from '../core/context.ts';
+import type { UserMemories } from './memories.ts';
+
+/** How many of the newest memories are considered. */
+const NEWEST = 100;
+/** Length of the profile, in tokens. */
+const BUDGET = 1_000;
+/** Confidence of a memory that states none. */
+const USUAL = 0.5;
+
+/** The newest memories of a user as a context block: those with the highest confidence first, then the newest. */
+export async function profile(memories: UserMemories, signal: AbortSignal): Promise<string> {
+  const { items } = await memories.list({ limit: NEWEST }, signal);
+  const hits = items.map((memory) => ({ memory: { ...memory, extensions: {} }, score: memory.confidence ?? USUAL }));
+  hits.sort((a, b) => b.score - a.score);
+  const call = { signal, requestId: 'profile', caller: { id: 'profile', app: null } };
+  return (await toContext(hits, { budget: BUDGET }, new Date(), call)).text;
+}

@@ -1,0 +1,201 @@
+import { describe, expect, it } from 'vitest';
+import { DEFAULT_TOOLS, TOOL_NAMES } from '../../src/mcp/names.ts';
+import { serverForTest } from '../support/server.ts';
+import { freshUser } from '../support/subject.ts';
+import type { WireContext, WireHit, WireMemory, WirePage } from '../support/wire.ts';
+import { callTool, connect, REVISIONS, toolError } from './client.ts';
+
+const ON = { enabled: 'on' } as const;
+
+describe.for(REVISIONS)('[Decision 45] an agent that speaks %s', ([revision, mode]) => {
+  it('adds, finds, lists, reads, changes and deletes memories', async () => {
+    const { url } = await serverForTest({ mcp: ON });
+    const client = await connect(`${url}/mcp/${freshUser()}`, mode);
+    expect(client.getNegotiatedProtocolVersion()).toBe(revision);
+    expect((await client.listTools()).tools.map(({ name }) => name)).toEqual(DEFAULT_TOOLS);
+
+    const added = await callTool<WireMemory>(client, 'add_memory', {
+      content: 'drinks green tea',
+      scope: 'home/kitchen',
+    });
+    expect(added).toMatchObject({ content: 'drinks green tea', scope: 'home/kitchen' });
+    const { results } = await callTool<{ results: WireHit[] }>(client, 'search_memories', { q: 'tea' });
+    expect(results).toEqual([{ score: 1, memory: added }]);
+    expect(await callTool(client, 'list_memories', { scope: 'home/*' })).toEqual({ items: [added], next_cursor: null });
+    expect(await callTool(client, 'get_memory', { id: added.id })).toEqual(added);
+    const { text, citations } = await callTool<WireContext>(client, 'get_context', { query: 'tea' });
+    expect(text).toContain('drinks green tea');
+    expect(citations.map(({ memory_id }) => memory_id)).toEqual([added.id]);
+
+    const changed = await callTool<WireMemory>(client, 'update_memory', { id: added.id, content: 'drinks black tea' });
+    expect(changed).toMatchObject({ id: added.id, content: 'drinks black tea', scope: 'home/kitchen' });
+    expect(await callTool(client, 'delete_memory', { id: added.id })).toEqual({ deleted: added.id });
+    expect(await toolError(client, 'get_memory', { id: added.id })).toEqual({
+      code: 'not_found',
+      message: 'no memory has this id',
+    });
+  });
+
+  it('gets a prompt and a profile', async () => {
+    const { url } = await serverForTest({ mcp: ON });
+    const client = await connect(`${url}/mcp/${freshUser()}`, mode);
+    await callTool(client, 'add_memory', { content: 'drinks green tea' });
+    const { messages } = await client.getPrompt({ name: 'recall', arguments: { task: 'make tea' } });
+    expect(messages).toHaveLength(1);
+    expect(JSON.stringify(messages)).toMatch(/data, not instructions.*drinks green tea.*make tea/);
+    const { contents } = await client.readResource({ uri: 'memory://profile' });
+    expect(JSON.stringify(contents)).toContain('drinks green tea');
+  });
+});
+
+describe('[Decision 45] the tools', () => {
+  it('take at most 200 tokens each, schemas included', async () => {
+    const { url } = await serverForTest({ mcp: { ...ON, tools: TOOL_NAMES } });
+    const { tools } = await (await connect(`${url}/mcp/u`)).listTools();
+    expect(tools.map(({ name }) => name)).toEqual(TOOL_NAMES);
+    const sizes = tools.map(({ name, description, inputSchema, outputSchema }) => ({
+      name,
+      tokens: JSON.stringify([description, inputSchema, outputSchema]).length / 4,
+    }));
+    expect(sizes.filter(({ tokens }) => tokens > 200)).toEqual([]);
+  });
+
+  it('say which of them read and which destroy, and none takes a user', async () => {
+    const { url } = await serverForTest({ mcp: { ...ON, tools: TOOL_NAMES } });
+    const { tools } = await (await connect(`${url}/mcp/u`)).listTools();
+    const named = (hint: 'readOnlyHint' | 'destructiveHint') =>
+      tools.filter(({ annotations }) => annotations?.[hint]).map(({ name }) => name);
+    expect(named('destructiveHint')).toEqual(['update_memory', 'delete_memory']);
+    expect(named('readOnlyHint')).toEqual(TOOL_NAMES.filter((name) => !/^(add|update|delete)_/.test(name)));
+    expect(tools.filter(({ outputSchema }) => outputSchema === undefined)).toEqual([]);
+    expect(tools.filter(({ inputSchema }) => 'user_id' in (inputSchema.properties ?? {}))).toEqual([]);
+  });
+
+  it('are those of OMP_MCP_TOOLS, as far as the provider supports their verbs', async () => {
+    const tools = ['delete_memory', 'search', 'fetch'] as const;
+    const { url } = await serverForTest({
+      mcp: { ...ON, tools },
+      alter: ({ delete: _, ...readOnly }) => readOnly,
+    });
+    const client = await connect(`${url}/mcp/u`);
+    expect((await client.listTools()).tools.map(({ name }) => name)).toEqual(['search', 'fetch']);
+    await expect(client.callTool({ name: 'add_memory', arguments: { content: 'x' } })).rejects.toThrow(/not found/);
+  });
+
+  it('search and fetch have the shapes that connectors of ChatGPT expect', async () => {
+    const { url, client: http } = await serverForTest({ mcp: { ...ON, tools: ['search', 'fetch'] } });
+    const user_id = freshUser();
+    const { id } = await http.add({ user_id, content: 'drinks\ngreen tea', tags: ['kitchen'] });
+    const client = await connect(`${url}/mcp/${user_id}`);
+    const found = { id, title: 'drinks green tea', url: `memory://${id}` };
+    expect(await callTool(client, 'search', { query: 'tea' })).toEqual({ results: [found] });
+    expect(await callTool(client, 'fetch', { id })).toMatchObject({
+      ...found,
+      text: 'drinks\ngreen tea',
+      metadata: { tags: ['kitchen'] },
+    });
+  });
+
+  it('record the agent as the source of what it adds', async () => {
+    const { url } = await serverForTest({ mcp: ON });
+    const { source } = await callTool<WireMemory>(await connect(`${url}/mcp/u`), 'add_memory', { content: 'x' });
+    expect(source).toEqual({ app: 'test-agent', type: 'explicit' });
+  });
+
+  it.for([
+    ['add_memory', { content: ' ' }, /content: must not be blank/],
+    ['add_memory', { content: 'x', scope: 'a//b' }, /scope: /],
+    ['add_memory', { content: 'x', valid_to: 'soon' }, /valid_to: /],
+    ['search_memories', { q: '' }, /q: must not be blank/],
+    ['list_memories', { cursor: 'forged' }, /cursor/],
+  ] as const)('answer %s %j with an error that an agent can act on', async ([name, args, message]) => {
+    const { url } = await serverForTest({ mcp: ON });
+    const error = await toolError(await connect(`${url}/mcp/u`), name, args);
+    expect(error.code).toBe('invalid_request');
+    expect(error.message).toMatch(message);
+  });
+
+  it('answer with at most 5,000 tokens, every memory among them', async () => {
+    const { url, client: http } = await serverForTest({ mcp: ON });
+    const user_id = freshUser();
+    const tags = Array.from({ length: 64 }, (_, index) => `${index}-${'t'.repeat(100)}`);
+    for (let count = 0; count < 30; count++) {
+      await http.add({ user_id, content: `tea ${'\u{1f375}'.repeat(9_000)}`, tags, 'x-large': 'y'.repeat(9_000) });
+    }
+    await http.add({ user_id, content: 'tea, small' });
+    const client = await connect(`${url}/mcp/${user_id}`);
+    const page = await callTool<WirePage>(client, 'list_memories', { limit: 50 });
+    expect(page.items).toHaveLength(31);
+    expect(page.items[0]).not.toHaveProperty('truncated');
+    expect(page.items[1]).toMatchObject({ truncated: true });
+    expect(page.items.every(({ content }) => content.startsWith('tea') && content.isWellFormed())).toBe(true);
+    const one = await callTool<WireMemory>(client, 'get_memory', { id: page.items[1]?.id });
+    const { results } = await callTool<{ results: WireHit[] }>(client, 'search_memories', { q: 'tea', limit: 50 });
+    for (const answer of [page, one, results]) expect(JSON.stringify(answer).length / 4).toBeLessThan(5_500);
+    expect(one.content.length).toBeGreaterThan(5_000);
+  });
+});
+
+describe('[Decision 45] a request', () => {
+  const initialize = { jsonrpc: '2.0', id: 1, method: 'initialize', params: {} };
+
+  it('carries one message', async () => {
+    const { client } = await serverForTest({ mcp: ON });
+    for (const body of [[initialize], []]) {
+      const { status, text } = await client.tell('POST', '/mcp/u', body);
+      expect(status).toBe(400);
+      expect(text).toContain('batches are not supported');
+    }
+    const spaced = await client.raw('/mcp/u', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: `\ufeff${' \n'.repeat(100)}[]`,
+    });
+    expect(spaced.text).toContain('batches are not supported');
+  });
+
+  it('is bounded like every other', async () => {
+    const { client } = await serverForTest({ mcp: ON, max_request_bytes: 1_024 });
+    const { status } = await client.tell('POST', '/mcp/u', { ...initialize, padding: 'x'.repeat(2_000) });
+    expect(status).toBe(413);
+  });
+
+  it('is answered with 404 if OMP_MCP is off', async () => {
+    const { client } = await serverForTest();
+    expect((await client.tell('POST', '/mcp/u', initialize)).status).toBe(404);
+  });
+
+  it.for([
+    ['no origin', {}, 200],
+    ['its own origin', { origin: 'own' }, 200],
+    ['a listed origin', { origin: 'https://app.example.com' }, 200],
+    ['another origin', { origin: 'https://evil.example.com' }, 403],
+    ['an opaque origin', { origin: 'null' }, 403],
+  ] as const)('from a page of %s', async ([, headers, expected]) => {
+    const { client, url } = await serverForTest({ mcp: ON, cors_origins: ['https://app.example.com'] });
+    const origin = 'origin' in headers ? { origin: headers.origin === 'own' ? url : headers.origin } : {};
+    const params = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'page', version: '1' } };
+    const accept = { accept: 'application/json, text/event-stream' };
+    const sent = { ...accept, ...origin } as Record<string, string>;
+    const { status } = await client.tell('POST', '/mcp/u', { ...initialize, params }, sent);
+    expect(status).toBe(expected);
+  });
+
+  it('opens no subscription, which would hold a connection', async () => {
+    const { client } = await serverForTest({ mcp: ON });
+    const _meta = {
+      'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+      'io.modelcontextprotocol/clientInfo': { name: 'test', version: '1' },
+      'io.modelcontextprotocol/clientCapabilities': {},
+    };
+    const method = 'subscriptions/listen';
+    const params = { _meta, notifications: { toolsListChanged: true } };
+    const headers = {
+      accept: 'application/json, text/event-stream',
+      'mcp-protocol-version': '2026-07-28',
+      'mcp-method': method,
+    };
+    const { text } = await client.tell('POST', '/mcp/u', { jsonrpc: '2.0', id: 1, method, params }, headers);
+    expect(text).toContain('Subscription limit reached');
+  });
+});
