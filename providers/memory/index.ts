@@ -10,6 +10,8 @@ import {
   NO_STATS,
   type Provider,
   type Ref,
+  type UserListQuery,
+  type UserPart,
   type UserSummary,
   type Verb,
 } from '#contract';
@@ -125,18 +127,7 @@ export default defineProvider({
       },
       list: async (query) => users.get(query.user_id)?.list(query) ?? [],
       search: async (query) => users.get(query.user_id)?.search(query) ?? [],
-      async users({ users: allowed, within, prefix = '', after = '', limit }) {
-        const ids = allowed ? [...new Set(allowed)] : [...users.keys()];
-        const rest = ids.filter((id) => id > after && id.startsWith(prefix)).sort();
-        const items: UserSummary[] = [];
-        let place = 0;
-        for (; place < rest.length && items.length < limit; place++) {
-          const user_id = rest[place] as string;
-          const { count, last_write } = users.get(user_id)?.stats({ within, limit: 0 }) ?? NO_STATS;
-          if (last_write !== null) items.push({ user_id, count, last_write });
-        }
-        return { items, next: place < rest.length ? rest[place - 1] : undefined };
-      },
+      users: async (query) => listUsers(users, query),
       userStats: async (query) => users.get(query.user_id)?.stats(query) ?? NO_STATS,
       async erase(user_id, call) {
         let erased = 0;
@@ -151,6 +142,22 @@ export default defineProvider({
     };
   },
 });
+
+function listUsers(
+  users: ReadonlyMap<string, User>,
+  { users: allowed, within, prefix = '', after = '', limit }: UserListQuery,
+): UserPart {
+  const ids = allowed ? [...new Set(allowed)] : [...users.keys()];
+  const rest = ids.filter((id) => id > after && id.startsWith(prefix)).sort();
+  const items: UserSummary[] = [];
+  let place = 0;
+  for (; place < rest.length && items.length < limit; place++) {
+    const user_id = rest[place] as string;
+    const { count, last_write } = users.get(user_id)?.stats({ within, limit: 0 }) ?? NO_STATS;
+    if (last_write !== null) items.push({ user_id, count, last_write });
+  }
+  return { items, next: place < rest.length ? rest[place - 1] : undefined };
+}
 
 const entryOf = (
   action: AuditAction,

@@ -17,6 +17,7 @@ import type { Admit, GetSubject } from './subject.ts';
 import { tagsSuite } from './tags.suite.ts';
 import { timesSuite } from './times.suite.ts';
 import { updateSuite } from './update.suite.ts';
+import { usersSuite } from './users.suite.ts';
 import { validationSuite } from './validation.suite.ts';
 
 const SUITES = [
@@ -34,6 +35,7 @@ const SUITES = [
   validationSuite,
   accessSuite,
   auditSuite,
+  usersSuite,
   idempotencySuite,
   consistencySuite,
 ];

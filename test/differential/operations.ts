@@ -40,6 +40,11 @@ export type Operation = { readonly by: number } & (
       readonly fields: { query: string };
     }
   | {
+      readonly do: 'erase' | 'stats';
+      readonly user: number;
+    }
+  | { readonly do: 'users' }
+  | {
       readonly do: 'audit';
       readonly user: number;
       readonly since: Bound;
@@ -233,6 +238,9 @@ const operation: fc.Arbitrary<Operation> = fc.oneof(
       fields: fc.record({ query: text, scope: optional(prefix), token_budget: fc.integer({ min: 1, max: 100 }) }),
     }),
   },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('erase' as const), by, user: fc.nat({ max: USERS - 1 }) }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('stats' as const), by, user }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('users' as const), by }) },
   {
     weight: 2,
     arbitrary: fc.record(
@@ -272,7 +280,8 @@ export const sequences: fc.Arbitrary<Sequence> = fc
   )
   .map(([callers, first, then]) => ({ callers, operations: [...first, ...then] }));
 
-export const changes = (wanted: Operation): boolean => ['add', 'batch', 'again', 'patch', 'delete'].includes(wanted.do);
+export const changes = (wanted: Operation): boolean =>
+  ['add', 'batch', 'again', 'patch', 'delete', 'erase'].includes(wanted.do);
 
 /** For stores that know no idempotency keys. Nothing is left that `again` could repeat. */
 export const withoutKey = (wanted: Operation): Operation => {

@@ -223,6 +223,9 @@ describe('presets', () => {
         multi_user: true,
         tags: tags.length > 0,
         consistency_tokens: false,
+        users: false,
+        stats: false,
+        erase: false,
       });
       expect(subject.capabilities.limits?.max_search_results).toBe(100);
     });
