@@ -127,8 +127,11 @@ export default defineProvider({
       },
       list: async (query) => users.get(query.user_id)?.list(query) ?? [],
       search: async (query) => users.get(query.user_id)?.search(query) ?? [],
-      users: async (query) => listUsers(users, query),
-      userStats: async (query) => users.get(query.user_id)?.stats(query) ?? NO_STATS,
+      // Otherwise it would count the tags that stand for scopes.
+      ...(scopes === 'native' && {
+        users: async (query) => listUsers(users, query),
+        userStats: async (query) => users.get(query.user_id)?.stats(query) ?? NO_STATS,
+      }),
       async erase(user_id, call) {
         let erased = 0;
         for (const [id, { entry }] of homes) if (entry.memory.user_id === user_id && homes.delete(id)) erased++;

@@ -1,11 +1,11 @@
-import { type EveryVerb, NO_STATS, OmpError, type Provider, type Within } from '#contract';
+import { type EveryVerb, OmpError, type Provider, type Within } from '#contract';
 
 /**
  * For a provider without scopes and without tags to emulate them. All its records are unscoped. Requests that use a scope
  * are rejected with `unsupported_capability`; callers with restricted scopes find nothing.
  */
 export function rejectScopes(inner: Provider): Provider {
-  const { name, add, batch, idempotency, update, delete: remove, list, search, users, userStats } = inner;
+  const { name, add, batch, idempotency, update, delete: remove, list, search } = inner;
   const rejectScope = (scope: string | null | undefined) => {
     if (scope != null) {
       throw new OmpError('unsupported_capability', 'scope: the provider does not support scopes', { provider: name });
@@ -56,9 +56,10 @@ export function rejectScopes(inner: Provider): Provider {
         rejectScope(scope);
         return isRestricted(query.within) ? [] : search(inAnyScope(query), call);
       }),
-    users: users && (async (query, call) => (isRestricted(query.within) ? NO_USERS : users(query, call))),
-    userStats: userStats && (async (query, call) => (isRestricted(query.within) ? NO_STATS : userStats(query, call))),
-    erase: inner.erase,
+    // No provider without scopes has them.
+    users: undefined,
+    userStats: undefined,
+    erase: undefined,
     audit: undefined,
     read_only: inner.read_only,
     keys: inner.keys,
@@ -69,7 +70,6 @@ export function rejectScopes(inner: Provider): Provider {
   return scoped;
 }
 
-const NO_USERS = { items: [], next: undefined };
 /** No glob matches a record without a scope. */
 const isRestricted = (within: Within): boolean => within !== null;
 const inAnyScope = <Query extends { readonly within: Within }>(query: Query): Query => ({ ...query, within: null });

@@ -65,6 +65,8 @@ export const CLAUSES: Readonly<Record<string, Coverage>> = {
   'SPEC Versioning 5': 'binds the people who publish new versions',
 
   ...decisions(35),
+  'Decision 37': true,
+  'Decision 38': true,
   'Decision 39': true,
   'Decision 40': true,
   'Decision 45': true,
