@@ -9,6 +9,8 @@ import {
   type MemoryPatch,
   NO_STATS,
   type Provider,
+  type ProviderCapabilities,
+  type RankingOptions,
   type Ref,
   type UserListQuery,
   type UserPart,
@@ -16,7 +18,7 @@ import {
   type Verb,
 } from '#contract';
 import { analyseLater } from '#ranking';
-import { effectivePatch, mergeExtensions, newRecord, requireFits, withinMatcher } from '#toolbox';
+import { effectivePatch, mergeExtensions, newRecord, requireFits, requireVersion, withinMatcher } from '#toolbox';
 import { createAuditLog } from './audit.ts';
 import { createIdempotencyKeys } from './idempotency.ts';
 import { Options } from './options.ts';
@@ -72,19 +74,7 @@ export default defineProvider({
 
     return {
       name: 'memory',
-      capabilities: {
-        vector_search: ranking.mode !== 'keyword',
-        keyword_search: ranking.mode !== 'vector',
-        temporal: true,
-        scopes: scopes === 'none' ? 'tags' : scopes,
-        tags: true,
-        max_content_length: null,
-        supports_supersession: true,
-        max_search_results: null,
-        max_list_scan: null,
-        consistency_tokens: false,
-        explain: true,
-      },
+      capabilities: capabilitiesOf(ranking, scopes),
       add: async (input, vector, call) => (await insert([{ input, vector }], call))[0] as Memory,
       batch: insert,
       idempotency: {
@@ -103,6 +93,7 @@ export default defineProvider({
       get: async (ref) => homeOf(ref)?.entry.memory,
       async update(ref, wanted, vector, call) {
         const before = homeOf(ref);
+        requireVersion(before?.entry.memory, ref);
         const patch = before && effectivePatch(before.entry.memory, wanted);
         if (!patch) {
           if (before) recordAudit('update', before.entry.memory, call);
@@ -113,6 +104,7 @@ export default defineProvider({
         // The record may have been changed or deleted while the text was analysed.
         const home = homeOf(ref);
         if (!home) return undefined;
+        requireVersion(home.entry.memory, ref);
         const updated = patched(home.entry.memory, patch, max_record_bytes);
         home.user.replace(home.entry, updated, found);
         recordAudit('update', updated, call);
@@ -121,6 +113,7 @@ export default defineProvider({
       async delete(ref, call) {
         const home = homeOf(ref);
         if (!home) return false;
+        requireVersion(home.entry.memory, ref);
         home.user.remove(home.entry);
         recordAudit('delete', home.entry.memory, call);
         return homes.delete(ref.id);
@@ -175,6 +168,21 @@ const entryOf = (
   scope,
   request_id: requestId,
   outcome: 'ok',
+});
+
+const capabilitiesOf = ({ mode }: RankingOptions, scopes: 'native' | 'none'): ProviderCapabilities => ({
+  vector_search: mode !== 'keyword',
+  keyword_search: mode !== 'vector',
+  temporal: true,
+  scopes: scopes === 'none' ? 'tags' : scopes,
+  tags: true,
+  max_content_length: null,
+  supports_supersession: true,
+  max_search_results: null,
+  max_list_scan: null,
+  consistency_tokens: false,
+  etags: true,
+  explain: true,
 });
 
 /** Throws `payload_too_large` if the record would become too large. */

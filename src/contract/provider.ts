@@ -18,6 +18,11 @@ export interface Ref {
   /** The owner must be one of these; null: any user. */
   readonly users: readonly string[] | null;
   readonly within: Within;
+  /**
+   * An update or a delete throws `versionChanged` unless the `updated_at` of the record is one of these, checked in the same
+   * step as the change. Other methods ignore them. Undefined: any. Given only if `etags`.
+   */
+  readonly versions?: readonly string[] | undefined;
 }
 
 /** A position in a user's list: the last returned record. Works on every backend and survives inserts and deletes. */
@@ -106,6 +111,8 @@ export interface ProviderCapabilities {
   readonly max_list_scan: number | null;
   /** Whether the provider uses `Call.consistency`: writes of another gateway may become visible with a delay. */
   readonly consistency_tokens: boolean;
+  /** Whether the provider supports `Ref.versions`, also against concurrent changes through another gateway. */
+  readonly etags: boolean;
   /** Whether `search` supports `explain`; absent: no. */
   readonly explain?: boolean;
 }

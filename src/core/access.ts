@@ -33,6 +33,8 @@ import type { Memories, TextQuery } from './with-embedder.ts';
 export interface Target {
   readonly id: string;
   readonly user_id?: string;
+  /** `Ref.versions`. */
+  readonly versions?: readonly string[] | undefined;
 }
 
 /** A query of a caller. The gateway adds the allowed scopes and the byte limits. */
@@ -262,9 +264,9 @@ function accessOf({ users, grants }: Principal, provider: Memories) {
     memory_id: null,
     scope,
   });
-  const refTo = ({ id, user_id }: Target, within: Within): Ref => {
-    if (user_id === undefined) return { id, users, within };
-    return { id, users: mayAccess(user_id) ? [user_id] : [], within };
+  const refTo = ({ id, user_id, versions }: Target, within: Within): Ref => {
+    if (user_id === undefined) return { id, users, within, versions };
+    return { id, users: mayAccess(user_id) ? [user_id] : [], within, versions };
   };
   /** Rejects records of a faulty provider that are outside the query. */
   const checkedBy = (within: Within) => {

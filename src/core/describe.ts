@@ -46,6 +46,8 @@ export function describe(provider: Memories, rateLimitPerMinute: number | null) 
       tags: capabilities.tags,
       /** Responses have `X-Consistency-Token`: with it, other replicas wait until they see the writes of this one. */
       consistency_tokens: capabilities.consistency_tokens,
+      /** Memories have an `ETag`, and changes support `If-Match`. */
+      etags: capabilities.etags,
       /** `GET /users` and `GET /stats`. */
       users: provider.users !== undefined,
       stats: provider.userStats !== undefined,

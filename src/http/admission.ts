@@ -23,6 +23,8 @@ export const allowOrigins = (origins: readonly string[]): MiddlewareHandler<Env>
       'authorization',
       'content-type',
       'idempotency-key',
+      'if-match',
+      'if-none-match',
       'mcp-method',
       'mcp-name',
       'mcp-protocol-version',
@@ -32,6 +34,7 @@ export const allowOrigins = (origins: readonly string[]): MiddlewareHandler<Env>
       'x-user-id',
     ],
     exposeHeaders: [
+      'etag',
       'x-request-id',
       'x-consistency',
       'x-consistency-token',

@@ -15,6 +15,7 @@ import type { Target, Verbs } from '../core/access.ts';
 import { decodeCursor, encodeCursor, malformed } from '../core/cursor.ts';
 import type { ExplainedHit } from '../core/explain.ts';
 import type { Gate } from '../core/gate.ts';
+import { etagOf, versionsIn } from './etags.ts';
 import { parse, parseQuery, readExtensions, readIdempotencyKey } from './input.ts';
 import {
   AuditParameters,
@@ -37,6 +38,12 @@ import {
 /** A memory on the wire: its `x-` keys are beside the protocol's fields (Decision 6). */
 export type WireMemory = Omit<Memory, 'extensions'>;
 
+/** A memory to change. */
+interface ChangeTarget extends Target {
+  /** `If-Match`. */
+  readonly if_match?: string | undefined;
+}
+
 /**
  * The verbs of a caller on input as clients send it, for routes and for the tools of agents: a JSON body, or a URL with a query
  * string. Each checks its input and throws `invalid_request` that names every invalid field, and `unsupported_capability` if
@@ -56,7 +63,16 @@ export function createOperations(
     throw new OmpError('unsupported_capability', `the provider does not support ${name}${reason}`, { provider });
   };
 
+  /** The target of a change, with the versions that `If-Match` admits. */
+  const conditional = ({ if_match, ...target }: ChangeTarget): Target => {
+    if (if_match === undefined) return storable(target);
+    if (capabilities.etags) return { ...storable(target), versions: versionsIn(if_match) };
+    throw new OmpError('unsupported_capability', 'the provider does not support If-Match', { provider });
+  };
+
   return {
+    /** The `ETag` of a memory; undefined: this provider has none. */
+    etagOf: (memory: WireMemory) => (capabilities.etags ? etagOf(memory) : undefined),
     async add(verbs: Verbs, body: unknown, idempotencyKey: string | undefined, call: Call) {
       const add = supported(verbs, 'add');
       const memory = newMemory(body);
@@ -115,11 +131,12 @@ export function createOperations(
       };
     },
     get: async (verbs: Verbs, target: Target, call: Call) => toWire(await verbs.get(storable(target), call)),
-    async update(verbs: Verbs, target: Target, body: unknown, call: Call) {
+    async update(verbs: Verbs, target: ChangeTarget, body: unknown, call: Call) {
       const update = supported(verbs, 'update');
-      return toWire(await update(storable(target), patchOf(body), call));
+      return toWire(await update(conditional(target), patchOf(body), call));
     },
-    delete: async (verbs: Verbs, target: Target, call: Call) => supported(verbs, 'delete')(storable(target), call),
+    delete: async (verbs: Verbs, target: ChangeTarget, call: Call) =>
+      supported(verbs, 'delete')(conditional(target), call),
     async context(verbs: Verbs, body: unknown, call: Call) {
       const context = supported(verbs, 'context');
       const { query, user_id, scope, token_budget, min_score } = parse(ContextBody, body);

@@ -54,8 +54,8 @@ export async function openBench(open: Open, alter: (provider: Provider) => Provi
 }
 
 export const featuresOf = ({ subject }: Pick<Bench, 'subject'>) => {
-  const { supports_audit: audited, stats: counted, erase: erases } = subject.capabilities.features;
-  return { audited, counted, erases };
+  const { supports_audit: audited, stats: counted, erase: erases, etags } = subject.capabilities.features;
+  return { audited, counted, erases, etags };
 };
 
 function countingEmbedder(): { embedder: Embedder; embedded: () => number } {
@@ -129,7 +129,7 @@ export const SHOWN = 8;
 export async function checkKey(key: Key, client: Client, bench: Bench): Promise<void> {
   const { world, tally } = bench;
   const reads = readCases(key, world, featuresOf(bench));
-  const changes = changeCases(key, world);
+  const changes = changeCases(key, world, featuresOf(bench));
   const erasures = eraseCases(key, featuresOf(bench));
   const refused = [...reads, ...changes, ...erasures].filter(({ code }) => code !== undefined);
   for (const { code = 'ok' } of [...reads, ...changes, ...erasures]) tally.set(code, (tally.get(code) ?? 0) + 1);
@@ -161,7 +161,11 @@ export async function checkKey(key: Key, client: Client, bench: Bench): Promise<
 }
 
 /** A refusal is exactly its envelope: it depends on nothing that is hidden. Answers what is wrong with it. */
-export function wrongRefusal({ name, code }: Case, { status, body, headers }: Reply, { messages }: Bench): unknown {
+export function wrongRefusal(
+  { name, code, status: expected }: Case,
+  { status, body, headers }: Reply,
+  { messages }: Bench,
+): unknown {
   if (code === undefined) return undefined;
   const { error } = (body ?? {}) as { error?: { message: string; provider?: string } };
   const message = error?.message ?? '';
@@ -172,7 +176,8 @@ export function wrongRefusal({ name, code }: Case, { status, body, headers }: Re
     ...(code === 'unsupported_capability' && { provider: error?.provider }),
     request_id: headers.get('x-request-id'),
   };
-  if (status !== ERRORS[code].status || !isDeepStrictEqual(body, { error: due })) return { name, status, body, due };
+  if (status !== (expected ?? ERRORS[code].status) || !isDeepStrictEqual(body, { error: due }))
+    return { name, status, body, due };
   messages.set(code, (messages.get(code) ?? new Set()).add(message));
   return undefined;
 }

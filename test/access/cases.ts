@@ -106,6 +106,8 @@ export interface Case {
   send(client: Client): Promise<Reply>;
   /** The expected error; undefined: success. */
   readonly code: WireErrorCode | undefined;
+  /** By default that of the code. */
+  readonly status?: number;
 }
 
 /** A request that changes nothing: `read` of a successful answer gives `value`. */
@@ -246,16 +248,33 @@ export interface ChangeCase extends Case {
   succeed(client: Client, world: World): Promise<unknown>;
 }
 
-/** Add, update, update that moves, and delete of everything. */
-export const changeCases = (key: Key, { targets }: World): ChangeCase[] => [
+/** Add, update, update that moves, and delete of everything; with ETags, also of a version that has changed. */
+export const changeCases = (key: Key, { targets }: World, { etags }: { readonly etags: boolean }): ChangeCase[] => [
   ...USERS.flatMap((user_id) => SCOPES.map((scope) => addCase(key, user_id, scope))),
   batchCase(key),
   ...[...targets, undefined].flatMap((target) => [
     updateCase(key, target),
     ...DESTINATIONS.map((scope) => updateCase(key, target, scope)),
     deleteCase(key, target),
+    ...(etags ? [staleCase(key, target, 'write'), staleCase(key, target, 'delete')] : []),
   ]),
 ];
+
+/** `If-Match` of a version that no record has. */
+export const STALE = { 'if-match': '"2001-01-01T00:00:00.000Z"' };
+
+function staleCase(key: Key, target: WireMemory | undefined, action: 'write' | 'delete'): ChangeCase {
+  const refusal = refusalById(key, action, target);
+  // Of a new content, the gateway itself reads the version first.
+  const [method, fields] = action === 'write' ? ['PATCH', { confidence: 0.75 }] : ['DELETE'];
+  return {
+    name: `${method} with If-Match ${describeTarget(target)}`,
+    send: ({ tell, byId }) => tell(method, byId(target?.id ?? UNKNOWN_ID), fields, STALE),
+    code: refusal ?? 'invalid_request',
+    ...(refusal === undefined && { status: 412 }),
+    succeed: async () => undefined,
+  };
+}
 
 function addCase(key: Key, user_id: string, scope: string | null): ChangeCase {
   const name = `add a record of ${user_id} in ${scope ?? 'no scope'}`;

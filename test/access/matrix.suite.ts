@@ -5,7 +5,7 @@ import { FULL } from '../support/full.ts';
 import { recordingLog } from '../support/subject.ts';
 import { type Bench, checkKey, featuresOf } from './bench.ts';
 import { bearer, configure } from './callers.ts';
-import { asserting, BINDINGS, GRANTS, named, type SCOPES, UNKNOWN_ID, USERS } from './cases.ts';
+import { asserting, BINDINGS, GRANTS, named, type SCOPES, STALE, UNKNOWN_ID, USERS } from './cases.ts';
 import type { Key } from './rule.ts';
 
 const given = (bindingsOf: (grants: readonly string[], index: number) => typeof BINDINGS) =>
@@ -43,6 +43,7 @@ export function rightsSuite(bench: () => Bench, keys = FULL ? EVERY : SOME): voi
       'not_found',
       'scope_denied',
       ...(Object.values(featuresOf(bench())).every(Boolean) ? [] : ['unsupported_capability']),
+      ...(featuresOf(bench()).etags ? ['invalid_request'] : []),
     ];
     expect([...tally.keys()].sort()).toEqual(['ok', ...codes].sort());
     expect(Math.min(...tally.values())).toBeGreaterThan(50);
@@ -62,6 +63,9 @@ const VERBS: Readonly<Record<string, ById>> = {
   'update that changes nothing': (id, { tell, byId }, headers) => tell('PATCH', byId(id), {}, headers),
   move: (id, { tell, byId }, headers) => tell('PATCH', byId(id), { scope: 'coding/x' }, headers),
   delete: (id, { tell, byId }, headers) => tell('DELETE', byId(id), undefined, headers),
+  'update of a version': (id, { tell, byId }, headers) =>
+    tell('PATCH', byId(id), { content: 'changed' }, { ...headers, ...STALE }),
+  'delete of a version': (id, { tell, byId }, headers) => tell('DELETE', byId(id), undefined, { ...headers, ...STALE }),
 };
 
 /** Users the key is bound to, and the user the client names, for a record of ben. */

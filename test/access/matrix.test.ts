@@ -93,7 +93,7 @@ function oneOfEachVerb(bench: Bench): Case[] {
   const verbs = new Map<string, Case>();
   for (const one of [
     ...readCases(EVERYTHING, bench.world, featuresOf(bench)),
-    ...changeCases(EVERYTHING, bench.world),
+    ...changeCases(EVERYTHING, bench.world, featuresOf(bench)),
     ...eraseCases(EVERYTHING, featuresOf(bench)),
   ]) {
     const [verb = ''] = one.name.split(' ');

@@ -8,6 +8,7 @@ import { capabilitiesSuite } from './capabilities.suite.ts';
 import { consistencySuite } from './consistency.suite.ts';
 import { contextSuite } from './context.suite.ts';
 import { deleteSuite } from './delete.suite.ts';
+import { etagsSuite } from './etags.suite.ts';
 import { idempotencySuite } from './idempotency.suite.ts';
 import { listSuite } from './list.suite.ts';
 import { recordsSuite } from './records.suite.ts';
@@ -26,6 +27,7 @@ const SUITES = [
   batchSuite,
   updateSuite,
   deleteSuite,
+  etagsSuite,
   listSuite,
   timesSuite,
   scopesSuite,

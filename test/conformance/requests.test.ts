@@ -374,6 +374,18 @@ describe('cursors', () => {
   });
 });
 
+describe('If-Match', () => {
+  it('[Decision 36] is rejected if it is malformed', async () => {
+    const { id } = await subject.client.add({ user_id: freshUser(), content: 'x' });
+    for (const etag of ['', ' ', 'x', '"', '"a', 'a"', '"a" "b"', '"a", b', 'w/"a"', '*, "a"', '"a" x', ', "a"']) {
+      const headers = { 'if-match': etag };
+      expectError(await subject.client.tell('PATCH', `/memories/${id}`, { content: 'y' }, headers), 'invalid_request');
+      expectError(await subject.client.tell('DELETE', `/memories/${id}`, undefined, headers), 'invalid_request');
+    }
+    expect((await subject.client.get(id)).content).toBe('x');
+  });
+});
+
 describe('Idempotency-Key', () => {
   const posting = (key: string, fields: object) =>
     subject.client.tell('POST', '/memories', fields, { 'idempotency-key': key });

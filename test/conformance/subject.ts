@@ -10,8 +10,8 @@ export type GetSubject = () => Subject;
 /** A client for a new caller with exactly these rights. Only inside tests. */
 export type Admit = (rights: Rights) => Client;
 
-const FEATURES = ['scopes', 'supersession', 'idempotency', 'temporal', 'users', 'stats', 'erase'] as const;
-const OWN = FEATURES.filter((feature) => feature !== 'scopes' && feature !== 'supersession');
+const OWN = ['idempotency', 'temporal', 'etags', 'users', 'stats', 'erase'] as const;
+const FEATURES = ['scopes', 'supersession', ...OWN] as const;
 type Field = Exclude<keyof WireMemory, `x-${string}`> | 'extensions';
 /** What a test needs of a provider: verbs, features, and fields that its memories can store. */
 export type Need = (typeof VERBS)[number] | (typeof FEATURES)[number] | Field;

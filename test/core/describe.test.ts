@@ -40,6 +40,7 @@ const FEATURES = {
   multi_user: true,
   tags: true,
   consistency_tokens: false,
+  etags: true,
   users: true,
   stats: true,
   erase: true,
@@ -51,6 +52,7 @@ const PINECONE = {
   idempotency: false,
   max_content_length: 9_000,
   consistency_tokens: true,
+  etags: false,
 };
 
 interface Case {
@@ -153,6 +155,7 @@ describe('the capability document', () => {
     ],
     [{ explain: false }, { explain: false }],
     [{ consistency_tokens: true }, { consistency_tokens: true }],
+    [{ etags: false }, { etags: false }],
     [{ max_search_results: null }, { max_search_results: 100 }],
     [{ max_search_results: 50 }, { max_search_results: 50 }],
     [{ max_search_results: 1000 }, { max_search_results: 100 }],

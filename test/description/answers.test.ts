@@ -27,7 +27,7 @@ const UNREACHED = ['GET /docs not_found'];
 
 /** Headers that the document lists exactly for the responses that have them. */
 const HEADERS =
-  'RateLimit RateLimit-Policy Retry-After WWW-Authenticate X-Consistency X-Consistency-Token X-RateLimit-Limit X-RateLimit-Remaining X-RateLimit-Reset X-Request-Id'.split(
+  'ETag RateLimit RateLimit-Policy Retry-After WWW-Authenticate X-Consistency X-Consistency-Token X-RateLimit-Limit X-RateLimit-Remaining X-RateLimit-Reset X-Request-Id'.split(
     ' ',
   );
 
@@ -79,6 +79,23 @@ describe('every response is documented', () => {
       await close();
     });
   }
+
+  it('[Decision 36] and under the conditions of If-Match and If-None-Match', async () => {
+    const { client, close } = await openUnder('none');
+    const { id } = await subject.client.add({ content: 'prefers pnpm', user_id: 'u1' });
+    const old = { 'if-match': '"2001-01-01T00:00:00.000Z"' };
+    for (const [operationId, reply] of [
+      ['getMemory', await client.ask(client.byId(id), {}, { 'if-none-match': '*' })],
+      ['updateMemory', await client.tell('PATCH', client.byId(id), {}, old)],
+      ['deleteMemory', await client.tell('DELETE', client.byId(id), undefined, old)],
+    ] as const) {
+      const endpoint = withId(operationId);
+      const name = `${endpoint.method} ${endpoint.path}`;
+      seen.add(`${name} ${reply.status}`);
+      await check(reply, endpoint, name, 'none');
+    }
+    await close();
+  });
 
   it('and every documented response has been seen', () => {
     const documented = endpointsOf(document).flatMap(({ method, path, operation }) =>

@@ -19,8 +19,15 @@ export type Operation = { readonly by: number } & (
       readonly items: readonly { readonly supersedes: readonly number[]; readonly fields: object }[];
     }
   | { readonly do: 'again'; readonly add: number }
-  | { readonly do: 'patch'; readonly record: number; readonly supersedes?: readonly number[]; readonly fields: object }
-  | { readonly do: 'delete' | 'get'; readonly record: number; readonly as: Asserted }
+  | {
+      readonly do: 'patch';
+      readonly record: number;
+      readonly match?: Version;
+      readonly supersedes?: readonly number[];
+      readonly fields: object;
+    }
+  | { readonly do: 'delete'; readonly record: number; readonly as: Asserted; readonly match?: Version }
+  | { readonly do: 'get'; readonly record: number; readonly as: Asserted }
   | { readonly do: 'list'; readonly user: number; readonly since: Bound; readonly until: Bound; readonly query: object }
   | { readonly do: 'turn'; readonly page: number }
   | {
@@ -67,6 +74,9 @@ export interface Sequence {
 /** What X-User-Id says; null: nothing. */
 export type Asserted = 'first user' | 'stranger' | null;
 
+/** What If-Match says: the last version seen of the record, or one before. */
+export type Version = 'last' | 'old';
+
 /** A moment relative to the creation of a record, in milliseconds; null: no bound. */
 export type Bound = { readonly record: number; readonly by: number } | null;
 
@@ -89,6 +99,7 @@ const index = fc.nat({ max: 60 });
 const user = fc.oneof({ weight: 5, arbitrary: fc.constant(0) }, fc.nat({ max: USERS - 1 }));
 const oneOf = <T>(values: readonly T[]) => fc.constantFrom(...values);
 const asserted = oneOf([null, 'first user', 'stranger'] as const);
+const match = oneOf(['last', 'old'] as const);
 const by = fc.oneof(
   { weight: 3, arbitrary: fc.constant(0) },
   { weight: 2, arbitrary: fc.integer({ min: 1, max: CALLERS }) },
@@ -190,11 +201,24 @@ const operation: fc.Arbitrary<Operation> = fc.oneof(
   {
     weight: 3,
     arbitrary: fc.record(
-      { do: fc.constant('patch' as const), by, record: index, supersedes: superseded, fields: patchFields.map(merged) },
+      {
+        do: fc.constant('patch' as const),
+        by,
+        record: index,
+        match,
+        supersedes: superseded,
+        fields: patchFields.map(merged),
+      },
       { requiredKeys: ['do', 'by', 'record', 'fields'] },
     ),
   },
-  { weight: 1, arbitrary: fc.record({ do: fc.constant('delete' as const), by, record: index, as: asserted }) },
+  {
+    weight: 1,
+    arbitrary: fc.record(
+      { do: fc.constant('delete' as const), by, record: index, as: asserted, match },
+      { requiredKeys: ['do', 'by', 'record', 'as'] },
+    ),
+  },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('get' as const), by, record: index, as: asserted }) },
   {
     weight: 4,
@@ -283,9 +307,15 @@ export const sequences: fc.Arbitrary<Sequence> = fc
 export const changes = (wanted: Operation): boolean =>
   ['add', 'batch', 'again', 'patch', 'delete', 'erase'].includes(wanted.do);
 
-/** For stores that know no idempotency keys. Nothing is left that `again` could repeat. */
-export const withoutKey = (wanted: Operation): Operation => {
-  if (wanted.do !== 'add' && wanted.do !== 'batch') return wanted;
-  const { key: _, ...rest } = wanted;
-  return rest;
+/** For stores that know no idempotency keys or no ETags. Nothing is left that `again` could repeat. */
+export const within = (wanted: Operation, { once = false, etags = false } = {}): Operation => {
+  if (!once && 'key' in wanted) {
+    const { key: _, ...rest } = wanted;
+    return rest;
+  }
+  if (!etags && 'match' in wanted) {
+    const { match: _, ...rest } = wanted;
+    return rest;
+  }
+  return wanted;
 };

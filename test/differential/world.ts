@@ -24,7 +24,7 @@ import type {
   WireStats,
   WireUsers,
 } from '../support/wire.ts';
-import { type Asserted, type Bound, type Operation, type Right, USERS } from './operations.ts';
+import { type Asserted, type Bound, type Operation, type Right, USERS, type Version } from './operations.ts';
 
 /** A gateway on one provider, and those it lets in. */
 export interface Store {
@@ -70,6 +70,7 @@ export interface World {
   readonly erases: boolean;
   /** Whether adds may carry an idempotency key. */
   readonly once: boolean;
+  readonly etags: boolean;
   /** Whether the backend knows scopes, so that it counts rarity over what a caller may see. */
   readonly native: boolean;
   perform(wanted: Operation): Promise<Answer>;
@@ -124,6 +125,10 @@ export const openWorld = ({ subject, callers }: Store, rights: readonly Right[],
   const idOf = (record: number): string => pick(record)?.id ?? UNKNOWN_ID;
   const as = (user: Asserted): Record<string, string> =>
     user === null ? {} : { 'x-user-id': user === 'first user' ? userOf(0) : 'a stranger' };
+  const matching = (record: number, match: Version | undefined): Record<string, string> => {
+    const [last, before = '2001-01-01T00:00:00.000Z'] = updates.get(idOf(record))?.toReversed() ?? [];
+    return match ? { 'if-match': `"${match === 'last' ? last : before}"` } : {};
+  };
   const moment = (bound: Bound): string | undefined => {
     const memory = bound && pick(bound.record);
     return memory && !batched.has(memory.id)
@@ -214,11 +219,15 @@ export const openWorld = ({ subject, callers }: Store, rights: readonly Right[],
       }
       case 'patch': {
         const fields = { ...wanted.fields, ...(wanted.supersedes && { supersedes: wanted.supersedes.map(idOf) }) };
-        return answer(await client.tell('PATCH', client.byId(idOf(wanted.record)), fields), neutral);
+        const headers = matching(wanted.record, wanted.match);
+        return answer(await client.tell('PATCH', client.byId(idOf(wanted.record)), fields, headers), neutral);
       }
       case 'delete':
         return answer(
-          await client.tell('DELETE', client.byId(idOf(wanted.record)), undefined, as(wanted.as)),
+          await client.tell('DELETE', client.byId(idOf(wanted.record)), undefined, {
+            ...as(wanted.as),
+            ...matching(wanted.record, wanted.match),
+          }),
           () => 'gone',
         );
       case 'get':
@@ -317,6 +326,7 @@ export const openWorld = ({ subject, callers }: Store, rights: readonly Right[],
     counted: subject.capabilities.features.stats,
     erases: subject.capabilities.features.erase,
     once: subject.capabilities.features.idempotency,
+    etags: subject.capabilities.features.etags,
     native: subject.capabilities.features.scopes === 'native',
     perform,
     ranking: async (by, user, query) =>

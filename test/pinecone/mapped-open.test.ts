@@ -223,6 +223,7 @@ describe('presets', () => {
         multi_user: true,
         tags: tags.length > 0,
         consistency_tokens: false,
+        etags: false,
         users: false,
         stats: false,
         erase: false,

@@ -83,6 +83,8 @@ export interface WireCapabilities {
     readonly tags: boolean;
     /** Our own: `X-Consistency-Token` means something. */
     readonly consistency_tokens: boolean;
+    /** Our own: `ETag` and `If-Match`. */
+    readonly etags: boolean;
     /** Our own: `GET /users`, `GET /stats`, `DELETE /users/{id}/memories`. */
     readonly users: boolean;
     readonly stats: boolean;

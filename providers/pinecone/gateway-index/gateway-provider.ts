@@ -53,6 +53,7 @@ export function createGatewayProvider(index: GatewayIndex, options: FindOptions)
       max_search_results: MAX_TOP_K,
       max_list_scan: index.max_scan,
       consistency_tokens: true,
+      etags: false,
       explain: true,
     },
     ...createAdds(index),

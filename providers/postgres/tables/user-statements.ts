@@ -28,26 +28,29 @@ export function createUserVerbs(
   audited: boolean,
 ): Required<Pick<Provider, 'users' | 'userStats' | 'erase'>> {
   /**
-   * The ids of users after one, in the index's order. Steps from user to user in the index on user and time, so the cost
-   * does not depend on the number of their memories.
+   * The ids of users in the index's order, after one or from one on. Steps from user to user in the index on user and time,
+   * so the cost does not depend on the number of their memories.
    */
-  const idsAfter = async (after: string, limit: number, call: Call): Promise<string[]> => {
-    const next = (from: string) =>
-      `(select m.user_id from ${names.memories} m where m.user_id > ${from} order by m.user_id limit 1)`;
+  const idsFrom = async (start: string, first: '>' | '>=', limit: number, call: Call): Promise<string[]> => {
+    const next = (from: string, order: string = '>') =>
+      `(select m.user_id from ${names.memories} m where m.user_id ${order} ${from} order by m.user_id limit 1)`;
     const rows = await run(
       `with recursive named (user_id) as (
-         select ${next('$1')} union all select ${next('named.user_id')} from named where named.user_id is not null)
+         select ${next('$1', first)} union all select ${next('named.user_id')} from named where named.user_id is not null)
        select user_id from named where user_id is not null limit $2`,
-      [after, limit],
+      [start, limit],
       call,
     );
     return rows.map(({ user_id }) => user_id as string);
   };
 
   return {
-    async users({ users, within, prefix = '', after = '', limit }: UserListQuery, call): Promise<UserPart> {
+    async users({ users, within, prefix = '', after, limit }: UserListQuery, call): Promise<UserPart> {
       const most = prefix === '' ? limit : MAX_STEPS;
-      const ids = users ? [...new Set(users)].filter((id) => id > after).sort() : await idsAfter(after, most + 1, call);
+      // No id sorts before its own beginning. The last one with it is not known: only some collations keep them together.
+      const ids = users
+        ? [...new Set(users)].filter((id) => id > (after ?? '')).sort()
+        : await idsFrom(after ?? prefix, after === undefined ? '>=' : '>', most + 1, call);
       const seen = ids.slice(0, most);
       const wanted = seen.filter((id) => id.startsWith(prefix)).slice(0, limit);
       // Of a full part, the rest of what was seen comes again.

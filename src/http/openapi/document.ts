@@ -13,7 +13,15 @@ import {
   UsersParameters,
 } from '../schemas.ts';
 import * as example from './examples.ts';
-import { IdempotencyKeyParameter, publicOperation, UserIdParameter, verb } from './operation.ts';
+import {
+  IdempotencyKeyParameter,
+  IfMatchParameter,
+  IfNoneMatchParameter,
+  publicOperation,
+  UserIdParameter,
+  VERSION_CHANGED,
+  verb,
+} from './operation.ts';
 import {
   AuditLog,
   BatchResults,
@@ -103,6 +111,7 @@ const memoryPaths: ZodOpenApiPathsObject = {
       description: 'Optional fields given as null count as omitted. Unknown fields are ignored.',
       headers: { 'Idempotency-Key': IdempotencyKeyParameter },
       body: { schema: CreateBody, example: example.newMemory },
+      tagged: true,
       success: { status: 201, description: 'The created memory.', body: { schema: Memory, example: example.memory } },
       errors: ['invalid_request', 'unsupported_capability', 'payload_too_large'],
     }),
@@ -150,7 +159,10 @@ answers one error. \`Idempotency-Key\` covers the whole batch. Counts as one req
     get: verb({
       id: 'getMemory',
       summary: 'Read one memory',
-      ...byId,
+      path: byId.path,
+      headers: { ...byId.headers, 'If-None-Match': IfNoneMatchParameter },
+      tagged: true,
+      otherwise: { status: 304, description: 'The client has this version.' },
       success: { status: 200, description: 'The memory.', body: { schema: Memory, example: example.memory } },
       errors: ['not_found'],
     }),
@@ -158,7 +170,10 @@ answers one error. \`Idempotency-Key\` covers the whole batch. Counts as one req
       id: 'updateMemory',
       summary: 'Update fields of a memory',
       description: '`tags` and `supersedes` replace the whole list. Only `valid_to` and `x-` keys may be null.',
-      ...byId,
+      path: byId.path,
+      headers: { ...byId.headers, 'If-Match': IfMatchParameter },
+      tagged: true,
+      otherwise: VERSION_CHANGED,
       body: { schema: PatchBody, example: example.memoryPatch },
       success: {
         status: 200,
@@ -171,7 +186,9 @@ answers one error. \`Idempotency-Key\` covers the whole batch. Counts as one req
       id: 'deleteMemory',
       summary: 'Delete a memory permanently',
       description: 'To keep the history, add a memory that names this one in `supersedes`.',
-      ...byId,
+      path: byId.path,
+      headers: { ...byId.headers, 'If-Match': IfMatchParameter },
+      otherwise: VERSION_CHANGED,
       success: { status: 204, description: 'Deleted.' },
       errors: ['unsupported_capability', 'not_found'],
     }),

@@ -102,6 +102,7 @@ export const capabilities = {
     multi_user: true,
     tags: true,
     consistency_tokens: false,
+    etags: true,
     users: true,
     stats: true,
     erase: true,

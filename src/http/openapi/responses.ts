@@ -106,6 +106,7 @@ export const Capabilities = z
       consistency_tokens: z.boolean().meta({
         description: 'Other replicas may show writes late; `X-Consistency-Token` makes them wait.',
       }),
+      etags: z.boolean().meta({ description: 'Memories have an `ETag`, and changes support `If-Match`.' }),
       users: z.boolean().meta({ description: '`GET /users` is supported.' }),
       stats: z.boolean().meta({ description: '`GET /stats` is supported.' }),
       erase: z.boolean().meta({ description: '`DELETE /users/{id}/memories` is supported.' }),
