@@ -14,6 +14,7 @@ import email.utils
 import http.client
 import json
 import random
+import re
 import secrets
 import time
 import urllib.error
@@ -60,9 +61,13 @@ class ConnectionFailed(MemoryClientError):
 class InvalidResponse(MemoryClientError):
     """The answer is not the protocol's, for example the page of a proxy."""
 
-    def __init__(self, message: str, status: int) -> None:
-        super().__init__(message)
+    def __init__(self, message: str, status: int, headers: Mapping[str, str]) -> None:
+        super().__init__("the answer (status {}) is not {}".format(status, message))
         self.status = status
+        #: For the gateway's logs.
+        self.request_id = headers.get("X-Request-Id")
+        #: Seconds until a retry may succeed.
+        self.retry_after = _seconds(headers.get("Retry-After"))
 
 
 class ApiError(MemoryClientError):
@@ -162,6 +167,8 @@ class MemoryClient:
         headers: Optional[Mapping[str, str]] = None,
     ) -> None:
         self._url = url.rstrip("/")
+        if "@" in urllib.parse.urlsplit(self._url).netloc:
+            raise ValueError("url: must not contain credentials; use key")
         self._key = key
         self._timeout = timeout
         self._total_timeout = total_timeout
@@ -197,6 +204,10 @@ class MemoryClient:
         results: List[Dict[str, Any]] = []
         size = known.get("limits", {}).get("max_batch_size") or _BATCH
         for index, batch in enumerate(_split(memories, size)):
+            # One that may be too large on its own: then that is its result.
+            if len(batch) == 1:
+                results.extend(self._add_each(batch, _numbered(idempotency_key, index)))
+                continue
             answer = self._add("/memories/batch", {"memories": batch}, _numbered(idempotency_key, index))
             results.extend(answer["results"])
         return results
@@ -252,7 +263,7 @@ class MemoryClient:
     def erase(self, user_id: str) -> int:
         """Deletes all memories of a user permanently. Returns how many."""
         path = "/users/{}/memories".format(urllib.parse.quote(user_id, safe=""))
-        deleted: int = self._send("DELETE", path, repeatable=True)["deleted"]
+        deleted: int = self._send("DELETE", path)["deleted"]
         return deleted
 
     def capabilities(self) -> Dict[str, Any]:
@@ -328,7 +339,10 @@ class MemoryClient:
         key = self._key() if callable(self._key) else self._key
         sent = {**self._headers, **headers}
         if key is not None:
-            sent["Authorization"] = "Bearer " + key
+            # The error of `http.client` would show the key.
+            if not re.fullmatch("[!-~]+", key.strip()):
+                raise ValueError("key: must be visible ASCII characters")
+            sent["Authorization"] = "Bearer " + key.strip()
         if data is not None:
             sent["Content-Type"] = "application/json"
         if self._consistency is not None:
@@ -361,13 +375,13 @@ def _read(status: int, headers: Mapping[str, str], text: bytes) -> Dict[str, Any
     try:
         body = json.loads(text) if text else {}
     except ValueError:
-        raise InvalidResponse("the answer (status {}) is not JSON".format(status), status) from None
+        raise InvalidResponse("JSON", status, headers) from None
     if 200 <= status < 300 and isinstance(body, dict):
         return body
     error = body.get("error") if isinstance(body, dict) else None
     kind = _CLASSES.get(error.get("code", "")) if isinstance(error, dict) else None
     if not isinstance(error, dict) or kind is None:
-        raise InvalidResponse("the answer (status {}) is not the protocol's".format(status), status)
+        raise InvalidResponse("the protocol's", status, headers)
     if status == 412:
         kind = PreconditionFailed
     code = error["code"]
@@ -408,6 +422,8 @@ def _path(id: str) -> str:
 def _by_id(user_id: Optional[str], if_match: Optional[str] = None) -> Dict[str, str]:
     headers = {}
     if user_id is not None:
+        if user_id != user_id.strip():
+            raise ValueError("user_id: a header must not begin or end with a space")
         # `http.client` sends Latin-1; the gateway reads the bytes as UTF-8.
         headers["X-User-Id"] = user_id.encode().decode("latin-1")
     if if_match is not None:

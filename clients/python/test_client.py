@@ -37,6 +37,8 @@ class RealGateway(unittest.TestCase):
         results = self.client.add_many(memories)
         self.assertEqual([n for n, result in enumerate(results) if "error" in result], [7])
         self.assertEqual(results[102]["memory"]["content"], "fact 102")
+        large = self.client.add_many([{"content": "a" * 2_000_000, "user_id": "other"}])
+        self.assertEqual(large[0]["error"]["code"], "payload_too_large")
         self.assertEqual(len(list(self.client.list(user_id=self.user, limit=40))), 102)
         self.assertEqual(len(self.client.page(user_id=self.user, limit=40)["items"]), 40)
 
@@ -109,6 +111,9 @@ class Faults(unittest.TestCase):
             with self.assertRaises(omp.MemoryClientError):
                 client.update("mem_1", content="x")
             self.assertEqual(len(asked), requests)
+            with self.assertRaises(omp.MemoryClientError):
+                client.erase("u")
+            self.assertEqual(len(asked), 2 * requests)
 
     def test_adds_are_repeated_with_their_key(self) -> None:
         client, asked = self.serve(reset, BROKEN, FINE)
@@ -125,6 +130,7 @@ class Faults(unittest.TestCase):
             (error(400, "unsupported_capability"), omp.UnsupportedCapability),
             (error(429, "rate_limited", Retry_After="600"), omp.RateLimited),
             (answer(200, b"<html>"), omp.InvalidResponse),
+            (answer(503, b"<html>", Retry_After="600"), omp.InvalidResponse),
             (answer(404, {"detail": "no"}), omp.InvalidResponse),
             (answer(302, b"", Location="http://127.0.0.1:9/"), omp.InvalidResponse),
         ]
@@ -141,6 +147,16 @@ class Faults(unittest.TestCase):
         client.get("b")
         self.assertEqual([headers.get("X-Consistency-Token") for headers in asked], [None, "t1"])
         self.assertEqual(asked[0]["Authorization"], "Bearer k")
+
+    def test_no_secrets_in_errors(self) -> None:
+        client, asked = self.serve(FINE)
+        for url, key in ((client._url, "s3\ncret"), ("http://me:s3cret@host", None)):
+            with self.assertRaises(ValueError) as caught:
+                omp.MemoryClient(url, key).get("mem_1")
+            self.assertNotIn("s3", str(caught.exception))
+        with self.assertRaises(ValueError):
+            client.get("mem_1", user_id=" ana")
+        self.assertEqual(asked, [])
 
 
 if __name__ == "__main__":

@@ -54,7 +54,10 @@ export function errorResponse(thrown: unknown, c: Context<Env>): Response {
   }
   if (error.retryAfter !== undefined) c.header('retry-after', String(Math.ceil(error.retryAfter)));
   if (error.version !== undefined) c.header('etag', etagOf({ updated_at: error.version, status: null }));
-  return c.json(toEnvelope(error, call.requestId), error.version === undefined ? ERRORS[error.code].status : 412);
+  const envelope = toEnvelope(error, call.requestId);
+  // mem0's clients read `detail`.
+  const body = c.req.path.startsWith('/compat/') ? { detail: error.message, ...envelope } : envelope;
+  return c.json(body, error.version === undefined ? ERRORS[error.code].status : 412);
 }
 
 /** Logs what the client does not see. An error without a cause is complete in its response. */

@@ -95,6 +95,66 @@ describe("the handlers of Anthropic's memory tool", () => {
   });
 });
 
+describe('files of several agents', () => {
+  it('keep every edit, because an edit of another version is done again', async () => {
+    const userId = freshUser();
+    const changes: number[] = [];
+    const counting = new MemoryClient({
+      url: 'http://gateway',
+      fetch: async (url, init) => {
+        const response = await subject.app.request(`${url}`, init, {});
+        if (init?.method === 'PATCH') changes.push(response.status);
+        return response;
+      },
+    });
+    const agents = [1, 2, 3, 4, 5].map(() => memoryToolHandlers(counting, { userId }));
+    await agents[0]?.create({ path: '/memories/a', file_text: '' });
+    const insert = (line: string) => ({ path: '/memories/a', insert_line: 0, insert_text: line });
+    await Promise.all(agents.map((agent, n) => agent.insert(insert(`line ${n}`))));
+    const lines = (await agents[0]?.view({ path: '/memories/a' }))?.match(/line \d/g);
+    expect(lines?.sort()).toEqual(['line 0', 'line 1', 'line 2', 'line 3', 'line 4']);
+    expect(changes).toContain(412);
+  });
+
+  it('say that a file is gone which another one deletes during an edit', async () => {
+    const userId = freshUser();
+    const files = memoryToolHandlers(client, { userId });
+    await files.create({ path: '/memories/a', file_text: 'one' });
+    const { items } = await client.memories.list({ user_id: userId }).page();
+    const meanwhile = new MemoryClient({
+      url: 'http://gateway',
+      fetch: async (url, init) => {
+        if (init?.method === 'PATCH') await client.memories.delete(items[0]?.id ?? '').catch(() => {});
+        return subject.app.request(`${url}`, init, {});
+      },
+    });
+    const edit = memoryToolHandlers(meanwhile, { userId }).str_replace({
+      path: '/memories/a',
+      old_str: 'one',
+      new_str: 'two',
+    });
+    expect(await outcome(edit)).toBe('error: The path /memories/a does not exist. Please provide a valid path.');
+    const twice = await Promise.all([1, 2].map(() => files.create({ path: '/memories/b', file_text: 'x' })));
+    expect(twice).toHaveLength(2);
+  });
+
+  it('stay in their scope, whatever others write there', async () => {
+    const userId = freshUser();
+    await client.memories.add({ user_id: userId, scope: 'files/%zz', content: 'not a file of ours' });
+    await client.memories.add({ user_id: userId, scope: 'files2/secret', content: 'secret' });
+    await client.memories.add({ user_id: userId, scope: 'langgraph/%zz/%', content: 'no item of ours' });
+    const files = memoryToolHandlers(client, { userId });
+    expect(await files.view({ path: '/memories' })).toMatch(/\t\/memories\/%zz$/);
+    for (const path of ['/memories/../files2/secret', '/memories/..%2ffiles2/secret', '/memories*', '/memories/?']) {
+      await expect(files.view({ path })).rejects.toThrow(/does not exist|escape/);
+    }
+    const store = new MemoryStore(client, { userId });
+    expect(await store.listNamespaces({})).toEqual([['%zz']]);
+    expect(() => memoryToolHandlers(client, { userId, scope: 'files/*' })).toThrow('must not contain');
+    expect(() => new MemoryStore(client, { userId, scope: '?' })).toThrow('must not contain');
+  });
+});
+
 describe('the LangGraph store', () => {
   const label = fc.constantFrom('tenant', 'acme', 'acme-corp', 'a/b', '100 %*', 'Łódź');
   const namespace = fc.array(label, { minLength: 1, maxLength: 3 });
@@ -166,6 +226,7 @@ describe('the LangGraph store', () => {
     expect(found[0]?.score).toBeGreaterThan(found[1]?.score as number);
     const pages = [0, 1, 2].map((offset) => store.search(['tenant'], { limit: 1, offset }));
     expect((await Promise.all(pages)).flat().map(({ key }) => key)).toEqual(['c', 'b', 'a']);
+    expect(await store.search(['tenant'], { limit: 0 })).toEqual([]);
     await expect(store.put(['a.b'], 'k', {})).rejects.toThrow(/periods/);
   });
 });
@@ -188,6 +249,17 @@ describe('tools for models', () => {
     }
     expect(await call('delete_memory', { id })).toEqual({ deleted: id });
     expect(await call('add_memory', { content: '' })).toEqual({ error: expect.stringContaining('content') });
+    for (const [name, input, field] of [
+      ['add_memory', {}, 'content'],
+      ['search_memories', { query: 1 }, 'query'],
+      ['list_memories', { limit: 1e9 }, 'limit'],
+      ['list_memories', { limit: 'all' }, 'limit'],
+      ['delete_memory', null, 'id'],
+      ['delete_memory', { id: '..' }, 'id'],
+    ] as const) {
+      expect(JSON.parse(await run(name, JSON.stringify(input)))).toEqual({ error: expect.stringContaining(field) });
+    }
+    expect(await call('list_memories', { limit: null })).toEqual([]);
     expect(await call('unknown', {})).toEqual({ error: 'no tool has the name unknown' });
     expect(JSON.parse(await run('add_memory', '{'))).toEqual({ error: 'the arguments are not JSON' });
     expect(tools.map(({ name, strict }) => [name, strict])).toEqual(chatTools.map((one) => [one.function.name, false]));

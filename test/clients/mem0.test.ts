@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
+import { OmpError, type Provider } from '#contract';
 import { blocks, read } from '../docs/markdown.ts';
 import { temporaryFolder } from '../process/gateway.ts';
 import { knownCallers } from '../support/known-callers.ts';
@@ -158,6 +159,17 @@ describe("the routes of mem0's server", () => {
     for (const [method, path, body, detail] of [
       ['GET', '/memories', undefined, /user_id/],
       ['POST', '/search', { query: 'x', filters: { user_id: 'u', category: 'a' } }, /filters.category/],
+      ['POST', '/search', { query: 'x', user_id: 'u', categories: ['a'] }, /categories/],
+      ['POST', '/search', { query: 'x', user_id: 'v', filters: { user_id: 'u' } }, /user_id/],
+      ['POST', '/search', { query: 'x', filters: { AND: [{ user_id: 'v' }, { user_id: 'u' }] } }, /user_id/],
+      ['POST', '/search', { query: 'x', filters: { OR: [{ user_id: 'u' }] } }, /filters.OR/],
+      ['POST', '/search', { query: 'x', filters: { AND: [{ AND: [{ user_id: 'u' }] }] } }, /filters.AND/],
+      ['POST', '/memories', { messages: 'x', user_id: 'u', agent_id: '\ud800', infer: false }, /agent_id/],
+      ['POST', '/memories', { messages: 'x', user_id: 'u', infer: false, expiration_date: '2030-01-01' }, /expiration/],
+      ['GET', '/memories?user_id=u&limit=0', undefined, /limit/],
+      ['DELETE', '/memories?user_id=u&app_id=a', undefined, /app_id/],
+      ['DELETE', '/memories?user_id=u&agent_id=', undefined, /agent_id/],
+      ['DELETE', '/memories?user_id=u&user_id=v', undefined, /user_id/],
       ['POST', '/v3/memories/?page=200&page_size=100', { filters: { user_id: 'u' } }, /10000/],
       ['POST', '/memories', { messages: [], user_id: 'u', infer: false }, /messages/],
       [
@@ -174,6 +186,59 @@ describe("the routes of mem0's server", () => {
       ]);
     }
     expect((await ask('DELETE', '/memories?user_id=u'))[0]).toBe(200);
+  });
+
+  const alter = (provider: Provider): Provider => ({
+    ...provider,
+    capabilities: { ...provider.capabilities, max_content_length: 100 },
+  });
+  it('leave out messages without text, and say if others of a failed add were stored', async () => {
+    const { url, client } = await serve('verbatim', { alter });
+    const add = async (messages: object[]) => {
+      const response = await fetch(`${url}/compat/mem0/memories`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ messages, user_id: 'u' }),
+      });
+      return [response.status, await response.json()] as const;
+    };
+    const tea = { role: 'user', content: 'likes tea' };
+    const call = { role: 'assistant', content: null, tool_calls: [] };
+    expect(await add([tea, call, { role: 'assistant', content: ' ' }])).toMatchObject([
+      200,
+      { results: [{ memory: 'likes tea' }] },
+    ]);
+    expect(await add([call])).toEqual([200, { results: [] }]);
+    expect(await add([tea, { role: 'user', content: `x${'a'.repeat(100)}` }])).toEqual([
+      400,
+      expect.objectContaining({ detail: expect.stringMatching(/number 2: content.*; 1 other messages were stored$/) }),
+    ]);
+    // A scope that another application wrote.
+    await client.add({ user_id: 'u', content: 'from elsewhere', scope: 'mem0/agent/%zz/run/%' });
+    const all = (await (await fetch(`${url}/compat/mem0/memories?user_id=u`)).json()) as { results: Mem0Memory[] };
+    expect(contents(all)).toEqual(['from elsewhere', 'likes tea', 'likes tea']);
+  });
+
+  it('have the audit log and the authentication of all others', async () => {
+    const callers = knownCallers();
+    const headers = callers.admit({ users: ['u'], grants: ['read:*'] }) as Record<string, string>;
+    const { url } = await serve('verbatim', {
+      authenticator: {
+        authenticate: async (credential, call) => {
+          if (credential === 'wrong') throw new OmpError('unauthorized', 'no such key');
+          return callers.authenticator.authenticate(credential, call);
+        },
+      },
+    });
+    const wrong = { headers: { authorization: 'Token wrong' } };
+    const refused = await fetch(`${url}/compat/mem0/memories?user_id=u`, wrong);
+    expect([refused.status, await refused.json()]).toEqual([
+      401,
+      expect.objectContaining({ detail: expect.any(String), error: expect.objectContaining({ code: 'unauthorized' }) }),
+    ]);
+    await fetch(`${url}/compat/mem0/memories?user_id=u`, { headers });
+    const { entries } = (await (await fetch(`${url}/audit?user_id=u`, { headers })).json()) as { entries: object[] };
+    expect(entries).toMatchObject([{ action: 'list', outcome: 'ok' }]);
   });
 
   it('are off by default', async () => {

@@ -1,30 +1,38 @@
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import {
   ConnectionError,
   InvalidRequestError,
   InvalidResponseError,
   MemoryClient,
   NotFoundError,
+  PayloadTooLargeError,
+  PreconditionFailedError,
   ProviderError,
   RateLimitedError,
   ScopeDeniedError,
   TimeoutError,
   UnauthorizedError,
+  UnsupportedCapabilityError,
+  version,
 } from '../../clients/typescript/src/index.ts';
 import { eventually } from '../support/eventually.ts';
 import { holdTimers } from '../support/hold-timers.ts';
 import { knownCallers } from '../support/known-callers.ts';
 import { openPineconeSubject } from '../support/pinecone-server.ts';
+import { openServerSubject, SERVER_URL } from '../support/postgres-server.ts';
 import { serverForTest } from '../support/server.ts';
 import { freshUser, openSubject, type Subject } from '../support/subject.ts';
 
 const callers = knownCallers();
 const { authenticator } = callers;
-const PROVIDERS: readonly [string, () => Promise<Subject>][] = [
+const PROVIDERS: readonly (readonly [string, () => Promise<Subject>])[] = [
   ['memory', () => openSubject({ provider: 'memory', options: { scopes: 'native' }, authenticator })],
   ['postgres', () => openSubject({ provider: 'postgres', options: {}, authenticator })],
+  ...(SERVER_URL === ''
+    ? []
+    : [['postgres, on a server', () => openServerSubject({}, undefined, { authenticator })] as const]),
   ['pinecone', () => openPineconeSubject({}, {}, { authenticator })],
 ];
 
@@ -56,6 +64,18 @@ describe.each(PROVIDERS)('the client on %s', (_name, open) => {
     await expect(client.memories.get(added.id)).rejects.toBeInstanceOf(NotFoundError);
   });
 
+  it('changes and deletes one version only, where the gateway compares versions', async () => {
+    const { id, ...added } = await client.memories.add({ user_id: freshUser(), content: 'one' });
+    const ifMatch = version(added);
+    const changed = await client.memories.update(id, { content: 'two' });
+    const { features } = await client.capabilities();
+    const error = features.etags ? PreconditionFailedError : UnsupportedCapabilityError;
+    await expect(client.memories.update(id, { content: 'three' }, { ifMatch })).rejects.toBeInstanceOf(error);
+    await expect(client.memories.delete(id, { ifMatch })).rejects.toBeInstanceOf(error);
+    expect(await client.memories.get(id)).toEqual(changed);
+    if (features.etags) await client.memories.delete(id, { ifMatch: version(changed) });
+  });
+
   it('reads all pages, or one', async () => {
     const user_id = freshUser();
     for (const content of ['a', 'b', 'c']) await client.memories.add({ user_id, content });
@@ -73,6 +93,17 @@ describe.each(PROVIDERS)('the client on %s', (_name, open) => {
     expect(results).toHaveLength(103);
     expect(results.flatMap(({ error }, n) => (error ? [[n, error.code]] : []))).toEqual([[7, 'invalid_request']]);
     expect(results[102]?.memory?.content).toBe('fact 102');
+  });
+
+  it('adds many in batches that fit, and says which memory is too large on its own', async () => {
+    const user_id = freshUser();
+    const sizes = [400_000, 400_000, 400_000, 2_000_000, 1];
+    const results = await client.memories.addMany(
+      sizes.map((size) => ({ user_id, content: 'a '.repeat(size / 2 + 1) })),
+    );
+    const { max_content_length } = subject.capabilities.features;
+    const large = max_content_length === null ? undefined : 'invalid_request';
+    expect(results.map(({ error }) => error?.code)).toEqual([large, large, large, 'payload_too_large', undefined]);
   });
 
   it('names the user of an id, in any script', async () => {
@@ -129,6 +160,7 @@ const cut = (response: ServerResponse) => {
 };
 const silent = () => {};
 const garbage = (response: ServerResponse) => void response.end('<html>it works</html>');
+const redirected = (response: ServerResponse) => void response.writeHead(307, { location: '/elsewhere' }).end();
 const notOurs = (response: ServerResponse) => void response.writeHead(500).end('{"detail":"no"}');
 
 describe('the client against a server of faults', () => {
@@ -149,9 +181,13 @@ describe('the client against a server of faults', () => {
     ['502', broken, 1],
     ['reset', reset, 1],
   ])('a change is repeated only if it had no effect: %s', async (_name, fault, requests) => {
-    for (const change of ['update', 'delete'] as const) {
+    for (const change of [
+      (client: MemoryClient) => client.memories.update('mem_1', {}),
+      (client: MemoryClient) => client.memories.delete('mem_1'),
+      (client: MemoryClient) => client.users.erase('u'),
+    ]) {
       const { client, asked } = await serverOf(fault);
-      await expect(client.memories[change]('mem_1', {})).rejects.toThrow();
+      await expect(change(client)).rejects.toThrow();
       expect(asked).toHaveLength(requests);
     }
   });
@@ -177,11 +213,38 @@ describe('the client against a server of faults', () => {
     ['a connection reset', { retries: 0 }, reset, { kind: ConnectionError, requests: 1 }],
     ['an answer that is not JSON', {}, garbage, { kind: InvalidResponseError, requests: 1 }],
     ['an error that is not the envelope', { retries: 0 }, notOurs, { kind: InvalidResponseError, requests: 1 }],
+    ['a redirect', {}, redirected, { kind: InvalidResponseError, requests: 1 }],
     ['401', {}, answer(401, 'unauthorized'), { kind: UnauthorizedError, requests: 1 }],
+    ['403', {}, answer(403, 'scope_denied'), { kind: ScopeDeniedError, requests: 1 }],
+    ['404', {}, answer(404, 'not_found'), { kind: NotFoundError, requests: 1 }],
+    ['400', {}, answer(400, 'invalid_request'), { kind: InvalidRequestError, requests: 1 }],
+    ['412', {}, answer(412, 'invalid_request'), { kind: PreconditionFailedError, requests: 1 }],
+    ['400 of a verb', {}, answer(400, 'unsupported_capability'), { kind: UnsupportedCapabilityError, requests: 1 }],
+    ['413', {}, answer(413, 'payload_too_large'), { kind: PayloadTooLargeError, requests: 1 }],
   ])('%s', async (_name, options, fault, { kind, requests }) => {
     const { client, asked } = await serverOf(fault);
     await expect(client.memories.get('mem_1', options)).rejects.toBeInstanceOf(kind);
     expect(asked).toHaveLength(requests);
+  });
+
+  it.each([
+    ['as long as the gateway asks for', answer(429, 'rate_limited', { 'retry-after': '7' }), 7_000],
+    [
+      'as long as a proxy asks for',
+      (response: ServerResponse) => void response.writeHead(503, { 'retry-after': '7' }).end('<html>'),
+      7_000,
+    ],
+    ['a part of the first pause', broken, 0],
+  ])('waits before a retry: %s', async (_name, fault, least) => {
+    vi.spyOn(Math, 'random').mockReturnValue(0.1);
+    onTestFinished(() => void vi.restoreAllMocks());
+    const timers = holdTimers(least + 25);
+    const { client, asked } = await serverOf(fault, fine);
+    const call = client.memories.get('mem_1');
+    await eventually(() => expect(timers.waiting()).toBe(1));
+    expect(asked).toHaveLength(1);
+    timers.pass();
+    expect(await call).toEqual(MEMORY);
   });
 
   it('tells how long to wait', async () => {
@@ -218,6 +281,26 @@ describe('the client against a server of faults', () => {
     expect(asked).toHaveLength(1);
   });
 
+  const never = () => new Promise<never>(() => {});
+  it.each([
+    ['a fetch', { fetch: never }],
+    ['a function for the key', { key: never }],
+  ])('times out and is aborted although nothing else ends it: %s', async (_name, options) => {
+    const timers = holdTimers(77_777);
+    const client = new MemoryClient({ url: 'http://gateway', totalTimeout: 77_777, timeout: 1e9, ...options });
+    const add = () => client.memories.add({ user_id: 'u', content: 'x' });
+    const calls = [client.memories.get('m'), add()];
+    for (const call of calls) call.catch(() => {});
+    await eventually(() => expect(timers.waiting()).toBeGreaterThanOrEqual(2));
+    timers.pass();
+    for (const call of calls) await expect(call).rejects.toBeInstanceOf(TimeoutError);
+    const controller = new AbortController();
+    const aborted = client.memories.add({ user_id: 'u', content: 'x' }, { signal: controller.signal });
+    const many = client.memories.addMany([{ user_id: 'u', content: 'x' }], { signal: controller.signal });
+    controller.abort(new Error('changed my mind'));
+    for (const call of [aborted, many]) await expect(call).rejects.toThrow('changed my mind');
+  });
+
   it('a signal that has fired sends nothing', async () => {
     const { client, asked } = await serverOf(fine);
     await expect(client.memories.get('m', { signal: AbortSignal.abort() })).rejects.toMatchObject({
@@ -236,7 +319,7 @@ describe('the client over HTTP', () => {
     });
     let keys = 0;
     const url = `http://127.0.0.1:${port}/prefix/`;
-    const client = new MemoryClient({ url, key: async () => `k${++keys}`, headers: { 'x-a': '1' } });
+    const client = new MemoryClient({ url, key: async () => `k${++keys}`, headers: { 'X-A': '1' } });
     await client.memories.get('a/b');
     const { response, requestId, data } = await client.memories.get('b', { headers: { 'x-a': '2' } }).withResponse();
     expect([response.status, requestId, data]).toEqual([200, 'r1', MEMORY]);
@@ -257,5 +340,35 @@ describe('the client over HTTP', () => {
     const actions: string[] = [];
     for await (const { action } of client.audit({ user_id: 'u' })) actions.push(action);
     expect(actions).toContain('add');
+  });
+
+  it('shows no secrets, and sends nothing, if key or address are wrong', async () => {
+    expect(() => new MemoryClient({ url: 'http://me:s3cret@host' })).toThrow(
+      'url: must not contain credentials; use key',
+    );
+    const { port, asked } = await serverOf(fine);
+    const url = `http://127.0.0.1:${port}`;
+    const error = await new MemoryClient({ url, key: 's3\ncret' }).memories.get('m').catch((thrown: unknown) => thrown);
+    expect(error).toEqual(new TypeError('key: must be visible ASCII characters'));
+    const failing = new MemoryClient({ url, key: () => Promise.reject(new Error('no token')) });
+    await expect(failing.memories.get('m')).rejects.toThrow('no token');
+    expect(asked).toHaveLength(0);
+    // As a file with the key often ends.
+    await new MemoryClient({ url, key: 'k\n' }).memories.get('m');
+    expect(asked[0]?.headers.authorization).toBe('Bearer k');
+  });
+
+  it('addresses nothing else, whatever an id is', async () => {
+    const { client, asked } = await serverOf(fine);
+    for (const id of ['', '.', '..']) {
+      await expect(client.memories.delete(id)).rejects.toThrow(TypeError);
+      await expect(client.users.erase(id)).rejects.toThrow(TypeError);
+    }
+    for (const userId of [' ana', 'ana\t', 'a\r\nx-a: 1']) {
+      await expect(client.memories.get('m', { userId })).rejects.toThrow(TypeError);
+    }
+    expect(asked).toHaveLength(0);
+    await client.memories.get('../users?x=1#y');
+    expect(asked[0]?.path).toBe('/memories/..%2Fusers%3Fx%3D1%23y');
   });
 });

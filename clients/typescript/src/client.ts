@@ -8,6 +8,7 @@ import {
   type Request,
   type Send,
   toPromise,
+  within,
 } from './transport.ts';
 import type {
   AuditEntry,
@@ -78,22 +79,22 @@ export class MemoryClient {
 
   /** Memories for a prompt, within a token budget. */
   context(query: ContextQuery, options?: CallOptions): ApiPromise<ContextBlock> {
-    return toPromise(this.#send(reading('POST', '/context', { body: query }), options));
+    return toPromise(this.#send(reading('POST', ['context'], { body: query }), options));
   }
 
   /** The audit log of a user, newest first. */
   audit(query: AuditQuery, options?: CallOptions): Pages<AuditEntry, AuditPage> {
-    return pages(this.#send, { path: '/audit', query, itemsOf: (page) => page.entries }, options);
+    return pages(this.#send, { path: ['audit'], query, itemsOf: (page) => page.entries }, options);
   }
 
   /** Verbs, features and limits of the gateway. */
   capabilities(options?: CallOptions): ApiPromise<Capabilities> {
-    return toPromise(this.#send(reading('GET', '/capabilities'), options));
+    return toPromise(this.#send(reading('GET', ['capabilities']), options));
   }
 
   /** Whether the gateway runs and its backend answers. */
   health(options?: CallOptions): ApiPromise<Health> {
-    return toPromise(this.#send(reading('GET', '/healthz'), options));
+    return toPromise(this.#send(reading('GET', ['healthz']), options));
   }
 
   /** Asked once; a gateway that does not answer is asked again. */
@@ -119,7 +120,7 @@ class Memories {
 
   /** Throws `InvalidRequestError`, `ScopeDeniedError`, `PayloadTooLargeError`. */
   add(memory: NewMemory, options: AddOptions = {}): ApiPromise<Memory> {
-    return toPromise(this.#add('/memories', memory, options));
+    return toPromise(this.#add(['memories'], memory, options));
   }
 
   /**
@@ -127,12 +128,17 @@ class Memories {
    * memories. If a batch fails as a whole, the call throws, and the memories of the batches before it are added.
    */
   async addMany(memories: readonly NewMemory[], options: AddOptions = {}): Promise<BatchResult[]> {
-    const known = await this.#known();
+    const known = await (options.signal ? within(this.#known(), options.signal) : this.#known());
     if (!known?.features.batch) return this.#addEach(memories, options);
     const results: BatchResult[] = [];
     for (const [index, batch] of split(memories, known.limits?.max_batch_size ?? BATCH).entries()) {
+      // One that may be too large on its own: then that is its result.
+      if (batch.length === 1) {
+        results.push(...(await this.#addEach(batch, numbered(options, index))));
+        continue;
+      }
       const { data } = await this.#add<{ results: BatchResult[] }>(
-        '/memories/batch',
+        ['memories', 'batch'],
         { memories: batch },
         numbered(options, index),
       );
@@ -158,20 +164,23 @@ class Memories {
 
   /** The memories of a user, newest first. */
   list(query: ListQuery, options?: CallOptions): Pages<Memory, Page<Memory>> {
-    return pages(this.#send, { path: '/memories', query, itemsOf: (page) => page.items }, options);
+    return pages(this.#send, { path: ['memories'], query, itemsOf: (page) => page.items }, options);
   }
 
   /** Best first. */
   search(query: SearchQuery, options?: CallOptions): ApiPromise<SearchResults> {
-    return toPromise(this.#send(reading('GET', '/memories/search', { query }), options));
+    return toPromise(this.#send(reading('GET', ['memories', 'search'], { query }), options));
   }
 
   /** With an idempotency key, so that it can be retried, where the gateway supports keys. */
-  async #add<Data>(path: string, body: unknown, options: AddOptions): Promise<Answer<Data>> {
-    const repeatable = (await this.#known())?.features.idempotency === true;
-    const { idempotencyKey = repeatable ? randomKey() : undefined } = options;
-    const headers = { ...(idempotencyKey !== undefined && { 'idempotency-key': idempotencyKey }) };
-    return this.#send({ method: 'POST', path, body, headers, repeatable }, options);
+  #add<Data>(path: readonly string[], body: unknown, options: AddOptions): Promise<Answer<Data>> {
+    const request = async (): Promise<Request> => {
+      const repeatable = (await this.#known())?.features.idempotency === true;
+      const { idempotencyKey = repeatable ? randomKey() : undefined } = options;
+      const headers = { ...(idempotencyKey !== undefined && { 'idempotency-key': idempotencyKey }) };
+      return { method: 'POST', path, body, headers, repeatable };
+    };
+    return this.#send(request, options);
   }
 
   async #addEach(memories: readonly NewMemory[], options: AddOptions): Promise<BatchResult[]> {
@@ -199,26 +208,30 @@ class Users {
 
   /** The users whose memories the key may read. */
   list(query: UsersQuery = {}, options?: CallOptions): Pages<User, Page<User>> {
-    return pages(this.#send, { path: '/users', query, itemsOf: (page) => page.items }, options);
+    return pages(this.#send, { path: ['users'], query, itemsOf: (page) => page.items }, options);
   }
 
   /** Counts by scope and tag. */
   stats(user_id: string, options?: CallOptions): ApiPromise<Stats> {
-    return toPromise(this.#send(reading('GET', '/stats', { query: { user_id } }), options));
+    return toPromise(this.#send(reading('GET', ['stats'], { query: { user_id } }), options));
   }
 
   /** Deletes all memories of a user permanently. */
   erase(user_id: string, options?: CallOptions): ApiPromise<{ deleted: number }> {
-    const path = `/users/${encodeURIComponent(user_id)}/memories`;
-    // Erasing what is erased has no further effect.
-    return toPromise(this.#send({ method: 'DELETE', path, repeatable: true }, options));
+    return toPromise(
+      this.#send({ method: 'DELETE', path: ['users', user_id, 'memories'], repeatable: false }, options),
+    );
   }
 }
 
 /** The value of `ifMatch` for this version of a memory, also if it comes from a list or a search. */
 export const version = ({ updated_at }: Pick<Memory, 'updated_at'>): string => `"${updated_at}"`;
 
-const reading = (method: 'GET' | 'POST', path: string, parts: Pick<Request, 'query' | 'body'> = {}): Request => ({
+const reading = (
+  method: 'GET' | 'POST',
+  path: readonly string[],
+  parts: Pick<Request, 'query' | 'body'> = {},
+): Request => ({
   method,
   path,
   ...parts,
@@ -227,7 +240,7 @@ const reading = (method: 'GET' | 'POST', path: string, parts: Pick<Request, 'que
 
 const byId = (method: 'GET' | 'PATCH' | 'DELETE', id: string, { userId, ifMatch }: ChangeOptions): Request => ({
   method,
-  path: `/memories/${encodeURIComponent(id)}`,
+  path: ['memories', id],
   headers: {
     // Header values are bytes.
     ...(userId !== undefined && { 'x-user-id': latin1(userId) }),
@@ -265,7 +278,7 @@ function split(memories: readonly NewMemory[], size: number): NewMemory[][] {
 }
 
 interface Listing<Item, OnePage> {
-  readonly path: string;
+  readonly path: readonly string[];
   readonly query: object;
   itemsOf(page: OnePage): readonly Item[];
 }

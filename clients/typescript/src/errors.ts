@@ -30,11 +30,13 @@ export class InvalidResponseError extends MemoryError {
 
   readonly status: number;
   readonly requestId: string | undefined;
+  readonly retryAfter: number | undefined;
 
-  constructor(message: string, status: number, requestId: string | undefined) {
+  constructor(message: string, details: Pick<ErrorDetails, 'status' | 'requestId' | 'retryAfter'>) {
     super(message);
-    this.status = status;
-    this.requestId = requestId;
+    this.status = details.status;
+    this.requestId = details.requestId;
+    this.retryAfter = details.retryAfter;
   }
 }
 

@@ -37,7 +37,8 @@ export interface ApiPromise<Data> extends Promise<Data> {
 
 export interface Request {
   readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
-  readonly path: string;
+  /** Segments, not encoded. */
+  readonly path: readonly string[];
   readonly query?: object | undefined;
   readonly body?: unknown;
   readonly headers?: Readonly<Record<string, string>>;
@@ -45,7 +46,8 @@ export interface Request {
   readonly repeatable: boolean;
 }
 
-export type Send = <Data>(request: Request, options?: CallOptions) => Promise<Answer<Data>>;
+/** A request that is yet to be made is made within the time of the call. */
+export type Send = <Data>(request: Request | (() => Promise<Request>), options?: CallOptions) => Promise<Answer<Data>>;
 
 /** Pauses between attempts, in milliseconds: the first, and the longest. */
 const FIRST_PAUSE = 250;
@@ -60,54 +62,62 @@ const CONSISTENCY = 'x-consistency-token';
  */
 export function createSend(client: ClientOptions): Send {
   const base = `${client.url}`.replace(/\/+$/, '');
+  if (/^[^/]*\/\/[^/]*@/.test(base)) throw new TypeError('url: must not contain credentials; use key');
   let consistency: string | undefined;
 
   const attempt = async (request: Request, options: CallOptions, signal: AbortSignal): Promise<Answer<never>> => {
     const { method, path, query, body } = request;
     const key = typeof client.key === 'function' ? await client.key() : client.key;
-    const headers = {
-      ...client.headers,
-      ...(key !== undefined && { authorization: `Bearer ${key}` }),
-      ...(body !== undefined && { 'content-type': 'application/json' }),
-      ...(consistency !== undefined && { [CONSISTENCY]: consistency }),
-      ...request.headers,
-      ...options.headers,
-    };
-    const response = await (client.fetch ?? fetch)(base + path + toQuery(query), {
-      method,
-      headers,
-      signal,
-      ...(body !== undefined && { body: JSON.stringify(body) }),
-    });
-    const text = await response.text();
-    consistency = response.headers.get(CONSISTENCY) ?? consistency;
-    return read(response, text);
+    const url = base + toPath(path) + toQuery(query);
+    const headers = toHeaders(
+      client.headers,
+      {
+        // The error of `fetch` would show the key.
+        ...(key !== undefined && { authorization: `Bearer ${checkedKey(key)}` }),
+        ...(body !== undefined && { 'content-type': 'application/json' }),
+        ...(consistency !== undefined && { [CONSISTENCY]: consistency }),
+      },
+      request.headers,
+      options.headers,
+    );
+    const payload = body === undefined ? {} : { body: JSON.stringify(body) };
+    try {
+      // A redirect could send the memories to another host, and makes a POST a GET.
+      const redirect = 'manual';
+      const response = await (client.fetch ?? fetch)(url, { method, headers, signal, redirect, ...payload });
+      const text = await response.text();
+      consistency = response.headers.get(CONSISTENCY) ?? consistency;
+      return read(response, text);
+    } catch (error) {
+      if (error instanceof MemoryError) throw error;
+      throw new ConnectionError(`the request to ${base} failed`, { cause: error });
+    }
   };
 
   /** One attempt with its timeout. Rejects with the reason of `whole` if that ended it. */
   const limited = async (request: Request, options: CallOptions, whole: AbortSignal): Promise<Answer<never>> => {
     const { timeout = client.timeout ?? 30_000 } = options;
     const timer = expiring(timeout, `no complete answer within ${timeout} ms (timeout)`);
+    const signal = AbortSignal.any([whole, timer.signal]);
     try {
-      return await attempt(request, options, AbortSignal.any([whole, timer.signal]));
+      return await within(attempt(request, options, signal), signal);
     } catch (error) {
-      whole.throwIfAborted();
-      timer.signal.throwIfAborted();
-      if (error instanceof MemoryError) throw error;
-      throw new ConnectionError(`the request to ${base} failed`, { cause: error });
+      signal.throwIfAborted();
+      throw error;
     } finally {
       timer.clear();
     }
   };
 
-  return async (request, options = {}) => {
+  return async (given, options = {}) => {
     const { retries = client.retries ?? 2, totalTimeout = client.totalTimeout ?? 60_000 } = options;
     const end = Date.now() + totalTimeout;
     const total = expiring(totalTimeout, `no answer within ${totalTimeout} ms (totalTimeout)`);
     const whole = options.signal ? AbortSignal.any([options.signal, total.signal]) : total.signal;
     try {
+      whole.throwIfAborted();
+      const request = typeof given === 'function' ? await within(given(), whole) : given;
       for (let failures = 0; ; failures++) {
-        whole.throwIfAborted();
         try {
           return await limited(request, options, whole);
         } catch (error) {
@@ -126,6 +136,8 @@ export function createSend(client: ClientOptions): Send {
 
 /** What was rejected as too frequent had no effect. Anything else may have had one. */
 function mayRetry(error: unknown, { repeatable }: Request): boolean {
+  // What no request caused, such as the error of a function for the key.
+  if (!(error instanceof MemoryError)) return false;
   const { status } = error as Partial<ApiError>;
   if (status === 429) return true;
   return repeatable && (status === undefined || status >= 500 || status === 408);
@@ -141,17 +153,19 @@ function pauseAfter(error: unknown, failures: number): number {
 function read(response: Response, text: string): Answer<never> {
   const requestId = response.headers.get('x-request-id') ?? undefined;
   const { status } = response;
+  const retryAfter = secondsOf(response.headers.get('retry-after'));
+  const invalid = (what: string) =>
+    new InvalidResponseError(`the answer (status ${status}) is not ${what}`, { status, requestId, retryAfter });
   let data: unknown;
   try {
     data = text === '' ? undefined : JSON.parse(text);
   } catch {
-    throw new InvalidResponseError(`the answer (status ${status}) is not JSON`, status, requestId);
+    throw invalid('JSON');
   }
   if (response.ok && (status === 204 || (typeof data === 'object' && data !== null))) {
     return { data: data as never, response, requestId };
   }
-  const error = errorOf(data, { status, requestId, retryAfter: secondsOf(response.headers.get('retry-after')) });
-  throw error ?? new InvalidResponseError(`the answer (status ${status}) is not the protocol's`, status, requestId);
+  throw errorOf(data, { status, requestId, retryAfter }) ?? invalid("the protocol's");
 }
 
 /** `Retry-After` as seconds: a number or a date. */
@@ -159,6 +173,29 @@ function secondsOf(header: string | null): number | undefined {
   if (header === null) return undefined;
   const seconds = /^\d+$/.test(header) ? Number(header) : (Date.parse(header) - Date.now()) / 1_000;
   return Number.isNaN(seconds) ? undefined : Math.max(0, seconds);
+}
+
+/** `fetch` would resolve segments of dots, and so address something else. */
+function toPath(segments: readonly string[]): string {
+  if (segments.some((segment) => /^\.{0,2}$/.test(segment))) {
+    throw new TypeError('an id in a path must not be empty, "." or ".."');
+  }
+  return segments.map((segment) => `/${encodeURIComponent(segment)}`).join('');
+}
+
+/** Later ones replace earlier ones of the same name. `fetch` would cut spaces off, and so name another user. */
+function toHeaders(...groups: (Readonly<Record<string, string>> | undefined)[]): Headers {
+  const headers = new Headers();
+  for (const [name, value] of groups.flatMap((group) => Object.entries(group ?? {}))) {
+    if (value !== value.trim()) throw new TypeError(`${name}: a header must not begin or end with a space`);
+    headers.set(name, value);
+  }
+  return headers;
+}
+
+function checkedKey(key: string): string {
+  if (!/^[!-~]+$/.test(key.trim())) throw new TypeError('key: must be visible ASCII characters');
+  return key.trim();
 }
 
 /** An array repeats its parameter. */
@@ -176,18 +213,22 @@ function expiring(ms: number, message: string) {
   return { signal: controller.signal, clear: () => clearTimeout(timer) };
 }
 
-const sleep = (ms: number, signal: AbortSignal) =>
-  new Promise<void>((resolve, reject) => {
-    const abort = () => {
-      clearTimeout(timer);
-      reject(signal.reason);
-    };
-    const timer = setTimeout(() => {
-      signal.removeEventListener('abort', abort);
-      resolve();
-    }, ms);
+/** The result, or the reason of the signal, which a `fetch` or a function for the key may ignore. */
+export const within = <Result>(work: Promise<Result>, signal: AbortSignal): Promise<Result> =>
+  new Promise((resolve, reject) => {
+    const abort = () => reject(signal.reason);
+    if (signal.aborted) abort();
     signal.addEventListener('abort', abort, { once: true });
+    void work.then(resolve, reject).then(() => signal.removeEventListener('abort', abort));
   });
+
+function sleep(ms: number, signal: AbortSignal): Promise<void> {
+  let timer: ReturnType<typeof setTimeout>;
+  const pause = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, ms);
+  });
+  return within(pause, signal).finally(() => clearTimeout(timer));
+}
 
 /** The data of an answer, with the answer at hand. */
 export function toPromise<Data>(answer: Promise<Answer<Data>>): ApiPromise<Data> {

@@ -1,8 +1,8 @@
 import type { MemoryClient } from '../client.ts';
 import { version } from '../client.ts';
-import { PreconditionFailedError } from '../errors.ts';
+import { NotFoundError, PreconditionFailedError } from '../errors.ts';
 import type { Memory } from '../types.ts';
-import { decodeSegment, encodeSegment } from './segments.ts';
+import { checkedScope, decodeSegment, encodeSegment, ignoreMissing } from './segments.ts';
 
 export interface FilesOptions {
   readonly userId: string;
@@ -24,8 +24,9 @@ const DIRECTORY_BYTES = 4096;
  * done again if the file changes meanwhile, where the gateway has `features.etags`.
  */
 export function memoryToolHandlers(client: MemoryClient, { userId, scope = 'files' }: FilesOptions) {
+  const root = checkedScope(scope);
   const files = (glob: string) => client.memories.list({ user_id: userId, scope: glob, limit: 500 });
-  const scopeOf = (segments: readonly string[]) => [scope, ...segments.map(encodeSegment)].join('/');
+  const scopeOf = (segments: readonly string[]) => [root, ...segments.map(encodeSegment)].join('/');
   const fileAt = async (segments: readonly string[]): Promise<Memory | undefined> =>
     segments.length === 0 ? undefined : (await files(scopeOf(segments)).page()).items[0];
   /** The files below a directory, by path. */
@@ -58,7 +59,7 @@ export function memoryToolHandlers(client: MemoryClient, { userId, scope = 'file
     if (segments.length === 0 || (await below(segments)).length > 0) throw new Error(`The path ${path} is not a file.`);
     throw new Error(`The path ${path} does not exist. Please provide a valid path.`);
   };
-  /** Reads, changes and writes a file, again if it has changed meanwhile. */
+  /** Reads, changes and writes a file, again if it has changed or moved meanwhile. */
   const edit = async <Result>(path: string, change: (text: string) => { text: string; result: Result }) => {
     const { features } = await client.capabilities();
     for (let attempt = 1; ; attempt++) {
@@ -68,7 +69,8 @@ export function memoryToolHandlers(client: MemoryClient, { userId, scope = 'file
         await client.memories.update(file.id, fieldsOf(text, path), features.etags ? { ifMatch: version(file) } : {});
         return result;
       } catch (error) {
-        if (!(error instanceof PreconditionFailedError) || attempt === ATTEMPTS) throw error;
+        const isChanged = error instanceof PreconditionFailedError || error instanceof NotFoundError;
+        if (!isChanged || attempt === ATTEMPTS) throw error;
       }
     }
   };
@@ -115,7 +117,7 @@ export function memoryToolHandlers(client: MemoryClient, { userId, scope = 'file
       const file = await fileAt(segments);
       const doomed = file ? [file] : (await below(segments)).map(({ memory }) => memory);
       if (doomed.length === 0) throw new Error(`The path ${path} does not exist`);
-      for (const { id } of doomed) await client.memories.delete(id);
+      for (const { id } of doomed) await client.memories.delete(id).catch(ignoreMissing);
       return `Successfully deleted ${path}`;
     },
     async rename({ old_path, new_path }: { old_path: string; new_path: string }): Promise<string> {

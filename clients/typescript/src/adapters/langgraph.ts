@@ -13,7 +13,7 @@ import {
 } from '@langchain/langgraph-checkpoint';
 import type { MemoryClient } from '../client.ts';
 import type { Memory } from '../types.ts';
-import { decodeSegment, encodeSegment } from './segments.ts';
+import { checkedScope, decodeSegment, encodeSegment, ignoreMissing } from './segments.ts';
 
 export interface StoreOptions {
   readonly userId: string;
@@ -43,7 +43,7 @@ export class MemoryStore extends BaseStore {
     super();
     this.#client = client;
     this.#userId = userId;
-    this.#scope = scope;
+    this.#scope = checkedScope(scope);
     this.#textOf = textOf;
   }
 
@@ -73,7 +73,7 @@ export class MemoryStore extends BaseStore {
   async #put(scope: string, { value }: PutOperation): Promise<void> {
     const [current, ...older] = await this.#at(scope);
     const doomed = value === null && current ? [current, ...older] : older;
-    for (const { id } of doomed) await this.#client.memories.delete(id);
+    for (const { id } of doomed) await this.#client.memories.delete(id).catch(ignoreMissing);
     if (value === null) return;
     const fields = { content: this.#textOf(value) || '(no text)', 'x-value': value };
     if (current) await this.#client.memories.update(current.id, fields);
@@ -96,8 +96,8 @@ export class MemoryStore extends BaseStore {
     }
     const found: SearchItem[] = [];
     for await (const item of this.#items(below)) {
+      if (found.length >= offset + limit) break;
       if (matches(item)) found.push(item);
-      if (found.length === offset + limit) break;
     }
     return found.slice(offset);
   }

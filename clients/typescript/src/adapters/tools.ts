@@ -19,11 +19,14 @@ export interface ToolDefinition {
     required: string[];
     additionalProperties: false;
   };
-  /** An error of the gateway is a result `{ error }`, so that the model can act on it. Other errors are thrown. */
-  run(input: Record<string, unknown>): Promise<unknown>;
+  /**
+   * Wrong input and an error of the gateway are a result `{ error }`, so that the model can act on it. Other errors are
+   * thrown.
+   */
+  run(input: Record<string, unknown> | null): Promise<unknown>;
 }
 
-type Input = { content: string; query: string; id: string; limit?: number };
+type Input = { content: string; query: string; id: string; limit: number };
 
 const MOST_RESULTS = 100;
 const text = (description: string) => ({ type: 'string', description });
@@ -36,7 +39,7 @@ export function toolDefinitions(client: MemoryClient, { userId: user_id, scope }
   /** The id, if the model may see the memory. */
   const own = async (id: string): Promise<string> => {
     const memory = await client.memories.get(id, { userId: user_id });
-    if (!isInside(memory)) throw new Refused('no memory has this id');
+    if (memory.user_id !== user_id || !isInside(memory)) throw new Refused('no memory has this id');
     return id;
   };
 
@@ -52,7 +55,7 @@ export function toolDefinitions(client: MemoryClient, { userId: user_id, scope }
       'search_memories',
       'Find what is known about the user.',
       { query: text('What to look for.'), limit },
-      async ({ query, limit: most = 10 }) => {
+      async ({ query, limit: most }) => {
         // The prefix of a scope also finds its neighbours ("acme-corp" for "acme").
         const asked = scope === undefined ? { limit: most } : { scope, limit: MOST_RESULTS };
         const { results } = await client.memories.search({ user_id, q: query, ...asked });
@@ -60,7 +63,7 @@ export function toolDefinitions(client: MemoryClient, { userId: user_id, scope }
         return inside.map(({ memory, score }) => ({ ...brief(memory), score }));
       },
     ),
-    define('list_memories', 'List the newest memories of the user.', { limit }, async ({ limit: most = 10 }) => {
+    define('list_memories', 'List the newest memories of the user.', { limit }, async ({ limit: most }) => {
       const found: object[] = [];
       for await (const memory of client.memories.list({
         user_id,
@@ -86,6 +89,20 @@ export function toolDefinitions(client: MemoryClient, { userId: user_id, scope }
 
 class Refused extends Error {}
 
+/** Not every model keeps to the schema. */
+function checked(input: Record<string, unknown> | null, required: readonly string[]): Input {
+  for (const name of required) {
+    if (typeof input?.[name] !== 'string') throw new Refused(`${name}: must be a text`);
+  }
+  const { id, limit: given } = input ?? {};
+  const most = given ?? 10;
+  if (id === '' || id === '.' || id === '..') throw new Refused('no memory has this id');
+  if (!Number.isInteger(most) || Number(most) < 1 || Number(most) > MOST_RESULTS) {
+    throw new Refused(`limit: must be a whole number from 1 to ${MOST_RESULTS}`);
+  }
+  return { ...(input as unknown as Input), limit: Number(most) };
+}
+
 const brief = ({ id, content, created_at }: Memory) => ({ id, content, created_at });
 
 function define(
@@ -101,7 +118,7 @@ function define(
     parameters: { type: 'object', properties, required, additionalProperties: false },
     async run(input) {
       try {
-        return await work(input as unknown as Input);
+        return await work(checked(input, required));
       } catch (error) {
         if (error instanceof ApiError || error instanceof Refused) return { error: error.message };
         throw error;
