@@ -1,14 +1,20 @@
 import {
+  type AuditAction,
+  type AuditEntry,
   type BatchItem,
   type Call,
   defineProvider,
   MAX_RECORD_BYTES,
   type Memory,
   type MemoryPatch,
+  NO_STATS,
   type Provider,
   type ProviderCapabilities,
   type RankingOptions,
   type Ref,
+  type UserListQuery,
+  type UserPart,
+  type UserSummary,
   type Verb,
 } from '#contract';
 import { analyseLater } from '#ranking';
@@ -49,17 +55,7 @@ export default defineProvider({
       return (owners === null || owners.includes(user_id)) && withinMatcher(within)(scope) ? home : undefined;
     };
     /** Called in the same tick as the change, so that both happen or neither does. */
-    const recordAudit = (action: Verb, { id, user_id, scope }: Memory, { caller, requestId }: Call) =>
-      log?.note({
-        timestamp: new Date().toISOString(),
-        app: caller.app,
-        action,
-        user_id,
-        memory_id: id,
-        scope,
-        request_id: requestId,
-        outcome: 'ok',
-      });
+    const recordAudit = (action: Verb, memory: Memory, call: Call) => log?.note(entryOf(action, memory, call));
     /** Undefined: the key is in use. */
     const insert = async (items: readonly BatchItem[], call: Call): Promise<(Memory | undefined)[]> => {
       const terms = await Promise.all(items.map(({ input }) => analyseLater(input.content, call)));
@@ -124,11 +120,54 @@ export default defineProvider({
       },
       list: async (query) => users.get(query.user_id)?.list(query) ?? [],
       search: async (query) => users.get(query.user_id)?.search(query) ?? [],
+      // Otherwise it would count the tags that stand for scopes.
+      ...(scopes === 'native' && {
+        users: async (query) => listUsers(users, query),
+        userStats: async (query) => users.get(query.user_id)?.stats(query) ?? NO_STATS,
+      }),
+      async erase(user_id, call) {
+        let erased = 0;
+        for (const [id, { entry }] of homes) if (entry.memory.user_id === user_id && homes.delete(id)) erased++;
+        users.delete(user_id);
+        log?.note(entryOf('erase', { id: null, user_id, scope: null }, call));
+        return erased;
+      },
       ...(log && { audit: log }),
       ping: async () => {},
       close: async () => {},
     };
   },
+});
+
+function listUsers(
+  users: ReadonlyMap<string, User>,
+  { users: allowed, within, prefix = '', after = '', limit }: UserListQuery,
+): UserPart {
+  const ids = allowed ? [...new Set(allowed)] : [...users.keys()];
+  const rest = ids.filter((id) => id > after && id.startsWith(prefix)).sort();
+  const items: UserSummary[] = [];
+  let place = 0;
+  for (; place < rest.length && items.length < limit; place++) {
+    const user_id = rest[place] as string;
+    const { count, last_write } = users.get(user_id)?.stats({ within, limit: 0 }) ?? NO_STATS;
+    if (last_write !== null) items.push({ user_id, count, last_write });
+  }
+  return { items, next: place < rest.length ? rest[place - 1] : undefined };
+}
+
+const entryOf = (
+  action: AuditAction,
+  { id, user_id, scope }: Pick<Memory, 'user_id' | 'scope'> & { readonly id: string | null },
+  { caller, requestId }: Call,
+): AuditEntry => ({
+  timestamp: new Date().toISOString(),
+  app: caller.app,
+  action,
+  user_id,
+  memory_id: id,
+  scope,
+  request_id: requestId,
+  outcome: 'ok',
 });
 
 const capabilitiesOf = ({ mode }: RankingOptions, scopes: 'native' | 'none'): ProviderCapabilities => ({

@@ -6,6 +6,7 @@ import type { IdempotencyKey, IdempotentAdd } from './idempotency.ts';
 import type { Backlog, IngestionQueue } from './ingestion.ts';
 import type { KeyStore } from './keys.ts';
 import type { Memory, MemoryPatch, NewMemory, Within } from './record.ts';
+import type { StatsQuery, UserListQuery, UserPart, UserStats } from './users.ts';
 
 /**
  * Identifies one record for a caller: a record of another user or outside the allowed scopes counts as absent. `users` and
@@ -169,6 +170,11 @@ export interface Provider {
   delete?(ref: Ref, call: Call): Promise<boolean>;
   list?(query: ListQuery, call: Call): Promise<Memory[]>;
   search?(query: SearchQuery, call: Call): Promise<SearchHit[]>;
+  /** Users in a fixed order, which may differ between providers. */
+  users?(query: UserListQuery, call: Call): Promise<UserPart>;
+  userStats?(query: StatsQuery, call: Call): Promise<UserStats>;
+  /** Deletes all memories of a user and returns their number. After a failure some may be deleted; repeating it goes on. */
+  erase?(user_id: string, call: Call): Promise<number>;
   /** Why records are read-only and which setting changes that; undefined: they are not, or no setting helps. */
   readonly read_only?: string;
   /** Present when this provider has an audit log. */

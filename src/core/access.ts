@@ -14,7 +14,11 @@ import {
   providerError,
   type Ref,
   type SearchHit,
+  type StatsQuery,
   type StoredEntry,
+  type UserListQuery,
+  type UserPart,
+  type UserStats,
   type Verb,
   type Within,
 } from '#contract';
@@ -78,6 +82,10 @@ export interface Verbs {
   search?(query: UsersQuery, call: Call): Promise<Part<ExplainedHit>>;
   context?(query: Omit<UsersQuery, 'limit'>, options: ContextOptions, call: Call): Promise<ContextBlock>;
   audit?(query: CallerQuery<AuditQuery>, call: Call): Promise<StoredEntry[]>;
+  users?(query: Omit<UserListQuery, 'users' | 'within'>, call: Call): Promise<UserPart>;
+  stats?(query: Omit<StatsQuery, 'within'>, call: Call): Promise<UserStats>;
+  /** Throws `scope_denied` unless the caller may delete in every scope of the user. Returns the number of memories. */
+  erase?(user_id: string, call: Call): Promise<number>;
 }
 
 /** A record or an audit entry. */
@@ -147,6 +155,43 @@ export function verbsFor(principal: Principal, provider: Memories, auditQueue: A
           const entries = await read({ ...query, within: grants.read }, call);
           for (const entry of entries) readable(entry, query.user_id);
           return entries;
+        }),
+    }),
+    ...userVerbs(principal, provider, access, audited),
+  };
+}
+
+/** Over all memories of a user (Decisions 37 and 38). */
+function userVerbs(
+  { users, grants }: Principal,
+  { name, users: listUsers, userStats, erase }: Memories,
+  { factsOf, mayAccess, admitsRead, requireAccess }: Access,
+  audited: AuditQueue['audited'],
+): Pick<Verbs, 'users' | 'stats' | 'erase'> {
+  return {
+    ...(listUsers && {
+      users: (query, call) =>
+        audited('users', { user_id: null, memory_id: null, scope: null }, call, async () => {
+          if (grants.read?.length === 0) throw denied();
+          const found = await listUsers({ ...query, users, within: grants.read }, call);
+          if (!found.items.every(({ user_id }) => mayAccess(user_id))) throw mismatch(name);
+          return found;
+        }),
+    }),
+    ...(userStats && {
+      stats: (query, call) =>
+        audited('stats', factsOf(query), call, async () => {
+          requireAccess(query.user_id, grants.read);
+          const stats = await userStats({ ...query, within: grants.read }, call);
+          if (!stats.scopes.every(({ scope }) => admitsRead(scope))) throw mismatch(name);
+          return stats;
+        }),
+    }),
+    ...(erase && {
+      erase: (user_id, call) =>
+        audited('erase', factsOf({ user_id }), call, async () => {
+          if (!mayAccess(user_id) || grants.delete !== null) throw denied();
+          return erase(user_id, call);
         }),
     }),
   };
@@ -229,7 +274,7 @@ function accessOf({ users, grants }: Principal, provider: Memories) {
     return <Row extends Owned>(row: Row, queried = row.user_id): Row => {
       const { user_id, scope } = row;
       if (user_id !== null && user_id === queried && mayAccess(user_id) && admits(scope)) return row;
-      throw providerError(provider.name, 'the backend returned records that do not match the query');
+      throw mismatch(provider.name);
     };
   };
   /**
@@ -254,6 +299,7 @@ function accessOf({ users, grants }: Principal, provider: Memories) {
     ...{ mayAccess, factsOf, refTo, requireAccess, accessError, absenceError },
     readable: checkedBy(grants.read),
     writable: checkedBy(grants.write),
+    admitsRead: withinMatcher(grants.read),
     admitsWrite: withinMatcher(grants.write),
     bounds: { within: grants.read, max_bytes: MAX_ANSWER_BYTES },
   };
@@ -343,6 +389,8 @@ async function bestOf(
   return hits;
 }
 
+const mismatch = (provider: string) =>
+  providerError(provider, 'the backend returned records that do not match the query');
 const unsupported = (provider: string, what: string) =>
   new OmpError('unsupported_capability', `the provider does not support ${what}`, { provider });
 const notFound = () => new OmpError('not_found', 'no memory has this id');

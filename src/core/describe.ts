@@ -48,6 +48,11 @@ export function describe(provider: Memories, rateLimitPerMinute: number | null) 
       consistency_tokens: capabilities.consistency_tokens,
       /** Memories have an `ETag`, and changes support `If-Match`. */
       etags: capabilities.etags,
+      /** `GET /users` and `GET /stats`. */
+      users: provider.users !== undefined,
+      stats: provider.userStats !== undefined,
+      /** `DELETE /users/{id}/memories` exists. */
+      erase: provider.erase !== undefined,
     },
     limits: {
       rate_limit_per_minute: rateLimitPerMinute,

@@ -1,3 +1,4 @@
+import { z } from 'zod';
 import {
   type Call,
   invalidRequest,
@@ -26,8 +27,12 @@ import {
   isStorable,
   LIMITS,
   ListParameters,
+  MAX_COUNTED,
   PatchBody,
   SearchParameters,
+  StatsParameters,
+  UsersParameters,
+  userId,
 } from './schemas.ts';
 
 /** A memory on the wire: its `x-` keys are beside the protocol's fields (Decision 6). */
@@ -161,8 +166,31 @@ export function createOperations(
           : null;
       return { entries: entries.map(entryToWire), next_cursor };
     },
+    ...userOperations(supported),
   };
 }
+
+/** Over all memories of a user (Decisions 37 and 38). */
+const userOperations = (supported: <Name extends Verb>(verbs: Verbs, name: Name) => NonNullable<Verbs[Name]>) => ({
+  async users(verbs: Verbs, url: string, call: Call) {
+    const users = supported(verbs, 'users');
+    const { cursor, ...query } = parseQuery(UsersParameters, url);
+    const filters = { of: 'users', prefix: query.prefix };
+    const after = cursor === undefined ? {} : { after: decodeCursor(cursor, filters).id };
+    const { items, next } = await users({ ...withoutUndefined(query), ...after }, call);
+    const next_cursor = next === undefined ? null : encodeCursor({ created_at: NO_TIME, id: next }, filters);
+    return { items, next_cursor };
+  },
+  async stats(verbs: Verbs, url: string, call: Call) {
+    const stats = supported(verbs, 'stats');
+    const { user_id } = parseQuery(StatsParameters, url);
+    return { user_id, ...(await stats({ user_id, limit: MAX_COUNTED }, call)) };
+  },
+  async erase(verbs: Verbs, user: string, call: Call) {
+    const erase = supported(verbs, 'erase');
+    return erase(parse(z.object({ user_id: userId }), { user_id: user }).user_id, call);
+  },
+});
 
 /** Reads the fields of a memory from a body. Throws `invalid_request` that names every invalid field. */
 function createReaders(capabilities: ProviderCapabilities) {
@@ -204,7 +232,10 @@ function createReaders(capabilities: ProviderCapabilities) {
 export type Operations = ReturnType<typeof createOperations>;
 
 type Verb = Exclude<keyof Verbs, 'read_only'>;
-const CHANGES: readonly Verb[] = ['add', 'batch', 'update', 'delete'];
+const CHANGES: readonly Verb[] = ['add', 'batch', 'update', 'delete', 'erase'];
+
+/** Users are in the order of their ids. */
+const NO_TIME = '1970-01-01T00:00:00.000Z';
 
 /** The result, or the error if the input is invalid. */
 function invalidOr<Result>(read: () => Result): Result | OmpError {

@@ -53,6 +53,18 @@ export const contextRoutes = (operations: Operations, maxRequestBytes: number): 
 export const auditRoutes = (operations: Operations): Hono<Env> =>
   new Hono<Env>().get('/', async (c) => c.json(await operations.audit(c.get('verbs'), c.req.url, c.get('call'))));
 
+/** `GET /users` (Decision 37) and `DELETE /users/{id}/memories` (Decision 38). */
+export const userRoutes = (operations: Operations): Hono<Env> =>
+  new Hono<Env>()
+    .get('/', async (c) => c.json(await operations.users(c.get('verbs'), c.req.url, c.get('call'))))
+    .delete('/:id/memories', async (c) =>
+      c.json({ deleted: await operations.erase(c.get('verbs'), c.req.param('id'), c.get('call')) }),
+    );
+
+/** `GET /stats` (Decision 37). */
+export const statsRoutes = (operations: Operations): Hono<Env> =>
+  new Hono<Env>().get('/', async (c) => c.json(await operations.stats(c.get('verbs'), c.req.url, c.get('call'))));
+
 /** The memory that the path names. If the client sends `X-User-Id`, it must belong to that user (Decision 19). */
 function target(c: Context<Env>): Target {
   const id = c.req.param('id') ?? '';

@@ -270,6 +270,19 @@ export const AuditParameters = z.object({
   cursor,
 });
 
+/** Decision 37. */
+export const UsersParameters = z.object({
+  prefix: upTo(LIMITS.userId).optional().meta({ description: 'Only users whose id begins with this text.' }),
+  limit: wholeNumber('Maximum users per page', 1, 500).default(50),
+  cursor,
+});
+
+/** Decision 37. */
+export const StatsParameters = z.object({ user_id: userId });
+
+/** Scopes, and tags, in the response of `GET /stats`. */
+export const MAX_COUNTED = 100;
+
 export const DEFAULT_TOKEN_BUDGET = 500;
 
 /** Decision 10. */

@@ -6,7 +6,19 @@ import { hashingEmbedder } from '../support/hashing-embedder.ts';
 import type { Subject, SubjectOptions } from '../support/subject.ts';
 import { ERRORS, type WireErrorCode, type WireMemory } from '../support/wire.ts';
 import { type Backdoor, bearer, openBackdoor } from './callers.ts';
-import { type Case, changeCases, named, OWNERS, readCases, SCOPES, SEEDER, USERS, WORD, type World } from './cases.ts';
+import {
+  type Case,
+  changeCases,
+  eraseCases,
+  named,
+  OWNERS,
+  readCases,
+  SCOPES,
+  SEEDER,
+  USERS,
+  WORD,
+  type World,
+} from './cases.ts';
 import type { Key } from './rule.ts';
 
 /** Opens the gateway on the provider under test. */
@@ -41,8 +53,10 @@ export async function openBench(open: Open, alter: (provider: Provider) => Provi
   return { subject, world, door, embedded, lookUps, tally: new Map(), messages: new Map() };
 }
 
-export const auditedBy = ({ subject }: Pick<Bench, 'subject'>): boolean => subject.capabilities.features.supports_audit;
-export const hasEtags = ({ subject }: Pick<Bench, 'subject'>): boolean => subject.capabilities.features.etags;
+export const featuresOf = ({ subject }: Pick<Bench, 'subject'>) => {
+  const { supports_audit: audited, stats: counted, erase: erases, etags } = subject.capabilities.features;
+  return { audited, counted, erases, etags };
+};
 
 function countingEmbedder(): { embedder: Embedder; embedded: () => number } {
   const inner = hashingEmbedder();
@@ -114,10 +128,11 @@ export const SHOWN = 8;
 /** Tries every case with one key. Throws with the names of the cases that went wrong. */
 export async function checkKey(key: Key, client: Client, bench: Bench): Promise<void> {
   const { world, tally } = bench;
-  const reads = readCases(key, world, auditedBy(bench));
-  const changes = changeCases(key, world, hasEtags(bench));
-  const refused = [...reads, ...changes].filter(({ code }) => code !== undefined);
-  for (const { code = 'ok' } of [...reads, ...changes]) tally.set(code, (tally.get(code) ?? 0) + 1);
+  const reads = readCases(key, world, featuresOf(bench));
+  const changes = changeCases(key, world, featuresOf(bench));
+  const erasures = eraseCases(key, featuresOf(bench));
+  const refused = [...reads, ...changes, ...erasures].filter(({ code }) => code !== undefined);
+  for (const { code = 'ok' } of [...reads, ...changes, ...erasures]) tally.set(code, (tally.get(code) ?? 0) + 1);
 
   const before = bench.embedded();
   const wrong: unknown[] = (
@@ -136,8 +151,12 @@ export async function checkKey(key: Key, client: Client, bench: Bench): Promise<
 
   const changed = changes.filter(({ code }) => code === undefined);
   wrong.push(...(await Promise.all(changed.map(({ succeed }) => succeed(client, world)))).filter(Boolean));
+  // After the others, whose memories it would delete.
+  const erased = erasures.filter(({ code }) => code === undefined);
   wrong.push(...(await world.differences()));
   await world.tidy();
+  wrong.push(...(await Promise.all(erased.map(({ succeed }) => succeed(client, world)))).filter(Boolean));
+  wrong.push(...(await world.differences()));
   expect(wrong.slice(0, SHOWN), `${wrong.length} wrong for ${named(key)}`).toEqual([]);
 }
 

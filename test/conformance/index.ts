@@ -18,6 +18,7 @@ import type { Admit, GetSubject } from './subject.ts';
 import { tagsSuite } from './tags.suite.ts';
 import { timesSuite } from './times.suite.ts';
 import { updateSuite } from './update.suite.ts';
+import { usersSuite } from './users.suite.ts';
 import { validationSuite } from './validation.suite.ts';
 
 const SUITES = [
@@ -36,6 +37,7 @@ const SUITES = [
   validationSuite,
   accessSuite,
   auditSuite,
+  usersSuite,
   idempotencySuite,
   consistencySuite,
 ];

@@ -41,8 +41,11 @@ const FEATURES = {
   tags: true,
   consistency_tokens: false,
   etags: true,
+  users: true,
+  stats: true,
+  erase: true,
 };
-const EMULATED = { scopes: 'tags', supports_audit: false };
+const EMULATED = { scopes: 'tags', supports_audit: false, users: false, stats: false };
 const PINECONE = {
   ...EMULATED,
   keyword_search: false,
@@ -118,6 +121,9 @@ describe('the capability document', () => {
       supports_audit: false,
       idempotency: false,
       batch: false,
+      users: false,
+      stats: false,
+      erase: false,
       explain: false,
       multi_user: false,
     });

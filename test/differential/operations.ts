@@ -47,6 +47,11 @@ export type Operation = { readonly by: number } & (
       readonly fields: { query: string };
     }
   | {
+      readonly do: 'erase' | 'stats';
+      readonly user: number;
+    }
+  | { readonly do: 'users' }
+  | {
       readonly do: 'audit';
       readonly user: number;
       readonly since: Bound;
@@ -257,6 +262,9 @@ const operation: fc.Arbitrary<Operation> = fc.oneof(
       fields: fc.record({ query: text, scope: optional(prefix), token_budget: fc.integer({ min: 1, max: 100 }) }),
     }),
   },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('erase' as const), by, user: fc.nat({ max: USERS - 1 }) }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('stats' as const), by, user }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('users' as const), by }) },
   {
     weight: 2,
     arbitrary: fc.record(
@@ -296,7 +304,8 @@ export const sequences: fc.Arbitrary<Sequence> = fc
   )
   .map(([callers, first, then]) => ({ callers, operations: [...first, ...then] }));
 
-export const changes = (wanted: Operation): boolean => ['add', 'batch', 'again', 'patch', 'delete'].includes(wanted.do);
+export const changes = (wanted: Operation): boolean =>
+  ['add', 'batch', 'again', 'patch', 'delete', 'erase'].includes(wanted.do);
 
 /** For stores that know no idempotency keys or no ETags. Nothing is left that `again` could repeat. */
 export const within = (wanted: Operation, { once = false, etags = false } = {}): Operation => {

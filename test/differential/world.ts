@@ -21,6 +21,8 @@ import type {
   WireHit,
   WireMemory,
   WirePage,
+  WireStats,
+  WireUsers,
 } from '../support/wire.ts';
 import { type Asserted, type Bound, type Operation, type Right, USERS, type Version } from './operations.ts';
 
@@ -63,6 +65,9 @@ export interface RankedHit {
 /** One store, and what a sequence of operations has done to it so far. */
 export interface World {
   readonly audited: boolean;
+  /** Whether it counts memories, and whether it erases users. */
+  readonly counted: boolean;
+  readonly erases: boolean;
   /** Whether adds may carry an idempotency key. */
   readonly once: boolean;
   readonly etags: boolean;
@@ -259,6 +264,32 @@ export const openWorld = ({ subject, callers }: Store, rights: readonly Right[],
             citations: citations.map(({ memory_id, score }) => ({ record: numbers.get(memory_id) ?? -1, score })),
           }),
         );
+      case 'erase':
+        return answer(
+          await client.tell('DELETE', `/users/${encodeURIComponent(userOf(wanted.user))}/memories`),
+          (body) => body,
+        );
+      case 'stats':
+        return answer<WireStats>(
+          await client.ask('/stats', { user_id: userOf(wanted.user) }),
+          ({ count, scopes, tags }) => ({
+            ...{ count, scopes, tags },
+          }),
+        );
+      case 'users': {
+        // Stores have their users in different orders, and other users too.
+        const found: WireUsers['items'][number][] = [];
+        for (let cursor: string | undefined; ; ) {
+          const reply = await client.ask('/users', { prefix: run, limit: 2, cursor });
+          if (reply.status !== 200) return answer(reply, () => undefined);
+          const { items, next_cursor } = reply.body as WireUsers;
+          found.push(...items);
+          if (next_cursor === null) break;
+          cursor = next_cursor;
+        }
+        const counts = users.map((user) => found.filter(({ user_id }) => user_id === user).map(({ count }) => count));
+        return { status: 200, value: { counts, all: found.length } };
+      }
       case 'audit': {
         const { user, since, app, limit } = wanted;
         const named = app === undefined ? undefined : appOf(app);
@@ -280,6 +311,7 @@ export const openWorld = ({ subject, callers }: Store, rights: readonly Right[],
       }
       return unknown.length > 0;
     }
+    if (change.do === 'erase') return (await list({ user_id: userOf(change.user) })).items.length === 0;
     if (change.do !== 'patch' && change.do !== 'delete') throw new Error(`${change.do} changes nothing`);
     const { status, body } = await ask(byId(idOf(change.record)));
     if (status === 404 || change.do === 'delete') return status === 404;
@@ -291,6 +323,8 @@ export const openWorld = ({ subject, callers }: Store, rights: readonly Right[],
 
   return {
     audited: subject.capabilities.features.supports_audit,
+    counted: subject.capabilities.features.stats,
+    erases: subject.capabilities.features.erase,
     once: subject.capabilities.features.idempotency,
     etags: subject.capabilities.features.etags,
     native: subject.capabilities.features.scopes === 'native',

@@ -224,6 +224,9 @@ describe('presets', () => {
         tags: tags.length > 0,
         consistency_tokens: false,
         etags: false,
+        users: false,
+        stats: false,
+        erase: false,
       });
       expect(subject.capabilities.limits?.max_search_results).toBe(100);
     });

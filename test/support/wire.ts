@@ -85,6 +85,10 @@ export interface WireCapabilities {
     readonly consistency_tokens: boolean;
     /** Our own: `ETag` and `If-Match`. */
     readonly etags: boolean;
+    /** Our own: `GET /users`, `GET /stats`, `DELETE /users/{id}/memories`. */
+    readonly users: boolean;
+    readonly stats: boolean;
+    readonly erase: boolean;
   };
   readonly limits?: {
     readonly rate_limit_per_minute: number | null;
@@ -92,6 +96,23 @@ export interface WireCapabilities {
     /** Our own. */
     readonly max_batch_size: number;
   };
+}
+
+/** `GET /users`, Decision 37. */
+export interface WireUsers {
+  readonly items: readonly { readonly user_id: string; readonly count: number; readonly last_write: string }[];
+  readonly next_cursor: string | null;
+}
+
+/** `GET /stats`, Decision 37. */
+export interface WireStats {
+  readonly user_id: string;
+  readonly count: number;
+  readonly oldest: string | null;
+  readonly newest: string | null;
+  readonly last_write: string | null;
+  readonly scopes: readonly { readonly scope: string | null; readonly count: number }[];
+  readonly tags: readonly { readonly tag: string; readonly count: number }[];
 }
 
 /** `POST /memories/batch`, Decision 35. */

@@ -113,8 +113,8 @@ export interface Explanation {
   cosine: number | null;
   /** Share of the query's terms in the memory, weighted by rarity, 0 to 1. */
   coverage: number | null;
-  /** Terms of the query that the memory contains. */
-  terms: string[];
+  /** Words of the query that the memory contains. */
+  terms: string[] | null;
   weights: { vector: number; keyword: number };
 }
 

@@ -7,11 +7,12 @@ import {
   type ProviderCapabilities,
   type ProviderContext,
   type Ref,
+  type SearchHit,
   type SearchQuery,
 } from '#contract';
 import { analyseLater, queryTerms, weights } from '#ranking';
 import { effectivePatch, newIdentity, newRecord, recordTooLarge, requireFits, requireVersion } from '#toolbox';
-import type { Run } from '../client/connections.ts';
+import type { Row, Run } from '../client/connections.ts';
 import { PROVIDER } from '../errors.ts';
 import type { Options } from '../options.ts';
 import type { OpenDatabase } from '../startup/open-database.ts';
@@ -24,6 +25,7 @@ import { toMemory } from './memory-rows.ts';
 import { createStatements, type Insert, type Query } from './memory-statements.ts';
 import { createSearch } from './search-strategy.ts';
 import { toKeys } from './search-terms.ts';
+import { createUserVerbs } from './user-statements.ts';
 
 /** The provider of the gateway's tables. Closing it closes the database. */
 export async function openProvider(
@@ -72,16 +74,6 @@ export async function openProvider(
     return row && toMemory(row, model);
   };
   const runSearch = createSearch({ db, names, statements, ranking, largeUsers });
-  const search = async (query: SearchQuery, call: Call) => {
-    const rows = await runSearch(query, call);
-    const hits = rows.map((row) => ({ memory: toMemory(row, model), score: row.score as number }));
-    if (!query.explain) return hits;
-    const weight = weights(ranking, queryTerms(query.text).length);
-    return hits.map((hit, i) => ({
-      ...hit,
-      parts: { cosine: Number(rows[i]?.cosine), coverage: Number(rows[i]?.coverage), weights: weight },
-    }));
-  };
 
   return {
     name: PROVIDER,
@@ -131,7 +123,8 @@ export async function openProvider(
         rows = await send(statements.list(query, { large, within: 'bytes' }), call);
       return rows.map((row) => toMemory(row, model));
     },
-    search,
+    search: async (query, call) => toHits(await runSearch(query, call), { query, ranking, model }),
+    ...createUserVerbs(names, run, audit !== undefined),
     ...(auditLog && { audit: auditLog }),
     // Closed with the provider.
     keys: { ...keys, close: async () => {} },
@@ -144,6 +137,22 @@ export async function openProvider(
       await close();
     },
   };
+}
+
+interface Searched {
+  readonly query: SearchQuery;
+  readonly ranking: ProviderContext['ranking'];
+  readonly model: string | null;
+}
+
+function toHits(rows: readonly Row[], { query, ranking, model }: Searched): SearchHit[] {
+  const hits = rows.map((row) => ({ memory: toMemory(row, model), score: row.score as number }));
+  if (!query.explain) return hits;
+  const weight = weights(ranking, queryTerms(query.text).length);
+  return hits.map((hit, i) => ({
+    ...hit,
+    parts: { cosine: Number(rows[i]?.cosine), coverage: Number(rows[i]?.coverage), weights: weight },
+  }));
 }
 
 const capabilitiesOf = ({ mode }: ProviderContext['ranking']): ProviderCapabilities => ({

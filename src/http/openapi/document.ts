@@ -2,7 +2,16 @@ import { z } from 'zod';
 import { type CreateDocumentOptions, createDocument, type oas31, type ZodOpenApiPathsObject } from 'zod-openapi';
 import { MAX_BATCH_SIZE } from '#contract';
 import { OMP_VERSION } from '../../core/describe.ts';
-import { AuditParameters, ContextBody, CreateBody, ListParameters, PatchBody, SearchParameters } from '../schemas.ts';
+import {
+  AuditParameters,
+  ContextBody,
+  CreateBody,
+  ListParameters,
+  PatchBody,
+  SearchParameters,
+  StatsParameters,
+  UsersParameters,
+} from '../schemas.ts';
 import * as example from './examples.ts';
 import {
   IdempotencyKeyParameter,
@@ -18,12 +27,15 @@ import {
   BatchResults,
   Capabilities,
   ContextBlock,
+  Erased,
   Health,
   Liveness,
   Memory,
   MemoryPage,
   Readiness,
   SearchResults,
+  UserPage,
+  UserStats,
 } from './responses.ts';
 
 const DESCRIPTION = `Stores, retrieves and searches memories: short text facts about a user.
@@ -210,6 +222,43 @@ returned. Contents and queries are never recorded.`,
       success: { status: 200, description: 'The entries.', body: { schema: AuditLog, example: example.auditLog } },
       errors: ['invalid_request', 'unsupported_capability'],
       consistent: false,
+    }),
+  },
+  '/users': {
+    get: verb({
+      id: 'listUsers',
+      summary: 'List the users that have memories',
+      description: `The users that the caller may access and that have at least one memory the caller may read, if
+\`features.users\` is true. Counts include only those memories. A page may have fewer users than \`limit\`, even none,
+although there are more: \`next_cursor\` is then not null.`,
+      query: UsersParameters,
+      success: { status: 200, description: 'One page.', body: { schema: UserPage, example: example.userPage } },
+      errors: ['invalid_request', 'unsupported_capability'],
+    }),
+  },
+  '/users/{id}/memories': {
+    delete: verb({
+      id: 'eraseUser',
+      summary: 'Delete all memories of a user permanently',
+      description: `Needs a grant to delete in every scope. The audit log keeps its entries, which have no contents. After an error
+some memories may be deleted; repeat the request. Available if \`features.erase\` is true.`,
+      path: z.object({ id: z.string().meta({ description: 'Id of the user.' }) }),
+      success: {
+        status: 200,
+        description: 'The number of memories.',
+        body: { schema: Erased, example: example.erased },
+      },
+      errors: ['invalid_request', 'unsupported_capability'],
+    }),
+  },
+  '/stats': {
+    get: verb({
+      id: 'getStats',
+      summary: "Count a user's memories by scope and tag",
+      description: 'Includes only memories that the caller may read. Available if `features.stats` is true.',
+      query: StatsParameters,
+      success: { status: 200, description: 'The counts.', body: { schema: UserStats, example: example.userStats } },
+      errors: ['invalid_request', 'unsupported_capability'],
     }),
   },
   '/capabilities': {

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { VERBS } from '#contract';
+import { AUDIT_ACTIONS, VERBS } from '#contract';
 import { ERRORS } from '../errors.ts';
 import { sourceType } from '../schemas.ts';
 
@@ -107,6 +107,9 @@ export const Capabilities = z
         description: 'Other replicas may show writes late; `X-Consistency-Token` makes them wait.',
       }),
       etags: z.boolean().meta({ description: 'Memories have an `ETag`, and changes support `If-Match`.' }),
+      users: z.boolean().meta({ description: '`GET /users` is supported.' }),
+      stats: z.boolean().meta({ description: '`GET /stats` is supported.' }),
+      erase: z.boolean().meta({ description: '`DELETE /users/{id}/memories` is supported.' }),
     }),
     limits: z
       .looseObject({
@@ -158,7 +161,7 @@ export const AuditLog = z
         z.looseObject({
           timestamp: time('Time of the request, UTC.'),
           app: z.string().nullable().meta({ description: 'Name of the key or subject of the token; null: anonymous.' }),
-          action: z.enum(VERBS).meta({ description: 'The verb.' }),
+          action: z.enum(AUDIT_ACTIONS).meta({ description: 'The verb, or another call of this gateway.' }),
           memory_id: z.string().nullable().meta({ description: 'Null: the verb has no single memory.' }),
           scope: z.string().nullable().meta({ description: 'Scope of the memory, or the requested one.' }),
           request_id: z.string().meta({ description: 'Id of the request, as in the access log.' }),
@@ -169,6 +172,32 @@ export const AuditLog = z
     next_cursor,
   })
   .meta({ id: 'AuditLog' });
+
+const count = z.int().min(0).meta({ description: 'Number of memories.' });
+const last_write = time('Time of the last change of a memory that is still there.');
+
+/** Decision 37. */
+export const UserPage = z
+  .looseObject({ items: z.array(z.looseObject({ user_id: z.string(), count, last_write })), next_cursor })
+  .meta({ id: 'UserPage' });
+
+/** Decision 37. */
+export const UserStats = z
+  .looseObject({
+    user_id: z.string(),
+    count,
+    oldest: time('`created_at` of the oldest memory; null: no memories.').nullable(),
+    newest: time('`created_at` of the newest memory; null: no memories.').nullable(),
+    last_write: last_write.nullable(),
+    scopes: z
+      .array(z.looseObject({ scope: z.string().nullable(), count }))
+      .meta({ description: 'The 100 largest, largest first; `scope` is null for memories without one.' }),
+    tags: z.array(z.looseObject({ tag: z.string(), count })).meta({ description: 'The 100 largest, largest first.' }),
+  })
+  .meta({ id: 'UserStats' });
+
+/** Decision 38. */
+export const Erased = z.looseObject({ deleted: count }).meta({ id: 'Erased' });
 
 const ErrorFields = z.looseObject({
   code: z.enum(Object.keys(ERRORS)).meta({ description: 'Clients branch on this code.' }),
