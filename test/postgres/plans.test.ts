@@ -293,7 +293,12 @@ describe('the audit log', () => {
 
   it('and the keys of adds tell from an index what is past its time', async () => {
     const { seen, run } = recorder();
-    const housekeeping = startHousekeeping({ run, names: store.names, retention_days: 30, log: recordingLog() });
+    const housekeeping = startHousekeeping({
+      run,
+      names: store.names,
+      audit: { retention_days: 30 },
+      log: recordingLog(),
+    });
     await until(async () => seen.length === 3);
     await housekeeping.close();
     const used = [];

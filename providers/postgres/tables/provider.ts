@@ -40,7 +40,13 @@ export async function openProvider(
     db.queryWith(settings, statements.query(text, values).statement, values, call);
   const threshold = iterativeScan ? options.large_user_rows : Number.POSITIVE_INFINITY;
   const largeUsers = await openLargeUsers({ db, names, statements, threshold, log });
-  const housekeeping = startHousekeeping({ run, names, retention_days: audit?.retention_days ?? null, log });
+  const housekeeping = startHousekeeping({
+    run,
+    names,
+    audit,
+    purge_expired_days: options.purge_expired_days,
+    log,
+  });
 
   const auditLog = audit && createAuditLog(names, run);
   /** Writes the audit entries of a verb that succeeded without a change. */
