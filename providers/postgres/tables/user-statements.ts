@@ -102,8 +102,9 @@ export function createUserVerbs(
       for (let erased = 0; ; ) {
         const where = conditions();
         const [user, most] = [where.bind(user_id), where.bind(BATCH)];
-        const deleted = `deleted as (delete from ${names.memories} where ctid = any(array(
-            select ctid from ${names.memories} where user_id = ${user} limit ${most} for update)) returning 1)`;
+        // By id: a row that was changed while this waited for its lock has another ctid.
+        const deleted = `deleted as (delete from ${names.memories} where id = any(array(
+            select id from ${names.memories} where user_id = ${user} limit ${most} for update)) returning 1)`;
         // The statement that deletes the last ones also writes the entry of them all.
         const changed = `changed as (select ${user}::text as user_id, null::text as id, null::text as scope
           where (select count(*) from deleted) < ${most})`;
