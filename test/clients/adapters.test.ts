@@ -224,6 +224,11 @@ describe('the LangGraph store', () => {
     const found = await store.search(['tenant', 'acme'], { query: 'green tea' });
     expect(found.map(({ key }) => key)).toEqual(['a', 'c']);
     expect(found[0]?.score).toBeGreaterThan(found[1]?.score as number);
+    const named = new MemoryStore(client, { userId: freshUser(), textOf: ({ title }) => `${title}` });
+    await named.put(['x'], 'k', { title: 'drinks', text: 'green tea' });
+    await named.put(['x'], 'l', { title: 'green tea', text: 'drinks' });
+    const [best, other] = await named.search(['x'], { query: 'green tea' });
+    expect([best?.key, (best?.score as number) > 2 * (other?.score as number)]).toEqual(['l', true]);
     const pages = [0, 1, 2].map((offset) => store.search(['tenant'], { limit: 1, offset }));
     expect((await Promise.all(pages)).flat().map(({ key }) => key)).toEqual(['c', 'b', 'a']);
     expect(await store.search(['tenant'], { limit: 0 })).toEqual([]);
@@ -267,7 +272,8 @@ describe('tools for models', () => {
 
   it('run in the AI SDK, where recalled memories are in front of the prompt, streaming or not', async () => {
     const userId = freshUser();
-    const { id } = await client.memories.add({ user_id: userId, content: 'prefers pnpm over npm' });
+    const { id } = await client.memories.add({ user_id: userId, scope: 'app', content: 'prefers pnpm over npm' });
+    await client.memories.add({ user_id: userId, scope: 'private', content: 'pnpm or npm: a secret' });
     const usage = {
       inputTokens: { total: 1, noCache: 1, cacheRead: undefined, cacheWrite: undefined },
       outputTokens: { total: 1, text: 1, reasoning: undefined },
@@ -294,11 +300,15 @@ describe('tools for models', () => {
         }),
       },
     });
-    const model = wrapLanguageModel({ model: inner, middleware: recall(client, { userId, request: {} }) });
+    const model = wrapLanguageModel({
+      model: inner,
+      middleware: recall(client, { userId, scope: 'app', request: {} }),
+    });
     const prompt = 'Which package manager, pnpm or npm?';
     expect(await streamText({ model, prompt }).text).toBe('yes');
     const recalled = { role: 'system', content: expect.stringContaining('prefers pnpm over npm') };
     expect(inner.doStreamCalls[0]?.prompt[0]).toMatchObject(recalled);
+    expect(inner.doStreamCalls[0]?.prompt[0]?.content).not.toContain('secret');
     const { steps } = await generateText({
       model,
       prompt,

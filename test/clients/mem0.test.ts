@@ -59,6 +59,9 @@ describe.skipIf(!existsSync(CLIENT))("mem0's official client", () => {
     const found = await client.search('who drinks tea?', { filters: { user_id: userId }, topK: 1 });
     expect(found.results).toMatchObject([{ id, score: expect.any(Number) }]);
     expect(await client.update(id, { text: 'I drink mint tea' })).toMatchObject({ memory: 'I drink mint tea' });
+    expect(await client.update(id, { metadata: { topic: 'tea' } })).toMatchObject({ metadata: { topic: 'tea' } });
+    const sure = { filters: { user_id: userId }, threshold: 1 };
+    expect(contents(await client.search('tea or chocolate', sure))).toEqual([]);
     expect(await client.history(id)).toEqual([]);
     const page = await client.getAll({ filters: { AND: [{ user_id: userId }] }, page: 1, pageSize: 1 });
     expect([contents(page), page.next]).toEqual([['Noted: green tea'], '?page=2&page_size=1']);
@@ -107,6 +110,8 @@ describe.skipIf(!existsSync(CLIENT))("mem0's official client", () => {
       expect(contents(await client.getAll(all)).sort()).toEqual(texts);
       expect(contents(await client.search('tea', all)).sort()).toEqual(texts);
     }
+    const best = await client.search('tea', { filters: { user_id: userId, run_id: 'r/1' }, topK: 1 });
+    expect(best.results).toHaveLength(1);
     await client.deleteAll({ userId, agentId: '*' });
     await client.deleteAll({ userId, agentId: 'a' });
     expect(contents(await client.getAll({ filters: { user_id: userId } }))).toHaveLength(3);
@@ -217,6 +222,15 @@ describe("the routes of mem0's server", () => {
     await client.add({ user_id: 'u', content: 'from elsewhere', scope: 'mem0/agent/%zz/run/%' });
     const all = (await (await fetch(`${url}/compat/mem0/memories?user_id=u`)).json()) as { results: Mem0Memory[] };
     expect(contents(all)).toEqual(['from elsewhere', 'likes tea', 'likes tea']);
+  });
+
+  it('answer at most 16 MiB', async () => {
+    const { url, client } = await serve();
+    const large = { user_id: 'u', content: 'tea', 'x-large': 'a'.repeat(1_000_000) };
+    for (let n = 0; n < 17; n++) await client.add(large);
+    const status = async (limit: number) =>
+      (await fetch(`${url}/compat/mem0/memories?user_id=u&limit=${limit}`)).status;
+    expect([await status(16), await status(17)]).toEqual([200, 400]);
   });
 
   it('have the audit log and the authentication of all others', async () => {

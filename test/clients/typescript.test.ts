@@ -149,7 +149,9 @@ const fine = (response: ServerResponse) => void response.end(JSON.stringify(MEMO
 const answer =
   (status: number, code: string, headers: Record<string, string> = {}) =>
   (response: ServerResponse) =>
-    void response.writeHead(status, headers).end(JSON.stringify({ error: { code, message: code, type: 'any' } }));
+    void response
+      .writeHead(status, headers)
+      .end(JSON.stringify({ error: { code, message: code, type: 'any', provider: 'p' } }));
 const busy = answer(429, 'rate_limited', { 'retry-after': '0' });
 const broken = answer(502, 'provider_error');
 const reset = (response: ServerResponse) => void response.socket?.destroy();
@@ -249,7 +251,7 @@ describe('the client against a server of faults', () => {
 
   it('tells how long to wait', async () => {
     const { client } = await serverOf(answer(429, 'rate_limited', { 'retry-after': '600' }));
-    await expect(client.memories.get('mem_1')).rejects.toMatchObject({ retryAfter: 600, status: 429 });
+    await expect(client.memories.get('mem_1')).rejects.toMatchObject({ retryAfter: 600, status: 429, provider: 'p' });
   });
 
   it.each([
@@ -370,5 +372,78 @@ describe('the client over HTTP', () => {
     expect(asked).toHaveLength(0);
     await client.memories.get('../users?x=1#y');
     expect(asked[0]?.path).toBe('/memories/..%2Fusers%3Fx%3D1%23y');
+  });
+});
+
+describe('what the client sends', () => {
+  /** Answers each request in turn with a status and a body; keeps what it was asked. */
+  const answering = (...answers: readonly (readonly [status: number, body: object])[]) => {
+    const asked: { path: string; headers: Headers; body: Record<string, unknown[]> }[] = [];
+    const client = new MemoryClient({
+      url: 'http://gateway',
+      retries: 0,
+      fetch: async (url, init) => {
+        const [status, body] = answers[asked.length] ?? [500, {}];
+        asked.push({
+          path: `${url}`.slice('http://gateway'.length),
+          headers: new Headers(init?.headers),
+          body: JSON.parse(`${init?.body ?? '{}'}`),
+        });
+        return new Response(JSON.stringify(body), { status });
+      },
+    });
+    return { client, asked };
+  };
+  const capabilities = (features: object, limits = {}) => [200, { features, limits }] as const;
+  const memories = ['a', 'b', 'c'].map((content) => ({ user_id: 'u', content }));
+  const failed = (code: string) => ({ error: { code, message: code, type: 'any' } });
+
+  it('repeats filters and options for every page, and a parameter for every user', async () => {
+    const { client, asked } = answering([200, { items: [MEMORY], next_cursor: 'c 1' }], [200, { items: [MEMORY] }]);
+    const found: unknown[] = [];
+    const query = { user_id: 'u', tag: 't', limit: 1 };
+    for await (const memory of client.memories.list(query, { headers: { 'x-a': '1' } })) found.push(memory);
+    await client.memories.search({ user_id: ['u', 'v'], q: 'x' }).catch(() => {});
+    expect(found).toEqual([MEMORY, MEMORY]);
+    expect(asked.map(({ path, headers }) => [path, headers.get('x-a')])).toEqual([
+      ['/memories?user_id=u&tag=t&limit=1', '1'],
+      ['/memories?user_id=u&tag=t&limit=1&cursor=c+1', '1'],
+      ['/memories/search?user_id=u&user_id=v&q=x', null],
+    ]);
+  });
+
+  it("gives each batch a key of its own, made of the caller's", async () => {
+    const results = [{ memory: MEMORY }, { memory: MEMORY }];
+    const known = capabilities({ batch: true, idempotency: true }, { max_batch_size: 2 });
+    const { client, asked } = answering(known, [200, { results }], [200, { results }]);
+    const added = await client.memories.addMany([...memories, ...memories].slice(0, 4), { idempotencyKey: 'k' });
+    expect(added).toHaveLength(4);
+    expect(asked.slice(1).map(({ headers, body }) => [headers.get('idempotency-key'), body.memories?.length])).toEqual([
+      ['k-0', 2],
+      ['k-1', 2],
+    ]);
+  });
+
+  it('adds one by one without batches: an invalid memory is a result, any other error ends the call', async () => {
+    const { client, asked } = answering(
+      capabilities({ idempotency: false }),
+      [201, MEMORY],
+      [400, failed('invalid_request')],
+      [502, failed('provider_error')],
+    );
+    await expect(client.memories.addMany(memories)).rejects.toBeInstanceOf(ProviderError);
+    expect(asked).toHaveLength(4);
+    expect(asked[1]?.headers.has('idempotency-key')).toBe(false);
+  });
+
+  it('asks again for capabilities that it did not get', async () => {
+    const { client, asked } = answering([502, {}], [201, MEMORY], capabilities({ idempotency: true }), [201, MEMORY]);
+    for (const _ of [1, 2]) await client.memories.add({ user_id: 'u', content: 'x' });
+    expect(asked.map(({ path, headers }) => [path, headers.has('idempotency-key')])).toEqual([
+      ['/capabilities', false],
+      ['/memories', false],
+      ['/capabilities', false],
+      ['/memories', true],
+    ]);
   });
 });
