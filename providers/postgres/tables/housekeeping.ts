@@ -47,12 +47,12 @@ export function startHousekeeping({
         select ctid from ${table} where ${column} ${compared} $1 order by ${column} limit ${BATCH} for update skip locked)) returning 1`;
     while (!stop.signal.aborted && (await run(text, [time], call)).length > 0);
   };
-  /** Each memory has its audit entry, of no app. Not ordered: without an index, the first that are found do. */
+  /** Each memory has its audit entry, of no app. */
   const purge = async (time: string) => {
     for (let deleted = 1; deleted > 0 && !stop.signal.aborted; ) {
       const { bind, values } = conditions();
       const changed = `delete from ${names.memories} where ctid = any(array(
-          select ctid from ${names.memories} where valid_to <= ${bind(time)} limit ${BATCH} for update skip locked))
+          select ctid from ${names.memories} where valid_to <= ${bind(time)} order by valid_to limit ${BATCH} for update skip locked))
         returning id, user_id, scope`;
       const entry = audit ? `, entry as (${insertChangeEntry(names, bind, 'delete', call)})` : '';
       deleted = (await run(`with changed as (${changed})${entry} select 1 from changed`, values, call)).length;
