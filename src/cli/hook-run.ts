@@ -158,10 +158,18 @@ interface Marked {
 const newMemory = ({ content, user_id, name, options, input }: Marked): object => ({
   content,
   user_id,
-  // A prefix may end with a slash and an asterisk, a scope may not.
-  ...(options.scope && { scope: options.scope.replace(/\/?\*?$/, '') }),
+  ...scopeOf(options),
   source: { app: name, type: 'explicit', ...(typeof input.session_id === 'string' && { ref: input.session_id }) },
 });
+
+/**
+ * The scope of new memories, and the prefix of those that are found: a prefix may end with a slash and an asterisk, a scope may
+ * not, and `acme/` would not find what was added to `acme`.
+ */
+function scopeOf({ scope = '' }: HookOptions): { scope?: string } {
+  const trimmed = scope.replace(/\/?\*?$/, '');
+  return trimmed === '' ? {} : { scope: trimmed };
+}
 
 interface Asked {
   readonly user_id: string;
@@ -178,7 +186,7 @@ async function askContext(gateway: Gateway, { user_id, query, options, occasion 
     user_id,
     query: text,
     token_budget: Number(options.budget ?? DEFAULT_BUDGET),
-    ...(options.scope && { scope: options.scope }),
+    ...scopeOf(options),
     // A made-up query resembles little: the best that fits is wanted.
     ...(occasion === 'session' && { min_score: 0 }),
   };

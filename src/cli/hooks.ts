@@ -31,7 +31,7 @@ CLIENT: ${NAMES.join(', ')}. See docs/integrations/hooks.md.
 
 Options:
   --user USER         Whose memories (OMP_USER_ID; default: your user name here)
-  --scope PREFIX      Only memories below this scope; also the scope of new ones
+  --scope PREFIX      Only memories whose scope begins so; the scope of new ones
   --url URL           The gateway (OMP_URL; default ${DEFAULT_URL})
   --key-file FILE     A file of mode 0600 with an API key; otherwise the key is
                       in OMP_KEY. Keys are never written to a configuration.

@@ -159,6 +159,7 @@ describe('with a gateway', () => {
         ]),
       );
       expect(await contents(user)).toHaveLength(2);
+      expect((await run(argv, { prompt: 'tabs?' })).stdout).toContain('uses tabs');
     });
 
     it('without it nothing is added', async () => {
