@@ -168,6 +168,10 @@ export const access = {
       example: ['10.0.0.0/8', '::1'],
     }),
   audit: audit.prefault({}),
+  console: z.enum(['on', 'off']).default('on').register(settingFacts, {
+    env: 'OMP_CONSOLE',
+    description: 'Whether the console is served at /console/',
+  }),
   mcp: mcp.prefault({}),
   compat: compat.prefault({}),
 };
