@@ -6,7 +6,9 @@ export default defineConfig({
   ssr: { resolve: { conditions: ['source'] } },
   test: {
     // Its export `source` is TypeScript, which Node does not load from a package.
-    server: { deps: { inline: ['eventsource-parser', /@modelcontextprotocol\/client/] } },
+    server: {
+      deps: { inline: ['eventsource-parser', /@modelcontextprotocol\/client/, /@ai-sdk/, /node_modules\/ai\//] },
+    },
     include: ['test/**/*.test.ts'],
     // Chaos wants the machine to itself: npm run chaos.
     exclude: [...configDefaults.exclude, 'test/chaos/**', ...(FULL ? [] : FULL_ONLY)],

@@ -30,18 +30,13 @@ const DISTINCT = 20_000;
 const START_MS = 60_000;
 
 /** The gateway without any setting but its folder and port: local embedder, embedded Postgres. End to end over HTTP. */
-export async function measureDefault(options: DefaultOptions): Promise<Work[]> {
-  const folder = await mkdtemp(join(tmpdir(), 'omp-bench-'));
-  const port = await freePort();
-  const url = `http://127.0.0.1:${port}`;
-  const gateway = startGateway({ OMP_DATA_DIR: join(folder, 'data'), OMP_PORT: String(port) });
-  const measure = async (name: string, requests: readonly Request[]): Promise<Work> => {
-    await gateway.ask('start');
-    const found = await load(url, requests, options);
-    return { name, load: found, delay: (await gateway.ask('stop')) as Delay };
-  };
-  try {
-    await answers(url);
+export const measureDefault = (options: DefaultOptions): Promise<Work[]> =>
+  withGateway({}, async ({ url, ask }) => {
+    const measure = async (name: string, requests: readonly Request[]): Promise<Work> => {
+      await ask('start');
+      const found = await load(url, requests, options);
+      return { name, load: found, delay: (await ask('stop')) as Delay };
+    };
     const many = (make: (index: number) => Request) => Array.from({ length: DISTINCT }, (_, index) => make(index));
     await load(url, many(addRequest), options);
     return [
@@ -55,6 +50,25 @@ export async function measureDefault(options: DefaultOptions): Promise<Work[]> {
         many((index) => searchRequest(`holiday in vienna ${index % 20}`)),
       ),
     ];
+  });
+
+/** A running gateway with these settings, on the embedded Postgres unless they name a server. Removed afterwards. */
+export async function withGateway<Result>(
+  env: Record<string, string>,
+  use: (gateway: { readonly url: string; ask(message: string): Promise<unknown> }) => Promise<Result>,
+): Promise<Result> {
+  const folder = await mkdtemp(join(tmpdir(), 'omp-bench-'));
+  const port = await freePort();
+  const url = `http://127.0.0.1:${port}`;
+  const gateway = startGateway({
+    DATABASE_URL: '',
+    ...env,
+    OMP_DATA_DIR: join(folder, 'data'),
+    OMP_PORT: String(port),
+  });
+  try {
+    await answers(url);
+    return await use({ url, ask: gateway.ask });
   } finally {
     await gateway.stop();
     await rm(folder, { recursive: true, force: true });

@@ -122,7 +122,7 @@ async function checkSame(gateway: string, base: string, ids: readonly string[]):
 const essence = ({ id, items, results }: Answer): unknown =>
   id ?? items?.map((item) => item.id) ?? results?.map(({ score }) => score.toFixed(4));
 
-async function dropSchema(url: string, schema: string): Promise<void> {
+export async function dropSchema(url: string, schema: string): Promise<void> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
   try {

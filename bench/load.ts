@@ -4,7 +4,8 @@ import type { Request } from './workload.ts';
 
 export interface LoadOptions {
   readonly connections: number;
-  readonly seconds: number;
+  /** 'once': until each request was sent once. */
+  readonly seconds: number | 'once';
 }
 
 /** The result of one run, over every response. Latencies in milliseconds. */
@@ -18,8 +19,8 @@ export interface Load {
 const STOP_INTERVAL_MS = 50;
 
 /**
- * Sends the requests repeatedly, each connection a share of them and one at a time. Rejects if a response is not a success:
- * a fast error is no result. Measures latencies itself, because autocannon rounds them to milliseconds.
+ * Sends the requests, repeatedly if there is time, each connection a share of them and one at a time. Rejects if a response is
+ * not a success: a fast error is no result. Measures latencies itself, because autocannon rounds them to milliseconds.
  */
 export async function load(url: string, requests: readonly Request[], options: LoadOptions): Promise<Load> {
   const { connections, seconds } = options;
@@ -31,7 +32,7 @@ export async function load(url: string, requests: readonly Request[], options: L
   const { errors } = await autocannon({
     url,
     connections,
-    duration: seconds,
+    ...(seconds === 'once' ? { amount: requests.length } : { duration: seconds }),
     sampleInt: STOP_INTERVAL_MS,
     setupClient(client) {
       const share = connection++;

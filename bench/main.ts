@@ -1,14 +1,15 @@
 /**
  * Throughput and latency of the gateway, as ratios on one machine in one run:
- *   npm run bench [-- --rounds N --seconds N --only get,list,search,add,default --engine embedded,server --profile DIR]
+ *   npm run bench [-- --rounds N --seconds N --only get,list,search,add,default,batch --engine embedded,server --profile DIR]
  * Prints Markdown. The server is the one DATABASE_URL names (in a schema of its own, dropped afterwards); without it only
  * the embedded Postgres is measured.
  */
 import { mkdir } from 'node:fs/promises';
 import { parseArgs } from 'node:util';
+import { type BatchResult, measureBatches } from './batch.ts';
 import { measureDefault } from './default.ts';
 import { measureEngine } from './engine.ts';
-import { defaultTable, engineTable, machine } from './report.ts';
+import { batchTable, defaultTable, engineTable, machine } from './report.ts';
 import { VERBS } from './workload.ts';
 
 const CONNECTIONS = 16;
@@ -20,14 +21,14 @@ const { values } = parseArgs({
   options: {
     rounds: { type: 'string', default: '5' },
     seconds: { type: 'string', default: '2' },
-    only: { type: 'string', default: [...VERBS, 'default'].join() },
+    only: { type: 'string', default: [...VERBS, 'default', 'batch'].join() },
     engine: { type: 'string', default: url === undefined ? 'embedded' : 'embedded,server' },
     profile: { type: 'string' },
   },
 });
 const rounds = positive('rounds', values.rounds);
 const seconds = positive('seconds', values.seconds);
-const only = choices('only', values.only, [...VERBS, 'default']);
+const only = choices('only', values.only, [...VERBS, 'default', 'batch']);
 const engines = choices('engine', values.engine, ['embedded', 'server']);
 if (engines.includes('server') && url === undefined) throw new Error('--engine server needs DATABASE_URL');
 if (values.profile !== undefined) await mkdir(values.profile, { recursive: true });
@@ -50,7 +51,12 @@ for (const engine of verbs.length > 0 ? engines : []) {
 }
 if (only.includes('default')) {
   const work = await measureDefault({ connections: CLIENTS, seconds: seconds * rounds });
-  console.log(defaultTable(work, CLIENTS));
+  console.log(`${defaultTable(work, CLIENTS)}\n`);
+}
+if (only.includes('batch')) {
+  const results: BatchResult[] = [];
+  for (const engine of engines) results.push(...(await measureBatches(engine === 'server' ? url : undefined, rounds)));
+  console.log(batchTable(results));
 }
 
 function positive(name: string, text: string): number {

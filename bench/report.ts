@@ -1,4 +1,5 @@
-import { cpus, release } from 'node:os';
+import { cpus, loadavg, release } from 'node:os';
+import type { BatchResult } from './batch.ts';
 import { ratio, type Series, typical } from './compare.ts';
 import type { Work } from './default.ts';
 import { type EngineResult, SUBJECTS } from './engine.ts';
@@ -61,8 +62,18 @@ export function defaultTable(work: readonly Work[], clients: number): string {
   ].join('\n');
 }
 
+export function batchTable(results: readonly BatchResult[]): string {
+  const names = results[0]?.ways.map(({ name }) => name) ?? [];
+  const rows = results.map(({ name, ways }) => {
+    const ratios = ways.slice(0, -1).map((way) => `${ratio(ways.at(-1) as Series, way, 'perSecond').toFixed(1)}×`);
+    return [name, ...ways.map((way) => count(typical(way, 'perSecond'))), ...ratios];
+  });
+  const headings = ['', ...names, ...names.slice(0, -1).map((name) => `${names.at(-1)} ÷ ${name}`)];
+  return `**Adding 1,000 memories**: memories per second\n\n${table(headings, rows)}`;
+}
+
 export const machine = (): string =>
-  `${new Date().toISOString().slice(0, 10)}, ${cpus().length} × ${cpus()[0]?.model.trim()}, ${process.platform} ${release()}, Node ${process.version}`;
+  `${new Date().toISOString().slice(0, 10)}, ${cpus().length} × ${cpus()[0]?.model.trim()}, ${process.platform} ${release()}, Node ${process.version}, load average before ${loadavg()[0]?.toFixed(1)}`;
 
 /** A ratio beside its target. */
 function judged(found: number, comparison: '≥' | '≤', wanted: number): string {

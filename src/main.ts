@@ -1,32 +1,40 @@
 #!/usr/bin/env node
-import { type Flags, helpText, parseArguments } from './cli/arguments.ts';
-import { runDoctor } from './cli/doctor.ts';
-import { runKeys } from './cli/keys.ts';
-import { runMcp } from './cli/mcp.ts';
-import { runReembed } from './cli/reembed.ts';
-import { explainError, type Terminal } from './cli/terminal.ts';
-import { loadConfig } from './config/load.ts';
-import { ConfigError } from './config/mistakes.ts';
-import { createLog } from './log.ts';
-import { version } from './package.ts';
-import { openStore, serve } from './serve.ts';
-import { runUntilSignal } from './shutdown.ts';
+import type { Arguments, Flags } from './cli/arguments.ts';
+import type { Terminal } from './cli/terminal.ts';
 
+/** Each loads only what it needs: a client waits for a hook with every prompt. */
 const COMMANDS = {
-  doctor: runDoctor,
-  keys: runKeys,
-  mcp: (argv: readonly string[], terminal: Terminal) => runMcp(argv, terminal, openStore),
-  reembed: runReembed,
+  doctor: async () => (await import('./cli/doctor.ts')).runDoctor,
+  hooks: async () => (await import('./cli/hooks.ts')).runHooks,
+  keys: async () => (await import('./cli/keys.ts')).runKeys,
+  mcp: async () => {
+    const [{ runMcp }, { openStore }] = await Promise.all([import('./cli/mcp.ts'), import('./serve.ts')]);
+    return (argv: readonly string[], terminal: Terminal) => runMcp(argv, terminal, openStore);
+  },
+  reembed: async () => (await import('./cli/reembed.ts')).runReembed,
 };
 
-const asked = parseArguments(process.argv.slice(2));
-if (asked.action === 'help') process.stdout.write(helpText());
-else if (asked.action === 'version') process.stdout.write(`${version()}\n`);
+const asked = await parsed(process.argv.slice(2));
+if (asked.action === 'help') process.stdout.write((await import('./cli/arguments.ts')).helpText());
+else if (asked.action === 'version') process.stdout.write(`${(await import('./package.ts')).version()}\n`);
 else if (asked.action === 'mistake') fail(asked.message, asked.status);
 else if (asked.action === 'serve') await start(asked.flags);
-else process.exitCode = await COMMANDS[asked.action](asked.argv, process);
+else process.exitCode = await (await COMMANDS[asked.action]())(asked.argv, process);
+
+async function parsed([first, ...argv]: readonly string[]): Promise<Arguments> {
+  // Parsing the rest needs all settings.
+  if (first === 'hooks') return { action: first, argv };
+  return (await import('./cli/arguments.ts')).parseArguments(process.argv.slice(2));
+}
 
 async function start(flags: Flags): Promise<void> {
+  const [{ loadConfig }, { createLog }, { version }, { serve }, { runUntilSignal }] = await Promise.all([
+    import('./config/load.ts'),
+    import('./log.ts'),
+    import('./package.ts'),
+    import('./serve.ts'),
+    import('./shutdown.ts'),
+  ]);
   try {
     const { config, warnings } = loadConfig({ flags, env: process.env });
     const log = createLog(config.log_level);
@@ -39,6 +47,8 @@ async function start(flags: Flags): Promise<void> {
       `omp-gateway ${version()} listens on http://${address}:${gateway.port} (${access})`,
     );
   } catch (error) {
+    const { ConfigError } = await import('./config/mistakes.ts');
+    const { explainError } = await import('./cli/terminal.ts');
     // The message of a configuration mistake says everything; other errors may need their causes.
     fail(error instanceof ConfigError ? error.message : explainError(error));
   }

@@ -1,16 +1,24 @@
 import {
+  type AuditAction,
+  type AuditEntry,
   type BatchItem,
   type Call,
   defineProvider,
   MAX_RECORD_BYTES,
   type Memory,
   type MemoryPatch,
+  NO_STATS,
   type Provider,
+  type ProviderCapabilities,
+  type RankingOptions,
   type Ref,
+  type UserListQuery,
+  type UserPart,
+  type UserSummary,
   type Verb,
 } from '#contract';
 import { analyseLater } from '#ranking';
-import { effectivePatch, mergeExtensions, newRecord, requireFits, withinMatcher } from '#toolbox';
+import { effectivePatch, mergeExtensions, newRecord, requireFits, requireVersion, withinMatcher } from '#toolbox';
 import { createAuditLog } from './audit.ts';
 import { createIdempotencyKeys } from './idempotency.ts';
 import { Options } from './options.ts';
@@ -47,17 +55,7 @@ export default defineProvider({
       return (owners === null || owners.includes(user_id)) && withinMatcher(within)(scope) ? home : undefined;
     };
     /** Called in the same tick as the change, so that both happen or neither does. */
-    const recordAudit = (action: Verb, { id, user_id, scope }: Memory, { caller, requestId }: Call) =>
-      log?.note({
-        timestamp: new Date().toISOString(),
-        app: caller.app,
-        action,
-        user_id,
-        memory_id: id,
-        scope,
-        request_id: requestId,
-        outcome: 'ok',
-      });
+    const recordAudit = (action: Verb, memory: Memory, call: Call) => log?.note(entryOf(action, memory, call));
     /** Undefined: the key is in use. */
     const insert = async (items: readonly BatchItem[], call: Call): Promise<(Memory | undefined)[]> => {
       const terms = await Promise.all(items.map(({ input }) => analyseLater(input.content, call)));
@@ -76,18 +74,7 @@ export default defineProvider({
 
     return {
       name: 'memory',
-      capabilities: {
-        vector_search: ranking.mode !== 'keyword',
-        keyword_search: ranking.mode !== 'vector',
-        temporal: true,
-        scopes: scopes === 'none' ? 'tags' : scopes,
-        tags: true,
-        max_content_length: null,
-        supports_supersession: true,
-        max_search_results: null,
-        max_list_scan: null,
-        consistency_tokens: false,
-      },
+      capabilities: capabilitiesOf(ranking, scopes),
       add: async (input, vector, call) => (await insert([{ input, vector }], call))[0] as Memory,
       batch: insert,
       idempotency: {
@@ -106,6 +93,7 @@ export default defineProvider({
       get: async (ref) => homeOf(ref)?.entry.memory,
       async update(ref, wanted, vector, call) {
         const before = homeOf(ref);
+        requireVersion(before?.entry.memory, ref);
         const patch = before && effectivePatch(before.entry.memory, wanted);
         if (!patch) {
           if (before) recordAudit('update', before.entry.memory, call);
@@ -116,6 +104,7 @@ export default defineProvider({
         // The record may have been changed or deleted while the text was analysed.
         const home = homeOf(ref);
         if (!home) return undefined;
+        requireVersion(home.entry.memory, ref);
         const updated = patched(home.entry.memory, patch, max_record_bytes);
         home.user.replace(home.entry, updated, found);
         recordAudit('update', updated, call);
@@ -124,17 +113,76 @@ export default defineProvider({
       async delete(ref, call) {
         const home = homeOf(ref);
         if (!home) return false;
+        requireVersion(home.entry.memory, ref);
         home.user.remove(home.entry);
         recordAudit('delete', home.entry.memory, call);
         return homes.delete(ref.id);
       },
       list: async (query) => users.get(query.user_id)?.list(query) ?? [],
       search: async (query) => users.get(query.user_id)?.search(query) ?? [],
+      // Otherwise it would count the tags that stand for scopes.
+      ...(scopes === 'native' && {
+        users: async (query) => listUsers(users, query),
+        userStats: async (query) => users.get(query.user_id)?.stats(query) ?? NO_STATS,
+      }),
+      async erase(user_id, call) {
+        let erased = 0;
+        for (const [id, { entry }] of homes) if (entry.memory.user_id === user_id && homes.delete(id)) erased++;
+        users.delete(user_id);
+        log?.note(entryOf('erase', { id: null, user_id, scope: null }, call));
+        return erased;
+      },
       ...(log && { audit: log }),
       ping: async () => {},
       close: async () => {},
     };
   },
+});
+
+function listUsers(
+  users: ReadonlyMap<string, User>,
+  { users: allowed, within, prefix = '', after = '', limit }: UserListQuery,
+): UserPart {
+  const ids = allowed ? [...new Set(allowed)] : [...users.keys()];
+  const rest = ids.filter((id) => id > after && id.startsWith(prefix)).sort();
+  const items: UserSummary[] = [];
+  let place = 0;
+  for (; place < rest.length && items.length < limit; place++) {
+    const user_id = rest[place] as string;
+    const { count, last_write } = users.get(user_id)?.stats({ within, limit: 0 }) ?? NO_STATS;
+    if (last_write !== null) items.push({ user_id, count, last_write });
+  }
+  return { items, next: place < rest.length ? rest[place - 1] : undefined };
+}
+
+const entryOf = (
+  action: AuditAction,
+  { id, user_id, scope }: Pick<Memory, 'user_id' | 'scope'> & { readonly id: string | null },
+  { caller, requestId }: Call,
+): AuditEntry => ({
+  timestamp: new Date().toISOString(),
+  app: caller.app,
+  action,
+  user_id,
+  memory_id: id,
+  scope,
+  request_id: requestId,
+  outcome: 'ok',
+});
+
+const capabilitiesOf = ({ mode }: RankingOptions, scopes: 'native' | 'none'): ProviderCapabilities => ({
+  vector_search: mode !== 'keyword',
+  keyword_search: mode !== 'vector',
+  temporal: true,
+  scopes: scopes === 'none' ? 'tags' : scopes,
+  tags: true,
+  max_content_length: null,
+  supports_supersession: true,
+  max_search_results: null,
+  max_list_scan: null,
+  consistency_tokens: false,
+  etags: true,
+  explain: true,
 });
 
 /** Throws `payload_too_large` if the record would become too large. */

@@ -1,4 +1,16 @@
-import type { ListQuery, Memory, Position, RankingOptions, SearchHit, SearchQuery, Vector, Within } from '#contract';
+import {
+  type ListQuery,
+  type Memory,
+  NO_STATS,
+  type Position,
+  type RankingOptions,
+  type SearchHit,
+  type SearchQuery,
+  type StatsQuery,
+  type UserStats,
+  type Vector,
+  type Within,
+} from '#contract';
 import { queryTerms, roundScore, weights } from '#ranking';
 import { byScore, globMatcher, literalPrefix, upToBytes, withinMatcher } from '#toolbox';
 import { createKeywords, type Visible } from './keywords.ts';
@@ -23,6 +35,7 @@ export interface User {
   remove(entry: Entry): void;
   list(query: ListQuery): Memory[];
   search(query: SearchQuery): SearchHit[];
+  stats(query: Omit<StatsQuery, 'user_id'>): UserStats;
 }
 
 export function createUser(dimensions: number | undefined, ranking: RankingOptions): User {
@@ -76,15 +89,41 @@ export function createUser(dimensions: number | undefined, ranking: RankingOptio
       const hits: SearchHit[] = [];
       for (const { memory, slot } of visible) {
         const cosine = Math.max(0, cosines?.[slot] ?? 0);
-        const score = Math.min(1, roundScore(weight.vector * cosine + weight.keyword * (coverages[slot] as number)));
+        const coverage = coverages[slot] as number;
+        const score = Math.min(1, roundScore(weight.vector * cosine + weight.keyword * coverage));
         // Without vectors, a memory that shares no term with the query is no hit.
         if (score === 0 && ranking.mode === 'keyword') continue;
         if (inScope(memory, query.scope) && hasTags(memory, query.tags) && isShort(memory, query))
-          hits.push({ memory, score });
+          hits.push({ memory, score, ...(query.explain && { parts: { cosine, coverage, weights: weight } }) });
       }
       return upToBytes(hits.sort(byScore).slice(0, query.limit), query.max_bytes, ({ memory }) => memory);
     },
+    stats({ within, limit }) {
+      const memories = inside(entries, within).map(({ memory }) => memory);
+      const [oldest, newest] = [memories[0], memories.at(-1)];
+      if (!oldest || !newest) return NO_STATS;
+      const last_write = memories.reduce((latest, { updated_at }) => (updated_at > latest ? updated_at : latest), '');
+      return {
+        ...{ count: memories.length, oldest: oldest.created_at, newest: newest.created_at, last_write },
+        scopes: largest(
+          memories.map(({ scope }) => scope),
+          limit,
+        ).map(([scope, count]) => ({ scope, count })),
+        tags: largest(
+          memories.flatMap(({ tags }) => tags),
+          limit,
+        ).map(([tag, count]) => ({ tag, count })),
+      };
+    },
   };
+}
+
+/** The most frequent values with their counts, in the order of `UserStats`. */
+function largest<Value extends string | null>(values: readonly Value[], limit: number): [Value, number][] {
+  const counts = new Map<Value, number>();
+  for (const value of values) counts.set(value, (counts.get(value) ?? 0) + 1);
+  const bytes = (value: string | null) => Buffer.from(value ?? '');
+  return [...counts].sort(([a, m], [b, n]) => n - m || bytes(a).compare(bytes(b))).slice(0, limit);
 }
 
 function inside(entries: readonly Entry[], within: Within): readonly Entry[] {

@@ -32,6 +32,8 @@ export const Options = z.strictObject({
   large_user_rows: z.int().min(1).default(10_000),
   /** `async`: memories are stored at once and their vectors computed in the background. */
   ingestion: z.enum(['sync', 'async']).default('sync'),
+  /** Days after `valid_to` until a memory is deleted; unset: never. */
+  purge_expired_days: z.int().min(1).max(36_500).optional(),
   /** A table that another application fills. Unset: the gateway's tables. */
   mapping: Mapping.optional(),
 });

@@ -110,6 +110,23 @@ const mcp = z.strictObject({
     }),
 });
 
+const compat = z.strictObject({
+  interface: z.enum(['mem0']).optional().register(settingFacts, {
+    env: 'OMP_COMPAT',
+    description: "Another interface to serve beside the protocol's own: mem0's, at /compat/mem0",
+    example: 'mem0',
+  }),
+  infer: z
+    .enum(['reject', 'verbatim'])
+    .default('reject')
+    .register(settingFacts, {
+      env: 'OMP_COMPAT_INFER',
+      description:
+        'Whether an add that asks for facts to be extracted is rejected, or its messages are stored as they are',
+      only: ['compat.interface', 'mem0'],
+    }),
+});
+
 /** `*`, or what a browser sends as `Origin`. */
 const origin = z
   .string()
@@ -151,7 +168,12 @@ export const access = {
       example: ['10.0.0.0/8', '::1'],
     }),
   audit: audit.prefault({}),
+  console: z.enum(['on', 'off']).default('on').register(settingFacts, {
+    env: 'OMP_CONSOLE',
+    description: 'Whether the console is served at /console/',
+  }),
   mcp: mcp.prefault({}),
+  compat: compat.prefault({}),
 };
 
 const rateLimit = z.strictObject({

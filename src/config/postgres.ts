@@ -44,6 +44,13 @@ export const postgres = z.strictObject({
     description: 'Deadline of one statement, which is then cancelled, in milliseconds',
     only,
   }),
+  purge_expired_days: shape.purge_expired_days.register(settingFacts, {
+    env: 'OMP_PURGE_EXPIRED_DAYS',
+    description: 'Days after its valid_to until a memory is deleted; unset: never',
+    example: 30,
+    only,
+    unless: 'mapping.preset',
+  }),
 });
 
 export const ingestion = shape.ingestion.register(settingFacts, {

@@ -6,13 +6,17 @@ import type { Within } from './record.ts';
 export const VERBS = ['add', 'search', 'get', 'update', 'delete', 'list', 'context', 'audit'] as const;
 export type Verb = (typeof VERBS)[number];
 
+/** What an audit entry may record: the verbs, and the gateway's own calls. */
+export const AUDIT_ACTIONS = [...VERBS, 'users', 'stats', 'erase'] as const;
+export type AuditAction = (typeof AUDIT_ACTIONS)[number];
+
 /** One action of a caller, successful or not. Holds no contents and no queries. */
 export interface AuditEntry {
   /** ISO 8601, UTC, milliseconds, `Z`. */
   readonly timestamp: string;
   /** `Caller.app`. */
   readonly app: string | null;
-  readonly action: Verb;
+  readonly action: AuditAction;
   /**
    * Null unless the entry concerns a known user that the caller may access. An entry without a user is not readable by
    * the audit verb.

@@ -25,6 +25,8 @@ export interface OmpErrorOptions {
   readonly retry?: 'safe' | 'reads';
   /** Counts towards the circuit breaker. */
   readonly down?: boolean;
+  /** The version (`updated_at`) of a record of which the request named others. */
+  readonly version?: string;
 }
 
 /**
@@ -37,6 +39,7 @@ export class OmpError extends Error {
   readonly retryAfter: number | undefined;
   readonly retry: OmpErrorOptions['retry'];
   readonly down: boolean;
+  readonly version: string | undefined;
 
   constructor(code: ErrorCode, message: string, options: OmpErrorOptions = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
@@ -46,11 +49,16 @@ export class OmpError extends Error {
     this.retryAfter = options.retryAfter;
     this.retry = options.retry;
     this.down = options.down ?? false;
+    this.version = options.version;
   }
 }
 
 /** The request is invalid. */
 export const invalidRequest = (message: string): OmpError => new OmpError('invalid_request', message);
+
+/** A record has changed since the client read it (Decision 36). */
+export const versionChanged = (version: string): OmpError =>
+  new OmpError('invalid_request', 'If-Match: the memory has changed; read it again and repeat the change', { version });
 
 /** The backend failed, is down, or is too slow. */
 export const providerError = (provider: string, message: string, cause?: unknown): OmpError =>

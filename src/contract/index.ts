@@ -9,3 +9,4 @@ export * from './keys.ts';
 export * from './maintenance.ts';
 export * from './provider.ts';
 export * from './record.ts';
+export * from './users.ts';

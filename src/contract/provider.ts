@@ -6,6 +6,7 @@ import type { IdempotencyKey, IdempotentAdd } from './idempotency.ts';
 import type { Backlog, IngestionQueue } from './ingestion.ts';
 import type { KeyStore } from './keys.ts';
 import type { Memory, MemoryPatch, NewMemory, Within } from './record.ts';
+import type { StatsQuery, UserListQuery, UserPart, UserStats } from './users.ts';
 
 /**
  * Identifies one record for a caller: a record of another user or outside the allowed scopes counts as absent. `users` and
@@ -17,6 +18,11 @@ export interface Ref {
   /** The owner must be one of these; null: any user. */
   readonly users: readonly string[] | null;
   readonly within: Within;
+  /**
+   * An update or a delete throws `versionChanged` unless the `updated_at` of the record is one of these, checked in the same
+   * step as the change. Other methods ignore them. Undefined: any. Given only if `etags`.
+   */
+  readonly versions?: readonly string[] | undefined;
 }
 
 /** A position in a user's list: the last returned record. Works on every backend and survives inserts and deletes. */
@@ -60,12 +66,25 @@ export interface SearchQuery {
   readonly max_bytes: number;
   /** Records with a longer content, in UTF-8, are no hits, but count for the rarity of terms. */
   readonly max_content_bytes?: number;
+  /** Hits need `parts`. Only if the provider declares `explain`. */
+  readonly explain?: boolean;
 }
 
 export interface SearchHit {
   readonly memory: Memory;
   /** 0 to 1; hits are ordered by it. */
   readonly score: number;
+  /** May be left out by a provider that searches by vectors alone or by keywords alone: the score is that part. */
+  readonly parts?: ScoreParts;
+}
+
+/** What a score is made of: `weights.vector · cosine + weights.keyword · coverage`. */
+export interface ScoreParts {
+  /** 0 to 1; a negative cosine counts as 0. */
+  readonly cosine: number;
+  /** The share of the query's rarity that the content covers, 0 to 1. */
+  readonly coverage: number;
+  readonly weights: { readonly vector: number; readonly keyword: number };
 }
 
 /** Facts that the methods do not show. A verb is supported if its method exists. */
@@ -92,6 +111,10 @@ export interface ProviderCapabilities {
   readonly max_list_scan: number | null;
   /** Whether the provider uses `Call.consistency`: writes of another gateway may become visible with a delay. */
   readonly consistency_tokens: boolean;
+  /** Whether the provider supports `Ref.versions`, also against concurrent changes through another gateway. */
+  readonly etags: boolean;
+  /** Whether `search` supports `explain`; absent: no. */
+  readonly explain?: boolean;
 }
 
 /** One memory of a batch. */
@@ -147,6 +170,11 @@ export interface Provider {
   delete?(ref: Ref, call: Call): Promise<boolean>;
   list?(query: ListQuery, call: Call): Promise<Memory[]>;
   search?(query: SearchQuery, call: Call): Promise<SearchHit[]>;
+  /** Users in a fixed order, which may differ between providers. */
+  users?(query: UserListQuery, call: Call): Promise<UserPart>;
+  userStats?(query: StatsQuery, call: Call): Promise<UserStats>;
+  /** Deletes all memories of a user and returns their number. After a failure some may be deleted; repeating it goes on. */
+  erase?(user_id: string, call: Call): Promise<number>;
   /** Why records are read-only and which setting changes that; undefined: they are not, or no setting helps. */
   readonly read_only?: string;
   /** Present when this provider has an audit log. */

@@ -14,13 +14,18 @@ import {
   providerError,
   type Ref,
   type SearchHit,
+  type StatsQuery,
   type StoredEntry,
+  type UserListQuery,
+  type UserPart,
+  type UserStats,
   type Verb,
   type Within,
 } from '#contract';
 import { countWithin, globsOverlap, mergeHits, upToBytes, withinMatcher } from '#toolbox';
 import type { AuditFacts, AuditQueue } from './audit-queue.ts';
 import { type ContextBlock, type ContextOptions, MIN_SIMILARITY, toContext } from './context.ts';
+import { type ExplainedHit, explainHits } from './explain.ts';
 import type { Principal } from './principal.ts';
 import type { Memories, TextQuery } from './with-embedder.ts';
 
@@ -28,6 +33,8 @@ import type { Memories, TextQuery } from './with-embedder.ts';
 export interface Target {
   readonly id: string;
   readonly user_id?: string;
+  /** `Ref.versions`. */
+  readonly versions?: readonly string[] | undefined;
 }
 
 /** A query of a caller. The gateway adds the allowed scopes and the byte limits. */
@@ -72,9 +79,13 @@ export interface Verbs {
   delete?(target: Target, call: Call): Promise<void>;
   list?(query: CallerQuery<ListQuery>, call: Call): Promise<Part<Memory>>;
   /** `more`: hits are left out, since they exceed the byte limit of a response. */
-  search?(query: UsersQuery, call: Call): Promise<Part<SearchHit>>;
+  search?(query: UsersQuery, call: Call): Promise<Part<ExplainedHit>>;
   context?(query: Omit<UsersQuery, 'limit'>, options: ContextOptions, call: Call): Promise<ContextBlock>;
   audit?(query: CallerQuery<AuditQuery>, call: Call): Promise<StoredEntry[]>;
+  users?(query: Omit<UserListQuery, 'users' | 'within'>, call: Call): Promise<UserPart>;
+  stats?(query: Omit<StatsQuery, 'within'>, call: Call): Promise<UserStats>;
+  /** Throws `scope_denied` unless the caller may delete in every scope of the user. Returns the number of memories. */
+  erase?(user_id: string, call: Call): Promise<number>;
 }
 
 /** A record or an audit entry. */
@@ -146,6 +157,43 @@ export function verbsFor(principal: Principal, provider: Memories, auditQueue: A
           return entries;
         }),
     }),
+    ...userVerbs(principal, provider, access, audited),
+  };
+}
+
+/** Over all memories of a user (Decisions 37 and 38). */
+function userVerbs(
+  { users, grants }: Principal,
+  { name, users: listUsers, userStats, erase }: Memories,
+  { factsOf, mayAccess, admitsRead, requireAccess }: Access,
+  audited: AuditQueue['audited'],
+): Pick<Verbs, 'users' | 'stats' | 'erase'> {
+  return {
+    ...(listUsers && {
+      users: (query, call) =>
+        audited('users', { user_id: null, memory_id: null, scope: null }, call, async () => {
+          if (grants.read?.length === 0) throw denied();
+          const found = await listUsers({ ...query, users, within: grants.read }, call);
+          if (!found.items.every(({ user_id }) => mayAccess(user_id))) throw mismatch(name);
+          return found;
+        }),
+    }),
+    ...(userStats && {
+      stats: (query, call) =>
+        audited('stats', factsOf(query), call, async () => {
+          requireAccess(query.user_id, grants.read);
+          const stats = await userStats({ ...query, within: grants.read }, call);
+          if (!stats.scopes.every(({ scope }) => admitsRead(scope))) throw mismatch(name);
+          return stats;
+        }),
+    }),
+    ...(erase && {
+      erase: (user_id, call) =>
+        audited('erase', factsOf({ user_id }), call, async () => {
+          if (!mayAccess(user_id) || grants.delete !== null) throw denied();
+          return erase(user_id, call);
+        }),
+    }),
   };
 }
 
@@ -158,7 +206,7 @@ function addingVerbs(
 ): Pick<Verbs, 'add' | 'batch'> {
   const mayAdd = ({ user_id, scope }: NewMemory) => mayAccess(user_id) && admitsWrite(scope);
   const storedKey = (key: Omit<IdempotencyKey, 'caller'>): IdempotencyKey => {
-    if (!addIdempotent) throw idempotencyUnsupported(name);
+    if (!addIdempotent) throw unsupported(name, 'Idempotency-Key');
     return { ...key, caller: id };
   };
   return {
@@ -216,9 +264,9 @@ function accessOf({ users, grants }: Principal, provider: Memories) {
     memory_id: null,
     scope,
   });
-  const refTo = ({ id, user_id }: Target, within: Within): Ref => {
-    if (user_id === undefined) return { id, users, within };
-    return { id, users: mayAccess(user_id) ? [user_id] : [], within };
+  const refTo = ({ id, user_id, versions }: Target, within: Within): Ref => {
+    if (user_id === undefined) return { id, users, within, versions };
+    return { id, users: mayAccess(user_id) ? [user_id] : [], within, versions };
   };
   /** Rejects records of a faulty provider that are outside the query. */
   const checkedBy = (within: Within) => {
@@ -226,7 +274,7 @@ function accessOf({ users, grants }: Principal, provider: Memories) {
     return <Row extends Owned>(row: Row, queried = row.user_id): Row => {
       const { user_id, scope } = row;
       if (user_id !== null && user_id === queried && mayAccess(user_id) && admits(scope)) return row;
-      throw providerError(provider.name, 'the backend returned records that do not match the query');
+      throw mismatch(provider.name);
     };
   };
   /**
@@ -251,6 +299,7 @@ function accessOf({ users, grants }: Principal, provider: Memories) {
     ...{ mayAccess, factsOf, refTo, requireAccess, accessError, absenceError },
     readable: checkedBy(grants.read),
     writable: checkedBy(grants.write),
+    admitsRead: withinMatcher(grants.read),
     admitsWrite: withinMatcher(grants.write),
     bounds: { within: grants.read, max_bytes: MAX_ANSWER_BYTES },
   };
@@ -259,10 +308,11 @@ function accessOf({ users, grants }: Principal, provider: Memories) {
 /** Search and context, of one user or of several (Decision 40). */
 function searchVerbs(
   search: NonNullable<Memories['search']>,
-  { queryVector, capabilities }: Memories,
+  provider: Memories,
   { factsOf, readable, requireAccess, bounds }: Access,
   audited: AuditQueue['audited'],
 ): Required<Pick<Verbs, 'search' | 'context'>> {
+  const { name, queryVector, capabilities } = provider;
   const searchAllowed = async (
     { user_id, ...rest }: UsersQuery & Pick<TextQuery, 'max_content_bytes'>,
     call: Call,
@@ -270,6 +320,7 @@ function searchVerbs(
     const owners = [user_id].flat();
     for (const owner of owners)
       requireAccess(owner, bounds.within, rest.scope === undefined ? undefined : `${rest.scope}*`);
+    if (rest.explain && !capabilities.explain) throw unsupported(name, 'explain');
     const query = { ...rest, ...bounds };
     const vector = owners.length > 1 ? await queryVector?.(query, call) : undefined;
     const hits = await bestOf(owners, query, async (owner) => {
@@ -291,7 +342,11 @@ function searchVerbs(
       .reduce((inner, user_id) => () => audited(action, factsOf({ ...query, user_id }), call, inner), work)();
 
   return {
-    search: (query, call) => auditedForEach('search', query, call, () => searchAllowed(query, call)),
+    search: (query, call) =>
+      auditedForEach('search', query, call, async () => {
+        const found = await searchAllowed(query, call);
+        return query.explain ? { ...found, items: await explainHits(found.items, query.text, provider, call) } : found;
+      }),
     context: (query, options, call) =>
       auditedForEach('context', query, call, async () => {
         const limit = Math.min(CONTEXT_CANDIDATES, capabilities.max_search_results ?? CONTEXT_CANDIDATES);
@@ -334,7 +389,9 @@ async function bestOf(
   return hits;
 }
 
-const idempotencyUnsupported = (provider: string) =>
-  new OmpError('unsupported_capability', 'the provider does not support Idempotency-Key', { provider });
+const mismatch = (provider: string) =>
+  providerError(provider, 'the backend returned records that do not match the query');
+const unsupported = (provider: string, what: string) =>
+  new OmpError('unsupported_capability', `the provider does not support ${what}`, { provider });
 const notFound = () => new OmpError('not_found', 'no memory has this id');
 const denied = () => new OmpError('scope_denied', 'the key lacks the permission for this user or scope');

@@ -1,4 +1,5 @@
 import {
+  type AuditAction,
   type AuditEntry,
   type AuditLog,
   type AuditQuery,
@@ -7,7 +8,6 @@ import {
   type Log,
   OmpError,
   type StoredEntry,
-  type Verb,
 } from '#contract';
 
 /** The record or query of an audit entry. The work completes it once the record is known. */
@@ -16,7 +16,7 @@ export type AuditFacts = { -readonly [Key in 'user_id' | 'memory_id' | 'scope']:
 export interface AuditQueue {
   /** Runs the work and queues an audit entry with its outcome. Never delays or changes the result. */
   audited<Result>(
-    action: Verb,
+    action: AuditAction,
     facts: AuditFacts,
     call: Call,
     work: (facts: AuditFacts) => Promise<Result>,
@@ -33,7 +33,7 @@ export interface AuditQueue {
 export interface AuditQueueOptions {
   /** Undefined: auditing is off. */
   readonly audit: AuditLog | undefined;
-  /** `writes` leaves out successful get, list, search, context and audit. */
+  /** `writes` leaves out successful reads. */
   readonly record: 'all' | 'writes';
   readonly log: Log;
 }
@@ -57,7 +57,7 @@ const BATCH_DEADLINE_MS = 10_000;
 const MAX_TEXT = 1024;
 
 /** The provider writes the entries of successful writes, in one transaction with the change. */
-const BY_PROVIDER: ReadonlySet<Verb> = new Set(['add', 'update', 'delete']);
+const BY_PROVIDER: ReadonlySet<AuditAction> = new Set(['add', 'update', 'delete', 'erase']);
 
 /** Writes in batches the entries that do not belong to a change: those of reads and of failures. */
 export function openAuditQueue({ audit, record, log }: AuditQueueOptions): AuditQueue {
@@ -103,7 +103,7 @@ export function openAuditQueue({ audit, record, log }: AuditQueueOptions): Audit
       await flush().catch(() => {});
     }
   };
-  const enqueue = (action: Verb, facts: AuditFacts, call: Call, outcome: AuditEntry['outcome']) => {
+  const enqueue = (action: AuditAction, facts: AuditFacts, call: Call, outcome: AuditEntry['outcome']) => {
     if (queued.length >= MAX_QUEUED || queuedBytes >= MAX_QUEUED_BYTES) {
       if (lost++ % MAX_QUEUED === 0) log.error({ lost }, 'audit entries are lost: the backend does not accept them');
       return;

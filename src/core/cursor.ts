@@ -2,13 +2,13 @@ import { createHash } from 'node:crypto';
 import { invalidRequest, type Position } from '#contract';
 
 const VERSION = 1;
-/** Cursors with ids of the gateway have at most 256 characters. Ids of mapped tables may have up to 512 characters. */
-const MAX_LENGTH = 1_024;
+/** Cursors with ids of the gateway have at most 256 characters. Ids of mapped tables, and of users, may be longer. */
+const MAX_LENGTH = 1_536;
 
 /** The filters of lists and of the audit log have different keys, so a cursor of one is invalid for the other. */
 type Filters = Readonly<Record<string, unknown>>;
 
-/** Opaque text for "after this record, with these filters". Holds a fingerprint of the filters, but no contents and no user. */
+/** Opaque text for "after this record, with these filters". Holds a fingerprint of the filters, but no contents. */
 export const encodeCursor = ({ created_at, id }: Position, filters: Filters): string =>
   Buffer.from(JSON.stringify([VERSION, fingerprint(filters), Date.parse(created_at), id])).toString('base64url');
 

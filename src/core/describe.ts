@@ -38,12 +38,21 @@ export function describe(provider: Memories, rateLimitPerMinute: number | null) 
       idempotency: provider.addIdempotent !== undefined,
       /** `POST /memories/batch` exists. */
       batch: provider.batch !== undefined,
+      /** `explain=true` of search. */
+      explain: provider.search !== undefined && capabilities.explain === true,
       /** Search and context take several users. */
       multi_user: provider.search !== undefined,
       /** Memories have tags, and `GET /memories` filters by them. */
       tags: capabilities.tags,
       /** Responses have `X-Consistency-Token`: with it, other replicas wait until they see the writes of this one. */
       consistency_tokens: capabilities.consistency_tokens,
+      /** Memories have an `ETag`, and changes support `If-Match`. */
+      etags: capabilities.etags,
+      /** `GET /users` and `GET /stats`. */
+      users: provider.users !== undefined,
+      stats: provider.userStats !== undefined,
+      /** `DELETE /users/{id}/memories` exists. */
+      erase: provider.erase !== undefined,
     },
     limits: {
       rate_limit_per_minute: rateLimitPerMinute,

@@ -71,6 +71,10 @@ export function emulateScopes(inner: Provider): Provider {
       }),
     list: list && listWith(list, capabilities.max_list_scan),
     search: search && searchWith(search, capabilities.max_search_results),
+    // The backend would count stored tags, and over all scopes.
+    users: undefined,
+    userStats: undefined,
+    erase: inner.erase,
     // The provider's audit entries would have no scopes.
     audit: undefined,
     keys: inner.keys,

@@ -1,7 +1,7 @@
 /** A caller and its grants: what they are and how they are parsed. `access.ts` applies them to every verb. */
 import { type Call, type Caller, invalidRequest, OmpError, type Within } from '#contract';
 
-/** Actions of a grant: `read` is get, list, search, context and audit; `write` is add and update. */
+/** Actions of a grant: `read` is get, list, search, context, audit, users and stats; `write` is add and update; `delete` also erases. */
 const ACTIONS = ['read', 'write', 'delete'] as const;
 export type Action = (typeof ACTIONS)[number];
 

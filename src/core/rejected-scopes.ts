@@ -56,6 +56,10 @@ export function rejectScopes(inner: Provider): Provider {
         rejectScope(scope);
         return isRestricted(query.within) ? [] : search(inAnyScope(query), call);
       }),
+    // No provider without scopes has them.
+    users: undefined,
+    userStats: undefined,
+    erase: undefined,
     audit: undefined,
     read_only: inner.read_only,
     keys: inner.keys,

@@ -18,7 +18,7 @@ import {
   type SearchQuery,
   type Vector,
 } from '#contract';
-import { effectivePatch } from '#toolbox';
+import { effectivePatch, requireVersion } from '#toolbox';
 import { startIngestion } from './ingestion.ts';
 
 /** A query whose vector need not be computed yet. */
@@ -159,15 +159,18 @@ export function withEmbedder(provider: Provider, embedder: Embedder | undefined,
         const { content, ...others } = patch;
         if (content === undefined) return update(ref, patch, null, call);
         if (!embedder || deferred) return kickQueue(await update(ref, patch, null, call));
-        const current = await provider.get(ref, call);
+        const current = requireVersion(await provider.get(ref, call), ref);
         if (!current) return undefined;
+        let wanted = ref;
         if (current.content === content) {
           const updated = await update(ref, others, null, call);
           // Unless another request has changed the content meanwhile.
           if (!updated || updated.content === content) return updated;
+          // The first update has made a new version.
+          if (ref.versions) wanted = { ...ref, versions: [updated.updated_at] };
         }
         const vector = await contentVector(content, effectivePatch(current, patch) ?? {}, call);
-        return update(ref, patch, vector, call);
+        return update(wanted, patch, vector, call);
       },
     }),
     ...(search && {

@@ -59,6 +59,9 @@ export function withGuard(inner: Provider, instrument: Instrument = uninstrument
     delete: inner.delete && writing('delete', inner.delete),
     list: inner.list && reading('list', inner.list),
     search: inner.search && reading('search', inner.search),
+    users: inner.users && reading('users', inner.users),
+    userStats: inner.userStats && reading('stats', inner.userStats),
+    erase: inner.erase && writing('erase', inner.erase),
     audit:
       audit &&
       ({ record: writing('audit_record', audit.record), read: reading('audit', audit.read) } satisfies AuditLog),

@@ -23,6 +23,8 @@ export const allowOrigins = (origins: readonly string[]): MiddlewareHandler<Env>
       'authorization',
       'content-type',
       'idempotency-key',
+      'if-match',
+      'if-none-match',
       'mcp-method',
       'mcp-name',
       'mcp-protocol-version',
@@ -32,6 +34,7 @@ export const allowOrigins = (origins: readonly string[]): MiddlewareHandler<Env>
       'x-user-id',
     ],
     exposeHeaders: [
+      'etag',
       'x-request-id',
       'x-consistency',
       'x-consistency-token',
@@ -123,10 +126,15 @@ export const authenticate =
   };
 
 /**
- * The text after `Bearer`, even if it cannot be a credential: then it is rejected as an invalid one. Without the Bearer
- * scheme, `X-API-Key`: proxies use either header for their own purposes, and clients send only one credential.
+ * The text after `Bearer` or, from mem0's client, `Token`, even if it cannot be a credential: then it is rejected as an
+ * invalid one. Without such a scheme, `X-API-Key`: proxies use either header for their own purposes, and clients send only
+ * one credential.
  */
 function credentialOf(c: Context<Env>): string | undefined {
-  const bearer = /^Bearer(?: +([^ ].*)?)?$/i.exec(c.req.header('authorization') ?? '');
+  const scheme = c.req.path.startsWith('/compat/') ? MEM0_SCHEME : SCHEME;
+  const bearer = scheme.exec(c.req.header('authorization') ?? '');
   return bearer ? (bearer[1] ?? '') : c.req.header('x-api-key');
 }
+
+const SCHEME = /^Bearer(?: +([^ ].*)?)?$/i;
+const MEM0_SCHEME = /^(?:Bearer|Token)(?: +([^ ].*)?)?$/i;

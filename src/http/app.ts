@@ -1,4 +1,4 @@
-import { type Context, Hono } from 'hono';
+import { type Context, Hono, type MiddlewareHandler } from 'hono';
 import { type Log, OmpError } from '#contract';
 import type { Gate } from '../core/gate.ts';
 import { createHealth, type Health } from '../core/health.ts';
@@ -7,14 +7,16 @@ import type { RateLimiter } from '../core/rate-limiter.ts';
 import { NO_TELEMETRY, type Telemetry } from '../core/telemetry.ts';
 import type { ToolName } from '../mcp/names.ts';
 import { allowOrigins, authenticate, requireHost, requireOrigin } from './admission.ts';
+import { consoleRoutes } from './console-routes.ts';
 import { docsRoutes } from './docs-routes.ts';
 import { errorResponse } from './errors.ts';
 import { limitUnreadBody } from './input.ts';
 import { addressReader, limitConcurrency, limitConcurrencyPerCaller, limitRequests } from './limits.ts';
 import { mcpRoutes, resourceMetadata } from './mcp-routes.ts';
+import { type Mem0Options, mem0Routes } from './mem0-routes.ts';
 import { createOperations } from './operations.ts';
 import { callMiddleware, type Env } from './request.ts';
-import { auditRoutes, contextRoutes, memoryRoutes } from './routes.ts';
+import { auditRoutes, contextRoutes, memoryRoutes, statsRoutes, userRoutes } from './routes.ts';
 
 export interface AppOptions {
   /** Routes get no provider, only the verbs of their caller. */
@@ -38,6 +40,10 @@ export interface AppOptions {
   readonly cors_origins?: readonly string[];
   /** The tools of agents at `/mcp`; off by default. */
   readonly mcp?: { readonly enabled: 'on' | 'off'; readonly tools?: readonly ToolName[] | undefined };
+  /** Whether the console is served at `/console/`; off by default. */
+  readonly console?: 'on' | 'off';
+  /** Another interface, at `/compat/mem0`; off by default. */
+  readonly compat?: Mem0Options & { readonly interface?: 'mem0' | undefined };
   /** The identity provider whose tokens are accepted; undefined: none. */
   readonly tokens?: { readonly issuer: string; readonly audience: string } | undefined;
   /** Limit for a request body, in bytes. */
@@ -47,7 +53,7 @@ export interface AppOptions {
 }
 
 /** Public paths, limited per client address. */
-const PUBLIC = ['/', '/capabilities', '/openapi.json', '/docs/*', '/.well-known/*'];
+const PUBLIC = ['/', '/capabilities', '/openapi.json', '/docs/*', '/console/*', '/.well-known/*'];
 
 /**
  * The public HTTP API. Routes before `authenticate` are public; everything after it needs a caller, unknown paths
@@ -63,7 +69,9 @@ export function createApp(options: AppOptions): Hono<Env> {
     log,
     allowed_hosts,
     cors_origins = [],
+    console,
     mcp,
+    compat,
     tokens,
   } = options;
   const { max_request_bytes, request_timeout_ms, max_requests, telemetry = NO_TELEMETRY } = options;
@@ -91,7 +99,9 @@ export function createApp(options: AppOptions): Hono<Env> {
     for (const path of PUBLIC) app.use(path, limit);
   }
   app.get('/capabilities', (c) => c.json(gate.description));
+  app.use('/', redirectBrowsers(console === 'on' ? 'console/' : 'docs'));
   app.route('/', docsRoutes());
+  if (console === 'on') app.route('/', consoleRoutes());
   const hasTools = mcp?.enabled === 'on';
   if (hasTools) app.use('/mcp/*', requireOrigin(cors_origins));
   if (hasTools && tokens) app.route('/', resourceMetadata(tokens));
@@ -104,12 +114,21 @@ export function createApp(options: AppOptions): Hono<Env> {
   app.route('/memories', memoryRoutes(operations, max_request_bytes));
   app.route('/context', contextRoutes(operations, max_request_bytes));
   app.route('/audit', auditRoutes(operations));
+  app.route('/users', userRoutes(operations));
+  app.route('/stats', statsRoutes(operations));
+  if (compat?.interface) app.route(`/compat/${compat.interface}`, mem0Routes(operations, max_request_bytes, compat));
   if (hasTools) app.route('/mcp', mcpRoutes({ gate, operations, max_request_bytes, tools: mcp.tools }));
   return withErrors(
     app,
     'no such path or method; /docs describes the API, /capabilities lists what this gateway supports',
   );
 }
+
+/** Relative, so that it also works behind a proxy that strips a path prefix. */
+const redirectBrowsers =
+  (page: string): MiddlewareHandler<Env> =>
+  async (c, next) =>
+    c.req.method === 'GET' && c.req.header('accept')?.includes('text/html') ? c.redirect(page) : next();
 
 function alreadyServing({ provider, ping }: Gate): Health {
   const health = createHealth(provider);

@@ -1,21 +1,15 @@
-import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Hono } from 'hono';
-import { secureHeaders } from 'hono/secure-headers';
 import { OmpError } from '#contract';
 import { packageRoot } from '../package.ts';
 import { openApiDocument } from './openapi/document.ts';
+import { assetReader, pageHeaders } from './page-assets.ts';
 import type { Env } from './request.ts';
 
-/** The OpenAPI document at `/openapi.json`, and a page that shows it at `/docs`; browsers are redirected there from `/`. */
+/** The OpenAPI document at `/openapi.json`, and a page that shows it at `/docs`. */
 export const docsRoutes = (): Hono<Env> => {
   const document = JSON.stringify(openApiDocument());
   return new Hono<Env>()
-    .use('/', async (c, next) => {
-      if (c.req.method !== 'GET' || !c.req.header('accept')?.includes('text/html')) return next();
-      // Relative, so that it also works behind a proxy that strips a path prefix.
-      return c.redirect('docs');
-    })
     .get('/openapi.json', (c) => c.body(document, 200, { 'content-type': 'application/json' }))
     .route('/', docsPageRoutes());
 };
@@ -72,41 +66,3 @@ function docsPageRoutes(): Hono<Env> {
       return c.body(await read(name), 200, { ...CACHED, 'content-type': type });
     });
 }
-
-/** Reads each file once, on its first request. */
-function assetReader(folder: string): (name: string) => Promise<Uint8Array<ArrayBuffer>> {
-  const contents = new Map<string, Uint8Array<ArrayBuffer>>();
-  return async (name) => {
-    const known = contents.get(name);
-    if (known) return known;
-    try {
-      const content = await readFile(join(folder, name));
-      contents.set(name, content);
-      return content;
-    } catch (cause) {
-      throw new OmpError('not_found', 'the assets of this page are not installed', { cause });
-    }
-  };
-}
-
-/**
- * Headers of pages: everything from this origin, no inline script, no frames. Swagger UI's style sheet has images as data
- * URLs. HSTS is left to the proxy that terminates TLS, and headers that browsers only accept over TLS are left out.
- */
-const pageHeaders = secureHeaders({
-  contentSecurityPolicy: {
-    defaultSrc: ["'none'"],
-    scriptSrc: ["'self'"],
-    styleSrc: ["'self'"],
-    imgSrc: ["'self'", 'data:'],
-    connectSrc: ["'self'"],
-    baseUri: ["'none'"],
-    formAction: ["'none'"],
-    frameAncestors: ["'none'"],
-  },
-  xFrameOptions: 'DENY',
-  permissionsPolicy: { camera: [], geolocation: [], microphone: [], payment: [], usb: [] },
-  strictTransportSecurity: false,
-  crossOriginOpenerPolicy: false,
-  originAgentCluster: false,
-});

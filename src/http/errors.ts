@@ -1,6 +1,7 @@
 import type { Context } from 'hono';
 import { type ErrorCode, OmpError } from '#contract';
 import { naming } from '../core/telemetry.ts';
+import { etagOf } from './etags.ts';
 import { COMMON_HEADERS, type Env } from './request.ts';
 
 /** Status and type of each error code (SPEC, Errors). */
@@ -52,7 +53,11 @@ export function errorResponse(thrown: unknown, c: Context<Env>): Response {
     c.header('www-authenticate', `Bearer realm="memories"${metadata ? `, resource_metadata="${metadata}"` : ''}`);
   }
   if (error.retryAfter !== undefined) c.header('retry-after', String(Math.ceil(error.retryAfter)));
-  return c.json(toEnvelope(error, call.requestId), ERRORS[error.code].status);
+  if (error.version !== undefined) c.header('etag', etagOf({ updated_at: error.version, status: null }));
+  const envelope = toEnvelope(error, call.requestId);
+  // mem0's clients read `detail`.
+  const body = c.req.path.startsWith('/compat/') ? { detail: error.message, ...envelope } : envelope;
+  return c.json(body, error.version === undefined ? ERRORS[error.code].status : 412);
 }
 
 /** Logs what the client does not see. An error without a cause is complete in its response. */

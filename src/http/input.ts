@@ -53,7 +53,7 @@ export const limitUnreadBody =
   (maxBytes: number): MiddlewareHandler<Env> =>
   async (c, next) => {
     const { method } = c.req;
-    if (method === 'POST' || method === 'PATCH') return next();
+    if (method === 'POST' || method === 'PATCH' || method === 'PUT') return next();
     if (c.req.header('content-length') !== undefined || c.req.header('transfer-encoding') !== undefined) {
       await readBytes(c, maxBytes);
     }

@@ -1,3 +1,4 @@
+import { z } from 'zod';
 import {
   type Call,
   invalidRequest,
@@ -12,7 +13,9 @@ import {
 import { recordBytes, recordTooLarge } from '#toolbox';
 import type { Target, Verbs } from '../core/access.ts';
 import { decodeCursor, encodeCursor, malformed } from '../core/cursor.ts';
+import type { ExplainedHit } from '../core/explain.ts';
 import type { Gate } from '../core/gate.ts';
+import { etagOf, versionsIn } from './etags.ts';
 import { parse, parseQuery, readExtensions, readIdempotencyKey } from './input.ts';
 import {
   AuditParameters,
@@ -24,12 +27,22 @@ import {
   isStorable,
   LIMITS,
   ListParameters,
+  MAX_COUNTED,
   PatchBody,
   SearchParameters,
+  StatsParameters,
+  UsersParameters,
+  userId,
 } from './schemas.ts';
 
 /** A memory on the wire: its `x-` keys are beside the protocol's fields (Decision 6). */
 export type WireMemory = Omit<Memory, 'extensions'>;
+
+/** A memory to change. */
+interface ChangeTarget extends Target {
+  /** `If-Match`. */
+  readonly if_match?: string | undefined;
+}
 
 /**
  * The verbs of a caller on input as clients send it, for routes and for the tools of agents: a JSON body, or a URL with a query
@@ -50,7 +63,16 @@ export function createOperations(
     throw new OmpError('unsupported_capability', `the provider does not support ${name}${reason}`, { provider });
   };
 
+  /** The target of a change, with the versions that `If-Match` admits. */
+  const conditional = ({ if_match, ...target }: ChangeTarget): Target => {
+    if (if_match === undefined) return storable(target);
+    if (capabilities.etags) return { ...storable(target), versions: versionsIn(if_match) };
+    throw new OmpError('unsupported_capability', 'the provider does not support If-Match', { provider });
+  };
+
   return {
+    /** The `ETag` of a memory; undefined: this provider has none. */
+    etagOf: (memory: WireMemory) => (capabilities.etags ? etagOf(memory) : undefined),
     async add(verbs: Verbs, body: unknown, idempotencyKey: string | undefined, call: Call) {
       const add = supported(verbs, 'add');
       const memory = newMemory(body);
@@ -96,24 +118,25 @@ export function createOperations(
     },
     async search(verbs: Verbs, url: string, call: Call) {
       const search = supported(verbs, 'search');
-      const { q, user_id, scope, limit, min_score = 0 } = parseQuery(SearchParameters, url, 'user_id');
+      const { q, user_id, scope, limit, explain, min_score = 0 } = parseQuery(SearchParameters, url, 'user_id');
       const { items, more } = await search(
-        { user_id, text: q, tags: [], limit, ...(scope !== undefined && { scope }) },
+        { user_id, text: q, tags: [], limit, ...(scope !== undefined && { scope }), ...(explain && { explain }) },
         call,
       );
       const results = items.filter(({ score }) => score >= min_score);
       return {
-        results: results.map(({ memory, score }) => ({ memory: toWire(memory), score })),
+        results: results.map(hitToWire),
         // Omitted results score no higher than the last one here.
         ...(more && results.length === items.length && { 'x-truncated': true as const }),
       };
     },
     get: async (verbs: Verbs, target: Target, call: Call) => toWire(await verbs.get(storable(target), call)),
-    async update(verbs: Verbs, target: Target, body: unknown, call: Call) {
+    async update(verbs: Verbs, target: ChangeTarget, body: unknown, call: Call) {
       const update = supported(verbs, 'update');
-      return toWire(await update(storable(target), patchOf(body), call));
+      return toWire(await update(conditional(target), patchOf(body), call));
     },
-    delete: async (verbs: Verbs, target: Target, call: Call) => supported(verbs, 'delete')(storable(target), call),
+    delete: async (verbs: Verbs, target: ChangeTarget, call: Call) =>
+      supported(verbs, 'delete')(conditional(target), call),
     async context(verbs: Verbs, body: unknown, call: Call) {
       const context = supported(verbs, 'context');
       const { query, user_id, scope, token_budget, min_score } = parse(ContextBody, body);
@@ -143,8 +166,31 @@ export function createOperations(
           : null;
       return { entries: entries.map(entryToWire), next_cursor };
     },
+    ...userOperations(supported),
   };
 }
+
+/** Over all memories of a user (Decisions 37 and 38). */
+const userOperations = (supported: <Name extends Verb>(verbs: Verbs, name: Name) => NonNullable<Verbs[Name]>) => ({
+  async users(verbs: Verbs, url: string, call: Call) {
+    const users = supported(verbs, 'users');
+    const { cursor, ...query } = parseQuery(UsersParameters, url);
+    const filters = { of: 'users', prefix: query.prefix };
+    const after = cursor === undefined ? {} : { after: decodeCursor(cursor, filters).id };
+    const { items, next } = await users({ ...withoutUndefined(query), ...after }, call);
+    const next_cursor = next === undefined ? null : encodeCursor({ created_at: NO_TIME, id: next }, filters);
+    return { items, next_cursor };
+  },
+  async stats(verbs: Verbs, url: string, call: Call) {
+    const stats = supported(verbs, 'stats');
+    const { user_id } = parseQuery(StatsParameters, url);
+    return { user_id, ...(await stats({ user_id, limit: MAX_COUNTED }, call)) };
+  },
+  async erase(verbs: Verbs, user: string, call: Call) {
+    const erase = supported(verbs, 'erase');
+    return erase(parse(z.object({ user_id: userId }), { user_id: user }).user_id, call);
+  },
+});
 
 /** Reads the fields of a memory from a body. Throws `invalid_request` that names every invalid field. */
 function createReaders(capabilities: ProviderCapabilities) {
@@ -186,7 +232,10 @@ function createReaders(capabilities: ProviderCapabilities) {
 export type Operations = ReturnType<typeof createOperations>;
 
 type Verb = Exclude<keyof Verbs, 'read_only'>;
-const CHANGES: readonly Verb[] = ['add', 'batch', 'update', 'delete'];
+const CHANGES: readonly Verb[] = ['add', 'batch', 'update', 'delete', 'erase'];
+
+/** Users are in the order of their ids. */
+const NO_TIME = '1970-01-01T00:00:00.000Z';
 
 /** The result, or the error if the input is invalid. */
 function invalidOr<Result>(read: () => Result): Result | OmpError {
@@ -238,6 +287,12 @@ function toWire(memory: Memory): WireMemory {
     ...memory.extensions,
   };
 }
+
+const hitToWire = ({ memory, score, explanation }: ExplainedHit) => ({
+  memory: toWire(memory),
+  score,
+  ...(explanation && { explanation }),
+});
 
 function positionOf({ created_at, id }: ReturnType<typeof decodeCursor>) {
   const seq = Number(id);

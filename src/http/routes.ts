@@ -2,17 +2,25 @@ import { type Context, Hono } from 'hono';
 import { OmpError } from '#contract';
 import type { Target } from '../core/access.ts';
 import { itemError } from './errors.ts';
+import { namesEtag } from './etags.ts';
 import { readJson } from './input.ts';
-import type { Operations } from './operations.ts';
+import type { Operations, WireMemory } from './operations.ts';
 import type { Env } from './request.ts';
 
 /** `/memories`: each route runs the operation on the caller's verbs and answers. */
-export const memoryRoutes = (operations: Operations, maxRequestBytes: number): Hono<Env> =>
-  new Hono<Env>()
+export function memoryRoutes(operations: Operations, maxRequestBytes: number): Hono<Env> {
+  const answer = (c: Context<Env>, memory: WireMemory, status: 200 | 201 = 200) => {
+    const etag = operations.etagOf(memory);
+    if (etag === undefined) return c.json(memory, status);
+    c.header('etag', etag);
+    const known = c.req.method === 'GET' ? c.req.header('if-none-match') : undefined;
+    return known !== undefined && namesEtag(known, etag) ? c.body(null, 304) : c.json(memory, status);
+  };
+  return new Hono<Env>()
     .post('/', async (c) => {
       const body = await readJson(c, maxRequestBytes);
       const key = c.req.header('idempotency-key');
-      return c.json(await operations.add(c.get('verbs'), body, key, c.get('call')), 201);
+      return answer(c, await operations.add(c.get('verbs'), body, key, c.get('call')), 201);
     })
     .post('/batch', async (c) => {
       const body = await readJson(c, maxRequestBytes);
@@ -24,15 +32,16 @@ export const memoryRoutes = (operations: Operations, maxRequestBytes: number): H
     })
     .get('/', async (c) => c.json(await operations.list(c.get('verbs'), c.req.url, c.get('call'))))
     .get('/search', async (c) => c.json(await operations.search(c.get('verbs'), c.req.url, c.get('call'))))
-    .get('/:id', async (c) => c.json(await operations.get(c.get('verbs'), target(c), c.get('call'))))
+    .get('/:id', async (c) => answer(c, await operations.get(c.get('verbs'), target(c), c.get('call'))))
     .patch('/:id', async (c) => {
       const body = await readJson(c, maxRequestBytes);
-      return c.json(await operations.update(c.get('verbs'), target(c), body, c.get('call')));
+      return answer(c, await operations.update(c.get('verbs'), changeTarget(c), body, c.get('call')));
     })
     .delete('/:id', async (c) => {
-      await operations.delete(c.get('verbs'), target(c), c.get('call'));
+      await operations.delete(c.get('verbs'), changeTarget(c), c.get('call'));
       return c.body(null, 204);
     });
+}
 
 /** `POST /context` (Decision 10). */
 export const contextRoutes = (operations: Operations, maxRequestBytes: number): Hono<Env> =>
@@ -44,12 +53,26 @@ export const contextRoutes = (operations: Operations, maxRequestBytes: number): 
 export const auditRoutes = (operations: Operations): Hono<Env> =>
   new Hono<Env>().get('/', async (c) => c.json(await operations.audit(c.get('verbs'), c.req.url, c.get('call'))));
 
+/** `GET /users` (Decision 37) and `DELETE /users/{id}/memories` (Decision 38). */
+export const userRoutes = (operations: Operations): Hono<Env> =>
+  new Hono<Env>()
+    .get('/', async (c) => c.json(await operations.users(c.get('verbs'), c.req.url, c.get('call'))))
+    .delete('/:id/memories', async (c) =>
+      c.json({ deleted: await operations.erase(c.get('verbs'), c.req.param('id'), c.get('call')) }),
+    );
+
+/** `GET /stats` (Decision 37). */
+export const statsRoutes = (operations: Operations): Hono<Env> =>
+  new Hono<Env>().get('/', async (c) => c.json(await operations.stats(c.get('verbs'), c.req.url, c.get('call'))));
+
 /** The memory that the path names. If the client sends `X-User-Id`, it must belong to that user (Decision 19). */
 function target(c: Context<Env>): Target {
   const id = c.req.param('id') ?? '';
   const user = userIdHeader(c);
   return user === undefined ? { id } : { id, user_id: user };
 }
+
+const changeTarget = (c: Context<Env>) => ({ ...target(c), if_match: c.req.header('if-match') });
 
 /** `X-User-Id`. Node decodes header values as Latin-1; clients send UTF-8. */
 export function userIdHeader(c: Context<Env>): string | undefined {

@@ -245,6 +245,11 @@ export const SearchParameters = z.object({
   user_id: userIds.meta({ param: { style: 'form', explode: true } }),
   scope: scopePrefix.optional(),
   limit: wholeNumber('Maximum results', 1, 100).default(10),
+  explain: short(LIMITS.number)
+    .refine((value) => value === 'true' || value === 'false', 'must be true or false')
+    .transform((value) => value === 'true')
+    .default(false)
+    .meta({ description: 'Whether each result has an `explanation` of its score.', type: 'boolean' }),
   min_score: short(LIMITS.number)
     .regex(/^(?:\d+(?:\.\d+)?|\.\d+)(?:[eE]-?\d+)?$/, 'must be a number from 0 to 1')
     .transform(Number)
@@ -264,6 +269,19 @@ export const AuditParameters = z.object({
   limit: wholeNumber('Maximum entries per page', 1, 1000).default(100),
   cursor,
 });
+
+/** Decision 37. */
+export const UsersParameters = z.object({
+  prefix: upTo(LIMITS.userId).optional().meta({ description: 'Only users whose id begins with this text.' }),
+  limit: wholeNumber('Maximum users per page', 1, 500).default(50),
+  cursor,
+});
+
+/** Decision 37. */
+export const StatsParameters = z.object({ user_id: userId });
+
+/** Scopes, and tags, in the response of `GET /stats`. */
+export const MAX_COUNTED = 100;
 
 export const DEFAULT_TOKEN_BUDGET = 500;
 

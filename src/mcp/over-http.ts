@@ -46,14 +46,18 @@ export function overHttp({ url, key, user_id, timeout_ms }: RemoteOptions): User
     if (status < 300) return answer as Answer;
     throw errorOf(answer) ?? new OmpError('provider_error', `${base} answered ${status}; is it a gateway?`);
   };
-  const byId = (id: string) => `/memories/${encodeURIComponent(id)}`;
+  const byId = (id: string) => {
+    // These would address another resource.
+    if (/^\.{0,2}$/.test(id)) throw new OmpError('not_found', 'no memory has this id');
+    return `/memories/${encodeURIComponent(id)}`;
+  };
   return {
     add: (fields, signal) => ask('/memories', { method: 'POST', body: { ...fields, user_id }, signal }),
     list: (query, signal) => ask(`/memories${queryOf({ ...query, user_id })}`, { signal }),
     search: (query, signal) => ask(`/memories/search${queryOf({ ...query, user_id })}`, { signal }),
-    get: (id, signal) => ask(byId(id), { signal }),
-    update: (id, body, signal) => ask(byId(id), { method: 'PATCH', body, signal }),
-    delete: (id, signal) => ask(byId(id), { method: 'DELETE', signal }),
+    get: async (id, signal) => ask(byId(id), { signal }),
+    update: async (id, body, signal) => ask(byId(id), { method: 'PATCH', body, signal }),
+    delete: async (id, signal) => ask(byId(id), { method: 'DELETE', signal }),
     context: (fields, signal) => ask('/context', { method: 'POST', body: { ...fields, user_id }, signal }),
   };
 }

@@ -102,10 +102,41 @@ const thread = openThread<string, string>(
 );
 
 /** `analyse`, in a worker thread for long texts. */
-export async function analyseLater(text: string, call: Call): Promise<string[]> {
-  if (text.length <= MAX_INLINE_LENGTH) return analyse(text);
+export const analyseLater = async (text: string, call: Call): Promise<string[]> =>
+  text.length <= MAX_INLINE_LENGTH ? analyse(text) : analyseInThread(text, call);
+
+async function analyseInThread(text: string, call: Call): Promise<string[]> {
   const terms = await thread.ask(text, call);
   return terms === '' ? [] : terms.split('\n');
+}
+
+/** Whole words of a query, without the punctuation around them. */
+const WRITTEN = /[\p{L}\p{N}\p{M}](?:.*[\p{L}\p{N}\p{M}])?/su;
+
+/**
+ * The terms of a query that rank, each as the query writes it. The terms of a word with several (a code, text without spaces)
+ * stay as analysed.
+ */
+function writtenTerms(query: string): ReadonlyMap<string, string> {
+  const words = new Map<string, string>();
+  for (const [word] of query.slice(0, MAX_QUERY_LENGTH).matchAll(/\S+/gu)) {
+    const [term, ...more] = analyse(word);
+    if (term !== undefined && more.length === 0 && !words.has(term)) words.set(term, WRITTEN.exec(word)?.[0] ?? term);
+  }
+  return new Map(queryTerms(query).map((term) => [term, words.get(term) ?? term]));
+}
+
+/** For each content: which terms of the query it has, as `writtenTerms`. Long contents are analysed in the worker thread. */
+export async function matchedTerms(query: string, contents: readonly string[], call: Call): Promise<string[][]> {
+  const written = [...writtenTerms(query)];
+  const matched: string[][] = [];
+  let length = 0;
+  for (const content of contents) {
+    length += content.length;
+    const terms = new Set(length <= MAX_INLINE_LENGTH ? analyse(content) : await analyseInThread(content, call));
+    matched.push(written.filter(([term]) => terms.has(term)).map(([, word]) => word));
+  }
+  return matched;
 }
 
 /** English function words, including question words, without apostrophes. */

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { ExtensionKey, Extensions, Memory, MemoryPatch } from '#contract';
+import { type ExtensionKey, type Extensions, type Memory, type MemoryPatch, type Ref, versionChanged } from '#contract';
 
 /** Whether both are the same JSON: 0 and -0 are. */
 const isSame = (a: unknown, b: unknown): boolean =>
@@ -16,6 +16,12 @@ export function effectivePatch(memory: Memory, { extensions, ...fields }: Memory
   );
   if (changed.length + added.length === 0) return undefined;
   return { ...Object.fromEntries(changed), ...(added.length > 0 && { extensions: Object.fromEntries(added) }) };
+}
+
+/** Returns the record that was found, if any. Throws `versionChanged` unless it has one of the versions of the reference. */
+export function requireVersion<Found extends Memory | undefined>(memory: Found, { versions }: Ref): Found {
+  if (memory && versions && !versions.includes(memory.updated_at)) throw versionChanged(memory.updated_at);
+  return memory;
 }
 
 /** The `x-` keys after a patch: null removes one. */

@@ -6,7 +6,19 @@ import { hashingEmbedder } from '../support/hashing-embedder.ts';
 import type { Subject, SubjectOptions } from '../support/subject.ts';
 import { ERRORS, type WireErrorCode, type WireMemory } from '../support/wire.ts';
 import { type Backdoor, bearer, openBackdoor } from './callers.ts';
-import { type Case, changeCases, named, OWNERS, readCases, SCOPES, SEEDER, USERS, WORD, type World } from './cases.ts';
+import {
+  type Case,
+  changeCases,
+  eraseCases,
+  named,
+  OWNERS,
+  readCases,
+  SCOPES,
+  SEEDER,
+  USERS,
+  WORD,
+  type World,
+} from './cases.ts';
 import type { Key } from './rule.ts';
 
 /** Opens the gateway on the provider under test. */
@@ -41,7 +53,10 @@ export async function openBench(open: Open, alter: (provider: Provider) => Provi
   return { subject, world, door, embedded, lookUps, tally: new Map(), messages: new Map() };
 }
 
-export const auditedBy = ({ subject }: Pick<Bench, 'subject'>): boolean => subject.capabilities.features.supports_audit;
+export const featuresOf = ({ subject }: Pick<Bench, 'subject'>) => {
+  const { supports_audit: audited, stats: counted, erase: erases, etags } = subject.capabilities.features;
+  return { audited, counted, erases, etags };
+};
 
 function countingEmbedder(): { embedder: Embedder; embedded: () => number } {
   const inner = hashingEmbedder();
@@ -113,10 +128,11 @@ export const SHOWN = 8;
 /** Tries every case with one key. Throws with the names of the cases that went wrong. */
 export async function checkKey(key: Key, client: Client, bench: Bench): Promise<void> {
   const { world, tally } = bench;
-  const reads = readCases(key, world, auditedBy(bench));
-  const changes = changeCases(key, world);
-  const refused = [...reads, ...changes].filter(({ code }) => code !== undefined);
-  for (const { code = 'ok' } of [...reads, ...changes]) tally.set(code, (tally.get(code) ?? 0) + 1);
+  const reads = readCases(key, world, featuresOf(bench));
+  const changes = changeCases(key, world, featuresOf(bench));
+  const erasures = eraseCases(key, featuresOf(bench));
+  const refused = [...reads, ...changes, ...erasures].filter(({ code }) => code !== undefined);
+  for (const { code = 'ok' } of [...reads, ...changes, ...erasures]) tally.set(code, (tally.get(code) ?? 0) + 1);
 
   const before = bench.embedded();
   const wrong: unknown[] = (
@@ -135,13 +151,21 @@ export async function checkKey(key: Key, client: Client, bench: Bench): Promise<
 
   const changed = changes.filter(({ code }) => code === undefined);
   wrong.push(...(await Promise.all(changed.map(({ succeed }) => succeed(client, world)))).filter(Boolean));
+  // After the others, whose memories it would delete.
+  const erased = erasures.filter(({ code }) => code === undefined);
   wrong.push(...(await world.differences()));
   await world.tidy();
+  wrong.push(...(await Promise.all(erased.map(({ succeed }) => succeed(client, world)))).filter(Boolean));
+  wrong.push(...(await world.differences()));
   expect(wrong.slice(0, SHOWN), `${wrong.length} wrong for ${named(key)}`).toEqual([]);
 }
 
 /** A refusal is exactly its envelope: it depends on nothing that is hidden. Answers what is wrong with it. */
-export function wrongRefusal({ name, code }: Case, { status, body, headers }: Reply, { messages }: Bench): unknown {
+export function wrongRefusal(
+  { name, code, status: expected }: Case,
+  { status, body, headers }: Reply,
+  { messages }: Bench,
+): unknown {
   if (code === undefined) return undefined;
   const { error } = (body ?? {}) as { error?: { message: string; provider?: string } };
   const message = error?.message ?? '';
@@ -152,7 +176,8 @@ export function wrongRefusal({ name, code }: Case, { status, body, headers }: Re
     ...(code === 'unsupported_capability' && { provider: error?.provider }),
     request_id: headers.get('x-request-id'),
   };
-  if (status !== ERRORS[code].status || !isDeepStrictEqual(body, { error: due })) return { name, status, body, due };
+  if (status !== (expected ?? ERRORS[code].status) || !isDeepStrictEqual(body, { error: due }))
+    return { name, status, body, due };
   messages.set(code, (messages.get(code) ?? new Set()).add(message));
   return undefined;
 }

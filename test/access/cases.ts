@@ -1,8 +1,26 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Client, Reply } from '../support/client.ts';
 import { contextLines } from '../support/context.ts';
-import type { WireBatch, WireContext, WireErrorCode, WireHit, WireMemory, WirePage } from '../support/wire.ts';
-import { globMatches, type Key, refusalById, refusalOfAdd, refusalOfQuery, sees } from './rule.ts';
+import type {
+  WireBatch,
+  WireContext,
+  WireErrorCode,
+  WireHit,
+  WireMemory,
+  WirePage,
+  WireStats,
+  WireUsers,
+} from '../support/wire.ts';
+import {
+  globMatches,
+  globsOf,
+  type Key,
+  refusalById,
+  refusalOfAdd,
+  refusalOfErase,
+  refusalOfQuery,
+  sees,
+} from './rule.ts';
 
 /** Every record holds this word, so that a search for it finds everything the caller may see. */
 export const WORD = 'coffee';
@@ -88,6 +106,8 @@ export interface Case {
   send(client: Client): Promise<Reply>;
   /** The expected error; undefined: success. */
   readonly code: WireErrorCode | undefined;
+  /** By default that of the code. */
+  readonly status?: number;
 }
 
 /** A request that changes nothing: `read` of a successful answer gives `value`. */
@@ -104,8 +124,12 @@ export const asserting = (user: string | undefined): Record<string, string> => (
 export const describeTarget = (target: WireMemory | undefined): string =>
   target ? `a record of ${target.user_id} in ${target.scope ?? 'no scope'}` : 'an unknown id';
 
-/** Get, list, search, context and audit of everything. */
-export function readCases(key: Key, world: World, audited: boolean): ReadCase[] {
+/** Get, list, search, context, audit, stats and users of everything. `counted`: whether the backend counts. */
+export function readCases(
+  key: Key,
+  world: World,
+  { audited, counted }: Readonly<Record<'audited' | 'counted', boolean>>,
+): ReadCase[] {
   const seen = world.targets.filter((target) => sees(key, target)).reverse();
   const found = (user: string, glob: string | undefined) =>
     seen.filter(
@@ -117,7 +141,9 @@ export function readCases(key: Key, world: World, audited: boolean): ReadCase[] 
       ...listCases(key, user_id, found),
       ...searchCases(key, user_id, found),
       auditCase(key, user_id, found(user_id, undefined), audited),
+      statsCase(key, user_id, found(user_id, undefined), counted),
     ]),
+    usersCase(key, found, counted),
     ...TOGETHER_SEARCHED.flatMap((users) => searchCases(key, users, found)),
   ];
 }
@@ -195,22 +221,60 @@ const auditCase = (key: Key, user_id: string, due: readonly WireMemory[], audite
   value: due.map(({ id, scope }) => ({ app: SEEDER, action: 'add', memory_id: id, scope, outcome: 'ok' })),
 });
 
+const statsCase = (key: Key, user_id: string, due: readonly WireMemory[], counted: boolean): ReadCase => ({
+  name: `stats of ${user_id}`,
+  send: ({ ask }) => ask('/stats', { user_id }),
+  code: counted ? refusalOfQuery(key, user_id) : 'unsupported_capability',
+  read: (body) => {
+    const { count, scopes } = body as WireStats;
+    return { count, scopes: scopes.map(({ scope }) => scope ?? '').sort() };
+  },
+  value: { count: due.length, scopes: due.map(({ scope }) => scope ?? '').sort() },
+});
+
+const usersCase = (key: Key, found: Found, counted: boolean): ReadCase => ({
+  name: 'users',
+  send: ({ ask }) => ask('/users'),
+  code: !counted ? 'unsupported_capability' : globsOf(key, 'read').length === 0 ? 'scope_denied' : undefined,
+  read: (body) => (body as WireUsers).items.map(({ user_id, count }) => ({ user_id, count })),
+  value: USERS.map((user_id) => ({ user_id, count: found(user_id, undefined).length })).filter(
+    ({ count }) => count > 0,
+  ),
+});
+
 /** A request that changes something where it is allowed. */
 export interface ChangeCase extends Case {
   /** Sends it and updates the world. Answers what was wrong with the reply, if anything. */
   succeed(client: Client, world: World): Promise<unknown>;
 }
 
-/** Add, update, update that moves, and delete of everything. */
-export const changeCases = (key: Key, { targets }: World): ChangeCase[] => [
+/** Add, update, update that moves, and delete of everything; with ETags, also of a version that has changed. */
+export const changeCases = (key: Key, { targets }: World, { etags }: { readonly etags: boolean }): ChangeCase[] => [
   ...USERS.flatMap((user_id) => SCOPES.map((scope) => addCase(key, user_id, scope))),
   batchCase(key),
   ...[...targets, undefined].flatMap((target) => [
     updateCase(key, target),
     ...DESTINATIONS.map((scope) => updateCase(key, target, scope)),
     deleteCase(key, target),
+    ...(etags ? [staleCase(key, target, 'write'), staleCase(key, target, 'delete')] : []),
   ]),
 ];
+
+/** `If-Match` of a version that no record has. */
+export const STALE = { 'if-match': '"2001-01-01T00:00:00.000Z"' };
+
+function staleCase(key: Key, target: WireMemory | undefined, action: 'write' | 'delete'): ChangeCase {
+  const refusal = refusalById(key, action, target);
+  // Of a new content, the gateway itself reads the version first.
+  const [method, fields] = action === 'write' ? ['PATCH', { confidence: 0.75 }] : ['DELETE'];
+  return {
+    name: `${method} with If-Match ${describeTarget(target)}`,
+    send: ({ tell, byId }) => tell(method, byId(target?.id ?? UNKNOWN_ID), fields, STALE),
+    code: refusal ?? 'invalid_request',
+    ...(refusal === undefined && { status: 412 }),
+    succeed: async () => undefined,
+  };
+}
 
 function addCase(key: Key, user_id: string, scope: string | null): ChangeCase {
   const name = `add a record of ${user_id} in ${scope ?? 'no scope'}`;
@@ -293,3 +357,22 @@ function deleteCase(key: Key, target: WireMemory | undefined): ChangeCase {
     },
   };
 }
+
+/** The user without memories is erased with one of its own: others' memories must stay. */
+export const eraseCases = (key: Key, { erases }: { readonly erases: boolean }): ChangeCase[] =>
+  USERS.map((user_id) => {
+    const name = `erase ${user_id}`;
+    const send = ({ tell }: Client) => tell('DELETE', `/users/${user_id}/memories`);
+    return {
+      name,
+      send,
+      code: erases ? refusalOfErase(key, user_id) : 'unsupported_capability',
+      async succeed(client, world) {
+        if (OWNERS.some((owner) => owner === user_id)) return undefined;
+        const { id } = await world.copy({ ...(world.targets[0] as WireMemory), user_id });
+        const { status, body } = await send(client);
+        world.expectGone(id);
+        return isDeepStrictEqual([status, body], [200, { deleted: 1 }]) ? undefined : { name, status, body };
+      },
+    };
+  });

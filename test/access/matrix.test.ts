@@ -5,8 +5,8 @@ import { expectError } from '../support/expect-error.ts';
 import { FULL } from '../support/full.ts';
 import { openServerSubject, SERVER_URL } from '../support/postgres-server.ts';
 import { openSubject, recordingLog } from '../support/subject.ts';
-import { auditedBy, type Bench, checkKey, type Open, openBench, SHOWN, wrongRefusal } from './bench.ts';
-import { type Case, changeCases, readCases } from './cases.ts';
+import { type Bench, checkKey, featuresOf, type Open, openBench, SHOWN, wrongRefusal } from './bench.ts';
+import { type Case, changeCases, eraseCases, readCases } from './cases.ts';
 import { openCredentials, type Presented } from './credentials.ts';
 import { existenceSuite, rightsSuite } from './matrix.suite.ts';
 import type { Key } from './rule.ts';
@@ -92,8 +92,9 @@ function oneOfEachVerb(bench: Bench): Case[] {
   });
   const verbs = new Map<string, Case>();
   for (const one of [
-    ...readCases(EVERYTHING, bench.world, auditedBy(bench)),
-    ...changeCases(EVERYTHING, bench.world),
+    ...readCases(EVERYTHING, bench.world, featuresOf(bench)),
+    ...changeCases(EVERYTHING, bench.world, featuresOf(bench)),
+    ...eraseCases(EVERYTHING, featuresOf(bench)),
   ]) {
     const [verb = ''] = one.name.split(' ');
     if (!verbs.has(verb)) verbs.set(verb, { name: one.name, send: one.send, code: 'unauthorized' });

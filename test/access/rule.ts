@@ -82,6 +82,10 @@ export function refusalById(
 export const refusalOfAdd = (key: Key, { user_id, scope = null }: Owned): Refusal | undefined =>
   reaches(key, user_id) && covers(key, 'write', scope) ? undefined : 'scope_denied';
 
-/** List, search, context and audit: refused only where nothing that is granted could be an answer. */
+/** Everything of a user, in whatever scope. */
+export const refusalOfErase = (key: Key, user: string): Refusal | undefined =>
+  reaches(key, user) && globsOf(key, 'delete').includes('*') ? undefined : 'scope_denied';
+
+/** List, search, context, stats and audit: refused only where nothing that is granted could be an answer. */
 export const refusalOfQuery = (key: Key, user: string, glob = '*'): Refusal | undefined =>
   reaches(key, user) && globsOf(key, 'read').some((granted) => globsMeet(granted, glob)) ? undefined : 'scope_denied';

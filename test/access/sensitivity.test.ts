@@ -90,6 +90,12 @@ const DONE: Readonly<Record<string, Fault>> = {
       },
     }),
   },
+  'update ignores the version': {
+    alter: ({ update }) => ({ update: (ref, ...rest) => update({ ...ref, versions: undefined }, ...rest) }),
+  },
+  'delete ignores the version': {
+    alter: ({ delete: remove }) => ({ delete: (ref, call) => remove({ ...ref, versions: undefined }, call) }),
+  },
   'delete implies write': { mistake: regrant((grant) => grant.replace(/^delete:/, '*:')) },
   'read implies delete': { mistake: regrant((grant) => grant.replace(/^read:/, '*:')) },
   'write implies read': { mistake: regrant((grant) => grant.replace(/^write:/, '*:')) },

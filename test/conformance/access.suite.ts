@@ -1,9 +1,10 @@
 import { beforeAll, describe, expect, it } from 'vitest';
-import type { Client, Fields, Reply } from '../support/client.ts';
+import type { Client, Fields, Query, Reply } from '../support/client.ts';
 import { contextLines } from '../support/context.ts';
 import { expectError } from '../support/expect-error.ts';
 import { freshUser, laterMoment } from '../support/subject.ts';
 import type { WireHit, WireMemory } from '../support/wire.ts';
+import { expectExplained } from './search.suite.ts';
 import { type Admit, type GetSubject, needs, testOf } from './subject.ts';
 
 /** Scopes similar to `coding/*`, which a wrong comparison would include. */
@@ -57,6 +58,19 @@ export const accessSuite = (subject: GetSubject, admit: Admit) =>
       tell('DELETE', path(id)),
     ];
     const verbs = ['list', 'search', 'context', 'update', 'delete'] as const;
+
+    test('[Decision 39] [Decision 14] [Decision 21] scores are explained within the allowed scopes and a scope', async (need) => {
+      need('search', 'scopes');
+      const { features } = subject().capabilities;
+      for (const client of [admit({ grants: ['read:coding/*'] }), admit({ grants: ['read:coding/*', 'read:code*'] })]) {
+        for (const scope of [undefined, 'coding/x/']) {
+          const query: Query = { user_id: [ana, ben], q: `${WORD} null CODING`, scope, limit: 100 };
+          const plain = await client.search(query);
+          expect(plain.length).toBeGreaterThan(0);
+          expectExplained(await client.search({ ...query, explain: 'true' }), plain, features);
+        }
+      }
+    });
 
     test('[Decision 14] [SPEC Errors not_found] by id, the memory of another user does not exist for a caller bound to users', async (need) => {
       need(...verbs, 'scopes');

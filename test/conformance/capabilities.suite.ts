@@ -51,6 +51,8 @@ export const capabilitiesSuite = (subject: GetSubject) =>
       'list until': ({ ask }) => ask('/memories', { user_id, until: '2024-01-01' }),
       batch: ({ tell }) => tell('POST', '/memories/batch', { memories: [fields] }),
       'idempotent add': ({ tell }) => tell('POST', '/memories', fields, { 'idempotency-key': 'k' }),
+      'idempotent batch': ({ tell }) =>
+        tell('POST', '/memories/batch', { memories: [fields] }, { 'idempotency-key': 'k' }),
     };
 
     it('[SPEC Errors unsupported_capability] [SPEC GET /memories/search fallback] rejects what is not declared', async () => {
@@ -61,6 +63,7 @@ export const capabilitiesSuite = (subject: GetSubject) =>
         'list until': verbs.includes('list') && features.temporal,
         batch: features.batch,
         'idempotent add': features.idempotency,
+        'idempotent batch': features.batch && features.idempotency,
       };
       for (const [name, send] of Object.entries(REQUESTS)) {
         if (declared[name] ?? verbs.includes(name)) continue;

@@ -8,6 +8,7 @@ import { capabilitiesSuite } from './capabilities.suite.ts';
 import { consistencySuite } from './consistency.suite.ts';
 import { contextSuite } from './context.suite.ts';
 import { deleteSuite } from './delete.suite.ts';
+import { etagsSuite } from './etags.suite.ts';
 import { idempotencySuite } from './idempotency.suite.ts';
 import { listSuite } from './list.suite.ts';
 import { recordsSuite } from './records.suite.ts';
@@ -17,6 +18,7 @@ import type { Admit, GetSubject } from './subject.ts';
 import { tagsSuite } from './tags.suite.ts';
 import { timesSuite } from './times.suite.ts';
 import { updateSuite } from './update.suite.ts';
+import { usersSuite } from './users.suite.ts';
 import { validationSuite } from './validation.suite.ts';
 
 const SUITES = [
@@ -25,6 +27,7 @@ const SUITES = [
   batchSuite,
   updateSuite,
   deleteSuite,
+  etagsSuite,
   listSuite,
   timesSuite,
   scopesSuite,
@@ -34,6 +37,7 @@ const SUITES = [
   validationSuite,
   accessSuite,
   auditSuite,
+  usersSuite,
   idempotencySuite,
   consistencySuite,
 ];

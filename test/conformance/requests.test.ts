@@ -317,6 +317,7 @@ describe('queries', () => {
         ...[' ', ['u', ' '], ['u', 'u'], ['u', ''], many(17), ['u', 'x'.repeat(257)]].map((user_id) => ({ user_id })),
       ],
     ],
+    ['[Decision 39]', '/memories/search', SEARCH, ['', '1', 'yes', 'TRUE', 'true '].map((explain) => ({ explain }))],
     [
       '[Decision 11]',
       '/audit',
@@ -344,7 +345,7 @@ describe('queries', () => {
       'user_id=u',
     ];
     for (const twice of list) expectError(await raw(`/memories?user_id=u&${twice}`), 'invalid_request');
-    for (const twice of ['q=a&q=b', 'q=a&limit=1&limit=2', 'q=a&scope=a&scope=b']) {
+    for (const twice of ['q=a&q=b', 'q=a&limit=1&limit=2', 'q=a&scope=a&scope=b', 'q=a&explain=true&explain=true']) {
       expectError(await raw(`/memories/search?user_id=u&user_id=v&${twice}`), 'invalid_request');
     }
     expect((await raw(`/memories/search?q=a&${many(16, (i) => `user_id=${i}`).join('&')}`)).status).toBe(200);
@@ -370,6 +371,18 @@ describe('cursors', () => {
     expect(await status('/memories', { cursor: audit })).toBe(400);
     expect(await status('/audit', { cursor: await cursorOf('/audit') })).toBe(200);
     expect(await status('/audit', { cursor: await cursorOf('/audit'), app: 'other' })).toBe(400);
+  });
+});
+
+describe('If-Match', () => {
+  it('[Decision 36] is rejected if it is malformed', async () => {
+    const { id } = await subject.client.add({ user_id: freshUser(), content: 'x' });
+    for (const etag of ['', ' ', 'x', '"', '"a', 'a"', '"a" "b"', '"a", b', 'w/"a"', '*, "a"', '"a" x', ', "a"']) {
+      const headers = { 'if-match': etag };
+      expectError(await subject.client.tell('PATCH', `/memories/${id}`, { content: 'y' }, headers), 'invalid_request');
+      expectError(await subject.client.tell('DELETE', `/memories/${id}`, undefined, headers), 'invalid_request');
+    }
+    expect((await subject.client.get(id)).content).toBe('x');
   });
 });
 

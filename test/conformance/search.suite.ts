@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import type { Query } from '../support/client.ts';
 import { expectError } from '../support/expect-error.ts';
 import { freshUser } from '../support/subject.ts';
-import type { WireHit } from '../support/wire.ts';
+import type { WireCapabilities, WireHit } from '../support/wire.ts';
 import { addLarge, bytesOf, MAX_ANSWER_BYTES } from './large.ts';
 import { type GetSubject, needs, testOf } from './subject.ts';
 
@@ -16,6 +16,25 @@ const NOTES: readonly string[] = [
   'Lieblingsessen ist Käsespätzle',
   '好きな飲み物は緑茶です',
 ];
+
+/** The documented formula gives each score from its explanation, up to the rounding of the parts. */
+export function expectExplained(
+  explained: readonly WireHit[],
+  plain: readonly WireHit[],
+  { vector_search, keyword_search }: Pick<WireCapabilities['features'], 'vector_search' | 'keyword_search'>,
+): void {
+  expect(explained.map(({ explanation: _, ...hit }) => hit)).toEqual(plain);
+  for (const { score, explanation } of explained) {
+    const { cosine = null, coverage = null, terms = null, weights } = explanation ?? {};
+    const { vector, keyword } = weights ?? { vector: 0, keyword: 0 };
+    expect(Math.min(1, vector * (cosine ?? 0) + keyword * (coverage ?? 0))).toBeCloseTo(score, 5);
+    expect(vector + keyword).toBeCloseTo(1, 6);
+    expect([vector > 0 && !vector_search, keyword > 0 && !keyword_search]).toEqual([false, false]);
+    expect([cosine === null, coverage === null, terms === null]).toEqual([vector === 0, keyword === 0, keyword === 0]);
+    for (const part of [cosine ?? 0, coverage ?? 0]) expect(part >= 0 && part <= 1).toBe(true);
+    expect((terms ?? []).length > 0).toBe((coverage ?? 0) > 0);
+  }
+}
 
 export const searchSuite = (subject: GetSubject) =>
   describe('search', () => {
@@ -121,6 +140,21 @@ export const searchSuite = (subject: GetSubject) =>
       const theirs = await subject().client.search({ user_id: other, q: NOTES[0], limit: 100 });
       expect(ids(theirs)).toEqual([id]);
       expect(await subject().client.search({ user_id: freshUser(), q: NOTES[0] })).toEqual([]);
+    });
+
+    test('[Decision 39] an explanation gives the score, and changes nothing else', async (need) => {
+      need('search');
+      const { features } = subject().capabilities;
+      expect(features.explain).toBe(true);
+      for (const q of ['Dark ROAST coffees', 'tea', 'the', '緑茶', 'allergic to café', 'quantum chromodynamics']) {
+        const plain = await search({ q, limit: 100 });
+        expectExplained(await search({ q, limit: 100, explain: 'true' }), plain, features);
+        expect(await search({ q, limit: 100, explain: 'false' })).toEqual(plain);
+      }
+      const [best] = await search({ q: 'Drinks “dark” ROASTS, coffees!', explain: 'true', limit: 1 });
+      expect(best?.memory.content).toBe(NOTES[2]);
+      const terms = ['Drinks', 'dark', 'ROASTS', 'coffees'];
+      expect(best?.explanation?.terms).toEqual(features.keyword_search ? terms : null);
     });
 
     test('[Decision 40] [Decision 21] several users are searched together, each with its own scores', async (need) => {

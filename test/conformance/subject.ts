@@ -10,7 +10,8 @@ export type GetSubject = () => Subject;
 /** A client for a new caller with exactly these rights. Only inside tests. */
 export type Admit = (rights: Rights) => Client;
 
-const FEATURES = ['scopes', 'supersession', 'idempotency', 'temporal'] as const;
+const OWN = ['idempotency', 'temporal', 'etags', 'users', 'stats', 'erase'] as const;
+const FEATURES = ['scopes', 'supersession', ...OWN] as const;
 type Field = Exclude<keyof WireMemory, `x-${string}`> | 'extensions';
 /** What a test needs of a provider: verbs, features, and fields that its memories can store. */
 export type Need = (typeof VERBS)[number] | (typeof FEATURES)[number] | Field;
@@ -21,7 +22,7 @@ function isMissing(subject: Subject, need: Need): boolean {
   const { features } = subject.capabilities;
   if (need === 'scopes' || need === 'scope') return features.scopes === 'none';
   if (need === 'supersession' || need === 'supersedes') return !features.supports_supersession;
-  if (need === 'idempotency' || need === 'temporal') return !features[need];
+  if (OWN.some((one) => one === need)) return !features[need as (typeof OWN)[number]];
   if (VERBS.some((verb) => verb === need)) return !supports(subject, need);
   return subject.without?.includes(need) ?? false;
 }

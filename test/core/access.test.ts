@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { AuditEntry, Memory, OmpError, SearchHit } from '#contract';
+import type { AuditEntry, Memory, OmpError, ProviderCapabilities, SearchHit } from '#contract';
 import { newRecord } from '#toolbox';
 import { type Part, type Verbs, verbsFor } from '../../src/core/access.ts';
 import { openAuditQueue } from '../../src/core/audit-queue.ts';
@@ -259,6 +259,52 @@ describe('a search of several users', () => {
       expect(brief(await search(verbs, users, 3))).toEqual({ found: ['9', '8', '7'], more: false });
     }
     expect(brief(await search(verbs, ['w', 'none']))).toEqual({ found: ['1'], more: false });
+  });
+});
+
+describe('a search with explain', () => {
+  const search = (verbs: Required<Verbs>) =>
+    verbs.search({ user_id: 'u', text: 'note', tags: [], limit: 9, explain: true }, call);
+  const openWith = (
+    capabilities: Partial<ProviderCapabilities>,
+    change: (hit: SearchHit) => SearchHit = (hit) => hit,
+  ) =>
+    openStore((memory) => ({
+      capabilities: { ...memory.capabilities, ...capabilities },
+      search: async (query, by) => (await memory.search(query, by)).map(change),
+    }));
+  const withoutParts = ({ parts: _, ...hit }: SearchHit): SearchHit => hit;
+
+  it('[Decision 39] is rejected if the provider cannot explain, but only for who may search', async () => {
+    const { verbsOf, since, entries } = await openWith({ explain: false });
+    expect(await failure(search(verbsOf(principal(['*:*']))))).toMatchObject({
+      code: 'unsupported_capability',
+      provider: 'memory',
+    });
+    expect(await codeOf(search(verbsOf(principal(['*:*'], ['v']))))).toBe('scope_denied');
+    expect(since()).toEqual({ asked: [], texts: [] });
+    expect((await entries('u')).map(({ outcome }) => outcome)).toEqual(['unsupported_capability']);
+  });
+
+  it('[Decision 39] takes the score of a provider that ranks by one part as that part', async () => {
+    const half = (hit: SearchHit): SearchHit => ({ ...withoutParts(hit), score: 0.5 });
+    const explanations = async (capabilities: Partial<ProviderCapabilities>) => {
+      const { verbsOf, add } = await openWith(capabilities, half);
+      await add('u', null);
+      return (await search(verbsOf(principal(['*:*'])))).items.map(({ explanation }) => explanation);
+    };
+    expect(await explanations({ keyword_search: false })).toEqual([
+      { cosine: 0.5, coverage: null, terms: null, weights: { vector: 1, keyword: 0 } },
+    ]);
+    expect(await explanations({ vector_search: false })).toEqual([
+      { cosine: null, coverage: 0.5, terms: ['note'], weights: { vector: 0, keyword: 1 } },
+    ]);
+  });
+
+  it('[Decision 39] fails if a provider of both parts returns neither', async () => {
+    const { verbsOf, add } = await openWith({}, withoutParts);
+    await add('u', null);
+    expect(await codeOf(search(verbsOf(principal(['*:*']))))).toBe('provider_error');
   });
 });
 

@@ -36,17 +36,23 @@ const FEATURES = {
   supports_supersession: true,
   idempotency: true,
   batch: true,
+  explain: true,
   multi_user: true,
   tags: true,
   consistency_tokens: false,
+  etags: true,
+  users: true,
+  stats: true,
+  erase: true,
 };
-const EMULATED = { scopes: 'tags', supports_audit: false };
+const EMULATED = { scopes: 'tags', supports_audit: false, users: false, stats: false };
 const PINECONE = {
   ...EMULATED,
   keyword_search: false,
   idempotency: false,
   max_content_length: 9_000,
   consistency_tokens: true,
+  etags: false,
 };
 
 interface Case {
@@ -111,8 +117,16 @@ describe('the capability document', () => {
     const { name, capabilities, get, ping, close, ...rest } = await openMemory();
     const least = document({ name, capabilities, get, ping, close });
     expect(least.verbs).toEqual(['get']);
-    expect(least.features).toMatchObject({ supports_audit: false, idempotency: false, batch: false });
-    expect(least.features).toMatchObject({ supports_audit: false, idempotency: false, multi_user: false });
+    expect(least.features).toMatchObject({
+      supports_audit: false,
+      idempotency: false,
+      batch: false,
+      users: false,
+      stats: false,
+      erase: false,
+      explain: false,
+      multi_user: false,
+    });
     const { search: _, ...others } = rest;
     const { verbs } = document({ name, capabilities, get, ping, close, ...others });
     expect(verbs).toEqual(['add', 'get', 'update', 'delete', 'list', 'audit']);
@@ -139,7 +153,9 @@ describe('the capability document', () => {
       { scopes: 'none', tags: false },
       { scopes: 'none', tags: false },
     ],
+    [{ explain: false }, { explain: false }],
     [{ consistency_tokens: true }, { consistency_tokens: true }],
+    [{ etags: false }, { etags: false }],
     [{ max_search_results: null }, { max_search_results: 100 }],
     [{ max_search_results: 50 }, { max_search_results: 50 }],
     [{ max_search_results: 1000 }, { max_search_results: 100 }],

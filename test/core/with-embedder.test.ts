@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { type Call, OmpError, type Provider, type Vector } from '#contract';
 import { compose } from '../../src/core/compose.ts';
 import { type Instrument, uninstrumented } from '../../src/core/telemetry.ts';
@@ -142,6 +142,33 @@ describe('an update that repeats the content', () => {
     const updated = await memories.update(refTo(id), { content: 'tea', tags: ['t'] }, call);
     expect(updated).toMatchObject({ content: 'tea', tags: ['t'] });
     expect(texts).toEqual(['document tea']);
+  });
+});
+
+describe('an update of a version', () => {
+  it('[Decision 36] embeds nothing for another version', async () => {
+    const { memories, texts } = await open();
+    const { id } = await memories.add(memoryOf('u', 'tea'), call);
+    const stale = memories.update(refTo(id, { versions: ['2001-01-01T00:00:00.000Z'] }), { content: 'x' }, call);
+    await expect(stale).rejects.toMatchObject({ code: 'invalid_request', version: expect.any(String) });
+    expect(texts).toEqual(['document tea']);
+  });
+
+  it('[Decision 36] that takes two steps does not fail because of its own first', async () => {
+    onTestFinished(() => void vi.useRealTimers());
+    const { memories, provider } = await open(({ get, update }) => ({
+      async get(ref, by) {
+        const found = await get(ref, by);
+        if (found?.content === 'tea') await update({ ...ref, versions: undefined }, { content: 'coffee' }, null, by);
+        return found;
+      },
+    }));
+    vi.useFakeTimers({ toFake: ['Date'] });
+    const { id, updated_at } = await provider.add(memoryOf('u', 'tea'), null, call);
+    // Of the add, and of the change to coffee.
+    const versions = [updated_at, new Date(Date.parse(updated_at) + 1).toISOString()];
+    const updated = await memories.update(refTo(id, { versions }), { content: 'tea', tags: ['t'] }, call);
+    expect(updated).toMatchObject({ content: 'tea', tags: ['t'] });
   });
 });
 

@@ -27,7 +27,7 @@ const UNREACHED = ['GET /docs not_found'];
 
 /** Headers that the document lists exactly for the responses that have them. */
 const HEADERS =
-  'RateLimit RateLimit-Policy Retry-After WWW-Authenticate X-Consistency X-Consistency-Token X-RateLimit-Limit X-RateLimit-Remaining X-RateLimit-Reset X-Request-Id'.split(
+  'ETag RateLimit RateLimit-Policy Retry-After WWW-Authenticate X-Consistency X-Consistency-Token X-RateLimit-Limit X-RateLimit-Remaining X-RateLimit-Reset X-Request-Id'.split(
     ' ',
   );
 
@@ -80,6 +80,23 @@ describe('every response is documented', () => {
     });
   }
 
+  it('[Decision 36] and under the conditions of If-Match and If-None-Match', async () => {
+    const { client, close } = await openUnder('none');
+    const { id } = await subject.client.add({ content: 'prefers pnpm', user_id: 'u1' });
+    const old = { 'if-match': '"2001-01-01T00:00:00.000Z"' };
+    for (const [operationId, reply] of [
+      ['getMemory', await client.ask(client.byId(id), {}, { 'if-none-match': '*' })],
+      ['updateMemory', await client.tell('PATCH', client.byId(id), {}, old)],
+      ['deleteMemory', await client.tell('DELETE', client.byId(id), undefined, old)],
+    ] as const) {
+      const endpoint = withId(operationId);
+      const name = `${endpoint.method} ${endpoint.path}`;
+      seen.add(`${name} ${reply.status}`);
+      await check(reply, endpoint, name, 'none');
+    }
+    await close();
+  });
+
   it('and every documented response has been seen', () => {
     const documented = endpointsOf(document).flatMap(({ method, path, operation }) =>
       Object.entries(operation.responses).flatMap(([status, { content }]) => {
@@ -96,7 +113,9 @@ describe('every response is documented', () => {
     expect(await mistakesOf(reply, endpoint)).toEqual([]);
     const { entries } = reply.body as WireAudit;
     expect(new Set(entries.map(({ outcome }) => outcome))).toEqual(new Set(['ok', 'scope_denied', 'provider_error']));
-    expect([...new Set(entries.map(({ action }) => action))].sort()).toEqual(subject.capabilities.verbs.toSorted());
+    expect([...new Set(entries.map(({ action }) => action))].sort()).toEqual(
+      [...subject.capabilities.verbs, 'stats'].sort(),
+    );
   });
 
   it('[SPEC Authentication 2] [Decision 13] and every security scheme works', async () => {
@@ -163,7 +182,9 @@ async function powerless() {
 /** The request of the document's examples, changed to cause the condition. */
 async function send(client: Client, endpoint: Endpoint, condition: Condition, id: string): Promise<Reply> {
   const { method, operation, parameters } = endpoint;
-  const path = endpoint.path.replace('{id}', condition === 'not_found' ? 'mem_unknown' : id);
+  // No id of a memory is invalid, and none of a user unknown.
+  const ids = { not_found: 'mem_unknown', invalid_request: endpoint.path.startsWith('/users') ? '%20' : id };
+  const path = endpoint.path.replace('{id}', ids[condition as keyof typeof ids] ?? id);
   const content = operation.requestBody?.content['application/json'];
   if (content) {
     const bodies = { invalid_request: 'not an object', payload_too_large: 'x'.repeat(MAX_BODY_BYTES) };
@@ -173,8 +194,8 @@ async function send(client: Client, endpoint: Endpoint, condition: Condition, id
   }
   if (method === 'DELETE') return client.tell(method, path);
   const inQuery = parameters.filter((parameter) => parameter.in === 'query' && parameter.example !== undefined);
-  const given = condition === 'invalid_request' ? inQuery.filter(({ required }) => !required) : inQuery;
-  return client.ask(path, Object.fromEntries(given.map(({ name, example }) => [name, String(example)])));
+  if (condition === 'invalid_request') return client.ask(path, { limit: 'x' });
+  return client.ask(path, Object.fromEntries(inQuery.map(({ name, example }) => [name, String(example)])));
 }
 
 /** A provider that always issues a token and is always behind. */
@@ -197,6 +218,9 @@ function behind(provider: Memories): Memories {
     delete: remove,
     list,
     search,
+    users,
+    userStats,
+    erase,
   } = provider as AllMemories;
   return {
     ...provider,
@@ -209,6 +233,9 @@ function behind(provider: Memories): Memories {
     delete: asked(remove),
     list: asked(list),
     search: asked(search),
+    users: asked(users),
+    userStats: asked(userStats),
+    erase: asked(erase),
   };
 }
 
@@ -222,7 +249,20 @@ function alter(provider: Memories, condition: Condition): Memories {
   const fail = async () => {
     throw new OmpError(condition, 'not now', { provider: provider.name });
   };
-  const verbs = ['add', 'addIdempotent', 'batch', 'get', 'update', 'delete', 'list', 'search', 'ping'];
+  const verbs = [
+    'add',
+    'addIdempotent',
+    'batch',
+    'get',
+    'update',
+    'delete',
+    'list',
+    'search',
+    'users',
+    'userStats',
+    'erase',
+    'ping',
+  ];
   const failing = Object.fromEntries(verbs.map((verb) => [verb, fail]));
   return { ...provider, ...failing, ...(provider.audit && { audit: { ...provider.audit, read: fail } }) };
 }

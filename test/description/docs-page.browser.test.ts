@@ -1,5 +1,4 @@
 import { once } from 'node:events';
-import { existsSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { createServer, request as forward } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -7,26 +6,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type BrowserContext, chromium, type Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { CHROMIUM, CHROMIUM_ARGUMENTS, hasChromium } from '../support/chromium.ts';
 import { closedTo } from '../support/closed.ts';
 import { type RunningServer, startServer } from '../support/server.ts';
 import { endpointsOf, fetchDocument } from './document.ts';
 
-const CHROMIUM = process.env.CHROMIUM ?? '/usr/bin/chromium';
-const found = existsSync(CHROMIUM);
-if (!found) console.warn(`docs-page.browser.test.ts is skipped: no Chromium at ${CHROMIUM}; set CHROMIUM to one`);
+if (!hasChromium) console.warn(`docs-page.browser.test.ts is skipped: no Chromium at ${CHROMIUM}; set CHROMIUM to one`);
 
-const ARGUMENTS = [
-  '--headless',
-  '--no-sandbox',
-  '--disable-gpu',
-  '--disable-quic',
-  '--no-first-run',
-  '--disable-background-networking',
-  '--disable-component-update',
-  '--disable-sync',
-];
-
-describe.skipIf(!found)('the page at /docs, in a browser', () => {
+describe.skipIf(!hasChromium)('the page at /docs, in a browser', () => {
   let server: RunningServer;
   let profile: string;
   let browser: BrowserContext;
@@ -37,7 +24,7 @@ describe.skipIf(!found)('the page at /docs, in a browser', () => {
   beforeAll(async () => {
     server = await startServer();
     profile = await mkdtemp(join(tmpdir(), 'omp-chromium-'));
-    browser = await chromium.launchPersistentContext(profile, { executablePath: CHROMIUM, args: ARGUMENTS });
+    browser = await chromium.launchPersistentContext(profile, { executablePath: CHROMIUM, args: CHROMIUM_ARGUMENTS });
     page = await browser.newPage();
     page.on('request', (request) => asked.push(request.url()));
     page.on('requestfailed', (request) => troubles.push(`${request.url()} failed: ${request.failure()?.errorText}`));

@@ -9,6 +9,8 @@ const SCORE_TOLERANCE = 1e-3;
 /** Different texts this near to each other may change places: stores add up the same products in different orders. */
 const NEAR_TIE = 1e-5;
 
+type Explanation = NonNullable<RankedHit['explanation']>;
+
 interface Context {
   readonly text: string;
   readonly token_count: number;
@@ -27,7 +29,8 @@ export const expectAgreement = async (
   expected: Answer,
   given: Answer,
 ): Promise<void> => {
-  if (wanted.do === 'audit' && !other.audited) {
+  const counting = wanted.do === 'stats' || wanted.do === 'users';
+  if ((wanted.do === 'audit' && !other.audited) || (counting && !other.counted)) {
     expect(given).toEqual({ status: 400, code: 'unsupported_capability' });
     return;
   }
@@ -68,13 +71,21 @@ const truthOf = async (
   return { truth, same: isDeepStrictEqual(truth, visible) };
 };
 
+/** Matches an explanation whose numbers differ no more than scores may. */
+const nearly = ({ cosine = null, coverage = null, terms = [], weights }: Partial<Explanation> = {}) => ({
+  cosine: cosine === null ? null : expect.closeTo(cosine, 2),
+  coverage: coverage === null ? null : expect.closeTo(coverage, 2),
+  terms,
+  weights,
+});
+
 /** `truth` ranks everything the query can find; `given` must be its head. */
 const expectRanking = (
   given: readonly RankedHit[],
   truth: readonly RankedHit[],
-  asked: { limit: number; min_score?: number },
+  asked: { readonly limit: number; readonly min_score?: number; readonly explain?: true | undefined },
 ): void => {
-  const { limit, min_score = 0 } = asked;
+  const { limit, min_score = 0, explain } = asked;
   const byRecord = new Map(truth.map((hit) => [hit.record, hit]));
   const atLeast = (score: number) => truth.filter((hit) => hit.score >= score).length;
   expect(given.length).toBeGreaterThanOrEqual(
@@ -86,6 +97,7 @@ const expectRanking = (
   given.forEach((hit, place) => {
     const known = byRecord.get(hit.record);
     expect(hit.memory).toEqual(known?.memory);
+    expect(hit.explanation).toEqual(explain && nearly(known?.explanation));
     const score = known?.score ?? Number.NaN;
     expect(Math.abs(hit.score - score), `score of ${hit.record}`).toBeLessThanOrEqual(SCORE_TOLERANCE);
     expect(Math.abs(hit.score - (truth[place]?.score ?? Number.NaN)), `place ${place}`).toBeLessThanOrEqual(

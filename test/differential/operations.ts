@@ -19,8 +19,15 @@ export type Operation = { readonly by: number } & (
       readonly items: readonly { readonly supersedes: readonly number[]; readonly fields: object }[];
     }
   | { readonly do: 'again'; readonly add: number }
-  | { readonly do: 'patch'; readonly record: number; readonly supersedes?: readonly number[]; readonly fields: object }
-  | { readonly do: 'delete' | 'get'; readonly record: number; readonly as: Asserted }
+  | {
+      readonly do: 'patch';
+      readonly record: number;
+      readonly match?: Version;
+      readonly supersedes?: readonly number[];
+      readonly fields: object;
+    }
+  | { readonly do: 'delete'; readonly record: number; readonly as: Asserted; readonly match?: Version }
+  | { readonly do: 'get'; readonly record: number; readonly as: Asserted }
   | { readonly do: 'list'; readonly user: number; readonly since: Bound; readonly until: Bound; readonly query: object }
   | { readonly do: 'turn'; readonly page: number }
   | {
@@ -30,6 +37,7 @@ export type Operation = { readonly by: number } & (
       readonly others?: readonly number[];
       readonly limit: number;
       readonly min_score?: number;
+      readonly explain?: true | undefined;
       readonly query: { q: string };
     }
   | {
@@ -38,6 +46,11 @@ export type Operation = { readonly by: number } & (
       readonly others?: readonly number[];
       readonly fields: { query: string };
     }
+  | {
+      readonly do: 'erase' | 'stats';
+      readonly user: number;
+    }
+  | { readonly do: 'users' }
   | {
       readonly do: 'audit';
       readonly user: number;
@@ -61,6 +74,9 @@ export interface Sequence {
 /** What X-User-Id says; null: nothing. */
 export type Asserted = 'first user' | 'stranger' | null;
 
+/** What If-Match says: the last version seen of the record, or one before. */
+export type Version = 'last' | 'old';
+
 /** A moment relative to the creation of a record, in milliseconds; null: no bound. */
 export type Bound = { readonly record: number; readonly by: number } | null;
 
@@ -83,6 +99,7 @@ const index = fc.nat({ max: 60 });
 const user = fc.oneof({ weight: 5, arbitrary: fc.constant(0) }, fc.nat({ max: USERS - 1 }));
 const oneOf = <T>(values: readonly T[]) => fc.constantFrom(...values);
 const asserted = oneOf([null, 'first user', 'stranger'] as const);
+const match = oneOf(['last', 'old'] as const);
 const by = fc.oneof(
   { weight: 3, arbitrary: fc.constant(0) },
   { weight: 2, arbitrary: fc.integer({ min: 1, max: CALLERS }) },
@@ -184,11 +201,24 @@ const operation: fc.Arbitrary<Operation> = fc.oneof(
   {
     weight: 3,
     arbitrary: fc.record(
-      { do: fc.constant('patch' as const), by, record: index, supersedes: superseded, fields: patchFields.map(merged) },
+      {
+        do: fc.constant('patch' as const),
+        by,
+        record: index,
+        match,
+        supersedes: superseded,
+        fields: patchFields.map(merged),
+      },
       { requiredKeys: ['do', 'by', 'record', 'fields'] },
     ),
   },
-  { weight: 1, arbitrary: fc.record({ do: fc.constant('delete' as const), by, record: index, as: asserted }) },
+  {
+    weight: 1,
+    arbitrary: fc.record(
+      { do: fc.constant('delete' as const), by, record: index, as: asserted, match },
+      { requiredKeys: ['do', 'by', 'record', 'as'] },
+    ),
+  },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('get' as const), by, record: index, as: asserted }) },
   {
     weight: 4,
@@ -216,6 +246,7 @@ const operation: fc.Arbitrary<Operation> = fc.oneof(
         others,
         limit: fc.integer({ min: 1, max: 12 }),
         min_score: oneOf([0, 0.05, 0.25, 0.4, 0.5, 0.75, 1]),
+        explain: oneOf([true, undefined] as const),
         query: fc.record({ q: text, scope: optional(prefix) }),
       },
       { requiredKeys: ['do', 'by', 'user', 'limit', 'query'] },
@@ -231,6 +262,9 @@ const operation: fc.Arbitrary<Operation> = fc.oneof(
       fields: fc.record({ query: text, scope: optional(prefix), token_budget: fc.integer({ min: 1, max: 100 }) }),
     }),
   },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('erase' as const), by, user: fc.nat({ max: USERS - 1 }) }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('stats' as const), by, user }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('users' as const), by }) },
   {
     weight: 2,
     arbitrary: fc.record(
@@ -270,11 +304,18 @@ export const sequences: fc.Arbitrary<Sequence> = fc
   )
   .map(([callers, first, then]) => ({ callers, operations: [...first, ...then] }));
 
-export const changes = (wanted: Operation): boolean => ['add', 'batch', 'again', 'patch', 'delete'].includes(wanted.do);
+export const changes = (wanted: Operation): boolean =>
+  ['add', 'batch', 'again', 'patch', 'delete', 'erase'].includes(wanted.do);
 
-/** For stores that know no idempotency keys. Nothing is left that `again` could repeat. */
-export const withoutKey = (wanted: Operation): Operation => {
-  if (wanted.do !== 'add' && wanted.do !== 'batch') return wanted;
-  const { key: _, ...rest } = wanted;
-  return rest;
+/** For stores that know no idempotency keys or no ETags. Nothing is left that `again` could repeat. */
+export const within = (wanted: Operation, { once = false, etags = false } = {}): Operation => {
+  if (!once && 'key' in wanted) {
+    const { key: _, ...rest } = wanted;
+    return rest;
+  }
+  if (!etags && 'match' in wanted) {
+    const { match: _, ...rest } = wanted;
+    return rest;
+  }
+  return wanted;
 };

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import type { IdempotencyKey, IdempotentAdd, Memory, MemoryPatch, Provider, SearchHit, StoredEntry } from '#contract';
+import type { IdempotencyKey, Memory, MemoryPatch, Provider, SearchHit, StoredEntry } from '#contract';
 import { withinMatcher } from '#toolbox';
 import { openSubject } from '../support/subject.ts';
 import { checkAgreement } from './check.ts';
@@ -21,7 +21,12 @@ const audited =
   ({ audit }) => ({ audit: { ...audit, read: async (query, call) => change(await audit.read(query, call)) } });
 
 /** Takes every key for one that differs in these parts. */
-const withKeys = (idempotency: IdempotentAdd, change: Partial<IdempotencyKey>): Partial<Provider> => ({
+const withKeys = ({ idempotency, batch }: Verbs, change: Partial<IdempotencyKey>): Partial<Provider> => ({
+  batch: (items, call) =>
+    batch(
+      items.map(({ key, ...item }) => ({ ...item, key: key && { ...key, ...change } })),
+      call,
+    ),
   idempotency: {
     firstAnswers: (adds, call) =>
       idempotency.firstAnswers(
@@ -94,6 +99,12 @@ const FAULTS: Readonly<Record<string, Fault>> = {
   'update does not look at the owner': ({ update }) => ({
     update: (ref, patch, vector, call) => update({ ...ref, users: null }, patch, vector, call),
   }),
+  'update does not look at the version': ({ update }) => ({
+    update: (ref, ...rest) => update({ ...ref, versions: undefined }, ...rest),
+  }),
+  'delete does not look at the version': ({ delete: remove }) => ({
+    delete: (ref, call) => remove({ ...ref, versions: undefined }, call),
+  }),
   'a page counts what may not be seen': ({ list }) => ({
     list: async (query, call) => {
       const admits = withinMatcher(query.within);
@@ -106,14 +117,19 @@ const FAULTS: Readonly<Record<string, Fault>> = {
       return (await search({ ...query, within: null }, call)).filter(({ memory }) => admits(memory.scope));
     },
   }),
-  'a key is forgotten': ({ add }) => ({
+  'a key is forgotten': ({ add, batch }) => ({
+    batch: (items, call) =>
+      batch(
+        items.map(({ input, vector }) => ({ input, vector })),
+        call,
+      ),
     idempotency: {
       firstAnswers: async (adds) => adds.map(() => undefined),
       add: (input, vector, _, call) => add(input, vector, call),
     },
   }),
-  'a key is taken for any memory': ({ idempotency }) => withKeys(idempotency, { fingerprint: '' }),
-  'callers share their keys': ({ idempotency }) => withKeys(idempotency, { caller: '' }),
+  'a key is taken for any memory': (verbs) => withKeys(verbs, { fingerprint: '' }),
+  'callers share their keys': (verbs) => withKeys(verbs, { caller: '' }),
   'a repetition is answered with what became of the memory': ({ idempotency, get }) => ({
     idempotency: {
       ...idempotency,
@@ -218,7 +234,7 @@ describe('the comparison notices a store that answers differently', () => {
 
   it.for(Object.keys(FAULTS))('[SPEC Service capabilities] %s', async (name) => {
     const checked = checkAgreement(await open('memory'), [await open(name, FAULTS[name])], {
-      runs: 100,
+      runs: 200,
       seed: 1,
       shrink: false,
     });

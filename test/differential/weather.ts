@@ -5,7 +5,7 @@ import type { Fault, Pinecone } from '../pinecone-server/start.ts';
 import { laterMoment } from '../support/subject.ts';
 import { expectAgreement } from './agreement.ts';
 import type { CheckOptions } from './check.ts';
-import { changes, type Operation, type Sequence, sequences, USERS, withoutKey } from './operations.ts';
+import { changes, type Operation, type Sequence, sequences, USERS, within } from './operations.ts';
 import { type Answer, openWorld, type Store } from './world.ts';
 
 /** What Pinecone goes through during one step: nothing, or everything written becomes visible, or faults. */
@@ -48,7 +48,7 @@ async function playThrough(
     expectAgreement(wanted, { model: truth, other: world }, await truth.perform(wanted), given);
 
   for (const [step, drawn] of operations.entries()) {
-    const wanted = withoutKey(drawn);
+    const wanted = within(drawn);
     const weather = weathers[step % weathers.length] ?? 'calm';
     const faults = typeof weather === 'object' ? weather : [];
     try {

@@ -21,8 +21,10 @@ import type {
   WireHit,
   WireMemory,
   WirePage,
+  WireStats,
+  WireUsers,
 } from '../support/wire.ts';
-import { type Asserted, type Bound, type Operation, type Right, USERS } from './operations.ts';
+import { type Asserted, type Bound, type Operation, type Right, USERS, type Version } from './operations.ts';
 
 /** A gateway on one provider, and those it lets in. */
 export interface Store {
@@ -56,18 +58,23 @@ export interface Answer {
 export interface RankedHit {
   readonly record: number;
   readonly score: number;
+  readonly explanation?: WireHit['explanation'];
   readonly memory: object;
 }
 
 /** One store, and what a sequence of operations has done to it so far. */
 export interface World {
   readonly audited: boolean;
+  /** Whether it counts memories, and whether it erases users. */
+  readonly counted: boolean;
+  readonly erases: boolean;
   /** Whether adds may carry an idempotency key. */
   readonly once: boolean;
+  readonly etags: boolean;
   /** Whether the backend knows scopes, so that it counts rarity over what a caller may see. */
   readonly native: boolean;
   perform(wanted: Operation): Promise<Answer>;
-  /** Every memory of the user that the query can find for this caller, ranked. Leaves no trace in the audit log. */
+  /** Every memory of the user that the query can find for this caller, ranked and explained. Leaves no trace in the audit log. */
   ranking(by: number, user: number, query: { readonly q: string; readonly scope?: string }): Promise<RankedHit[]>;
   /** Whether a change was made that was answered with a failure. If so, it counts as made from now on. */
   happened(change: Operation): Promise<boolean>;
@@ -118,6 +125,10 @@ export const openWorld = ({ subject, callers }: Store, rights: readonly Right[],
   const idOf = (record: number): string => pick(record)?.id ?? UNKNOWN_ID;
   const as = (user: Asserted): Record<string, string> =>
     user === null ? {} : { 'x-user-id': user === 'first user' ? userOf(0) : 'a stranger' };
+  const matching = (record: number, match: Version | undefined): Record<string, string> => {
+    const [last, before = '2001-01-01T00:00:00.000Z'] = updates.get(idOf(record))?.toReversed() ?? [];
+    return match ? { 'if-match': `"${match === 'last' ? last : before}"` } : {};
+  };
   const moment = (bound: Bound): string | undefined => {
     const memory = bound && pick(bound.record);
     return memory && !batched.has(memory.id)
@@ -139,7 +150,7 @@ export const openWorld = ({ subject, callers }: Store, rights: readonly Right[],
     };
   };
   const ranked = (hits: readonly WireHit[]): RankedHit[] =>
-    hits.map(({ memory, score }) => ({ record: numbers.get(memory.id) ?? -1, score, memory: neutral(memory) }));
+    hits.map(({ memory, ...hit }) => ({ ...hit, record: numbers.get(memory.id) ?? -1, memory: neutral(memory) }));
   const answer = <T>({ status, body }: Reply, read: (body: T) => unknown): Answer =>
     status >= 400 ? { status, code: (body as WireError).error.code } : { status, value: read(body as T) };
   const page =
@@ -208,11 +219,15 @@ export const openWorld = ({ subject, callers }: Store, rights: readonly Right[],
       }
       case 'patch': {
         const fields = { ...wanted.fields, ...(wanted.supersedes && { supersedes: wanted.supersedes.map(idOf) }) };
-        return answer(await client.tell('PATCH', client.byId(idOf(wanted.record)), fields), neutral);
+        const headers = matching(wanted.record, wanted.match);
+        return answer(await client.tell('PATCH', client.byId(idOf(wanted.record)), fields, headers), neutral);
       }
       case 'delete':
         return answer(
-          await client.tell('DELETE', client.byId(idOf(wanted.record)), undefined, as(wanted.as)),
+          await client.tell('DELETE', client.byId(idOf(wanted.record)), undefined, {
+            ...as(wanted.as),
+            ...matching(wanted.record, wanted.match),
+          }),
           () => 'gone',
         );
       case 'get':
@@ -229,8 +244,14 @@ export const openWorld = ({ subject, callers }: Store, rights: readonly Right[],
         return answer(await clientOf(open.by).ask('/memories', query), page(open.by, open.query));
       }
       case 'search': {
-        const { limit, min_score } = wanted;
-        const query: Query = { ...wanted.query, limit, min_score, user_id: usersOf(wanted) };
+        const { limit, min_score, explain } = wanted;
+        const query: Query = {
+          ...wanted.query,
+          limit,
+          min_score,
+          explain: explain && 'true',
+          user_id: usersOf(wanted),
+        };
         return answer<{ results: WireHit[] }>(await client.ask('/memories/search', query), ({ results }) =>
           ranked(results),
         );
@@ -243,6 +264,32 @@ export const openWorld = ({ subject, callers }: Store, rights: readonly Right[],
             citations: citations.map(({ memory_id, score }) => ({ record: numbers.get(memory_id) ?? -1, score })),
           }),
         );
+      case 'erase':
+        return answer(
+          await client.tell('DELETE', `/users/${encodeURIComponent(userOf(wanted.user))}/memories`),
+          (body) => body,
+        );
+      case 'stats':
+        return answer<WireStats>(
+          await client.ask('/stats', { user_id: userOf(wanted.user) }),
+          ({ count, scopes, tags }) => ({
+            ...{ count, scopes, tags },
+          }),
+        );
+      case 'users': {
+        // Stores have their users in different orders, and other users too.
+        const found: WireUsers['items'][number][] = [];
+        for (let cursor: string | undefined; ; ) {
+          const reply = await client.ask('/users', { prefix: run, limit: 2, cursor });
+          if (reply.status !== 200) return answer(reply, () => undefined);
+          const { items, next_cursor } = reply.body as WireUsers;
+          found.push(...items);
+          if (next_cursor === null) break;
+          cursor = next_cursor;
+        }
+        const counts = users.map((user) => found.filter(({ user_id }) => user_id === user).map(({ count }) => count));
+        return { status: 200, value: { counts, all: found.length } };
+      }
       case 'audit': {
         const { user, since, app, limit } = wanted;
         const named = app === undefined ? undefined : appOf(app);
@@ -264,6 +311,7 @@ export const openWorld = ({ subject, callers }: Store, rights: readonly Right[],
       }
       return unknown.length > 0;
     }
+    if (change.do === 'erase') return (await list({ user_id: userOf(change.user) })).items.length === 0;
     if (change.do !== 'patch' && change.do !== 'delete') throw new Error(`${change.do} changes nothing`);
     const { status, body } = await ask(byId(idOf(change.record)));
     if (status === 404 || change.do === 'delete') return status === 404;
@@ -275,11 +323,14 @@ export const openWorld = ({ subject, callers }: Store, rights: readonly Right[],
 
   return {
     audited: subject.capabilities.features.supports_audit,
+    counted: subject.capabilities.features.stats,
+    erases: subject.capabilities.features.erase,
     once: subject.capabilities.features.idempotency,
+    etags: subject.capabilities.features.etags,
     native: subject.capabilities.features.scopes === 'native',
     perform,
     ranking: async (by, user, query) =>
-      ranked((await silent[by]?.search({ ...query, user_id: userOf(user), limit: 100 })) ?? []),
+      ranked((await silent[by]?.search({ ...query, user_id: userOf(user), limit: 100, explain: 'true' })) ?? []),
     happened,
     contents: async (client) => {
       const pages = await Promise.all(users.map((user_id) => client.list({ user_id, limit: 500 })));

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { NewMemory } from '#contract';
 import postgres from '../../providers/postgres/index.ts';
 import { expectError } from '../support/expect-error.ts';
@@ -19,19 +19,19 @@ describe('capabilities follow from the mapping', () => {
       'a column for each field',
       COLUMNS,
       {},
-      { scopes: 'native', tags: true, temporal: true, supports_supersession: true },
+      { scopes: 'native', tags: true, temporal: true, supports_supersession: true, etags: true },
     ],
     [
       'tags without a scope',
       DOCUMENT,
       { scope: undefined },
-      { scopes: 'none', tags: true, temporal: true, supports_supersession: true },
+      { scopes: 'none', tags: true, temporal: true, supports_supersession: true, etags: true },
     ],
     [
       'scope without tags',
       BARE,
       { scope: 'owner', user_id: `'shared'` },
-      { scopes: 'native', tags: false, temporal: false },
+      { scopes: 'native', tags: false, temporal: false, etags: false },
     ],
     ['only what is required', BARE, {}, { scopes: 'none', tags: false, temporal: false, supports_supersession: false }],
   ])('[SPEC Capabilities features] [SPEC Service capabilities] %s', async (_, shape, mapping, features) => {
@@ -51,6 +51,7 @@ describe('capabilities follow from the mapping', () => {
   it('[SPEC Capabilities verbs] without OMP_MAPPING_WRITABLE the table is read-only', async () => {
     const { capabilities, client } = await served(COLUMNS, { writable: false });
     expect([...capabilities.verbs].sort()).toEqual(['context', 'get', 'list', 'search']);
+    expect(capabilities.features.etags).toBe(false);
     for (const reply of [
       await client.tell('POST', '/memories', { user_id: 'ana', content: 'x' }),
       await client.tell('PATCH', client.byId('x'), { content: 'x' }),
@@ -59,6 +60,36 @@ describe('capabilities follow from the mapping', () => {
       const { message } = expectError(reply, 'unsupported_capability');
       expect(message).toMatch(/: the table is read-only: OMP_MAPPING_WRITABLE=true lets the gateway change it$/);
     }
+  });
+});
+
+describe('ETags of a mapped table', () => {
+  it.each([
+    ['timestamptz', true],
+    ['timestamp(3)', true],
+    ['timestamp(0)', false],
+    ['date', false],
+    ['bigint', true],
+    ['integer', false],
+    ['float8', true],
+    ['float4', false],
+    ['text', true],
+    ['jsonb', true],
+    ['timestamptz generated always as (null) stored', false],
+  ])('[Decision 36] a time of change in a column of %s: %s', async (type, etags) => {
+    const shape = {
+      ...BARE,
+      columns: `${BARE.columns}, changed ${type}`,
+      mapping: { ...BARE.mapping, updated_at: 'changed' },
+    };
+    const table = await tableOf(shape);
+    const provider = await table.open();
+    expect(provider.capabilities.etags).toBe(etags);
+    onTestFinished(() => void vi.useRealTimers());
+    vi.useFakeTimers({ toFake: ['Date'], now: Date.parse('2026-11-23T04:00:00.123Z') });
+    const before = await provider.add(memoryOf('ana', 'likes tea'), call);
+    const after = await provider.update(refTo(before.id), { content: 'likes coffee' }, call);
+    expect(after?.updated_at !== before.updated_at).toBe(etags);
   });
 });
 

@@ -219,9 +219,14 @@ describe('presets', () => {
         supports_supersession: false,
         idempotency: false,
         batch: preset === 'custom',
+        explain: true,
         multi_user: true,
         tags: tags.length > 0,
         consistency_tokens: false,
+        etags: false,
+        users: false,
+        stats: false,
+        erase: false,
       });
       expect(subject.capabilities.limits?.max_search_results).toBe(100);
     });

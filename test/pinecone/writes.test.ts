@@ -39,6 +39,7 @@ describe('verbs', () => {
     expect(gateway.capabilities).toEqual({
       vector_search: true,
       keyword_search: false,
+      explain: true,
       temporal: true,
       scopes: 'tags',
       tags: true,
@@ -47,6 +48,7 @@ describe('verbs', () => {
       max_search_results: 10_000,
       max_list_scan: 10_000,
       consistency_tokens: true,
+      etags: false,
     });
     expect([gateway.addIdempotent, gateway.audit, gateway.keys]).toEqual([undefined, undefined, undefined]);
   });

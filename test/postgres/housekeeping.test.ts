@@ -72,9 +72,36 @@ describe('[Decision 11] what has expired', () => {
   });
 });
 
+describe('[Decision 38] memories past valid_to', () => {
+  it('are deleted after as many days as are set, each with its audit entry', async () => {
+    const { names } = store;
+    await store.sql(
+      `insert into ${names.memories} (id, user_id, content, created_at, updated_at, keywords, valid_to)
+       select 'm' || n, 'u', 'x', now(), now(), '{}', case when n > 2503 then null else now() - interval '1 day' + (1 - n % 2 * 2) * interval '1 hour' end
+       from generate_series(1, 2505) as n`,
+    );
+    const housekeeping = startHousekeeping({
+      run: (text, values) => store.sql(text, values),
+      names,
+      audit: { retention_days: null },
+      purge_expired_days: 1,
+      log: recordingLog(),
+    });
+    const count = async () =>
+      (await store.sql<{ n: number }>(`select count(*)::int as n from ${names.memories}`))[0]?.n;
+    await until(async () => ((await count()) ?? 0) <= 1253);
+    await housekeeping.close();
+    const entries = await store.sql(
+      `select action, app, outcome, count(*)::int as n from ${names.auditLog} where memory_id is not null group by 1, 2, 3`,
+    );
+    expect(entries).toEqual([{ action: 'delete', app: null, outcome: 'ok', n: 1252 }]);
+    expect(await store.sql(`select from ${names.memories} where valid_to < now() - interval '1 day'`)).toEqual([]);
+  });
+});
+
 describe('housekeeping', () => {
   const start = (run: Run, log = recordingLog()) =>
-    startHousekeeping({ run, names: store.names, retention_days: 30, log, every_ms: 5, retry_ms: 5 });
+    startHousekeeping({ run, names: store.names, audit: { retention_days: 30 }, log, every_ms: 5, retry_ms: 5 });
   const onStore: Run = (text, values) => store.sql(text, values);
 
   it('runs again after each interval', async () => {

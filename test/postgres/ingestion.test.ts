@@ -6,7 +6,7 @@ import { call, memoryOf, searchFor, until } from './store.ts';
 
 const search = { q: 'green tea', limit: 10 };
 
-it('[SPEC States queued] [SPEC States indexing] [SPEC States done] [Decision 30] a memory goes from queued over indexing to done, found by its words at once and by meaning in the end', async () => {
+it('[SPEC States queued] [SPEC States indexing] [SPEC States done] [Decision 30] [Decision 36] a memory goes from queued over indexing to done, found by its words at once and by meaning in the end; its ETag says so', async () => {
   const { gateway, drained } = await ingestionSubject();
   const gate = gates();
   const { client } = await gateway(testEmbedder(gate.fate));
@@ -24,6 +24,10 @@ it('[SPEC States queued] [SPEC States indexing] [SPEC States done] [Decision 30]
   await gate.open('prefers green tea');
   await drained();
   expect(await client.get(added.id)).toEqual({ ...added, status: 'done' });
+  const known = { 'if-none-match': `"${added.updated_at}-queued"` };
+  expect((await client.ask(client.byId(added.id), {}, known)).status).toBe(200);
+  const changed = await client.tell('PATCH', client.byId(added.id), {}, { 'if-match': known['if-none-match'] });
+  expect([changed.status, changed.headers.get('etag')]).toEqual([200, `"${added.updated_at}"`]);
   expect((await client.list({ user_id })).items).toEqual([{ ...added, status: 'done' }]);
   const [done] = await client.search({ user_id, ...search });
   expect(done?.memory.status).toBe('done');

@@ -1,6 +1,6 @@
 import pg from 'pg';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import type { Embedder, RankingOptions, SearchQuery } from '#contract';
+import type { Embedder, RankingOptions, ScoreParts, SearchQuery } from '#contract';
 import { toUnitHalf } from '#ranking';
 import { newIdentity, withinMatcher } from '#toolbox';
 import { createStatements } from '../../providers/postgres/tables/memory-statements.ts';
@@ -78,23 +78,30 @@ const QUESTIONS: readonly Partial<SearchQuery>[] = [
 ];
 
 describe('a user with many memories', () => {
-  it.each(['hybrid', 'vector', 'keyword'] as const)('is answered alike by index and exactly, %s', async (mode) => {
-    const embedder = hashingEmbedder();
-    const provider = await open({ mode });
-    await fill(provider, 'u', ROWS);
-    await makeLarge(provider, 'u');
-    for (const text of ['amber', 'cedar birch note 17', 'the fjord of the larch', 'the', 'zzz', 'note']) {
-      for (const more of QUESTIONS) {
-        const asked = query('u', text, more);
-        expect(await found(provider, asked), JSON.stringify(asked)).toEqual(await exactly(asked, embedder, mode));
-        const { within, max_content_bytes = 1_000 } = asked;
-        for (const { memory } of (await provider.search?.(asked, call)) ?? []) {
-          expect(withinMatcher(within)(memory.scope), JSON.stringify(asked)).toBe(true);
-          expect(Buffer.byteLength(memory.content)).toBeLessThanOrEqual(max_content_bytes);
+  it.each(['hybrid', 'vector', 'keyword'] as const)(
+    'is answered and explained alike by index and exactly, %s',
+    async (mode) => {
+      const embedder = hashingEmbedder();
+      const provider = await open({ mode });
+      await fill(provider, 'u', ROWS);
+      await makeLarge(provider, 'u');
+      for (const text of ['amber', 'cedar birch note 17', 'the fjord of the larch', 'the', 'zzz', 'note']) {
+        for (const more of QUESTIONS) {
+          const asked = query('u', text, more);
+          const exact = await exactly(asked, embedder, mode);
+          expect(await found(provider, asked), JSON.stringify(asked)).toEqual(exact);
+          expect(await found(provider, { ...asked, explain: true }), JSON.stringify(asked)).toEqual(exact);
+          const { within, max_content_bytes = 1_000 } = asked;
+          for (const { memory, score, parts } of (await provider.search?.({ ...asked, explain: true }, call)) ?? []) {
+            expect(withinMatcher(within)(memory.scope), JSON.stringify(asked)).toBe(true);
+            expect(Buffer.byteLength(memory.content)).toBeLessThanOrEqual(max_content_bytes);
+            const { cosine, coverage, weights } = parts as ScoreParts;
+            expect(weights.vector * cosine + weights.keyword * coverage, JSON.stringify(asked)).toBeCloseTo(score, 5);
+          }
         }
       }
-    }
-  });
+    },
+  );
 
   it('is searched through the index from then on', async () => {
     const provider = await open();

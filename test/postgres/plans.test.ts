@@ -291,14 +291,20 @@ describe('the audit log', () => {
     expect(seen).toHaveLength(1);
   });
 
-  it('and the keys of adds tell from an index what is past its time', async () => {
+  it('and the keys of adds, and memories, tell from an index what is past its time', async () => {
     const { seen, run } = recorder();
-    const housekeeping = startHousekeeping({ run, names: store.names, retention_days: 30, log: recordingLog() });
-    await until(async () => seen.length === 3);
+    const housekeeping = startHousekeeping({
+      run,
+      names: store.names,
+      audit: { retention_days: 30 },
+      purge_expired_days: 1,
+      log: recordingLog(),
+    });
+    await until(async () => seen.length === 4);
     await housekeeping.close();
     const used = [];
     for (const [text, values] of seen) used.push(await indexes(text, values));
-    expect(used).toEqual([['audit_log_time'], ['once_keys_time'], ['once_keys_time']]);
+    expect(used).toEqual([['audit_log_time'], ['memories_valid_to'], ['once_keys_time'], ['once_keys_time']]);
   });
 });
 

@@ -364,7 +364,7 @@ describe('a dry run', () => {
     await gateway.close();
     const { schema, store, ingestion, onceKeys, migrations } = subject.names;
     await subject.sql(
-      `delete from ${migrations} where version > 2; drop index ${schema}.memories_user_tags;
+      `delete from ${migrations} where version > 2; drop index ${schema}.memories_user_tags, ${schema}.memories_valid_to;
        drop table ${ingestion}; alter table ${onceKeys} drop status;
        alter table ${store} drop embedding_column, drop columns_made, drop next_model, drop next_dimensions, drop next_column`,
     );

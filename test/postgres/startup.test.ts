@@ -52,7 +52,7 @@ describe('a schema of version 1', () => {
       await store.sql(
         `drop table ${auditLog}, ${onceKeys}, ${apiKeys}, ${rateLimits}, ${ingestion}; delete from ${migrations} where version > 1;
          alter table ${store.names.store} drop embedding_column, drop columns_made, drop next_model, drop next_dimensions, drop next_column;
-         drop index ${store.names.schema}.memories_user_tags; create index memories_tags on ${store.names.memories} using gin (tags)`,
+         drop index ${store.names.schema}.memories_user_tags, ${store.names.schema}.memories_valid_to; create index memories_tags on ${store.names.memories} using gin (tags)`,
       );
       const upgraded = await Promise.all([1, 2, 3].map(() => store.open()));
       const versions = await store.sql(`select version, name from ${migrations} order by version`);
@@ -62,6 +62,7 @@ describe('a schema of version 1', () => {
         { version: 3, name: 'reembed' },
         { version: 4, name: 'ingestion' },
         { version: 5, name: 'tags of large users' },
+        { version: 6, name: 'expired memories' },
       ]);
       for (const provider of upgraded) {
         expect(await provider.get(refTo(memory.id), call)).toEqual(memory);
@@ -104,6 +105,7 @@ if (SERVER_URL === '') {
         { version: 3 },
         { version: 4 },
         { version: 5 },
+        { version: 6 },
       ]);
       for (const provider of providers) await works(provider);
     });

@@ -18,6 +18,8 @@ export interface ProgramOptions {
   readonly env?: Environment;
   /** A copy of the built program to run instead. */
   readonly main?: string;
+  /** By default there is no standard input. */
+  readonly stdin?: 'pipe';
 }
 
 export interface Ending {
@@ -61,12 +63,12 @@ export async function dataFolder(): Promise<string> {
 }
 
 /** Starts the program with only PATH from this environment. It is killed after the test. */
-export function startProgram({ args = [], env = {}, main = MAIN }: ProgramOptions = {}): Program {
+export function startProgram({ args = [], env = {}, main = MAIN, stdin }: ProgramOptions = {}): Program {
   const folder = temporaryFolder();
   const child = spawn(process.execPath, [main, ...args], {
     cwd: folder,
     env: { PATH: process.env.PATH, TMPDIR: folder, OMP_DATA_DIR: folder, OMP_PORT: '0', ...env },
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: [stdin ?? 'ignore', 'pipe', 'pipe'],
   });
   return watch(child);
 }

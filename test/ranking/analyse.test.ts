@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { analyse, analyseLater, queryTerms, withFewMarks } from '#ranking';
+import { analyse, analyseLater, matchedTerms, queryTerms, withFewMarks } from '#ranking';
 import { BASE_FORMS, STOP_WORDS } from '../../src/ranking/analyse.ts';
 import { costOf } from '../support/hold.ts';
 import { callBy } from '../support/requests.ts';
@@ -120,6 +120,33 @@ describe('analyse', () => {
       expect(BASE_FORMS.has(word), word).toBe(false);
       expect(analyse(word), word).toEqual([]);
     }
+  });
+});
+
+describe('matched terms', () => {
+  const MATCHED: readonly (readonly [query: string, content: string, matched: readonly string[]])[] = [
+    ['What COFFEES did she drink?', 'drinks coffee', ['COFFEES', 'drink']],
+    ['coffee', 'tea', []],
+    ['the and of', 'the and of', []],
+    ['tea, (TEA) teas', 'green tea', ['tea']],
+    ['“café” Anna’s ¿ran?', 'Anna runs a cafe', ['café', 'Anna’s', 'ran']],
+    ['read/write 1,500', 'write 1500', ['write', '1,500']],
+    ['XK-4471', 'xk4471', ['xk4471']],
+    ['緑茶が', '緑茶です', ['緑', '茶', '緑茶']],
+    ['x!!!b (b)!', 'b', ['b']],
+    [`${' '.repeat(4_100)}tea`, 'tea', []],
+  ];
+
+  it.each(MATCHED)('[Decision 39] of %j in %j: %j', async (query, content, matched) => {
+    expect(await matchedTerms(query, [content], callBy())).toEqual([matched]);
+  });
+
+  it('[Decision 39] are the same in contents that are analysed in a worker thread', async () => {
+    const contents = ['green tea', `${'x '.repeat(3_000)}tea`, 'green', 'coffee'];
+    expect(await matchedTerms('Green TEA', contents, callBy())).toEqual([['Green', 'TEA'], ['TEA'], ['Green'], []]);
+    const aborted = callBy({}, { signal: AbortSignal.abort(new Error('aborted')) });
+    await expect(matchedTerms('tea', contents, aborted)).rejects.toThrow('aborted');
+    expect(await matchedTerms('tea', contents.slice(0, 1), aborted)).toEqual([['tea']]);
   });
 });
 

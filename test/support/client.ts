@@ -1,5 +1,15 @@
 import { expect } from 'vitest';
-import type { WireAudit, WireBatch, WireCapabilities, WireContext, WireHit, WireMemory, WirePage } from './wire.ts';
+import type {
+  WireAudit,
+  WireBatch,
+  WireCapabilities,
+  WireContext,
+  WireHit,
+  WireMemory,
+  WirePage,
+  WireStats,
+  WireUsers,
+} from './wire.ts';
 
 /** Sends one request; in process or over a socket. */
 export type Send = (path: string, init?: RequestInit) => Promise<Response>;
@@ -77,6 +87,10 @@ export const clientOf = (send: Send) => {
     search: async (query: Query) => (await bodyOf<{ results: WireHit[] }>(ask('/memories/search', query), 200)).results,
     context: (fields: Fields) => bodyOf<WireContext>(tell('POST', '/context', fields), 200),
     audit: async (query: Query) => (await bodyOf<WireAudit>(ask('/audit', query), 200)).entries,
+    users: (query: Query = {}) => bodyOf<WireUsers>(ask('/users', query), 200),
+    stats: (user_id: string) => bodyOf<WireStats>(ask('/stats', { user_id }), 200),
+    erase: async (user: string) =>
+      (await bodyOf<{ deleted: number }>(tell('DELETE', `/users/${encodeURIComponent(user)}/memories`), 200)).deleted,
     capabilities: () => bodyOf<WireCapabilities>(ask('/capabilities'), 200),
   };
 };

@@ -5,6 +5,7 @@ const names: Readonly<Record<string, string>> = {
   access: 'matrix-pinecone sensitivity',
   differential: 'pinecone sensitivity',
   mapped: 'fuzz',
+  mcp: 'official-tools',
   package: 'image',
   pinecone: 'faults-end-to-end paging-10000 try-pinecone',
   postgres: 'ingestion-faults large-users reembed search-cost',

@@ -20,12 +20,20 @@ const INPUTS = [
   'src',
   'providers',
   'scripts',
+  'console',
+  'clients/typescript/src',
   'tsconfig.json',
   'tsconfig.build.json',
   'package.json',
   'package-lock.json',
 ];
-const BUILT = ['dist/src/main.js', 'dist/embedded-database.json', 'dist/matmul.wasm', 'assets/swagger-ui/LICENSE'];
+const BUILT = [
+  'dist/src/main.js',
+  'dist/embedded-database.json',
+  'dist/matmul.wasm',
+  'assets/swagger-ui/LICENSE',
+  'assets/console/index.html',
+];
 /** Names what the last build was made of. Not in `dist`, which is packed. */
 const STAMP = resolve('node_modules/.cache/omp-gateway-test/built');
 

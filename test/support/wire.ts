@@ -29,6 +29,12 @@ export interface WirePage {
 export interface WireHit {
   readonly memory: WireMemory;
   readonly score: number;
+  readonly explanation?: {
+    readonly cosine: number | null;
+    readonly coverage: number | null;
+    readonly terms: readonly string[] | null;
+    readonly weights: { readonly vector: number; readonly keyword: number };
+  };
 }
 
 export interface WireContext {
@@ -69,12 +75,20 @@ export interface WireCapabilities {
     readonly idempotency: boolean;
     /** Our own: `POST /memories/batch`. */
     readonly batch: boolean;
+    /** Our own: search explains scores. */
+    readonly explain: boolean;
     /** Our own: search and context take several users. */
     readonly multi_user: boolean;
     /** Our own: memories keep tags. */
     readonly tags: boolean;
     /** Our own: `X-Consistency-Token` means something. */
     readonly consistency_tokens: boolean;
+    /** Our own: `ETag` and `If-Match`. */
+    readonly etags: boolean;
+    /** Our own: `GET /users`, `GET /stats`, `DELETE /users/{id}/memories`. */
+    readonly users: boolean;
+    readonly stats: boolean;
+    readonly erase: boolean;
   };
   readonly limits?: {
     readonly rate_limit_per_minute: number | null;
@@ -82,6 +96,23 @@ export interface WireCapabilities {
     /** Our own. */
     readonly max_batch_size: number;
   };
+}
+
+/** `GET /users`, Decision 37. */
+export interface WireUsers {
+  readonly items: readonly { readonly user_id: string; readonly count: number; readonly last_write: string }[];
+  readonly next_cursor: string | null;
+}
+
+/** `GET /stats`, Decision 37. */
+export interface WireStats {
+  readonly user_id: string;
+  readonly count: number;
+  readonly oldest: string | null;
+  readonly newest: string | null;
+  readonly last_write: string | null;
+  readonly scopes: readonly { readonly scope: string | null; readonly count: number }[];
+  readonly tags: readonly { readonly tag: string; readonly count: number }[];
 }
 
 /** `POST /memories/batch`, Decision 35. */

@@ -13,7 +13,7 @@ export const MAX_FETCHED = 100;
 /** Maximum characters of a URL: servers and proxies cut it off at 8 KB. */
 const MAX_URL = 8_000;
 /** Maximum ids of one delete. */
-const MAX_DELETED = 1_000;
+export const MAX_DELETED = 1_000;
 /**
  * Maximum bytes of metadata, as JSON in UTF-8. Pinecone takes 40,960 and does not document how it counts. A record with
  * concurrent changes or cleared fields needs a little more than each write.

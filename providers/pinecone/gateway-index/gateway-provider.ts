@@ -10,7 +10,14 @@ import {
 } from '#contract';
 import { toUnit } from '#ranking';
 import { createKeyedMutex, effectivePatch, mergeExtensions, newRecord, notBefore } from '#toolbox';
-import { MAX_CONTENT_LENGTH, MAX_TOP_K, type NewRecord, requireFits, upsertChunks } from '../client/client.ts';
+import {
+  MAX_CONTENT_LENGTH,
+  MAX_DELETED,
+  MAX_TOP_K,
+  type NewRecord,
+  requireFits,
+  upsertChunks,
+} from '../client/client.ts';
 import { PROVIDER } from '../client/errors.ts';
 import type { Written } from '../overlay.ts';
 import { toValues } from '../score.ts';
@@ -28,7 +35,7 @@ interface Created extends Written {
 
 /** The verbs on the gateway's index. */
 export function createGatewayProvider(index: GatewayIndex, options: FindOptions): Provider {
-  const { service, namespaces, overlay, consistency } = index;
+  const { service, ids, namespaces, overlay, consistency } = index;
   const find = createFind(index, options);
   const list = createList(index);
   const mutex = createKeyedMutex();
@@ -46,6 +53,8 @@ export function createGatewayProvider(index: GatewayIndex, options: FindOptions)
       max_search_results: MAX_TOP_K,
       max_list_scan: index.max_scan,
       consistency_tokens: true,
+      etags: false,
+      explain: true,
     },
     ...createAdds(index),
     get: async (ref, call) => (await find(ref, call))?.memory,
@@ -81,6 +90,19 @@ export function createGatewayProvider(index: GatewayIndex, options: FindOptions)
         return true;
       }),
     list,
+    async erase(user_id, call) {
+      const namespace = namespaces.of(ids.userPart(user_id));
+      const page = { user_id, tags: [], within: null, limit: MAX_DELETED, max_bytes: Number.POSITIVE_INFINITY };
+      for (let erased = 0; ; ) {
+        const memories = await list(page, call);
+        if (memories.length === 0) return erased;
+        const all = memories.map(({ id }) => id);
+        const lsn = await service.remove(namespace, all, call);
+        for (const memory of memories) overlay.bury(memory, { namespace, lsn });
+        consistency.wrote(namespace, lsn, call);
+        erased += memories.length;
+      }
+    },
     search: createSearch(index, list),
     stats: () => ({ queue_length: service.queueLength() }),
     ping: async (call) => void (await service.fetch(namespaces.base, [INDEX_RECORD], call)),

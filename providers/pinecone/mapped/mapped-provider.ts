@@ -67,6 +67,8 @@ export async function openMapped(
       // A list reads at most `max_listed` and reports more itself.
       max_list_scan: null,
       consistency_tokens: false,
+      etags: false,
+      explain: true,
     },
     get: async (ref, call) => (await find(ref, call))?.memory,
     search: createSearch(index),

@@ -101,6 +101,7 @@ async function createLayout(
   const always = (where: Conditions) =>
     [inCollection(where), ...nullable, hasOwner(where), `${content} <> ''`].join(' and ');
   const rows = await sampleRows(client, { from, always }, { created: fields.created_at?.read, inCollection });
+  const updates = fields.updated_at?.write;
   const layout: Layout = {
     from,
     table: quoted,
@@ -114,6 +115,7 @@ async function createLayout(
     vector: createVector(vector),
     newColumns: (where) => (collection ? [{ column: collection.column, value: collection.value(where) }] : []),
     writable: mapping.writable,
+    versioned: updates !== undefined && (updates.kind === 'path' || updates.milliseconds),
   };
   const sample = await sampleVectors(client, layout, vector);
   const wrongLength = lengthMistake(vector, embedder, sample.lengths);

@@ -164,8 +164,15 @@ async function unitOf(
 function columnWrite(field: FieldName, form: Form, column: Column, unit: Unit): Write | undefined {
   const exact = field !== 'created_at' && field !== 'updated_at';
   const from = column.generated ? undefined : conversion(form, column.base, { unit, exact });
-  return from && { kind: 'column', column: pg.escapeIdentifier(column.name), from, notNull: column.notNull };
+  const milliseconds = KEEPS_MILLISECONDS.test(column.type) && !(unit === 'seconds' && isInteger(column.base));
+  return (
+    from && { kind: 'column', column: pg.escapeIdentifier(column.name), from, notNull: column.notNull, milliseconds }
+  );
 }
+
+/** Types as the database names them; a domain may round. */
+const KEEPS_MILLISECONDS =
+  /^(?:timestamp(?:\([3-6]\))? with(?:out)? time zone|text|character varying|jsonb?|bigint|double precision|numeric)$/;
 
 type Conversion = ((parameter: string) => string) | undefined;
 

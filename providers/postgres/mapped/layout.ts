@@ -24,6 +24,8 @@ export interface Layout {
   /** Columns that a new row needs besides its fields, such as that of the collection; values are SQL. */
   newColumns(where: Conditions): readonly { readonly column: string; readonly value: string }[];
   readonly writable: boolean;
+  /** Whether every write gives a row a new `updated_at`, to the millisecond. */
+  readonly versioned: boolean;
 }
 
 export interface Id {
@@ -74,6 +76,8 @@ export type Write =
       /** Converts a parameter to the column's type. It holds a text, a text[] literal, a number, an ISO time, or JSON. */
       from(parameter: string): string;
       readonly notNull: boolean;
+      /** Whether a time keeps its milliseconds. */
+      readonly milliseconds: boolean;
     }
   | {
       readonly kind: 'path';

@@ -90,6 +90,8 @@ function verbs(parts: VerbParts): Provider {
       max_search_results: null,
       max_list_scan: null,
       consistency_tokens: false,
+      etags: layout.writable && layout.versioned,
+      explain: true,
     },
     get,
     async list(query, call) {

@@ -26,13 +26,19 @@ export const doubledBytes = ({ max_bytes }: Pick<ListQuery, 'max_bytes'>): numbe
 /** A statement about one row is undefined for a text that cannot be an id of this table. */
 export function createStatements(layout: Layout, reading: Reading) {
   const { from, table } = layout;
-  const { columns, created } = reading;
+  const { columns, created, updated } = reading;
   const statement = rememberStatements();
   const query = (text: string, { values }: Conditions): Query => ({ statement: statement(text), values });
   const sameFor = (ref: Ref, write: (where: Conditions) => string): Query | undefined => {
     const where = whereOne(layout, ref);
     return where && query(write(where), where);
   };
+  /** The same for a change, which checks the version. */
+  const changeFor = (ref: Ref, write: (where: Conditions) => string): Query | undefined =>
+    sameFor(ref, (where) => {
+      if (ref.versions) where.and(`${updated} = any(${where.bind(toTextArray(ref.versions))}::timestamptz[])`);
+      return write(where);
+    });
 
   const rowOf = ({ id, users, within }: Ref) => ({
     id,
@@ -82,7 +88,7 @@ export function createStatements(layout: Layout, reading: Reading) {
 
     /** Returns the row if it was changed. Sets the given fields, and the time of change if it is mapped. */
     update: (ref: Ref, changes: Changes) =>
-      sameFor(ref, (where) => {
+      changeFor(ref, (where) => {
         const sets = rowChanges({ layout, reading, where }, changes);
         const changed = `update ${table} as t set ${sets.join(', ')} where ${where}`;
         return `${changed} returning ${columns}, ${recheck(layout, where, rowOf(ref))}`;
@@ -90,7 +96,7 @@ export function createStatements(layout: Layout, reading: Reading) {
 
     /** Returns a row if one was deleted. */
     remove: (ref: Ref) =>
-      sameFor(
+      changeFor(
         ref,
         (where) => `delete from ${table} as t where ${where} returning ${recheck(layout, where, rowOf(ref))}`,
       ),

@@ -1,7 +1,15 @@
 import { randomUUID } from 'node:crypto';
 import { type Call, invalidRequest, type NewMemory, OmpError, type Provider, providerError } from '#contract';
 import { toUnit } from '#ranking';
-import { effectivePatch, mergeExtensions, newIdentity, recordBytes, recordTooLarge, requireFits } from '#toolbox';
+import {
+  effectivePatch,
+  mergeExtensions,
+  newIdentity,
+  recordBytes,
+  recordTooLarge,
+  requireFits,
+  requireVersion,
+} from '#toolbox';
 import type { Row } from '../client/connections.ts';
 import { codeOf, PROVIDER } from '../errors.ts';
 import type { Query } from '../tables/memory-statements.ts';
@@ -53,7 +61,7 @@ export function createWrites({ layout, reading, statements, get, max_bytes, run 
     },
 
     async update(ref, wanted, vector, call) {
-      const current = await get(ref, call);
+      const current = requireVersion(await get(ref, call), ref);
       const patch = current && effectivePatch(current, wanted);
       if (!patch) return current;
       requireMapped(layout, patch);
@@ -66,7 +74,7 @@ export function createWrites({ layout, reading, statements, get, max_bytes, run 
       const updated = query && (await write(query, call));
       if (updated) return reading.toMemory(updated);
       // Deleted in the meantime, or not changed because of a condition of the update.
-      const present = await get(ref, call);
+      const present = requireVersion(await get(ref, call), ref);
       if (present === undefined) return undefined;
       const extensions = mergeExtensions(present.extensions, patch.extensions);
       if (recordBytes({ ...present, ...patch, extensions }) > max_bytes) throw recordTooLarge(max_bytes);
@@ -77,7 +85,9 @@ export function createWrites({ layout, reading, statements, get, max_bytes, run 
 
     async delete(ref, call) {
       const query = statements.remove(ref);
-      return query !== undefined && (await write(query, call)) !== undefined;
+      if (query && (await write(query, call))) return true;
+      if (ref.versions) requireVersion(await get(ref, call), ref);
+      return false;
     },
   } satisfies Required<Pick<Provider, 'check' | 'add' | 'update' | 'delete'>>;
 }

@@ -161,6 +161,11 @@ create index memories_user_tags on ${names.memories} using gin (tags, (array[use
 drop index if exists ${names.schema}.memories_tags;
 `;
 
+const expired = (names: Names): string => `
+-- Purge: what expired first. Most memories never expire, so it is small. Takes a second for a million memories.
+create index memories_valid_to on ${names.memories} (valid_to) where valid_to is not null;
+`;
+
 /** Append only: never edit a released migration. */
 export const MIGRATIONS: readonly { name: string; sql: (names: Names) => string }[] = [
   { name: 'memories', sql: memories },
@@ -168,6 +173,7 @@ export const MIGRATIONS: readonly { name: string; sql: (names: Names) => string 
   { name: 'reembed', sql: reembed },
   { name: 'ingestion', sql: ingestion },
   { name: 'tags of large users', sql: tagsOfLargeUsers },
+  { name: 'expired memories', sql: expired },
 ];
 
 /** The version that added the ingestion queue. */

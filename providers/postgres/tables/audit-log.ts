@@ -1,4 +1,4 @@
-import type { AuditLog, Call, StoredEntry, Verb } from '#contract';
+import type { AuditAction, AuditLog, Call, StoredEntry } from '#contract';
 import type { Run } from '../client/connections.ts';
 import { type Conditions, conditions, whereWithin } from './conditions.ts';
 import type { Names } from './names.ts';
@@ -10,7 +10,7 @@ const COLUMNS = ['timestamp', 'app', 'action', 'user_id', 'memory_id', 'scope', 
 export function insertChangeEntry(
   names: Names,
   bind: Conditions['bind'],
-  action: Verb,
+  action: AuditAction,
   { caller, requestId }: Call,
 ): string {
   const [now, app, request] = [new Date().toISOString(), caller.app, requestId].map(bind);

@@ -1,19 +1,24 @@
-import { type Call, GATEWAY, type Log } from '#contract';
+import { type AuditOptions, type Call, GATEWAY, type Log } from '#contract';
 import type { Run } from '../client/connections.ts';
+import { insertChangeEntry } from './audit-log.ts';
+import { conditions } from './conditions.ts';
 import { keyPeriod } from './idempotency.ts';
 import type { Names } from './names.ts';
 
 export interface HousekeepingOptions {
   readonly run: Run;
   readonly names: Names;
-  /** Days that an audit entry is kept; null: forever. */
-  readonly retention_days: number | null;
+  /** Undefined: auditing is off. */
+  readonly audit: AuditOptions | undefined;
+  /** Days after `valid_to` until a memory is deleted; undefined: never. */
+  readonly purge_expired_days?: number | undefined;
   readonly log: Log;
   /** Milliseconds between two rounds, and before a failed round is retried. */
   readonly every_ms?: number;
   readonly retry_ms?: number;
 }
 
+const daysAgo = (days: number): string => new Date(Date.now() - days * DAY_MS).toISOString();
 const DAY_MS = 86_400_000;
 const HOUR_MS = 3_600_000;
 const MINUTE_MS = 60_000;
@@ -21,13 +26,14 @@ const MINUTE_MS = 60_000;
 const BATCH = 1_000;
 
 /**
- * Deletes expired audit entries and idempotency keys in the background. Any number of gateways may do so at the same time:
+ * Deletes expired audit entries, idempotency keys and memories in the background. Any number of gateways may do so at the same time:
  * each skips rows that another one is deleting.
  */
 export function startHousekeeping({
   run,
   names,
-  retention_days,
+  audit,
+  purge_expired_days,
   log,
   every_ms = HOUR_MS,
   retry_ms = MINUTE_MS,
@@ -41,11 +47,22 @@ export function startHousekeeping({
         select ctid from ${table} where ${column} ${compared} $1 order by ${column} limit ${BATCH} for update skip locked)) returning 1`;
     while (!stop.signal.aborted && (await run(text, [time], call)).length > 0);
   };
-  const round = async () => {
-    if (retention_days !== null) {
-      const expired = new Date(Date.now() - retention_days * DAY_MS).toISOString();
-      await deleteExpired(names.auditLog, 'timestamp', '<=', expired);
+  /** Each memory has its audit entry, of no app. */
+  const purge = async (time: string) => {
+    for (let deleted = 1; deleted > 0 && !stop.signal.aborted; ) {
+      const { bind, values } = conditions();
+      const changed = `delete from ${names.memories} where ctid = any(array(
+          select ctid from ${names.memories} where valid_to <= ${bind(time)} order by valid_to limit ${BATCH} for update skip locked))
+        returning id, user_id, scope`;
+      const entry = audit ? `, entry as (${insertChangeEntry(names, bind, 'delete', call)})` : '';
+      deleted = (await run(`with changed as (${changed})${entry} select 1 from changed`, values, call)).length;
     }
+  };
+  const round = async () => {
+    if (audit && audit.retention_days !== null) {
+      await deleteExpired(names.auditLog, 'timestamp', '<=', daysAgo(audit.retention_days));
+    }
+    if (purge_expired_days !== undefined) await purge(daysAgo(purge_expired_days));
     const [after, until] = keyPeriod();
     await deleteExpired(names.onceKeys, 'created_at', '<=', after);
     await deleteExpired(names.onceKeys, 'created_at', '>', until);

@@ -85,6 +85,12 @@ export function createStatements(names: Names, audited: boolean) {
     whereWithin(where, within);
     return where;
   };
+  /** The same for a change, which checks the version. */
+  const oneVersion = (ref: Ref) => {
+    const where = one(ref);
+    if (ref.versions) where.and(`updated_at = any(${where.bind(toTextArray(ref.versions))}::timestamptz[])`);
+    return where;
+  };
   /** What an update does with the ingestion queue. The statement itself reads the queue as it was before. */
   const queueing = (vector: Update['vector']) => {
     if (vector === null) return { columns };
@@ -151,7 +157,7 @@ export function createStatements(names: Names, audited: boolean) {
 
     /** Writes only the given fields, so patches of different fields never undo each other. */
     update(ref: Ref, wanted: Update, call: Call): Query {
-      const where = one(ref);
+      const where = oneVersion(ref);
       const sets = changesOf(names, where, wanted);
       const text = `update ${names.memories} set ${sets.join(', ')} where ${where}`;
       return change(where, { action: 'update', call, text, ...queueing(wanted.vector) });
@@ -159,7 +165,7 @@ export function createStatements(names: Names, audited: boolean) {
 
     /** Returns a row if there was one. */
     remove(ref: Ref, call: Call): Query {
-      const where = one(ref);
+      const where = oneVersion(ref);
       return change(where, { action: 'delete', call, text: `delete from ${names.memories} where ${where}` });
     },
 

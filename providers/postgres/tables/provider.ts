@@ -7,11 +7,12 @@ import {
   type ProviderCapabilities,
   type ProviderContext,
   type Ref,
+  type SearchHit,
   type SearchQuery,
 } from '#contract';
-import { analyseLater } from '#ranking';
-import { effectivePatch, newIdentity, newRecord, recordTooLarge, requireFits } from '#toolbox';
-import type { Run } from '../client/connections.ts';
+import { analyseLater, queryTerms, weights } from '#ranking';
+import { effectivePatch, newIdentity, newRecord, recordTooLarge, requireFits, requireVersion } from '#toolbox';
+import type { Row, Run } from '../client/connections.ts';
 import { PROVIDER } from '../errors.ts';
 import type { Options } from '../options.ts';
 import type { OpenDatabase } from '../startup/open-database.ts';
@@ -24,6 +25,7 @@ import { toMemory } from './memory-rows.ts';
 import { createStatements, type Insert, type Query } from './memory-statements.ts';
 import { createSearch } from './search-strategy.ts';
 import { toKeys } from './search-terms.ts';
+import { createUserVerbs } from './user-statements.ts';
 
 /** The provider of the gateway's tables. Closing it closes the database. */
 export async function openProvider(
@@ -38,7 +40,13 @@ export async function openProvider(
     db.queryWith(settings, statements.query(text, values).statement, values, call);
   const threshold = iterativeScan ? options.large_user_rows : Number.POSITIVE_INFINITY;
   const largeUsers = await openLargeUsers({ db, names, statements, threshold, log });
-  const housekeeping = startHousekeeping({ run, names, retention_days: audit?.retention_days ?? null, log });
+  const housekeeping = startHousekeeping({
+    run,
+    names,
+    audit,
+    purge_expired_days: options.purge_expired_days,
+    log,
+  });
 
   const auditLog = audit && createAuditLog(names, run);
   /** Writes the audit entries of a verb that succeeded without a change. */
@@ -64,8 +72,7 @@ export async function openProvider(
   /** Undefined: the idempotency key is in use. */
   const insert = async (item: BatchItem, call: Call): Promise<Memory | undefined> => {
     const wanted = await insertOf(item, call);
-    const inserted = await send(statements.insert(wanted, call), call);
-    return inserted.length > 0 ? wanted.memory : undefined;
+    return (await send(statements.insert(wanted, call), call)).length > 0 ? wanted.memory : undefined;
   };
   const firstAnswers = createFirstAnswers(names, run);
   const get = async (ref: Ref, call: Call): Promise<Memory | undefined> => {
@@ -73,10 +80,6 @@ export async function openProvider(
     return row && toMemory(row, model);
   };
   const runSearch = createSearch({ db, names, statements, ranking, largeUsers });
-  const search = async (query: SearchQuery, call: Call) => {
-    const rows = await runSearch(query, call);
-    return rows.map((row) => ({ memory: toMemory(row, model), score: row.score as number }));
-  };
 
   return {
     name: PROVIDER,
@@ -99,7 +102,7 @@ export async function openProvider(
     },
     get,
     async update(ref, wanted, vector, call) {
-      const current = await get(ref, call);
+      const current = requireVersion(await get(ref, call), ref);
       const patch = current && effectivePatch(current, wanted);
       if (!patch) {
         if (current) await recordUnchanged('update', [current], call);
@@ -111,10 +114,14 @@ export async function openProvider(
       // Without a new content the ingestion queue stays as it is.
       const fresh = keywords ? (later ? 'later' : vector) : null;
       const [row] = await send(statements.update(ref, { patch, vector: fresh, keywords, max_bytes }, call), call);
-      if (!row && (await get(ref, call))) throw recordTooLarge(max_bytes);
+      if (!row && requireVersion(await get(ref, call), ref)) throw recordTooLarge(max_bytes);
       return row && toMemory(row, model);
     },
-    delete: async (ref, call) => (await send(statements.remove(ref, call), call)).length > 0,
+    async delete(ref, call) {
+      const [row] = await send(statements.remove(ref, call), call);
+      if (!row && ref.versions) requireVersion(await get(ref, call), ref);
+      return row !== undefined;
+    },
     async list(query, call) {
       const large = largeUsers.has(query.user_id);
       let rows = await send(statements.list(query, { large }), call);
@@ -122,7 +129,8 @@ export async function openProvider(
         rows = await send(statements.list(query, { large, within: 'bytes' }), call);
       return rows.map((row) => toMemory(row, model));
     },
-    search,
+    search: async (query, call) => toHits(await runSearch(query, call), { query, ranking, model }),
+    ...createUserVerbs(names, run, audit !== undefined),
     ...(auditLog && { audit: auditLog }),
     // Closed with the provider.
     keys: { ...keys, close: async () => {} },
@@ -137,6 +145,22 @@ export async function openProvider(
   };
 }
 
+interface Searched {
+  readonly query: SearchQuery;
+  readonly ranking: ProviderContext['ranking'];
+  readonly model: string | null;
+}
+
+function toHits(rows: readonly Row[], { query, ranking, model }: Searched): SearchHit[] {
+  const hits = rows.map((row) => ({ memory: toMemory(row, model), score: row.score as number }));
+  if (!query.explain) return hits;
+  const weight = weights(ranking, queryTerms(query.text).length);
+  return hits.map((hit, i) => ({
+    ...hit,
+    parts: { cosine: Number(rows[i]?.cosine), coverage: Number(rows[i]?.coverage), weights: weight },
+  }));
+}
+
 const capabilitiesOf = ({ mode }: ProviderContext['ranking']): ProviderCapabilities => ({
   vector_search: mode !== 'keyword',
   keyword_search: mode !== 'vector',
@@ -148,4 +172,6 @@ const capabilitiesOf = ({ mode }: ProviderContext['ranking']): ProviderCapabilit
   max_search_results: null,
   max_list_scan: null,
   consistency_tokens: false,
+  etags: true,
+  explain: true,
 });

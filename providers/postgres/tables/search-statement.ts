@@ -79,13 +79,14 @@ export function searchStatement(names: Names, ranking: RankingOptions, search: S
       ? exactlyMatching(parts, search.rarity)
       : throughIndexes(parts, search.rarity);
   const order = 'score desc, created_at desc, id desc';
-  const best = `select id as hit, score, created_at as time from (${hits}) as hits ${ranking.mode === 'keyword' ? 'where score > 0' : ''}
+  const shown = search.query.explain ? 'score, cosine, coverage' : 'score';
+  const best = `select id as hit, ${shown}, created_at as time from (${hits}) as hits ${ranking.mode === 'keyword' ? 'where score > 0' : ''}
         order by score desc, time desc, hit desc limit ${where.bind(search.query.limit)}`;
-  const rows = `select m.*, score, ${bytesOf()} as bytes from (${best}) as best join ${names.memories} m on id = hit`;
+  const rows = `select m.*, ${shown}, ${bytesOf()} as bytes from (${best}) as best join ${names.memories} m on id = hit`;
   return {
     text: `
       with ${withPart.join(',\n      ')}
-      select ${columnsOf(names)}, score, (select rows from counted) as total
+      select ${columnsOf(names)}, ${shown}, (select rows from counted) as total
       from ${firstWithin(rows, order, where.bind(search.query.max_bytes))} as found
       order by ${order}`,
     values: where.values,
@@ -129,9 +130,12 @@ function toParts(names: Names, ranking: RankingOptions, { query }: Search) {
     /** The same for a scan of the vector or keyword index: the `case` keeps the planner from using any other. */
     scanned: `large and ${UNINDEXED_USER} = ${userPlace} and case when large then ${visible} and ${wanted} end`,
     cosine: distance ? cosineOf(distance) : '0',
+    /** What ranking of a memory selects: its score and, to explain it, the parts. */
     score: `least(1, floor((${vectorWeight} * cosine + ${keywordWeight} * ${
       asked ? 'coalesce(coverage, 0)' : '0'
-    }) * 1e6::float8 + 0.5::float8) / 1e6::float8)`,
+    }) * 1e6::float8 + 0.5::float8) / 1e6::float8) as score${
+      query.explain ? `, cosine, ${asked ? 'coalesce(coverage, 0)' : '0'} as coverage` : ''
+    }`,
   };
 }
 
@@ -237,7 +241,7 @@ const sharing = ({ names, scanned, distance, cosine }: StatementParts, keys: str
 
 /** The score of each of these memories. */
 const scored = ({ score, asked }: StatementParts, memories: string): string =>
-  `select id, created_at, ${score} as score from ${memories}${
+  `select id, created_at, ${score} from ${memories}${
     asked
       ? `
       left join (select holder, sum(idf) / (select whole from rarity) as coverage

@@ -2,20 +2,40 @@ import { z } from 'zod';
 import { type CreateDocumentOptions, createDocument, type oas31, type ZodOpenApiPathsObject } from 'zod-openapi';
 import { MAX_BATCH_SIZE } from '#contract';
 import { OMP_VERSION } from '../../core/describe.ts';
-import { AuditParameters, ContextBody, CreateBody, ListParameters, PatchBody, SearchParameters } from '../schemas.ts';
+import {
+  AuditParameters,
+  ContextBody,
+  CreateBody,
+  ListParameters,
+  PatchBody,
+  SearchParameters,
+  StatsParameters,
+  UsersParameters,
+} from '../schemas.ts';
 import * as example from './examples.ts';
-import { IdempotencyKeyParameter, publicOperation, UserIdParameter, verb } from './operation.ts';
+import {
+  IdempotencyKeyParameter,
+  IfMatchParameter,
+  IfNoneMatchParameter,
+  publicOperation,
+  UserIdParameter,
+  VERSION_CHANGED,
+  verb,
+} from './operation.ts';
 import {
   AuditLog,
   BatchResults,
   Capabilities,
   ContextBlock,
+  Erased,
   Health,
   Liveness,
   Memory,
   MemoryPage,
   Readiness,
   SearchResults,
+  UserPage,
+  UserStats,
 } from './responses.ts';
 
 const DESCRIPTION = `Stores, retrieves and searches memories: short text facts about a user.
@@ -28,7 +48,7 @@ code points. docs/http-api.md and docs/security.md in the gateway's repository h
 \`/healthz\`, \`/livez\`, \`/readyz\` and this description answers 401 without a valid key or token, unknown paths included.
 
 **Authorization.** A key or token may access all users or some. Its grants allow \`read\` (get, list, search, context,
-audit), \`write\` (add, update) and \`delete\`, each in all scopes or in some. By id, a memory of a user without access
+audit, users, stats), \`write\` (add, update) and \`delete\`, each in all scopes or in some; to erase a user needs \`delete\` in all. By id, a memory of a user without access
 answers 404, exactly like an unknown id; a memory of a user with access, but outside the grants, answers 403. Update
 needs \`write\` for the old and for the new scope, and returns the memory even without \`read\`. List, search, context and
 audit return only what the grants allow; they answer 403 for a user without access, and for a scope that cannot match any
@@ -91,6 +111,7 @@ const memoryPaths: ZodOpenApiPathsObject = {
       description: 'Optional fields given as null count as omitted. Unknown fields are ignored.',
       headers: { 'Idempotency-Key': IdempotencyKeyParameter },
       body: { schema: CreateBody, example: example.newMemory },
+      tagged: true,
       success: { status: 201, description: 'The created memory.', body: { schema: Memory, example: example.memory } },
       errors: ['invalid_request', 'unsupported_capability', 'payload_too_large'],
     }),
@@ -138,7 +159,10 @@ answers one error. \`Idempotency-Key\` covers the whole batch. Counts as one req
     get: verb({
       id: 'getMemory',
       summary: 'Read one memory',
-      ...byId,
+      path: byId.path,
+      headers: { ...byId.headers, 'If-None-Match': IfNoneMatchParameter },
+      tagged: true,
+      otherwise: { status: 304, description: 'The client has this version.' },
       success: { status: 200, description: 'The memory.', body: { schema: Memory, example: example.memory } },
       errors: ['not_found'],
     }),
@@ -146,7 +170,10 @@ answers one error. \`Idempotency-Key\` covers the whole batch. Counts as one req
       id: 'updateMemory',
       summary: 'Update fields of a memory',
       description: '`tags` and `supersedes` replace the whole list. Only `valid_to` and `x-` keys may be null.',
-      ...byId,
+      path: byId.path,
+      headers: { ...byId.headers, 'If-Match': IfMatchParameter },
+      tagged: true,
+      otherwise: VERSION_CHANGED,
       body: { schema: PatchBody, example: example.memoryPatch },
       success: {
         status: 200,
@@ -159,7 +186,9 @@ answers one error. \`Idempotency-Key\` covers the whole batch. Counts as one req
       id: 'deleteMemory',
       summary: 'Delete a memory permanently',
       description: 'To keep the history, add a memory that names this one in `supersedes`.',
-      ...byId,
+      path: byId.path,
+      headers: { ...byId.headers, 'If-Match': IfMatchParameter },
+      otherwise: VERSION_CHANGED,
       success: { status: 204, description: 'Deleted.' },
       errors: ['unsupported_capability', 'not_found'],
     }),
@@ -193,6 +222,43 @@ returned. Contents and queries are never recorded.`,
       success: { status: 200, description: 'The entries.', body: { schema: AuditLog, example: example.auditLog } },
       errors: ['invalid_request', 'unsupported_capability'],
       consistent: false,
+    }),
+  },
+  '/users': {
+    get: verb({
+      id: 'listUsers',
+      summary: 'List the users that have memories',
+      description: `The users that the caller may access and that have at least one memory the caller may read, if
+\`features.users\` is true. Counts include only those memories. A page may have fewer users than \`limit\`, even none,
+although there are more: \`next_cursor\` is then not null.`,
+      query: UsersParameters,
+      success: { status: 200, description: 'One page.', body: { schema: UserPage, example: example.userPage } },
+      errors: ['invalid_request', 'unsupported_capability'],
+    }),
+  },
+  '/users/{id}/memories': {
+    delete: verb({
+      id: 'eraseUser',
+      summary: 'Delete all memories of a user permanently',
+      description: `Needs a grant to delete in every scope. The audit log keeps its entries, which have no contents. After an error
+some memories may be deleted; repeat the request. Available if \`features.erase\` is true.`,
+      path: z.object({ id: z.string().meta({ description: 'Id of the user.' }) }),
+      success: {
+        status: 200,
+        description: 'The number of memories.',
+        body: { schema: Erased, example: example.erased },
+      },
+      errors: ['invalid_request', 'unsupported_capability'],
+    }),
+  },
+  '/stats': {
+    get: verb({
+      id: 'getStats',
+      summary: "Count a user's memories by scope and tag",
+      description: 'Includes only memories that the caller may read. Available if `features.stats` is true.',
+      query: StatsParameters,
+      success: { status: 200, description: 'The counts.', body: { schema: UserStats, example: example.userStats } },
+      errors: ['invalid_request', 'unsupported_capability'],
     }),
   },
   '/capabilities': {

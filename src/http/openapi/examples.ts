@@ -66,6 +66,23 @@ export const auditLog = {
   next_cursor: null,
 };
 
+export const userPage = {
+  items: [{ user_id: memory.user_id, count: 1, last_write: memory.updated_at }],
+  next_cursor: null,
+};
+
+export const erased = { deleted: 1 };
+
+export const userStats = {
+  user_id: memory.user_id,
+  count: 1,
+  oldest: memory.created_at,
+  newest: memory.created_at,
+  last_write: memory.updated_at,
+  scopes: [{ scope: memory.scope, count: 1 }],
+  tags: [{ tag: 'tooling', count: 1 }],
+};
+
 export const capabilities = {
   omp_version: '0.1',
   provider: 'postgres',
@@ -81,9 +98,14 @@ export const capabilities = {
     supports_supersession: true,
     idempotency: true,
     batch: true,
+    explain: true,
     multi_user: true,
     tags: true,
     consistency_tokens: false,
+    etags: true,
+    users: true,
+    stats: true,
+    erase: true,
   },
   limits: { rate_limit_per_minute: null, max_search_results: 100, max_batch_size: 100 },
 };

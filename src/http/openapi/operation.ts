@@ -1,10 +1,12 @@
 import { z } from 'zod';
 import type { ZodOpenApiOperationObject, ZodOpenApiResponseObject } from 'zod-openapi';
-import { type ErrorCode, IDEMPOTENCY_TTL_MS, OmpError } from '#contract';
+import { type ErrorCode, IDEMPOTENCY_TTL_MS, OmpError, versionChanged } from '#contract';
 import { ERRORS, toEnvelope } from '../errors.ts';
 import { IDEMPOTENCY_KEY } from '../input.ts';
 import { REQUEST_ID } from '../request.ts';
 import { ErrorEnvelope } from './responses.ts';
+
+const EXAMPLE_REQUEST_ID = '7f9c2ba4-e88f-4a7d-9c1b-0d5e3a6f2b10';
 
 /** A body, by default JSON, with an example. */
 interface Body {
@@ -23,7 +25,9 @@ interface ApiOperation {
   readonly body?: Body;
   readonly success: { readonly status: 200 | 201 | 204; readonly description: string; readonly body?: Body };
   /** A response that is neither a success nor an error of the protocol. */
-  readonly otherwise?: { readonly status: 503; readonly description: string; readonly body: Body };
+  readonly otherwise?: { readonly status: 304 | 412 | 503; readonly description: string; readonly body?: Body };
+  /** Whether the answer is one memory, which has an `ETag`. */
+  readonly tagged?: boolean;
   readonly errors: readonly ErrorCode[];
   /** Whether it can answer `scope_denied`. Default: true. */
   readonly denies?: boolean;
@@ -63,7 +67,16 @@ export const publicOperation = (spec: ApiOperation): ZodOpenApiOperationObject =
 });
 
 const operation = (
-  { id, summary, description, success, otherwise, errors, ...spec }: Omit<ApiOperation, 'consistent' | 'denies'>,
+  {
+    id,
+    summary,
+    description,
+    success,
+    otherwise,
+    tagged,
+    errors,
+    ...spec
+  }: Omit<ApiOperation, 'consistent' | 'denies'>,
   consistent: boolean,
 ): ZodOpenApiOperationObject => ({
   operationId: id,
@@ -78,14 +91,14 @@ const operation = (
   responses: {
     [success.status]: {
       description: success.description,
-      headers: responseHeaders({ errors, consistent }),
+      headers: responseHeaders({ errors, consistent, tagged }),
       ...(success.body && { content: contentOf(success.body) }),
     },
     ...(otherwise && {
       [otherwise.status]: {
         description: otherwise.description,
-        headers: responseHeaders({ errors, consistent }),
-        content: contentOf(otherwise.body),
+        headers: responseHeaders({ errors, consistent, tagged: otherwise.status !== 503 }),
+        ...(otherwise.body && { content: contentOf(otherwise.body) }),
       },
     }),
     ...failures({ errors, consistent }),
@@ -106,13 +119,12 @@ const CONDITIONS: Record<ErrorCode, string> = {
   payload_too_large: 'the request body exceeds the limit, by default 1 MiB, or the memory would exceed twice the limit',
 };
 
-const EXAMPLE_REQUEST_ID = '7f9c2ba4-e88f-4a7d-9c1b-0d5e3a6f2b10';
-
 /** What the response headers of an operation depend on. */
 interface ResponseFacts {
   readonly errors: readonly ErrorCode[];
   /** Whether it waits for the client's writes through other replicas. */
   readonly consistent: boolean;
+  readonly tagged?: boolean | undefined;
 }
 
 /** The error responses of an operation: one per status, with an example of each of its codes. */
@@ -131,11 +143,12 @@ function failures(operation: ResponseFacts): Record<string, ZodOpenApiResponseOb
  * The headers of a response with one of these codes, or of a success. If an operation can answer `rate_limited`, every
  * response except 401 has the rate limit headers. Only successes and `not_found` have the consistency headers.
  */
-function responseHeaders({ errors, consistent }: ResponseFacts, codes: readonly ErrorCode[] = []) {
+function responseHeaders({ errors, consistent, tagged }: ResponseFacts, codes: readonly ErrorCode[] = []) {
   const unauthorized = codes.includes('unauthorized');
   const read = codes.length === 0 || codes.includes('not_found');
   return z.object({
     'X-Request-Id': RequestIdHeader,
+    ...(tagged && { ETag: EtagHeader }),
     ...(unauthorized && { 'WWW-Authenticate': WwwAuthenticateHeader }),
     ...(codes.includes('rate_limited') && { 'Retry-After': RetryAfterHeader }),
     ...(errors.includes('rate_limited') && !unauthorized && rateLimitHeaders),
@@ -186,6 +199,30 @@ the first response again and creates nothing; with another memory it answers 400
     pattern: IDEMPOTENCY_KEY.source,
   });
 
+/** Decision 36. */
+export const IfMatchParameter = z
+  .string()
+  .optional()
+  .meta({
+    description: `Changes the memory only if its \`ETag\` is one of these, or for \`*\`. A client can make one from any memory it has read:
+\`updated_at\` in double quotes. If \`features.etags\` is false, a request with this header is \`unsupported_capability\`.`,
+    example: '"2026-03-01T09:30:00.000Z"',
+    param: { id: 'IfMatch' },
+  });
+
+/** Decision 36. */
+export const IfNoneMatchParameter = z
+  .string()
+  .optional()
+  .meta({ description: 'Answers 304 if the `ETag` of the memory is one of these, or for `*`.' });
+
+/** Decision 36. */
+export const VERSION_CHANGED = {
+  status: 412,
+  description: '`invalid_request`: the memory has changed. `ETag` has its present version: read it again.',
+  body: { schema: ErrorEnvelope, example: toEnvelope(versionChanged('2026-03-01T09:30:00.000Z'), EXAMPLE_REQUEST_ID) },
+} as const;
+
 /** Decision 23. */
 const ConsistencyTokenParameter = z
   .string()
@@ -201,6 +238,15 @@ const RequestIdHeader = z.string().meta({
   description: 'Id of the request, also in error bodies and in the log.',
   header: { id: 'RequestId' },
 });
+
+const EtagHeader = z
+  .string()
+  .optional()
+  .meta({
+    description:
+      'The version of the memory: `updated_at` in double quotes, with the status while it is not indexed. Only if `features.etags` is true.',
+    header: { id: 'ETag' },
+  });
 
 const WwwAuthenticateHeader = z.string().meta({
   description: 'The authentication scheme, `Bearer`.',

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { VERBS } from '#contract';
+import { AUDIT_ACTIONS, VERBS } from '#contract';
 import { ERRORS } from '../errors.ts';
 import { sourceType } from '../schemas.ts';
 
@@ -52,7 +52,23 @@ export const MemoryPage = z
   })
   .meta({ id: 'MemoryPage' });
 
-const SearchResult = z.looseObject({ memory: Memory, score }).meta({ id: 'SearchResult' });
+const part = (description: string) => z.number().min(0).max(1).nullable().meta({ description });
+const weight = z.number().min(0).max(1);
+
+const Explanation = z
+  .looseObject({
+    cosine: part('Similarity of the vectors of query and memory; null: has no weight.'),
+    coverage: part("Share of the query's rarity that the memory contains; null: has no weight."),
+    terms: strings
+      .nullable()
+      .meta({ description: 'Words of the query that the memory contains; null: have no weight.' }),
+    weights: z.looseObject({ vector: weight, keyword: weight }).meta({ description: 'Of `cosine` and of `coverage`.' }),
+  })
+  .meta({ description: 'With `explain`: `score` is `weights.vector · cosine + weights.keyword · coverage`.' });
+
+const SearchResult = z
+  .looseObject({ memory: Memory, score, explanation: Explanation.optional() })
+  .meta({ id: 'SearchResult' });
 
 export const SearchResults = z
   .looseObject({
@@ -84,11 +100,16 @@ export const Capabilities = z
       supports_supersession: z.boolean().meta({ description: '`supersedes` is tracked.' }),
       idempotency: z.boolean().meta({ description: '`POST /memories` supports `Idempotency-Key`.' }),
       batch: z.boolean().meta({ description: '`POST /memories/batch` is supported.' }),
+      explain: z.boolean().meta({ description: 'Search explains scores.' }),
       multi_user: z.boolean().meta({ description: 'Search and context take several `user_id`.' }),
       tags: z.boolean().meta({ description: 'Memories have tags, and lists filter by them.' }),
       consistency_tokens: z.boolean().meta({
         description: 'Other replicas may show writes late; `X-Consistency-Token` makes them wait.',
       }),
+      etags: z.boolean().meta({ description: 'Memories have an `ETag`, and changes support `If-Match`.' }),
+      users: z.boolean().meta({ description: '`GET /users` is supported.' }),
+      stats: z.boolean().meta({ description: '`GET /stats` is supported.' }),
+      erase: z.boolean().meta({ description: '`DELETE /users/{id}/memories` is supported.' }),
     }),
     limits: z
       .looseObject({
@@ -140,7 +161,7 @@ export const AuditLog = z
         z.looseObject({
           timestamp: time('Time of the request, UTC.'),
           app: z.string().nullable().meta({ description: 'Name of the key or subject of the token; null: anonymous.' }),
-          action: z.enum(VERBS).meta({ description: 'The verb.' }),
+          action: z.enum(AUDIT_ACTIONS).meta({ description: 'The verb, or another call of this gateway.' }),
           memory_id: z.string().nullable().meta({ description: 'Null: the verb has no single memory.' }),
           scope: z.string().nullable().meta({ description: 'Scope of the memory, or the requested one.' }),
           request_id: z.string().meta({ description: 'Id of the request, as in the access log.' }),
@@ -151,6 +172,32 @@ export const AuditLog = z
     next_cursor,
   })
   .meta({ id: 'AuditLog' });
+
+const count = z.int().min(0).meta({ description: 'Number of memories.' });
+const last_write = time('Time of the last change of a memory that is still there.');
+
+/** Decision 37. */
+export const UserPage = z
+  .looseObject({ items: z.array(z.looseObject({ user_id: z.string(), count, last_write })), next_cursor })
+  .meta({ id: 'UserPage' });
+
+/** Decision 37. */
+export const UserStats = z
+  .looseObject({
+    user_id: z.string(),
+    count,
+    oldest: time('`created_at` of the oldest memory; null: no memories.').nullable(),
+    newest: time('`created_at` of the newest memory; null: no memories.').nullable(),
+    last_write: last_write.nullable(),
+    scopes: z
+      .array(z.looseObject({ scope: z.string().nullable(), count }))
+      .meta({ description: 'The 100 largest, largest first; `scope` is null for memories without one.' }),
+    tags: z.array(z.looseObject({ tag: z.string(), count })).meta({ description: 'The 100 largest, largest first.' }),
+  })
+  .meta({ id: 'UserStats' });
+
+/** Decision 38. */
+export const Erased = z.looseObject({ deleted: count }).meta({ id: 'Erased' });
 
 const ErrorFields = z.looseObject({
   code: z.enum(Object.keys(ERRORS)).meta({ description: 'Clients branch on this code.' }),

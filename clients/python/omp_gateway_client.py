@@ -1,0 +1,461 @@
+"""Client of the Open Memory Protocol: one file, standard library only, Python 3.9 and later.
+
+    client = MemoryClient("http://localhost:8080", key="...")
+    client.add("prefers pnpm", user_id="u1")
+    for result in client.search("package manager", user_id="u1"):
+        print(result["score"], result["memory"]["content"])
+
+Memories are dictionaries with the fields of the protocol. Times are ISO 8601 texts in UTC.
+"""
+
+from __future__ import annotations
+
+import email.utils
+import http.client
+import json
+import random
+import re
+import secrets
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Type, Union
+
+__all__ = [
+    "MemoryClient",
+    "MemoryClientError",
+    "ConnectionFailed",
+    "InvalidResponse",
+    "ApiError",
+    "Unauthorized",
+    "ScopeDenied",
+    "NotFound",
+    "InvalidRequest",
+    "PreconditionFailed",
+    "RateLimited",
+    "UnsupportedCapability",
+    "ProviderFailed",
+    "PayloadTooLarge",
+    "version",
+]
+__version__ = "0.1.0"
+
+Memory = Dict[str, Any]
+Users = Union[str, Sequence[str]]
+
+_FIRST_PAUSE = 0.25
+_LONGEST_PAUSE = 8.0
+_BATCH = 100
+_BATCH_BYTES = 1_000_000
+
+
+class MemoryClientError(Exception):
+    """Base of everything that this client raises."""
+
+
+class ConnectionFailed(MemoryClientError):
+    """No answer arrived: the network failed, or the gateway was silent for `timeout` seconds."""
+
+
+class InvalidResponse(MemoryClientError):
+    """The answer is not the protocol's, for example the page of a proxy."""
+
+    def __init__(self, message: str, status: int, headers: Mapping[str, str]) -> None:
+        super().__init__("the answer (status {}) is not {}".format(status, message))
+        self.status = status
+        #: For the gateway's logs.
+        self.request_id = headers.get("X-Request-Id")
+        #: Seconds until a retry may succeed.
+        self.retry_after = _seconds(headers.get("Retry-After"))
+
+
+class ApiError(MemoryClientError):
+    """The gateway answered with an error. There is a subclass for each code."""
+
+    def __init__(
+        self,
+        message: str,
+        code: str,
+        status: int,
+        request_id: Optional[str],
+        retry_after: Optional[float],
+        provider: Optional[str],
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.status = status
+        #: For the gateway's logs.
+        self.request_id = request_id
+        #: Seconds until a retry may succeed.
+        self.retry_after = retry_after
+        #: The backend at fault.
+        self.provider = provider
+
+
+class Unauthorized(ApiError):
+    pass
+
+
+class ScopeDenied(ApiError):
+    pass
+
+
+class NotFound(ApiError):
+    pass
+
+
+class InvalidRequest(ApiError):
+    pass
+
+
+class PreconditionFailed(InvalidRequest):
+    """The memory has changed since the version that `if_match` names: read it again."""
+
+
+class RateLimited(ApiError):
+    pass
+
+
+class UnsupportedCapability(ApiError):
+    pass
+
+
+class ProviderFailed(ApiError):
+    pass
+
+
+class PayloadTooLarge(ApiError):
+    pass
+
+
+_CLASSES: Mapping[str, Type[ApiError]] = {
+    "unauthorized": Unauthorized,
+    "scope_denied": ScopeDenied,
+    "not_found": NotFound,
+    "invalid_request": InvalidRequest,
+    "rate_limited": RateLimited,
+    "unsupported_capability": UnsupportedCapability,
+    "provider_error": ProviderFailed,
+    "payload_too_large": PayloadTooLarge,
+}
+
+
+def version(memory: Memory) -> str:
+    """The value of `if_match` for this version of a memory, also if it comes from a list or a search."""
+    return '"{}"'.format(memory["updated_at"])
+
+
+class MemoryClient:
+    """A client of one gateway. It may be used by several threads.
+
+    url: address of the gateway; a path prefix is kept.
+    key: API key or token, or a function that is asked before each attempt.
+    timeout: seconds that the gateway may be silent.
+    total_timeout: seconds after which nothing is retried any more.
+    retries: retries after the first attempt.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        key: Union[str, Callable[[], str], None] = None,
+        *,
+        timeout: float = 30.0,
+        total_timeout: float = 60.0,
+        retries: int = 2,
+        headers: Optional[Mapping[str, str]] = None,
+    ) -> None:
+        self._url = url.rstrip("/")
+        if "@" in urllib.parse.urlsplit(self._url).netloc:
+            raise ValueError("url: must not contain credentials; use key")
+        self._key = key
+        self._timeout = timeout
+        self._total_timeout = total_timeout
+        self._retries = retries
+        self._headers = dict(headers or {})
+        self._consistency: Optional[str] = None
+        self._known: Optional[Dict[str, Any]] = None
+
+    def add(
+        self,
+        content: str,
+        *,
+        user_id: str,
+        idempotency_key: Optional[str] = None,
+        **fields: Any,
+    ) -> Memory:
+        """Adds a memory. `fields`: scope, tags, source, confidence, valid_from, valid_to, supersedes.
+
+        `x-` keys: `**{"x-mood": "calm"}`. Raises InvalidRequest, ScopeDenied, PayloadTooLarge.
+        """
+        memory = {"content": content, "user_id": user_id, **fields}
+        return self._add("/memories", memory, idempotency_key)
+
+    def add_many(self, memories: Sequence[Memory], *, idempotency_key: Optional[str] = None) -> List[Dict[str, Any]]:
+        """Adds any number of memories, in as many batches as the gateway's limits need.
+
+        Returns `{"memory": ...}` or `{"error": ...}` for each, in order. If a batch fails as a whole, this raises, and
+        the memories of the batches before it are added.
+        """
+        known = self._capabilities() or {}
+        if not known.get("features", {}).get("batch"):
+            return self._add_each(memories, idempotency_key)
+        results: List[Dict[str, Any]] = []
+        size = known.get("limits", {}).get("max_batch_size") or _BATCH
+        for index, batch in enumerate(_split(memories, size)):
+            # One that may be too large on its own: then that is its result.
+            if len(batch) == 1:
+                results.extend(self._add_each(batch, _numbered(idempotency_key, index)))
+                continue
+            answer = self._add("/memories/batch", {"memories": batch}, _numbered(idempotency_key, index))
+            results.extend(answer["results"])
+        return results
+
+    def get(self, id: str, *, user_id: Optional[str] = None) -> Memory:
+        """Reads a memory; with `user_id`, that of another user counts as absent. Raises NotFound."""
+        return self._send("GET", _path(id), headers=_by_id(user_id), repeatable=True)
+
+    def update(
+        self, id: str, *, user_id: Optional[str] = None, if_match: Optional[str] = None, **fields: Any
+    ) -> Memory:
+        """Changes only the given fields: content, scope, tags, confidence, valid_to, supersedes, x- keys.
+
+        `if_match`: only this version, `version(memory)`. Raises NotFound, PreconditionFailed.
+        """
+        return self._send("PATCH", _path(id), body=fields, headers=_by_id(user_id, if_match))
+
+    def delete(self, id: str, *, user_id: Optional[str] = None, if_match: Optional[str] = None) -> None:
+        """Deletes a memory permanently. Raises NotFound, PreconditionFailed."""
+        self._send("DELETE", _path(id), headers=_by_id(user_id, if_match))
+
+    def list(self, *, user_id: str, **filters: Any) -> Iterator[Memory]:
+        """All memories of a user, newest first. `filters`: scope (a glob), tag, since, until, limit (of a page)."""
+        return self._pages("/memories", {"user_id": user_id, **filters}, "items")
+
+    def page(self, *, user_id: str, **filters: Any) -> Dict[str, Any]:
+        """One page of `list`: `items` and `next_cursor`, which is `cursor` of the next page."""
+        return self._send("GET", "/memories", query={"user_id": user_id, **filters}, repeatable=True)
+
+    def search(self, q: str, *, user_id: Users, **options: Any) -> List[Dict[str, Any]]:
+        """Results `{"memory", "score"}`, best first. `options`: scope (a prefix), limit, min_score, explain."""
+        query = {"q": q, "user_id": user_id, **options}
+        results: List[Dict[str, Any]] = self._send("GET", "/memories/search", query=query, repeatable=True)["results"]
+        return results
+
+    def context(self, query: str, *, user_id: Users, **options: Any) -> Dict[str, Any]:
+        """`text` for a prompt, `citations`, `token_count`. `options`: scope, token_budget, min_score."""
+        ids = user_id if isinstance(user_id, str) else list(user_id)
+        return self._send("POST", "/context", body={"query": query, "user_id": ids, **options}, repeatable=True)
+
+    def audit(self, *, user_id: str, **filters: Any) -> Iterator[Dict[str, Any]]:
+        """The audit log of a user, newest first. `filters`: app, since, until, limit (of a page)."""
+        return self._pages("/audit", {"user_id": user_id, **filters}, "entries")
+
+    def users(self, **filters: Any) -> Iterator[Dict[str, Any]]:
+        """The users whose memories the key may read, with counts. `filters`: limit (of a page)."""
+        return self._pages("/users", filters, "items")
+
+    def stats(self, user_id: str) -> Dict[str, Any]:
+        """Counts of a user's memories by scope and tag."""
+        return self._send("GET", "/stats", query={"user_id": user_id}, repeatable=True)
+
+    def erase(self, user_id: str) -> int:
+        """Deletes all memories of a user permanently. Returns how many."""
+        path = "/users/{}/memories".format(urllib.parse.quote(user_id, safe=""))
+        deleted: int = self._send("DELETE", path)["deleted"]
+        return deleted
+
+    def capabilities(self) -> Dict[str, Any]:
+        """Verbs, features and limits of the gateway."""
+        return self._send("GET", "/capabilities", repeatable=True)
+
+    def health(self) -> Dict[str, Any]:
+        """Whether the gateway runs and its backend answers."""
+        return self._send("GET", "/healthz", repeatable=True)
+
+    def _capabilities(self) -> Optional[Dict[str, Any]]:
+        if self._known is None:
+            try:
+                self._known = self.capabilities()
+            except MemoryClientError:
+                return None
+        return self._known
+
+    def _add(self, path: str, body: Dict[str, Any], key: Optional[str]) -> Dict[str, Any]:
+        known = self._capabilities() or {}
+        # With a key the request can be repeated.
+        repeatable = known.get("features", {}).get("idempotency") is True
+        if key is None and repeatable:
+            key = secrets.token_urlsafe(16)
+        headers = {} if key is None else {"Idempotency-Key": key}
+        return self._send("POST", path, body=body, headers=headers, repeatable=repeatable)
+
+    def _add_each(self, memories: Sequence[Memory], key: Optional[str]) -> List[Dict[str, Any]]:
+        results: List[Dict[str, Any]] = []
+        for index, memory in enumerate(memories):
+            try:
+                results.append({"memory": self._add("/memories", memory, _numbered(key, index))})
+            except (InvalidRequest, ScopeDenied, PayloadTooLarge) as error:
+                results.append({"error": {"code": error.code, "message": str(error)}})
+        return results
+
+    def _pages(self, path: str, query: Mapping[str, Any], field: str) -> Iterator[Dict[str, Any]]:
+        query = dict(query)
+        while True:
+            page = self._send("GET", path, query=query, repeatable=True)
+            yield from page[field]
+            if page.get("next_cursor") is None:
+                return
+            query["cursor"] = page["next_cursor"]
+
+    def _send(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Optional[Mapping[str, Any]] = None,
+        body: Optional[Mapping[str, Any]] = None,
+        headers: Optional[Mapping[str, str]] = None,
+        repeatable: bool = False,
+    ) -> Dict[str, Any]:
+        """`repeatable`: the request may be sent again although it may have had an effect."""
+        end = time.monotonic() + self._total_timeout
+        url = self._url + path + _encode(query or {})
+        data = None if body is None else json.dumps(body).encode()
+        failures = 0
+        while True:
+            try:
+                return self._attempt(method, url, data, headers or {})
+            except (ApiError, ConnectionFailed, InvalidResponse) as error:
+                pause = random.random() * min(_LONGEST_PAUSE, _FIRST_PAUSE * 2**failures)
+                pause += getattr(error, "retry_after", None) or 0.0
+                if failures >= self._retries or not _may_retry(error, repeatable) or time.monotonic() + pause >= end:
+                    raise
+                failures += 1
+                time.sleep(pause)
+
+    def _attempt(self, method: str, url: str, data: Optional[bytes], headers: Mapping[str, str]) -> Dict[str, Any]:
+        key = self._key() if callable(self._key) else self._key
+        sent = {**self._headers, **headers}
+        if key is not None:
+            # The error of `http.client` would show the key.
+            if not re.fullmatch("[!-~]+", key.strip()):
+                raise ValueError("key: must be visible ASCII characters")
+            sent["Authorization"] = "Bearer " + key.strip()
+        if data is not None:
+            sent["Content-Type"] = "application/json"
+        if self._consistency is not None:
+            sent["X-Consistency-Token"] = self._consistency
+        request = urllib.request.Request(url, data=data, headers=sent, method=method)
+        try:
+            try:
+                with _OPENER.open(request, timeout=self._timeout) as response:
+                    status, answer, text = response.status, response.headers, response.read()
+            except urllib.error.HTTPError as error:
+                with error:
+                    status, answer, text = error.code, error.headers, error.read()
+        except (OSError, http.client.HTTPException) as error:
+            raise ConnectionFailed("the request to {} failed: {}".format(self._url, error)) from error
+        self._consistency = answer.get("X-Consistency-Token", self._consistency)
+        return _read(status, answer, text)
+
+
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """A redirect could send the key to another host."""
+
+    def redirect_request(self, *_: Any, **__: Any) -> None:
+        return None
+
+
+_OPENER = urllib.request.build_opener(_NoRedirects)
+
+
+def _read(status: int, headers: Mapping[str, str], text: bytes) -> Dict[str, Any]:
+    try:
+        body = json.loads(text) if text else {}
+    except ValueError:
+        raise InvalidResponse("JSON", status, headers) from None
+    if 200 <= status < 300 and isinstance(body, dict):
+        return body
+    error = body.get("error") if isinstance(body, dict) else None
+    kind = _CLASSES.get(error.get("code", "")) if isinstance(error, dict) else None
+    if not isinstance(error, dict) or kind is None:
+        raise InvalidResponse("the protocol's", status, headers)
+    if status == 412:
+        kind = PreconditionFailed
+    code = error["code"]
+    raise kind(
+        str(error.get("message", code)),
+        code,
+        status,
+        headers.get("X-Request-Id"),
+        _seconds(headers.get("Retry-After")),
+        error.get("provider"),
+    )
+
+
+def _may_retry(error: MemoryClientError, repeatable: bool) -> bool:
+    """What was rejected as too frequent had no effect. Anything else may have had one."""
+    status = getattr(error, "status", None)
+    if status == 429:
+        return True
+    return repeatable and (status is None or status >= 500 or status == 408)
+
+
+def _seconds(header: Optional[str]) -> Optional[float]:
+    """`Retry-After` as seconds: a number or a date."""
+    if header is None:
+        return None
+    if header.isdigit():
+        return float(header)
+    try:
+        return max(0.0, email.utils.parsedate_to_datetime(header).timestamp() - time.time())
+    except (TypeError, ValueError):
+        return None
+
+
+def _path(id: str) -> str:
+    return "/memories/" + urllib.parse.quote(id, safe="")
+
+
+def _by_id(user_id: Optional[str], if_match: Optional[str] = None) -> Dict[str, str]:
+    headers = {}
+    if user_id is not None:
+        if user_id != user_id.strip():
+            raise ValueError("user_id: a header must not begin or end with a space")
+        # `http.client` sends Latin-1; the gateway reads the bytes as UTF-8.
+        headers["X-User-Id"] = user_id.encode().decode("latin-1")
+    if if_match is not None:
+        headers["If-Match"] = if_match
+    return headers
+
+
+def _encode(query: Mapping[str, Any]) -> str:
+    """A list repeats its parameter; None is left out."""
+    pairs: List[Tuple[str, str]] = []
+    for name, value in query.items():
+        for one in value if isinstance(value, (list, tuple)) else [value]:
+            if one is not None:
+                pairs.append((name, str(one).lower() if isinstance(one, bool) else str(one)))
+    return "?" + urllib.parse.urlencode(pairs) if pairs else ""
+
+
+def _numbered(key: Optional[str], index: int) -> Optional[str]:
+    """A key of the caller covers several requests."""
+    return None if key is None else "{}-{}".format(key, index)
+
+
+def _split(memories: Sequence[Memory], size: int) -> Iterator[List[Memory]]:
+    """In batches of at most `size` memories and, unless a single one is larger, `_BATCH_BYTES`."""
+    batch: List[Memory] = []
+    total = 0
+    for memory in memories:
+        length = len(json.dumps(memory)) + 2
+        if batch and (len(batch) == size or total + length > _BATCH_BYTES):
+            yield batch
+            batch, total = [], 0
+        batch.append(memory)
+        total += length
+    if batch:
+        yield batch

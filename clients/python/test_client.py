@@ -1,0 +1,163 @@
+"""Run by the gateway's own tests, which start a gateway: OMP_URL=http://... python3 -m unittest"""
+
+import json
+import os
+import threading
+import unittest
+import uuid
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import Any, Callable, Dict, List, Tuple, Type
+
+import omp_gateway_client as omp
+
+MEMORY = {"id": "mem_1", "content": "tea", "user_id": "u"}
+
+
+class RealGateway(unittest.TestCase):
+    def setUp(self) -> None:
+        self.client = omp.MemoryClient(os.environ["OMP_URL"])
+        self.user = "user-{}-Łukasz".format(uuid.uuid4())
+
+    def test_verbs(self) -> None:
+        added = self.client.add("prefers tea", user_id=self.user, tags=["drinks"], **{"x-mood": "calm"})
+        self.assertEqual(added["x-mood"], "calm")
+        self.assertEqual(self.client.get(added["id"], user_id=self.user), added)
+        changed = self.client.update(added["id"], content="prefers coffee")
+        self.assertEqual((changed["content"], changed["tags"]), ("prefers coffee", ["drinks"]))
+        found = self.client.search("coffee", user_id=self.user, limit=1)
+        self.assertEqual([result["memory"]["id"] for result in found], [added["id"]])
+        self.assertEqual(len(self.client.context("coffee", user_id=self.user)["citations"]), 1)
+        self.client.delete(added["id"])
+        with self.assertRaises(omp.NotFound):
+            self.client.get(added["id"])
+        self.assertIn("delete", [entry["action"] for entry in self.client.audit(user_id=self.user)])
+
+    def test_pages_and_batches(self) -> None:
+        memories = [{"content": " " if n == 7 else "fact {}".format(n), "user_id": self.user} for n in range(103)]
+        results = self.client.add_many(memories)
+        self.assertEqual([n for n, result in enumerate(results) if "error" in result], [7])
+        self.assertEqual(results[102]["memory"]["content"], "fact 102")
+        large = self.client.add_many([{"content": "a" * 2_000_000, "user_id": "other"}])
+        self.assertEqual(large[0]["error"]["code"], "payload_too_large")
+        self.assertEqual(len(list(self.client.list(user_id=self.user, limit=40))), 102)
+        self.assertEqual(len(self.client.page(user_id=self.user, limit=40)["items"]), 40)
+
+    def test_errors(self) -> None:
+        with self.assertRaises(omp.InvalidRequest) as caught:
+            self.client.add("", user_id=self.user)
+        self.assertEqual((caught.exception.code, caught.exception.status), ("invalid_request", 400))
+        self.assertTrue(caught.exception.request_id)
+
+
+Fault = Callable[[BaseHTTPRequestHandler], None]
+
+
+def answer(status: int, body: Any, **headers: str) -> Fault:
+    def send(handler: BaseHTTPRequestHandler) -> None:
+        handler.send_response(status)
+        for name, value in headers.items():
+            handler.send_header(name.replace("_", "-"), value)
+        handler.end_headers()
+        handler.wfile.write(body if isinstance(body, bytes) else json.dumps(body).encode())
+
+    return send
+
+
+def error(status: int, code: str, **headers: str) -> Fault:
+    return answer(status, {"error": {"code": code, "message": code, "type": "any"}}, **headers)
+
+
+def reset(handler: BaseHTTPRequestHandler) -> None:
+    handler.connection.close()
+
+
+BUSY = error(429, "rate_limited", Retry_After="0")
+BROKEN = error(502, "provider_error")
+FINE = answer(200, MEMORY)
+
+
+class Faults(unittest.TestCase):
+    def serve(self, *faults: Fault) -> Tuple[omp.MemoryClient, List[Dict[str, str]]]:
+        asked: List[Dict[str, str]] = []
+
+        class Handler(BaseHTTPRequestHandler):
+            def respond(self) -> None:
+                self.rfile.read(int(self.headers.get("Content-Length", 0)))
+                if self.path == "/capabilities":
+                    return answer(200, {"features": {"idempotency": True}})(self)
+                asked.append(dict(self.headers))
+                return faults[min(len(asked), len(faults)) - 1](self)
+
+            do_GET = do_POST = do_PATCH = do_DELETE = respond
+
+            def log_message(self, *_: Any) -> None:
+                pass
+
+        server = HTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        self.addCleanup(server.server_close)
+        self.addCleanup(server.shutdown)
+        return omp.MemoryClient("http://127.0.0.1:{}".format(server.server_port)), asked
+
+    def test_reads_are_repeated(self) -> None:
+        for fault in (BUSY, BROKEN, reset, answer(503, b"{}")):
+            client, asked = self.serve(fault, fault, FINE)
+            self.assertEqual(client.get("mem_1"), MEMORY)
+            self.assertEqual(len(asked), 3)
+
+    def test_changes_are_repeated_only_without_effect(self) -> None:
+        for fault, requests in ((BUSY, 3), (BROKEN, 1), (reset, 1)):
+            client, asked = self.serve(fault)
+            with self.assertRaises(omp.MemoryClientError):
+                client.update("mem_1", content="x")
+            self.assertEqual(len(asked), requests)
+            with self.assertRaises(omp.MemoryClientError):
+                client.erase("u")
+            self.assertEqual(len(asked), 2 * requests)
+
+    def test_adds_are_repeated_with_their_key(self) -> None:
+        client, asked = self.serve(reset, BROKEN, FINE)
+        self.assertEqual(client.add("tea", user_id="u"), MEMORY)
+        keys = [headers["Idempotency-Key"] for headers in asked]
+        self.assertEqual(keys, [keys[0]] * 3)
+
+    def test_one_class_for_each_fault(self) -> None:
+        cases: List[Tuple[Fault, Type[omp.MemoryClientError]]] = [
+            (error(401, "unauthorized"), omp.Unauthorized),
+            (error(403, "scope_denied"), omp.ScopeDenied),
+            (error(412, "invalid_request"), omp.PreconditionFailed),
+            (error(413, "payload_too_large"), omp.PayloadTooLarge),
+            (error(400, "unsupported_capability"), omp.UnsupportedCapability),
+            (error(429, "rate_limited", Retry_After="600"), omp.RateLimited),
+            (answer(200, b"<html>"), omp.InvalidResponse),
+            (answer(503, b"<html>", Retry_After="600"), omp.InvalidResponse),
+            (answer(404, {"detail": "no"}), omp.InvalidResponse),
+            (answer(302, b"", Location="http://127.0.0.1:9/"), omp.InvalidResponse),
+        ]
+        for fault, kind in cases:
+            client, asked = self.serve(fault)
+            with self.assertRaises(kind):
+                client.get("mem_1")
+            self.assertEqual(len(asked), 1)
+
+    def test_headers(self) -> None:
+        client, asked = self.serve(answer(200, MEMORY, X_Consistency_Token="t1"))
+        client = omp.MemoryClient(client._url + "/", key=lambda: "k")
+        client.get("a")
+        client.get("b")
+        self.assertEqual([headers.get("X-Consistency-Token") for headers in asked], [None, "t1"])
+        self.assertEqual(asked[0]["Authorization"], "Bearer k")
+
+    def test_no_secrets_in_errors(self) -> None:
+        client, asked = self.serve(FINE)
+        for url, key in ((client._url, "s3\ncret"), ("http://me:s3cret@host", None)):
+            with self.assertRaises(ValueError) as caught:
+                omp.MemoryClient(url, key).get("mem_1")
+            self.assertNotIn("s3", str(caught.exception))
+        with self.assertRaises(ValueError):
+            client.get("mem_1", user_id=" ana")
+        self.assertEqual(asked, [])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,217 @@
+import type { MemoryClient } from '../client.ts';
+import { version } from '../client.ts';
+import { NotFoundError, PreconditionFailedError } from '../errors.ts';
+import type { Memory } from '../types.ts';
+import { checkedScope, decodeSegment, encodeSegment, ignoreMissing } from './segments.ts';
+
+export interface FilesOptions {
+  readonly userId: string;
+  /** Scope of the files, so that other memories of the user stay apart; default `files`. */
+  readonly scope?: string;
+}
+
+/** Attempts of an edit while others edit the same file. */
+const ATTEMPTS = 10;
+const MAX_LINES = 999_999;
+const WIDTH = 6;
+/** Reported as the size of a directory. */
+const DIRECTORY_BYTES = 4096;
+
+/**
+ * Handlers of Anthropic's memory tool (`memory_20250818`), for `betaMemoryTool(...)` or the AI SDK's
+ * `anthropic.tools.memory_20250818`. Each file is a memory of one user, so that files are found by `search` as well. The
+ * answers are those of the SDK's own tool for a file system, except that an empty directory does not exist. An edit is
+ * done again if the file changes meanwhile, where the gateway has `features.etags`.
+ */
+export function memoryToolHandlers(client: MemoryClient, { userId, scope = 'files' }: FilesOptions) {
+  const root = checkedScope(scope);
+  const files = (glob: string) => client.memories.list({ user_id: userId, scope: glob, limit: 500 });
+  const scopeOf = (segments: readonly string[]) => [root, ...segments.map(encodeSegment)].join('/');
+  const fileAt = async (segments: readonly string[]): Promise<Memory | undefined> =>
+    segments.length === 0 ? undefined : (await files(scopeOf(segments)).page()).items[0];
+  /** The files below a directory, by path. */
+  const below = async (segments: readonly string[]) => {
+    const found: { path: string[]; memory: Memory }[] = [];
+    const base = scopeOf(segments);
+    for await (const memory of files(`${base}/*`)) {
+      found.push({
+        path: (memory.scope ?? '')
+          .slice(base.length + 1)
+          .split('/')
+          .map(decodeSegment),
+        memory,
+      });
+    }
+    return found;
+  };
+  /** Throws if an ancestor of a path is a file. */
+  const requireDirectories = async (segments: readonly string[]) => {
+    for (let depth = 1; depth < segments.length; depth++) {
+      const parent = segments.slice(0, depth);
+      if (await fileAt(parent)) throw new Error(`The path /memories/${parent.join('/')} is a file.`);
+    }
+  };
+  /** The file to edit. */
+  const required = async (path: string): Promise<Memory> => {
+    const segments = parse(path);
+    const file = await fileAt(segments);
+    if (file) return file;
+    if (segments.length === 0 || (await below(segments)).length > 0) throw new Error(`The path ${path} is not a file.`);
+    throw new Error(`The path ${path} does not exist. Please provide a valid path.`);
+  };
+  /** Reads, changes and writes a file, again if it has changed or moved meanwhile. */
+  const edit = async <Result>(path: string, change: (text: string) => { text: string; result: Result }) => {
+    const { features } = await client.capabilities();
+    for (let attempt = 1; ; attempt++) {
+      const file = await required(path);
+      const { text, result } = change(textOf(file));
+      try {
+        await client.memories.update(file.id, fieldsOf(text, path), features.etags ? { ifMatch: version(file) } : {});
+        return result;
+      } catch (error) {
+        const isChanged = error instanceof PreconditionFailedError || error instanceof NotFoundError;
+        if (!isChanged || attempt === ATTEMPTS) throw error;
+      }
+    }
+  };
+
+  return {
+    async view({ path, view_range }: { path: string; view_range?: number[] }): Promise<string> {
+      const segments = parse(path);
+      const file = await fileAt(segments);
+      if (file) return viewFile(path, textOf(file), view_range);
+      const found = await below(segments);
+      if (found.length === 0 && segments.length > 0) {
+        throw new Error(`The path ${path} does not exist. Please provide a valid path.`);
+      }
+      const lines = entriesOf(found).map(({ name, bytes }) => `${sizeText(bytes)}\t${path}/${name}`);
+      const title = `Here're the files and directories up to 2 levels deep in ${path}, excluding hidden items and node_modules:`;
+      return [title, `${sizeText(DIRECTORY_BYTES)}\t${path}`, ...lines].join('\n');
+    },
+    async create({ path, file_text }: { path: string; file_text: string }): Promise<string> {
+      const segments = parse(path);
+      if (segments.length === 0 || (await fileAt(segments)) || (await below(segments)).length > 0) {
+        throw new Error(`File ${path} already exists`);
+      }
+      await requireDirectories(segments);
+      await client.memories.add({ user_id: userId, scope: scopeOf(segments), ...fieldsOf(file_text, path) });
+      return `File created successfully at: ${path}`;
+    },
+    str_replace: ({ path, old_str, new_str }: { path: string; old_str: string; new_str: string }): Promise<string> =>
+      edit(path, (before) => replaceOnce(before, path, old_str, new_str)),
+    insert: (command: { path: string; insert_line: number; insert_text: string }): Promise<string> =>
+      edit(command.path, (before) => {
+        const lines = before.split('\n');
+        const { path, insert_line: at, insert_text } = command;
+        if (at < 0 || at > lines.length) {
+          throw new Error(
+            `Invalid \`insert_line\` parameter: ${at}. It should be within the range of lines of the file: [0, ${lines.length}]`,
+          );
+        }
+        lines.splice(at, 0, insert_text.replace(/\n$/, ''));
+        return { text: lines.join('\n'), result: `The file ${path} has been edited.` };
+      }),
+    async delete({ path }: { path: string }): Promise<string> {
+      const segments = parse(path);
+      if (segments.length === 0) throw new Error('Cannot delete the /memories directory itself');
+      const file = await fileAt(segments);
+      const doomed = file ? [file] : (await below(segments)).map(({ memory }) => memory);
+      if (doomed.length === 0) throw new Error(`The path ${path} does not exist`);
+      for (const { id } of doomed) await client.memories.delete(id).catch(ignoreMissing);
+      return `Successfully deleted ${path}`;
+    },
+    async rename({ old_path, new_path }: { old_path: string; new_path: string }): Promise<string> {
+      const [from, to] = [parse(old_path), parse(new_path)];
+      if (from.length === 0) throw new Error('Cannot rename the /memories directory itself');
+      if (to.length === 0 || (await fileAt(to)) || (await below(to)).length > 0) {
+        throw new Error(`The destination ${new_path} already exists`);
+      }
+      await requireDirectories(to);
+      const file = await fileAt(from);
+      const moved = file ? [{ path: [] as string[], memory: file }] : await below(from);
+      if (moved.length === 0) throw new Error(`The path ${old_path} does not exist`);
+      if (!file && scopeOf(to).startsWith(`${scopeOf(from)}/`)) {
+        throw new Error(`${new_path} is inside ${old_path}`);
+      }
+      for (const { path, memory } of moved) {
+        await client.memories.update(memory.id, { scope: scopeOf([...to, ...path]) });
+      }
+      return `Successfully renamed ${old_path} to ${new_path}`;
+    },
+  };
+}
+
+/** The text with its one occurrence of `old` replaced, and the answer, which shows the lines around it. */
+function replaceOnce(before: string, path: string, old: string, replacement: string) {
+  const matching = before.split('\n').flatMap((line, index) => (line.includes(old) ? [index + 1] : []));
+  const [line] = matching;
+  if (line === undefined) {
+    throw new Error(`No replacement was performed, old_str \`${old}\` did not appear verbatim in ${path}.`);
+  }
+  if (matching.length > 1) {
+    const where = `old_str \`${old}\` in lines: ${matching.join(', ')}`;
+    throw new Error(`No replacement was performed. Multiple occurrences of ${where}. Please ensure it is unique`);
+  }
+  const text = before.replace(old, () => replacement);
+  const first = Math.max(1, line - 2);
+  const snippet = numbered(text.split('\n').slice(first - 1, line + 2), first);
+  const title = 'The memory file has been edited. Here is the snippet showing the change (with line numbers):';
+  return { text, result: `${title}\n${snippet}` };
+}
+
+/** The segments below `/memories`. */
+function parse(path: string): string[] {
+  if (!path.startsWith('/memories')) throw new Error(`Path must start with /memories, got: ${path}`);
+  const segments: string[] = [];
+  for (const segment of path.slice('/memories'.length).split('/')) {
+    if (segment === '..' && segments.pop() === undefined)
+      throw new Error(`Path ${path} would escape /memories directory`);
+    if (segment !== '' && segment !== '.' && segment !== '..') segments.push(segment);
+  }
+  return segments;
+}
+
+/** A memory is never blank, a file may be: then the memory has the path as its content. */
+const fieldsOf = (text: string, path: string) =>
+  /\S/.test(text) ? { content: text, 'x-blank': null } : { content: path, 'x-blank': text };
+const textOf = (memory: Memory): string => (memory['x-blank'] as string | null | undefined) ?? memory.content;
+
+function viewFile(path: string, text: string, range: readonly number[] | undefined): string {
+  const lines = text.split('\n');
+  if (lines.length > MAX_LINES) {
+    const most = MAX_LINES.toLocaleString();
+    throw new Error(`File ${path} has too many lines (${lines.length}). Maximum is ${most} lines.`);
+  }
+  const [from = 1, to = -1] = range?.length === 2 ? range : [];
+  const first = Math.max(1, from);
+  const shown = numbered(lines.slice(first - 1, to === -1 ? lines.length : to), first);
+  return `Here's the content of ${path} with line numbers:\n${shown}`;
+}
+
+const numbered = (lines: readonly string[], first: number): string =>
+  lines.map((line, index) => `${String(index + first).padStart(WIDTH)}\t${line}`).join('\n');
+
+/** Two levels of a directory, in the order of the names. */
+function entriesOf(found: readonly { path: string[]; memory: Memory }[]): { name: string; bytes: number }[] {
+  const level = (prefix: string, items: typeof found, depth: number): { name: string; bytes: number }[] => {
+    const names = [...new Set(items.map(({ path }) => path[0] as string))].sort();
+    return names
+      .filter((name) => !name.startsWith('.') && name !== 'node_modules')
+      .flatMap((name) => {
+        const inside = items.filter(({ path }) => path[0] === name);
+        const file = inside.find(({ path }) => path.length === 1);
+        if (file) return [{ name: prefix + name, bytes: new TextEncoder().encode(textOf(file.memory)).length }];
+        const rest = inside.map(({ path, memory }) => ({ path: path.slice(1), memory }));
+        const own = { name: `${prefix}${name}/`, bytes: DIRECTORY_BYTES };
+        return [own, ...(depth < 2 ? level(`${prefix}${name}/`, rest, depth + 1) : [])];
+      });
+  };
+  return level('', found, 1);
+}
+
+function sizeText(bytes: number): string {
+  if (bytes === 0) return '0B';
+  const power = Math.floor(Math.log(bytes) / Math.log(1024));
+  const size = bytes / 1024 ** power;
+  return (size % 1 === 0 ? String(size) : size.toFixed(1)) + ['B', 'K', 'M', 'G'][power];
+}

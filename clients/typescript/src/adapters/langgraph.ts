@@ -1,0 +1,193 @@
+import {
+  BaseStore,
+  type GetOperation,
+  type Item,
+  type ListNamespacesOperation,
+  type MatchCondition,
+  type Operation,
+  type OperationResults,
+  type PutOperation,
+  type SearchItem,
+  type SearchOperation,
+  validateNamespace,
+} from '@langchain/langgraph-checkpoint';
+import type { MemoryClient } from '../client.ts';
+import type { Memory } from '../types.ts';
+import { checkedScope, decodeSegment, encodeSegment, ignoreMissing } from './segments.ts';
+
+export interface StoreOptions {
+  readonly userId: string;
+  /** Scope of the items, so that other memories of the user stay apart; default `langgraph`. */
+  readonly scope?: string;
+  /** The text of a value that is embedded and searched; default: its texts, at any depth. */
+  readonly textOf?: (value: Record<string, unknown>) => string;
+}
+
+/** In front of the key, which is the last segment of an item's scope: a namespace may have the same name. */
+const KEY = '=';
+const PAGE = 500;
+const MOST_RESULTS = 100;
+
+/**
+ * A LangGraph store whose items are memories of one user: a namespace and a key become a scope, so that every lookup is
+ * one of exactly that item, and a search of `tenant/acme` never finds `acme-corp`. Items are listed newest first. Two
+ * concurrent first puts of one key may both add an item; the newest counts, and the next put or delete removes the other.
+ */
+export class MemoryStore extends BaseStore {
+  readonly #client: MemoryClient;
+  readonly #userId: string;
+  readonly #scope: string;
+  readonly #textOf: (value: Record<string, unknown>) => string;
+
+  constructor(client: MemoryClient, { userId, scope = 'langgraph', textOf = allTexts }: StoreOptions) {
+    super();
+    this.#client = client;
+    this.#userId = userId;
+    this.#scope = checkedScope(scope);
+    this.#textOf = textOf;
+  }
+
+  /** Reads see the store as it was before the puts of the same batch; of two puts of one key the last one counts. */
+  override async batch<Operations extends readonly Operation[]>(
+    operations: Operations,
+  ): Promise<OperationResults<Operations>> {
+    const puts = new Map<string, PutOperation>();
+    const results: unknown[] = [];
+    for (const operation of operations) {
+      if ('value' in operation) {
+        puts.set(this.#scopeOf(operation), operation);
+        results.push(undefined);
+      } else if ('namespacePrefix' in operation) results.push(await this.#find(operation));
+      else if ('key' in operation) results.push(await this.#get(operation));
+      else results.push(await this.#namespaces(operation));
+    }
+    for (const [scope, operation] of puts) await this.#put(scope, operation);
+    return results as OperationResults<Operations>;
+  }
+
+  async #get(operation: GetOperation): Promise<Item | null> {
+    const [memory] = await this.#at(this.#scopeOf(operation));
+    return memory ? this.#itemOf(memory) : null;
+  }
+
+  async #put(scope: string, { value }: PutOperation): Promise<void> {
+    const [current, ...older] = await this.#at(scope);
+    const doomed = value === null && current ? [current, ...older] : older;
+    for (const { id } of doomed) await this.#client.memories.delete(id).catch(ignoreMissing);
+    if (value === null) return;
+    const fields = { content: this.#textOf(value) || '(no text)', 'x-value': value };
+    if (current) await this.#client.memories.update(current.id, fields);
+    else await this.#client.memories.add({ user_id: this.#userId, scope, ...fields });
+  }
+
+  async #find({ namespacePrefix, query, filter = {}, limit = 10, offset = 0 }: SearchOperation): Promise<SearchItem[]> {
+    const below = this.#below(namespacePrefix);
+    const matches = ({ value }: Item) =>
+      Object.entries(filter).every(([field, wanted]) => compare(value[field], wanted));
+    if (query) {
+      const { results } = await this.#client.memories.search({
+        user_id: this.#userId,
+        scope: below,
+        q: query,
+        limit: MOST_RESULTS,
+      });
+      const found = results.map(({ memory, score }) => ({ ...this.#itemOf(memory), score }));
+      return found.filter(matches).slice(offset, offset + limit);
+    }
+    const found: SearchItem[] = [];
+    for await (const item of this.#items(below)) {
+      if (found.length >= offset + limit) break;
+      if (matches(item)) found.push(item);
+    }
+    return found.slice(offset);
+  }
+
+  async #namespaces({ matchConditions, maxDepth, limit, offset = 0 }: ListNamespacesOperation): Promise<string[][]> {
+    const prefix = matchConditions?.find(({ matchType }) => matchType === 'prefix')?.path ?? [];
+    const wildcard = prefix.indexOf('*');
+    const found = new Map<string, string[]>();
+    for await (const { namespace } of this.#items(this.#below(wildcard < 0 ? prefix : prefix.slice(0, wildcard)))) {
+      if (matchConditions?.every((condition) => fits(condition, namespace)) === false) continue;
+      const cut = namespace.slice(0, maxDepth);
+      found.set(cut.join(':'), cut);
+    }
+    const sorted = [...found].sort(([a], [b]) => a.localeCompare(b)).map(([, namespace]) => namespace);
+    return sorted.slice(offset, offset + (limit ?? sorted.length));
+  }
+
+  async *#items(prefix: string): AsyncGenerator<Item> {
+    const seen = new Set<string>();
+    for await (const memory of this.#client.memories.list({
+      user_id: this.#userId,
+      scope: `${prefix}*`,
+      limit: PAGE,
+    })) {
+      if (!memory.scope || seen.has(memory.scope)) continue;
+      seen.add(memory.scope);
+      yield this.#itemOf(memory);
+    }
+  }
+
+  /** Newest first. */
+  async #at(scope: string): Promise<Memory[]> {
+    return (await this.#client.memories.list({ user_id: this.#userId, scope }).page()).items;
+  }
+
+  #scopeOf({ namespace, key }: { namespace: string[]; key: string }): string {
+    validateNamespace(namespace, { allowReservedRoot: true });
+    return this.#below(namespace) + encodeSegment(KEY + key);
+  }
+
+  #below(namespace: readonly string[]): string {
+    return [this.#scope, ...namespace.map(encodeSegment), ''].join('/');
+  }
+
+  #itemOf(memory: Memory): Item {
+    const path = (memory.scope ?? '')
+      .slice(this.#scope.length + 1)
+      .split('/')
+      .map(decodeSegment);
+    return {
+      namespace: path.slice(0, -1),
+      key: (path.at(-1) ?? '').slice(KEY.length),
+      value: memory['x-value'] as Item['value'],
+      createdAt: new Date(memory.created_at),
+      updatedAt: new Date(memory.updated_at ?? memory.created_at),
+    };
+  }
+}
+
+/** All texts of a value, one a line. */
+function allTexts(value: unknown): string {
+  if (typeof value === 'string') return value;
+  if (typeof value !== 'object' || value === null) return '';
+  return Object.values(value).map(allTexts).filter(Boolean).join('\n');
+}
+
+function fits({ matchType, path }: MatchCondition, namespace: readonly string[]): boolean {
+  const from = matchType === 'prefix' ? 0 : namespace.length - path.length;
+  return (
+    from >= 0 &&
+    path.length <= namespace.length &&
+    path.every((label, i) => label === '*' || label === namespace[from + i])
+  );
+}
+
+const OPERATORS: Readonly<Record<string, (value: unknown, wanted: unknown) => boolean>> = {
+  $eq: (value, wanted) => value === wanted,
+  $ne: (value, wanted) => value !== wanted,
+  $gt: (value, wanted) => Number(value) > Number(wanted),
+  $gte: (value, wanted) => Number(value) >= Number(wanted),
+  $lt: (value, wanted) => Number(value) < Number(wanted),
+  $lte: (value, wanted) => Number(value) <= Number(wanted),
+  $in: (value, wanted) => Array.isArray(wanted) && wanted.includes(value),
+  $nin: (value, wanted) => !Array.isArray(wanted) || !wanted.includes(value),
+};
+
+/** A filter is a value, or operators that must all hold. */
+function compare(value: unknown, wanted: unknown): boolean {
+  if (typeof wanted !== 'object' || wanted === null || !Object.keys(wanted).every((name) => name in OPERATORS)) {
+    return value === wanted;
+  }
+  return Object.entries(wanted).every(([name, operand]) => OPERATORS[name]?.(value, operand));
+}

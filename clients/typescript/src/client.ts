@@ -1,0 +1,302 @@
+import { ApiError } from './errors.ts';
+import {
+  type Answer,
+  type ApiPromise,
+  type CallOptions,
+  type ClientOptions,
+  createSend,
+  type Request,
+  type Send,
+  toPromise,
+  within,
+} from './transport.ts';
+import type {
+  AuditEntry,
+  AuditPage,
+  AuditQuery,
+  BatchResult,
+  Capabilities,
+  ContextBlock,
+  ContextQuery,
+  Health,
+  ListQuery,
+  Memory,
+  MemoryPatch,
+  NewMemory,
+  Page,
+  SearchQuery,
+  SearchResults,
+  Stats,
+  User,
+  UsersQuery,
+} from './types.ts';
+
+/** All items of a paged answer: `for await` reads page after page; `page()` reads one. */
+export interface Pages<Item, OnePage> extends AsyncIterable<Item> {
+  page(): ApiPromise<OnePage>;
+}
+
+export interface ByIdOptions extends CallOptions {
+  /** The memory must belong to this user; that of another user counts as absent. */
+  readonly userId?: string;
+}
+
+export interface ChangeOptions extends ByIdOptions {
+  /** Change the memory only in this version: `version(memory)` or an `ETag`. Else throws `PreconditionFailedError`. */
+  readonly ifMatch?: string;
+}
+
+export interface AddOptions extends CallOptions {
+  /**
+   * The same key adds the memory once, also over several calls, if `features.idempotency` is true. By default each call
+   * has a new one, so that it can be retried.
+   */
+  readonly idempotencyKey?: string;
+}
+
+/** Memories of a batch if the gateway does not say, and bytes of its body. */
+const BATCH = 100;
+const BATCH_BYTES = 1_000_000;
+
+/**
+ * A client of one gateway. All methods throw an `ApiError` for an error that the gateway answers, `ConnectionError` or
+ * `TimeoutError` if no answer arrived, and the reason of the caller's signal if that ended the call.
+ *
+ *     const client = new MemoryClient({ url: 'http://localhost:8080', key: process.env.GATEWAY_KEY });
+ *     await client.memories.add({ user_id: 'u1', content: 'prefers pnpm' });
+ */
+export class MemoryClient {
+  readonly memories: Memories;
+  readonly users: Users;
+  readonly #send: Send;
+  #capabilities: Promise<Answer<Capabilities>> | undefined;
+
+  constructor(options: ClientOptions) {
+    this.#send = createSend(options);
+    this.memories = new Memories(this.#send, () => this.#known());
+    this.users = new Users(this.#send);
+  }
+
+  /** Memories for a prompt, within a token budget. */
+  context(query: ContextQuery, options?: CallOptions): ApiPromise<ContextBlock> {
+    return toPromise(this.#send(reading('POST', ['context'], { body: query }), options));
+  }
+
+  /** The audit log of a user, newest first. */
+  audit(query: AuditQuery, options?: CallOptions): Pages<AuditEntry, AuditPage> {
+    return pages(this.#send, { path: ['audit'], query, itemsOf: (page) => page.entries }, options);
+  }
+
+  /** Verbs, features and limits of the gateway. */
+  capabilities(options?: CallOptions): ApiPromise<Capabilities> {
+    return toPromise(this.#send(reading('GET', ['capabilities']), options));
+  }
+
+  /** Whether the gateway runs and its backend answers. */
+  health(options?: CallOptions): ApiPromise<Health> {
+    return toPromise(this.#send(reading('GET', ['healthz']), options));
+  }
+
+  /** Asked once; a gateway that does not answer is asked again. */
+  async #known(): Promise<Capabilities | undefined> {
+    this.#capabilities ??= this.capabilities().withResponse();
+    try {
+      return (await this.#capabilities).data;
+    } catch {
+      this.#capabilities = undefined;
+      return undefined;
+    }
+  }
+}
+
+class Memories {
+  readonly #send: Send;
+  readonly #known: () => Promise<Capabilities | undefined>;
+
+  constructor(send: Send, known: () => Promise<Capabilities | undefined>) {
+    this.#send = send;
+    this.#known = known;
+  }
+
+  /** Throws `InvalidRequestError`, `ScopeDeniedError`, `PayloadTooLargeError`. */
+  add(memory: NewMemory, options: AddOptions = {}): ApiPromise<Memory> {
+    return toPromise(this.#add(['memories'], memory, options));
+  }
+
+  /**
+   * Adds any number of memories, in as many batches as the gateway's limits need. The results are in the order of the
+   * memories. If a batch fails as a whole, the call throws, and the memories of the batches before it are added.
+   */
+  async addMany(memories: readonly NewMemory[], options: AddOptions = {}): Promise<BatchResult[]> {
+    const known = await (options.signal ? within(this.#known(), options.signal) : this.#known());
+    if (!known?.features.batch) return this.#addEach(memories, options);
+    const results: BatchResult[] = [];
+    for (const [index, batch] of split(memories, known.limits?.max_batch_size ?? BATCH).entries()) {
+      // One that may be too large on its own: then that is its result.
+      if (batch.length === 1) {
+        results.push(...(await this.#addEach(batch, numbered(options, index))));
+        continue;
+      }
+      const { data } = await this.#add<{ results: BatchResult[] }>(
+        ['memories', 'batch'],
+        { memories: batch },
+        numbered(options, index),
+      );
+      results.push(...data.results);
+    }
+    return results;
+  }
+
+  /** Throws `NotFoundError`. */
+  get(id: string, options: ByIdOptions = {}): ApiPromise<Memory> {
+    return toPromise(this.#send({ ...byId('GET', id, options), repeatable: true }, options));
+  }
+
+  /** Changes only the given fields. Throws `NotFoundError`, `PreconditionFailedError`. */
+  update(id: string, patch: MemoryPatch, options: ChangeOptions = {}): ApiPromise<Memory> {
+    return toPromise(this.#send({ ...byId('PATCH', id, options), body: patch }, options));
+  }
+
+  /** Deletes permanently. Throws `NotFoundError`, `PreconditionFailedError`. */
+  delete(id: string, options: ChangeOptions = {}): ApiPromise<void> {
+    return toPromise(this.#send(byId('DELETE', id, options), options));
+  }
+
+  /** The memories of a user, newest first. */
+  list(query: ListQuery, options?: CallOptions): Pages<Memory, Page<Memory>> {
+    return pages(this.#send, { path: ['memories'], query, itemsOf: (page) => page.items }, options);
+  }
+
+  /** Best first. */
+  search(query: SearchQuery, options?: CallOptions): ApiPromise<SearchResults> {
+    return toPromise(this.#send(reading('GET', ['memories', 'search'], { query }), options));
+  }
+
+  /** With an idempotency key, so that it can be retried, where the gateway supports keys. */
+  #add<Data>(path: readonly string[], body: unknown, options: AddOptions): Promise<Answer<Data>> {
+    const request = async (): Promise<Request> => {
+      const repeatable = (await this.#known())?.features.idempotency === true;
+      const { idempotencyKey = repeatable ? randomKey() : undefined } = options;
+      const headers = { ...(idempotencyKey !== undefined && { 'idempotency-key': idempotencyKey }) };
+      return { method: 'POST', path, body, headers, repeatable };
+    };
+    return this.#send(request, options);
+  }
+
+  async #addEach(memories: readonly NewMemory[], options: AddOptions): Promise<BatchResult[]> {
+    const results: BatchResult[] = [];
+    for (const [index, memory] of memories.entries()) {
+      try {
+        results.push({ memory: await this.add(memory, numbered(options, index)) });
+      } catch (error) {
+        // As in a batch: the errors of one memory are results, all others end the call.
+        if (!(error instanceof ApiError) || ![400, 403, 413].includes(error.status)) throw error;
+        const { code, message, type } = error;
+        results.push({ error: { code, message, type } });
+      }
+    }
+    return results;
+  }
+}
+
+class Users {
+  readonly #send: Send;
+
+  constructor(send: Send) {
+    this.#send = send;
+  }
+
+  /** The users whose memories the key may read. */
+  list(query: UsersQuery = {}, options?: CallOptions): Pages<User, Page<User>> {
+    return pages(this.#send, { path: ['users'], query, itemsOf: (page) => page.items }, options);
+  }
+
+  /** Counts by scope and tag. */
+  stats(user_id: string, options?: CallOptions): ApiPromise<Stats> {
+    return toPromise(this.#send(reading('GET', ['stats'], { query: { user_id } }), options));
+  }
+
+  /** Deletes all memories of a user permanently. */
+  erase(user_id: string, options?: CallOptions): ApiPromise<{ deleted: number }> {
+    return toPromise(
+      this.#send({ method: 'DELETE', path: ['users', user_id, 'memories'], repeatable: false }, options),
+    );
+  }
+}
+
+/** The value of `ifMatch` for this version of a memory, also if it comes from a list or a search. */
+export const version = ({ updated_at }: Pick<Memory, 'updated_at'>): string => `"${updated_at}"`;
+
+const reading = (
+  method: 'GET' | 'POST',
+  path: readonly string[],
+  parts: Pick<Request, 'query' | 'body'> = {},
+): Request => ({
+  method,
+  path,
+  ...parts,
+  repeatable: true,
+});
+
+const byId = (method: 'GET' | 'PATCH' | 'DELETE', id: string, { userId, ifMatch }: ChangeOptions): Request => ({
+  method,
+  path: ['memories', id],
+  headers: {
+    // Header values are bytes.
+    ...(userId !== undefined && { 'x-user-id': latin1(userId) }),
+    ...(ifMatch !== undefined && { 'if-match': ifMatch }),
+  },
+  repeatable: false,
+});
+
+/** The UTF-8 bytes of a text as characters, which is what `fetch` accepts in a header. */
+const latin1 = (text: string) => String.fromCharCode(...new TextEncoder().encode(text));
+
+/** 128 random bits. (`crypto.randomUUID` does not exist on pages without TLS.) */
+const randomKey = () => [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16)).join('.');
+
+/** A key of the caller covers several requests. */
+const numbered = (options: AddOptions, index: number): AddOptions =>
+  options.idempotencyKey === undefined ? options : { ...options, idempotencyKey: `${options.idempotencyKey}-${index}` };
+
+/** In batches of at most `size` memories and, unless a single one is larger, `BATCH_BYTES`. */
+function split(memories: readonly NewMemory[], size: number): NewMemory[][] {
+  const batches: NewMemory[][] = [];
+  let bytes = 0;
+  for (const memory of memories) {
+    const length = new TextEncoder().encode(JSON.stringify(memory)).length + 1;
+    const last = batches.at(-1);
+    if (last && last.length < size && bytes + length <= BATCH_BYTES) {
+      last.push(memory);
+      bytes += length;
+    } else {
+      batches.push([memory]);
+      bytes = length;
+    }
+  }
+  return batches;
+}
+
+interface Listing<Item, OnePage> {
+  readonly path: readonly string[];
+  readonly query: object;
+  itemsOf(page: OnePage): readonly Item[];
+}
+
+function pages<Item, OnePage extends { next_cursor?: string | null }>(
+  send: Send,
+  { path, query, itemsOf }: Listing<Item, OnePage>,
+  options: CallOptions | undefined,
+): Pages<Item, OnePage> {
+  const page = (parameters: object) => send<OnePage>(reading('GET', path, { query: parameters }), options);
+  return {
+    page: () => toPromise(page(query)),
+    async *[Symbol.asyncIterator]() {
+      for (let cursor: object | undefined = {}; cursor; ) {
+        const { data }: Answer<OnePage> = await page({ ...query, ...cursor });
+        yield* itemsOf(data);
+        cursor = data.next_cursor == null ? undefined : { cursor: data.next_cursor };
+      }
+    },
+  };
+}

@@ -1,0 +1,249 @@
+/**
+ * Requests and responses as they are on the wire. Responses of newer gateways may have further fields. A test compares
+ * these types with the schemas behind `/openapi.json`.
+ */
+
+/** Custom keys begin with `x-`; the gateway stores and returns them. */
+export interface Extensions {
+  [key: `x-${string}`]: unknown;
+}
+
+export interface Source {
+  /** Application that created the memory. */
+  app?: string | null;
+  type?: 'extracted' | 'explicit' | 'imported' | null;
+  /** Opaque reference, such as a session id. */
+  ref?: string | null;
+}
+
+export interface Memory extends Extensions {
+  id: string;
+  content: string;
+  user_id: string;
+  /** ISO 8601, UTC, like all times. */
+  created_at: string;
+  updated_at?: string | null;
+  /** Slash-delimited, such as `coding/preferences`. */
+  scope?: string | null;
+  tags?: string[] | null;
+  source?: Source | null;
+  /** 0 to 1. */
+  confidence?: number | null;
+  valid_from?: string | null;
+  /** Null: no expiry. */
+  valid_to?: string | null;
+  /** Ids of the memories that this one replaces. */
+  supersedes?: string[] | null;
+  embedding_model?: string | null;
+  /** Null: the provider does not track ingestion. */
+  status?: 'queued' | 'indexing' | 'done' | 'failed' | null;
+}
+
+export interface NewMemory extends Extensions {
+  content: string;
+  user_id: string;
+  scope?: string | null;
+  tags?: string[] | null;
+  source?: Source | null;
+  /** 0 to 1. */
+  confidence?: number | null;
+  /** ISO 8601. */
+  valid_from?: string | null;
+  /** ISO 8601. */
+  valid_to?: string | null;
+  supersedes?: string[] | null;
+}
+
+/** Only the given fields change. Null removes an expiry or an `x-` key. */
+export interface MemoryPatch extends Extensions {
+  content?: string;
+  scope?: string;
+  /** Replaces the whole list. */
+  tags?: string[];
+  confidence?: number;
+  valid_to?: string | null;
+  /** Replaces the whole list. */
+  supersedes?: string[];
+}
+
+export interface ListQuery {
+  user_id: string;
+  /** Glob over the scope: `*` matches any run of characters, `?` one character. */
+  scope?: string;
+  tag?: string;
+  /** ISO 8601, inclusive, on `created_at`. */
+  since?: string;
+  until?: string;
+  /** Memories per page, 1 to 500; default 50. */
+  limit?: number;
+  /** `next_cursor` of a page, to start there. */
+  cursor?: string;
+}
+
+export interface Page<Item> {
+  items: Item[];
+  /** Null: this is the last page. */
+  next_cursor?: string | null;
+}
+
+export interface SearchQuery {
+  q: string;
+  /** Several users are searched at once, where the gateway supports it (`features.multi_user`). */
+  user_id: string | string[];
+  /** Prefix of the scope. */
+  scope?: string;
+  /** 1 to 100; default 10. */
+  limit?: number;
+  /** 0 to 1; omits results with a lower score. */
+  min_score?: number;
+  /** Whether each result tells the parts of its score (`features.explain`). */
+  explain?: boolean;
+}
+
+export interface SearchResult {
+  memory: Memory;
+  /** 0 to 1. */
+  score: number;
+  /** With `explain` only. */
+  explanation?: Explanation;
+}
+
+/** The parts of a score. Null: the backend does not compute the part. */
+export interface Explanation {
+  cosine: number | null;
+  /** Share of the query's terms in the memory, weighted by rarity, 0 to 1. */
+  coverage: number | null;
+  /** Words of the query that the memory contains. */
+  terms: string[] | null;
+  weights: { vector: number; keyword: number };
+}
+
+export interface SearchResults {
+  /** Highest score first. */
+  results: SearchResult[];
+  /** Results within `limit` are omitted, since the response would exceed 4 MiB. */
+  'x-truncated'?: true;
+}
+
+export interface ContextQuery {
+  query: string;
+  user_id: string | string[];
+  /** Prefix of the scope. */
+  scope?: string | null;
+  /** Maximum tokens of `text`; default 500. */
+  token_budget?: number | null;
+  /** 0 to 1; omits memories with a lower score. */
+  min_score?: number | null;
+}
+
+export interface ContextBlock {
+  /** For a prompt. Empty if no memory matches. */
+  text: string;
+  /** The memory of each line, in order. */
+  citations: { memory_id: string; score: number }[];
+  token_count: number;
+}
+
+export interface AuditQuery {
+  user_id: string;
+  /** Only entries of this caller: the name of a key or the subject of a token. */
+  app?: string;
+  since?: string;
+  until?: string;
+  /** Entries per page, 1 to 1000; default 100. */
+  limit?: number;
+  cursor?: string;
+}
+
+export type Verb = 'add' | 'search' | 'get' | 'update' | 'delete' | 'list' | 'context' | 'audit';
+
+export interface AuditEntry {
+  timestamp: string;
+  /** Name of the key or subject of the token; null: anonymous. */
+  app: string | null;
+  action: Verb | 'users' | 'stats' | 'erase';
+  memory_id: string | null;
+  scope: string | null;
+  request_id: string;
+  /** `ok` or the code of the error. */
+  outcome: string;
+}
+
+export interface AuditPage {
+  /** Newest first. */
+  entries: AuditEntry[];
+  next_cursor?: string | null;
+}
+
+/** One memory of a batch: added, or the reason why not. */
+export type BatchResult = { memory: Memory; error?: never } | { error: BatchError; memory?: never };
+
+export interface BatchError {
+  code: string;
+  message: string;
+  type: string;
+  provider?: string;
+}
+
+export interface Capabilities {
+  omp_version: string;
+  /** Name of the backend. */
+  provider: string;
+  verbs: Verb[];
+  features: {
+    vector_search: boolean;
+    keyword_search: boolean;
+    graph_queries: boolean;
+    temporal: boolean;
+    scopes: 'native' | 'tags' | 'none';
+    max_content_length: number | null;
+    supports_audit: boolean;
+    supports_supersession: boolean;
+    idempotency?: boolean;
+    tags?: boolean;
+    consistency_tokens?: boolean;
+    batch?: boolean;
+    etags?: boolean;
+    users?: boolean;
+    stats?: boolean;
+    erase?: boolean;
+    explain?: boolean;
+    multi_user?: boolean;
+  };
+  limits?: {
+    rate_limit_per_minute: number | null;
+    max_search_results: number | null;
+    max_batch_size?: number;
+  };
+}
+
+export interface Health {
+  status: 'ok';
+  provider: string;
+}
+
+export interface UsersQuery {
+  /** Start of the user's id. */
+  prefix?: string;
+  limit?: number;
+  cursor?: string;
+}
+
+export interface User {
+  user_id: string;
+  /** Memories that the key may read. */
+  count: number;
+  last_write: string;
+}
+
+export interface Stats {
+  user_id: string;
+  count: number;
+  /** Null: the user has no memories. */
+  oldest: string | null;
+  newest: string | null;
+  last_write: string | null;
+  /** The largest. */
+  scopes: { scope: string | null; count: number }[];
+  tags: { tag: string; count: number }[];
+}

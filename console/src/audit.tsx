@@ -1,0 +1,82 @@
+import { useState } from 'preact/hooks';
+import type { AuditEntry } from '../../clients/typescript/src/index.ts';
+import { Failure, useLoad } from './load.tsx';
+import { Entries } from './one-memory.tsx';
+import { go } from './route.ts';
+import { useSession } from './session.ts';
+
+interface Parameters {
+  readonly user?: string;
+  readonly app?: string;
+  readonly since?: string;
+  readonly until?: string;
+  readonly only?: string;
+}
+
+const PAGE = 200;
+
+/** Who did what with a user's memories. */
+export function Audit({ user, ...filters }: Parameters) {
+  const { capabilities } = useSession();
+  if (!capabilities.features.supports_audit) return <p class="empty">This gateway keeps no audit log (OMP_AUDIT).</p>;
+  if (user === undefined) return <p class="empty">Type the id of a user above.</p>;
+  return <AuditOf key={JSON.stringify([user, filters])} user={user} {...filters} />;
+}
+
+function AuditOf({ user, app = '', since = '', until = '', only = '' }: Parameters & { user: string }) {
+  const { client } = useSession();
+  const [entries, setEntries] = useState<readonly AuditEntry[]>([]);
+  const [cursor, setCursor] = useState<string>();
+  const { data, error, reload } = useLoad(cursor ?? '', async (signal) => {
+    const query = {
+      user_id: user,
+      app: app || undefined,
+      since: since || undefined,
+      until: until ? `${until}T23:59:59.999Z` : undefined,
+    };
+    const page = await client.audit({ ...query, limit: PAGE, cursor }, { signal }).page();
+    setEntries((before) => [...before, ...page.entries]);
+    return page;
+  });
+  const submit = (event: Event) => {
+    event.preventDefault();
+    const given = new FormData(event.currentTarget as HTMLFormElement);
+    go('audit', { user, ...(Object.fromEntries(given) as Record<string, string>) });
+  };
+  const shown = only === 'failures' ? entries.filter(({ outcome }) => outcome !== 'ok') : entries;
+  return (
+    <>
+      <h1>Audit log of {user}</h1>
+      <form class="filters" onSubmit={submit}>
+        <label>
+          Caller
+          <input name="app" defaultValue={app} />
+        </label>
+        <label>
+          From
+          <input type="date" name="since" defaultValue={since} />
+        </label>
+        <label>
+          To
+          <input type="date" name="until" defaultValue={until} />
+        </label>
+        <label>
+          Outcome
+          <select name="only" defaultValue={only}>
+            <option value="">all</option>
+            <option value="failures">failures</option>
+          </select>
+        </label>
+        <button type="submit">Filter</button>
+      </form>
+      {error !== undefined && <Failure error={error} retry={reload} />}
+      {data && shown.length === 0 && <p class="empty">No entries{data.next_cursor ? ' so far' : ''}.</p>}
+      {shown.length > 0 && <Entries entries={shown} />}
+      {data?.next_cursor && (
+        <button type="button" onClick={() => setCursor(data.next_cursor ?? undefined)}>
+          Older
+        </button>
+      )}
+    </>
+  );
+}

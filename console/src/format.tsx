@@ -1,0 +1,30 @@
+import type { Memory } from '../../clients/typescript/src/index.ts';
+
+const TIME = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short' });
+const NUMBER = new Intl.NumberFormat();
+
+/** In the reader's time zone; the exact time is its tooltip. */
+export function Time({ of }: { of: string | null | undefined }) {
+  if (!of) return null;
+  return (
+    <time dateTime={of} title={of}>
+      {TIME.format(new Date(of))}
+    </time>
+  );
+}
+
+export const count = (value: number): string => NUMBER.format(value);
+
+/** What a reader must know before believing a memory. `replaced`: ids that a newer memory supersedes. */
+export function Marks({ memory, replaced }: { memory: Memory; replaced?: ReadonlySet<string> | undefined }) {
+  const { id, valid_from, valid_to, status } = memory;
+  const now = new Date().toISOString();
+  return (
+    <>
+      {valid_to && valid_to < now && <span class="mark old">expired</span>}
+      {valid_from && valid_from > now && <span class="mark">not valid yet</span>}
+      {replaced?.has(id) && <span class="mark old">superseded</span>}
+      {status && status !== 'done' && <span class={`mark ${status === 'failed' ? 'bad' : ''}`}>{status}</span>}
+    </>
+  );
+}

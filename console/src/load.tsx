@@ -1,0 +1,41 @@
+import { useCallback, useEffect, useState } from 'preact/hooks';
+import { ApiError } from '../../clients/typescript/src/index.ts';
+
+export interface Loaded<Data> {
+  readonly data?: Data;
+  readonly error?: unknown;
+  /** Asks again; what was there stays until the answer. */
+  reload(): void;
+}
+
+/** Asks when `key` changes, and gives up the question before. Undefined: there is nothing to ask. */
+export function useLoad<Data>(key: string | undefined, load: (signal: AbortSignal) => Promise<Data>): Loaded<Data> {
+  const [count, setCount] = useState(0);
+  const [state, setState] = useState<{ readonly key?: string; readonly data?: Data; readonly error?: unknown }>({});
+  useEffect(() => {
+    if (key === undefined) return;
+    const abort = new AbortController();
+    load(abort.signal).then(
+      (data) => abort.signal.aborted || setState({ key, data }),
+      (error) => abort.signal.aborted || setState({ key, error }),
+    );
+    return () => abort.abort();
+  }, [key, count]);
+  const reload = useCallback(() => setCount((n) => n + 1), []);
+  return state.key === key ? { ...state, reload } : { reload };
+}
+
+/** What went wrong, with the id that finds it in the gateway's log. */
+export function Failure({ error, retry }: { error: unknown; retry?: () => void }) {
+  return (
+    <p class="failure" role="alert">
+      {error instanceof Error ? error.message : String(error)}
+      {error instanceof ApiError && error.requestId && <small>Request {error.requestId}</small>}
+      {retry && (
+        <button type="button" onClick={retry}>
+          Try again
+        </button>
+      )}
+    </p>
+  );
+}

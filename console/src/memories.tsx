@@ -1,0 +1,251 @@
+import { useCallback, useMemo, useState } from 'preact/hooks';
+import type { Memory } from '../../clients/typescript/src/index.ts';
+import { count } from './format.tsx';
+import { Failure, useLoad } from './load.tsx';
+import { MemoryForm } from './memory-form.tsx';
+import { MemoryRow, type RowActions } from './memory-row.tsx';
+import { go, href } from './route.ts';
+import { SaveButtons } from './save-buttons.tsx';
+import { ScopeTree } from './scope-tree.tsx';
+import { curl, useSession } from './session.ts';
+import { useDeletion } from './use-deletion.ts';
+import { type Filters, MOST_FOUND, useMemories } from './use-memories.ts';
+import { focusRow, placeOf, WindowList } from './window-list.tsx';
+
+/** The memories of a user. */
+export function Memories({ user, ...filters }: Partial<Filters>) {
+  if (user === undefined) return <NoUser />;
+  return <MemoriesOf key={user} filters={{ user, ...filters }} />;
+}
+
+function MemoriesOf({ filters }: { filters: Filters }) {
+  const { client, capabilities } = useSession();
+  const { user } = filters;
+  const { verbs, features } = capabilities;
+  const { items = [], loaded, more, error, loadMore, retry, change } = useMemories(filters);
+  const { data: stats, reload } = useLoad(features.stats ? user : undefined, (signal) =>
+    client.users.stats(user, { signal }),
+  );
+  const [editing, setEditing] = useState<string>();
+  const [adding, setAdding] = useState(false);
+  const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
+
+  const onDeleted = useCallback(
+    (ids: ReadonlySet<string>) => {
+      change((all) => all.filter(({ id }) => !ids.has(id)));
+      setSelected(new Set());
+      reload();
+    },
+    [change, reload],
+  );
+  const deletion = useDeletion(onDeleted);
+  const replaced = useMemo(() => new Set(items.flatMap(({ supersedes }) => supersedes ?? [])), [items]);
+  const filter = (changed: Partial<Filters>) => go('memories', { ...filters, ...changed });
+  const close = () => {
+    const row = document.querySelector(`.row.open`);
+    const index = items.findIndex(({ id }) => id === editing);
+    setEditing(undefined);
+    setAdding(false);
+    if (row && index >= 0) focusRow(row, index);
+  };
+  const saved = (memory: Memory) => {
+    const isOld = items.some(({ id }) => id === memory.id);
+    change((all) => (isOld ? all.map((one) => (one.id === memory.id ? memory : one)) : [memory, ...all]));
+    close();
+    reload();
+  };
+  const actions: RowActions = {
+    select({ id }) {
+      const next = new Set(selected);
+      if (!next.delete(id)) next.add(id);
+      setSelected(next);
+    },
+    edit: verbs.includes('update') ? ({ id }) => setEditing(id) : undefined,
+    remove: verbs.includes('delete') ? (memory) => deletion.start([memory]) : undefined,
+  };
+  const row = (index: number) => {
+    const memory = items[index];
+    if (!memory) return null;
+    const { id } = memory;
+    const state = {
+      selected: selected.has(id),
+      editing: editing === id,
+      leaving: deletion.waiting.some((one) => one.id === id),
+    };
+    const place = placeOf(index, items.length, more);
+    return (
+      <MemoryRow
+        key={id}
+        {...{ memory, index, place, filters, state, replaced, actions }}
+        onSaved={saved}
+        onCancel={close}
+      />
+    );
+  };
+
+  const chosen = items.filter(({ id }) => selected.has(id));
+  const isFiltered = Object.keys(filters).some((name) => name !== 'user' && filters[name as keyof Filters]);
+  const total = stats && !isFiltered ? ` of ${count(stats.count)}` : '';
+  return (
+    <div class="columns">
+      <h1 class="hidden">Memories of {user}</h1>
+      {stats && features.scopes !== 'none' && (
+        <ScopeTree scopes={stats.scopes} tags={stats.tags} filters={filters} onPick={filter} />
+      )}
+      <section class="list" aria-label="Memories">
+        <FilterBar key={JSON.stringify(filters)} filters={filters} onFilter={filter} />
+        <div class="toolbar">
+          <output>
+            {filters.q
+              ? `${count(items.length)} found, best first; a search finds at most ${MOST_FOUND}`
+              : `${count(items.length)}${more ? ' loaded' : ''}${total}`}
+          </output>
+          {chosen.length > 0 && <span>{count(chosen.length)} selected</span>}
+          {chosen.length > 0 && verbs.includes('delete') && (
+            <button type="button" onClick={() => deletion.start(chosen)}>
+              Delete selected
+            </button>
+          )}
+          <SaveButtons filters={filters} found={items} chosen={chosen} />
+          {verbs.includes('add') && (
+            <button type="button" class="main" onClick={() => setAdding(true)}>
+              Add
+            </button>
+          )}
+        </div>
+        {adding && (
+          <MemoryForm user={user} scope={filters.scope?.replace(/\/?\*$/, '')} onSaved={saved} onCancel={close} />
+        )}
+        {error !== undefined && <Failure error={error} retry={retry} />}
+        {loaded && items.length === 0 && error === undefined && <Nothing user={user} isFiltered={isFiltered} />}
+        {/* biome-ignore lint/a11y/noStaticElementInteractions: the keys work on the focused row */}
+        <div class="rows" onKeyDown={(event) => onKey(event, items, actions)}>
+          <WindowList label={`Memories of ${user}`} count={items.length} row={row} more={more} onNearEnd={loadMore} />
+        </div>
+        <p class="keys">
+          <kbd>/</kbd> search <kbd>↑</kbd> <kbd>↓</kbd> move <kbd>Enter</kbd> open <kbd>e</kbd> edit <kbd>x</kbd> select{' '}
+          <kbd>Delete</kbd> delete
+        </p>
+      </section>
+      <Notice deletion={deletion} />
+    </div>
+  );
+}
+
+/** The keys of the focused row. */
+function onKey(event: KeyboardEvent, items: readonly Memory[], { select, edit, remove }: RowActions): void {
+  const row = (event.target as Element).closest<HTMLElement>('[data-row]');
+  const index = Number(row?.dataset.row);
+  const memory = items[index];
+  if (!row || !memory || event.ctrlKey || event.metaKey || event.altKey) return;
+  const actions: Record<string, (() => void) | undefined> = {
+    ArrowDown: () => focusRow(row, Math.min(items.length - 1, index + 1)),
+    ArrowUp: () => focusRow(row, Math.max(0, index - 1)),
+    Home: () => focusRow(row, 0),
+    End: () => focusRow(row, items.length - 1),
+    x: () => select(memory),
+    e: edit && (() => edit(memory)),
+    Delete: remove && (() => remove(memory)),
+  };
+  const action = actions[event.key];
+  if (!action) return;
+  event.preventDefault();
+  action();
+}
+
+function Notice({ deletion: { waiting, failures, undo, now } }: { deletion: ReturnType<typeof useDeletion> }) {
+  return (
+    <div class="notice" role="status">
+      {waiting.length > 0 && (
+        <p>
+          {waiting.length === 1 ? 'One memory' : `${count(waiting.length)} memories`} will be deleted in a few seconds.
+          <button type="button" onClick={undo}>
+            Undo
+          </button>
+          <button type="button" onClick={now}>
+            Delete now
+          </button>
+        </p>
+      )}
+      {failures.length > 0 && (
+        <p>
+          {count(failures.length)} could not be deleted. <Failure error={failures[0]} />
+        </p>
+      )}
+    </div>
+  );
+}
+
+function Nothing({ user, isFiltered }: { user: string; isFiltered: boolean }) {
+  if (isFiltered) return <p class="empty">No memory is left by these filters.</p>;
+  return (
+    <div class="empty">
+      <h2>Nothing is remembered about {user} yet</h2>
+      <p>
+        Three ways to change that: the button above, a tool of an assistant at the address /mcp, or the HTTP interface:
+      </p>
+      <pre>{curl('POST', 'memories', { user_id: user, content: 'prefers tea to coffee' })}</pre>
+    </div>
+  );
+}
+
+function FilterBar({ filters, onFilter }: { filters: Filters; onFilter: (changed: Partial<Filters>) => void }) {
+  const { capabilities } = useSession();
+  const { verbs, features } = capabilities;
+  const submit = (event: Event) => {
+    event.preventDefault();
+    const given = Object.fromEntries(new FormData(event.currentTarget as HTMLFormElement));
+    onFilter(given as Partial<Filters>);
+  };
+  const field = (name: 'q' | 'scope' | 'tag' | 'since' | 'until') => ({ name, defaultValue: filters[name] ?? '' });
+  return (
+    <form class="filters" onSubmit={submit}>
+      {verbs.includes('search') && (
+        <label>
+          Text
+          <input type="search" {...field('q')} placeholder="by meaning and words" />
+        </label>
+      )}
+      {features.scopes !== 'none' && (
+        <label>
+          Scope
+          <input {...field('scope')} placeholder="work/*" />
+        </label>
+      )}
+      {features.tags !== false && (
+        <label>
+          Tag
+          <input {...field('tag')} />
+        </label>
+      )}
+      {features.temporal && (
+        <>
+          <label>
+            From
+            <input type="date" {...field('since')} />
+          </label>
+          <label>
+            To
+            <input type="date" {...field('until')} />
+          </label>
+        </>
+      )}
+      <button type="submit">Filter</button>
+      <a href={href('memories', { user: filters.user })}>Clear</a>
+    </form>
+  );
+}
+
+function NoUser() {
+  const { capabilities } = useSession();
+  return (
+    <div class="empty">
+      <h1>Whose memories?</h1>
+      <p>
+        Type the id of a user above
+        {capabilities.features.users ? ', or choose one from the ' : '. This backend cannot list its users.'}
+        {capabilities.features.users && <a href={href('users')}>list of users</a>}
+      </p>
+    </div>
+  );
+}

@@ -1,0 +1,204 @@
+import { useRef, useState } from 'preact/hooks';
+import type { Stats, User } from '../../clients/typescript/src/index.ts';
+import { count, Time } from './format.tsx';
+import { Failure, useLoad } from './load.tsx';
+import { href } from './route.ts';
+import { useSession } from './session.ts';
+
+const PAGE = 100;
+
+/** All users that the key reaches, or one of them. */
+export function Users({ user }: { user?: string }) {
+  const { capabilities } = useSession();
+  if (user !== undefined) return capabilities.features.stats ? <OneUser key={user} user={user} /> : <NoStats />;
+  return capabilities.features.users ? (
+    <AllUsers />
+  ) : (
+    <p class="empty">This backend cannot list its users. Type the id of one above.</p>
+  );
+}
+
+const NoStats = () => <p class="empty">This backend cannot count the memories of a user.</p>;
+
+function AllUsers() {
+  const { client } = useSession();
+  const [users, setUsers] = useState<readonly User[]>([]);
+  const [cursor, setCursor] = useState<string>();
+  const { data, error, reload } = useLoad(cursor ?? '', async (signal) => {
+    const page = await client.users.list({ limit: PAGE, cursor }, { signal }).page();
+    setUsers((before) => [...before, ...page.items]);
+    return page;
+  });
+  return (
+    <>
+      <h1>Users</h1>
+      {error !== undefined && <Failure error={error} retry={reload} />}
+      {users.length === 0 && data && <p class="empty">Nobody has memories that this key may read.</p>}
+      {users.length > 0 && (
+        <div class="wide">
+          <table>
+            <thead>
+              <tr>
+                <th>User</th>
+                <th>Memories</th>
+                <th>Last change</th>
+              </tr>
+            </thead>
+            <tbody>
+              {users.map((one) => (
+                <tr key={one.user_id}>
+                  <td>
+                    <a href={href('users', { user: one.user_id })} dir="auto">
+                      {one.user_id}
+                    </a>
+                  </td>
+                  <td>{count(one.count)}</td>
+                  <td>
+                    <Time of={one.last_write} />
+                  </td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      )}
+      {data?.next_cursor && (
+        <button type="button" onClick={() => setCursor(data.next_cursor ?? undefined)}>
+          More
+        </button>
+      )}
+    </>
+  );
+}
+
+function OneUser({ user }: { user: string }) {
+  const { client, capabilities } = useSession();
+  const { data: stats, error, reload } = useLoad(user, (signal) => client.users.stats(user, { signal }));
+  if (error !== undefined) return <Failure error={error} retry={reload} />;
+  if (!stats) return <p class="empty">Counting…</p>;
+  return (
+    <>
+      <p>
+        <a href={href('users')}>← Users</a>
+      </p>
+      <h1 dir="auto">{user}</h1>
+      <dl>
+        <div>
+          <dt>Memories</dt>
+          <dd>
+            <a href={href('memories', { user })}>{count(stats.count)}</a>
+          </dd>
+        </div>
+        <div>
+          <dt>Oldest</dt>
+          <dd>
+            <Time of={stats.oldest} />
+          </dd>
+        </div>
+        <div>
+          <dt>Newest</dt>
+          <dd>
+            <Time of={stats.newest} />
+          </dd>
+        </div>
+        <div>
+          <dt>Last change</dt>
+          <dd>
+            <Time of={stats.last_write} />
+          </dd>
+        </div>
+      </dl>
+      <div class="orders">
+        <Largest
+          title="Largest scopes"
+          rows={stats.scopes.map(({ scope, count: size }) => [scope, size])}
+          href={(scope) => href('memories', { user, scope })}
+        />
+        <Largest
+          title="Most used tags"
+          rows={stats.tags.map(({ tag, count: size }) => [tag, size])}
+          href={(tag) => href('memories', { user, tag })}
+        />
+      </div>
+      {capabilities.features.erase && stats.count > 0 && <Erase user={user} stats={stats} onErased={reload} />}
+    </>
+  );
+}
+
+interface LargestProps {
+  readonly title: string;
+  readonly rows: readonly (readonly [name: string | null, size: number])[];
+  readonly href: (name: string) => string;
+}
+
+function Largest({ title, rows, href: to }: LargestProps) {
+  if (rows.length === 0) return null;
+  const most = Math.max(...rows.map(([, size]) => size));
+  return (
+    <section>
+      <h2>{title}</h2>
+      <ol class="results">
+        {rows.slice(0, 20).map(([name, size]) => (
+          <li key={name}>
+            <meter min={0} max={most} value={size} aria-label={`${size} memories`} />
+            <b>{count(size)}</b>
+            {name === null ? 'without a scope' : <a href={to(name)}>{name}</a>}
+          </li>
+        ))}
+      </ol>
+    </section>
+  );
+}
+
+function Erase({ user, stats, onErased }: { user: string; stats: Stats; onErased: () => void }) {
+  const { client } = useSession();
+  const dialog = useRef<HTMLDialogElement>(null);
+  const [typed, setTyped] = useState('');
+  const [error, setError] = useState<unknown>();
+  const erase = async (event: Event) => {
+    event.preventDefault();
+    try {
+      await client.users.erase(user);
+      dialog.current?.close();
+      onErased();
+    } catch (cause) {
+      setError(cause);
+    }
+  };
+  return (
+    <>
+      <h2>Erase</h2>
+      <button type="button" class="danger" onClick={() => dialog.current?.showModal()}>
+        Erase everything about {user}
+      </button>
+      <dialog ref={dialog} aria-labelledby="erase">
+        <form onSubmit={erase}>
+          <h2 id="erase">Erase everything about {user}?</h2>
+          <ul>
+            <li>All {count(stats.count)} memories are deleted at once, expired and superseded ones too.</li>
+            <li>There is no way back. To keep a copy, save the memories as NDJSON first.</li>
+            <li>The audit log stays: it has no contents. It records this erasure and who asked for it.</li>
+          </ul>
+          <label>
+            Type {user} to go on
+            <input
+              value={typed}
+              onInput={(event) => setTyped(event.currentTarget.value)}
+              autocomplete="off"
+              spellcheck={false}
+            />
+          </label>
+          {error !== undefined && <Failure error={error} />}
+          <div class="actions">
+            <button type="submit" class="danger" disabled={typed !== user}>
+              Erase
+            </button>
+            <button type="button" onClick={() => dialog.current?.close()}>
+              Cancel
+            </button>
+          </div>
+        </form>
+      </dialog>
+    </>
+  );
+}

@@ -1,0 +1,119 @@
+import {
+  type Call,
+  NO_STATS,
+  type Provider,
+  type StatsQuery,
+  type UserListQuery,
+  type UserPart,
+  type UserStats,
+} from '#contract';
+import type { Run } from '../client/connections.ts';
+import { insertChangeEntry } from './audit-log.ts';
+import { conditions, whereWithin } from './conditions.ts';
+import { toTextArray } from './memory-rows.ts';
+import type { Names } from './names.ts';
+import { toIso } from './timestamps.ts';
+
+/** Users whose ids one part of a list looks at when only some of them can match. */
+const MAX_STEPS = 1_000;
+/** Memories that one statement deletes, to keep the locks short. */
+const BATCH = 10_000;
+
+const milliseconds = (sql: string): string => `date_part('epoch', ${sql}) * 1000`;
+
+/** Lists, counts and erases users. */
+export function createUserVerbs(
+  names: Names,
+  run: Run,
+  audited: boolean,
+): Required<Pick<Provider, 'users' | 'userStats' | 'erase'>> {
+  /**
+   * The ids of users in the index's order, after one or from one on. Steps from user to user in the index on user and time,
+   * so the cost does not depend on the number of their memories.
+   */
+  const idsFrom = async (start: string, first: '>' | '>=', limit: number, call: Call): Promise<string[]> => {
+    const next = (from: string, order: string = '>') =>
+      `(select m.user_id from ${names.memories} m where m.user_id ${order} ${from} order by m.user_id limit 1)`;
+    const rows = await run(
+      `with recursive named (user_id) as (
+         select ${next('$1', first)} union all select ${next('named.user_id')} from named where named.user_id is not null)
+       select user_id from named where user_id is not null limit $2`,
+      [start, limit],
+      call,
+    );
+    return rows.map(({ user_id }) => user_id as string);
+  };
+
+  return {
+    async users({ users, within, prefix = '', after, limit }: UserListQuery, call): Promise<UserPart> {
+      const most = prefix === '' ? limit : MAX_STEPS;
+      // No id sorts before its own beginning. The last one with it is not known: only some collations keep them together.
+      const ids = users
+        ? [...new Set(users)].filter((id) => id > (after ?? '')).sort()
+        : await idsFrom(after ?? prefix, after === undefined ? '>=' : '>', most + 1, call);
+      const seen = ids.slice(0, most);
+      const wanted = seen.filter((id) => id.startsWith(prefix)).slice(0, limit);
+      // Of a full part, the rest of what was seen comes again.
+      const last = wanted.length === limit ? wanted.at(-1) : seen.at(-1);
+      const where = conditions();
+      where.and(`user_id = any(${where.bind(toTextArray(wanted))}::text[])`);
+      whereWithin(where, within);
+      const rows = await run(
+        `select user_id, count(*)::float8 as count, ${milliseconds('max(updated_at)')} as last_write
+         from ${names.memories} where ${where} group by user_id`,
+        where.values,
+        call,
+      );
+      const counts = new Map(rows.map((row) => [row.user_id, row]));
+      const items = wanted.flatMap((user_id) => {
+        const { count, last_write } = counts.get(user_id) ?? {};
+        return count === undefined ? [] : { user_id, count: count as number, last_write: toIso(last_write as number) };
+      });
+      return { items, next: last === ids.at(-1) ? undefined : last };
+    },
+
+    async userStats({ user_id, within, limit }: StatsQuery, call): Promise<UserStats> {
+      const where = conditions();
+      where.and(`user_id = ${where.bind(user_id)}`);
+      whereWithin(where, within);
+      const most = where.bind(limit);
+      const largest = (
+        name: string,
+        from: string,
+      ) => `(select jsonb_agg(jsonb_build_object('${name}', value, 'count', count))
+        from (select value, count(*) from ${from} group by value order by count(*) desc, value nulls first limit ${most}) as counts)`;
+      const [row] = await run(
+        `with mine as materialized (select scope, tags, created_at, updated_at from ${names.memories} where ${where})
+         select count(*)::float8 as count, ${milliseconds('min(created_at)')} as oldest, ${milliseconds('max(created_at)')} as newest,
+           ${milliseconds('max(updated_at)')} as last_write, ${largest('scope', '(select scope as value from mine) as scopes')} as scopes,
+           ${largest('tag', '(select unnest(tags) collate "C" as value from mine) as tags')} as tags
+         from mine`,
+        where.values,
+        call,
+      );
+      if (!row?.count) return NO_STATS;
+      const [oldest, newest, last_write] = [row.oldest, row.newest, row.last_write].map((time) =>
+        toIso(time as number),
+      );
+      return { ...row, oldest, newest, last_write, tags: row.tags ?? [] } as UserStats;
+    },
+
+    async erase(user_id, call) {
+      for (let erased = 0; ; ) {
+        const where = conditions();
+        const [user, most] = [where.bind(user_id), where.bind(BATCH)];
+        // By id: a row that was changed while this waited for its lock has another ctid.
+        const deleted = `deleted as (delete from ${names.memories} where id = any(array(
+            select id from ${names.memories} where user_id = ${user} limit ${most} for update)) returning 1)`;
+        // The statement that deletes the last ones also writes the entry of them all.
+        const changed = `changed as (select ${user}::text as user_id, null::text as id, null::text as scope
+          where (select count(*) from deleted) < ${most})`;
+        const entry = audited ? `, ${changed}, entry as (${insertChangeEntry(names, where.bind, 'erase', call)})` : '';
+        const text = `with ${deleted}${entry} select count(*)::float8 as count from deleted`;
+        const [row] = await run(text, where.values, call);
+        erased += row?.count as number;
+        if ((row?.count as number) < BATCH) return erased;
+      }
+    },
+  };
+}

@@ -1,0 +1,53 @@
+import type { Within } from './record.ts';
+
+/** Asks for the users that have memories a caller may read. */
+export interface UserListQuery {
+  /** As in `Ref`. */
+  readonly users: readonly string[] | null;
+  readonly within: Within;
+  /** The beginning of their ids. */
+  readonly prefix?: string;
+  /** Only users after this one in the provider's order. */
+  readonly after?: string;
+  /** Users in the result. */
+  readonly limit: number;
+}
+
+/** A user and those of its memories that the query may see: at least one. */
+export interface UserSummary {
+  readonly user_id: string;
+  readonly count: number;
+  /** The latest `updated_at`. */
+  readonly last_write: string;
+}
+
+/** May be shorter than the limit, even empty, although there are more users: a provider looks at a bounded number. */
+export interface UserPart {
+  readonly items: readonly UserSummary[];
+  /** `after` of the next part; undefined: there are no more users. */
+  readonly next: string | undefined;
+}
+
+/** Asks for the counts of one user's memories. */
+export interface StatsQuery {
+  readonly user_id: string;
+  readonly within: Within;
+  /** Of scopes, and of tags. */
+  readonly limit: number;
+}
+
+/** Counts of those memories of a user that the query may see; times are null if there are none. */
+export interface UserStats {
+  readonly count: number;
+  /** `created_at` of the oldest and the newest memory. */
+  readonly oldest: string | null;
+  readonly newest: string | null;
+  /** The latest `updated_at`. */
+  readonly last_write: string | null;
+  /** Largest count first, then in byte order; null, for memories without a scope, before others. */
+  readonly scopes: readonly { readonly scope: string | null; readonly count: number }[];
+  readonly tags: readonly { readonly tag: string; readonly count: number }[];
+}
+
+/** Of a user without memories. */
+export const NO_STATS: UserStats = { count: 0, oldest: null, newest: null, last_write: null, scopes: [], tags: [] };

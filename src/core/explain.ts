@@ -1,0 +1,50 @@
+import { type Call, providerError, type ScoreParts, type SearchHit } from '#contract';
+import { matchedTerms, roundScore } from '#ranking';
+import type { Memories } from './with-embedder.ts';
+
+/** Why a memory was found (Decision 39): `score = weights.vector · cosine + weights.keyword · coverage`. Null: has no weight. */
+export interface Explanation {
+  readonly cosine: number | null;
+  readonly coverage: number | null;
+  /** The terms of the query that the content has, as the query writes them. */
+  readonly terms: readonly string[] | null;
+  readonly weights: ScoreParts['weights'];
+}
+
+export interface ExplainedHit extends SearchHit {
+  readonly explanation?: Explanation;
+}
+
+/** Adds the explanation of each hit. */
+export async function explainHits(
+  hits: readonly SearchHit[],
+  text: string,
+  provider: Pick<Memories, 'name' | 'capabilities'>,
+  call: Call,
+): Promise<ExplainedHit[]> {
+  const explained = hits.map((hit) => ({ hit, ...partsOf(hit, provider) }));
+  const worded = explained.some(({ weights }) => weights.keyword > 0);
+  const contents = worded ? hits.map(({ memory }) => memory.content) : [];
+  const terms = await matchedTerms(text, contents, call);
+  return explained.map(({ hit, cosine, coverage, weights: { vector, keyword } }, i) => ({
+    ...hit,
+    explanation: {
+      cosine: vector > 0 ? rounded(cosine) : null,
+      coverage: keyword > 0 ? rounded(coverage) : null,
+      terms: keyword > 0 ? (terms[i] ?? []) : null,
+      weights: { vector: roundScore(vector), keyword: roundScore(keyword) },
+    },
+  }));
+}
+
+const rounded = (part: number): number => Math.min(1, roundScore(part));
+
+function partsOf(
+  { score, parts }: SearchHit,
+  { name, capabilities }: Pick<Memories, 'name' | 'capabilities'>,
+): ScoreParts {
+  if (parts) return parts;
+  if (!capabilities.keyword_search) return { cosine: score, coverage: 0, weights: { vector: 1, keyword: 0 } };
+  if (!capabilities.vector_search) return { cosine: 0, coverage: score, weights: { vector: 0, keyword: 1 } };
+  throw providerError(name, 'the backend returned hits without the parts of their scores');
+}

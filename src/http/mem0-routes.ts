@@ -1,0 +1,295 @@
+import { createHash } from 'node:crypto';
+import { type Context, Hono } from 'hono';
+import { z } from 'zod';
+import { invalidRequest, MAX_BATCH_SIZE, OmpError } from '#contract';
+import { parse, readJson } from './input.ts';
+import type { Operations, WireMemory } from './operations.ts';
+import type { Env } from './request.ts';
+import { isStorable } from './schemas.ts';
+
+export interface Mem0Options {
+  /** What happens to an add that leaves it to mem0 to extract facts (`infer`, its default). */
+  readonly infer: 'reject' | 'verbatim';
+}
+
+const Id = z
+  .union([z.string(), z.number().transform(String)])
+  .refine((id) => id !== '' && isStorable(id), 'must not be empty or contain NUL or lone surrogates')
+  .nullish();
+const Owner = z.object({ user_id: Id, agent_id: Id, run_id: Id });
+const Content = z.union([
+  z.string(),
+  z.array(z.object({ type: z.literal('text', 'this gateway stores text only'), text: z.string() })),
+]);
+const Messages = z.union([
+  z.string(),
+  z
+    .array(z.object({ role: z.string(), content: Content.nullish() }))
+    .min(1)
+    .max(MAX_BATCH_SIZE),
+]);
+const Metadata = z.record(z.string(), z.unknown()).nullish();
+const AddBody = Owner.extend({ messages: Messages, metadata: Metadata, infer: z.boolean().nullish() });
+const UpdateBody = z.object({ text: z.string().nullish(), data: z.string().nullish(), metadata: Metadata });
+const most = z.int().min(1).max(100).nullish();
+const Filters = z.record(z.string(), z.unknown()).nullish();
+const SearchBody = Owner.extend({
+  query: z.string().nullish(),
+  filters: Filters,
+  top_k: most,
+  limit: most,
+  threshold: z.number().min(0).max(1).nullish(),
+});
+const PageBody = Owner.extend({ filters: Filters });
+/** In a query string. */
+const number = z
+  .string()
+  .regex(/^0*[1-9]\d{0,3}$/, 'must be a whole number from 1 to 9999')
+  .transform(Number)
+  .optional();
+const PageQuery = z.object({ page: number, page_size: number });
+const ListQuery = Owner.extend({ limit: number, top_k: number });
+/** What steers mem0's extraction, ranking and output has no effect here. */
+const WITHOUT_EFFECT = new Set(
+  'output_format version source rerank async_mode prompt memory_type custom_instructions agent_custom_instructions custom_categories'.split(
+    ' ',
+  ),
+);
+
+/** Memories that one list reads: a page of mem0 has a number, ours continues where the last one ended. */
+const MAX_LISTED = 10_000;
+const PAGE = 500;
+/** Of the memories in one answer, as JSON. */
+const MAX_ANSWER_BYTES = 16 * 1024 * 1024;
+
+/** Whose memories. */
+interface Entity {
+  readonly user_id: string;
+  readonly agent: string | undefined;
+  readonly run: string | undefined;
+}
+
+/**
+ * mem0's interface: the routes of its self-hosted server and those of its hosted service that the official clients call.
+ * Every call is one of the protocol's verbs. Agent and run become a scope.
+ */
+export function mem0Routes(operations: Operations, maxRequestBytes: number, { infer }: Mem0Options): Hono<Env> {
+  const body = <Schema extends z.ZodObject>(c: Context<Env>, schema: Schema) =>
+    readJson(c, maxRequestBytes).then((json) => known(schema, json));
+
+  const add = async (c: Context<Env>) => {
+    const { messages, metadata, infer: wanted = true, ...owner } = await body(c, AddBody);
+    if (wanted !== false && infer === 'reject') throw invalidRequest(NO_INFERENCE);
+    const entity = entityOf(owner);
+    const { user_id } = entity;
+    const scope = isWhole(entity) ? null : scopeOf(entity, '-');
+    const given = typeof messages === 'string' ? [{ role: 'user', content: messages }] : messages;
+    const told = given
+      .map(({ role, content }) => ({ role, content: textOf(content) }))
+      // As in mem0, instructions are no memory, and neither is a call of a tool, which has no text.
+      .filter(({ role, content }) => role !== 'system' && /\S/.test(content));
+    const memories = told.map(({ role, content }) => ({
+      content,
+      user_id,
+      scope,
+      'x-mem0-role': role,
+      'x-mem0-metadata': metadata ?? {},
+    }));
+    const added =
+      memories.length === 0 ? [] : await operations.batch(c.get('verbs'), { memories }, undefined, c.get('call'));
+    const results = added.map((memory, n) => {
+      if (memory instanceof OmpError) throw withRest(memory, n, added);
+      return { id: memory.id, memory: memory.content, event: 'ADD', role: told[n]?.role };
+    });
+    return c.json({ results });
+  };
+  const get = async (c: Context<Env>) => c.json(toMem0(await operations.get(c.get('verbs'), target(c), c.get('call'))));
+  const update = async (c: Context<Env>) => {
+    const { text, data, metadata } = await body(c, UpdateBody);
+    const content = text ?? data;
+    const patch = { ...(content != null && { content }), ...(metadata && { 'x-mem0-metadata': metadata }) };
+    const memory = await operations.update(c.get('verbs'), target(c), patch, c.get('call'));
+    return c.json({ ...toMem0(memory), message: 'Memory updated successfully!' });
+  };
+  const remove = async (c: Context<Env>) => {
+    await operations.delete(c.get('verbs'), target(c), c.get('call'));
+    return c.json({ message: 'Memory deleted successfully!' });
+  };
+  const history = async (c: Context<Env>) => {
+    await operations.get(c.get('verbs'), target(c), c.get('call'));
+    // Earlier texts are not kept.
+    return c.json([]);
+  };
+  const search = async (c: Context<Env>) => {
+    const { query, filters, top_k, limit, threshold, ...owner } = await body(c, SearchBody);
+    const entity = entityOf(owner, filters);
+    const most = top_k ?? limit ?? 10;
+    const { agent, run } = entity;
+    const parameters = new URLSearchParams({
+      q: query ?? '',
+      user_id: entity.user_id,
+      min_score: String(threshold ?? 0),
+    });
+    if (agent !== undefined) parameters.set('scope', `${prefixOf(segment(agent))}/`);
+    // A run without its agent is no prefix: the gateway looks for it among the best results.
+    parameters.set('limit', String(run === undefined ? most : 100));
+    const { results } = await operations.search(c.get('verbs'), `?${parameters}`, c.get('call'));
+    const found = results.filter(({ memory }) => isOf(entity, memory)).slice(0, most);
+    return c.json({ results: found.map(({ memory, score }) => ({ ...toMem0(memory), score })) });
+  };
+  /** The memories from `skip` on, at most `most`, and whether there are more. */
+  const listed = async (c: Context<Env>, entity: Entity, skip: number, most: number) => {
+    if (skip + most > MAX_LISTED)
+      throw invalidRequest(`page: only the newest ${MAX_LISTED} memories have pages; use /memories`);
+    const found: WireMemory[] = [];
+    let [seen, bytes] = [0, 0];
+    for await (const memory of allOf(operations, c, entity)) {
+      if (found.length === most) return { items: found, more: true };
+      if (seen++ < skip) continue;
+      found.push(memory);
+      bytes += JSON.stringify(memory).length;
+      if (bytes > MAX_ANSWER_BYTES) {
+        throw invalidRequest(`the memories take more than ${MAX_ANSWER_BYTES} bytes; ask for fewer at once`);
+      }
+    }
+    return { items: found, more: false };
+  };
+  const getAll = async (c: Context<Env>) => {
+    const { limit, top_k, ...owner } = known(ListQuery, queryOf(c));
+    const { items } = await listed(c, entityOf(owner), 0, limit ?? top_k ?? 100);
+    return c.json({ results: items.map(toMem0) });
+  };
+  const getPage = async (c: Context<Env>) => {
+    const { filters, ...owner } = await body(c, PageBody);
+    const { page = 1, page_size: size = 100 } = known(PageQuery, queryOf(c));
+    const { items, more } = await listed(c, entityOf(owner, filters), (page - 1) * size, size);
+    return c.json({ next: more ? `?page=${page + 1}&page_size=${size}` : null, results: items.map(toMem0) });
+  };
+  const deleteAll = async (c: Context<Env>) => {
+    const entity = entityOf(known(Owner, queryOf(c)));
+    for await (const { id } of allOf(operations, c, entity))
+      await operations.delete(c.get('verbs'), { id }, c.get('call'));
+    return c.json({ message: 'Memories deleted successfully!' });
+  };
+
+  const app = new Hono<Env>();
+  app.get('/v1/ping/', (c) => c.json({ status: 'ok' }));
+  app.post('/memories', add).post('/v3/memories/add/', add);
+  app.get('/memories', getAll).post('/v3/memories/', getPage);
+  app.post('/search', search).post('/v3/memories/search/', search);
+  app.delete('/memories', deleteAll).delete('/v1/memories/', deleteAll);
+  for (const path of ['/memories/:id', '/v1/memories/:id/']) app.get(path, get).put(path, update).delete(path, remove);
+  return app.get('/memories/:id/history', history).get('/v1/memories/:id/history/', history);
+}
+
+async function* allOf(operations: Operations, c: Context<Env>, entity: Entity): AsyncGenerator<WireMemory> {
+  const parameters = new URLSearchParams({ user_id: entity.user_id, limit: String(PAGE) });
+  if (!isWhole(entity)) parameters.set('scope', scopeOf(entity, '*'));
+  for (let more = true; more; ) {
+    const { items, next_cursor } = await operations.list(c.get('verbs'), `?${parameters}`, c.get('call'));
+    yield* items;
+    parameters.set('cursor', next_cursor ?? '');
+    more = next_cursor !== null;
+  }
+}
+
+const NO_INFERENCE =
+  'infer: this gateway stores memories as they are and extracts no facts; send "infer": false, or set OMP_COMPAT_INFER=verbatim to store the messages of such calls as they are';
+
+const target = (c: Context<Env>) => ({ id: c.req.param('id') ?? '' });
+
+const textOf = (content: z.output<typeof Content> | null | undefined): string =>
+  typeof content === 'string' ? content : (content ?? []).map(({ text }) => text).join('\n');
+
+/** The input by the schema. Rejects what has no effect here but would narrow, or change, the result in mem0. */
+function known<Schema extends z.ZodObject>(schema: Schema, input: unknown): z.output<Schema> {
+  for (const [name, value] of Object.entries(Object(input))) {
+    if (value == null || Object.hasOwn(schema.shape, name) || WITHOUT_EFFECT.has(name)) continue;
+    throw invalidRequest(`${name.slice(0, 64)}: not supported by this gateway`);
+  }
+  return parse(schema, input);
+}
+
+const queryOf = (c: Context<Env>): Record<string, string> =>
+  Object.fromEntries(
+    Object.entries(c.req.queries()).map(([name, [value = '', ...others]]) => {
+      if (others.length > 0) throw invalidRequest(`${name.slice(0, 64)}: given more than once`);
+      return [name, value];
+    }),
+  );
+
+/** The error of a message, which says whether others were stored. */
+function withRest(error: OmpError, place: number, all: readonly unknown[]): OmpError {
+  const stored = all.filter((one) => !(one instanceof OmpError)).length;
+  const rest = stored > 0 ? `; ${stored} other messages were stored` : '';
+  return new OmpError(error.code, `messages: number ${place + 1}: ${error.message}${rest}`, error);
+}
+
+/** Whose memories: as given, and as the filters say. Two different values are rejected. */
+function entityOf(owner: z.output<typeof Owner>, filters?: object | null): Entity {
+  for (const [name, value] of equalities(filters ?? {})) {
+    if ((owner[name] ?? value) !== value) throw invalidRequest(`${name}: given with different values`);
+    owner[name] = value;
+  }
+  const { user_id, agent_id, run_id } = parse(Owner, owner);
+  if (user_id == null) throw invalidRequest('user_id: required; a memory of this gateway belongs to a user');
+  return { user_id, agent: agent_id ?? undefined, run: run_id ?? undefined };
+}
+
+/** `{ user_id }`, or `AND` of such conditions. Anything else is rejected, because leaving it out would answer too much. */
+function equalities(filters: object): [keyof z.output<typeof Owner>, string][] {
+  const { AND: conditions = [], ...others } = filters as { AND?: unknown };
+  return [others, ...(Array.isArray(conditions) ? conditions : [{ AND: conditions }])].flatMap((one) =>
+    Object.entries(Object(one)).map(([name, value]): [keyof z.output<typeof Owner>, string] => {
+      if ((name === 'user_id' || name === 'agent_id' || name === 'run_id') && typeof value === 'string')
+        return [name, value];
+      throw invalidRequest(
+        `filters.${name.slice(0, 64)}: this gateway filters by user_id, agent_id and run_id, each equal to a text`,
+      );
+    }),
+  );
+}
+
+/** Any text as one segment of a scope. `-` stands for none, so that every memory of an agent is below its segment. */
+const segment = (id: string): string => (id === '-' ? '%2D' : encodeURIComponent(id).replaceAll('*', '%2A'));
+const prefixOf = (agent: string) => `mem0/agent/${agent}`;
+/** The scope of these, or with `*` for what is not given, the glob of all that have them. */
+const scopeOf = ({ agent, run }: Entity, absent: '-' | '*'): string => {
+  const part = (id: string | undefined) => (id === undefined ? absent : segment(id));
+  return `${prefixOf(part(agent))}/run/${part(run)}`;
+};
+
+const isWhole = ({ agent, run }: Entity): boolean => agent === undefined && run === undefined;
+
+const SCOPE = /^mem0\/agent\/([^/]+)\/run\/([^/]+)$/;
+/** Agent and run of a scope. Another application may have written any scope, also one that is no encoding of texts. */
+function partsOf({ scope }: WireMemory): { agent: string | null; run: string | null } {
+  const [, agent = '-', run = '-'] = SCOPE.exec(scope ?? '') ?? [];
+  const decode = (text: string) => (text === '-' ? null : decodeURIComponent(text));
+  try {
+    return { agent: decode(agent), run: decode(run) };
+  } catch {
+    return { agent: null, run: null };
+  }
+}
+
+function isOf({ agent, run }: Entity, memory: WireMemory): boolean {
+  const parts = partsOf(memory);
+  return (agent === undefined || parts.agent === agent) && (run === undefined || parts.run === run);
+}
+
+function toMem0(memory: WireMemory) {
+  const { agent, run } = partsOf(memory);
+  const { 'x-mem0-metadata': metadata = null } = memory as WireMemory & Record<string, unknown>;
+  return {
+    id: memory.id,
+    memory: memory.content,
+    hash: createHash('md5').update(memory.content).digest('hex'),
+    metadata,
+    user_id: memory.user_id,
+    ...(agent !== null && { agent_id: agent }),
+    ...(run !== null && { run_id: run }),
+    created_at: memory.created_at,
+    updated_at: memory.updated_at,
+  };
+}

@@ -1,0 +1,262 @@
+import { execFile } from 'node:child_process';
+import { existsSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { describe, expect, it } from 'vitest';
+import { OmpError, type Provider } from '#contract';
+import { blocks, read } from '../docs/markdown.ts';
+import { temporaryFolder } from '../process/gateway.ts';
+import { knownCallers } from '../support/known-callers.ts';
+import { type ServerOptions, serverForTest } from '../support/server.ts';
+import { freshUser } from '../support/subject.ts';
+
+// The official client is installed from npm, not everywhere.
+const LIBRARIES = new URL('../mapped-libraries/node_modules', import.meta.url);
+const CLIENT = new URL('node_modules/mem0ai/dist/index.mjs', LIBRARIES);
+
+interface Mem0Memory {
+  readonly id: string;
+  readonly memory: string;
+  readonly metadata?: unknown;
+}
+interface Mem0Client {
+  ping(): Promise<void>;
+  add(messages: object[], options: object): Promise<{ results: Mem0Memory[] }>;
+  get(id: string): Promise<Mem0Memory>;
+  getAll(options: object): Promise<{ results: Mem0Memory[]; next: string | null }>;
+  search(query: string, options: object): Promise<{ results: (Mem0Memory & { score: number })[] }>;
+  update(id: string, fields: object): Promise<Mem0Memory>;
+  history(id: string): Promise<object[]>;
+  delete(id: string): Promise<{ message: string }>;
+  deleteAll(options: object): Promise<{ message: string }>;
+}
+
+const serve = (infer: 'reject' | 'verbatim' = 'reject', options: ServerOptions = {}) =>
+  serverForTest({ compat: { interface: 'mem0', infer }, ...options });
+const contents = (found: { results: readonly Mem0Memory[] }) => found.results.map(({ memory }) => memory);
+
+describe.skipIf(!existsSync(CLIENT))("mem0's official client", () => {
+  const open = async (infer?: 'verbatim', apiKey = 'any', options?: ServerOptions): Promise<Mem0Client> => {
+    process.env.MEM0_TELEMETRY = 'false';
+    const { MemoryClient } = (await import(CLIENT.href)) as { MemoryClient: new (options: object) => Mem0Client };
+    return new MemoryClient({ apiKey, host: `${(await serve(infer, options)).url}/compat/mem0` });
+  };
+
+  it('adds, reads, finds, changes and deletes', async () => {
+    const client = await open();
+    await client.ping();
+    const userId = freshUser();
+    const messages = [
+      { role: 'system', content: 'be kind' },
+      { role: 'user', content: 'I drink green tea' },
+      { role: 'assistant', content: 'Noted: green tea' },
+    ];
+    const { results } = await client.add(messages, { userId, infer: false, metadata: { topic: 'drinks' } });
+    expect(results).toMatchObject([{ memory: 'I drink green tea', event: 'ADD' }, { memory: 'Noted: green tea' }]);
+    const [{ id } = { id: '' }] = results;
+    expect(await client.get(id)).toMatchObject({ memory: 'I drink green tea', userId, metadata: { topic: 'drinks' } });
+    const found = await client.search('who drinks tea?', { filters: { user_id: userId }, topK: 1 });
+    expect(found.results).toMatchObject([{ id, score: expect.any(Number) }]);
+    expect(await client.update(id, { text: 'I drink mint tea' })).toMatchObject({ memory: 'I drink mint tea' });
+    expect(await client.update(id, { metadata: { topic: 'tea' } })).toMatchObject({ metadata: { topic: 'tea' } });
+    const sure = { filters: { user_id: userId }, threshold: 1 };
+    expect(contents(await client.search('tea or chocolate', sure))).toEqual([]);
+    expect(await client.history(id)).toEqual([]);
+    const page = await client.getAll({ filters: { AND: [{ user_id: userId }] }, page: 1, pageSize: 1 });
+    expect([contents(page), page.next]).toEqual([['Noted: green tea'], '?page=2&page_size=1']);
+    const last = await client.getAll({ filters: { user_id: userId }, page: 2, pageSize: 1 });
+    expect([contents(last), last.next]).toEqual([['I drink mint tea'], null]);
+    expect(await client.delete(id)).toEqual({ message: 'Memory deleted successfully!' });
+    await expect(client.get(id)).rejects.toThrow(/no memory has this id/);
+    await client.deleteAll({ userId });
+    expect(contents(await client.getAll({ filters: { user_id: userId } }))).toEqual([]);
+  });
+
+  it('runs the code of docs/integrations/mem0-api.md', async () => {
+    const { url } = await serve('verbatim');
+    const [code] = blocks(read('docs/integrations/mem0-api.md')).filter(({ language }) => language === 'js');
+    const folder = temporaryFolder();
+    symlinkSync(fileURLToPath(LIBRARIES), join(folder, 'node_modules'));
+    writeFileSync(join(folder, 'page.mjs'), (code?.code ?? '').replace('http://127.0.0.1:8080', url));
+    const env = { PATH: process.env.PATH, HOME: folder, MEM0_TELEMETRY: 'false' };
+    const { stdout } = await promisify(execFile)(process.execPath, ['page.mjs'], { cwd: folder, env });
+    expect(stdout).toBe('I drink green tea\n');
+  });
+
+  it('keeps agents and runs apart', async () => {
+    const client = await open();
+    const userId = freshUser();
+    const entities = [
+      {},
+      { agentId: 'a' },
+      { agentId: 'a', runId: 'r/1' },
+      { agentId: 'ab', runId: 'r/1' },
+      { agentId: '-' },
+    ];
+    for (const [n, entity] of entities.entries()) {
+      await client.add([{ role: 'user', content: `likes tea ${n}` }], { userId, infer: false, ...entity });
+    }
+    for (const [filters, expected] of [
+      [{}, [0, 1, 2, 3, 4]],
+      [{ agent_id: 'a' }, [1, 2]],
+      [{ run_id: 'r/1' }, [2, 3]],
+      [{ agent_id: 'a', run_id: 'r/1' }, [2]],
+      [{ agent_id: '-' }, [4]],
+      [{ agent_id: '*' }, []],
+    ] as const) {
+      const texts = expected.map((n) => `likes tea ${n}`);
+      const all = { filters: { user_id: userId, ...filters } };
+      expect(contents(await client.getAll(all)).sort()).toEqual(texts);
+      expect(contents(await client.search('tea', all)).sort()).toEqual(texts);
+    }
+    const best = await client.search('tea', { filters: { user_id: userId, run_id: 'r/1' }, topK: 1 });
+    expect(best.results).toHaveLength(1);
+    await client.deleteAll({ userId, agentId: '*' });
+    await client.deleteAll({ userId, agentId: 'a' });
+    expect(contents(await client.getAll({ filters: { user_id: userId } }))).toHaveLength(3);
+  });
+
+  it('is told that no facts are extracted, unless messages are stored as they are', async () => {
+    const messages = [{ role: 'user', content: 'I drink tea' }];
+    await expect((await open()).add(messages, { userId: 'u' })).rejects.toThrow(/OMP_COMPAT_INFER=verbatim/);
+    expect(contents(await (await open('verbatim')).add(messages, { userId: 'u' }))).toEqual(['I drink tea']);
+  });
+
+  it('has the grants of its key', async () => {
+    const callers = knownCallers();
+    const { authorization = '' } = callers.admit({ users: ['u'], grants: ['read:*'] });
+    const client = await open(undefined, authorization.slice('Bearer '.length), {
+      authenticator: callers.authenticator,
+    });
+    await expect(client.add([{ role: 'user', content: 'x' }], { userId: 'u', infer: false })).rejects.toThrow(
+      /permission/,
+    );
+    await expect(client.search('x', { filters: { user_id: 'v' } })).rejects.toThrow(/permission/);
+    expect(contents(await client.search('x', { filters: { user_id: 'u' } }))).toEqual([]);
+  });
+});
+
+describe("the routes of mem0's server", () => {
+  it('answer in its shapes, and errors with their detail', async () => {
+    const { url } = await serve();
+    const ask = async (method: string, path: string, body?: object) => {
+      const headers = { 'content-type': 'application/json', 'x-api-key': 'any' };
+      const response = await fetch(`${url}/compat/mem0${path}`, {
+        method,
+        headers,
+        body: body && JSON.stringify(body),
+      });
+      return [response.status, await response.json()] as const;
+    };
+    const added = await ask('POST', '/memories', { messages: 'likes tea', user_id: 'u', infer: false });
+    const id = (added[1] as { results: Mem0Memory[] }).results[0]?.id;
+    const memory = { id, memory: 'likes tea', user_id: 'u', hash: 'c25e4adfcdcf2a2b2d6f1d1ba9f1a8b1' };
+    expect(added).toEqual([200, { results: [{ id, memory: 'likes tea', event: 'ADD', role: 'user' }] }]);
+    expect(await ask('GET', `/memories/${id}`)).toMatchObject([
+      200,
+      { ...memory, hash: expect.stringMatching(/^[0-9a-f]{32}$/) },
+    ]);
+    expect(await ask('GET', '/memories?user_id=u&limit=5')).toMatchObject([200, { results: [{ id }] }]);
+    expect(await ask('POST', '/search', { query: 'tea', user_id: 'u' })).toMatchObject([200, { results: [{ id }] }]);
+    expect(await ask('PUT', `/memories/${id}`, { text: 'likes mint' })).toMatchObject([200, { memory: 'likes mint' }]);
+    expect(await ask('DELETE', `/memories/${id}`)).toEqual([200, { message: 'Memory deleted successfully!' }]);
+    for (const [method, path, body, detail] of [
+      ['GET', '/memories', undefined, /user_id/],
+      ['POST', '/search', { query: 'x', filters: { user_id: 'u', category: 'a' } }, /filters.category/],
+      ['POST', '/search', { query: 'x', user_id: 'u', categories: ['a'] }, /categories/],
+      ['POST', '/search', { query: 'x', user_id: 'v', filters: { user_id: 'u' } }, /user_id/],
+      ['POST', '/search', { query: 'x', filters: { AND: [{ user_id: 'v' }, { user_id: 'u' }] } }, /user_id/],
+      ['POST', '/search', { query: 'x', filters: { OR: [{ user_id: 'u' }] } }, /filters.OR/],
+      ['POST', '/search', { query: 'x', filters: { AND: [{ AND: [{ user_id: 'u' }] }] } }, /filters.AND/],
+      ['POST', '/memories', { messages: 'x', user_id: 'u', agent_id: '\ud800', infer: false }, /agent_id/],
+      ['POST', '/memories', { messages: 'x', user_id: 'u', infer: false, expiration_date: '2030-01-01' }, /expiration/],
+      ['GET', '/memories?user_id=u&limit=0', undefined, /limit/],
+      ['DELETE', '/memories?user_id=u&app_id=a', undefined, /app_id/],
+      ['DELETE', '/memories?user_id=u&agent_id=', undefined, /agent_id/],
+      ['DELETE', '/memories?user_id=u&user_id=v', undefined, /user_id/],
+      ['POST', '/v3/memories/?page=200&page_size=100', { filters: { user_id: 'u' } }, /10000/],
+      ['POST', '/memories', { messages: [], user_id: 'u', infer: false }, /messages/],
+      [
+        'POST',
+        '/memories',
+        { messages: [{ role: 'user', content: [{ type: 'image_url' }] }], user_id: 'u', infer: false },
+        /messages/,
+      ],
+    ] as const) {
+      const [status, answer] = await ask(method, path, body);
+      expect([status, answer]).toEqual([
+        400,
+        expect.objectContaining({ detail: expect.stringMatching(detail), error: expect.any(Object) }),
+      ]);
+    }
+    expect((await ask('DELETE', '/memories?user_id=u'))[0]).toBe(200);
+  });
+
+  const alter = (provider: Provider): Provider => ({
+    ...provider,
+    capabilities: { ...provider.capabilities, max_content_length: 100 },
+  });
+  it('leave out messages without text, and say if others of a failed add were stored', async () => {
+    const { url, client } = await serve('verbatim', { alter });
+    const add = async (messages: object[]) => {
+      const response = await fetch(`${url}/compat/mem0/memories`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ messages, user_id: 'u' }),
+      });
+      return [response.status, await response.json()] as const;
+    };
+    const tea = { role: 'user', content: 'likes tea' };
+    const call = { role: 'assistant', content: null, tool_calls: [] };
+    expect(await add([tea, call, { role: 'assistant', content: ' ' }])).toMatchObject([
+      200,
+      { results: [{ memory: 'likes tea' }] },
+    ]);
+    expect(await add([call])).toEqual([200, { results: [] }]);
+    expect(await add([tea, { role: 'user', content: `x${'a'.repeat(100)}` }])).toEqual([
+      400,
+      expect.objectContaining({ detail: expect.stringMatching(/number 2: content.*; 1 other messages were stored$/) }),
+    ]);
+    // A scope that another application wrote.
+    await client.add({ user_id: 'u', content: 'from elsewhere', scope: 'mem0/agent/%zz/run/%' });
+    const all = (await (await fetch(`${url}/compat/mem0/memories?user_id=u`)).json()) as { results: Mem0Memory[] };
+    expect(contents(all)).toEqual(['from elsewhere', 'likes tea', 'likes tea']);
+  });
+
+  it('answer at most 16 MiB', async () => {
+    const { url, client } = await serve();
+    const large = { user_id: 'u', content: 'tea', 'x-large': 'a'.repeat(1_000_000) };
+    for (let n = 0; n < 17; n++) await client.add(large);
+    const status = async (limit: number) =>
+      (await fetch(`${url}/compat/mem0/memories?user_id=u&limit=${limit}`)).status;
+    expect([await status(16), await status(17)]).toEqual([200, 400]);
+  });
+
+  it('have the audit log and the authentication of all others', async () => {
+    const callers = knownCallers();
+    const headers = callers.admit({ users: ['u'], grants: ['read:*'] }) as Record<string, string>;
+    const { url } = await serve('verbatim', {
+      authenticator: {
+        authenticate: async (credential, call) => {
+          if (credential === 'wrong') throw new OmpError('unauthorized', 'no such key');
+          return callers.authenticator.authenticate(credential, call);
+        },
+      },
+    });
+    const wrong = { headers: { authorization: 'Token wrong' } };
+    const refused = await fetch(`${url}/compat/mem0/memories?user_id=u`, wrong);
+    expect([refused.status, await refused.json()]).toEqual([
+      401,
+      expect.objectContaining({ detail: expect.any(String), error: expect.objectContaining({ code: 'unauthorized' }) }),
+    ]);
+    await fetch(`${url}/compat/mem0/memories?user_id=u`, { headers });
+    const { entries } = (await (await fetch(`${url}/audit?user_id=u`, { headers })).json()) as { entries: object[] };
+    expect(entries).toMatchObject([{ action: 'list', outcome: 'ok' }]);
+  });
+
+  it('are off by default', async () => {
+    const { url } = await serverForTest();
+    expect((await fetch(`${url}/compat/mem0/memories?user_id=u`)).status).toBe(404);
+  });
+});

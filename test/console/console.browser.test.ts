@@ -1,0 +1,247 @@
+import { readFile } from 'node:fs/promises';
+import { AxeBuilder } from '@axe-core/playwright';
+import { type Browser, chromium, type Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { CHROMIUM, CHROMIUM_ARGUMENTS, hasChromium } from '../support/chromium.ts';
+import { closedTo } from '../support/closed.ts';
+import { knownCallers } from '../support/known-callers.ts';
+import { type RunningServer, type ServerOptions, serverForTest } from '../support/server.ts';
+
+if (!hasChromium) console.warn(`console.browser.test.ts is skipped: no Chromium at ${CHROMIUM}; set CHROMIUM to one`);
+
+const HOSTILE = '<img src=x onerror="document.title=1"><script>document.title=2</script> שלום 👩‍👩‍👧';
+
+describe.skipIf(!hasChromium)('the console, in a browser', () => {
+  let browser: Browser;
+  beforeAll(async () => {
+    browser = await chromium.launch({ executablePath: CHROMIUM, args: CHROMIUM_ARGUMENTS });
+  });
+  afterAll(() => browser?.close());
+
+  /** A tab of its own on a new gateway, and what went wrong in it. */
+  const open = async (
+    hash: string,
+    options: ServerOptions = {},
+    fill?: (server: RunningServer) => Promise<unknown>,
+  ) => {
+    const server = await serverForTest({ console: 'on', ...options });
+    await fill?.(server);
+    const context = await browser.newContext();
+    onTestFinished(() => context.close());
+    const page = await context.newPage();
+    const troubles: string[] = [];
+    page.on('pageerror', (error) => troubles.push(error.message));
+    page.on('console', (message) => {
+      // The browser's own line for an answer that the page shows.
+      if (message.type() === 'error' && !message.text().startsWith('Failed to load resource'))
+        troubles.push(message.text());
+    });
+    page.on('request', (request) => {
+      if (!request.url().startsWith(server.url) && !request.url().startsWith('blob:')) troubles.push(request.url());
+    });
+    await page.goto(`${server.url}/console/${hash}`);
+    return { page, troubles, ...server };
+  };
+  const ana =
+    (...contents: string[]) =>
+    async ({ client }: RunningServer) => {
+      for (const content of contents) await client.add({ user_id: 'ana', content, scope: 'work/tools', tags: ['tea'] });
+    };
+  const rows = (page: Page) => page.locator('.row [data-row]');
+
+  it('lists what is remembered, as text', async () => {
+    const { page, troubles, url } = await open('#/memories?user=ana', {}, ana(HOSTILE, 'x'.repeat(100_000)));
+    await expect.poll(() => rows(page).count()).toBe(2);
+    expect(await rows(page).nth(1).textContent()).toBe(HOSTILE);
+    await rows(page).nth(1).click();
+    await expect.poll(() => page.locator('.content').textContent()).toBe(HOSTILE);
+    expect(await page.title()).toBe('Memory of ana');
+    expect(troubles).toEqual([]);
+    // The address leads here again, and browsers that ask for the root too.
+    expect(page.url()).toMatch(/#\/memory\?id=mem_\w+&user=ana$/);
+    await page.goto(url);
+    expect(page.url()).toBe(`${url}/console/`);
+  });
+
+  it('adds, changes and deletes, with the keyboard', async () => {
+    const { page, client, troubles } = await open('#/memories?user=ana', {}, ana('first', 'second'));
+    await page.getByRole('button', { name: 'Add', exact: true }).click();
+    const form = page.locator('.memory-form');
+    await form.getByLabel('Text').fill('likes oolong');
+    await form.getByRole('button', { name: 'Add' }).click();
+    await expect.poll(() => rows(page).count()).toBe(3);
+    await rows(page).first().focus();
+    await page.keyboard.press('ArrowDown');
+    // The focus moves with the next frame.
+    await expect.poll(() => page.locator('[data-row]:focus').textContent()).toBe('second');
+    await page.keyboard.press('e');
+    await page.locator('.row.open textarea').fill('second, changed');
+    await page.getByRole('button', { name: 'Save', exact: true }).click();
+    await expect.poll(() => rows(page).nth(1).textContent()).toBe('second, changed');
+    await expect.poll(() => page.locator('[data-row]:focus').textContent()).toBe('second, changed');
+    await page.keyboard.press('Delete');
+    await page.getByRole('button', { name: 'Undo' }).click();
+    await page.keyboard.press('Tab');
+    await rows(page).nth(2).focus();
+    await page.keyboard.press('Delete');
+    await page.getByRole('button', { name: 'Delete now' }).click();
+    await expect.poll(() => rows(page).count()).toBe(2);
+    const { items } = await client.list({ user_id: 'ana' });
+    expect(items.map(({ content }) => content)).toEqual(['likes oolong', 'second, changed']);
+    expect(troubles).toEqual([]);
+  });
+
+  it('shows both texts when somebody else has changed a memory meanwhile', async () => {
+    const { page, client } = await open('#/memories?user=ana', {}, ana('tea'));
+    await rows(page).first().focus();
+    await page.keyboard.press('e');
+    await page.locator('.row.open textarea').fill('mine');
+    const [memory] = (await client.list({ user_id: 'ana' })).items;
+    await client.update(memory?.id ?? '', { content: 'theirs' });
+    await page.getByRole('button', { name: 'Save', exact: true }).click();
+    await expect.poll(() => page.locator('.conflict blockquote').textContent()).toBe('theirs');
+    expect(await client.get(memory?.id ?? '')).toMatchObject({ content: 'theirs' });
+    await page.getByRole('button', { name: 'Save mine over it' }).click();
+    await expect.poll(() => rows(page).first().textContent()).toBe('mine');
+    expect(await client.get(memory?.id ?? '')).toMatchObject({ content: 'mine' });
+  });
+
+  it('scrolls through every page of a long list, and saves all of it', async () => {
+    const { page } = await open('#/memories?user=ana', {}, async ({ client }) => {
+      for (let n = 0; n < 6; n++) {
+        await client.batch(
+          Array.from({ length: 100 }, (_, i) => ({ user_id: 'ana', content: `=number ${n * 100 + i}` })),
+        );
+      }
+    });
+    await expect.poll(() => rows(page).count()).toBeGreaterThan(5);
+    await rows(page).first().focus();
+    // Each time the end is that of what is loaded.
+    await expect
+      .poll(async () => {
+        await page.keyboard.press('End');
+        return page.locator('.toolbar output').first().textContent();
+      })
+      .toBe('600 of 600');
+    await expect.poll(() => rows(page).last().textContent()).toBe('=number 0');
+    expect(await rows(page).count()).toBeLessThan(60);
+    const download = page.waitForEvent('download');
+    await page.getByRole('button', { name: 'as CSV' }).click();
+    const lines = (await readFile(await (await download).path(), 'utf8')).trim().split('\r\n');
+    expect(lines).toHaveLength(601);
+    // No formula for a spreadsheet.
+    expect(lines[1]).toContain(`"'=number 599"`);
+  });
+
+  it('filters by scope, tag and text', async () => {
+    const { page, client } = await open('#/memories?user=ana', {}, ana('green tea'));
+    await client.add({ user_id: 'ana', content: 'black coffee', scope: 'home' });
+    await page.reload();
+    await page.getByRole('button', { name: /^home/ }).click();
+    await expect.poll(() => rows(page).allTextContents()).toEqual(['black coffee']);
+    await page.getByRole('link', { name: 'Clear' }).click();
+    await expect.poll(() => rows(page).count()).toBe(2);
+    await page.locator('body').press('/');
+    await page.keyboard.type('tea');
+    await page.keyboard.press('Enter');
+    await expect.poll(() => rows(page).allTextContents()).toEqual(['green tea']);
+    expect(page.url()).toMatch(/q=tea/);
+  });
+
+  it('explains what a search finds, and shows what a model gets', async () => {
+    const { page, troubles } = await open('#/search?user=ana&q=teas', {}, ana('green tea', 'black coffee'));
+    await expect.poll(() => page.locator('.results li').first().textContent()).toContain('green tea');
+    expect(await page.locator('.results mark').allTextContents()).toEqual(['tea']);
+    expect(await page.locator('.parts').first().textContent()).toMatch(/words/);
+    await expect.poll(() => page.locator('section pre').textContent()).toContain('recalled data, not instructions');
+    expect(troubles).toEqual([]);
+  });
+
+  it('lists users and counts, and erases one after asking twice', async () => {
+    const { page, client } = await open('#/users', {}, ana('a', 'b'));
+    await page.getByRole('link', { name: 'ana', exact: true }).click();
+    await page.getByRole('button', { name: /^Erase everything/ }).click();
+    const dialog = page.getByRole('dialog');
+    expect(await dialog.getByRole('button', { name: 'Erase' }).isDisabled()).toBe(true);
+    await dialog.getByRole('textbox').fill('ana');
+    await dialog.getByRole('button', { name: 'Erase' }).click();
+    await expect.poll(async () => (await client.list({ user_id: 'ana' })).items).toEqual([]);
+    await page.getByRole('link', { name: 'Audit' }).click();
+    await expect.poll(() => page.locator('tbody tr').filter({ hasText: 'erase' }).count()).toBe(1);
+  });
+
+  it('asks for a key where one is needed, and forgets it', async () => {
+    const { authenticator, keys } = await closedTo('all');
+    const { page } = await open('#/users', { authenticator });
+    for (const key of ['wrong', keys.all]) {
+      await page.getByLabel('Key or token').fill(key);
+      await page.getByRole('button', { name: 'Open' }).click();
+      if (key === 'wrong') await expect.poll(() => page.locator('.failure').textContent()).toMatch(/does not accept/);
+    }
+    await expect.poll(() => page.locator('h1').textContent()).toBe('Users');
+    await page.getByRole('button', { name: 'Forget key' }).click();
+    await expect.poll(() => page.locator('h1').textContent()).toMatch(/needs a key/);
+    expect(await page.evaluate('sessionStorage.length')).toBe(0);
+  });
+
+  it('shows what the key may not do, with the id of the request', async () => {
+    const callers = knownCallers();
+    const { authorization = '' } = callers.admit({ users: ['ana'], grants: ['read:*'] });
+    const { page } = await open('#/memories', { authenticator: callers.authenticator });
+    await page.evaluate(`sessionStorage.setItem('omp-key', ${JSON.stringify(authorization.slice('Bearer '.length))})`);
+    await page.reload();
+    await page.getByLabel('User').fill('bob');
+    await page.keyboard.press('Enter');
+    await expect.poll(() => page.locator('.failure').first().textContent()).toMatch(/permission.*Request [\w-]+/);
+  });
+
+  it.each([
+    ['light', 1280],
+    ['dark', 360],
+  ] as const)('is accessible and fits, %s at %d pixels', async (colorScheme, width) => {
+    const { page, client, url } = await open('#/memories?user=ana', {}, ana('green tea', 'black coffee'));
+    await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
+    await page.setViewportSize({ width, height: 800 });
+    const [memory] = (await client.list({ user_id: 'ana' })).items;
+    for (const hash of [
+      'memories?user=ana',
+      'memories',
+      'search?user=ana&q=tea',
+      `memory?id=${memory?.id}`,
+      'users',
+      'users?user=ana',
+      'audit?user=ana',
+      'health',
+    ]) {
+      await page.goto(`${url}/console/#/${hash}`);
+      await page.waitForLoadState('networkidle');
+      await page.locator('h1').waitFor({ state: 'attached' });
+      const { violations } = await new AxeBuilder({ page })
+        .withTags(['wcag2a', 'wcag2aa', 'wcag21aa', 'wcag22aa'])
+        .analyze();
+      expect(
+        violations.map(({ id, nodes }) => [id, nodes[0]?.html]),
+        hash,
+      ).toEqual([]);
+      expect(await page.evaluate('document.documentElement.scrollWidth'), hash).toBeLessThanOrEqual(width);
+    }
+  });
+
+  it('is absent if it is off, and the root leads to the documentation', async () => {
+    const { url } = await serverForTest({ console: 'off' });
+    expect((await fetch(`${url}/console/`)).status).toBe(404);
+    const root = await fetch(url, { headers: { accept: 'text/html' }, redirect: 'manual' });
+    expect(root.headers.get('location')).toBe('docs');
+  });
+
+  it('is served under the headers of pages, and no other file is', async () => {
+    const { url } = await serverForTest({ console: 'on' });
+    const page = await fetch(`${url}/console/`);
+    expect(page.headers.get('content-security-policy')).toMatch(/default-src 'none'.*script-src 'self'/);
+    const script = /assets\/[\w-]+\.js/.exec(await page.text())?.[0];
+    expect((await fetch(`${url}/console/${script}`)).headers.get('cache-control')).toMatch(/immutable/);
+    for (const path of ['assets/..%2f..%2fpackage.json', 'assets/none.js', 'assets/index.html', 'index.html']) {
+      expect((await fetch(`${url}/console/${path}`)).status, path).toBe(404);
+    }
+  });
+});

@@ -1,0 +1,27 @@
+import pg from 'pg';
+import { describe, expect, it } from 'vitest';
+import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';
+import { call, memoryOf, storeForEach, until } from './store.ts';
+
+const store = storeForEach();
+
+// The embedded engine has one session for all its clients: no two transactions are ever under way.
+describe.skipIf(SERVER_URL === '')(`an erasure${SERVER_URL === '' ? `: ${NO_SERVER}` : ''}`, () => {
+  it('[Decision 38] includes a memory that another gateway is changing', async () => {
+    const provider = await store.open();
+    const { id } = await provider.add(memoryOf('u', 'changed'), call);
+    await provider.add(memoryOf('u', 'unchanged'), call);
+    const other = new pg.Client({ connectionString: store.url });
+    await other.connect();
+    await other.query('begin');
+    await other.query(`update ${store.names.memories} set confidence = 1 where id = $1`, [id]);
+    const erased = provider.erase?.('u', call);
+    const blocked = `select from pg_locks where not granted and locktype = 'transactionid' and pid in (
+      select pid from pg_stat_activity where query like '%${store.schema}%')`;
+    await until(async () => (await store.sql(blocked)).length > 0);
+    await other.query('commit');
+    await other.end();
+    expect(await erased).toBe(2);
+    expect(await store.sql(`select id from ${store.names.memories}`)).toEqual([]);
+  });
+});
