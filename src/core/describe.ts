@@ -53,6 +53,8 @@ export function describe(provider: Memories, rateLimitPerMinute: number | null) 
       stats: provider.userStats !== undefined,
       /** `DELETE /users/{id}/memories` exists. */
       erase: provider.erase !== undefined,
+      /** `/keys` exists. It needs a key with the grant `admin:*`. */
+      keys: provider.keys !== undefined,
     },
     limits: {
       rate_limit_per_minute: rateLimitPerMinute,

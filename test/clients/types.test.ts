@@ -42,6 +42,9 @@ const TYPES: Readonly<Record<string, readonly [request: string, response: string
   listUsers: ['UsersQuery', 'Page<User>'],
   eraseUser: ['undefined', '{ deleted: number }'],
   getStats: ['{ user_id: string }', 'Stats'],
+  listKeys: ['KeysQuery', 'Page<Key>'],
+  createKey: ['NewKey', 'CreatedKey'],
+  revokeKey: ['undefined', 'Key'],
   getCapabilities: ['undefined', 'Capabilities'],
   getHealth: ['undefined', 'Health'],
 };

@@ -89,6 +89,8 @@ export interface WireCapabilities {
     readonly users: boolean;
     readonly stats: boolean;
     readonly erase: boolean;
+    /** Our own: `/keys`. */
+    readonly keys: boolean;
   };
   readonly limits?: {
     readonly rate_limit_per_minute: number | null;
