@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import type { KeyStore } from '#contract';
 import { openAuthenticator } from '../../src/auth/authenticator.ts';
 import { toHashedKey } from '../../src/auth/configured-keys.ts';
@@ -42,6 +42,8 @@ async function openGateway(configured?: readonly string[]) {
     ...{ store: keys, jwt: undefined, required: false, log },
   });
   const { gate, auditQueue } = gateOn(provider, log);
+  // Its entries must not come into a later test.
+  onTestFinished(auditQueue.close);
   const serve = (by: Authenticator) => {
     const app = createApp({ gate, authenticator: by, log, ...APP_LIMITS });
     return (key?: string) => clientTo(app, key === undefined ? {} : { 'x-api-key': key });
