@@ -16,7 +16,7 @@ import { mcpRoutes, resourceMetadata } from './mcp-routes.ts';
 import { type Mem0Options, mem0Routes } from './mem0-routes.ts';
 import { createOperations } from './operations.ts';
 import { callMiddleware, type Env } from './request.ts';
-import { auditRoutes, contextRoutes, keyRoutes, memoryRoutes, statsRoutes, userRoutes } from './routes.ts';
+import { auditRoutes, contextRoutes, keyRoutes, mapRoutes, memoryRoutes, statsRoutes, userRoutes } from './routes.ts';
 
 export interface AppOptions {
   /** Routes get no provider, only the verbs of their caller. */
@@ -116,6 +116,7 @@ export function createApp(options: AppOptions): Hono<Env> {
   app.route('/audit', auditRoutes(operations));
   app.route('/users', userRoutes(operations));
   app.route('/stats', statsRoutes(operations));
+  app.route('/map', mapRoutes(operations));
   app.route('/keys', keyRoutes(operations, max_request_bytes));
   if (compat?.interface) app.route(`/compat/${compat.interface}`, mem0Routes(operations, max_request_bytes, compat));
   if (hasTools) app.route('/mcp', mcpRoutes({ gate, operations, max_request_bytes, tools: mcp.tools }));

@@ -283,6 +283,9 @@ export const UsersParameters = z.object({
 /** Decision 37. */
 export const StatsParameters = z.object({ user_id: userId });
 
+/** Decision 42. */
+export const MapParameters = ListParameters.pick({ user_id: true, scope: true, tag: true });
+
 /** Decision 41. */
 export const KeysParameters = z.object({ limit: wholeNumber('Maximum keys per page', 1, 100).default(50), cursor });
 

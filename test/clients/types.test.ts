@@ -42,6 +42,7 @@ const TYPES: Readonly<Record<string, readonly [request: string, response: string
   listUsers: ['UsersQuery', 'Page<User>'],
   eraseUser: ['undefined', '{ deleted: number }'],
   getStats: ['{ user_id: string }', 'Stats'],
+  getMap: ['MapQuery', 'MemoryMap'],
   listKeys: ['KeysQuery', 'Page<Key>'],
   createKey: ['NewKey', 'CreatedKey'],
   revokeKey: ['undefined', 'Key'],

@@ -15,6 +15,7 @@ import { effectivePatch, newIdentity, newRecord, recordTooLarge, requireFits, re
 import type { Row, Run } from '../client/connections.ts';
 import { PROVIDER } from '../errors.ts';
 import type { Options } from '../options.ts';
+import { vectorsIn } from '../pgvector.ts';
 import type { OpenDatabase } from '../startup/open-database.ts';
 import { createAuditLog } from './audit-log.ts';
 import { startHousekeeping } from './housekeeping.ts';
@@ -130,6 +131,9 @@ export async function openProvider(
       return rows.map((row) => toMemory(row, model));
     },
     search: async (query, call) => toHits(await runSearch(query, call), { query, ranking, model }),
+    ...(embedder && {
+      vectorsOf: async (query, call) => vectorsIn(await send(statements.vectors(query), call)),
+    }),
     ...createUserVerbs(names, run, audit !== undefined),
     ...(auditLog && { audit: auditLog }),
     // Closed with the provider.
