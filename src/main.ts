@@ -4,6 +4,7 @@ import type { Terminal } from './cli/terminal.ts';
 
 /** Each loads only what it needs: a client waits for a hook with every prompt. */
 const COMMANDS = {
+  backup: async () => (await import('./cli/backup.ts')).runBackup,
   conformance: async () => (await import('./cli/conformance.ts')).runConformance,
   doctor: async () => (await import('./cli/doctor.ts')).runDoctor,
   hooks: async () => (await import('./cli/hooks.ts')).runHooks,
@@ -13,6 +14,7 @@ const COMMANDS = {
     return (argv: readonly string[], terminal: Terminal) => runMcp(argv, terminal, openStore);
   },
   reembed: async () => (await import('./cli/reembed.ts')).runReembed,
+  restore: async () => (await import('./cli/backup.ts')).runRestore,
 };
 
 const asked = await parsed(process.argv.slice(2));

@@ -1,4 +1,5 @@
 import type {
+  BackupOutcome,
   Finding,
   KeyContext,
   KeyStore,
@@ -46,6 +47,26 @@ export async function reembed(
   { options, context, request }: { options: unknown; context: MaintenanceContext; request: ReembedRequest },
 ): Promise<ReembedOutcome | undefined> {
   return (await moduleOf(name)).reembed?.(options, context, request);
+}
+
+/** Writes the store in the data folder to a new file; undefined: the provider has none there. */
+export async function backup(
+  name: ProviderName,
+  options: unknown,
+  context: KeyContext,
+  file: string,
+): Promise<BackupOutcome | undefined> {
+  return (await moduleOf(name)).backup?.(options, context, file);
+}
+
+/** Fills an empty data folder from that file; undefined: the provider has no store there. */
+export async function restore(
+  name: ProviderName,
+  options: unknown,
+  context: KeyContext,
+  file: string,
+): Promise<true | undefined> {
+  return (await moduleOf(name)).restore?.(options, context, file);
 }
 
 const moduleOf = async (name: ProviderName): Promise<ProviderModule> => (await PROVIDERS[name]()).default;

@@ -35,4 +35,6 @@ export default defineProvider({
   diagnose: async (options, context) => (await import('./commands/doctor.ts')).diagnose(options, context),
   reembed: async (options, context, request) =>
     (await import('./commands/reembed.ts')).reembed(options, context, request),
+  backup: async (options, context, file) => (await import('./commands/backup.ts')).backup(options, context, file),
+  restore: async (options, context, file) => (await import('./commands/backup.ts')).restore(options, context, file),
 });

@@ -1,6 +1,6 @@
 import type { z } from 'zod';
 import type { KeyStore } from './keys.ts';
-import type { Finding, MaintenanceContext, ReembedOutcome, ReembedRequest } from './maintenance.ts';
+import type { BackupOutcome, Finding, MaintenanceContext, ReembedOutcome, ReembedRequest } from './maintenance.ts';
 import type { Provider, ProviderContext } from './provider.ts';
 
 /** The default export of a provider's `index.ts`. */
@@ -17,6 +17,13 @@ export interface ProviderModule {
   diagnose?(options: unknown, context: MaintenanceContext): Promise<Finding[]>;
   /** Present when stored memories can be re-embedded. Throws a plain `Error` whose message an operator can act on. */
   reembed?(options: unknown, context: MaintenanceContext, request: ReembedRequest): Promise<ReembedOutcome>;
+  /**
+   * Present when the store lies in the data folder. Writes all of it to a new file, also while a gateway serves it. Returns
+   * the size of the file and for how long the gateway waited. Throws a plain `Error` whose message an operator can act on.
+   */
+  backup?(options: unknown, context: KeyContext, file: string): Promise<BackupOutcome>;
+  /** Present with `backup`: fills an empty data folder from its file, wholly or not at all. */
+  restore?(options: unknown, context: KeyContext, file: string): Promise<true>;
 }
 
 export type KeyContext = Pick<ProviderContext, 'data_dir' | 'log'>;
@@ -28,11 +35,13 @@ interface ProviderSpec<Schema extends z.ZodType> {
   openKeys?(options: z.output<Schema>, context: KeyContext): Promise<KeyStore | undefined>;
   diagnose?(options: z.output<Schema>, context: MaintenanceContext): Promise<Finding[]>;
   reembed?(options: z.output<Schema>, context: MaintenanceContext, request: ReembedRequest): Promise<ReembedOutcome>;
+  backup?(options: z.output<Schema>, context: KeyContext, file: string): Promise<BackupOutcome>;
+  restore?(options: z.output<Schema>, context: KeyContext, file: string): Promise<true>;
 }
 
 /** Makes every entry point of a provider parse its options first. */
 export const defineProvider = <Schema extends z.ZodType>(spec: ProviderSpec<Schema>): ProviderModule => {
-  const { openKeys, diagnose, reembed } = spec;
+  const { openKeys, diagnose, reembed, backup, restore } = spec;
   const parse = (options: unknown) => spec.options.parse(options);
   return {
     name: spec.name,
@@ -40,5 +49,7 @@ export const defineProvider = <Schema extends z.ZodType>(spec: ProviderSpec<Sche
     ...(openKeys && { openKeys: (options, context) => openKeys(parse(options), context) }),
     ...(diagnose && { diagnose: (options, context) => diagnose(parse(options), context) }),
     ...(reembed && { reembed: (options, context, request) => reembed(parse(options), context, request) }),
+    ...(backup && { backup: (options, context, file) => backup(parse(options), context, file) }),
+    ...(restore && { restore: (options, context, file) => restore(parse(options), context, file) }),
   };
 };

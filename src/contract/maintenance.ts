@@ -65,3 +65,6 @@ export interface ReembedOutcome extends ReembedState {
   /** Whether searches now use the vectors of `to`; false after a dry run or an unfinished run. */
   readonly switched: boolean;
 }
+
+/** Bytes of the file, and the milliseconds for which requests of a gateway waited. */
+export type BackupOutcome = readonly [bytes: number, ms: number];

@@ -33,6 +33,9 @@ type Marker = z.output<typeof Marker>;
 /** Made by the build: by path, null for a folder, deflated bytes in base64 for a file. */
 const EMPTY_DATABASE = createRequire(import.meta.url).resolve('#embedded-database');
 
+/** What a backup holds. */
+export const PARTS = [DATABASE, MARKER];
+
 export const databaseIn = (root: string): string => join(root, DATABASE);
 
 /** What to do about a rejected folder. */
@@ -81,7 +84,7 @@ export async function prepareFolder(root: string): Promise<void> {
   try {
     await unpack(unfinished);
     await rename(unfinished, databaseIn(root));
-    await sync(root);
+    await syncFolder(root);
   } catch (error) {
     await rm(unfinished, { recursive: true, force: true }).catch(() => {});
     throw error;
@@ -96,7 +99,27 @@ async function unpack(folder: string): Promise<void> {
     if (bytes !== null) await writeDurably(join(folder, path), inflateRawSync(Buffer.from(bytes, 'base64')));
   }
   await writeDurably(join(folder, IDENTITY), randomUUID());
-  for (const path of folders) await sync(path);
+  for (const path of folders) await syncFolder(path);
+}
+
+/** Fills an empty data folder: `unpack` puts `PARTS` into the folder it gets. The data folder must be locked. */
+export async function restoreFolder(root: string, unpack: (folder: string) => Promise<void>): Promise<void> {
+  if ([...PARTS, 'PG_VERSION'].some((name) => exists(join(root, name))))
+    throw new Error(`${root} holds a database; name an empty folder with --data-dir or OMP_DATA_DIR`);
+  const unfinished = join(root, UNFINISHED);
+  rmSync(unfinished, { recursive: true, force: true });
+  try {
+    await mkdir(unfinished, { mode: 0o700 });
+    await unpack(unfinished);
+    const marker = examineFolder(unfinished);
+    if (typeof marker === 'string') throw new Error('the backup holds no whole data folder');
+    // From here on the folder holds the whole database, which a start takes over without its marker too.
+    await rename(databaseIn(unfinished), databaseIn(root));
+    await syncFolder(root);
+    await writeMarker(root, marker);
+  } finally {
+    await rm(unfinished, { recursive: true, force: true });
+  }
 }
 
 /** Writes the marker of a database that has started, unless there is one. */
@@ -135,14 +158,14 @@ async function replaceFile(path: string, text: string): Promise<void> {
   const fresh = `${path}.${randomUUID()}`;
   await writeDurably(fresh, text);
   await rename(fresh, path);
-  await sync(join(path, '..'));
+  await syncFolder(join(path, '..'));
 }
 
 const writeDurably = (path: string, data: string | Buffer): Promise<void> =>
   writeFile(path, data, { mode: 0o600, flush: true });
 
 /** Makes the names in a folder durable. */
-async function sync(folder: string): Promise<void> {
+export async function syncFolder(folder: string): Promise<void> {
   const handle = await open(folder);
   await handle.sync().finally(() => handle.close());
 }

@@ -1,0 +1,132 @@
+import { createReadStream, createWriteStream } from 'node:fs';
+import { mkdir, readdir, stat, writeFile } from 'node:fs/promises';
+import { join, relative } from 'node:path';
+import { pipeline } from 'node:stream/promises';
+import { constants, createGunzip, createGzip } from 'node:zlib';
+import { syncFolder } from './folder.ts';
+
+/** The unit of a tar file: headers take one, contents whole ones. */
+const BLOCK = 512;
+const FOLDER = '5';
+const FILE = '0';
+/** `tar` unpacks it too. Nothing else is read: a path never leads out of the folder. */
+const PATH = /^(?!.*\.\.)[\w.-]+(?:\/[\w.-]+)*\/?$/;
+
+/** Packs everything in the folder into a new tar.gz, which is on disk in the end. The checksum of gzip covers all of it. */
+export const pack = (folder: string, file: string): Promise<void> =>
+  pipeline(
+    blocksOf(folder),
+    // Vectors hardly shrink, however long one tries.
+    createGzip({ level: constants.Z_BEST_SPEED }),
+    createWriteStream(file, { flags: 'wx', mode: 0o600, flush: true }),
+  );
+
+async function* blocksOf(folder: string): AsyncGenerator<Buffer> {
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true });
+  const paths = entries.map((entry) => ({ entry, path: join(entry.parentPath, entry.name) }));
+  // A folder comes before what it holds.
+  for (const { entry, path } of paths.sort((a, b) => (a.path < b.path ? -1 : 1))) {
+    const name = relative(folder, path);
+    if (entry.isDirectory()) yield header(`${name}/`, 0, FOLDER);
+    else {
+      const { size } = await stat(path);
+      yield header(name, size, FILE);
+      yield* createReadStream(path);
+      yield Buffer.alloc(padding(size));
+    }
+  }
+  yield Buffer.alloc(2 * BLOCK);
+}
+
+const padding = (size: number): number => (BLOCK - (size % BLOCK)) % BLOCK;
+
+/** A header of the POSIX format (ustar). */
+function header(path: string, size: number, type: string): Buffer {
+  const block = Buffer.alloc(BLOCK);
+  const put = (text: string, at: number) => block.write(text, at, 'latin1');
+  put(path, 0);
+  put(type === FOLDER ? '0000700' : '0000600', 100);
+  put('0000000', 108);
+  put('0000000', 116);
+  put(size.toString(8).padStart(11, '0'), 124);
+  put('00000000000', 136);
+  // The sum counts its own place as spaces.
+  put('        ', 148);
+  put(type, 156);
+  put('ustar\x0000', 257);
+  put(
+    `${block
+      .reduce((sum, byte) => sum + byte, 0)
+      .toString(8)
+      .padStart(6, '0')}\0 `,
+    148,
+  );
+  return block;
+}
+
+/** The archive is cut, damaged, or of something else. */
+class NotWhole extends Error {}
+
+/** Unpacks the archive into an empty folder, durably. Throws an `Error` that names the file if it is not whole. */
+export async function unpack(file: string, folder: string): Promise<void> {
+  try {
+    await pipeline(createReadStream(file), createGunzip(), (source: AsyncIterable<Buffer>) => write(source, folder));
+  } catch (cause) {
+    const { code } = cause as NodeJS.ErrnoException;
+    if (cause instanceof NotWhole || code?.startsWith('Z_'))
+      throw new Error(`${file} is not a whole backup: it is cut, damaged, or another file`, { cause });
+    throw cause;
+  }
+}
+
+async function write(source: AsyncIterable<Buffer>, folder: string): Promise<void> {
+  const { read, parts, rest } = reader(source);
+  const folders = [folder];
+  for (;;) {
+    const block = await read(BLOCK);
+    if (block.every((byte) => byte === 0)) break;
+    const path = block.toString('latin1', 0, block.indexOf(0));
+    const size = Number.parseInt(block.toString('latin1', 124, 135), 8);
+    const type = String.fromCharCode(block[156] ?? 0);
+    if (!PATH.test(path) || !(size >= 0)) throw new NotWhole();
+    const target = join(folder, path);
+    if (type === FOLDER) {
+      await mkdir(target, { mode: 0o700 });
+      folders.push(target);
+    } else await writeFile(target, parts(size), { mode: 0o600, flush: true });
+    await read(padding(size));
+  }
+  // The checksum is at the end.
+  await rest();
+  for (const path of folders) await syncFolder(path);
+}
+
+function reader(source: AsyncIterable<Buffer>) {
+  const chunks = source[Symbol.asyncIterator]();
+  let left: Buffer = Buffer.alloc(0);
+  /** The next `size` bytes as they arrive. */
+  async function* parts(size: number): AsyncGenerator<Buffer> {
+    for (let missing = size; missing > 0; ) {
+      if (left.length === 0) {
+        const { value, done } = await chunks.next();
+        if (done) throw new NotWhole();
+        left = value;
+      }
+      const part = left.subarray(0, missing);
+      left = left.subarray(part.length);
+      missing -= part.length;
+      yield part;
+    }
+  }
+  return {
+    parts,
+    async read(size: number): Promise<Buffer> {
+      const read: Buffer[] = [];
+      for await (const part of parts(size)) read.push(part);
+      return Buffer.concat(read);
+    },
+    async rest() {
+      while (!(await chunks.next()).done);
+    },
+  };
+}

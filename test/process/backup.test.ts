@@ -1,0 +1,212 @@
+import { execFileSync } from 'node:child_process';
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import pg from 'pg';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { startEngine } from '../../providers/postgres/embedded/engine.ts';
+import { makeDataDir, recordingLog } from '../support/subject.ts';
+import { dataFolder, runProgram, startGateway, startProgram, temporaryFolder } from './gateway.ts';
+
+const EMPTY = ['lock'];
+const COMPLETE = ['lock', 'omp-gateway.json', 'postgres'];
+
+/** Runs with the data folder and temporary folder of a gateway. */
+const run = (env: Record<string, string>, ...args: string[]) => runProgram({ args, env });
+
+/** Every row of every table, as text. */
+async function contentsOf(folder: string): Promise<Record<string, string[]>> {
+  const engine = await startEngine(folder, recordingLog());
+  const client = new pg.Client(engine.config);
+  await client.connect();
+  const { rows } = await client.query<{ name: string }>(
+    `select format('%I.%I', schemaname, tablename) as name from pg_tables where schemaname = 'omp' order by 1`,
+  );
+  const contents: Record<string, string[]> = {};
+  for (const { name } of rows) {
+    const table = await client.query<{ row: string }>(`select t::text as row from ${name} t order by 1`);
+    contents[name] = table.rows.map(({ row }) => row);
+  }
+  await client.end();
+  await engine.close();
+  return contents;
+}
+
+/** A data folder with memories, their vectors, a key and audit entries; and a backup of it. */
+let stored: { folder: string; file: string };
+beforeAll(async () => {
+  const folder = await makeDataDir();
+  const file = join(folder, 'omp.backup');
+  stored = { folder, file };
+});
+
+it('restores every row of every table, vectors and keys included', async () => {
+  const env = { OMP_DATA_DIR: stored.folder, TMPDIR: temporaryFolder() };
+  const gateway = await startGateway({ env: { ...env, OMP_SEARCH_MODE: 'hybrid' } });
+  for (const content of ['likes tea', 'lives in Bergen', 'has a cat'])
+    await gateway.client.add({ user_id: 'ada', content, scope: 'home/day', tags: ['a'] });
+  await gateway.client.search({ user_id: 'ada', q: 'drinks' });
+  expect(await run(env, 'keys', 'create', 'ci', '--grant', 'read:*')).toMatchObject({ status: 0 });
+  expect((await gateway.stop()).status).toBe(0);
+
+  const done = await run(env, 'backup', stored.file);
+  expect(done).toMatchObject({ status: 0, stderr: '' });
+  expect(done.stdout).toMatch(/^Done: \d+\.\d MB\. Requests waited \d+ ms\.\n$/);
+  const target = join(temporaryFolder(), 'new');
+  const restored = await run({ OMP_DATA_DIR: target }, 'restore', stored.file);
+  expect(restored).toMatchObject({ status: 0, stderr: '' });
+  expect(readdirSync(target).sort()).toEqual(COMPLETE);
+  const [before, after] = [await contentsOf(stored.folder), await contentsOf(target)];
+  expect(after).toEqual(before);
+  expect(before['omp.memories']).toHaveLength(3);
+  expect(before['omp.memories']?.[0]).toMatch(/\[-?\d\.\d+.*,/);
+  expect(before['omp.api_keys']).toHaveLength(1);
+  expect(JSON.parse(readFileSync(join(target, 'omp-gateway.json'), 'utf8'))).toMatchObject({ keys: true });
+});
+
+it('beside a gateway that takes writes, the file holds every write acknowledged before', async () => {
+  const env = { OMP_DATA_DIR: await dataFolder(), TMPDIR: temporaryFolder() };
+  const gateway = await startGateway({ env });
+  const acknowledged: string[] = [];
+  let writing = true;
+  const writers = Array.from({ length: 8 }, async (_, n) => {
+    while (writing) {
+      const { id } = await gateway.client.add({ user_id: `u${n}`, content: 'x'.repeat(2_000) });
+      acknowledged.push(id);
+    }
+  });
+  const file = join(temporaryFolder(), 'omp.backup');
+  while (acknowledged.length < 100) await new Promise((resolve) => setImmediate(resolve));
+  const before = [...acknowledged];
+  expect(await run(env, 'backup', file)).toMatchObject({ status: 0, stderr: '' });
+  const during = acknowledged.length;
+  while (acknowledged.length < during + 10) await new Promise((resolve) => setImmediate(resolve));
+  writing = false;
+  await Promise.all(writers);
+  expect(readdirSync(join(file, '..'))).toEqual(['omp.backup']);
+
+  const copy = { OMP_DATA_DIR: temporaryFolder() };
+  expect(await run(copy, 'restore', file)).toMatchObject({ status: 0 });
+  const { client } = await startGateway({ env: copy });
+  for (const id of before) expect((await client.get(id)).id).toBe(id);
+  const { id } = await client.add({ user_id: 'u0', content: 'goes on' });
+  expect((await gateway.client.add({ user_id: 'u0', content: 'goes on too' })).id).not.toBe(id);
+});
+
+describe('after kill -9', () => {
+  it.each(['copy', 'archive'])(
+    'of a backup that has begun its %s there is no file, and the gateway serves',
+    async (step) => {
+      const env = { OMP_DATA_DIR: await dataFolder(), TMPDIR: temporaryFolder() };
+      const gateway = await startGateway({ env });
+      const { id } = await gateway.client.add({ user_id: 'ada', content: 'kept' });
+      const folder = temporaryFolder();
+      const backup = startProgram({ args: ['backup', join(folder, 'omp.backup')], env });
+      const begun = () => readdirSync(folder).some((partial) => existsSync(join(folder, partial, step)));
+      while (!begun() && backup.child.exitCode === null) await new Promise((resolve) => setImmediate(resolve));
+      backup.child.kill('SIGKILL');
+      expect((await backup.ended).signal).toBe('SIGKILL');
+      expect(existsSync(join(folder, 'omp.backup'))).toBe(false);
+      expect((await gateway.client.get(id)).content).toBe('kept');
+      expect((await gateway.client.add({ user_id: 'ada', content: 'more' })).id).not.toBe(id);
+      expect(await run(env, 'backup', join(folder, 'omp.backup'))).toMatchObject({ status: 0 });
+    },
+  );
+
+  it.each(['postgres.unfinished', 'postgres.unfinished/postgres/global/pg_control', 'postgres'])(
+    'of a restore that has made %s, the folder holds nothing or the whole',
+    async (step) => {
+      const folder = temporaryFolder();
+      const env = { OMP_DATA_DIR: folder };
+      const restore = startProgram({ args: ['restore', stored.file], env });
+      while (!existsSync(join(folder, step)) && restore.child.exitCode === null)
+        await new Promise((resolve) => setImmediate(resolve));
+      restore.child.kill('SIGKILL');
+      await restore.ended;
+      if (!existsSync(join(folder, 'postgres')))
+        expect(await run(env, 'restore', stored.file)).toMatchObject({ status: 0 });
+      expect(await contentsOf(folder)).toEqual(await contentsOf(stored.folder));
+      expect(readdirSync(folder).sort()).toEqual(COMPLETE);
+    },
+  );
+});
+
+describe('restore leaves nothing behind, and says why, when', () => {
+  const size = () => readFileSync(stored.file).length;
+  const cut = (length: number) => (file: string) => truncateSync(file, length);
+  const flip = (at: number) => (file: string) => {
+    const bytes = readFileSync(file);
+    bytes[at] = 255 - (bytes[at] ?? 0);
+    writeFileSync(file, bytes);
+  };
+  const NOT_WHOLE = /is not a whole backup: it is cut, damaged, or another file/;
+  const repack = (folder: string, file: string) =>
+    execFileSync('tar', ['-czf', file, '-C', folder, 'omp-gateway.json', 'postgres']);
+  /** Each damages a copy of the backup. */
+  const damages: Record<string, [(file: string) => void, RegExp]> = {
+    'the file is empty': [cut(0), NOT_WHOLE],
+    'the file is cut in the middle': [(file) => cut(size() >> 1)(file), NOT_WHOLE],
+    'the last byte is missing': [(file) => cut(size() - 1)(file), NOT_WHOLE],
+    'a byte in the middle differs': [(file) => flip(size() >> 1)(file), NOT_WHOLE],
+    'the checksum differs': [(file) => flip(size() - 8)(file), NOT_WHOLE],
+    'it is another file': [(file) => writeFileSync(file, 'select 1'), NOT_WHOLE],
+    'another engine made it': [
+      (file) => {
+        const folder = temporaryFolder();
+        for (const part of ['omp-gateway.json', 'postgres'])
+          cpSync(join(stored.folder, part), join(folder, part), { recursive: true });
+        writeFileSync(join(folder, 'postgres/PG_VERSION'), '17\n');
+        repack(folder, file);
+      },
+      /was created by PostgreSQL 17, this omp-gateway has PostgreSQL 18; start the omp-gateway that created it/,
+    ],
+    'a path leads out of the folder': [
+      (file) => execFileSync('tar', ['-czPf', file, '-C', stored.folder, '../../etc/hostname']),
+      NOT_WHOLE,
+    ],
+  };
+
+  it.each(Object.entries(damages))('%s', async (_, [damage, message]) => {
+    const file = join(temporaryFolder(), 'omp.backup');
+    cpSync(stored.file, file);
+    damage(file);
+    const target = temporaryFolder();
+    const { status, stderr, stdout } = await run({ OMP_DATA_DIR: target }, 'restore', file);
+    expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
+    expect(stderr).toMatch(message);
+    expect(readdirSync(target)).toEqual(EMPTY);
+  });
+
+  it('the data folder holds a database, or a gateway runs on it', async () => {
+    const folder = await dataFolder();
+    const refused = await run({ OMP_DATA_DIR: folder }, 'restore', stored.file);
+    expect(refused).toMatchObject({ status: 1 });
+    expect(refused.stderr).toContain(
+      `${folder} holds a database; name an empty folder with --data-dir or OMP_DATA_DIR`,
+    );
+    await startGateway({ env: { OMP_DATA_DIR: folder } });
+    expect((await run({ OMP_DATA_DIR: folder }, 'restore', stored.file)).stderr).toContain(
+      'in use by another omp-gateway',
+    );
+  });
+});
+
+it('tar unpacks a backup into a data folder', async () => {
+  const folder = join(temporaryFolder(), 'by-hand');
+  mkdirSync(folder);
+  execFileSync('tar', ['-xzf', stored.file, '-C', folder]);
+  expect(await contentsOf(folder)).toEqual(await contentsOf(stored.folder));
+});
+
+it.each([
+  { what: 'a file that exists', args: ['backup', 'FILE'], message: 'exists; name a new file' },
+  { what: 'an empty data folder', args: ['backup', 'new', '--data-dir', 'none'], message: 'nothing is stored in' },
+  { what: 'a server', args: ['backup', 'new'], env: { DATABASE_URL: 'postgres://localhost/x' }, message: 'pg_dump' },
+  { what: 'another provider', args: ['backup', 'new', '--provider', 'memory'], message: 'memory stores nothing in a' },
+  { what: 'a missing file', args: ['restore', 'none'], message: 'none cannot be read' },
+  { what: 'no file', args: ['restore'], status: 2, message: 'restore needs one file' },
+])('says what is wrong with $what', async ({ args, env = {}, status = 1, message }) => {
+  const named = args.map((arg) => (arg === 'FILE' ? stored.file : arg));
+  const ending = await run({ OMP_DATA_DIR: stored.folder, ...env }, ...named);
+  expect(ending).toMatchObject({ status, stdout: '' });
+  expect(ending.stderr).toContain(message);
+});
