@@ -50,19 +50,15 @@ function header(path: string, size: number, type: string): Buffer {
   put('0000000', 116);
   put(size.toString(8).padStart(11, '0'), 124);
   put('00000000000', 136);
-  // The sum counts its own place as spaces.
-  put('        ', 148);
   put(type, 156);
   put('ustar\x0000', 257);
-  put(
-    `${block
-      .reduce((sum, byte) => sum + byte, 0)
-      .toString(8)
-      .padStart(6, '0')}\0 `,
-    148,
-  );
+  put(`${sumOf(block).toString(8).padStart(6, '0')}\0 `, 148);
   return block;
 }
+
+/** The sum counts its own place as spaces. */
+const sumOf = (block: Buffer): number =>
+  block.reduce((sum, byte, at) => sum + (at >= 148 && at < 156 ? 0x20 : byte), 0);
 
 /** The archive is cut, damaged, or of something else. */
 class NotWhole extends Error {}
@@ -88,7 +84,9 @@ async function write(source: AsyncIterable<Buffer>, folder: string): Promise<voi
     const path = block.toString('latin1', 0, block.indexOf(0));
     const size = Number.parseInt(block.toString('latin1', 124, 135), 8);
     const type = String.fromCharCode(block[156] ?? 0);
-    if (!PATH.test(path) || !(size >= 0)) throw new NotWhole();
+    // What gzip makes of damaged bytes arrives before its checksum does.
+    if (Number.parseInt(block.toString('latin1', 148, 154), 8) !== sumOf(block)) throw new NotWhole();
+    if (!PATH.test(path)) throw new NotWhole();
     const target = join(folder, path);
     if (type === FOLDER) {
       await mkdir(target, { mode: 0o700 });
