@@ -81,7 +81,7 @@ export function Lines({ title, lines, show }: { title: string; lines: readonly L
           const value = values.findLast((one) => one !== undefined);
           return (
             <span key={name}>
-              <svg class="mark-of" viewBox="0 0 24 24" aria-hidden="true">
+              <svg class="line-of" viewBox="0 0 24 24" aria-hidden="true">
                 <path class={`line${n}`} d="M0 12H24" />
               </svg>{' '}
               {name}: {value === undefined ? 'nothing yet' : show(value)}

@@ -1,3 +1,4 @@
+import { AxeBuilder } from '@axe-core/playwright';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { openTelemetry } from '../../src/telemetry/telemetry.ts';
 import { hasChromium } from '../support/chromium.ts';
@@ -39,6 +40,10 @@ describe.skipIf(!hasChromium)('the health page of the console', () => {
     await expect.poll(() => page.locator('.axis').nth(1).textContent()).toMatch(/99 % within: [\d.,]+ ms/);
     // Its own looks are no load.
     expect(await row('GET /metrics').count()).toBe(0);
+    const { violations } = await new AxeBuilder({ page })
+      .withTags(['wcag2a', 'wcag2aa', 'wcag21aa', 'wcag22aa'])
+      .analyze();
+    expect(violations.map(({ id, nodes }) => [id, nodes[0]?.html])).toEqual([]);
     expect(troubles).toEqual([]);
   });
 
