@@ -6,7 +6,7 @@ import type { Config } from '../config/settings.ts';
 import { openEmbedder } from '../embedding/open.ts';
 import { reembed } from '../registry.ts';
 import { COMMON_OPTIONS, COMMON_USAGE, configFlags, type Flags } from './arguments.ts';
-import { configOf, explainError, report, type Terminal, terminalLog } from './terminal.ts';
+import { configOf, explainError, report, type Terminal, terminalLog, untilSignal } from './terminal.ts';
 
 /** What `omp-gateway reembed --help` prints: at most 80 columns wide, ends with a newline. */
 export const REEMBED_USAGE = `Usage: omp-gateway reembed [options]
@@ -147,23 +147,6 @@ async function work(
 
 const unsupported = (provider: string): string =>
   `the provider ${provider} cannot embed its memories again in place; fill another store with the new embedder instead`;
-
-const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
-
-/** The first signal asks the work to stop; a second one ends the process at once. */
-async function untilSignal<Result>(work: (signal: AbortSignal) => Promise<Result>): Promise<Result> {
-  const stopping = new AbortController();
-  const stop = () => {
-    for (const signal of SIGNALS) process.removeListener(signal, stop);
-    stopping.abort(new Error('stopped'));
-  };
-  for (const signal of SIGNALS) process.once(signal, stop);
-  try {
-    return await work(stopping.signal);
-  } finally {
-    for (const signal of SIGNALS) process.removeListener(signal, stop);
-  }
-}
 
 /** Milliseconds between lines if the output is not a terminal. */
 const LINE_MS = 10_000;
