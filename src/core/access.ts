@@ -32,6 +32,7 @@ import { type ContextBlock, type ContextOptions, MIN_SIMILARITY, toContext } fro
 import { type ExplainedHit, explainHits } from './explain.ts';
 import { drawMap, type MemoryMap } from './map.ts';
 import type { Principal } from './principal.ts';
+import type { Scrape } from './telemetry.ts';
 import type { Memories, TextQuery } from './with-embedder.ts';
 
 /** A record in a request. With `user_id`, a record of another user counts as absent. */
@@ -96,6 +97,8 @@ export interface Verbs {
   map?(query: MapQuery, call: Call): Promise<MemoryMap>;
   /** Throws `scope_denied` unless the caller may delete in every scope of the user. Returns the number of memories. */
   erase?(user_id: string, call: Call): Promise<number>;
+  /** Throws `scope_denied` unless the caller may read the memories of all users: metrics are about them all (Decision 33). */
+  metrics?: Scrape;
   /** The verbs on keys throw `scope_denied` unless the caller has the grant `admin:*` (Decision 41). Newest first. */
   listKeys?(query: KeyListQuery, call: Call): Promise<StoredKey[]>;
   /** Throws `invalid_request` if the name exists. */
@@ -119,7 +122,7 @@ const CONTEXT_CANDIDATES = 100;
  * Enforces the grants of a caller, in one place for all providers. The rule is part of every query and is checked again on
  * every returned record. A caller gets the same results as if the store held only the records that it may read.
  */
-export function verbsFor(principal: Principal, provider: Memories, auditQueue: AuditQueue): Verbs {
+export function verbsFor(principal: Principal, provider: Memories, auditQueue: AuditQueue, scrape?: Scrape): Verbs {
   const { grants } = principal;
   const { update, delete: remove, list, search } = provider;
   const { audited, read } = auditQueue;
@@ -166,6 +169,12 @@ export function verbsFor(principal: Principal, provider: Memories, auditQueue: A
     }),
     ...userVerbs(principal, provider, access, audited),
     ...keyVerbs(principal, provider, audited),
+    ...(scrape && {
+      async metrics() {
+        if (principal.users !== null || grants.read !== null) throw new OmpError('scope_denied', NO_METRICS);
+        return scrape();
+      },
+    }),
   };
 }
 
@@ -199,6 +208,7 @@ function keyVerbs(
   };
 }
 
+const NO_METRICS = 'metrics are about all users: they need a key for all users with the grant read:*';
 const NOT_ADMIN =
   'managing keys needs a key with the grant admin:*; make one with: omp-gateway keys create NAME --grant "admin:*"';
 const OWN_KEY =
