@@ -3,6 +3,8 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 
 /** Height of a row in CSS pixels; the style sheet has the same. */
 const ROW = 72;
+/** Frames until a row must be drawn, or the focus stays where it is. */
+const MAX_FRAMES = 10;
 /** Rows outside of the window that are drawn, so that a fast scroll shows no gaps. */
 const MARGIN = 8;
 
@@ -61,6 +63,12 @@ export function focusRow(list: Element, index: number): void {
   const top = index * ROW;
   if (top < frame.scrollTop) frame.scrollTop = top;
   else if (top + ROW > frame.scrollTop + frame.clientHeight) frame.scrollTop = top + ROW - frame.clientHeight;
-  // The row may be drawn only after the scroll.
-  requestAnimationFrame(() => frame.querySelector<HTMLElement>(`[data-row="${index}"]`)?.focus());
+  // The row is drawn only after the scroll.
+  const focus = (frames: number) =>
+    requestAnimationFrame(() => {
+      const row = frame.querySelector<HTMLElement>(`[data-row="${index}"]`);
+      if (row) row.focus();
+      else if (frames > 1) focus(frames - 1);
+    });
+  focus(MAX_FRAMES);
 }

@@ -207,8 +207,15 @@ describe('the LangGraph store', () => {
             // The reference lists namespaces whose items are all deleted; such a listing is not compared.
             const compared = batch.filter((one) => !('matchConditions' in one && deleted));
             for (const one of batch) deleted ||= 'value' in one && one.value === null;
-            const [expected, given] = await Promise.all([reference.batch(compared), ours.batch(compared)]);
-            expect([compared, given.map(comparable)]).toEqual([compared, expected.map(comparable)]);
+            // The reference answers its own items, which the puts of a batch then change: so it reads first.
+            const expected = [];
+            for (const one of compared) {
+              const [result] = 'value' in one ? [] : await reference.batch([one]);
+              expected.push(comparable(result));
+            }
+            await reference.batch(compared);
+            const given = await ours.batch(compared);
+            expect([compared, given.map(comparable)]).toEqual([compared, expected]);
           }
         },
       ),

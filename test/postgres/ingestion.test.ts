@@ -18,6 +18,7 @@ it('[SPEC States queued] [SPEC States indexing] [SPEC States done] [Decision 30]
   const [hit] = await client.search({ user_id, ...search });
   expect(hit?.memory).toEqual({ ...added, status: 'indexing' });
   expect(hit?.score).toBe(0.5);
+  expect((await client.list({ user_id })).items).toEqual([{ ...added, status: 'indexing' }]);
   expect(await client.search({ user_id, q: 'nothing alike' })).toMatchObject([{ score: 0 }]);
 
   await gate.open('prefers green tea');

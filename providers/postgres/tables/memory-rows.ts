@@ -1,3 +1,4 @@
+import pg from 'pg';
 import type { Extensions, Memory, Source } from '#contract';
 import type { Row } from '../client/connections.ts';
 import type { Names } from './names.ts';
@@ -46,7 +47,14 @@ export const firstWithin = (rows: string, order: string, most: string): string =
      from (${rows}) as sized window place as (order by ${order})) as placed where bytes_before <= ${most} or nth <= 2)`;
 
 /** Null if the memory is not in the ingestion queue: it is done. */
-const queueStatus = (names: Names): string => `(select status from ${names.ingestion} where memory_id = id)`;
+const queueStatus = ({ ingestion }: Names): string => `(select status from ${ingestion} where memory_id = id)`;
+
+/**
+ * The same for many rows. An unused queue has no page: asking for that once saves an eighth of PostgreSQL's time for a list
+ * of 50, but costs more than the lookup for a single row.
+ */
+export const queueStatusOfMany = (names: Names): string =>
+  `case when (select pg_relation_size(${pg.escapeLiteral(names.ingestion)}::regclass) > 0) then ${queueStatus(names)} end`;
 
 /**
  * The columns of every statement that returns records. Empty values are sent as null and restored by `toMemory`. `status`

@@ -25,7 +25,7 @@ import {
 } from './conditions.ts';
 import { claimKey, claimKeys } from './idempotency.ts';
 import { clearQueue, enqueue } from './ingestion-queue.ts';
-import { bytesOf, columnsOf, firstWithin, omitLarge, toTextArray } from './memory-rows.ts';
+import { bytesOf, columnsOf, firstWithin, omitLarge, queueStatusOfMany, toTextArray } from './memory-rows.ts';
 import type { Names } from './names.ts';
 import { toBigintArray } from './search-terms.ts';
 
@@ -75,8 +75,9 @@ export function createStatements(names: Names, audited: boolean) {
   const statement = rememberStatements();
   const query = (text: string, values: readonly unknown[]): Query => ({ statement: statement(text), values });
   const columns = columnsOf(names);
-  /** For a list, whose first parameter is the limit of a content in bytes. */
-  const shortColumns = omitLarge(columns, '$1::float8');
+  const listColumns = columnsOf(names, queueStatusOfMany(names));
+  /** The first parameter is the limit of a content in bytes. */
+  const shortColumns = omitLarge(listColumns, '$1::float8');
   const one = ({ id, users, within }: Ref) => {
     const where = conditions();
     where.and(`id = ${where.bind(id)}`);
@@ -180,7 +181,7 @@ export function createStatements(names: Names, audited: boolean) {
       if (!within) return query(`${first} select ${shortColumns} ${from}`, where.values);
       const order = 'created_at desc, id desc';
       const rows = firstWithin(`select m.*, ${bytesOf()} as bytes ${from}`, order, max);
-      const page = query(`${first} select ${columns} from ${rows} as m order by ${order}`, where.values);
+      const page = query(`${first} select ${listColumns} from ${rows} as m order by ${order}`, where.values);
       return { ...page, statement: { ...page.statement, heavy: true } };
     },
   };
