@@ -1,15 +1,16 @@
 /**
  * Throughput and latency of the gateway, as ratios on one machine in one run:
- *   npm run bench [-- --rounds N --seconds N --only get,list,search,add,default,batch --engine embedded,server --profile DIR]
- * Prints Markdown. The server is the one DATABASE_URL names (in a schema of its own, dropped afterwards); without it only
+ *   npm run bench [-- --rounds N --seconds N --only get,list,search,add,default,batch,console --engine embedded,server --profile DIR]
+ * Prints Markdown. `console` (not by default) needs Chromium. The server is the one DATABASE_URL names (in a schema of its own, dropped afterwards); without it only
  * the embedded Postgres is measured.
  */
 import { mkdir } from 'node:fs/promises';
 import { parseArgs } from 'node:util';
 import { type BatchResult, measureBatches } from './batch.ts';
+import { measureConsole } from './console.ts';
 import { measureDefault } from './default.ts';
 import { measureEngine } from './engine.ts';
-import { batchTable, defaultTable, engineTable, machine } from './report.ts';
+import { batchTable, consoleTable, defaultTable, engineTable, machine } from './report.ts';
 import { VERBS } from './workload.ts';
 
 const CONNECTIONS = 16;
@@ -28,7 +29,7 @@ const { values } = parseArgs({
 });
 const rounds = positive('rounds', values.rounds);
 const seconds = positive('seconds', values.seconds);
-const only = choices('only', values.only, [...VERBS, 'default', 'batch']);
+const only = choices('only', values.only, [...VERBS, 'default', 'batch', 'console']);
 const engines = choices('engine', values.engine, ['embedded', 'server']);
 if (engines.includes('server') && url === undefined) throw new Error('--engine server needs DATABASE_URL');
 if (values.profile !== undefined) await mkdir(values.profile, { recursive: true });
@@ -56,8 +57,9 @@ if (only.includes('default')) {
 if (only.includes('batch')) {
   const results: BatchResult[] = [];
   for (const engine of engines) results.push(...(await measureBatches(engine === 'server' ? url : undefined, rounds)));
-  console.log(batchTable(results));
+  console.log(`${batchTable(results)}\n`);
 }
+if (only.includes('console')) console.log(consoleTable(await measureConsole(url)));
 
 function positive(name: string, text: string): number {
   const value = Number(text);

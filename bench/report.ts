@@ -1,6 +1,7 @@
 import { cpus, loadavg, release } from 'node:os';
 import type { BatchResult } from './batch.ts';
 import { ratio, type Series, typical } from './compare.ts';
+import type { ConsoleResult } from './console.ts';
 import type { Work } from './default.ts';
 import { type EngineResult, SUBJECTS } from './engine.ts';
 import type { Verb } from './workload.ts';
@@ -70,6 +71,19 @@ export function batchTable(results: readonly BatchResult[]): string {
   });
   const headings = ['', ...names, ...names.slice(0, -1).map((name) => `${names.at(-1)} ÷ ${name}`)];
   return `**Adding 1,000 memories**: memories per second\n\n${table(headings, rows)}`;
+}
+
+export function consoleTable({ firstScreenMs, scrolls }: ConsoleResult): string {
+  const rows = scrolls.map(({ name, perSecond, late, longestMs, loaded }) => [
+    name,
+    count(loaded),
+    perSecond.toFixed(1),
+    `${(100 * late).toFixed(1)} %`,
+    longestMs.toFixed(0),
+  ]);
+  const first = `First screen: median ${firstScreenMs[firstScreenMs.length >> 1]?.toFixed(0)} ms, slowest ${firstScreenMs.at(-1)?.toFixed(0)} ms of ${firstScreenMs.length}`;
+  const headings = ['', 'memories in the list', 'frames per second', 'late frames', 'longest frame in ms'];
+  return `**A list of 100,000 memories in the console.** ${first}\n\n${table(headings, rows)}`;
 }
 
 export const machine = (): string =>

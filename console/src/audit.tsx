@@ -18,7 +18,8 @@ const PAGE = 200;
 /** Who did what with a user's memories. */
 export function Audit({ user, ...filters }: Parameters) {
   const { capabilities } = useSession();
-  if (!capabilities.features.supports_audit) return <p class="empty">This gateway keeps no audit log (OMP_AUDIT).</p>;
+  if (!capabilities.features.supports_audit)
+    return <p class="empty">No audit log is kept: OMP_AUDIT is off, or this backend has no room for one.</p>;
   if (user === undefined) return <p class="empty">Type the id of a user above.</p>;
   return <AuditOf key={JSON.stringify([user, filters])} user={user} {...filters} />;
 }

@@ -7,14 +7,15 @@ import { MemoryRow, type RowActions } from './memory-row.tsx';
 import { go, href } from './route.ts';
 import { SaveButtons } from './save-buttons.tsx';
 import { ScopeTree } from './scope-tree.tsx';
-import { curl, useSession } from './session.ts';
+import { useSession } from './session.ts';
+import { FirstSteps, Start } from './start.tsx';
 import { useDeletion } from './use-deletion.ts';
 import { type Filters, MOST_FOUND, useMemories } from './use-memories.ts';
 import { focusRow, placeOf, WindowList } from './window-list.tsx';
 
 /** The memories of a user. */
 export function Memories({ user, ...filters }: Partial<Filters>) {
-  if (user === undefined) return <NoUser />;
+  if (user === undefined) return <Start />;
   return <MemoriesOf key={user} filters={{ user, ...filters }} />;
 }
 
@@ -181,10 +182,7 @@ function Nothing({ user, isFiltered }: { user: string; isFiltered: boolean }) {
   return (
     <div class="empty">
       <h2>Nothing is remembered about {user} yet</h2>
-      <p>
-        Three ways to change that: the button above, a tool of an assistant at the address /mcp, or the HTTP interface:
-      </p>
-      <pre>{curl('POST', 'memories', { user_id: user, content: 'prefers tea to coffee' })}</pre>
+      <FirstSteps user={user} />
     </div>
   );
 }
@@ -233,19 +231,5 @@ function FilterBar({ filters, onFilter }: { filters: Filters; onFilter: (changed
       <button type="submit">Filter</button>
       <a href={href('memories', { user: filters.user })}>Clear</a>
     </form>
-  );
-}
-
-function NoUser() {
-  const { capabilities } = useSession();
-  return (
-    <div class="empty">
-      <h1>Whose memories?</h1>
-      <p>
-        Type the id of a user above
-        {capabilities.features.users ? ', or choose one from the ' : '. This backend cannot list its users.'}
-        {capabilities.features.users && <a href={href('users')}>list of users</a>}
-      </p>
-    </div>
   );
 }

@@ -15,16 +15,20 @@ interface Parameters {
   readonly budget?: string;
 }
 
+/** Results that the other orders are made of. */
+const MOST_RESULTS = 100;
+
 const ORDERS = {
   score: { name: 'By score', of: ({ score }: SearchResult) => score },
-  cosine: { name: 'The same, by meaning', of: ({ explanation }: SearchResult) => explanation?.cosine ?? 0 },
-  coverage: { name: 'The same, by words', of: ({ explanation }: SearchResult) => explanation?.coverage ?? 0 },
+  cosine: { name: 'By meaning alone', of: ({ explanation }: SearchResult) => explanation?.cosine ?? 0 },
+  coverage: { name: 'By words alone', of: ({ explanation }: SearchResult) => explanation?.coverage ?? 0 },
 } as const;
 
 /** Why a query finds what it finds, and what a model would be given. */
 export function SearchLab({ user, q = '', scope = '', limit = '10', min_score = '', budget = '500' }: Parameters) {
   const { client, capabilities } = useSession();
-  const { verbs, features } = capabilities;
+  const { verbs, features, limits } = capabilities;
+  const most = Math.min(MOST_RESULTS, limits?.max_search_results ?? MOST_RESULTS);
   const asked = user !== undefined && q !== '' && verbs.includes('search');
   const parameters = { user, q, scope, limit, min_score, budget };
   const query = {
@@ -33,8 +37,8 @@ export function SearchLab({ user, q = '', scope = '', limit = '10', min_score = 
     scope: scope || undefined,
     min_score: min_score === '' ? undefined : Number(min_score),
   };
-  const { data, error, reload } = useLoad(asked ? JSON.stringify({ ...query, limit }) : undefined, (signal) =>
-    client.memories.search({ ...query, limit: Number(limit), explain: features.explain || undefined }, { signal }),
+  const { data, error, reload } = useLoad(asked ? JSON.stringify(query) : undefined, (signal) =>
+    client.memories.search({ ...query, limit: most, explain: features.explain || undefined }, { signal }),
   );
   const submit = (event: Event) => {
     event.preventDefault();
@@ -81,8 +85,10 @@ export function SearchLab({ user, q = '', scope = '', limit = '10', min_score = 
             <section key={order}>
               <h2>{ORDERS[order].name}</h2>
               <ol class="results">
-                {[...data.results]
+                {data.results
+                  .filter((result) => order === 'score' || ORDERS[order].of(result) > 0)
                   .sort((a, b) => ORDERS[order].of(b) - ORDERS[order].of(a))
+                  .slice(0, Number(limit))
                   .map((result) => (
                     <Result key={result.memory.id} result={result} value={ORDERS[order].of(result)} />
                   ))}
@@ -91,6 +97,7 @@ export function SearchLab({ user, q = '', scope = '', limit = '10', min_score = 
           ))}
         </div>
       )}
+      {orders.length > 1 && <p>The orders by meaning and by words are of the {most} best by score.</p>}
       {data && !features.explain && <p>This backend does not tell the parts of a score.</p>}
       {asked && verbs.includes('context') && (
         <Prompt
@@ -187,7 +194,10 @@ function Prompt({ query: { q, ...query }, budget, onBudget }: PromptProps) {
           <p>
             {data.token_count} tokens, {data.citations.length} {data.citations.length === 1 ? 'memory' : 'memories'}
           </p>
-          <pre dir="auto">{data.text || '(nothing)'}</pre>
+          {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so the keyboard must reach it */}
+          <pre dir="auto" tabIndex={0}>
+            {data.text || '(nothing)'}
+          </pre>
         </>
       )}
     </section>

@@ -17,7 +17,7 @@ export function useSession(): Session {
 }
 
 /** The gateway serves the console one level below itself. */
-const GATEWAY = new URL('..', location.href).href;
+export const GATEWAY = new URL('..', location.href).href;
 
 const KEY = 'omp-key';
 /** Kept until the tab is closed. */

@@ -1,53 +1,15 @@
 import { readFile } from 'node:fs/promises';
-import { AxeBuilder } from '@axe-core/playwright';
-import { type Browser, chromium, type Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
-import { CHROMIUM, CHROMIUM_ARGUMENTS, hasChromium } from '../support/chromium.ts';
+import { describe, expect, it } from 'vitest';
+import { hasChromium } from '../support/chromium.ts';
 import { closedTo } from '../support/closed.ts';
 import { knownCallers } from '../support/known-callers.ts';
-import { type RunningServer, type ServerOptions, serverForTest } from '../support/server.ts';
-
-if (!hasChromium) console.warn(`console.browser.test.ts is skipped: no Chromium at ${CHROMIUM}; set CHROMIUM to one`);
+import { serverForTest } from '../support/server.ts';
+import { ana, rows, useConsole, useKey } from './browser.ts';
 
 const HOSTILE = '<img src=x onerror="document.title=1"><script>document.title=2</script> שלום 👩‍👩‍👧';
 
 describe.skipIf(!hasChromium)('the console, in a browser', () => {
-  let browser: Browser;
-  beforeAll(async () => {
-    browser = await chromium.launch({ executablePath: CHROMIUM, args: CHROMIUM_ARGUMENTS });
-  });
-  afterAll(() => browser?.close());
-
-  /** A tab of its own on a new gateway, and what went wrong in it. */
-  const open = async (
-    hash: string,
-    options: ServerOptions = {},
-    fill?: (server: RunningServer) => Promise<unknown>,
-  ) => {
-    const server = await serverForTest({ console: 'on', ...options });
-    await fill?.(server);
-    const context = await browser.newContext();
-    onTestFinished(() => context.close());
-    const page = await context.newPage();
-    const troubles: string[] = [];
-    page.on('pageerror', (error) => troubles.push(error.message));
-    page.on('console', (message) => {
-      // The browser's own line for an answer that the page shows.
-      if (message.type() === 'error' && !message.text().startsWith('Failed to load resource'))
-        troubles.push(message.text());
-    });
-    page.on('request', (request) => {
-      if (!request.url().startsWith(server.url) && !request.url().startsWith('blob:')) troubles.push(request.url());
-    });
-    await page.goto(`${server.url}/console/${hash}`);
-    return { page, troubles, ...server };
-  };
-  const ana =
-    (...contents: string[]) =>
-    async ({ client }: RunningServer) => {
-      for (const content of contents) await client.add({ user_id: 'ana', content, scope: 'work/tools', tags: ['tea'] });
-    };
-  const rows = (page: Page) => page.locator('.row [data-row]');
+  const open = useConsole();
 
   it('lists what is remembered, as text', async () => {
     const { page, troubles, url } = await open('#/memories?user=ana', {}, ana(HOSTILE, 'x'.repeat(100_000)));
@@ -61,6 +23,21 @@ describe.skipIf(!hasChromium)('the console, in a browser', () => {
     expect(page.url()).toMatch(/#\/memory\?id=mem_\w+&user=ana$/);
     await page.goto(url);
     expect(page.url()).toBe(`${url}/console/`);
+  });
+
+  it('tells how the first memory comes, then whose there are', async () => {
+    const { page, url, client } = await open('');
+    await expect.poll(() => page.locator('h1').textContent()).toBe('Nothing is remembered yet');
+    expect(await page.locator('pre').allTextContents()).toEqual([
+      expect.stringMatching(/^curl -X POST http:.*\/memories /),
+      `claude mcp add --transport http memory ${url}/mcp/ana`,
+    ]);
+    await page.getByRole('link', { name: 'Open ana' }).click();
+    await expect.poll(() => page.locator('.empty h2').first().textContent()).toMatch(/about ana yet/);
+    await ana('tea')({ client });
+    await page.goto(`${url}/console/#/memories`);
+    await page.locator('.empty').getByRole('link', { name: 'ana' }).click();
+    await expect.poll(() => rows(page).allTextContents()).toEqual(['tea']);
   });
 
   it('adds, changes and deletes, with the keyboard', async () => {
@@ -188,43 +165,10 @@ describe.skipIf(!hasChromium)('the console, in a browser', () => {
     const callers = knownCallers();
     const { authorization = '' } = callers.admit({ users: ['ana'], grants: ['read:*'] });
     const { page } = await open('#/memories', { authenticator: callers.authenticator });
-    await page.evaluate(`sessionStorage.setItem('omp-key', ${JSON.stringify(authorization.slice('Bearer '.length))})`);
-    await page.reload();
+    await useKey(page, authorization.slice('Bearer '.length));
     await page.getByLabel('User').fill('bob');
     await page.keyboard.press('Enter');
     await expect.poll(() => page.locator('.failure').first().textContent()).toMatch(/permission.*Request [\w-]+/);
-  });
-
-  it.each([
-    ['light', 1280],
-    ['dark', 360],
-  ] as const)('is accessible and fits, %s at %d pixels', async (colorScheme, width) => {
-    const { page, client, url } = await open('#/memories?user=ana', {}, ana('green tea', 'black coffee'));
-    await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
-    await page.setViewportSize({ width, height: 800 });
-    const [memory] = (await client.list({ user_id: 'ana' })).items;
-    for (const hash of [
-      'memories?user=ana',
-      'memories',
-      'search?user=ana&q=tea',
-      `memory?id=${memory?.id}`,
-      'users',
-      'users?user=ana',
-      'audit?user=ana',
-      'health',
-    ]) {
-      await page.goto(`${url}/console/#/${hash}`);
-      await page.waitForLoadState('networkidle');
-      await page.locator('h1').waitFor({ state: 'attached' });
-      const { violations } = await new AxeBuilder({ page })
-        .withTags(['wcag2a', 'wcag2aa', 'wcag21aa', 'wcag22aa'])
-        .analyze();
-      expect(
-        violations.map(({ id, nodes }) => [id, nodes[0]?.html]),
-        hash,
-      ).toEqual([]);
-      expect(await page.evaluate('document.documentElement.scrollWidth'), hash).toBeLessThanOrEqual(width);
-    }
   });
 
   it('is absent if it is off, and the root leads to the documentation', async () => {

@@ -3,6 +3,7 @@ import { onTestFinished } from 'vitest';
 import type { Provider } from '#contract';
 import { compose } from '../../src/core/compose.ts';
 import { OPEN } from '../../src/core/principal.ts';
+import type { Memories } from '../../src/core/with-embedder.ts';
 import { type AppOptions, createApp } from '../../src/http/app.ts';
 import { type ListenOptions, listen } from '../../src/http/listen.ts';
 import { openProvider } from '../../src/registry.ts';
@@ -25,17 +26,20 @@ export interface ServerOptions
     Pick<ListenOptions, 'max_header_bytes' | 'header_timeout_ms'> {
   /** Changes the memory provider before it is composed, to let it fail in ways it never would. */
   readonly alter?: (provider: Provider) => Provider;
+  /** Served instead of the memory provider, and not closed. */
+  readonly provider?: Memories;
 }
 
 /** Serves the memory provider (keyword search, so that no embedder is needed) on a free port of 127.0.0.1. */
 export const startServer = async ({
   alter = (provider) => provider,
+  provider: given,
   ...options
 }: ServerOptions = {}): Promise<RunningServer> => {
   const log = recordingLog();
   const ranking = { mode: 'keyword', keyword_weight: 1 } as const;
   const context = { embedder: undefined, ranking, audit: RECORDED, data_dir: tmpdir(), log };
-  const provider = memoriesOf(compose(alter(await openProvider('memory', { scopes: 'native' }, context))));
+  const provider = given ?? memoriesOf(compose(alter(await openProvider('memory', { scopes: 'native' }, context))));
   const { gate, auditQueue } = gateOn(provider, log);
   const app = createApp({ gate, authenticator: OPEN, log, ...APP_LIMITS, ...options });
   const listener = await listen(app, { host: '127.0.0.1', port: 0, log, ...APP_LIMITS, ...options });
@@ -48,7 +52,7 @@ export const startServer = async ({
     close: async () => {
       await listener.close();
       await auditQueue.close();
-      await provider.close();
+      if (!given) await provider.close();
     },
   };
 };

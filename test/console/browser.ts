@@ -1,0 +1,61 @@
+import { type Browser, chromium, type Page } from 'playwright-core';
+import { afterAll, beforeAll, onTestFinished } from 'vitest';
+import { CHROMIUM, CHROMIUM_ARGUMENTS, hasChromium } from '../support/chromium.ts';
+import { type RunningServer, type ServerOptions, serverForTest } from '../support/server.ts';
+
+if (!hasChromium) console.warn(`the tests of the console are skipped: no Chromium at ${CHROMIUM}; set CHROMIUM to one`);
+
+/** The console of a gateway, open in a tab of its own. */
+export interface OpenConsole extends RunningServer {
+  readonly page: Page;
+  /** Errors of the page, and requests to other servers. */
+  readonly troubles: readonly string[];
+}
+
+/** Starts a browser for the tests of a `describe`. The function opens the console of a new gateway, after `fill`. */
+export function useConsole() {
+  let browser: Browser;
+  beforeAll(async () => {
+    browser = await chromium.launch({ executablePath: CHROMIUM, args: CHROMIUM_ARGUMENTS });
+  });
+  afterAll(() => browser?.close());
+  return async (
+    hash: string,
+    options: ServerOptions = {},
+    fill?: (server: RunningServer) => Promise<unknown>,
+  ): Promise<OpenConsole> => {
+    const server = await serverForTest({ console: 'on', ...options });
+    await fill?.(server);
+    const context = await browser.newContext();
+    onTestFinished(() => context.close());
+    const page = await context.newPage();
+    const troubles: string[] = [];
+    page.on('pageerror', (error) => troubles.push(error.message));
+    page.on('console', (message) => {
+      // The browser's own line for an answer that the page shows.
+      if (message.type() === 'error' && !message.text().startsWith('Failed to load resource'))
+        troubles.push(message.text());
+    });
+    page.on('request', (request) => {
+      if (!request.url().startsWith(server.url) && !request.url().startsWith('blob:')) troubles.push(request.url());
+    });
+    await page.goto(`${server.url}/console/${hash}`);
+    return { page, troubles, ...server };
+  };
+}
+
+/** Adds memories of ana, in the scope `work/tools`. */
+export const ana =
+  (...contents: string[]) =>
+  async ({ client }: Pick<RunningServer, 'client'>) => {
+    for (const content of contents) await client.add({ user_id: 'ana', content, scope: 'work/tools', tags: ['tea'] });
+  };
+
+/** The rows of the list of memories that are drawn. */
+export const rows = (page: Page) => page.locator('.row [data-row]');
+
+/** Opens the console with this key, as if it had been typed. */
+export async function useKey(page: Page, key: string): Promise<void> {
+  await page.evaluate(`sessionStorage.setItem('omp-key', ${JSON.stringify(key)})`);
+  await page.reload();
+}
