@@ -21,6 +21,12 @@ export interface Entry {
   readonly slot: number;
 }
 
+/** Where an entry is. */
+export interface Home {
+  readonly user: User;
+  readonly entry: Entry;
+}
+
 /** The search index of a content. */
 export interface Indexed {
   readonly terms: readonly string[];
@@ -33,6 +39,8 @@ export interface User {
   /** `indexed` is undefined if the patch has no content. */
   replace(entry: Entry, memory: Memory, indexed: Indexed | undefined): void;
   remove(entry: Entry): void;
+  /** Null: there are no vectors. */
+  vectorOf(entry: Entry): Vector;
   list(query: ListQuery): Memory[];
   search(query: SearchQuery): SearchHit[];
   stats(query: Omit<StatsQuery, 'user_id'>): UserStats;
@@ -68,6 +76,7 @@ export function createUser(dimensions: number | undefined, ranking: RankingOptio
       entries.splice(rank(entries, entry.memory), 1);
       free.push(entry.slot);
     },
+    vectorOf: ({ slot }) => vectors?.get(slot) ?? null,
     list(query) {
       const admits = filter(query);
       const found: Memory[] = [];

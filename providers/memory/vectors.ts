@@ -1,6 +1,7 @@
 /** A growing matrix of one user's vectors. Rows are slots; slots of deleted records are reused. */
 export interface Vectors {
   set(slot: number, vector: Float32Array): void;
+  get(slot: number): Float32Array;
   /** Cosine of every slot up to `slots` with the query, 0 where either is the zero vector. */
   cosines(query: Float32Array, slots: number): Float64Array;
 }
@@ -26,6 +27,7 @@ export function createVectors(dimensions: number): Vectors {
       rows.set(vector, slot * dimensions);
       norms[slot] = norm(vector);
     },
+    get: (slot) => rows.slice(slot * dimensions, (slot + 1) * dimensions),
     cosines(query, slots) {
       const result = new Float64Array(slots);
       const queryNorm = norm(query);

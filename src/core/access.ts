@@ -9,10 +9,13 @@ import {
   type ListQuery,
   type Memory,
   type MemoryPatch,
+  type MovedMemory,
   type NewMemory,
   OmpError,
   providerError,
   type Ref,
+  type ScanPart,
+  type ScanQuery,
   type SearchHit,
   type StatsQuery,
   type StoredEntry,
@@ -22,7 +25,7 @@ import {
   type Verb,
   type Within,
 } from '#contract';
-import { countWithin, globsOverlap, mergeHits, upToBytes, withinMatcher } from '#toolbox';
+import { countWithin, globsOverlap, isSameRecord, mergeHits, upToBytes, withinMatcher } from '#toolbox';
 import type { AuditFacts, AuditQueue } from './audit-queue.ts';
 import { type ContextBlock, type ContextOptions, MIN_SIMILARITY, toContext } from './context.ts';
 import { type ExplainedHit, explainHits } from './explain.ts';
@@ -86,7 +89,14 @@ export interface Verbs {
   stats?(query: Omit<StatsQuery, 'within'>, call: Call): Promise<UserStats>;
   /** Throws `scope_denied` unless the caller may delete in every scope of the user. Returns the number of memories. */
   erase?(user_id: string, call: Call): Promise<number>;
+  /** Throws `scope_denied` unless the caller may read all scopes, and all users or that of the query. */
+  export?(query: CallerQuery<ScanQuery>, call: Call): Promise<ScanPart>;
+  /** Throws `scope_denied` unless the caller may write all scopes of all users. Outcomes in order. */
+  import?(items: readonly MovedMemory[], replace: boolean, call: Call): Promise<(ImportOutcome | OmpError)[]>;
 }
+
+/** `unchanged`: it is stored already, as it is; `exists`: its id is, with other fields. */
+export type ImportOutcome = 'stored' | 'unchanged' | 'exists';
 
 /** A record or an audit entry. */
 type Owned = Pick<AuditEntry, 'user_id' | 'scope'>;
@@ -158,6 +168,7 @@ export function verbsFor(principal: Principal, provider: Memories, auditQueue: A
         }),
     }),
     ...userVerbs(principal, provider, access, audited),
+    ...movingVerbs(principal, provider, access, audited),
   };
 }
 
@@ -196,6 +207,43 @@ function userVerbs(
     }),
   };
 }
+
+/** Out of the store and into it (Decision 43). */
+function movingVerbs(
+  { users, grants }: Principal,
+  { scan, restore, get }: Memories,
+  { mayAccess }: Access,
+  audited: AuditQueue['audited'],
+): Pick<Verbs, 'export' | 'import'> {
+  const everything: AuditFacts = { user_id: null, memory_id: null, scope: null };
+  return {
+    ...(scan && {
+      export: (query, call) =>
+        audited('export', everything, call, async () => {
+          const mayRead = query.user_id === undefined ? users === null : mayAccess(query.user_id);
+          if (!mayRead || grants.read !== null) throw denied();
+          return scan({ ...query, max_bytes: MAX_ANSWER_BYTES }, call);
+        }),
+    }),
+    ...(restore && {
+      import: (items, replace, call) =>
+        audited('import', everything, call, async () => {
+          // A caller of some users would learn which ids others have.
+          if (users !== null || grants.write !== null) throw denied();
+          const outcomes = await restore(items, replace, call);
+          const known: (ImportOutcome | OmpError)[] = [];
+          for (const [i, outcome] of outcomes.entries()) {
+            const { memory } = items[i] as MovedMemory;
+            if (outcome !== false) known.push(outcome === true ? 'stored' : outcome);
+            else known.push(isSameRecord(memory, await get(anyOf(memory), call)) ? 'unchanged' : 'exists');
+          }
+          return known;
+        }),
+    }),
+  };
+}
+
+const anyOf = ({ id }: Memory): Ref => ({ id, users: null, within: null });
 
 /** `add` and `batch`. */
 function addingVerbs(

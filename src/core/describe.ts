@@ -53,6 +53,9 @@ export function describe(provider: Memories, rateLimitPerMinute: number | null) 
       stats: provider.userStats !== undefined,
       /** `DELETE /users/{id}/memories` exists. */
       erase: provider.erase !== undefined,
+      /** `GET /export` and `POST /import`. */
+      export: provider.scan !== undefined,
+      import: provider.restore !== undefined,
     },
     limits: {
       rate_limit_per_minute: rateLimitPerMinute,

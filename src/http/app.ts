@@ -17,6 +17,7 @@ import { type Mem0Options, mem0Routes } from './mem0-routes.ts';
 import { createOperations } from './operations.ts';
 import { callMiddleware, type Env } from './request.ts';
 import { auditRoutes, contextRoutes, memoryRoutes, statsRoutes, userRoutes } from './routes.ts';
+import { createTransfer, exportRoutes, importRoutes } from './transfer.ts';
 
 export interface AppOptions {
   /** Routes get no provider, only the verbs of their caller. */
@@ -116,6 +117,9 @@ export function createApp(options: AppOptions): Hono<Env> {
   app.route('/audit', auditRoutes(operations));
   app.route('/users', userRoutes(operations));
   app.route('/stats', statsRoutes(operations));
+  const transfer = createTransfer(gate);
+  app.route('/export', exportRoutes(transfer));
+  app.route('/import', importRoutes(transfer, max_request_bytes));
   if (compat?.interface) app.route(`/compat/${compat.interface}`, mem0Routes(operations, max_request_bytes, compat));
   if (hasTools) app.route('/mcp', mcpRoutes({ gate, operations, max_request_bytes, tools: mcp.tools }));
   return withErrors(

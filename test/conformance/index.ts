@@ -17,6 +17,7 @@ import { searchSuite } from './search.suite.ts';
 import type { Admit, GetSubject } from './subject.ts';
 import { tagsSuite } from './tags.suite.ts';
 import { timesSuite } from './times.suite.ts';
+import { transferSuite } from './transfer.suite.ts';
 import { updateSuite } from './update.suite.ts';
 import { usersSuite } from './users.suite.ts';
 import { validationSuite } from './validation.suite.ts';
@@ -38,6 +39,7 @@ const SUITES = [
   accessSuite,
   auditSuite,
   usersSuite,
+  transferSuite,
   idempotencySuite,
   consistencySuite,
 ];

@@ -25,6 +25,7 @@ import { toMemory } from './memory-rows.ts';
 import { createStatements, type Insert, type Query } from './memory-statements.ts';
 import { createSearch } from './search-strategy.ts';
 import { toKeys } from './search-terms.ts';
+import { createTransfer } from './transfer.ts';
 import { createUserVerbs } from './user-statements.ts';
 
 /** The provider of the gateway's tables. Closing it closes the database. */
@@ -131,6 +132,7 @@ export async function openProvider(
     },
     search: async (query, call) => toHits(await runSearch(query, call), { query, ranking, model }),
     ...createUserVerbs(names, run, audit !== undefined),
+    ...createTransfer(names, run, { model, later, keywordsOf }),
     ...(auditLog && { audit: auditLog }),
     // Closed with the provider.
     keys: { ...keys, close: async () => {} },

@@ -71,6 +71,12 @@ export const userPage = {
   next_cursor: null,
 };
 
+export const exportPage = { memories: [memory], next_cursor: null };
+
+const { embedding_model: _, status: __, ...moved } = memory;
+export const movedMemories = { memories: [moved], on_conflict: 'skip' };
+export const importResults = { results: [{ outcome: 'stored' }] };
+
 export const erased = { deleted: 1 };
 
 export const userStats = {
@@ -106,6 +112,8 @@ export const capabilities = {
     users: true,
     stats: true,
     erase: true,
+    export: true,
+    import: true,
   },
   limits: { rate_limit_per_minute: null, max_search_results: 100, max_batch_size: 100 },
 };

@@ -110,6 +110,8 @@ export const Capabilities = z
       users: z.boolean().meta({ description: '`GET /users` is supported.' }),
       stats: z.boolean().meta({ description: '`GET /stats` is supported.' }),
       erase: z.boolean().meta({ description: '`DELETE /users/{id}/memories` is supported.' }),
+      export: z.boolean().meta({ description: '`GET /export` is supported.' }),
+      import: z.boolean().meta({ description: '`POST /import` is supported.' }),
     }),
     limits: z
       .looseObject({
@@ -214,6 +216,35 @@ export const ErrorEnvelope = z
     }),
   })
   .meta({ id: 'Error' });
+
+/** Decision 43. */
+export const ExportPage = z
+  .looseObject({
+    memories: z.array(
+      Memory.extend({
+        vector: z.string().optional().meta({ description: 'With `vectors`: base64 of little-endian float32.' }),
+      }).meta({ id: 'MovedMemory', patternProperties: { '^x-': { description: 'Custom keys, as stored.' } } }),
+    ),
+    next_cursor,
+  })
+  .meta({ id: 'ExportPage' });
+
+/** Decision 43. */
+export const ImportResults = z
+  .looseObject({
+    results: z
+      .array(
+        z.union([
+          z.looseObject({ outcome: z.enum(['stored', 'unchanged', 'exists']) }),
+          z.looseObject({ error: ErrorFields }),
+        ]),
+      )
+      .meta({
+        description:
+          'In the order of the request. `unchanged`: the memory is stored already, as it is; `exists`: its id is, with other fields, or of another user.',
+      }),
+  })
+  .meta({ id: 'ImportResults' });
 
 /** Decision 35. */
 export const BatchResults = z
