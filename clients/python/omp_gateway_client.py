@@ -266,6 +266,18 @@ class MemoryClient:
         deleted: int = self._send("DELETE", path)["deleted"]
         return deleted
 
+    def keys(self, **filters: Any) -> Iterator[Dict[str, Any]]:
+        """The keys of the gateway, newest first. Needs a key with the grant admin:*. `filters`: limit (of a page)."""
+        return self._pages("/keys", filters, "items")
+
+    def create_key(self, name: str, grants: Sequence[str], **fields: Any) -> Dict[str, Any]:
+        """Makes a key; its `key` is the key itself, in no other answer. `fields`: users, expires_at."""
+        return self._send("POST", "/keys", body={"name": name, "grants": [*grants], **fields})
+
+    def revoke_key(self, id: str) -> Dict[str, Any]:
+        """Revokes a key other than the caller's. Raises NotFound."""
+        return self._send("DELETE", "/keys/" + urllib.parse.quote(id, safe=""))
+
     def capabilities(self) -> Dict[str, Any]:
         """Verbs, features and limits of the gateway."""
         return self._send("GET", "/capabilities", repeatable=True)

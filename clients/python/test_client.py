@@ -114,6 +114,9 @@ class Faults(unittest.TestCase):
             with self.assertRaises(omp.MemoryClientError):
                 client.erase("u")
             self.assertEqual(len(asked), 2 * requests)
+            with self.assertRaises(omp.MemoryClientError):
+                client.create_key("editor", ["read:*"])
+            self.assertEqual(len(asked), 3 * requests)
 
     def test_adds_are_repeated_with_their_key(self) -> None:
         client, asked = self.serve(reset, BROKEN, FINE)

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { isGrant } from '../core/principal.ts';
+import { isGrant, isKeyGrant } from '../core/principal.ts';
 import { idOf } from './credentials.ts';
 
 const HASHED = /^omp_([a-z0-9]{12}):sha256:([0-9a-f]{64})$/;
@@ -17,11 +17,20 @@ export const expirySchema = z.union([z.iso.date(), z.iso.datetime({ offset: true
   error: 'must be a date such as 2027-01-01 or a date-time with offset such as 2027-01-01T12:00:00Z',
 });
 
+/** Of a token. */
 export const grantSchema = z
   .string()
   .refine(
     isGrant,
     'must be <action>:<scope glob> with the action read, write, delete or *, such as read:coding/* or *:*',
+  );
+
+/** Of a key. */
+export const keyGrantSchema = z
+  .string()
+  .refine(
+    isKeyGrant,
+    'must be <action>:<scope glob> with the action read, write, delete or *, such as read:coding/* or *:*, or admin:*',
   );
 
 export const keyUserSchema = z
@@ -43,7 +52,7 @@ export const configuredKeySchema = z.strictObject({
   key: hashedKeySchema,
   /** The only users it may access; omitted: all. */
   users: z.array(keyUserSchema).min(1, 'must name a user; omit it to allow all').optional(),
-  grants: z.array(grantSchema).min(1, 'must contain a grant, such as read:coding/*'),
+  grants: z.array(keyGrantSchema).min(1, 'must contain a grant, such as read:coding/*'),
   expires_at: expirySchema.optional(),
 });
 export type ConfiguredKey = z.output<typeof configuredKeySchema>;

@@ -4,7 +4,7 @@ import { gatewayCall, type KeyStore, OmpError, type StoredKey } from '#contract'
 import {
   type ConfiguredKey,
   expirySchema,
-  grantSchema,
+  keyGrantSchema,
   keyNameSchema,
   keyUserSchema,
   toHashedKey,
@@ -30,7 +30,8 @@ Options of create:
                       given several times. Actions: read, write, delete, or *
                       for all three. read:coding/* covers every scope that
                       begins with coding/; read:* also covers memories
-                      without a scope.
+                      without a scope. admin:* lets it list, create and revoke
+                      keys over HTTP and in the console, and nothing else.
   --user USER         The only user whose memories it may access; may be given
                       several times. Without it: every user.
   --expires WHEN      A date (2027-01-01, from 00:00 UTC on), a date-time with
@@ -99,7 +100,7 @@ function create(args: string[], now: number): KeysArguments {
   const expires_at = expires === undefined ? null : readExpiry(expires, now);
   const mistakes = [
     ...check(keyNameSchema, name, 'The name'),
-    ...grants.flatMap((grant) => check(grantSchema, grant, `--grant '${grant}'`)),
+    ...grants.flatMap((grant) => check(keyGrantSchema, grant, `--grant '${grant}'`)),
     ...(users ?? []).flatMap((user) => check(keyUserSchema, user, `--user '${user}'`)),
     ...(expires_at === undefined
       ? [`--expires '${expires}' must be a date or date-time in the future, or days as in 90d`]
@@ -117,7 +118,8 @@ const NO_GRANT = `keys create needs --grant, which says what the key may do, suc
   --grant 'read:coding/*'    read memories whose scope begins with coding/
   --grant 'read:*'           read everything, also memories without a scope
   --grant 'write:*'          add and change
-  --grant '*:*'              read, write and delete everything`;
+  --grant '*:*'              read, write and delete everything
+  --grant 'admin:*'          manage the keys of the gateway`;
 
 const check = (schema: z.ZodType, value: string, label: string): string[] =>
   schema.safeParse(value).error?.issues.map(({ message }) => `${label} ${message}`) ?? [];
@@ -192,7 +194,7 @@ async function run(asked: Stored, store: KeyStore, { stdout, stderr }: Terminal)
     stdout.write(`${key}\n`);
     stderr.write(first ? SHOWN_ONCE + FIRST : SHOWN_ONCE);
   } else if (asked.action === 'list') {
-    const keys = await store.list(call);
+    const keys = await store.list({}, call);
     stdout.write(asked.json ? keysJson(keys) : keysTable(keys, Date.now()));
   } else {
     const revoked = await store.revoke(asked.nameOrId, call);

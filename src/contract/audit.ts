@@ -7,7 +7,17 @@ export const VERBS = ['add', 'search', 'get', 'update', 'delete', 'list', 'conte
 export type Verb = (typeof VERBS)[number];
 
 /** What an audit entry may record: the verbs, and the gateway's own calls. */
-export const AUDIT_ACTIONS = [...VERBS, 'users', 'stats', 'erase', 'export', 'import'] as const;
+export const AUDIT_ACTIONS = [
+  ...VERBS,
+  'users',
+  'stats',
+  'erase',
+  'export',
+  'import',
+  'list_keys',
+  'create_key',
+  'revoke_key',
+] as const;
 export type AuditAction = (typeof AUDIT_ACTIONS)[number];
 
 /** One action of a caller, successful or not. Holds no contents and no queries. */

@@ -22,12 +22,19 @@ export interface StoredKey {
 
 export type NewKey = Omit<StoredKey, 'created_at' | 'revoked_at' | 'last_used_at'>;
 
+export interface KeyListQuery {
+  /** The id of the key before. */
+  readonly after?: string | undefined;
+  /** Undefined: all. */
+  readonly limit?: number | undefined;
+}
+
 export interface KeyStore {
   find(id: string, call: Call): Promise<StoredKey | undefined>;
   /** Whether any key was ever created, including revoked and expired ones. If so, requests need a credential. */
   hasAny(call: Call): Promise<boolean>;
   /** Newest first. */
-  list(call: Call): Promise<StoredKey[]>;
+  list(query: KeyListQuery, call: Call): Promise<StoredKey[]>;
   /** Throws `invalid_request` if the name or the id exists. */
   create(key: NewKey, call: Call): Promise<StoredKey>;
   /** By name or id; undefined if there is none. A revoked key keeps its time of revocation. */

@@ -2,14 +2,17 @@
  * Decides who may read and write: applies the users and grants of a caller (`principal.ts`) to every verb.
  */
 import {
+  type AuditAction,
   type AuditEntry,
   type AuditQuery,
   type Call,
   type IdempotencyKey,
+  type KeyListQuery,
   type ListQuery,
   type Memory,
   type MemoryPatch,
   type MovedMemory,
+  type NewKey,
   type NewMemory,
   OmpError,
   providerError,
@@ -19,6 +22,7 @@ import {
   type SearchHit,
   type StatsQuery,
   type StoredEntry,
+  type StoredKey,
   type UserListQuery,
   type UserPart,
   type UserStats,
@@ -93,6 +97,12 @@ export interface Verbs {
   export?(query: CallerQuery<ScanQuery>, call: Call): Promise<ScanPart>;
   /** Throws `scope_denied` unless the caller may write all scopes of all users. Outcomes in order. */
   import?(items: readonly MovedMemory[], replace: boolean, call: Call): Promise<(ImportOutcome | OmpError)[]>;
+  /** The verbs on keys throw `scope_denied` unless the caller has the grant `admin:*` (Decision 41). Newest first. */
+  listKeys?(query: Required<Pick<KeyListQuery, 'limit'>> & KeyListQuery, call: Call): Promise<StoredKey[]>;
+  /** Throws `invalid_request` if the name exists. */
+  createKey?(key: NewKey, call: Call): Promise<StoredKey>;
+  /** Throws `not_found` for an unknown id, `scope_denied` for the key of the caller. */
+  revokeKey?(id: string, call: Call): Promise<StoredKey>;
 }
 
 /** `unchanged`: it is stored already, as it is; `exists`: its id is, with other fields. */
@@ -169,8 +179,44 @@ export function verbsFor(principal: Principal, provider: Memories, auditQueue: A
     }),
     ...userVerbs(principal, provider, access, audited),
     ...movingVerbs(principal, provider, access, audited),
+    ...keyVerbs(principal, provider, audited),
   };
 }
+
+/** Of the gateway, not of a memory: users and scopes of the caller do not matter (Decision 41). */
+function keyVerbs(
+  { id: caller, grants }: Principal,
+  { keys }: Memories,
+  audited: AuditQueue['audited'],
+): Pick<Verbs, 'listKeys' | 'createKey' | 'revokeKey'> {
+  if (!keys) return {};
+  const callerOf = (id: string) => `key:${id}`;
+  const asAdmin = <Result>(action: AuditAction, call: Call, work: () => Promise<Result>): Promise<Result> =>
+    audited(action, { user_id: null, memory_id: null, scope: null }, call, async () => {
+      if (!grants.admin) throw new OmpError('scope_denied', NOT_ADMIN);
+      // A revoked key is accepted for some seconds: too long for one that could make itself a successor.
+      const own = await keys.find(caller.slice(callerOf('').length), call);
+      if (own && own.revoked_at !== null) throw new OmpError('unauthorized', 'the API key is revoked');
+      return work();
+    });
+  return {
+    listKeys: (query, call) => asAdmin('list_keys', call, () => keys.list(query, call)),
+    createKey: (key, call) => asAdmin('create_key', call, () => keys.create(key, call)),
+    revokeKey: (id, call) =>
+      asAdmin('revoke_key', call, async () => {
+        if (caller === callerOf(id)) throw new OmpError('scope_denied', OWN_KEY);
+        // The store revokes by name too.
+        const revoked = (await keys.find(id, call)) && (await keys.revoke(id, call));
+        if (!revoked) throw new OmpError('not_found', 'no stored key has this id');
+        return revoked;
+      }),
+  };
+}
+
+const NOT_ADMIN =
+  'managing keys needs a key with the grant admin:*; make one with: omp-gateway keys create NAME --grant "admin:*"';
+const OWN_KEY =
+  'a key cannot revoke itself; use another key with the grant admin:*, or: omp-gateway keys revoke NAME|ID';
 
 /** Over all memories of a user (Decisions 37 and 38). */
 function userVerbs(

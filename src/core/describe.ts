@@ -56,6 +56,8 @@ export function describe(provider: Memories, rateLimitPerMinute: number | null) 
       /** `GET /export` and `POST /import`. */
       export: provider.scan !== undefined,
       import: provider.restore !== undefined,
+      /** `/keys` exists. It needs a key with the grant `admin:*`. */
+      keys: provider.keys !== undefined,
     },
     limits: {
       rate_limit_per_minute: rateLimitPerMinute,

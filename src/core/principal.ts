@@ -5,19 +5,29 @@ import { type Call, type Caller, invalidRequest, OmpError, type Within } from '#
 const ACTIONS = ['read', 'write', 'delete'] as const;
 export type Action = (typeof ACTIONS)[number];
 
-/** The allowed scopes of each action; null: all. */
-export type Grants = Readonly<Record<Action, Within>>;
+/** The grant to list, create and revoke keys (Decision 41). No other grant includes it, and it includes no other. */
+export const ADMIN_GRANT = 'admin:*';
 
-export const ALL_GRANTS: Grants = { read: null, write: null, delete: null };
+/** The allowed scopes of each action; null: all. */
+export interface Grants extends Readonly<Record<Action, Within>> {
+  /** `ADMIN_GRANT`. */
+  readonly admin: boolean;
+}
+
+/** Everything that can be done with memories. */
+export const ALL_GRANTS: Grants = { read: null, write: null, delete: null, admin: false };
 
 const MAX_GLOB = 512;
 const FORM = /^(read|write|delete|\*):(.+)$/su;
 
-/** Whether a text is a valid grant: `<action>:<scope glob>`, the glob 1 to 512 characters without NUL. */
+/** Whether a text is a valid grant on memories: `<action>:<scope glob>`, the glob 1 to 512 characters without NUL. */
 export const isGrant = (text: string): boolean => {
   const glob = FORM.exec(text)?.[2];
   return glob !== undefined && [...glob].length <= MAX_GLOB && glob.isWellFormed() && !glob.includes('\0');
 };
+
+/** Whether a text is a valid grant of a key. Tokens have no `ADMIN_GRANT`. */
+export const isKeyGrant = (text: string): boolean => text === ADMIN_GRANT || isGrant(text);
 
 /**
  * The union of a list of grants. The glob `*` also covers unscoped memories; other globs do not (Decision 14). Throws
@@ -26,6 +36,7 @@ export const isGrant = (text: string): boolean => {
 export function toGrants(texts: readonly string[]): Grants {
   const allowed: Record<Action, string[] | null> = { read: [], write: [], delete: [] };
   for (const text of texts) {
+    if (text === ADMIN_GRANT) continue;
     if (!isGrant(text))
       throw invalidRequest(`"${text}" is not a grant: expected read, write, delete or *, a colon, and a scope glob`);
     const [, action, glob = ''] = FORM.exec(text) as RegExpExecArray;
@@ -35,7 +46,7 @@ export function toGrants(texts: readonly string[]): Grants {
       else allowed[each]?.push(glob);
     }
   }
-  return allowed;
+  return { ...allowed, admin: texts.includes(ADMIN_GRANT) };
 }
 
 /** A caller with its permissions. */

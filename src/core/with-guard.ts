@@ -72,7 +72,7 @@ export function withGuard(inner: Provider, instrument: Instrument = uninstrument
       ({
         find: reading('keys_find', keys.find),
         hasAny: readingAll('keys_any', keys.hasAny),
-        list: readingAll('keys_list', keys.list),
+        list: reading('keys_list', keys.list),
         create: writing('keys_create', keys.create),
         revoke: writing('keys_revoke', keys.revoke),
         touch: (ids, time, call) => touching(call, (traced) => keys.touch(ids, time, traced)),

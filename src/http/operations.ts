@@ -9,8 +9,10 @@ import {
   OmpError,
   type ProviderCapabilities,
   type StoredEntry,
+  type StoredKey,
 } from '#contract';
 import { recordBytes, recordTooLarge } from '#toolbox';
+import { newKey } from '../auth/credentials.ts';
 import type { Target, Verbs } from '../core/access.ts';
 import { decodeCursor, encodeCursor, malformed } from '../core/cursor.ts';
 import type { ExplainedHit } from '../core/explain.ts';
@@ -25,6 +27,8 @@ import {
   DEFAULT_TOKEN_BUDGET,
   fits,
   isStorable,
+  KeyBody,
+  KeysParameters,
   LIMITS,
   ListParameters,
   MAX_COUNTED,
@@ -59,8 +63,7 @@ export function createOperations(
   const supported = <Name extends Verb>(verbs: Verbs, name: Name): NonNullable<Verbs[Name]> => {
     const { [name]: verb, read_only } = verbs;
     if (verb) return verb;
-    const reason = read_only !== undefined && CHANGES.includes(name) ? `: ${read_only}` : '';
-    throw new OmpError('unsupported_capability', `the provider does not support ${name}${reason}`, { provider });
+    throw new OmpError('unsupported_capability', lacks(name, read_only), { provider });
   };
 
   /** The target of a change, with the versions that `If-Match` admits. */
@@ -167,8 +170,38 @@ export function createOperations(
       return { entries: entries.map(entryToWire), next_cursor };
     },
     ...userOperations(supported),
+    ...keyOperations(supported),
   };
 }
+
+/** Decision 41. */
+const keyOperations = (supported: <Name extends Verb>(verbs: Verbs, name: Name) => NonNullable<Verbs[Name]>) => ({
+  async listKeys(verbs: Verbs, url: string, call: Call) {
+    const listKeys = supported(verbs, 'listKeys');
+    const { cursor, limit } = parseQuery(KeysParameters, url);
+    const filters = { of: 'keys' };
+    const after = cursor === undefined ? undefined : decodeCursor(cursor, filters).id;
+    // One more than requested shows whether there is a next page.
+    const found = await listKeys({ after, limit: limit + 1 }, call);
+    const items = found.slice(0, limit).map(keyToWire);
+    const last = found.length > limit ? items.at(-1) : undefined;
+    return { items, next_cursor: last ? encodeCursor(last, filters) : null };
+  },
+  /** The answer is the only one with the key itself. */
+  async createKey(verbs: Verbs, body: unknown, call: Call) {
+    const createKey = supported(verbs, 'createKey');
+    const { name, grants, users = null, expires_at = null } = parse(KeyBody, body);
+    const { id, hash, key } = newKey();
+    return { ...keyToWire(await createKey({ id, hash, name, grants, users, expires_at }, call)), key };
+  },
+  async revokeKey(verbs: Verbs, id: string, call: Call) {
+    const revokeKey = supported(verbs, 'revokeKey');
+    if (!isStorable(id) || id.length > LIMITS.id) throw new OmpError('not_found', 'no stored key has this id');
+    return keyToWire(await revokeKey(id, call));
+  },
+});
+
+const keyToWire = ({ hash: _, ...key }: StoredKey) => key;
 
 /** Over all memories of a user (Decisions 37 and 38). */
 const userOperations = (supported: <Name extends Verb>(verbs: Verbs, name: Name) => NonNullable<Verbs[Name]>) => ({
@@ -232,6 +265,14 @@ export function createReaders(capabilities: ProviderCapabilities) {
 export type Operations = ReturnType<typeof createOperations>;
 
 type Verb = Exclude<keyof Verbs, 'read_only' | 'export' | 'import'>;
+const OF_KEYS: readonly Verb[] = ['listKeys', 'createKey', 'revokeKey'];
+const KEYS_ELSEWHERE =
+  'keys are part of the configuration here; make one with: omp-gateway keys create NAME --grant GRANT --print';
+/** The message for a verb that the provider lacks, with what helps. */
+function lacks(name: Verb, read_only: string | undefined): string {
+  const reason = OF_KEYS.includes(name) ? KEYS_ELSEWHERE : CHANGES.includes(name) && read_only;
+  return `the provider does not support ${name}${reason ? `: ${reason}` : ''}`;
+}
 const CHANGES: readonly Verb[] = ['add', 'batch', 'update', 'delete', 'erase'];
 
 /** Users are in the order of their ids. */

@@ -65,6 +65,27 @@ export const userRoutes = (operations: Operations): Hono<Env> =>
 export const statsRoutes = (operations: Operations): Hono<Env> =>
   new Hono<Env>().get('/', async (c) => c.json(await operations.stats(c.get('verbs'), c.req.url, c.get('call'))));
 
+/** `/keys` (Decision 41). The log has who made or revoked which key: the store and the audit log do not. */
+export function keyRoutes(operations: Operations, maxRequestBytes: number): Hono<Env> {
+  const logged = (c: Context<Env>, { id }: { id: string }, message: string) => {
+    const { requestId, caller } = c.get('call');
+    c.get('log').info({ request_id: requestId, app: caller.app, key_id: id }, message);
+  };
+  return new Hono<Env>()
+    .get('/', async (c) => c.json(await operations.listKeys(c.get('verbs'), c.req.url, c.get('call'))))
+    .post('/', async (c) => {
+      const body = await readJson(c, maxRequestBytes);
+      const created = await operations.createKey(c.get('verbs'), body, c.get('call'));
+      logged(c, created, 'an API key was created');
+      return c.json(created, 201);
+    })
+    .delete('/:id', async (c) => {
+      const revoked = await operations.revokeKey(c.get('verbs'), c.req.param('id'), c.get('call'));
+      logged(c, revoked, 'an API key was revoked');
+      return c.json(revoked);
+    });
+}
+
 /** The memory that the path names. If the client sends `X-User-Id`, it must belong to that user (Decision 19). */
 function target(c: Context<Env>): Target {
   const id = c.req.param('id') ?? '';

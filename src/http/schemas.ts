@@ -1,11 +1,14 @@
 import { DateTime } from 'luxon';
 import { z } from 'zod';
 import { MAX_BATCH_SIZE } from '#contract';
+import { expirySchema, keyGrantSchema, keyNameSchema, keyUserSchema } from '../auth/configured-keys.ts';
 
 /** Limits that SPEC.md leaves to the implementation (Decisions 5, 8 and 11). Texts in characters, lists in elements. */
 export const LIMITS = {
   userId: 256,
   users: 16,
+  grants: 32,
+  keyUsers: 100,
   scope: 512,
   scopeSegments: 32,
   wildcards: 32,
@@ -289,6 +292,32 @@ export const ExportParameters = z.object({
   limit: wholeNumber('Maximum memories per page', 1, 500).default(100),
   cursor,
 });
+/** Decision 41. */
+export const KeysParameters = z.object({ limit: wholeNumber('Maximum keys per page', 1, 100).default(50), cursor });
+
+const grantsError = `must hold 1 to ${LIMITS.grants} grants`;
+const keyUsersError = `must hold 1 to ${LIMITS.keyUsers} users; leave it out to allow all`;
+
+/** Decision 41. Strict: a key with a misspelt `users` would be for every user. */
+export const KeyBody = z
+  .strictObject({
+    name: keyNameSchema.meta({ description: 'Unique, also among revoked keys.', examples: ['editor'] }),
+    grants: upToMany(keyGrantSchema, LIMITS.grants, grantsError)
+      .refine((all) => all.length > 0, grantsError)
+      .meta({ description: '`<action>:<scope glob>`, or `admin:*`.', examples: [['read:coding/*']] }),
+    users: optional(
+      upToMany(keyUserSchema, LIMITS.keyUsers, keyUsersError).refine((all) => all.length > 0, keyUsersError),
+    ).meta({ description: 'Users whose memories it may access; null: all.' }),
+    expires_at: optional(
+      expirySchema
+        .transform((value) => new Date(value).toISOString())
+        .refine((value) => Date.parse(value) > Date.now(), 'must be in the future'),
+    ).meta({
+      description: 'Date, from 00:00 UTC on, or date-time with offset; null: never.',
+      type: ['string', 'null'],
+    }),
+  })
+  .meta({ id: 'NewKey' });
 
 /** Scopes, and tags, in the response of `GET /stats`. */
 export const MAX_COUNTED = 100;

@@ -52,6 +52,8 @@ const TOGETHER: readonly (readonly string[])[] = [
   ['*:coding/*', 'read:*'],
   ['write:coding/*', 'write:coding-secret/*', 'read:codin?'],
   ['delete:*/x', 'write:*', 'read:CODING/*'],
+  ['admin:*'],
+  ['admin:*', 'read:coding/*'],
 ];
 
 /** No grant, every action with every glob, several together. */

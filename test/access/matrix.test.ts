@@ -8,7 +8,7 @@ import { openSubject, recordingLog } from '../support/subject.ts';
 import { type Bench, checkKey, featuresOf, type Open, openBench, SHOWN, wrongRefusal } from './bench.ts';
 import { type Case, changeCases, eraseCases, readCases } from './cases.ts';
 import { openCredentials, type Presented } from './credentials.ts';
-import { existenceSuite, rightsSuite } from './matrix.suite.ts';
+import { existenceSuite, keysSuite, rightsSuite } from './matrix.suite.ts';
 import type { Key } from './rule.ts';
 
 const EVERYTHING: Key = { grants: ['*:*'], users: null };
@@ -31,6 +31,7 @@ const matrix = (label: string, open: Open, more: (bench: () => Bench) => void = 
     };
     rightsSuite(bench);
     existenceSuite(bench);
+    keysSuite(bench);
     more(bench);
   });
 

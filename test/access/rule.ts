@@ -86,6 +86,10 @@ export const refusalOfAdd = (key: Key, { user_id, scope = null }: Owned): Refusa
 export const refusalOfErase = (key: Key, user: string): Refusal | undefined =>
   reaches(key, user) && globsOf(key, 'delete').includes('*') ? undefined : 'scope_denied';
 
+/** Keys are of the gateway: users and scopes do not matter, and `*:*` does not do (Decision 41). */
+export const refusalOfKeys = (key: Key): Refusal | undefined =>
+  key.grants.includes('admin:*') ? undefined : 'scope_denied';
+
 /** List, search, context, stats and audit: refused only where nothing that is granted could be an answer. */
 export const refusalOfQuery = (key: Key, user: string, glob = '*'): Refusal | undefined =>
   reaches(key, user) && globsOf(key, 'read').some((granted) => globsMeet(granted, glob)) ? undefined : 'scope_denied';

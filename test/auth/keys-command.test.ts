@@ -247,7 +247,7 @@ describe('arguments', () => {
     [['create', 'one', 'two', ...READ], 'one name'],
     [['create', ' ', ...READ], 'The name'],
     [['create', 'one', '--grant', 'read'], "--grant 'read'"],
-    [['create', 'one', '--grant', 'read:*', '--grant', 'admin:*'], "--grant 'admin:*'"],
+    [['create', 'one', '--grant', 'read:*', '--grant', 'admin:x'], "--grant 'admin:x'"],
     [['create', 'one', ...READ, '--user', ''], "--user ''"],
     [['create', 'one', ...READ, '--expires', 'soon'], "--expires 'soon'"],
     [['create', 'one', ...READ, '--expires', '0d'], "--expires '0d'"],

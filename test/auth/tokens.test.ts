@@ -39,13 +39,13 @@ const tokensWith = (more: Partial<TokenOptions> = {}) =>
   });
 
 describe('a valid token', () => {
-  it('[Decision 13|14] has the subject, users and grants of its claims', async () => {
-    const scope = 'openid read:coding/* profile write:*';
+  it('[Decision 13|14] [Decision 41] has the subject, users and grants of its claims, and is no admin', async () => {
+    const scope = 'openid read:coding/* profile admin:* write:*';
     expect(await tokensWith().principal(await sign(key, { scope }), call)).toEqual({
       id: `token:${createHash('sha256').update(`${ISSUER}\0${SUBJECT}`).digest('hex')}`,
       app: SUBJECT,
       users: [SUBJECT],
-      grants: { read: ['coding/*'], write: null, delete: [] },
+      grants: { read: ['coding/*'], write: null, delete: [], admin: false },
     });
   });
 
@@ -57,23 +57,23 @@ describe('a valid token', () => {
     });
     expect(await tokens.principal(token, call)).toMatchObject({
       users: ['ana', 'bob'],
-      grants: { read: [], write: [], delete: null },
+      grants: { read: [], write: [], delete: null, admin: false },
     });
   });
 
   it('has the configured grants in addition', async () => {
     const grants = ['read:*'];
     const token = await sign(key, { scope: 'write:a/*' });
-    const both = { read: null, write: ['a/*'], delete: [] };
+    const both = { read: null, write: ['a/*'], delete: [], admin: false };
     expect((await tokensWith({ grants }).principal(token, call)).grants).toEqual(both);
-    const given = { read: null, write: [], delete: [] };
+    const given = { read: null, write: [], delete: [], admin: false };
     expect((await tokensWith({ grants, grants_claim: undefined }).principal(token, call)).grants).toEqual(given);
     expect((await tokensWith({ grants, grants_claim: 'absent' }).principal(token, call)).grants).toEqual(given);
   });
 
   it('[SPEC Errors scope_denied] without grants is valid and may do nothing', async () => {
     const { grants } = await tokensWith().principal(await sign(key, { scope: 'openid' }), call);
-    expect(grants).toEqual({ read: [], write: [], delete: [] });
+    expect(grants).toEqual({ read: [], write: [], delete: [], admin: false });
   });
 
   it('has the caller id of its issuer and subject', async () => {

@@ -187,6 +187,7 @@ describe('the client against a server of faults', () => {
       (client: MemoryClient) => client.memories.update('mem_1', {}),
       (client: MemoryClient) => client.memories.delete('mem_1'),
       (client: MemoryClient) => client.users.erase('u'),
+      (client: MemoryClient) => client.keys.create({ name: 'editor', grants: ['read:*'] }),
     ]) {
       const { client, asked } = await serverOf(fault);
       await expect(change(client)).rejects.toThrow();
@@ -365,6 +366,7 @@ describe('the client over HTTP', () => {
     for (const id of ['', '.', '..']) {
       await expect(client.memories.delete(id)).rejects.toThrow(TypeError);
       await expect(client.users.erase(id)).rejects.toThrow(TypeError);
+      await expect(client.keys.revoke(id)).rejects.toThrow(TypeError);
     }
     for (const userId of [' ana', 'ana\t', 'a\r\nx-a: 1']) {
       await expect(client.memories.get('m', { userId })).rejects.toThrow(TypeError);

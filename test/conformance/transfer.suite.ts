@@ -11,7 +11,12 @@ type Moved = WireMemory & { readonly vector?: string };
 async function exported(client: Client, user_id: string, query: object = {}): Promise<Moved[]> {
   const memories: Moved[] = [];
   for (let cursor: string | null | undefined; cursor !== null; ) {
-    const { body, status, text } = await client.ask('/export', { user_id, limit: 2, ...query, ...(cursor && { cursor }) });
+    const { body, status, text } = await client.ask('/export', {
+      user_id,
+      limit: 2,
+      ...query,
+      ...(cursor && { cursor }),
+    });
     expect(status, text).toBe(200);
     const page = body as { memories: Moved[]; next_cursor: string | null };
     memories.push(...page.memories);
@@ -43,7 +48,11 @@ export const transferSuite = (subject: GetSubject, admit: Admit) =>
       await client.add({
         ...{ user_id, content: 'likes café ☕\n"quoted"', scope: 'home/kitchen', tags: ['b', 'a', 'omp:x'] },
         ...{ source: { app: 'editor', type: 'explicit', ref: 'r' }, confidence: 0.25, supersedes: [first.id] },
-        ...{ valid_from: '2025-01-01T00:00:00.000Z', valid_to: '2025-02-01T00:00:00.000Z', 'x-a': { b: [1, null, 'c'] } },
+        ...{
+          valid_from: '2025-01-01T00:00:00.000Z',
+          valid_to: '2025-02-01T00:00:00.000Z',
+          'x-a': { b: [1, null, 'c'] },
+        },
       });
       await client.update(first.id, { content: 'likes green tea' });
       const before = await exported(client, user_id);
@@ -100,9 +109,7 @@ export const transferSuite = (subject: GetSubject, admit: Admit) =>
       ];
       expect(await imported(client, swapped, 'replace')).toEqual(['stored', 'stored']);
       const found = byId(await exported(client, user_id, { vectors: 'true' })) as Moved[];
-      expect(found.map(({ vector }) => vector)).toEqual(
-        byId([oslo, tea]).map(() => tea.vector),
-      );
+      expect(found.map(({ vector }) => vector)).toEqual(byId([oslo, tea]).map(() => tea.vector));
       const broken = { ...tea, vector: 'AAA' };
       expect(await imported(client, [broken, { ...tea, id: '' }])).toEqual(['invalid_request', 'invalid_request']);
       expectError(await client.tell('POST', '/import', { memories: [tea, tea] }), 'invalid_request');

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { type AuditEntry, type AuditLog, OmpError, type Verb } from '#contract';
+import { type AuditAction, type AuditEntry, type AuditLog, OmpError } from '#contract';
 import { type AuditFacts, type AuditQueueOptions, openAuditQueue } from '../../src/core/audit-queue.ts';
 import { auditOf, call, callBy, openMemory } from '../support/requests.ts';
 import { recordingLog } from '../support/subject.ts';
@@ -29,7 +29,7 @@ const openTrail = async (options: Partial<AuditQueueOptions> = {}) => {
     read: (query, by) => (audit as AuditLog).read(query, by),
   };
   const auditQueue = openAuditQueue({ audit: behindDoor, record: 'all', log, ...options });
-  const done = (action: Verb, scope: string | null = null, by = call) =>
+  const done = (action: AuditAction, scope: string | null = null, by = call) =>
     auditQueue.audited(action, factsOf(scope), by, async () => 'done');
   return { auditQueue, done, written, log, door };
 };
@@ -108,16 +108,20 @@ describe('an audit entry', () => {
   });
 
   it.each([
-    ['all', ['get', 'list', 'search', 'context', 'audit']],
-    ['writes', []],
-  ] as const)('of what succeeds, recording %s, is %j: the provider enters changes itself', async (record, entered) => {
-    const { auditQueue, done, written } = await openTrail({ record });
-    for (const action of ['add', 'get', 'update', 'list', 'delete', 'search', 'context', 'audit'] as const) {
-      expect(await done(action)).toBe('done');
-    }
-    await auditQueue.close();
-    expect(written.flat().map(({ action }) => action)).toEqual(entered);
-  });
+    ['all', ['get', 'list', 'search', 'context', 'audit', 'list_keys', 'create_key', 'revoke_key']],
+    ['writes', ['create_key', 'revoke_key']],
+  ] as const)(
+    'of what succeeds, recording %s, is %j: the provider enters changes of memories itself',
+    async (record, entered) => {
+      const { auditQueue, done, written } = await openTrail({ record });
+      const verbs = ['add', 'get', 'update', 'list', 'delete', 'search', 'context', 'audit'] as const;
+      for (const action of [...verbs, 'list_keys', 'create_key', 'revoke_key'] as const) {
+        expect(await done(action)).toBe('done');
+      }
+      await auditQueue.close();
+      expect(written.flat().map(({ action }) => action)).toEqual(entered);
+    },
+  );
 
   it.each(['all', 'writes'] as const)(
     'is written for every failure when recording %s, and the error is rethrown',

@@ -44,6 +44,7 @@ const FEATURES = {
   users: true,
   stats: true,
   erase: true,
+  keys: false,
 };
 const EMULATED = { scopes: 'tags', supports_audit: false, users: false, stats: false };
 const PINECONE = {
@@ -68,13 +69,13 @@ const CASES: readonly Case[] = [
   { provider: 'memory', mode: 'keyword', features: { vector_search: false } },
   { provider: 'memory', mode: 'hybrid', audited: false, features: { supports_audit: false } },
   { provider: 'memory', mode: 'hybrid', options: { scopes: 'none' }, features: EMULATED },
-  { provider: 'postgres', mode: 'hybrid' },
-  { provider: 'postgres', mode: 'vector', features: { keyword_search: false } },
+  { provider: 'postgres', mode: 'hybrid', features: { keys: true } },
+  { provider: 'postgres', mode: 'vector', features: { keyword_search: false, keys: true } },
   {
     provider: 'postgres',
     mode: 'keyword',
     audited: false,
-    features: { vector_search: false, supports_audit: false },
+    features: { vector_search: false, supports_audit: false, keys: true },
   },
   { provider: 'pinecone', mode: 'hybrid', features: PINECONE },
   { provider: 'pinecone', mode: 'vector', audited: false, features: PINECONE },
@@ -124,6 +125,7 @@ describe('the capability document', () => {
       users: false,
       stats: false,
       erase: false,
+      keys: false,
       explain: false,
       multi_user: false,
     });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { OmpError } from '#contract';
 import { withinMatcher } from '#toolbox';
-import { ALL_GRANTS, isGrant, toGrants } from '../../src/core/principal.ts';
+import { ALL_GRANTS, isGrant, isKeyGrant, toGrants } from '../../src/core/principal.ts';
 
 describe('a grant', () => {
   it.each([
@@ -17,7 +17,11 @@ describe('a grant', () => {
     `read:${'x'.repeat(512)}`,
     `read:${'😀'.repeat(512)}`,
   ])('is %j', (text) => {
-    expect(isGrant(text)).toBe(true);
+    expect([isGrant(text), isKeyGrant(text)]).toEqual([true, true]);
+  });
+
+  it('[Decision 41] of a key alone is admin:*', () => {
+    expect([isGrant('admin:*'), isKeyGrant('admin:*')]).toEqual([false, true]);
   });
 
   it.each([
@@ -28,7 +32,10 @@ describe('a grant', () => {
     ':*',
     '*',
     'READ:*',
-    'admin:*',
+    'admin:x',
+    'admin:**',
+    'admin:',
+    'ADMIN:*',
     ' read:*',
     'read :*',
     '**:*',
@@ -41,7 +48,7 @@ describe('a grant', () => {
     'read:\udc00x',
     'x\nread:*',
   ])('is not %j, and then the whole list is refused', (text) => {
-    expect(isGrant(text)).toBe(false);
+    expect([isGrant(text), isKeyGrant(text)]).toEqual([false, false]);
     const refusal = (() => {
       try {
         return toGrants(['read:*', text]);
@@ -56,17 +63,19 @@ describe('a grant', () => {
 
 describe('grants together', () => {
   it.each<[readonly string[], ReturnType<typeof toGrants>]>([
-    [[], { read: [], write: [], delete: [] }],
-    [['read:a'], { read: ['a'], write: [], delete: [] }],
-    [['write:a', 'write:b/*', 'delete:c'], { read: [], write: ['a', 'b/*'], delete: ['c'] }],
-    [['*:x'], { read: ['x'], write: ['x'], delete: ['x'] }],
-    [['*:x', 'read:y'], { read: ['x', 'y'], write: ['x'], delete: ['x'] }],
-    [['read:*'], { read: null, write: [], delete: [] }],
-    [['read:a', 'read:*', 'read:b'], { read: null, write: [], delete: [] }],
+    [[], { read: [], write: [], delete: [], admin: false }],
+    [['read:a'], { read: ['a'], write: [], delete: [], admin: false }],
+    [['write:a', 'write:b/*', 'delete:c'], { read: [], write: ['a', 'b/*'], delete: ['c'], admin: false }],
+    [['*:x'], { read: ['x'], write: ['x'], delete: ['x'], admin: false }],
+    [['*:x', 'read:y'], { read: ['x', 'y'], write: ['x'], delete: ['x'], admin: false }],
+    [['read:*'], { read: null, write: [], delete: [], admin: false }],
+    [['read:a', 'read:*', 'read:b'], { read: null, write: [], delete: [], admin: false }],
     [['*:*'], ALL_GRANTS],
     [['*:*', '*:a'], ALL_GRANTS],
-    [['read:**'], { read: ['**'], write: [], delete: [] }],
-    [['read:a:b'], { read: ['a:b'], write: [], delete: [] }],
+    [['read:**'], { read: ['**'], write: [], delete: [], admin: false }],
+    [['admin:*'], { read: [], write: [], delete: [], admin: true }],
+    [['admin:*', 'read:a'], { read: ['a'], write: [], delete: [], admin: true }],
+    [['read:a:b'], { read: ['a:b'], write: [], delete: [], admin: false }],
   ])('%j allow %j', (texts, allowed) => {
     expect(toGrants(texts)).toEqual(allowed);
   });

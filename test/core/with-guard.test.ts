@@ -27,7 +27,7 @@ const EVERYTHING: readonly (readonly [part: 'idempotency' | 'audit' | 'keys' | '
   ['audit', 'read', [auditOf('u')]],
   ['keys', 'find', ['i']],
   ['keys', 'hasAny', []],
-  ['keys', 'list', []],
+  ['keys', 'list', [{}]],
   ['keys', 'create', [newKey]],
   ['keys', 'revoke', ['i']],
   ['keys', 'touch', [['i'], NOW]],

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Call, type ErrorCode, OmpError } from '#contract';
+import { type Call, type ErrorCode, type KeyStore, OmpError, type StoredKey } from '#contract';
 import { openAuthenticator } from '../../src/auth/authenticator.ts';
 import { toHashedKey } from '../../src/auth/configured-keys.ts';
 import { newKey } from '../../src/auth/credentials.ts';
-import { OPEN } from '../../src/core/principal.ts';
+import { ALL_GRANTS, ANONYMOUS, type Authenticator } from '../../src/core/principal.ts';
 import { createApp } from '../../src/http/app.ts';
 import { openLimits } from '../rate-limit/limits.ts';
 import { type Client, clientOf, type Reply } from '../support/client.ts';
@@ -52,9 +52,9 @@ describe('every response is documented', () => {
   /** The gateway with the same memories, under a condition; with a rate limit, so that it sends all headers. */
   const openUnder = async (condition: Condition) => {
     const log = recordingLog();
-    const { gate, auditQueue } = gateOn(alter(behind(subject.provider), condition), log);
+    const { gate, auditQueue } = gateOn(alter(behind({ ...subject.provider, keys: oneKey() }), condition), log);
     const closed = condition === 'unauthorized' || condition === 'scope_denied';
-    const { authenticator, key } = closed ? await powerless() : { authenticator: OPEN, key: '' };
+    const { authenticator, key } = closed ? await powerless() : { authenticator: ADMIN, key: '' };
     const { requests } = await openLimits({ store: 'memory' }, { requests_per_minute: 1_000, now: () => 0 });
     if (condition === 'rate_limited') while ((await requests.take('address:unknown')).allowed);
     const app = createApp({ gate, authenticator, rate: { requests, failures: undefined }, log, ...APP_LIMITS });
@@ -161,6 +161,11 @@ describe('every response is documented', () => {
     );
 });
 
+/** Lets everybody do everything, with keys too. */
+const ADMIN: Authenticator = {
+  authenticate: async () => ({ ...ANONYMOUS, grants: { ...ALL_GRANTS, admin: true } }),
+};
+
 const codeOf = (reply: Reply): string | undefined =>
   (reply.body as { error?: { code: string } } | undefined)?.error?.code;
 
@@ -183,8 +188,9 @@ async function powerless() {
 async function send(client: Client, endpoint: Endpoint, condition: Condition, id: string): Promise<Reply> {
   const { method, operation, parameters } = endpoint;
   // No id of a memory is invalid, and none of a user unknown.
-  const ids = { not_found: 'mem_unknown', invalid_request: endpoint.path.startsWith('/users') ? '%20' : id };
-  const path = endpoint.path.replace('{id}', ids[condition as keyof typeof ids] ?? id);
+  const known = endpoint.path.startsWith('/keys') ? KEPT : id;
+  const ids = { not_found: 'mem_unknown', invalid_request: endpoint.path.startsWith('/users') ? '%20' : known };
+  const path = endpoint.path.replace('{id}', ids[condition as keyof typeof ids] ?? known);
   const content = operation.requestBody?.content['application/json'];
   if (content) {
     const bodies = { invalid_request: 'not an object', payload_too_large: 'x'.repeat(MAX_BODY_BYTES) };
@@ -197,6 +203,26 @@ async function send(client: Client, endpoint: Endpoint, condition: Condition, id
   if (condition === 'invalid_request') return client.ask(path, { limit: 'x' });
   return client.ask(path, Object.fromEntries(inQuery.map(({ name, example }) => [name, String(example)])));
 }
+
+/** The keys of another provider: one that exists, and any that is made. */
+function oneKey(): KeyStore {
+  const { key: _, ...made } = newKey();
+  const kept: StoredKey = {
+    ...{ ...made, name: 'kept', users: null, grants: ['read:*'] },
+    ...{ created_at: NOW, expires_at: null, revoked_at: null, last_used_at: null },
+  };
+  return {
+    find: async (id) => (id === KEPT ? kept : undefined),
+    hasAny: async () => true,
+    list: async () => [kept],
+    create: async (key) => ({ ...kept, ...key }),
+    revoke: async () => ({ ...kept, revoked_at: NOW }),
+    touch: async () => {},
+    close: async () => {},
+  };
+}
+const KEPT = 'k3j2h1g0f9e8';
+const NOW = '2026-03-02T08:00:00.000Z';
 
 /** A provider that always issues a token and is always behind. */
 function behind(provider: Memories): Memories {
@@ -270,5 +296,6 @@ function alter(provider: Memories, condition: Condition): Memories {
     'ping',
   ];
   const failing = Object.fromEntries(verbs.map((verb) => [verb, fail]));
-  return { ...provider, ...failing, ...(provider.audit && { audit: { ...provider.audit, read: fail } }) };
+  const keys = { ...oneKey(), list: fail, create: fail, revoke: fail };
+  return { ...provider, ...failing, keys, ...(provider.audit && { audit: { ...provider.audit, read: fail } }) };
 }

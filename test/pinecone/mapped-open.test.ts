@@ -227,6 +227,7 @@ describe('presets', () => {
         users: false,
         stats: false,
         erase: false,
+        keys: false,
       });
       expect(subject.capabilities.limits?.max_search_results).toBe(100);
     });

@@ -64,7 +64,7 @@ describe('the keys in Postgres', () => {
     await keys.revoke('aaaaaaaaaaaa', call);
     await expect(again()).rejects.toMatchObject({ code: 'invalid_request' });
     expect((await keys.find('aaaaaaaaaaaa', call))?.hash).toBe(HASH);
-    expect(await keys.list(call)).toHaveLength(1);
+    expect(await keys.list({}, call)).toHaveLength(1);
   });
 
   it('of one name, made at the same moment, are one', async () => {
@@ -73,15 +73,21 @@ describe('the keys in Postgres', () => {
       ids.map((id, i) => (i % 2 === 0 ? keys : replica).create(keyOf(id, { name: 'one' }), call)),
     );
     expect(made.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
-    expect(await keys.list(call)).toHaveLength(1);
+    expect(await keys.list({}, call)).toHaveLength(1);
   });
 
   it('are listed newest first', async () => {
-    expect(await keys.list(call)).toEqual([]);
+    expect(await keys.list({}, call)).toEqual([]);
     for (const id of ['bbbbbbbbbbbb', 'aaaaaaaaaaaa', 'cccccccccccc']) await keys.create(keyOf(id), call);
     await store.sql(`update ${store.names.apiKeys} set created_at = '2030-01-01' where id = 'aaaaaaaaaaaa'`);
     await store.sql(`update ${store.names.apiKeys} set created_at = '2020-01-01' where id <> 'aaaaaaaaaaaa'`);
-    expect((await keys.list(call)).map(({ id }) => id)).toEqual(['aaaaaaaaaaaa', 'cccccccccccc', 'bbbbbbbbbbbb']);
+    expect((await keys.list({}, call)).map(({ id }) => id)).toEqual(['aaaaaaaaaaaa', 'cccccccccccc', 'bbbbbbbbbbbb']);
+    const listAfter = async (id: string, limit?: number) =>
+      (await keys.list({ after: id, limit }, call)).map((key) => key.id);
+    expect(await listAfter('aaaaaaaaaaaa')).toEqual(['cccccccccccc', 'bbbbbbbbbbbb']);
+    expect(await listAfter('aaaaaaaaaaaa', 1)).toEqual(['cccccccccccc']);
+    expect(await listAfter('bbbbbbbbbbbb')).toEqual([]);
+    expect(await listAfter('no such key')).toEqual([]);
   });
 
   it('[Decision 13] are remembered for ever: a gateway that had one never falls back to none', async () => {
@@ -214,7 +220,7 @@ describe('keys alone', () => {
     url.searchParams.set('application_name', store.schema);
     const options = { url: url.href, schema: store.schema };
     const keys = await openKeys(options, { data_dir: '/nowhere', log: recordingLog() });
-    await keys.list(call);
+    await keys.list({}, call);
     const connections = () => store.sql('select from pg_stat_activity where application_name = $1', [store.schema]);
     expect(await connections()).not.toEqual([]);
     await keys.close();
@@ -230,10 +236,10 @@ it('keys of the embedded engine persist, are shared while the data folder is in 
   const first = await openKeys({}, context);
   const made = await first.create(KEY, call);
   const beside = await openKeys({}, context);
-  expect(await beside.list(call)).toEqual([made]);
+  expect(await beside.list({}, call)).toEqual([made]);
   await beside.close();
   await first.close();
   const second = await openKeys({}, context);
-  expect(await second.list(call)).toEqual([made]);
+  expect(await second.list({}, call)).toEqual([made]);
   await second.close();
 });

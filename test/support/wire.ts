@@ -89,6 +89,11 @@ export interface WireCapabilities {
     readonly users: boolean;
     readonly stats: boolean;
     readonly erase: boolean;
+    /** Our own: `GET /export`, `POST /import`. */
+    readonly export: boolean;
+    readonly import: boolean;
+    /** Our own: `/keys`. */
+    readonly keys: boolean;
   };
   readonly limits?: {
     readonly rate_limit_per_minute: number | null;

@@ -18,14 +18,18 @@ import type {
   Capabilities,
   ContextBlock,
   ContextQuery,
+  CreatedKey,
   ExportPage,
   ExportQuery,
   Health,
   ImportResult,
+  Key,
+  KeysQuery,
   ListQuery,
   Memory,
   MemoryPatch,
   MovedMemory,
+  NewKey,
   NewMemory,
   NewMovedMemory,
   Page,
@@ -78,6 +82,7 @@ const BATCH_BYTES = 1_000_000;
 export class MemoryClient {
   readonly memories: Memories;
   readonly users: Users;
+  readonly keys: Keys;
   readonly #send: Send;
   #capabilities: Promise<Answer<Capabilities>> | undefined;
 
@@ -85,6 +90,7 @@ export class MemoryClient {
     this.#send = createSend(options);
     this.memories = new Memories(this.#send, () => this.#known());
     this.users = new Users(this.#send);
+    this.keys = new Keys(this.#send);
   }
 
   /** Memories for a prompt, within a token budget. */
@@ -244,6 +250,30 @@ class Users {
     return toPromise(
       this.#send({ method: 'DELETE', path: ['users', user_id, 'memories'], repeatable: false }, options),
     );
+  }
+}
+
+/** The API keys of the gateway. All methods throw `ScopeDeniedError` unless the caller's key has the grant `admin:*`. */
+class Keys {
+  readonly #send: Send;
+
+  constructor(send: Send) {
+    this.#send = send;
+  }
+
+  /** Newest first. */
+  list(query: KeysQuery = {}, options?: CallOptions): Pages<Key, Page<Key>> {
+    return pages(this.#send, { path: ['keys'], query, itemsOf: (page) => page.items }, options);
+  }
+
+  /** The only answer with the key itself. */
+  create(key: NewKey, options?: CallOptions): ApiPromise<CreatedKey> {
+    return toPromise(this.#send({ method: 'POST', path: ['keys'], body: key, repeatable: false }, options));
+  }
+
+  /** Throws `NotFoundError`, and `ScopeDeniedError` for the key of the caller. */
+  revoke(id: string, options?: CallOptions): ApiPromise<Key> {
+    return toPromise(this.#send({ method: 'DELETE', path: ['keys', id], repeatable: false }, options));
   }
 }
 

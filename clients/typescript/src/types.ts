@@ -161,7 +161,7 @@ export interface AuditEntry {
   timestamp: string;
   /** Name of the key or subject of the token; null: anonymous. */
   app: string | null;
-  action: Verb | 'users' | 'stats' | 'erase' | 'export' | 'import';
+  action: Verb | 'users' | 'stats' | 'erase' | 'export' | 'import' | 'list_keys' | 'create_key' | 'revoke_key';
   memory_id: string | null;
   scope: string | null;
   request_id: string;
@@ -244,6 +244,7 @@ export interface Capabilities {
     erase?: boolean;
     export?: boolean;
     import?: boolean;
+    keys?: boolean;
     explain?: boolean;
     multi_user?: boolean;
   };
@@ -283,4 +284,39 @@ export interface Stats {
   /** The largest. */
   scopes: { scope: string | null; count: number }[];
   tags: { tag: string; count: number }[];
+}
+
+export interface NewKey {
+  /** Unique, also among revoked keys. */
+  name: string;
+  /** `<action>:<scope glob>`, or `admin:*`. */
+  grants: string[];
+  /** Users whose memories it may access; null: all. */
+  users?: string[] | null;
+  /** A date, from 00:00 UTC on, or a date-time with offset; null: never. */
+  expires_at?: string | null;
+}
+
+/** A key without its secret. */
+export interface Key {
+  /** The public part of the key. */
+  id: string;
+  name: string;
+  grants: string[];
+  users: string[] | null;
+  created_at: string;
+  expires_at: string | null;
+  revoked_at: string | null;
+  /** To about a minute; null: never. */
+  last_used_at: string | null;
+}
+
+export interface CreatedKey extends Key {
+  /** The key itself. No other answer has it. */
+  key: string;
+}
+
+export interface KeysQuery {
+  limit?: number;
+  cursor?: string;
 }

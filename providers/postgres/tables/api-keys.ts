@@ -15,7 +15,12 @@ export function createKeyStore({ db, names }: { db: Database; names: Names }): O
   const table = names.apiKeys;
   const find = statement(`select ${COLUMNS} from ${table} where id = $1`);
   const exists = statement(`select exists (select from ${table}) as present`);
-  const list = statement(`select ${COLUMNS} from ${table} order by created_at desc, id desc`);
+  // Keys are never deleted, so the id of one is a position.
+  const list = statement(
+    `select ${COLUMNS} from ${table}
+     where $1::text is null or (created_at, id) < (select created_at, id from ${table} where id = $1)
+     order by created_at desc, id desc limit $2::int`,
+  );
   const create = statement(
     `insert into ${table} (id, name, hash, users, grants, created_at, expires_at)
      values ($1, $2, $3, $4::text[], $5::text[], now(), $6::timestamptz) on conflict do nothing returning ${COLUMNS}`,
@@ -37,7 +42,7 @@ export function createKeyStore({ db, names }: { db: Database; names: Names }): O
       return row && toKey(row);
     },
     hasAny: async (call) => (await db.query(exists, [], call))[0]?.present === true,
-    list: async (call) => (await db.query(list, [], call)).map(toKey),
+    list: async ({ after, limit }, call) => (await db.query(list, [after ?? null, limit ?? null], call)).map(toKey),
     async create({ id, name, hash, users, grants, expires_at }, call) {
       const [row] = await db.query(create, [id, name, hash, users, grants, expires_at], call);
       if (!row) throw invalidRequest('a key of this name exists already; names of revoked keys cannot be reused');

@@ -7,6 +7,8 @@ import {
   ContextBody,
   CreateBody,
   ExportParameters,
+  KeyBody,
+  KeysParameters,
   ListParameters,
   PatchBody,
   SearchParameters,
@@ -29,10 +31,13 @@ import {
   BatchResults,
   Capabilities,
   ContextBlock,
+  CreatedKey,
   Erased,
   ExportPage,
   Health,
   ImportResults,
+  Key,
+  KeyPage,
   Liveness,
   Memory,
   MemoryPage,
@@ -52,7 +57,7 @@ code points. docs/http-api.md and docs/security.md in the gateway's repository h
 \`/healthz\`, \`/livez\`, \`/readyz\` and this description answers 401 without a valid key or token, unknown paths included.
 
 **Authorization.** A key or token may access all users or some. Its grants allow \`read\` (get, list, search, context,
-audit, users, stats), \`write\` (add, update) and \`delete\`, each in all scopes or in some; to erase a user needs \`delete\` in all. By id, a memory of a user without access
+audit, users, stats), \`write\` (add, update) and \`delete\`, each in all scopes or in some; to erase a user needs \`delete\` in all. \`admin:*\` allows to manage keys, and nothing else. By id, a memory of a user without access
 answers 404, exactly like an unknown id; a memory of a user with access, but outside the grants, answers 403. Update
 needs \`write\` for the old and for the new scope, and returns the memory even without \`read\`. List, search, context and
 audit return only what the grants allow; they answer 403 for a user without access, and for a scope that cannot match any
@@ -87,9 +92,10 @@ export const openApiDocument = (): oas31.OpenAPIObject =>
         security,
         tags: [
           { name: 'memories', description: 'The verbs of the protocol.' },
+          { name: 'keys', description: 'The API keys of the gateway. Callers need the grant `admin:*`.' },
           { name: 'gateway', description: 'Public information about the gateway.' },
         ],
-        paths: { ...memoryPaths, ...gatewayPaths },
+        paths: { ...memoryPaths, ...keyPaths, ...gatewayPaths },
         components: { securitySchemes },
       },
       { override },
@@ -195,6 +201,50 @@ answers one error. \`Idempotency-Key\` covers the whole batch. Counts as one req
       otherwise: VERSION_CHANGED,
       success: { status: 204, description: 'Deleted.' },
       errors: ['unsupported_capability', 'not_found'],
+    }),
+  },
+};
+
+/** Decision 41. */
+const keyPaths: ZodOpenApiPathsObject = {
+  '/keys': {
+    get: verb({
+      id: 'listKeys',
+      summary: 'List the stored keys',
+      description: 'Newest first, revoked and expired ones included. Available if `features.keys` is true.',
+      query: KeysParameters,
+      success: { status: 200, description: 'One page.', body: { schema: KeyPage, example: example.keyPage } },
+      errors: ['invalid_request', 'unsupported_capability'],
+      consistent: false,
+      tag: 'keys',
+    }),
+    post: verb({
+      id: 'createKey',
+      summary: 'Create a key',
+      description: `Answers the key itself, this time only: the gateway keeps its hash. It may have any grants. Unknown fields are
+rejected. Available if \`features.keys\` is true.`,
+      body: { schema: KeyBody, example: example.newKey },
+      success: {
+        status: 201,
+        description: 'The key.',
+        body: { schema: CreatedKey, example: example.createdKey },
+      },
+      errors: ['invalid_request', 'unsupported_capability', 'payload_too_large'],
+      consistent: false,
+      tag: 'keys',
+    }),
+  },
+  '/keys/{id}': {
+    delete: verb({
+      id: 'revokeKey',
+      summary: 'Revoke a key',
+      description: `Within five seconds no gateway accepts it. A key that is revoked already keeps its \`revoked_at\`. A key cannot
+revoke itself. Available if \`features.keys\` is true.`,
+      path: z.object({ id: z.string().meta({ description: 'Id of the key.' }) }),
+      success: { status: 200, description: 'The revoked key.', body: { schema: Key, example: example.revokedKey } },
+      errors: ['unsupported_capability', 'not_found'],
+      consistent: false,
+      tag: 'keys',
     }),
   },
 };

@@ -79,6 +79,23 @@ export const importResults = { results: [{ outcome: 'stored' }] };
 
 export const erased = { deleted: 1 };
 
+export const newKey = { name: 'editor', grants: ['read:coding/*', 'write:coding/*'], users: ['u1'] };
+
+export const key = {
+  id: 'k3j2h1g0f9e8',
+  ...newKey,
+  created_at: memory.created_at,
+  expires_at: null,
+  revoked_at: null,
+  last_used_at: null,
+};
+
+export const createdKey = { ...key, key: `omp_${key.id}_${'x'.repeat(43)}` };
+
+export const keyPage = { items: [key], next_cursor: null };
+
+export const revokedKey = { ...key, revoked_at: '2026-03-02T08:00:00.000Z' };
+
 export const userStats = {
   user_id: memory.user_id,
   count: 1,
@@ -114,6 +131,7 @@ export const capabilities = {
     erase: true,
     export: true,
     import: true,
+    keys: true,
   },
   limits: { rate_limit_per_minute: null, max_search_results: 100, max_batch_size: 100 },
 };

@@ -29,6 +29,8 @@ interface ApiOperation {
   /** Whether the answer is one memory, which has an `ETag`. */
   readonly tagged?: boolean;
   readonly errors: readonly ErrorCode[];
+  /** Default: `memories`. */
+  readonly tag?: 'memories' | 'keys';
   /** Whether it can answer `scope_denied`. Default: true. */
   readonly denies?: boolean;
   /** Whether it waits for the client's writes through other replicas, like every verb on memories. Default: true. */
@@ -40,6 +42,7 @@ export const verb = ({
   errors,
   consistent = true,
   denies = true,
+  tag = 'memories',
   ...rest
 }: ApiOperation): ZodOpenApiOperationObject => ({
   ...operation(
@@ -56,7 +59,7 @@ export const verb = ({
     },
     consistent,
   ),
-  tags: ['memories'],
+  tags: [tag],
 });
 
 /** A public path of the gateway. */
@@ -76,7 +79,7 @@ const operation = (
     tagged,
     errors,
     ...spec
-  }: Omit<ApiOperation, 'consistent' | 'denies'>,
+  }: Omit<ApiOperation, 'consistent' | 'denies' | 'tag'>,
   consistent: boolean,
 ): ZodOpenApiOperationObject => ({
   operationId: id,

@@ -112,6 +112,7 @@ export const Capabilities = z
       erase: z.boolean().meta({ description: '`DELETE /users/{id}/memories` is supported.' }),
       export: z.boolean().meta({ description: '`GET /export` is supported.' }),
       import: z.boolean().meta({ description: '`POST /import` is supported.' }),
+      keys: z.boolean().meta({ description: '`/keys` is supported, for keys with the grant `admin:*`.' }),
     }),
     limits: z
       .looseObject({
@@ -200,6 +201,33 @@ export const UserStats = z
 
 /** Decision 38. */
 export const Erased = z.looseObject({ deleted: count }).meta({ id: 'Erased' });
+
+/** Decision 41. */
+export const Key = z
+  .looseObject({
+    id: z.string().meta({ description: 'The public part of the key.' }),
+    name: z.string().meta({ description: 'Unique, also among revoked keys.' }),
+    grants: strings.meta({ description: '`<action>:<scope glob>`, or `admin:*`.' }),
+    users: strings.nullable().meta({ description: 'Users whose memories it may access; null: all.' }),
+    created_at: time('Creation time, UTC.'),
+    expires_at: time('The key is valid before this time; null: without end.').nullable(),
+    revoked_at: time('Time of revocation; null: not revoked.').nullable(),
+    last_used_at: time('Time of the last use, to about a minute; null: never.').nullable(),
+  })
+  .meta({ id: 'Key' });
+
+/** Decision 41. */
+export const CreatedKey = z
+  .looseObject({
+    ...Key.shape,
+    key: z.string().meta({ description: 'The key itself. No other answer has it.' }),
+  })
+  .meta({ id: 'CreatedKey' });
+
+/** Decision 41. */
+export const KeyPage = z
+  .looseObject({ items: z.array(Key).meta({ description: 'Newest first.' }), next_cursor })
+  .meta({ id: 'KeyPage' });
 
 const ErrorFields = z.looseObject({
   code: z.enum(Object.keys(ERRORS)).meta({ description: 'Clients branch on this code.' }),

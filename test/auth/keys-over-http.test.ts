@@ -1,0 +1,261 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import type { KeyStore } from '#contract';
+import { openAuthenticator } from '../../src/auth/authenticator.ts';
+import { toHashedKey } from '../../src/auth/configured-keys.ts';
+import { hashOf, newKey } from '../../src/auth/credentials.ts';
+import type { Authenticator } from '../../src/core/principal.ts';
+import { createApp } from '../../src/http/app.ts';
+import { openStore, type Store } from '../postgres/store.ts';
+import type { Client, Fields, Reply } from '../support/client.ts';
+import { expectError } from '../support/expect-error.ts';
+import type { Memories } from '../support/memories.ts';
+import { APP_LIMITS, clientTo, gateOn, openSubject, recordingLog } from '../support/subject.ts';
+import { call } from './call.ts';
+
+let store: Store;
+let provider: Memories;
+let keys: KeyStore;
+beforeAll(async () => {
+  store = await openStore();
+  provider = await store.open({ mode: 'keyword' });
+  keys = provider.keys as KeyStore;
+});
+afterAll(() => store.close());
+beforeEach(() => store.sql(`delete from ${store.names.apiKeys}`));
+
+interface Made {
+  readonly id: string;
+  readonly name: string;
+  readonly key: string;
+}
+interface Page {
+  readonly items: readonly Readonly<Record<string, unknown>>[];
+  readonly next_cursor: string | null;
+}
+
+/** A gateway on the store, and a client of each key. `configured`: grants of a key that the store does not have. */
+async function openGateway(configured?: readonly string[]) {
+  const log = recordingLog();
+  const fresh = newKey();
+  const authenticator = await openAuthenticator({
+    keys: configured ? [{ name: 'configured', key: toHashedKey(fresh), grants: [...configured] }] : [],
+    ...{ store: keys, jwt: undefined, required: false, log },
+  });
+  const { gate, auditQueue } = gateOn(provider, log);
+  // Its entries must not come into a later test.
+  onTestFinished(auditQueue.close);
+  const serve = (by: Authenticator) => {
+    const app = createApp({ gate, authenticator: by, log, ...APP_LIMITS });
+    return (key?: string) => clientTo(app, key === undefined ? {} : { 'x-api-key': key });
+  };
+  return { as: serve(authenticator), key: fresh.key, log, flush: auditQueue.close };
+}
+const openAdmin = async () => {
+  const { as, key, ...gateway } = await openGateway(['admin:*']);
+  return { as, admin: as(key), ...gateway };
+};
+
+const make = async (client: Client, fields: Fields = {}): Promise<Made> => {
+  const reply = await client.tell('POST', '/keys', { name: 'editor', grants: ['read:*', 'write:*'], ...fields });
+  expect(reply.status, reply.text).toBe(201);
+  return reply.body as Made;
+};
+const revoke = (client: Client, id: string) => client.tell('DELETE', `/keys/${encodeURIComponent(id)}`);
+const listed = async (client: Client, query = {}) => (await client.ask('/keys', query)).body as Page;
+const codeOf = ({ body }: Reply) => (body as { error: { code: string } }).error.code;
+const storedNames = async () => (await keys.list({}, call)).map(({ name }) => name);
+
+describe('[Decision 41] an admin', () => {
+  it('makes a key that works at once, lists it without its secret, and revokes it', async () => {
+    const { as, admin } = await openAdmin();
+    const wanted = { users: ['ana', 'ben'], expires_at: '2999-01-02T03:04:05+01:00' };
+    const { key, ...made } = await make(admin, wanted);
+    expect(made).toEqual({
+      id: key.slice(4, 16),
+      ...{ name: 'editor', grants: ['read:*', 'write:*'], users: ['ana', 'ben'] },
+      ...{ expires_at: '2999-01-02T02:04:05.000Z', revoked_at: null, last_used_at: null },
+      created_at: expect.any(String),
+    });
+    expect((await keys.find(made.id, call))?.hash).toBe(hashOf(key));
+
+    const { id } = await as(key).add({ user_id: 'ana', content: 'tea' });
+    expect(codeOf(await as(key).tell('POST', '/memories', { user_id: 'cleo', content: 'tea' }))).toBe('scope_denied');
+    expect(codeOf(await as(key).ask('/keys'))).toBe('scope_denied');
+
+    const page = await admin.ask('/keys');
+    expect(page.body).toEqual({ items: [made], next_cursor: null });
+    expect(page.text).not.toContain(key.slice(17));
+    expect(page.text).not.toContain(hashOf(key));
+
+    const revoked = await revoke(admin, made.id);
+    expect([revoked.status, revoked.body]).toEqual([200, { ...made, revoked_at: expect.any(String) }]);
+    // A gateway that has not seen the key rejects it; this one does within seconds, as test/auth/authenticator.test.ts shows.
+    const { as: elsewhere } = await openGateway();
+    expectError(await elsewhere(key).ask(`/memories/${id}`), 'unauthorized');
+    expect((await revoke(admin, made.id)).body).toEqual(revoked.body);
+  });
+
+  it('may make keys with any grants, but reads and changes no memory', async () => {
+    const { as, admin } = await openAdmin();
+    const { id } = await as((await make(admin, { name: 'all', grants: ['*:*'] })).key).add({
+      user_id: 'u',
+      content: 'x',
+    });
+    const denied = [
+      await admin.ask(`/memories/${id}`),
+      await admin.ask('/memories', { user_id: 'u' }),
+      await admin.ask('/memories/search', { user_id: 'u', q: 'x' }),
+      await admin.tell('POST', '/context', { user_id: 'u', query: 'x' }),
+      await admin.ask('/audit', { user_id: 'u' }),
+      await admin.ask('/users'),
+      await admin.ask('/stats', { user_id: 'u' }),
+      await admin.tell('POST', '/memories', { user_id: 'u', content: 'x' }),
+      await admin.tell('PATCH', `/memories/${id}`, { content: 'y' }),
+      await admin.tell('DELETE', `/memories/${id}`),
+      await admin.tell('DELETE', '/users/u/memories'),
+    ];
+    expect(new Set(denied.map(codeOf))).toEqual(new Set(['scope_denied']));
+    const second = as((await make(admin, { name: 'second admin', grants: ['admin:*'], users: ['u'] })).key);
+    expect((await listed(second)).items.map(({ name }) => name)).toEqual(['second admin', 'all']);
+  });
+
+  it('cannot revoke itself, by id or by name, nor a key that is not stored', async () => {
+    const { as, admin } = await openAdmin();
+    const own = await make(admin, { name: 'k3j2h1g0f9e8', grants: ['admin:*'] });
+    const client = as(own.key);
+    const refused = await revoke(client, own.id);
+    expectError(refused, 'scope_denied');
+    expect(refused.text).toContain('omp-gateway keys revoke');
+    for (const id of [own.name, 'unknown00000', own.key, '\0', 'x'.repeat(600)]) {
+      expectError(await revoke(client, id), 'not_found');
+    }
+    expect((await keys.find(own.id, call))?.revoked_at).toBeNull();
+    expect((await revoke(admin, own.id)).status).toBe(200);
+  });
+
+  it('that was revoked makes no key, even while it is still accepted', async () => {
+    const { as, admin } = await openAdmin();
+    const own = await make(admin, { grants: ['admin:*', 'read:*'] });
+    const client = as(own.key);
+    await listed(client);
+    await keys.revoke(own.id, call);
+    // From the cache of the gateway.
+    expect((await client.ask('/memories', { user_id: 'u' })).status).toBe(200);
+    const reply = await client.tell('POST', '/keys', { name: 'successor', grants: ['admin:*'] });
+    expectError(reply, 'unauthorized');
+    expectError(await client.ask('/keys'), 'unauthorized');
+    expectError(await revoke(client, 'unknown00000'), 'unauthorized');
+    expect(await storedNames()).toEqual(['editor']);
+  });
+
+  it('lists page by page, newest first', async () => {
+    const { admin } = await openAdmin();
+    for (const name of ['one', 'two', 'three']) await make(admin, { name });
+    const first = await listed(admin, { limit: 2 });
+    expect(first.items.map(({ name }) => name)).toEqual(['three', 'two']);
+    const { items, next_cursor } = await listed(admin, { limit: 2, cursor: first.next_cursor ?? '' });
+    expect([items.map(({ name }) => name), next_cursor]).toEqual([['one'], null]);
+    expect((await listed(admin, { limit: 3 })).next_cursor).toBeNull();
+    for (const query of [{ limit: 0 }, { limit: 101 }, { cursor: 'x' }]) {
+      expectError(await admin.ask('/keys', query), 'invalid_request');
+    }
+  });
+});
+
+describe('[Decision 41] nobody else', () => {
+  it.each<[string, readonly string[] | undefined]>([
+    ['a caller of an open gateway', undefined],
+    ['a key for all memories', ['*:*']],
+    ['a key that reads', ['read:*']],
+  ])('%s lists, makes or revokes a key', async (_, grants) => {
+    const { as, key } = await openGateway(grants);
+    const client = as(grants && key);
+    const own = newKey();
+    if (grants) await keys.create({ ...own, name: 'kept', users: null, grants: ['*:*'], expires_at: null }, call);
+    for (const reply of [
+      await client.ask('/keys'),
+      await client.tell('POST', '/keys', { name: 'mine', grants: ['admin:*'] }),
+      await revoke(client, own.id),
+    ]) {
+      expectError(reply, 'scope_denied');
+      expect(reply.text).toContain('omp-gateway keys create NAME --grant \\"admin:*\\"');
+    }
+    expect(await storedNames()).toEqual(grants ? ['kept'] : []);
+    expect((await keys.list({}, call)).every(({ revoked_at }) => revoked_at === null)).toBe(true);
+  });
+
+  it('and nobody at all where the backend stores no keys', async () => {
+    const { client, close } = await openSubject({ provider: 'memory', options: { scopes: 'native' }, mode: 'keyword' });
+    for (const reply of [
+      await client.ask('/keys'),
+      await client.tell('POST', '/keys', { name: 'mine', grants: ['read:*'] }),
+      await revoke(client, 'k3j2h1g0f9e8'),
+    ]) {
+      expectError(reply, 'unsupported_capability');
+      expect(reply.text).toContain('--print');
+    }
+    await close();
+  });
+});
+
+describe('[Decision 41] a new key', () => {
+  it.each<[string, Fields]>([
+    ['name', { name: '' }],
+    ['name', { name: 'a\nb' }],
+    ['name', { name: undefined }],
+    ['grants', { grants: [] }],
+    ['grants', { grants: undefined }],
+    ['grants', { grants: Array.from({ length: 33 }, () => 'read:*') }],
+    ['grants.0', { grants: ['all'] }],
+    ['grants.1', { grants: ['read:*', 'admin:x'] }],
+    ['users', { users: [] }],
+    ['users', { users: Array.from({ length: 101 }, (_, i) => `u${i}`) }],
+    ['users.0', { users: [' '] }],
+    ['expires_at', { expires_at: '2001-01-01' }],
+    ['expires_at', { expires_at: '90d' }],
+    ['expires_at', { expires_at: '2999-01-01T00:00:00' }],
+    // Ignored, it would be a key for every user.
+    ['user', { user: 'ana' }],
+  ])('needs a valid %s: %j', async (field, fields) => {
+    const { admin } = await openAdmin();
+    const reply = await admin.tell('POST', '/keys', { name: 'editor', grants: ['read:*'], ...fields });
+    expectError(reply, 'invalid_request');
+    expect((reply.body as { error: { message: string } }).error.message).toContain(field);
+    expect(await storedNames()).toEqual([]);
+  });
+
+  it('needs a name of its own, and no users or expiry', async () => {
+    const { admin } = await openAdmin();
+    const made = await make(admin, { users: null, expires_at: null });
+    expect(made).toMatchObject({ users: null, expires_at: null });
+    expectError(await admin.tell('POST', '/keys', { name: 'editor', grants: ['read:*'] }), 'invalid_request');
+    await revoke(admin, made.id);
+    expectError(await admin.tell('POST', '/keys', { name: 'editor', grants: ['read:*'] }), 'invalid_request');
+  });
+});
+
+it('[Decision 41] [Decision 11] what was done with keys is in the audit log, with the id of the key in the log, and no secret anywhere', async () => {
+  const { admin, log, flush } = await openAdmin();
+  await store.sql(`delete from ${store.names.auditLog}`);
+  const { id, key } = await make(admin);
+  await listed(admin);
+  await revoke(admin, id);
+  await revoke(admin, 'unknown00000');
+  await flush();
+  const entries = await store.sql(`select * from ${store.names.auditLog} order by seq`);
+  const entry = { app: 'configured', user_id: null, memory_id: null, scope: null };
+  expect(entries).toMatchObject([
+    { ...entry, action: 'create_key', outcome: 'ok' },
+    { ...entry, action: 'list_keys', outcome: 'ok' },
+    { ...entry, action: 'revoke_key', outcome: 'ok' },
+    { ...entry, action: 'revoke_key', outcome: 'not_found' },
+  ]);
+  const line = { level: 'info', fields: { app: 'configured', key_id: id, request_id: expect.any(String) } };
+  expect(log.lines.filter(({ message }) => message.startsWith('an API key'))).toEqual([
+    { ...line, message: 'an API key was created' },
+    { ...line, message: 'an API key was revoked' },
+  ]);
+  const written = JSON.stringify([entries, log.lines]);
+  expect(written).not.toContain(key.slice(17));
+  expect(written).not.toContain(hashOf(key));
+});
