@@ -94,6 +94,47 @@ export const transferSuite = (subject: GetSubject, admit: Admit) =>
       expect(await exported(client, user_id, { since: '2031-01-01' })).toEqual([]);
     });
 
+    test('[Decision 43] memories keep the ids and times of another store', async (need) => {
+      need('export', 'import', 'list', 'update', 'delete', 'search');
+      const { client } = subject();
+      const user_id = freshUser();
+      const old = [
+        { id: `note é/${user_id}`, content: 'oldest tea', created_at: '2019-05-01T10:00:00.000Z' },
+        { id: `${user_id}-b`, content: 'tea of 2024', created_at: '2024-05-01T10:00:00.000Z' },
+        { id: `${user_id}-c`, content: 'more of 2024', created_at: '2024-05-01T10:00:00.000Z' },
+        { id: `${user_id}-d`, content: 'tea of 2026', created_at: '2026-01-01T10:00:00.000Z', tags: ['t'] },
+      ].map((memory) => ({ ...memory, user_id, updated_at: '2026-02-01T00:00:00.000Z' }));
+      expect(await imported(client, old)).toEqual(old.map(() => 'stored'));
+      expect(await imported(client, old)).toEqual(old.map(() => 'unchanged'));
+      const added = await client.add({ user_id, content: 'new', supersedes: [old[0]?.id] });
+      const order = [added, old[3], old[2], old[1], old[0]].map((memory) => memory?.id);
+      const paged: string[] = [];
+      for (let cursor: string | null | undefined; cursor !== null; ) {
+        const page = await client.list({ user_id, limit: 1, ...(cursor && { cursor }) });
+        paged.push(...page.items.map(({ id }) => id));
+        cursor = page.next_cursor;
+      }
+      expect(paged.toSorted()).toEqual(order.toSorted());
+      // Within one millisecond the order is the store's.
+      expect([paged[0], paged[1], paged[4]]).toEqual([order[0], order[1], order[4]]);
+      const in2024 = await client.list({ user_id, since: '2024-01-01', until: '2024-12-31' });
+      expect(in2024.items.map(({ id }) => id).toSorted()).toEqual([`${user_id}-b`, `${user_id}-c`]);
+      for (const { id, content, created_at, updated_at } of old) {
+        expect(await client.get(id)).toMatchObject({ id, content, created_at, updated_at });
+      }
+      const [first] = old as [(typeof old)[number]];
+      expect(await client.update(first.id, { content: 'oldest coffee' })).toMatchObject({ id: first.id });
+      expect((await client.search({ user_id, q: 'oldest coffee' })).map(({ memory }) => memory.id)).toContain(first.id);
+      expect((await exported(client, user_id)).map(({ id }) => id).toSorted()).toEqual(order.toSorted());
+      const elsewhere = admit({ users: [freshUser()], grants: ['*:*'] });
+      expect((await elsewhere.ask(client.byId(first.id))).status).toBe(404);
+      await client.remove(first.id);
+      expect((await client.ask(client.byId(first.id))).status).toBe(404);
+      expect((await client.list({ user_id })).items).toHaveLength(4);
+      // Gone, so another user may have the id.
+      expect(await imported(client, [{ ...first, user_id: freshUser() }])).toEqual(['stored']);
+    });
+
     test('[Decision 43] vectors of the same model are taken over, others are computed', async (need) => {
       need('export', 'import', 'vector_search');
       const { client } = subject();
