@@ -3,6 +3,7 @@ import { useCallback, useEffect, useMemo, useState } from 'preact/hooks';
 import type { MemoryClient } from '../../clients/typescript/src/index.ts';
 import { Audit } from './audit.tsx';
 import { Health } from './health.tsx';
+import { Keys } from './keys.tsx';
 import { Failure, useLoad } from './load.tsx';
 import { Memories } from './memories.tsx';
 import { OneMemory } from './one-memory.tsx';
@@ -17,6 +18,7 @@ const PAGES = [
   { page: 'search', title: 'Search', Page: SearchLab },
   { page: 'users', title: 'Users', Page: Users },
   { page: 'audit', title: 'Audit', Page: Audit },
+  { page: 'keys', title: 'Keys', Page: Keys },
   { page: 'health', title: 'Health', Page: Health },
 ] as const;
 

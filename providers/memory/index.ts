@@ -116,6 +116,17 @@ export default defineProvider({
       },
       list: async (query) => users.get(query.user_id)?.list(query) ?? [],
       search: async (query) => users.get(query.user_id)?.search(query) ?? [],
+      ...(embedder && {
+        async vectorsOf({ ids, user_id, within }) {
+          const found = new Map<string, Float32Array>();
+          for (const id of ids) {
+            const home = homeOf({ id, users: [user_id], within });
+            const vector = home?.user.vector(home.entry);
+            if (vector) found.set(id, vector);
+          }
+          return found;
+        },
+      }),
       // Otherwise it would count the tags that stand for scopes.
       ...(scopes === 'native' && {
         users: async (query) => listUsers(users, query),

@@ -31,4 +31,4 @@ export const createTransfer = ({ homes, userOf }: Store): Required<Pick<Provider
 });
 
 const byId = (a: Home, b: Home): number => (a.entry.memory.id < b.entry.memory.id ? -1 : 1);
-const movedOf = ({ user, entry }: Home): MovedMemory => ({ memory: entry.memory, vector: user.vectorOf(entry) });
+const movedOf = ({ user, entry }: Home): MovedMemory => ({ memory: entry.memory, vector: user.vector(entry) ?? null });

@@ -39,8 +39,8 @@ export interface User {
   /** `indexed` is undefined if the patch has no content. */
   replace(entry: Entry, memory: Memory, indexed: Indexed | undefined): void;
   remove(entry: Entry): void;
-  /** Null: there are no vectors. */
-  vectorOf(entry: Entry): Vector;
+  /** Undefined without an embedder. */
+  vector(entry: Entry): Float32Array | undefined;
   list(query: ListQuery): Memory[];
   search(query: SearchQuery): SearchHit[];
   stats(query: Omit<StatsQuery, 'user_id'>): UserStats;
@@ -76,7 +76,7 @@ export function createUser(dimensions: number | undefined, ranking: RankingOptio
       entries.splice(rank(entries, entry.memory), 1);
       free.push(entry.slot);
     },
-    vectorOf: ({ slot }) => vectors?.get(slot) ?? null,
+    vector: ({ slot }) => vectors?.get(slot),
     list(query) {
       const admits = filter(query);
       const found: Memory[] = [];

@@ -1,5 +1,6 @@
 import { endianness } from 'node:os';
 import { toHalfBits } from '#ranking';
+import type { Row } from './client/connections.ts';
 
 /** The first version with `halfvec`, which the gateway's tables need. */
 export const LEAST_PGVECTOR = '0.7.0';
@@ -14,6 +15,10 @@ export function isOlder(version: string, than: string): boolean {
   for (let i = 0; i < 3; i++) if (a?.[i] !== b?.[i]) return (a?.[i] ?? 0) < (b?.[i] ?? 0);
   return false;
 }
+
+/** The vectors of rows with `id` and `vector`, in the text form. */
+export const vectorsIn = (rows: readonly Row[]): Map<string, Float32Array> =>
+  new Map(rows.map(({ id, vector }) => [id as string, Float32Array.from(JSON.parse(vector as string))]));
 
 /** The largest vector that pgvector indexes as `halfvec`. */
 export const MAX_INDEXED_DIMENSIONS = 4_000;

@@ -52,6 +52,14 @@ export interface ListQuery {
   readonly max_bytes: number;
 }
 
+/** Asks for the vectors of a user's records. */
+export interface VectorsQuery {
+  readonly user_id: string;
+  readonly within: Within;
+  /** Of records that the gateway has read just before, at most 500. */
+  readonly ids: readonly string[];
+}
+
 export interface SearchQuery {
   readonly user_id: string;
   readonly text: string;
@@ -171,6 +179,8 @@ export interface Provider {
   delete?(ref: Ref, call: Call): Promise<boolean>;
   list?(query: ListQuery, call: Call): Promise<Memory[]>;
   search?(query: SearchQuery, call: Call): Promise<SearchHit[]>;
+  /** The stored vectors, by id; without records that have none. */
+  vectorsOf?(query: VectorsQuery, call: Call): Promise<ReadonlyMap<string, Float32Array>>;
   /** Users in a fixed order, which may differ between providers. */
   users?(query: UserListQuery, call: Call): Promise<UserPart>;
   userStats?(query: StatsQuery, call: Call): Promise<UserStats>;

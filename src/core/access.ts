@@ -33,6 +33,7 @@ import { countWithin, globsOverlap, isSameRecord, mergeHits, upToBytes, withinMa
 import type { AuditFacts, AuditQueue } from './audit-queue.ts';
 import { type ContextBlock, type ContextOptions, MIN_SIMILARITY, toContext } from './context.ts';
 import { type ExplainedHit, explainHits } from './explain.ts';
+import { drawMap, type MemoryMap } from './map.ts';
 import type { Principal } from './principal.ts';
 import type { Memories, TextQuery } from './with-embedder.ts';
 
@@ -51,6 +52,9 @@ export type CallerQuery<Query> = Omit<Query, 'within' | 'max_bytes' | 'max_conte
 export type UsersQuery = Omit<CallerQuery<TextQuery>, 'user_id' | 'vector'> & {
   readonly user_id: string | readonly string[];
 };
+
+/** A list without its pages. */
+export type MapQuery = Omit<CallerQuery<ListQuery>, 'limit' | 'after'>;
 
 /** The first part of a result. */
 export interface Part<Item> {
@@ -91,6 +95,8 @@ export interface Verbs {
   audit?(query: CallerQuery<AuditQuery>, call: Call): Promise<StoredEntry[]>;
   users?(query: Omit<UserListQuery, 'users' | 'within'>, call: Call): Promise<UserPart>;
   stats?(query: Omit<StatsQuery, 'within'>, call: Call): Promise<UserStats>;
+  /** The newest memories on a plane (Decision 42). */
+  map?(query: MapQuery, call: Call): Promise<MemoryMap>;
   /** Throws `scope_denied` unless the caller may delete in every scope of the user. Returns the number of memories. */
   erase?(user_id: string, call: Call): Promise<number>;
   /** Throws `scope_denied` unless the caller may read all scopes, and all users or that of the query. */
@@ -128,7 +134,7 @@ export function verbsFor(principal: Principal, provider: Memories, auditQueue: A
   const { update, delete: remove, list, search } = provider;
   const { audited, read } = auditQueue;
   const access = accessOf(principal, provider);
-  const { factsOf, refTo, readable, writable, admitsWrite, requireAccess, bounds } = access;
+  const { factsOf, refTo, readable, writable, admitsWrite, requireAccess } = access;
   const { accessError, absenceError } = access;
 
   return {
@@ -157,16 +163,7 @@ export function verbsFor(principal: Principal, provider: Memories, auditQueue: A
           }
         }),
     }),
-    ...(list && {
-      list: (query, call) =>
-        audited('list', factsOf(query), call, async () => {
-          requireAccess(query.user_id, grants.read, query.scope);
-          // One more record than the limit tells whether the list continues.
-          const found = await list({ ...query, limit: query.limit + 1, ...bounds }, call);
-          for (const memory of found) readable(memory, query.user_id);
-          return partOf(found, Math.min(query.limit, countWithin(found, MAX_ANSWER_BYTES)));
-        }),
-    }),
+    ...(list && listVerbs(list, provider, access, audited)),
     ...(search && searchVerbs(search, provider, access, audited)),
     ...(read && {
       audit: (query, call) =>
@@ -217,6 +214,37 @@ const NOT_ADMIN =
   'managing keys needs a key with the grant admin:*; make one with: omp-gateway keys create NAME --grant "admin:*"';
 const OWN_KEY =
   'a key cannot revoke itself; use another key with the grant admin:*, or: omp-gateway keys revoke NAME|ID';
+
+/** List, and the map of what it finds. */
+function listVerbs(
+  list: NonNullable<Memories['list']>,
+  { vectorsOf }: Memories,
+  { factsOf, readable, requireAccess, bounds }: Access,
+  audited: AuditQueue['audited'],
+): Pick<Verbs, 'list' | 'map'> {
+  const listAllowed = async (query: CallerQuery<ListQuery>, call: Call): Promise<Part<Memory>> => {
+    requireAccess(query.user_id, bounds.within, query.scope);
+    // One more record than the limit tells whether the list continues.
+    const found = await list({ ...query, limit: query.limit + 1, ...bounds }, call);
+    for (const memory of found) readable(memory, query.user_id);
+    return partOf(found, Math.min(query.limit, countWithin(found, MAX_ANSWER_BYTES)));
+  };
+  return {
+    list: (query, call) => audited('list', factsOf(query), call, () => listAllowed(query, call)),
+    ...(vectorsOf && {
+      map: (query, call) =>
+        audited('map', factsOf(query), call, () =>
+          drawMap(
+            {
+              page: (after, limit) => listAllowed({ ...query, limit, ...(after && { after }) }, call),
+              vectorsOf: (ids) => vectorsOf({ ids, user_id: query.user_id, within: bounds.within }, call),
+            },
+            call,
+          ),
+        ),
+    }),
+  };
+}
 
 /** Over all memories of a user (Decisions 37 and 38). */
 function userVerbs(

@@ -51,6 +51,8 @@ export function describe(provider: Memories, rateLimitPerMinute: number | null) 
       /** `GET /users` and `GET /stats`. */
       users: provider.users !== undefined,
       stats: provider.userStats !== undefined,
+      /** `GET /map` exists. */
+      map: provider.list !== undefined && provider.vectorsOf !== undefined,
       /** `DELETE /users/{id}/memories` exists. */
       erase: provider.erase !== undefined,
       /** `GET /export` and `POST /import`. */

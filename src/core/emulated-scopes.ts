@@ -27,7 +27,8 @@ const MAX_SEARCHED_BYTES = 64 * 1024 * 1024;
  * page is full or the records end.
  */
 export function emulateScopes(inner: Provider): Provider {
-  const { capabilities, add, batch, idempotency, update, delete: remove, list, search, scan, restore } = inner;
+  const { capabilities, add, batch, idempotency, update, delete: remove, list, search, vectorsOf } = inner;
+  const { scan, restore } = inner;
   // The scope of a record must not change between its check and the write. Scope and tags are patched together.
   const mutex = createKeyedMutex();
   const getAllowed = async (ref: Ref, call: Call): Promise<Memory | undefined> => {
@@ -71,6 +72,8 @@ export function emulateScopes(inner: Provider): Provider {
       }),
     list: list && listWith(list, capabilities.max_list_scan),
     search: search && searchWith(search, capabilities.max_search_results),
+    // The gateway has read their records within the allowed scopes.
+    vectorsOf: vectorsOf && ((query, call) => vectorsOf({ ...query, within: null }, call)),
     // The backend would count stored tags, and over all scopes.
     users: undefined,
     userStats: undefined,

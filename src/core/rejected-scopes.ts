@@ -5,7 +5,7 @@ import { type EveryVerb, OmpError, type Provider, type Within } from '#contract'
  * are rejected with `unsupported_capability`; callers with restricted scopes find nothing.
  */
 export function rejectScopes(inner: Provider): Provider {
-  const { name, add, batch, idempotency, update, delete: remove, list, search } = inner;
+  const { name, add, batch, idempotency, update, delete: remove, list, search, vectorsOf } = inner;
   const rejectScope = (scope: string | null | undefined) => {
     if (scope != null) {
       throw new OmpError('unsupported_capability', 'scope: the provider does not support scopes', { provider: name });
@@ -56,6 +56,9 @@ export function rejectScopes(inner: Provider): Provider {
         rejectScope(scope);
         return isRestricted(query.within) ? [] : search(inAnyScope(query), call);
       }),
+    vectorsOf:
+      vectorsOf &&
+      (async (query, call) => (isRestricted(query.within) ? new Map() : vectorsOf(inAnyScope(query), call))),
     // No provider without scopes has them.
     users: undefined,
     userStats: undefined,

@@ -59,6 +59,7 @@ export function withGuard(inner: Provider, instrument: Instrument = uninstrument
     delete: inner.delete && writing('delete', inner.delete),
     list: inner.list && reading('list', inner.list),
     search: inner.search && reading('search', inner.search),
+    vectorsOf: inner.vectorsOf && reading('vectors', inner.vectorsOf),
     users: inner.users && reading('users', inner.users),
     userStats: inner.userStats && reading('stats', inner.userStats),
     erase: inner.erase && writing('erase', inner.erase),

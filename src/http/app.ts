@@ -16,7 +16,7 @@ import { mcpRoutes, resourceMetadata } from './mcp-routes.ts';
 import { type Mem0Options, mem0Routes } from './mem0-routes.ts';
 import { createOperations } from './operations.ts';
 import { callMiddleware, type Env } from './request.ts';
-import { auditRoutes, contextRoutes, keyRoutes, memoryRoutes, statsRoutes, userRoutes } from './routes.ts';
+import { auditRoutes, contextRoutes, keyRoutes, mapRoutes, memoryRoutes, statsRoutes, userRoutes } from './routes.ts';
 import { createTransfer, exportRoutes, importRoutes } from './transfer.ts';
 
 export interface AppOptions {
@@ -120,6 +120,7 @@ export function createApp(options: AppOptions): Hono<Env> {
   const transfer = createTransfer(gate);
   app.route('/export', exportRoutes(transfer));
   app.route('/import', importRoutes(transfer, max_request_bytes));
+  app.route('/map', mapRoutes(operations));
   app.route('/keys', keyRoutes(operations, max_request_bytes));
   if (compat?.interface) app.route(`/compat/${compat.interface}`, mem0Routes(operations, max_request_bytes, compat));
   if (hasTools) app.route('/mcp', mcpRoutes({ gate, operations, max_request_bytes, tools: mcp.tools }));

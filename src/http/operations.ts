@@ -32,6 +32,7 @@ import {
   LIMITS,
   ListParameters,
   MAX_COUNTED,
+  MapParameters,
   PatchBody,
   SearchParameters,
   StatsParameters,
@@ -203,7 +204,7 @@ const keyOperations = (supported: <Name extends Verb>(verbs: Verbs, name: Name) 
 
 const keyToWire = ({ hash: _, ...key }: StoredKey) => key;
 
-/** Over all memories of a user (Decisions 37 and 38). */
+/** Over all memories of a user (Decisions 37, 38 and 42). */
 const userOperations = (supported: <Name extends Verb>(verbs: Verbs, name: Name) => NonNullable<Verbs[Name]>) => ({
   async users(verbs: Verbs, url: string, call: Call) {
     const users = supported(verbs, 'users');
@@ -218,6 +219,11 @@ const userOperations = (supported: <Name extends Verb>(verbs: Verbs, name: Name)
     const stats = supported(verbs, 'stats');
     const { user_id } = parseQuery(StatsParameters, url);
     return { user_id, ...(await stats({ user_id, limit: MAX_COUNTED }, call)) };
+  },
+  async map(verbs: Verbs, url: string, call: Call) {
+    const map = supported(verbs, 'map');
+    const { tag, ...query } = parseQuery(MapParameters, url);
+    return map({ ...withoutUndefined(query), tags: tag === undefined ? [] : [tag] }, call);
   },
   async erase(verbs: Verbs, user: string, call: Call) {
     const erase = supported(verbs, 'erase');
@@ -268,9 +274,14 @@ type Verb = Exclude<keyof Verbs, 'read_only' | 'export' | 'import'>;
 const OF_KEYS: readonly Verb[] = ['listKeys', 'createKey', 'revokeKey'];
 const KEYS_ELSEWHERE =
   'keys are part of the configuration here; make one with: omp-gateway keys create NAME --grant GRANT --print';
+const NO_MAP = 'it needs stored vectors (OMP_SEARCH_MODE hybrid or vector) and a backend that lists';
 /** The message for a verb that the provider lacks, with what helps. */
 function lacks(name: Verb, read_only: string | undefined): string {
-  const reason = OF_KEYS.includes(name) ? KEYS_ELSEWHERE : CHANGES.includes(name) && read_only;
+  const reason = OF_KEYS.includes(name)
+    ? KEYS_ELSEWHERE
+    : name === 'map'
+      ? NO_MAP
+      : CHANGES.includes(name) && read_only;
   return `the provider does not support ${name}${reason ? `: ${reason}` : ''}`;
 }
 const CHANGES: readonly Verb[] = ['add', 'batch', 'update', 'delete', 'erase'];

@@ -65,6 +65,10 @@ export const userRoutes = (operations: Operations): Hono<Env> =>
 export const statsRoutes = (operations: Operations): Hono<Env> =>
   new Hono<Env>().get('/', async (c) => c.json(await operations.stats(c.get('verbs'), c.req.url, c.get('call'))));
 
+/** `GET /map` (Decision 42). */
+export const mapRoutes = (operations: Operations): Hono<Env> =>
+  new Hono<Env>().get('/', async (c) => c.json(await operations.map(c.get('verbs'), c.req.url, c.get('call'))));
+
 /** `/keys` (Decision 41). The log has who made or revoked which key: the store and the audit log do not. */
 export function keyRoutes(operations: Operations, maxRequestBytes: number): Hono<Env> {
   const logged = (c: Context<Env>, { id }: { id: string }, message: string) => {

@@ -292,6 +292,9 @@ export const ExportParameters = z.object({
   limit: wholeNumber('Maximum memories per page', 1, 500).default(100),
   cursor,
 });
+/** Decision 42. */
+export const MapParameters = ListParameters.pick({ user_id: true, scope: true, tag: true });
+
 /** Decision 41. */
 export const KeysParameters = z.object({ limit: wholeNumber('Maximum keys per page', 1, 100).default(50), cursor });
 

@@ -54,8 +54,8 @@ export async function openBench(open: Open, alter: (provider: Provider) => Provi
 }
 
 export const featuresOf = ({ subject }: Pick<Bench, 'subject'>) => {
-  const { supports_audit: audited, stats: counted, erase: erases, etags } = subject.capabilities.features;
-  return { audited, counted, erases, etags };
+  const { supports_audit: audited, stats: counted, map: mapped, erase: erases, etags } = subject.capabilities.features;
+  return { audited, counted, mapped, erases, etags };
 };
 
 function countingEmbedder(): { embedder: Embedder; embedded: () => number } {

@@ -6,6 +6,7 @@ import type {
   WireContext,
   WireErrorCode,
   WireHit,
+  WireMap,
   WireMemory,
   WirePage,
   WireStats,
@@ -126,11 +127,11 @@ export const asserting = (user: string | undefined): Record<string, string> => (
 export const describeTarget = (target: WireMemory | undefined): string =>
   target ? `a record of ${target.user_id} in ${target.scope ?? 'no scope'}` : 'an unknown id';
 
-/** Get, list, search, context, audit, stats and users of everything. `counted`: whether the backend counts. */
+/** Get, list, map, search, context, audit, stats and users of everything. `counted`, `mapped`: whether the backend can. */
 export function readCases(
   key: Key,
   world: World,
-  { audited, counted }: Readonly<Record<'audited' | 'counted', boolean>>,
+  { audited, counted, mapped }: Readonly<Record<'audited' | 'counted' | 'mapped', boolean>>,
 ): ReadCase[] {
   const seen = world.targets.filter((target) => sees(key, target)).reverse();
   const found = (user: string, glob: string | undefined) =>
@@ -141,6 +142,7 @@ export function readCases(
     ...getCases(key, world),
     ...USERS.flatMap((user_id) => [
       ...listCases(key, user_id, found),
+      ...mapCases(key, user_id, found, mapped),
       ...searchCases(key, user_id, found),
       auditCase(key, user_id, found(user_id, undefined), audited),
       statsCase(key, user_id, found(user_id, undefined), counted),
@@ -170,6 +172,15 @@ const listCases = (key: Key, user_id: string, found: Found): ReadCase[] =>
     code: refusalOfQuery(key, user_id, scope),
     read: (body) => body as WirePage,
     value: { items: found(user_id, scope), next_cursor: null },
+  }));
+
+const mapCases = (key: Key, user_id: string, found: Found, mapped: boolean): ReadCase[] =>
+  GLOBS.map((scope) => ({
+    name: `map of ${user_id}'s ${scope ?? 'everything'}`,
+    send: ({ ask }) => ask('/map', { user_id, scope }),
+    code: mapped ? refusalOfQuery(key, user_id, scope) : 'unsupported_capability',
+    read: (body) => (body as WireMap).items.map(({ id, text }) => ({ id, text })),
+    value: found(user_id, scope).map(({ id, content }) => ({ id, text: content })),
   }));
 
 const byId = (memories: readonly WireMemory[]): WireMemory[] =>

@@ -44,6 +44,7 @@ const TYPES: Readonly<Record<string, readonly [request: string, response: string
   exportMemories: ['ExportQuery', 'ExportPage'],
   importMemories: ["{ memories: NewMovedMemory[]; on_conflict?: 'skip' | 'replace' }", '{ results: ImportResult[] }'],
   getStats: ['{ user_id: string }', 'Stats'],
+  getMap: ['MapQuery', 'MemoryMap'],
   listKeys: ['KeysQuery', 'Page<Key>'],
   createKey: ['NewKey', 'CreatedKey'],
   revokeKey: ['undefined', 'Key'],

@@ -11,6 +11,7 @@ import { deleteSuite } from './delete.suite.ts';
 import { etagsSuite } from './etags.suite.ts';
 import { idempotencySuite } from './idempotency.suite.ts';
 import { listSuite } from './list.suite.ts';
+import { mapSuite } from './map.suite.ts';
 import { recordsSuite } from './records.suite.ts';
 import { scopesSuite } from './scopes.suite.ts';
 import { searchSuite } from './search.suite.ts';
@@ -40,6 +41,7 @@ const SUITES = [
   auditSuite,
   usersSuite,
   transferSuite,
+  mapSuite,
   idempotencySuite,
   consistencySuite,
 ];

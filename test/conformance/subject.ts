@@ -16,6 +16,7 @@ const OWN = [
   'etags',
   'users',
   'stats',
+  'map',
   'erase',
   'export',
   'import',

@@ -1,5 +1,8 @@
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { AxeBuilder } from '@axe-core/playwright';
 import { type Browser, chromium, type Page } from 'playwright-core';
-import { afterAll, beforeAll, onTestFinished } from 'vitest';
+import { afterAll, beforeAll, expect, onTestFinished } from 'vitest';
 import { CHROMIUM, CHROMIUM_ARGUMENTS, hasChromium } from '../support/chromium.ts';
 import { type RunningServer, type ServerOptions, serverForTest } from '../support/server.ts';
 
@@ -58,4 +61,33 @@ export const rows = (page: Page) => page.locator('.row [data-row]');
 export async function useKey(page: Page, key: string): Promise<void> {
   await page.evaluate(`sessionStorage.setItem('omp-key', ${JSON.stringify(key)})`);
   await page.reload();
+}
+
+/** Color schemes and widths in pixels in which every page is checked. */
+export const LOOKS = [
+  ['light', 1280],
+  ['dark', 1280],
+  ['dark', 360],
+  ['light', 2560],
+] as const;
+
+/** WCAG 2.2 AA as far as axe can tell, and nothing beyond the side of the window. `what` is shown in a failure. */
+export async function expectAccessible(page: Page, what: string): Promise<void> {
+  const { violations } = await new AxeBuilder({ page })
+    .withTags(['wcag2a', 'wcag2aa', 'wcag21aa', 'wcag22aa'])
+    .analyze();
+  expect(
+    violations.map(({ id, nodes }) => [id, nodes[0]?.html]),
+    what,
+  ).toEqual([]);
+  const width = page.viewportSize()?.width ?? 0;
+  expect(await page.evaluate('document.documentElement.scrollWidth'), what).toBeLessThanOrEqual(width);
+}
+
+/** `TEST_SCREENSHOTS=1` renews the pictures of docs/console.md. */
+const PICTURES = process.env.TEST_SCREENSHOTS === '1' ? join(import.meta.dirname, '../../docs/images') : undefined;
+if (PICTURES) mkdirSync(PICTURES, { recursive: true });
+
+export async function takePicture(page: Page, name: string): Promise<void> {
+  if (PICTURES) await page.screenshot({ path: join(PICTURES, `console-${name}.jpg`), quality: 75 });
 }

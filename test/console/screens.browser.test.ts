@@ -1,15 +1,9 @@
-import { mkdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { AxeBuilder } from '@axe-core/playwright';
+import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openLocal } from '../../src/embedding/local.ts';
 import { hasChromium } from '../support/chromium.ts';
 import { openSubject, recordingLog, type Subject } from '../support/subject.ts';
-import { useConsole } from './browser.ts';
-
-/** `TEST_SCREENSHOTS=1` renews the pictures of docs/console.md. */
-const PICTURES = process.env.TEST_SCREENSHOTS === '1' ? join(import.meta.dirname, '../../docs/images') : undefined;
-if (PICTURES) mkdirSync(PICTURES, { recursive: true });
+import { expectAccessible, LOOKS, takePicture, useConsole } from './browser.ts';
 
 interface Fact {
   readonly key: string;
@@ -40,12 +34,7 @@ describe.skipIf(!hasChromium)('every page of the console', () => {
   });
   afterAll(() => subject?.close());
 
-  it.each([
-    ['light', 1280],
-    ['dark', 1280],
-    ['dark', 360],
-    ['light', 2560],
-  ] as const)('is accessible and fits, %s at %d pixels', async (colorScheme, width) => {
+  it.each(LOOKS)('is accessible and fits, %s at %d pixels', async (colorScheme, width) => {
     const { page, url, troubles } = await open('', { provider: subject.provider });
     await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
     await page.setViewportSize({ width, height: 800 });
@@ -62,16 +51,8 @@ describe.skipIf(!hasChromium)('every page of the console', () => {
       await page.goto(`${url}/console/#/${hash}`);
       await page.waitForLoadState('networkidle');
       await page.locator('h1').waitFor({ state: 'attached' });
-      const { violations } = await new AxeBuilder({ page })
-        .withTags(['wcag2a', 'wcag2aa', 'wcag21aa', 'wcag22aa'])
-        .analyze();
-      expect(
-        violations.map(({ id, nodes }) => [id, nodes[0]?.html]),
-        hash,
-      ).toEqual([]);
-      expect(await page.evaluate('document.documentElement.scrollWidth'), hash).toBeLessThanOrEqual(width);
-      if (PICTURES && width === 1280)
-        await page.screenshot({ path: join(PICTURES, `console-${name}-${colorScheme}.jpg`), quality: 75 });
+      await expectAccessible(page, hash);
+      if (width === 1280) await takePicture(page, `${name}-${colorScheme}`);
     }
     expect(troubles).toEqual([]);
   });

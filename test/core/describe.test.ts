@@ -43,6 +43,7 @@ const FEATURES = {
   etags: true,
   users: true,
   stats: true,
+  map: true,
   erase: true,
   keys: false,
 };
@@ -66,7 +67,7 @@ interface Case {
 const CASES: readonly Case[] = [
   { provider: 'memory', mode: 'hybrid' },
   { provider: 'memory', mode: 'vector', features: { keyword_search: false } },
-  { provider: 'memory', mode: 'keyword', features: { vector_search: false } },
+  { provider: 'memory', mode: 'keyword', features: { vector_search: false, map: false } },
   { provider: 'memory', mode: 'hybrid', audited: false, features: { supports_audit: false } },
   { provider: 'memory', mode: 'hybrid', options: { scopes: 'none' }, features: EMULATED },
   { provider: 'postgres', mode: 'hybrid', features: { keys: true } },
@@ -75,7 +76,7 @@ const CASES: readonly Case[] = [
     provider: 'postgres',
     mode: 'keyword',
     audited: false,
-    features: { vector_search: false, supports_audit: false, keys: true },
+    features: { vector_search: false, supports_audit: false, keys: true, map: false },
   },
   { provider: 'pinecone', mode: 'hybrid', features: PINECONE },
   { provider: 'pinecone', mode: 'vector', audited: false, features: PINECONE },
@@ -124,6 +125,7 @@ describe('the capability document', () => {
       batch: false,
       users: false,
       stats: false,
+      map: false,
       erase: false,
       keys: false,
       explain: false,

@@ -228,6 +228,7 @@ describe('presets', () => {
         etags: false,
         users: false,
         stats: false,
+        map: true,
         erase: false,
         keys: false,
       });

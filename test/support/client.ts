@@ -5,6 +5,7 @@ import type {
   WireCapabilities,
   WireContext,
   WireHit,
+  WireMap,
   WireMemory,
   WirePage,
   WireStats,
@@ -89,6 +90,7 @@ export const clientOf = (send: Send) => {
     audit: async (query: Query) => (await bodyOf<WireAudit>(ask('/audit', query), 200)).entries,
     users: (query: Query = {}) => bodyOf<WireUsers>(ask('/users', query), 200),
     stats: (user_id: string) => bodyOf<WireStats>(ask('/stats', { user_id }), 200),
+    map: (query: Query) => bodyOf<WireMap>(ask('/map', query), 200),
     erase: async (user: string) =>
       (await bodyOf<{ deleted: number }>(tell('DELETE', `/users/${encodeURIComponent(user)}/memories`), 200)).deleted,
     capabilities: () => bodyOf<WireCapabilities>(ask('/capabilities'), 200),

@@ -88,6 +88,8 @@ export interface WireCapabilities {
     /** Our own: `GET /users`, `GET /stats`, `DELETE /users/{id}/memories`. */
     readonly users: boolean;
     readonly stats: boolean;
+    /** Our own: `GET /map`. */
+    readonly map: boolean;
     readonly erase: boolean;
     /** Our own: `GET /export`, `POST /import`. */
     readonly export: boolean;
@@ -118,6 +120,19 @@ export interface WireStats {
   readonly last_write: string | null;
   readonly scopes: readonly { readonly scope: string | null; readonly count: number }[];
   readonly tags: readonly { readonly tag: string; readonly count: number }[];
+}
+
+/** `GET /map`, Decision 42. */
+export interface WireMap {
+  readonly items: readonly (Pick<WireMemory, 'id' | 'scope' | 'created_at'> & {
+    readonly text: string;
+    readonly x: number;
+    readonly y: number;
+  })[];
+  readonly more: boolean;
+  readonly without_vector: number;
+  readonly among_10: number;
+  readonly among_50: number;
 }
 
 /** `POST /memories/batch`, Decision 35. */

@@ -26,7 +26,9 @@ import type {
   Key,
   KeysQuery,
   ListQuery,
+  MapQuery,
   Memory,
+  MemoryMap,
   MemoryPatch,
   MovedMemory,
   NewKey,
@@ -199,6 +201,11 @@ class Memories {
   /** Best first. */
   search(query: SearchQuery, options?: CallOptions): ApiPromise<SearchResults> {
     return toPromise(this.#send(reading('GET', ['memories', 'search'], { query }), options));
+  }
+
+  /** The newest memories of a user on a plane, by meaning, if `features.map` is true. */
+  map(query: MapQuery, options?: CallOptions): ApiPromise<MemoryMap> {
+    return toPromise(this.#send(reading('GET', ['map'], { query }), options));
   }
 
   /** With an idempotency key, so that it can be retried, where the gateway supports keys. */

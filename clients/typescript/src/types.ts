@@ -161,7 +161,7 @@ export interface AuditEntry {
   timestamp: string;
   /** Name of the key or subject of the token; null: anonymous. */
   app: string | null;
-  action: Verb | 'users' | 'stats' | 'erase' | 'export' | 'import' | 'list_keys' | 'create_key' | 'revoke_key';
+  action: Verb | 'users' | 'stats' | 'map' | 'erase' | 'export' | 'import' | 'list_keys' | 'create_key' | 'revoke_key';
   memory_id: string | null;
   scope: string | null;
   request_id: string;
@@ -241,6 +241,7 @@ export interface Capabilities {
     etags?: boolean;
     users?: boolean;
     stats?: boolean;
+    map?: boolean;
     erase?: boolean;
     export?: boolean;
     import?: boolean;
@@ -284,6 +285,24 @@ export interface Stats {
   /** The largest. */
   scopes: { scope: string | null; count: number }[];
   tags: { tag: string; count: number }[];
+}
+
+export interface MapQuery {
+  user_id: string;
+  /** Glob. */
+  scope?: string | undefined;
+  tag?: string | undefined;
+}
+
+export interface MemoryMap {
+  /** Newest first; `x` and `y` from 0 to 1. `text` is the beginning of the content. */
+  items: { id: string; scope: string | null; created_at: string; text: string; x: number; y: number }[];
+  /** Older memories are left out. */
+  more: boolean;
+  without_vector: number;
+  /** Share of the 10 nearest by cosine that are among the 10, and the 50, nearest on the plane. */
+  among_10: number;
+  among_50: number;
 }
 
 export interface NewKey {

@@ -26,6 +26,7 @@ import { createList } from './gateway-list.ts';
 import {
   changes,
   createFind,
+  createLook,
   type FindOptions,
   type GatewayIndex,
   type StoredMemory,
@@ -45,6 +46,7 @@ interface Created extends Written {
 export function createGatewayProvider(index: GatewayIndex, options: FindOptions): Provider {
   const { service, ids, namespaces, overlay, consistency } = index;
   const find = createFind(index, options);
+  const look = createLook(index);
   const list = createList(index);
   const mutex = createKeyedMutex();
 
@@ -98,6 +100,11 @@ export function createGatewayProvider(index: GatewayIndex, options: FindOptions)
         return true;
       }),
     list,
+    async vectorsOf({ ids: wanted, user_id }, call) {
+      const found = await look(namespaces.of(ids.userPart(user_id)), wanted, call);
+      const mine = [...found].filter(([, { memory }]) => memory.user_id === user_id);
+      return new Map(mine.map(([id, { vector }]) => [id, vector]));
+    },
     async erase(user_id, call) {
       const namespace = namespaces.of(ids.userPart(user_id));
       const page = { user_id, tags: [], within: null, limit: MAX_DELETED, max_bytes: Number.POSITIVE_INFINITY };

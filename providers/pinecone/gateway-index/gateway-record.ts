@@ -144,23 +144,31 @@ export interface FindOptions {
   readonly consistency_wait_ms: number;
 }
 
+/** Finds records by id: the newer of what Pinecone has and what this process wrote. */
+export const createLook =
+  ({ service, overlay, model }: GatewayIndex) =>
+  async (namespace: string, ids: readonly string[], call: Call): Promise<Map<string, FoundRecord>> => {
+    const records = await service.fetch(namespace, ids, call);
+    const found = new Map<string, FoundRecord>();
+    for (const id of ids) {
+      const record = records.get(id);
+      // Only now: it may have been written during the fetch.
+      const written = overlay.get(id);
+      if (written === null) continue;
+      const memory = newest(written?.memory, record && toMemory(id, record.metadata, model));
+      if (written && memory === written.memory) found.set(id, { ...written, namespace });
+      else if (record && memory) found.set(id, { memory, vector: toVector(record), namespace });
+    }
+    return found;
+  };
+
 /**
  * Finds one record: the newer of what Pinecone has and what this process wrote. Pinecone is asked for recent writes too,
  * since another gateway may have changed the record.
  */
 export function createFind(index: GatewayIndex, { settle_ms, consistency_wait_ms }: FindOptions) {
-  const { service, ids, namespaces, overlay, consistency, model } = index;
-
-  const look = async (namespace: string, id: string, call: Call): Promise<FoundRecord | undefined> => {
-    const record = (await service.fetch(namespace, [id], call)).get(id);
-    const stored = record && toMemory(id, record.metadata, model);
-    // Only now: it may have been written during the fetch.
-    const written = overlay.get(id);
-    if (written === null) return undefined;
-    const memory = newest(written?.memory, stored);
-    if (written && memory === written.memory) return { ...written, namespace };
-    return record && memory && { memory, vector: toVector(record), namespace };
-  };
+  const { ids, namespaces, overlay, consistency } = index;
+  const look = createLook(index);
 
   return async ({ id, users }: Ref, call: Call): Promise<FoundRecord | undefined> => {
     const parts = parseId(id);
@@ -171,7 +179,7 @@ export function createFind(index: GatewayIndex, { settle_ms, consistency_wait_ms
     await consistency.caughtUp(namespace, call);
     let found: FoundRecord | undefined;
     const looked = async () => {
-      found = await look(namespace, id, call);
+      found = (await look(namespace, [id], call)).get(id);
       return found !== undefined;
     };
     // Another gateway may have created it. Fetch reports no position: the only way is to look again.

@@ -70,9 +70,15 @@ export async function openMapped(
       etags: false,
       explain: true,
     },
-    get: async (ref, call) => (await find(ref, call))?.memory,
+    get: async ({ id, users }, call) => (await find([id], users, call)).get(id)?.memory,
     search: createSearch(index),
-    ...(lists && { list: createList(index) }),
+    ...(lists && {
+      list: createList(index),
+      async vectorsOf({ ids, user_id }, call) {
+        const found = await find(ids, [user_id], call);
+        return new Map([...found].map(([id, { vector }]) => [id, vector]));
+      },
+    }),
     ...(writable
       ? createWrites(index, find)
       : { read_only: 'the index is read-only: OMP_PINECONE_WRITABLE=true lets the gateway change it' }),
@@ -143,21 +149,26 @@ interface FoundRecord extends Written {
   readonly metadata: Metadata;
 }
 
-type Find = (ref: Ref, call: Call) => Promise<FoundRecord | undefined>;
+type Find = (ids: readonly string[], users: Ref['users'], call: Call) => Promise<Map<string, FoundRecord>>;
 
-/** Finds one record. Recent writes of this gateway win: the index may not show them yet. */
+/** Finds records by id. Recent writes of this gateway win: the index may not show them yet. */
 function createFind({ service, namespace, fields, overlay }: MappedIndex): Find {
-  return async ({ id, users }, call) => {
-    const record = (await service.fetch(namespace, [id], call)).get(id);
-    // Only now: it may have been written during the fetch.
-    const written = overlay.get(id);
-    const memory = written === undefined ? record && toMemory(fields, id, record.metadata) : written?.memory;
-    if (!memory || !(users === null || users.includes(memory.user_id))) return undefined;
-    return {
-      memory,
-      vector: written?.vector ?? Float32Array.from(record?.values ?? []),
-      metadata: record?.metadata ?? newMetadata(fields, memory, memory.created_at),
-    };
+  return async (ids, users, call) => {
+    const records = await service.fetch(namespace, ids, call);
+    const found = new Map<string, FoundRecord>();
+    for (const id of ids) {
+      const record = records.get(id);
+      // Only now: it may have been written during the fetch.
+      const written = overlay.get(id);
+      const memory = written === undefined ? record && toMemory(fields, id, record.metadata) : written?.memory;
+      if (!memory || !(users === null || users.includes(memory.user_id))) continue;
+      found.set(id, {
+        memory,
+        vector: written?.vector ?? Float32Array.from(record?.values ?? []),
+        metadata: record?.metadata ?? newMetadata(fields, memory, memory.created_at),
+      });
+    }
+    return found;
   };
 }
 
@@ -192,7 +203,7 @@ function createWrites(index: MappedIndex, find: Find): Required<Pick<Provider, '
     update: (ref, wanted, vector, call) =>
       mutex(ref.id, async () => {
         call.signal.throwIfAborted();
-        const found = await find(ref, call);
+        const found = (await find([ref.id], ref.users, call)).get(ref.id);
         const patch = found && effectivePatch(found.memory, wanted);
         if (!patch) return found?.memory;
         requireStorable(fields, patch);
@@ -211,7 +222,7 @@ function createWrites(index: MappedIndex, find: Find): Required<Pick<Provider, '
     delete: (ref, call) =>
       mutex(ref.id, async () => {
         call.signal.throwIfAborted();
-        const found = await find(ref, call);
+        const found = (await find([ref.id], ref.users, call)).get(ref.id);
         if (!found) return false;
         const lsn = await service.remove(namespace, [ref.id], call);
         overlay.bury(found.memory, { namespace, lsn });

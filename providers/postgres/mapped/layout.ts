@@ -92,6 +92,8 @@ export interface VectorColumn {
   readonly column: string;
   /** The condition that a row has a vector of the embedder's length. */
   readonly comparable: string;
+  /** SQL of the vector as text. */
+  readonly read: string;
   /** What `distance` measures. All but cosine depend on the length of vectors, so scores may be clipped at 0 or 1. */
   readonly metric: 'cosine' | 'l2' | 'inner product' | 'l1';
   /** Distance to the vector in this parameter, by the operator of the index; cosine if there is no index. */

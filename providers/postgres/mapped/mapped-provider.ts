@@ -3,6 +3,7 @@ import { type Database, openConnections, statement } from '../client/connections
 import { withStartupClient } from '../client/startup-client.ts';
 import { PROVIDER } from '../errors.ts';
 import type { Options } from '../options.ts';
+import { vectorsIn } from '../pgvector.ts';
 import type { Query } from '../tables/memory-statements.ts';
 import { examine } from './examine.ts';
 import type { Layout } from './layout.ts';
@@ -99,6 +100,7 @@ function verbs(parts: VerbParts): Provider {
       const rows = await run(statements.list(query), call);
       return rows.map(reading.toMemory).filter((memory) => memory !== undefined);
     },
+    vectorsOf: async (query, call) => vectorsIn(await run(statements.vectors(query), call)),
     search: createSearch({ ...parts, reading, statements }),
     ...(!layout.writable && { read_only: readOnly }),
     ...(layout.writable && createWrites({ layout, reading, statements, get, max_bytes, run })),

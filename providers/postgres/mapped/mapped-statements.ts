@@ -1,4 +1,12 @@
-import { invalidRequest, type ListQuery, OmpError, type Ref, type SearchQuery, type Within } from '#contract';
+import {
+  invalidRequest,
+  type ListQuery,
+  OmpError,
+  type Ref,
+  type SearchQuery,
+  type VectorsQuery,
+  type Within,
+} from '#contract';
 import { hasWildcard } from '#toolbox';
 import { rememberStatements } from '../client/connections.ts';
 import { PROVIDER } from '../errors.ts';
@@ -71,6 +79,16 @@ export function createStatements(layout: Layout, reading: Reading) {
       const sized = `select *, ${reading.bytes} as bytes from (${rows}) as rows`;
       const kept = firstWithin(sized, order, where.bind(doubledBytes(wanted)));
       return query(`select * from ${kept} as kept order by ${order}`, where);
+    },
+
+    vectors({ ids, ...wanted }: VectorsQuery): Query {
+      const where = whereUser(layout, { ...wanted, tags: [] });
+      where.and(`(${layout.id.read}) = any(${where.bind(toTextArray(ids))}::text[])`);
+      where.and(layout.vector.comparable);
+      return query(
+        `select ${layout.id.read} as id, ${layout.vector.read} as vector from ${from} where ${where}`,
+        where,
+      );
     },
 
     /** Returns the stored row; none if its collection was deleted. */

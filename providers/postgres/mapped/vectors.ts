@@ -84,6 +84,7 @@ export function createVector({ extension, table, alias, column, dimensions }: Ve
   const mixed = column.dimensions === null && !cast;
   return {
     column: quoted,
+    read: `${stored}::text`,
     comparable: mixed ? hasLength : `${stored} is not null`,
     metric,
     distance(parameter) {

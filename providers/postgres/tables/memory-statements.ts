@@ -7,6 +7,7 @@ import {
   type MemoryPatch,
   type Ref,
   type Vector,
+  type VectorsQuery,
   type Verb,
 } from '#contract';
 import { literalPrefix, mergeExtensions } from '#toolbox';
@@ -153,6 +154,16 @@ export function createStatements(names: Names, audited: boolean) {
       const where = one(ref);
       const { statement, values } = query(`select ${columns} from ${names.memories} where ${where}`, where.values);
       return { statement: { ...statement, light: true }, values };
+    },
+
+    /** The vectors of records that have one, as text. */
+    vectors({ user_id, within, ids }: VectorsQuery): Query {
+      const where = conditions();
+      where.and(`id = any(${where.bind(toTextArray(ids))}::text[])`);
+      where.and(`user_id = ${where.bind(user_id)}`);
+      whereWithin(where, within);
+      where.and(`${names.embedding} is not null`);
+      return query(`select id, ${names.embedding}::text as vector from ${names.memories} where ${where}`, where.values);
     },
 
     /** Writes only the given fields, so patches of different fields never undo each other. */

@@ -15,6 +15,7 @@ import { effectivePatch, newIdentity, newRecord, recordTooLarge, requireFits, re
 import type { Row, Run } from '../client/connections.ts';
 import { PROVIDER } from '../errors.ts';
 import type { Options } from '../options.ts';
+import { vectorsIn } from '../pgvector.ts';
 import type { OpenDatabase } from '../startup/open-database.ts';
 import { createAuditLog } from './audit-log.ts';
 import { startHousekeeping } from './housekeeping.ts';
@@ -41,13 +42,8 @@ export async function openProvider(
     db.queryWith(settings, statements.query(text, values).statement, values, call);
   const threshold = iterativeScan ? options.large_user_rows : Number.POSITIVE_INFINITY;
   const largeUsers = await openLargeUsers({ db, names, statements, threshold, log });
-  const housekeeping = startHousekeeping({
-    run,
-    names,
-    audit,
-    purge_expired_days: options.purge_expired_days,
-    log,
-  });
+  const { purge_expired_days } = options;
+  const housekeeping = startHousekeeping({ run, names, audit, purge_expired_days, log });
 
   const auditLog = audit && createAuditLog(names, run);
   /** Writes the audit entries of a verb that succeeded without a change. */
@@ -131,6 +127,9 @@ export async function openProvider(
       return rows.map((row) => toMemory(row, model));
     },
     search: async (query, call) => toHits(await runSearch(query, call), { query, ranking, model }),
+    ...(embedder && {
+      vectorsOf: async (query, call) => vectorsIn(await send(statements.vectors(query), call)),
+    }),
     ...createUserVerbs(names, run, audit !== undefined),
     ...createTransfer(names, run, { model, later, keywordsOf }),
     ...(auditLog && { audit: auditLog }),

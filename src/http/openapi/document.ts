@@ -10,6 +10,7 @@ import {
   KeyBody,
   KeysParameters,
   ListParameters,
+  MapParameters,
   PatchBody,
   SearchParameters,
   StatsParameters,
@@ -40,6 +41,7 @@ import {
   KeyPage,
   Liveness,
   Memory,
+  MemoryMap,
   MemoryPage,
   Readiness,
   SearchResults,
@@ -57,7 +59,7 @@ code points. docs/http-api.md and docs/security.md in the gateway's repository h
 \`/healthz\`, \`/livez\`, \`/readyz\` and this description answers 401 without a valid key or token, unknown paths included.
 
 **Authorization.** A key or token may access all users or some. Its grants allow \`read\` (get, list, search, context,
-audit, users, stats), \`write\` (add, update) and \`delete\`, each in all scopes or in some; to erase a user needs \`delete\` in all. \`admin:*\` allows to manage keys, and nothing else. By id, a memory of a user without access
+audit, users, stats, map), \`write\` (add, update) and \`delete\`, each in all scopes or in some; to erase a user needs \`delete\` in all. \`admin:*\` allows to manage keys, and nothing else. By id, a memory of a user without access
 answers 404, exactly like an unknown id; a memory of a user with access, but outside the grants, answers 403. Update
 needs \`write\` for the old and for the new scope, and returns the memory even without \`read\`. List, search, context and
 audit return only what the grants allow; they answer 403 for a user without access, and for a scope that cannot match any
@@ -340,6 +342,18 @@ request changes nothing more. Available if \`features.import\` is true.`,
         body: { schema: ImportResults, example: example.importResults },
       },
       errors: ['invalid_request', 'unsupported_capability', 'payload_too_large'],
+    }),
+  },
+  '/map': {
+    get: verb({
+      id: 'getMap',
+      summary: "Place a user's newest memories on a plane, by meaning",
+      description: `Up to 2,000 memories that the caller may read, fewer if vectors have more than 768 components or contents
+are long. Memories with a like meaning are near each other, as far as a plane allows: \`among_10\` and \`among_50\` say how
+far. Available if \`features.map\` is true.`,
+      query: MapParameters,
+      success: { status: 200, description: 'The places.', body: { schema: MemoryMap, example: example.memoryMap } },
+      errors: ['invalid_request', 'unsupported_capability'],
     }),
   },
   '/capabilities': {

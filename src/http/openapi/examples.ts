@@ -96,6 +96,14 @@ export const keyPage = { items: [key], next_cursor: null };
 
 export const revokedKey = { ...key, revoked_at: '2026-03-02T08:00:00.000Z' };
 
+export const memoryMap = {
+  items: [{ id: memory.id, scope: memory.scope, created_at: memory.created_at, text: memory.content, x: 0.5, y: 0.5 }],
+  more: false,
+  without_vector: 0,
+  among_10: 1,
+  among_50: 1,
+};
+
 export const userStats = {
   user_id: memory.user_id,
   count: 1,
@@ -128,6 +136,7 @@ export const capabilities = {
     etags: true,
     users: true,
     stats: true,
+    map: true,
     erase: true,
     export: true,
     import: true,

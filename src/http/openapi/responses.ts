@@ -109,6 +109,7 @@ export const Capabilities = z
       etags: z.boolean().meta({ description: 'Memories have an `ETag`, and changes support `If-Match`.' }),
       users: z.boolean().meta({ description: '`GET /users` is supported.' }),
       stats: z.boolean().meta({ description: '`GET /stats` is supported.' }),
+      map: z.boolean().meta({ description: '`GET /map` is supported.' }),
       erase: z.boolean().meta({ description: '`DELETE /users/{id}/memories` is supported.' }),
       export: z.boolean().meta({ description: '`GET /export` is supported.' }),
       import: z.boolean().meta({ description: '`POST /import` is supported.' }),
@@ -198,6 +199,36 @@ export const UserStats = z
     tags: z.array(z.looseObject({ tag: z.string(), count })).meta({ description: 'The 100 largest, largest first.' }),
   })
   .meta({ id: 'UserStats' });
+
+const coordinate = z.number().min(0).max(1);
+const kept = (most: number) =>
+  z
+    .number()
+    .min(0)
+    .max(1)
+    .meta({ description: `Share of the 10 nearest by cosine that are among the ${most} nearest on the plane.` });
+
+/** Decision 42. */
+export const MemoryMap = z
+  .looseObject({
+    items: z
+      .array(
+        z.looseObject({
+          id: z.string(),
+          scope: z.string().nullable(),
+          created_at: time('Creation time, UTC.'),
+          text: z.string().meta({ description: 'The first 200 characters of the content.' }),
+          x: coordinate,
+          y: coordinate,
+        }),
+      )
+      .meta({ description: 'Newest first.' }),
+    more: z.boolean().meta({ description: 'Older memories are left out.' }),
+    without_vector: z.int().min(0).meta({ description: 'Memories left out because they have no vector.' }),
+    among_10: kept(10),
+    among_50: kept(50),
+  })
+  .meta({ id: 'MemoryMap' });
 
 /** Decision 38. */
 export const Erased = z.looseObject({ deleted: count }).meta({ id: 'Erased' });

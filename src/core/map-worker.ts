@@ -1,0 +1,4 @@
+import { answerQuestions } from '#ranking';
+import { project } from './projection.ts';
+
+answerQuestions(project);
