@@ -25,6 +25,8 @@ export function describe(provider: Memories, rateLimitPerMinute: number | null) 
     omp_version: OMP_VERSION,
     provider: provider.name,
     verbs,
+    /** What makes the vectors. */
+    embedding: provider.embedding ?? null,
     features: {
       vector_search: capabilities.vector_search,
       keyword_search: capabilities.keyword_search,

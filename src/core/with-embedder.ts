@@ -4,6 +4,7 @@ import {
   type BatchOutcome,
   type Call,
   type Embedder,
+  type EmbedderIdentity,
   type IdempotencyKey,
   type IdempotentAdd,
   type Log,
@@ -28,6 +29,8 @@ export type TextQuery = Omit<SearchQuery, 'vector'> & { readonly vector?: Vector
 /** A provider with its embedder: its methods take texts without their vectors. */
 export interface Memories
   extends Omit<Provider, 'check' | 'add' | 'batch' | 'idempotency' | 'update' | 'search' | 'restore' | 'ingestion'> {
+  /** The embedder of the vectors; undefined: there are no vectors. */
+  readonly embedding?: EmbedderIdentity | undefined;
   add?(input: NewMemory, call: Call): Promise<Memory>;
   /**
    * Idempotent add: repeated adds with this key return the result of the first, also if they run concurrently on several
@@ -102,6 +105,7 @@ export function withEmbedder(provider: Provider, embedder: Embedder | undefined,
 
   return {
     ...rest,
+    embedding: embedder && { model: embedder.model, dimensions: embedder.dimensions },
     ...(add && {
       add: async (input, call) => kickQueue(await add(input, await contentVector(input.content, input, call), call)),
     }),

@@ -1,8 +1,8 @@
-import { createHash } from 'node:crypto';
-import { createReadStream, createWriteStream } from 'node:fs';
+import { createHash, type Hash } from 'node:crypto';
+import { createReadStream } from 'node:fs';
+import { type FileHandle, open, rename, writeFile } from 'node:fs/promises';
 import type { Readable, Writable } from 'node:stream';
-import { pipeline } from 'node:stream/promises';
-import { createGunzip, createGzip } from 'node:zlib';
+import { createGunzip, gzipSync } from 'node:zlib';
 
 /** The version that this gateway writes; it reads no other. */
 export const FORMAT = 1;
@@ -16,7 +16,7 @@ export interface Header {
   readonly source: string;
   /** ISO 8601. */
   readonly exported_at: string;
-  /** Null: unknown, or several. */
+  /** Of the vectors in the file; null: it has none. */
   readonly embedding: { readonly model: string; readonly dimensions: number } | null;
   readonly filters: Readonly<Record<string, unknown>>;
 }
@@ -27,47 +27,109 @@ export type Line = Readonly<Record<string, unknown>>;
 /** The file is damaged or is none of ours. The message says what to do. */
 export class FileError extends Error {}
 
+/** Writes a header, one memory a line, and a last line with their number and the SHA-256 of all lines before it. */
+export interface Writer {
+  readonly count: number;
+  /** Resolves to the bytes of the unfinished file, which are on the disk by then. */
+  write(memories: readonly Line[]): Promise<number>;
+  /** Gives the file its name. Resolves to the number of memories. */
+  finish(): Promise<number>;
+  close(): Promise<void>;
+}
+
+export const partOf = (path: string): string => `${path}.part`;
+
 /**
- * Writes a header, one memory a line, and a last line with their number and the SHA-256 of all lines before it. `path`: `-`
- * is standard output; a name that ends in `.gz` is compressed. Waits for the output, so memory is bounded. Resolves to the
- * number of memories.
+ * Writes `path`, under another name until it is whole; a name that ends in `.gz` is compressed. `bytes`: goes on with an
+ * unfinished file after so many bytes, and leaves `header` out.
  */
-export async function writeFile(
-  path: string,
-  header: Header,
-  memories: AsyncIterable<Line>,
-  stdout: Writable = process.stdout,
-): Promise<number> {
+export async function openWriter(path: string, header: Header, bytes?: number): Promise<Writer> {
+  const part = partOf(path);
+  const state = { hash: createHash('sha256'), count: 0, bytes: bytes ?? 0 };
+  const file = await open(part, bytes === undefined ? 'w' : 'r+');
+  if (bytes !== undefined) {
+    await file.truncate(bytes);
+    let lines = 0;
+    for await (const line of linesOf(part, path.endsWith('.gz'))) {
+      state.hash.update(line);
+      lines++;
+    }
+    state.count = lines - 1;
+  }
+  const put = async (lines: readonly unknown[]) => {
+    const text = Buffer.from(lines.map((line) => `${JSON.stringify(line)}\n`).join(''));
+    state.hash.update(text);
+    // Each piece is a whole member, so that an unfinished file can be continued.
+    const piece = path.endsWith('.gz') ? gzipSync(text) : text;
+    await writeAll(file, piece, state.bytes);
+    await file.datasync();
+    state.bytes += piece.length;
+  };
+  if (bytes === undefined) await put([header]);
+  return {
+    get count() {
+      return state.count;
+    },
+    async write(memories) {
+      await put(memories);
+      state.count += memories.length;
+      return state.bytes;
+    },
+    async finish() {
+      await put([{ count: state.count, sha256: state.hash.copy().digest('hex') }]);
+      await rename(part, path);
+      return state.count;
+    },
+    close: () => file.close(),
+  };
+}
+
+async function writeAll(file: FileHandle, bytes: Uint8Array, position: number): Promise<void> {
+  for (let done = 0; done < bytes.length; ) {
+    done += (await file.write(bytes, done, bytes.length - done, position + done)).bytesWritten;
+  }
+}
+
+/** The same to an output that cannot be continued, such as a pipe. */
+export function streamWriter(output: Writable, header: Header): Writer {
   const hash = createHash('sha256');
   let count = 0;
-  async function* lines() {
-    const hashed = (value: unknown): string => {
-      const line = `${JSON.stringify(value)}\n`;
-      hash.update(line);
-      return line;
-    };
-    yield hashed(header);
-    for await (const memory of memories) {
-      count++;
-      yield hashed(memory);
-    }
-    yield `${JSON.stringify({ count, sha256: hash.digest('hex') })}\n`;
-  }
-  if (path === '-') await pipeline(lines, stdout, { end: false });
-  else if (path.endsWith('.gz')) await pipeline(lines, createGzip(), createWriteStream(path));
-  else await pipeline(lines, createWriteStream(path));
-  return count;
+  const put = (lines: readonly unknown[]) =>
+    new Promise<void>((resolve, reject) => {
+      const text = lines.map((line) => `${JSON.stringify(line)}\n`).join('');
+      hash.update(text);
+      output.write(text, (error) => (error ? reject(error) : resolve()));
+    });
+  let begun: Promise<void> | undefined;
+  return {
+    get count() {
+      return count;
+    },
+    async write(memories) {
+      begun ??= put([header]);
+      await begun;
+      await put(memories);
+      count += memories.length;
+      return 0;
+    },
+    async finish() {
+      await this.write([]);
+      await put([{ count, sha256: hash.copy().digest('hex') }]);
+      return count;
+    },
+    close: async () => {},
+  };
 }
 
 /**
  * The header, then the memories. Throws a `FileError` at the end if the file was cut or changed: a caller that must not act
- * on half a file reads it twice. `path` as for `writeFile`; `-` is standard input.
+ * on half a file reads it twice. `path`: `-` is standard input.
  */
 export async function* readFile(path: string, stdin: Readable = process.stdin): AsyncGenerator<Header | Line> {
-  const hash = createHash('sha256');
+  const hash: Hash = createHash('sha256');
   let count = -1;
   let previous: Buffer | undefined;
-  for await (const line of linesOf(path, stdin)) {
+  for await (const line of linesOf(path === '-' ? stdin : path, path.endsWith('.gz'))) {
     if (previous) {
       hash.update(previous);
       yield count < 0 ? headerOf(previous) : parsed(previous, count + 2);
@@ -82,10 +144,10 @@ export async function* readFile(path: string, stdin: Readable = process.stdin): 
 }
 
 /** Lines with their ends; the last may have none. */
-async function* linesOf(path: string, stdin: Readable): AsyncGenerator<Buffer> {
-  const file: Readable = path === '-' ? stdin : createReadStream(path);
-  const input: Readable = path.endsWith('.gz') ? file.pipe(createGunzip()) : file;
-  if (input !== file) file.once('error', (error) => input.destroy(error));
+async function* linesOf(from: string | Readable, compressed: boolean): AsyncGenerator<Buffer> {
+  const file = typeof from === 'string' ? createReadStream(from) : from;
+  const input: Readable = compressed ? file.pipe(createGunzip()) : file;
+  if (input !== file) file.once('error', (error: Error) => input.destroy(error));
   let parts: Buffer[] = [];
   let bytes = 0;
   try {
@@ -120,4 +182,10 @@ function parsed(line: Buffer, number: number): Line {
     if (value && typeof value === 'object' && !Array.isArray(value)) return value as Line;
   } catch {}
   throw new FileError(`line ${number} is not a JSON object`);
+}
+
+/** Replaces a small file as a whole. */
+export async function replaceFile(path: string, value: unknown): Promise<void> {
+  await writeFile(`${path}.new`, JSON.stringify(value));
+  await rename(`${path}.new`, path);
 }

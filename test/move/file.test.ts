@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
-import { FileError, FORMAT, type Line, readFile, writeFile } from '../../src/move/file.ts';
+import { FileError, FORMAT, type Line, openWriter, readFile } from '../../src/move/file.ts';
 
 const header = {
   omp_export: FORMAT,
@@ -12,8 +12,12 @@ const header = {
   filters: {},
 };
 const memories = Array.from({ length: 300 }, (_, i) => ({ id: `${i}`, content: `Zeile ${i}\n日本 ${'x'.repeat(i)}` }));
-async function* each(lines: readonly Line[]) {
-  yield* lines;
+async function write(path: string, lines: readonly Line[]): Promise<number> {
+  const writer = await openWriter(path, header);
+  for (let at = 0; at < lines.length; at += 100) await writer.write(lines.slice(at, at + 100));
+  const count = await writer.finish();
+  await writer.close();
+  return count;
 }
 let folder: string;
 beforeEach(() => {
@@ -24,13 +28,27 @@ beforeEach(() => {
 describe.each(['a.ndjson', 'a.ndjson.gz'])('%s', (name) => {
   it('reads what it wrote', async () => {
     const path = join(folder, name);
-    expect(await writeFile(path, header, each(memories))).toBe(300);
+    expect(await write(path, memories)).toBe(300);
+    expect(await collect(readFile(path))).toEqual([header, ...memories]);
+  });
+
+  it('goes on with an unfinished file', async () => {
+    const path = join(folder, name);
+    const first = await openWriter(path, header);
+    const bytes = await first.write(memories.slice(0, 100));
+    await first.write(memories.slice(200));
+    await first.close();
+    const second = await openWriter(path, header, bytes);
+    expect(second.count).toBe(100);
+    await second.write(memories.slice(100));
+    expect(await second.finish()).toBe(300);
+    await second.close();
     expect(await collect(readFile(path))).toEqual([header, ...memories]);
   });
 
   it('notices a cut at any place', async () => {
     const path = join(folder, name);
-    await writeFile(path, header, each(memories.slice(0, 5)));
+    await write(path, memories.slice(0, 5));
     const whole = readFileSync(path);
     for (let length = 0; length < whole.length; length++) {
       writeFileSync(path, whole.subarray(0, length));
@@ -41,7 +59,7 @@ describe.each(['a.ndjson', 'a.ndjson.gz'])('%s', (name) => {
 
 it('notices a line that is missing or changed', async () => {
   const path = join(folder, 'a.ndjson');
-  await writeFile(path, header, each(memories.slice(0, 5)));
+  await write(path, memories.slice(0, 5));
   const lines = readFileSync(path, 'utf8').split('\n');
   for (const changed of [lines.toSpliced(2, 1), lines.with(2, '{"id":"1"}'), lines.toSpliced(2, 0, '{}')]) {
     writeFileSync(path, changed.join('\n'));

@@ -225,6 +225,8 @@ export interface Capabilities {
   /** Name of the backend. */
   provider: string;
   verbs: Verb[];
+  /** What makes the vectors; null: there are none. */
+  embedding?: { model: string; dimensions: number } | null;
   features: {
     vector_search: boolean;
     keyword_search: boolean;

@@ -117,6 +117,7 @@ export const userStats = {
 export const capabilities = {
   omp_version: '0.1',
   provider: 'postgres',
+  embedding: { model: 'universal-sentence-encoder-lite-en', dimensions: 512 },
   verbs: ['add', 'search', 'get', 'update', 'delete', 'list', 'context', 'audit'],
   features: {
     vector_search: true,

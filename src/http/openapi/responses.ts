@@ -89,6 +89,10 @@ export const Capabilities = z
       .meta({ description: 'Version of the protocol.' }),
     provider: z.string().meta({ description: 'Name of the backend.' }),
     verbs: z.array(z.enum(VERBS)).meta({ description: 'Supported verbs.' }),
+    embedding: z
+      .looseObject({ model: z.string(), dimensions: z.int() })
+      .nullish()
+      .meta({ description: 'What makes the vectors; null: there are none.' }),
     features: z.looseObject({
       vector_search: z.boolean().meta({ description: 'Similarity search.' }),
       keyword_search: z.boolean().meta({ description: 'Keyword search.' }),
