@@ -5,6 +5,7 @@ import { Audit } from './audit.tsx';
 import { Health } from './health.tsx';
 import { Keys } from './keys.tsx';
 import { Failure, useLoad } from './load.tsx';
+import { MapPage } from './map.tsx';
 import { Memories } from './memories.tsx';
 import { OneMemory } from './one-memory.tsx';
 import { go, href, useRoute } from './route.ts';
@@ -16,6 +17,7 @@ import { Users } from './users.tsx';
 const PAGES = [
   { page: 'memories', title: 'Memories', Page: Memories },
   { page: 'search', title: 'Search', Page: SearchLab },
+  { page: 'map', title: 'Map', Page: MapPage },
   { page: 'users', title: 'Users', Page: Users },
   { page: 'audit', title: 'Audit', Page: Audit },
   { page: 'keys', title: 'Keys', Page: Keys },

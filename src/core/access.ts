@@ -104,7 +104,7 @@ export interface Verbs {
   /** Throws `scope_denied` unless the caller may write all scopes of all users. Outcomes in order. */
   import?(items: readonly MovedMemory[], replace: boolean, call: Call): Promise<(ImportOutcome | OmpError)[]>;
   /** The verbs on keys throw `scope_denied` unless the caller has the grant `admin:*` (Decision 41). Newest first. */
-  listKeys?(query: Required<Pick<KeyListQuery, 'limit'>> & KeyListQuery, call: Call): Promise<StoredKey[]>;
+  listKeys?(query: KeyListQuery, call: Call): Promise<StoredKey[]>;
   /** Throws `invalid_request` if the name exists. */
   createKey?(key: NewKey, call: Call): Promise<StoredKey>;
   /** Throws `not_found` for an unknown id, `scope_denied` for the key of the caller. */

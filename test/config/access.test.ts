@@ -183,6 +183,7 @@ describe('tokens', () => {
   it.each([
     ['OMP_JWT_JWKS_URL', 'file:///keys'],
     ['OMP_JWT_GRANTS', 'read'],
+    ['OMP_JWT_GRANTS', 'read:*,admin:*'],
   ])('%s=%j is a mistake', (name, value) => {
     expect(mistakesOf({ env: { ...JWT, [name]: value } })).toEqual([expect.stringMatching(`^${name} must be `)]);
   });

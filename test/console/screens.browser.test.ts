@@ -45,6 +45,7 @@ describe.skipIf(!hasChromium)('every page of the console', () => {
       memory: `memory?id=${id}`,
       users: 'users',
       user: 'users?user=ana',
+      map: 'map?user=ana',
       audit: 'audit?user=ana',
       health: 'health',
     })) {

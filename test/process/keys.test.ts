@@ -74,6 +74,26 @@ describe('keys of an embedded Postgres', () => {
   });
 });
 
+it('[Decision 41] a key with admin:* makes another over HTTP, which no log and no file shows', async () => {
+  const folder = await dataFolder();
+  const env = { OMP_DATA_DIR: folder, TMPDIR: temporaryFolder(), OMP_LOG_LEVEL: 'trace' };
+  const admin = await create(env, 'admin', '--grant', 'admin:*');
+  const gateway = await startGateway({ env });
+  const wanted = { name: 'editor', grants: ['read:*'] };
+  expectError(await gateway.client.tell('POST', '/keys', wanted), 'unauthorized');
+  const made = await gateway.client.tell('POST', '/keys', wanted, { authorization: `Bearer ${admin}` });
+  const { id, key } = made.body as { id: string; key: string };
+  expect((await listAs(gateway, key)).status).toBe(200);
+  expectError(await listAs(gateway, admin), 'scope_denied');
+  const { stdout, stderr } = await gateway.stop();
+  expect(stdout + stderr).toContain(id);
+  expect(JSON.parse(await keys(env, 'list', '--json'))).toMatchObject([wanted, { name: 'admin' }]);
+  for (const secret of [admin.slice(-43), key.slice(-43)]) {
+    expect(stdout + stderr).not.toContain(secret);
+    expect(filesUnder(folder).some((file) => readFileSync(file).includes(secret))).toBe(false);
+  }
+});
+
 describe('keys of the configuration', () => {
   it('[SPEC Authentication 2] a gateway without a database accepts a key made with --print', async () => {
     const printed = await runProgram({ args: ['keys', 'create', 'editor', '--grant', '*:*', '--print'] });

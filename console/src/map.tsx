@@ -1,0 +1,263 @@
+import { useMemo, useState } from 'preact/hooks';
+import type { MemoryMap } from '../../clients/typescript/src/index.ts';
+import { count, Time } from './format.tsx';
+import { Failure, useLoad } from './load.tsx';
+import { go, href } from './route.ts';
+import { useSession } from './session.ts';
+
+interface Parameters {
+  readonly user?: string;
+  readonly scope?: string;
+  readonly tag?: string;
+  readonly colour?: string;
+}
+
+type Place = MemoryMap['items'][number];
+
+/** Places that are drawn alike: in the colour `.g0` to `.g7` of map.css, and in a form of their own. */
+interface Group {
+  readonly label: string;
+  readonly form: number;
+}
+
+/** Of the groups, around 0, about 20 wide. The last is of all others. */
+const FORMS = [
+  'M9 0A9 9 0 1 1-9 0A9 9 0 1 1 9 0Z',
+  'M-8-8H8V8H-8Z',
+  'M0-10L10 8H-10Z',
+  'M0-11L11 0L0 11L-11 0Z',
+  'M0 10L10-8H-10Z',
+  'M-3-10H3V-3H10V3H3V10H-3V3H-10V-3H-3Z',
+  'M-10-5L-5-10L0-5L5-10L10-5L5 0L10 5L5 10L0 5L-5 10L-10 5L-5 0Z',
+  'M5 0A5 5 0 1 1-5 0A5 5 0 1 1 5 0Z',
+] as const;
+const OTHERS = FORMS.length - 1;
+const AGES = 5;
+/** How near the pointer must be, in pixels. */
+const REACH = 24;
+
+/** The newest memories on a plane: those with a like meaning are near each other. */
+export function MapPage({ user, scope = '', tag = '', colour = 'scope' }: Parameters) {
+  const { client, capabilities } = useSession();
+  const { features } = capabilities;
+  const asked = user !== undefined && features.map === true;
+  const { data, error, reload } = useLoad(asked ? JSON.stringify([user, scope, tag]) : undefined, (signal) =>
+    client.memories.map({ user_id: user ?? '', scope: scope || undefined, tag: tag || undefined }, { signal }),
+  );
+  const submit = (event: Event) => {
+    event.preventDefault();
+    const given = Object.fromEntries(new FormData(event.currentTarget as HTMLFormElement)) as Record<string, string>;
+    go('map', { user, ...given });
+  };
+  if (!features.map) return <NoMap />;
+  return (
+    <>
+      <h1>Map {user === undefined ? '' : `of the memories of ${user}`}</h1>
+      <form class="filters" key={JSON.stringify([user, scope, tag, colour])} onSubmit={submit}>
+        {features.scopes !== 'none' && (
+          <label>
+            Scope
+            <input name="scope" defaultValue={scope} placeholder="work/*" />
+          </label>
+        )}
+        {features.tags !== false && (
+          <label>
+            Tag
+            <input name="tag" defaultValue={tag} />
+          </label>
+        )}
+        <label>
+          Colour by
+          <select name="colour" defaultValue={colour}>
+            {features.scopes !== 'none' && <option value="scope">scope</option>}
+            <option value="age">age</option>
+          </select>
+        </label>
+        <button type="submit" class="main" disabled={user === undefined}>
+          Draw
+        </button>
+      </form>
+      {user === undefined && <p class="empty">Type the id of a user above.</p>}
+      {error !== undefined && <Failure error={error} retry={reload} />}
+      {asked && !data && error === undefined && <p class="empty">Comparing the memories with each other…</p>}
+      {data?.items.length === 0 && (
+        <p class="empty">
+          No memory to draw.{' '}
+          {data.without_vector > 0 && `${count(data.without_vector)} have no vector yet, or no known word.`}
+        </p>
+      )}
+      {data && data.items.length > 0 && (
+        <Drawn map={data} user={user ?? ''} byAge={colour === 'age' || features.scopes === 'none'} />
+      )}
+    </>
+  );
+}
+
+const NoMap = () => (
+  <p class="empty">
+    This gateway draws no map: it needs stored vectors, which there are unless OMP_SEARCH_MODE is keyword, and a backend
+    that lists.
+  </p>
+);
+
+function Drawn({ map, user, byAge }: { map: MemoryMap; user: string; byAge: boolean }) {
+  const { items, more, without_vector, among_10, among_50 } = map;
+  const { groups, groupOf } = useMemo(() => (byAge ? agesOf(items) : scopesOf(items)), [items, byAge]);
+  const [near, setNear] = useState<Place>();
+  return (
+    <>
+      <p>
+        {count(items.length)} memories{more && ', the newest'}.{' '}
+        {without_vector > 0 && `${count(without_vector)} more have no vector yet, or no known word. `}
+        Memories near each other are mostly alike
+        {items.length > 11 && `: of the 10 closest in meaning, ${share(among_10)} are among the 10 closest here`}
+        {items.length > 100 && `, and ${share(among_50)} among the 50 closest`}. A distance across the map means little.
+      </p>
+      <div class="map">
+        <div>
+          <Plane {...{ items, groupOf, near, onNear: setNear, onOpen: (id) => go('memory', { id, user }) }} />
+          <ul class="legend" aria-label="Legend">
+            {groups.map((group) => (
+              <li key={group.form}>
+                <Mark form={group.form} /> <span dir="auto">{group.label}</span>
+              </li>
+            ))}
+          </ul>
+        </div>
+        <section aria-label="The memories of the map">
+          <ul class="results">
+            {items.map((place) => (
+              <li key={place.id}>
+                <Mark form={groupOf(place).form} />
+                <a
+                  href={href('memory', { id: place.id, user })}
+                  dir="auto"
+                  onFocus={() => setNear(place)}
+                  onBlur={() => setNear(undefined)}
+                  onMouseEnter={() => setNear(place)}
+                  onMouseLeave={() => setNear(undefined)}
+                >
+                  {place.text}
+                </a>
+              </li>
+            ))}
+          </ul>
+        </section>
+      </div>
+    </>
+  );
+}
+
+const share = (part: number): string => (10 * part).toFixed(1);
+
+const Mark = ({ form }: { form: number }) => (
+  <svg class="mark-of" viewBox="-12 -12 24 24" aria-hidden="true">
+    <path class={`g${form}`} d={FORMS[form]} />
+  </svg>
+);
+
+interface PlaneProps {
+  readonly items: readonly Place[];
+  readonly groupOf: (place: Place) => Group;
+  readonly near: Place | undefined;
+  readonly onNear: (place: Place | undefined) => void;
+  readonly onOpen: (id: string) => void;
+}
+
+/** For the pointer; the list beside it has the same for the keyboard and for screen readers. */
+function Plane({ items, groupOf, near, onNear, onOpen }: PlaneProps) {
+  const nearest = (event: MouseEvent): Place | undefined => {
+    const { left, top, width } = (event.currentTarget as Element).getBoundingClientRect();
+    const far = ({ x, y }: Place) =>
+      Math.hypot(inner(x) * width + left - event.clientX, inner(y) * width + top - event.clientY);
+    const best = items.reduce((one, other) => (far(other) < far(one) ? other : one));
+    return far(best) <= REACH ? best : undefined;
+  };
+  const marks = useMemo(
+    () =>
+      items.map((place) => {
+        const { form } = groupOf(place);
+        return (
+          <path
+            key={place.id}
+            class={`g${form}`}
+            d={FORMS[form]}
+            transform={`translate(${1000 * inner(place.x)} ${1000 * inner(place.y)})`}
+          />
+        );
+      }),
+    [items, groupOf],
+  );
+  return (
+    <div class="plane">
+      {/* biome-ignore lint/a11y/useKeyWithClickEvents: the links of the list open memories with the keyboard */}
+      <svg
+        viewBox="0 0 1000 1000"
+        role="img"
+        aria-label={`${items.length} memories as points; the list after it has their texts`}
+        onMouseMove={(event) => onNear(nearest(event))}
+        onMouseLeave={() => onNear(undefined)}
+        onClick={(event) => {
+          const place = nearest(event);
+          if (place) onOpen(place.id);
+        }}
+      >
+        {marks}
+        {near && <circle class="ring" cx={1000 * inner(near.x)} cy={1000 * inner(near.y)} r="22" />}
+      </svg>
+      {near && (
+        <div
+          class={`tip ${near.x > 0.5 ? 'left' : ''} ${near.y > 0.5 ? 'above' : ''}`}
+          style={{ left: `${100 * inner(near.x)}%`, top: `${100 * inner(near.y)}%` }}
+        >
+          <span dir="auto">{near.text}</span>
+          <small>
+            {near.scope && <span class="scope">{near.scope}</span>} <Time of={near.created_at} />
+          </small>
+        </div>
+      )}
+    </div>
+  );
+}
+
+/** With room for the marks at the edge. */
+const inner = (part: number): number => 0.02 + 0.96 * part;
+
+interface Groups {
+  readonly groups: readonly Group[];
+  readonly groupOf: (place: Place) => Group;
+}
+
+/** By scope, or by its first segment if there are many scopes; the smallest groups together. */
+function scopesOf(items: readonly Place[]): Groups {
+  const first = ({ scope }: Place) => scope?.split('/')[0];
+  const many = new Set(items.map(({ scope }) => scope)).size > OTHERS && new Set(items.map(first)).size > 1;
+  const nameOf = (place: Place) => (many ? first(place) : place.scope) ?? 'without a scope';
+  const sizes = new Map<string, number>();
+  for (const place of items) sizes.set(nameOf(place), (sizes.get(nameOf(place)) ?? 0) + 1);
+  const largest = [...sizes].sort(([, a], [, b]) => b - a).slice(0, OTHERS);
+  const groups = new Map(largest.map(([label, size], form) => [label, { label: `${label} (${count(size)})`, form }]));
+  const rest = items.length - largest.reduce((sum, [, size]) => sum + size, 0);
+  const others = { label: `others (${count(rest)})`, form: OTHERS };
+  return {
+    groups: [...groups.values(), ...(rest > 0 ? [others] : [])],
+    groupOf: (place) => groups.get(nameOf(place)) ?? others,
+  };
+}
+
+const DAY = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium' });
+
+/** In fifths, newest first, which is the order of the items. */
+function agesOf(items: readonly Place[]): Groups {
+  const size = Math.max(1, Math.ceil(items.length / AGES));
+  const groups: Group[] = [];
+  const groupOfPlace = new Map<Place, Group>();
+  for (let start = 0; start < items.length; start += size) {
+    const part = items.slice(start, start + size);
+    const [from, to] = [part.at(-1), part[0]].map((place) => DAY.format(new Date(place?.created_at ?? '')));
+    const group = { label: from === to ? `${from}` : `${from} to ${to}`, form: groups.length };
+    groups.push(group);
+    for (const place of part) groupOfPlace.set(place, group);
+  }
+  return { groups, groupOf: (place) => groupOfPlace.get(place) as Group };
+}
