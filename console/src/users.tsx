@@ -1,5 +1,6 @@
 import { useRef, useState } from 'preact/hooks';
 import type { Stats, User } from '../../clients/typescript/src/index.ts';
+import { Bars } from './chart.tsx';
 import { count, Time } from './format.tsx';
 import { Failure, useLoad } from './load.tsx';
 import { href } from './route.ts';
@@ -108,6 +109,7 @@ function OneUser({ user }: { user: string }) {
           </dd>
         </div>
       </dl>
+      <Growth created={stats.created} />
       <div class="orders">
         <Largest
           title="Largest scopes"
@@ -124,6 +126,25 @@ function OneUser({ user }: { user: string }) {
     </>
   );
 }
+
+/** When the memories that are there were added. */
+function Growth({ created }: Pick<Stats, 'created'>) {
+  const { per, counts } = created;
+  const [first, last] = [counts[0], counts.at(-1)];
+  if (!first || !last || first === last) return null;
+  const known = new Map(counts.map(({ from, count: size }) => [from, size]));
+  const bars = [];
+  for (let day = new Date(first.from); day <= new Date(last.from); day = after(day, per)) {
+    const from = day.toISOString().slice(0, 10);
+    bars.push({ label: per === 'day' ? from : from.slice(0, 7), value: known.get(from) ?? 0 });
+  }
+  return <Bars title={`Memories by the ${per} in which they were added (UTC)`} bars={bars} />;
+}
+
+const after = (day: Date, per: 'day' | 'month'): Date =>
+  per === 'day'
+    ? new Date(day.getTime() + 86_400_000)
+    : new Date(Date.UTC(day.getUTCFullYear(), day.getUTCMonth() + 1, 1));
 
 interface LargestProps {
   readonly title: string;

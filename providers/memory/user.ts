@@ -1,5 +1,7 @@
 import {
   type ListQuery,
+  MAX_DAYS,
+  MAX_PERIODS,
   type Memory,
   NO_STATS,
   type Position,
@@ -122,6 +124,7 @@ export function createUser(dimensions: number | undefined, ranking: RankingOptio
           memories.flatMap(({ tags }) => tags),
           limit,
         ).map(([tag, count]) => ({ tag, count })),
+        created: periods(memories),
       };
     },
   };
@@ -133,6 +136,19 @@ function largest<Value extends string | null>(values: readonly Value[], limit: n
   for (const value of values) counts.set(value, (counts.get(value) ?? 0) + 1);
   const bytes = (value: string | null) => Buffer.from(value ?? '');
   return [...counts].sort(([a, m], [b, n]) => n - m || bytes(a).compare(bytes(b))).slice(0, limit);
+}
+
+/** `UserStats.created`; oldest first. */
+function periods(memories: readonly Memory[]): UserStats['created'] {
+  const times = memories.map(({ created_at }) => created_at);
+  const days = (Date.parse(times.at(-1) ?? '') - Date.parse(times[0] ?? '')) / 86_400_000;
+  const per = days <= MAX_DAYS ? 'day' : 'month';
+  const counts = new Map<string, number>();
+  for (const time of times) {
+    const from = per === 'day' ? time.slice(0, 10) : `${time.slice(0, 7)}-01`;
+    counts.set(from, (counts.get(from) ?? 0) + 1);
+  }
+  return { per, counts: [...counts].slice(-MAX_PERIODS).map(([from, count]) => ({ from, count })) };
 }
 
 function inside(entries: readonly Entry[], within: Within): readonly Entry[] {

@@ -47,7 +47,21 @@ export interface UserStats {
   /** Largest count first, then in byte order; null, for memories without a scope, before others. */
   readonly scopes: readonly { readonly scope: string | null; readonly count: number }[];
   readonly tags: readonly { readonly tag: string; readonly count: number }[];
+  /** Of `created_at`, in UTC: by day if all are within 92 days, else by month. */
+  readonly created: {
+    readonly per: 'day' | 'month';
+    /** The newest `MAX_PERIODS` with memories, oldest first. `from` is the first day, such as `2026-03-01`. */
+    readonly counts: readonly { readonly from: string; readonly count: number }[];
+  };
 }
 
+/** In `UserStats.created`: ten years of months. */
+export const MAX_PERIODS = 120;
+/** The longest time that is counted by day. */
+export const MAX_DAYS = 92;
+
 /** Of a user without memories. */
-export const NO_STATS: UserStats = { count: 0, oldest: null, newest: null, last_write: null, scopes: [], tags: [] };
+export const NO_STATS: UserStats = {
+  ...{ count: 0, oldest: null, newest: null, last_write: null, scopes: [], tags: [] },
+  created: { per: 'day', counts: [] },
+};

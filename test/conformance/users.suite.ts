@@ -1,4 +1,4 @@
-import { describe, expect } from 'vitest';
+import { describe, expect, vi } from 'vitest';
 import type { Client } from '../support/client.ts';
 import { expectError } from '../support/expect-error.ts';
 import { freshUser, laterMoment } from '../support/subject.ts';
@@ -95,17 +95,57 @@ export const usersSuite = (subject: GetSubject, admit: Admit) =>
           { tag: 't', count: 2 },
           { tag: 'u', count: 1 },
         ],
+        created: { per: 'day', counts: expect.any(Array) },
       });
       const narrow = admit({ users: [user_id], grants: ['read:a/*'] });
       expect(await narrow.stats(user_id)).toMatchObject({ count: 2, scopes: [{ scope: 'a/b', count: 2 }] });
       expectError(await narrow.ask('/stats', { user_id: freshUser() }), 'scope_denied');
     });
 
+    const MONTHS = Array.from({ length: 121 }, (_, n) => new Date(Date.UTC(2010, n)).toISOString());
+    for (const { title, times, created } of [
+      {
+        title: 'by day, in UTC',
+        times: ['2020-02-28T23:59:59.999Z', '2020-02-29T00:00:00.000Z', '2020-02-29T23:59:59.999Z'],
+        created: { per: 'day', counts: { '2020-02-28': 1, '2020-02-29': 2 } },
+      },
+      {
+        title: 'of 92 days by day',
+        times: ['2020-01-01T00:00:00.000Z', '2020-04-02T00:00:00.000Z'],
+        created: { per: 'day', counts: { '2020-01-01': 1, '2020-04-02': 1 } },
+      },
+      {
+        title: 'of a millisecond more by month',
+        times: ['2020-01-01T00:00:00.000Z', '2020-04-01T00:00:00.000Z', '2020-04-02T00:00:00.001Z'],
+        created: { per: 'month', counts: { '2020-01-01': 1, '2020-04-01': 2 } },
+      },
+      {
+        title: 'of the newest 120 months',
+        times: MONTHS,
+        created: { per: 'month', counts: Object.fromEntries(MONTHS.slice(1).map((time) => [time.slice(0, 10), 1])) },
+      },
+    ])
+      test(`[Decision 37] counts memories ${title}`, async (need) => {
+        need('stats');
+        const user_id = freshUser();
+        try {
+          for (const now of times) {
+            vi.useFakeTimers({ toFake: ['Date'], now: new Date(now) });
+            await subject().client.add({ user_id, content: 'x' });
+          }
+        } finally {
+          vi.useRealTimers();
+        }
+        const counts = Object.entries(created.counts).map(([from, count]) => ({ from, count }));
+        expect((await subject().client.stats(user_id)).created).toEqual({ ...created, counts });
+      });
+
     test('[Decision 37] of a user without memories, counts nothing', async (need) => {
       need('stats');
       const user_id = freshUser();
       const none = { count: 0, oldest: null, newest: null, last_write: null, scopes: [], tags: [] };
-      expect(await subject().client.stats(user_id)).toEqual({ user_id, ...none });
+      const created = { per: 'day', counts: [] };
+      expect(await subject().client.stats(user_id)).toEqual({ user_id, ...none, created });
     });
 
     test('[Decision 37] names the 100 largest scopes and tags', async (need) => {

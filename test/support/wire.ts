@@ -120,6 +120,10 @@ export interface WireStats {
   readonly last_write: string | null;
   readonly scopes: readonly { readonly scope: string | null; readonly count: number }[];
   readonly tags: readonly { readonly tag: string; readonly count: number }[];
+  readonly created: {
+    readonly per: 'day' | 'month';
+    readonly counts: readonly { readonly from: string; readonly count: number }[];
+  };
 }
 
 /** `GET /map`, Decision 42. */

@@ -287,6 +287,8 @@ export interface Stats {
   /** The largest. */
   scopes: { scope: string | null; count: number }[];
   tags: { tag: string; count: number }[];
+  /** By `created_at`, in UTC, oldest first; `from` is the first day. */
+  created: { per: 'day' | 'month'; counts: { from: string; count: number }[] };
 }
 
 export interface MapQuery {

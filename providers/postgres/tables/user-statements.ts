@@ -1,5 +1,7 @@
 import {
   type Call,
+  MAX_DAYS,
+  MAX_PERIODS,
   NO_STATS,
   type Provider,
   type StatsQuery,
@@ -82,10 +84,14 @@ export function createUserVerbs(
         from: string,
       ) => `(select jsonb_agg(jsonb_build_object('${name}', value, 'count', count))
         from (select value, count(*) from ${from} group by value order by count(*) desc, value nulls first limit ${most}) as counts)`;
+      const periods = `(select jsonb_agg(jsonb_build_object('from', to_char(value, 'YYYY-MM-DD'), 'count', count) order by value)
+        from (select date_trunc(per, created_at at time zone 'UTC') as value, count(*) from mine, span group by value
+          order by value desc limit ${MAX_PERIODS}) as counts)`;
       const [row] = await run(
-        `with mine as materialized (select scope, tags, created_at, updated_at from ${names.memories} where ${where})
+        `with mine as materialized (select scope, tags, created_at, updated_at from ${names.memories} where ${where}),
+           span as (select case when max(created_at) - min(created_at) <= interval '${MAX_DAYS} days' then 'day' else 'month' end as per from mine)
          select count(*)::float8 as count, ${milliseconds('min(created_at)')} as oldest, ${milliseconds('max(created_at)')} as newest,
-           ${milliseconds('max(updated_at)')} as last_write, ${largest('scope', '(select scope as value from mine) as scopes')} as scopes,
+           ${milliseconds('max(updated_at)')} as last_write, (select per from span) as per, ${periods} as created, ${largest('scope', '(select scope as value from mine) as scopes')} as scopes,
            ${largest('tag', '(select unnest(tags) collate "C" as value from mine) as tags')} as tags
          from mine`,
         where.values,
@@ -95,7 +101,8 @@ export function createUserVerbs(
       const [oldest, newest, last_write] = [row.oldest, row.newest, row.last_write].map((time) =>
         toIso(time as number),
       );
-      return { ...row, oldest, newest, last_write, tags: row.tags ?? [] } as UserStats;
+      const { per, created: counts, ...rest } = row;
+      return { ...rest, oldest, newest, last_write, tags: row.tags ?? [], created: { per, counts } } as UserStats;
     },
 
     async erase(user_id, call) {

@@ -112,6 +112,7 @@ export const userStats = {
   last_write: memory.updated_at,
   scopes: [{ scope: memory.scope, count: 1 }],
   tags: [{ tag: 'tooling', count: 1 }],
+  created: { per: 'day', counts: [{ from: '2026-03-01', count: 1 }] },
 };
 
 export const capabilities = {

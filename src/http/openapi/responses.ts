@@ -201,6 +201,15 @@ export const UserStats = z
       .array(z.looseObject({ scope: z.string().nullable(), count }))
       .meta({ description: 'The 100 largest, largest first; `scope` is null for memories without one.' }),
     tags: z.array(z.looseObject({ tag: z.string(), count })).meta({ description: 'The 100 largest, largest first.' }),
+    created: z
+      .looseObject({
+        per: z.enum(['day', 'month']),
+        counts: z.array(z.looseObject({ from: z.iso.date(), count })),
+      })
+      .meta({
+        description:
+          'By `created_at`, in UTC, oldest first: by day if all are within 92 days, else the newest 120 months.',
+      }),
   })
   .meta({ id: 'UserStats' });
 
