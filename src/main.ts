@@ -5,6 +5,7 @@ import type { Terminal } from './cli/terminal.ts';
 
 /** Each loads only what it needs: a client waits for a hook with every prompt. */
 const COMMANDS = {
+  conformance: async () => (await import('./cli/conformance.ts')).runConformance,
   doctor: async () => (await import('./cli/doctor.ts')).runDoctor,
   hooks: async () => (await import('./cli/hooks.ts')).runHooks,
   keys: async () => (await import('./cli/keys.ts')).runKeys,

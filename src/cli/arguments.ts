@@ -17,7 +17,11 @@ export type Arguments =
   | { readonly action: 'mistake'; readonly message: string; readonly status: 2 };
 
 /** Commands with their own arguments. */
+<<<<<<< HEAD
 const COMMANDS = ['doctor', 'export', 'hooks', 'import', 'keys', 'mcp', 'migrate', 'reembed', 'verify'] as const;
+=======
+const COMMANDS = ['conformance', 'doctor', 'hooks', 'keys', 'mcp', 'reembed'] as const;
+>>>>>>> main
 type Command = (typeof COMMANDS)[number];
 const isCommand = (word: string | undefined): word is Command => COMMANDS.some((command) => command === word);
 
@@ -92,6 +96,7 @@ export function helpText(): string {
   return `Usage: omp-gateway [serve] [options]
        omp-gateway keys create|list|revoke ...   manage API keys
        omp-gateway doctor ...                    check the whole setup
+       omp-gateway conformance ...               check an implementation
        omp-gateway reembed ...                   switch to another embedder
        omp-gateway hooks install|uninstall ...   give assistants their memories
        omp-gateway mcp ...                       tools for an agent over stdio

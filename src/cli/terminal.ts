@@ -40,3 +40,20 @@ export function explainError(error: unknown): string {
 
 /** Replaces control characters, which a terminal would interpret; names from outside may contain them. */
 export const printable = (text: string): string => text.replace(/\p{Cc}/gu, '?');
+
+const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
+
+/** The first signal asks the work to stop; a second one ends the process at once. */
+export async function untilSignal<Result>(work: (signal: AbortSignal) => Promise<Result>): Promise<Result> {
+  const stopping = new AbortController();
+  const stop = () => {
+    for (const signal of SIGNALS) process.removeListener(signal, stop);
+    stopping.abort(new Error('stopped'));
+  };
+  for (const signal of SIGNALS) process.once(signal, stop);
+  try {
+    return await work(stopping.signal);
+  } finally {
+    for (const signal of SIGNALS) process.removeListener(signal, stop);
+  }
+}

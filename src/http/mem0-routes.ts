@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { type Context, Hono } from 'hono';
 import { z } from 'zod';
 import { invalidRequest, MAX_BATCH_SIZE, OmpError } from '#contract';
+import { mem0Prefix, mem0Scope } from '#toolbox';
 import { parse, readJson } from './input.ts';
 import type { Operations, WireMemory } from './operations.ts';
 import type { Env } from './request.ts';
@@ -82,7 +83,7 @@ export function mem0Routes(operations: Operations, maxRequestBytes: number, { in
     if (wanted !== false && infer === 'reject') throw invalidRequest(NO_INFERENCE);
     const entity = entityOf(owner);
     const { user_id } = entity;
-    const scope = isWhole(entity) ? null : scopeOf(entity, '-');
+    const scope = mem0Scope(entity);
     const given = typeof messages === 'string' ? [{ role: 'user', content: messages }] : messages;
     const told = given
       .map(({ role, content }) => ({ role, content: textOf(content) }))
@@ -130,7 +131,7 @@ export function mem0Routes(operations: Operations, maxRequestBytes: number, { in
       user_id: entity.user_id,
       min_score: String(threshold ?? 0),
     });
-    if (agent !== undefined) parameters.set('scope', `${prefixOf(segment(agent))}/`);
+    if (agent !== undefined) parameters.set('scope', `${mem0Prefix(agent)}/`);
     // A run without its agent is no prefix: the gateway looks for it among the best results.
     parameters.set('limit', String(run === undefined ? most : 100));
     const { results } = await operations.search(c.get('verbs'), `?${parameters}`, c.get('call'));
@@ -184,7 +185,8 @@ export function mem0Routes(operations: Operations, maxRequestBytes: number, { in
 
 async function* allOf(operations: Operations, c: Context<Env>, entity: Entity): AsyncGenerator<WireMemory> {
   const parameters = new URLSearchParams({ user_id: entity.user_id, limit: String(PAGE) });
-  if (!isWhole(entity)) parameters.set('scope', scopeOf(entity, '*'));
+  const scope = mem0Scope(entity, '*');
+  if (scope !== null) parameters.set('scope', scope);
   for (let more = true; more; ) {
     const { items, next_cursor } = await operations.list(c.get('verbs'), `?${parameters}`, c.get('call'));
     yield* items;
@@ -249,17 +251,6 @@ function equalities(filters: object): [keyof z.output<typeof Owner>, string][] {
     }),
   );
 }
-
-/** Any text as one segment of a scope. `-` stands for none, so that every memory of an agent is below its segment. */
-const segment = (id: string): string => (id === '-' ? '%2D' : encodeURIComponent(id).replaceAll('*', '%2A'));
-const prefixOf = (agent: string) => `mem0/agent/${agent}`;
-/** The scope of these, or with `*` for what is not given, the glob of all that have them. */
-const scopeOf = ({ agent, run }: Entity, absent: '-' | '*'): string => {
-  const part = (id: string | undefined) => (id === undefined ? absent : segment(id));
-  return `${prefixOf(part(agent))}/run/${part(run)}`;
-};
-
-const isWhole = ({ agent, run }: Entity): boolean => agent === undefined && run === undefined;
 
 const SCOPE = /^mem0\/agent\/([^/]+)\/run\/([^/]+)$/;
 /** Agent and run of a scope. Another application may have written any scope, also one that is no encoding of texts. */

@@ -10,6 +10,7 @@ import { contextSuite } from './context.suite.ts';
 import { deleteSuite } from './delete.suite.ts';
 import { etagsSuite } from './etags.suite.ts';
 import { idempotencySuite } from './idempotency.suite.ts';
+import { kitSuite } from './kit.suite.ts';
 import { listSuite } from './list.suite.ts';
 import { mapSuite } from './map.suite.ts';
 import { recordsSuite } from './records.suite.ts';
@@ -66,6 +67,7 @@ export const conformance = (label: string, open: Open, peculiar?: (subject: GetS
       return opened;
     };
     const admit: Admit = (rights: Rights) => subject().as(callers.admit(rights));
+    kitSuite(label, subject, callers.admit({ grants: ['*:elsewhere'] }));
     for (const suite of SUITES) suite(subject, admit);
     peculiar?.(subject);
   });

@@ -83,17 +83,6 @@ describe('bodies', () => {
     },
   );
 
-  it('[SPEC POST /memories content] [SPEC POST /memories user_id] are required', async () => {
-    const bodies = [
-      {},
-      { content: 'x' },
-      { user_id: 'u' },
-      { content: null, user_id: 'u' },
-      { content: 'x', user_id: null },
-    ];
-    for (const body of bodies) expectError(await post(body), 'invalid_request');
-  });
-
   it('[SPEC Memory optional fields] [Decision 7] POST takes null as omitted', async () => {
     const optional = [
       'scope',

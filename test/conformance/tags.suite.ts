@@ -31,13 +31,6 @@ export const tagsSuite = (subject: GetSubject) =>
       expect(await find({ tag })).toEqual([idOf.get(tag)]);
     });
 
-    test('[SPEC GET /memories tag] finds a record by any of its tags, once', async (need) => {
-      need('list', 'tags');
-      expect((await find({ tag: 'common' })).toSorted()).toEqual([...idOf.values()].sort());
-      expect(await find({ tag: 'commo' })).toEqual([]);
-      expect(await find({ tag: 'COMMON' })).toEqual([]);
-    });
-
     test('[SPEC GET /memories tag] does not see the tags of others', async (need) => {
       need('list', 'tags');
       expect(await find({ tag: 'common' }, freshUser())).toEqual([]);
@@ -62,22 +55,6 @@ export const tagsSuite = (subject: GetSubject) =>
       for (const tag of TAGS) expect(await find({ tag }, owner), tag).toEqual([]);
       expect((await client.get(id)).tags).toEqual(['mine']);
       expect((await client.list({ user_id: owner })).items[0]?.tags).toEqual(['mine']);
-    });
-
-    test('[SPEC GET /memories tag] [SPEC GET /memories scope] tag and scope together narrow to both', async (need) => {
-      need('list', 'tags', 'scopes');
-      const owner = freshUser();
-      const added: string[] = [];
-      for (const [scope, tags] of [
-        ['s/a', ['t']],
-        ['s/a', ['u']],
-        ['r/a', ['t']],
-        [null, ['t']],
-      ] as const) {
-        added.push((await subject().client.add({ user_id: owner, content: 'x', scope, tags })).id);
-      }
-      expect(await find({ tag: 't', scope: 's/*' }, owner)).toEqual([added[0]]);
-      expect((await find({ tag: 't' }, owner)).toSorted()).toEqual([added[0], added[2], added[3]].sort());
     });
 
     test('[Decision 8] 64 tags fit beside the longest scope', async (need) => {

@@ -157,22 +157,5 @@ export interface WireError {
   };
 }
 
-/** SPEC, Errors: code → status and type. */
-export const ERRORS = {
-  unauthorized: { status: 401, type: 'auth' },
-  scope_denied: { status: 403, type: 'auth' },
-  not_found: { status: 404, type: 'not_found' },
-  invalid_request: { status: 400, type: 'invalid' },
-  rate_limited: { status: 429, type: 'rate_limited' },
-  unsupported_capability: { status: 400, type: 'invalid' },
-  provider_error: { status: 502, type: 'provider_error' },
-  payload_too_large: { status: 413, type: 'invalid' },
-} as const;
-
-export type WireErrorCode = keyof typeof ERRORS;
-
-export const VERBS = ['add', 'search', 'get', 'update', 'delete', 'list', 'context', 'audit'] as const;
-export const STATUSES = ['queued', 'indexing', 'done', 'failed'] as const;
-
-/** SPEC, Limits: the default bound of a request body. */
-export const MAX_BODY_BYTES = 1_048_576;
+export type { Code as WireErrorCode } from '../../src/conformance/protocol.ts';
+export { ERRORS, MAX_BODY_BYTES, STATUSES, VERBS } from '../../src/conformance/protocol.ts';

@@ -1,0 +1,191 @@
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { beforeEach, describe, expect, it } from 'vitest';
+import type { Provider } from '#contract';
+import { CONFORMANCE_USAGE, runConformance } from '../../src/cli/conformance.ts';
+import type { Send } from '../../src/conformance/kit.ts';
+import { type Result, runAll } from '../../src/conformance/run.ts';
+import { sendTo } from '../conformance/kit.suite.ts';
+import { serverForTest } from '../support/server.ts';
+import { openSubject, type Subject } from '../support/subject.ts';
+import { ignoring } from './mutate.ts';
+
+const KEYS = { key: false, narrow: false };
+const ALL = { keys: KEYS, readOnly: false, profiles: [], onResult: () => {} };
+
+let subject: Subject;
+beforeEach(async () => {
+  subject = await openSubject({ provider: 'memory', options: {} });
+  return subject.close;
+});
+const users = async () => (await subject.client.users({ prefix: 'omp-conformance' })).items;
+
+describe('a run', () => {
+  const signal = new AbortController().signal;
+
+  it('deletes what it added, also what a failed check left', async () => {
+    const mutant = ignoring('list', 'limit')(sendTo(subject.app, {}));
+    const { results, left } = await runAll({ ...ALL, send: mutant, signal });
+    expect(results.filter(({ status }) => status === 'failed').map(({ id }) => id)).toEqual([
+      'list.limit',
+      'list.limit-wrong',
+    ]);
+    expect([left, await users()]).toEqual([[], []]);
+  });
+
+  it('names what it cannot delete', async () => {
+    const send = sendTo(subject.app, {});
+    const stubborn: Send = (path, init, as) =>
+      send(path, init.method === 'DELETE' ? { ...init, method: 'GET' } : init, as);
+    const { left } = await runAll({ ...ALL, send: stubborn, signal, profiles: ['audit'] });
+    expect(left).toHaveLength(1);
+  });
+
+  it('ends after the current case when it is stopped, and deletes what it added', async () => {
+    const stop = new AbortController();
+    const results: Result[] = [];
+    const onResult = (result: Result) => {
+      results.push(result);
+      if (result.id === 'add.id') stop.abort();
+    };
+    await runAll({ ...ALL, send: sendTo(subject.app, {}), signal: stop.signal, onResult });
+    expect(results.at(-1)?.id).toBe('add.id');
+    expect(await users()).toEqual([]);
+  });
+
+  it('--read-only only reads', async () => {
+    const methods = new Set<string>();
+    const send: Send = (path, init, as) => {
+      methods.add(init.method ?? 'GET');
+      return sendTo(subject.app, {})(path, init, as);
+    };
+    const { results } = await runAll({ ...ALL, send, signal, readOnly: true });
+    expect(results.length).toBeGreaterThan(20);
+    expect([...methods]).toEqual(['GET']);
+  });
+
+  it('without a document of capabilities says so, and tries nothing that needs one', async () => {
+    const send: Send = async () => new Response('It works!', { headers: { 'content-type': 'text/html' } });
+    const { results } = await runAll({ ...ALL, send, signal });
+    const failed = results.filter(({ status }) => status === 'failed').map(({ profile }) => profile);
+    expect(new Set(failed)).toEqual(new Set(['core', 'grants']));
+    expect(results.filter(({ status }) => status === 'passed').map(({ id }) => id)).toEqual([
+      'capabilities.search-agrees',
+      'capabilities.audit-agrees',
+    ]);
+  });
+
+  it('waits while the rate limit is reached', async () => {
+    let refusals = 2;
+    const send: Send = async (path, init, as) => {
+      if (path !== '/healthz' || refusals-- <= 0) return sendTo(subject.app, {})(path, init, as);
+      return new Response('{}', { status: 429, headers: { 'retry-after': '0' } });
+    };
+    const { results } = await runAll({ ...ALL, send, signal, profiles: ['core'], readOnly: true });
+    expect(results.find(({ id }) => id === 'health.ok')?.status).toBe('passed');
+  });
+});
+
+describe('omp-gateway conformance', () => {
+  let folder: string;
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), 'omp-conformance-'));
+    return () => rmSync(folder, { recursive: true });
+  });
+  const at = (name: string) => join(folder, name);
+  const read = (name: string) => readFileSync(at(name), 'utf8');
+  const conformance = async (argv: readonly string[], env = {}) => {
+    const written = { stdout: '', stderr: '' };
+    const into = (name: keyof typeof written) => ({
+      write(text: string) {
+        written[name] += text;
+      },
+    });
+    const status = await runConformance(argv, { env, stdout: into('stdout'), stderr: into('stderr') });
+    return { status, ...written };
+  };
+
+  it('--help prints the usage, at most 80 columns wide', async () => {
+    expect(await conformance(['--help'])).toEqual({ status: 0, stdout: CONFORMANCE_USAGE, stderr: '' });
+    expect(Math.max(...CONFORMANCE_USAGE.split('\n').map((line) => line.length))).toBeLessThanOrEqual(80);
+  });
+
+  it.each([
+    [[], '--url'],
+    [['--url', 'localhost:8080'], '--url'],
+    [['--url', 'http://x', '--profile', 'cores'], 'core, list'],
+    [['--url', 'http://x', '--key-env', 'NONE'], 'NONE'],
+    [['--url', 'http://x', '--kay-env', 'NONE'], '--kay-env'],
+  ])('rejects %j', async (argv, message) => {
+    const { status, stderr } = await conformance(argv);
+    expect([status, stderr]).toEqual([2, expect.stringContaining(message)]);
+    expect(stderr).toContain("Try 'omp-gateway conformance --help'.");
+  });
+
+  it('fails if nothing answers', async () => {
+    const { status, stderr } = await conformance(['--url', 'http://127.0.0.1:1']);
+    expect([status, stderr]).toEqual([1, expect.stringContaining('http://127.0.0.1:1 does not answer')]);
+  });
+
+  it('checks an implementation over the network and writes its reports', async () => {
+    const { url, client } = await serverForTest();
+    const files = ['--report', at('report.json'), '--junit', at('junit.xml'), '--badge', at('badge.json')];
+    const profiles = ['--profile', 'search', '--profile', 'grants'];
+    const { status, stdout, stderr } = await conformance([...profiles, ...files], { OMP_URL: `${url}/` });
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+    expect(stdout).toMatch(/^12 passed, 0 failed, 0 warnings, 3 skipped$/m);
+    expect(JSON.parse(read('report.json'))).toMatchObject({
+      url,
+      counts: { passed: 12, failed: 0, warning: 0, skipped: 3 },
+      results: expect.arrayContaining([
+        {
+          id: 'search.required',
+          profile: 'search',
+          status: 'passed',
+          title: expect.any(String),
+          clauses: expect.any(Array),
+        },
+      ]),
+    });
+    expect(read('junit.xml')).toContain('<testsuite name="grants" tests="4" failures="0" skipped="3">');
+    expect(JSON.parse(read('badge.json'))).toEqual({
+      schemaVersion: 1,
+      label: 'Open Memory Protocol',
+      message: '12 passed',
+      color: 'brightgreen',
+    });
+    expect((await client.users({ prefix: 'omp-conformance' })).items).toEqual([]);
+  });
+
+  it('ends with status 1 and shows clause, request and answer of what fails', async () => {
+    // Loses the tags of what is read by id.
+    const alter = (provider: Provider): Provider => ({
+      ...provider,
+      get: async (ref, call) => {
+        const found = await provider.get(ref, call);
+        return found && { ...found, tags: [] };
+      },
+    });
+    const { url } = await serverForTest({ alter });
+    const [junit, badge] = [at('junit.xml'), at('badge.json')];
+    const { status, stdout } = await conformance([
+      '--url',
+      url,
+      '--profile',
+      'core',
+      '--junit',
+      junit,
+      '--badge',
+      badge,
+    ]);
+    expect(status).toBe(1);
+    const shown =
+      /^FAILED {2}get\.memory: .*\n +the memory must be .*\n +GET \/memories\/\{id\}: .*\n +GET \/memories\/mem_.*\n +-> 200 application\/json.* \{/m;
+    expect(stdout).toMatch(shown);
+    expect(read('junit.xml')).toMatch(
+      /<testcase classname="core" name="get.memory: .*"><failure message="the memory must be \{&quot;/,
+    );
+    expect(JSON.parse(read('badge.json'))).toMatchObject({ message: '2 failed', color: 'red' });
+  });
+});
