@@ -17,11 +17,18 @@ export type Arguments =
   | { readonly action: 'mistake'; readonly message: string; readonly status: 2 };
 
 /** Commands with their own arguments. */
-<<<<<<< HEAD
-const COMMANDS = ['doctor', 'export', 'hooks', 'import', 'keys', 'mcp', 'migrate', 'reembed', 'verify'] as const;
-=======
-const COMMANDS = ['conformance', 'doctor', 'hooks', 'keys', 'mcp', 'reembed'] as const;
->>>>>>> main
+const COMMANDS = [
+  'conformance',
+  'doctor',
+  'export',
+  'hooks',
+  'import',
+  'keys',
+  'mcp',
+  'migrate',
+  'reembed',
+  'verify',
+] as const;
 type Command = (typeof COMMANDS)[number];
 const isCommand = (word: string | undefined): word is Command => COMMANDS.some((command) => command === word);
 

@@ -58,6 +58,11 @@ ${STORES}
 
 Options:
   --to STORE          Default: config
+  --format FORMAT     mem0: the answers of its get_all as JSON; csv: the first
+                      row names the columns. One --user is then the user of
+                      memories that name none
+  --column FIELD=COLUMN  Of a CSV file: which column a field is in, such as
+                      content=text; may be given several times
 ${FILTERS}
 ${WRITING}
   --restart           Start over

@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs';
+import { createReadStream, existsSync, statSync } from 'node:fs';
 import { readFile as readText, rm } from 'node:fs/promises';
 import { parseArgs } from 'node:util';
 import type { MovedMemory } from '../../clients/typescript/src/index.ts';
@@ -6,13 +6,14 @@ import { ConfigError } from '../config/mistakes.ts';
 import { ALL_GRANTS, type Principal } from '../core/principal.ts';
 import { type Counts, createCopy, noCounts, type OnConflict, total } from '../move/copy.ts';
 import { FORMAT, type Header, type Line, openWriter, readFile, replaceFile, streamWriter } from '../move/file.ts';
-import { type Filters, matcherOf, openStore, type Place, pagesOf, type Store } from '../move/store.ts';
+import { readCsv, readMem0 } from '../move/readers.ts';
+import { type Filters, matcherOf, momentOf, openStore, type Place, pagesOf, type Store } from '../move/store.ts';
 import { type Side, type Verification, verify } from '../move/verify.ts';
 import { COMMON_OPTIONS, configFlags } from './arguments.ts';
 import type { OpenStore } from './mcp.ts';
 import { MOVE_USAGES, type MoveCommand } from './move-usage.ts';
-import { memories, number, showProgress, untilSignal } from './progress.ts';
-import { configOf, explainError, report, type Terminal, terminalLog } from './terminal.ts';
+import { memories, number, showProgress } from './progress.ts';
+import { configOf, explainError, report, type Terminal, terminalLog, untilSignal } from './terminal.ts';
 
 const text = { type: 'string' } as const;
 const several = { type: 'string', multiple: true } as const;
@@ -22,7 +23,7 @@ const WRITING = { concurrency: text, 'per-minute': text, restart: flag } as cons
 const ALL = { ...COMMON_OPTIONS, ...FILTERS, json: flag } as const;
 const OPTIONS = {
   export: { ...ALL, from: text, vectors: flag, restart: flag },
-  import: { ...ALL, ...WRITING, to: text, 'on-conflict': text, 'dry-run': flag },
+  import: { ...ALL, ...WRITING, to: text, 'on-conflict': text, 'dry-run': flag, format: text, column: several },
   migrate: { ...ALL, ...WRITING, from: text, to: text, progress: text },
   verify: { ...ALL, queries: text, overlap: text },
 } as const;
@@ -98,10 +99,13 @@ function parsed(command: MoveCommand, argv: readonly string[]): Asked | undefine
   const wanted = POSITIONALS[command];
   if (names.length !== wanted.length) throw new Mistake(`expected ${wanted.join(' and ') || 'no argument'}`);
   const since = values.since as string | undefined;
-  if (since !== undefined && Number.isNaN(Date.parse(since))) throw new Mistake('--since must be an ISO 8601 time');
+  if (since !== undefined && Number.isNaN(momentOf(since))) throw new Mistake('--since must be an ISO 8601 time');
   const onConflict = (values['on-conflict'] ?? 'skip') as OnConflict;
   if (!['skip', 'replace', 'fail'].includes(onConflict)) {
     throw new Mistake('--on-conflict must be skip, replace or fail');
+  }
+  if (values.format !== undefined && values.format !== 'mem0' && values.format !== 'csv') {
+    throw new Mistake('--format must be mem0 or csv');
   }
   const overlap = Number(values.overlap ?? 0.9);
   if (!(overlap >= 0 && overlap <= 1)) throw new Mistake('--overlap must be a number from 0 to 1');
@@ -111,7 +115,7 @@ function parsed(command: MoveCommand, argv: readonly string[]): Asked | undefine
       users: (values.user as string[] | undefined) ?? [],
       scope: values.scope as string | undefined,
       tags: (values.tag as string[] | undefined) ?? [],
-      since: since && new Date(since).toISOString(),
+      since: since && new Date(momentOf(since)).toISOString(),
       vectors: values.vectors === true,
     },
     concurrency: whole(values, 'concurrency', 1, 32) ?? 4,
@@ -241,21 +245,22 @@ async function runImport(asked: Asked, run: Run): Promise<number> {
   const { values, filters } = asked;
   const [path = '-'] = asked.names;
   const isStream = path === '-';
+  // Standard input can be read only once.
   let known: number | undefined;
   let header: Header | undefined;
   if (!isStream) {
-    known = -1;
-    for await (const line of readFile(path)) {
-      header ??= line as Header;
-      known++;
+    known = 0;
+    for await (const line of linesOf(asked)) {
+      if (isHeader(line)) header = line;
+      else known++;
     }
   }
-  const question = [path, known, toOf(asked), filters, asked.onConflict];
+  const question = [path, known, toOf(asked), filters, asked.onConflict, values.format, values.column];
   const saved = `${path}.progress`;
   const done = isStream ? 0 : ((await savedPlace<number>(saved, question, values.restart === true)) ?? 0);
   const store = await run.open(toOf(asked), 'to');
   requireImport(store);
-  if (header) say(run, vectorsText(header.embedding, store));
+  if (!isStream) say(run, vectorsText(header?.embedding ?? null, store));
   let lines = 0;
   const copy = createCopy(store, {
     ...asked,
@@ -271,13 +276,11 @@ async function runImport(asked: Asked, run: Run): Promise<number> {
   };
   let page: MovedMemory[] = [];
   let found = 0;
-  for await (const line of readFile(path)) {
-    if (!header) {
-      header = line as Header;
-      say(run, vectorsText(header.embedding, store));
+  for await (const line of linesOf(asked)) {
+    if (isHeader(line)) {
+      if (isStream) say(run, vectorsText(line.embedding, store));
       continue;
     }
-    if (!isStream && lines === 0 && 'omp_export' in line) continue;
     lines++;
     if (lines <= done) continue;
     const memory = line as unknown as MovedMemory;
@@ -300,6 +303,27 @@ async function runImport(asked: Asked, run: Run): Promise<number> {
 }
 
 const PAGE = 500;
+
+const isHeader = (line: Header | Line): line is Header => 'omp_export' in line;
+
+/** The memories of the file in its format, after the header if that has one. */
+async function* linesOf({ names: [path = '-'], values, filters }: Asked): AsyncGenerator<Header | Line> {
+  const { format } = values;
+  if (format === undefined) return yield* readFile(path);
+  const input = path === '-' ? process.stdin : createReadStream(path);
+  const user_id = filters.users.length === 1 ? filters.users[0] : undefined;
+  const created_at = path === '-' ? now() : new Date(statSync(path).mtimeMs).toISOString();
+  const columns = Object.fromEntries(((values.column as string[] | undefined) ?? []).map(columnOf));
+  if (format === 'mem0') yield* readMem0(input, { user_id, created_at });
+  else yield* readCsv(input, { user_id, created_at, columns });
+}
+
+/** `FIELD=COLUMN`. */
+function columnOf(text: string): [string, string] {
+  const at = text.indexOf('=');
+  if (at > 0) return [text.slice(0, at), text.slice(at + 1)];
+  throw new Mistake(`--column ${text}: expected FIELD=COLUMN`);
+}
 
 /** A pass begins this much before the one before it did, in milliseconds: clocks differ. */
 const MARGIN_MS = 60_000;
@@ -410,7 +434,7 @@ async function sideOf(name: string, key: 'from' | 'to', filters: Filters, run: R
       async *memories() {
         for await (const line of readFile(name)) {
           const memory = line as unknown as MovedMemory;
-          if (!('omp_export' in line) && matches(memory)) yield memory;
+          if (!isHeader(line) && matches(memory)) yield memory;
         }
       },
     };

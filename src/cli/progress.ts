@@ -7,23 +7,6 @@ export interface Progress {
   readonly total?: number | undefined;
 }
 
-const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
-
-/** The first signal asks the work to stop; a second one ends the process at once. */
-export async function untilSignal<Result>(work: (signal: AbortSignal) => Promise<Result>): Promise<Result> {
-  const stopping = new AbortController();
-  const stop = () => {
-    for (const signal of SIGNALS) process.removeListener(signal, stop);
-    stopping.abort(new Error('stopped'));
-  };
-  for (const signal of SIGNALS) process.once(signal, stop);
-  try {
-    return await work(stopping.signal);
-  } finally {
-    for (const signal of SIGNALS) process.removeListener(signal, stop);
-  }
-}
-
 /** Milliseconds between lines if the output is not a terminal. */
 const LINE_MS = 10_000;
 

@@ -6,12 +6,8 @@ import type { Config } from '../config/settings.ts';
 import { openEmbedder } from '../embedding/open.ts';
 import { reembed } from '../registry.ts';
 import { COMMON_OPTIONS, COMMON_USAGE, configFlags, type Flags } from './arguments.ts';
-<<<<<<< HEAD
-import { memories, number, ofTotal, showProgress, untilSignal } from './progress.ts';
-import { configOf, explainError, report, type Terminal, terminalLog } from './terminal.ts';
-=======
+import { memories, number, ofTotal, showProgress } from './progress.ts';
 import { configOf, explainError, report, type Terminal, terminalLog, untilSignal } from './terminal.ts';
->>>>>>> main
 
 /** What `omp-gateway reembed --help` prints: at most 80 columns wide, ends with a newline. */
 export const REEMBED_USAGE = `Usage: omp-gateway reembed [options]
@@ -153,38 +149,6 @@ async function work(
 const unsupported = (provider: string): string =>
   `the provider ${provider} cannot embed its memories again in place; fill another store with the new embedder instead`;
 
-<<<<<<< HEAD
-=======
-/** Milliseconds between lines if the output is not a terminal. */
-const LINE_MS = 10_000;
-
-function showProgress(stderr: Terminal['stderr']) {
-  let first: { readonly at: number; readonly done: number } | undefined;
-  let shown = Number.NEGATIVE_INFINITY;
-  let open = false;
-  return {
-    show(state: ReembedState): void {
-      const now = performance.now();
-      first ??= { at: now, done: state.done };
-      const seconds = (now - first.at) / 1_000;
-      const line = progressLine(state, seconds > 0 ? (state.done - first.done) / seconds : 0);
-      if (stderr.isTTY) {
-        stderr.write(`\r\x1b[K${line}`);
-        open = true;
-      } else if (now - shown >= LINE_MS) {
-        stderr.write(`${line}\n`);
-        shown = now;
-      }
-    },
-    /** Ends the line that is rewritten. */
-    end(): void {
-      if (open) stderr.write('\n');
-      open = false;
-    },
-  };
-}
-
->>>>>>> main
 /** The outcome as text, with line ends. */
 function reembedText(outcome: ReembedOutcome, { dry_run }: Pick<ReembedOptions, 'dry_run'>): string {
   const { from, to, total, done, embedded, switched } = outcome;

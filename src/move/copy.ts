@@ -95,7 +95,9 @@ function chunks(memories: readonly MovedMemory[]): MovedMemory[][] {
   for (const memory of memories) {
     const size = Buffer.byteLength(JSON.stringify(memory));
     const last = all.at(-1);
-    if (last && last.length < MAX_MEMORIES && bytes + size <= MAX_BYTES) {
+    // A request has each id once.
+    const isNew = !last?.some(({ id }) => id === memory.id);
+    if (last && isNew && last.length < MAX_MEMORIES && bytes + size <= MAX_BYTES) {
       last.push(memory);
       bytes += size;
     } else {

@@ -86,10 +86,16 @@ async function allUsers({ name, client, capabilities }: Store): Promise<string[]
   return users;
 }
 
-export function matcherOf({ scope, tags, since }: Filters): (memory: MovedMemory) => boolean {
+/** Whether the filters leave a memory. */
+export function matcherOf({ users, scope, tags, since }: Filters): (memory: MovedMemory) => boolean {
   const inScope = scope === undefined ? undefined : globMatcher(scope);
   return (memory) =>
+    (users.length === 0 || users.includes(memory.user_id)) &&
     (!inScope || (memory.scope != null && inScope(memory.scope))) &&
     tags.every((tag) => memory.tags?.includes(tag)) &&
-    (since === undefined || Date.parse(memory.updated_at ?? memory.created_at) >= Date.parse(since));
+    // A time that cannot be read is for the target to reject.
+    (since === undefined || !(momentOf(memory.updated_at ?? memory.created_at) < momentOf(since)));
 }
+
+/** Milliseconds since 1970. Without an offset a time is UTC, as in the protocol. */
+export const momentOf = (time: string): number => Date.parse(/T[^+-]*\d$/.test(time) ? `${time}Z` : time);

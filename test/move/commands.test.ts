@@ -97,6 +97,28 @@ describe('export and import', () => {
     await expectEnd(['verify', file, target.url]);
   });
 
+  it('read files of other applications', async () => {
+    const target = await startGateway({ env: { OMP_PROVIDER: 'memory' } });
+    const csv = join(folder, 'notes.csv');
+    writeFileSync(csv, 'text,tags,date\n"likes tea, green",a,2024-05-01 10:00:00+02\nlives in Oslo,,\n');
+    const args = ['import', csv, '--format', 'csv', '--user', 'ana', '--to', target.url];
+    const columns = ['--column', 'content=text', '--column', 'created_at=date'];
+    expect((await expectEnd([...args, ...columns])).stdout).toBe('2 memories stored.\n');
+    expect((await expectEnd([...args, ...columns])).stdout).toBe('0 memories stored, 2 there already.\n');
+    expect((await expectEnd(args, {}, 1)).stderr).toContain('--column content=COLUMN');
+    const { items } = await target.client.list({ user_id: 'ana' });
+    expect(items.at(-1)).toMatchObject({
+      ...{ content: 'likes tea, green', tags: ['a'], created_at: '2024-05-01T08:00:00.000Z' },
+    });
+    const mem0 = join(folder, 'get_all.json');
+    const memory = { id: '1', memory: 'works at night', user_id: 'ben', created_at: '2025-01-01T00:00:00Z' };
+    // The same memory may come by its user and by its agent.
+    writeFileSync(mem0, JSON.stringify({ results: [memory, memory] }));
+    const read = await expectEnd(['import', mem0, '--format', 'mem0', '--to', target.url, '--concurrency', '1']);
+    expect(read.stdout).toBe('1 memory stored, 1 there already.\n');
+    expect((await target.client.list({ user_id: 'ben' })).items).toMatchObject([{ id: '1', content: memory.memory }]);
+  });
+
   it('name what is wrong with the arguments', async () => {
     for (const [args, message] of [
       [['export'], 'expected FILE'],
