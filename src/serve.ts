@@ -17,7 +17,7 @@ import { openAuditQueue } from './core/audit-queue.ts';
 import { compose } from './core/compose.ts';
 import { createGate, type Gate } from './core/gate.ts';
 import { createHealth } from './core/health.ts';
-import { NO_TELEMETRY } from './core/telemetry.ts';
+import { NO_TELEMETRY, type Scrape } from './core/telemetry.ts';
 import { type Memories, withEmbedder } from './core/with-embedder.ts';
 import { openEmbedder } from './embedding/open.ts';
 import { loopbackHosts } from './http/admission.ts';
@@ -60,7 +60,7 @@ export async function serve(config: Config, log: Log, stopped?: AbortSignal): Pr
     const dependencies = createDependencies(RESILIENCE, telemetry, log);
     parts.add('dependencies', async () => dependencies.close());
 
-    const { embedder, provider, gate } = await openGate(config, { dependencies, parts, log });
+    const { embedder, provider, gate } = await openGate(config, { dependencies, parts, log, scrape: telemetry.scrape });
     telemetry.watch({ provider, embedder, breakers: dependencies.states });
     const rate = await parts.open('rate limits', openRateLimits({ ...rateLimitOptions(config), log }));
 
@@ -100,10 +100,11 @@ interface GateParts {
   readonly dependencies: ReturnType<typeof createDependencies>;
   readonly parts: OpenParts;
   readonly log: Log;
+  readonly scrape?: Scrape | undefined;
 }
 
 /** Opens the store with its embedder and its audit queue: everything but the server. */
-async function openGate(config: Config, { dependencies, parts, log }: GateParts) {
+async function openGate(config: Config, { dependencies, parts, log, scrape }: GateParts) {
   const embedder =
     config.search.mode === 'keyword'
       ? undefined
@@ -121,7 +122,8 @@ async function openGate(config: Config, { dependencies, parts, log }: GateParts)
   const record = config.audit.record === 'writes' ? 'writes' : 'all';
   const auditQueue = openAuditQueue({ audit: audit && provider.audit, record, log });
   parts.add('audit queue', auditQueue.close);
-  const gate = createGate({ provider, auditQueue, rate_limit_per_minute: config.rate_limit.per_minute ?? null });
+  const rate_limit_per_minute = config.rate_limit.per_minute ?? null;
+  const gate = createGate({ provider, auditQueue, rate_limit_per_minute, scrape });
   return { embedder, provider, gate };
 }
 

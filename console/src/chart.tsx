@@ -48,3 +48,48 @@ export function Bars({ title, bars }: { title: string; bars: readonly Bar[] }) {
     </figure>
   );
 }
+
+interface Line {
+  readonly name: string;
+  /** Undefined: a gap. */
+  readonly values: readonly (number | undefined)[];
+}
+
+/** Lines over time, one point for each moment. Each has a pattern of its own; the legend has its last value. */
+export function Lines({ title, lines, show }: { title: string; lines: readonly Line[]; show(value: number): string }) {
+  const known = lines.flatMap(({ values }) => values.filter((value) => value !== undefined));
+  const most = Math.max(...known, 0) || 1;
+  const last = Math.max(1, ...lines.map(({ values }) => values.length - 1));
+  const path = ({ values }: Line) =>
+    values
+      .map((value, n) => {
+        if (value === undefined) return '';
+        const begins = values[n - 1] === undefined;
+        return `${begins ? 'M' : 'L'}${(WIDTH * n) / last} ${HEIGHT - (HEIGHT * value) / most}${begins ? 'h1' : ''}`;
+      })
+      .join('');
+  return (
+    <figure class="chart">
+      <figcaption>{title}</figcaption>
+      <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} preserveAspectRatio="none" aria-hidden="true">
+        {lines.map((line, n) => (
+          <path key={line.name} class={`line${n}`} d={path(line)} />
+        ))}
+      </svg>
+      <div class="axis">
+        {lines.map(({ name, values }, n) => {
+          const value = values.findLast((one) => one !== undefined);
+          return (
+            <span key={name}>
+              <svg class="line-of" viewBox="0 0 24 24" aria-hidden="true">
+                <path class={`line${n}`} d="M0 12H24" />
+              </svg>{' '}
+              {name}: {value === undefined ? 'nothing yet' : show(value)}
+            </span>
+          );
+        })}
+        <span>at most {known.length > 0 ? show(Math.max(...known)) : show(0)}</span>
+      </div>
+    </figure>
+  );
+}

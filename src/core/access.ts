@@ -35,6 +35,7 @@ import { type ContextBlock, type ContextOptions, MIN_SIMILARITY, toContext } fro
 import { type ExplainedHit, explainHits } from './explain.ts';
 import { drawMap, type MemoryMap } from './map.ts';
 import type { Principal } from './principal.ts';
+import type { Scrape } from './telemetry.ts';
 import type { Memories, TextQuery } from './with-embedder.ts';
 
 /** A record in a request. With `user_id`, a record of another user counts as absent. */
@@ -103,6 +104,8 @@ export interface Verbs {
   export?(query: CallerQuery<ScanQuery>, call: Call): Promise<ScanPart>;
   /** Throws `scope_denied` unless the caller may write all scopes of all users. Outcomes in order. */
   import?(items: readonly MovedMemory[], replace: boolean, call: Call): Promise<(ImportOutcome | OmpError)[]>;
+  /** Throws `scope_denied` unless the caller may read the memories of all users: metrics are about them all (Decision 33). */
+  metrics?: Scrape;
   /** The verbs on keys throw `scope_denied` unless the caller has the grant `admin:*` (Decision 41). Newest first. */
   listKeys?(query: KeyListQuery, call: Call): Promise<StoredKey[]>;
   /** Throws `invalid_request` if the name exists. */
@@ -129,7 +132,7 @@ const CONTEXT_CANDIDATES = 100;
  * Enforces the grants of a caller, in one place for all providers. The rule is part of every query and is checked again on
  * every returned record. A caller gets the same results as if the store held only the records that it may read.
  */
-export function verbsFor(principal: Principal, provider: Memories, auditQueue: AuditQueue): Verbs {
+export function verbsFor(principal: Principal, provider: Memories, auditQueue: AuditQueue, scrape?: Scrape): Verbs {
   const { grants } = principal;
   const { update, delete: remove, list, search } = provider;
   const { audited, read } = auditQueue;
@@ -177,6 +180,12 @@ export function verbsFor(principal: Principal, provider: Memories, auditQueue: A
     ...userVerbs(principal, provider, access, audited),
     ...movingVerbs(principal, provider, access, audited),
     ...keyVerbs(principal, provider, audited),
+    ...(scrape && {
+      async metrics() {
+        if (principal.users !== null || grants.read !== null) throw new OmpError('scope_denied', NO_METRICS);
+        return scrape();
+      },
+    }),
   };
 }
 
@@ -210,6 +219,7 @@ function keyVerbs(
   };
 }
 
+const NO_METRICS = 'metrics are about all users: they need a key for all users with the grant read:*';
 const NOT_ADMIN =
   'managing keys needs a key with the grant admin:*; make one with: omp-gateway keys create NAME --grant "admin:*"';
 const OWN_KEY =

@@ -3,6 +3,7 @@ import { type Verbs, verbsFor } from './access.ts';
 import type { AuditQueue } from './audit-queue.ts';
 import { describe } from './describe.ts';
 import type { Principal } from './principal.ts';
+import type { Scrape } from './telemetry.ts';
 import type { Memories } from './with-embedder.ts';
 
 /** The only access of `src/http` to a provider: its facts, and the verbs of one caller. */
@@ -22,9 +23,11 @@ export interface GateOptions {
   readonly auditQueue: AuditQueue;
   /** The rate limit of the gateway; null: none. */
   readonly rate_limit_per_minute: number | null;
+  /** Undefined: metrics are not collected. */
+  readonly scrape?: Scrape | undefined;
 }
 
-export function createGate({ provider, auditQueue, rate_limit_per_minute }: GateOptions): Gate {
+export function createGate({ provider, auditQueue, rate_limit_per_minute, scrape }: GateOptions): Gate {
   // The authenticator keeps a principal for as long as it is used.
   const known = new WeakMap<Principal, Verbs>();
   return {
@@ -34,7 +37,7 @@ export function createGate({ provider, auditQueue, rate_limit_per_minute }: Gate
     verbs(principal) {
       const before = known.get(principal);
       if (before) return before;
-      const verbs = verbsFor(principal, provider, auditQueue);
+      const verbs = verbsFor(principal, provider, auditQueue, scrape);
       known.set(principal, verbs);
       return verbs;
     },

@@ -55,6 +55,9 @@ export interface Telemetry {
   readonly call: Instrument;
 }
 
+/** All metrics of this process as text, and their media type. */
+export type Scrape = () => Promise<{ readonly type: string; readonly text: string }>;
+
 export const UNOBSERVED: ObservedRequest = { trace: undefined, end: () => {} };
 
 export const NO_TELEMETRY: Telemetry = {

@@ -4,7 +4,7 @@ import type { Gate } from '../core/gate.ts';
 import { createHealth, type Health } from '../core/health.ts';
 import { ANONYMOUS, type Authenticator } from '../core/principal.ts';
 import type { RateLimiter } from '../core/rate-limiter.ts';
-import { NO_TELEMETRY, type Telemetry } from '../core/telemetry.ts';
+import { NO_TELEMETRY, type Scrape, type Telemetry } from '../core/telemetry.ts';
 import type { ToolName } from '../mcp/names.ts';
 import { allowOrigins, authenticate, requireHost, requireOrigin } from './admission.ts';
 import { consoleRoutes } from './console-routes.ts';
@@ -16,7 +16,16 @@ import { mcpRoutes, resourceMetadata } from './mcp-routes.ts';
 import { type Mem0Options, mem0Routes } from './mem0-routes.ts';
 import { createOperations } from './operations.ts';
 import { callMiddleware, type Env } from './request.ts';
-import { auditRoutes, contextRoutes, keyRoutes, mapRoutes, memoryRoutes, statsRoutes, userRoutes } from './routes.ts';
+import {
+  auditRoutes,
+  contextRoutes,
+  keyRoutes,
+  mapRoutes,
+  memoryRoutes,
+  metricsRoutes,
+  statsRoutes,
+  userRoutes,
+} from './routes.ts';
 import { createTransfer, exportRoutes, importRoutes } from './transfer.ts';
 
 export interface AppOptions {
@@ -121,6 +130,7 @@ export function createApp(options: AppOptions): Hono<Env> {
   app.route('/export', exportRoutes(transfer));
   app.route('/import', importRoutes(transfer, max_request_bytes));
   app.route('/map', mapRoutes(operations));
+  app.route('/metrics', metricsRoutes(operations));
   app.route('/keys', keyRoutes(operations, max_request_bytes));
   if (compat?.interface) app.route(`/compat/${compat.interface}`, mem0Routes(operations, max_request_bytes, compat));
   if (hasTools) app.route('/mcp', mcpRoutes({ gate, operations, max_request_bytes, tools: mcp.tools }));
@@ -174,8 +184,8 @@ async function readiness(health: Health): Promise<'ready' | 'unavailable' | 'sta
 export interface AdminOptions {
   readonly health: Health;
   readonly provider: string;
-  /** All metrics as text, and their media type; undefined: `/metrics` does not exist. */
-  readonly scrape: (() => Promise<{ readonly type: string; readonly text: string }>) | undefined;
+  /** Undefined: `/metrics` does not exist. */
+  readonly scrape: Scrape | undefined;
   readonly log: Log;
 }
 

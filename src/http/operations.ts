@@ -170,9 +170,16 @@ export function createOperations(
           : null;
       return { entries: entries.map(entryToWire), next_cursor };
     },
+    metrics,
     ...userOperations(supported),
     ...keyOperations(supported),
   };
+}
+
+/** In the format of Prometheus, with its media type (Decision 33). */
+function metrics({ metrics: scrape }: Verbs) {
+  if (scrape) return scrape();
+  throw new OmpError('unsupported_capability', 'this gateway collects no metrics; set OMP_METRICS_PORT');
 }
 
 /** Decision 41. */

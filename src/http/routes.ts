@@ -69,6 +69,13 @@ export const statsRoutes = (operations: Operations): Hono<Env> =>
 export const mapRoutes = (operations: Operations): Hono<Env> =>
   new Hono<Env>().get('/', async (c) => c.json(await operations.map(c.get('verbs'), c.req.url, c.get('call'))));
 
+/** `GET /metrics` (Decision 33). */
+export const metricsRoutes = (operations: Operations): Hono<Env> =>
+  new Hono<Env>().get('/', async (c) => {
+    const { type, text } = await operations.metrics(c.get('verbs'));
+    return c.body(text, 200, { 'content-type': type });
+  });
+
 /** `/keys` (Decision 41). The log has who made or revoked which key: the store and the audit log do not. */
 export function keyRoutes(operations: Operations, maxRequestBytes: number): Hono<Env> {
   const logged = (c: Context<Env>, { id }: { id: string }, message: string) => {

@@ -48,9 +48,15 @@ export function openMetrics(): Metrics {
       new Gauge({
         name: 'omp_build_info',
         help: 'Version of the gateway; always 1.',
-        labelNames: ['version', 'provider', 'node'],
+        labelNames: ['version', 'provider', 'node', 'model'],
         registers: [registry],
-      }).set({ version: version(), provider: sources.provider.name, node: process.version }, 1);
+      }).set(
+        {
+          ...{ version: version(), provider: sources.provider.name, node: process.version },
+          model: sources.embedder?.model ?? '',
+        },
+        1,
+      );
       addSources(registry, sources);
     },
     scrape: async () => ({ type: registry.contentType, text: await registry.metrics() }),

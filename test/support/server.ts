@@ -3,6 +3,7 @@ import { onTestFinished } from 'vitest';
 import type { Provider } from '#contract';
 import { compose } from '../../src/core/compose.ts';
 import { OPEN } from '../../src/core/principal.ts';
+import type { Scrape } from '../../src/core/telemetry.ts';
 import type { Memories } from '../../src/core/with-embedder.ts';
 import { type AppOptions, createApp } from '../../src/http/app.ts';
 import { type ListenOptions, listen } from '../../src/http/listen.ts';
@@ -28,19 +29,22 @@ export interface ServerOptions
   readonly alter?: (provider: Provider) => Provider;
   /** Served instead of the memory provider, and not closed. */
   readonly provider?: Memories;
+  /** Of `/metrics`. */
+  readonly scrape?: Scrape | undefined;
 }
 
 /** Serves the memory provider (keyword search, so that no embedder is needed) on a free port of 127.0.0.1. */
 export const startServer = async ({
   alter = (provider) => provider,
   provider: given,
+  scrape,
   ...options
 }: ServerOptions = {}): Promise<RunningServer> => {
   const log = recordingLog();
   const ranking = { mode: 'keyword', keyword_weight: 1 } as const;
   const context = { embedder: undefined, ranking, audit: RECORDED, data_dir: tmpdir(), log };
   const provider = given ?? memoriesOf(compose(alter(await openProvider('memory', { scopes: 'native' }, context))));
-  const { gate, auditQueue } = gateOn(provider, log);
+  const { gate, auditQueue } = gateOn(provider, log, null, scrape);
   const app = createApp({ gate, authenticator: OPEN, log, ...APP_LIMITS, ...options });
   const listener = await listen(app, { host: '127.0.0.1', port: 0, log, ...APP_LIMITS, ...options });
   const url = `http://127.0.0.1:${listener.port}`;

@@ -8,6 +8,7 @@ import { openAuditQueue } from '../../src/core/audit-queue.ts';
 import { compose } from '../../src/core/compose.ts';
 import { createGate } from '../../src/core/gate.ts';
 import { type Authenticator, OPEN } from '../../src/core/principal.ts';
+import type { Scrape } from '../../src/core/telemetry.ts';
 import { type Memories, withEmbedder } from '../../src/core/with-embedder.ts';
 import { createApp } from '../../src/http/app.ts';
 import { openProvider } from '../../src/registry.ts';
@@ -70,9 +71,9 @@ const UNHURRIED = { postgres: UNHURRIED_POSTGRES, pinecone: UNHURRIED_PINECONE, 
 export const RECORDED = { retention_days: null } as const;
 
 /** What the gateway puts between a composed provider and HTTP. */
-export function gateOn(provider: Memories, log: Log, rate_limit_per_minute: number | null = null) {
+export function gateOn(provider: Memories, log: Log, rate_limit_per_minute: number | null = null, scrape?: Scrape) {
   const auditQueue = openAuditQueue({ audit: provider.audit, record: 'all', log });
-  return { gate: createGate({ provider, auditQueue, rate_limit_per_minute }), auditQueue };
+  return { gate: createGate({ provider, auditQueue, rate_limit_per_minute, scrape }), auditQueue };
 }
 
 /** A data folder whose embedded Postgres needs no initialising. */

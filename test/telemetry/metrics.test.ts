@@ -4,8 +4,10 @@ import { type Backlog, type Call, GATEWAY, OmpError, type Provider, type Provide
 import type { BreakerState, Operation } from '../../src/core/telemetry.ts';
 import { openTelemetry } from '../../src/telemetry/telemetry.ts';
 import { eventually } from '../support/eventually.ts';
+import { expectError } from '../support/expect-error.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
-import { type ServerOptions, startServer } from '../support/server.ts';
+import { knownCallers, type Rights } from '../support/known-callers.ts';
+import { type ServerOptions, serverForTest, startServer } from '../support/server.ts';
 import { freshUser, openSubject, recordingLog } from '../support/subject.ts';
 import { readingOf, type Sample, samplesOf, sumOf, withLabels } from './exposition.ts';
 
@@ -217,4 +219,24 @@ describe('gauges', () => {
       'omp_http_requests_in_flight',
     ]);
   });
+});
+
+test('[Decision 33] are served on the main port to whoever may read everything', async () => {
+  const { telemetry } = await openMeasured();
+  const callers = knownCallers();
+  const server = await serverForTest({ authenticator: callers.authenticator, scrape: telemetry.scrape });
+  const ask = (rights: Rights) => server.client.ask('/metrics', {}, callers.admit(rights));
+  const { status, text, headers } = await ask({ grants: ['read:*'] });
+  expect([status, headers.get('content-type')]).toEqual([200, expect.stringMatching(/^text\/plain; version=/)]);
+  expect(text).toContain('# TYPE omp_http_requests_in_flight gauge');
+  for (const rights of [
+    { users: ['ana'] },
+    { grants: ['read:a/*'] },
+    { grants: ['write:*', 'delete:*'] },
+    { grants: ['admin:*'] },
+  ]) {
+    expectError(await ask(rights), 'scope_denied');
+  }
+  const off = await serverForTest();
+  expect(expectError(await off.client.ask('/metrics'), 'unsupported_capability').message).toContain('OMP_METRICS_PORT');
 });

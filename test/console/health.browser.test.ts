@@ -1,0 +1,62 @@
+import { AxeBuilder } from '@axe-core/playwright';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { openTelemetry } from '../../src/telemetry/telemetry.ts';
+import { hasChromium } from '../support/chromium.ts';
+import { hashingEmbedder } from '../support/hashing-embedder.ts';
+import { knownCallers } from '../support/known-callers.ts';
+import { openSubject, recordingLog } from '../support/subject.ts';
+import { ana, useConsole, useKey } from './browser.ts';
+
+describe.skipIf(!hasChromium)('the health page of the console', () => {
+  const open = useConsole();
+  const measured = async () => {
+    const telemetry = await openTelemetry({ metrics: true, tracing: undefined }, recordingLog());
+    onTestFinished(telemetry.close);
+    return telemetry;
+  };
+
+  it('[Decision 33] draws the metrics of the gateway over the time that it is open', async () => {
+    const telemetry = await measured();
+    const embedder = { ...hashingEmbedder(), stats: () => ({ queue_length: 3, cache_hits: 1, cache_misses: 3 }) };
+    const { provider } = await openSubject({ provider: 'memory', options: { scopes: 'native' }, embedder });
+    const breakers = () => new Map([['memory', 'half-open' as const]]);
+    telemetry.watch({ provider: { name: 'memory' }, embedder, breakers });
+    const { page, client, troubles } = await open(
+      '#/health',
+      { provider, telemetry, scrape: telemetry.scrape },
+      ana('green tea'),
+    );
+    const row = (name: string) => page.getByRole('row', { name: new RegExp(`^${name}`) });
+    await expect.poll(() => row('Circuit breaker of memory').textContent()).toMatch(/half-open$/);
+    expect(await row('Texts queued').textContent()).toMatch(/3$/);
+    expect(await row('Queries whose vector').textContent()).toMatch(/1 of 4$/);
+    expect(await row('Embedding model').textContent()).toContain(embedder.model);
+    // What came before the page was opened is in the last column alone.
+    expect((await row('POST /memories').locator('td').allTextContents()).join()).toBe('0,,,1');
+    for (const _ of [1, 2, 3]) await client.add({ user_id: 'ana', content: 'x' });
+    await expect.poll(() => row('POST /memories').locator('td').first().textContent()).toBe('3');
+    expect((await row('POST /memories').locator('td').allTextContents()).join()).toMatch(/^3,[\d.,]+ ms,[\d.,]+ ms,4$/);
+    await page.getByLabel('Which').selectOption('POST /memories');
+    await expect.poll(() => page.locator('.axis').nth(1).textContent()).toMatch(/99 % within: [\d.,]+ ms/);
+    // Its own looks are no load.
+    expect(await row('GET /metrics').count()).toBe(0);
+    const { violations } = await new AxeBuilder({ page })
+      .withTags(['wcag2a', 'wcag2aa', 'wcag21aa', 'wcag22aa'])
+      .analyze();
+    expect(violations.map(({ id, nodes }) => [id, nodes[0]?.html])).toEqual([]);
+    expect(troubles).toEqual([]);
+  });
+
+  it('[Decision 33] says why there are none, and what helps', async () => {
+    const off = await open('#/health');
+    await expect
+      .poll(() => off.page.locator('main').textContent())
+      .toMatch(/collects no metrics; set OMP_METRICS_PORT/);
+    const callers = knownCallers();
+    const { scrape } = await measured();
+    const { authorization = '' } = callers.admit({ users: ['ana'], grants: ['*:*'] });
+    const { page } = await open('#/health', { authenticator: callers.authenticator, scrape });
+    await useKey(page, authorization.slice('Bearer '.length));
+    await expect.poll(() => page.locator('main').textContent()).toMatch(/need a key for all users with the grant read/);
+  });
+});
