@@ -98,4 +98,5 @@ export function matcherOf({ users, scope, tags, since }: Filters): (memory: Move
 }
 
 /** Milliseconds since 1970. Without an offset a time is UTC, as in the protocol. */
-export const momentOf = (time: string): number => Date.parse(/T[^+-]*\d$/.test(time) ? `${time}Z` : time);
+export const momentOf = (time: string): number =>
+  Date.parse(time.includes('T') && !/(?:Z|[+-]\d\d:?\d\d)$/.test(time) ? `${time}Z` : time);
