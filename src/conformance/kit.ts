@@ -126,6 +126,8 @@ const path = (id: string): string => `/memories/${encodeURIComponent(id)}`;
 const JSON_TYPE = { 'content-type': 'application/json' };
 /** How long a memory may stay queued. */
 const INGESTION_MS = 60_000;
+/** Between two looks at a queued memory, doubled each time. */
+const [FIRST_WAIT_MS, LAST_WAIT_MS] = [4, 256];
 const MAX_PAGES = 200;
 const MAX_WAITS = 5;
 const LONGEST_WAIT_MS = 60_000;
@@ -232,9 +234,11 @@ export function openKit(session: Session, exchanges: Exchange[]) {
   async function settled(memory: Memory): Promise<Memory> {
     const end = Date.now() + INGESTION_MS;
     let now = memory;
+    let wait = FIRST_WAIT_MS;
     while (now.status === 'queued' || now.status === 'indexing') {
       check(Date.now() < end, `the memory must not stay ${now.status} for more than ${INGESTION_MS / 1000} seconds`);
-      await setTimeout(100);
+      await setTimeout(wait);
+      wait = Math.min(2 * wait, LAST_WAIT_MS);
       now = await get(memory.id);
     }
     return now;

@@ -23,7 +23,7 @@ export interface Result {
   readonly status: Status;
   /** What is wrong, or why it was skipped. */
   readonly message?: string;
-  /** The last request of the case and its answer, for what is wrong. Texts are cut. */
+  /** The last request of the case and its answer, if it sent one. Texts are cut. */
   readonly request?: Exchange['request'];
   readonly answer?: Exchange['answer'];
 }
@@ -37,23 +37,22 @@ export async function runCase(session: Session, profile: Profile, one: Case): Pr
   const kit = openKit(session, exchanges);
   const { id, title } = one;
   const clauses = one.clauses.map((clause) => ({ id: clause, text: CLAUSES[clause] ?? '' }));
-  const result = (status: Status, message?: string): Result => ({
-    ...{ id, profile, title, clauses, status },
-    ...(message !== undefined && { message }),
-  });
+  const result = (status: Status, message?: string): Result => {
+    const { request, answer } = exchanges.at(-1) ?? {};
+    return {
+      ...{ id, profile, title, clauses, status },
+      ...(message !== undefined && { message }),
+      ...(request && { request: { ...request, ...(request.body !== undefined && { body: cut(request.body) }) } }),
+      ...(answer && { answer: { ...answer, text: cut(answer.text) } }),
+    };
+  };
   try {
     await kit.needs(...(one.readOnly ? [] : ['add' as const]), ...(one.needs ?? []));
     await one.run(kit);
     return result('passed');
   } catch (error) {
     if (error instanceof Skip) return result('skipped', error.message);
-    const { request, answer } = exchanges.at(-1) ?? {};
-    const message = error instanceof Failure ? error.message : unexpected(error);
-    return {
-      ...result(one.should ? 'warning' : 'failed', message),
-      ...(request && { request: { ...request, ...(request.body !== undefined && { body: cut(request.body) }) } }),
-      ...(answer && { answer: { ...answer, text: cut(answer.text) } }),
-    };
+    return result(one.should ? 'warning' : 'failed', error instanceof Failure ? error.message : unexpected(error));
   }
 }
 

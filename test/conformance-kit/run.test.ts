@@ -144,7 +144,13 @@ describe('omp-gateway conformance', () => {
           profile: 'search',
           status: 'passed',
           title: expect.any(String),
-          clauses: expect.any(Array),
+          clauses: expect.arrayContaining([{ id: 'GET /memories/search q', text: 'Required: the query.' }]),
+          request: { method: 'GET', path: expect.stringMatching(/^\/memories\/search\?user_id=omp-conformance-/) },
+          answer: {
+            status: 400,
+            type: expect.stringContaining('application/json'),
+            text: expect.stringContaining('"q'),
+          },
         },
       ]),
     });

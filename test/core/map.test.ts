@@ -5,18 +5,21 @@ import { project } from '../../src/core/projection.ts';
 
 const call = { signal: new AbortController().signal, requestId: 'map', caller: GATEWAY };
 
+/** More than a plane has: their principal components alone would not separate them. */
+const AXES = 12;
+
 /** Vectors around some axes, each near one of them, and the axis of each. */
 function clusters(count: number, size: number) {
   const components = new Float32Array(count * size);
   for (let i = 0; i < components.length; i++) components[i] = 0.3 * Math.sin(7 * i * i + i);
-  const axes = Array.from({ length: count }, (_, one) => one % 3);
+  const axes = Array.from({ length: count }, (_, one) => one % AXES);
   for (const [one, axis] of axes.entries()) components[one * size + axis] = 3;
   return { vectors: { count, components }, axes };
 }
 
 describe('a projection', () => {
   it('[Decision 42] puts vectors near their neighbours, and says how far it did', () => {
-    const { vectors, axes } = clusters(120, 24);
+    const { vectors, axes } = clusters(240, 24);
     const { x, y, among_10, among_50 } = project(vectors);
     const alike = axes.map((axis, one) => {
       const distances = axes.map((other, to) => ({
@@ -26,9 +29,9 @@ describe('a projection', () => {
       const nearest = distances.sort((a, b) => a.far - b.far).slice(1, 11);
       return nearest.filter(({ other }) => other === axis).length;
     });
-    expect(Math.min(...alike)).toBe(10);
-    expect(among_10).toBeGreaterThan(0.3);
-    expect(among_50).toBeGreaterThan(0.9);
+    expect(alike.reduce((sum, count) => sum + count, 0) / alike.length).toBeGreaterThan(9.5);
+    expect(among_10).toBeGreaterThan(0.5);
+    expect(among_50).toBeGreaterThan(0.95);
     expect(among_50).toBeLessThanOrEqual(1);
     expect(Math.max(...x, ...y)).toBeCloseTo(1);
     expect(Math.min(...x, ...y)).toBeCloseTo(0);

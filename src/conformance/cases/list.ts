@@ -51,13 +51,13 @@ export const LIST: readonly Case[] = [
     async run(kit) {
       const user_id = kit.user();
       const mine = await kit.add({ user_id });
-      for (const other of [`${user_id}2`, user_id.slice(0, -1), user_id.toUpperCase(), `${user_id}/x`, '%', '_', '*']) {
+      for (const other of [`${user_id}y`, user_id.slice(0, -1), user_id.toUpperCase(), `${user_id}/x`, '%', '_', '*']) {
         check(
           !(await found(kit, { user_id: other })).includes(mine.id),
           `user_id=${other} must not show memories of ${user_id}`,
         );
       }
-      for (const other of [kit.user(), `${user_id}2`]) await kit.add({ user_id: other });
+      for (const other of [kit.user(), `${user_id}y`]) await kit.add({ user_id: other });
       same(await found(kit, { user_id }), [mine.id], 'the ids of the list');
     },
   },

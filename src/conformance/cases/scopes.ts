@@ -88,7 +88,7 @@ export const SCOPED: readonly Case[] = [
       const { id } = await add({ user_id, content: 'needle note', scope: 'rare/one' });
       await addAll(user_id, 60, { content: 'hay note', scope: 'hay/stack' });
       same(idsOf(await pages({ user_id, scope: 'rare/*', limit: 5 })), [id], 'the ids of the list');
-      const hits = await search({ user_id, q: 'hay note', scope: 'rare', limit: 5 });
+      const hits = await search({ user_id, q: 'note', scope: 'rare', limit: 5 });
       same(
         hits.map(({ memory }) => memory.id),
         [id],

@@ -1,0 +1,52 @@
+import { EventEmitter, once } from 'node:events';
+import { expect, it } from 'vitest';
+import { toHashedKey } from '../../src/auth/configured-keys.ts';
+import { newKey } from '../../src/auth/credentials.ts';
+import { beforeGet, serverForTest } from '../support/server.ts';
+import { dataFolder, runProgram, startGateway, startProgram } from './gateway.ts';
+
+it('omp-gateway conformance passes on a gateway with keys, and leaves nothing', async () => {
+  const [all, narrow] = [newKey(), newKey()];
+  const keys = [
+    { name: 'all', key: toHashedKey(all), grants: ['*:*'] },
+    { name: 'narrow', key: toHashedKey(narrow), grants: ['*:elsewhere'] },
+  ];
+  const gateway = await startGateway({ env: { OMP_PROVIDER: 'memory', OMP_AUTH_KEYS: JSON.stringify(keys) } });
+  const { status, stdout, stderr } = await runProgram({
+    args: ['conformance', '--url', gateway.url, '--narrow-key-env', 'NARROW'],
+    env: { OMP_KEY: all.key, NARROW: narrow.key },
+  });
+  expect({ status, stderr }, stdout).toEqual({ status: 0, stderr: '' });
+  expect(stdout).toMatch(/^104 passed, 0 failed, 0 warnings, 2 skipped$/m);
+  const users = await fetch(`${gateway.url}/users`, { headers: { authorization: `Bearer ${all.key}` } });
+  expect(await users.json()).toEqual({ items: [], next_cursor: null });
+});
+
+it('omp-gateway conformance waits for memories that are ingested asynchronously', async () => {
+  const env = { OMP_INGESTION: 'async', OMP_SEARCH_MODE: 'hybrid', OMP_DATA_DIR: await dataFolder() };
+  const gateway = await startGateway({ env });
+  const args = ['conformance', '--url', gateway.url, '--profile', 'lifecycle', '--profile', 'search'];
+  const { status, stdout, stderr } = await runProgram({ args });
+  expect({ status, stderr }, stdout).toEqual({ status: 0, stderr: '' });
+  expect((await gateway.client.users()).items).toEqual([]);
+});
+
+it('Ctrl-C ends omp-gateway conformance after the current check, which deletes what it added', async () => {
+  const events = new EventEmitter();
+  const released = once(events, 'release');
+  const asked = once(events, 'get');
+  const hold = () => {
+    events.emit('get');
+    return released;
+  };
+  const { url, client } = await serverForTest({ alter: beforeGet(hold) });
+  const program = startProgram({ args: ['conformance', '--url', url] });
+  await program.output(/^ok +add\.id/m);
+  await asked;
+  program.child.kill('SIGINT');
+  events.emit('release');
+  const { status, stdout, stderr } = await program.ended;
+  expect({ status, stderr }).toEqual({ status: 1, stderr: expect.stringContaining('stopped before the end') });
+  expect(stdout).not.toContain('context.budget');
+  expect((await client.users()).items).toEqual([]);
+});
