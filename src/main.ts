@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 import type { Arguments, Flags } from './cli/arguments.ts';
+import type { MoveCommand } from './cli/move-usage.ts';
 import type { Terminal } from './cli/terminal.ts';
 
 /** Each loads only what it needs: a client waits for a hook with every prompt. */
@@ -13,9 +14,18 @@ const COMMANDS = {
     const [{ runMcp }, { openStore }] = await Promise.all([import('./cli/mcp.ts'), import('./serve.ts')]);
     return (argv: readonly string[], terminal: Terminal) => runMcp(argv, terminal, openStore);
   },
+  export: async () => moveCommand('export'),
+  import: async () => moveCommand('import'),
+  migrate: async () => moveCommand('migrate'),
+  verify: async () => moveCommand('verify'),
   reembed: async () => (await import('./cli/reembed.ts')).runReembed,
   restore: async () => (await import('./cli/backup.ts')).runRestore,
 };
+
+async function moveCommand(command: MoveCommand) {
+  const [{ runMove }, { openStore }] = await Promise.all([import('./cli/move.ts'), import('./serve.ts')]);
+  return (argv: readonly string[], terminal: Terminal) => runMove(command, argv, terminal, openStore);
+}
 
 const asked = await parsed(process.argv.slice(2));
 if (asked.action === 'help') process.stdout.write((await import('./cli/arguments.ts')).helpText());

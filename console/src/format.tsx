@@ -1,3 +1,4 @@
+import type { ComponentChildren } from 'preact';
 import type { Memory } from '../../clients/typescript/src/index.ts';
 
 const TIME = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short' });
@@ -28,3 +29,11 @@ export function Marks({ memory, replaced }: { memory: Memory; replaced?: Readonl
     </>
   );
 }
+
+/** What may be wider than the window scrolls by itself. */
+export const Wide = ({ label, children }: { label: string; children: ComponentChildren }) => (
+  // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls sideways, which the keyboard must be able to do
+  <section class="wide" tabIndex={0} aria-label={label}>
+    {children}
+  </section>
+);

@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks';
 import { ApiError } from '../../clients/typescript/src/index.ts';
 import { Lines } from './chart.tsx';
-import { count, Time } from './format.tsx';
+import { count, Time, Wide } from './format.tsx';
 import { Failure, useLoad } from './load.tsx';
 import { histogramOf, quantile, readingOf, type Snapshot, sumOf, totalOf } from './metrics.ts';
 import { useSession } from './session.ts';
@@ -23,6 +23,7 @@ export function Health() {
       {metrics.error !== undefined && <NoMetrics error={metrics.error} />}
       <h2>What this gateway can do</h2>
       <Facts
+        label="What this gateway can do"
         rows={[
           ['Protocol', omp_version],
           ['Backend', provider],
@@ -49,8 +50,8 @@ const NoMetrics = ({ error }: { error: unknown }) => (
   </section>
 );
 
-const Facts = ({ rows }: { rows: readonly (readonly [string, unknown])[] }) => (
-  <div class="wide">
+const Facts = ({ label, rows }: { label: string; rows: readonly (readonly [string, unknown])[] }) => (
+  <Wide label={label}>
     <table>
       <tbody>
         {rows.map(([name, value]) => (
@@ -61,7 +62,7 @@ const Facts = ({ rows }: { rows: readonly (readonly [string, unknown])[] }) => (
         ))}
       </tbody>
     </table>
-  </div>
+  </Wide>
 );
 
 /** The process that answered last. */
@@ -98,7 +99,7 @@ function Now({ now }: { now: Snapshot }) {
   return (
     <section>
       <h2>Now</h2>
-      <Facts rows={rows.filter(([, value]) => value !== undefined)} />
+      <Facts label="Now" rows={rows.filter(([, value]) => value !== undefined)} />
       {started !== undefined && (
         <p>
           Of one process, which started <Time of={new Date(1_000 * started).toISOString()} />.
@@ -143,7 +144,7 @@ function Requests({ now, intervals }: Metrics) {
           show={milliseconds}
         />
       </div>
-      <div class="wide">
+      <Wide label="Requests">
         <table>
           <thead>
             <tr>
@@ -169,7 +170,7 @@ function Requests({ now, intervals }: Metrics) {
             })}
           </tbody>
         </table>
-      </div>
+      </Wide>
       <p>Estimated from the bounds of the histograms, every five seconds while this page is open.</p>
     </section>
   );

@@ -22,12 +22,8 @@ import { effectivePatch, mergeExtensions, newRecord, requireFits, requireVersion
 import { createAuditLog } from './audit.ts';
 import { createIdempotencyKeys } from './idempotency.ts';
 import { Options } from './options.ts';
-import { createUser, type Entry, type User } from './user.ts';
-
-interface Home {
-  readonly user: User;
-  readonly entry: Entry;
-}
+import { createTransfer } from './transfer.ts';
+import { createUser, type Home, type User } from './user.ts';
 
 /** Memories in process memory, lost when it ends: the reference semantics of every verb, and a backend for experiments. */
 export default defineProvider({
@@ -136,6 +132,7 @@ export default defineProvider({
         users: async (query) => listUsers(users, query),
         userStats: async (query) => users.get(query.user_id)?.stats(query) ?? NO_STATS,
       }),
+      ...createTransfer({ homes, userOf }),
       async erase(user_id, call) {
         let erased = 0;
         for (const [id, { entry }] of homes) if (entry.memory.user_id === user_id && homes.delete(id)) erased++;

@@ -23,6 +23,12 @@ export interface Entry {
   readonly slot: number;
 }
 
+/** Where an entry is. */
+export interface Home {
+  readonly user: User;
+  readonly entry: Entry;
+}
+
 /** The search index of a content. */
 export interface Indexed {
   readonly terms: readonly string[];

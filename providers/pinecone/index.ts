@@ -44,9 +44,9 @@ async function openGatewayIndex(
 ): Promise<Provider> {
   const { settle_ms, consistency_wait_ms, max_scan } = options;
   const { model, dimensions } = embedder;
-  const { metric, secret } = await atStartup(async (call) => ({
+  const { metric, secret, moved } = await atStartup(async (call) => ({
     metric: await checkedMetric(service, options, dimensions, call),
-    secret: await readOrDescribeIndex(service, options, embedder, call),
+    ...(await readOrDescribeIndex(service, options, embedder, call)),
   }));
   const consistency = createConsistency({
     secret,
@@ -61,6 +61,7 @@ async function openGatewayIndex(
     consistency,
     model,
     metric,
+    moved,
     max_scan,
   };
   return createGatewayProvider(index, { settle_ms, consistency_wait_ms });

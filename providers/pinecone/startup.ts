@@ -84,18 +84,24 @@ const SECRET_BYTES = 32;
 
 const derive = promisify<string, string, number, Buffer>(scrypt);
 
+interface DescribedIndex {
+  /** Ids are made with it. It never changes. */
+  readonly secret: Buffer;
+  /** Whether memories of other stores were moved here. */
+  readonly moved: boolean;
+}
+
 type Described = Pick<Options, 'api_key' | 'index_host' | 'namespace' | 'layout'>;
 
 /**
- * Checks that the gateway's index fits this gateway, and describes the index if it is empty. Returns the secret that ids are
- * made with, which never changes. Throws as `readIndex` does.
+ * Checks that the gateway's index fits this gateway, and describes the index if it is empty. Throws as `readIndex` does.
  */
 export async function readOrDescribeIndex(
   service: Service,
   options: Described,
   embedder: EmbedderIdentity,
   call: Call,
-): Promise<Buffer> {
+): Promise<DescribedIndex> {
   const found = await readIndex(service, options, embedder, call);
   if (found) return found;
   const { namespace, layout } = options;
@@ -110,11 +116,11 @@ export async function readOrDescribeIndex(
   };
   const values = Float32Array.from({ length: dimensions }, (_, index) => (index === 0 ? 1 : 0));
   await service.upsert(namespace, [{ id: INDEX_RECORD, values, metadata }], call);
-  return secret;
+  return { secret, moved: false };
 }
 
 /**
- * The secret of an index that fits this gateway; undefined if the index is not described yet. Throws a plain `Error` that
+ * The description of an index that fits this gateway; undefined if the index is not described yet. Throws a plain `Error` that
  * names both sides and the remedy: vectors of two models are never compared, and ids of another layout would not be found.
  */
 export async function readIndex(
@@ -122,7 +128,7 @@ export async function readIndex(
   { namespace, layout }: Described,
   { model, dimensions }: EmbedderIdentity,
   call: Call,
-): Promise<Buffer | undefined> {
+): Promise<DescribedIndex | undefined> {
   const found = (await service.fetch(namespace, [INDEX_RECORD], call)).get(INDEX_RECORD)?.metadata;
   if (!found) return undefined;
   const remedy = `or start with another OMP_PINECONE_NAMESPACE than "${namespace}"`;
@@ -148,7 +154,7 @@ export async function readIndex(
       `the record "${INDEX_RECORD}" in the Pinecone namespace "${namespace}" lacks its id_secret; restore it, ${remedy}`,
     );
   }
-  return secret;
+  return { secret, moved: found.moved === true };
 }
 
 /**

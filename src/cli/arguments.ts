@@ -17,7 +17,20 @@ export type Arguments =
   | { readonly action: 'mistake'; readonly message: string; readonly status: 2 };
 
 /** Commands with their own arguments. */
-const COMMANDS = ['backup', 'conformance', 'doctor', 'hooks', 'keys', 'mcp', 'reembed', 'restore'] as const;
+const COMMANDS = [
+  'backup',
+  'conformance',
+  'doctor',
+  'export',
+  'hooks',
+  'import',
+  'keys',
+  'mcp',
+  'migrate',
+  'reembed',
+  'restore',
+  'verify',
+] as const;
 type Command = (typeof COMMANDS)[number];
 const isCommand = (word: string | undefined): word is Command => COMMANDS.some((command) => command === word);
 
@@ -97,6 +110,8 @@ export function helpText(): string {
        omp-gateway reembed ...                   switch to another embedder
        omp-gateway hooks install|uninstall ...   give assistants their memories
        omp-gateway mcp ...                       tools for an agent over stdio
+       omp-gateway export|import FILE ...        memories to a file and back
+       omp-gateway migrate|verify ...            copy, compare two stores
 
 The Open Memory Protocol over HTTP in front of a vector store. Each command has
 its own --help. Documentation: docs/getting-started.md, docs/configuration.md,

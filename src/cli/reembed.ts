@@ -6,6 +6,7 @@ import type { Config } from '../config/settings.ts';
 import { openEmbedder } from '../embedding/open.ts';
 import { reembed } from '../registry.ts';
 import { COMMON_OPTIONS, COMMON_USAGE, configFlags, type Flags } from './arguments.ts';
+import { memories, number, ofTotal, showProgress } from './progress.ts';
 import { configOf, explainError, report, type Terminal, terminalLog, untilSignal } from './terminal.ts';
 
 /** What `omp-gateway reembed --help` prints: at most 80 columns wide, ends with a newline. */
@@ -148,35 +149,6 @@ async function work(
 const unsupported = (provider: string): string =>
   `the provider ${provider} cannot embed its memories again in place; fill another store with the new embedder instead`;
 
-/** Milliseconds between lines if the output is not a terminal. */
-const LINE_MS = 10_000;
-
-function showProgress(stderr: Terminal['stderr']) {
-  let first: { readonly at: number; readonly done: number } | undefined;
-  let shown = Number.NEGATIVE_INFINITY;
-  let open = false;
-  return {
-    show(state: ReembedState): void {
-      const now = performance.now();
-      first ??= { at: now, done: state.done };
-      const seconds = (now - first.at) / 1_000;
-      const line = progressLine(state, seconds > 0 ? (state.done - first.done) / seconds : 0);
-      if (stderr.isTTY) {
-        stderr.write(`\r\x1b[K${line}`);
-        open = true;
-      } else if (now - shown >= LINE_MS) {
-        stderr.write(`${line}\n`);
-        shown = now;
-      }
-    },
-    /** Ends the line that is rewritten. */
-    end(): void {
-      if (open) stderr.write('\n');
-      open = false;
-    },
-  };
-}
-
 /** The outcome as text, with line ends. */
 function reembedText(outcome: ReembedOutcome, { dry_run }: Pick<ReembedOptions, 'dry_run'>): string {
   const { from, to, total, done, embedded, switched } = outcome;
@@ -204,25 +176,8 @@ Nothing was changed.
 `;
 }
 
-/** One line, without its end. `perSecond`: memories that this run embeds; 0: unknown. */
-function progressLine({ done, total }: ReembedState, perSecond: number): string {
-  const percent = total === 0 ? 100 : Math.floor((100 * done) / total);
-  const left = perSecond > 0 ? `, ${duration((total - done) / perSecond)} left` : '';
-  return `${ofTotal({ done, total })} (${percent} %)${left}`;
-}
-
 const described = ({ model, dimensions }: EmbedderIdentity): string => `"${model}" (${dimensions} dimensions)`;
 const isSame = (a: EmbedderIdentity, b: EmbedderIdentity): boolean =>
   a.model === b.model && a.dimensions === b.dimensions;
-const number = (value: number): string => value.toLocaleString('en-US');
-const memories = (count: number): string => `${number(count)} ${count === 1 ? 'memory' : 'memories'}`;
-const ofTotal = ({ done, total }: ReembedState): string => `${number(done)} of ${memories(total)}`;
-
 /** English text has about four characters per token. */
 const tokens = (characters: number): number => Math.ceil(characters / 4);
-
-function duration(seconds: number): string {
-  if (seconds < 90) return `${Math.ceil(seconds)} s`;
-  const minutes = Math.ceil(seconds / 60);
-  return minutes < 90 ? `${minutes} min` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
-}

@@ -13,6 +13,8 @@ export const AUDIT_ACTIONS = [
   'stats',
   'map',
   'erase',
+  'export',
+  'import',
   'list_keys',
   'create_key',
   'revoke_key',

@@ -9,4 +9,5 @@ export * from './keys.ts';
 export * from './maintenance.ts';
 export * from './provider.ts';
 export * from './record.ts';
+export * from './transfer.ts';
 export * from './users.ts';

@@ -6,6 +6,7 @@ import type { IdempotencyKey, IdempotentAdd } from './idempotency.ts';
 import type { Backlog, IngestionQueue } from './ingestion.ts';
 import type { KeyStore } from './keys.ts';
 import type { Memory, MemoryPatch, NewMemory, Within } from './record.ts';
+import type { MovedMemory, ScanPart, ScanQuery } from './transfer.ts';
 import type { StatsQuery, UserListQuery, UserPart, UserStats } from './users.ts';
 
 /**
@@ -185,6 +186,16 @@ export interface Provider {
   userStats?(query: StatsQuery, call: Call): Promise<UserStats>;
   /** Deletes all memories of a user and returns their number. After a failure some may be deleted; repeating it goes on. */
   erase?(user_id: string, call: Call): Promise<number>;
+  /**
+   * All memories of the store in a fixed order, with their vectors. A memory that is added or deleted meanwhile may be missing;
+   * no other may, and none comes twice.
+   */
+  scan?(query: ScanQuery, call: Call): Promise<ScanPart>;
+  /**
+   * Stores memories with their ids and times, without audit entries, and returns for each whether it did. It does not if the
+   * id exists: without `replace` in any case, with it if the id belongs to another user.
+   */
+  restore?(items: readonly MovedMemory[], replace: boolean, call: Call): Promise<boolean[]>;
   /** Why records are read-only and which setting changes that; undefined: they are not, or no setting helps. */
   readonly read_only?: string;
   /** Present when this provider has an audit log. */

@@ -11,11 +11,14 @@ import {
   type ListQuery,
   type Memory,
   type MemoryPatch,
+  type MovedMemory,
   type NewKey,
   type NewMemory,
   OmpError,
   providerError,
   type Ref,
+  type ScanPart,
+  type ScanQuery,
   type SearchHit,
   type StatsQuery,
   type StoredEntry,
@@ -26,7 +29,7 @@ import {
   type Verb,
   type Within,
 } from '#contract';
-import { countWithin, globsOverlap, mergeHits, upToBytes, withinMatcher } from '#toolbox';
+import { countWithin, globsOverlap, isSameRecord, mergeHits, upToBytes, withinMatcher } from '#toolbox';
 import type { AuditFacts, AuditQueue } from './audit-queue.ts';
 import { type ContextBlock, type ContextOptions, MIN_SIMILARITY, toContext } from './context.ts';
 import { type ExplainedHit, explainHits } from './explain.ts';
@@ -97,6 +100,10 @@ export interface Verbs {
   map?(query: MapQuery, call: Call): Promise<MemoryMap>;
   /** Throws `scope_denied` unless the caller may delete in every scope of the user. Returns the number of memories. */
   erase?(user_id: string, call: Call): Promise<number>;
+  /** Throws `scope_denied` unless the caller may read all scopes, and all users or that of the query. */
+  export?(query: CallerQuery<ScanQuery>, call: Call): Promise<ScanPart>;
+  /** Throws `scope_denied` unless the caller may write all scopes of all users. Outcomes in order. */
+  import?(items: readonly MovedMemory[], replace: boolean, call: Call): Promise<(ImportOutcome | OmpError)[]>;
   /** Throws `scope_denied` unless the caller may read the memories of all users: metrics are about them all (Decision 33). */
   metrics?: Scrape;
   /** The verbs on keys throw `scope_denied` unless the caller has the grant `admin:*` (Decision 41). Newest first. */
@@ -106,6 +113,9 @@ export interface Verbs {
   /** Throws `not_found` for an unknown id, `scope_denied` for the key of the caller. */
   revokeKey?(id: string, call: Call): Promise<StoredKey>;
 }
+
+/** `unchanged`: it is stored already, as it is; `exists`: its id is, with other fields. */
+export type ImportOutcome = 'stored' | 'unchanged' | 'exists';
 
 /** A record or an audit entry. */
 type Owned = Pick<AuditEntry, 'user_id' | 'scope'>;
@@ -168,6 +178,7 @@ export function verbsFor(principal: Principal, provider: Memories, auditQueue: A
         }),
     }),
     ...userVerbs(principal, provider, access, audited),
+    ...movingVerbs(principal, provider, access, audited),
     ...keyVerbs(principal, provider, audited),
     ...(scrape && {
       async metrics() {
@@ -280,6 +291,43 @@ function userVerbs(
     }),
   };
 }
+
+/** Out of the store and into it (Decision 43). */
+function movingVerbs(
+  { users, grants }: Principal,
+  { scan, restore, get }: Memories,
+  { mayAccess }: Access,
+  audited: AuditQueue['audited'],
+): Pick<Verbs, 'export' | 'import'> {
+  const everything: AuditFacts = { user_id: null, memory_id: null, scope: null };
+  return {
+    ...(scan && {
+      export: (query, call) =>
+        audited('export', everything, call, async () => {
+          const mayRead = query.user_id === undefined ? users === null : mayAccess(query.user_id);
+          if (!mayRead || grants.read !== null) throw denied();
+          return scan({ ...query, max_bytes: MAX_ANSWER_BYTES }, call);
+        }),
+    }),
+    ...(restore && {
+      import: (items, replace, call) =>
+        audited('import', everything, call, async () => {
+          // A caller of some users would learn which ids others have.
+          if (users !== null || grants.write !== null) throw denied();
+          const outcomes = await restore(items, replace, call);
+          const known: (ImportOutcome | OmpError)[] = [];
+          for (const [i, outcome] of outcomes.entries()) {
+            const { memory } = items[i] as MovedMemory;
+            if (outcome !== false) known.push(outcome === true ? 'stored' : outcome);
+            else known.push(isSameRecord(memory, await get(anyOf(memory), call)) ? 'unchanged' : 'exists');
+          }
+          return known;
+        }),
+    }),
+  };
+}
+
+const anyOf = ({ id }: Memory): Ref => ({ id, users: null, within: null });
 
 /** `add` and `batch`. */
 function addingVerbs(

@@ -25,6 +25,8 @@ export function describe(provider: Memories, rateLimitPerMinute: number | null) 
     omp_version: OMP_VERSION,
     provider: provider.name,
     verbs,
+    /** What makes the vectors. */
+    embedding: provider.embedding ?? null,
     features: {
       vector_search: capabilities.vector_search,
       keyword_search: capabilities.keyword_search,
@@ -55,6 +57,9 @@ export function describe(provider: Memories, rateLimitPerMinute: number | null) 
       map: provider.list !== undefined && provider.vectorsOf !== undefined,
       /** `DELETE /users/{id}/memories` exists. */
       erase: provider.erase !== undefined,
+      /** `GET /export` and `POST /import`. */
+      export: provider.scan !== undefined,
+      import: provider.restore !== undefined,
       /** `/keys` exists. It needs a key with the grant `admin:*`. */
       keys: provider.keys !== undefined,
     },

@@ -28,6 +28,7 @@ const MAX_SEARCHED_BYTES = 64 * 1024 * 1024;
  */
 export function emulateScopes(inner: Provider): Provider {
   const { capabilities, add, batch, idempotency, update, delete: remove, list, search, vectorsOf } = inner;
+  const { scan, restore } = inner;
   // The scope of a record must not change between its check and the write. Scope and tags are patched together.
   const mutex = createKeyedMutex();
   const getAllowed = async (ref: Ref, call: Call): Promise<Memory | undefined> => {
@@ -77,6 +78,20 @@ export function emulateScopes(inner: Provider): Provider {
     users: undefined,
     userStats: undefined,
     erase: inner.erase,
+    scan:
+      scan &&
+      (async (query, call) => {
+        const part = await scan(query, call);
+        return { ...part, items: part.items.map(({ memory, vector }) => ({ memory: decode(memory), vector })) };
+      }),
+    restore:
+      restore &&
+      ((items, replace, call) =>
+        restore(
+          items.map(({ memory, vector }) => ({ memory: encode(memory), vector })),
+          replace,
+          call,
+        )),
     // The provider's audit entries would have no scopes.
     audit: undefined,
     keys: inner.keys,
@@ -91,7 +106,7 @@ export function emulateScopes(inner: Provider): Provider {
 
 const decode = (memory: Memory): Memory => ({ ...memory, ...fromStoredTags(memory.tags) });
 const decodeIfFound = (memory: Memory | undefined): Memory | undefined => memory && decode(memory);
-const encode = (input: NewMemory): NewMemory => ({
+const encode = <Fields extends NewMemory>(input: Fields): Fields => ({
   ...input,
   scope: null,
   tags: toStoredTags(input.tags, input.scope),

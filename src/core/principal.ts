@@ -1,7 +1,10 @@
 /** A caller and its grants: what they are and how they are parsed. `access.ts` applies them to every verb. */
 import { type Call, type Caller, invalidRequest, OmpError, type Within } from '#contract';
 
-/** Actions of a grant: `read` is get, list, search, context, audit, users and stats; `write` is add and update; `delete` also erases. */
+/**
+ * Actions of a grant: `read` is get, list, search, context, audit, users and stats, and export in all scopes;
+ * `write` is add and update, and import in all scopes; `delete` also erases.
+ */
 const ACTIONS = ['read', 'write', 'delete'] as const;
 export type Action = (typeof ACTIONS)[number];
 

@@ -63,6 +63,8 @@ export function rejectScopes(inner: Provider): Provider {
     users: undefined,
     userStats: undefined,
     erase: undefined,
+    scan: inner.scan,
+    restore: undefined,
     audit: undefined,
     read_only: inner.read_only,
     keys: inner.keys,

@@ -4,12 +4,14 @@ import {
   type BatchOutcome,
   type Call,
   type Embedder,
+  type EmbedderIdentity,
   type IdempotencyKey,
   type IdempotentAdd,
   type Log,
   MAX_BATCH_SIZE,
   type Memory,
   type MemoryPatch,
+  type MovedMemory,
   type NewMemory,
   OmpError,
   type Provider,
@@ -26,7 +28,9 @@ export type TextQuery = Omit<SearchQuery, 'vector'> & { readonly vector?: Vector
 
 /** A provider with its embedder: its methods take texts without their vectors. */
 export interface Memories
-  extends Omit<Provider, 'check' | 'add' | 'batch' | 'idempotency' | 'update' | 'search' | 'ingestion'> {
+  extends Omit<Provider, 'check' | 'add' | 'batch' | 'idempotency' | 'update' | 'search' | 'restore' | 'ingestion'> {
+  /** The embedder of the vectors; undefined: there are no vectors. */
+  readonly embedding?: EmbedderIdentity | undefined;
   add?(input: NewMemory, call: Call): Promise<Memory>;
   /**
    * Idempotent add: repeated adds with this key return the result of the first, also if they run concurrently on several
@@ -44,6 +48,8 @@ export interface Memories
   ): Promise<BatchOutcome[]>;
   update?(ref: Ref, patch: MemoryPatch, call: Call): Promise<Memory | undefined>;
   search?(query: TextQuery, call: Call): Promise<SearchHit[]>;
+  /** `Provider.restore`. Takes over the vectors of the same model, and computes the others. Rejections are outcomes. */
+  restore?(items: readonly MovedMemory[], replace: boolean, call: Call): Promise<(boolean | OmpError)[]>;
   /** The vector of a query, for several searches. */
   queryVector?(query: Pick<TextQuery, 'text' | 'scope'>, call: Call): Promise<Vector>;
 }
@@ -58,7 +64,18 @@ export type WritableMemories = Memories & Required<Pick<Memories, 'add'>>;
  * null.
  */
 export function withEmbedder(provider: Provider, embedder: Embedder | undefined, log: Log): Memories {
-  const { check, add, batch: native, idempotency, update, search, ingestion: queue, close, ...rest } = provider;
+  const {
+    check,
+    add,
+    batch: native,
+    idempotency,
+    update,
+    search,
+    restore,
+    ingestion: queue,
+    close,
+    ...rest
+  } = provider;
   const batch = native ?? (add && oneByOne(add, idempotency?.add));
   const deferred = embedder !== undefined && queue?.deferred === true;
   const ingestion = embedder && queue && startIngestion({ queue, embedder, log });
@@ -75,20 +92,8 @@ export function withEmbedder(provider: Provider, embedder: Embedder | undefined,
     call.signal.throwIfAborted();
     return vector;
   };
-  /** Of new contents, or why they have none: one rejected text must not fail the others. */
-  const contentVectors = async (contents: readonly string[], call: Call): Promise<(Vector | OmpError)[]> => {
-    if (!embedder || deferred || contents.length === 0) return contents.map(() => null);
-    try {
-      return [...(await embedder.embed(contents, 'document', call))];
-    } catch (error) {
-      if (!isRejection(error)) throw error;
-      // Every text adds a listener, which Node would report as a leak.
-      setMaxListeners(0, call.signal);
-      return await Promise.all(contents.map((content) => rejectionOr(vectorOf(content, 'document', call))));
-    } finally {
-      call.signal.throwIfAborted();
-    }
-  };
+  const contentVectors = async (contents: readonly string[], call: Call): Promise<(Vector | OmpError)[]> =>
+    embedder && !deferred && contents.length > 0 ? embedAll(embedder, contents, call) : contents.map(() => null);
   const queryVector: Memories['queryVector'] = async ({ text, scope }, call) => {
     if (embedder) check?.(scope === undefined ? {} : { scope });
     return vectorOf(text, 'query', call);
@@ -100,21 +105,12 @@ export function withEmbedder(provider: Provider, embedder: Embedder | undefined,
 
   return {
     ...rest,
+    embedding: embedder && { model: embedder.model, dimensions: embedder.dimensions },
     ...(add && {
       add: async (input, call) => kickQueue(await add(input, await contentVector(input.content, input, call), call)),
     }),
     ...(idempotency && {
-      async addIdempotent(input, key, call) {
-        let vector: Vector | undefined;
-        for (;;) {
-          const [first] = await idempotency.firstAnswers([{ input, key }], call);
-          if (first) return first;
-          vector ??= await contentVector(input.content, input, call);
-          const added = await idempotency.add(input, vector, key, call);
-          if (added) return kickQueue(added);
-          // Another request has used the key meanwhile: return its result.
-        }
-      },
+      addIdempotent: addOnce(idempotency, contentVector, kickQueue),
     }),
     ...(batch && {
       async batch(inputs, key, call) {
@@ -178,10 +174,82 @@ export function withEmbedder(provider: Provider, embedder: Embedder | undefined,
       search: async (query, call) =>
         search({ ...query, vector: query.vector ?? (await queryVector(query, call)) }, call),
     }),
+    ...(restore && {
+      restore: restoreWith(restore, { check, embedder, deferred, contentVectors, kick: () => ingestion?.kick() }),
+    }),
     async close() {
       await ingestion?.close();
       await close();
     },
+  };
+}
+
+/** The vectors of new contents, or why they have none: one rejected text must not fail the others. */
+async function embedAll(embedder: Embedder, contents: readonly string[], call: Call): Promise<(Vector | OmpError)[]> {
+  try {
+    return [...(await embedder.embed(contents, 'document', call))];
+  } catch (error) {
+    if (!isRejection(error)) throw error;
+    // Every text adds a listener, which Node would report as a leak.
+    setMaxListeners(0, call.signal);
+    return await Promise.all(
+      contents.map((content) =>
+        rejectionOr(embedder.embed([content], 'document', call).then(([vector = null]) => vector)),
+      ),
+    );
+  } finally {
+    call.signal.throwIfAborted();
+  }
+}
+
+/** `Memories.addIdempotent`. Embeds nothing for a repeated add. */
+const addOnce =
+  (
+    idempotency: IdempotentAdd,
+    contentVector: (content: string, given: Partial<NewMemory>, call: Call) => Promise<Vector>,
+    kickQueue: <Result>(result: Result) => Result,
+  ): NonNullable<Memories['addIdempotent']> =>
+  async (input, key, call) => {
+    let vector: Vector | undefined;
+    for (;;) {
+      const [first] = await idempotency.firstAnswers([{ input, key }], call);
+      if (first) return first;
+      vector ??= await contentVector(input.content, input, call);
+      const added = await idempotency.add(input, vector, key, call);
+      if (added) return kickQueue(added);
+      // Another request has used the key meanwhile: return its result.
+    }
+  };
+
+interface Restoring extends Pick<Provider, 'check'> {
+  readonly embedder: Embedder | undefined;
+  readonly deferred: boolean;
+  contentVectors(contents: readonly string[], call: Call): Promise<(Vector | OmpError)[]>;
+  kick(): void;
+}
+
+function restoreWith(
+  restore: NonNullable<Provider['restore']>,
+  { check, embedder, deferred, contentVectors, kick }: Restoring,
+): Memories['restore'] {
+  /** The one that the memory brings, if the embedder would make the same. */
+  const ownVector = ({ memory, vector }: MovedMemory): Vector =>
+    memory.embedding_model === embedder?.model && vector?.length === embedder?.dimensions ? vector : null;
+  return async (items, replace, call) => {
+    const rejections = items.map(({ memory }) => rejectionOf(() => check?.(memory)));
+    const missing = items.filter((item, i) => !rejections[i] && !ownVector(item));
+    const contents = missing.map(({ memory }) => memory.content);
+    const computed = (await contentVectors(contents, call)).values();
+    const ready = items.map((item, i) => {
+      const vector = rejections[i] ?? ownVector(item) ?? (computed.next().value as Vector | OmpError);
+      if (vector instanceof OmpError) return vector;
+      const status = deferred && !vector ? 'queued' : 'done';
+      return { memory: { ...item.memory, embedding_model: embedder?.model ?? null, status }, vector } as const;
+    });
+    const accepted = ready.filter((one) => !(one instanceof OmpError)) as MovedMemory[];
+    const stored = (accepted.length > 0 ? await restore(accepted, replace, call) : []).values();
+    if (deferred) kick();
+    return ready.map((one) => (one instanceof OmpError ? one : (stored.next().value as boolean)));
   };
 }
 

@@ -34,9 +34,9 @@ export function withGuard(inner: Provider, instrument: Instrument = uninstrument
     const run = guard(name, true);
     return (call: Call) => run(call, verb);
   };
-  const [adding, updating] = [guard('add', false), guard('update', false)];
+  const [adding, updating, restoring] = [guard('add', false), guard('update', false), guard('restore', false)];
   const touching = guard('keys_touch', false);
-  const { add, idempotency, update, audit, keys, backlog } = inner;
+  const { add, idempotency, update, restore, audit, keys, backlog } = inner;
   const guarded: EveryVerb = {
     name: inner.name,
     capabilities: inner.capabilities,
@@ -63,6 +63,8 @@ export function withGuard(inner: Provider, instrument: Instrument = uninstrument
     users: inner.users && reading('users', inner.users),
     userStats: inner.userStats && reading('stats', inner.userStats),
     erase: inner.erase && writing('erase', inner.erase),
+    scan: inner.scan && reading('scan', inner.scan),
+    restore: restore && ((items, replace, call) => restoring(call, (traced) => restore(items, replace, traced))),
     audit:
       audit &&
       ({ record: writing('audit_record', audit.record), read: reading('audit', audit.read) } satisfies AuditLog),

@@ -26,6 +26,7 @@ import {
   statsRoutes,
   userRoutes,
 } from './routes.ts';
+import { createTransfer, exportRoutes, importRoutes } from './transfer.ts';
 
 export interface AppOptions {
   /** Routes get no provider, only the verbs of their caller. */
@@ -125,6 +126,9 @@ export function createApp(options: AppOptions): Hono<Env> {
   app.route('/audit', auditRoutes(operations));
   app.route('/users', userRoutes(operations));
   app.route('/stats', statsRoutes(operations));
+  const transfer = createTransfer(gate);
+  app.route('/export', exportRoutes(transfer));
+  app.route('/import', importRoutes(transfer, max_request_bytes));
   app.route('/map', mapRoutes(operations));
   app.route('/metrics', metricsRoutes(operations));
   app.route('/keys', keyRoutes(operations, max_request_bytes));

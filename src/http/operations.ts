@@ -239,7 +239,7 @@ const userOperations = (supported: <Name extends Verb>(verbs: Verbs, name: Name)
 });
 
 /** Reads the fields of a memory from a body. Throws `invalid_request` that names every invalid field. */
-function createReaders(capabilities: ProviderCapabilities) {
+export function createReaders(capabilities: ProviderCapabilities) {
   const checkLength = (content: string) => {
     const max = capabilities.max_content_length;
     if (max !== null && !fits(content, max)) throw invalidRequest(`content: must be at most ${max} characters`);
@@ -277,7 +277,7 @@ function createReaders(capabilities: ProviderCapabilities) {
 
 export type Operations = ReturnType<typeof createOperations>;
 
-type Verb = Exclude<keyof Verbs, 'read_only'>;
+type Verb = Exclude<keyof Verbs, 'read_only' | 'export' | 'import'>;
 const OF_KEYS: readonly Verb[] = ['listKeys', 'createKey', 'revokeKey'];
 const KEYS_ELSEWHERE =
   'keys are part of the configuration here; make one with: omp-gateway keys create NAME --grant GRANT --print';
@@ -294,10 +294,10 @@ function lacks(name: Verb, read_only: string | undefined): string {
 const CHANGES: readonly Verb[] = ['add', 'batch', 'update', 'delete', 'erase'];
 
 /** Users are in the order of their ids. */
-const NO_TIME = '1970-01-01T00:00:00.000Z';
+export const NO_TIME = '1970-01-01T00:00:00.000Z';
 
 /** The result, or the error if the input is invalid. */
-function invalidOr<Result>(read: () => Result): Result | OmpError {
+export function invalidOr<Result>(read: () => Result): Result | OmpError {
   try {
     return read();
   } catch (error) {
@@ -327,7 +327,7 @@ const withoutUndefined = <Fields extends object>(fields: Fields) =>
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Fields;
 
 /** The fields are spelled out because lists convert hundreds: copying by rest and spread takes several times as long. */
-function toWire(memory: Memory): WireMemory {
+export function toWire(memory: Memory): WireMemory {
   return {
     id: memory.id,
     content: memory.content,

@@ -242,17 +242,18 @@ export const ListParameters = z.object({
   cursor,
 });
 
+const trueOrFalse = short(LIMITS.number)
+  .refine((value) => value === 'true' || value === 'false', 'must be true or false')
+  .transform((value) => value === 'true')
+  .default(false);
+
 /** SPEC, GET /memories/search. */
 export const SearchParameters = z.object({
   q: query,
   user_id: userIds.meta({ param: { style: 'form', explode: true } }),
   scope: scopePrefix.optional(),
   limit: wholeNumber('Maximum results', 1, 100).default(10),
-  explain: short(LIMITS.number)
-    .refine((value) => value === 'true' || value === 'false', 'must be true or false')
-    .transform((value) => value === 'true')
-    .default(false)
-    .meta({ description: 'Whether each result has an `explanation` of its score.', type: 'boolean' }),
+  explain: trueOrFalse.meta({ description: 'Whether each result has an `explanation` of its score.', type: 'boolean' }),
   min_score: short(LIMITS.number)
     .regex(/^(?:\d+(?:\.\d+)?|\.\d+)(?:[eE]-?\d+)?$/, 'must be a number from 0 to 1')
     .transform(Number)
@@ -283,6 +284,14 @@ export const UsersParameters = z.object({
 /** Decision 37. */
 export const StatsParameters = z.object({ user_id: userId });
 
+/** Decision 43. */
+export const ExportParameters = z.object({
+  user_id: userId.optional().meta({ description: 'Only memories of this user.' }),
+  since: queryDate.optional().meta({ description: 'Only memories changed at or after this time.' }),
+  vectors: trueOrFalse.meta({ description: 'Whether each memory has its `vector`.', type: 'boolean' }),
+  limit: wholeNumber('Maximum memories per page', 1, 500).default(100),
+  cursor,
+});
 /** Decision 42. */
 export const MapParameters = ListParameters.pick({ user_id: true, scope: true, tag: true });
 

@@ -27,3 +27,8 @@ export function requireVersion<Found extends Memory | undefined>(memory: Found, 
 /** The `x-` keys after a patch: null removes one. */
 export const mergeExtensions = (before: Extensions, changes: Extensions = {}): Extensions =>
   Object.fromEntries(Object.entries({ ...before, ...changes }).filter(([, value]) => value !== null));
+
+/** Whether both records are the same, apart from what belongs to their stores: status and model of the vector. */
+export const isSameRecord = (a: Memory, b: Memory | undefined): boolean =>
+  b !== undefined && isSame({ ...a, ...OF_THE_STORE }, { ...b, ...OF_THE_STORE });
+const OF_THE_STORE = { embedding_model: null, status: null };

@@ -41,6 +41,8 @@ const TYPES: Readonly<Record<string, readonly [request: string, response: string
   readAudit: ['AuditQuery', 'AuditPage'],
   listUsers: ['UsersQuery', 'Page<User>'],
   eraseUser: ['undefined', '{ deleted: number }'],
+  exportMemories: ['ExportQuery', 'ExportPage'],
+  importMemories: ["{ memories: NewMovedMemory[]; on_conflict?: 'skip' | 'replace' }", '{ results: ImportResult[] }'],
   getStats: ['{ user_id: string }', 'Stats'],
   getMap: ['MapQuery', 'MemoryMap'],
   listKeys: ['KeysQuery', 'Page<Key>'],

@@ -19,6 +19,7 @@ import { searchSuite } from './search.suite.ts';
 import type { Admit, GetSubject } from './subject.ts';
 import { tagsSuite } from './tags.suite.ts';
 import { timesSuite } from './times.suite.ts';
+import { transferSuite } from './transfer.suite.ts';
 import { updateSuite } from './update.suite.ts';
 import { usersSuite } from './users.suite.ts';
 import { validationSuite } from './validation.suite.ts';
@@ -40,6 +41,7 @@ const SUITES = [
   accessSuite,
   auditSuite,
   usersSuite,
+  transferSuite,
   mapSuite,
   idempotencySuite,
   consistencySuite,

@@ -10,7 +10,18 @@ export type GetSubject = () => Subject;
 /** A client for a new caller with exactly these rights. Only inside tests. */
 export type Admit = (rights: Rights) => Client;
 
-const OWN = ['idempotency', 'temporal', 'etags', 'users', 'stats', 'map', 'erase'] as const;
+const OWN = [
+  'idempotency',
+  'temporal',
+  'etags',
+  'users',
+  'stats',
+  'map',
+  'erase',
+  'export',
+  'import',
+  'vector_search',
+] as const;
 const FEATURES = ['scopes', 'supersession', ...OWN] as const;
 type Field = Exclude<keyof WireMemory, `x-${string}`> | 'extensions';
 /** What a test needs of a provider: verbs, features, and fields that its memories can store. */

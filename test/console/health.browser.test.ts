@@ -1,11 +1,10 @@
-import { AxeBuilder } from '@axe-core/playwright';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { openTelemetry } from '../../src/telemetry/telemetry.ts';
 import { hasChromium } from '../support/chromium.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
 import { knownCallers } from '../support/known-callers.ts';
 import { openSubject, recordingLog } from '../support/subject.ts';
-import { ana, useConsole, useKey } from './browser.ts';
+import { ana, expectAccessible, LOOKS, takePicture, useConsole, useKey } from './browser.ts';
 
 describe.skipIf(!hasChromium)('the health page of the console', () => {
   const open = useConsole();
@@ -40,10 +39,12 @@ describe.skipIf(!hasChromium)('the health page of the console', () => {
     await expect.poll(() => page.locator('.axis').nth(1).textContent()).toMatch(/99 % within: [\d.,]+ ms/);
     // Its own looks are no load.
     expect(await row('GET /metrics').count()).toBe(0);
-    const { violations } = await new AxeBuilder({ page })
-      .withTags(['wcag2a', 'wcag2aa', 'wcag21aa', 'wcag22aa'])
-      .analyze();
-    expect(violations.map(({ id, nodes }) => [id, nodes[0]?.html])).toEqual([]);
+    for (const [colorScheme, width] of LOOKS) {
+      await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
+      await page.setViewportSize({ width, height: 800 });
+      await expectAccessible(page, `${colorScheme} at ${width}`);
+      if (width === 1280) await takePicture(page, `health-${colorScheme}`);
+    }
     expect(troubles).toEqual([]);
   });
 

@@ -45,6 +45,8 @@ const FEATURES = {
   stats: true,
   map: true,
   erase: true,
+  export: true,
+  import: true,
   keys: false,
 };
 const EMULATED = { scopes: 'tags', supports_audit: false, users: false, stats: false };
@@ -105,6 +107,7 @@ describe('the capability document', () => {
           omp_version: '0.1',
           provider: name,
           verbs: features.supports_audit ? [...VERBS, 'audit'] : VERBS,
+          embedding: null,
           features,
           limits: { rate_limit_per_minute: null, max_search_results: 100, max_batch_size: 100 },
         };
@@ -127,6 +130,8 @@ describe('the capability document', () => {
       stats: false,
       map: false,
       erase: false,
+      export: false,
+      import: false,
       keys: false,
       explain: false,
       multi_user: false,

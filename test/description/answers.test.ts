@@ -247,6 +247,8 @@ function behind(provider: Memories): Memories {
     users,
     userStats,
     erase,
+    scan,
+    restore,
   } = provider as AllMemories;
   return {
     ...provider,
@@ -262,6 +264,8 @@ function behind(provider: Memories): Memories {
     users: asked(users),
     userStats: asked(userStats),
     erase: asked(erase),
+    scan: asked(scan),
+    restore: asked(restore),
   };
 }
 
@@ -287,6 +291,8 @@ function alter(provider: Memories, condition: Condition): Memories {
     'users',
     'userStats',
     'erase',
+    'scan',
+    'restore',
     'ping',
   ];
   const failing = Object.fromEntries(verbs.map((verb) => [verb, fail]));

@@ -284,7 +284,7 @@ describe('faults of the network', () => {
       const service = to(url);
       expect(await service.fetch('n', ['a'], call)).toEqual(new Map());
       expect(await service.list('n', { prefix: '', limit: 1 }, call)).toEqual({ ids: [], next: undefined });
-      expect(await service.stats(call)).toEqual({ dimension: undefined, metric: undefined });
+      expect(await service.stats(call)).toEqual({ dimension: undefined, metric: undefined, namespaces: [] });
     });
 
     it('that names a next page but nothing on this one is the last', async () => {

@@ -49,6 +49,7 @@ export function openIndex(
     consistency: createConsistency({ secret, wait_ms: 0, look }),
     model: 'model',
     metric: more.metric ?? 'cosine',
+    moved: false,
     max_scan: more.max_scan ?? 100_000,
   };
 }

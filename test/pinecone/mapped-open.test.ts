@@ -219,6 +219,8 @@ describe('presets', () => {
         supports_supersession: false,
         idempotency: false,
         batch: preset === 'custom',
+        export: false,
+        import: false,
         explain: true,
         multi_user: true,
         tags: tags.length > 0,

@@ -91,6 +91,9 @@ export interface WireCapabilities {
     /** Our own: `GET /map`. */
     readonly map: boolean;
     readonly erase: boolean;
+    /** Our own: `GET /export`, `POST /import`. */
+    readonly export: boolean;
+    readonly import: boolean;
     /** Our own: `/keys`. */
     readonly keys: boolean;
   };

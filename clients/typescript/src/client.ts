@@ -19,7 +19,10 @@ import type {
   ContextBlock,
   ContextQuery,
   CreatedKey,
+  ExportPage,
+  ExportQuery,
   Health,
+  ImportResult,
   Key,
   KeysQuery,
   ListQuery,
@@ -27,8 +30,10 @@ import type {
   Memory,
   MemoryMap,
   MemoryPatch,
+  MovedMemory,
   NewKey,
   NewMemory,
+  NewMovedMemory,
   Page,
   SearchQuery,
   SearchResults,
@@ -58,6 +63,11 @@ export interface AddOptions extends CallOptions {
    * has a new one, so that it can be retried.
    */
   readonly idempotencyKey?: string;
+}
+
+export interface ImportOptions extends CallOptions {
+  /** What happens to a memory whose id is stored already; default `skip`. */
+  readonly on_conflict?: 'skip' | 'replace';
 }
 
 /** Memories of a batch if the gateway does not say, and bytes of its body. */
@@ -93,6 +103,19 @@ export class MemoryClient {
   /** The audit log of a user, newest first. */
   audit(query: AuditQuery, options?: CallOptions): Pages<AuditEntry, AuditPage> {
     return pages(this.#send, { path: ['audit'], query, itemsOf: (page) => page.entries }, options);
+  }
+
+  /** All memories of the store, or of a user, in a fixed order. Needs a key that reads everything. */
+  export(query: ExportQuery = {}, options?: CallOptions): Pages<MovedMemory, ExportPage> {
+    return pages(this.#send, { path: ['export'], query, itemsOf: (page) => page.memories }, options);
+  }
+
+  /** Stores up to 100 memories with their ids and times. The results are in the order of the memories. */
+  import(
+    memories: readonly NewMovedMemory[],
+    { on_conflict, ...options }: ImportOptions = {},
+  ): ApiPromise<{ results: ImportResult[] }> {
+    return toPromise(this.#send(reading('POST', ['import'], { body: { memories, on_conflict } }), options));
   }
 
   /** Verbs, features and limits of the gateway. */

@@ -161,7 +161,7 @@ export interface AuditEntry {
   timestamp: string;
   /** Name of the key or subject of the token; null: anonymous. */
   app: string | null;
-  action: Verb | 'users' | 'stats' | 'map' | 'erase' | 'list_keys' | 'create_key' | 'revoke_key';
+  action: Verb | 'users' | 'stats' | 'map' | 'erase' | 'export' | 'import' | 'list_keys' | 'create_key' | 'revoke_key';
   memory_id: string | null;
   scope: string | null;
   request_id: string;
@@ -174,6 +174,41 @@ export interface AuditPage {
   entries: AuditEntry[];
   next_cursor?: string | null;
 }
+
+export interface ExportQuery {
+  /** Only memories of this user. */
+  user_id?: string;
+  /** Only memories changed at or after this time. */
+  since?: string;
+  /** Whether each memory has its vector. */
+  vectors?: boolean;
+  limit?: number;
+  cursor?: string;
+}
+
+export interface MovedMemory extends Memory {
+  /** Base64 of little-endian float32. */
+  vector?: string;
+}
+
+export interface ExportPage {
+  memories: MovedMemory[];
+  next_cursor?: string | null;
+}
+
+/** A memory that keeps its id and times. */
+export interface NewMovedMemory extends NewMemory {
+  id: string;
+  created_at: string;
+  updated_at?: string | null;
+  embedding_model?: string | null;
+  vector?: string | null;
+}
+
+/** `unchanged`: it is stored already, as it is; `exists`: its id is, with other fields, or of another user. */
+export type ImportResult =
+  | { outcome: 'stored' | 'unchanged' | 'exists'; error?: never }
+  | { error: BatchError; outcome?: never };
 
 /** One memory of a batch: added, or the reason why not. */
 export type BatchResult = { memory: Memory; error?: never } | { error: BatchError; memory?: never };
@@ -190,6 +225,8 @@ export interface Capabilities {
   /** Name of the backend. */
   provider: string;
   verbs: Verb[];
+  /** What makes the vectors; null: there are none. */
+  embedding?: { model: string; dimensions: number } | null;
   features: {
     vector_search: boolean;
     keyword_search: boolean;
@@ -208,6 +245,8 @@ export interface Capabilities {
     stats?: boolean;
     map?: boolean;
     erase?: boolean;
+    export?: boolean;
+    import?: boolean;
     keys?: boolean;
     explain?: boolean;
     multi_user?: boolean;

@@ -96,7 +96,7 @@ export interface Service {
     page: { filter: Filter; limit: number; token?: string | undefined },
     call: Call,
   ): Promise<RecordPage | undefined>;
-  stats(call: Call): Promise<{ dimension: number | undefined; metric: string | undefined }>;
+  stats(call: Call): Promise<{ dimension: number | undefined; metric: string | undefined; namespaces: string[] }>;
   /** Number of requests that wait for a free slot. */
   queueLength(): number;
 }
@@ -229,9 +229,9 @@ function matchesOf({ body, headers }: Answer): { matches: Match[]; indexedLsn: L
 /** The position of a write, from its answer. */
 const requestLsn = ({ headers }: Answer): Lsn => lsnOf(headers, 'x-pinecone-request-lsn');
 
-function statsOf({ body }: Answer): { dimension: number | undefined; metric: string | undefined } {
-  const { dimension, metric } = body as { dimension?: number; metric?: string };
-  return { dimension, metric };
+function statsOf({ body }: Answer): Awaited<ReturnType<Service['stats']>> {
+  const { dimension, metric, namespaces = {} } = body as { dimension?: number; metric?: string; namespaces?: object };
+  return { dimension, metric, namespaces: Object.keys(namespaces) };
 }
 
 /** Not every index sends these headers. */

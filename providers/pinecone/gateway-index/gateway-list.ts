@@ -3,7 +3,7 @@ import { countWithin, upToBytes } from '#toolbox';
 import { MAX_LISTED } from '../client/client.ts';
 import { newest, type Written } from '../overlay.ts';
 import { type GatewayIndex, toMemory } from './gateway-record.ts';
-import { listOrder, timeOf, timePart } from './ids.ts';
+import { EARLIEST_MS, listOrder, timeOf, timePart } from './ids.ts';
 import { createWalk, type Stretch } from './list-walk.ts';
 
 /** Records fetched at once for a list by tags: the last id of a listed page waits for the next page. */
@@ -41,10 +41,16 @@ export function createList(index: GatewayIndex): (query: ListQuery, call: Call) 
         const record = records.get(id);
         // Without a record it was deleted since, or fetch does not show it yet.
         const memory = newest(written?.memory, record && toMemory(id, record.metadata, model));
-        return memory?.user_id === user_id && tags.every((tag) => memory.tags.includes(tag)) ? [memory] : [];
+        return memory?.user_id === user_id && isInTime(memory) && tags.every((tag) => memory.tags.includes(tag))
+          ? [memory]
+          : [];
       });
     };
 
+    /** Ids of older times are all of the earliest. */
+    const isInTime = ({ created_at }: Memory) =>
+      (query.since === undefined || created_at >= query.since) &&
+      (query.until === undefined || created_at <= query.until);
     const found: Memory[] = [];
     for (let left = max_scan; ; ) {
       const size = filtered ? Math.min(CHUNK, left) : limit - found.length;
@@ -67,7 +73,7 @@ const tooMany = (max_scan: number): string =>
 /** The range of a query, and which ids in it belong to it: exactly, since ids hold the time of creation. */
 function rangeOf({ since, until, after }: ListQuery): Pick<Stretch, 'from' | 'to' | 'has' | 'resumed'> {
   const afterTime = after && timePart(Date.parse(after.created_at));
-  const untilTime = timePart(until === undefined ? Number.POSITIVE_INFINITY : Date.parse(until));
+  const untilTime = timePart(until === undefined ? Number.POSITIVE_INFINITY : Math.max(EARLIEST_MS, Date.parse(until)));
   const from = afterTime !== undefined && afterTime > untilTime ? afterTime : untilTime;
   const to = timePart(since === undefined ? 0 : Date.parse(since));
   const has = (id: string): boolean => {

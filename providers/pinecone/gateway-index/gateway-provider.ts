@@ -23,9 +23,18 @@ import type { Written } from '../overlay.ts';
 import { toValues } from '../score.ts';
 import { INDEX_RECORD } from '../startup.ts';
 import { createList } from './gateway-list.ts';
-import { changes, createFind, createLook, type FindOptions, type GatewayIndex, toMetadata } from './gateway-record.ts';
+import {
+  changes,
+  createFind,
+  createLook,
+  type FindOptions,
+  type GatewayIndex,
+  type StoredMemory,
+  toMetadata,
+} from './gateway-record.ts';
 import { createSearch } from './gateway-search.ts';
 import { EARLIEST_MS } from './ids.ts';
+import { signOf, withTransfer } from './transfer.ts';
 
 /** A new record, not yet stored. */
 interface Created extends Written {
@@ -41,7 +50,7 @@ export function createGatewayProvider(index: GatewayIndex, options: FindOptions)
   const list = createList(index);
   const mutex = createKeyedMutex();
 
-  return {
+  const provider: Provider = {
     name: PROVIDER,
     capabilities: {
       vector_search: true,
@@ -104,6 +113,10 @@ export function createGatewayProvider(index: GatewayIndex, options: FindOptions)
         if (memories.length === 0) return erased;
         const all = memories.map(({ id }) => id);
         const lsn = await service.remove(namespace, all, call);
+        const signs = memories.flatMap(({ moved_id }: StoredMemory) =>
+          moved_id === undefined ? [] : [signOf(moved_id)],
+        );
+        if (signs.length > 0) await service.remove(namespaces.base, signs, call);
         for (const memory of memories) overlay.bury(memory, { namespace, lsn });
         consistency.wrote(namespace, lsn, call);
         erased += memories.length;
@@ -114,6 +127,7 @@ export function createGatewayProvider(index: GatewayIndex, options: FindOptions)
     ping: async (call) => void (await service.fetch(namespaces.base, [INDEX_RECORD], call)),
     close: async () => overlay.close(),
   };
+  return withTransfer(provider, index);
 }
 
 function createAdds({ service, ids, namespaces, overlay, consistency, model }: GatewayIndex) {

@@ -5,6 +5,11 @@ import type { Metric } from '../score.ts';
 import { type IndexConsistency, waitUntil } from './consistency.ts';
 import { type Ids, type Namespaces, parseId } from './ids.ts';
 
+/** A memory as it is in a record. Outside it has `moved_id` as its id, if that is set (`transfer.ts`). */
+export interface StoredMemory extends Memory {
+  readonly moved_id?: string;
+}
+
 /** Keys cannot be removed from a record: a cleared field gets a value that no other field has. */
 const CLEARED_TEXT = '';
 const CLEARED_LIST: readonly string[] = [''];
@@ -13,7 +18,7 @@ const CLEARED_LIST: readonly string[] = [''];
  * The metadata of a record, with the names of the protocol and without empty fields. `embedded`: whether the embedder found
  * anything in the text (`toValues`).
  */
-export function toMetadata(memory: Memory, embedded: boolean): Metadata {
+export function toMetadata(memory: StoredMemory, embedded: boolean): Metadata {
   const { tags, source, confidence, valid_from, valid_to, supersedes } = memory;
   const extensions = Object.entries(memory.extensions).map(([key, value]) => [key, JSON.stringify(value)]);
   return {
@@ -29,6 +34,7 @@ export function toMetadata(memory: Memory, embedded: boolean): Metadata {
     ...(valid_to !== null && { valid_to }),
     ...(supersedes.length > 0 && { supersedes }),
     ...(!embedded && { embedded }),
+    ...(memory.moved_id !== undefined && { moved_id: memory.moved_id }),
   };
 }
 
@@ -36,7 +42,7 @@ export function toMetadata(memory: Memory, embedded: boolean): Metadata {
  * The metadata to set so that `before` becomes `after`, and no more: concurrent changes of other fields stay. `embedded` is
  * given exactly if the content changes.
  */
-export function changes(before: Memory, after: Memory, embedded?: boolean): Metadata {
+export function changes(before: StoredMemory, after: StoredMemory, embedded?: boolean): Metadata {
   const old = toMetadata(before, true);
   const wanted = toMetadata(after, true);
   const changed = Object.keys({ ...old, ...wanted }).filter((key) => !isSame(old[key], wanted[key]));
@@ -51,7 +57,7 @@ const isSame = (a: MetadataValue | undefined, b: MetadataValue | undefined): boo
   JSON.stringify(a) === JSON.stringify(b);
 
 /** The memory in a record; undefined if there is none. Optional fields that cannot be read are left out. */
-export function toMemory(id: string, metadata: Metadata, model: string): Memory | undefined {
+export function toMemory(id: string, metadata: Metadata, model: string): StoredMemory | undefined {
   const { confidence } = metadata;
   const content = textIn(metadata.content);
   const user_id = textIn(metadata.user_id);
@@ -73,6 +79,7 @@ export function toMemory(id: string, metadata: Metadata, model: string): Memory 
     extensions: extensionsIn(metadata),
     embedding_model: model,
     status: 'done',
+    ...(typeof metadata.moved_id === 'string' && { moved_id: metadata.moved_id }),
   };
 }
 
@@ -120,6 +127,8 @@ export interface GatewayIndex {
   /** Model of the embedder. */
   readonly model: string;
   readonly metric: Metric;
+  /** Whether memories of other stores were moved here: only then are ids looked up that are none of the gateway. */
+  moved: boolean;
   /** Maximum records read for one page of a filtered list. */
   readonly max_scan: number;
 }

@@ -1,4 +1,4 @@
-import { createHmac, randomBytes } from 'node:crypto';
+import { createHash, createHmac, randomBytes } from 'node:crypto';
 import type { Options } from '../options.ts';
 
 /**
@@ -30,6 +30,23 @@ export function createIds(secret: Uint8Array): Ids {
     },
   };
 }
+
+/**
+ * The id of the record of a memory that has another id outside: always the same for the same memory. A time before `EARLIEST_MS`
+ * becomes that one, and R keeps the order of such times.
+ */
+export function movedId(
+  ids: Ids,
+  { id, user_id, created_at }: { readonly id: string; readonly user_id: string; readonly created_at: string },
+): string {
+  const time = Date.parse(created_at);
+  const hash = createHash('sha256').update(id).digest();
+  if (time < EARLIEST_MS) hash.writeUInt32BE(Math.max(0, Math.floor(time / 1_000)));
+  return userPrefix(ids.userPart(user_id)) + timePart(Math.max(EARLIEST_MS, time)) + base32(hash.subarray(0, 10));
+}
+
+/** Whether this is an id of the gateway and of this user. */
+export const isIdOf = (id: string, userPart: string): boolean => parseId(id)?.userPart === userPart;
 
 /** The parts of an id of the gateway; undefined for any other. */
 export function parseId(id: string): { userPart: string; created_ms: number } | undefined {

@@ -26,6 +26,7 @@ import { toMemory } from './memory-rows.ts';
 import { createStatements, type Insert, type Query } from './memory-statements.ts';
 import { createSearch } from './search-strategy.ts';
 import { toKeys } from './search-terms.ts';
+import { createTransfer } from './transfer.ts';
 import { createUserVerbs } from './user-statements.ts';
 
 /** The provider of the gateway's tables. Closing it closes the database. */
@@ -41,13 +42,8 @@ export async function openProvider(
     db.queryWith(settings, statements.query(text, values).statement, values, call);
   const threshold = iterativeScan ? options.large_user_rows : Number.POSITIVE_INFINITY;
   const largeUsers = await openLargeUsers({ db, names, statements, threshold, log });
-  const housekeeping = startHousekeeping({
-    run,
-    names,
-    audit,
-    purge_expired_days: options.purge_expired_days,
-    log,
-  });
+  const { purge_expired_days } = options;
+  const housekeeping = startHousekeeping({ run, names, audit, purge_expired_days, log });
 
   const auditLog = audit && createAuditLog(names, run);
   /** Writes the audit entries of a verb that succeeded without a change. */
@@ -135,6 +131,7 @@ export async function openProvider(
       vectorsOf: async (query, call) => vectorsIn(await send(statements.vectors(query), call)),
     }),
     ...createUserVerbs(names, run, audit !== undefined),
+    ...createTransfer(names, run, { model, later, keywordsOf }),
     ...(auditLog && { audit: auditLog }),
     // Closed with the provider.
     keys: { ...keys, close: async () => {} },

@@ -6,6 +6,7 @@ import {
   AuditParameters,
   ContextBody,
   CreateBody,
+  ExportParameters,
   KeyBody,
   KeysParameters,
   ListParameters,
@@ -15,6 +16,7 @@ import {
   StatsParameters,
   UsersParameters,
 } from '../schemas.ts';
+import { MovedMemories } from '../transfer.ts';
 import * as example from './examples.ts';
 import {
   IdempotencyKeyParameter,
@@ -32,7 +34,9 @@ import {
   ContextBlock,
   CreatedKey,
   Erased,
+  ExportPage,
   Health,
+  ImportResults,
   Key,
   KeyPage,
   Liveness,
@@ -311,6 +315,33 @@ some memories may be deleted; repeat the request. Available if \`features.erase\
       query: StatsParameters,
       success: { status: 200, description: 'The counts.', body: { schema: UserStats, example: example.userStats } },
       errors: ['invalid_request', 'unsupported_capability'],
+    }),
+  },
+  '/export': {
+    get: verb({
+      id: 'exportMemories',
+      summary: 'Read all memories of the store',
+      description: `In a fixed order, with all fields, to move them elsewhere; needs to read every scope, and every user unless
+\`user_id\` is given. A page may have fewer memories than \`limit\`, even none, although there are more: \`next_cursor\` is then not
+null. Available if \`features.export\` is true.`,
+      query: ExportParameters,
+      success: { status: 200, description: 'One page.', body: { schema: ExportPage, example: example.exportPage } },
+      errors: ['invalid_request', 'unsupported_capability'],
+    }),
+  },
+  '/import': {
+    post: verb({
+      id: 'importMemories',
+      summary: 'Store memories with their ids and times',
+      description: `Needs to write every scope of every user. Each memory is stored, or has an error in its place. Repeating a
+request changes nothing more. Available if \`features.import\` is true.`,
+      body: { schema: MovedMemories, example: example.movedMemories },
+      success: {
+        status: 200,
+        description: 'What became of each memory.',
+        body: { schema: ImportResults, example: example.importResults },
+      },
+      errors: ['invalid_request', 'unsupported_capability', 'payload_too_large'],
     }),
   },
   '/map': {

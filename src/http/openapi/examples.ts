@@ -71,6 +71,12 @@ export const userPage = {
   next_cursor: null,
 };
 
+export const exportPage = { memories: [memory], next_cursor: null };
+
+const { embedding_model: _, status: __, ...moved } = memory;
+export const movedMemories = { memories: [moved], on_conflict: 'skip' };
+export const importResults = { results: [{ outcome: 'stored' }] };
+
 export const erased = { deleted: 1 };
 
 export const newKey = { name: 'editor', grants: ['read:coding/*', 'write:coding/*'], users: ['u1'] };
@@ -112,6 +118,7 @@ export const userStats = {
 export const capabilities = {
   omp_version: '0.1',
   provider: 'postgres',
+  embedding: { model: 'universal-sentence-encoder-lite-en', dimensions: 512 },
   verbs: ['add', 'search', 'get', 'update', 'delete', 'list', 'context', 'audit'],
   features: {
     vector_search: true,
@@ -133,6 +140,8 @@ export const capabilities = {
     stats: true,
     map: true,
     erase: true,
+    export: true,
+    import: true,
     keys: true,
   },
   limits: { rate_limit_per_minute: null, max_search_results: 100, max_batch_size: 100 },

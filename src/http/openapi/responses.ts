@@ -89,6 +89,10 @@ export const Capabilities = z
       .meta({ description: 'Version of the protocol.' }),
     provider: z.string().meta({ description: 'Name of the backend.' }),
     verbs: z.array(z.enum(VERBS)).meta({ description: 'Supported verbs.' }),
+    embedding: z
+      .looseObject({ model: z.string(), dimensions: z.int() })
+      .nullish()
+      .meta({ description: 'What makes the vectors; null: there are none.' }),
     features: z.looseObject({
       vector_search: z.boolean().meta({ description: 'Similarity search.' }),
       keyword_search: z.boolean().meta({ description: 'Keyword search.' }),
@@ -111,6 +115,8 @@ export const Capabilities = z
       stats: z.boolean().meta({ description: '`GET /stats` is supported.' }),
       map: z.boolean().meta({ description: '`GET /map` is supported.' }),
       erase: z.boolean().meta({ description: '`DELETE /users/{id}/memories` is supported.' }),
+      export: z.boolean().meta({ description: '`GET /export` is supported.' }),
+      import: z.boolean().meta({ description: '`POST /import` is supported.' }),
       keys: z.boolean().meta({ description: '`/keys` is supported, for keys with the grant `admin:*`.' }),
     }),
     limits: z
@@ -282,6 +288,35 @@ export const ErrorEnvelope = z
     }),
   })
   .meta({ id: 'Error' });
+
+/** Decision 43. */
+export const ExportPage = z
+  .looseObject({
+    memories: z.array(
+      Memory.extend({
+        vector: z.string().optional().meta({ description: 'With `vectors`: base64 of little-endian float32.' }),
+      }).meta({ id: 'MovedMemory', patternProperties: { '^x-': { description: 'Custom keys, as stored.' } } }),
+    ),
+    next_cursor,
+  })
+  .meta({ id: 'ExportPage' });
+
+/** Decision 43. */
+export const ImportResults = z
+  .looseObject({
+    results: z
+      .array(
+        z.union([
+          z.looseObject({ outcome: z.enum(['stored', 'unchanged', 'exists']) }),
+          z.looseObject({ error: ErrorFields }),
+        ]),
+      )
+      .meta({
+        description:
+          'In the order of the request. `unchanged`: the memory is stored already, as it is; `exists`: its id is, with other fields, or of another user.',
+      }),
+  })
+  .meta({ id: 'ImportResults' });
 
 /** Decision 35. */
 export const BatchResults = z

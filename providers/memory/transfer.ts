@@ -1,0 +1,34 @@
+import type { MovedMemory, Provider } from '#contract';
+import { analyseLater } from '#ranking';
+import { upToBytes } from '#toolbox';
+import type { Home, User } from './user.ts';
+
+interface Store {
+  readonly homes: Map<string, Home>;
+  userOf(user_id: string): User;
+}
+
+/** Moves memories out of a store and into it, as they are. */
+export const createTransfer = ({ homes, userOf }: Store): Required<Pick<Provider, 'scan' | 'restore'>> => ({
+  async scan({ after = '', user_id, since = '', limit, max_bytes }) {
+    const wanted = ({ entry: { memory } }: Home) =>
+      memory.id > after && memory.updated_at >= since && (user_id === undefined || memory.user_id === user_id);
+    const found = [...homes.values()].filter(wanted).sort(byId).slice(0, limit);
+    const items = upToBytes(found.map(movedOf), max_bytes, ({ memory }) => memory);
+    return { items, next: items.at(-1)?.memory.id };
+  },
+  async restore(items, replace, call) {
+    const terms = await Promise.all(items.map(({ memory }) => analyseLater(memory.content, call)));
+    return items.map(({ memory, vector }, i) => {
+      const old = homes.get(memory.id);
+      if (old && !(replace && old.entry.memory.user_id === memory.user_id)) return false;
+      old?.user.remove(old.entry);
+      const user = userOf(memory.user_id);
+      homes.set(memory.id, { user, entry: user.add(memory, { vector, terms: terms[i] as string[] }) });
+      return true;
+    });
+  },
+});
+
+const byId = (a: Home, b: Home): number => (a.entry.memory.id < b.entry.memory.id ? -1 : 1);
+const movedOf = ({ user, entry }: Home): MovedMemory => ({ memory: entry.memory, vector: user.vector(entry) ?? null });

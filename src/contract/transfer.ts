@@ -1,0 +1,28 @@
+import type { Vector } from './embedder.ts';
+import type { Memory } from './record.ts';
+
+/** A memory with its vector, as it moves from one store to another. */
+export interface MovedMemory {
+  readonly memory: Memory;
+  /** Null: it has none. */
+  readonly vector: Vector;
+}
+
+export interface ScanQuery {
+  /** `next` of the part before; undefined: from the beginning. */
+  readonly after?: string | undefined;
+  /** Only memories of this user. */
+  readonly user_id?: string | undefined;
+  /** Only memories whose `updated_at` is not before this. */
+  readonly since?: string | undefined;
+  readonly limit: number;
+  /** As in `ListQuery`, without the vectors. */
+  readonly max_bytes: number;
+}
+
+/** May be shorter than the limit, even empty, although there are more memories. */
+export interface ScanPart {
+  readonly items: readonly MovedMemory[];
+  /** Undefined: there are no more memories. */
+  readonly next: string | undefined;
+}

@@ -1,0 +1,109 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { ImportResult, MovedMemory } from '../../clients/typescript/src/index.ts';
+import type { Store } from './store.ts';
+
+export type OnConflict = 'skip' | 'replace' | 'fail';
+
+export interface CopyOptions {
+  readonly onConflict: OnConflict;
+  /** Requests at a time. */
+  readonly concurrency: number;
+  readonly perMinute: number | undefined;
+  readonly signal: AbortSignal;
+  /** Called after each page, when all of it is stored. */
+  stored(counts: Counts): void;
+}
+
+/** What became of the memories so far. */
+export interface Counts {
+  stored: number;
+  /** Stored already, as they are. */
+  unchanged: number;
+  /** Their ids are stored already, with other fields or of another user. */
+  skipped: number;
+  /** Why memories were rejected: the first of them. */
+  rejected: { readonly id: string; readonly message: string }[];
+  rejections: number;
+}
+
+export const noCounts = (): Counts => ({ stored: 0, unchanged: 0, skipped: 0, rejected: [], rejections: 0 });
+export const total = ({ stored, unchanged, skipped, rejections }: Counts): number =>
+  stored + unchanged + skipped + rejections;
+
+/** What one request may hold. */
+const MAX_MEMORIES = 100;
+const MAX_BYTES = 500_000;
+const MAX_NAMED = 20;
+
+/** Stores pages of memories, each before the next one. Throws if an id exists and `onConflict` is `fail`. */
+export function createCopy(target: Store, options: CopyOptions) {
+  const { onConflict, concurrency, perMinute, signal } = options;
+  const counts = noCounts();
+  const started = performance.now();
+
+  const send = async (memories: readonly MovedMemory[], on_conflict: 'skip' | 'replace') => {
+    signal.throwIfAborted();
+    const { results } = await target.client.import(memories, { on_conflict, signal });
+    return results;
+  };
+  const store = async (memories: readonly MovedMemory[]) => {
+    const present: MovedMemory[] = [];
+    for (const [i, result] of (await send(memories, 'skip')).entries()) {
+      const memory = memories[i] as MovedMemory;
+      if (result.outcome === 'exists' && onConflict !== 'skip') present.push(memory);
+      else note(counts, memory, result);
+    }
+    if (onConflict === 'fail' && present[0]) {
+      throw new Error(
+        `the memory ${present[0].id} is stored already, with other fields; use --on-conflict skip or replace`,
+      );
+    }
+    // What is stored already as it is, is not written again.
+    if (present.length === 0) return;
+    for (const [i, result] of (await send(present, 'replace')).entries())
+      note(counts, present[i] as MovedMemory, result);
+  };
+  return {
+    counts,
+    async page(memories: readonly MovedMemory[]): Promise<void> {
+      const rest = chunks(memories);
+      const worker = async () => {
+        for (let chunk = rest.shift(); chunk; chunk = rest.shift()) await store(chunk);
+      };
+      await Promise.all(Array.from({ length: concurrency }, worker));
+      options.stored(counts);
+      if (perMinute === undefined) return;
+      const due = started + (60_000 * total(counts)) / perMinute;
+      await sleep(Math.max(0, due - performance.now()), undefined, { signal });
+    },
+  };
+}
+
+function note(counts: Counts, { id }: MovedMemory, { outcome, error }: ImportResult): void {
+  if (outcome === 'stored') counts.stored++;
+  else if (outcome === 'unchanged') counts.unchanged++;
+  else if (outcome === 'exists') counts.skipped++;
+  else {
+    counts.rejections++;
+    if (counts.rejected.length < MAX_NAMED) counts.rejected.push({ id, message: error?.message ?? 'rejected' });
+  }
+}
+
+function chunks(memories: readonly MovedMemory[]): MovedMemory[][] {
+  const all: MovedMemory[][] = [];
+  let bytes = 0;
+  for (const memory of memories) {
+    const size = Buffer.byteLength(JSON.stringify(memory));
+    const last = all.at(-1);
+    // A request has each id once.
+    const isNew = !last?.some(({ id }) => id === memory.id);
+    if (last && isNew && last.length < MAX_MEMORIES && bytes + size <= MAX_BYTES) {
+      last.push(memory);
+      bytes += size;
+    } else {
+      all.push([memory]);
+      bytes = size;
+    }
+  }
+  return all;
+}

@@ -1,0 +1,191 @@
+import { createHash, type Hash } from 'node:crypto';
+import { createReadStream } from 'node:fs';
+import { type FileHandle, open, rename, writeFile } from 'node:fs/promises';
+import type { Readable, Writable } from 'node:stream';
+import { createGunzip, gzipSync } from 'node:zlib';
+
+/** The version that this gateway writes; it reads no other. */
+export const FORMAT = 1;
+/** Longest line in bytes: the largest record, escaped, with a vector. */
+const MAX_LINE_BYTES = 32 * 1024 * 1024;
+
+/** The first line of a file of memories. */
+export interface Header {
+  readonly omp_export: number;
+  /** The provider, or the address of the gateway, that the memories come from. */
+  readonly source: string;
+  /** ISO 8601. */
+  readonly exported_at: string;
+  /** Of the vectors in the file; null: it has none. */
+  readonly embedding: { readonly model: string; readonly dimensions: number } | null;
+  readonly filters: Readonly<Record<string, unknown>>;
+}
+
+/** A memory as on the wire. */
+export type Line = Readonly<Record<string, unknown>>;
+
+/** The file is damaged or is none of ours. The message says what to do. */
+export class FileError extends Error {}
+
+/** Writes a header, one memory a line, and a last line with their number and the SHA-256 of all lines before it. */
+export interface Writer {
+  readonly count: number;
+  /** Resolves to the bytes of the unfinished file, which are on the disk by then. */
+  write(memories: readonly Line[]): Promise<number>;
+  /** Gives the file its name. Resolves to the number of memories. */
+  finish(): Promise<number>;
+  close(): Promise<void>;
+}
+
+export const partOf = (path: string): string => `${path}.part`;
+
+/**
+ * Writes `path`, under another name until it is whole; a name that ends in `.gz` is compressed. `bytes`: goes on with an
+ * unfinished file after so many bytes, and leaves `header` out.
+ */
+export async function openWriter(path: string, header: Header, bytes?: number): Promise<Writer> {
+  const part = partOf(path);
+  const state = { hash: createHash('sha256'), count: 0, bytes: bytes ?? 0 };
+  const file = await open(part, bytes === undefined ? 'w' : 'r+');
+  if (bytes !== undefined) {
+    await file.truncate(bytes);
+    let lines = 0;
+    for await (const line of linesOf(part, path.endsWith('.gz'))) {
+      state.hash.update(line);
+      lines++;
+    }
+    state.count = lines - 1;
+  }
+  const put = async (lines: readonly unknown[]) => {
+    const text = Buffer.from(lines.map((line) => `${JSON.stringify(line)}\n`).join(''));
+    state.hash.update(text);
+    // Each piece is a whole member, so that an unfinished file can be continued.
+    const piece = path.endsWith('.gz') ? gzipSync(text) : text;
+    await writeAll(file, piece, state.bytes);
+    await file.datasync();
+    state.bytes += piece.length;
+  };
+  if (bytes === undefined) await put([header]);
+  return {
+    get count() {
+      return state.count;
+    },
+    async write(memories) {
+      await put(memories);
+      state.count += memories.length;
+      return state.bytes;
+    },
+    async finish() {
+      await put([{ count: state.count, sha256: state.hash.copy().digest('hex') }]);
+      await rename(part, path);
+      return state.count;
+    },
+    close: () => file.close(),
+  };
+}
+
+async function writeAll(file: FileHandle, bytes: Uint8Array, position: number): Promise<void> {
+  for (let done = 0; done < bytes.length; ) {
+    done += (await file.write(bytes, done, bytes.length - done, position + done)).bytesWritten;
+  }
+}
+
+/** The same to an output that cannot be continued, such as a pipe. */
+export function streamWriter(output: Writable, header: Header): Writer {
+  const hash = createHash('sha256');
+  let count = 0;
+  const put = (lines: readonly unknown[]) =>
+    new Promise<void>((resolve, reject) => {
+      const text = lines.map((line) => `${JSON.stringify(line)}\n`).join('');
+      hash.update(text);
+      output.write(text, (error) => (error ? reject(error) : resolve()));
+    });
+  let begun: Promise<void> | undefined;
+  return {
+    get count() {
+      return count;
+    },
+    async write(memories) {
+      begun ??= put([header]);
+      await begun;
+      await put(memories);
+      count += memories.length;
+      return 0;
+    },
+    async finish() {
+      await this.write([]);
+      await put([{ count, sha256: hash.copy().digest('hex') }]);
+      return count;
+    },
+    close: async () => {},
+  };
+}
+
+/**
+ * The header, then the memories. Throws a `FileError` at the end if the file was cut or changed: a caller that must not act
+ * on half a file reads it twice. `path`: `-` is standard input.
+ */
+export async function* readFile(path: string, stdin: Readable = process.stdin): AsyncGenerator<Header | Line> {
+  const hash: Hash = createHash('sha256');
+  let count = -1;
+  let previous: Buffer | undefined;
+  for await (const line of linesOf(path === '-' ? stdin : path, path.endsWith('.gz'))) {
+    if (previous) {
+      hash.update(previous);
+      yield count < 0 ? headerOf(previous) : parsed(previous, count + 2);
+      count++;
+    }
+    previous = line;
+  }
+  const last = previous && previous.at(-1) === 10 ? parsed(previous, count + 2) : undefined;
+  if (last?.count !== count || last.sha256 !== hash.digest('hex')) {
+    throw new FileError('the file was cut or changed: its last line does not match; export it again');
+  }
+}
+
+/** Lines with their ends; the last may have none. */
+async function* linesOf(from: string | Readable, compressed: boolean): AsyncGenerator<Buffer> {
+  const file = typeof from === 'string' ? createReadStream(from) : from;
+  const input: Readable = compressed ? file.pipe(createGunzip()) : file;
+  if (input !== file) file.once('error', (error: Error) => input.destroy(error));
+  let parts: Buffer[] = [];
+  let bytes = 0;
+  try {
+    for await (const chunk of input as AsyncIterable<Buffer>) {
+      let start = 0;
+      for (let end = chunk.indexOf(10); end >= 0; end = chunk.indexOf(10, start)) {
+        yield Buffer.concat([...parts, chunk.subarray(start, end + 1)]);
+        parts = [];
+        bytes = 0;
+        start = end + 1;
+      }
+      parts.push(chunk.subarray(start));
+      bytes += chunk.length - start;
+      if (bytes > MAX_LINE_BYTES) throw new FileError(`a line is longer than ${MAX_LINE_BYTES} bytes`);
+    }
+  } catch (error) {
+    if (!String((error as NodeJS.ErrnoException).code).startsWith('Z_')) throw error;
+    throw new FileError('the file was cut or changed: it cannot be decompressed; export it again', { cause: error });
+  }
+  if (bytes > 0) yield Buffer.concat(parts);
+}
+
+function headerOf(line: Buffer): Header {
+  const header = parsed(line, 1);
+  if (header.omp_export === FORMAT) return header as unknown as Header;
+  throw new FileError(`line 1 is no header of an export in format ${FORMAT}`);
+}
+
+function parsed(line: Buffer, number: number): Line {
+  try {
+    const value: unknown = JSON.parse(line.toString());
+    if (value && typeof value === 'object' && !Array.isArray(value)) return value as Line;
+  } catch {}
+  throw new FileError(`line ${number} is not a JSON object`);
+}
+
+/** Replaces a small file as a whole. */
+export async function replaceFile(path: string, value: unknown): Promise<void> {
+  await writeFile(`${path}.new`, JSON.stringify(value));
+  await rename(`${path}.new`, path);
+}

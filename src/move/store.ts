@@ -1,0 +1,102 @@
+import { globMatcher } from '#toolbox';
+import { type Capabilities, MemoryClient, type MovedMemory } from '../../clients/typescript/src/index.ts';
+
+/** A store that memories are read from or written to, spoken to through a gateway. */
+export interface Store {
+  /** For people. */
+  readonly name: string;
+  readonly client: MemoryClient;
+  readonly capabilities: Capabilities;
+  close(): Promise<void>;
+}
+
+export interface Filters {
+  /** None: every user. */
+  readonly users: readonly string[];
+  /** Glob. */
+  readonly scope?: string | undefined;
+  /** A memory must have all of these. */
+  readonly tags: readonly string[];
+  /** ISO 8601: changed at or after this. */
+  readonly since?: string | undefined;
+  readonly vectors: boolean;
+}
+
+/** Where a walk over a store goes on. */
+export interface Place {
+  readonly user: number;
+  readonly cursor?: string | undefined;
+}
+
+export interface Page {
+  readonly memories: readonly MovedMemory[];
+  /** After this page; undefined: it is the last one, or the walk cannot go on later. */
+  readonly next: Place | undefined;
+}
+
+const PAGE = 500;
+
+/** Waits for a request that is retried while a gateway restarts or is out of its rate limit, in milliseconds. */
+const PATIENCE = { timeout: 120_000, totalTimeout: 600_000, retries: 20 } as const;
+
+export async function openStore(
+  name: string,
+  options: { readonly url: string; readonly key?: string | undefined; readonly fetch?: typeof fetch },
+  close: () => Promise<void> = async () => {},
+): Promise<Store> {
+  const { url, key, fetch } = options;
+  const client = new MemoryClient({ url, ...PATIENCE, ...(key && { key }), ...(fetch && { fetch }) });
+  return { name, client, capabilities: await client.capabilities({ retries: 2 }), close };
+}
+
+/**
+ * All memories of a store that the filters leave, page by page: by its export, or else user by user by its lists. Throws
+ * if the store can list neither all memories nor its users, and no users are given.
+ */
+export async function* pagesOf(store: Store, filters: Filters, from?: Place): AsyncGenerator<Page> {
+  const { client, capabilities } = store;
+  const { since, vectors } = filters;
+  const matches = matcherOf(filters);
+  const whole = capabilities.features.export === true;
+  const users: readonly (string | undefined)[] =
+    filters.users.length > 0 ? filters.users : whole ? [undefined] : await allUsers(store);
+  for (let user = from?.user ?? 0; user < users.length; user++) {
+    let cursor = user === from?.user ? from.cursor : undefined;
+    do {
+      const user_id = users[user];
+      const page = whole
+        ? await client.export({ user_id, since, vectors, limit: PAGE, cursor }).page()
+        : await listed(client, { user_id: user_id as string, limit: PAGE, cursor });
+      cursor = page.next_cursor ?? undefined;
+      const next = cursor === undefined ? { user: user + 1 } : { user, cursor };
+      yield { memories: page.memories.filter(matches), next: whole && next.user < users.length ? next : undefined };
+    } while (cursor !== undefined);
+  }
+}
+
+const listed = async (client: MemoryClient, query: Parameters<MemoryClient['memories']['list']>[0]) => {
+  const { items, next_cursor } = await client.memories.list(query).page();
+  return { memories: items, next_cursor };
+};
+
+async function allUsers({ name, client, capabilities }: Store): Promise<string[]> {
+  if (!capabilities.features.users) throw new Error(`${name} cannot list its users; name them with --user`);
+  const users: string[] = [];
+  for await (const { user_id } of client.users.list({ limit: PAGE })) users.push(user_id);
+  return users;
+}
+
+/** Whether the filters leave a memory. */
+export function matcherOf({ users, scope, tags, since }: Filters): (memory: MovedMemory) => boolean {
+  const inScope = scope === undefined ? undefined : globMatcher(scope);
+  return (memory) =>
+    (users.length === 0 || users.includes(memory.user_id)) &&
+    (!inScope || (memory.scope != null && inScope(memory.scope))) &&
+    tags.every((tag) => memory.tags?.includes(tag)) &&
+    // A time that cannot be read is for the target to reject.
+    (since === undefined || !(momentOf(memory.updated_at ?? memory.created_at) < momentOf(since)));
+}
+
+/** Milliseconds since 1970. Without an offset a time is UTC, as in the protocol. */
+export const momentOf = (time: string): number =>
+  Date.parse(time.includes('T') && !/(?:Z|[+-]\d\d:?\d\d)$/.test(time) ? `${time}Z` : time);

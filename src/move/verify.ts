@@ -1,0 +1,146 @@
+import { createHash } from 'node:crypto';
+import type { MovedMemory } from '../../clients/typescript/src/index.ts';
+import type { Store } from './store.ts';
+
+/** Memories by id; the two sides are read in any order, so that neither has to sort. */
+export interface Side {
+  readonly name: string;
+  /** Undefined: it cannot be searched. */
+  readonly store: Store | undefined;
+  memories(): AsyncIterable<MovedMemory>;
+}
+
+export interface Difference {
+  readonly id: string;
+  readonly user_id: string;
+  /** Fields that differ; empty: only one side has it. */
+  readonly fields: readonly string[];
+  readonly missing_in?: string;
+}
+
+export interface Verification {
+  /** Memories of each side. */
+  readonly counts: readonly [number, number];
+  /** How many memories of a user the second side has more, where the numbers differ. */
+  readonly users: readonly { readonly user_id: string; readonly difference: number }[];
+  /** All that differ, and the first of them. */
+  readonly different: number;
+  readonly differences: readonly Difference[];
+  /** Mean share of the same ids among the ten best of the sampled queries, 0 to 1; null: a side cannot be searched. */
+  readonly overlap: number | null;
+  readonly queries: number;
+}
+
+/** Both sides are compared in so many parts, and only what falls into a part that differs is kept in memory. */
+const PARTS = 1 << 16;
+const MAX_NAMED = 100;
+const BEST = 10;
+const QUERY_CHARACTERS = 100;
+
+/**
+ * Compares all fields of all memories, but for those that belong to a store: status and model of the vector. Takes two walks
+ * over each side if anything differs. Memory is bounded by what differs, not by the stores.
+ */
+export async function verify(a: Side, b: Side, queries: number, progress: () => void): Promise<Verification> {
+  const sums = [new Uint32Array(PARTS * 4), new Uint32Array(PARTS * 4)] as const;
+  const counts: [number, number] = [0, 0];
+  const samples = new Map<string, MovedMemory>();
+  for (const [side, { memories }] of [a, b].entries()) {
+    const sum = sums[side] as Uint32Array;
+    for await (const memory of memories()) {
+      const digest = createHash('sha256').update(canonical(memory)).digest();
+      const at = partOf(memory.id) * 4;
+      for (let i = 0; i < 4; i++) sum[at + i] = (sum[at + i] as number) ^ digest.readUInt32LE(i * 4);
+      counts[side as 0 | 1]++;
+      if (side === 0) sample(samples, digest.toString('hex'), memory, queries);
+      progress();
+    }
+  }
+  const differs = (part: number) => [0, 1, 2, 3].some((i) => sums[0][part * 4 + i] !== sums[1][part * 4 + i]);
+  const found = Array.from({ length: PARTS }, (_, part) => part).some(differs)
+    ? await differencesIn(a, b, differs)
+    : { different: 0, differences: [], users: [] };
+  return { counts, ...found, ...(await overlapOf(a, b, [...samples.values()])) };
+}
+
+/** The same for the same fields, whatever their order. */
+function canonical(value: unknown): string {
+  return JSON.stringify(comparable(value), (_, inner: unknown) =>
+    typeof inner === 'object' && inner !== null && !Array.isArray(inner)
+      ? Object.fromEntries(Object.entries(inner).sort(([x], [y]) => (x < y ? -1 : 1)))
+      : inner,
+  );
+}
+
+/** Absent and null or empty are the same; so are other forms of one time. */
+const comparable = (memory: unknown): Record<string, unknown> => {
+  const { embedding_model: _, status: __, vector: ___, ...fields } = memory as MovedMemory & Record<string, unknown>;
+  const updated_at = fields.updated_at ?? fields.created_at;
+  const given = Object.entries({ ...fields, updated_at }).filter(
+    ([, value]) => value !== null && !(Array.isArray(value) && value.length === 0),
+  );
+  return Object.fromEntries(given);
+};
+
+const partOf = (id: string): number => createHash('sha256').update(id).digest().readUInt16LE(0);
+
+/** Keeps those with the smallest digests: the same ones in every run. */
+function sample(samples: Map<string, MovedMemory>, digest: string, memory: MovedMemory, most: number): void {
+  samples.set(digest, memory);
+  if (samples.size > most) samples.delete([...samples.keys()].sort().at(-1) as string);
+}
+
+async function differencesIn(a: Side, b: Side, differs: (part: number) => boolean) {
+  const first = new Map<string, { readonly text: string; readonly user_id: string }>();
+  const users = new Map<string, number>();
+  const all: Difference[] = [];
+  let different = 0;
+  const note = (difference: Difference) => {
+    different++;
+    if (all.length < MAX_NAMED) all.push(difference);
+  };
+  const count = (user_id: string, step: 1 | -1) => users.set(user_id, (users.get(user_id) ?? 0) + step);
+  for await (const memory of a.memories()) {
+    if (!differs(partOf(memory.id))) continue;
+    first.set(memory.id, { text: canonical(memory), user_id: memory.user_id });
+    count(memory.user_id, -1);
+  }
+  for await (const memory of b.memories()) {
+    if (!differs(partOf(memory.id))) continue;
+    const { id, user_id } = memory;
+    count(user_id, 1);
+    const other = first.get(id);
+    first.delete(id);
+    if (!other) note({ id, user_id, fields: [], missing_in: a.name });
+    else if (other.text !== canonical(memory))
+      note({ id, user_id, fields: fieldsThatDiffer(other.text, canonical(memory)) });
+  }
+  for (const [id, { user_id }] of first) note({ id, user_id, fields: [], missing_in: b.name });
+  const unequal = [...users].filter(([, difference]) => difference !== 0);
+  return { different, differences: all, users: unequal.map(([user_id, difference]) => ({ user_id, difference })) };
+}
+
+function fieldsThatDiffer(a: string, b: string): string[] {
+  const [x, y] = [a, b].map((text) => JSON.parse(text) as Record<string, unknown>) as [object, object];
+  const [left, right] = [new Map(Object.entries(x)), new Map(Object.entries(y))];
+  return [...new Set([...left.keys(), ...right.keys()])].filter(
+    (field) => JSON.stringify(left.get(field)) !== JSON.stringify(right.get(field)),
+  );
+}
+
+async function overlapOf(a: Side, b: Side, samples: readonly MovedMemory[]) {
+  const stores = [a.store, b.store].filter((store) => store?.capabilities.verbs.includes('search')) as Store[];
+  if (stores.length < 2 || samples.length === 0) return { overlap: null, queries: 0 };
+  let shared = 0;
+  for (const { user_id, content } of samples) {
+    const query = { user_id, q: content.slice(0, QUERY_CHARACTERS), limit: BEST };
+    const [left, right] = await Promise.all(
+      stores.map(
+        async ({ client }) => new Set((await client.memories.search(query)).results.map((one) => one.memory.id)),
+      ),
+    );
+    const both = [...(left ?? [])].filter((id) => right?.has(id)).length;
+    shared += both / Math.max(1, left?.size ?? 0, right?.size ?? 0);
+  }
+  return { overlap: shared / samples.length, queries: samples.length };
+}

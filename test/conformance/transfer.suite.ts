@@ -1,0 +1,180 @@
+import { describe, expect } from 'vitest';
+import type { Client } from '../support/client.ts';
+import { expectError } from '../support/expect-error.ts';
+import { freshUser } from '../support/subject.ts';
+import type { WireMemory } from '../support/wire.ts';
+import { type Admit, type GetSubject, testOf } from './subject.ts';
+
+type Moved = WireMemory & { readonly vector?: string };
+
+/** All pages of a user's memories. */
+async function exported(client: Client, user_id: string, query: object = {}): Promise<Moved[]> {
+  const memories: Moved[] = [];
+  for (let cursor: string | null | undefined; cursor !== null; ) {
+    const { body, status, text } = await client.ask('/export', {
+      user_id,
+      limit: 2,
+      ...query,
+      ...(cursor && { cursor }),
+    });
+    expect(status, text).toBe(200);
+    const page = body as { memories: Moved[]; next_cursor: string | null };
+    memories.push(...page.memories);
+    cursor = page.next_cursor;
+  }
+  return memories;
+}
+
+async function imported(client: Client, memories: readonly object[], on_conflict?: string) {
+  const { body, status, text } = await client.tell('POST', '/import', { memories, on_conflict });
+  expect(status, text).toBe(200);
+  return (body as { results: { outcome?: string; error?: { code: string } }[] }).results.map(
+    ({ outcome, error }) => outcome ?? error?.code,
+  );
+}
+
+const byId = (memories: readonly WireMemory[]) => [...memories].sort((a, b) => (a.id < b.id ? -1 : 1));
+const without = ({ embedding_model: _, status: __, vector: ___, ...memory }: Moved) => memory;
+
+export const transferSuite = (subject: GetSubject, admit: Admit) =>
+  describe('export and import', () => {
+    const test = testOf(subject);
+
+    test('[Decision 43] every field, id and time survives the way out and in', async (need) => {
+      need('export', 'import', 'scopes');
+      const { client } = subject();
+      const user_id = freshUser();
+      const first = await client.add({ user_id, content: 'likes tea' });
+      await client.add({
+        ...{ user_id, content: 'likes café ☕\n"quoted"', scope: 'home/kitchen', tags: ['b', 'a', 'omp:x'] },
+        ...{ source: { app: 'editor', type: 'explicit', ref: 'r' }, confidence: 0.25, supersedes: [first.id] },
+        ...{
+          valid_from: '2025-01-01T00:00:00.000Z',
+          valid_to: '2025-02-01T00:00:00.000Z',
+          'x-a': { b: [1, null, 'c'] },
+        },
+      });
+      await client.update(first.id, { content: 'likes green tea' });
+      const before = await exported(client, user_id);
+      expect(byId(before)).toEqual(byId((await client.list({ user_id })).items));
+      expect(await imported(client, before)).toEqual(['unchanged', 'unchanged']);
+      for (const { id } of before) await client.remove(id);
+      const moved = before.map(without);
+      expect(await imported(client, moved)).toEqual(['stored', 'stored']);
+      expect((await exported(client, user_id)).map(without)).toEqual(moved);
+      expect(byId((await client.list({ user_id })).items).map(without)).toEqual(byId(moved as Moved[]));
+      for (const memory of moved) expect(without(await client.get(memory.id))).toEqual(memory);
+      expect((await client.search({ user_id, q: 'green tea' }))[0]?.memory.id).toBe(first.id);
+      const changed = await client.update(first.id, { content: 'likes mint tea' });
+      expect(changed.created_at).toBe(first.created_at);
+      await client.remove(first.id);
+      expect((await client.ask(client.byId(first.id))).status).toBe(404);
+      expect((await client.list({ user_id })).items).toHaveLength(1);
+    });
+
+    test('[Decision 43] an id that is stored already is skipped or replaced, and never taken from another user', async (need) => {
+      need('export', 'import');
+      const { client } = subject();
+      const user_id = freshUser();
+      const { id } = await client.add({ user_id, content: 'tea' });
+      const [memory] = (await exported(client, user_id)) as [Moved];
+      const newer = { ...memory, content: 'coffee', updated_at: '2030-01-01T00:00:00.000Z' };
+      expect(await imported(client, [newer])).toEqual(['exists']);
+      expect((await client.get(id)).content).toBe('tea');
+      expect(await imported(client, [newer], 'replace')).toEqual(['stored']);
+      expect(await client.get(id)).toMatchObject({ content: 'coffee', updated_at: newer.updated_at });
+      const [hit] = await client.search({ user_id, q: 'coffee' });
+      expect(hit?.memory.id).toBe(id);
+      expect((await client.list({ user_id })).items).toHaveLength(1);
+      const foreign = { ...newer, user_id: freshUser() };
+      expect(await imported(client, [foreign], 'replace')).toEqual(['exists']);
+      expect(await client.get(id)).toMatchObject({ user_id });
+      const since = await exported(client, user_id, { since: '2029-01-01' });
+      expect(since.map((one) => one.id)).toEqual([id]);
+      expect(await exported(client, user_id, { since: '2031-01-01' })).toEqual([]);
+    });
+
+    test('[Decision 43] memories keep the ids and times of another store', async (need) => {
+      need('export', 'import', 'list', 'update', 'delete', 'search');
+      const { client } = subject();
+      const user_id = freshUser();
+      const old = [
+        { id: `note é/${user_id}`, content: 'oldest tea', created_at: '2019-05-01T10:00:00.000Z' },
+        { id: `${user_id}-b`, content: 'tea of 2024', created_at: '2024-05-01T10:00:00.000Z' },
+        { id: `${user_id}-c`, content: 'more of 2024', created_at: '2024-05-01T10:00:00.000Z' },
+        { id: `${user_id}-d`, content: 'tea of 2026', created_at: '2026-01-01T10:00:00.000Z', tags: ['t'] },
+      ].map((memory) => ({ ...memory, user_id, updated_at: '2026-02-01T00:00:00.000Z' }));
+      expect(await imported(client, old)).toEqual(old.map(() => 'stored'));
+      expect(await imported(client, old)).toEqual(old.map(() => 'unchanged'));
+      const added = await client.add({ user_id, content: 'new', supersedes: [old[0]?.id] });
+      const order = [added, old[3], old[2], old[1], old[0]].map((memory) => memory?.id);
+      const paged: string[] = [];
+      for (let cursor: string | null | undefined; cursor !== null; ) {
+        const page = await client.list({ user_id, limit: 1, ...(cursor && { cursor }) });
+        paged.push(...page.items.map(({ id }) => id));
+        cursor = page.next_cursor;
+      }
+      expect(paged.toSorted()).toEqual(order.toSorted());
+      // Within one millisecond the order is the store's.
+      expect([paged[0], paged[1], paged[4]]).toEqual([order[0], order[1], order[4]]);
+      const in2024 = await client.list({ user_id, since: '2024-01-01', until: '2024-12-31' });
+      expect(in2024.items.map(({ id }) => id).toSorted()).toEqual([`${user_id}-b`, `${user_id}-c`]);
+      for (const { id, content, created_at, updated_at } of old) {
+        expect(await client.get(id)).toMatchObject({ id, content, created_at, updated_at });
+      }
+      const [first] = old as [(typeof old)[number]];
+      expect(await client.update(first.id, { content: 'oldest coffee' })).toMatchObject({ id: first.id });
+      expect((await client.search({ user_id, q: 'oldest coffee' })).map(({ memory }) => memory.id)).toContain(first.id);
+      expect((await exported(client, user_id)).map(({ id }) => id).toSorted()).toEqual(order.toSorted());
+      const elsewhere = admit({ users: [freshUser()], grants: ['*:*'] });
+      expect((await elsewhere.ask(client.byId(first.id))).status).toBe(404);
+      await client.remove(first.id);
+      expect((await client.ask(client.byId(first.id))).status).toBe(404);
+      expect((await client.list({ user_id })).items).toHaveLength(4);
+      // Gone, so another user may have the id.
+      expect(await imported(client, [{ ...first, user_id: freshUser() }])).toEqual(['stored']);
+    });
+
+    test('[Decision 43] vectors of the same model are taken over, others are computed', async (need) => {
+      need('export', 'import', 'vector_search');
+      const { client } = subject();
+      const user_id = freshUser();
+      for (const content of ['likes tea', 'lives in Oslo']) await client.add({ user_id, content });
+      const [tea, oslo] = (await exported(client, user_id, { vectors: 'true' })).sort((a, b) =>
+        a.content > b.content ? -1 : 1,
+      ) as [Moved, Moved];
+      // With the vector of the other one, which only its own model makes right.
+      const swapped = [
+        { ...oslo, vector: tea.vector },
+        { ...tea, vector: oslo.vector, embedding_model: 'another' },
+      ];
+      expect(await imported(client, swapped, 'replace')).toEqual(['stored', 'stored']);
+      const found = byId(await exported(client, user_id, { vectors: 'true' })) as Moved[];
+      expect(found.map(({ vector }) => vector)).toEqual(byId([oslo, tea]).map(() => tea.vector));
+      const broken = { ...tea, vector: 'AAA' };
+      expect(await imported(client, [broken, { ...tea, id: '' }])).toEqual(['invalid_request', 'invalid_request']);
+      expectError(await client.tell('POST', '/import', { memories: [tea, tea] }), 'invalid_request');
+    });
+
+    test('[Decision 43] only who may read, or write, everything may', async (need) => {
+      need('export', 'import');
+      const { client } = subject();
+      const user_id = freshUser();
+      await client.add({ user_id, content: 'tea' });
+      const memories = await exported(client, user_id);
+      const owner = admit({ users: [user_id], grants: ['*:*'] });
+      expect(await exported(owner, user_id)).toEqual(memories);
+      expectError(await owner.ask('/export'), 'scope_denied');
+      expectError(await owner.ask('/export', { user_id: freshUser() }), 'scope_denied');
+      expectError(await owner.tell('POST', '/import', { memories }), 'scope_denied');
+      for (const grants of [['read:work/*', 'write:*'], ['write:work/*', 'read:*'], ['delete:*']]) {
+        const narrow = admit({ grants });
+        const [reads, writes] = [grants.includes('read:*'), grants.includes('write:*')];
+        const statuses = [
+          (await narrow.ask('/export', { user_id })).status,
+          (await narrow.tell('POST', '/import', { memories })).status,
+        ];
+        expect(statuses, grants.join()).toEqual([reads ? 200 : 403, writes ? 200 : 403]);
+      }
+    });
+  });

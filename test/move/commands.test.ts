@@ -1,0 +1,233 @@
+import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { gunzipSync } from 'node:zlib';
+import { beforeEach, describe, expect, it } from 'vitest';
+import { embeddingsServer } from '../embedding/embeddings-server.ts';
+import { startPinecone } from '../pinecone-server/start.ts';
+import {
+  dataFolder,
+  type RunningGateway,
+  runProgram,
+  startGateway,
+  startProgram,
+  temporaryFolder,
+} from '../process/gateway.ts';
+import { FULL } from '../support/full.ts';
+import { serverForSchema } from './schema.ts';
+
+/** Memories on the long way, and how often each of its commands is killed. */
+const [MEMORIES, KILLS] = FULL ? [100_000, 4] : [1_100, 1];
+
+let folder: string;
+beforeEach(() => {
+  folder = temporaryFolder();
+});
+const run = (args: readonly string[], env: Record<string, string> = {}) =>
+  runProgram({ args, env: { OMP_SEARCH_MODE: 'keyword', ...env } });
+/** Fails with what the command printed unless it ends with this status. */
+async function expectEnd(args: readonly string[], env: Record<string, string> = {}, status = 0) {
+  const ended = await run(args, env);
+  expect(ended.status, `${args.join(' ')}\n${ended.stdout}${ended.stderr}`).toBe(status);
+  return ended;
+}
+
+const texts = ['likes tea ☕', 'lives in "Łódź"', 'line one\nline two', 'שלום', 'works at night'];
+const memoryOf = (n: number) => ({
+  user_id: `user ${n % 13}`,
+  content: `${texts[n % texts.length]} ${n}`,
+  ...(n % 3 > 0 && { scope: `work/${n % 4}`, tags: [`t${n % 5}`, 'omp:x'] }),
+  ...(n % 7 === 0 && { valid_to: '2030-01-01T00:00:00.000Z', confidence: 0.5, 'x-n': { n, of: [null, 'a'] } }),
+  ...(n % 11 === 0 && { source: { app: 'test', type: 'imported' }, supersedes: [`mem_${n}`] }),
+});
+async function fill({ client }: Pick<RunningGateway, 'client'>, count: number) {
+  for (let at = 0; at < count; at += 100) {
+    await client.batch(Array.from({ length: Math.min(100, count - at) }, (_, i) => memoryOf(at + i)));
+  }
+}
+
+describe('export and import', () => {
+  it('keep what is in a file, whatever stands in it, and the file says when it was cut', async () => {
+    const source = await startGateway({ env: { OMP_PROVIDER: 'memory' } });
+    const target = await startGateway({ env: { OMP_PROVIDER: 'memory' } });
+    await fill(source, 30);
+    const file = join(folder, 'all.ndjson');
+    await expectEnd(['export', file, '--from', source.url]);
+    const { stdout } = await expectEnd(['export', '-', '--from', source.url]);
+    expect(stdout.split('\n').slice(1, -2)).toEqual(readFileSync(file, 'utf8').split('\n').slice(1, -2));
+    expect((await expectEnd(['export', file, '--from', source.url], {}, 1)).stderr).toContain('--restart');
+    expect((await expectEnd(['import', file, '--to', target.url, '--dry-run'])).stdout).toBe(
+      '30 memories would be stored.\n',
+    );
+    const cut = join(folder, 'cut.ndjson');
+    writeFileSync(cut, readFileSync(file).subarray(0, -100));
+    expect((await expectEnd(['import', cut, '--to', target.url], {}, 1)).stderr).toContain('cut or changed');
+    expect((await target.client.list({ user_id: 'user 0' })).items).toEqual([]);
+    expect((await expectEnd(['import', file, '--to', target.url])).stdout).toBe('30 memories stored.\n');
+    expect((await expectEnd(['import', file, '--to', target.url])).stdout).toBe(
+      '0 memories stored, 30 there already.\n',
+    );
+    await expectEnd(['verify', source.url, target.url]);
+    await expectEnd(['verify', file, target.url]);
+  });
+
+  it('take what the filters leave, and do with conflicts what was asked for', async () => {
+    const source = await startGateway({ env: { OMP_PROVIDER: 'memory' } });
+    const target = await startGateway({ env: { OMP_PROVIDER: 'memory' } });
+    await fill(source, 60);
+    const file = join(folder, 'some.ndjson.gz');
+    const filters = ['--user', 'user 1', '--user', 'user 2', '--scope', 'work/*', '--tag', 'omp:x'];
+    await expectEnd(['export', file, '--from', source.url, ...filters]);
+    const lines = gunzipSync(readFileSync(file)).toString().trim().split('\n').slice(1, -1);
+    const wanted = Array.from({ length: 60 }, (_, n) => n).filter((n) => [1, 2].includes(n % 13) && n % 3 > 0);
+    expect(lines.map((line) => JSON.parse(line).content).sort()).toEqual(wanted.map((n) => memoryOf(n).content).sort());
+    await expectEnd(['import', file, '--to', target.url]);
+    const { id } = JSON.parse(lines[0] as string);
+    await target.client.update(id, { content: 'changed here' });
+    const conflict = (how: string, status?: number) =>
+      expectEnd(['import', file, '--to', target.url, '--on-conflict', how, '--restart'], {}, status);
+    expect((await conflict('skip')).stdout).toMatch(/^0 memories stored, \d there already, 1 skipped/);
+    expect((await conflict('fail', 1)).stderr).toContain(id);
+    expect((await target.client.get(id)).content).toBe('changed here');
+    const differing = await expectEnd(['verify', file, target.url, '--json'], {}, 1);
+    expect(JSON.parse(differing.stdout).differences).toEqual([
+      expect.objectContaining({ id, fields: ['content', 'updated_at'] }),
+    ]);
+    expect((await conflict('replace')).stdout).toMatch(/^1 memory stored, \d there already/);
+    await expectEnd(['verify', file, target.url]);
+  });
+
+  it('read files of other applications', async () => {
+    const target = await startGateway({ env: { OMP_PROVIDER: 'memory' } });
+    const csv = join(folder, 'notes.csv');
+    writeFileSync(csv, 'text,tags,date\n"likes tea, green",a,2024-05-01 10:00:00+02\nlives in Oslo,,\n');
+    const args = ['import', csv, '--format', 'csv', '--user', 'ana', '--to', target.url];
+    const columns = ['--column', 'content=text', '--column', 'created_at=date'];
+    expect((await expectEnd([...args, ...columns])).stdout).toBe('2 memories stored.\n');
+    expect((await expectEnd([...args, ...columns])).stdout).toBe('0 memories stored, 2 there already.\n');
+    expect((await expectEnd(args, {}, 1)).stderr).toContain('--column content=COLUMN');
+    const { items } = await target.client.list({ user_id: 'ana' });
+    expect(items.at(-1)).toMatchObject({
+      ...{ content: 'likes tea, green', tags: ['a'], created_at: '2024-05-01T08:00:00.000Z' },
+    });
+    const mem0 = join(folder, 'get_all.json');
+    const memory = { id: '1', memory: 'works at night', user_id: 'ben', created_at: '2025-01-01T00:00:00Z' };
+    // The same memory may come by its user and by its agent.
+    writeFileSync(mem0, JSON.stringify({ results: [memory, memory] }));
+    const read = await expectEnd(['import', mem0, '--format', 'mem0', '--to', target.url, '--concurrency', '1']);
+    expect(read.stdout).toBe('1 memory stored, 1 there already.\n');
+    expect((await target.client.list({ user_id: 'ben' })).items).toMatchObject([{ id: '1', content: memory.memory }]);
+  });
+
+  it('name what is wrong with the arguments', async () => {
+    for (const [args, message] of [
+      [['export'], 'expected FILE'],
+      [['export', 'a', '--from', 'nowhere'], 'is no store'],
+      [['import', 'a', '--on-conflict', 'merge'], 'skip, replace or fail'],
+      [['import', 'a', '--concurrency', '0'], 'from 1 to 32'],
+      [['migrate', '--from', 'config'], '--from and --to'],
+      [['verify', 'a'], 'expected A and B'],
+      [['verify', 'a', 'b', '--since', 'yesterday'], 'ISO 8601'],
+    ] as const) {
+      expect((await expectEnd(args, {}, 2)).stderr, args.join(' ')).toContain(message);
+    }
+    expect((await expectEnd(['migrate', '--help'])).stdout).toContain('Usage: omp-gateway migrate');
+  });
+});
+
+it('a store is migrated while it is written, and verify names what was deleted', async () => {
+  const source = await startGateway({ env: { OMP_PROVIDER: 'memory' } });
+  const target = await startGateway({ env: { OMP_PROVIDER: 'memory' } });
+  await fill(source, 40);
+  const saved = join(folder, 'place.json');
+  const migrate = () => expectEnd(['migrate', '--from', source.url, '--to', target.url, '--progress', saved]);
+  expect((await migrate()).stdout).toMatch(/^40 memories stored/);
+  const [first, second] = (await source.client.list({ user_id: 'user 1' })).items;
+  await source.client.update(first?.id ?? '', { content: 'changed meanwhile' });
+  await source.client.remove(second?.id ?? '');
+  await source.client.add({ user_id: 'user 1', content: 'new' });
+  expect((await migrate()).stdout).toMatch(/^2 memories stored/);
+  const { stdout } = await expectEnd(['verify', source.url, target.url], {}, 1);
+  expect(stdout).toContain(`${second?.id} of user 1: missing in ${source.url}`);
+  expect(stdout).toContain('Different: 1 memory.');
+});
+
+it(`${MEMORIES} memories go memory, file, embedded, file, server, Pinecone and back, whatever is killed on the way`, async () => {
+  const source = await startGateway({ env: { OMP_PROVIDER: 'memory' } });
+  await fill(source, MEMORIES);
+  // The vectors are no part of this: they are taken over in the conformance suite.
+  const embeddings = await embeddingsServer();
+  const pinecone = await startPinecone({ dimension: 8 });
+  const server = await serverForSchema();
+  const embedded = { OMP_DATA_DIR: await dataFolder() };
+  const places: [name: string, env: Record<string, string>][] = [
+    ['embedded', embedded],
+    ...(server ? [['server', server] as [string, Record<string, string>]] : []),
+    [
+      'Pinecone',
+      {
+        ...{ OMP_PROVIDER: 'pinecone', PINECONE_API_KEY: 'test', PINECONE_INDEX_HOST: pinecone.url },
+        ...{ OMP_SEARCH_MODE: 'vector', OMP_EMBEDDER: 'openai', OPENAI_BASE_URL: embeddings.base_url },
+      },
+    ],
+    ['embedded again', { OMP_DATA_DIR: await dataFolder() }],
+  ];
+  try {
+    let file = join(folder, '0.ndjson.gz');
+    await killedOften(['export', file, '--from', source.url], {}, `${file}.progress`);
+    for (const [i, [name, env]] of places.entries()) {
+      await killedOften(['import', file], env, `${file}.progress`);
+      const verified = await expectEnd(['verify', file, 'config'], env);
+      expect(verified.stdout, name).toContain('No memory differs.');
+      file = join(folder, `${i + 1}.ndjson.gz`);
+      await killedOften(['export', file], env, `${file}.progress`);
+    }
+    await expectEnd(['verify', source.url, file]);
+  } finally {
+    await pinecone.close();
+    await embeddings.close();
+  }
+});
+
+/** Runs a command to its end, killing it each time after it has saved its place a little further on. */
+async function killedOften(args: readonly string[], env: Record<string, string>, saved: string) {
+  const started = performance.now();
+  let peak = 0;
+  for (let kills = 0; ; kills++) {
+    const program = startProgram({ args, env: { OMP_SEARCH_MODE: 'keyword', ...env } });
+    const before = changedAt(saved);
+    let ended = false;
+    void program.ended.then(() => {
+      ended = true;
+    });
+    while (!ended && (kills >= KILLS || changedAt(saved) === before)) {
+      peak = Math.max(peak, residentKb(program.child.pid));
+      await sleep(20);
+    }
+    // In the middle of whatever comes next.
+    if (!ended) await sleep((kills * 37) % 50);
+    program.child.kill('SIGKILL');
+    const { status, stdout, stderr } = await program.ended;
+    if (status === null) continue;
+    expect(status, `${args.join(' ')}\n${stdout}${stderr}`).toBe(0);
+    const seconds = (performance.now() - started) / 1_000;
+    if (FULL) {
+      const rate = Math.round(MEMORIES / seconds);
+      console.log(
+        `${args[0]} ${env.OMP_PROVIDER ?? 'postgres'}: ${kills} kills, ${rate} memories/s, ${Math.round(peak / 1024)} MB`,
+      );
+    }
+    return;
+  }
+}
+
+const changedAt = (path: string): number => (existsSync(path) ? statSync(path).mtimeMs : 0);
+
+/** Highest resident memory of a process so far; 0: it has ended. */
+function residentKb(pid: number | undefined): number {
+  try {
+    return Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0);
+  } catch {
+    return 0;
+  }
+}

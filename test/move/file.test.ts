@@ -1,0 +1,74 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import { FileError, FORMAT, type Line, openWriter, readFile } from '../../src/move/file.ts';
+
+const header = {
+  omp_export: FORMAT,
+  source: 'memory',
+  exported_at: '2026-01-01T00:00:00.000Z',
+  embedding: null,
+  filters: {},
+};
+const memories = Array.from({ length: 300 }, (_, i) => ({ id: `${i}`, content: `Zeile ${i}\n日本 ${'x'.repeat(i)}` }));
+async function write(path: string, lines: readonly Line[]): Promise<number> {
+  const writer = await openWriter(path, header);
+  for (let at = 0; at < lines.length; at += 100) await writer.write(lines.slice(at, at + 100));
+  const count = await writer.finish();
+  await writer.close();
+  return count;
+}
+let folder: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'omp-m-'));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+});
+
+describe.each(['a.ndjson', 'a.ndjson.gz'])('%s', (name) => {
+  it('reads what it wrote', async () => {
+    const path = join(folder, name);
+    expect(await write(path, memories)).toBe(300);
+    expect(await collect(readFile(path))).toEqual([header, ...memories]);
+  });
+
+  it('goes on with an unfinished file', async () => {
+    const path = join(folder, name);
+    const first = await openWriter(path, header);
+    const bytes = await first.write(memories.slice(0, 100));
+    await first.write(memories.slice(200));
+    await first.close();
+    const second = await openWriter(path, header, bytes);
+    expect(second.count).toBe(100);
+    await second.write(memories.slice(100));
+    expect(await second.finish()).toBe(300);
+    await second.close();
+    expect(await collect(readFile(path))).toEqual([header, ...memories]);
+  });
+
+  it('notices a cut at any place', async () => {
+    const path = join(folder, name);
+    await write(path, memories.slice(0, 5));
+    const whole = readFileSync(path);
+    for (let length = 0; length < whole.length; length++) {
+      writeFileSync(path, whole.subarray(0, length));
+      await expect(collect(readFile(path)), `${length}`).rejects.toThrow(FileError);
+    }
+  });
+});
+
+it('notices a line that is missing or changed', async () => {
+  const path = join(folder, 'a.ndjson');
+  await write(path, memories.slice(0, 5));
+  const lines = readFileSync(path, 'utf8').split('\n');
+  for (const changed of [lines.toSpliced(2, 1), lines.with(2, '{"id":"1"}'), lines.toSpliced(2, 0, '{}')]) {
+    writeFileSync(path, changed.join('\n'));
+    await expect(collect(readFile(path))).rejects.toThrow(FileError);
+  }
+});
+
+async function collect<Item>(items: AsyncIterable<Item>): Promise<Item[]> {
+  const all: Item[] = [];
+  for await (const item of items) all.push(item);
+  return all;
+}
