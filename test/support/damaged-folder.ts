@@ -47,7 +47,7 @@ export const FOLDER_DAMAGES: Damages = {
   ],
   'another engine made it': [
     (folder) => writeFileSync(join(folder, 'postgres/PG_VERSION'), '17\n'),
-    /created by PostgreSQL 17, this omp-gateway has PostgreSQL 18; start the omp-gateway that created it/,
+    /created by PostgreSQL 17, this omp-gateway has PostgreSQL 18; .*export memories.*import memories/,
   ],
   'the marker is of another database': [
     (folder) =>

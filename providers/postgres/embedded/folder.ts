@@ -66,7 +66,7 @@ export function examineFolder(root: string): 'nothing' | 'a database without mar
     throw new Error(`the database in ${root} is not complete: ${missing} is missing in ${database}; ${RESTORE}`);
   if (version !== POSTGRES || (marker && marker.postgres !== POSTGRES))
     throw new Error(
-      `the database in ${root} was created by PostgreSQL ${version}, this omp-gateway has PostgreSQL ${POSTGRES}; start the omp-gateway that created it, or ${RESTORE}`,
+      `the database in ${root} was created by PostgreSQL ${version}, this omp-gateway has PostgreSQL ${POSTGRES}; move its memories: run "omp-gateway export memories.ndjson.gz --vectors" with the omp-gateway that created it, and "omp-gateway import memories.ndjson.gz" with this one and OMP_DATA_DIR set to an empty folder (docs/operations.md, "Upgrade")`,
     );
   if (!marker) return 'a database without marker';
   if (read(join(database, IDENTITY))?.trim() !== marker.id)
