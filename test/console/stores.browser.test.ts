@@ -10,20 +10,27 @@ import { rows, useConsole, useKey } from './browser.ts';
 
 const HOSTILE = '<img src=x onerror="document.title=1"><script>document.title=2</script> שלום 👩‍👩‍👧';
 
+/** What stands on each page, or why nothing does. */
+const EVERYTHING = {
+  users: 'ana',
+  'users?user=ana': 'Largest scopes',
+  'audit?user=ana': 'delete',
+  'map?user=ana': '3 memories',
+};
+
 const STORES = [
   {
     name: 'memory',
     open: () => openSubject({ provider: 'memory', options: { scopes: 'native' } }),
     longest: 100_000,
-    // What stands on each page, or why nothing does.
-    shown: { users: 'ana', 'users?user=ana': 'Largest scopes', 'audit?user=ana': 'delete' },
+    shown: { ...EVERYTHING, keys: 'This backend stores no keys' },
     orders: 3,
   },
   {
     name: 'embedded Postgres',
     open: () => openSubject({ provider: 'postgres', options: {} }),
     longest: 100_000,
-    shown: { users: 'ana', 'users?user=ana': 'Largest scopes', 'audit?user=ana': 'delete' },
+    shown: { ...EVERYTHING, keys: "--grant 'admin:*'" },
     orders: 3,
   },
   {
@@ -34,6 +41,8 @@ const STORES = [
       users: 'This backend cannot list its users',
       'users?user=ana': 'This backend cannot count the memories',
       'audit?user=ana': 'No audit log is kept',
+      'map?user=ana': '3 memories',
+      keys: 'This backend stores no keys',
     },
     // By meaning only: it has no keyword search.
     orders: 1,
