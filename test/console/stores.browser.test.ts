@@ -90,6 +90,8 @@ describe.skipIf(!hasChromium).each(STORES)('the console on $name', ({ open, long
     await page.locator('.row.open textarea').fill('mint tea');
     await page.getByRole('button', { name: 'Save', exact: true }).click();
     await expect.poll(() => rows(page).nth(1).textContent()).toBe('mint tea');
+    // The focus comes back with a later frame.
+    await expect.poll(() => page.locator('[data-row]:focus').textContent()).toBe('mint tea');
     await rows(page).first().focus();
     await page.keyboard.press('Delete');
     await page.getByRole('button', { name: 'Delete now' }).click();
