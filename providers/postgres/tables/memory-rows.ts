@@ -23,18 +23,20 @@ const COLUMNS = [
   `nullif(extensions, '{}'::jsonb) as extensions`,
 ].join(', ');
 
-/** The compressed size; the value may be some ten times as long. Used only on columns that are rarely long. */
-const isShort = (column: string): string => `pg_column_size(${column}) <= 500`;
-const SHORT = ['tags', 'supersedes', 'extensions'].map(isShort).join(' and ');
+/** Usually the compressed size decides, which is at hand. The value may be some ten times as long. */
+const isShort = (column: string, share: string): string =>
+  `(pg_column_size(${column}) <= 500 or octet_length(${column}::text) <= ${share} / 8)`;
 
 /**
- * The columns of a list without large values: a row that has one also has no content. Costs a list of small rows almost
- * nothing, whereas a sum over the rows costs a tenth of its time. `share`: SQL of the limit in bytes.
+ * The columns of a list or search without large values: a row that has one also has no content. Costs small rows almost
+ * nothing, whereas a sum over the rows costs a tenth of the time. `share`: SQL of the limit in bytes.
  */
-export const omitLarge = (columns: string, share: string): string =>
-  columns
-    .replace('content', `case when octet_length(content) <= ${share} and ${SHORT} then content end as content`)
-    .replace(/nullif\((\w+), '{}'[^)]*\)/g, (field, column) => `case when ${isShort(column)} then ${field} end`);
+export const omitLarge = (columns: string, share: string): string => {
+  const short = ['tags', 'supersedes', 'extensions'].map((column) => isShort(column, share)).join(' and ');
+  return columns
+    .replace('content', `case when octet_length(content) <= ${share} and ${short} then content end as content`)
+    .replace(/nullif\((\w+), '{}'[^)]*\)/g, (field, column) => `case when ${isShort(column, share)} then ${field} end`);
+};
 
 /** SQL of the size of a row (`recordBytes`), or a little less. Arguments: SQL of columns that will change. */
 export const bytesOf = ({ content, tags, supersedes, extensions }: Readonly<Record<string, string>> = {}): string =>

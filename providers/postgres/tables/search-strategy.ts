@@ -13,6 +13,7 @@ import {
   LARGE_USER_SETTINGS,
   MAX_INDEXED_LIMIT,
   type Rarity,
+  type Search,
   searchStatement,
 } from './search-statement.ts';
 import { toBigintArray } from './search-terms.ts';
@@ -28,29 +29,31 @@ export interface SearchOptions {
 /** Runs a search the fastest way: over all memories of the user, over all that match, or through the indexes. Returns rows, best first. */
 export function createSearch({ db, names, statements, ranking, largeUsers }: SearchOptions) {
   const heavy = (text: string) => ({ ...statements.query(text, []).statement, heavy: true });
-  const run: Run = (text, values, call) => db.query(heavy(text), values, call);
   const runLarge: Run = (text, values, call) => db.queryWith(LARGE_USER_SETTINGS, heavy(text), values, call);
   const rarityOf = createRarity(names, runLarge);
   const countMatching = createMatchCount(names, runLarge);
 
   return async (query: SearchQuery, call: Call): Promise<Row[]> => {
+    const rank = async (way: Partial<Search>, settings?: string): Promise<Row[]> => {
+      const { text, values } = searchStatement(names, ranking, { query, ...way });
+      const rows = await (settings
+        ? db.queryWith(settings, heavy(text), values, call)
+        : db.query(heavy(text), values, call));
+      return !way.within && rows.some(({ content }) => content === null)
+        ? rank({ ...way, within: 'bytes' }, settings)
+        : rows;
+    };
     const large = largeUsers.has(query.user_id);
     const indexable = query.limit <= MAX_INDEXED_LIMIT && (query.vector?.some((part) => part !== 0) ?? true);
     if (large && indexable) {
       const rarity = await rarityOf(query, keysOf(ranking, query), call);
       const few = largeUsers.walkPaysAbove();
       const most = Math.max(few, FEW_MATCHES);
-      if (hasIndexedFilter(query) && (await countMatching(query, most + 1, call)) <= most) {
-        const { text, values } = searchStatement(names, ranking, { query, rarity, matching: true });
-        return runLarge(text, values, call);
-      }
-      if (rarity.rows > few) {
-        const { text, values } = searchStatement(names, ranking, { query, rarity });
-        return db.queryWith(indexSettings(rarity.rows), heavy(text), values, call);
-      }
+      if (hasIndexedFilter(query) && (await countMatching(query, most + 1, call)) <= most)
+        return rank({ rarity, matching: true }, LARGE_USER_SETTINGS);
+      if (rarity.rows > few) return rank({ rarity }, indexSettings(rarity.rows));
     }
-    const { text, values } = searchStatement(names, ranking, { query });
-    const rows = await (large ? runLarge : run)(text, values, call);
+    const rows = await rank({}, large ? LARGE_USER_SETTINGS : undefined);
     largeUsers.observe(query.user_id, Number(rows[0]?.total ?? 0));
     return rows;
   };
