@@ -255,9 +255,11 @@ async function runImport(asked: Asked, run: Run): Promise<number> {
       else known++;
     }
   }
-  const question = [path, known, toOf(asked), filters, asked.onConflict, values.format, values.column];
+  const changed = isStream ? undefined : statSync(path).mtimeMs;
+  const question = [path, changed, toOf(asked), filters, asked.onConflict, values.format, values.column];
   const saved = `${path}.progress`;
-  const done = isStream ? 0 : ((await savedPlace<number>(saved, question, values.restart === true)) ?? 0);
+  const done =
+    isStream || values['dry-run'] ? 0 : ((await savedPlace<number>(saved, question, values.restart === true)) ?? 0);
   const store = await run.open(toOf(asked), 'to');
   requireImport(store);
   if (!isStream) say(run, vectorsText(header?.embedding ?? null, store));
@@ -333,8 +335,13 @@ async function runMigrate(asked: Asked, run: Run): Promise<number> {
   if (values.from === undefined || values.to === undefined) throw new Mistake('expected --from and --to');
   const saved = (values.progress as string | undefined) ?? 'omp-migrate.json';
   const question = [values.from, values.to, filters];
-  /** `place`: within a pass that began at `started`. */
-  type State = { readonly since?: string; readonly started: string; readonly place?: Place };
+  /** `place`: within a pass that began at `started`. `rejected`: the target rejected something of the pass. */
+  type State = {
+    readonly since?: string | undefined;
+    readonly started: string;
+    readonly place?: Place;
+    rejected?: boolean;
+  };
   let state: State = { started: now() };
   const last = await savedPlace<State>(saved, question, values.restart === true);
   if (last) state = last.place ? last : { ...last, ...state };
@@ -342,6 +349,7 @@ async function runMigrate(asked: Asked, run: Run): Promise<number> {
   requireImport(target);
   say(run, vectorsText(source.capabilities.embedding ?? null, target));
   const all = noCounts();
+  let rejected: boolean;
   for (;;) {
     const copy = createCopy(target, {
       ...asked,
@@ -352,18 +360,28 @@ async function runMigrate(asked: Asked, run: Run): Promise<number> {
     const { since = filters.since } = state;
     for await (const { memories: page, next } of pagesOf(source, { ...filters, since, vectors: true }, state.place)) {
       await copy.page(page);
+      state.rejected ||= copy.counts.rejections > 0;
       if (next) await savePlace(saved, question, { ...state, place: next });
     }
     add(all, copy.counts);
     const isQuiet = state.since !== undefined && copy.counts.stored === 0;
-    state = { since: before(state.started), started: now() };
+    rejected = state.rejected === true;
+    // What was rejected has to come again.
+    state = { since: rejected ? state.since : before(state.started), started: now() };
     await savePlace(saved, question, state);
-    if (isQuiet || copy.counts.rejections > 0) break;
+    if (isQuiet || rejected) break;
   }
   run.end();
-  if (!values.json)
-    say(run, 'Nothing changed in the last pass. Stop writing to the first store and run this command once more.');
-  return outcome(all, asked, run);
+  if (!values.json) {
+    say(
+      run,
+      rejected
+        ? 'The target rejected memories. The next run tries them again, with all others of this pass.'
+        : 'Nothing changed in the last pass. Stop writing to the first store and run this command once more.',
+    );
+  }
+  const status = outcome(all, asked, run);
+  return rejected ? 1 : status;
 }
 
 const now = (): string => new Date().toISOString();

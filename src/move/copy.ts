@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { ImportResult, MovedMemory } from '../../clients/typescript/src/index.ts';
+import { type ImportResult, type MovedMemory, PayloadTooLargeError } from '../../clients/typescript/src/index.ts';
 import type { Store } from './store.ts';
 
 export type OnConflict = 'skip' | 'replace' | 'fail';
@@ -41,10 +41,19 @@ export function createCopy(target: Store, options: CopyOptions) {
   const counts = noCounts();
   const started = performance.now();
 
-  const send = async (memories: readonly MovedMemory[], on_conflict: 'skip' | 'replace') => {
+  const send = async (memories: readonly MovedMemory[], on_conflict: 'skip' | 'replace'): Promise<ImportResult[]> => {
     signal.throwIfAborted();
-    const { results } = await target.client.import(memories, { on_conflict, signal });
-    return results;
+    try {
+      return (await target.client.import(memories, { on_conflict, signal })).results;
+    } catch (error) {
+      if (!(error instanceof PayloadTooLargeError)) throw error;
+      const { code, message, type } = error;
+      if (memories.length === 1) return [{ error: { code, message, type } }];
+      // The target takes smaller requests.
+      const half = memories.length >> 1;
+      const first = await send(memories.slice(0, half), on_conflict);
+      return [...first, ...(await send(memories.slice(half), on_conflict))];
+    }
   };
   const store = async (memories: readonly MovedMemory[]) => {
     const present: MovedMemory[] = [];

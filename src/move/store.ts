@@ -94,7 +94,7 @@ export function matcherOf({ users, scope, tags, since }: Filters): (memory: Move
     (!inScope || (memory.scope != null && inScope(memory.scope))) &&
     tags.every((tag) => memory.tags?.includes(tag)) &&
     // A time that cannot be read is for the target to reject.
-    (since === undefined || !(momentOf(memory.updated_at ?? memory.created_at) < momentOf(since)));
+    (since === undefined || !(momentOf(memory.updated_at ?? memory.created_at ?? '') < momentOf(since)));
 }
 
 /** Milliseconds since 1970. Without an offset a time is UTC, as in the protocol. */

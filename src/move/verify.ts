@@ -44,7 +44,7 @@ const QUERY_CHARACTERS = 100;
 export async function verify(a: Side, b: Side, queries: number, progress: () => void): Promise<Verification> {
   const sums = [new Uint32Array(PARTS * 4), new Uint32Array(PARTS * 4)] as const;
   const counts: [number, number] = [0, 0];
-  const samples = new Map<string, MovedMemory>();
+  const sample = createSample(queries);
   for (const [side, { memories }] of [a, b].entries()) {
     const sum = sums[side] as Uint32Array;
     for await (const memory of memories()) {
@@ -52,7 +52,7 @@ export async function verify(a: Side, b: Side, queries: number, progress: () => 
       const at = partOf(memory.id) * 4;
       for (let i = 0; i < 4; i++) sum[at + i] = (sum[at + i] as number) ^ digest.readUInt32LE(i * 4);
       counts[side as 0 | 1]++;
-      if (side === 0) sample(samples, digest.toString('hex'), memory, queries);
+      if (side === 0) sample.add(digest.toString('hex'), memory);
       progress();
     }
   }
@@ -60,7 +60,7 @@ export async function verify(a: Side, b: Side, queries: number, progress: () => 
   const found = Array.from({ length: PARTS }, (_, part) => part).some(differs)
     ? await differencesIn(a, b, differs)
     : { different: 0, differences: [], users: [] };
-  return { counts, ...found, ...(await overlapOf(a, b, [...samples.values()])) };
+  return { counts, ...found, ...(await overlapOf(a, b, sample.memories())) };
 }
 
 /** The same for the same fields, whatever their order. */
@@ -72,7 +72,7 @@ function canonical(value: unknown): string {
   );
 }
 
-/** Absent and null or empty are the same; so are other forms of one time. */
+/** Absent, null and an empty list are the same. */
 const comparable = (memory: unknown): Record<string, unknown> => {
   const { embedding_model: _, status: __, vector: ___, ...fields } = memory as MovedMemory & Record<string, unknown>;
   const updated_at = fields.updated_at ?? fields.created_at;
@@ -84,10 +84,17 @@ const comparable = (memory: unknown): Record<string, unknown> => {
 
 const partOf = (id: string): number => createHash('sha256').update(id).digest().readUInt16LE(0);
 
-/** Keeps those with the smallest digests: the same ones in every run. */
-function sample(samples: Map<string, MovedMemory>, digest: string, memory: MovedMemory, most: number): void {
-  samples.set(digest, memory);
-  if (samples.size > most) samples.delete([...samples.keys()].sort().at(-1) as string);
+/** Those with the smallest digests, which are the same ones in every run. */
+function createSample(most: number) {
+  let kept: (readonly [digest: string, memory: MovedMemory])[] = [];
+  const smallest = () => kept.sort(([x], [y]) => (x < y ? -1 : 1)).slice(0, most);
+  return {
+    add(digest: string, memory: MovedMemory) {
+      kept.push([digest, memory]);
+      if (kept.length > 2 * most) kept = smallest();
+    },
+    memories: () => smallest().map(([, memory]) => memory),
+  };
 }
 
 async function differencesIn(a: Side, b: Side, differs: (part: number) => boolean) {
