@@ -13,7 +13,7 @@ import {
   whereWithin,
 } from './conditions.ts';
 import { bytesOf, columnsOf, firstWithin, omitLarge } from './memory-rows.ts';
-import type { Names } from './names.ts';
+import { inShard, type Names, shardOf } from './names.ts';
 import { toBigintArray, toKeys } from './search-terms.ts';
 
 /** How many memories of a user a caller may see, and how many of those contain each key, in the order of `keysOf`. */
@@ -85,7 +85,7 @@ export function searchStatement(names: Names, ranking: RankingOptions, search: S
   const shown = search.query.explain ? 'score, cosine, coverage' : 'score';
   const best = `select id as hit, ${shown}, created_at as time from (${hits}) as hits ${ranking.mode === 'keyword' ? 'where score > 0' : ''}
         order by ${order} limit ${where.bind(search.query.limit)}`;
-  const rows = `(${best}) as best join ${names.memories} m on id = hit`;
+  const rows = `(${best}) as best join ${names.memories} m on id = hit and ${inShard(names, 'm.')}`;
   const { limit, max_bytes } = search.query;
   const [columns, from] = search.within
     ? [
@@ -114,7 +114,7 @@ interface Plan {
 
 /** The parts that the plans share. */
 function toParts(names: Names, ranking: RankingOptions, { query }: Search) {
-  const where = conditions();
+  const where = conditions(shardOf(names, query.user_id));
   const visible = part(where, (inner) => whereWithin(inner, query.within));
   const userPlace = where.bind(query.user_id);
   const keys = keysOf(ranking, query);
@@ -133,12 +133,12 @@ function toParts(names: Names, ranking: RankingOptions, { query }: Search) {
   return {
     ...{ names, query, where, keys, wanted, asked, distance, vectorWeight, keywordWeight },
     /** All visible memories. A function, because a parameter must only be added where it is used. */
-    whole: () => `${part(where, (inner) => whereUser(inner, query, userPlace))} and ${visible}`,
+    whole: () => `${inShard(names)} and ${part(where, (inner) => whereUser(inner, query, userPlace))} and ${visible}`,
     /** All matching memories of a large user, read through the indexes of the filters. */
     matching: () =>
-      `${UNINDEXED_USER} = ${userPlace} and ${visible} and ${wanted} and ${part(where, (inner) => whereTagsOfLargeUser(inner, query))}`,
+      `${inShard(names)} and ${UNINDEXED_USER} = ${userPlace} and ${visible} and ${wanted} and ${part(where, (inner) => whereTagsOfLargeUser(inner, query))}`,
     /** The same for a scan of the vector or keyword index: the `case` keeps the planner from using any other. */
-    scanned: `large and ${UNINDEXED_USER} = ${userPlace} and case when large then ${visible} and ${wanted} end`,
+    scanned: `${inShard(names)} and large and ${UNINDEXED_USER} = ${userPlace} and case when large then ${visible} and ${wanted} end`,
     cosine: distance ? cosineOf(distance) : '0',
     /** What ranking of a memory selects: its score and, to explain it, the parts. */
     score: `least(1, floor((${vectorWeight} * cosine + ${keywordWeight} * ${
@@ -293,7 +293,8 @@ export const hasIndexedFilter = ({ scope, tags }: SearchQuery): boolean => Boole
 
 /** Counts the memories that `exactlyMatching` would rank, up to a limit. */
 export function countMatchesStatement(names: Names, query: SearchQuery, limit: number): SearchStatement {
-  const where = conditions();
+  const where = conditions(shardOf(names, query.user_id));
+  where.and(inShard(names));
   where.and(`${UNINDEXED_USER} = ${where.bind(query.user_id)}`);
   whereWithin(where, query.within);
   whereScopePrefix(where, query);
