@@ -236,6 +236,11 @@ async function runExport(asked: Asked, run: Run): Promise<number> {
     if (values.json && !isStream) run.terminal.stdout.write(`${JSON.stringify({ memories: count, file: path })}\n`);
     else say(run, `Done: ${memories(count)} of ${store.name} in ${isStream ? 'standard output' : path}.`);
     return 0;
+  } catch (error) {
+    if (!isStream || (error as NodeJS.ErrnoException).code !== 'EPIPE') throw error;
+    // The reader of the pipe has ended, such as `head`.
+    run.end();
+    return 1;
   } finally {
     await writer.close();
   }

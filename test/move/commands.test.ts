@@ -119,6 +119,13 @@ describe('export and import', () => {
     expect((await target.client.list({ user_id: 'ben' })).items).toMatchObject([{ id: '1', content: memory.memory }]);
   });
 
+  it('end without a message when the reader of the pipe has ended', async () => {
+    const source = await startGateway({ env: { OMP_PROVIDER: 'memory' } });
+    const program = startProgram({ args: ['export', '-', '--from', source.url] });
+    program.child.stdout?.destroy();
+    expect(await program.ended).toMatchObject({ status: 1, stderr: '' });
+  });
+
   it('name what is wrong with the arguments', async () => {
     for (const [args, message] of [
       [['export'], 'expected FILE'],
