@@ -6,6 +6,7 @@ export const PROVIDER = 'postgres';
 /** Public messages, by SQLSTATE, its class, or the system's error code. The server's own text reaches neither clients nor the log. */
 const MESSAGES: Record<string, string> = {
   '08': 'the database cannot be reached',
+  '08006': 'a node of the database cannot be reached',
   '28': 'the database rejected the credentials of the gateway',
   '3D': 'the database does not exist',
   '42703': 'the table has changed since the gateway started, maybe by a re-embed; restart the gateway',
@@ -40,6 +41,8 @@ const CUT_OFF: RetryFacts = { retry: 'reads', down: true };
  */
 const FACTS: Record<string, RetryFacts> = {
   '08': CUT_OFF,
+  // The server answers that it cannot reach a node of Citus. Others serve the data of other users.
+  '08006': { retry: 'reads' },
   // Rolled back because of a conflict with another transaction.
   '40001': { retry: 'safe' },
   '40P01': { retry: 'safe' },

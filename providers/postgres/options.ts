@@ -17,6 +17,8 @@ export const Options = z.strictObject({
     // Postgres cuts longer identifiers without an error.
     .refine((name) => Buffer.byteLength(name) <= 63 && !name.includes('\0'))
     .default('omp'),
+  /** `citus`: the tables are distributed over the nodes of Citus. Once they are, the gateway sees it by itself. */
+  distributed: z.enum(['off', 'citus']).default('off'),
   /** Pipelined connections to a server. The embedded engine has one session and gets one. */
   connections: z.int().min(1).max(100).default(4),
   /** `auto` uses named statements until a transaction pooler shows that it cannot carry them. */

@@ -24,6 +24,13 @@ export const postgres = z.strictObject({
     only,
     unless: 'mapping.preset',
   }),
+  distributed: shape.distributed.register(settingFacts, {
+    env: 'OMP_POSTGRES_DISTRIBUTED',
+    description:
+      'citus: distributes the tables over the nodes of Citus at the next start; the server must be its coordinator',
+    only,
+    unless: 'mapping.preset',
+  }),
   connections: shape.connections.register(settingFacts, {
     env: 'OMP_POSTGRES_CONNECTIONS',
     description: 'Maximum connections to the server; the embedded Postgres always has one',

@@ -28,7 +28,8 @@ const VARIABLES = new Set([
 /** Names in capitals that are no settings of the gateway, with their reader. */
 const READ_BY_OTHERS: Readonly<Record<string, RegExp>> = {
   'the exporter of traces': /^OTEL_EXPORTER_OTLP_(HEADERS|TIMEOUT|COMPRESSION|CERTIFICATE)$/,
-  'the tests': /^TEST_(FULL|DATABASE_URL|POSTGRES_BIN|CHAOS_SEED|PINECONE_API_KEY|PINECONE_INDEX_HOST|SCREENSHOTS)$/,
+  'the tests':
+    /^TEST_(FULL|DATABASE_URL|DISTRIBUTED|POSTGRES_BIN|CHAOS_SEED|PINECONE_API_KEY|PINECONE_INDEX_HOST|SCREENSHOTS)$/,
   'docker compose': /^(COMPOSE_PROFILES|POSTGRES_PASSWORD|GRAFANA_PASSWORD|GATEWAY_MEMORY)$/,
   'an example of a reference in the file': /^REDIS_PASSWORD$/,
   'other containers': /^(POSTGRES_(USER|DB)|GF_[A-Z_]+|INDEX_TYPE|VECTOR_TYPE)$/,

@@ -14,7 +14,8 @@ const SECRET = 'hunter2-top-secret';
 
 // `safe`: nothing was sent, or it was rolled back. `reads`: its effect is not known. The flag says that the server is down.
 const CODES = [
-  ['08006', 'reads', true, 'the database cannot be reached'],
+  ['08001', 'reads', true, 'the database cannot be reached'],
+  ['08006', 'reads', false, 'a node of the database cannot be reached'],
   ['08P01', 'reads', true, 'the database cannot be reached'],
   ['22P02', undefined, false, 'the database failed'],
   ['23505', undefined, false, 'the database failed'],

@@ -51,7 +51,8 @@ describe('a schema of version 1', () => {
       const { auditLog, onceKeys, apiKeys, rateLimits, ingestion, migrations } = store.names;
       await store.sql(
         `drop table ${auditLog}, ${onceKeys}, ${apiKeys}, ${rateLimits}, ${ingestion}; delete from ${migrations} where version > 1;
-         alter table ${store.names.store} drop embedding_column, drop columns_made, drop next_model, drop next_dimensions, drop next_column;
+         alter table ${store.names.store} drop embedding_column, drop columns_made, drop next_model, drop next_dimensions, drop next_column, drop bucket_secret;
+         alter table ${store.names.memories} drop bucket; alter table ${store.names.largeUsers} drop bucket;
          drop index ${store.names.schema}.memories_user_tags, ${store.names.schema}.memories_valid_to; create index memories_tags on ${store.names.memories} using gin (tags)`,
       );
       const upgraded = await Promise.all([1, 2, 3].map(() => store.open()));
@@ -63,6 +64,7 @@ describe('a schema of version 1', () => {
         { version: 4, name: 'ingestion' },
         { version: 5, name: 'tags of large users' },
         { version: 6, name: 'expired memories' },
+        { version: 7, name: 'buckets' },
       ]);
       for (const provider of upgraded) {
         expect(await provider.get(refTo(memory.id), call)).toEqual(memory);
@@ -106,6 +108,7 @@ if (SERVER_URL === '') {
         { version: 4 },
         { version: 5 },
         { version: 6 },
+        { version: 7 },
       ]);
       for (const provider of providers) await works(provider);
     });

@@ -3,10 +3,11 @@ import pg from 'pg';
 import { afterAll, afterEach, beforeAll, beforeEach, expect } from 'vitest';
 import { type AuditOptions, type Embedder, OmpError, type RankingOptions } from '#contract';
 import { type Engine, startEngine } from '../../providers/postgres/embedded/engine.ts';
+import { namesInUse } from '../../providers/postgres/startup/compatibility-check.ts';
 import { type Names, toNames } from '../../providers/postgres/tables/names.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
 import { type Memories, openMemoriesOf, type WritableMemories } from '../support/memories.ts';
-import { SERVER_URL } from '../support/postgres-server.ts';
+import { IS_CITUS, SERVER_OPTIONS, SERVER_URL } from '../support/postgres-server.ts';
 import { makeDataDir, RECORDED, recordingLog, UNHURRIED_POSTGRES } from '../support/subject.ts';
 
 export { call, listOf, memoryOf, refTo, searchFor } from '../support/requests.ts';
@@ -28,7 +29,7 @@ export interface OpenOptions {
 export interface Store {
   readonly url: string;
   readonly schema: string;
-  /** Names of the tables in `schema`. */
+  /** Names of the tables in `schema`, with their buckets once a provider was opened. */
   readonly names: Names;
   sql<Row extends pg.QueryResultRow>(text: string, values?: readonly unknown[]): Promise<Row[]>;
   /** The provider as the registry opens it, without anything around it. Closed with the store. */
@@ -55,10 +56,14 @@ export async function openStore(schema = randomName()): Promise<Store> {
     `select n.nspname as schema from pg_extension e join pg_namespace n on n.oid = e.extnamespace where e.extname = 'vector'`,
   );
   const providers: Memories[] = [];
+  const initial = toNames(schema, rows[0]?.schema ?? '');
+  let names = initial;
   return {
     url,
     schema,
-    names: toNames(schema, rows[0]?.schema ?? ''),
+    get names() {
+      return names;
+    },
     sql: async <Row extends pg.QueryResultRow>(text: string, values: readonly unknown[] = []) =>
       (await client.query<Row>(text, [...values])).rows,
     async open({
@@ -73,10 +78,10 @@ export async function openStore(schema = randomName()): Promise<Store> {
         'postgres',
         // The engine takes few connections, and has one session for them all.
         {
+          ...(engine ? { connections: 1 } : SERVER_OPTIONS),
           url: more.url ?? url,
           schema: more.schema ?? schema,
           ...UNHURRIED_POSTGRES,
-          ...(engine && { connections: 1 }),
           ...options,
         },
         {
@@ -87,6 +92,7 @@ export async function openStore(schema = randomName()): Promise<Store> {
           log,
         },
       )) as WritableMemories;
+      if (IS_CITUS) names = await namesInUse(client, initial, true);
       providers.push(provider);
       return provider;
     },

@@ -6,6 +6,10 @@ import { openSubject, type Subject, type SubjectOptions } from './subject.ts';
 export const SERVER_URL = process.env.TEST_DATABASE_URL ?? '';
 export const NO_SERVER = 'TEST_DATABASE_URL is not set: no PostgreSQL server to test on';
 
+/** TEST_DISTRIBUTED=citus: the server is the coordinator of a Citus, and the tables of every test are distributed. */
+export const IS_CITUS = process.env.TEST_DISTRIBUTED === 'citus';
+export const SERVER_OPTIONS = { url: SERVER_URL, ...(IS_CITUS && { distributed: 'citus' }) };
+
 /** Opens the postgres provider in a schema of its own, which is dropped when the subject closes. */
 export const openServerSubject = async (
   options: object = {},
@@ -16,7 +20,7 @@ export const openServerSubject = async (
   const subject = await openSubject({
     ...more,
     provider: 'postgres',
-    options: { url: SERVER_URL, schema, ...options },
+    options: { ...SERVER_OPTIONS, schema, ...options },
     ...(mode && { mode }),
   });
   return {

@@ -12,9 +12,11 @@ import {
   WITHOUT_VECTOR,
   withoutVector,
 } from '../startup/compatibility-check.ts';
+import { isDistributed } from '../startup/distribute.ts';
 import { INGESTION, MIGRATIONS, missingTables, partlyRestored, tooNew } from '../startup/migrations.ts';
 import { conditions } from '../tables/conditions.ts';
 import { type Names, toNames, withVectorsIn } from '../tables/names.ts';
+import { checkNodes } from './doctor-citus.ts';
 import { compareVectors, estimateSize, ok, problem, type Read, reportSize, warning } from './doctor-common.ts';
 
 /** The gateway's tables: whether they exist, the role may use them, and their data fits this gateway. */
@@ -44,15 +46,19 @@ export async function checkTables(
   // As JSON, because a schema of an older version lacks some of the columns.
   const [{ row } = {}] = await read<{ row?: StoreRow }>(`select to_jsonb(s) as row from ${initial.store} s`);
   const store = row && toStore(row);
-  const names = withVectorsIn(store?.column ?? 'embedding', initial);
+  const distributed = await isDistributed(read, initial);
+  const names = { ...withVectorsIn(store?.column ?? 'embedding', initial), distributed };
   if (store) findings.push(...(await checkStore(read, names, { store, version, embedder })));
   if (version >= INGESTION) findings.push(await checkIngestion(read, names, embedder !== undefined));
   const dimensions = store?.made_by?.dimensions ?? null;
   findings.push(...(await checkIndexes(read, { schema, names, version, dimensions })));
 
-  const size = await estimateSize(read, schema, 'memories', { relation: 'memories', attribute: 'user_id' });
-  const [some] = await read(`select 1 from ${names.memories} limit 1`);
-  findings.push(reportSize(size, names.memories, some === undefined || url === undefined));
+  if (distributed) findings.push(...(await checkNodes(read, names)));
+  else {
+    const size = await estimateSize(read, schema, 'memories', { relation: 'memories', attribute: 'user_id' });
+    const [some] = await read(`select 1 from ${names.memories} limit 1`);
+    findings.push(reportSize(size, names.memories, some === undefined || url === undefined));
+  }
   const [{ large, moving } = { large: 0, moving: 0 }] = await read<{ large: number; moving: number }>(
     `select count(*) filter (where ready)::int as large, count(*) filter (where not ready)::int as moving from ${names.largeUsers}`,
   );

@@ -10,13 +10,21 @@ import {
   setVectorStorage,
   vectorIndexes,
 } from '../startup/compatibility-check.ts';
-import { type Names, withVectorsIn } from '../tables/names.ts';
+import { conditions } from '../tables/conditions.ts';
+import { inShards, type Names, withVectorsIn } from '../tables/names.ts';
+import type { Shard } from '../tables/shards.ts';
 import { type Interruptible, retry } from './reembed-retry.ts';
 
 /** Deadline of a lock, in milliseconds: the statements of gateways queue behind the request for it. */
 const LOCK_MS = 2_000;
 const LOCK_PAUSE_MS = 1_000;
 const LOCK_ATTEMPTS = 60;
+
+/**
+ * On Citus the shards change one after the other, so that functions may change too, and each may have a trigger, which reads
+ * and writes its own row only. Elsewhere these mean nothing.
+ */
+const FOR_CITUS = `set local citus.multi_shard_modify_mode = 'sequential'; set local citus.enable_unsafe_triggers = on`;
 
 export interface ReembedSession extends Interruptible {
   readonly client: pg.Client;
@@ -33,7 +41,7 @@ export const withLocks = <Result>(
   retry(
     async () => {
       try {
-        await client.query(`begin; set local lock_timeout = ${LOCK_MS}`);
+        await client.query(`begin; set local lock_timeout = ${LOCK_MS}; ${FOR_CITUS}`);
         const result = await work();
         await client.query(result === undefined ? 'rollback' : 'commit');
         return result;
@@ -111,12 +119,15 @@ async function addColumn(
   const next = withVectorsIn(column, names);
   await client.query(`alter table ${names.memories} add column ${next.embedding} ${names.halfvec}(${to.dimensions})`);
   await setVectorStorage(client, next, to.dimensions, store.made_by?.dimensions);
-  await client.query(`
-    create function ${names.schema}.${FORGET}() returns trigger language plpgsql as
-      $$ begin new.${next.embedding} := null; return new; end $$;
-    create trigger ${FORGET} before update of content on ${names.memories} for each row
-      when (new.content is distinct from old.content) execute function ${names.schema}.${FORGET}();
-  `);
+  // One by one, because Citus sends the text to its nodes.
+  await client.query(
+    `create function ${names.schema}.${FORGET}() returns trigger language plpgsql as
+       $$ begin new.${next.embedding} := null; return new; end $$`,
+  );
+  await client.query(
+    `create trigger ${FORGET} before update of content on ${names.memories} for each row
+       when (new.content is distinct from old.content) execute function ${names.schema}.${FORGET}()`,
+  );
   await client.query(
     `update ${names.store} set columns_made = $1, next_model = $2, next_dimensions = $3, next_column = $4`,
     [made, to.model, to.dimensions, column],
@@ -132,8 +143,10 @@ async function discard(client: pg.Client, names: Names, { made_by, next }: Store
   await client.query(`update ${names.store} set next_model = null, next_dimensions = null, next_column = null`);
 }
 
-const dropTrigger = (client: pg.Client, names: Names) =>
-  client.query(`drop trigger ${FORGET} on ${names.memories}; drop function ${names.schema}.${FORGET}()`);
+async function dropTrigger(client: pg.Client, names: Names): Promise<void> {
+  await client.query(`drop trigger ${FORGET} on ${names.memories}`);
+  await client.query(`drop function ${names.schema}.${FORGET}()`);
+}
 
 /** The name of an index until its column is in use. */
 const nextName = (name: string): string => `${name}_next`;
@@ -167,12 +180,14 @@ export interface Row {
 /** Memories without a vector, in the order of their ids. */
 export async function readMissing(
   client: pg.Client,
-  { memories, embedding }: Names,
-  { after, limit }: { readonly after: string; readonly limit: number },
+  names: Names,
+  { shard, after, limit }: { readonly shard: Shard; readonly after: string; readonly limit: number },
 ): Promise<Row[]> {
+  const { bind, values } = conditions(shard);
   const { rows } = await client.query<Row>(
-    `select id, content from ${memories} where ${embedding} is null and id > $1 order by id limit $2`,
-    [after, limit],
+    `select id, content from ${names.memories} where ${inShards(names)} and ${names.embedding} is null and id > ${bind(after)}
+     order by id limit ${bind(limit)}`,
+    values,
   );
   return rows;
 }
@@ -180,25 +195,28 @@ export async function readMissing(
 /** Writes a vector only where the content is still what was embedded. Returns how many were written. */
 export async function writeVectors(
   client: pg.Client,
-  { memories, embedding, halfvec }: Names,
+  names: Names,
+  shard: Shard,
   embedded: readonly { readonly row: Row; readonly vector: Float32Array }[],
 ): Promise<number> {
+  const { memories, embedding, halfvec } = names;
+  const { bind, values } = conditions(shard);
+  const ids = bind(embedded.map(({ row }) => row.id));
+  const contents = bind(embedded.map(({ row }) => row.content));
+  // The decimal form is exact.
+  const vectors = bind(embedded.map(({ vector }) => toSql([...vector])));
   const written = await client.query(
     `update ${memories} m set ${embedding} = v.vector
-     from unnest($1::text[], $2::text[], $3::${halfvec}[]) as v (id, content, vector)
-     where m.id = v.id and m.content = v.content and m.${embedding} is null`,
-    [
-      embedded.map(({ row }) => row.id),
-      embedded.map(({ row }) => row.content),
-      // The decimal form is exact.
-      embedded.map(({ vector }) => toSql([...vector])),
-    ],
+     from unnest(${ids}::text[], ${contents}::text[], ${vectors}::${halfvec}[]) as v (id, content, vector)
+     where ${inShards(names, '$1', 'm.')} and m.id = v.id and m.content = v.content and m.${embedding} is null`,
+    values,
   );
   return written.rowCount ?? 0;
 }
 
 export interface Switch {
   readonly names: Names;
+  readonly shards: readonly Shard[];
   readonly column: string;
   /** Embeds the last memories while writers wait; undefined if that fails. */
   readonly embed: (texts: readonly string[]) => Promise<Float32Array[] | undefined>;
@@ -212,7 +230,7 @@ export interface Switch {
  */
 export function switchOver(
   session: ReembedSession,
-  { names, column, embed, limit }: Switch,
+  { names, shards, column, embed, limit }: Switch,
 ): Promise<number | undefined> {
   const { client } = session;
   const next = withVectorsIn(column, names);
@@ -223,15 +241,19 @@ export function switchOver(
       throw new Error('another run has discarded or finished this re-embed; run "omp-gateway reembed" again');
     }
     await client.query(`lock table ${names.memories} in share row exclusive mode`);
-    const rows = await readMissing(client, next, { after: '', limit: limit + 1 });
-    if (rows.length > limit) return undefined;
-    const vectors = rows.length > 0 ? await embed(rows.map(({ content }) => content)) : [];
-    if (!vectors) return undefined;
-    const embedded = rows.map((row, i) => ({ row, vector: vectors[i] as Float32Array }));
-    await writeVectors(client, next, embedded);
+    let last = 0;
+    for (const shard of shards) {
+      const rows = await readMissing(client, next, { shard, after: '', limit: limit + 1 - last });
+      last += rows.length;
+      if (last > limit) return undefined;
+      const vectors = rows.length > 0 ? await embed(rows.map(({ content }) => content)) : [];
+      if (!vectors) return undefined;
+      const embedded = rows.map((row, i) => ({ row, vector: vectors[i] as Float32Array }));
+      await writeVectors(client, next, shard, embedded);
+    }
     await client.query(`lock table ${names.memories} in access exclusive mode`);
     await replaceColumn(client, { names, next, to: store.next });
-    return rows.length;
+    return last;
   });
 }
 

@@ -7,6 +7,7 @@ import { labelOf, lockStore, warnOfLength, withoutVector } from '../startup/comp
 import { type PrepareOptions, prepareDatabase, type Server, startServer } from '../startup/open-database.ts';
 import { clearText } from '../tables/ingestion-queue.ts';
 import { type Names, withVectorsIn } from '../tables/names.ts';
+import { allShards, type Shard } from '../tables/shards.ts';
 import {
   begin,
   createIndexes,
@@ -159,6 +160,7 @@ async function run({ server, names, embedder, request }: Job, session: ReembedSe
 
   const { column, inUse, from } = await begin(session, names, { to: embedder, restart: request.restart });
   const next = withVectorsIn(column, names);
+  const shards = await allShards(names, async (text) => (await client.query(text)).rows);
   let state: ReembedState = await count(client, next);
   let embedded = 0;
   const written = (memories: number) => {
@@ -178,7 +180,8 @@ async function run({ server, names, embedder, request }: Job, session: ReembedSe
       await createIndexes(client, next, { dimensions: embedder.dimensions, concurrently: !server.embedded });
     }
     for (;;) {
-      const rejected = await fill(session, next, { batch_size, embed, written });
+      const rejected: string[] = [];
+      for (const shard of shards) rejected.push(...(await fill(session, next, { shard, batch_size, embed, written })));
       if (inUse) await client.query(clearText(next));
       if (rejected.length > 0) throw new Error(rejection(rejected, embedder));
       state = await count(client, next);
@@ -186,7 +189,13 @@ async function run({ server, names, embedder, request }: Job, session: ReembedSe
       if (inUse && (await client.query(withoutVector(next))).rowCount === 0) return outcome(true);
       if (inUse) continue;
       await pace(limit);
-      const last = await switchOver(session, { names, column, limit, embed: (texts) => embedNow(embedder, texts) });
+      const last = await switchOver(session, {
+        names,
+        shards,
+        column,
+        limit,
+        embed: (texts) => embedNow(embedder, texts),
+      });
       if (last === undefined) continue;
       written(last);
       state = { ...state, done: state.total };
@@ -208,19 +217,25 @@ async function count(client: pg.Client, { memories, embedding }: Names): Promise
 }
 
 /**
- * One pass over all memories without a vector. Returns the ids of those that the embedder rejects. On abort it throws the
+ * One pass over all memories of a shard without a vector. Returns the ids of those that the embedder rejects. On abort it throws the
  * signal's reason between two batches.
  */
 async function fill(
   session: ReembedSession,
   names: Names,
-  work: { readonly batch_size: number; readonly embed: EmbedTexts; written(memories: number): void },
+  work: {
+    readonly shard: Shard;
+    readonly batch_size: number;
+    readonly embed: EmbedTexts;
+    written(memories: number): void;
+  },
 ): Promise<string[]> {
   const { client, signal } = session;
+  const { shard } = work;
   const rejected: string[] = [];
   for (let after = ''; ; ) {
     signal.throwIfAborted();
-    const rows = await readMissing(client, names, { after, limit: work.batch_size });
+    const rows = await readMissing(client, names, { shard, after, limit: work.batch_size });
     const last = rows.at(-1);
     if (!last) return rejected;
     after = last.id;
@@ -231,7 +246,7 @@ async function fill(
       return vector ? [{ row, vector }] : [];
     });
     // A deadlock is possible with the update that flags the rows of a large user in another order.
-    work.written((await withLocks(session, () => writeVectors(client, names, embedded))) ?? 0);
+    work.written((await withLocks(session, () => writeVectors(client, names, shard, embedded))) ?? 0);
   }
 }
 

@@ -2,7 +2,7 @@ import type pg from 'pg';
 import type { EmbedderIdentity, Log } from '#contract';
 import { ANALYSER_VERSION } from '#ranking';
 import { MAX_INDEXED_DIMENSIONS } from '../pgvector.ts';
-import type { Names } from '../tables/names.ts';
+import { type Names, sameBucket, withBuckets, withVectorsIn } from '../tables/names.ts';
 
 /** The row of the `store` table: which analyser and embedder made the stored data. */
 export interface Store {
@@ -45,19 +45,24 @@ const identity = (model: string | null | undefined, dimensions: number | null | 
 export const isSame = (a: EmbedderIdentity | null, b: EmbedderIdentity): boolean =>
   a !== null && a.model === b.model && a.dimensions === b.dimensions;
 
+const createStore = (client: pg.Client, names: Names) =>
+  client.query(`insert into ${names.store} (analyser_version) values ($1) on conflict do nothing`, [ANALYSER_VERSION]);
+
 /** Creates the row if it is missing, and locks it until the caller's transaction ends. */
 export async function lockStore(client: pg.Client, names: Names): Promise<Store> {
-  await client.query(`insert into ${names.store} (analyser_version) values ($1) on conflict do nothing`, [
-    ANALYSER_VERSION,
-  ]);
+  await createStore(client, names);
   const { rows } = await client.query<StoreRow>(`select * from ${names.store} for update`);
   return toStore(rows[0] as StoreRow);
 }
 
-/** The column of the vectors in use. */
-export async function columnInUse(client: pg.Client, names: Names): Promise<string> {
-  const { rows } = await client.query<{ embedding_column: string }>(`select embedding_column from ${names.store}`);
-  return rows[0]?.embedding_column ?? 'embedding';
+/** The names with the column of the vectors in use and the buckets of the store; without a row of the store, as they are. */
+export async function namesInUse(client: pg.Client, names: Names, distributed: boolean): Promise<Names> {
+  const { rows } = await client.query<{ embedding_column: string; bucket_secret: Buffer }>(
+    `select embedding_column, bucket_secret from ${names.store}`,
+  );
+  const [store] = rows;
+  if (!store) return { ...names, distributed };
+  return withBuckets(withVectorsIn(store.embedding_column, names), store.bucket_secret, distributed);
 }
 
 /**
@@ -102,8 +107,8 @@ export function embedderProblem({ made_by, next }: Store, embedder: EmbedderIden
 
 /** Selects a row if there are memories that have no vector and are not in the ingestion queue. */
 export const withoutVector = (names: Names): string =>
-  `select 1 from ${names.memories} where ${names.embedding} is null
-     and not exists (select from ${names.ingestion} where memory_id = id) limit 1`;
+  `select 1 from ${names.memories} m where ${names.embedding} is null
+     and not exists (select from ${names.ingestion} q where memory_id = id and ${sameBucket(names, 'm', 'q')}) limit 1`;
 
 export const WITHOUT_VECTOR =
   'some stored memories have no vector, because they were added with OMP_SEARCH_MODE=keyword; run "omp-gateway reembed", or keep that mode';
@@ -152,10 +157,9 @@ export async function setVectorStorage(client: pg.Client, names: Names, dimensio
   const other = beside <= MAX_INLINE_DIMENSIONS ? beside : 0;
   const inline = dimensions <= MAX_INLINE_DIMENSIONS && dimensions + other <= MAX_INLINE_TOGETHER;
   const target = Math.min(PAGE_BYTES, TEXT_BYTES + 2 * ((inline ? dimensions : 0) + other));
-  await client.query(`
-    alter table ${names.memories} alter column ${names.embedding} set storage ${inline ? 'plain' : 'external'};
-    alter table ${names.memories} set (toast_tuple_target = ${target});
-  `);
+  const storage = `alter column ${names.embedding} set storage ${inline ? 'plain' : 'external'}`;
+  if (!names.distributed) await client.query(`alter table ${names.memories} ${storage}`);
+  await client.query(`alter table ${names.memories} set (toast_tuple_target = ${target})`);
 }
 
 export interface VectorIndex {

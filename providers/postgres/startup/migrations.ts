@@ -166,6 +166,18 @@ const expired = (names: Names): string => `
 create index memories_valid_to on ${names.memories} (valid_to) where valid_to is not null;
 `;
 
+const buckets = (names: Names): string => `
+-- The bucket of the row's user (tables/buckets.ts). Only Citus needs it: on a single server, rows stored before this version
+-- keep 0, so adding the columns takes no time. Moving the tables to Citus computes all of them (distribute.ts).
+${[names.memories, names.largeUsers, names.auditLog, names.onceKeys, names.ingestion]
+  .map((table) => `alter table ${table} add column bucket smallint not null default 0;`)
+  .join('\n')}
+
+-- Buckets depend on it, and so does the last part of ids: it never changes.
+alter table ${names.store} add column bucket_secret bytea not null
+  default decode(replace(gen_random_uuid()::text || gen_random_uuid()::text, '-', ''), 'hex');
+`;
+
 /** Append only: never edit a released migration. */
 export const MIGRATIONS: readonly { name: string; sql: (names: Names) => string }[] = [
   { name: 'memories', sql: memories },
@@ -174,6 +186,7 @@ export const MIGRATIONS: readonly { name: string; sql: (names: Names) => string 
   { name: 'ingestion', sql: ingestion },
   { name: 'tags of large users', sql: tagsOfLargeUsers },
   { name: 'expired memories', sql: expired },
+  { name: 'buckets', sql: buckets },
 ];
 
 /** The version that added the ingestion queue. */

@@ -7,8 +7,9 @@ import { codeOf } from '../errors.ts';
 import type { Options } from '../options.ts';
 import { ITERATIVE_PGVECTOR, isOlder, LEAST_PGVECTOR, SAFE_PGVECTOR } from '../pgvector.ts';
 import { createKeyStore, withKeyMarker } from '../tables/api-keys.ts';
-import { type Names, toNames, withVectorsIn } from '../tables/names.ts';
-import { columnInUse } from './compatibility-check.ts';
+import { type Names, toNames } from '../tables/names.ts';
+import { namesInUse } from './compatibility-check.ts';
+import { distribute, isDistributed } from './distribute.ts';
 import { migrate } from './migrations.ts';
 
 /** A server, or the engine of the data folder. */
@@ -58,7 +59,13 @@ export async function openDatabase(
 ): Promise<OpenDatabase> {
   const { config, embedded, engine, close: stop } = await startServer(options, context);
   try {
-    const prepared = await prepareDatabase({ config, schema: options.schema, check, log: context.log });
+    const prepared = await prepareDatabase({
+      config,
+      schema: options.schema,
+      distributed: options.distributed,
+      check,
+      log: context.log,
+    });
     const db = openConnections({
       config,
       connections: embedded ? 1 : options.connections,
@@ -92,6 +99,8 @@ export interface Prepared {
 export interface PrepareOptions {
   readonly config: pg.ClientConfig;
   readonly schema: string;
+  /** `citus`: distributes the tables if they are not yet. Default: off. */
+  readonly distributed?: Options['distributed'];
   /** Runs in the same transaction after the migrations. */
   readonly check: (client: pg.Client, names: Names) => Promise<void>;
   readonly log: Log;
@@ -131,13 +140,21 @@ async function lackingPrivilege(client: pg.Client, schema: string): Promise<stri
   return ['the role of the gateway lacks a privilege that the start needs', ...each].join('\n  - ');
 }
 
-async function prepare(client: pg.Client, { schema, check, log, dryRun = false }: PrepareOptions): Promise<Prepared> {
+async function prepare(
+  client: pg.Client,
+  { schema, distributed, check, log, dryRun = false }: PrepareOptions,
+): Promise<Prepared> {
   await client.query('begin');
   const extension = await requireVector(client);
   const initial = toNames(schema, extension.schema);
   await migrate(client, schema, initial);
-  const names = withVectorsIn(await columnInUse(client, initial), initial);
-  await check(client, names);
+  const query = async (text: string, values: readonly unknown[] = []) => (await client.query(text, [...values])).rows;
+  const found = await namesInUse(client, initial, await isDistributed(query, initial));
+  await check(client, found);
+  const toDo = distributed === 'citus' && !found.distributed;
+  // After the check, which may set how the vectors are stored: of distributed tables Citus does not change that.
+  if (toDo) await distribute(client, found, log);
+  const names = await namesInUse(client, initial, toDo || found.distributed);
   await client.query(dryRun ? 'rollback' : 'commit');
   const { version } = extension;
   if (isOlder(version, SAFE_PGVECTOR))

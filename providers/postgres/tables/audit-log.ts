@@ -1,12 +1,12 @@
 import type { AuditAction, AuditLog, Call, StoredEntry } from '#contract';
 import type { Run } from '../client/connections.ts';
 import { type Conditions, conditions, whereWithin } from './conditions.ts';
-import type { Names } from './names.ts';
+import { inShard, type Names, shardOf } from './names.ts';
 import { toIso } from './timestamps.ts';
 
 const COLUMNS = ['timestamp', 'app', 'action', 'user_id', 'memory_id', 'scope', 'request_id', 'outcome'] as const;
 
-/** SQL that writes one audit entry for each row of `changed`, from its `id`, `user_id` and `scope`. */
+/** SQL that writes one audit entry for each row of `changed`, from its `bucket`, `id`, `user_id` and `scope`. */
 export function insertChangeEntry(
   names: Names,
   bind: Conditions['bind'],
@@ -14,21 +14,25 @@ export function insertChangeEntry(
   { caller, requestId }: Call,
 ): string {
   const [now, app, request] = [new Date().toISOString(), caller.app, requestId].map(bind);
-  return `insert into ${names.auditLog} (${COLUMNS.join(', ')})
-    select ${now}::timestamptz, ${app}::text, '${action}', user_id, id, scope, ${request}::text, 'ok' from changed`;
+  return `insert into ${names.auditLog} (bucket, ${COLUMNS.join(', ')})
+    select bucket, ${now}::timestamptz, ${app}::text, '${action}', user_id, id, scope, ${request}::text, 'ok' from changed`;
 }
 
 export const createAuditLog = (names: Names, run: Run): AuditLog => ({
   async record(entries, call) {
     await run(
-      `insert into ${names.auditLog} (${COLUMNS.join(', ')})
-       select * from unnest($1::timestamptz[], ${COLUMNS.slice(1).map((_, i) => `$${i + 2}::text[]`)})`,
-      COLUMNS.map((column) => entries.map((entry) => entry[column])),
+      `insert into ${names.auditLog} (bucket, ${COLUMNS.join(', ')})
+       select * from unnest($1::int2[], $2::timestamptz[], ${COLUMNS.slice(1).map((_, i) => `$${i + 3}::text[]`)})`,
+      [
+        entries.map(({ user_id }) => (user_id === null ? 0 : names.bucketOf(user_id))),
+        ...COLUMNS.map((column) => entries.map((entry) => entry[column])),
+      ],
       call,
     );
   },
   async read({ user_id, app, since, until, after, within, limit }, call) {
-    const where = conditions();
+    const where = conditions(shardOf(names, user_id));
+    where.and(inShard(names));
     where.and(`user_id = ${where.bind(user_id)}`);
     if (app !== undefined) where.and(`app = ${where.bind(app)}`);
     if (since !== undefined) where.and(`timestamp >= ${where.bind(since)}::timestamptz`);

@@ -11,14 +11,15 @@ export interface Conditions {
   toString(): string;
 }
 
-export function conditions(): Conditions {
-  const values: unknown[] = [];
+/** `shard`: the bucket or buckets that the statement names, as its first parameter; see `inShard`. */
+export function conditions(shard?: number | readonly number[]): Conditions {
+  const values: unknown[] = shard === undefined ? [] : [typeof shard === 'number' ? shard : `{${shard}}`];
   const parts: string[] = [];
   return {
     values,
     bind: (value) => `$${values.push(value)}`,
-    and: (condition) => void parts.push(condition),
-    toString: () => parts.join(' and '),
+    and: (condition) => void (condition !== 'true' && parts.push(condition)),
+    toString: () => parts.join(' and ') || 'true',
   };
 }
 

@@ -3,7 +3,8 @@ import type { Run } from '../client/connections.ts';
 import { insertChangeEntry } from './audit-log.ts';
 import { conditions } from './conditions.ts';
 import { keyPeriod } from './idempotency.ts';
-import type { Names } from './names.ts';
+import { inShards, type Names, skipLocked } from './names.ts';
+import { shardsWith } from './shards.ts';
 
 export interface HousekeepingOptions {
   readonly run: Run;
@@ -42,20 +43,29 @@ export function startHousekeeping({
   const call: Call = { signal: stop.signal, requestId: 'housekeeping', caller: GATEWAY };
   let timer: NodeJS.Timeout | undefined;
 
+  const shards = (table: string, where: string, values: readonly unknown[]) =>
+    shardsWith(names, { table, where, values }, (text, values) => run(text, values, call));
   const deleteExpired = async (table: string, column: string, compared: '<=' | '>', time: string) => {
-    const text = `delete from ${table} where ctid = any(array(
-        select ctid from ${table} where ${column} ${compared} $1 order by ${column} limit ${BATCH} for update skip locked)) returning 1`;
-    while (!stop.signal.aborted && (await run(text, [time], call)).length > 0);
+    for (const shard of await shards(table, `${column} ${compared} $1`, [time])) {
+      const { bind, values } = conditions(shard);
+      const text = `delete from ${table} where ${inShards(names)} and ctid = any(array(
+          select ctid from ${table} where ${inShards(names)} and ${column} ${compared} ${bind(time)}
+          order by ${column} limit ${BATCH} ${skipLocked(names)})) returning 1`;
+      while (!stop.signal.aborted && (await run(text, values, call)).length > 0);
+    }
   };
   /** Each memory has its audit entry, of no app. */
   const purge = async (time: string) => {
-    for (let deleted = 1; deleted > 0 && !stop.signal.aborted; ) {
-      const { bind, values } = conditions();
-      const changed = `delete from ${names.memories} where ctid = any(array(
-          select ctid from ${names.memories} where valid_to <= ${bind(time)} order by valid_to limit ${BATCH} for update skip locked))
-        returning id, user_id, scope`;
-      const entry = audit ? `, entry as (${insertChangeEntry(names, bind, 'delete', call)})` : '';
-      deleted = (await run(`with changed as (${changed})${entry} select 1 from changed`, values, call)).length;
+    for (const shard of await shards(names.memories, 'valid_to <= $1', [time])) {
+      for (let deleted = 1; deleted > 0 && !stop.signal.aborted; ) {
+        const { bind, values } = conditions(shard);
+        const changed = `delete from ${names.memories} where ${inShards(names)} and ctid = any(array(
+            select ctid from ${names.memories} where ${inShards(names)} and valid_to <= ${bind(time)}
+            order by valid_to limit ${BATCH} ${skipLocked(names)}))
+          returning bucket, id, user_id, scope`;
+        const entry = audit ? `, entry as (${insertChangeEntry(names, bind, 'delete', call)})` : '';
+        deleted = (await run(`with changed as (${changed})${entry} select 1 from changed`, values, call)).length;
+      }
     }
   };
   const round = async () => {

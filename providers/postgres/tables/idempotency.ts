@@ -22,9 +22,16 @@ export function keyPeriod(): [after: string, until: string] {
 
 type KeyedMemory = readonly [key: IdempotencyKey, memory: Memory];
 
-const rowOf = ([{ caller, key, fingerprint }, { id, created_at, embedding_model, status }]: KeyedMemory) => [
-  ...[caller, key, fingerprint, id],
-  ...[created_at, embedding_model, status],
+/**
+ * A key belongs to its caller, not to the user of the memory: used for another user, it must be found. On Citus an add with a
+ * key is a transaction on two shards.
+ */
+const keyBucket = (names: Names, { caller, key }: Pick<IdempotencyKey, 'caller' | 'key'>): number =>
+  names.bucketOf(`${caller} ${key}`);
+
+const rowOf = (names: Names, [{ caller, key, fingerprint }, memory]: KeyedMemory) => [
+  ...[caller, key, fingerprint, memory.id],
+  ...[memory.created_at, memory.embedding_model, memory.status, keyBucket(names, { caller, key })],
 ];
 
 /**
@@ -32,23 +39,23 @@ const rowOf = ([{ caller, key, fingerprint }, { id, created_at, embedding_model,
  * this waits for its transaction, and claims the key if that fails.
  */
 export const claimKey = (names: Names, bind: Conditions['bind'], key: IdempotencyKey, memory: Memory): string =>
-  claim(names, bind, `values (${rowOf([key, memory]).map(bind).join(', ')})`);
+  claim(names, bind, `values (${rowOf(names, [key, memory]).map(bind).join(', ')})`);
 
 /** The same for several. `claimed` has the `memory_id` of each success. */
 export function claimKeys(names: Names, bind: Conditions['bind'], all: readonly KeyedMemory[]): string {
-  const rows = all.map(rowOf);
+  const rows = all.map((each) => rowOf(names, each));
   const columns = KEY_TYPES.map((type, i) => `${bind(rows.map((row) => row[i]))}::${type}[]`);
   return claim(names, bind, `select * from unnest(${columns.join(', ')})`);
 }
-const KEY_TYPES = ['text', 'text', 'text', 'text', 'timestamptz', 'text', 'text'];
+const KEY_TYPES = ['text', 'text', 'text', 'text', 'timestamptz', 'text', 'text', 'int2'];
 
 /** `rows`: SQL of the rows of the keys. */
 function claim(names: Names, bind: Conditions['bind'], rows: string): string {
   const [after, until] = keyPeriod();
   return `claimed as (
-    insert into ${names.onceKeys} as known (caller, key, fingerprint, memory_id, created_at, embedding_model, status)
+    insert into ${names.onceKeys} as known (caller, key, fingerprint, memory_id, created_at, embedding_model, status, bucket)
     ${rows}
-    on conflict (caller, key) do update set fingerprint = excluded.fingerprint, memory_id = excluded.memory_id,
+    on conflict (${names.distributed ? 'bucket, ' : ''}caller, key) do update set fingerprint = excluded.fingerprint, memory_id = excluded.memory_id,
       created_at = excluded.created_at, embedding_model = excluded.embedding_model, status = excluded.status
     where known.created_at <= ${bind(after)}::timestamptz or known.created_at > ${bind(until)}::timestamptz
     returning memory_id)`;
@@ -61,12 +68,16 @@ function claim(names: Names, bind: Conditions['bind'], rows: string): string {
 export const createFirstAnswers =
   (names: Names, run: Run) =>
   async (adds: readonly KeyedAdd[], call: Call): Promise<(Memory | undefined)[]> => {
+    const values = [adds[0]?.key.caller, toTextArray(adds.map(({ key }) => key.key)), ...keyPeriod()];
+    const buckets = adds.map(({ key }) => keyBucket(names, key));
     // One look-up for each key: of `= any`, a plan for any values expects so many that it would read the index by time.
+    const used = names.distributed
+      ? `${names.onceKeys} where caller = $1 and key = any($2::text[]) and bucket = any($5::int2[])`
+      : `unnest($2::text[]) as wanted, lateral (select * from ${names.onceKeys} where caller = $1 and key = wanted limit 1) as used where true`;
     const rows = await run(
       `select key, fingerprint, memory_id, date_part('epoch', created_at) * 1000 as created_at, embedding_model, status
-       from unnest($2::text[]) as wanted, lateral (select * from ${names.onceKeys} where caller = $1 and key = wanted limit 1) as used
-       where created_at > $3 and created_at <= $4`,
-      [adds[0]?.key.caller, toTextArray(adds.map(({ key }) => key.key)), ...keyPeriod()],
+       from ${used} and created_at > $3 and created_at <= $4`,
+      names.distributed ? [...values, buckets] : values,
       call,
     );
     const known = new Map(rows.map((row) => [row.key, row]));

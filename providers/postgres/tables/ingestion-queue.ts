@@ -2,7 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { toSql } from 'pgvector';
 import { type Backlog, type Call, GATEWAY, type IngestionQueue, type QueuedMemory } from '#contract';
 import type { Run } from '../client/connections.ts';
-import type { Names } from './names.ts';
+import { inShard, inShards, type Names, sameBucket, skipLocked } from './names.ts';
+import { shardsWith } from './shards.ts';
 
 /** Never aborted, because the outcome must be known. The connections limit the time. */
 const CALL: Call = { signal: new AbortController().signal, requestId: 'ingestion', caller: GATEWAY };
@@ -25,11 +26,17 @@ export function createQueue(
   return {
     async claim() {
       const token = randomUUID();
-      const claimed = await runWith(CUSTOM_PLAN, claimText(names), [token, lease], CALL);
+      const due = { table: names.ingestion, where: DUE };
+      const shards = await shardsWith(names, due, (text, values) => run(text, values, CALL));
+      // Several gateways rarely choose the same one.
+      const shard = shards[Math.floor(Math.random() * shards.length)];
+      const buckets = shard ? [shard] : [];
+      const claimed =
+        shards.length > 0 ? await runWith(CUSTOM_PLAN, claimText(names), [token, lease, ...buckets], CALL) : [];
       // Rows without a content have their vector already.
       const rows = claimed.filter(({ content }) => content !== null) as unknown as QueuedMemory[];
       // If renewing fails for long, another gateway embeds the memories a second time, which is harmless.
-      const renew = () => void send(renewText(names), token, lease).catch(() => {});
+      const renew = () => void send(renewText(names), token, lease, ...buckets).catch(() => {});
       const renewal = claimed.length > 0 ? setInterval(renew, lease * 250).unref() : undefined;
       return {
         taken: claimed.length,
@@ -44,14 +51,15 @@ export function createQueue(
             sorted.map(({ row }) => row.content),
             // The decimal form is exact.
             sorted.map(({ vector }) => toSql([...vector])),
+            ...buckets,
           );
           if (failed.length === 0) return [];
           const columns = (['id', 'reason', 'pause'] as const).map((column) => failed.map((each) => each[column]));
-          return (await send(judgeText(names), token, ...columns)) as { id: string; error: string }[];
+          return (await send(judgeText(names), token, ...columns, ...buckets)) as { id: string; error: string }[];
         },
         async end() {
           clearInterval(renewal);
-          await send(giveBackText(names), token);
+          await send(giveBackText(names), token, ...buckets);
         },
       };
     },
@@ -72,13 +80,13 @@ export async function backlogOf(names: Names, run: Run, call: Call): Promise<Bac
 
 /** Queues them, whatever their state in the queue: a worker that has claimed them loses its claim. */
 export const enqueue = (names: Names): string => `queued as (
-    insert into ${names.ingestion} (memory_id) select id from changed
-    on conflict (memory_id) do update set status = 'queued', attempts = 0, due_at = now(), claim = null, error = null,
-      queued_at = now())`;
+    insert into ${names.ingestion} (bucket, memory_id, due_at, queued_at) select bucket, id, now(), now() from changed
+    on conflict (${names.distributed ? 'bucket, ' : ''}memory_id) do update set status = 'queued', attempts = 0, due_at = excluded.due_at,
+      claim = null, error = null, queued_at = excluded.queued_at)`;
 
 /** Removes them from the queue, because they have their vectors. */
 export const clearQueue = (names: Names): string =>
-  `unqueued as (delete from ${names.ingestion} where memory_id in (select id from changed))`;
+  `unqueued as (delete from ${names.ingestion} where ${inShard(names)} and memory_id in (select id from changed))`;
 
 /** As many as an embedder sends in a few concurrent requests. */
 const MAX_CLAIMED = 128;
@@ -88,61 +96,69 @@ const MAX_BYTES = 8 * 1024 * 1024;
 /** For `claimText`: a plan made for an empty queue would read and sort all of a long one. */
 export const CUSTOM_PLAN = 'set local plan_cache_mode = force_custom_plan';
 
+const DUE = `status <> 'failed' and due_at <= now()`;
+
+/*
+ * The last parameter of each of these statements is the buckets of its shard, on Citus only.
+ */
+
 /**
  * Claims what is due, oldest first, including rows whose claim has expired. $1: the claim, $2: seconds until it expires.
  * Skips rows that others are claiming. Only the database's clock counts.
  */
-export const claimText = ({ ingestion, memories, embedding }: Names): string => `
+export const claimText = (names: Names, { ingestion, memories, embedding } = names): string => `
   with due as materialized (
-    select memory_id, due_at from ${ingestion} where status <> 'failed' and due_at <= now()
-    order by due_at limit ${MAX_CLAIMED} for update skip locked),
+    select memory_id, due_at from ${ingestion} where ${inShards(names, '$3')} and ${DUE}
+    order by due_at limit ${MAX_CLAIMED} ${skipLocked(names)}),
   sized as materialized (
-    select *, (select octet_length(content) from ${memories} where id = memory_id) as bytes from due),
+    select *, (select octet_length(content) from ${memories} where ${inShards(names, '$3')} and id = memory_id) as bytes from due),
   measured as (
     select memory_id, sum(bytes) over (order by due_at, memory_id) - bytes as before from sized),
   claimed as (
     update ${ingestion} i set status = 'indexing', claim = $1, due_at = now() + $2 * interval '1 second'
-    from measured m where i.memory_id = m.memory_id and before < ${MAX_BYTES} returning i.memory_id, attempts)
+    from measured m where ${inShards(names, '$3', 'i.')} and i.memory_id = m.memory_id and before < ${MAX_BYTES}
+      and status <> 'failed' and i.due_at <= now() returning i.memory_id, attempts)
   select id, attempts, case when ${embedding} is null then content end as content
-  from claimed join ${memories} on id = memory_id`;
+  from claimed join ${memories} on id = memory_id and ${inShards(names, '$3')}`;
 
 /** Renews the claim $1 for another $2 seconds. */
-export const renewText = ({ ingestion }: Names): string =>
-  `update ${ingestion} set due_at = now() + $2 * interval '1 second' where claim = $1`;
+export const renewText = (names: Names): string =>
+  `update ${names.ingestion} set due_at = now() + $2 * interval '1 second' where ${inShards(names, '$3')} and claim = $1`;
 
 /**
  * Writes vectors where the content is still what was embedded: ids, contents and vectors are $2 to $4. Rows of the claim $1
  * that have a vector now, from here or elsewhere, leave the queue. `num_nulls`, because with "is null" a plan made for a
  * short queue would read all memories without a vector.
  */
-export const writeText = ({ ingestion, memories, embedding, halfvec }: Names): string => `
+export const writeText = (names: Names, { ingestion, memories, embedding, halfvec } = names): string => `
   with written as (
     update ${memories} m set ${embedding} = v.vector
     from unnest($2::text[], $3::text[], $4::${halfvec}[]) as v (id, content, vector)
-    where m.id = v.id and m.content = v.content and num_nulls(m.${embedding}) = 1 returning m.id)
-  delete from ${ingestion} where claim = $1 and (memory_id in (select id from written)
-    or exists (select from ${memories} where id = memory_id and ${embedding} is not null))`;
+    where ${inShards(names, '$5', 'm.')} and m.id = v.id and m.content = v.content and num_nulls(m.${embedding}) = 1 returning m.id)
+  delete from ${ingestion} where ${inShards(names, '$5')} and claim = $1 and (memory_id in (select id from written)
+    or exists (select from ${memories} where ${inShards(names, '$5')} and id = memory_id and ${embedding} is not null))`;
 
 /**
  * Records failures of single texts, as far as the claim $1 still holds them. $2 to $4: ids, reasons, and the seconds until
  * the next attempt, null after the last one. Returns those that have failed finally.
  */
-export const judgeText = ({ ingestion }: Names): string => `
+export const judgeText = (names: Names): string => `
   with judged as (
-    update ${ingestion} i set attempts = attempts + 1, error = v.error, claim = null,
+    update ${names.ingestion} i set attempts = attempts + 1, error = v.error, claim = null,
       status = case when v.pause is null then 'failed' else 'queued' end,
       due_at = now() + coalesce(v.pause, 0) * interval '1 second'
     from unnest($2::text[], $3::text[], $4::float8[]) as v (id, error, pause)
-    where i.memory_id = v.id and i.claim = $1 returning i.memory_id, i.status, i.error)
+    where ${inShards(names, '$5', 'i.')} and i.memory_id = v.id and i.claim = $1 returning i.memory_id, i.status, i.error)
   select memory_id as id, error from judged where status = 'failed'`;
 
 /** Releases the claim $1. */
-export const giveBackText = ({ ingestion }: Names): string =>
-  `update ${ingestion} set status = 'queued', claim = null, due_at = now() where claim = $1`;
+export const giveBackText = (names: Names): string =>
+  `update ${names.ingestion} set status = 'queued', claim = null, due_at = now() where ${inShards(names, '$2')} and claim = $1`;
 
 /** Removes memories that got their vector elsewhere: from an older gateway, or by a re-embed. */
-export const clearText = ({ ingestion, memories, embedding }: Names): string =>
-  `delete from ${ingestion} where exists (select from ${memories} where id = memory_id and ${embedding} is not null)`;
+export const clearText = (names: Names, { ingestion, memories, embedding } = names): string =>
+  `delete from ${ingestion} q where exists (
+    select from ${memories} m where id = memory_id and ${sameBucket(names, 'm', 'q')} and ${embedding} is not null)`;
 
 /** The same for failed memories, which nothing claims any more. */
 export const clearFailedText = (names: Names): string => `${clearText(names)} and status = 'failed'`;

@@ -1,7 +1,9 @@
+import pg from 'pg';
 import { type Call, GATEWAY, type Log } from '#contract';
 import type { Database } from '../client/connections.ts';
+import { conditions } from './conditions.ts';
 import type { Statements } from './memory-statements.ts';
-import type { Names } from './names.ts';
+import { inShard, type Names, shardOf } from './names.ts';
 
 export interface LargeUsers {
   has(userId: string): boolean;
@@ -35,6 +37,16 @@ const BATCH = 500;
 /** Deadline of the lock, in milliseconds: adds queue behind the request for it. */
 const LOCK_MS = 2_000;
 
+/** Selects the rows of the vector index; on Citus, those of its largest shard. */
+function indexSize({ memories, distributed }: Names): string {
+  const ofTable = (table: string) => `select max(c.reltuples) as rows from pg_index i
+    join pg_class c on c.oid = i.indexrelid join pg_am a on a.oid = c.relam
+    where i.indrelid = ${table}::regclass and a.amname = 'hnsw'`;
+  const [table, ofShard] = [memories, ofTable(`'%s'`)].map(pg.escapeLiteral) as [string, string];
+  if (!distributed) return ofTable(table);
+  return `select max(nullif(result, '')::float8) as rows from run_command_on_shards(${table}, ${ofShard})`;
+}
+
 /**
  * The users that are searched through the vector and keyword indexes: all of their rows have the flag `large`. Until a
  * replica has read that another one moved a user, its searches of that user are slower.
@@ -59,29 +71,28 @@ export async function openLargeUsers({
   const refresh = async () => {
     const rows = await run(`select user_id from ${names.largeUsers} where ready`);
     users = new Set(rows.map((row) => row.user_id as string));
-    const [index] = await run(
-      `select max(c.reltuples) as rows from pg_index i join pg_class c on c.oid = i.indexrelid join pg_am a on a.oid = c.relam
-       where i.indrelid = $1::regclass and a.amname = 'hnsw'`,
-      [names.memories],
-    );
+    const [index] = await run(indexSize(names));
     indexed = Number(index?.rows ?? 0);
   };
   const move = async (userId: string) => {
     // Every insert reads this table. The lock waits for inserts in progress; later ones see the user here and flag their
     // row. So once the existing rows are flagged, all are.
-    const enter = statements.query(`insert into ${names.largeUsers} (user_id) values ($1) on conflict do nothing`, [
-      userId,
-    ]);
+    const enter = statements.query(
+      `insert into ${names.largeUsers} (bucket, user_id) values ($1, $2) on conflict do nothing`,
+      [names.bucketOf(userId), userId],
+    );
     await db.queryWith(
       `set local lock_timeout = ${LOCK_MS}; lock table ${names.largeUsers} in access exclusive mode`,
       enter.statement,
       enter.values,
       call,
     );
-    const flag = `update ${names.memories} set large = true where id in (
-        select id from ${names.memories} where user_id = $1 and not large limit ${BATCH}) returning 1`;
-    while ((await run(flag, [userId])).length > 0);
-    await run(`update ${names.largeUsers} set ready = true where user_id = $1`, [userId]);
+    const { bind, values } = conditions(shardOf(names, userId));
+    const isUser = `${inShard(names)} and user_id = ${bind(userId)}`;
+    const flag = `update ${names.memories} set large = true where ${inShard(names)} and id in (
+        select id from ${names.memories} where ${isUser} and not large limit ${BATCH}) returning 1`;
+    while ((await run(flag, values)).length > 0);
+    await run(`update ${names.largeUsers} set ready = true where ${isUser}`, values);
     users.add(userId);
   };
   const background = (work: Promise<void>, what: string) =>

@@ -1,11 +1,15 @@
 import pg from 'pg';
 import type { Extensions, Memory, Source } from '#contract';
 import type { Row } from '../client/connections.ts';
-import type { Names } from './names.ts';
+import { inShard, type Names } from './names.ts';
 import { toIso } from './timestamps.ts';
 
 /** Times are read as epoch milliseconds: parsing timestamp texts costs a third of a list's throughput. */
 const milliseconds = (column: string, value = column) => `date_part('epoch', ${value}) * 1000 as ${column}`;
+
+/** The columns of a record as they are stored. */
+export const STORED =
+  'id, user_id, content, scope, tags, source, confidence, created_at, updated_at, valid_from, valid_to, supersedes, extensions';
 
 const COLUMNS = [
   'id',
@@ -23,23 +27,44 @@ const COLUMNS = [
   `nullif(extensions, '{}'::jsonb) as extensions`,
 ].join(', ');
 
-/** The compressed size; the value may be some ten times as long. Used only on columns that are rarely long. */
-const isShort = (column: string): string => `pg_column_size(${column}) <= 500`;
-const SHORT = ['tags', 'supersedes', 'extensions'].map(isShort).join(' and ');
+/** Usually the compressed size decides, which is at hand. The value may be some ten times as long. */
+const isShort = (column: string, share: string): string =>
+  `(pg_column_size(${column}) <= 500 or octet_length(${column}::text) <= ${share} / 8)`;
 
 /**
- * The columns of a list without large values: a row that has one also has no content. Costs a list of small rows almost
- * nothing, whereas a sum over the rows costs a tenth of its time. `share`: SQL of the limit in bytes.
+ * The columns of a list or search without large values: a row that has one also has no content. Costs small rows almost
+ * nothing, whereas a sum over the rows costs a tenth of the time. `share`: SQL of the limit in bytes.
  */
-export const omitLarge = (columns: string, share: string): string =>
-  columns
-    .replace('content', `case when octet_length(content) <= ${share} and ${SHORT} then content end as content`)
-    .replace(/nullif\((\w+), '{}'[^)]*\)/g, (field, column) => `case when ${isShort(column)} then ${field} end`);
+export const omitLarge = (columns: string, share: string): string => {
+  const short = ['tags', 'supersedes', 'extensions'].map((column) => isShort(column, share)).join(' and ');
+  return columns
+    .replace('content', `case when octet_length(content) <= ${share} and ${short} then content end as content`)
+    .replace(/nullif\((\w+), '{}'[^)]*\)/g, (field, column) => `case when ${isShort(column, share)} then ${field} end`);
+};
 
-/** SQL of the size of a row (`recordBytes`), or a little less. Arguments: SQL of columns that will change. */
-export const bytesOf = ({ content, tags, supersedes, extensions }: Readonly<Record<string, string>> = {}): string =>
-  `octet_length(${content ?? 'content'}) + octet_length(${tags ?? 'tags'}::text) + octet_length(${supersedes ?? 'supersedes'}::text)
-   + octet_length((${extensions ?? 'extensions'})::text) + coalesce(octet_length(source::text), 0)`;
+/** SQL of the size of a row (`recordBytes`), or a little less. */
+export const bytesOf = ({ content, tags, supersedes, extensions }: Readonly<Record<string, string>> = TEXTS): string =>
+  `octet_length(${content}) + octet_length(${tags}) + octet_length(${supersedes}) + octet_length(${extensions})
+   + coalesce(octet_length(source::text), 0)`;
+const TEXTS = {
+  content: 'content',
+  tags: 'tags::text',
+  supersedes: 'supersedes::text',
+  extensions: 'extensions::text',
+};
+
+/** SQL of the same as the row will be. `changed`: SQL of columns that change. All functions are immutable, as Citus needs in an update. */
+export function bytesAfter(changed: Readonly<Record<string, string>>): string {
+  const join = (column: string) =>
+    `(select coalesce(string_agg(text, ''), '') from unnest(${changed[column] ?? column}) as text)`;
+  const extensions = `(${changed.extensions ?? 'extensions'})::text`;
+  return bytesOf({
+    content: changed.content ?? 'content',
+    tags: join('tags'),
+    supersedes: join('supersedes'),
+    extensions,
+  });
+}
 
 /** Of rows with `bytes`: those up to the one that exceeds `most`, at least two, in this order. All arguments are SQL. */
 export const firstWithin = (rows: string, order: string, most: string): string =>
@@ -47,14 +72,17 @@ export const firstWithin = (rows: string, order: string, most: string): string =
      from (${rows}) as sized window place as (order by ${order})) as placed where bytes_before <= ${most} or nth <= 2)`;
 
 /** Null if the memory is not in the ingestion queue: it is done. */
-const queueStatus = ({ ingestion }: Names): string => `(select status from ${ingestion} where memory_id = id)`;
+export const queueStatus = (names: Names, shard = inShard(names)): string =>
+  `(select status from ${names.ingestion} where memory_id = id and ${shard})`;
 
 /**
  * The same for many rows. An unused queue has no page: asking for that once saves an eighth of PostgreSQL's time for a list
- * of 50, but costs more than the lookup for a single row.
+ * of 50, but costs more than the lookup for a single row. On Citus only the nodes know the size.
  */
 export const queueStatusOfMany = (names: Names): string =>
-  `case when (select pg_relation_size(${pg.escapeLiteral(names.ingestion)}::regclass) > 0) then ${queueStatus(names)} end`;
+  names.distributed
+    ? queueStatus(names)
+    : `case when (select pg_relation_size(${pg.escapeLiteral(names.ingestion)}::regclass) > 0) then ${queueStatus(names)} end`;
 
 /**
  * The columns of every statement that returns records. Empty values are sent as null and restored by `toMemory`. `status`

@@ -26,8 +26,17 @@ import {
 } from './conditions.ts';
 import { claimKey, claimKeys } from './idempotency.ts';
 import { clearQueue, enqueue } from './ingestion-queue.ts';
-import { bytesOf, columnsOf, firstWithin, omitLarge, queueStatusOfMany, toTextArray } from './memory-rows.ts';
-import type { Names } from './names.ts';
+import {
+  bytesAfter,
+  bytesOf,
+  columnsOf,
+  firstWithin,
+  omitLarge,
+  queueStatusOfMany,
+  STORED,
+  toTextArray,
+} from './memory-rows.ts';
+import { inShard, type Names, shardOf } from './names.ts';
 import { toBigintArray } from './search-terms.ts';
 
 /** A statement and its values, ready to be sent. */
@@ -56,6 +65,9 @@ export interface Update {
   readonly max_bytes: number;
 }
 
+/** A memory in its bucket. Undefined: on a single server. */
+export type Located = Ref & { readonly bucket?: number | undefined };
+
 interface Change {
   readonly action: Verb;
   readonly call: Call;
@@ -64,8 +76,10 @@ interface Change {
   readonly text: string;
   /** Part of a `with`, after the change, over the rows of `changed`. */
   readonly after?: string | undefined;
-  /** Columns to return of each changed row. Default: only that it exists. */
+  /** What to return of each changed row. Default: only that it exists. */
   readonly columns?: string;
+  /** The columns that `columns` reads. Default: those of an audit entry. */
+  readonly row?: string;
 }
 
 /** The statements of the verbs. Texts differ only by the filters in use, so each is prepared once. */
@@ -77,17 +91,18 @@ export function createStatements(names: Names, audited: boolean) {
   const query = (text: string, values: readonly unknown[]): Query => ({ statement: statement(text), values });
   const columns = columnsOf(names);
   const listColumns = columnsOf(names, queueStatusOfMany(names));
-  /** The first parameter is the limit of a content in bytes. */
-  const shortColumns = omitLarge(listColumns, '$1::float8');
-  const one = ({ id, users, within }: Ref) => {
-    const where = conditions();
+  /** The first parameter of a list, after the bucket, is the limit of a content in bytes. */
+  const shortColumns = omitLarge(listColumns, names.distributed ? '$2::float8' : '$1::float8');
+  const one = ({ id, users, within, bucket }: Located) => {
+    const where = conditions(bucket);
+    where.and(inShard(names));
     where.and(`id = ${where.bind(id)}`);
     if (users !== null) where.and(`user_id = any(${where.bind(toTextArray(users))}::text[])`);
     whereWithin(where, within);
     return where;
   };
   /** The same for a change, which checks the version. */
-  const oneVersion = (ref: Ref) => {
+  const oneVersion = (ref: Located) => {
     const where = one(ref);
     if (ref.versions) where.and(`updated_at = any(${where.bind(toTextArray(ref.versions))}::timestamptz[])`);
     return where;
@@ -99,15 +114,18 @@ export function createStatements(names: Names, audited: boolean) {
     return { after: clearQueue(names), columns: columnsOf(names, 'null') };
   };
   /** A change and its audit entry are one statement, so both or neither are kept. */
-  const change = ({ bind, values }: Conditions, { action, call, first, text, after, columns }: Change): Query => {
-    if (!audited && !after) return query(`${first ? `with ${first}` : ''} ${text} returning ${columns ?? '1'}`, values);
-    const parts = [first, `changed as (${text} returning ${columns ?? 'id, user_id, scope'})`, after];
-    const changed = `with ${parts.filter((part) => part !== undefined).join(', ')}`;
-    if (!audited) return query(`${changed} select ${columns ? '*' : '1'} from changed`, values);
-    const entry = insertChangeEntry(names, bind, action, call);
+  const change = ({ bind, values }: Conditions, wanted: Change): Query => {
+    const { action, call, first, text, after, columns = '1', row = 'id, user_id, scope' } = wanted;
     // Measured: an add without a second part of the `with` costs a tenth less.
-    if (!columns) return query(`${changed} ${entry} returning 1`, values);
-    return query(`${changed}, entry as (${entry}) select * from changed`, values);
+    const isLast = columns === '1';
+    if (!audited && !after && isLast) return query(`${first ? `with ${first}` : ''} ${text} returning 1`, values);
+    // Citus returns no functions of the columns that an update changes.
+    const parts = [first, `changed as (${text} returning bucket, ${row})`, after];
+    const changed = `with ${parts.filter((part) => part !== undefined).join(', ')}`;
+    if (!audited) return query(`${changed} select ${columns} from changed`, values);
+    const entry = insertChangeEntry(names, bind, action, call);
+    if (isLast) return query(`${changed} ${entry} returning 1`, values);
+    return query(`${changed}, entry as (${entry}) select ${columns} from changed`, values);
   };
 
   return {
@@ -115,8 +133,10 @@ export function createStatements(names: Names, audited: boolean) {
     /** Inserts several, all with a key or all without. Returns the `id` of each that it inserted. */
     insertAll(inserts: readonly Insert[], call: Call): Query {
       const where = conditions();
-      const rows = inserts.map(insertedValues);
+      const rows = inserts.map((insert) => insertedValues(names, insert));
       const columns = INSERTED_TYPES.map((type, i) => `${where.bind(rows.map((row) => row[i]))}::${type}[]`);
+      const [buckets, , users] = columns;
+      const known = names.distributed ? `bucket = any(${buckets})` : 'true';
       // Binary forms cannot be elements of a parameter. Few lengths, so few different statements.
       const vectors = Array.from(
         { length: VECTOR_COUNTS.find((count) => count >= rows.length) ?? rows.length },
@@ -124,33 +144,33 @@ export function createStatements(names: Names, audited: boolean) {
       );
       const keyed = inserts.flatMap(({ key, memory }) => (key ? [[key, memory] as const] : []));
       const text = `insert into ${names.memories} (${insertedColumns(names)})
-         select id, user_id, content, scope, tags::text[], source, confidence, created_at, created_at, valid_from, valid_to,
+         select bucket, id, user_id, content, scope, tags::text[], source, confidence, created_at, created_at, valid_from, valid_to,
            supersedes::text[], extensions, keywords::bigint[], embedding::${names.halfvec},
-           exists (select from ${names.largeUsers} l where l.user_id = new.user_id)
+           user_id in (select user_id from ${names.largeUsers} where ${known} and user_id = any(${users}))
          from unnest(${columns.join(', ')}, array[${vectors.join(', ')}]::${names.halfvec}[])
-           as new (id, user_id, content, scope, tags, source, confidence, created_at,
+           as new (bucket, id, user_id, content, scope, tags, source, confidence, created_at,
              valid_from, valid_to, supersedes, extensions, keywords, embedding)
          ${keyed.length > 0 ? 'join claimed on memory_id = id' : 'where id is not null'}`;
       const first = keyed.length > 0 ? claimKeys(names, where.bind, keyed) : undefined;
       const after = inserts.some(({ memory }) => memory.status === 'queued') ? enqueue(names) : undefined;
-      return change(where, { action: 'add', call, first, text, after, columns: 'id, user_id, scope' });
+      return change(where, { action: 'add', call, first, text, after, columns: 'id' });
     },
 
     /** Returns a row if it inserted one. */
     insert(insert: Insert, call: Call): Query {
       const { memory, key } = insert;
       const where = conditions();
-      where.values.push(...insertedValues(insert));
+      where.values.push(...insertedValues(names, insert));
       const text = `insert into ${names.memories} (${insertedColumns(names)})
-         select $1::text, $2::text, $3::text, $4::text, $5::text[], $6::jsonb, $7::float8, $8::timestamptz, $8::timestamptz,
-           $9::timestamptz, $10::timestamptz, $11::text[], $12::jsonb, $13::bigint[], $14::${names.halfvec},
-           exists (select from ${names.largeUsers} where user_id = $2) ${key ? 'from claimed' : ''}`;
+         select $1::int2, $2::text, $3::text, $4::text, $5::text, $6::text[], $7::jsonb, $8::float8, $9::timestamptz, $9::timestamptz,
+           $10::timestamptz, $11::timestamptz, $12::text[], $13::jsonb, $14::bigint[], $15::${names.halfvec},
+           exists (select from ${names.largeUsers} where ${inShard(names)} and user_id = $3) ${key ? 'from claimed where memory_id = $2' : ''}`;
       const first = key && claimKey(names, where.bind, key, memory);
       const after = memory.status === 'queued' ? enqueue(names) : undefined;
       return change(where, { action: 'add', call, first, text, after });
     },
 
-    select(ref: Ref): Query {
+    select(ref: Located): Query {
       const where = one(ref);
       const { statement, values } = query(`select ${columns} from ${names.memories} where ${where}`, where.values);
       return { statement: { ...statement, light: true }, values };
@@ -158,7 +178,8 @@ export function createStatements(names: Names, audited: boolean) {
 
     /** The vectors of records that have one, as text. */
     vectors({ user_id, within, ids }: VectorsQuery): Query {
-      const where = conditions();
+      const where = conditions(shardOf(names, user_id));
+      where.and(inShard(names));
       where.and(`id = any(${where.bind(toTextArray(ids))}::text[])`);
       where.and(`user_id = ${where.bind(user_id)}`);
       whereWithin(where, within);
@@ -167,15 +188,15 @@ export function createStatements(names: Names, audited: boolean) {
     },
 
     /** Writes only the given fields, so patches of different fields never undo each other. */
-    update(ref: Ref, wanted: Update, call: Call): Query {
+    update(ref: Located, wanted: Update, call: Call): Query {
       const where = oneVersion(ref);
       const sets = changesOf(names, where, wanted);
       const text = `update ${names.memories} set ${sets.join(', ')} where ${where}`;
-      return change(where, { action: 'update', call, text, ...queueing(wanted.vector) });
+      return change(where, { action: 'update', call, text, row: STORED, ...queueing(wanted.vector) });
     },
 
     /** Returns a row if there was one. */
-    remove(ref: Ref, call: Call): Query {
+    remove(ref: Located, call: Call): Query {
       const where = oneVersion(ref);
       return change(where, { action: 'delete', call, text: `delete from ${names.memories} where ${where}` });
     },
@@ -185,7 +206,7 @@ export function createStatements(names: Names, audited: boolean) {
      * `large`: whether the user's memories are in the indexes of large users.
      */
     list(wanted: ListQuery, { large = false, within }: { large?: boolean; within?: 'bytes' } = {}): Query {
-      const where = conditions();
+      const where = conditions(shardOf(names, wanted.user_id));
       const max = where.bind(within ? wanted.max_bytes : Math.floor(wanted.max_bytes / wanted.limit));
       const filtered = wanted.scope !== undefined || wanted.tags.length > 0;
       const { first, from } = large && filtered ? listOfLargeUser(names, where, wanted) : listOf(names, where, wanted);
@@ -199,11 +220,12 @@ export function createStatements(names: Names, audited: boolean) {
 }
 
 const insertedColumns = (names: Names): string =>
-  `id, user_id, content, scope, tags, source, confidence, created_at, updated_at, valid_from, valid_to, supersedes, extensions,
+  `bucket, id, user_id, content, scope, tags, source, confidence, created_at, updated_at, valid_from, valid_to, supersedes, extensions,
    keywords, ${names.embedding}, large`;
 
 /** Without `updated_at`, which equals `created_at`. */
-const insertedValues = ({ memory, vector, keywords }: Insert): readonly unknown[] => [
+const insertedValues = (names: Names, { memory, vector, keywords }: Insert): readonly unknown[] => [
+  names.bucketOf(memory.user_id),
   memory.id,
   memory.user_id,
   memory.content,
@@ -222,7 +244,7 @@ const insertedValues = ({ memory, vector, keywords }: Insert): readonly unknown[
 
 /** Their types in a batch, without the vector. Arrays are texts, because those of a batch differ in length. */
 const INSERTED_TYPES = [
-  ...['text', 'text', 'text', 'text', 'text', 'jsonb', 'float8', 'timestamptz'],
+  ...['int2', 'text', 'text', 'text', 'text', 'text', 'jsonb', 'float8', 'timestamptz'],
   ...['timestamptz', 'timestamptz', 'text', 'jsonb', 'text'],
 ];
 
@@ -242,6 +264,7 @@ interface Listed {
 const inOrder = (filter: string): string => (filter === 'true' ? filter : `case when ${filter} then true end`);
 
 function listOf(names: Names, where: Conditions, wanted: ListQuery): Listed {
+  where.and(inShard(names, 'm.'));
   where.and(`user_id = ${where.bind(wanted.user_id)}`);
   const listed = part(where, (inner) => whereListed(inner, wanted));
   where.and(hasLiteralScope(wanted) ? listed : inOrder(listed));
@@ -263,18 +286,22 @@ function listOfLargeUser(names: Names, where: Conditions, wanted: ListQuery): Li
   const inTime = part(where, (inner) => whereInTime(inner, wanted));
   const listed = part(where, (inner) => whereListed(inner, wanted));
   const byTag = part(where, (inner) => whereTagsOfLargeUser(inner, wanted));
+  const mine = inShard(names);
   const indexed = wanted.tags.length > 0 || hasLiteralScope(wanted);
   const every = indexed
-    ? `${UNINDEXED_USER} = ${user} and ${listed} and ${byTag}`
-    : `user_id = ${user} and ${inOrder(listed)}`;
+    ? `${mine} and ${UNINDEXED_USER} = ${user} and ${listed} and ${byTag}`
+    : `${mine} and user_id = ${user} and ${inOrder(listed)}`;
   const order = 'order by created_at desc, id desc';
-  const oldest = `select created_at from ${names.memories} where user_id = ${user} and ${inTime} ${order} offset ${NEWEST} limit 1`;
+  const oldest = `select created_at from ${names.memories} where ${mine} and user_id = ${user} and ${inTime} ${order} offset ${NEWEST} limit 1`;
   const first = `with newest as materialized (select id from ${names.memories}
-      where user_id = ${user} and ${inTime} and created_at >= coalesce((${oldest}), '-infinity') and ${inOrder(listed)} ${order} limit ${limit}),
+      where ${mine} and user_id = ${user} and ${inTime} and created_at >= coalesce((${oldest}), '-infinity') and ${inOrder(listed)} ${order} limit ${limit}),
     page as (select id as listed from newest where (select count(*) from newest) = ${limit}
       union all (select id from ${names.memories} where ${every} and ${inTime}
         and (select count(*) from newest) < ${limit} ${order} limit ${limit}))`;
-  return { first, from: `from page join ${names.memories} m on m.id = listed order by m.created_at desc, m.id desc` };
+  return {
+    first,
+    from: `from page join ${names.memories} m on m.id = listed and ${inShard(names, 'm.')} order by m.created_at desc, m.id desc`,
+  };
 }
 
 /** Whether the index on user and scope leads to the scopes that match. */
@@ -325,10 +352,12 @@ function changesOf(names: Names, where: Conditions, { patch, keywords, vector, m
     grow('extensions', `(extensions || ${set}::jsonb) - ${removed}::text[]`);
   }
   if (Object.keys(grown).length > 0) {
-    where.and(`${bytesOf(grown)} <= greatest(${where.bind(max_bytes)}::int8, ${bytesOf()})`);
+    where.and(`${bytesAfter(grown)} <= greatest(${where.bind(max_bytes)}::int8, ${bytesAfter({})})`);
   }
   // Always later than the last change, even if the clock went back or both are in the same millisecond.
   const now = where.bind(new Date().toISOString());
-  sets.push(`updated_at = greatest(${now}::timestamptz, updated_at + interval '1 millisecond')`);
+  sets.push(
+    `updated_at = greatest(${now}::timestamptz, (updated_at at time zone 'UTC' + interval '1 millisecond') at time zone 'UTC')`,
+  );
   return sets;
 }

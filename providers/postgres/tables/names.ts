@@ -1,4 +1,5 @@
 import pg from 'pg';
+import { bucketOf } from './buckets.ts';
 
 /** Quoted names of everything that the statements use. */
 export interface Names {
@@ -19,6 +20,9 @@ export interface Names {
   readonly halfvec: string;
   readonly halfvecCosine: string;
   readonly cosineDistance: string;
+  /** Whether Citus distributes the tables, so that a statement must name the bucket. */
+  readonly distributed: boolean;
+  bucketOf(user_id: string): number;
 }
 
 export function toNames(schemaName: string, extensionSchema: string): Names {
@@ -39,8 +43,39 @@ export function toNames(schemaName: string, extensionSchema: string): Names {
     halfvec: `${extension}.halfvec`,
     halfvecCosine: `${extension}.halfvec_cosine_ops`,
     cosineDistance: `operator(${extension}.<=>)`,
+    distributed: false,
+    bucketOf: () => UNKNOWN,
   };
 }
+
+/** The bucket of rows that were stored before there were buckets. Only on a single server, which does not use it. */
+const UNKNOWN = 0;
+
+/** The same names with the buckets of the store. */
+export const withBuckets = (names: Names, secret: Uint8Array, distributed: boolean): Names => ({
+  ...names,
+  distributed,
+  bucketOf: (user_id) => bucketOf(secret, user_id),
+});
+
+/** The bucket that a statement about this user's rows names; undefined: none, on a single server. */
+export const shardOf = (names: Names, user_id: string): number | undefined =>
+  names.distributed ? names.bucketOf(user_id) : undefined;
+
+/** SQL that limits a table to the bucket of the statement, its first parameter. `alias`: with its dot. */
+export const inShard = ({ distributed }: Names, alias = ''): string =>
+  distributed ? `${alias}bucket = $1::int2` : 'true';
+
+/** The same for a statement with several buckets, in the parameter `place`. */
+export const inShards = ({ distributed }: Names, place = '$1', alias = ''): string =>
+  distributed ? `${alias}bucket = any(${place}::int2[])` : 'true';
+
+/** SQL that lets a statement about all shards join two tables shard by shard. */
+export const sameBucket = ({ distributed }: Names, one: string, other: string): string =>
+  distributed ? `${one}.bucket = ${other}.bucket` : 'true';
+
+/** Locks rows for one of several gateways. Citus locks the rows of one bucket only, so there they are checked again when they change. */
+export const skipLocked = ({ distributed }: Names): string => (distributed ? '' : 'for update skip locked');
 
 /** The same names with another vector column. */
 export const withVectorsIn = (column: string, names: Names): Names => ({

@@ -18,12 +18,14 @@ import type { Options } from '../options.ts';
 import { vectorsIn } from '../pgvector.ts';
 import type { OpenDatabase } from '../startup/open-database.ts';
 import { createAuditLog } from './audit-log.ts';
+import { bucketIn, withBucket } from './buckets.ts';
 import { startHousekeeping } from './housekeeping.ts';
 import { createFirstAnswers } from './idempotency.ts';
 import { backlogOf, createQueue, type Runners } from './ingestion-queue.ts';
 import { openLargeUsers } from './large-users.ts';
 import { toMemory } from './memory-rows.ts';
-import { createStatements, type Insert, type Query } from './memory-statements.ts';
+import { createStatements, type Insert, type Located, type Query } from './memory-statements.ts';
+import { type Names, shardOf } from './names.ts';
 import { createSearch } from './search-strategy.ts';
 import { toKeys } from './search-terms.ts';
 import { createTransfer } from './transfer.ts';
@@ -46,15 +48,7 @@ export async function openProvider(
   const housekeeping = startHousekeeping({ run, names, audit, purge_expired_days, log });
 
   const auditLog = audit && createAuditLog(names, run);
-  /** Writes the audit entries of a verb that succeeded without a change. */
-  const recordUnchanged = async (action: 'add' | 'update', memories: readonly Memory[], call: Call) => {
-    const made = { timestamp: new Date().toISOString(), app: call.caller.app, action, request_id: call.requestId };
-    if (memories.length === 0) return;
-    await auditLog?.record(
-      memories.map(({ id, user_id, scope }) => ({ ...made, user_id, memory_id: id, scope, outcome: 'ok' })),
-      call,
-    );
-  };
+  const recordUnchanged = createRecordUnchanged(auditLog);
 
   const model = embedder?.model ?? null;
   const later = embedder !== undefined && options.ingestion === 'async';
@@ -63,7 +57,9 @@ export async function openProvider(
     toKeys(user_id, await analyseLater(content, call));
   const insertOf = async ({ input, vector, key }: BatchItem, call: Call): Promise<Insert> => {
     const keywords = await keywordsOf(input, call);
-    const memory = newRecord(input, model, { ...newIdentity(), status: later ? 'queued' : 'done' });
+    const { id, created_at } = newIdentity();
+    const identity = { id: withBucket(id, names.bucketOf(input.user_id)), created_at };
+    const memory = newRecord(input, model, { ...identity, status: later ? 'queued' : 'done' });
     return { memory, vector, keywords, key };
   };
   /** Undefined: the idempotency key is in use. */
@@ -72,8 +68,9 @@ export async function openProvider(
     return (await send(statements.insert(wanted, call), call)).length > 0 ? wanted.memory : undefined;
   };
   const firstAnswers = createFirstAnswers(names, run);
+  const inItsShard = createById(names, run, send);
   const get = async (ref: Ref, call: Call): Promise<Memory | undefined> => {
-    const [row] = await send(statements.select(ref), call);
+    const [row] = await inItsShard(ref, call, statements.select);
     return row && toMemory(row, model);
   };
   const runSearch = createSearch({ db, names, statements, ranking, largeUsers });
@@ -109,13 +106,15 @@ export async function openProvider(
       const { content } = patch;
       const keywords = content === undefined ? undefined : await keywordsOf({ ...current, content }, call);
       // Without a new content the ingestion queue stays as it is.
-      const fresh = keywords ? (later ? 'later' : vector) : null;
-      const [row] = await send(statements.update(ref, { patch, vector: fresh, keywords, max_bytes }, call), call);
+      const fresh = keywords ? (later ? ('later' as const) : vector) : null;
+      const bucket = shardOf(names, current.user_id);
+      const change = { patch, vector: fresh, keywords, max_bytes };
+      const [row] = await send(statements.update({ ...ref, bucket }, change, call), call);
       if (!row && requireVersion(await get(ref, call), ref)) throw recordTooLarge(max_bytes);
       return row && toMemory(row, model);
     },
     async delete(ref, call) {
-      const [row] = await send(statements.remove(ref, call), call);
+      const [row] = await inItsShard(ref, call, (located) => statements.remove(located, call));
       if (!row && ref.versions) requireVersion(await get(ref, call), ref);
       return row !== undefined;
     },
@@ -143,6 +142,34 @@ export async function openProvider(
       await largeUsers.close();
       await close();
     },
+  };
+}
+
+/** Writes the audit entries of a verb that succeeded without a change. */
+const createRecordUnchanged =
+  (auditLog: Provider['audit']) =>
+  async (action: 'add' | 'update', memories: readonly Memory[], call: Call): Promise<void> => {
+    if (memories.length === 0) return;
+    const made = { timestamp: new Date().toISOString(), app: call.caller.app, action, request_id: call.requestId };
+    await auditLog?.record(
+      memories.map(({ id, user_id, scope }) => ({ ...made, user_id, memory_id: id, scope, outcome: 'ok' })),
+      call,
+    );
+  };
+
+/**
+ * Runs a statement about one memory. On Citus it goes to the bucket that the id names. Of ids that name none, or came from
+ * another store, all shards are asked once.
+ */
+function createById(names: Names, run: Run, send: (query: Query, call: Call) => Promise<Row[]>) {
+  return async (ref: Ref, call: Call, statement: (ref: Located) => Query): Promise<Row[]> => {
+    if (!names.distributed) return send(statement(ref), call);
+    const named = bucketIn(ref.id);
+    const rows = named === undefined ? [] : await send(statement({ ...ref, bucket: named }), call);
+    if (rows.length > 0) return rows;
+    const [found] = await run(`select bucket from ${names.memories} where id = $1`, [ref.id], call);
+    if (!found || found.bucket === named) return [];
+    return send(statement({ ...ref, bucket: found.bucket as number }), call);
   };
 }
 

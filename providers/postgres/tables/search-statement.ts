@@ -12,8 +12,8 @@ import {
   whereUser,
   whereWithin,
 } from './conditions.ts';
-import { bytesOf, columnsOf, firstWithin } from './memory-rows.ts';
-import type { Names } from './names.ts';
+import { bytesOf, columnsOf, firstWithin, omitLarge } from './memory-rows.ts';
+import { inShard, type Names, shardOf } from './names.ts';
 import { toBigintArray, toKeys } from './search-terms.ts';
 
 /** How many memories of a user a caller may see, and how many of those contain each key, in the order of `keysOf`. */
@@ -22,12 +22,14 @@ export interface Rarity {
   readonly holding: readonly number[];
 }
 
-interface Search {
+export interface Search {
   readonly query: SearchQuery;
   /** Set: the user's memories are in the indexes of large users. */
   readonly rarity?: Rarity | undefined;
   /** With `rarity`: whether to rank all memories that match the filters, one of which must have an index. */
   readonly matching?: boolean;
+  /** Limits the rows to `max_bytes`. Without it, which is cheaper, a large row has no content: then search again with it. */
+  readonly within?: 'bytes';
 }
 
 interface SearchStatement {
@@ -78,16 +80,24 @@ export function searchStatement(names: Names, ranking: RankingOptions, search: S
     : search.matching
       ? exactlyMatching(parts, search.rarity)
       : throughIndexes(parts, search.rarity);
-  const order = 'score desc, created_at desc, id desc';
+  // By the columns of `best`, not of the table: the join keeps the order, so nothing is sorted twice.
+  const order = 'score desc, time desc, hit desc';
   const shown = search.query.explain ? 'score, cosine, coverage' : 'score';
   const best = `select id as hit, ${shown}, created_at as time from (${hits}) as hits ${ranking.mode === 'keyword' ? 'where score > 0' : ''}
-        order by score desc, time desc, hit desc limit ${where.bind(search.query.limit)}`;
-  const rows = `select m.*, ${shown}, ${bytesOf()} as bytes from (${best}) as best join ${names.memories} m on id = hit`;
+        order by ${order} limit ${where.bind(search.query.limit)}`;
+  const rows = `(${best}) as best join ${names.memories} m on id = hit and ${inShard(names, 'm.')}`;
+  const { limit, max_bytes } = search.query;
+  const [columns, from] = search.within
+    ? [
+        columnsOf(names),
+        `${firstWithin(`select m.*, hit, time, ${shown}, ${bytesOf()} as bytes from ${rows}`, order, where.bind(max_bytes))} as found`,
+      ]
+    : [omitLarge(columnsOf(names), `${where.bind(Math.floor(max_bytes / limit))}::float8`), rows];
   return {
     text: `
       with ${withPart.join(',\n      ')}
-      select ${columnsOf(names)}, ${shown}, (select rows from counted) as total
-      from ${firstWithin(rows, order, where.bind(search.query.max_bytes))} as found
+      select ${columns}, ${shown}, (select rows from counted) as total
+      from ${from}
       order by ${order}`,
     values: where.values,
   };
@@ -104,7 +114,7 @@ interface Plan {
 
 /** The parts that the plans share. */
 function toParts(names: Names, ranking: RankingOptions, { query }: Search) {
-  const where = conditions();
+  const where = conditions(shardOf(names, query.user_id));
   const visible = part(where, (inner) => whereWithin(inner, query.within));
   const userPlace = where.bind(query.user_id);
   const keys = keysOf(ranking, query);
@@ -123,12 +133,12 @@ function toParts(names: Names, ranking: RankingOptions, { query }: Search) {
   return {
     ...{ names, query, where, keys, wanted, asked, distance, vectorWeight, keywordWeight },
     /** All visible memories. A function, because a parameter must only be added where it is used. */
-    whole: () => `${part(where, (inner) => whereUser(inner, query, userPlace))} and ${visible}`,
+    whole: () => `${inShard(names)} and ${part(where, (inner) => whereUser(inner, query, userPlace))} and ${visible}`,
     /** All matching memories of a large user, read through the indexes of the filters. */
     matching: () =>
-      `${UNINDEXED_USER} = ${userPlace} and ${visible} and ${wanted} and ${part(where, (inner) => whereTagsOfLargeUser(inner, query))}`,
+      `${inShard(names)} and ${UNINDEXED_USER} = ${userPlace} and ${visible} and ${wanted} and ${part(where, (inner) => whereTagsOfLargeUser(inner, query))}`,
     /** The same for a scan of the vector or keyword index: the `case` keeps the planner from using any other. */
-    scanned: `large and ${UNINDEXED_USER} = ${userPlace} and case when large then ${visible} and ${wanted} end`,
+    scanned: `${inShard(names)} and large and ${UNINDEXED_USER} = ${userPlace} and case when large then ${visible} and ${wanted} end`,
     cosine: distance ? cosineOf(distance) : '0',
     /** What ranking of a memory selects: its score and, to explain it, the parts. */
     score: `least(1, floor((${vectorWeight} * cosine + ${keywordWeight} * ${
@@ -145,9 +155,8 @@ const cosineOf = (distance: string): string => `greatest(0, coalesce(nullif(1 - 
 /** Ranks every memory of the user: fast and complete for some thousands. */
 function exact(parts: StatementParts): Plan {
   const { names, where, whole, wanted, cosine, asked } = parts;
-  const holding = `array(
-        select count(holder) from unnest(${asked}) with ordinality as asked (key, n) left join mine_terms using (key)
-        group by n order by n)::float8[]`;
+  const held = `(select n, count(holder)::float8 as held
+      from unnest(${asked}) with ordinality as asked (key, n) left join mine_terms using (n) group by n)`;
   return {
     where,
     withPart: [
@@ -155,8 +164,8 @@ function exact(parts: StatementParts): Plan {
       `mine as materialized (
         select id, created_at, keywords, ${cosine} as cosine, ${wanted} as wanted from ${names.memories} where ${whole()})`,
       ...(asked ? [termsOf('mine', asked)] : []),
-      `counted as materialized (select count(*)::float8 as rows${asked ? `, ${holding} as holding` : ''} from mine)`,
-      ...(asked ? rarityOf(asked) : []),
+      'counted as materialized (select count(*)::float8 as rows from mine)',
+      ...(asked ? [rarityOf(`${held} as term`)] : []),
     ],
     hits: `${scored(parts, 'mine')} where wanted`,
   };
@@ -166,7 +175,7 @@ function exact(parts: StatementParts): Plan {
 function exactlyMatching(parts: StatementParts, rarity: Rarity): Plan {
   const { names, where, matching, cosine, asked } = parts;
   const seen = `seen as materialized (select ${SEEN}, ${cosine} as cosine from ${names.memories} where ${matching()})`;
-  const terms = asked ? [...rarityOf(asked), termsOf('seen', asked)] : [];
+  const terms = asked ? [rarityOf(HELD), termsOf('seen', asked)] : [];
   return { where, withPart: [countedOf(parts, rarity), seen, ...terms], hits: scored(parts, 'seen') };
 }
 
@@ -176,13 +185,13 @@ const countedOf = ({ where, asked }: StatementParts, { rows, holding }: Rarity):
     asked ? `, ${where.bind(`{${holding}}`)}::float8[] as holding` : ''
   })`;
 
-/** From `counted`: the rarity of each term, and of all together. */
-const rarityOf = (asked: string): string[] => [
-  `term as materialized (
-    select n, key, ln(1 + (rows - held + 0.5::float8) / (held + 0.5::float8)) as idf
-    from counted, unnest(${asked}, holding) with ordinality as term (key, held, n))`,
-  'rarity as materialized (select sum(idf order by n) as whole from term)',
-];
+/** The number of memories that hold each term, from `counted`. */
+const HELD = 'unnest(holding) with ordinality as term (held, n)';
+
+/** The rarity of each term, in the order of the query, and of all together. */
+const rarityOf = (held: string): string => `rarity as materialized (
+    select array_agg(idf) as idfs, sum(idf) as whole
+    from (select ln(1 + (rows - held + 0.5::float8) / (held + 0.5::float8)) as idf from counted, ${held} order by n) as term)`;
 
 /**
  * Three steps. First it ranks the nearest vectors and all memories with a rare term. The score of the last hit within the
@@ -204,7 +213,7 @@ function throughIndexes(parts: StatementParts, rarity: Rarity): Plan {
   }
   const rare = `${where.bind(toBigintArray(rarest(keys, rarity.holding)))}::bigint[]`;
   withPart.push(
-    ...rarityOf(asked),
+    rarityOf(HELD),
     `rare as materialized (${sharing(parts, rare)})`,
     `seen as materialized (${[...near, 'select * from rare'].join(' union all ')})`,
     termsOf('seen', asked),
@@ -244,8 +253,8 @@ const scored = ({ score, asked }: StatementParts, memories: string): string =>
   `select id, created_at, ${score} from ${memories}${
     asked
       ? `
-      left join (select holder, sum(idf) / (select whole from rarity) as coverage
-        from ${memories}_terms join term using (key) group by holder) as covered on holder = id`
+      left join (select holder, sum((select idfs from rarity)[n]) / (select whole from rarity) as coverage
+        from ${memories}_terms group by holder) as covered on holder = id`
       : ''
   }`;
 
@@ -257,12 +266,13 @@ const nowhere = ({ names, scanned }: StatementParts): string =>
  * The common terms that still matter: the rarest ones, until the remaining terms together cannot raise a memory above the
  * threshold.
  */
-function common({ query, where, distance, vectorWeight, keywordWeight }: StatementParts, rare: string): string {
+function common({ query, where, asked, distance, vectorWeight, keywordWeight }: StatementParts, rare: string): string {
   const bar = `(select score from first order by score desc offset ${where.bind(query.limit)}::int - 1 limit 1)`;
   const cosine = distance ? '(select cosine from walk)' : '0';
   return `
     select array_agg(key) as keys
-    from (select key, sum(idf) over (order by idf, n) / (select whole from rarity) as share from term) as shares
+    from (select key, sum(idf) over (order by idf, n) / whole as share
+      from rarity, unnest(${asked}, idfs) with ordinality as term (key, idf, n)) as shares
     where ${vectorWeight} * ${cosine} + ${keywordWeight} * share >= coalesce(${bar}, 0) - 1e-6::float8 and key <> all(${rare})`;
 }
 
@@ -283,7 +293,8 @@ export const hasIndexedFilter = ({ scope, tags }: SearchQuery): boolean => Boole
 
 /** Counts the memories that `exactlyMatching` would rank, up to a limit. */
 export function countMatchesStatement(names: Names, query: SearchQuery, limit: number): SearchStatement {
-  const where = conditions();
+  const where = conditions(shardOf(names, query.user_id));
+  where.and(inShard(names));
   where.and(`${UNINDEXED_USER} = ${where.bind(query.user_id)}`);
   whereWithin(where, query.within);
   whereScopePrefix(where, query);
@@ -302,9 +313,9 @@ const FEW_COMPARISONS = 512;
 const KEY_BYTES = 8;
 
 /**
- * Part of a `with`: which of the memories in `from` contain which of the keys in `asked`. It reads every stored term once,
- * for any number of keys; comparing each with each would multiply the two. If the memories together have more than
- * `MAX_READ` terms, it reads only as many first terms of each as fit.
+ * Part of a `with`: which of the memories in `from` contain which of the keys in `asked`. In a long memory it reads every
+ * stored term once, for any number of keys; comparing each with each would multiply the two. If the memories together have
+ * more than `MAX_READ` terms, it reads only as many first terms of each long one as fit.
  */
 function termsOf(from: string, asked: string): string {
   const readOfEach = `
@@ -312,8 +323,9 @@ function termsOf(from: string, asked: string): string {
       else least(${MAX_TERMS}, greatest(${MIN_READ}, ${MAX_READ} / nullif(count(*), 0))) end
     from ${from}`;
   const isLong = `pg_column_size(keywords) > ${KEY_BYTES * FEW_COMPARISONS} / cardinality(${asked})`;
+  const terms = `unnest(${asked}) with ordinality as asked (key, n)`;
   return `${from}_terms as materialized (
-    select id as holder, key
-    from (select id, unnest(keywords[1:(${readOfEach})]) as key from ${from} where ${isLong} or keywords && ${asked}) as stored
-      join unnest(${asked}) as asked (key) using (key))`;
+    select id as holder, n from ${from} join ${terms} on key = any(keywords) where not ${isLong}
+    union all
+    select id, n from (select id, unnest(keywords[1:(${readOfEach})]) as key from ${from} where ${isLong}) as stored join ${terms} using (key))`;
 }

@@ -4,7 +4,7 @@ import type { Database, Row, Run } from '../client/connections.ts';
 import { conditions, part, whereUser, whereWithin } from './conditions.ts';
 import type { LargeUsers } from './large-users.ts';
 import type { Statements } from './memory-statements.ts';
-import type { Names } from './names.ts';
+import { inShard, type Names, shardOf } from './names.ts';
 import {
   countMatchesStatement,
   hasIndexedFilter,
@@ -13,6 +13,7 @@ import {
   LARGE_USER_SETTINGS,
   MAX_INDEXED_LIMIT,
   type Rarity,
+  type Search,
   searchStatement,
 } from './search-statement.ts';
 import { toBigintArray } from './search-terms.ts';
@@ -28,29 +29,33 @@ export interface SearchOptions {
 /** Runs a search the fastest way: over all memories of the user, over all that match, or through the indexes. Returns rows, best first. */
 export function createSearch({ db, names, statements, ranking, largeUsers }: SearchOptions) {
   const heavy = (text: string) => ({ ...statements.query(text, []).statement, heavy: true });
-  const run: Run = (text, values, call) => db.query(heavy(text), values, call);
-  const runLarge: Run = (text, values, call) => db.queryWith(LARGE_USER_SETTINGS, heavy(text), values, call);
+  // The workers of Citus get them too.
+  const propagated = names.distributed ? `set local citus.propagate_set_commands = 'local'; ` : '';
+  const runWith = (settings: string, ...[text, values, call]: Parameters<Run>) =>
+    db.queryWith(propagated + settings, heavy(text), values, call);
+  const runLarge: Run = (...query) => runWith(LARGE_USER_SETTINGS, ...query);
   const rarityOf = createRarity(names, runLarge);
   const countMatching = createMatchCount(names, runLarge);
 
   return async (query: SearchQuery, call: Call): Promise<Row[]> => {
+    const rank = async (way: Partial<Search>, settings?: string): Promise<Row[]> => {
+      const { text, values } = searchStatement(names, ranking, { query, ...way });
+      const rows = await (settings ? runWith(settings, text, values, call) : db.query(heavy(text), values, call));
+      return !way.within && rows.some(({ content }) => content === null)
+        ? rank({ ...way, within: 'bytes' }, settings)
+        : rows;
+    };
     const large = largeUsers.has(query.user_id);
     const indexable = query.limit <= MAX_INDEXED_LIMIT && (query.vector?.some((part) => part !== 0) ?? true);
     if (large && indexable) {
       const rarity = await rarityOf(query, keysOf(ranking, query), call);
       const few = largeUsers.walkPaysAbove();
       const most = Math.max(few, FEW_MATCHES);
-      if (hasIndexedFilter(query) && (await countMatching(query, most + 1, call)) <= most) {
-        const { text, values } = searchStatement(names, ranking, { query, rarity, matching: true });
-        return runLarge(text, values, call);
-      }
-      if (rarity.rows > few) {
-        const { text, values } = searchStatement(names, ranking, { query, rarity });
-        return db.queryWith(indexSettings(rarity.rows), heavy(text), values, call);
-      }
+      if (hasIndexedFilter(query) && (await countMatching(query, most + 1, call)) <= most)
+        return rank({ rarity, matching: true }, LARGE_USER_SETTINGS);
+      if (rarity.rows > few) return rank({ rarity }, indexSettings(rarity.rows));
     }
-    const { text, values } = searchStatement(names, ranking, { query });
-    const rows = await (large ? runLarge : run)(text, values, call);
+    const rows = await rank({}, large ? LARGE_USER_SETTINGS : undefined);
     largeUsers.observe(query.user_id, Number(rows[0]?.total ?? 0));
     return rows;
   };
@@ -172,14 +177,14 @@ interface CountRequest {
 }
 
 export function countStatement(names: Names, query: SearchQuery, { keys, all }: CountRequest) {
-  const where = conditions();
+  const where = conditions(shardOf(names, query.user_id));
   const wanted = where.bind(toBigintArray(keys));
   const visible = part(where, (inner) => whereWithin(inner, query.within));
   const whole = () =>
-    `select count(*) from ${names.memories} where ${part(where, (inner) => whereUser(inner, query, where.bind(query.user_id)))} and ${visible}`;
+    `select count(*) from ${names.memories} where ${inShard(names)} and ${part(where, (inner) => whereUser(inner, query, where.bind(query.user_id)))} and ${visible}`;
   return {
     text: `select (${all ? whole() : 'select null'})::float8 as rows, array(
-        select (select count(*) from ${names.memories} where large and keywords @> array[key] and ${visible})
+        select (select count(*) from ${names.memories} where ${inShard(names)} and large and keywords @> array[key] and ${visible})
         from unnest(${wanted}::bigint[]) with ordinality as term (key, n) order by n)::float8[] as holding`,
     values: where.values,
   };

@@ -1,9 +1,10 @@
-import type { MovedMemory, Provider, ScanPart, ScanQuery } from '#contract';
+import type { Call, MovedMemory, Provider, ScanPart, ScanQuery } from '#contract';
 import type { Run } from '../client/connections.ts';
 import { conditions } from './conditions.ts';
 import { enqueue } from './ingestion-queue.ts';
-import { bytesOf, columnsOf, firstWithin, toMemory } from './memory-rows.ts';
-import type { Names } from './names.ts';
+import { bytesOf, columnsOf, firstWithin, queueStatus, toMemory } from './memory-rows.ts';
+import { inShards, type Names } from './names.ts';
+import { allShards, type Shard } from './shards.ts';
 
 interface TransferOptions {
   readonly model: string | null;
@@ -15,7 +16,7 @@ interface TransferOptions {
 
 /** Columns that are stored as they are, with their types. */
 const COLUMNS = {
-  ...{ id: 'text', user_id: 'text', content: 'text', scope: 'text', tags: 'text[]', source: 'jsonb' },
+  ...{ bucket: 'int2', id: 'text', user_id: 'text', content: 'text', scope: 'text', tags: 'text[]', source: 'jsonb' },
   ...{ confidence: 'float8', created_at: 'timestamptz', updated_at: 'timestamptz', valid_from: 'timestamptz' },
   ...{ valid_to: 'timestamptz', supersedes: 'text[]', extensions: 'jsonb', keywords: 'bigint[]' },
 } as const;
@@ -28,29 +29,47 @@ export function createTransfer(
 ): Required<Pick<Provider, 'scan' | 'restore'>> {
   const columns = Object.keys(COLUMNS).join(', ');
   const stored = `${columns}, ${names.embedding}`;
+  // Not the bucket: it is the same, and Citus rejects a change of it.
+  const replaced = stored.replace('bucket, ', '');
   const restoring = (replace: boolean) => `with moved as (
       select * from json_to_recordset($1::json) as m (${Object.entries(COLUMNS).map((column) => column.join(' '))}, vector text)),
     stored as (
       insert into ${names.memories} as old (${stored}, large)
-      select ${columns}, vector::${names.halfvec}, exists (select from ${names.largeUsers} l where l.user_id = moved.user_id)
+      select ${columns}, vector::${names.halfvec},
+        user_id in (select user_id from ${names.largeUsers} where ${inShards(names, '$3')} and user_id = any($2))
       from moved order by id
-      on conflict (id) do ${
+      on conflict (${names.distributed ? 'bucket, ' : ''}id) do ${
         replace
-          ? `update set (${stored}) = (${stored.replaceAll(/^|(?<=, )/g, 'excluded.')}) where old.user_id = excluded.user_id`
+          ? `update set (${replaced}) = (${replaced.replaceAll(/^|(?<=, )/g, 'excluded.')}) where old.user_id = excluded.user_id`
           : 'nothing'
-      } returning id, ${names.embedding} is null as bare)
-    ${later ? `, changed as (select id from stored where bare), ${enqueue(names)}` : ''}
+      } returning bucket, id, ${names.embedding} is null as bare)
+    ${later ? `, changed as (select bucket, id from stored where bare), ${enqueue(names)}` : ''}
     select id from stored`;
 
+  /** A shard that is split later is read as one, which asks two. */
+  let shards: Promise<Shard[]> | undefined;
+  /** The buckets of what is stored already, by id. On a single server the ids are unique by themselves. */
+  const bucketsOf = async (ids: readonly string[], call: Call) => {
+    if (!names.distributed) return new Map();
+    const rows = await run(`select id, bucket from ${names.memories} where id = any($1::text[])`, [ids], call);
+    return new Map(rows.map(({ id, bucket }) => [id, bucket]));
+  };
+
   return {
-    async scan({ after, user_id, since, limit, max_bytes }: ScanQuery, call): Promise<ScanPart> {
-      const where = conditions();
-      where.and(`id > ${where.bind(after ?? '')}`);
+    async scan({ after = '', user_id, since, limit, max_bytes }: ScanQuery, call): Promise<ScanPart> {
+      shards ??= allShards(names, (text, values) => run(text, values, call));
+      const { shard, id, next } = placeIn(
+        user_id === undefined || !names.distributed ? await shards : [[names.bucketOf(user_id)]],
+        after,
+      );
+      const where = conditions(shard);
+      where.and(inShards(names));
+      where.and(`id > ${where.bind(id)}`);
       if (user_id !== undefined) where.and(`user_id = ${where.bind(user_id)}`);
       if (since !== undefined) where.and(`updated_at >= ${where.bind(since)}::timestamptz`);
       const all = `select m.*, ${bytesOf()} as bytes from ${names.memories} m where ${where} order by id limit ${where.bind(limit)}`;
       const rows = await run(
-        `select ${columnsOf(names)}, ${names.embedding}::real[] as vector
+        `select ${columnsOf(names, queueStatus(names, inShards(names)))}, ${names.embedding}::real[] as vector
          from ${firstWithin(all, 'id', where.bind(max_bytes))} as m order by id`,
         where.values,
         call,
@@ -59,16 +78,44 @@ export function createTransfer(
         memory: toMemory(row, model),
         vector: row.vector === null ? null : Float32Array.from(row.vector as number[]),
       }));
-      return { items, next: items.at(-1)?.memory.id };
+      const last = items.at(-1)?.memory.id;
+      return { items, next: last === undefined ? next : placeAfter(shard, last) };
     },
     async restore(items, replace, call) {
       const rows = [];
+      const stored = await bucketsOf(
+        items.map(({ memory }) => memory.id),
+        call,
+      );
       for (const { memory, vector } of items) {
+        const bucket = names.bucketOf(memory.user_id);
+        // Another user's.
+        if ((stored.get(memory.id) ?? bucket) !== bucket) continue;
         const text = vector && `[${vector.join()}]`;
-        rows.push({ ...memory, keywords: await keywordsOf(memory, call), vector: text });
+        rows.push({ ...memory, bucket, keywords: await keywordsOf(memory, call), vector: text });
       }
-      const found = new Set((await run(restoring(replace), [JSON.stringify(rows)], call)).map(({ id }) => id));
+      const buckets = names.distributed ? [rows.map(({ bucket }) => bucket)] : [];
+      const values = [JSON.stringify(rows), rows.map(({ user_id }) => user_id), ...buckets];
+      const found = new Set((await run(restoring(replace), values, call)).map(({ id }) => id));
       return items.map(({ memory }) => found.has(memory.id));
     },
   };
+}
+
+/** A place of a scan on Citus: the first bucket of a shard, and the last id that was read there. */
+const PLACE = /^(\d+)\.(.*)$/s;
+
+const placeAfter = (shard: Shard, id: string): string => (shard ? `${shard[0]}.${id}` : id);
+
+/** `next`: where to go on if the shard has no more. */
+function placeIn(shards: readonly Shard[], after: string) {
+  const [first, ...others] = shards;
+  if (!first) return { shard: first, id: after, next: undefined };
+  const [, bucket = first[0], id = ''] = PLACE.exec(after) ?? [];
+  const at = Math.max(
+    0,
+    shards.findIndex((shard) => shard?.includes(Number(bucket))),
+  );
+  const following = [first, ...others][at + 1];
+  return { shard: shards[at], id, next: following && placeAfter(following, '') };
 }

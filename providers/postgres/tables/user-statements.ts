@@ -13,7 +13,7 @@ import type { Run } from '../client/connections.ts';
 import { insertChangeEntry } from './audit-log.ts';
 import { conditions, whereWithin } from './conditions.ts';
 import { toTextArray } from './memory-rows.ts';
-import type { Names } from './names.ts';
+import { inShard, inShards, type Names, shardOf } from './names.ts';
 import { toIso } from './timestamps.ts';
 
 /** Users whose ids one part of a list looks at when only some of them can match. */
@@ -36,13 +36,12 @@ export function createUserVerbs(
   const idsFrom = async (start: string, first: '>' | '>=', limit: number, call: Call): Promise<string[]> => {
     const next = (from: string, order: string = '>') =>
       `(select m.user_id from ${names.memories} m where m.user_id ${order} ${from} order by m.user_id limit 1)`;
-    const rows = await run(
-      `with recursive named (user_id) as (
+    const stepping = `with recursive named (user_id) as (
          select ${next('$1', first)} union all select ${next('named.user_id')} from named where named.user_id is not null)
-       select user_id from named where user_id is not null limit $2`,
-      [start, limit],
-      call,
-    );
+       select user_id from named where user_id is not null limit $2`;
+    // Of every shard, which cannot step: each reads the index entries of its first users.
+    const fromShards = `select user_id from ${names.memories} where user_id ${first} $1 group by bucket, user_id order by user_id limit $2`;
+    const rows = await run(names.distributed ? fromShards : stepping, [start, limit], call);
     return rows.map(({ user_id }) => user_id as string);
   };
 
@@ -57,7 +56,8 @@ export function createUserVerbs(
       const wanted = seen.filter((id) => id.startsWith(prefix)).slice(0, limit);
       // Of a full part, the rest of what was seen comes again.
       const last = wanted.length === limit ? wanted.at(-1) : seen.at(-1);
-      const where = conditions();
+      const where = conditions(names.distributed ? wanted.map(names.bucketOf) : undefined);
+      where.and(inShards(names));
       where.and(`user_id = any(${where.bind(toTextArray(wanted))}::text[])`);
       whereWithin(where, within);
       const rows = await run(
@@ -75,7 +75,8 @@ export function createUserVerbs(
     },
 
     async userStats({ user_id, within, limit }: StatsQuery, call): Promise<UserStats> {
-      const where = conditions();
+      const where = conditions(shardOf(names, user_id));
+      where.and(inShard(names));
       where.and(`user_id = ${where.bind(user_id)}`);
       whereWithin(where, within);
       const most = where.bind(limit);
@@ -107,13 +108,13 @@ export function createUserVerbs(
 
     async erase(user_id, call) {
       for (let erased = 0; ; ) {
-        const where = conditions();
-        const [user, most] = [where.bind(user_id), where.bind(BATCH)];
+        const where = conditions(shardOf(names, user_id));
+        const [user, most, bucket] = [where.bind(user_id), where.bind(BATCH), where.bind(names.bucketOf(user_id))];
         // By id: a row that was changed while this waited for its lock has another ctid.
-        const deleted = `deleted as (delete from ${names.memories} where id = any(array(
-            select id from ${names.memories} where user_id = ${user} limit ${most} for update)) returning 1)`;
+        const deleted = `deleted as (delete from ${names.memories} where ${inShard(names)} and id = any(array(
+            select id from ${names.memories} where ${inShard(names)} and user_id = ${user} limit ${most} for update)) returning 1)`;
         // The statement that deletes the last ones also writes the entry of them all.
-        const changed = `changed as (select ${user}::text as user_id, null::text as id, null::text as scope
+        const changed = `changed as (select ${bucket}::int2 as bucket, ${user}::text as user_id, null::text as id, null::text as scope
           where (select count(*) from deleted) < ${most})`;
         const entry = audited ? `, ${changed}, entry as (${insertChangeEntry(names, where.bind, 'erase', call)})` : '';
         const text = `with ${deleted}${entry} select count(*)::float8 as count from deleted`;

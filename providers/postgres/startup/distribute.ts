@@ -1,0 +1,60 @@
+import pg from 'pg';
+import type { Log } from '#contract';
+import { bucketSql } from '../tables/buckets.ts';
+import type { Names } from '../tables/names.ts';
+
+type Query = (text: string, values?: readonly unknown[]) => Promise<readonly unknown[]>;
+
+/** Whether Citus distributes the tables already. */
+export async function isDistributed(query: Query, { memories }: Names): Promise<boolean> {
+  if (!(await hasCitus(query))) return false;
+  return (await query('select 1 from pg_dist_partition where logicalrelid = to_regclass($1)', [memories])).length > 0;
+}
+
+const hasCitus = async (query: Query): Promise<boolean> =>
+  (await query(`select 1 from pg_extension where extname = 'citus'`)).length > 0;
+
+/**
+ * Distributes the tables of the users' data by bucket, all in the same way, with the rows that they have. Keys, settings and
+ * rate limits stay tables of the coordinator: no statement joins them with a user's data. In the caller's transaction. Throws
+ * an error that an operator can act on.
+ */
+export async function distribute(client: pg.Client, names: Names, log: Log): Promise<void> {
+  if (!(await hasCitus(async (text) => (await client.query(text)).rows))) throw new Error(NO_CITUS);
+  const { memories, ingestion, auditLog, onceKeys, largeUsers, store } = names;
+  const started = performance.now();
+  const secret = `(select bucket_secret from ${store})`;
+  const [bucket, keyBucket] = [bucketSql(secret, 'user_id'), bucketSql(secret, `caller || ' ' || key`)];
+  // The changes of many shards in one transaction, one after the other, so that they do not lock each other out.
+  await client.query(`set local citus.multi_shard_modify_mode = 'sequential'`);
+  await client.query(`
+    alter table ${ingestion} drop constraint ingestion_memory_id_fkey, drop constraint ingestion_pkey;
+    alter table ${memories} drop constraint memories_pkey;
+    alter table ${onceKeys} drop constraint once_keys_pkey;
+    alter table ${largeUsers} drop constraint large_users_pkey;
+    update ${memories} set bucket = ${bucket} where bucket <> ${bucket};
+    update ${largeUsers} set bucket = ${bucket} where bucket <> ${bucket};
+    update ${auditLog} set bucket = ${bucket} where bucket <> ${bucket};
+    update ${ingestion} q set bucket = m.bucket from ${memories} m where id = memory_id;
+    update ${onceKeys} set bucket = ${keyBucket};
+    alter table ${memories} add primary key (id, bucket);
+    alter table ${ingestion} add primary key (memory_id, bucket);
+    alter table ${onceKeys} add primary key (caller, key, bucket);
+    alter table ${largeUsers} add primary key (user_id, bucket);
+  `);
+  const [first = '', ...others] = [memories, ingestion, auditLog, onceKeys, largeUsers].map(pg.escapeLiteral);
+  await client.query(`select create_distributed_table(${first}, 'bucket')`);
+  for (const table of others)
+    await client.query(`select create_distributed_table(${table}, 'bucket', colocate_with => ${first})`);
+  await client.query(
+    `alter table ${ingestion} add foreign key (memory_id, bucket) references ${memories} (id, bucket) on delete cascade`,
+  );
+  const { rows } = await client.query<{ shards: number; nodes: number }>(
+    `select count(*)::int as shards, count(distinct nodename || nodeport)::int as nodes from citus_shards where table_name = $1::regclass`,
+    [memories],
+  );
+  log.info({ ...rows[0], seconds: Math.round((performance.now() - started) / 1_000) }, 'the tables are distributed');
+}
+
+const NO_CITUS =
+  'OMP_POSTGRES_DISTRIBUTED=citus is set, and the database has no Citus; set DATABASE_URL to its coordinator, and run "create extension citus" there as a superuser';

@@ -1,0 +1,312 @@
+import pg from 'pg';
+import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import type { Memory, MovedMemory } from '#contract';
+import { newIdentity } from '#toolbox';
+import { reembed } from '../../providers/postgres/commands/reembed.ts';
+import { CLOCK } from '../../providers/postgres/commands/reembed-retry.ts';
+import { Options } from '../../providers/postgres/options.ts';
+import { checkCompatibility } from '../../providers/postgres/startup/compatibility-check.ts';
+import { openDatabase } from '../../providers/postgres/startup/open-database.ts';
+import { withBucket } from '../../providers/postgres/tables/buckets.ts';
+import { openProvider } from '../../providers/postgres/tables/provider.ts';
+import { hashingEmbedder } from '../support/hashing-embedder.ts';
+import { type AllMemories, openMemoriesOf } from '../support/memories.ts';
+import { IS_CITUS, SERVER_OPTIONS } from '../support/postgres-server.ts';
+import { auditOf, contextOf } from '../support/requests.ts';
+import { recordingLog } from '../support/subject.ts';
+import { findingsOn, told } from './databases.ts';
+import { call, listOf, memoryOf, type OpenOptions, openStore, refTo, type Store, searchFor, until } from './store.ts';
+
+const HYBRID = { ranking: { mode: 'hybrid', keyword_weight: 0.5 }, embedder: hashingEmbedder() } as const;
+const KEY = { caller: 'c', key: 'k', fingerprint: 'f' };
+const USERS = Array.from({ length: 12 }, (_, i) => `user ${i}`);
+
+const SHARDS = 4;
+
+/** Runs a statement in a transaction that is rolled back. Resolves with the shards that Citus sent parts of it to. */
+async function watchShards({ url, schema }: Store) {
+  const client = new pg.Client({ connectionString: url });
+  onTestFinished(() => client.end());
+  await client.connect();
+  const { rows } = await client.query<{ shard: string; first: number }>(
+    'select shardid as shard, shardminvalue::int as first from pg_dist_shard where logicalrelid::text like $1',
+    [`${schema}.%`],
+  );
+  const firstBuckets = new Map(rows.map(({ shard, first }) => [shard, first]));
+  const sent: string[] = [];
+  client.on('notice', ({ message = '' }) => sent.push(message));
+  return async (text: string, values: readonly unknown[], settings = ''): Promise<Set<number>> => {
+    await client.query('begin; set local citus.log_remote_commands = on; set local client_min_messages = notice');
+    await client.query(settings);
+    sent.length = 0;
+    await client.query(text, [...values]);
+    const ids = sent.flatMap((command) => [...command.matchAll(/_(\d{6,})\b/g)].map(([, id = '']) => id));
+    await client.query('rollback');
+    return new Set(ids.flatMap((id) => firstBuckets.get(id) ?? []));
+  };
+}
+
+// What every store does, on Citus too: test/providers and test/differential, with TEST_DISTRIBUTED=citus.
+describe.skipIf(!IS_CITUS)('on Citus', () => {
+  let store: Store;
+  beforeEach(async () => {
+    store = await openStore();
+    return () => store.close();
+  });
+
+  const open = (options?: OpenOptions, on = store) => on.open(options) as Promise<AllMemories>;
+  const countOf = async (table: string) =>
+    Number((await store.sql<{ count: string }>(`select count(*) from ${table}`))[0]?.count);
+  const vectorOf = async (text: string) => (await HYBRID.embedder.embed([text], 'query', call))[0] ?? null;
+  const scanned = async (provider: AllMemories, limit = 7): Promise<MovedMemory[]> => {
+    const all: MovedMemory[] = [];
+    for (let after: string | undefined = ''; after !== undefined; ) {
+      const { items, next } = await provider.scan({ after, limit, max_bytes: 1e6 }, call);
+      all.push(...items);
+      after = next;
+    }
+    return all;
+  };
+
+  it('[Decision 46] a verb about one user asks one shard', async () => {
+    await open();
+    const options = Options.parse({ ...SERVER_OPTIONS, schema: store.schema, large_user_rows: 20 });
+    const context = contextOf(HYBRID);
+    const database = await openDatabase(options, context, (client, names) =>
+      checkCompatibility(client, names, HYBRID.embedder, context.log),
+    );
+    const asked = new Set<number>();
+    const shards = await watchShards(store);
+    const db: typeof database.db = {
+      ...database.db,
+      async query(statement, values, by) {
+        for (const shard of await shards(statement.text, values)) asked.add(shard);
+        return database.db.query(statement, values, by);
+      },
+      async queryWith(settings, statement, values, by) {
+        for (const shard of await shards(statement.text, values, settings)) asked.add(shard);
+        return database.db.queryWith(settings, statement, values, by);
+      },
+    };
+    const provider = (await openProvider({ ...database, db }, options, context)) as Required<
+      Awaited<ReturnType<typeof openProvider>>
+    >;
+    const vector = await vectorOf('apple');
+    const add = (user: string) => provider.add(memoryOf(user, 'apple', { tags: ['t'], scope: 'a/b' }), vector, call);
+    for (let i = 0; i < 25; i++) await add('large');
+    await until(async () => {
+      await provider.search(searchFor('large', 'apple', { vector }), call);
+      return (await store.sql(`select from ${store.names.largeUsers} where ready`)).length > 0;
+    });
+    const { id } = await add('ana');
+
+    const verbs: Readonly<Record<string, () => Promise<unknown>>> = {
+      add: () => add('ana'),
+      batch: () =>
+        provider.batch(
+          [1, 2, 3].map(() => ({ input: memoryOf('ana', 'apple'), vector })),
+          call,
+        ),
+      'add with a key': () => provider.idempotency.add(memoryOf('ana', 'apple'), vector, KEY, call),
+      'add with a key again': () =>
+        provider.idempotency.firstAnswers([{ input: memoryOf('ana', 'apple'), key: KEY }], call),
+      get: () => provider.get(refTo(id), call),
+      update: () => provider.update(refTo(id), { content: 'pear', tags: ['u'] }, vector, call),
+      'update without a change': () => provider.update(refTo(id), { tags: ['u'] }, null, call),
+      list: () => provider.list(listOf('ana', { tags: ['u'], scope: 'a*' }), call),
+      'list of a large user': () => provider.list(listOf('large', { tags: ['t'] }), call),
+      search: () => provider.search(searchFor('ana', 'apple', { vector, scope: 'a' }), call),
+      'search of a large user': () => provider.search(searchFor('large', 'apple', { vector }), call),
+      'search of a large user, filtered': () =>
+        provider.search(searchFor('large', 'apple', { vector, tags: ['t'], explain: true }), call),
+      vectors: () => provider.vectorsOf({ user_id: 'ana', within: null, ids: [id] }, call),
+      stats: () => provider.userStats({ user_id: 'ana', within: null, limit: 5 }, call),
+      'export of a user': () => provider.scan({ user_id: 'ana', limit: 5, max_bytes: 1e6 }, call),
+      audit: () => provider.audit.read(auditOf('ana'), call),
+      delete: () => provider.delete(refTo(id), call),
+      erase: () => provider.erase('ana', call),
+      // These ask every shard.
+      'get of an id made elsewhere': () => provider.get(refTo('elsewhere'), call),
+      users: () => provider.users({ users: null, within: null, limit: 5 }, call),
+      backlog: () => provider.backlog(call),
+    };
+    const counts: Record<string, number> = {};
+    for (const [verb, ask] of Object.entries(verbs)) {
+      asked.clear();
+      await ask();
+      counts[verb] = asked.size;
+    }
+    await provider.close();
+    // Of the user, and of the key, which may be the same.
+    for (const verb of ['add with a key', 'add with a key again'])
+      counts[verb] = (counts[verb] as number) <= 2 ? 1 : Number.NaN;
+    const all = { 'get of an id made elsewhere': SHARDS, users: SHARDS, backlog: SHARDS };
+    expect(counts).toEqual({ ...Object.fromEntries(Object.keys(verbs).map((verb) => [verb, 1])), ...all });
+  });
+
+  it('[Decision 46] a store with data is distributed as it is, and stays so without the setting', async () => {
+    const plain = await open({ options: { distributed: 'off' } });
+    const made: Memory[] = [];
+    for (const user of USERS) made.push(await plain.add(memoryOf(user, `of ${user}`, { scope: 'a' }), call));
+    const keyed = await plain.addIdempotent(memoryOf('ana', 'once'), KEY, call);
+    // As older versions made them.
+    const id = newIdentity().id;
+    await store.sql(`update ${store.names.memories} set id = $1 where id = $2`, [id, made[0]?.id]);
+    for (const table of [store.names.memories, store.names.auditLog, store.names.onceKeys])
+      await store.sql(`update ${table} set bucket = 0`);
+    made[0] = { ...(made[0] as Memory), id };
+    await plain.close();
+
+    const log = recordingLog();
+    const distributed = await open({ log });
+    expect(log.lines.map(({ message }) => message)).toContain('the tables are distributed');
+    const later = await open({ log: recordingLog(), options: { distributed: 'off' } });
+    for (const provider of [distributed, later]) {
+      for (const memory of made) {
+        expect(await provider.get(refTo(memory.id), call)).toEqual(memory);
+        expect(await provider.list(listOf(memory.user_id), call)).toEqual([memory]);
+        expect(await provider.audit.read(auditOf(memory.user_id), call)).toHaveLength(1);
+      }
+      expect(await provider.addIdempotent(memoryOf('ana', 'once'), KEY, call)).toEqual(keyed);
+    }
+    expect(await distributed.update(refTo(id), { content: 'changed' }, call)).toMatchObject({ content: 'changed' });
+    expect(await later.delete(refTo(id), call)).toBe(true);
+    expect(await distributed.get(refTo(id), call)).toBeUndefined();
+  });
+
+  it('the doctor tells how the nodes share the memories, and of ids that ask all of them', async () => {
+    const provider = await open();
+    await provider.add(memoryOf('ana', 'x'), call);
+    const doctor = () => findingsOn(SERVER_OPTIONS.url, { ...SERVER_OPTIONS, schema: store.schema });
+    const first = await doctor();
+    expect(told(first, 'problem')).toEqual([]);
+    expect(told(first, 'ok').join('\n')).toMatch(
+      /size: the memories are distributed over 2 nodes of Citus: \S+ 2 shards, \d+ MB; \S+ 2 shards, \d+ MB/,
+    );
+    const moved = (await scanned(provider)).map((item) => ({ ...item, memory: { ...item.memory, id: 'moved' } }));
+    await provider.restore(moved, false, call);
+    expect(told(await doctor(), 'ok').join('\n')).toContain('1 were made elsewhere');
+  });
+
+  it('moves every memory out once and in again, whatever its id', async () => {
+    const provider = await open();
+    for (const user of USERS) for (let i = 0; i < 5; i++) await provider.add(memoryOf(user, `${i} of ${user}`), call);
+    const all = await scanned(provider);
+    expect(new Set(all.map(({ memory }) => memory.id)).size).toBe(60);
+    expect(all).toHaveLength(60);
+
+    const target = await openStore();
+    try {
+      const other = await open({}, target);
+      // Ids made on another store name other buckets, or none.
+      const moved = all.map((item, i) => (i % 2 ? item : { ...item, memory: { ...item.memory, id: `moved-${i}` } }));
+      for (let i = 0; i < moved.length; i += 20)
+        expect(await other.restore(moved.slice(i, i + 20), false, call)).not.toContain(false);
+      const [first, last] = [moved[0], moved.at(-1)] as [MovedMemory, MovedMemory];
+      const taken = { ...first, memory: { ...first.memory, user_id: 'another' } };
+      expect(await other.restore([taken, last], false, call)).toEqual([false, false]);
+      const newer = { ...last, memory: { ...last.memory, content: 'newer' } };
+      expect(await other.restore([taken, newer], true, call)).toEqual([false, true]);
+      const back = new Map((await scanned(other)).map((item) => [item.memory.id, item]));
+      expect(back.size).toBe(60);
+      for (const item of [...moved.slice(0, -1), newer]) {
+        expect(back.get(item.memory.id)).toEqual(item);
+        expect(await other.get(refTo(item.memory.id), call)).toEqual(item.memory);
+      }
+    } finally {
+      await target.close();
+    }
+  });
+
+  it('[Decision 46] finds a memory whose id names the bucket of another user', async () => {
+    const provider = await open();
+    const { id } = await provider.add(memoryOf('ana', 'hers'), call);
+    const wrong = withBucket(newIdentity().id, (store.names.bucketOf('ana') + 1) % 2 ** 15);
+    await store.sql(`update ${store.names.memories} set id = $1 where bucket = $2 and id = $3`, [
+      wrong,
+      store.names.bucketOf('ana'),
+      id,
+    ]);
+    expect((await provider.update(refTo(wrong), { content: 'found' }, call))?.content).toBe('found');
+    expect(await provider.delete(refTo(wrong), call)).toBe(true);
+  });
+
+  it('computes the vectors of all shards later', async () => {
+    const provider = await openMemoriesOf(
+      'postgres',
+      { ...SERVER_OPTIONS, schema: store.schema, ingestion: 'async' },
+      contextOf(HYBRID),
+    );
+    try {
+      for (const user of USERS) for (let i = 0; i < 5; i++) await provider.add(memoryOf(user, `${i} of ${user}`), call);
+      await until(async () => (await countOf(`${store.schema}.ingestion`)) === 0);
+      expect(await countOf(`${store.schema}.memories where embedding is null`)).toBe(0);
+      expect((await provider.search(searchFor('user 3', '2 of user 3'), call))[0]?.score).toBe(1);
+    } finally {
+      await provider.close();
+    }
+  });
+
+  it('deletes what has expired on all shards', async () => {
+    const first = await open();
+    const [old, young] = [40, 1].map((days) => new Date(Date.now() - days * 86_400_000).toISOString());
+    for (const user of USERS) {
+      await first.add(memoryOf(user, 'old', { valid_to: old as string }), call);
+      await first.add(memoryOf(user, 'young', { valid_to: young as string }), call);
+      await first.addIdempotent(memoryOf(user, 'once'), { ...KEY, key: user }, call);
+    }
+    const { auditLog, onceKeys, memories } = store.names;
+    for (const [table, column] of [
+      [auditLog, 'timestamp'],
+      [onceKeys, 'created_at'],
+    ])
+      await store.sql(`update ${table} set ${column} = $1`, [old]);
+    const [one, two] = await Promise.all(
+      [1, 2].map(() => open({ audit: { retention_days: 30 }, options: { purge_expired_days: 30 } })),
+    );
+    await until(
+      async () =>
+        (await countOf(memories)) === 24 && (await countOf(auditLog)) === 12 && (await countOf(onceKeys)) === 0,
+    );
+    for (const user of USERS) {
+      expect((await one?.list(listOf(user), call))?.map(({ content }) => content).sort()).toEqual(['once', 'young']);
+      expect(await two?.audit.read(auditOf(user), call)).toMatchObject([{ action: 'delete', app: null }]);
+    }
+  });
+
+  it('is embedded again while it is written', async () => {
+    const provider = await open();
+    for (const user of USERS) for (let i = 0; i < 5; i++) await provider.add(memoryOf(user, `${i} of ${user}`), call);
+    const embedder = hashingEmbedder(32);
+    // After the switch this gateway has to be restarted, and says so.
+    const writes: Promise<number>[] = [];
+    const outcome = await reembed(
+      Options.parse({ ...SERVER_OPTIONS, schema: store.schema }),
+      contextOf({ ...HYBRID, embedder }),
+      {
+        ...{ dry_run: false, restart: false, batch_size: 7, per_minute: undefined },
+        signal: new AbortController().signal,
+        progress() {
+          if (writes.length === 40) return;
+          const during = provider.add(memoryOf('ana', `during ${writes.length}`), call);
+          writes.push(
+            during.then(
+              () => 1,
+              () => 0,
+            ),
+          );
+        },
+      },
+      CLOCK,
+    );
+    expect(outcome).toMatchObject({ switched: true, to: { dimensions: 32 } });
+    const written = (await Promise.all(writes)).reduce((sum, one) => sum + one, 0);
+    await provider.close();
+    const after = await open({ embedder });
+    expect((await after.search(searchFor('user 3', '2 of user 3'), call))[0]).toMatchObject({
+      score: 1,
+      memory: { content: '2 of user 3' },
+    });
+    expect(await after.list(listOf('ana', { limit: 100 }), call)).toHaveLength(written);
+  });
+});
