@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 import type { Arguments, Flags } from './cli/arguments.ts';
-import type { MoveCommand } from './cli/move-usage.ts';
+import type { MoveCommand } from './cli/move-arguments.ts';
 import type { Terminal } from './cli/terminal.ts';
 
 /** Each loads only what it needs: a client waits for a hook with every prompt. */

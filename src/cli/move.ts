@@ -1,56 +1,18 @@
 import { createReadStream, existsSync, statSync } from 'node:fs';
 import { readFile as readText, rm } from 'node:fs/promises';
-import { parseArgs } from 'node:util';
 import type { MovedMemory } from '../../clients/typescript/src/index.ts';
 import { ConfigError } from '../config/mistakes.ts';
 import { ALL_GRANTS, type Principal } from '../core/principal.ts';
-import { type Counts, createCopy, noCounts, type OnConflict, total } from '../move/copy.ts';
+import { type Counts, createCopy, noCounts, total } from '../move/copy.ts';
 import { FORMAT, type Header, type Line, openWriter, readFile, replaceFile, streamWriter } from '../move/file.ts';
 import { readCsv, readMem0 } from '../move/readers.ts';
-import { type Filters, matcherOf, momentOf, openStore, type Place, pagesOf, type Store } from '../move/store.ts';
+import { type Filters, matcherOf, openStore, type Place, pagesOf, type Store } from '../move/store.ts';
 import { type Side, type Verification, verify } from '../move/verify.ts';
-import { COMMON_OPTIONS, configFlags } from './arguments.ts';
+import { configFlags } from './arguments.ts';
 import type { OpenStore } from './mcp.ts';
-import { MOVE_USAGES, type MoveCommand } from './move-usage.ts';
+import { type Asked, Mistake, MOVE_USAGES, type MoveCommand, parsed } from './move-arguments.ts';
 import { memories, number, showProgress } from './progress.ts';
 import { configOf, explainError, report, type Terminal, terminalLog, untilSignal } from './terminal.ts';
-
-const text = { type: 'string' } as const;
-const several = { type: 'string', multiple: true } as const;
-const flag = { type: 'boolean' } as const;
-const FILTERS = { user: several, scope: text, tag: several, since: text } as const;
-const WRITING = { concurrency: text, 'per-minute': text, restart: flag } as const;
-const ALL = { ...COMMON_OPTIONS, ...FILTERS, json: flag } as const;
-const OPTIONS = {
-  export: { ...ALL, from: text, vectors: flag, restart: flag },
-  import: { ...ALL, ...WRITING, to: text, 'on-conflict': text, 'dry-run': flag, format: text, column: several },
-  migrate: { ...ALL, ...WRITING, from: text, to: text, progress: text },
-  verify: { ...ALL, queries: text, overlap: text },
-} as const;
-const POSITIONALS: Readonly<Record<MoveCommand, readonly string[]>> = {
-  export: ['FILE'],
-  import: ['FILE'],
-  migrate: [],
-  verify: ['A', 'B'],
-};
-
-type Values = Readonly<Record<string, string | boolean | readonly string[] | undefined>>;
-
-/** A command as it was asked for. */
-interface Asked {
-  readonly command: MoveCommand;
-  readonly names: readonly string[];
-  readonly values: Values;
-  readonly filters: Filters;
-  readonly concurrency: number;
-  readonly perMinute: number | undefined;
-  readonly onConflict: OnConflict;
-  readonly queries: number;
-  readonly overlap: number;
-}
-
-/** The arguments are wrong; the message says what is right. */
-class Mistake extends Error {}
 
 /**
  * `omp-gateway export`, `import`, `migrate` and `verify`. Returns the exit status: 0; 1: it failed, was stopped, or something
@@ -83,53 +45,6 @@ export async function runMove(
     else report(terminal, error instanceof ConfigError ? error.message : explainError(error));
     return error instanceof Mistake ? 2 : 1;
   }
-}
-
-/** Undefined: the help was asked for. */
-function parsed(command: MoveCommand, argv: readonly string[]): Asked | undefined {
-  let values: Values;
-  let names: string[];
-  try {
-    const found = parseArgs({ args: [...argv], options: OPTIONS[command], allowPositionals: true });
-    [values, names] = [found.values as Values, found.positionals];
-  } catch (error) {
-    throw new Mistake((error as Error).message.replaceAll('\n', ' '));
-  }
-  if (values.help) return undefined;
-  const wanted = POSITIONALS[command];
-  if (names.length !== wanted.length) throw new Mistake(`expected ${wanted.join(' and ') || 'no argument'}`);
-  const since = values.since as string | undefined;
-  if (since !== undefined && Number.isNaN(momentOf(since))) throw new Mistake('--since must be an ISO 8601 time');
-  const onConflict = (values['on-conflict'] ?? 'skip') as OnConflict;
-  if (!['skip', 'replace', 'fail'].includes(onConflict)) {
-    throw new Mistake('--on-conflict must be skip, replace or fail');
-  }
-  if (values.format !== undefined && values.format !== 'mem0' && values.format !== 'csv') {
-    throw new Mistake('--format must be mem0 or csv');
-  }
-  const overlap = Number(values.overlap ?? 0.9);
-  if (!(overlap >= 0 && overlap <= 1)) throw new Mistake('--overlap must be a number from 0 to 1');
-  return {
-    ...{ command, names, values, onConflict, overlap },
-    filters: {
-      users: (values.user as string[] | undefined) ?? [],
-      scope: values.scope as string | undefined,
-      tags: (values.tag as string[] | undefined) ?? [],
-      since: since && new Date(momentOf(since)).toISOString(),
-      vectors: values.vectors === true,
-    },
-    concurrency: whole(values, 'concurrency', 1, 32) ?? 4,
-    perMinute: whole(values, 'per-minute', 1, 10_000_000),
-    queries: whole(values, 'queries', 0, 1_000) ?? 20,
-  };
-}
-
-function whole(values: Values, name: string, min: number, max: number): number | undefined {
-  const given = values[name];
-  if (given === undefined) return undefined;
-  const value = Number(given);
-  if (/^\d{1,9}$/.test(String(given)) && value >= min && value <= max) return value;
-  throw new Mistake(`--${name} must be a whole number from ${min} to ${max}`);
 }
 
 /** Opens stores by their names, and closes them together. */
@@ -236,6 +151,11 @@ async function runExport(asked: Asked, run: Run): Promise<number> {
     if (values.json && !isStream) run.terminal.stdout.write(`${JSON.stringify({ memories: count, file: path })}\n`);
     else say(run, `Done: ${memories(count)} of ${store.name} in ${isStream ? 'standard output' : path}.`);
     return 0;
+  } catch (error) {
+    if (!isStream || (error as NodeJS.ErrnoException).code !== 'EPIPE') throw error;
+    // The reader of the pipe has ended, such as `head`.
+    run.end();
+    return 1;
   } finally {
     await writer.close();
   }

@@ -1,4 +1,3 @@
-import { setMaxListeners } from 'node:events';
 import {
   type Call,
   type EmbeddedMemory,
@@ -43,8 +42,6 @@ const LOGGED_AFTER = 2;
  */
 export function startIngestion({ queue, embedder, log }: IngestionOptions): Ingestion {
   const stop = new AbortController();
-  // Every text of a batch adds a listener, which Node would report as a leak.
-  setMaxListeners(0, stop.signal);
   const call: Call = { signal: stop.signal, requestId: 'ingestion', caller: GATEWAY };
   const { sleep, wake } = createSleep();
   let failures = 0;

@@ -1,4 +1,3 @@
-import { setMaxListeners } from 'node:events';
 import {
   type BatchItem,
   type BatchOutcome,
@@ -190,8 +189,6 @@ async function embedAll(embedder: Embedder, contents: readonly string[], call: C
     return [...(await embedder.embed(contents, 'document', call))];
   } catch (error) {
     if (!isRejection(error)) throw error;
-    // Every text adds a listener, which Node would report as a leak.
-    setMaxListeners(0, call.signal);
     return await Promise.all(
       contents.map((content) =>
         rejectionOr(embedder.embed([content], 'document', call).then(([vector = null]) => vector)),

@@ -60,12 +60,7 @@ export function createOperations(
 ) {
   const { newMemory, patchOf } = createReaders(capabilities);
   const maxBytes = 2 * max_request_bytes;
-  /** The caller's verb. Throws `unsupported_capability` if the provider lacks it. */
-  const supported = <Name extends Verb>(verbs: Verbs, name: Name): NonNullable<Verbs[Name]> => {
-    const { [name]: verb, read_only } = verbs;
-    if (verb) return verb;
-    throw new OmpError('unsupported_capability', lacks(name, read_only), { provider });
-  };
+  const supported = supportedBy(provider);
 
   /** The target of a change, with the versions that `If-Match` admits. */
   const conditional = ({ if_match, ...target }: ChangeTarget): Target => {
@@ -183,7 +178,7 @@ function metrics({ metrics: scrape }: Verbs) {
 }
 
 /** Decision 41. */
-const keyOperations = (supported: <Name extends Verb>(verbs: Verbs, name: Name) => NonNullable<Verbs[Name]>) => ({
+const keyOperations = (supported: Supported) => ({
   async listKeys(verbs: Verbs, url: string, call: Call) {
     const listKeys = supported(verbs, 'listKeys');
     const { cursor, limit } = parseQuery(KeysParameters, url);
@@ -212,7 +207,7 @@ const keyOperations = (supported: <Name extends Verb>(verbs: Verbs, name: Name) 
 const keyToWire = ({ hash: _, ...key }: StoredKey) => key;
 
 /** Over all memories of a user (Decisions 37, 38 and 42). */
-const userOperations = (supported: <Name extends Verb>(verbs: Verbs, name: Name) => NonNullable<Verbs[Name]>) => ({
+const userOperations = (supported: Supported) => ({
   async users(verbs: Verbs, url: string, call: Call) {
     const users = supported(verbs, 'users');
     const { cursor, ...query } = parseQuery(UsersParameters, url);
@@ -277,7 +272,16 @@ export function createReaders(capabilities: ProviderCapabilities) {
 
 export type Operations = ReturnType<typeof createOperations>;
 
-type Verb = Exclude<keyof Verbs, 'read_only' | 'export' | 'import'>;
+type Verb = Exclude<keyof Verbs, 'read_only'>;
+type Supported = ReturnType<typeof supportedBy>;
+/** The caller's verb. Throws `unsupported_capability` if the provider lacks it. */
+export const supportedBy =
+  (provider: string) =>
+  <Name extends Verb>(verbs: Verbs, name: Name): NonNullable<Verbs[Name]> => {
+    const { [name]: verb, read_only } = verbs;
+    if (verb) return verb;
+    throw new OmpError('unsupported_capability', lacks(name, read_only), { provider });
+  };
 const OF_KEYS: readonly Verb[] = ['listKeys', 'createKey', 'revokeKey'];
 const KEYS_ELSEWHERE =
   'keys are part of the configuration here; make one with: omp-gateway keys create NAME --grant GRANT --print';

@@ -14,7 +14,7 @@ import { decodeCursor, encodeCursor } from '../core/cursor.ts';
 import type { Gate } from '../core/gate.ts';
 import { itemError } from './errors.ts';
 import { parse, parseQuery, readJson } from './input.ts';
-import { createReaders, invalidOr, NO_TIME, toWire } from './operations.ts';
+import { createReaders, invalidOr, NO_TIME, supportedBy, toWire } from './operations.ts';
 import type { Env } from './request.ts';
 import { BatchBody, CreateBody, dateTime, ExportParameters, memoryId } from './schemas.ts';
 
@@ -59,11 +59,7 @@ export const MovedMemories = z
 /** `GET /export` and `POST /import` (Decision 43). */
 export function createTransfer({ provider, capabilities }: Pick<Gate, 'provider' | 'capabilities'>) {
   const { newMemory } = createReaders(capabilities);
-  const supported = <Name extends 'export' | 'import'>(verbs: Verbs, name: Name): NonNullable<Verbs[Name]> => {
-    const verb = verbs[name];
-    if (verb) return verb;
-    throw new OmpError('unsupported_capability', `the provider does not support ${name}`, { provider });
-  };
+  const supported = supportedBy(provider);
   return {
     async export(verbs: Verbs, url: string, call: Call) {
       const scan = supported(verbs, 'export');

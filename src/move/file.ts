@@ -94,6 +94,8 @@ async function writeAll(file: FileHandle, bytes: Uint8Array, position: number): 
 export function streamWriter(output: Writable, header: Header): Writer {
   const hash = createHash('sha256');
   let count = 0;
+  // The callback of the write has it too.
+  output.on('error', () => {});
   const put = (lines: readonly unknown[]) =>
     new Promise<void>((resolve, reject) => {
       const text = lines.map((line) => `${JSON.stringify(line)}\n`).join('');

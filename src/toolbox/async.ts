@@ -1,3 +1,5 @@
+import { setMaxListeners } from 'node:events';
+
 /** Runs work after all earlier work with the same key has ended. */
 export type KeyedMutex = <Result>(key: string, work: () => Promise<Result>) => Promise<Result>;
 
@@ -22,12 +24,18 @@ export async function unlessAborted<Value>(work: Promise<Value>, signal: AbortSi
   const aborted = new Promise<never>((_, reject) => {
     stop = () => reject(signal.reason);
   });
-  signal.addEventListener('abort', stop, { once: true });
+  listenForAbort(signal, stop);
   try {
     return await Promise.race([work, aborted]);
   } finally {
     signal.removeEventListener('abort', stop);
   }
+}
+
+export function listenForAbort(signal: AbortSignal, listener: () => void): void {
+  // Much work may share a signal; Node warns of a leak from the eleventh listener on.
+  setMaxListeners(0, signal);
+  signal.addEventListener('abort', listener, { once: true });
 }
 
 /** Reads a body into one buffer. Rejects once it exceeds `maxBytes`. */

@@ -119,6 +119,13 @@ describe('export and import', () => {
     expect((await target.client.list({ user_id: 'ben' })).items).toMatchObject([{ id: '1', content: memory.memory }]);
   });
 
+  it('end without a message when the reader of the pipe has ended', async () => {
+    const source = await startGateway({ env: { OMP_PROVIDER: 'memory' } });
+    const program = startProgram({ args: ['export', '-', '--from', source.url] });
+    program.child.stdout?.destroy();
+    expect(await program.ended).toMatchObject({ status: 1, stderr: '' });
+  });
+
   it('name what is wrong with the arguments', async () => {
     for (const [args, message] of [
       [['export'], 'expected FILE'],
@@ -133,6 +140,23 @@ describe('export and import', () => {
     }
     expect((await expectEnd(['migrate', '--help'])).stdout).toContain('Usage: omp-gateway migrate');
   });
+});
+
+it('verify fails if the two stores find too few of the same memories', async () => {
+  const embeddings = await embeddingsServer();
+  const vectors = { OMP_SEARCH_MODE: 'vector', OMP_EMBEDDER: 'openai', OPENAI_BASE_URL: embeddings.base_url };
+  try {
+    const source = await startGateway({ env: { OMP_PROVIDER: 'memory' } });
+    const target = await startGateway({ env: { OMP_PROVIDER: 'memory', ...vectors } });
+    // By keywords each query finds its own memory alone, by vectors ten memories.
+    await source.client.batch(Array.from({ length: 30 }, (_, n) => ({ user_id: 'ana', content: `word${n}` })));
+    await expectEnd(['migrate', '--from', source.url, '--to', target.url, '--progress', join(folder, 'place.json')]);
+    const { stdout } = await expectEnd(['verify', source.url, target.url], {}, 1);
+    expect(stdout).toContain('of the ten best of 20 queries are the same (at least 90 %).\nNo memory differs.\n');
+    await expectEnd(['verify', source.url, target.url, '--overlap', '0']);
+  } finally {
+    await embeddings.close();
+  }
 });
 
 it('a store is migrated while it is written, and verify names what was deleted', async () => {

@@ -1,7 +1,7 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { describe, expect, it } from 'vitest';
-import { createKeyedMutex } from '#toolbox';
+import { createKeyedMutex, unlessAborted } from '#toolbox';
 
 const settle = () => new Promise((resolve) => setImmediate(resolve));
 
@@ -92,4 +92,20 @@ describe('createKeyedMutex', () => {
     expect(made.filter((one) => one.deref() !== undefined)).toEqual([]);
     expect(await mutex('id 1', async () => 'still works')).toBe('still works');
   });
+});
+
+it('much work may wait for one signal, without a warning of a leak', async () => {
+  const warnings: Error[] = [];
+  const note = (warning: Error) => void warnings.push(warning);
+  process.on('warning', note);
+  try {
+    const stop = new AbortController();
+    const all = Array.from({ length: 20 }, () => unlessAborted(new Promise(() => {}), stop.signal));
+    stop.abort(new Error('stopped'));
+    for (const work of all) await expect(work).rejects.toThrow('stopped');
+    await settle();
+    expect(warnings).toEqual([]);
+  } finally {
+    process.off('warning', note);
+  }
 });

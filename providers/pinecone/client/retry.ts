@@ -1,6 +1,6 @@
-import { setMaxListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Call, OmpError } from '#contract';
+import { listenForAbort } from '#toolbox';
 import { Failure, type FailureKind, PROVIDER, toOmpError } from './errors.ts';
 import { type Answer, exchange } from './transport.ts';
 
@@ -133,12 +133,6 @@ async function withDeadline<Result>(
     clearTimeout(deadline);
     outer.removeEventListener('abort', stop);
   }
-}
-
-function listenForAbort(signal: AbortSignal, listener: () => void): void {
-  // Many requests may share a signal; Node warns from the eleventh listener on.
-  setMaxListeners(0, signal);
-  signal.addEventListener('abort', listener, { once: true });
 }
 
 export interface ConcurrencyLimit {

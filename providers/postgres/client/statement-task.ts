@@ -1,4 +1,5 @@
 import type { Call } from '#contract';
+import { listenForAbort } from '#toolbox';
 import { toOmpError } from '../errors.ts';
 
 export interface Statement {
@@ -85,7 +86,7 @@ export function runTask(
     if (!call.unlessAborted) {
       if (isAbandoned(task)) return;
       task.onAbort = () => void isAbandoned(task);
-      call.signal.addEventListener('abort', task.onAbort);
+      listenForAbort(call.signal, task.onAbort);
     }
     start(task);
   });

@@ -1,7 +1,9 @@
-import { COMMON_USAGE } from './arguments.ts';
+import { parseArgs } from 'node:util';
+import type { OnConflict } from '../move/copy.ts';
+import { type Filters, momentOf } from '../move/store.ts';
+import { COMMON_OPTIONS, COMMON_USAGE } from './arguments.ts';
 
-export const MOVE_COMMANDS = ['export', 'import', 'migrate', 'verify'] as const;
-export type MoveCommand = (typeof MOVE_COMMANDS)[number];
+export type MoveCommand = 'export' | 'import' | 'migrate' | 'verify';
 
 const STORES = `A STORE is
   config              the configured one of this machine (the embedded Postgres
@@ -100,3 +102,87 @@ Options:
 ${FILTERS}
 ${END}`,
 };
+
+const text = { type: 'string' } as const;
+const several = { type: 'string', multiple: true } as const;
+const flag = { type: 'boolean' } as const;
+const FILTER_OPTIONS = { user: several, scope: text, tag: several, since: text } as const;
+const WRITING_OPTIONS = { concurrency: text, 'per-minute': text, restart: flag } as const;
+const ALL = { ...COMMON_OPTIONS, ...FILTER_OPTIONS, json: flag } as const;
+const OPTIONS = {
+  export: { ...ALL, from: text, vectors: flag, restart: flag },
+  import: { ...ALL, ...WRITING_OPTIONS, to: text, 'on-conflict': text, 'dry-run': flag, format: text, column: several },
+  migrate: { ...ALL, ...WRITING_OPTIONS, from: text, to: text, progress: text },
+  verify: { ...ALL, queries: text, overlap: text },
+} as const;
+const POSITIONALS: Readonly<Record<MoveCommand, readonly string[]>> = {
+  export: ['FILE'],
+  import: ['FILE'],
+  migrate: [],
+  verify: ['A', 'B'],
+};
+
+type Values = Readonly<Record<string, string | boolean | readonly string[] | undefined>>;
+
+/** A command as it was asked for. */
+export interface Asked {
+  readonly command: MoveCommand;
+  readonly names: readonly string[];
+  readonly values: Values;
+  readonly filters: Filters;
+  readonly concurrency: number;
+  readonly perMinute: number | undefined;
+  readonly onConflict: OnConflict;
+  readonly queries: number;
+  readonly overlap: number;
+}
+
+/** The arguments are wrong; the message says what is right. */
+export class Mistake extends Error {}
+
+/** Undefined: the help was asked for. */
+export function parsed(command: MoveCommand, argv: readonly string[]): Asked | undefined {
+  let values: Values;
+  let names: string[];
+  try {
+    const found = parseArgs({ args: [...argv], options: OPTIONS[command], allowPositionals: true });
+    [values, names] = [found.values as Values, found.positionals];
+  } catch (error) {
+    throw new Mistake((error as Error).message.replaceAll('\n', ' '));
+  }
+  if (values.help) return undefined;
+  const wanted = POSITIONALS[command];
+  if (names.length !== wanted.length) throw new Mistake(`expected ${wanted.join(' and ') || 'no argument'}`);
+  const since = values.since as string | undefined;
+  if (since !== undefined && Number.isNaN(momentOf(since))) throw new Mistake('--since must be an ISO 8601 time');
+  const onConflict = (values['on-conflict'] ?? 'skip') as OnConflict;
+  if (!['skip', 'replace', 'fail'].includes(onConflict)) {
+    throw new Mistake('--on-conflict must be skip, replace or fail');
+  }
+  if (values.format !== undefined && values.format !== 'mem0' && values.format !== 'csv') {
+    throw new Mistake('--format must be mem0 or csv');
+  }
+  const overlap = Number(values.overlap ?? 0.9);
+  if (!(overlap >= 0 && overlap <= 1)) throw new Mistake('--overlap must be a number from 0 to 1');
+  return {
+    ...{ command, names, values, onConflict, overlap },
+    filters: {
+      users: (values.user as string[] | undefined) ?? [],
+      scope: values.scope as string | undefined,
+      tags: (values.tag as string[] | undefined) ?? [],
+      since: since && new Date(momentOf(since)).toISOString(),
+      vectors: values.vectors === true,
+    },
+    concurrency: whole(values, 'concurrency', 1, 32) ?? 4,
+    perMinute: whole(values, 'per-minute', 1, 10_000_000),
+    queries: whole(values, 'queries', 0, 1_000) ?? 20,
+  };
+}
+
+function whole(values: Values, name: string, min: number, max: number): number | undefined {
+  const given = values[name];
+  if (given === undefined) return undefined;
+  const value = Number(given);
+  if (/^\d{1,9}$/.test(String(given)) && value >= min && value <= max) return value;
+  throw new Mistake(`--${name} must be a whole number from ${min} to ${max}`);
+}
