@@ -10,6 +10,11 @@ export const Options = z.strictObject({
     .string()
     .regex(/^postgres(ql)?:\/\//)
     .optional(),
+  /** A streaming replica of the server, for searches and lists. */
+  read_url: z
+    .string()
+    .regex(/^postgres(ql)?:\/\//)
+    .optional(),
   /** Schema that holds the gateway's tables; created if missing. */
   schema: z
     .string()

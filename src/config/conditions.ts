@@ -62,6 +62,14 @@ export function unmet(given: ReadonlyMap<string, Given>): string[] {
     require('pinecone.index_host', 'while provider is pinecone');
     mistakes.push(...vectorsOnly(given, 'while provider is pinecone'));
   }
+  if (given.has('postgres.read_url')) {
+    require('postgres.url', 'while postgres.read_url is set: an embedded Postgres has no replica');
+    if (choice('postgres.distributed') === 'citus') {
+      mistakes.push(
+        'postgres.read_url cannot be set while postgres.distributed is citus: a replica of the coordinator holds no memories',
+      );
+    }
+  }
   if (choice('mapping.preset') !== undefined) {
     require('postgres.url', 'while mapping.preset is set: the mapped table is on a server');
     // A table does not say which model made its vectors.

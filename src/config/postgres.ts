@@ -17,6 +17,17 @@ export const postgres = z.strictObject({
     example: 'postgres://omp:${POSTGRES_PASSWORD}@localhost:5432/omp',
     only,
   }),
+  read_url: shape.read_url.register(settingFacts, {
+    env: 'OMP_POSTGRES_READ_URL',
+    description:
+      'One streaming replica of the server, which answers searches, lists and contexts while it is up to date',
+    allowed: 'a postgres:// or postgresql:// URL',
+    secret: true,
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: the syntax of a reference in the file
+    example: 'postgres://omp:${POSTGRES_PASSWORD}@replica:5432/omp',
+    only,
+    unless: 'mapping.preset',
+  }),
   schema: shape.schema.register(settingFacts, {
     env: 'OMP_POSTGRES_SCHEMA',
     description: "Schema of the gateway's tables; created if missing",

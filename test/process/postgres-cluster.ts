@@ -73,6 +73,8 @@ export interface ClusterOptions {
   readonly folder?: string;
   /** Whether a password is asked. Default: yes. */
   readonly trust?: boolean;
+  /** The server to stream from: the new one is its standby. It must trust. */
+  readonly standbyOf?: Cluster;
   /** `name=value`, in the form of the configuration file. */
   readonly settings?: readonly string[];
 }
@@ -82,6 +84,7 @@ export async function createCluster({
   tls = false,
   folder = serverFolder(),
   trust = false,
+  standbyOf,
   settings: more = [],
 }: ClusterOptions = {}): Promise<Cluster> {
   const as = { ...serverUser(), cwd: folder, env: { PATH: process.env.PATH, LC_ALL: 'C.UTF-8' } };
@@ -101,7 +104,10 @@ export async function createCluster({
     `--pwfile=${passwordFile}`,
     '--no-sync',
   ];
-  execFileSync(join(POSTGRES_BIN, 'initdb'), initdb, { ...as, stdio: 'pipe' });
+  const [program, args] = standbyOf
+    ? ['pg_basebackup', ['-D', data, '-d', standbyOf.url, '--write-recovery-conf', '--checkpoint=fast', '--no-sync']]
+    : ['initdb', initdb];
+  execFileSync(join(POSTGRES_BIN, program), args, { ...as, stdio: 'pipe' });
 
   const encryption = tls ? makeCertificate(folder, as) : [];
 

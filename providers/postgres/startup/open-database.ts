@@ -47,6 +47,8 @@ export async function startServer(
 /** Ready for use; `close` also ends the engine. */
 export interface OpenDatabase extends Prepared {
   readonly db: Database;
+  /** Of `read_url`. Not known to answer. */
+  readonly replica?: Database | undefined;
   readonly keys: Omit<KeyStore, 'close'>;
   close(): Promise<void>;
 }
@@ -66,24 +68,27 @@ export async function openDatabase(
       check,
       log: context.log,
     });
-    const db = openConnections({
-      config,
-      connections: embedded ? 1 : options.connections,
+    const limits = {
       prepared_statements: options.prepared_statements,
       acquire_timeout_ms: options.acquire_timeout_ms ?? options.connect_timeout_ms,
       max_waiting: options.max_waiting,
       query_timeout_ms: options.query_timeout_ms,
-      cancellable: !embedded,
-      engine,
-    });
+    };
+    const connections = embedded ? 1 : options.connections;
+    const db = openConnections({ ...limits, config, connections, cancellable: !embedded, engine });
+    const { read_url } = options;
+    const replica = read_url
+      ? openConnections({ ...limits, config: { ...config, connectionString: read_url }, connections })
+      : undefined;
     const keys = createKeyStore({ db, names: prepared.names });
     const close = async () => {
       // Otherwise connections would wait for an engine that does not start.
       engine?.disableRestart();
       await db.close();
+      await replica?.close();
       await stop();
     };
-    return { ...prepared, db, keys: embedded ? withKeyMarker(keys, context) : keys, close };
+    return { ...prepared, db, replica, keys: embedded ? withKeyMarker(keys, context) : keys, close };
   } catch (error) {
     await stop();
     throw error;

@@ -21,6 +21,8 @@ export interface LargeUsersOptions {
   /** Memories that a user may have before the indexes are used. */
   readonly threshold: number;
   readonly log: Log;
+  /** Runs after a user is entered on the primary, before its searches use the indexes. */
+  readonly beforeUse: (call: Call) => Promise<void>;
 }
 
 const REFRESH_MS = 30_000;
@@ -57,6 +59,7 @@ export async function openLargeUsers({
   statements,
   threshold,
   log,
+  beforeUse,
 }: LargeUsersOptions): Promise<LargeUsers> {
   const stop = new AbortController();
   const call: Call = { signal: stop.signal, requestId: 'large-users', caller: GATEWAY };
@@ -70,6 +73,7 @@ export async function openLargeUsers({
   };
   const refresh = async () => {
     const rows = await run(`select user_id from ${names.largeUsers} where ready`);
+    await beforeUse(call);
     users = new Set(rows.map((row) => row.user_id as string));
     const [index] = await run(indexSize(names));
     indexed = Number(index?.rows ?? 0);
@@ -93,6 +97,7 @@ export async function openLargeUsers({
         select id from ${names.memories} where ${isUser} and not large limit ${BATCH}) returning 1`;
     while ((await run(flag, values)).length > 0);
     await run(`update ${names.largeUsers} set ready = true where ${isUser}`, values);
+    await beforeUse(call);
     users.add(userId);
   };
   const background = (work: Promise<void>, what: string) =>

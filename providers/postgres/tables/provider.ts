@@ -12,7 +12,7 @@ import {
 } from '#contract';
 import { analyseLater, queryTerms, weights } from '#ranking';
 import { effectivePatch, newIdentity, newRecord, recordTooLarge, requireFits, requireVersion } from '#toolbox';
-import type { Row, Run } from '../client/connections.ts';
+import type { Database, Row, Run } from '../client/connections.ts';
 import { PROVIDER } from '../errors.ts';
 import type { Options } from '../options.ts';
 import { vectorsIn } from '../pgvector.ts';
@@ -26,14 +26,15 @@ import { openLargeUsers } from './large-users.ts';
 import { toMemory } from './memory-rows.ts';
 import { createStatements, type Insert, type Located, type Query } from './memory-statements.ts';
 import { type Names, shardOf } from './names.ts';
-import { createSearch } from './search-strategy.ts';
+import { openReadReplica, withReadReplica } from './read-replica.ts';
+import { createSearch, type SearchOptions } from './search-strategy.ts';
 import { toKeys } from './search-terms.ts';
 import { createTransfer } from './transfer.ts';
 import { createUserVerbs } from './user-statements.ts';
 
 /** The provider of the gateway's tables. Closing it closes the database. */
 export async function openProvider(
-  { db, names, keys, iterativeScan, close }: OpenDatabase,
+  { db, replica, names, keys, iterativeScan, close }: OpenDatabase,
   options: Options,
   { embedder, ranking, audit, max_record_bytes: max_bytes = MAX_RECORD_BYTES, log }: ProviderContext,
 ): Promise<Provider> {
@@ -43,7 +44,10 @@ export async function openProvider(
   const runWith: Runners['runWith'] = (settings, text, values, call) =>
     db.queryWith(settings, statements.query(text, values).statement, values, call);
   const threshold = iterativeScan ? options.large_user_rows : Number.POSITIVE_INFINITY;
-  const largeUsers = await openLargeUsers({ db, names, statements, threshold, log });
+  const readReplica = replica && openReadReplica({ primary: db, replica, log });
+  // The replica must show what the list of large users says.
+  const beforeUse = async (call: Call) => readReplica?.wrote([], call);
+  const largeUsers = await openLargeUsers({ db, names, statements, threshold, log, beforeUse });
   const { purge_expired_days } = options;
   const housekeeping = startHousekeeping({ run, names, audit, purge_expired_days, log });
 
@@ -73,9 +77,9 @@ export async function openProvider(
     const [row] = await inItsShard(ref, call, statements.select);
     return row && toMemory(row, model);
   };
-  const runSearch = createSearch({ db, names, statements, ranking, largeUsers });
+  const readsOn = (on: Database) => createReads(on, { names, statements, ranking, largeUsers, model });
 
-  return {
+  const provider: Provider = {
     name: PROVIDER,
     capabilities: capabilitiesOf(ranking),
     add: async (input, vector, call) => (await insert({ input, vector }, call)) as Memory,
@@ -118,14 +122,7 @@ export async function openProvider(
       if (!row && ref.versions) requireVersion(await get(ref, call), ref);
       return row !== undefined;
     },
-    async list(query, call) {
-      const large = largeUsers.has(query.user_id);
-      let rows = await send(statements.list(query, { large }), call);
-      if (rows.some(({ content }) => content === null))
-        rows = await send(statements.list(query, { large, within: 'bytes' }), call);
-      return rows.map((row) => toMemory(row, model));
-    },
-    search: async (query, call) => toHits(await runSearch(query, call), { query, ranking, model }),
+    ...readsOn(db),
     ...(embedder && {
       vectorsOf: async (query, call) => vectorsIn(await send(statements.vectors(query), call)),
     }),
@@ -140,9 +137,32 @@ export async function openProvider(
     async close() {
       await housekeeping.close();
       await largeUsers.close();
+      await readReplica?.close();
       await close();
     },
   };
+  return replica && readReplica ? withReadReplica(provider, readsOn(replica), readReplica) : provider;
+}
+
+interface ReadOptions extends Omit<SearchOptions, 'db'> {
+  readonly model: string | null;
+}
+
+/** What a read replica answers too. */
+function createReads(db: Database, options: ReadOptions) {
+  const { names, statements, ranking, largeUsers, model } = options;
+  const list = ({ statement, values }: Query, call: Call) => db.query(statement, values, call);
+  const runSearch = createSearch({ db, names, statements, ranking, largeUsers });
+  return {
+    async list(query, call) {
+      const large = largeUsers.has(query.user_id);
+      let rows = await list(statements.list(query, { large }), call);
+      if (rows.some(({ content }) => content === null))
+        rows = await list(statements.list(query, { large, within: 'bytes' }), call);
+      return rows.map((row) => toMemory(row, model));
+    },
+    search: async (query, call) => toHits(await runSearch(query, call), { query, ranking, model }),
+  } satisfies Pick<Provider, 'list' | 'search'>;
 }
 
 /** Writes the audit entries of a verb that succeeded without a change. */

@@ -1,0 +1,170 @@
+import { LRUCache } from 'lru-cache';
+import { type Call, GATEWAY, type Log, type Provider } from '#contract';
+import { type Database, statement } from '../client/connections.ts';
+
+/** Reads that may be answered by a read replica. */
+export interface ReadReplica {
+  /**
+   * Runs a read of this user on the replica if that shows every write of the user and of the call's consistency token, else on
+   * the primary. `work` may run twice: what fails on the replica is done again on the primary.
+   */
+  read<Result>(user_id: string, call: Call, work: (on: 'replica' | 'primary') => Promise<Result>): Promise<Result>;
+  /**
+   * After a change of these users' memories: sets the token of the response. No users: every read must see it. Never rejects.
+   */
+  wrote(users: readonly string[], call: Call): Promise<void>;
+  close(): Promise<void>;
+}
+
+export interface ReadReplicaOptions {
+  readonly primary: Database;
+  readonly replica: Database;
+  readonly log: Log;
+  /** Milliseconds between two looks at the replica. */
+  readonly every_ms?: number;
+}
+
+const EVERY_MS = 1_000;
+/** Users whose last write is remembered. */
+const MAX_USERS = 100_000;
+
+/** A position in the write-ahead log. */
+type Position = bigint;
+const NOWHERE: Position = -1n;
+const UNKNOWN: Position = 2n ** 64n;
+
+const LSN = /^([0-9A-F]{1,8})\/([0-9A-F]{1,8})$/;
+const toPosition = (lsn: string | undefined): Position | undefined => {
+  const [, high, low] = LSN.exec(lsn ?? '') ?? [];
+  return high === undefined ? undefined : (BigInt(`0x${high}`) << 32n) | BigInt(`0x${low}`);
+};
+
+const WRITTEN = statement('select pg_current_wal_insert_lsn()::text as lsn');
+const REPLAYED = statement('select pg_is_in_recovery() as standby, pg_last_wal_replay_lsn()::text as lsn');
+
+/**
+ * Sends reads to a streaming replica of the primary. The replica is asked every second how far it is, and used while it answers.
+ * Every read must see what the primary had written a second before; so a replica that lags by more than two seconds is not
+ * used. A read that must see more, because of its user's last write or its token, asks the replica by itself.
+ */
+export function openReadReplica({ primary, replica, log, every_ms = EVERY_MS }: ReadReplicaOptions): ReadReplica {
+  const stop = new AbortController();
+  const call: Call = { signal: stop.signal, requestId: 'read-replica', caller: GATEWAY };
+  const written = new LRUCache<string, Position>({ max: MAX_USERS });
+  /** What the replica has replayed, at least; `NOWHERE`: it cannot be used. */
+  let shown = NOWHERE;
+  /** What every read must see. */
+  let floor = UNKNOWN;
+  let wasUsed: boolean | undefined;
+
+  const writtenPosition = async (): Promise<Position> => {
+    const [row] = await primary.query(WRITTEN, [], call);
+    return toPosition(row?.lsn as string) ?? UNKNOWN;
+  };
+  const look = async () => {
+    const [row] = await replica.query(REPLAYED, [], call);
+    // A promoted replica no longer follows the primary.
+    shown = row?.standby === true ? (toPosition(row.lsn as string) ?? NOWHERE) : NOWHERE;
+  };
+  const shows = async (wanted: Position): Promise<boolean> => {
+    if (shown !== NOWHERE && wanted !== UNKNOWN && (wanted > floor || shown < wanted)) await look();
+    return shown !== NOWHERE && shown >= wanted;
+  };
+  let next = UNKNOWN;
+  const round = async () => {
+    try {
+      const now = await writtenPosition();
+      floor = next === UNKNOWN ? now : next;
+      next = now;
+      await look();
+    } catch {
+      shown = NOWHERE;
+    }
+    const isUsed = shown !== NOWHERE;
+    if (isUsed !== wasUsed && !stop.signal.aborted) {
+      if (isUsed) log.info({}, 'searches and lists go to the read replica');
+      else log.warn({}, 'the read replica cannot be used; the primary answers all reads');
+    }
+    wasUsed = isUsed;
+  };
+  let running = round();
+  const timer = setInterval(() => {
+    running = running.then(round);
+  }, every_ms).unref();
+
+  return {
+    async read(user_id, call, work) {
+      const named = toPosition(call.consistency?.token) ?? NOWHERE;
+      const own = written.get(user_id) ?? NOWHERE;
+      const wanted = [floor, named, own].reduce((a, b) => (a > b ? a : b));
+      try {
+        if (await shows(wanted)) return await work('replica');
+      } catch (error) {
+        if (call.signal.aborted) throw error;
+        shown = NOWHERE;
+      }
+      return work('primary');
+    },
+    async wrote(users, { consistency }) {
+      const at = await writtenPosition().catch(() => UNKNOWN);
+      if (at === UNKNOWN || users.length === 0) floor = next = at;
+      for (const user of users) written.set(user, at);
+      if (at !== UNKNOWN)
+        consistency?.answer(`${(at >> 32n).toString(16)}/${(at & 0xffffffffn).toString(16)}`.toUpperCase());
+    },
+    async close() {
+      clearInterval(timer);
+      stop.abort(new Error('closing'));
+      await running;
+    },
+  };
+}
+
+type Reads = Required<Pick<Provider, 'list' | 'search'>>;
+
+/** The provider with its lists and searches on the replica where possible, and with consistency tokens (Decision 44). */
+export function withReadReplica(provider: Provider, onReplica: Reads, { read, wrote }: ReadReplica): Provider {
+  const {
+    capabilities,
+    add,
+    batch,
+    idempotency,
+    update,
+    delete: remove,
+    erase,
+    restore,
+  } = provider as Required<Provider>;
+  const on = { primary: provider as Reads, replica: onReplica };
+  /** A change that failed may have happened. */
+  const change = async <Result>(users: readonly string[], call: Call, work: Promise<Result>): Promise<Result> => {
+    try {
+      return await work;
+    } finally {
+      await wrote(users, call);
+    }
+  };
+  const usersOf = (items: readonly { readonly input?: { readonly user_id: string } }[]) =>
+    items.flatMap(({ input }) => (input ? [input.user_id] : []));
+  return {
+    ...provider,
+    capabilities: { ...capabilities, consistency_tokens: true },
+    list: (query, call) => read(query.user_id, call, (server) => on[server].list(query, call)),
+    search: (query, call) => read(query.user_id, call, (server) => on[server].search(query, call)),
+    add: (input, vector, call) => change([input.user_id], call, add(input, vector, call)),
+    batch: (items, call) => change(usersOf(items), call, batch(items, call)),
+    idempotency: {
+      // Another gateway may have added them just now.
+      firstAnswers: (adds, call) => change(usersOf(adds), call, idempotency.firstAnswers(adds, call)),
+      add: (input, vector, key, call) => change([input.user_id], call, idempotency.add(input, vector, key, call)),
+    },
+    update: (ref, patch, vector, call) => change(ref.users ?? [], call, update(ref, patch, vector, call)),
+    delete: (ref, call) => change(ref.users ?? [], call, remove(ref, call)),
+    erase: (user_id, call) => change([user_id], call, erase(user_id, call)),
+    restore: (items, replace, call) =>
+      change(
+        items.map(({ memory }) => memory.user_id),
+        call,
+        restore(items, replace, call),
+      ),
+  };
+}
