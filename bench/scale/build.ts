@@ -2,9 +2,10 @@ import type pg from 'pg';
 import { encodeTime } from 'ulid';
 import { analyse, toUnitHalf } from '#ranking';
 import { toHalfvec } from '../../providers/postgres/pgvector.ts';
+import { withBucket } from '../../providers/postgres/tables/buckets.ts';
 import type { Names } from '../../providers/postgres/tables/names.ts';
 import { toKeys } from '../../providers/postgres/tables/search-terms.ts';
-import { bigintArray, bool, copyInto, type Fields, text, textArray, timestamp } from './copy.ts';
+import { bigintArray, bool, copyInto, type Fields, int2, text, textArray, timestamp } from './copy.ts';
 import { type Draft, draftOf, ownersInTime, type User } from './population.ts';
 import { randomFrom } from './random.ts';
 
@@ -33,7 +34,19 @@ const SECOND = 0.7;
 const NOISE = 0.4;
 
 const COLUMNS = [
-  ...['id', 'user_id', 'content', 'scope', 'tags', 'created_at', 'updated_at', 'keywords', 'embedding', 'large'],
+  ...[
+    'bucket',
+    'id',
+    'user_id',
+    'content',
+    'scope',
+    'tags',
+    'created_at',
+    'updated_at',
+    'keywords',
+    'embedding',
+    'large',
+  ],
 ];
 
 /**
@@ -47,16 +60,20 @@ export async function build({ client, names, users, clauses, largeUserRows }: Bu
     [names.memories],
   );
   for (const { name } of indexes.rows) await client.query(`drop index ${name}`);
-  await copyInto(client, `${names.memories} (${COLUMNS.join(', ')})`, rowsOf(users, clauses, largeUserRows));
+  await copyInto(client, `${names.memories} (${COLUMNS.join(', ')})`, rowsOf(users, clauses, largeUserRows, names));
   const large = users.filter(({ memories }) => memories > largeUserRows).map(({ id }) => id);
-  await client.query(`insert into ${names.largeUsers} select id, true from unnest($1::text[]) as id`, [large]);
+  for (const id of large)
+    await client.query(`insert into ${names.largeUsers} (bucket, user_id, ready) values ($1, $2, true)`, [
+      names.bucketOf(id),
+      id,
+    ]);
   await client.query(`set maintenance_work_mem = '3GB'; set max_parallel_maintenance_workers = 2`);
   for (const { definition } of indexes.rows) await client.query(definition);
   await client.query(`vacuum analyze ${names.memories}`);
   await client.query(`vacuum analyze ${names.largeUsers}`);
 }
 
-function* rowsOf(users: readonly User[], clauses: Clauses, largeUserRows: number): Iterable<Fields> {
+function* rowsOf(users: readonly User[], clauses: Clauses, largeUserRows: number, names: Names): Iterable<Fields> {
   const owners = ownersInTime(users);
   const made = new Uint32Array(users.length);
   for (const [i, owner] of owners.entries()) {
@@ -65,8 +82,10 @@ function* rowsOf(users: readonly User[], clauses: Clauses, largeUserRows: number
     made[owner] = n + 1;
     const draft = draftOf(user, n, clauses.texts);
     const time = START + Math.floor((i / owners.length) * TWO_YEARS_MS);
+    const bucket = names.bucketOf(user.id);
     yield [
-      text(`mem_${encodeTime(time, 10)}${String(i).padStart(16, '0')}`),
+      int2(bucket),
+      text(withBucket(`mem_${encodeTime(time, 10)}${String(i).padStart(16, '0')}`, bucket)),
       text(user.id),
       text(draft.content),
       draft.scope === null ? null : text(draft.scope),

@@ -57,7 +57,7 @@ async function send(wire: Wire, rows: Iterable<Fields>): Promise<void> {
 }
 
 function toRow(fields: Fields): Buffer {
-  const parts: Buffer[] = [int16(fields.length)];
+  const parts: Buffer[] = [int2(fields.length)];
   for (const field of fields) parts.push(int32(field?.length ?? -1), ...(field ? [field] : []));
   return Buffer.concat(parts);
 }
@@ -92,7 +92,7 @@ function array(type: number, elements: readonly Buffer[]): Buffer {
   return Buffer.concat([...head, ...elements.flatMap((element) => [int32(element.length), element])]);
 }
 
-function int16(value: number): Buffer {
+export function int2(value: number): Buffer {
   const buffer = Buffer.alloc(2);
   buffer.writeInt16BE(value);
   return buffer;

@@ -1,6 +1,7 @@
 /**
  * A store of a million memories: latency and recall of its searches:
- *   npm run bench:scale -- --url postgres://… [--reuse] [--keep] [--rounds 40] [--memories 1000000] [--out FILE]
+ *   npm run bench:scale -- --url postgres://… [--reuse] [--keep] [--rounds 40] [--memories 1000000] [--distributed]
+ *     [--out FILE]
  * Builds the schemas omp_scale and omp_scale_small and drops them afterwards, unless --keep is given. Building
  * takes minutes and 4 GB; --reuse measures schemas that were kept.
  */
@@ -30,6 +31,7 @@ const { values } = parseArgs({
     memories: { type: 'string', default: '1000000' },
     rounds: { type: 'string', default: '40' },
     'large-user-rows': { type: 'string', default: String(Options.parse({}).large_user_rows) },
+    distributed: { type: 'boolean', default: false },
     reuse: { type: 'boolean', default: false },
     keep: { type: 'boolean', default: false },
     out: { type: 'string', default: fileURLToPath(new URL('RESULTS.md', import.meta.url)) },
@@ -62,7 +64,8 @@ const db = openConnections({
 });
 try {
   await client.query('create extension if not exists vector');
-  const options = { client, url: values.url, embedder, log, largeUserRows };
+  const distributed = values.distributed ? ('citus' as const) : ('off' as const);
+  const options = { client, url: values.url, embedder, log, largeUserRows, distributed };
   const smallMemories = Math.max(HUNDRED.memories * 2, Math.round(memories / 100));
   const prepare = async (schema: string, memories: number) => {
     const started = performance.now();
@@ -79,18 +82,17 @@ try {
   const small = await openStore(options, SMALL);
   const sizes = oneOfEachSize(usersOf(memories));
   const subject: Subject = { client, db, store, embedder, hybrid, vector, users: sizes, questions };
-  const { rows } = await client.query<{ rows: number; indexed: number; server: string }>(
-    `select count(*)::int as rows, (count(*) filter (where large))::int as indexed,
-       'PostgreSQL ' || current_setting('server_version') || ', pgvector ' ||
-       (select extversion from pg_extension where extname = 'vector') as server from ${store.names.memories}`,
+  const { rows } = await client.query<{ indexed: number }>(
+    `select (count(*) filter (where large))::int as indexed from ${store.names.memories}`,
   );
-  const { indexed, server } = rows[0] as (typeof rows)[0];
+  const { indexed } = rows[0] as (typeof rows)[0];
+  const server = await describeServer();
   const inIndexes = sizes.filter((user) => user.memories > largeUserRows);
   const text = report({
     ...{ server, memories, smallMemories, rounds, largeUserRows, indexed, users: usersOf(memories).length },
     verbs: await measureVerbs(subject, rounds),
     stores: await compareStores(subject, small, rounds * 4),
-    crossings: await compareWays(subject, inIndexes, rounds),
+    crossings: values.distributed ? [] : await compareWays(subject, inIndexes, rounds),
     recalls: await measureRecall(subject, inIndexes),
   });
   await Promise.all([hybrid, vector, small].map((provider) => provider.close()));
@@ -101,6 +103,21 @@ try {
   await db.close();
   await client.end();
   await local.close();
+}
+
+async function describeServer(): Promise<string> {
+  const { rows } = await client.query<{ name: string }>(
+    `select 'PostgreSQL ' || current_setting('server_version') as name
+     union all select extname || ' ' || extversion from pg_extension where extname in ('vector', 'citus')`,
+  );
+  const names = rows.map(({ name }) => name);
+  if (!values.distributed) return names.join(', ');
+  const shards = await client.query<{ spread: string }>(
+    `select count(distinct nodename || nodeport) || ' workers, ' || count(*) || ' shards' as spread
+     from citus_shards where table_name = $1::regclass`,
+    [`${LARGE}.memories`],
+  );
+  return `${names.join(', ')}, ${shards.rows[0]?.spread}`;
 }
 
 /** The largest first. Small users come in every size; the one of 100 stands for them. */

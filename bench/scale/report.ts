@@ -55,21 +55,7 @@ export function report(results: Results): string {
       ]),
     ),
     '',
-    '## Exact search, or search through the indexes',
-    '',
-    'Hybrid search, top 10. The words of a query are counted once a minute before a search through the indexes.',
-    '',
-    table(
-      ['memories of the user', 'exact', 'through the indexes', 'ratio', 'counting'],
-      results.crossings.map(({ user, exact, indexed, count: counting }) => [
-        count(user.memories),
-        ms(exact, 0.5),
-        ms(indexed, 0.5),
-        `${ratio(indexed, exact).toFixed(2)}×`,
-        ms(counting, 0.5),
-      ]),
-    ),
-    '',
+    ...crossingsOf(results),
     '## Recall',
     '',
     'The share of the ten best of an exact search that the provider finds.',
@@ -86,6 +72,28 @@ export function report(results: Results): string {
     '',
   ].join('\n');
 }
+
+/** The ways of a search are compared on a single server only. */
+const crossingsOf = ({ crossings }: Results): string[] =>
+  crossings.length === 0
+    ? []
+    : [
+        '## Exact search, or search through the indexes',
+        '',
+        'Hybrid search, top 10. The words of a query are counted once a minute before a search through the indexes.',
+        '',
+        table(
+          ['memories of the user', 'exact', 'through the indexes', 'ratio', 'counting'],
+          crossings.map(({ user, exact, indexed, count: counting }) => [
+            count(user.memories),
+            ms(exact, 0.5),
+            ms(indexed, 0.5),
+            `${ratio(indexed, exact).toFixed(2)}×`,
+            ms(counting, 0.5),
+          ]),
+        ),
+        '',
+      ];
 
 const table = (headings: readonly string[], rows: readonly (readonly string[])[]): string =>
   [headings, headings.map((_, index) => (index === 0 ? '---' : '---:')), ...rows]

@@ -1,6 +1,7 @@
 import pg from 'pg';
 import { type Embedder, GATEWAY, type Log, type ProviderContext } from '#contract';
 import { analyse } from '#ranking';
+import { namesInUse } from '../../providers/postgres/startup/compatibility-check.ts';
 import { type Names, toNames } from '../../providers/postgres/tables/names.ts';
 import { type WritableMemories, withEmbedder } from '../../src/core/with-embedder.ts';
 import { openProvider } from '../../src/registry.ts';
@@ -26,15 +27,16 @@ export interface StoreOptions {
   readonly embedder: Embedder;
   readonly log: Log;
   readonly largeUserRows: number;
+  readonly distributed: 'off' | 'citus';
 }
 
 /** The provider as the registry opens it, hybrid by default, without decorators. */
 export async function openStore(
-  { url, embedder, log, largeUserRows }: Omit<StoreOptions, 'client'>,
+  { url, embedder, log, largeUserRows, distributed }: Omit<StoreOptions, 'client'>,
   schema: string,
   mode: ProviderContext['ranking']['mode'] = 'hybrid',
 ): Promise<WritableMemories> {
-  const options = { url, schema, large_user_rows: largeUserRows };
+  const options = { url, schema, large_user_rows: largeUserRows, distributed };
   const ranking = { mode, keyword_weight: 0.5 };
   const audit = { retention_days: null };
   const provider = await openProvider('postgres', options, {
@@ -48,7 +50,7 @@ export async function prepareStore(
   options: StoreOptions,
   { schema, memories, reuse }: { schema: string; memories: number; reuse: boolean },
 ): Promise<Store> {
-  const { client, embedder, largeUserRows } = options;
+  const { client, embedder, largeUserRows, distributed } = options;
   const quoted = pg.escapeIdentifier(schema);
   const found = await client.query('select 1 from pg_namespace where nspname = $1', [schema]);
   const wanted = reuse && found.rowCount !== 0;
@@ -58,7 +60,8 @@ export async function prepareStore(
   const extension = await client.query<{ schema: string }>(
     `select n.nspname as schema from pg_extension e join pg_namespace n on n.oid = e.extnamespace where e.extname = 'vector'`,
   );
-  const names = toNames(schema, extension.rows[0]?.schema as string);
+  const initial = toNames(schema, extension.rows[0]?.schema as string);
+  const names = await namesInUse(client, initial, distributed === 'citus');
   if (!wanted) {
     const users = usersOf(memories);
     await build({ client, names, users, clauses: await clausesFor(embedder), largeUserRows });

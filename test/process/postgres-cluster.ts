@@ -67,8 +67,23 @@ function makeCertificate(folder: string, as: object): string[] {
   return ['ssl=on', `ssl_key_file=${key}`, `ssl_cert_file=${certificate}`];
 }
 
-/** A stopped PostgreSQL server with a password; stopped after the test. Its folder must belong to `serverUser`. */
-export async function createCluster({ tls = false, folder = serverFolder() } = {}): Promise<Cluster> {
+export interface ClusterOptions {
+  readonly tls?: boolean;
+  /** Must belong to `serverUser`. */
+  readonly folder?: string;
+  /** Whether a password is asked. Default: yes. */
+  readonly trust?: boolean;
+  /** `name=value`, in the form of the configuration file. */
+  readonly settings?: readonly string[];
+}
+
+/** A stopped PostgreSQL server; stopped after the test. */
+export async function createCluster({
+  tls = false,
+  folder = serverFolder(),
+  trust = false,
+  settings: more = [],
+}: ClusterOptions = {}): Promise<Cluster> {
   const as = { ...serverUser(), cwd: folder, env: { PATH: process.env.PATH, LC_ALL: 'C.UTF-8' } };
   const port = await freePort();
   // Every character here has a meaning in a URL.
@@ -76,7 +91,16 @@ export async function createCluster({ tls = false, folder = serverFolder() } = {
   const passwordFile = join(folder, 'password');
   writeFileSync(passwordFile, password, { mode: 0o644 });
   const data = join(folder, 'data');
-  const initdb = ['-D', data, '-U', 'postgres', '-A', 'scram-sha-256', `--pwfile=${passwordFile}`, '--no-sync'];
+  const initdb = [
+    '-D',
+    data,
+    '-U',
+    'postgres',
+    '-A',
+    trust ? 'trust' : 'scram-sha-256',
+    `--pwfile=${passwordFile}`,
+    '--no-sync',
+  ];
   execFileSync(join(POSTGRES_BIN, 'initdb'), initdb, { ...as, stdio: 'pipe' });
 
   const encryption = tls ? makeCertificate(folder, as) : [];
@@ -89,7 +113,8 @@ export async function createCluster({ tls = false, folder = serverFolder() } = {
     url,
     password,
     async start() {
-      const settings = ['listen_addresses=127.0.0.1', `unix_socket_directories=${folder}`, 'fsync=off', ...encryption];
+      const where = ['listen_addresses=127.0.0.1', `unix_socket_directories=${folder}`];
+      const settings = [...where, 'fsync=off', ...encryption, ...more];
       const args = ['-D', data, '-p', String(port), ...settings.flatMap((setting) => ['-c', setting])];
       const server = spawn(join(POSTGRES_BIN, 'postgres'), args, { ...as, stdio: 'ignore' });
       const ended = once(server, 'close');

@@ -41,6 +41,8 @@ export async function distribute(client: pg.Client, names: Names, log: Log): Pro
     alter table ${ingestion} add primary key (memory_id, bucket);
     alter table ${onceKeys} add primary key (caller, key, bucket);
     alter table ${largeUsers} add primary key (user_id, bucket);
+    -- It has no key, and a shard moves by logical replication. Only the retention changes rows, so this costs nothing else.
+    alter table ${auditLog} replica identity full;
   `);
   const [first = '', ...others] = [memories, ingestion, auditLog, onceKeys, largeUsers].map(pg.escapeLiteral);
   await client.query(`select create_distributed_table(${first}, 'bucket')`);
