@@ -113,7 +113,9 @@ async function savedPlace<State>(path: string, question: unknown, restart: boole
   if (restart || !existsSync(path)) return undefined;
   const saved = JSON.parse(await readText(path, 'utf8')) as { question: string; state: State };
   if (saved.question === JSON.stringify(question)) return saved.state;
-  throw new Error(`${path} is of another command; finish that one, or start over with --restart`);
+  throw new Error(
+    `${path} is of a command with other options, or of the file before it changed; start over with --restart`,
+  );
 }
 
 const savePlace = (path: string, question: unknown, state: unknown) =>
@@ -215,6 +217,8 @@ async function runImport(asked: Asked, run: Run): Promise<number> {
   await flush(page);
   if (!isStream && !values['dry-run']) await rm(saved, { force: true });
   run.end();
+  const leftOut = lines - done - found;
+  if (leftOut > 0) say(run, `The filters leave out ${memories(leftOut)}.`);
   if (values['dry-run']) {
     run.terminal.stdout.write(
       values.json ? `${JSON.stringify({ memories: found })}\n` : `${memories(found)} would be stored.\n`,
@@ -297,7 +301,7 @@ async function runMigrate(asked: Asked, run: Run): Promise<number> {
       run,
       rejected
         ? 'The target rejected memories. The next run tries them again, with all others of this pass.'
-        : 'Nothing changed in the last pass. Stop writing to the first store and run this command once more.',
+        : 'Nothing changed in the last pass. If the first store is still written, stop that and run this command once more.',
     );
   }
   const status = outcome(all, asked, run);

@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { gunzipSync } from 'node:zlib';
@@ -82,6 +82,9 @@ describe('export and import', () => {
     const wanted = Array.from({ length: 60 }, (_, n) => n).filter((n) => [1, 2].includes(n % 13) && n % 3 > 0);
     expect(lines.map((line) => JSON.parse(line).content).sort()).toEqual(wanted.map((n) => memoryOf(n).content).sort());
     await expectEnd(['import', file, '--to', target.url]);
+    const fewer = await expectEnd(['import', file, '--to', target.url, '--dry-run', '--user', 'user 1']);
+    const left = lines.filter((line) => JSON.parse(line).user_id === 'user 2').length;
+    expect(fewer.stderr).toContain(`The filters leave out ${left} memor`);
     const { id } = JSON.parse(lines[0] as string);
     await target.client.update(id, { content: 'changed here' });
     const conflict = (how: string, status?: number) =>
@@ -117,6 +120,22 @@ describe('export and import', () => {
     const read = await expectEnd(['import', mem0, '--format', 'mem0', '--to', target.url, '--concurrency', '1']);
     expect(read.stdout).toBe('1 memory stored, 1 there already.\n');
     expect((await target.client.list({ user_id: 'ben' })).items).toMatchObject([{ id: '1', content: memory.memory }]);
+  });
+
+  it('go on only with the same file and options', async () => {
+    const target = await startGateway({ env: { OMP_PROVIDER: 'memory' } });
+    const file = join(folder, 'notes.csv');
+    const rows = Array.from({ length: 600 }, (_, n) => `note ${n},2024-05-01,${n < 550 ? `id-${n}` : 'id-0'}\n`);
+    writeFileSync(file, `content,created_at,id\n${rows.join('')}`);
+    const args = ['import', file, '--format', 'csv', '--user', 'ana', '--to', target.url];
+    const failing = [...args, '--on-conflict', 'fail'];
+    // The first page is stored, the second has a conflict.
+    expect((await expectEnd(failing, {}, 1)).stderr).toContain('id-0 is stored already');
+    expect((await expectEnd([...failing, '--dry-run'])).stdout).toBe('600 memories would be stored.\n');
+    expect((await expectEnd(args, {}, 1)).stderr).toContain('start over with --restart');
+    utimesSync(file, 0, 0);
+    expect((await expectEnd(failing, {}, 1)).stderr).toContain('start over with --restart');
+    await expectEnd([...args, '--restart']);
   });
 
   it('end without a message when the reader of the pipe has ended', async () => {
