@@ -98,6 +98,18 @@ describe('embedding', () => {
     });
   });
 
+  it('has a read replica only of a server that holds the memories', () => {
+    const replica = { OMP_POSTGRES_READ_URL: 'postgres://replica' };
+    expect(mistakesOf({ env: replica })).toEqual([
+      expect.stringMatching(/^postgres\.url \(DATABASE_URL .* is required while postgres\.read_url is set/),
+    ]);
+    const env = { ...replica, DATABASE_URL: 'postgres://db' };
+    expect(load({ env }).config.postgres).toMatchObject({ url: env.DATABASE_URL, read_url: 'postgres://replica' });
+    expect(mistakesOf({ env: { ...env, OMP_POSTGRES_DISTRIBUTED: 'citus' } })).toEqual([
+      expect.stringContaining('a replica of the coordinator holds no memories'),
+    ]);
+  });
+
   it('needs a key for OpenAI itself, none for another base URL', () => {
     expect(mistakesOf({ env: { OMP_EMBEDDER: 'openai' } })).toEqual([
       expect.stringMatching(/^embedding\.api_key \(OPENAI_API_KEY .* is required while embedding\.kind is openai/),
