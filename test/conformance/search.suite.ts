@@ -125,6 +125,19 @@ export const searchSuite = (subject: GetSubject) =>
       expect(best?.explanation?.terms).toEqual(features.keyword_search ? terms : null);
     });
 
+    test('[Decision 21] a rare word counts more than a common one, wherever it stands in the query', async (need) => {
+      need('search', 'keyword_search');
+      const owner = freshUser();
+      const { client } = subject();
+      for (const content of ['zebra alone', 'paper one', 'paper two', 'paper three', 'paper four'])
+        await client.add({ user_id: owner, content });
+      for (const q of ['zebra paper', 'paper zebra']) {
+        const hits = await client.search({ user_id: owner, q, explain: 'true', limit: 100 });
+        const coverage = new Map(hits.map(({ memory, explanation }) => [memory.content, explanation?.coverage]));
+        expect(coverage.get('zebra alone'), q).toBeGreaterThan(coverage.get('paper one') as number);
+      }
+    });
+
     test('[Decision 40] [Decision 21] several users are searched together, each with its own scores', async (need) => {
       need('search');
       const [ana, ben, nobody] = [freshUser(), freshUser(), freshUser()];

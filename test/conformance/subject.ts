@@ -21,6 +21,7 @@ const OWN = [
   'export',
   'import',
   'vector_search',
+  'keyword_search',
 ] as const;
 const FEATURES = ['scopes', 'supersession', ...OWN] as const;
 type Field = Exclude<keyof WireMemory, `x-${string}`> | 'extensions';

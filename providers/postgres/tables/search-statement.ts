@@ -57,7 +57,7 @@ export const indexSettings = (rows: number): string =>
   `${LARGE_USER_SETTINGS}; set local enable_sort = off; set local hnsw.iterative_scan = relaxed_order; set local hnsw.ef_search = 200; set local hnsw.max_scan_tuples = ${Math.ceil(rows / 2) + 1}`;
 
 /** Limit of memories ranked because they contain a rare term of the query; common terms come later. */
-const MAX_RARE = 2_000;
+const MAX_RARE = 500;
 
 /** The keys of the query's terms; none if keywords do not count. */
 export function keysOf(ranking: RankingOptions, { user_id, text }: SearchQuery): number[] {
