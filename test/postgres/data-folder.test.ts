@@ -1,4 +1,5 @@
 import { execFileSync } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
 import { cpSync, existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -80,6 +81,7 @@ describe('a first start', () => {
   it('removes what an unfinished one has left, and leaves a marker and nothing of the process', async () => {
     const folder = emptyFolder();
     cpSync(usedFolder(), join(folder, 'postgres.unfinished'), { recursive: true });
+    writeFileSync(join(folder, `omp-gateway.json.${randomUUID()}`), '');
     const engine = await start(folder);
     expect(await ask(engine, 'select 1 as n')).toEqual([{ n: 1 }]);
     expect(readdirSync(folder).sort()).toEqual(['lock', 'omp-gateway.json', 'postgres']);

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { closeSync, fstatSync, lstatSync, openSync, readFileSync, rmSync } from 'node:fs';
+import { closeSync, fstatSync, lstatSync, openSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { mkdir, open, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
@@ -78,9 +78,11 @@ export function examineFolder(root: string): 'nothing' | 'a database without mar
 
 /** Creates a database if there is none. The folder must be locked. */
 export async function prepareFolder(root: string): Promise<void> {
-  const unfinished = join(root, UNFINISHED);
-  rmSync(unfinished, { recursive: true, force: true });
+  // What a process left that was killed on the way.
+  for (const name of readdirSync(root))
+    if (name === UNFINISHED || FRESH_MARKER.test(name)) rmSync(join(root, name), { recursive: true, force: true });
   if (examineFolder(root) !== 'nothing') return;
+  const unfinished = join(root, UNFINISHED);
   try {
     await unpack(unfinished);
     await rename(unfinished, databaseIn(root));
@@ -118,7 +120,8 @@ export async function restoreFolder(root: string, unpack: (folder: string) => Pr
     await syncFolder(root);
     await writeMarker(root, marker);
   } finally {
-    await rm(unfinished, { recursive: true, force: true });
+    // Files that were being written when the unpacking failed may still appear.
+    await rm(unfinished, { recursive: true, force: true, maxRetries: 20 });
   }
 }
 
@@ -152,6 +155,9 @@ function readMarker(root: string): Marker | undefined {
 
 const writeMarker = (root: string, marker: Marker): Promise<void> =>
   replaceFile(join(root, MARKER), `${JSON.stringify(marker)}\n`);
+
+/** The name of a marker before it replaces the old one. */
+const FRESH_MARKER = /^omp-gateway\.json\.[0-9a-f-]{36}$/;
 
 /** Readers see either the old or the new contents. */
 async function replaceFile(path: string, text: string): Promise<void> {
