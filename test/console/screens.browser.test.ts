@@ -17,7 +17,8 @@ describe.skipIf(!hasChromium)('every page of the console', () => {
   let subject: Subject;
   let id = '';
   beforeAll(async () => {
-    const embedder = await openLocal(1, recordingLog());
+    const embedder = openLocal(1, recordingLog());
+    await embedder.loaded;
     subject = await openSubject({ provider: 'postgres', options: {}, embedder });
     const { client } = subject;
     const [old] = await client.batch(

@@ -9,6 +9,7 @@ import { FULL } from '../support/full.ts';
 import { holdTimers } from '../support/hold-timers.ts';
 import { freshUser, recordingLog } from '../support/subject.ts';
 import { dataFolder, type RunningGateway, startGateway, startProgram, temporaryFolder } from './gateway.ts';
+import { freePort } from './postgres-cluster.ts';
 
 test('parts are closed in reverse order, one after the other', async () => {
   const closing = openParts(recordingLog());
@@ -179,9 +180,9 @@ test.for(['SIGTERM', 'SIGINT'] as const)('%s before the start ends the process',
   expect(stdout).not.toMatch(/listens on/);
 });
 
-test('SIGTERM ends a start that waits for the database, in order', async () => {
+/** A start that waits for its database, which accepts connections and never answers, like a proxy before a server in recovery. */
+async function startWaiting(env: Readonly<Record<string, string>> = {}) {
   const sockets: Socket[] = [];
-  // Accepts connections and never answers, like a proxy before a server in recovery.
   const server = createServer((socket) => void sockets.push(socket.on('error', () => {})));
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -190,12 +191,29 @@ test('SIGTERM ends a start that waits for the database, in order', async () => {
     server.close();
   });
   const { port } = server.address() as AddressInfo;
-  const env = { OMP_SEARCH_MODE: 'keyword', DATABASE_URL: `postgres://omp@127.0.0.1:${port}/omp` };
-  const { child, ended, output } = startProgram({ env });
+  const DATABASE_URL = `postgres://omp@127.0.0.1:${port}/omp`;
+  const program = startProgram({ env: { OMP_SEARCH_MODE: 'keyword', DATABASE_URL, ...env } });
   await once(server, 'connection');
+  return program;
+}
+
+test('SIGTERM ends a start that waits for the database, in order', async () => {
+  const { child, ended, output } = await startWaiting();
   child.kill('SIGTERM');
   await output(STOPPING);
   expect(await ended).toMatchObject({ status: 0, signal: null, stderr: '' });
+});
+
+test('[Decision 31] while a start waits for the database, the metrics port answers, and the main port refuses connections', async () => {
+  const main = await freePort();
+  const env = { OMP_PORT: `${main}`, OMP_METRICS_PORT: '0', OMP_POSTGRES_CONNECT_TIMEOUT_MS: '600000' };
+  const { output } = await startWaiting(env);
+  const [, metrics = ''] = await output(/"port":(\d+),"msg":"the port for metrics is open"/);
+  const ask = (port: number | string, path: string) => fetch(`http://127.0.0.1:${port}${path}`);
+  expect((await ask(metrics, '/livez')).status).toBe(200);
+  const ready = await ask(metrics, '/readyz');
+  expect({ status: ready.status, body: await ready.json() }).toEqual({ status: 503, body: { status: 'starting' } });
+  await expect(ask(main, '/livez')).rejects.toMatchObject({ cause: { code: 'ECONNREFUSED' } });
 });
 
 test.runIf(FULL)('SIGTERM while the embedded database starts leaves a folder that the next start can use', async () => {

