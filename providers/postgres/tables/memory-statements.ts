@@ -36,7 +36,7 @@ import {
   STORED,
   toTextArray,
 } from './memory-rows.ts';
-import { inShard, type Names, shardOf } from './names.ts';
+import { inShard, type Names, shardOf, storedBucket } from './names.ts';
 import { toBigintArray } from './search-terms.ts';
 
 /** A statement and its values, ready to be sent. */
@@ -225,7 +225,7 @@ const insertedColumns = (names: Names): string =>
 
 /** Without `updated_at`, which equals `created_at`. */
 const insertedValues = (names: Names, { memory, vector, keywords }: Insert): readonly unknown[] => [
-  names.bucketOf(memory.user_id),
+  storedBucket(names, memory.user_id),
   memory.id,
   memory.user_id,
   memory.content,
