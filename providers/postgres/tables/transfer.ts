@@ -3,7 +3,7 @@ import type { Run } from '../client/connections.ts';
 import { conditions } from './conditions.ts';
 import { enqueue } from './ingestion-queue.ts';
 import { bytesOf, columnsOf, firstWithin, queueStatus, toMemory } from './memory-rows.ts';
-import { inShards, type Names, storedBucket } from './names.ts';
+import { inShards, type Names } from './names.ts';
 import { allShards, type Shard } from './shards.ts';
 
 interface TransferOptions {
@@ -88,7 +88,7 @@ export function createTransfer(
         call,
       );
       for (const { memory, vector } of items) {
-        const bucket = storedBucket(names, memory.user_id);
+        const bucket = names.bucketOf(memory.user_id);
         // Another user's.
         if ((stored.get(memory.id) ?? bucket) !== bucket) continue;
         const text = vector && `[${vector.join()}]`;
