@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeEach, expect, test } from 'vitest';
+import { findingsOn, told } from '../postgres/databases.ts';
 import { HAS_CITUS, NO_CITUS, startCitus } from '../process/citus-cluster.ts';
 import type { Cluster } from '../process/postgres-cluster.ts';
 import { downOf } from '../support/ledger.ts';
@@ -22,14 +23,23 @@ test('lost nodes of Citus and moved shards lose nothing acknowledged, and no res
     excuse: downOf('postgres', 'openai'),
   });
 
-  const restarted = (name: string, node: Cluster, how: 'SIGINT' | 'SIGQUIT' | 'SIGKILL', downMs: number): Fault => ({
+  const restarted = (
+    name: string,
+    node: Cluster,
+    how: 'SIGINT' | 'SIGQUIT' | 'SIGKILL',
+    meanwhile: () => Promise<unknown> = async () => {},
+  ): Fault => ({
     name,
     async strike() {
       await node.stop(how);
-      await sleep(downMs);
+      await meanwhile();
       await node.start();
     },
   });
+  const doctorMisses = async ({ url }: Cluster) =>
+    expect(told(await findingsOn(citus.url), 'problem')).toEqual([
+      `connection: the node ${new URL(url).host} of Citus cannot be reached: requests of its users fail`,
+    ]);
   const [first, second] = citus.workers as [Cluster, Cluster];
   const onNewNode = async () => {
     const port = new URL((citus.workers[2] as Cluster).url).port;
@@ -37,10 +47,12 @@ test('lost nodes of Citus and moved shards lose nothing acknowledged, and no res
     return rows.length;
   };
   const faults: readonly Fault[] = [
-    restarted('Citus: a worker killed (-9) and started', first, 'SIGKILL', 0),
-    restarted('Citus: a worker crashed, down for 3 s', second, 'SIGQUIT', 3_000),
-    restarted('Citus: a worker stopped, down for 5 s', first, 'SIGINT', 5_000),
-    restarted('Citus: the coordinator killed (-9) and started', citus.coordinator, 'SIGKILL', 0),
+    restarted('Citus: a worker killed (-9) and started', first, 'SIGKILL'),
+    restarted('Citus: a worker crashed, down for 3 s', second, 'SIGQUIT', () =>
+      Promise.all([sleep(3_000), doctorMisses(second)]),
+    ),
+    restarted('Citus: a worker stopped, down for 5 s', first, 'SIGINT', () => sleep(5_000)),
+    restarted('Citus: the coordinator killed (-9) and started', citus.coordinator, 'SIGKILL'),
     {
       name: 'Citus: a node added, shards rebalanced',
       async strike() {

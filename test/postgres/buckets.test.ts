@@ -1,7 +1,8 @@
 import { expect, it } from 'vitest';
 import { newIdentity } from '#toolbox';
 import { BUCKETS, bucketIn, bucketOf, bucketSql, withBucket } from '../../providers/postgres/tables/buckets.ts';
-import { storeForAll } from './store.ts';
+import type { AllMemories } from '../support/memories.ts';
+import { call, memoryOf, searchFor, storeForAll, until } from './store.ts';
 
 const store = storeForAll();
 
@@ -14,6 +15,33 @@ it('the bucket of a user is the same in the gateway and in SQL', async () => {
     );
     expect(rows.map(({ bucket }) => bucket)).toEqual(users.map((user) => bucketOf(secret, user)));
   }
+});
+
+it('[Decision 46] on a single server memories hold their bucket, which ids name, and keys and large users none', async () => {
+  const provider = (await store.open({ options: { ingestion: 'async', large_user_rows: 1 } })) as AllMemories;
+  const { id } = await provider.add(memoryOf('ana', 'x'), call);
+  await provider.addIdempotent(memoryOf('ana', 'y'), { caller: 'c', key: 'k', fingerprint: 'f' }, call);
+  await provider.batch([memoryOf('ben', 'z')], undefined, call);
+  const { items } = await provider.scan({ after: '', limit: 5, max_bytes: 1e6 }, call);
+  await provider.restore(
+    items.map((item) => ({ ...item, memory: { ...item.memory, id: `${item.memory.id}moved` } })),
+    false,
+    call,
+  );
+  await provider.search(searchFor('ana', 'x'), call);
+  const { memories, onceKeys, largeUsers } = store.names;
+  await until(async () => (await store.sql(`select from ${largeUsers} where ready`)).length > 0);
+  await provider.erase('ben', call);
+  for (const table of [onceKeys, largeUsers])
+    expect(await store.sql(`select distinct bucket from ${table}`)).toEqual([{ bucket: 0 }]);
+  const [{ bucket, right } = { bucket: Number.NaN, right: false }] = await store.sql<{
+    bucket: number;
+    right: boolean;
+  }>(
+    `select (array_agg(bucket))[1] as bucket, bool_and(bucket = ${bucketSql('bucket_secret', 'user_id')}) as right
+     from ${memories}, ${store.names.store} where user_id = 'ana'`,
+  );
+  expect([bucketIn(id), right]).toEqual([bucket, true]);
 });
 
 it.each([0, 1, 31, 32, 4_711, BUCKETS - 1])('an id names the bucket %i', (bucket) => {

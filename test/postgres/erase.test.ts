@@ -5,6 +5,12 @@ import { call, memoryOf, storeForEach, until } from './store.ts';
 
 const store = storeForEach();
 
+it('[Decision 38] an erasure needs no audit log', async () => {
+  const provider = await store.open({ audit: null });
+  await provider.add(memoryOf('u', 'x'), call);
+  expect(await provider.erase?.('u', call)).toBe(1);
+});
+
 // The embedded engine has one session for all its clients: no two transactions are ever under way.
 describe.skipIf(SERVER_URL === '')(`an erasure${SERVER_URL === '' ? `: ${NO_SERVER}` : ''}`, () => {
   it('[Decision 38] includes a memory that another gateway is changing', async () => {

@@ -149,7 +149,7 @@ describe.skipIf(SERVER_URL === '')(`while the first is under way${SERVER_URL ===
       status: 'done' as const,
     };
     const [vector = null] = await hashingEmbedder().embed([INPUT.content], 'document', call);
-    const wanted = { memory, vector, keywords: [], key: onceOf() };
+    const wanted = { memory, bucket: 0, vector, keywords: [], key: onceOf() };
     const { statement, values } = createStatements(store.names, true).insert(wanted, call);
     const other = new pg.Client({ connectionString: store.url });
     await other.connect();

@@ -450,6 +450,7 @@ describe.skipIf(SERVER_URL === '')(`the move${SERVER_URL === '' ? `: ${NO_SERVER
     const { statement, values } = createStatements(store.names, true).insert(
       {
         memory: { ...memory, updated_at: memory.created_at },
+        bucket: 0,
         vector: (await hashingEmbedder().embed(['slow add'], 'document', call))[0] ?? null,
         keywords: [],
       },

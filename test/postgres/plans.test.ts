@@ -43,7 +43,7 @@ beforeAll(async () => {
       const id = `mem_${String(made++).padStart(26, '0')}`;
       const memory = { ...input, id, created_at, updated_at: created_at, embedding_model: null, status: null };
       const { statement, values } = insert(
-        { memory, vector: await vectorOf(content), keywords: toKeys(user, analyse(content)) },
+        { memory, bucket: 0, vector: await vectorOf(content), keywords: toKeys(user, analyse(content)) },
         call,
       );
       await store.sql(statement.text, values);
@@ -341,7 +341,7 @@ describe('an add', () => {
     const created_at = new Date().toISOString();
     const identity = { id: 'mem_x', created_at, updated_at: created_at };
     const memory = { ...memoryOf('u', 'x'), ...identity, embedding_model: null, status: null };
-    const added = { memory, vector: null, keywords: [], ...(key && { key }) };
+    const added = { memory, bucket: 0, vector: null, keywords: [], ...(key && { key }) };
     const { statement, values } = createStatements(store.names, true).insert(added, call);
     expect(await indexes(statement.text, values)).toEqual(expected);
   });

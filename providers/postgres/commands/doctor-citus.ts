@@ -5,7 +5,6 @@ import { ok, problem, type Read, warning } from './doctor-common.ts';
 
 interface Node {
   readonly name: string;
-  readonly reached: boolean;
   readonly shards: number;
   readonly megabytes: number;
 }
@@ -15,22 +14,29 @@ const SAMPLE = 10_000;
 /** Less is moved in no time, and uneven by chance. */
 const SMALL_MEGABYTES = 1_000;
 
+/** The nodes of Citus that do not answer. */
+export async function checkReachable(read: Read): Promise<Finding[]> {
+  const lost = await read<Pick<Node, 'name'>>(
+    `select nodename || ':' || nodeport as name from run_command_on_all_nodes('select 1') join pg_dist_node using (nodeid)
+     where noderole = 'primary' and not success order by nodename, nodeport`,
+  );
+  return lost.map(({ name }) =>
+    problem('connection', `the node ${name} of Citus cannot be reached: requests of its users fail`),
+  );
+}
+
 /** The nodes of Citus, how evenly they share the memories, and which requests ask all of them. */
 export async function checkNodes(read: Read, { memories }: Names): Promise<Finding[]> {
   const nodes = await read<Node>(
-    `select nodename || ':' || nodeport as name, success as reached, count(shardid)::int as shards,
+    `select nodename || ':' || nodeport as name, count(shardid)::int as shards,
        coalesce(round(sum(shard_size) / 1e6), 0)::float8 as megabytes
-     from run_command_on_all_nodes('select 1') join pg_dist_node using (nodeid)
-     left join citus_shards using (nodename, nodeport)
+     from pg_dist_node left join citus_shards using (nodename, nodeport)
      where noderole = 'primary' and shouldhaveshards and (table_name is null or table_name = $1::regclass)
-     group by nodename, nodeport, success order by nodename, nodeport`,
+     group by nodename, nodeport order by nodename, nodeport`,
     [memories],
   );
-  const findings = nodes
-    .filter(({ reached }) => !reached)
-    .map(({ name }) => problem('size', `the node ${name} of Citus cannot be reached: requests of its users fail`));
   const each = nodes.map(({ name, shards, megabytes }) => `${name} ${shards} shards, ${megabytes} MB`);
-  findings.push(ok('size', `the memories are distributed over ${nodes.length} nodes of Citus: ${each.join('; ')}`));
+  const findings = [ok('size', `the memories are distributed over ${nodes.length} nodes of Citus: ${each.join('; ')}`)];
   const sizes = nodes.map(({ megabytes }) => megabytes);
   if (Math.max(...sizes) > SMALL_MEGABYTES && Math.max(...sizes) > 2 * Math.min(...sizes)) {
     const remedy = { sql: 'select citus_rebalance_start();', reason: 'moves shards while gateways serve' };

@@ -16,7 +16,7 @@ import { isDistributed } from '../startup/distribute.ts';
 import { INGESTION, MIGRATIONS, missingTables, partlyRestored, tooNew } from '../startup/migrations.ts';
 import { conditions } from '../tables/conditions.ts';
 import { type Names, toNames, withVectorsIn } from '../tables/names.ts';
-import { checkNodes } from './doctor-citus.ts';
+import { checkNodes, checkReachable } from './doctor-citus.ts';
 import { compareVectors, estimateSize, ok, problem, type Read, reportSize, warning } from './doctor-common.ts';
 
 /** The gateway's tables: whether they exist, the role may use them, and their data fits this gateway. */
@@ -47,6 +47,9 @@ export async function checkTables(
   const [{ row } = {}] = await read<{ row?: StoreRow }>(`select to_jsonb(s) as row from ${initial.store} s`);
   const store = row && toStore(row);
   const distributed = await isDistributed(read, initial);
+  const lost = distributed ? await checkReachable(read) : [];
+  // Everything below asks all nodes.
+  if (lost.length > 0) return [...findings, ...lost];
   const names = { ...withVectorsIn(store?.column ?? 'embedding', initial), distributed };
   if (store) findings.push(...(await checkStore(read, names, { store, version, embedder })));
   if (version >= INGESTION) findings.push(await checkIngestion(read, names, embedder !== undefined));

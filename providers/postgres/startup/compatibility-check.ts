@@ -45,12 +45,11 @@ const identity = (model: string | null | undefined, dimensions: number | null | 
 export const isSame = (a: EmbedderIdentity | null, b: EmbedderIdentity): boolean =>
   a !== null && a.model === b.model && a.dimensions === b.dimensions;
 
-const createStore = (client: pg.Client, names: Names) =>
-  client.query(`insert into ${names.store} (analyser_version) values ($1) on conflict do nothing`, [ANALYSER_VERSION]);
-
 /** Creates the row if it is missing, and locks it until the caller's transaction ends. */
 export async function lockStore(client: pg.Client, names: Names): Promise<Store> {
-  await createStore(client, names);
+  await client.query(`insert into ${names.store} (analyser_version) values ($1) on conflict do nothing`, [
+    ANALYSER_VERSION,
+  ]);
   const { rows } = await client.query<StoreRow>(`select * from ${names.store} for update`);
   return toStore(rows[0] as StoreRow);
 }

@@ -24,7 +24,7 @@ export async function distribute(client: pg.Client, names: Names, log: Log): Pro
   const { memories, ingestion, auditLog, onceKeys, largeUsers, store } = names;
   const started = performance.now();
   const secret = `(select bucket_secret from ${store})`;
-  const [bucket, keyBucket] = [bucketSql(secret, 'user_id'), bucketSql(secret, `caller || ' ' || key`)];
+  const bucketOf = (column: string) => bucketSql(secret, column);
   // The changes of many shards in one transaction, one after the other, so that they do not lock each other out.
   await client.query(`set local citus.multi_shard_modify_mode = 'sequential'`);
   await client.query(`
@@ -32,11 +32,11 @@ export async function distribute(client: pg.Client, names: Names, log: Log): Pro
     alter table ${memories} drop constraint memories_pkey;
     alter table ${onceKeys} drop constraint once_keys_pkey;
     alter table ${largeUsers} drop constraint large_users_pkey;
-    update ${memories} set bucket = ${bucket} where bucket <> ${bucket};
-    update ${largeUsers} set bucket = ${bucket} where bucket <> ${bucket};
-    update ${auditLog} set bucket = ${bucket} where bucket <> ${bucket};
+    update ${memories} set bucket = ${bucketOf('user_id')};
+    update ${largeUsers} set bucket = ${bucketOf('user_id')};
+    update ${auditLog} set bucket = ${bucketOf(`coalesce(user_id, '')`)};
     update ${ingestion} q set bucket = m.bucket from ${memories} m where id = memory_id;
-    update ${onceKeys} set bucket = ${keyBucket};
+    update ${onceKeys} set bucket = ${bucketOf(`caller || ' ' || key`)};
     alter table ${memories} add primary key (id, bucket);
     alter table ${ingestion} add primary key (memory_id, bucket);
     alter table ${onceKeys} add primary key (caller, key, bucket);

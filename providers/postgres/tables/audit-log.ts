@@ -1,7 +1,7 @@
 import type { AuditAction, AuditLog, Call, StoredEntry } from '#contract';
 import type { Run } from '../client/connections.ts';
 import { type Conditions, conditions, whereWithin } from './conditions.ts';
-import { inShard, type Names, shardOf } from './names.ts';
+import { inShard, type Names, shardOf, storedBucket } from './names.ts';
 import { toIso } from './timestamps.ts';
 
 const COLUMNS = ['timestamp', 'app', 'action', 'user_id', 'memory_id', 'scope', 'request_id', 'outcome'] as const;
@@ -24,7 +24,7 @@ export const createAuditLog = (names: Names, run: Run): AuditLog => ({
       `insert into ${names.auditLog} (bucket, ${COLUMNS.join(', ')})
        select * from unnest($1::int2[], $2::timestamptz[], ${COLUMNS.slice(1).map((_, i) => `$${i + 3}::text[]`)})`,
       [
-        entries.map(({ user_id }) => (user_id === null ? 0 : names.bucketOf(user_id))),
+        entries.map(({ user_id }) => storedBucket(names, user_id ?? '')),
         ...COLUMNS.map((column) => entries.map((entry) => entry[column])),
       ],
       call,

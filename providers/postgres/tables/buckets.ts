@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 
 /*
- * Every user has a bucket, and every row of a user holds it. Citus distributes the tables by it: a statement that names the
+ * Every user has a bucket. On Citus every row of a user holds it, and the tables are distributed by it: a statement that names the
  * bucket runs on one shard. The bucket is also the end of an id, so that an id alone leads to the shard of its memory.
  */
 

@@ -28,7 +28,7 @@ const BATCH = 1_000;
 
 /**
  * Deletes expired audit entries, idempotency keys and memories in the background. Any number of gateways may do so at the same time:
- * each skips rows that another one is deleting.
+ * each skips rows that another one is deleting; on Citus it waits, and finds them deleted.
  */
 export function startHousekeeping({
   run,

@@ -11,7 +11,7 @@ import { newRecord } from '#toolbox';
 import type { Run } from '../client/connections.ts';
 import type { Conditions } from './conditions.ts';
 import { toTextArray } from './memory-rows.ts';
-import type { Names } from './names.ts';
+import { type Names, storedBucket } from './names.ts';
 import { toIso } from './timestamps.ts';
 
 /** The period in which keys are remembered: those used at `after` or earlier, or later than `until`, have expired. */
@@ -27,7 +27,7 @@ type KeyedMemory = readonly [key: IdempotencyKey, memory: Memory];
  * key is a transaction on two shards.
  */
 const keyBucket = (names: Names, { caller, key }: Pick<IdempotencyKey, 'caller' | 'key'>): number =>
-  names.bucketOf(`${caller} ${key}`);
+  storedBucket(names, `${caller} ${key}`);
 
 const rowOf = (names: Names, [{ caller, key, fingerprint }, memory]: KeyedMemory) => [
   ...[caller, key, fingerprint, memory.id],

@@ -3,7 +3,7 @@ import { type Call, GATEWAY, type Log } from '#contract';
 import type { Database } from '../client/connections.ts';
 import { conditions } from './conditions.ts';
 import type { Statements } from './memory-statements.ts';
-import { inShard, type Names, shardOf } from './names.ts';
+import { inShard, type Names, shardOf, storedBucket } from './names.ts';
 
 export interface LargeUsers {
   has(userId: string): boolean;
@@ -83,7 +83,7 @@ export async function openLargeUsers({
     // row. So once the existing rows are flagged, all are.
     const enter = statements.query(
       `insert into ${names.largeUsers} (bucket, user_id) values ($1, $2) on conflict do nothing`,
-      [names.bucketOf(userId), userId],
+      [storedBucket(names, userId), userId],
     );
     await db.queryWith(
       `set local lock_timeout = ${LOCK_MS}; lock table ${names.largeUsers} in access exclusive mode`,

@@ -47,6 +47,8 @@ export interface Query {
 
 export interface Insert {
   readonly memory: Memory;
+  /** Of its user. */
+  readonly bucket: number;
   /** Null: without a vector, or not until the ingestion queue has computed it, as the memory's status says. */
   readonly vector: Vector;
   /** Keys of the content's terms. */
@@ -133,7 +135,7 @@ export function createStatements(names: Names, audited: boolean) {
     /** Inserts several, all with a key or all without. Returns the `id` of each that it inserted. */
     insertAll(inserts: readonly Insert[], call: Call): Query {
       const where = conditions();
-      const rows = inserts.map((insert) => insertedValues(names, insert));
+      const rows = inserts.map(insertedValues);
       const columns = INSERTED_TYPES.map((type, i) => `${where.bind(rows.map((row) => row[i]))}::${type}[]`);
       const [buckets, , users] = columns;
       const known = names.distributed ? `bucket = any(${buckets})` : 'true';
@@ -160,7 +162,7 @@ export function createStatements(names: Names, audited: boolean) {
     insert(insert: Insert, call: Call): Query {
       const { memory, key } = insert;
       const where = conditions();
-      where.values.push(...insertedValues(names, insert));
+      where.values.push(...insertedValues(insert));
       const text = `insert into ${names.memories} (${insertedColumns(names)})
          select $1::int2, $2::text, $3::text, $4::text, $5::text, $6::text[], $7::jsonb, $8::float8, $9::timestamptz, $9::timestamptz,
            $10::timestamptz, $11::timestamptz, $12::text[], $13::jsonb, $14::bigint[], $15::${names.halfvec},
@@ -224,8 +226,8 @@ const insertedColumns = (names: Names): string =>
    keywords, ${names.embedding}, large`;
 
 /** Without `updated_at`, which equals `created_at`. */
-const insertedValues = (names: Names, { memory, vector, keywords }: Insert): readonly unknown[] => [
-  names.bucketOf(memory.user_id),
+const insertedValues = ({ memory, bucket, vector, keywords }: Insert): readonly unknown[] => [
+  bucket,
   memory.id,
   memory.user_id,
   memory.content,

@@ -44,12 +44,12 @@ export function toNames(schemaName: string, extensionSchema: string): Names {
     halfvecCosine: `${extension}.halfvec_cosine_ops`,
     cosineDistance: `operator(${extension}.<=>)`,
     distributed: false,
-    bucketOf: () => UNKNOWN,
+    bucketOf: () => NONE,
   };
 }
 
-/** The bucket of rows that were stored before there were buckets. Only on a single server, which does not use it. */
-const UNKNOWN = 0;
+/** In rows of a single server, which does not read it. */
+const NONE = 0;
 
 /** The same names with the buckets of the store. */
 export const withBuckets = (names: Names, secret: Uint8Array, distributed: boolean): Names => ({
@@ -61,6 +61,9 @@ export const withBuckets = (names: Names, secret: Uint8Array, distributed: boole
 /** The bucket that a statement about this user's rows names; undefined: none, on a single server. */
 export const shardOf = (names: Names, user_id: string): number | undefined =>
   names.distributed ? names.bucketOf(user_id) : undefined;
+
+/** The bucket in rows of this user other than memories, which hold it on a single server too. */
+export const storedBucket = (names: Names, user_id: string): number => shardOf(names, user_id) ?? NONE;
 
 /** SQL that limits a table to the bucket of the statement, its first parameter. `alias`: with its dot. */
 export const inShard = ({ distributed }: Names, alias = ''): string =>

@@ -62,9 +62,10 @@ export async function openProvider(
   const insertOf = async ({ input, vector, key }: BatchItem, call: Call): Promise<Insert> => {
     const keywords = await keywordsOf(input, call);
     const { id, created_at } = newIdentity();
-    const identity = { id: withBucket(id, names.bucketOf(input.user_id)), created_at };
+    const bucket = names.bucketOf(input.user_id);
+    const identity = { id: withBucket(id, bucket), created_at };
     const memory = newRecord(input, model, { ...identity, status: later ? 'queued' : 'done' });
-    return { memory, vector, keywords, key };
+    return { memory, bucket, vector, keywords, key };
   };
   /** Undefined: the idempotency key is in use. */
   const insert = async (item: BatchItem, call: Call): Promise<Memory | undefined> => {

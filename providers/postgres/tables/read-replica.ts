@@ -31,7 +31,8 @@ const MAX_USERS = 100_000;
 /** A position in the write-ahead log. */
 type Position = bigint;
 const NOWHERE: Position = -1n;
-const UNKNOWN: Position = 2n ** 64n;
+
+const latest = (a: Position, b: Position): Position => (a > b ? a : b);
 
 const LSN = /^([0-9A-F]{1,8})\/([0-9A-F]{1,8})$/;
 const toPosition = (lsn: string | undefined): Position | undefined => {
@@ -53,37 +54,50 @@ export function openReadReplica({ primary, replica, log, every_ms = EVERY_MS }: 
   const written = new LRUCache<string, Position>({ max: MAX_USERS });
   /** What the replica has replayed, at least; `NOWHERE`: it cannot be used. */
   let shown = NOWHERE;
-  /** What every read must see. */
-  let floor = UNKNOWN;
+  /** What every read must see, now and from the next round on. Answers may come out of order, so positions only rise. */
+  let floor = NOWHERE;
+  let next = NOWHERE;
+  /**
+   * Changes whose position is unknown, and how many of them `floor` includes: those before the question of a round. The first
+   * one stands for all changes before the start.
+   */
+  let lost = 1;
+  let included = 0;
   let wasUsed: boolean | undefined;
 
   const writtenPosition = async (): Promise<Position> => {
     const [row] = await primary.query(WRITTEN, [], call);
-    return toPosition(row?.lsn as string) ?? UNKNOWN;
+    return toPosition(row?.lsn as string) as Position;
   };
   const look = async () => {
     const [row] = await replica.query(REPLAYED, [], call);
     // A promoted replica no longer follows the primary.
     shown = row?.standby === true ? (toPosition(row.lsn as string) ?? NOWHERE) : NOWHERE;
   };
+  const isUsable = () => shown !== NOWHERE && included === lost;
   const shows = async (wanted: Position): Promise<boolean> => {
-    if (shown !== NOWHERE && wanted !== UNKNOWN && (wanted > floor || shown < wanted)) await look();
-    return shown !== NOWHERE && shown >= wanted;
+    if (!isUsable()) return false;
+    if (wanted > floor || shown < floor) await look();
+    // The floor may have risen meanwhile.
+    return isUsable() && shown >= latest(wanted, floor);
   };
-  let next = UNKNOWN;
   const round = async () => {
+    let err: unknown;
     try {
+      const before = lost;
       const now = await writtenPosition();
-      floor = next === UNKNOWN ? now : next;
-      next = now;
+      floor = latest(floor, included === lost ? next : now);
+      next = latest(next, now);
+      included = before;
       await look();
-    } catch {
+    } catch (error) {
+      err = error;
       shown = NOWHERE;
     }
     const isUsed = shown !== NOWHERE;
     if (isUsed !== wasUsed && !stop.signal.aborted) {
       if (isUsed) log.info({}, 'searches and lists go to the read replica');
-      else log.warn({}, 'the read replica cannot be used; the primary answers all reads');
+      else log.warn({ err }, 'the read replica cannot be used; the primary answers all reads');
     }
     wasUsed = isUsed;
   };
@@ -96,21 +110,24 @@ export function openReadReplica({ primary, replica, log, every_ms = EVERY_MS }: 
     async read(user_id, call, work) {
       const named = toPosition(call.consistency?.token) ?? NOWHERE;
       const own = written.get(user_id) ?? NOWHERE;
-      const wanted = [floor, named, own].reduce((a, b) => (a > b ? a : b));
       try {
-        if (await shows(wanted)) return await work('replica');
+        if (await shows(latest(named, own))) return await work('replica');
       } catch (error) {
         if (call.signal.aborted) throw error;
+        if (shown !== NOWHERE) log.warn({ err: error }, 'a read failed on the read replica; the primary answers it');
         shown = NOWHERE;
       }
       return work('primary');
     },
     async wrote(users, { consistency }) {
-      const at = await writtenPosition().catch(() => UNKNOWN);
-      if (at === UNKNOWN || users.length === 0) floor = next = at;
-      for (const user of users) written.set(user, at);
-      if (at !== UNKNOWN)
-        consistency?.answer(`${(at >> 32n).toString(16)}/${(at & 0xffffffffn).toString(16)}`.toUpperCase());
+      const at = await writtenPosition().catch(() => undefined);
+      if (at === undefined) {
+        lost++;
+        return;
+      }
+      if (users.length === 0) floor = latest(floor, at);
+      for (const user of users) written.set(user, latest(written.get(user) ?? NOWHERE, at));
+      consistency?.answer(`${(at >> 32n).toString(16)}/${(at & 0xffffffffn).toString(16)}`.toUpperCase());
     },
     async close() {
       clearInterval(timer);

@@ -1,3 +1,4 @@
+import pg from 'pg';
 import { BUCKETS } from './buckets.ts';
 import type { Names } from './names.ts';
 
@@ -8,7 +9,7 @@ type Query = (text: string, values: readonly unknown[]) => Promise<readonly Reco
 export type Shard = readonly number[] | undefined;
 
 const shardOfBucket = ({ memories }: Names): string =>
-  `get_shard_id_for_distribution_column('${memories.replaceAll("'", "''")}'::regclass, bucket)`;
+  `get_shard_id_for_distribution_column(${pg.escapeLiteral(memories)}::regclass, bucket)`;
 
 /** All shards, in the order of their first buckets. */
 export async function allShards(names: Names, query: Query): Promise<Shard[]> {

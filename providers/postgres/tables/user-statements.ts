@@ -13,7 +13,7 @@ import type { Run } from '../client/connections.ts';
 import { insertChangeEntry } from './audit-log.ts';
 import { conditions, whereWithin } from './conditions.ts';
 import { toTextArray } from './memory-rows.ts';
-import { inShard, inShards, type Names, shardOf } from './names.ts';
+import { inShard, inShards, type Names, shardOf, storedBucket } from './names.ts';
 import { toIso } from './timestamps.ts';
 
 /** Users whose ids one part of a list looks at when only some of them can match. */
@@ -109,14 +109,18 @@ export function createUserVerbs(
     async erase(user_id, call) {
       for (let erased = 0; ; ) {
         const where = conditions(shardOf(names, user_id));
-        const [user, most, bucket] = [where.bind(user_id), where.bind(BATCH), where.bind(names.bucketOf(user_id))];
+        const [user, most] = [where.bind(user_id), where.bind(BATCH)];
         // By id: a row that was changed while this waited for its lock has another ctid.
         const deleted = `deleted as (delete from ${names.memories} where ${inShard(names)} and id = any(array(
             select id from ${names.memories} where ${inShard(names)} and user_id = ${user} limit ${most} for update)) returning 1)`;
         // The statement that deletes the last ones also writes the entry of them all.
-        const changed = `changed as (select ${bucket}::int2 as bucket, ${user}::text as user_id, null::text as id, null::text as scope
+        const changed = (
+          bucket: string,
+        ) => `changed as (select ${bucket}::int2 as bucket, ${user}::text as user_id, null::text as id, null::text as scope
           where (select count(*) from deleted) < ${most})`;
-        const entry = audited ? `, ${changed}, entry as (${insertChangeEntry(names, where.bind, 'erase', call)})` : '';
+        const entry = audited
+          ? `, ${changed(where.bind(storedBucket(names, user_id)))}, entry as (${insertChangeEntry(names, where.bind, 'erase', call)})`
+          : '';
         const text = `with ${deleted}${entry} select count(*)::float8 as count from deleted`;
         const [row] = await run(text, where.values, call);
         erased += row?.count as number;
