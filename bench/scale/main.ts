@@ -108,7 +108,8 @@ try {
 async function describeServer(): Promise<string> {
   const { rows } = await client.query<{ name: string }>(
     `select 'PostgreSQL ' || current_setting('server_version') as name
-     union all select extname || ' ' || extversion from pg_extension where extname in ('vector', 'citus')`,
+     union all select extname || ' ' || extversion from pg_extension where extname in ('vector', 'citus')
+     union all select 'shared_buffers ' || current_setting('shared_buffers')`,
   );
   const names = rows.map(({ name }) => name);
   if (!values.distributed) return names.join(', ');

@@ -8,6 +8,31 @@ import { call, searchFor, until } from './store.ts';
 const names = toNames('omp', 'public');
 const query = searchFor;
 
+/** Searches of a large user. `sent`: the ways they were made, the one through the indexes with results of these scores. */
+const searching = (counts: { matching: number; walkPays: number; rows: number }, scores: readonly number[] = []) => {
+  const sent: string[] = [];
+  const answer = (settings: string, text: string) => {
+    // Compiling a statement takes longer than the search.
+    expect(settings).toContain('jit = off');
+    if (text.endsWith(' as holding')) return [{ rows: counts.rows, holding: [1] }];
+    if (text.includes(' as matching')) return [{ matching: counts.matching }];
+    const way = settings.includes('hnsw') ? 'indexes' : text.includes('mine as') ? 'exact' : 'matching';
+    sent.push(way);
+    return way === 'indexes' ? scores.map((score) => ({ score })) : [];
+  };
+  const run = createSearch({
+    db: {
+      query: async ({ text }: Statement) => answer('', text),
+      queryWith: async (settings: string, { text }: Statement) => answer(settings, text),
+    } as unknown as Database,
+    names: names,
+    statements: createStatements(names, false),
+    ranking: { mode: 'keyword', keyword_weight: 1 },
+    largeUsers: { has: () => true, walkPaysAbove: () => counts.walkPays, observe() {}, close: async () => {} },
+  });
+  return { run, sent };
+};
+
 describe('a filtered search of a large user', () => {
   it.each([
     { matching: 2_000, walkPays: 0, rows: 9_000, way: 'matching' },
@@ -17,29 +42,24 @@ describe('a filtered search of a large user', () => {
     { matching: 3_001, walkPays: 9_000, rows: 9_000, way: 'matching' },
     { matching: 9_001, walkPays: 9_000, rows: 9_000, way: 'exact' },
   ])('ranks what costs least: $matching match of $rows, and a walk pays above $walkPays', async (counts) => {
-    const sent: string[] = [];
-    const answer = (settings: string, text: string) => {
-      // Compiling a statement takes longer than the search.
-      expect(settings).toContain('jit = off');
-      if (text.endsWith(' as holding')) return [{ rows: counts.rows, holding: [1] }];
-      if (text.includes(' as matching')) return [{ matching: counts.matching }];
-      sent.push(settings.includes('hnsw') ? 'indexes' : text.includes('mine as') ? 'exact' : 'matching');
-      return [];
-    };
-    const run = createSearch({
-      db: {
-        query: async ({ text }: Statement) => answer('', text),
-        queryWith: async (settings: string, { text }: Statement) => answer(settings, text),
-      } as unknown as Database,
-      names: names,
-      statements: createStatements(names, false),
-      ranking: { mode: 'keyword', keyword_weight: 1 },
-      largeUsers: { has: () => true, walkPaysAbove: () => counts.walkPays, observe() {}, close: async () => {} },
-    });
+    const { run, sent } = searching(counts);
     await run(query('u', 'amber', { tags: ['kept'] }), call);
     expect(sent).toEqual([counts.way]);
   });
 });
+
+it.each([
+  { scores: [], ways: ['indexes'] },
+  { scores: [0.5, 0.1], ways: ['indexes'] },
+  { scores: [0.5, 0], ways: ['indexes', 'exact'] },
+])(
+  'a search of a large user whose page ends at a score of 0 compares all memories: $scores',
+  async ({ scores, ways }) => {
+    const { run, sent } = searching({ matching: 0, walkPays: 0, rows: 9_000 }, scores);
+    await run(query('u', 'amber'), call);
+    expect(sent).toEqual(ways);
+  },
+);
 
 describe('the rarity of words', () => {
   it('is counted again a minute later, beside the search that uses the old counts', async () => {

@@ -27,11 +27,11 @@ export interface LargeUsersOptions {
 
 const REFRESH_MS = 30_000;
 /**
- * Measured (bench/scale/RESULTS.md): a search needs a hundred rows of the user. On the way to each, the index walk passes
+ * Measured (docs/backends/postgres.md): a search needs fifty rows of the user. On the way to each, the index walk passes
  * rows of other users, and each of these costs as much as four memories in an exact search. So the index pays when
- * 4 · 100 · (rows in the index / rows of the user) is less than the rows of the user.
+ * 4 · 50 · (rows in the index / rows of the user) is less than the rows of the user.
  */
-const COST_OF_WALK = 400;
+const COST_OF_WALK = 200;
 /** In a smaller index every walk is short. */
 const SMALL_INDEX = 50_000;
 /** Rows flagged at a time, to keep the locks short: each enters three indexes. */

@@ -40,7 +40,7 @@ interface SearchStatement {
 /** The largest limit that a search through the indexes can serve. */
 export const MAX_INDEXED_LIMIT = 200;
 /** At least this many nearest vectors compete with the keyword matches. */
-const NEAREST = 100;
+const NEAREST = 50;
 
 /**
  * Session settings of a statement over a large user. Its estimated cost is high enough for JIT, which takes 50 to 250 ms

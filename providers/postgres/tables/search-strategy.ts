@@ -53,7 +53,11 @@ export function createSearch({ db, names, statements, ranking, largeUsers }: Sea
       const most = Math.max(few, FEW_MATCHES);
       if (hasIndexedFilter(query) && (await countMatching(query, most + 1, call)) <= most)
         return rank({ rarity, matching: true }, LARGE_USER_SETTINGS);
-      if (rarity.rows > few) return rank({ rarity }, indexSettings(rarity.rows));
+      if (rarity.rows > few) {
+        const rows = await rank({ rarity }, indexSettings(rarity.rows));
+        // Memories that the walk did not find may score 0 too. The newest come first, so all must be compared.
+        if (rows.at(-1)?.score !== 0) return rows;
+      }
     }
     const rows = await rank({}, large ? LARGE_USER_SETTINGS : undefined);
     largeUsers.observe(query.user_id, Number(rows[0]?.total ?? 0));
