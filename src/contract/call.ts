@@ -31,6 +31,8 @@ export interface Trace {
 export interface Call {
   /** Aborted when the client disconnects or the request's deadline passes; `reason` is the error. */
   readonly signal: AbortSignal;
+  /** The same as `signal.aborted`, but does not create a lazy `signal`, which is expensive. Absent: ask the signal. */
+  readonly aborted?: boolean;
   readonly requestId: string;
   readonly caller: Caller;
   /** Absent: the caller uses no consistency tokens. */
@@ -39,10 +41,12 @@ export interface Call {
   readonly trace?: Trace;
   /**
    * Resolves with the work, or rejects with the signal's reason once it aborts. For work that ignores the signal.
-   * Avoids creating the lazy `signal`, which is expensive. `withGuard` uses it.
+   * Does not create a lazy `signal`. `withGuard` uses it.
    */
   readonly unlessAborted?: <Result>(work: Promise<Result>) => Promise<Result>;
 }
+
+export const isAborted = (call: Call): boolean => call.aborted ?? call.signal.aborted;
 
 /** The gateway itself, as the caller of background work. */
 export const GATEWAY: Caller = { id: 'gateway', app: null };

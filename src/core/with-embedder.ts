@@ -6,6 +6,7 @@ import {
   type EmbedderIdentity,
   type IdempotencyKey,
   type IdempotentAdd,
+  isAborted,
   type Log,
   MAX_BATCH_SIZE,
   type Memory,
@@ -88,7 +89,7 @@ export function withEmbedder(provider: Provider, embedder: Embedder | undefined,
     check?.(given);
     const vector = await vectorOf(content, 'document', call);
     // An aborted call writes nothing.
-    call.signal.throwIfAborted();
+    if (isAborted(call)) throw call.signal.reason;
     return vector;
   };
   const contentVectors = async (contents: readonly string[], call: Call): Promise<(Vector | OmpError)[]> =>
@@ -195,7 +196,7 @@ async function embedAll(embedder: Embedder, contents: readonly string[], call: C
       ),
     );
   } finally {
-    call.signal.throwIfAborted();
+    if (isAborted(call)) throw call.signal.reason;
   }
 }
 

@@ -13,7 +13,7 @@ import {
   type TracerProvider,
   trace,
 } from '@opentelemetry/api';
-import { type Call, type Caller, OmpError, type Trace } from '#contract';
+import { type Call, type Caller, isAborted, OmpError, type Trace } from '#contract';
 import {
   type Instrument,
   type ObservedRequest,
@@ -149,6 +149,10 @@ class FollowedCall implements EveryField {
 
   get signal(): AbortSignal {
     return this.#outer.signal;
+  }
+
+  get aborted(): boolean {
+    return isAborted(this.#outer);
   }
 }
 

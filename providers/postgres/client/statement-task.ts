@@ -1,4 +1,4 @@
-import type { Call } from '#contract';
+import { type Call, isAborted } from '#contract';
 import { listenForAbort } from '#toolbox';
 import { toOmpError } from '../errors.ts';
 
@@ -126,8 +126,8 @@ function sizeOf(values: readonly unknown[]): number {
   return bytes;
 }
 
-/** Whether the caller has its answer or has aborted. Reading `call.signal` creates the signal of a request, which is expensive. */
+/** Whether the caller has its answer or has aborted. */
 export function isAbandoned(task: Task): boolean {
-  if (!task.settled && task.call.signal.aborted) rejectTask(task, task.call.signal.reason);
+  if (!task.settled && isAborted(task.call)) rejectTask(task, task.call.signal.reason);
   return task.settled;
 }
