@@ -59,7 +59,7 @@ export const loopbackHosts: readonly string[] = ['localhost', '127.0.0.1', '[::1
  */
 export function requireHost(allowed: readonly string[]): MiddlewareHandler<Env> {
   const known = new Set(allowed.map(canonicalHost));
-  return async (c, next) => {
+  return (c, next) => {
     const host = canonicalHost(c.req.header('host') ?? '');
     if (!known.has(host) && !known.has(host.replace(/:\d*$/, ''))) {
       throw invalidRequest(
@@ -122,7 +122,7 @@ export const authenticate =
       }
       throw error;
     }
-    return next();
+    await next();
   };
 
 /**

@@ -4,7 +4,7 @@ import type { Duplex } from 'node:stream';
 
 interface TrackedConnection {
   /** Responses that are not completely sent. */
-  readonly open: Set<ServerResponse>;
+  readonly open: ServerResponse[];
   last: ServerResponse | undefined;
   /** Bytes read when the last response ended: any further byte belongs to a new request. */
   readTo: number;
@@ -36,16 +36,16 @@ export function trackConnections(server: Server): Connections {
   let draining = false;
   let ending = false;
   const endIfIdle = (socket: Socket, { open, readTo }: TrackedConnection) => {
-    if (open.size === 0 && socket.bytesRead === readTo) socket.destroySoon();
+    if (open.length === 0 && socket.bytesRead === readTo) socket.destroySoon();
   };
   server.on('connection', (socket) => {
-    const open = new Set<ServerResponse>();
+    const open: ServerResponse[] = [];
     all.set(socket, { open, last: undefined, readTo: 0 });
     socket.once('close', () => {
       all.delete(socket);
       // Node emits `close` only for the response being sent, not for those pipelined behind it.
       setImmediate(() => {
-        for (const response of open) response.emit('close');
+        for (const response of open.slice()) response.emit('close');
       });
     });
   });
@@ -60,9 +60,9 @@ export function trackConnections(server: Server): Connections {
         last.removeHeader('connection');
       }
       connection.last = response;
-      open.add(response);
+      open.push(response);
       response.once('close', () => {
-        open.delete(response);
+        open.splice(open.indexOf(response), 1);
         connection.readTo = socket.bytesRead;
         if (ending) endIfIdle(socket, connection);
       });

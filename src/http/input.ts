@@ -51,13 +51,11 @@ export async function readJson(c: Context<Env>, maxBytes: number): Promise<unkno
  */
 export const limitUnreadBody =
   (maxBytes: number): MiddlewareHandler<Env> =>
-  async (c, next) => {
+  (c, next) => {
     const { method } = c.req;
     if (method === 'POST' || method === 'PATCH' || method === 'PUT') return next();
-    if (c.req.header('content-length') !== undefined || c.req.header('transfer-encoding') !== undefined) {
-      await readBytes(c, maxBytes);
-    }
-    return next();
+    if (c.req.header('content-length') === undefined && c.req.header('transfer-encoding') === undefined) return next();
+    return readBytes(c, maxBytes).then(next);
   };
 
 /** The body, at most `maxBytes`. */

@@ -73,8 +73,11 @@ const MAX_UNREAD_BYTES = 128 * 1024 * 1024;
  * connections of the oldest ones are closed.
  */
 export function limitConcurrency(max: number, maxUnreadBytes = MAX_UNREAD_BYTES): MiddlewareHandler<Env> {
-  /** Oldest first. */
-  const open = new Set<Outgoing>();
+  /**
+   * Oldest first. Not a `Set`: whenever V8 makes its table anew, the old one refers to the new one and to what it held. Once one
+   * of them is in the old generation, it keeps every response until the next full collection.
+   */
+  const open: Outgoing[] = [];
   let running = 0;
   let scheduled = false;
   /** At most once in a turn of the event loop: it looks at every open response. */
@@ -98,10 +101,10 @@ export function limitConcurrency(max: number, maxUnreadBytes = MAX_UNREAD_BYTES)
     running++;
     const { outgoing } = c.env ?? {};
     if (outgoing) {
-      open.add(outgoing);
+      open.push(outgoing);
       outgoing.once('close', () => {
         running--;
-        open.delete(outgoing);
+        open.splice(open.indexOf(outgoing), 1);
       });
     }
     try {
@@ -122,7 +125,7 @@ export function limitConcurrencyPerCaller(max: number, callerOf: (c: Context<Env
     if (count > 0) running.set(caller, count);
     else running.delete(caller);
   };
-  return async (c, next) => {
+  return (c, next) => {
     const caller = callerOf(c);
     if ((running.get(caller) ?? 0) >= max) throw rateLimited(`more than ${max} concurrent requests of one caller`, 1);
     add(caller, 1);
@@ -132,10 +135,6 @@ export function limitConcurrencyPerCaller(max: number, callerOf: (c: Context<Env
       outgoing.once('close', () => add(caller, -1));
       return next();
     }
-    try {
-      await next();
-    } finally {
-      add(caller, -1);
-    }
+    return next().finally(() => add(caller, -1));
   };
 }
