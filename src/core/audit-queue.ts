@@ -76,7 +76,8 @@ export function openAuditQueue({ audit, record, log }: AuditQueueOptions): Audit
   const flushOnce = async () => {
     clearTimeout(timer);
     timer = undefined;
-    while (queued.length > 0) {
+    // Entries that come meanwhile wait until they fill a batch.
+    for (let left = queued.length; left > 0 || queued.length >= BATCH; ) {
       const batch = queued.slice(0, closed ? LAST_BATCH : BATCH);
       await audit.record(batch, {
         signal: AbortSignal.timeout(BATCH_DEADLINE_MS),
@@ -84,8 +85,10 @@ export function openAuditQueue({ audit, record, log }: AuditQueueOptions): Audit
         caller: GATEWAY,
       });
       queued = queued.slice(batch.length);
+      left -= batch.length;
       for (const entry of batch) queuedBytes -= sizeOf(entry);
     }
+    if (queued.length > 0) schedule();
   };
   /** One batch at a time, so that entries stay in order. A batch whose response is lost is written again. */
   const flush = (): Promise<void> => {

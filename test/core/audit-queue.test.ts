@@ -178,6 +178,18 @@ describe('entries are written', () => {
     expect(scopes(written)).toEqual([numbers(0, 100), ['100']]);
   });
 
+  it('in full batches, also if they come while another is written', async () => {
+    const { done, written, door } = await openTrail();
+    const open = shut(door);
+    for (const scope of numbers(0, 100)) await done('get', scope);
+    for (const scope of numbers(100, 230)) await done('get', scope);
+    open();
+    await vi.advanceTimersByTimeAsync(FLUSH_MS - 1);
+    expect(scopes(written)).toEqual([numbers(0, 100), numbers(100, 200)]);
+    await vi.advanceTimersByTimeAsync(FLUSH_MS);
+    expect(scopes(written)).toEqual([numbers(0, 100), numbers(100, 200), numbers(200, 230)]);
+  });
+
   it('in a retry after a failure of the backend, in order with later entries', async () => {
     const { done, written, door, log } = await openTrail();
     door.enter = down;
