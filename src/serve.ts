@@ -1,3 +1,4 @@
+import './v8.ts';
 import { lookup } from 'node:dns/promises';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
