@@ -6,7 +6,7 @@ import {
   indexSettings,
   keysOf,
   type Rarity,
-  searchStatement,
+  searchStatements,
 } from '../../providers/postgres/tables/search-statement.ts';
 import { countStatement } from '../../providers/postgres/tables/search-strategy.ts';
 import type { WritableMemories } from '../../src/core/with-embedder.ts';
@@ -177,7 +177,7 @@ export async function measureRecall(subject: Subject, users: readonly User[]): P
 
 async function rank(subject: Subject, ranking: RankingOptions, query: SearchQuery, rarity?: Rarity): Promise<Row[]> {
   const [vector = null] = await subject.embedder.embed([query.text], 'query', call);
-  const { text, values } = searchStatement(subject.store.names, ranking, { query: { ...query, vector }, rarity });
+  const { text, values } = searchStatements(subject.store.names, ranking)({ query: { ...query, vector }, rarity });
   return rarity
     ? subject.db.queryWith(indexSettings(rarity.rows), statement(text), values, call)
     : subject.db.query(statement(text), values, call);

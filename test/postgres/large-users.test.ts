@@ -4,7 +4,7 @@ import type { Embedder, RankingOptions, ScoreParts, SearchQuery } from '#contrac
 import { toUnitHalf } from '#ranking';
 import { newIdentity, withinMatcher } from '#toolbox';
 import { createStatements } from '../../providers/postgres/tables/memory-statements.ts';
-import { keysOf, searchStatement } from '../../providers/postgres/tables/search-statement.ts';
+import { keysOf, searchStatements } from '../../providers/postgres/tables/search-statement.ts';
 import { countStatement, createRarity } from '../../providers/postgres/tables/search-strategy.ts';
 import { randomNumbers, randomVector } from '../ranking/random-vectors.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
@@ -44,7 +44,9 @@ const found = async (provider: WritableMemories, asked: SearchQuery) =>
 /** The same search over every memory of the user, past any index. */
 const exactly = async (asked: SearchQuery, embedder: Embedder, mode: RankingOptions['mode'] = 'hybrid') => {
   const [vector = null] = mode === 'keyword' ? [] : await embedder.embed([asked.text], 'query', call);
-  const { text, values } = searchStatement(store.names, { mode, keyword_weight: 0.5 }, { query: { ...asked, vector } });
+  const { text, values } = searchStatements(store.names, { mode, keyword_weight: 0.5 })({
+    query: { ...asked, vector },
+  });
   return (await store.sql<{ id: string; score: number }>(text, values)).map(({ id, score }) => ({ id, score }));
 };
 
@@ -251,7 +253,7 @@ describe('words that thousands of memories hold', () => {
       ] as const) {
         const filtered = { ...asked, tags: [...tags] };
         const search = { query: { ...filtered, vector }, rarity, matching };
-        const { text: indexed, values } = searchStatement(store.names, ranking, search);
+        const { text: indexed, values } = searchStatements(store.names, ranking)(search);
         const hits = await store.sql<{ id: string; score: number }>(indexed, values);
         const found = hits.map(({ id, score }) => ({ id, score }));
         expect(found, `${text} ${tags} ${matching}`).toEqual(await exactly(filtered, hashingEmbedder(), mode));

