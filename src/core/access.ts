@@ -232,12 +232,15 @@ function listVerbs(
   { factsOf, readable, requireAccess, bounds }: Access,
   audited: AuditQueue['audited'],
 ): Pick<Verbs, 'list' | 'map'> {
-  const listAllowed = async (query: CallerQuery<ListQuery>, call: Call): Promise<Part<Memory>> => {
-    requireAccess(query.user_id, bounds.within, query.scope);
+  const listAllowed = async (
+    { user_id, limit, ...rest }: CallerQuery<ListQuery>,
+    call: Call,
+  ): Promise<Part<Memory>> => {
+    requireAccess(user_id, bounds.within, rest.scope);
     // One more record than the limit tells whether the list continues.
-    const found = await list({ ...query, limit: query.limit + 1, ...bounds }, call);
-    for (const memory of found) readable(memory, query.user_id);
-    return partOf(found, Math.min(query.limit, countWithin(found, MAX_ANSWER_BYTES)));
+    const found = await list({ user_id, limit: limit + 1, ...rest, ...bounds }, call);
+    for (const memory of found) readable(memory, user_id);
+    return partOf(found, Math.min(limit, countWithin(found, MAX_ANSWER_BYTES)));
   };
   return {
     list: (query, call) => audited('list', factsOf(query), call, () => listAllowed(query, call)),
@@ -446,17 +449,17 @@ function searchVerbs(
 ): Required<Pick<Verbs, 'search' | 'context'>> {
   const { name, queryVector, capabilities } = provider;
   const searchAllowed = async (
-    { user_id, ...rest }: UsersQuery & Pick<TextQuery, 'max_content_bytes'>,
+    { user_id, text, ...rest }: UsersQuery & Pick<TextQuery, 'max_content_bytes'>,
     call: Call,
   ): Promise<Part<SearchHit>> => {
     const owners = [user_id].flat();
     for (const owner of owners)
       requireAccess(owner, bounds.within, rest.scope === undefined ? undefined : `${rest.scope}*`);
     if (rest.explain && !capabilities.explain) throw unsupported(name, 'explain');
-    const query = { ...rest, ...bounds };
+    const query = { text, ...rest, ...bounds };
     const vector = owners.length > 1 ? await queryVector?.(query, call) : undefined;
     const hits = await bestOf(owners, query, async (owner) => {
-      const found = await search({ ...query, user_id: owner, vector }, call);
+      const found = await search({ user_id: owner, ...query, vector }, call);
       for (const { memory } of found) readable(memory, owner);
       return found;
     });

@@ -110,7 +110,7 @@ export function createOperations(
         ...(until !== undefined && { until }),
       } satisfies Partial<ListQuery>;
       const after = cursor === undefined ? {} : { after: decodeCursor(cursor, filters) };
-      const { items, more } = await list({ ...filters, ...after, limit }, call);
+      const { items, more } = await list({ limit, ...filters, ...after }, call);
       const last = items.at(-1);
       const next_cursor = more && last ? encodeCursor(last, filters) : null;
       return { items: items.map(toWire), next_cursor };
@@ -156,7 +156,7 @@ export function createOperations(
       };
       const after = cursor === undefined ? {} : { after: positionOf(decodeCursor(cursor, filters)) };
       // One more than requested shows whether there is a next page.
-      const found = await audit({ ...filters, ...after, limit: limit + 1 }, call);
+      const found = await audit({ limit: limit + 1, ...filters, ...after }, call);
       const entries = found.slice(0, limit);
       const last = entries.at(-1);
       const next_cursor =

@@ -39,6 +39,9 @@ export function requireFits(before: Memory, patch: MemoryPatch, maxBytes: number
  * recursive: values in a mapped table may be nested deeper than the stack.
  */
 function jsonBytes(value: unknown): number {
+  // Most fields are empty, and a list measures every record.
+  if (value === null) return NODE_BYTES + 5;
+  if (typeof value === 'object' && Object.keys(value).length === 0) return NODE_BYTES + 2;
   let bytes = 0;
   const rest = [value];
   while (rest.length > 0) {

@@ -135,7 +135,7 @@ export function createStatements(names: Names, audited: boolean) {
     /** Inserts several, all with a key or all without. Returns the `id` of each that it inserted. */
     insertAll(inserts: readonly Insert[], call: Call): Query {
       const where = conditions();
-      const rows = inserts.map(insertedValues);
+      const rows = inserts.map((insert) => insertedValues(insert, `{${insert.keywords}}`));
       const columns = INSERTED_TYPES.map((type, i) => `${where.bind(rows.map((row) => row[i]))}::${type}[]`);
       const [buckets, , users] = columns;
       const known = names.distributed ? `bucket = any(${buckets})` : 'true';
@@ -175,7 +175,7 @@ export function createStatements(names: Names, audited: boolean) {
     select(ref: Located): Query {
       const where = one(ref);
       const { statement, values } = query(`select ${columns} from ${names.memories} where ${where}`, where.values);
-      return { statement: { ...statement, light: true }, values };
+      return { statement: { light: true, ...statement }, values };
     },
 
     /** The vectors of records that have one, as text. */
@@ -226,7 +226,10 @@ const insertedColumns = (names: Names): string =>
    keywords, ${names.embedding}, large`;
 
 /** Without `updated_at`, which equals `created_at`. */
-const insertedValues = ({ memory, bucket, vector, keywords }: Insert): readonly unknown[] => [
+const insertedValues = (
+  { memory, bucket, vector, keywords }: Insert,
+  keys: Buffer | string = toBigintArray(keywords),
+): readonly unknown[] => [
   bucket,
   memory.id,
   memory.user_id,
@@ -240,7 +243,7 @@ const insertedValues = ({ memory, bucket, vector, keywords }: Insert): readonly 
   memory.valid_to,
   toTextArray(memory.supersedes),
   JSON.stringify(memory.extensions),
-  toBigintArray(keywords),
+  keys,
   vector ? toHalfvec(vector) : null,
 ];
 

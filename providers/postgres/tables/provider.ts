@@ -64,7 +64,7 @@ export async function openProvider(
     const { id, created_at } = newIdentity();
     const bucket = names.bucketOf(input.user_id);
     const identity = { id: withBucket(id, bucket), created_at };
-    const memory = newRecord(input, model, { ...identity, status: later ? 'queued' : 'done' });
+    const memory = newRecord(input, model, { status: later ? 'queued' : 'done', ...identity });
     return { memory, bucket, vector, keywords, key };
   };
   /** Undefined: the idempotency key is in use. */
@@ -183,8 +183,7 @@ const createRecordUnchanged =
  * another store, all shards are asked once.
  */
 function createById(names: Names, run: Run, send: (query: Query, call: Call) => Promise<Row[]>) {
-  return async (ref: Ref, call: Call, statement: (ref: Located) => Query): Promise<Row[]> => {
-    if (!names.distributed) return send(statement(ref), call);
+  const onCitus = async (ref: Ref, call: Call, statement: (ref: Located) => Query): Promise<Row[]> => {
     const named = bucketIn(ref.id);
     const rows = named === undefined ? [] : await send(statement({ ...ref, bucket: named }), call);
     if (rows.length > 0) return rows;
@@ -192,6 +191,9 @@ function createById(names: Names, run: Run, send: (query: Query, call: Call) => 
     if (!found || found.bucket === named) return [];
     return send(statement({ ...ref, bucket: found.bucket as number }), call);
   };
+  return names.distributed
+    ? onCitus
+    : (ref: Ref, call: Call, statement: (ref: Located) => Query) => send(statement(ref), call);
 }
 
 interface Searched {
