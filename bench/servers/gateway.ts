@@ -6,7 +6,7 @@ import { readdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import pg from 'pg';
 import { type Call, GATEWAY, type NewMemory, type ProviderContext } from '#contract';
-import { type WritableMemories, withEmbedder } from '../../src/core/with-embedder.ts';
+import type { WritableMemories } from '../../src/core/with-embedder.ts';
 import { type Body, initialMemories } from '../workload.ts';
 import { built } from './built.ts';
 import { freeEmbedder } from './free-embedder.ts';
@@ -28,12 +28,14 @@ export interface GatewayReady {
   readonly version: string;
 }
 
+await built('src/v8');
 const { openAuthenticator } = await built<typeof import('../../src/auth/authenticator.ts')>('src/auth/authenticator');
 const { auditOptions } = await built<typeof import('../../src/config/options.ts')>('src/config/options');
 const { loadConfig } = await built<typeof import('../../src/config/load.ts')>('src/config/load');
 const { openAuditQueue } = await built<typeof import('../../src/core/audit-queue.ts')>('src/core/audit-queue');
 const { compose } = await built<typeof import('../../src/core/compose.ts')>('src/core/compose');
 const { createGate } = await built<typeof import('../../src/core/gate.ts')>('src/core/gate');
+const { withEmbedder } = await built<typeof import('../../src/core/with-embedder.ts')>('src/core/with-embedder');
 const { createApp } = await built<typeof import('../../src/http/app.ts')>('src/http/app');
 const { loopbackHosts } = await built<typeof import('../../src/http/admission.ts')>('src/http/admission');
 const { listen } = await built<typeof import('../../src/http/listen.ts')>('src/http/listen');
