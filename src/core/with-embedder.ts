@@ -89,7 +89,7 @@ export function withEmbedder(provider: Provider, embedder: Embedder | undefined,
     check?.(given);
     const vector = await vectorOf(content, 'document', call);
     // An aborted call writes nothing.
-    if (isAborted(call)) throw call.signal.reason;
+    if (isAborted(call)) call.signal.throwIfAborted();
     return vector;
   };
   const contentVectors = async (contents: readonly string[], call: Call): Promise<(Vector | OmpError)[]> =>
@@ -196,7 +196,7 @@ async function embedAll(embedder: Embedder, contents: readonly string[], call: C
       ),
     );
   } finally {
-    if (isAborted(call)) throw call.signal.reason;
+    if (isAborted(call)) call.signal.throwIfAborted();
   }
 }
 

@@ -39,9 +39,6 @@ export function requireFits(before: Memory, patch: MemoryPatch, maxBytes: number
  * recursive: values in a mapped table may be nested deeper than the stack.
  */
 function jsonBytes(value: unknown): number {
-  // Most fields are empty, and a list measures every record.
-  if (value === null) return NODE_BYTES + 5;
-  if (typeof value === 'object' && Object.keys(value).length === 0) return NODE_BYTES + 2;
   let bytes = 0;
   const rest = [value];
   while (rest.length > 0) {
@@ -52,7 +49,7 @@ function jsonBytes(value: unknown): number {
     else if (typeof next !== 'object' || next === null) bytes += 5;
     else {
       const keys = Array.isArray(next) ? [] : Object.keys(next);
-      const items = Object.values(next);
+      const items = Array.isArray(next) ? next : Object.values(next);
       bytes += 2 + 2 * (keys.length + items.length);
       for (const part of keys) rest.push(part);
       for (const part of items) rest.push(part);
