@@ -76,8 +76,9 @@ export function openAuditQueue({ audit, record, log }: AuditQueueOptions): Audit
   const flushOnce = async () => {
     clearTimeout(timer);
     timer = undefined;
-    // Entries that come meanwhile wait until they fill a batch.
-    for (let left = queued.length; left > 0 || queued.length >= BATCH; ) {
+    let due = queued.length;
+    // Entries that come meanwhile wait until they fill a batch, or for the timer.
+    while (due > 0 || queued.length >= BATCH) {
       const batch = queued.slice(0, closed ? LAST_BATCH : BATCH);
       await audit.record(batch, {
         signal: AbortSignal.timeout(BATCH_DEADLINE_MS),
@@ -85,7 +86,7 @@ export function openAuditQueue({ audit, record, log }: AuditQueueOptions): Audit
         caller: GATEWAY,
       });
       queued = queued.slice(batch.length);
-      left -= batch.length;
+      due -= batch.length;
       for (const entry of batch) queuedBytes -= sizeOf(entry);
     }
     if (queued.length > 0) schedule();

@@ -2,7 +2,7 @@ import { type Embedder, type Log, OmpError, providerError } from '#contract';
 import { openThread } from '#ranking';
 import { DIMENSIONS } from './local-encoder.ts';
 
-/** An embedder that may still be loading; until then its texts wait. */
+/** An embedder that may still be loading; its texts wait until it has loaded. */
 export interface LoadingEmbedder extends Embedder {
   /** Rejects with a plain `Error` that says what to check. */
   readonly loaded: Promise<unknown>;

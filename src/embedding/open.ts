@@ -42,7 +42,7 @@ export async function openEmbedder(options: EmbeddingOptions, log: Log, protect?
   return embedder;
 }
 
-/** The same, but the bundled model may still be loading. Its embedder is usable only if `loaded` resolves. */
+/** The same, but the bundled model may still be loading. Use it after `loaded` has resolved; close it if that rejects. */
 export async function startEmbedder(
   options: EmbeddingOptions,
   log: Log,

@@ -10,7 +10,7 @@ export const docsRoutes = (): Hono<Env> => {
   let document: string | undefined;
   return new Hono<Env>()
     .get('/openapi.json', async (c) => {
-      // Made for its first reader: that takes a tenth of a second, which every start would wait for.
+      // Made for its first reader: that takes 60 ms, which every start would wait for.
       const { openApiDocument } = await import('./openapi/document.ts');
       document ??= JSON.stringify(openApiDocument());
       return c.body(document, 200, { 'content-type': 'application/json' });

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import type { RankingOptions } from '#contract';
 import type { Database, Statement } from '../../providers/postgres/client/connections.ts';
 import { createStatements } from '../../providers/postgres/tables/memory-statements.ts';
 import { toNames } from '../../providers/postgres/tables/names.ts';
@@ -8,8 +9,11 @@ import { call, searchFor, until } from './store.ts';
 const names = toNames('omp', 'public');
 const query = searchFor;
 
-/** Searches of a large user. `sent`: the ways they were made, the one through the indexes with results of these scores. */
-const searching = (counts: { matching: number; walkPays: number; rows: number }, scores: readonly number[] = []) => {
+/** Searches of a large user. `sent`: the ways they were made, the one through the indexes which finds these rows. */
+const searching = (
+  counts: { matching: number; walkPays: number; rows: number },
+  { found = [], mode = 'keyword' }: { found?: readonly object[]; mode?: RankingOptions['mode'] } = {},
+) => {
   const sent: string[] = [];
   const answer = (settings: string, text: string) => {
     // Compiling a statement takes longer than the search.
@@ -18,7 +22,7 @@ const searching = (counts: { matching: number; walkPays: number; rows: number },
     if (text.includes(' as matching')) return [{ matching: counts.matching }];
     const way = settings.includes('hnsw') ? 'indexes' : text.includes('mine as') ? 'exact' : 'matching';
     sent.push(way);
-    return way === 'indexes' ? scores.map((score) => ({ score })) : [];
+    return way === 'indexes' ? [...found] : [];
   };
   const run = createSearch({
     db: {
@@ -27,7 +31,7 @@ const searching = (counts: { matching: number; walkPays: number; rows: number },
     } as unknown as Database,
     names: names,
     statements: createStatements(names, false),
-    ranking: { mode: 'keyword', keyword_weight: 1 },
+    ranking: { mode, keyword_weight: 0.5 },
     largeUsers: { has: () => true, walkPaysAbove: () => counts.walkPays, observe() {}, close: async () => {} },
   });
   return { run, sent };
@@ -49,14 +53,17 @@ describe('a filtered search of a large user', () => {
 });
 
 it.each([
-  { scores: [], ways: ['indexes'] },
-  { scores: [0.5, 0.1], ways: ['indexes'] },
-  { scores: [0.5, 0], ways: ['indexes', 'exact'] },
-])(
-  'a search of a large user whose page ends at a score of 0 compares all memories: $scores',
-  async ({ scores, ways }) => {
-    const { run, sent } = searching({ matching: 0, walkPays: 0, rows: 9_000 }, scores);
-    await run(query('u', 'amber'), call);
+  { mode: 'hybrid', found: [{ score: 0.5 }, { score: 0.1 }], ways: ['indexes'] },
+  { mode: 'hybrid', found: [{ score: 0.5 }, { score: 0 }], ways: ['indexes', 'exact'] },
+  { mode: 'hybrid', found: [{ score: 0.5 }], ways: ['indexes', 'exact'] },
+  { mode: 'hybrid', found: [], ways: ['indexes', 'exact'] },
+  { mode: 'hybrid', found: [{ score: 0.5, complete: true }], ways: ['indexes'] },
+  { mode: 'keyword', found: [{ score: 0.5 }], ways: ['indexes'] },
+] as const)(
+  'a search of a large user compares all memories if its page is short or ends at 0: $mode, $found',
+  async ({ mode, found, ways }) => {
+    const { run, sent } = searching({ matching: 0, walkPays: 0, rows: 9_000 }, { found, mode });
+    await run(query('u', 'amber', { limit: 2 }), call);
     expect(sent).toEqual(ways);
   },
 );

@@ -32,7 +32,7 @@ export async function distribute(client: pg.Client, names: Names, log: Log): Pro
     alter table ${memories} drop constraint memories_pkey;
     alter table ${onceKeys} drop constraint once_keys_pkey;
     alter table ${largeUsers} drop constraint large_users_pkey;
-    update ${memories} set bucket = ${bucketOf('user_id')};
+    update ${memories} set bucket = ${bucketOf('user_id')} where bucket <> ${bucketOf('user_id')};
     update ${largeUsers} set bucket = ${bucketOf('user_id')};
     update ${auditLog} set bucket = ${bucketOf(`coalesce(user_id, '')`)};
     update ${ingestion} q set bucket = m.bucket from ${memories} m where id = memory_id;

@@ -167,8 +167,8 @@ create index memories_valid_to on ${names.memories} (valid_to) where valid_to is
 `;
 
 const buckets = (names: Names): string => `
--- The bucket of the row's user (tables/buckets.ts). Only Citus needs it: on a single server all rows hold 0, so adding the
--- columns takes no time. Moving the tables to Citus computes all of them (distribute.ts).
+-- The bucket of the row's user (tables/buckets.ts). Only Citus needs it, so rows that are there already hold 0, and
+-- adding the columns takes no time. Moving the tables to Citus computes all of them (distribute.ts).
 ${[names.memories, names.largeUsers, names.auditLog, names.onceKeys, names.ingestion]
   .map((table) => `alter table ${table} add column bucket smallint not null default 0;`)
   .join('\n')}

@@ -48,7 +48,7 @@ export function toNames(schemaName: string, extensionSchema: string): Names {
   };
 }
 
-/** In rows of a single server, which does not read it. */
+/** A single server does not read it. */
 const NONE = 0;
 
 /** The same names with the buckets of the store. */
@@ -62,7 +62,7 @@ export const withBuckets = (names: Names, secret: Uint8Array, distributed: boole
 export const shardOf = (names: Names, user_id: string): number | undefined =>
   names.distributed ? names.bucketOf(user_id) : undefined;
 
-/** The bucket in rows of this user other than memories, which hold it on a single server too. */
+/** The bucket in rows of this user that are not made from a memory: 0 on a single server. */
 export const storedBucket = (names: Names, user_id: string): number => shardOf(names, user_id) ?? NONE;
 
 /** SQL that limits a table to the bucket of the statement, its first parameter. `alias`: with its dot. */

@@ -55,8 +55,9 @@ export function createSearch({ db, names, statements, ranking, largeUsers }: Sea
         return rank({ rarity, matching: true }, LARGE_USER_SETTINGS);
       if (rarity.rows > few) {
         const rows = await rank({ rarity }, indexSettings(rarity.rows));
-        // Memories that the walk did not find may score 0 too. The newest come first, so all must be compared.
-        if (rows.at(-1)?.score !== 0) return rows;
+        // Other memories may score 0 too, and the newest of them come first: unless all were compared, they must be now.
+        const isFull = rows.length === query.limit && rows.at(-1)?.score !== 0;
+        if (isFull || rows[0]?.complete || ranking.mode === 'keyword') return rows;
       }
     }
     const rows = await rank({}, large ? LARGE_USER_SETTINGS : undefined);
