@@ -46,6 +46,7 @@ export interface Call {
   readonly unlessAborted?: <Result>(work: Promise<Result>) => Promise<Result>;
 }
 
+/** Whether the call was aborted. Does not create a lazy `signal`. */
 export const isAborted = (call: Call): boolean => call.aborted ?? call.signal.aborted;
 
 /** The gateway itself, as the caller of background work. */
