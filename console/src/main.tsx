@@ -2,6 +2,7 @@ import { render } from 'preact';
 import { useCallback, useEffect, useMemo, useState } from 'preact/hooks';
 import type { MemoryClient } from '../../clients/typescript/src/index.ts';
 import { Audit } from './audit.tsx';
+import { Deletions } from './deletion.tsx';
 import { Health } from './health.tsx';
 import { Keys } from './keys.tsx';
 import { Failure, useLoad } from './load.tsx';
@@ -87,9 +88,11 @@ function Console({ client, onLock }: { client: MemoryClient; onLock: (() => void
           </button>
         )}
       </header>
-      <main id="main" tabIndex={-1}>
-        {page === 'memory' ? <OneMemory {...parameters} /> : <known.Page {...parameters} />}
-      </main>
+      <Deletions>
+        <main id="main" tabIndex={-1}>
+          {page === 'memory' ? <OneMemory {...parameters} /> : <known.Page {...parameters} />}
+        </main>
+      </Deletions>
     </SessionContext.Provider>
   );
 }

@@ -1,5 +1,6 @@
-import { useCallback, useMemo, useState } from 'preact/hooks';
+import { useEffect, useMemo, useState } from 'preact/hooks';
 import type { Memory } from '../../clients/typescript/src/index.ts';
+import { useDeletion } from './deletion.tsx';
 import { count } from './format.tsx';
 import { Failure, useLoad } from './load.tsx';
 import { MemoryForm } from './memory-form.tsx';
@@ -9,7 +10,6 @@ import { SaveButtons } from './save-buttons.tsx';
 import { ScopeTree } from './scope-tree.tsx';
 import { useSession } from './session.ts';
 import { FirstSteps, Start } from './start.tsx';
-import { useDeletion } from './use-deletion.ts';
 import { type Filters, MOST_FOUND, useMemories } from './use-memories.ts';
 import { focusRow, placeOf, WindowList } from './window-list.tsx';
 
@@ -31,15 +31,14 @@ function MemoriesOf({ filters }: { filters: Filters }) {
   const [adding, setAdding] = useState(false);
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
 
-  const onDeleted = useCallback(
-    (ids: ReadonlySet<string>) => {
-      change((all) => all.filter(({ id }) => !ids.has(id)));
-      setSelected(new Set());
-      reload();
-    },
-    [change, reload],
-  );
-  const deletion = useDeletion(onDeleted);
+  const deletion = useDeletion();
+  const { deleted } = deletion;
+  useEffect(() => {
+    if (deleted.size === 0) return;
+    change((all) => all.filter(({ id }) => !deleted.has(id)));
+    setSelected((all) => new Set([...all].filter((id) => !deleted.has(id))));
+    reload();
+  }, [deleted, change, reload]);
   const replaced = useMemo(() => new Set(items.flatMap(({ supersedes }) => supersedes ?? [])), [items]);
   const filter = (changed: Partial<Filters>) => go('memories', { ...filters, ...changed });
   const close = () => {
@@ -71,7 +70,7 @@ function MemoriesOf({ filters }: { filters: Filters }) {
     const state = {
       selected: selected.has(id),
       editing: editing === id,
-      leaving: deletion.waiting.some((one) => one.id === id),
+      leaving: deletion.leaving.has(id),
     };
     const place = placeOf(index, items.length, more);
     return (
@@ -128,7 +127,6 @@ function MemoriesOf({ filters }: { filters: Filters }) {
           <kbd>Delete</kbd> delete
         </p>
       </section>
-      <Notice deletion={deletion} />
     </div>
   );
 }
@@ -152,29 +150,6 @@ function onKey(event: KeyboardEvent, items: readonly Memory[], { select, edit, r
   if (!action) return;
   event.preventDefault();
   action();
-}
-
-function Notice({ deletion: { waiting, failures, undo, now } }: { deletion: ReturnType<typeof useDeletion> }) {
-  return (
-    <div class="notice" role="status">
-      {waiting.length > 0 && (
-        <p>
-          {waiting.length === 1 ? 'One memory' : `${count(waiting.length)} memories`} will be deleted in a few seconds.
-          <button type="button" onClick={undo}>
-            Undo
-          </button>
-          <button type="button" onClick={now}>
-            Delete now
-          </button>
-        </p>
-      )}
-      {failures.length > 0 && (
-        <p>
-          {count(failures.length)} could not be deleted. <Failure error={failures[0]} />
-        </p>
-      )}
-    </div>
-  );
 }
 
 function Nothing({ user, isFiltered }: { user: string; isFiltered: boolean }) {

@@ -1,11 +1,11 @@
-import { useState } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
 import type { AuditEntry, Memory, MemoryClient } from '../../clients/typescript/src/index.ts';
+import { useDeletion } from './deletion.tsx';
 import { Marks, Time } from './format.tsx';
 import { Failure, useLoad } from './load.tsx';
 import { MemoryForm } from './memory-form.tsx';
 import { go, href } from './route.ts';
 import { useSession } from './session.ts';
-import { useDeletion } from './use-deletion.ts';
 
 /** Steps of supersession that are followed each way. */
 const MAX_STEPS = 20;
@@ -28,7 +28,10 @@ function Shown({ memory, onChanged }: { memory: Memory; onChanged: () => void })
   const { verbs, features } = capabilities;
   const { id, user_id: user } = memory;
   const [editing, setEditing] = useState(false);
-  const deletion = useDeletion((ids) => ids.has(id) && go('memories', { user }));
+  const { leaving, deleted, start } = useDeletion();
+  useEffect(() => {
+    if (deleted.has(id)) go('memories', { user });
+  }, [deleted]);
   const { data: line } = useLoad(features.supports_supersession ? `${id} ${memory.updated_at}` : undefined, (signal) =>
     lineOf(client, memory, signal),
   );
@@ -64,19 +67,13 @@ function Shown({ memory, onChanged }: { memory: Memory; onChanged: () => void })
                 Edit
               </button>
             )}
-            {verbs.includes('delete') &&
-              (deletion.waiting.length === 0 ? (
-                <button type="button" onClick={() => deletion.start([memory])}>
-                  Delete
-                </button>
-              ) : (
-                <button type="button" onClick={deletion.undo}>
-                  Undo: it is deleted in a few seconds
-                </button>
-              ))}
+            {verbs.includes('delete') && (
+              <button type="button" disabled={leaving.has(id)} onClick={() => start([memory])}>
+                Delete
+              </button>
+            )}
             <Marks memory={memory} replaced={replaced} />
           </div>
-          {deletion.failures.length > 0 && <Failure error={deletion.failures[0]} />}
         </>
       )}
       <h2>Fields</h2>

@@ -1,3 +1,4 @@
+import { ScopeDeniedError } from '../../clients/typescript/src/index.ts';
 import { count } from './format.tsx';
 import { Failure, useLoad } from './load.tsx';
 import { href } from './route.ts';
@@ -15,6 +16,7 @@ export function Start() {
     client.users.list({ limit: OFFERED }, { signal }).page(),
   );
   const users = data?.items ?? [];
+  if (error instanceof ScopeDeniedError) return <NoReader />;
   if (data && users.length === 0) {
     return (
       <div class="empty">
@@ -43,6 +45,17 @@ export function Start() {
     </div>
   );
 }
+
+/** For a key without a grant to read, such as one that only manages keys. */
+const NoReader = () => (
+  <div class="empty">
+    <h1>This key reads no memories</h1>
+    <p>
+      With the grant <code>admin:*</code> it <a href={href('keys')}>manages keys</a>. To read memories here, choose
+      “Forget key” above and give a key that has a grant such as <code>read:*</code>.
+    </p>
+  </div>
+);
 
 /** Three ways to fill a store. */
 export function FirstSteps({ user }: { user: string }) {

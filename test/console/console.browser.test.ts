@@ -1,5 +1,7 @@
 import { readFile } from 'node:fs/promises';
+import type { Locator } from 'playwright-core';
 import { describe, expect, it } from 'vitest';
+import { gate } from '../embedding/observed-embedder.ts';
 import { hasChromium } from '../support/chromium.ts';
 import { closedTo } from '../support/closed.ts';
 import { knownCallers } from '../support/known-callers.ts';
@@ -66,6 +68,59 @@ describe.skipIf(!hasChromium)('the console, in a browser', () => {
     const { items } = await client.list({ user_id: 'ana' });
     expect(items.map(({ content }) => content)).toEqual(['likes oolong', 'second, changed']);
     expect(troubles).toEqual([]);
+  });
+
+  it('keeps a deletion waiting on another page, where it can be undone', async () => {
+    const { page, client } = await open('#/memories?user=ana', {}, ana('tea'));
+    await page.clock.install();
+    await page.clock.pauseAt(Date.now() + 60_000);
+    /** The page draws and runs its effects only while its clock moves. */
+    const shown = (element: Locator) =>
+      expect.poll(async () => {
+        await page.clock.runFor(10);
+        return element.textContent();
+      });
+    const left = async () => (await client.list({ user_id: 'ana' })).items.length;
+    const notice = page.locator('.notice');
+    await rows(page).first().focus();
+    await page.keyboard.press('Delete');
+    await shown(notice).toContain('One memory');
+    await page.getByRole('link', { name: 'Keys' }).click();
+    await shown(page.locator('h1')).toBe('Keys');
+    expect(await notice.textContent()).toContain('One memory');
+    expect(await left()).toBe(1);
+    await page.getByRole('button', { name: 'Undo' }).click();
+    await page.clock.runFor(60_000);
+    expect(await left()).toBe(1);
+    await page.getByRole('link', { name: 'Memories' }).click();
+    await shown(rows(page).first()).toBe('tea');
+    await rows(page).first().click();
+    await shown(page.locator('.content')).toBe('tea');
+    await page.getByRole('button', { name: 'Delete', exact: true }).click();
+    await page.getByRole('link', { name: 'Keys' }).click();
+    await shown(page.locator('h1')).toBe('Keys');
+    await page.clock.runFor(10_000);
+    await expect.poll(left).toBe(0);
+    await shown(notice).toBe('');
+  });
+
+  it('keeps the notice of a deletion while an earlier one runs', async () => {
+    const { page, client } = await open('#/memories?user=ana', {}, ana('first', 'second'));
+    const { opened, open: goOn } = gate();
+    await page.route('**/memories/*', async (route) => {
+      if (route.request().method() === 'DELETE') await opened;
+      await route.continue();
+    });
+    await rows(page).first().focus();
+    await page.keyboard.press('Delete');
+    await page.getByRole('button', { name: 'Delete now' }).click();
+    await rows(page).nth(1).focus();
+    await page.keyboard.press('Delete');
+    goOn();
+    await expect.poll(() => rows(page).allTextContents()).toEqual(['first']);
+    expect(await page.locator('.notice').textContent()).toContain('One memory will be deleted');
+    await page.getByRole('button', { name: 'Undo' }).click();
+    expect((await client.list({ user_id: 'ana' })).items.map(({ content }) => content)).toEqual(['first']);
   });
 
   it('shows both texts when somebody else has changed a memory meanwhile', async () => {
@@ -159,6 +214,17 @@ describe.skipIf(!hasChromium)('the console, in a browser', () => {
     await page.getByRole('button', { name: 'Forget key' }).click();
     await expect.poll(() => page.locator('h1').textContent()).toMatch(/needs a key/);
     expect(await page.evaluate('sessionStorage.length')).toBe(0);
+  });
+
+  it('[Decision 41] tells a key that only manages keys what it can do here', async () => {
+    const callers = knownCallers();
+    const { authorization = '' } = callers.admit({ users: null, grants: ['admin:*'] });
+    const { page } = await open('', { authenticator: callers.authenticator });
+    await useKey(page, authorization.slice('Bearer '.length));
+    await expect.poll(() => page.locator('h1').textContent()).toBe('This key reads no memories');
+    expect(await page.locator('.failure').count()).toBe(0);
+    await page.getByRole('link', { name: 'manages keys' }).click();
+    await expect.poll(() => page.locator('h1').textContent()).toBe('Keys');
   });
 
   it('shows what the key may not do, with the id of the request', async () => {
