@@ -9,6 +9,7 @@ import { startEngine } from '../providers/postgres/embedded/engine.ts';
 import { PRESET_NAMES as TABLE_PRESET_NAMES, PRESETS as TABLE_PRESETS } from '../providers/postgres/mapped/presets.ts';
 import { settingsTables } from '../src/config/documents.ts';
 import type { ProviderName } from '../src/config/settings.ts';
+import { clauseId, SECTIONS } from '../src/conformance/clauses.ts';
 import { compose } from '../src/core/compose.ts';
 import { describe } from '../src/core/describe.ts';
 import { withEmbedder } from '../src/core/with-embedder.ts';
@@ -19,6 +20,7 @@ import { startPinecone } from '../test/pinecone-server/start.ts';
 export const TABLES: Readonly<Record<string, Readonly<Record<string, () => string | Promise<string>>>>> = {
   'README.md': { capabilities: capabilityTable },
   'docs/configuration.md': { settings: settingsTables },
+  'docs/protocol.md': { rules: ruleTables },
   'docs/integrations/README.md': { tables: mappedTables, indexes: mappedIndexes },
 };
 
@@ -81,6 +83,14 @@ const embedder: Embedder = {
   embed: async (texts) => texts.map(() => new Float32Array(1)),
   close: async () => {},
 };
+
+function ruleTables(): string {
+  const tables = Object.entries(SECTIONS).map(([section, rows]) => {
+    const rules = Object.entries(rows).map(([row, text]) => [code(clauseId(section, row)), text]);
+    return `### ${section}\n\n${table(['Id', 'Rule'], rules)}`;
+  });
+  return tables.join('\n\n');
+}
 
 async function capabilityTable(): Promise<string> {
   const data_dir = await mkdtemp(join(tmpdir(), 'omp-readme-'));

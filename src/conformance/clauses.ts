@@ -1,9 +1,6 @@
-const section = (name: string, rows: Readonly<Record<string, string>>): Record<string, string> =>
-  Object.fromEntries(Object.entries(rows).map(([row, text]) => [row === '' ? name : `${name} ${row}`, text]));
-
-/** Every clause of the specification that binds a server: its id, and what it says in short. */
-export const CLAUSES: Readonly<Record<string, string>> = {
-  ...section('Service', {
+/** The clauses of the specification that bind a server, by section and row; the row '' is the section itself. */
+export const SECTIONS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  Service: {
     users: 'Every memory belongs to one user; all operations are scoped to a user_id.',
     capabilities: 'A client discovers what a provider supports by GET /capabilities.',
     verbs: 'The verbs are add, search, get, update, delete, list, context and audit.',
@@ -11,62 +8,62 @@ export const CLAUSES: Readonly<Record<string, string>> = {
     'no wrapper': 'Successful responses are the resource itself, without a wrapper.',
     port: 'The reference server listens on port 8080 by default.',
     'one envelope': 'All errors use one envelope, whichever provider raised them.',
-  }),
-  ...section('Memory', {
-    id: 'Unique identifier, assigned by the provider; an opaque string.',
-    content: 'The stored text, which every provider must index and return.',
-    user_id: 'Owner of the memory.',
-    created_at: 'Creation time, ISO 8601.',
+  },
+  Memory: {
+    id: 'Required text: unique identifier, assigned by the provider, opaque.',
+    content: 'Required text: what is remembered; every provider must index and return it.',
+    user_id: 'Required text: the owner of the memory.',
+    created_at: 'Required: creation time, ISO 8601.',
     updated_at: 'Time of the last update, ISO 8601.',
-    scope: 'Slash-delimited hierarchical namespace.',
-    tags: 'Free-form labels.',
-    source: 'Origin metadata.',
+    scope: 'Text: hierarchical namespace, its segments joined by slashes.',
+    tags: 'List of texts: free-form labels.',
+    source: 'Object: origin of the memory.',
     confidence: 'Number from 0 to 1; null when it was omitted.',
     valid_from: 'Time from which the memory is valid, or null.',
     valid_to: 'Time after which the memory is no longer valid; null means no expiry.',
-    supersedes: 'Ids of memories that this one replaces, or null.',
-    embedding_model: 'Embedding model used to index the content, if the provider reports it.',
+    supersedes: 'List of texts: ids of memories that this one replaces; or null.',
+    embedding_model: 'Text: embedding model used to index the content, if the provider reports it.',
     status: 'Ingestion state; absent or null means that the provider does not track it.',
     'optional fields': 'Optional fields that were not given at creation may be absent or null.',
     'source.app': 'Name of the application that created the memory.',
     'source.type': 'extracted, explicit or imported.',
     'source.ref': 'Opaque pointer to where the memory comes from, or null.',
-  }),
-  ...section('MemoryPage', {
-    items: 'Memories of this page.',
-    next_cursor: 'Opaque value for the next page; null when there are no more results.',
+  },
+  MemoryPage: {
+    items: 'Required list: the memories of this page.',
+    next_cursor: 'Text: opaque value for the next page; null when there are no more results.',
     opaque: 'The structure of the cursor is the matter of the provider.',
-  }),
-  ...section('SearchResult', {
-    memory: 'The full memory.',
-    score: 'Similarity to the query from 0 to 1; higher is more relevant.',
-  }),
-  ...section('Capabilities', {
-    omp_version: 'Version of the specification, <major>.<minor>.',
-    provider: 'Name of the backend.',
-    verbs: 'Supported verbs, of a closed list.',
-    features: 'Feature flags.',
-    limits: 'Rate and result limits.',
+  },
+  SearchResult: {
+    memory: 'Required: the full memory.',
+    score: 'Required number: similarity to the query from 0 to 1; higher is more relevant.',
+  },
+  Capabilities: {
+    omp_version: 'Required text: version of the specification, such as 0.1.',
+    provider: 'Required text: name of the backend.',
+    verbs: 'Required list: the supported verbs, of a closed list.',
+    features: 'Required object: feature flags.',
+    limits: 'Object: rate and result limits.',
     'features.vector_search': 'Boolean: similarity search.',
     'features.keyword_search': 'Boolean: keyword search.',
     'features.graph_queries': 'Boolean: graph-native queries.',
     'features.temporal': 'Boolean: filtering by time.',
-    'features.scopes': 'native, tags or none.',
+    'features.scopes': 'native (hierarchical), tags (emulated) or none.',
     'features.max_content_length': 'Most characters of a content; null when there is no limit.',
     'features.supports_audit': 'Boolean: an audit log is recorded and reachable by GET /audit.',
     'features.supports_supersession': 'Boolean: the provider tracks supersedes.',
     'limits.rate_limit_per_minute': 'Most requests per minute; null when there is no limit.',
     'limits.max_search_results': 'Largest limit of a search; null when unbounded.',
-  }),
-  ...section('Health', { status: 'ok on success.', provider: 'Name of the backend.' }),
-  ...section('States', {
+  },
+  Health: { status: 'ok on success.', provider: 'Name of the backend.' },
+  States: {
     queued: 'Ingestion accepted and waiting.',
     indexing: 'Ingestion in progress.',
     done: 'Ingestion complete; synchronous providers always return it.',
     failed: 'Ingestion failed.',
     absent: 'Without a status the provider does not track ingestion.',
-  }),
-  ...section('POST /memories', {
+  },
+  'POST /memories': {
     '': 'Creates a memory: 201 with the created memory.',
     content: 'Required: the text.',
     user_id: 'Required: the owner.',
@@ -77,12 +74,12 @@ export const CLAUSES: Readonly<Record<string, string>> = {
     valid_from: 'Optional: an ISO 8601 datetime.',
     valid_to: 'Optional: an ISO 8601 datetime; null means no expiry.',
     supersedes: 'Optional: a list of ids.',
-  }),
-  ...section('GET /memories/{id}', {
+  },
+  'GET /memories/{id}': {
     '': '200 with the memory.',
     unknown: 'An id that does not exist: 404, not_found.',
-  }),
-  ...section('PATCH /memories/{id}', {
+  },
+  'PATCH /memories/{id}': {
     '': 'Changes only the fields of the body: 200 with the full memory.',
     unknown: 'An id that does not exist: 404.',
     content: 'New text.',
@@ -91,13 +88,13 @@ export const CLAUSES: Readonly<Record<string, string>> = {
     confidence: 'New number from 0 to 1.',
     valid_to: 'New expiry; null removes the expiry.',
     supersedes: 'Replaces the list of ids.',
-  }),
-  ...section('DELETE /memories/{id}', {
+  },
+  'DELETE /memories/{id}': {
     '': 'Deletes permanently: 204 with an empty body.',
     unknown: 'An id that does not exist: 404.',
     history: 'To keep history, a memory is marked as replaced by supersedes instead.',
-  }),
-  ...section('GET /memories', {
+  },
+  'GET /memories': {
     '': 'A page of the memories of one user.',
     user_id: 'Required: only the memories of this user.',
     scope: 'Glob over the scope; a pattern ending in /* matches everything under that hierarchy.',
@@ -107,8 +104,8 @@ export const CLAUSES: Readonly<Record<string, string>> = {
     limit: 'Most results of a page: 50 by default, at most 500.',
     cursor: 'The next_cursor of the previous page.',
     pagination: 'The client follows next_cursor until it is null.',
-  }),
-  ...section('GET /memories/search', {
+  },
+  'GET /memories/search': {
     '': 'A ranked list of memories that match a query.',
     requires: 'Needs the feature vector_search or keyword_search.',
     fallback: 'Without either, listing is the fallback.',
@@ -118,17 +115,19 @@ export const CLAUSES: Readonly<Record<string, string>> = {
     limit: 'Most results: 10 by default, at most 100.',
     min_score: 'Results with a lower score are removed.',
     order: 'results are ordered highest score first.',
-  }),
-  'GET /capabilities': 'Without parameters and credentials: 200 with the capabilities.',
-  'GET /healthz': 'Without parameters and credentials: 200 while the server runs and the provider is reachable.',
-  ...section('Authentication', {
+  },
+  'GET /capabilities': { '': 'Without parameters and credentials: 200 with the capabilities.' },
+  'GET /healthz': {
+    '': 'Without parameters and credentials: 200 while the server runs and the provider is reachable.',
+  },
+  Authentication: {
     1: 'The server is designed for a trusted network.',
     2: 'When an API key is required, the client sends it in the Authorization header.',
     3: 'When no authentication is required, the header may be omitted.',
     4: 'GET /capabilities and GET /healthz are always unauthenticated.',
     5: 'A missing or invalid key: 401, unauthorized. A missing scope permission: 403, scope_denied.',
-  }),
-  ...section('Errors', {
+  },
+  Errors: {
     envelope: 'An object with the single key error.',
     code: 'Required: machine-readable identifier.',
     message: 'Required: text for people.',
@@ -143,20 +142,30 @@ export const CLAUSES: Readonly<Record<string, string>> = {
     unsupported_capability: '400, invalid: the provider does not support the verb.',
     provider_error: '502, provider_error: the upstream provider failed.',
     payload_too_large: '413, invalid: the body exceeds 1 MiB.',
-  }),
-  ...section('Limits', {
+  },
+  Limits: {
     body: 'A body has at most 1 MiB by default; a larger one gets 413.',
     list: 'limit on list: 50 by default, at most 500.',
     search: 'limit on search: 10 by default, at most 100.',
     'features.max_content_length': 'The most characters of a content, as declared.',
     'limits.rate_limit_per_minute': 'The most requests per minute, as declared; more get 429.',
     'limits.max_search_results': 'The largest limit of a search, as declared.',
-  }),
-  ...section('Versioning', {
+  },
+  Versioning: {
     1: 'The interface follows SemVer; the current version is 0.1.',
     2: 'Each provider declares its version in omp_version.',
     3: 'A newer client must be able to talk to an older server.',
     4: 'An older client ignores unknown fields of a newer server.',
     5: 'Below 1.0, minor versions may break.',
-  }),
+  },
 };
+
+/** Id of a clause, as tests and reports cite it. */
+export const clauseId = (section: string, row: string): string => (row === '' ? section : `${section} ${row}`);
+
+/** Every clause by its id. */
+export const CLAUSES: Readonly<Record<string, string>> = Object.fromEntries(
+  Object.entries(SECTIONS).flatMap(([section, rows]) =>
+    Object.entries(rows).map(([row, text]) => [clauseId(section, row), text]),
+  ),
+);
