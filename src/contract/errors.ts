@@ -29,9 +29,16 @@ export interface OmpErrorOptions {
   readonly version?: string;
 }
 
+/** Characters of an error's message. */
+const MAX_MESSAGE_LENGTH = 1_000;
+
+/** The beginning of a text, without half of a surrogate pair; the whole text if it has at most `length` characters. */
+export const beginningOf = (text: string, length = MAX_MESSAGE_LENGTH): string =>
+  text.length <= length ? text : `${text.slice(0, length).replace(/[\ud800-\udbff]$/, '')}…`;
+
 /**
  * The only error type that may reach a client. `message` is public: it may name fields and limits, but never SQL, hosts,
- * keys or record contents.
+ * keys or record contents. Only its first 1,000 characters are kept: it may name what a client sent.
  */
 export class OmpError extends Error {
   readonly code: ErrorCode;
@@ -42,7 +49,7 @@ export class OmpError extends Error {
   readonly version: string | undefined;
 
   constructor(code: ErrorCode, message: string, options: OmpErrorOptions = {}) {
-    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    super(beginningOf(message), options.cause === undefined ? undefined : { cause: options.cause });
     this.name = 'OmpError';
     this.code = code;
     this.provider = options.provider;

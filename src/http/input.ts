@@ -10,6 +10,7 @@ import {
   type NewMemory,
   OmpError,
 } from '#contract';
+import { requireBounds } from '#toolbox';
 import type { Env } from './request.ts';
 import { isStorable } from './schemas.ts';
 
@@ -24,10 +25,11 @@ const utf8 = new TextDecoder('utf-8', { fatal: true });
 
 /**
  * The request's JSON body. The size limit applies to the bytes that arrive, whatever Content-Length says, and before
- * anything is parsed (SPEC, Limits). The content type must be JSON: a web page of another origin cannot send that without
- * a preflight request, so a site that a developer visits cannot write to a gateway on the developer's machine.
+ * anything is parsed (SPEC, Limits); that for its values before anything reads them. The content type must be JSON: a web
+ * page of another origin cannot send that without a preflight request, so a site that a developer visits cannot write to a
+ * gateway on the developer's machine.
  */
-export async function readJson(c: Context<Env>, maxBytes: number): Promise<unknown> {
+export async function readJson(c: Context<Env>, maxBytes: number, maxValues?: number): Promise<unknown> {
   const bytes = await readBytes(c, maxBytes);
   if (!/^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i.test(c.req.header('content-type') ?? '')) {
     throw invalidRequest('Content-Type must be application/json');
@@ -38,11 +40,14 @@ export async function readJson(c: Context<Env>, maxBytes: number): Promise<unkno
   } catch {
     throw invalidRequest('body is not valid UTF-8');
   }
+  let json: unknown;
   try {
-    return JSON.parse(text);
+    json = JSON.parse(text);
   } catch {
     throw invalidRequest('body is not valid JSON');
   }
+  requireBounds(json, maxValues);
+  return json;
 }
 
 /**
@@ -150,11 +155,19 @@ function decode(text: string): string {
   }
 }
 
-/** Parses the input by the schema. Throws `invalid_request` that names every invalid field; values are never echoed. */
+/** Issues that a message names. */
+const MAX_ISSUES = 10;
+
+/**
+ * Parses the input by the schema. Throws `invalid_request` that names the first ten invalid fields and counts the others;
+ * values are never echoed.
+ */
 export function parse<Schema extends z.ZodType>(schema: Schema, input: unknown): z.output<Schema> {
   const result = schema.safeParse(input);
   if (result.success) return result.data;
-  throw invalidRequest(result.error.issues.map(describeIssue).join('; '));
+  const { issues } = result.error;
+  const more = issues.length > MAX_ISSUES ? [`and ${issues.length - MAX_ISSUES} more`] : [];
+  throw invalidRequest([...issues.slice(0, MAX_ISSUES).map(describeIssue), ...more].join('; '));
 }
 
 function describeIssue(issue: z.core.$ZodIssue): string {

@@ -1,11 +1,11 @@
 import { type Context, Hono } from 'hono';
-import { invalidRequest, type OmpError } from '#contract';
+import { beginningOf, invalidRequest, type OmpError } from '#contract';
 import type { Gate } from '../core/gate.ts';
 import { userOf } from '../core/principal.ts';
 import { overVerbs } from '../mcp/memories.ts';
-import { DEFAULT_TOOLS, type ToolName } from '../mcp/names.ts';
+import { DEFAULT_TOOLS, MAX_ERROR_LENGTH, MAX_MESSAGE_VALUES, type ToolName } from '../mcp/names.ts';
 import { reportError } from './errors.ts';
-import { readBytes } from './input.ts';
+import { readJson } from './input.ts';
 import type { Operations } from './operations.ts';
 import type { Env } from './request.ts';
 import { userIdHeader } from './routes.ts';
@@ -29,8 +29,8 @@ export function mcpRoutes({ gate, operations, max_request_bytes, tools = DEFAULT
   const load = async (c: Context<Env>) => {
     const { createHandler } = await import('../mcp/handler.ts');
     const log = c.get('log');
-    return createHandler({ tools, verbs: supported, max_request_bytes }, ({ message }) =>
-      log.debug?.({ reason: message }, 'MCP message rejected'),
+    return createHandler({ tools, verbs: supported }, ({ message }) =>
+      log.debug?.({ reason: beginningOf(message) }, 'MCP message rejected'),
     );
   };
 
@@ -38,7 +38,8 @@ export function mcpRoutes({ gate, operations, max_request_bytes, tools = DEFAULT
     const [call, verbs] = [c.get('call'), c.get('verbs')];
     const user_id = userOf(c.get('principal'), namedUser(c));
     handler ??= load(c);
-    const request = await messageOf(c, max_request_bytes);
+    const { method, url } = c.req;
+    const message = method === 'POST' ? await messageOf(c, max_request_bytes) : undefined;
     const caller = {
       memories() {
         if (user_id === undefined) throw unknownUser();
@@ -46,9 +47,12 @@ export function mcpRoutes({ gate, operations, max_request_bytes, tools = DEFAULT
       },
       toError: (thrown: unknown) => reportError(thrown, c),
     };
-    const response = await call.unlessAborted((await handler)(request, caller));
+    const request = new Request(url, { method, headers: c.req.header() });
+    const response = await call.unlessAborted((await handler)(request, message, caller));
     // Read to the end, because the deadline of the request ends with the answer.
     const body = await call.unlessAborted(response.text());
+    // The SDK's handler of HTTP quotes what it rejects.
+    if (!response.ok && body.length > MAX_ERROR_LENGTH) throw invalidRequest(body);
     return c.body(body, response.status as 200, Object.fromEntries(response.headers));
   };
   return new Hono<Env>().on(['GET', 'POST', 'DELETE'], ['/', '/:user_id'], answer);
@@ -70,16 +74,12 @@ const unknownUser = (): OmpError =>
     'no user is known: add it to the URL of this server (/mcp/{user_id}) or to the header X-User-Id, or use a key that is bound to one user (omp-gateway keys create NAME --user USER)',
   );
 
-/** The request with its body, which is one message. */
-async function messageOf(c: Context<Env>, maxBytes: number): Promise<Request> {
-  const { method, url } = c.req;
-  const headers = c.req.header();
-  if (method !== 'POST') return new Request(url, { method, headers });
-  const body = new TextDecoder().decode(await readBytes(c, maxBytes));
+/** The body, which is one message. */
+async function messageOf(c: Context<Env>, maxBytes: number): Promise<unknown> {
+  const message = await readJson(c, maxBytes, MAX_MESSAGE_VALUES);
   // As many calls as it holds would count as one request.
-  if (body.trimStart().startsWith('['))
-    throw invalidRequest('send one message in a request: batches are not supported');
-  return new Request(url, { method, headers, body });
+  if (Array.isArray(message)) throw invalidRequest('send one message in a request: batches are not supported');
+  return message;
 }
 
 /**

@@ -3,10 +3,10 @@ import { type Context, Hono } from 'hono';
 import { z } from 'zod';
 import { invalidRequest, MAX_BATCH_SIZE, OmpError } from '#contract';
 import { mem0Prefix, mem0Scope } from '#toolbox';
-import { parse, readJson } from './input.ts';
+import { parse, readExtensions, readJson } from './input.ts';
 import type { Operations, WireMemory } from './operations.ts';
 import type { Env } from './request.ts';
-import { isStorable } from './schemas.ts';
+import { isStorable, upToMany } from './schemas.ts';
 
 export interface Mem0Options {
   /** What happens to an add that leaves it to mem0 to extract facts (`infer`, its default). */
@@ -18,17 +18,17 @@ const Id = z
   .refine((id) => id !== '' && isStorable(id), 'must not be empty or contain NUL or lone surrogates')
   .nullish();
 const Owner = z.object({ user_id: Id, agent_id: Id, run_id: Id });
-const Content = z.union([
-  z.string(),
-  z.array(z.object({ type: z.literal('text', 'this gateway stores text only'), text: z.string() })),
-]);
-const Messages = z.union([
-  z.string(),
-  z
-    .array(z.object({ role: z.string(), content: Content.nullish() }))
-    .min(1)
-    .max(MAX_BATCH_SIZE),
-]);
+/** Texts of one message. */
+const MAX_PARTS = 100;
+const partsError = `must be a text, or a list of at most ${MAX_PARTS} parts of the type "text"; this gateway stores text only`;
+const Part = z.object({ type: z.literal('text'), text: z.string() });
+const Content = z.union([z.string(), upToMany(Part, MAX_PARTS, partsError)], { error: partsError });
+const messagesError = `must be a text, or a list of 1 to ${MAX_BATCH_SIZE} messages with a role and a content of text`;
+const Message = z.object({ role: z.string(), content: Content.nullish() });
+const Messages = z.union(
+  [z.string(), upToMany(Message, MAX_BATCH_SIZE, messagesError).refine((all) => all.length > 0)],
+  { error: messagesError },
+);
 const Metadata = z.record(z.string(), z.unknown()).nullish();
 const AddBody = Owner.extend({ messages: Messages, metadata: Metadata, infer: z.boolean().nullish() });
 const UpdateBody = z.object({ text: z.string().nullish(), data: z.string().nullish(), metadata: Metadata });
@@ -89,13 +89,9 @@ export function mem0Routes(operations: Operations, maxRequestBytes: number, { in
       .map(({ role, content }) => ({ role, content: textOf(content) }))
       // As in mem0, instructions are no memory, and neither is a call of a tool, which has no text.
       .filter(({ role, content }) => role !== 'system' && /\S/.test(content));
-    const memories = told.map(({ role, content }) => ({
-      content,
-      user_id,
-      scope,
-      'x-mem0-role': role,
-      'x-mem0-metadata': metadata ?? {},
-    }));
+    // Checked once, and not again with each message.
+    const own = readExtensions({ 'x-mem0-metadata': metadata ?? {} }, 'omit');
+    const memories = told.map(({ role, content }) => ({ content, user_id, scope, 'x-mem0-role': role, ...own }));
     const added =
       memories.length === 0 ? [] : await operations.batch(c.get('verbs'), { memories }, undefined, c.get('call'));
     const results = added.map((memory, n) => {
@@ -205,11 +201,17 @@ const textOf = (content: z.output<typeof Content> | null | undefined): string =>
 
 /** The input by the schema. Rejects what has no effect here but would narrow, or change, the result in mem0. */
 function known<Schema extends z.ZodObject>(schema: Schema, input: unknown): z.output<Schema> {
-  for (const [name, value] of Object.entries(Object(input))) {
+  for (const [name, value] of entriesOf(input, 'body')) {
     if (value == null || Object.hasOwn(schema.shape, name) || WITHOUT_EFFECT.has(name)) continue;
     throw invalidRequest(`${name.slice(0, 64)}: not supported by this gateway`);
   }
   return parse(schema, input);
+}
+
+/** The entries of an object. Throws for a text: `Object.entries` makes one of every character. */
+function entriesOf(value: unknown, name: string): [name: string, value: unknown][] {
+  if (typeof value === 'object' && value !== null) return Object.entries(value);
+  throw invalidRequest(`${name}: must be an object`);
 }
 
 const queryOf = (c: Context<Env>): Record<string, string> =>
@@ -242,7 +244,7 @@ function entityOf(owner: z.output<typeof Owner>, filters?: object | null): Entit
 function equalities(filters: object): [keyof z.output<typeof Owner>, string][] {
   const { AND: conditions = [], ...others } = filters as { AND?: unknown };
   return [others, ...(Array.isArray(conditions) ? conditions : [{ AND: conditions }])].flatMap((one) =>
-    Object.entries(Object(one)).map(([name, value]): [keyof z.output<typeof Owner>, string] => {
+    entriesOf(one, 'filters.AND').map(([name, value]): [keyof z.output<typeof Owner>, string] => {
       if ((name === 'user_id' || name === 'agent_id' || name === 'run_id') && typeof value === 'string')
         return [name, value];
       throw invalidRequest(

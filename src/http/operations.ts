@@ -87,9 +87,7 @@ export function createOperations(
     ): Promise<(WireMemory | OmpError)[]> {
       const add = supported(verbs, 'batch');
       const { memories } = parse(BatchBody, body);
-      const given = memories.map((one) => invalidOr(() => newMemory(one)));
-      const bytes = given.reduce((sum, one) => sum + (one instanceof OmpError ? 0 : recordBytes(one)), 0);
-      if (bytes > maxBytes) throw batchTooLarge(maxBytes);
+      const given = readAll(memories, newMemory, recordBytes, maxBytes);
       // An invalid memory has no other form than its own.
       const all = given.map((one, place) => (one instanceof OmpError ? memories[place] : one));
       const results = await add(given, readIdempotencyKey(idempotencyKey, all), call);
@@ -300,14 +298,28 @@ const CHANGES: readonly Verb[] = ['add', 'batch', 'update', 'delete', 'erase'];
 /** Users are in the order of their ids. */
 export const NO_TIME = '1970-01-01T00:00:00.000Z';
 
-/** The result, or the error if the input is invalid. */
-export function invalidOr<Result>(read: () => Result): Result | OmpError {
-  try {
-    return read();
-  } catch (error) {
-    if (error instanceof OmpError) return error;
-    throw error;
-  }
+/**
+ * Each memory of a body, or its error if it is invalid. Throws `payload_too_large` as soon as they take more than `maxBytes`
+ * together: several may share one large value, which is copied for each.
+ */
+export function readAll<Result>(
+  bodies: readonly unknown[],
+  read: (body: unknown) => Result,
+  bytesOf: (result: Result) => number,
+  maxBytes: number,
+): (Result | OmpError)[] {
+  let bytes = 0;
+  return bodies.map((body) => {
+    try {
+      const result = read(body);
+      bytes += bytesOf(result);
+      if (bytes <= maxBytes) return result;
+    } catch (error) {
+      if (error instanceof OmpError) return error;
+      throw error;
+    }
+    throw bodies.length === 1 ? recordTooLarge(maxBytes) : batchTooLarge(maxBytes);
+  });
 }
 
 const batchTooLarge = (maxBytes: number) =>

@@ -43,7 +43,7 @@ const upTo = (max: number) =>
 const short = (max: number, error = `must be at most ${max} characters`) =>
   z.string().refine((value) => value.length <= max, { error, abort: true });
 /** A list that is too long fails before its elements are checked: a million of them could cause a million issues. */
-const upToMany = <Element extends z.ZodType>(element: Element, max: number, error: string) =>
+export const upToMany = <Element extends z.ZodType>(element: Element, max: number, error: string) =>
   z.preprocess((value, context) => {
     if (!Array.isArray(value) || value.length <= max) return value;
     context.addIssue({ code: 'custom', message: error });

@@ -9,12 +9,13 @@ import {
   type NewMemory,
   OmpError,
 } from '#contract';
+import { recordBytes } from '#toolbox';
 import type { Verbs } from '../core/access.ts';
 import { decodeCursor, encodeCursor } from '../core/cursor.ts';
 import type { Gate } from '../core/gate.ts';
 import { itemError } from './errors.ts';
 import { parse, parseQuery, readJson } from './input.ts';
-import { createReaders, invalidOr, NO_TIME, supportedBy, toWire } from './operations.ts';
+import { createReaders, NO_TIME, readAll, supportedBy, toWire } from './operations.ts';
 import type { Env } from './request.ts';
 import { BatchBody, CreateBody, dateTime, ExportParameters, memoryId } from './schemas.ts';
 
@@ -57,7 +58,10 @@ export const MovedMemories = z
   .meta({ id: 'MovedMemories', description: 'An invalid memory does not fail the others.' });
 
 /** `GET /export` and `POST /import` (Decision 43). */
-export function createTransfer({ provider, capabilities }: Pick<Gate, 'provider' | 'capabilities'>) {
+export function createTransfer(
+  { provider, capabilities }: Pick<Gate, 'provider' | 'capabilities'>,
+  max_request_bytes: number,
+) {
   const { newMemory } = createReaders(capabilities);
   const supported = supportedBy(provider);
   return {
@@ -78,7 +82,12 @@ export function createTransfer({ provider, capabilities }: Pick<Gate, 'provider'
     async import(verbs: Verbs, body: unknown, call: Call) {
       const store = supported(verbs, 'import');
       const { memories, on_conflict } = parse(ImportBody, body);
-      const given = memories.map((one) => invalidOr(() => movedMemory(one, newMemory)));
+      const given = readAll(
+        memories,
+        (one) => movedMemory(one, newMemory),
+        ({ memory }) => recordBytes(memory),
+        2 * max_request_bytes,
+      );
       const moved = given.filter((one) => !(one instanceof OmpError)) as MovedMemory[];
       if (new Set(moved.map(({ memory }) => memory.id)).size < moved.length) {
         throw invalidRequest('memories: two have the same id');

@@ -3,15 +3,16 @@ import type { ToolCaller } from './memories.ts';
 import { createServer, type McpServerOptions } from './server.ts';
 
 /** MCP over HTTP, without sessions: every request gets a server of its own (all revisions that the SDK speaks). */
-export function createHandler(
-  options: McpServerOptions & { readonly max_request_bytes: number },
-  onerror: (error: Error) => void,
-) {
+export function createHandler(options: McpServerOptions, onerror: (error: Error) => void) {
   const handler = createMcpHandler(
     ({ authInfo }) => createServer(options, authInfo?.extra?.caller as ToolCaller),
     // Nothing here changes, so there is nothing to subscribe to.
-    { maxSubscriptions: 0, keepAliveMs: 0, maxRequestBodySize: options.max_request_bytes, onerror },
+    { maxSubscriptions: 0, keepAliveMs: 0, onerror },
   );
-  return (request: Request, caller: ToolCaller): Promise<Response> =>
-    handler.fetch(request, { authInfo: { token: '', clientId: '', scopes: [], extra: { caller } } });
+  /** `message` is the parsed body of the request; the SDK reads no body itself. */
+  return (request: Request, message: unknown, caller: ToolCaller): Promise<Response> =>
+    handler.fetch(request, {
+      parsedBody: message,
+      authInfo: { token: '', clientId: '', scopes: [], extra: { caller } },
+    });
 }

@@ -1,3 +1,4 @@
+import { beginningOf } from '#contract';
 import type { WireMemory } from '../http/operations.ts';
 
 /** Limit for the memories of one answer, as JSON: about 5,000 tokens. */
@@ -22,7 +23,7 @@ export function present(memory: WireMemory, limit = MAX_CHARACTERS): Presented {
   if (sizeOf(whole) <= limit) return whole;
   const { id, content, created_at } = memory;
   for (let length = limit; ; length = length >> 1) {
-    const cut = { id, content: beginning(content, length), created_at, truncated: true } as const;
+    const cut = { id, content: beginningOf(content, length), created_at, truncated: true } as const;
     if (length === 0 || sizeOf(cut) <= limit) return cut;
   }
 }
@@ -33,10 +34,6 @@ export const presentAll = (memories: readonly WireMemory[]): Presented[] =>
 
 /** The first words of a memory, on one line. */
 export const titleOf = ({ content }: WireMemory): string =>
-  beginning(content.slice(0, 200).replaceAll(/\s+/gu, ' ').trim(), 80);
+  beginningOf(content.slice(0, 200).replaceAll(/\s+/gu, ' ').trim(), 80);
 
 const sizeOf = (value: object): number => JSON.stringify(value).length;
-
-/** At most `length` characters, without half of a surrogate pair. */
-const beginning = (content: string, length: number): string =>
-  content.length <= length ? content : `${content.slice(0, length).replace(/[\ud800-\udbff]$/, '')}…`;

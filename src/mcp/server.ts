@@ -1,8 +1,16 @@
-import { CLIENT_INFO_META_KEY, McpServer, ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server';
+import {
+  CLIENT_INFO_META_KEY,
+  type JSONRPCMessage,
+  McpServer,
+  ProtocolError,
+  ProtocolErrorCode,
+  type Transport,
+} from '@modelcontextprotocol/server';
 import { z } from 'zod';
+import { beginningOf } from '#contract';
 import { version } from '../package.ts';
 import type { ToolCaller } from './memories.ts';
-import type { ToolName } from './names.ts';
+import { MAX_ERROR_LENGTH, type ToolName } from './names.ts';
 import { profile } from './profile.ts';
 import { TOOLS } from './tools.ts';
 
@@ -25,7 +33,7 @@ const UNNAMED = 'mcp';
 
 /** A server with the tools, the prompt and the resource, for one caller. */
 export function createServer({ tools, verbs }: McpServerOptions, caller: ToolCaller): McpServer {
-  const server = new McpServer(
+  const server = new ServerOfShortErrors(
     { name: 'omp-gateway', title: 'Memory', version: version() },
     { instructions: INSTRUCTIONS, capabilities: UNCHANGING },
   );
@@ -53,6 +61,27 @@ export function createServer({ tools, verbs }: McpServerOptions, caller: ToolCal
   if (verbs.includes('context')) registerPrompt(server, caller);
   if (verbs.includes('list')) registerProfile(server, caller);
   return server;
+}
+
+/** The SDK's errors name every wrong value of a message, or quote it: only their beginning is sent. */
+class ServerOfShortErrors extends McpServer {
+  override connect(transport: Transport): Promise<void> {
+    const send = transport.send.bind(transport);
+    transport.send = (message, options) => send(shortened(message), options);
+    return super.connect(transport);
+  }
+}
+
+function shortened(message: JSONRPCMessage): JSONRPCMessage {
+  if ('error' in message) {
+    const { code, message: text, data } = message.error;
+    const isShort = data !== undefined && JSON.stringify(data).length <= MAX_ERROR_LENGTH;
+    return { ...message, error: { code, message: beginningOf(text), ...(isShort && { data }) } };
+  }
+  if (!('result' in message) || message.result.isError !== true) return message;
+  const [{ text }] = message.result.content as [{ text: string }];
+  const content = [{ type: 'text', text: beginningOf(text, MAX_ERROR_LENGTH) }];
+  return { ...message, result: { ...message.result, content } };
 }
 
 /** The agent's program as the current revision states it with each request; the revisions before state it once. */

@@ -1,4 +1,5 @@
 export * from './async.ts';
+export * from './json-bounds.ts';
 export * from './mem0-scope.ts';
 export * from './new-record.ts';
 export * from './order.ts';
