@@ -44,6 +44,14 @@ it('every dependency has a version', () => {
   expect(asked.filter(([, range]) => !/^[\^~]?\d+\.\d+\.\d+( \|\| \^\d+\.\d+\.\d+)*$/.test(range))).toEqual([]);
 });
 
+it.each([
+  ['pg', 'private members (providers/postgres/client/prepared-statements.ts, cancel-request.ts)'],
+  ['@electric-sql/pglite', 'the files of its data folder'],
+  ['@electric-sql/pglite-pgvector', 'the files of its data folder'],
+])('%s has one exact version, since the gateway depends on %s', (name) => {
+  expect(root?.dependencies?.[name]).toMatch(/^\d/);
+});
+
 it('no runtime dependency has an install script, and only known development dependencies do', () => {
   const scripts = entries.filter(([, { hasInstallScript }]) => hasInstallScript);
   expect(scripts.filter(([, { dev }]) => !dev).map(([at]) => at)).toEqual([]);
