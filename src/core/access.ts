@@ -140,6 +140,28 @@ export function verbsFor(principal: Principal, provider: Memories, auditQueue: A
   const { factsOf, refTo, readable, writable, admitsWrite, requireAccess } = access;
   const { accessError, absenceError } = access;
 
+  /** Checks `read` before the change, and that nobody moves the memory between the two, where the backend has versions. */
+  const updateReadable = async (
+    change: NonNullable<Memories['update']>,
+    target: Target,
+    patch: MemoryPatch,
+    call: Call,
+    facts: AuditFacts,
+    retries = 3,
+  ): Promise<Memory | undefined> => {
+    const found = await provider.get(refTo(target, grants.read), call);
+    if (!found) throw await absenceError(grants.read, target, call, facts);
+    const versions = (target.versions ?? [found.updated_at]).filter((version) => version === found.updated_at);
+    const checked = provider.capabilities.etags ? { ...target, versions } : target;
+    try {
+      return await change(refTo(checked, grants.write), patch, call);
+    } catch (error) {
+      const isOurs = error instanceof OmpError && error.version !== undefined && target.versions === undefined;
+      if (!isOurs || retries === 0) throw error;
+      return updateReadable(change, target, patch, call, facts, retries - 1);
+    }
+  };
+
   return {
     ...(provider.read_only !== undefined && { read_only: provider.read_only }),
     ...addingVerbs(principal, provider, access, audited),
@@ -153,7 +175,9 @@ export function verbsFor(principal: Principal, provider: Memories, auditQueue: A
       update: (target, patch, call) =>
         audited('update', factsOfId(target), call, async (facts) => {
           if (patch.scope !== undefined && !admitsWrite(patch.scope)) throw await accessError(target, call, facts);
-          const updated = await update(refTo(target, grants.write), patch, call);
+          const updated = await (readsAllItWrites(grants)
+            ? update(refTo(target, grants.write), patch, call)
+            : updateReadable(update, target, patch, call, facts));
           if (!updated) throw await absenceError(grants.write, target, call, facts);
           return writable(updated, target.user_id);
         }),
@@ -188,6 +212,13 @@ export function verbsFor(principal: Principal, provider: Memories, auditQueue: A
     }),
   };
 }
+
+/**
+ * Whether every scope that the caller may write can be read, by comparison of the globs. An update needs both: it answers with
+ * the memory, and could move it to where the caller may read it.
+ */
+const readsAllItWrites = ({ read, write }: Principal['grants']): boolean =>
+  read === null || (write?.every((glob) => read.includes(glob)) ?? false);
 
 /** Of the gateway, not of a memory: users and scopes of the caller do not matter (Decision 41). */
 function keyVerbs(
