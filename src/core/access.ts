@@ -140,25 +140,19 @@ export function verbsFor(principal: Principal, provider: Memories, auditQueue: A
   const { factsOf, refTo, readable, writable, admitsWrite, requireAccess } = access;
   const { accessError, absenceError } = access;
 
-  /** Checks `read` before the change, and that nobody moves the memory between the two, where the backend has versions. */
-  const updateReadable = async (
-    change: NonNullable<Memories['update']>,
-    target: Target,
-    patch: MemoryPatch,
-    call: Call,
-    facts: AuditFacts,
-    retries = 3,
-  ): Promise<Memory | undefined> => {
-    const found = await provider.get(refTo(target, grants.read), call);
-    if (!found) throw await absenceError(grants.read, target, call, facts);
-    const versions = (target.versions ?? [found.updated_at]).filter((version) => version === found.updated_at);
-    const checked = provider.capabilities.etags ? { ...target, versions } : target;
-    try {
-      return await change(refTo(checked, grants.write), patch, call);
-    } catch (error) {
-      const isOurs = error instanceof OmpError && error.version !== undefined && target.versions === undefined;
-      if (!isOurs || retries === 0) throw error;
-      return updateReadable(change, target, patch, call, facts, retries - 1);
+  /** Checks `read` before the change, and that nobody changes the memory between the two, where the backend has versions. */
+  const updateReadable = async (target: Target, patch: MemoryPatch, call: Call, facts: AuditFacts) => {
+    for (let retries = 3; ; retries--) {
+      const found = await provider.get(refTo(target, grants.read), call);
+      if (!found) throw await absenceError(grants.read, target, call, facts);
+      const versions = (target.versions ?? [found.updated_at]).filter((version) => version === found.updated_at);
+      const checked = provider.capabilities.etags ? { ...target, versions } : target;
+      try {
+        return await update?.(refTo(checked, grants.write), patch, call);
+      } catch (error) {
+        const isOurs = error instanceof OmpError && error.version !== undefined && target.versions === undefined;
+        if (!isOurs || retries === 0) throw error;
+      }
     }
   };
 
@@ -177,7 +171,7 @@ export function verbsFor(principal: Principal, provider: Memories, auditQueue: A
           if (patch.scope !== undefined && !admitsWrite(patch.scope)) throw await accessError(target, call, facts);
           const updated = await (readsAllItWrites(grants)
             ? update(refTo(target, grants.write), patch, call)
-            : updateReadable(update, target, patch, call, facts));
+            : updateReadable(target, patch, call, facts));
           if (!updated) throw await absenceError(grants.write, target, call, facts);
           return writable(updated, target.user_id);
         }),
