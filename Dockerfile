@@ -35,7 +35,7 @@ LABEL org.opencontainers.image.title="omp-gateway" \
 RUN rm -rf /usr/local/lib/node_modules /usr/local/bin/npm /usr/local/bin/npx /usr/local/bin/corepack /usr/local/bin/yarn /usr/local/bin/yarnpkg /opt/yarn-* \
     && mkdir -m 700 /data && chown 1000:1000 /data
 ENV NODE_ENV=production
-# Inside a container every interface is the container's own. Before its port is published: OMP_AUTH=required, or a key.
+# Inside a container every interface is the container's own. Without a key it starts only with OMP_AUTH=open or required.
 ENV OMP_HOST=0.0.0.0
 ENV OMP_DATA_DIR=/data
 WORKDIR /app

@@ -73,8 +73,11 @@ export async function serve(config: Config, log: Log, stopped?: AbortSignal): Pr
       openAuthenticator({ keys, store: provider.keys, jwt, required, log }),
     );
     const open = await authenticator.isOpen();
+    const reachable = !isLoopback((await lookup(config.host)).address);
+    if (open && reachable && mode !== 'open') throw new Error(openToAll(config.host));
 
-    const allowed_hosts = config.allowed_hosts ?? (open ? await namesOf(config.host) : undefined);
+    // Otherwise a page in a browser on this machine could reach it through its own host name (DNS rebinding).
+    const allowed_hosts = config.allowed_hosts ?? (open && !reachable ? [...loopbackHosts, config.host] : undefined);
     health.begin(gate.ping);
     const app = createApp({ ...config, tokens: jwt, gate, authenticator, rate, allowed_hosts, health, telemetry, log });
     const listener = await listen(app, { ...config, log });
@@ -82,7 +85,7 @@ export async function serve(config: Config, log: Log, stopped?: AbortSignal): Pr
     parts.add('listener', () => listener.close({ graceMs, idleMs: IDLE_MS }), graceMs + 1_000);
 
     const { host, port } = listener;
-    if (open && !isLoopback(host)) log.warn({ host }, OPEN_TO_ALL);
+    if (open && reachable) log.warn({ host }, OPEN_TO_ALL);
     if (required && keys.length === 0 && !jwt && !(await hasKeys(provider))) log.warn({}, NO_KEY);
     const close = async () => {
       health.drain();
@@ -150,8 +153,9 @@ export async function openStore(config: Config, log: Log): Promise<{ readonly ga
  */
 const IDLE_MS = 250;
 
-const OPEN_TO_ALL =
-  'anybody who reaches this address can read and write: there is no key, and OMP_AUTH is not "required"';
+const OPEN_TO_ALL = 'anybody who reaches this address can read and write: there is no key, and OMP_AUTH is "open"';
+const openToAll = (host: string) =>
+  `OMP_HOST is ${host}, and no key exists: anybody who reaches this address could read and write. Create a key with "omp-gateway keys create NAME --grant "*:*"", set OMP_AUTH=required, or set OMP_AUTH=open if only you can reach it`;
 const NO_KEY = 'OMP_AUTH is "required" and no key exists; create one with "omp-gateway keys create"';
 
 type AdminParts = Pick<AdminOptions, 'health' | 'scrape'> & { readonly log: Log };
@@ -183,14 +187,5 @@ function searchOf({ capabilities: { vector_search, keyword_search } }: Memories)
 }
 
 const hasKeys = async ({ keys }: Memories): Promise<boolean> => (await keys?.hasAny(gatewayCall('start'))) ?? false;
-
-/**
- * The host names of an open gateway; undefined: any. On loopback only those of loopback: otherwise a page in a browser on
- * this machine could reach it through its own host name (DNS rebinding).
- */
-async function namesOf(host: string): Promise<readonly string[] | undefined> {
-  const { address } = await lookup(host);
-  return isLoopback(address) ? [...loopbackHosts, host] : undefined;
-}
 
 const isLoopback = (address: string): boolean => address === '::1' || address.startsWith('127.');

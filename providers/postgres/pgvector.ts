@@ -9,6 +9,12 @@ export const ITERATIVE_PGVECTOR = '0.8.0';
 /** The first version that fixes CVE-2026-3172 and HNSW indexes damaged by vacuum. */
 export const SAFE_PGVECTOR = '0.8.4';
 
+/** What is wrong with an older version; undefined: nothing. */
+export const unsafeVersion = (version: string): string | undefined =>
+  isOlder(version, SAFE_PGVECTOR)
+    ? `pgvector ${version} is older than ${SAFE_PGVECTOR}, which fixes CVE-2026-3172 and HNSW indexes damaged by vacuum`
+    : undefined;
+
 /** Compares versions of three numbers. */
 export function isOlder(version: string, than: string): boolean {
   const [a, b] = [version, than].map((text) => text.split('.').map(Number));

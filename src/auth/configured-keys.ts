@@ -4,12 +4,12 @@ import { idOf } from './credentials.ts';
 
 const HASHED = /^omp_([a-z0-9]{12}):sha256:([0-9a-f]{64})$/;
 
-/** Shown in the audit log and by `keys list`. */
+/** Shown in the audit log and by `keys list`. Format characters could make one name look like another (U+202E, U+200B). */
 export const keyNameSchema = z
   .string()
   .regex(
-    /^(?!\s)[^\p{Cc}\p{Cs}]{1,100}(?<!\s)$/u,
-    'must be 1 to 100 characters without control characters or outer spaces',
+    /^(?!\s)[^\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]{1,100}(?<!\s)$/u,
+    'must be 1 to 100 characters without control characters, invisible format characters or outer spaces',
   );
 
 /** A date means 00:00 UTC. */

@@ -90,7 +90,12 @@ const sendOver =
   ({ url, key, narrow }: Pick<Asked, 'url' | 'key' | 'narrow'>): Send =>
   async (path, init, as) => {
     const credential = { key, narrow, 'wrong key': 'not-a-key-of-this-service', anonymous: undefined }[as];
-    const headers = { ...init.headers, ...(credential !== undefined && { authorization: `Bearer ${credential}` }) };
+    // Each on its own connection: a proxy may close an idle one just when a request arrives, and a write must not be repeated.
+    const headers = {
+      ...init.headers,
+      connection: 'close',
+      ...(credential !== undefined && { authorization: `Bearer ${credential}` }),
+    };
     // A redirect would carry the key to another address.
     const request = { ...init, headers, redirect: 'error', signal: AbortSignal.timeout(REQUEST_MS) } as const;
     return fetch(url + path, request).catch((cause: unknown) => {

@@ -90,24 +90,29 @@ async function check(flags: Flags, env: Environment): Promise<Finding[]> {
   const table = mapping.preset === undefined ? '' : `, mapped table of ${mapping.preset}`;
   findings.push(finding('configuration', 'ok', `provider ${provider}${table}, ${ranked} search`));
 
-  const { embedder, findings: ofEmbedding } = await checkEmbedder(config);
+  const warnings: string[] = [];
+  const log: Log = { ...SILENT, warn: (_, message) => void warnings.push(message) };
+  const { embedder, findings: ofEmbedding } = await checkEmbedder(config, log);
   try {
-    return [...findings, ...ofEmbedding, ...(await checkProvider(config, embedder))];
+    const ofProvider = await checkProvider(config, embedder);
+    // The provider lets the embedder read stored texts.
+    const ofTexts = warnings.map((message) => finding('embedding', 'warning', message));
+    return [...findings, ...ofEmbedding, ...ofProvider, ...ofTexts];
   } finally {
     await embedder?.close();
   }
 }
 
-/** Everything to log becomes a finding. */
+/** What the checks find, they return. */
 const SILENT: Log = { info: () => {}, warn: () => {}, error: () => {} };
 
-async function checkEmbedder(config: Config): Promise<{ embedder?: Embedder; findings: Finding[] }> {
+async function checkEmbedder(config: Config, log: Log): Promise<{ embedder?: Embedder; findings: Finding[] }> {
   if (config.search.mode === 'keyword') {
     return { findings: [finding('embedding', 'ok', 'not needed: OMP_SEARCH_MODE is keyword')] };
   }
   let embedder: Embedder | undefined;
   try {
-    embedder = await openEmbedder(embeddingOptions(config), SILENT);
+    embedder = await openEmbedder(embeddingOptions(config), log);
     const { model, dimensions } = embedder;
     const [vector] = await embedder.embed(['memory'], 'query', gatewayCall('doctor'));
     if (vector?.length !== dimensions) throw new Error('The embedding service returns vectors of different lengths');

@@ -47,7 +47,8 @@ interface Opened {
 
 /** `omp-gateway mcp`. Returns the exit status: 0; 1: it failed; 2: wrong arguments. */
 export async function runMcp(argv: readonly string[], terminal: Terminal, openStore: OpenStore): Promise<number> {
-  const { OMP_URL, OMP_KEY: key, OMP_USER_ID, ...env } = terminal.env;
+  const { env } = terminal;
+  const { OMP_URL, OMP_KEY: key, OMP_USER_ID } = env;
   let values: { url?: string | undefined; user?: string | undefined; help?: boolean | undefined };
   let flags: Flags;
   try {

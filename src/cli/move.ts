@@ -50,10 +50,10 @@ export async function runMove(
 /** Opens stores by their names, and closes them together. */
 function createOpener({ command, values }: Asked, terminal: Terminal, openLocal: OpenStore) {
   const opened: Store[] = [];
-  const { OMP_KEY, OMP_FROM_KEY, OMP_TO_KEY, ...env } = terminal.env;
+  const { OMP_KEY, OMP_FROM_KEY, OMP_TO_KEY } = terminal.env;
   const local = async (name: string): Promise<Store> => {
     const file = name.startsWith('config:') ? name.slice('config:'.length) : undefined;
-    const [flags, from] = file === undefined ? [configFlags(values), env] : [{ config: file }, {}];
+    const [flags, from] = file === undefined ? [configFlags(values), terminal.env] : [{ config: file }, {}];
     const config = configOf(flags, { ...terminal, env: from });
     const log = terminalLog(terminal);
     const { gate, close } = await openLocal(config, log);

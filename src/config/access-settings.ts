@@ -9,9 +9,10 @@ import { httpUrl, settingFacts, text } from './facts.ts';
 const WITH_TOKENS = ['jwt.jwks_url'] as const;
 
 const auth = z.strictObject({
-  mode: z.enum(['auto', 'required']).default('auto').register(settingFacts, {
+  mode: z.enum(['auto', 'open', 'required']).default('auto').register(settingFacts, {
     env: 'OMP_AUTH',
-    description: 'auto: open until a key or jwt.jwks_url is configured. required: every request needs a key or a token',
+    description:
+      'auto: open until a key or jwt.jwks_url is configured, on loopback only. open: the same on every address. required: every request needs a key or a token',
   }),
   keys: configuredKeysSchema.default([]).register(settingFacts, {
     env: 'OMP_AUTH_KEYS',

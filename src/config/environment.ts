@@ -35,8 +35,12 @@ export function secretFromEnvironment(
   return given;
 }
 
+/** Read by commands, hooks and the programs of others, which may run in the same environment. */
+const OF_CLIENTS = ['OMP_URL', 'OMP_KEY', 'OMP_FROM_KEY', 'OMP_TO_KEY', 'OMP_USER_ID'];
+
 const KNOWN: ReadonlySet<string> = new Set([
   CONFIG_FILE.env,
+  ...OF_CLIENTS,
   ...SETTINGS.flatMap(({ env, secret }) => (secret ? [env, `${env}_FILE`] : [env])),
 ]);
 

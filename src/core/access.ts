@@ -140,6 +140,22 @@ export function verbsFor(principal: Principal, provider: Memories, auditQueue: A
   const { factsOf, refTo, readable, writable, admitsWrite, requireAccess } = access;
   const { accessError, absenceError } = access;
 
+  /** Checks `read` before the change, and that nobody changes the memory between the two, where the backend has versions. */
+  const updateReadable = async (target: Target, patch: MemoryPatch, call: Call, facts: AuditFacts) => {
+    for (let retries = 3; ; retries--) {
+      const found = await provider.get(refTo(target, grants.read), call);
+      if (!found) throw await absenceError(grants.read, target, call, facts);
+      const versions = (target.versions ?? [found.updated_at]).filter((version) => version === found.updated_at);
+      const checked = provider.capabilities.etags ? { ...target, versions } : target;
+      try {
+        return await update?.(refTo(checked, grants.write), patch, call);
+      } catch (error) {
+        const isOurs = error instanceof OmpError && error.version !== undefined && target.versions === undefined;
+        if (!isOurs || retries === 0) throw error;
+      }
+    }
+  };
+
   return {
     ...(provider.read_only !== undefined && { read_only: provider.read_only }),
     ...addingVerbs(principal, provider, access, audited),
@@ -153,7 +169,9 @@ export function verbsFor(principal: Principal, provider: Memories, auditQueue: A
       update: (target, patch, call) =>
         audited('update', factsOfId(target), call, async (facts) => {
           if (patch.scope !== undefined && !admitsWrite(patch.scope)) throw await accessError(target, call, facts);
-          const updated = await update(refTo(target, grants.write), patch, call);
+          const updated = await (readsAllItWrites(grants)
+            ? update(refTo(target, grants.write), patch, call)
+            : updateReadable(target, patch, call, facts));
           if (!updated) throw await absenceError(grants.write, target, call, facts);
           return writable(updated, target.user_id);
         }),
@@ -188,6 +206,13 @@ export function verbsFor(principal: Principal, provider: Memories, auditQueue: A
     }),
   };
 }
+
+/**
+ * Whether every scope that the caller may write can be read, by comparison of the globs. An update needs both: it answers with
+ * the memory, and could move it to where the caller may read it.
+ */
+const readsAllItWrites = ({ read, write }: Principal['grants']): boolean =>
+  read === null || (write?.every((glob) => read.includes(glob)) ?? false);
 
 /** Of the gateway, not of a memory: users and scopes of the caller do not matter (Decision 41). */
 function keyVerbs(

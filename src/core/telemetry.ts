@@ -1,4 +1,4 @@
-import { type Call, OmpError, providerError, type Trace } from '#contract';
+import { type Call, OmpError, type Trace } from '#contract';
 
 /** One call to a dependency of the gateway. */
 export interface Operation {
@@ -26,7 +26,7 @@ export const uninstrumented: Instrument = (_operation, call, work) => work(call)
 /** Adds the name of the failed dependency to a `provider_error` without one, such as a passed deadline. */
 export const naming = <Thrown>(dependency: string, error: Thrown): Thrown | OmpError =>
   error instanceof OmpError && error.code === 'provider_error' && error.provider === undefined
-    ? providerError(dependency, error.message, error.cause)
+    ? new OmpError(error.code, error.message, { ...error, cause: error.cause, provider: dependency })
     : error;
 
 /** The outcome of a request. */

@@ -5,6 +5,7 @@ import type { LoadingEmbedder } from './local.ts';
 import type { OpenAiOptions } from './openai.ts';
 import { withBatching } from './with-batching.ts';
 import { withQueryCache } from './with-query-cache.ts';
+import { withScriptWarning } from './with-script-warning.ts';
 
 export interface LocalOptions {
   readonly kind: 'local';
@@ -74,7 +75,12 @@ interface Raw {
 
 async function openLocalModel({ workers }: LocalOptions, log: Log): Promise<Raw> {
   const { openLocal } = await import('./local.ts');
-  return { name: 'local', embedder: openLocal(workers, log), batchSize: LOCAL_BATCH_SIZE, concurrency: workers };
+  return {
+    name: 'local',
+    embedder: withScriptWarning(openLocal(workers, log), log),
+    batchSize: LOCAL_BATCH_SIZE,
+    concurrency: workers,
+  };
 }
 
 async function openService(options: OpenAiOptions): Promise<Raw> {

@@ -63,13 +63,17 @@ export function errorResponse(thrown: unknown, c: Context<Env>): Response {
 /** Logs what the client does not see. An error without a cause is complete in its response. */
 function logError(error: OmpError, c: Context<Env>): void {
   const { requestId } = c.get('call');
-  const { code, cause, provider } = error;
+  const { code, cause, provider, message, retryAfter } = error;
   const log = c.get('log');
-  if (code === 'provider_error') log.error({ request_id: requestId, provider, err: error }, 'request failed');
+  if (cause === undefined) {
+    // With a time to retry, such as that of an open circuit breaker, the failure behind it is in the log already.
+    const isNews = code === 'provider_error' && retryAfter === undefined;
+    if (isNews) log.error({ request_id: requestId, provider, reason: message }, 'request failed');
+  } else if (code === 'provider_error') log.error({ request_id: requestId, provider, err: error }, 'request failed');
   // In one line without a stack, because anyone can cause it any number of times.
   else if (code === 'unauthorized' && cause instanceof Error) {
     log.warn({ request_id: requestId, reason: cause.message }, 'not authenticated');
-  } else if (cause !== undefined) log.warn({ request_id: requestId, provider, err: error }, 'request failed');
+  } else log.warn({ request_id: requestId, provider, err: error }, 'request failed');
 }
 
 /** The response to a request that never reached the app and has no `Context`. */

@@ -185,7 +185,8 @@ async function* allOf(operations: Operations, c: Context<Env>, entity: Entity): 
   if (scope !== null) parameters.set('scope', scope);
   for (let more = true; more; ) {
     const { items, next_cursor } = await operations.list(c.get('verbs'), `?${parameters}`, c.get('call'));
-    yield* items;
+    // The glob crosses slashes, so it also finds scopes of others that only end like these.
+    yield* items.filter((memory) => isOf(entity, memory));
     parameters.set('cursor', next_cursor ?? '');
     more = next_cursor !== null;
   }

@@ -26,9 +26,14 @@ const ON_CONFLICT = z.enum(['skip', 'replace']).default('skip').meta({
 });
 const ImportBody = z.object({ ...BatchBody.shape, on_conflict: ON_CONFLICT });
 
+/** No request can read `/memories/{id}` of these: clients resolve segments of dots, and `/memories/search` is the search. */
+const UNREACHABLE = ['.', '..', 'search'];
+
 /** The fields that `CreateBody` lacks. */
 const Identity = z.object({
-  id: memoryId,
+  id: memoryId
+    .refine((id) => !UNREACHABLE.includes(id), `must not be ${UNREACHABLE.join(', ')}: no path can name such a memory`)
+    .meta({ not: { enum: UNREACHABLE } }),
   created_at: dateTime,
   updated_at: dateTime.nullish(),
   embedding_model: z.string().max(1_024).nullish(),

@@ -20,6 +20,7 @@ import {
   refusalOfAdd,
   refusalOfErase,
   refusalOfQuery,
+  refusalOfUpdate,
   sees,
 } from './rule.ts';
 
@@ -277,7 +278,7 @@ export const changeCases = (key: Key, { targets }: World, { etags }: { readonly 
 export const STALE = { 'if-match': '"2001-01-01T00:00:00.000Z"' };
 
 function staleCase(key: Key, target: WireMemory | undefined, action: 'write' | 'delete'): ChangeCase {
-  const refusal = refusalById(key, action, target);
+  const refusal = action === 'write' ? refusalOfUpdate(key, target) : refusalById(key, action, target);
   // Of a new content, the gateway itself reads the version first.
   const [method, fields] = action === 'write' ? ['PATCH', { confidence: 0.75 }] : ['DELETE'];
   return {
@@ -342,7 +343,7 @@ function updateCase(key: Key, target: WireMemory | undefined, moveTo?: string): 
   return {
     name,
     send: (client) => send(target?.id ?? UNKNOWN_ID, client),
-    code: refusalById(key, 'write', target, { moveTo }),
+    code: refusalOfUpdate(key, target, { moveTo }),
     async succeed(client, world) {
       const before = await world.copy(target as WireMemory);
       const reply = await send(before.id, client);

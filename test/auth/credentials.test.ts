@@ -86,6 +86,11 @@ describe('rejects', () => {
   it.each<[string, object, string]>([
     ['no name', { name: '' }, '0.name'],
     ['a name with control characters', { name: 'a\nb' }, '0.name'],
+    ['a name with a bidirectional control', { name: 'a\u202eb' }, '0.name'],
+    ['a name with a zero-width space', { name: 'a\u200bb' }, '0.name'],
+    ['a name with a line separator', { name: 'a\u2028b' }, '0.name'],
+    ['a name with a paragraph separator', { name: 'a\u2029b' }, '0.name'],
+    ['a name with a tag character', { name: 'a\u{e0041}b' }, '0.name'],
     ['a name with a space at its end', { name: 'a ' }, '0.name'],
     ['a long name', { name: 'a'.repeat(101) }, '0.name'],
     ['a hash alone', { key: fresh.hash }, '0.key'],

@@ -1,8 +1,11 @@
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import type { Finding } from '#contract';
 import { DOCTOR_USAGE, findingsText, isColoured, runDoctor } from '../../src/cli/doctor.ts';
+import { openEmbedder } from '../../src/embedding/open.ts';
+import { FOREIGN_SCRIPT } from '../../src/embedding/with-script-warning.ts';
 import { embeddings, embeddingsServer, failing } from '../embedding/embeddings-server.ts';
-import { openStore, type Store } from '../postgres/store.ts';
+import { call, memoryOf, openStore, type Store } from '../postgres/store.ts';
+import { recordingLog } from '../support/subject.ts';
 
 async function doctor(env: Readonly<Record<string, string>>, argv: readonly string[] = [], isTTY = false) {
   const written = { stdout: '', stderr: '' };
@@ -205,4 +208,19 @@ describe('output', () => {
   ])('with %j, a terminal: %s: coloured: %s', (env, isTerminal, coloured) => {
     expect(isColoured(env, isTerminal)).toBe(coloured);
   });
+});
+
+it.each([
+  ['緑茶が好きです', true],
+  ['likes green tea', false],
+])('[Decision 34] warns if the bundled model cannot read most stored texts: %s: %s', async (text, warns) => {
+  const embedder = await openEmbedder({ kind: 'local', cache_size: 0, workers: 1 }, recordingLog());
+  onTestFinished(() => embedder.close());
+  const store = await openStore();
+  onTestFinished(() => store.close());
+  const provider = await store.open({ embedder, mode: 'hybrid' });
+  for (let n = 0; n < 10; n++) await provider.add(memoryOf('u', `${text} ${n}`), call);
+  const { findings } = await json({ DATABASE_URL: store.url, OMP_POSTGRES_SCHEMA: store.schema });
+  const warnings = findings.filter(({ area, level }) => area === 'embedding' && level === 'warning');
+  expect(warnings.map(({ message }) => message)).toEqual(warns ? [FOREIGN_SCRIPT] : []);
 });

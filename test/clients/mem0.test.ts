@@ -224,6 +224,29 @@ describe("the routes of mem0's server", () => {
     expect(contents(all)).toEqual(['from elsewhere', 'likes tea', 'likes tea']);
   });
 
+  it('list and delete nothing of a scope that only resembles the one of the agent or the run', async () => {
+    const { url } = await serve();
+    const mem0 = (method: string, query: object) =>
+      fetch(`${url}/compat/mem0/memories?${new URLSearchParams({ user_id: 'u', ...query })}`, { method });
+    const scopes = [
+      'mem0/agent/alice/run/r1',
+      'mem0/agent/alice/run/other/run/r1',
+      'mem0/agent/alice/run/r1/run/other',
+      'mem0/agent/bob/notes/run/r1',
+    ];
+    for (const scope of scopes) {
+      const body = JSON.stringify({ user_id: 'u', content: scope, scope });
+      await fetch(`${url}/memories`, { method: 'POST', headers: { 'content-type': 'application/json' }, body });
+    }
+    const left = async () => contents((await (await mem0('GET', {})).json()) as { results: Mem0Memory[] }).sort();
+    for (const query of [{ run_id: 'r1' }, { agent_id: 'alice' }, { agent_id: 'alice', run_id: 'r1' }]) {
+      const listed = (await (await mem0('GET', query)).json()) as { results: Mem0Memory[] };
+      expect(contents(listed), JSON.stringify(query)).toEqual([scopes[0]]);
+    }
+    for (const query of [{ run_id: 'r1' }, { agent_id: 'alice' }]) await mem0('DELETE', query);
+    expect(await left()).toEqual(scopes.slice(1).sort());
+  });
+
   it('answer at most 16 MiB', async () => {
     const { url, client } = await serve();
     const large = { user_id: 'u', content: 'tea', 'x-large': 'a'.repeat(1_000_000) };

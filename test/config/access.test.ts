@@ -54,7 +54,7 @@ describe('lists', () => {
       ['*', 'http://localhost:3000,https://app.example.com'],
       ['app.example.com', 'https://app.example.com/', 'https://App.example.com', 'null'],
     ],
-    ['OMP_AUTH', ['auto'], ['none']],
+    ['OMP_AUTH', ['auto', 'open'], ['none']],
     ['OMP_AUDIT', ['writes'], ['reads']],
     ['OMP_AUDIT_RETENTION_DAYS', ['0'], ['-1']],
     ['OMP_RATE_LIMIT_PER_MINUTE', ['1'], ['0']],
@@ -106,7 +106,7 @@ describe('[Decision 13] keys', () => {
       { name: 'c', key: toHashedKey(newKey()), grants: ['read:*'], user: 'ana' },
     ];
     expect([...mistakesOf({ env: { OMP_AUTH_KEYS: JSON.stringify(wrong), OMP_AUTH: 'yes' } })].sort()).toEqual([
-      "OMP_AUTH must be one of auto, required, not 'yes'",
+      "OMP_AUTH must be one of auto, open, required, not 'yes'",
       expect.stringMatching(/^OMP_AUTH_KEYS: entry 1, grants, entry 1: must be <action>:<scope glob>/),
       expect.stringMatching(/^OMP_AUTH_KEYS: entry 2, expires_at: must be a date/),
       expect.stringMatching(/^OMP_AUTH_KEYS: entry 2, key: must be the hash of a key, not the key itself/),

@@ -211,6 +211,17 @@ describe('unknown variables', () => {
     expect(warnings).toEqual([]);
   });
 
+  it('of clients are ignored: the documentation sets them in the same environment', () => {
+    const env = {
+      OMP_URL: 'http://127.0.0.1:8080',
+      OMP_KEY: 'omp_key',
+      OMP_FROM_KEY: 'omp_from',
+      OMP_TO_KEY: 'omp_to',
+      OMP_USER_ID: 'ana',
+    };
+    expect(load({ env }).warnings).toEqual([]);
+  });
+
   it('of Kubernetes and OpenMP are ignored', () => {
     const env = {
       OMP_GATEWAY_SERVICE_HOST: '10.0.0.1',

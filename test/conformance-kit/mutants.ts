@@ -77,6 +77,14 @@ export const MUTANTS: readonly (readonly [deviation: string, caught: string, mut
     memories('get', (memory) => ({ ...memory, scope: (memory.scope as string | null)?.toUpperCase() })),
   ],
   ['supersedes not stored although declared', 'add.supersedes', ignoring('add', 'supersedes')],
+  ...['created_at', 'updated_at'].map(
+    (field) =>
+      [
+        `${field} without a zone`,
+        'add.time-zones',
+        memories('add', (memory) => ({ ...memory, [field]: String(memory[field]).replace('Z', '') })),
+      ] as const,
+  ),
   ['created_at missing', 'add.created_at', memories('add', without('created_at'))],
   [
     'created_at as a number',

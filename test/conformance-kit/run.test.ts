@@ -1,7 +1,11 @@
+import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { beforeEach, describe, expect, it } from 'vitest';
+import { text } from 'node:stream/consumers';
+import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import type { Provider } from '#contract';
 import { CONFORMANCE_USAGE, runConformance } from '../../src/cli/conformance.ts';
 import type { Send } from '../../src/conformance/kit.ts';
@@ -162,6 +166,36 @@ describe('omp-gateway conformance', () => {
       color: 'brightgreen',
     });
     expect((await client.users({ prefix: 'omp-conformance' })).items).toEqual([]);
+  });
+
+  it('checks an implementation behind a proxy that closes its idle connections', async () => {
+    const { url } = await serverForTest();
+    const used = new WeakSet<object>();
+    const proxy = createServer(async (request, response) => {
+      // A connection that was idle is closed just when the next request arrives.
+      if (used.has(request.socket)) return request.socket.destroy();
+      used.add(request.socket);
+      const { method = 'GET', headers } = request;
+      const body = method === 'GET' ? undefined : await text(request);
+      const answer = await fetch(url + request.url, {
+        method,
+        headers: { 'content-type': headers['content-type'] ?? '' },
+        ...(body && { body }),
+      });
+      // As some proxies do, it passes on how long the implementation keeps its connections.
+      response.writeHead(answer.status, {
+        'content-type': answer.headers.get('content-type') ?? '',
+        'keep-alive': 'timeout=60',
+      });
+      return response.end(await answer.text());
+    });
+    await once(proxy.listen(0, '127.0.0.1'), 'listening');
+    onTestFinished(() => void proxy.close());
+    const { port } = proxy.address() as AddressInfo;
+    const there = ['--url', `http://127.0.0.1:${port}`];
+    const { stdout, stderr } = await conformance(['--profile', 'list', '--profile', 'lifecycle', ...there]);
+    expect(stdout).toMatch(/^\d{2} passed, 0 failed, /m);
+    expect(stderr).toBe('');
   });
 
   it('ends with status 1 and shows clause, request and answer of what fails', async () => {

@@ -156,6 +156,24 @@ export const transferSuite = (subject: GetSubject, admit: Admit) =>
       expectError(await client.tell('POST', '/import', { memories: [tea, tea] }), 'invalid_request');
     });
 
+    test('[Decision 43] an id that no path can name is rejected, and every other one can be read', async (need) => {
+      need('export', 'import');
+      const { client } = subject();
+      const user_id = freshUser();
+      const memory = { user_id, content: 'tea', created_at: '2026-01-01T00:00:00.000Z' };
+      const ids = ['batch', 'searching', '...', '%2e', '/', '?', `#${user_id}`];
+      const unreachable = ['.', '..', 'search'];
+      const outcomes = await imported(
+        client,
+        [...unreachable, ...ids].map((id) => ({ ...memory, id })),
+      );
+      expect(outcomes).toEqual([...unreachable.map(() => 'invalid_request'), ...ids.map(() => 'stored')]);
+      for (const id of ids) {
+        expect((await client.get(id)).id).toBe(id);
+        await client.remove(id);
+      }
+    });
+
     test('[Decision 43] only who may read, or write, everything may', async (need) => {
       need('export', 'import');
       const { client } = subject();

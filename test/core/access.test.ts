@@ -93,7 +93,8 @@ describe('the grants of a caller are part of every query', () => {
     const users = ['u', 'v'];
     expect(since().asked).toEqual([
       ['get', { id, users, within: ['in/*'] }],
-      ['update', { id, users, within: ['in/1', 'in/2'] }, { scope: 'in/2' }],
+      ['get', { id, users, within: ['in/*'] }],
+      ['update', { id, users, within: ['in/1', 'in/2'], versions: [expect.any(String)] }, { scope: 'in/2' }],
       ['list', { user_id: 'u', tags: [], limit: 4, within: ['in/*'], max_bytes }],
       ['search', { user_id: 'u', text: 'q', tags: [], limit: 3, within: ['in/*'], max_bytes }],
       [
@@ -148,6 +149,46 @@ describe('an update of the scope', () => {
     expect(since().asked.map(([verb]) => verb)).toEqual(['get', 'get']);
     expect(await verbs.update({ id }, { scope: 'in/new' }, call)).toMatchObject({ scope: 'in/new' });
     expect(since().asked.map(([verb]) => verb)).toEqual(['update']);
+  });
+});
+
+describe('an update of a caller who may not read all that it may write', () => {
+  const rights = principal(['read:open/*', 'write:*']);
+
+  it.each([{}, { content: 'guess' }, { scope: 'open/x' }])(
+    '[Decision 14] %j neither shows, changes nor moves a hidden memory',
+    async (patch) => {
+      const { verbsOf, add, memory } = await openStore();
+      const hidden = await add('u', 'secret/x');
+      expect(await codeOf(verbsOf(rights).update({ id: hidden.id }, patch, call))).toBe('scope_denied');
+      expect(await memory.get({ id: hidden.id, users: null, within: null }, call)).toEqual(hidden);
+    },
+  );
+
+  it('[Decision 14] shows nothing of a memory that another caller hides meanwhile', async () => {
+    const moves: (() => Promise<unknown>)[] = [];
+    const { verbsOf, add, memory } = await openStore((store) => ({
+      async get(ref, by) {
+        const found = await store.get(ref, by);
+        await moves.shift()?.();
+        return found;
+      },
+    }));
+    const { id } = await add('u', 'open/x');
+    const change = (patch: object) => memory.update({ id, users: null, within: null }, patch, call);
+    moves.push(() => change({ tags: ['another'] }));
+    const tagged = await verbsOf(rights).update({ id }, { confidence: 1 }, call);
+    expect(tagged).toMatchObject({ tags: ['another'], confidence: 1 });
+    moves.push(() => change({ scope: 'secret/x' }));
+    expect(await codeOf(verbsOf(rights).update({ id }, { scope: 'open/x' }, call))).toBe('scope_denied');
+  });
+
+  it('[Decision 14] [Decision 36] keeps the condition of the caller', async () => {
+    const { verbsOf, add } = await openStore();
+    const { id, updated_at } = await add('u', 'open/x');
+    const update = (...versions: string[]) => verbsOf(rights).update({ id, versions }, { confidence: 1 }, call);
+    expect(await failure(update('2001-01-01T00:00:00.000Z'))).toMatchObject({ version: updated_at });
+    expect(await update('2001-01-01T00:00:00.000Z', updated_at)).toMatchObject({ confidence: 1 });
   });
 });
 

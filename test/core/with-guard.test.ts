@@ -83,10 +83,11 @@ describe('every function of a guarded provider', () => {
     }
   });
 
-  it('adds the backend to an error without a provider', async () => {
-    const nameless = new OmpError('provider_error', 'it broke', { retryAfter: 3 });
+  it('adds the backend to an error without a provider, and changes nothing else', async () => {
+    const options = { retryAfter: 3, retry: 'safe', down: true, version: NOW, cause } as const;
+    const nameless = new OmpError('provider_error', 'it broke', options);
     for (const error of await failures(() => Promise.reject(nameless))) {
-      expect(error).toMatchObject({ code: 'provider_error', message: 'it broke', provider: 'memory' });
+      expect(error).toMatchObject({ ...options, code: 'provider_error', message: 'it broke', provider: 'memory' });
     }
   });
 

@@ -92,6 +92,22 @@ describe('a failing backend', () => {
     expect(logged[0]?.fields).toMatchObject({ request_id, err: { cause } });
   });
 
+  it('[Decision 16] [Decision 28] an error without a cause is logged in one line, and one of an open circuit breaker not at all', async () => {
+    const logged = async (retryAfter?: number) => {
+      const error = new OmpError('provider_error', 'no answer', { ...(retryAfter && { retryAfter }) });
+      const running = await start(() => Promise.reject(error));
+      const replies = await everywhere(running);
+      expect(new Set(replies.map(({ status }) => status))).toEqual(new Set([502]));
+      return running.lines.filter(({ level }) => level !== 'info');
+    };
+    expect(await logged(1)).toEqual([]);
+    const lines = await logged();
+    expect(lines.length).toBeGreaterThan(0);
+    for (const { fields } of lines) {
+      expect(fields).toEqual({ request_id: expect.any(String), provider: 'memory', reason: 'no answer' });
+    }
+  });
+
   it('[SPEC Errors rate_limited] [Decision 16] a rate limit of the backend is a 429 with its Retry-After', async () => {
     const limit = (retryAfter?: number) =>
       new OmpError('rate_limited', 'the backend asks to slow down', {

@@ -249,6 +249,8 @@ describe('doctor on a mapped table', () => {
     const db = await filled(COLUMNS);
     const findings = await look(db.url, COLUMNS);
     expect(told(findings, 'warning').join('\n')).toContain('size: ANALYZE has never run');
+    expect(JSON.stringify(findings)).not.toContain('by the estimate');
+    expect(told(findings, 'ok').join('\n')).toContain('without statistics it is unknown whether a user has more');
     for (const sql of remediesOf(findings).filter((each) => each.startsWith('analyze'))) await db.sql(sql);
     expect(told(await look(db.url, COLUMNS), 'warning').join('\n')).not.toContain('ANALYZE');
   });

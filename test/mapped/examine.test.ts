@@ -452,7 +452,7 @@ describe('the catalogue', () => {
     expect(warnings.filter((text) => text.startsWith('pgvector'))).toEqual(
       old
         ? [
-            `pgvector ${extension?.version} is older than 0.8.4, which fixes CVE-2026-3172 and corruption of HNSW indexes; upgrade it`,
+            `pgvector ${extension?.version} is older than 0.8.4, which fixes CVE-2026-3172 and HNSW indexes damaged by vacuum; upgrade it`,
           ]
         : [],
     );

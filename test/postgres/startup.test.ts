@@ -354,3 +354,19 @@ describe('a schema made by a newer gateway', () => {
     expect(await store.sql(`select max(version) as version from ${store.names.migrations}`)).toEqual([{ version: 99 }]);
   });
 });
+
+it('the log states the version of an old pgvector, and the one that is needed', async () => {
+  const store = await openStore();
+  try {
+    const log = recordingLog();
+    await store.open({ log });
+    const [{ version } = { version: '' }] = await store.sql(
+      "select extversion as version from pg_extension where extname = 'vector'",
+    );
+    const old = /^0\.[0-7]\.|^0\.8\.[0-3]$/.test(version);
+    const said = log.lines.flatMap(({ message }) => (message.includes('CVE') ? [message] : []));
+    expect(said).toEqual(old ? [expect.stringContaining(`pgvector ${version} is older than 0.8.4, which fixes`)] : []);
+  } finally {
+    await store.close();
+  }
+});

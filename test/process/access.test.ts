@@ -7,7 +7,7 @@ import { clientOf } from '../support/client.ts';
 import { expectError } from '../support/expect-error.ts';
 import { FULL } from '../support/full.ts';
 import { freshUser } from '../support/subject.ts';
-import { dataFolder, type RunningGateway, startGateway } from './gateway.ts';
+import { dataFolder, type RunningGateway, runProgram, startGateway } from './gateway.ts';
 
 const MEMORY = { OMP_PROVIDER: 'memory' };
 const BEYOND_LOOPBACK = /anybody who reaches this address can read and write/;
@@ -88,7 +88,9 @@ describe('[Decision 22] allowed hosts and the warning beyond loopback', () => {
   test.each([
     ['open on localhost', { OMP_HOST: 'localhost' }, loopback, false],
     ['open on another loopback address', { OMP_HOST: '127.0.0.2' }, [...loopback, '127.0.0.2:80'], false],
-    ['open on every address', { OMP_HOST: '0.0.0.0' }, all, true],
+    ['open on every address', { OMP_HOST: '0.0.0.0', OMP_AUTH: 'open' }, all, true],
+    ['closed by a key in spite of open', { ...withKey, OMP_HOST: '0.0.0.0', OMP_AUTH: 'open' }, all, false],
+    ['closed by required', { OMP_HOST: '0.0.0.0', OMP_AUTH: 'required' }, all, false],
     ['closed on loopback', withKey, all, false],
     ['closed on every address', { ...withKey, OMP_HOST: '0.0.0.0' }, all, false],
     ['open, OMP_ALLOWED_HOSTS', named, others.slice(0, 2), false],
@@ -142,4 +144,19 @@ describe('[Decision 11] the audit log', () => {
     expect((await client.capabilities()).features.supports_audit).toBe(false);
     expectError(await client.ask('/audit', { user_id: freshUser() }), 'unsupported_capability');
   });
+});
+
+test.each(['0.0.0.0', '::'])('[Decision 13] without a key a gateway does not start on %s', async (OMP_HOST) => {
+  const { status, stderr } = await runProgram({ env: { ...MEMORY, OMP_SEARCH_MODE: 'keyword', OMP_HOST } });
+  expect(status).toBe(1);
+  for (const remedy of ['omp-gateway keys create', 'OMP_AUTH=required', 'OMP_AUTH=open'])
+    expect(stderr).toContain(remedy);
+});
+
+test('[Decision 13] with a key in its database a gateway starts on every address', async () => {
+  const env = { OMP_DATA_DIR: await dataFolder(), OMP_SEARCH_MODE: 'keyword', OMP_HOST: '0.0.0.0' };
+  expect((await runProgram({ env })).stderr).toContain('no key exists');
+  const made = await runProgram({ env, args: ['keys', 'create', 'laptop', '--grant', '*:*'] });
+  expect(made.status, made.stderr).toBe(0);
+  expect((await startGateway({ env })).printed()).toContain('(closed: a key is needed)');
 });

@@ -66,7 +66,9 @@ test.for([
 
 test('lines below the level are left out', async () => {
   const env = { ...MEMORY, OMP_LOG_LEVEL: 'warn', OMP_METRICS_PORT: '0' };
-  const { child, ended, output } = startProgram({ env: { ...env, OMP_HOST: '0.0.0.0', OMP_SEARCH_MODE: 'keyword' } });
+  const { child, ended, output } = startProgram({
+    env: { ...env, OMP_HOST: '0.0.0.0', OMP_AUTH: 'open', OMP_SEARCH_MODE: 'keyword' },
+  });
   // The warning that it listens everywhere without a key.
   await output(/"level":40/);
   child.kill('SIGTERM');

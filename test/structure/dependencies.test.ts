@@ -1,6 +1,8 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { copyFileSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { expect, it } from 'vitest';
+import { expect, it, onTestFinished } from 'vitest';
 
 interface Locked {
   readonly resolved?: string;
@@ -44,14 +46,34 @@ it('every dependency has a version', () => {
   expect(asked.filter(([, range]) => !/^[\^~]?\d+\.\d+\.\d+( \|\| \^\d+\.\d+\.\d+)*$/.test(range))).toEqual([]);
 });
 
+it.each([
+  ['pg', 'private members (providers/postgres/client/prepared-statements.ts, cancel-request.ts)'],
+  ['@electric-sql/pglite', 'the files of its data folder'],
+  ['@electric-sql/pglite-pgvector', 'the files of its data folder'],
+])('%s has one exact version, since the gateway depends on %s', (name) => {
+  expect(root?.dependencies?.[name]).toMatch(/^\d/);
+});
+
 it('no runtime dependency has an install script, and only known development dependencies do', () => {
   const scripts = entries.filter(([, { hasInstallScript }]) => hasInstallScript);
   expect(scripts.filter(([, { dev }]) => !dev).map(([at]) => at)).toEqual([]);
-  // esbuild puts its binary in place; scarf would report the installation, which package.json forbids.
+  // esbuild only makes its binary start faster; scarf would report the installation. package.json forbids both.
   expect(scripts.map(([at]) => at).sort()).toEqual(['node_modules/@scarf/scarf', 'node_modules/esbuild']);
   expect(JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))).toMatchObject({
     scarfSettings: { enabled: false },
+    allowScripts: { '@scarf/scarf': false, esbuild: false },
   });
+});
+
+it('npm ci warns of nothing', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'omp-npm-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  for (const file of ['package.json', 'package-lock.json', '.npmrc'])
+    copyFileSync(join(ROOT, file), join(folder, file));
+  // Of npm's own settings only those of this folder count.
+  const env = { PATH: process.env.PATH, HOME: folder, npm_config_update_notifier: 'false' };
+  const { status, stderr } = spawnSync('npm', ['ci', '--dry-run', '--offline'], { cwd: folder, env, encoding: 'utf8' });
+  expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
 });
 
 it('every dependency is imported, and every import is a dependency', () => {

@@ -85,7 +85,7 @@ async function checkTable(
   });
   return [
     ...findings,
-    reportVectorIndex(layout.vector.index, large, large_user_rows),
+    reportVectorIndex(layout.vector.index, { large, known: size?.analysed === true }, large_user_rows),
     ...missing.map((each) => warning('indexes', each.missing, each.remedy)),
     ...(missing.length === 0 ? [ok('indexes', 'all indexes that the statements of the gateway need exist')] : []),
   ];
@@ -97,10 +97,19 @@ function reportEmbedding(column: Column | undefined, embedder: Embedder | undefi
   return ok('embedding', `${vectors} fits the vectors of "${embedder.model}"`);
 }
 
-function reportVectorIndex(index: Layout['vector']['index'], large: boolean, large_user_rows: number): Finding {
+/** `known`: there are statistics. */
+function reportVectorIndex(
+  index: Layout['vector']['index'],
+  { large, known }: { readonly large: boolean; readonly known: boolean },
+  large_user_rows: number,
+): Finding {
   const up = `users with up to ${large_user_rows} rows are searched exactly`;
-  if (!index)
-    return ok('indexes', large ? up : `${up}, and no user has more by the estimate: no vector index is needed`);
+  if (!index) {
+    const others = known
+      ? ', and no user has more by the estimate: no vector index is needed'
+      : '; without statistics it is unknown whether a user has more';
+    return ok('indexes', large ? up : up + others);
+  }
   if (!index.iterative)
     return warning(
       'indexes',

@@ -10,7 +10,7 @@ import { runningEngine, startEngine } from '../embedded/engine.ts';
 import { databaseIn, examineFolder, type FolderLock, lockIfAny, onFolder } from '../embedded/folder.ts';
 import { codeOf } from '../errors.ts';
 import type { Options } from '../options.ts';
-import { ITERATIVE_PGVECTOR, isOlder, LEAST_PGVECTOR, SAFE_PGVECTOR } from '../pgvector.ts';
+import { ITERATIVE_PGVECTOR, isOlder, LEAST_PGVECTOR, SAFE_PGVECTOR, unsafeVersion } from '../pgvector.ts';
 import { checkFailed, ok, problem, type Read, readOnly, warning } from './doctor-common.ts';
 import { checkMappedTable } from './doctor-mapped.ts';
 import { checkTables } from './doctor-tables.ts';
@@ -312,15 +312,12 @@ export function judgeVersion(version: string, available: string | null, forTable
       `pgvector ${version} is too old: ${LEAST_PGVECTOR} or newer is needed`,
       updateTo(available, LEAST_PGVECTOR),
     );
-  if (!isOlder(version, SAFE_PGVECTOR)) return ok('extension', `pgvector ${version}`);
+  const unsafe = unsafeVersion(version);
+  if (unsafe === undefined) return ok('extension', `pgvector ${version}`);
   const lacks = isOlder(version, ITERATIVE_PGVECTOR)
     ? `; before ${ITERATIVE_PGVECTOR} no vector index can serve the search of one user`
     : '';
-  return warning(
-    'extension',
-    `pgvector ${version} is older than ${SAFE_PGVECTOR}, which fixes CVE-2026-3172 and HNSW indexes damaged by vacuum${lacks}`,
-    updateTo(available, SAFE_PGVECTOR),
-  );
+  return warning('extension', `${unsafe}${lacks}`, updateTo(available, SAFE_PGVECTOR));
 }
 
 function updateTo(available: string | null, minimum: string) {

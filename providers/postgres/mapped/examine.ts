@@ -1,6 +1,6 @@
 import pg, { type ClientBase } from 'pg';
 import type { EmbedderIdentity } from '#contract';
-import { isOlder, SAFE_PGVECTOR } from '../pgvector.ts';
+import { unsafeVersion } from '../pgvector.ts';
 import { type Conditions, conditions } from '../tables/conditions.ts';
 import {
   type Column,
@@ -239,6 +239,7 @@ function warningsOf({ table, layout, vector, sample, rows, indexed }: Seen): str
     vector.column.dimensions === null
       ? `; the column does not declare the length of its vectors, so an index must be on a cast of it to ${vector.column.base}(${vector.dimensions})`
       : '';
+  const unsafe = unsafeVersion(vector.extension.version);
   const hasCatalogue = table.kind !== 'view' && table.kind !== 'foreign';
   const warn = (condition: boolean, text: string) => (condition ? [text] : []);
   return [
@@ -271,10 +272,7 @@ function warningsOf({ table, layout, vector, sample, rows, indexed }: Seen): str
       table.rowSecurity || vector.table.rowSecurity,
       `row security applies to the role of the gateway: it never sees rows of ${label} that the policies hide`,
     ),
-    ...warn(
-      isOlder(vector.extension.version, SAFE_PGVECTOR),
-      `pgvector ${vector.extension.version} is older than ${SAFE_PGVECTOR}, which fixes CVE-2026-3172 and corruption of HNSW indexes; upgrade it`,
-    ),
+    ...warn(unsafe !== undefined, `${unsafe}; upgrade it`),
   ];
 }
 

@@ -5,7 +5,7 @@ import { withStartupClient } from '../client/startup-client.ts';
 import { type Engine, runningEngine, startEngine } from '../embedded/engine.ts';
 import { codeOf } from '../errors.ts';
 import type { Options } from '../options.ts';
-import { ITERATIVE_PGVECTOR, isOlder, LEAST_PGVECTOR, SAFE_PGVECTOR } from '../pgvector.ts';
+import { ITERATIVE_PGVECTOR, isOlder, LEAST_PGVECTOR, unsafeVersion } from '../pgvector.ts';
 import { createKeyStore, withKeyMarker } from '../tables/api-keys.ts';
 import { type Names, toNames } from '../tables/names.ts';
 import { namesInUse } from './compatibility-check.ts';
@@ -162,11 +162,8 @@ async function prepare(
   const names = await namesInUse(client, initial, toDo || found.distributed);
   await client.query(dryRun ? 'rollback' : 'commit');
   const { version } = extension;
-  if (isOlder(version, SAFE_PGVECTOR))
-    log.warn(
-      { version, wanted: SAFE_PGVECTOR },
-      'pgvector is older than the release that fixes CVE-2026-3172; upgrade it',
-    );
+  const unsafe = unsafeVersion(version);
+  if (unsafe !== undefined) log.warn({}, `${unsafe}; upgrade it`);
   return { names, iterativeScan: !isOlder(version, ITERATIVE_PGVECTOR) };
 }
 

@@ -259,6 +259,19 @@ export const CORE: readonly Case[] = [
   ...kept,
   ...notDropped,
   {
+    id: 'add.time-zones',
+    clauses: ['Memory created_at', 'Memory updated_at'],
+    title: 'times state their zone',
+    should: true,
+    async run({ add, user }) {
+      const memory = await add({ user_id: user() });
+      for (const field of ['created_at', 'updated_at']) {
+        const zoned = /(?:Z|[+-]\d\d:?\d\d)$/.test(String(memory[field] ?? 'Z'));
+        check(zoned, `${field} has no zone, so clients elsewhere read another moment: ${memory[field]}`);
+      }
+    },
+  },
+  {
     id: 'add.created_at',
     clauses: ['Memory created_at'],
     title: 'created_at is the time of creation, and stays',
