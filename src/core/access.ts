@@ -137,7 +137,7 @@ export function verbsFor(principal: Principal, provider: Memories, auditQueue: A
   const { update, delete: remove, list, search } = provider;
   const { audited, read } = auditQueue;
   const access = accessOf(principal, provider);
-  const { factsOf, refTo, readable, writable, admitsWrite, requireAccess } = access;
+  const { factsOf, refTo, readable, writable, admitsRead, admitsWrite, requireAccess } = access;
   const { accessError, absenceError } = access;
 
   /** Checks `read` before the change, and that nobody changes the memory between the two, where the backend has versions. */
@@ -169,11 +169,13 @@ export function verbsFor(principal: Principal, provider: Memories, auditQueue: A
       update: (target, patch, call) =>
         audited('update', factsOfId(target), call, async (facts) => {
           if (patch.scope !== undefined && !admitsWrite(patch.scope)) throw await accessError(target, call, facts);
-          const updated = await (readsAllItWrites(grants)
-            ? update(refTo(target, grants.write), patch, call)
-            : updateReadable(target, patch, call, facts));
+          const reveals = patch.scope !== undefined && admitsRead(patch.scope) && !readsAllItWrites(grants);
+          const updated = await (reveals
+            ? updateReadable(target, patch, call, facts)
+            : update(refTo(target, grants.write), patch, call));
           if (!updated) throw await absenceError(grants.write, target, call, facts);
-          return writable(updated, target.user_id);
+          writable(updated, target.user_id);
+          return admitsRead(updated.scope) ? updated : withoutHidden(updated, patch);
         }),
     }),
     ...(remove && {
@@ -207,12 +209,19 @@ export function verbsFor(principal: Principal, provider: Memories, auditQueue: A
   };
 }
 
-/**
- * Whether every scope that the caller may write can be read, by comparison of the globs. An update needs both: it answers with
- * the memory, and could move it to where the caller may read it.
- */
+/** Whether every scope that the caller may write can be read, by comparison of the globs. */
 const readsAllItWrites = ({ read, write }: Principal['grants']): boolean =>
   read === null || (write?.every((glob) => read.includes(glob)) ?? false);
+
+/** What a caller who may not read a memory gets of it (Decision 14): what names it, and what the caller sent itself. */
+const withoutHidden = (
+  { id, user_id, created_at, updated_at, status }: Memory,
+  { extensions: _, ...sent }: MemoryPatch,
+): Memory => ({
+  ...{ id, content: '', user_id, created_at, updated_at, scope: null, tags: [], source: null, confidence: null },
+  ...{ valid_from: null, valid_to: null, supersedes: [], embedding_model: null, status, extensions: {} },
+  ...sent,
+});
 
 /** Of the gateway, not of a memory: users and scopes of the caller do not matter (Decision 41). */
 function keyVerbs(

@@ -278,7 +278,7 @@ export const changeCases = (key: Key, { targets }: World, { etags }: { readonly 
 export const STALE = { 'if-match': '"2001-01-01T00:00:00.000Z"' };
 
 function staleCase(key: Key, target: WireMemory | undefined, action: 'write' | 'delete'): ChangeCase {
-  const refusal = action === 'write' ? refusalOfUpdate(key, target) : refusalById(key, action, target);
+  const refusal = refusalById(key, action, target);
   // Of a new content, the gateway itself reads the version first.
   const [method, fields] = action === 'write' ? ['PATCH', { confidence: 0.75 }] : ['DELETE'];
   return {
@@ -351,10 +351,17 @@ function updateCase(key: Key, target: WireMemory | undefined, moveTo?: string): 
       const due = { ...before, ...patch, updated_at: after.updated_at };
       world.expect(due);
       const later = String(after.updated_at) > String(before.updated_at);
-      return reply.status === 200 && later && isDeepStrictEqual(after, due) ? undefined : { name, before, reply };
+      const shown = sees(key, due) ? due : { ...withoutHidden(due), ...patch };
+      return reply.status === 200 && later && isDeepStrictEqual(after, shown) ? undefined : { name, before, reply };
     },
   };
 }
+
+/** What an update shows of a memory that the key may not read, without what the key sent. */
+const withoutHidden = ({ id, user_id, created_at, updated_at, status }: WireMemory) => ({
+  ...{ id, content: '', user_id, created_at, updated_at, scope: null, tags: [], source: null, confidence: null },
+  ...{ valid_from: null, valid_to: null, supersedes: [], embedding_model: null, status },
+});
 
 function deleteCase(key: Key, target: WireMemory | undefined): ChangeCase {
   const name = `delete ${describeTarget(target)}`;

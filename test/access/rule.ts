@@ -79,15 +79,16 @@ export function refusalById(
   return asked.moveTo === undefined || covers(key, action, asked.moveTo) ? undefined : 'scope_denied';
 }
 
-/**
- * An update answers with the memory, and could move it to where the key may read it. So it needs `read` of the memory as it was, as
- * well as `write` of the memory as it was and will be.
- */
-export const refusalOfUpdate = (
+/** A memory that the key may not read is not moved to where it may read it. */
+export function refusalOfUpdate(
   key: Key,
   record: Owned | undefined,
   asked: { readonly moveTo?: string | undefined } = {},
-): Refusal | undefined => refusalById(key, 'write', record, asked) ?? refusalById(key, 'read', record);
+): Refusal | undefined {
+  const refusal = refusalById(key, 'write', record, asked);
+  const reveals = record && asked.moveTo !== undefined && !sees(key, record) && covers(key, 'read', asked.moveTo);
+  return refusal ?? (reveals ? 'scope_denied' : undefined);
+}
 
 export const refusalOfAdd = (key: Key, { user_id, scope = null }: Owned): Refusal | undefined =>
   reaches(key, user_id) && covers(key, 'write', scope) ? undefined : 'scope_denied';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { AuditEntry, Memory, OmpError, ProviderCapabilities, SearchHit } from '#contract';
+import type { AuditEntry, Memory, MemoryPatch, OmpError, ProviderCapabilities, SearchHit } from '#contract';
 import { newRecord } from '#toolbox';
 import { type Part, type Verbs, verbsFor } from '../../src/core/access.ts';
 import { openAuditQueue } from '../../src/core/audit-queue.ts';
@@ -155,15 +155,19 @@ describe('an update of the scope', () => {
 describe('an update of a caller who may not read all that it may write', () => {
   const rights = principal(['read:open/*', 'write:*']);
 
-  it.each([{}, { content: 'guess' }, { scope: 'open/x' }])(
-    '[Decision 14] %j neither shows, changes nor moves a hidden memory',
-    async (patch) => {
-      const { verbsOf, add, memory } = await openStore();
-      const hidden = await add('u', 'secret/x');
-      expect(await codeOf(verbsOf(rights).update({ id: hidden.id }, patch, call))).toBe('scope_denied');
-      expect(await memory.get({ id: hidden.id, users: null, within: null }, call)).toEqual(hidden);
-    },
-  );
+  it('[Decision 14] shows nothing of a hidden memory but what the caller sent, and moves none to where it is read', async () => {
+    const { verbsOf, add, memory } = await openStore();
+    const { id } = await add('u', 'secret/x');
+    const update = (patch: MemoryPatch) => verbsOf(rights).update({ id }, patch, call);
+    const stored = () => memory.get({ id, users: null, within: null }, call);
+    const hidden = await stored();
+    expect(await update({})).toMatchObject({ id, user_id: 'u', content: '', scope: null, tags: [] });
+    expect(await codeOf(update({ scope: 'open/x' }))).toBe('scope_denied');
+    expect(await stored()).toEqual(hidden);
+    expect(await update({ tags: ['new'] })).toMatchObject({ content: '', scope: null, tags: ['new'] });
+    expect(await update({ scope: 'secret/y' })).toMatchObject({ content: '', scope: 'secret/y', tags: [] });
+    expect(await stored()).toMatchObject({ content: hidden?.content, scope: 'secret/y', tags: ['new'] });
+  });
 
   it('[Decision 14] shows nothing of a memory that another caller hides meanwhile', async () => {
     const moves: (() => Promise<unknown>)[] = [];
@@ -177,8 +181,8 @@ describe('an update of a caller who may not read all that it may write', () => {
     const { id } = await add('u', 'open/x');
     const change = (patch: object) => memory.update({ id, users: null, within: null }, patch, call);
     moves.push(() => change({ tags: ['another'] }));
-    const tagged = await verbsOf(rights).update({ id }, { confidence: 1 }, call);
-    expect(tagged).toMatchObject({ tags: ['another'], confidence: 1 });
+    const moved = await verbsOf(rights).update({ id }, { scope: 'open/y' }, call);
+    expect(moved).toMatchObject({ tags: ['another'], scope: 'open/y' });
     moves.push(() => change({ scope: 'secret/x' }));
     expect(await codeOf(verbsOf(rights).update({ id }, { scope: 'open/x' }, call))).toBe('scope_denied');
   });
@@ -186,9 +190,9 @@ describe('an update of a caller who may not read all that it may write', () => {
   it('[Decision 14] [Decision 36] keeps the condition of the caller', async () => {
     const { verbsOf, add } = await openStore();
     const { id, updated_at } = await add('u', 'open/x');
-    const update = (...versions: string[]) => verbsOf(rights).update({ id, versions }, { confidence: 1 }, call);
+    const update = (...versions: string[]) => verbsOf(rights).update({ id, versions }, { scope: 'open/y' }, call);
     expect(await failure(update('2001-01-01T00:00:00.000Z'))).toMatchObject({ version: updated_at });
-    expect(await update('2001-01-01T00:00:00.000Z', updated_at)).toMatchObject({ confidence: 1 });
+    expect(await update('2001-01-01T00:00:00.000Z', updated_at)).toMatchObject({ scope: 'open/y' });
   });
 });
 
