@@ -2,9 +2,9 @@ import { createHash } from 'node:crypto';
 import { type Context, Hono } from 'hono';
 import { z } from 'zod';
 import { invalidRequest, MAX_BATCH_SIZE, OmpError } from '#contract';
-import { mem0Prefix, mem0Scope } from '#toolbox';
-import { parse, readExtensions, readJson } from './input.ts';
-import type { Operations, WireMemory } from './operations.ts';
+import { jsonBytes, mem0Prefix, mem0Scope } from '#toolbox';
+import { parse, readJson } from './input.ts';
+import { batchTooLarge, type Operations, type WireMemory } from './operations.ts';
 import type { Env } from './request.ts';
 import { isStorable, upToMany } from './schemas.ts';
 
@@ -89,8 +89,9 @@ export function mem0Routes(operations: Operations, maxRequestBytes: number, { in
       .map(({ role, content }) => ({ role, content: textOf(content) }))
       // As in mem0, instructions are no memory, and neither is a call of a tool, which has no text.
       .filter(({ role, content }) => role !== 'system' && /\S/.test(content));
-    // Checked once, and not again with each message.
-    const own = readExtensions({ 'x-mem0-metadata': metadata ?? {} }, 'omit');
+    const own = { 'x-mem0-metadata': metadata ?? {} };
+    // Each memory gets a copy.
+    if (told.length * jsonBytes(own) > operations.maxBytes) throw batchTooLarge(operations.maxBytes);
     const memories = told.map(({ role, content }) => ({ content, user_id, scope, 'x-mem0-role': role, ...own }));
     const added =
       memories.length === 0 ? [] : await operations.batch(c.get('verbs'), { memories }, undefined, c.get('call'));

@@ -70,6 +70,8 @@ export function createOperations(
   };
 
   return {
+    /** Of a record, and of all records of one batch. */
+    maxBytes,
     /** The `ETag` of a memory; undefined: this provider has none. */
     etagOf: (memory: WireMemory) => (capabilities.etags ? etagOf(memory) : undefined),
     async add(verbs: Verbs, body: unknown, idempotencyKey: string | undefined, call: Call) {
@@ -300,7 +302,7 @@ export const NO_TIME = '1970-01-01T00:00:00.000Z';
 
 /**
  * Each memory of a body, or its error if it is invalid. Throws `payload_too_large` as soon as they take more than `maxBytes`
- * together: several may share one large value, which is copied for each.
+ * together.
  */
 export function readAll<Result>(
   bodies: readonly unknown[],
@@ -322,7 +324,7 @@ export function readAll<Result>(
   });
 }
 
-const batchTooLarge = (maxBytes: number) =>
+export const batchTooLarge = (maxBytes: number) =>
   new OmpError('payload_too_large', `the memories take more than ${maxBytes} bytes; send them in several batches`);
 
 /** Throws `not_found` for an id or a user that no memory can have; some backends reject the query. */

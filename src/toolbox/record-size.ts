@@ -35,10 +35,10 @@ export function requireFits(before: Memory, patch: MemoryPatch, maxBytes: number
 }
 
 /**
- * Size in the text form of Postgres `jsonb`: a space after every comma and colon, numbers without an exponent. Not
+ * Size of a value in the text form of Postgres `jsonb`: a space after every comma and colon, numbers without an exponent. Not
  * recursive: values in a mapped table may be nested deeper than the stack.
  */
-function jsonBytes(value: unknown): number {
+export function jsonBytes(value: unknown): number {
   let bytes = 0;
   const rest = [value];
   while (rest.length > 0) {

@@ -142,9 +142,35 @@ describe('sizes', () => {
     await healthy();
   });
 
-  it('[Decision 29] a memory much larger than its request is rejected', () => {
-    const body = JSON.stringify({ content: 'x', user_id: freshUser(), 'x-a': Array(60_000).fill(1e300) });
-    return expectAnswer(jsonRequest('POST', '/memories', body), 'payload_too_large');
+  it('[Decision 29] a memory much larger than its request is rejected', async () => {
+    const memory = { content: 'x', user_id: freshUser(), 'x-a': Array(60_000).fill(1e300) };
+    const moved = { ...memory, id: 'mem_x', created_at: '2026-01-01' };
+    for (const [path, body] of [
+      ['/memories', memory],
+      ['/memories/batch', { memories: [memory] }],
+      ['/import', { memories: [moved] }],
+    ] as const) {
+      await expectAnswer(jsonRequest('POST', path, JSON.stringify(body)), 'payload_too_large');
+    }
+  });
+
+  it('[Decision 29] a body holds at most 100,000 values', async () => {
+    // The body, its three fields, and the elements of one.
+    const holding = (values: number) => ({ content: 'x', user_id: 'u', ignored: Array(values - 4).fill(0) });
+    await expectAnswer(jsonRequest('POST', '/memories', JSON.stringify(holding(100_000))), 201);
+    await expectAnswer(jsonRequest('POST', '/memories', JSON.stringify(holding(100_001))), 'payload_too_large');
+  });
+
+  it('[Decision 16] the message of an error names ten fields, and has at most 1,000 characters', async () => {
+    const ask = async (body: object) =>
+      expectError(
+        await server.client.tell('POST', '/memories', { content: 'x', user_id: 'u', ...body }),
+        'invalid_request',
+      ).message;
+    const tags = await ask({ tags: Array(64).fill(0) });
+    expect(tags).toMatch(/^tags\.0: must be of type string; .*tags\.9: [^;]*; and 54 more$/);
+    // And an ellipsis.
+    expect(await ask({ [`x-${'😀'.repeat(2_000)}`]: '\0' })).toHaveLength(1_001);
   });
 
   it('[Decision 6] a memory has at most 256 x- keys, also after a patch', async () => {

@@ -53,6 +53,13 @@ describe('[Decision 45] omp-gateway mcp without a URL', () => {
     for (const { strange, stderr } of [first, second, other]) expect([strange, stderr()]).toEqual([[], '']);
   });
 
+  it('answers a message with more than 500 values with an error, and the next one', async () => {
+    const { client } = await start({ ...KEYWORDS, OMP_DATA_DIR: await dataFolder() }, ['--user', 'ana']);
+    const add = { name: 'add_memory', arguments: { content: 'drinks tea', tags: Array(500).fill('tea') } };
+    await expect(client.callTool(add)).rejects.toThrow(/payload_too_large: the JSON holds more than 500 values/);
+    expect((await callTool<WirePage>(client, 'list_memories')).items).toEqual([]);
+  });
+
   it('says on standard error that another process has the store', async () => {
     const folder = await dataFolder();
     await startGateway({ env: { OMP_DATA_DIR: folder } });

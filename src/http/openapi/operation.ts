@@ -119,7 +119,8 @@ const CONDITIONS: Record<ErrorCode, string> = {
   rate_limited: 'too many requests, or too many failed authentications',
   unsupported_capability: 'the provider does not support this',
   provider_error: 'the backend failed or took too long',
-  payload_too_large: 'the request body exceeds the limit, by default 1 MiB, or the memory would exceed twice the limit',
+  payload_too_large:
+    'the request body exceeds the limit, by default 1 MiB, or 100,000 values, or the memory would exceed twice the limit',
 };
 
 /** What the response headers of an operation depend on. */
