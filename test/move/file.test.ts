@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
-import { FileError, FORMAT, type Line, openWriter, readFile } from '../../src/move/file.ts';
+import { FileError, FORMAT, type Header, type Line, openWriter, readFile } from '../../src/move/file.ts';
 
 const header = {
   omp_export: FORMAT,
@@ -29,7 +29,9 @@ describe.each(['a.ndjson', 'a.ndjson.gz'])('%s', (name) => {
   it('reads what it wrote', async () => {
     const path = join(folder, name);
     expect(await write(path, memories)).toBe(300);
-    expect(await collect(readFile(path))).toEqual([header, ...memories]);
+    const headers: Header[] = [];
+    expect(await collect(readFile(path, (one) => headers.push(one)))).toEqual(memories);
+    expect(headers).toEqual([header]);
   });
 
   it('goes on with an unfinished file', async () => {
@@ -43,7 +45,7 @@ describe.each(['a.ndjson', 'a.ndjson.gz'])('%s', (name) => {
     await second.write(memories.slice(100));
     expect(await second.finish()).toBe(300);
     await second.close();
-    expect(await collect(readFile(path))).toEqual([header, ...memories]);
+    expect(await collect(readFile(path))).toEqual(memories);
   });
 
   it('notices a cut at any place', async () => {
