@@ -1,4 +1,5 @@
 import { createReadStream, statSync } from 'node:fs';
+import { addAbortSignal } from 'node:stream';
 import { z } from 'zod';
 import type { MovedMemory } from '../../clients/typescript/src/index.ts';
 import { createCopy, total } from '../move/copy.ts';
@@ -24,8 +25,7 @@ export async function runImport(asked: Asked, run: Run): Promise<number> {
   if (values['dry-run']) return dryRun(checked ?? (await count(asked, run)), asked, run);
   const onHeader = ({ embedding }: Header) => checked || run.say(vectorsText(embedding, store));
   const file = read(asked, run, onHeader);
-  let left = done;
-  for (; left > 0 && !(await file.next()).done; ) left--;
+  for (let left = done; left > 0; left--) await file.next();
   return copyFile(file, { asked, run, saved, done, store, total: checked?.total });
 }
 
@@ -133,14 +133,14 @@ function nameOf(before: number, { values: { format } }: Asked): string {
 async function* read(asked: Asked, run: Run, onHeader: (header: Header) => void): AsyncGenerator<MovedMemory> {
   const { values, filters } = asked;
   const path = pathOf(asked);
-  const input = () => (path === '-' ? process.stdin : createReadStream(path));
+  const input = addAbortSignal(run.signal, path === '-' ? process.stdin : createReadStream(path));
   const user_id = filters.users.length === 1 ? filters.users[0] : undefined;
   const created_at = new Date(path === '-' ? Date.now() : statSync(path).mtimeMs).toISOString();
   const columns = Object.fromEntries(((values.column as string[] | undefined) ?? []).map(columnOf));
   const lines = {
-    mem0: () => readMem0(input(), { user_id, created_at }),
-    csv: () => readCsv(input(), { user_id, created_at, columns }),
-    own: () => readFile(path, onHeader),
+    mem0: () => readMem0(input, { user_id, created_at }),
+    csv: () => readCsv(input, { user_id, created_at, columns }),
+    own: () => readFile(path, onHeader, input),
   }[(values.format as 'mem0' | 'csv' | undefined) ?? 'own']();
   for await (const line of lines) {
     run.signal.throwIfAborted();

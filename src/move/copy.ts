@@ -1,5 +1,5 @@
 import { type ImportResult, type MovedMemory, PayloadTooLargeError } from '../../clients/typescript/src/index.ts';
-import { createPace } from './pace.ts';
+import { type Clock, createPace } from './pace.ts';
 import type { Store } from './store.ts';
 
 export type OnConflict = 'skip' | 'replace' | 'fail';
@@ -10,6 +10,8 @@ export interface CopyOptions {
   readonly concurrency: number;
   readonly perMinute: number | undefined;
   readonly signal: AbortSignal;
+  /** Of the pace; by default that of the machine. */
+  readonly clock?: Clock;
   /** Called after each request. */
   stored(counts: Counts): void;
   /** Where a memory stands in its file, such as `line 7`. */
@@ -40,7 +42,7 @@ const MAX_NAMED = 20;
 export function createCopy(target: Store, options: CopyOptions) {
   const { onConflict, concurrency, perMinute, signal } = options;
   const counts = noCounts();
-  const pace = createPace(perMinute, signal);
+  const pace = createPace(perMinute, signal, options.clock);
 
   const send = async (memories: readonly MovedMemory[], on_conflict: 'skip' | 'replace'): Promise<ImportResult[]> => {
     signal.throwIfAborted();

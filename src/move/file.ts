@@ -139,17 +139,17 @@ export function streamWriter(output: Writable, header: Header, escaped: (text: s
 
 /**
  * The memories, after `onHeader` was called. Throws a `FileError` at the end if the file was cut or changed: a caller that must
- * not act on half a file reads it twice. `path`: `-` is standard input.
+ * not act on half a file reads it twice. `path` says whether `input` is compressed.
  */
 export async function* readFile(
   path: string,
   onHeader: (header: Header) => void = () => {},
-  stdin: Readable = process.stdin,
+  input: string | Readable = path,
 ): AsyncGenerator<Line> {
   const hash: Hash = createHash('sha256');
   let count = -1;
   let previous: Buffer | undefined;
-  for await (const line of linesOf(path === '-' ? stdin : path, path.endsWith('.gz'))) {
+  for await (const line of linesOf(input, path.endsWith('.gz'))) {
     if (previous) {
       hash.update(previous);
       if (count < 0) onHeader(headerOf(previous));
