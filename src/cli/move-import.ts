@@ -18,14 +18,16 @@ export async function runImport(asked: Asked, run: Run): Promise<number> {
   // Standard input can be read only once.
   const checked = path === '-' ? undefined : await count(asked, run);
   const saved = path === '-' || values['dry-run'] ? undefined : placeOf(path, asked);
-  const done = (values.restart ? undefined : await saved?.read()) ?? 0;
+  const before = (values.restart ? undefined : await saved?.read()) ?? 0;
   const store = await run.open(toOf(asked), 'to');
   requireImport(store);
   if (checked) run.say(vectorsText(checked.embedding, store));
   if (values['dry-run']) return dryRun(checked ?? (await count(asked, run)), asked, run);
-  const onHeader = ({ embedding }: Header) => checked || run.say(vectorsText(embedding, store));
-  const file = read(asked, run, onHeader);
-  for (let left = done; left > 0; left--) await file.next();
+  const file = read(asked, run, ({ embedding }) => {
+    if (!checked) run.say(vectorsText(embedding, store));
+  });
+  let done = 0;
+  while (done < before && !(await file.next()).done) done++;
   return copyFile(file, { asked, run, saved, done, store, total: checked?.total });
 }
 
@@ -51,8 +53,9 @@ async function copyFile(file: AsyncIterable<MovedMemory>, given: Copying): Promi
     placeOf: (memory) => places.get(memory),
   });
   run.onStop(() => {
-    const next = saved ? `the same command goes on at ${nameOf(copied.pages, asked)}` : 'the same command';
-    return `${memories(copy.counts.stored)} stored; ${next}, and stores nothing twice`;
+    const stored = `${memories(copy.counts.stored)} stored`;
+    if (!saved) return `${stored}; the same input is not stored twice`;
+    return `${stored}; the same command goes on at ${nameOf(copied.pages, asked)}, and stores nothing twice`;
   });
   const matches = matcherOf(asked.filters);
   // A place is saved after a page, so a slow one is short.

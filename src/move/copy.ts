@@ -58,6 +58,10 @@ export function createCopy(target: Store, options: CopyOptions) {
       return [...first, ...(await send(memories.slice(half), on_conflict))];
     }
   };
+  const nameOf = (memory: MovedMemory) => {
+    const place = options.placeOf?.(memory);
+    return `${JSON.stringify(memory.id)}${place === undefined ? '' : ` (${place})`}`;
+  };
   const note = (memory: MovedMemory, { outcome, error }: ImportResult) => {
     if (outcome === 'stored') counts.stored++;
     else if (outcome === 'unchanged') counts.unchanged++;
@@ -79,7 +83,7 @@ export function createCopy(target: Store, options: CopyOptions) {
     }
     if (onConflict === 'fail' && present[0]) {
       throw new Error(
-        `the memory ${present[0].id} is stored already, with other fields; use --on-conflict skip or replace`,
+        `the memory ${nameOf(present[0])} is stored already, with other fields; use --on-conflict skip or replace`,
       );
     }
     // What is stored already as it is, is not written again.
