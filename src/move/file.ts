@@ -1,6 +1,6 @@
 import { createHash, type Hash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
-import { type FileHandle, open, rename } from 'node:fs/promises';
+import { type FileHandle, open, rename, rm } from 'node:fs/promises';
 import type { Readable, Writable } from 'node:stream';
 import { createGunzip, gzipSync } from 'node:zlib';
 import { MAX_BYTES, parseJson, TOO_LONG } from './json.ts';
@@ -36,16 +36,11 @@ export interface Writer {
   close(): Promise<void>;
 }
 
-/** Opens a file to write memories, or what tells of them: only its user may read it, whoever made it. */
-async function openPrivate(path: string, flags: 'w' | 'r+'): Promise<FileHandle> {
-  const file = await open(path, flags, 0o600);
-  try {
-    await file.chmod(0o600);
-    return file;
-  } catch (error) {
-    await file.close();
-    throw error;
-  }
+/** A new file for memories, or for what tells of them: only its user may read it. One of this name is removed. */
+async function createPrivate(path: string): Promise<FileHandle> {
+  // Its mode would stay.
+  await rm(path, { force: true });
+  return open(path, 'wx', 0o600);
 }
 
 export const partOf = (path: string): string => `${path}.part`;
@@ -57,7 +52,7 @@ export const partOf = (path: string): string => `${path}.part`;
 export async function openWriter(path: string, header: Header, bytes?: number): Promise<Writer> {
   const part = partOf(path);
   const state = { hash: createHash('sha256'), count: 0, bytes: bytes ?? 0 };
-  const file = await openPrivate(part, bytes === undefined ? 'w' : 'r+');
+  const file = bytes === undefined ? await createPrivate(part) : await open(part, 'r+');
   if (bytes !== undefined) {
     await file.truncate(bytes);
     let lines = 0;
@@ -211,7 +206,7 @@ function parsed(line: Buffer, number: number): Line {
 
 /** Replaces a small file as a whole. */
 export async function replaceFile(path: string, value: unknown): Promise<void> {
-  const file = await openPrivate(`${path}.new`, 'w');
+  const file = await createPrivate(`${path}.new`);
   await file.writeFile(JSON.stringify(value)).finally(() => file.close());
   await rename(`${path}.new`, path);
 }

@@ -35,8 +35,8 @@ export async function* readMem0(input: AsyncIterable<Uint8Array>, options: Reade
   let parser: InstanceType<typeof JSONParser> | undefined;
   const found: unknown[] = [];
   let count = 0;
-  /** Since the last memory. */
-  const read = { characters: 0, values: 0 };
+  /** Since the last memory, or the last element of another list. */
+  let read = { characters: 0, values: 0 };
   let depth = 0;
   const reject = (reason: string): never => {
     throw new RangeError(`memory ${count + found.length + 1} ${reason}`);
@@ -63,19 +63,19 @@ export async function* readMem0(input: AsyncIterable<Uint8Array>, options: Reade
   function parserOf(text: string) {
     const first = text.trimStart()[0];
     if (first === undefined) return undefined;
+    const outside = first === '[' ? 1 : 2;
     const made = new JSONParser({ paths: [first === '[' ? '$.*' : '$.results.*'], separator: '', keepStack: false });
     // The parser itself has no bounds, and takes quadratic time for deep values.
     made.onToken = ({ token, value }) => {
       const isOpening = token === TokenType.LEFT_BRACE || token === TokenType.LEFT_BRACKET;
       if (isOpening && ++depth > MAX_NESTING) reject(TOO_DEEP);
-      if (token === TokenType.RIGHT_BRACE || token === TokenType.RIGHT_BRACKET) depth--;
+      if ((token === TokenType.RIGHT_BRACE || token === TokenType.RIGHT_BRACKET) && --depth === outside) {
+        read = { characters: 0, values: 0 };
+      }
       if ((isOpening || token === TokenType.COMMA) && ++read.values > MAX_VALUES) reject(TOO_MANY);
       if (typeof value === 'number' && !Number.isFinite(value)) reject(TOO_LARGE);
     };
-    made.onValue = ({ value }) => {
-      found.push(value);
-      Object.assign(read, { characters: 0, values: 0 });
-    };
+    made.onValue = ({ value }) => void found.push(value);
     return made;
   }
 }

@@ -128,6 +128,12 @@ describe('a file of mem0', () => {
     },
   );
 
+  it('[Decision 43] may have many memories, and another long list', async () => {
+    const many = (item: string) => `[${`${item},`.repeat(40_000)}${item}]`;
+    await READ.mem0(`{"results":${many(memory(''))},"relations":${many('{"source":"a","target":"b"}')}}`);
+    await READ.mem0(many(memory('')));
+  });
+
   it('[Decision 43] whose text never ends is rejected with its memory', async () => {
     async function* endless() {
       yield Buffer.from(`[${memory('')},{"memory":"`);
