@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 import type { Arguments, Flags } from './cli/arguments.ts';
 import type { MoveCommand } from './cli/move-arguments.ts';
-import type { Terminal } from './cli/terminal.ts';
+import { report, type Terminal, terminalOf } from './cli/terminal.ts';
 
 /** Each loads only what it needs: a client waits for a hook with every prompt. */
 const COMMANDS = {
@@ -27,12 +27,20 @@ async function moveCommand(command: MoveCommand) {
   return (argv: readonly string[], terminal: Terminal) => runMove(command, argv, terminal, openStore);
 }
 
+const terminal = {
+  ...terminalOf(process),
+  // Opened by the commands that read it alone.
+  get stdin() {
+    return process.stdin;
+  },
+  cwd: () => process.cwd(),
+};
 const asked = await parsed(process.argv.slice(2));
-if (asked.action === 'help') process.stdout.write((await import('./cli/arguments.ts')).helpText());
-else if (asked.action === 'version') process.stdout.write(`${(await import('./package.ts')).version()}\n`);
+if (asked.action === 'help') terminal.stdout.write((await import('./cli/arguments.ts')).helpText());
+else if (asked.action === 'version') terminal.stdout.write(`${(await import('./package.ts')).version()}\n`);
 else if (asked.action === 'mistake') fail(asked.message, asked.status);
 else if (asked.action === 'serve') await start(asked.flags);
-else process.exitCode = await (await COMMANDS[asked.action]())(asked.argv, process);
+else process.exitCode = await (await COMMANDS[asked.action]())(asked.argv, terminal);
 
 async function parsed([first, ...argv]: readonly string[]): Promise<Arguments> {
   // Parsing the rest needs all settings.
@@ -68,6 +76,6 @@ async function start(flags: Flags): Promise<void> {
 }
 
 function fail(message: string, status = 1): void {
-  process.stderr.write(`omp-gateway: ${message}\n`);
+  report(terminal, message);
   process.exitCode = status;
 }

@@ -15,7 +15,6 @@ import {
   type UserListQuery,
   type UserPart,
   type UserSummary,
-  type Verb,
 } from '#contract';
 import { analyseLater } from '#ranking';
 import { effectivePatch, mergeExtensions, newRecord, requireFits, requireVersion, withinMatcher } from '#toolbox';
@@ -51,7 +50,7 @@ export default defineProvider({
       return (owners === null || owners.includes(user_id)) && withinMatcher(within)(scope) ? home : undefined;
     };
     /** Called in the same tick as the change, so that both happen or neither does. */
-    const recordAudit = (action: Verb, memory: Memory, call: Call) => log?.note(entryOf(action, memory, call));
+    const recordAudit = (action: AuditAction, memory: Memory, call: Call) => log?.note(entryOf(action, memory, call));
     /** Undefined: the key is in use. */
     const insert = async (items: readonly BatchItem[], call: Call): Promise<(Memory | undefined)[]> => {
       const terms = await Promise.all(items.map(({ input }) => analyseLater(input.content, call)));
@@ -132,7 +131,7 @@ export default defineProvider({
         users: async (query) => listUsers(users, query),
         userStats: async (query) => users.get(query.user_id)?.stats(query) ?? NO_STATS,
       }),
-      ...createTransfer({ homes, userOf }),
+      ...createTransfer({ homes, userOf, recordAudit }),
       async erase(user_id, call) {
         let erased = 0;
         for (const [id, { entry }] of homes) if (entry.memory.user_id === user_id && homes.delete(id)) erased++;

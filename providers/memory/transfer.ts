@@ -1,4 +1,4 @@
-import type { MovedMemory, Provider } from '#contract';
+import type { Call, Memory, MovedMemory, Provider } from '#contract';
 import { analyseLater } from '#ranking';
 import { upToBytes } from '#toolbox';
 import type { Home, User } from './user.ts';
@@ -6,10 +6,15 @@ import type { Home, User } from './user.ts';
 interface Store {
   readonly homes: Map<string, Home>;
   userOf(user_id: string): User;
+  recordAudit(action: 'import', memory: Memory, call: Call): void;
 }
 
 /** Moves memories out of a store and into it, as they are. */
-export const createTransfer = ({ homes, userOf }: Store): Required<Pick<Provider, 'scan' | 'restore'>> => ({
+export const createTransfer = ({
+  homes,
+  userOf,
+  recordAudit,
+}: Store): Required<Pick<Provider, 'scan' | 'restore'>> => ({
   async scan({ after = '', user_id, since = '', limit, max_bytes }) {
     const wanted = ({ entry: { memory } }: Home) =>
       memory.id > after && memory.updated_at >= since && (user_id === undefined || memory.user_id === user_id);
@@ -25,6 +30,7 @@ export const createTransfer = ({ homes, userOf }: Store): Required<Pick<Provider
       old?.user.remove(old.entry);
       const user = userOf(memory.user_id);
       homes.set(memory.id, { user, entry: user.add(memory, { vector, terms: terms[i] as string[] }) });
+      recordAudit('import', memory, call);
       return true;
     });
   },

@@ -1,4 +1,5 @@
 import { endianness } from 'node:os';
+import { invalidRequest, type Vector } from '#contract';
 import { toHalfBits } from '#ranking';
 import type { Row } from './client/connections.ts';
 
@@ -28,6 +29,17 @@ export const vectorsIn = (rows: readonly Row[]): Map<string, Float32Array> =>
 
 /** The largest vector that pgvector indexes as `halfvec`. */
 export const MAX_INDEXED_DIMENSIONS = 4_000;
+
+/** The largest number of half precision. */
+const MAX_COMPONENT = 65_504;
+
+/** Throws if a vector from another store cannot be stored as `halfvec`: the statement would fail for all its memories. */
+export function requireHalf(vector: Vector | undefined): void {
+  if (!vector || vector.every((component) => Math.abs(component) <= MAX_COMPONENT)) return;
+  throw invalidRequest(
+    `vector: this store keeps numbers from -${MAX_COMPONENT} to ${MAX_COMPONENT}; without a vector, it is computed again`,
+  );
+}
 
 /**
  * pgvector's binary form of a `halfvec`: dimensions, an unused word, then one half for each, big-endian. Written here

@@ -1,7 +1,10 @@
 import { type ParseArgsConfig, parseArgs } from 'node:util';
 import { settingsHelp, wrap } from '../config/documents.ts';
+import { loadConfig } from '../config/load.ts';
 import { didYouMean } from '../config/mistakes.ts';
 import { CONFIG_FILE, SETTINGS } from '../config/schema-reader.ts';
+import type { Config } from '../config/settings.ts';
+import { report, type Terminal } from './terminal.ts';
 
 /** Flags that set configuration, by name without dashes, as `loadConfig` takes them. */
 export type Flags = Readonly<Record<string, string>>;
@@ -139,4 +142,11 @@ function flagsHelp(): string[] {
       (line, index) => `  ${(index === 0 ? flag : '').padEnd(FLAG_COLUMN)}${line}`,
     ),
   );
+}
+
+/** The configuration; its warnings are reported. Throws `ConfigError`. */
+export function configOf(flags: Flags, terminal: Terminal): Config {
+  const { config, warnings } = loadConfig({ flags, env: terminal.env });
+  for (const warning of warnings) report(terminal, warning);
+  return config;
 }

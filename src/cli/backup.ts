@@ -2,8 +2,8 @@ import { parseArgs } from 'node:util';
 import { ConfigError } from '../config/mistakes.ts';
 import { providerOptions } from '../config/options.ts';
 import { backup, restore } from '../registry.ts';
-import { COMMON_OPTIONS, COMMON_USAGE, configFlags } from './arguments.ts';
-import { configOf, explainError, report, type Terminal, terminalLog } from './terminal.ts';
+import { COMMON_OPTIONS, COMMON_USAGE, configFlags, configOf } from './arguments.ts';
+import { explainError, report, type Terminal, terminalLog } from './terminal.ts';
 
 /** What `omp-gateway backup --help` and `omp-gateway restore --help` print: at most 80 columns wide, ends with a newline. */
 export const BACKUP_USAGE = `Usage: omp-gateway backup FILE [options]

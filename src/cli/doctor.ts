@@ -7,7 +7,7 @@ import type { Config } from '../config/settings.ts';
 import { openEmbedder } from '../embedding/open.ts';
 import { diagnose, openProvider } from '../registry.ts';
 import { COMMON_OPTIONS, COMMON_USAGE, configFlags, type Flags } from './arguments.ts';
-import { printable, report, type Terminal } from './terminal.ts';
+import { printable, report, type Style, type Terminal } from './terminal.ts';
 
 /** What `omp-gateway doctor --help` prints: at most 80 columns wide, ends with a newline. */
 export const DOCTOR_USAGE = `Usage: omp-gateway doctor [--json] [options]
@@ -54,7 +54,11 @@ export async function runDoctor(argv: readonly string[], terminal: Terminal): Pr
     return 2;
   } else {
     const findings = await check(asked.flags, env);
-    stdout.write(asked.json ? findingsJson(findings) : findingsText(findings, isColoured(env, stdout.isTTY === true)));
+    if (asked.json) stdout.write(findingsJson(findings));
+    else {
+      const coloured = isColoured(env, stdout.isTTY === true);
+      for (const [text, style] of findingsText(findings)) stdout.write(text, coloured ? style : undefined);
+    }
     return findings.some(isProblem) ? 1 : 0;
   }
   return 0;
@@ -146,10 +150,7 @@ async function checkProvider(config: Config, embedder: Embedder | undefined): Pr
 type Level = Finding['level'];
 
 const MARKS: Record<Level, string> = { ok: '✓', warning: '!', problem: '✗' };
-/** Of ANSI escape sequences: green, yellow, red. */
-const COLOURS: Record<Level, number> = { ok: 32, warning: 33, problem: 31 };
-const DIM = 2;
-const BOLD = 1;
+const COLOURS: Record<Level, Style> = { ok: 'green', warning: 'yellow', problem: 'red' };
 const AREA_COLUMN = 'configuration'.length;
 
 /** One JSON object, for scripts. */
@@ -157,17 +158,20 @@ const findingsJson = (findings: readonly Finding[]): string =>
   `${JSON.stringify({ ok: !findings.some(isProblem), findings }, null, 2)}\n`;
 
 /** One line per finding, what to run indented below it, and a summary in the last line. */
-export function findingsText(findings: readonly Finding[], coloured: boolean): string {
-  const paint = (code: number, text: string) => (coloured ? `\u001b[${code}m${text}\u001b[0m` : text);
+export function findingsText(findings: readonly Finding[]): (readonly [text: string, style?: Style])[] {
   const indent = ' '.repeat(AREA_COLUMN + 4);
-  const lines = findings.flatMap(({ area, level, message, remedies = [] }) => [
-    `${paint(COLOURS[level], MARKS[level])} ${area.padEnd(AREA_COLUMN)}  ${printable(message)}`,
-    ...remedies.flatMap(({ sql, reason }) => [
-      `${indent}${paint(DIM, `-- ${printable(reason)}`)}`,
-      `${indent}${paint(BOLD, printable(sql))}`,
+  const pieces = findings.flatMap(({ area, level, message, remedies = [] }): [string, Style?][] => [
+    [MARKS[level], COLOURS[level]],
+    [` ${area.padEnd(AREA_COLUMN)}  ${printable(message)}\n`],
+    ...remedies.flatMap(({ sql, reason }): [string, Style?][] => [
+      [indent],
+      [`-- ${printable(reason)}`, 'dim'],
+      [`\n${indent}`],
+      [printable(sql), 'bold'],
+      ['\n'],
     ]),
   ]);
-  return `${[...lines, paint(COLOURS[worst(findings)], summary(findings))].join('\n')}\n`;
+  return [...pieces, [summary(findings), COLOURS[worst(findings)]], ['\n']];
 }
 
 /** As in Node: FORCE_COLOR wins over NO_COLOR, and both over the kind of output. */

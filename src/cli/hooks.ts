@@ -15,8 +15,7 @@ import {
   readKey,
   runHook,
 } from './hook-run.ts';
-// Only types: a hook starts with every prompt, and the configuration takes long to load.
-import type { Terminal } from './terminal.ts';
+import { report, type Terminal } from './terminal.ts';
 
 const NAMES = Object.keys(HOOK_CLIENTS);
 
@@ -88,8 +87,6 @@ export async function runHooks([command, ...args]: readonly string[], terminal: 
 
 /** Wrong arguments. */
 class Mistake extends Error {}
-
-const report = ({ stderr }: Terminal, message: string): void => void stderr.write(`omp-gateway: ${message}\n`);
 
 /** A client takes status 2 for an order to block the prompt, so no mistake may end with it. */
 async function run(args: readonly string[], terminal: HookTerminal): Promise<void> {

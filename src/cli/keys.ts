@@ -14,8 +14,8 @@ import { newKey } from '../auth/credentials.ts';
 import { ConfigError } from '../config/mistakes.ts';
 import { providerOptions } from '../config/options.ts';
 import { openKeys } from '../registry.ts';
-import { COMMON_OPTIONS, COMMON_USAGE, configFlags, type Flags } from './arguments.ts';
-import { configOf, explainError, printable, report, type Terminal, terminalLog } from './terminal.ts';
+import { COMMON_OPTIONS, COMMON_USAGE, configFlags, configOf, type Flags } from './arguments.ts';
+import { explainError, printable, report, type Terminal, terminalLog } from './terminal.ts';
 
 /** What `omp-gateway keys --help` prints: at most 80 columns wide, ends with a newline. */
 export const KEYS_USAGE = `Usage: omp-gateway keys create NAME --grant GRANT ... [options]

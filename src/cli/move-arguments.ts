@@ -52,7 +52,7 @@ ${END}`,
   import: `Usage: omp-gateway import FILE [--to STORE] [options]
 
 Stores the memories of a file that "omp-gateway export" wrote, with their ids
-and times and without audit entries; - is standard input. The file is checked as
+and times; - is standard input. The file is checked as
 a whole before anything is stored. After an interruption, the same command goes
 on where it was; nothing is stored twice.
 

@@ -5,6 +5,8 @@ export interface Progress {
   readonly done: number;
   /** Undefined: unknown. */
   readonly total?: number | undefined;
+  /** The command waits, to write no more than this. */
+  readonly perMinute?: number | undefined;
 }
 
 /** Milliseconds between lines if the output is not a terminal. */
@@ -21,7 +23,7 @@ export function showProgress(stderr: Terminal['stderr']) {
       const seconds = (now - first.at) / 1_000;
       const line = progressLine(state, seconds > 0 ? (state.done - first.done) / seconds : 0);
       if (stderr.isTTY) {
-        stderr.write(`\r\x1b[K${line}`);
+        stderr.write(line, 'rewrite');
         open = true;
       } else if (now - shown >= LINE_MS) {
         stderr.write(`${line}\n`);
@@ -37,11 +39,14 @@ export function showProgress(stderr: Terminal['stderr']) {
 }
 
 /** One line, without its end. `perSecond`: memories of this run; 0: unknown. */
-function progressLine({ done, total }: Progress, perSecond: number): string {
-  if (total === undefined) return memories(done) + (perSecond > 0 ? `, ${number(Math.round(perSecond))} a second` : '');
+function progressLine({ done, total, perMinute }: Progress, perSecond: number): string {
+  const pace = perMinute === undefined ? '' : `, at most ${number(perMinute)} a minute`;
+  if (total === undefined) {
+    return memories(done) + (perSecond > 0 ? `, ${number(Math.round(perSecond))} a second` : '') + pace;
+  }
   const percent = total === 0 ? 100 : Math.floor((100 * done) / total);
   const left = perSecond > 0 ? `, ${duration((total - done) / perSecond)} left` : '';
-  return `${ofTotal({ done, total })} (${percent} %)${left}`;
+  return `${ofTotal({ done, total })} (${percent} %)${left}${pace}`;
 }
 
 export const number = (value: number): string => value.toLocaleString('en-US');

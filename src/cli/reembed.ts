@@ -5,9 +5,9 @@ import { auditOptions, embeddingOptions, providerOptions } from '../config/optio
 import type { Config } from '../config/settings.ts';
 import { openEmbedder } from '../embedding/open.ts';
 import { reembed } from '../registry.ts';
-import { COMMON_OPTIONS, COMMON_USAGE, configFlags, type Flags } from './arguments.ts';
+import { COMMON_OPTIONS, COMMON_USAGE, configFlags, configOf, type Flags } from './arguments.ts';
 import { memories, number, ofTotal, showProgress } from './progress.ts';
-import { configOf, explainError, report, type Terminal, terminalLog, untilSignal } from './terminal.ts';
+import { explainError, report, type Terminal, terminalLog, untilSignal } from './terminal.ts';
 
 /** What `omp-gateway reembed --help` prints: at most 80 columns wide, ends with a newline. */
 export const REEMBED_USAGE = `Usage: omp-gateway reembed [options]

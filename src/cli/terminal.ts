@@ -1,12 +1,14 @@
 import type { Log } from '#contract';
-import { loadConfig } from '../config/load.ts';
 import type { Environment } from '../config/mistakes.ts';
-import type { Config } from '../config/settings.ts';
-import type { Flags } from './arguments.ts';
+
+/** Of ANSI escape sequences. `rewrite`: the line of the cursor is erased first. */
+const STYLES = { bold: 1, dim: 2, red: 31, green: 32, yellow: 33 } as const;
+export type Style = keyof typeof STYLES | 'rewrite';
 
 interface Output {
-  readonly isTTY?: boolean;
-  write(text: string): unknown;
+  readonly isTTY?: boolean | undefined;
+  /** What a terminal would interpret is escaped in the text; a style puts our own sequences around it. */
+  write(text: string, style?: Style): unknown;
 }
 
 /** The parts of `process` that a command uses. */
@@ -15,6 +17,46 @@ export interface Terminal {
   readonly stdout: Output;
   readonly stderr: Output;
 }
+
+/** Such as those of `process`. */
+interface Stream {
+  readonly isTTY?: boolean | undefined;
+  write(text: string): unknown;
+}
+
+/** The only way from a command to a terminal: whatever the command writes, its outputs escape it. */
+export const terminalOf = ({
+  env,
+  stdout,
+  stderr,
+}: Record<'stdout' | 'stderr', Stream> & Pick<Terminal, 'env'>): Terminal => ({
+  env,
+  stdout: escaping(stdout),
+  stderr: escaping(stderr),
+});
+
+const escaping = (output: Stream): Output => ({
+  get isTTY() {
+    return output.isTTY;
+  },
+  write(text, style) {
+    const escaped = escapeControls(text);
+    if (style === undefined) return output.write(escaped);
+    return output.write(style === 'rewrite' ? `\r\u001b[K${escaped}` : `\u001b[${STYLES[style]}m${escaped}\u001b[0m`);
+  },
+});
+
+/**
+ * Escapes control characters and those that turn the direction of writing, as JSON would: JSON keeps its meaning, and output to
+ * a pipe is the same. Line ends and tabs stay.
+ */
+export const escapeControls = (text: string): string =>
+  text.replace(/(?!\r?\n|\t)[\p{Cc}\p{Bidi_Control}\u2028\u2029]/gu, escapeOf);
+
+/** The same for a name from outside within a line, which must not begin another line. */
+export const printable = (name: string): string => name.replace(/[\p{Cc}\p{Bidi_Control}\u2028\u2029]/gu, escapeOf);
+
+const escapeOf = (character: string): string => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
 
 /** One message on standard error. */
 export const report = ({ stderr }: Terminal, message: string): void => void stderr.write(`omp-gateway: ${message}\n`);
@@ -25,21 +67,11 @@ export function terminalLog(terminal: Terminal): Log {
   return { info: () => {}, warn: line, error: line };
 }
 
-/** The configuration; its warnings are reported. Throws `ConfigError`. */
-export function configOf(flags: Flags, terminal: Terminal): Config {
-  const { config, warnings } = loadConfig({ flags, env: terminal.env });
-  for (const warning of warnings) report(terminal, warning);
-  return config;
-}
-
 /** The messages of an error and of its causes, without stacks: for an operator, not for a debugger. */
 export function explainError(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   return error.cause === undefined ? error.message : `${error.message}\n  because: ${explainError(error.cause)}`;
 }
-
-/** Replaces control characters, which a terminal would interpret; names from outside may contain them. */
-export const printable = (text: string): string => text.replace(/\p{Cc}/gu, '?');
 
 const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
 

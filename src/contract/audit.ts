@@ -59,8 +59,8 @@ export interface AuditQuery {
 }
 
 /**
- * The audit log of a provider. The provider writes the entries of successful adds, updates and deletes itself, in one
- * transaction with the change. The gateway passes all other entries to `record`.
+ * The audit log of a provider. The provider writes the entries of successful adds, updates, deletes and imports itself, in
+ * one transaction with the change. The gateway passes all other entries to `record`.
  */
 export interface AuditLog {
   record(entries: readonly AuditEntry[], call: Call): Promise<void>;

@@ -156,9 +156,9 @@ export interface Provider {
   readonly capabilities: ProviderCapabilities;
   /**
    * Throws what `add` or `update` would throw for these fields whatever the backend holds. The gateway calls it before it
-   * computes a vector.
+   * computes a vector. `vector`: one that a memory brings along from another store.
    */
-  check?(given: Partial<NewMemory>): void;
+  check?(given: Partial<NewMemory>, vector?: Vector): void;
   /** `vector` is the vector of the content. Resolves once the record is as durable as this backend promises. */
   add?(input: NewMemory, vector: Vector, call: Call): Promise<Memory>;
   /**
@@ -192,8 +192,8 @@ export interface Provider {
    */
   scan?(query: ScanQuery, call: Call): Promise<ScanPart>;
   /**
-   * Stores memories with their ids and times, without audit entries, and returns for each whether it did. It does not if the
-   * id exists: without `replace` in any case, with it if the id belongs to another user.
+   * Stores memories with their ids and times, and returns for each whether it did. It does not if the id exists: without
+   * `replace` in any case, with it if the id belongs to another user.
    */
   restore?(items: readonly MovedMemory[], replace: boolean, call: Call): Promise<boolean[]>;
   /** Why records are read-only and which setting changes that; undefined: they are not, or no setting helps. */

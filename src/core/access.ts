@@ -340,8 +340,9 @@ function movingVerbs(
   return {
     ...(scan && {
       export: (query, call) =>
-        audited('export', everything, call, async () => {
+        audited('export', { ...everything }, call, async (facts) => {
           const mayRead = query.user_id === undefined ? users === null : mayAccess(query.user_id);
+          if (mayRead) facts.user_id = query.user_id ?? null;
           if (!mayRead || grants.read !== null) throw denied();
           return scan({ ...query, max_bytes: MAX_ANSWER_BYTES }, call);
         }),

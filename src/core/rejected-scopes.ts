@@ -13,9 +13,9 @@ export function rejectScopes(inner: Provider): Provider {
   };
   const scoped: EveryVerb = {
     ...inner,
-    check(given) {
+    check(given, vector) {
       rejectScope(given.scope);
-      inner.check?.(given);
+      inner.check?.(given, vector);
     },
     add:
       add &&

@@ -234,7 +234,7 @@ function restoreWith(
   const ownVector = ({ memory, vector }: MovedMemory): Vector =>
     memory.embedding_model === embedder?.model && vector?.length === embedder?.dimensions ? vector : null;
   return async (items, replace, call) => {
-    const rejections = items.map(({ memory }) => rejectionOf(() => check?.(memory)));
+    const rejections = items.map((item) => rejectionOf(() => check?.(item.memory, ownVector(item))));
     const missing = items.filter((item, i) => !rejections[i] && !ownVector(item));
     const contents = missing.map(({ memory }) => memory.content);
     const computed = (await contentVectors(contents, call)).values();

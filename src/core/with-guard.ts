@@ -41,9 +41,9 @@ export function withGuard(inner: Provider, instrument: Instrument = uninstrument
     name: inner.name,
     capabilities: inner.capabilities,
     read_only: inner.read_only,
-    check(given) {
+    check(given, vector) {
       instrument.requireClosed?.();
-      inner.check?.(given);
+      inner.check?.(given, vector);
     },
     add: add && ((input, vector, call) => adding(call, (traced) => add(input, vector, traced))),
     batch: inner.batch && writing('batch', inner.batch),

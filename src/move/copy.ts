@@ -1,5 +1,5 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { type ImportResult, type MovedMemory, PayloadTooLargeError } from '../../clients/typescript/src/index.ts';
+import { type Clock, createPace } from './pace.ts';
 import type { Store } from './store.ts';
 
 export type OnConflict = 'skip' | 'replace' | 'fail';
@@ -10,8 +10,12 @@ export interface CopyOptions {
   readonly concurrency: number;
   readonly perMinute: number | undefined;
   readonly signal: AbortSignal;
-  /** Called after each page, when all of it is stored. */
+  /** Of the pace; by default that of the machine. */
+  readonly clock?: Clock;
+  /** Called after each request. */
   stored(counts: Counts): void;
+  /** Where a memory stands in its file, such as `line 7`. */
+  placeOf?(memory: MovedMemory): string | undefined;
 }
 
 /** What became of the memories so far. */
@@ -22,7 +26,7 @@ export interface Counts {
   /** Their ids are stored already, with other fields or of another user. */
   skipped: number;
   /** Why memories were rejected: the first of them. */
-  rejected: { readonly id: string; readonly message: string }[];
+  rejected: { readonly id: string; readonly place?: string | undefined; readonly message: string }[];
   rejections: number;
 }
 
@@ -31,7 +35,6 @@ export const total = ({ stored, unchanged, skipped, rejections }: Counts): numbe
   stored + unchanged + skipped + rejections;
 
 /** What one request may hold. */
-const MAX_MEMORIES = 100;
 const MAX_BYTES = 500_000;
 const MAX_NAMED = 20;
 
@@ -39,7 +42,7 @@ const MAX_NAMED = 20;
 export function createCopy(target: Store, options: CopyOptions) {
   const { onConflict, concurrency, perMinute, signal } = options;
   const counts = noCounts();
-  const started = performance.now();
+  const pace = createPace(perMinute, signal, options.clock);
 
   const send = async (memories: readonly MovedMemory[], on_conflict: 'skip' | 'replace'): Promise<ImportResult[]> => {
     signal.throwIfAborted();
@@ -55,58 +58,63 @@ export function createCopy(target: Store, options: CopyOptions) {
       return [...first, ...(await send(memories.slice(half), on_conflict))];
     }
   };
+  const nameOf = (memory: MovedMemory) => {
+    const place = options.placeOf?.(memory);
+    return `${JSON.stringify(memory.id)}${place === undefined ? '' : ` (${place})`}`;
+  };
+  const note = (memory: MovedMemory, { outcome, error }: ImportResult) => {
+    if (outcome === 'stored') counts.stored++;
+    else if (outcome === 'unchanged') counts.unchanged++;
+    else if (outcome === 'exists') counts.skipped++;
+    else {
+      counts.rejections++;
+      if (counts.rejected.length === MAX_NAMED) return;
+      const { message = 'rejected' } = error ?? {};
+      counts.rejected.push({ id: memory.id, place: options.placeOf?.(memory), message });
+    }
+  };
   const store = async (memories: readonly MovedMemory[]) => {
+    await pace.turn();
     const present: MovedMemory[] = [];
     for (const [i, result] of (await send(memories, 'skip')).entries()) {
       const memory = memories[i] as MovedMemory;
       if (result.outcome === 'exists' && onConflict !== 'skip') present.push(memory);
-      else note(counts, memory, result);
+      else note(memory, result);
     }
     if (onConflict === 'fail' && present[0]) {
       throw new Error(
-        `the memory ${present[0].id} is stored already, with other fields; use --on-conflict skip or replace`,
+        `the memory ${nameOf(present[0])} is stored already, with other fields; use --on-conflict skip or replace`,
       );
     }
     // What is stored already as it is, is not written again.
     if (present.length === 0) return;
-    for (const [i, result] of (await send(present, 'replace')).entries())
-      note(counts, present[i] as MovedMemory, result);
+    for (const [i, result] of (await send(present, 'replace')).entries()) note(present[i] as MovedMemory, result);
   };
   return {
     counts,
     async page(memories: readonly MovedMemory[]): Promise<void> {
-      const rest = chunks(memories);
+      const rest = chunks(memories, pace.chunk);
       const worker = async () => {
-        for (let chunk = rest.shift(); chunk; chunk = rest.shift()) await store(chunk);
+        for (let chunk = rest.shift(); chunk; chunk = rest.shift()) {
+          await store(chunk);
+          options.stored(counts);
+        }
       };
       await Promise.all(Array.from({ length: concurrency }, worker));
-      options.stored(counts);
-      if (perMinute === undefined) return;
-      const due = started + (60_000 * total(counts)) / perMinute;
-      await sleep(Math.max(0, due - performance.now()), undefined, { signal });
     },
   };
 }
 
-function note(counts: Counts, { id }: MovedMemory, { outcome, error }: ImportResult): void {
-  if (outcome === 'stored') counts.stored++;
-  else if (outcome === 'unchanged') counts.unchanged++;
-  else if (outcome === 'exists') counts.skipped++;
-  else {
-    counts.rejections++;
-    if (counts.rejected.length < MAX_NAMED) counts.rejected.push({ id, message: error?.message ?? 'rejected' });
-  }
-}
-
-function chunks(memories: readonly MovedMemory[]): MovedMemory[][] {
+/** `most`: memories of one. */
+function chunks(memories: readonly MovedMemory[], most: number): MovedMemory[][] {
   const all: MovedMemory[][] = [];
   let bytes = 0;
   for (const memory of memories) {
     const size = Buffer.byteLength(JSON.stringify(memory));
     const last = all.at(-1);
     // A request has each id once.
-    const isNew = !last?.some(({ id }) => id === memory.id);
-    if (last && isNew && last.length < MAX_MEMORIES && bytes + size <= MAX_BYTES) {
+    const isNew = memory.id === undefined || !last?.some(({ id }) => id === memory.id);
+    if (last && isNew && last.length < most && bytes + size <= MAX_BYTES) {
       last.push(memory);
       bytes += size;
     } else {

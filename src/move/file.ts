@@ -1,13 +1,12 @@
 import { createHash, type Hash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
-import { type FileHandle, open, rename, writeFile } from 'node:fs/promises';
+import { type FileHandle, open, rename, rm } from 'node:fs/promises';
 import type { Readable, Writable } from 'node:stream';
 import { createGunzip, gzipSync } from 'node:zlib';
+import { MAX_BYTES, parseJson, TOO_LONG } from './json.ts';
 
 /** The version that this gateway writes; it reads no other. */
 export const FORMAT = 1;
-/** Longest line in bytes: the largest record, escaped, with a vector. */
-const MAX_LINE_BYTES = 32 * 1024 * 1024;
 
 /** The first line of a file of memories. */
 export interface Header {
@@ -37,6 +36,13 @@ export interface Writer {
   close(): Promise<void>;
 }
 
+/** A new file for memories, or for what tells of them: only its user may read it. One of this name is removed. */
+async function createPrivate(path: string): Promise<FileHandle> {
+  // Its mode would stay.
+  await rm(path, { force: true });
+  return open(path, 'wx', 0o600);
+}
+
 export const partOf = (path: string): string => `${path}.part`;
 
 /**
@@ -46,7 +52,7 @@ export const partOf = (path: string): string => `${path}.part`;
 export async function openWriter(path: string, header: Header, bytes?: number): Promise<Writer> {
   const part = partOf(path);
   const state = { hash: createHash('sha256'), count: 0, bytes: bytes ?? 0 };
-  const file = await open(part, bytes === undefined ? 'w' : 'r+');
+  const file = bytes === undefined ? await createPrivate(part) : await open(part, 'r+');
   if (bytes !== undefined) {
     await file.truncate(bytes);
     let lines = 0;
@@ -90,15 +96,18 @@ async function writeAll(file: FileHandle, bytes: Uint8Array, position: number): 
   }
 }
 
-/** The same to an output that cannot be continued, such as a pipe. */
-export function streamWriter(output: Writable, header: Header): Writer {
+/**
+ * The same to an output that cannot be continued, such as a pipe. `escaped` may change how a line is written, not what it means as
+ * JSON.
+ */
+export function streamWriter(output: Writable, header: Header, escaped: (text: string) => string): Writer {
   const hash = createHash('sha256');
   let count = 0;
   // The callback of the write has it too.
   output.on('error', () => {});
   const put = (lines: readonly unknown[]) =>
     new Promise<void>((resolve, reject) => {
-      const text = lines.map((line) => `${JSON.stringify(line)}\n`).join('');
+      const text = escaped(lines.map((line) => `${JSON.stringify(line)}\n`).join(''));
       hash.update(text);
       output.write(text, (error) => (error ? reject(error) : resolve()));
     });
@@ -124,17 +133,22 @@ export function streamWriter(output: Writable, header: Header): Writer {
 }
 
 /**
- * The header, then the memories. Throws a `FileError` at the end if the file was cut or changed: a caller that must not act
- * on half a file reads it twice. `path`: `-` is standard input.
+ * The memories, after `onHeader` was called. Throws a `FileError` at the end if the file was cut or changed: a caller that must
+ * not act on half a file reads it twice. `path` says whether `input` is compressed.
  */
-export async function* readFile(path: string, stdin: Readable = process.stdin): AsyncGenerator<Header | Line> {
+export async function* readFile(
+  path: string,
+  onHeader: (header: Header) => void = () => {},
+  input: string | Readable = path,
+): AsyncGenerator<Line> {
   const hash: Hash = createHash('sha256');
   let count = -1;
   let previous: Buffer | undefined;
-  for await (const line of linesOf(path === '-' ? stdin : path, path.endsWith('.gz'))) {
+  for await (const line of linesOf(input, path.endsWith('.gz'))) {
     if (previous) {
       hash.update(previous);
-      yield count < 0 ? headerOf(previous) : parsed(previous, count + 2);
+      if (count < 0) onHeader(headerOf(previous));
+      else yield parsed(previous, count + 2);
       count++;
     }
     previous = line;
@@ -148,6 +162,7 @@ export async function* readFile(path: string, stdin: Readable = process.stdin): 
 /** Lines with their ends; the last may have none. */
 async function* linesOf(from: string | Readable, compressed: boolean): AsyncGenerator<Buffer> {
   const file = typeof from === 'string' ? createReadStream(from) : from;
+  let number = 1;
   const input: Readable = compressed ? file.pipe(createGunzip()) : file;
   if (input !== file) file.once('error', (error: Error) => input.destroy(error));
   let parts: Buffer[] = [];
@@ -159,11 +174,12 @@ async function* linesOf(from: string | Readable, compressed: boolean): AsyncGene
         yield Buffer.concat([...parts, chunk.subarray(start, end + 1)]);
         parts = [];
         bytes = 0;
+        number++;
         start = end + 1;
       }
       parts.push(chunk.subarray(start));
       bytes += chunk.length - start;
-      if (bytes > MAX_LINE_BYTES) throw new FileError(`a line is longer than ${MAX_LINE_BYTES} bytes`);
+      if (bytes > MAX_BYTES) throw new FileError(`line ${number} ${TOO_LONG}`);
     }
   } catch (error) {
     if (!String((error as NodeJS.ErrnoException).code).startsWith('Z_')) throw error;
@@ -180,14 +196,17 @@ function headerOf(line: Buffer): Header {
 
 function parsed(line: Buffer, number: number): Line {
   try {
-    const value: unknown = JSON.parse(line.toString());
+    const value = parseJson(line);
     if (value && typeof value === 'object' && !Array.isArray(value)) return value as Line;
-  } catch {}
+  } catch (error) {
+    if (error instanceof RangeError) throw new FileError(`line ${number} ${error.message}`);
+  }
   throw new FileError(`line ${number} is not a JSON object`);
 }
 
 /** Replaces a small file as a whole. */
 export async function replaceFile(path: string, value: unknown): Promise<void> {
-  await writeFile(`${path}.new`, JSON.stringify(value));
+  const file = await createPrivate(`${path}.new`);
+  await file.writeFile(JSON.stringify(value)).finally(() => file.close());
   await rename(`${path}.new`, path);
 }

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { pipeline, Readable } from 'node:stream';
 import { mem0Scope } from '#toolbox';
+import { MAX_BYTES, MAX_NESTING, MAX_VALUES, TOO_DEEP, TOO_LARGE, TOO_LONG, TOO_MANY } from './json.ts';
 
 /** A memory as on the wire. Its fields are not checked: the import rejects each memory that is wrong. */
 export type Fields = Readonly<Record<string, unknown>>;
@@ -17,6 +18,10 @@ export interface ReaderOptions {
 
 /** Longest row of a CSV file in bytes, so that a quote without an end does not fill the memory. */
 const MAX_ROW_BYTES = 4 * 1024 * 1024;
+/** More than a memory has fields and `x-` keys; each row is made into an object with all of them. */
+const MAX_COLUMNS = 1_000;
+/** Columns that a message names, and characters of each. */
+const [NAMED_COLUMNS, NAME_CHARACTERS] = [20, 60];
 const DAY_MS = 86_400_000;
 
 /**
@@ -26,20 +31,29 @@ const DAY_MS = 86_400_000;
  * no memories.
  */
 export async function* readMem0(input: AsyncIterable<Uint8Array>, options: ReaderOptions): AsyncGenerator<Fields> {
-  const { JSONParser } = await import('@streamparser/json');
+  const { JSONParser, TokenType } = await import('@streamparser/json');
   let parser: InstanceType<typeof JSONParser> | undefined;
   const found: unknown[] = [];
   let count = 0;
+  /** Since the last memory, or the last element of another list. */
+  let read = { characters: 0, values: 0 };
+  let depth = 0;
+  const reject = (reason: string): never => {
+    throw new RangeError(`memory ${count + found.length + 1} ${reason}`);
+  };
   const take = (parse: () => void): Fields[] => {
     try {
       parse();
-    } catch {
+    } catch (error) {
+      if (error instanceof RangeError) throw error;
       throw new Error(`the file was cut or is no JSON, after memory ${count + found.length}; export it again`);
     }
     return found.splice(0).map((item) => mem0Memory(item, ++count, options));
   };
   for await (const text of textOf(input)) {
     parser ??= parserOf(text);
+    read.characters += text.length;
+    if (read.characters > MAX_BYTES) reject(TOO_LONG);
     yield* take(() => parser?.write(text));
   }
   yield* take(() => parser?.end());
@@ -49,7 +63,18 @@ export async function* readMem0(input: AsyncIterable<Uint8Array>, options: Reade
   function parserOf(text: string) {
     const first = text.trimStart()[0];
     if (first === undefined) return undefined;
+    const outside = first === '[' ? 1 : 2;
     const made = new JSONParser({ paths: [first === '[' ? '$.*' : '$.results.*'], separator: '', keepStack: false });
+    // The parser itself has no bounds, and takes quadratic time for deep values.
+    made.onToken = ({ token, value }) => {
+      const isOpening = token === TokenType.LEFT_BRACE || token === TokenType.LEFT_BRACKET;
+      if (isOpening && ++depth > MAX_NESTING) reject(TOO_DEEP);
+      if ((token === TokenType.RIGHT_BRACE || token === TokenType.RIGHT_BRACKET) && --depth === outside) {
+        read = { characters: 0, values: 0 };
+      }
+      if ((isOpening || token === TokenType.COMMA) && ++read.values > MAX_VALUES) reject(TOO_MANY);
+      if (typeof value === 'number' && !Number.isFinite(value)) reject(TOO_LARGE);
+    };
     made.onValue = ({ value }) => void found.push(value);
     return made;
   }
@@ -106,7 +131,16 @@ export async function* readCsv(
   options: ReaderOptions & { readonly columns: Readonly<Record<string, string>> },
 ): AsyncGenerator<Fields> {
   const { parse } = await import('csv-parse');
-  const parser = parse({ skip_empty_lines: true, max_record_size: MAX_ROW_BYTES });
+  const parser = parse({
+    ...{ skip_empty_lines: true, max_record_size: MAX_ROW_BYTES },
+    // The size of a record does not count empty cells.
+    cast(cell, { index, lines }) {
+      if (index < MAX_COLUMNS) return cell;
+      throw new Error(
+        `line ${lines} has more than ${MAX_COLUMNS} columns; leave out those that are no part of a memory`,
+      );
+    },
+  });
   // An error of the input ends the loop below too.
   const rows: AsyncIterable<string[]> = pipeline(Readable.from(textOf(input)), parser, () => {});
   let places: readonly (readonly [field: string, place: number])[] | undefined;
@@ -126,7 +160,9 @@ export async function* readCsv(
 function placesOf(header: readonly string[], { columns, user_id }: Parameters<typeof readCsv>[1]) {
   const isField = (name: string) => FIELDS.has(name) || name.startsWith('x-');
   const wanted = { ...Object.fromEntries(header.filter(isField).map((name) => [name, name])), ...columns };
-  const named = `the columns are ${header.map((name) => JSON.stringify(name)).join(', ')}`;
+  const names = header.slice(0, NAMED_COLUMNS).map((name) => JSON.stringify(name.slice(0, NAME_CHARACTERS)));
+  const more = header.length > names.length ? ` and ${header.length - names.length} more` : '';
+  const named = `the columns are ${names.join(', ')}${more}`;
   for (const field of ['content', ...(user_id === undefined ? ['user_id'] : [])]) {
     if (!wanted[field]) throw new Error(`no column is named ${field}; ${named}; use --column ${field}=COLUMN`);
   }

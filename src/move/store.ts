@@ -39,14 +39,40 @@ const PAGE = 500;
 /** Waits for a request that is retried while a gateway restarts or is out of its rate limit, in milliseconds. */
 const PATIENCE = { timeout: 120_000, totalTimeout: 600_000, retries: 20 } as const;
 
+interface StoreOptions {
+  readonly url: string;
+  readonly key?: string | undefined;
+  readonly fetch?: typeof fetch;
+  /** Called with what went wrong when a request is about to be sent again, once until another one succeeds. */
+  onRetry?(trouble: string): void;
+}
+
 export async function openStore(
   name: string,
-  options: { readonly url: string; readonly key?: string | undefined; readonly fetch?: typeof fetch },
+  { url, key, fetch: given = fetch, onRetry = () => {} }: StoreOptions,
   close: () => Promise<void> = async () => {},
 ): Promise<Store> {
-  const { url, key, fetch } = options;
-  const client = new MemoryClient({ url, ...PATIENCE, ...(key && { key }), ...(fetch && { fetch }) });
+  const client = new MemoryClient({ url, ...PATIENCE, ...(key && { key }), fetch: watched(given, onRetry) });
   return { name, client, capabilities: await client.capabilities({ retries: 2 }), close };
+}
+
+function watched(request: typeof fetch, onRetry: (trouble: string) => void): typeof fetch {
+  let failing = false;
+  const failed = (trouble: string) => {
+    if (!failing) onRetry(trouble);
+    failing = true;
+  };
+  return async (url, init) => {
+    try {
+      const response = await request(url, init);
+      if (response.status === 429 || response.status >= 500) failed(`answers ${response.status}`);
+      else failing = false;
+      return response;
+    } catch (error) {
+      if (!init?.signal?.aborted) failed('does not answer');
+      throw error;
+    }
+  };
 }
 
 /**

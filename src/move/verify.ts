@@ -13,9 +13,10 @@ export interface Side {
 export interface Difference {
   readonly id: string;
   readonly user_id: string;
-  /** Fields that differ; empty: only one side has it. */
+  /** Fields that differ; empty: only one side has it, or one has it more than once. */
   readonly fields: readonly string[];
   readonly missing_in?: string;
+  readonly repeated_in?: string;
 }
 
 export interface Verification {
@@ -50,7 +51,8 @@ export async function verify(a: Side, b: Side, queries: number, progress: () => 
     for await (const memory of memories()) {
       const digest = createHash('sha256').update(canonical(memory)).digest();
       const at = partOf(memory.id) * 4;
-      for (let i = 0; i < 4; i++) sum[at + i] = (sum[at + i] as number) ^ digest.readUInt32LE(i * 4);
+      // A sum, not an exclusive or: a memory that comes twice must count.
+      for (let i = 0; i < 4; i++) sum[at + i] = (sum[at + i] as number) + digest.readUInt32LE(i * 4);
       counts[side as 0 | 1]++;
       if (side === 0) sample.add(digest.toString('hex'), memory);
       progress();
@@ -109,20 +111,25 @@ async function differencesIn(a: Side, b: Side, differs: (part: number) => boolea
   const count = (user_id: string, step: 1 | -1) => users.set(user_id, (users.get(user_id) ?? 0) + step);
   for await (const memory of a.memories()) {
     if (!differs(partOf(memory.id))) continue;
-    first.set(memory.id, { text: canonical(memory), user_id: memory.user_id });
-    count(memory.user_id, -1);
+    const { id, user_id } = memory;
+    count(user_id, -1);
+    if (first.has(id)) note({ id, user_id, fields: [], repeated_in: a.name });
+    else first.set(id, { text: canonical(memory), user_id });
   }
+  const second = new Set<string>();
   for await (const memory of b.memories()) {
     if (!differs(partOf(memory.id))) continue;
     const { id, user_id } = memory;
     count(user_id, 1);
     const other = first.get(id);
-    first.delete(id);
-    if (!other) note({ id, user_id, fields: [], missing_in: a.name });
+    const isRepeated = second.has(id);
+    second.add(id);
+    if (isRepeated) note({ id, user_id, fields: [], repeated_in: b.name });
+    else if (!other) note({ id, user_id, fields: [], missing_in: a.name });
     else if (other.text !== canonical(memory))
       note({ id, user_id, fields: fieldsThatDiffer(other.text, canonical(memory)) });
   }
-  for (const [id, { user_id }] of first) note({ id, user_id, fields: [], missing_in: b.name });
+  for (const [id, { user_id }] of first) if (!second.has(id)) note({ id, user_id, fields: [], missing_in: b.name });
   const unequal = [...users].filter(([, difference]) => difference !== 0);
   return { different, differences: all, users: unequal.map(([user_id, difference]) => ({ user_id, difference })) };
 }

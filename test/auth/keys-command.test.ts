@@ -153,7 +153,9 @@ describe('keys list', () => {
     expect(head).toMatch(/^ID +NAME +STATE +GRANTS +USERS +CREATED +EXPIRES +LAST USED$/);
     expect(rows).toEqual([
       expect.stringMatching(/^[a-z0-9]{12} {2}two {3}expired {2}\*:\* {5}all +\S+Z {2}2001-01-01T00:00:00Z {2}never$/),
-      expect.stringMatching(/^[a-z0-9]{12} {2}one {3}revoked {2}read:\* {2}ana b\?\[31mb {2}\S+Z {2}never +never$/),
+      expect.stringMatching(
+        /^[a-z0-9]{12} {2}one {3}revoked {2}read:\* {2}ana b\\u001b\[31mb {2}\S+Z {2}never +never$/,
+      ),
     ]);
     expect((JSON.parse(json.stdout) as object[]).map((each) => Object.keys(each).sort())).toEqual(
       Array.from({ length: 2 }, () => [

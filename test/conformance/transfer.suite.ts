@@ -174,6 +174,59 @@ export const transferSuite = (subject: GetSubject, admit: Admit) =>
       }
     });
 
+    test('[Decision 43] a vector that the store cannot keep rejects its own memory, with the reason', async (need) => {
+      need('export', 'import', 'vector_search');
+      const { client } = subject();
+      const user_id = freshUser();
+      await client.add({ user_id, content: 'likes tea' });
+      const [tea] = (await exported(client, user_id, { vectors: 'true' })) as [Moved];
+      const dimensions = Buffer.from(tea.vector ?? '', 'base64').length / 4;
+      const vectorOf = (component: number) =>
+        Buffer.from(new Float32Array(dimensions).fill(component).buffer).toString('base64');
+      const moved = [1, 65_504, 65_505, -65_600, 3e38].map((component) => ({
+        ...{ ...tea, id: `${user_id}-${component}`, content: `of ${component}`, vector: vectorOf(component) },
+      }));
+      const { body, status } = await client.tell('POST', '/import', { memories: moved });
+      expect(status).toBe(200);
+      const { results } = body as { results: { outcome?: string; error?: { code: string; message: string } }[] };
+      expect(results.slice(0, 2)).toEqual([{ outcome: 'stored' }, { outcome: 'stored' }]);
+      for (const { outcome, error } of results.slice(2)) {
+        // A store of single precision may keep it.
+        if (outcome === undefined)
+          expect(error).toMatchObject({ code: 'invalid_request', message: expect.stringMatching(/^vector: /) });
+      }
+      const stored = moved.filter((_, i) => results[i]?.outcome === 'stored').map(({ content }) => content);
+      expect((await client.list({ user_id })).items.map(({ content }) => content).sort()).toEqual(
+        [...stored, 'likes tea'].sort(),
+      );
+    });
+
+    test('[Decision 11] [Decision 43] each memory that an import changes, and the export of a user, are in the audit log of that user', async (need) => {
+      need('export', 'import', 'audit');
+      const [user_id, other] = [freshUser(), freshUser()];
+      const mover = admit({ app: 'mover' });
+      const memoryOf = (n: number, content: string, of = user_id) => ({
+        ...{ id: `${user_id}-${n}`, user_id: of, content, created_at: '2025-01-01T00:00:00.000Z', scope: 'a/b' },
+      });
+      const entriesOf = async (of: string) =>
+        (await subject().client.audit({ user_id: of }))
+          .filter(({ app }) => app === 'mover')
+          .map(({ action, memory_id, scope, outcome }) => [action, memory_id, scope, outcome]);
+      const entry = (n: number) => ['import', `${user_id}-${n}`, 'a/b', 'ok'];
+      expect(await imported(mover, [memoryOf(1, 'tea'), memoryOf(2, 'oslo'), memoryOf(3, 'cat', other)])).toEqual(
+        Array(3).fill('stored'),
+      );
+      expect((await entriesOf(user_id)).sort()).toEqual([entry(1), entry(2)]);
+      expect(await entriesOf(other)).toEqual([entry(3)]);
+      // What stays as it is has no entry.
+      expect(await imported(mover, [memoryOf(1, 'tea'), memoryOf(2, 'rome')])).toEqual(['unchanged', 'exists']);
+      expect(await imported(mover, [memoryOf(2, 'rome')], 'replace')).toEqual(['stored']);
+      expect((await entriesOf(user_id)).sort()).toEqual([entry(1), entry(2), entry(2)]);
+      await exported(mover, user_id);
+      expect((await entriesOf(user_id))[0]).toEqual(['export', null, null, 'ok']);
+      expect(await entriesOf(other)).toEqual([entry(3)]);
+    });
+
     test('[Decision 43] only who may read, or write, everything may', async (need) => {
       need('export', 'import');
       const { client } = subject();

@@ -7,12 +7,14 @@ import { embeddingsServer } from '../embedding/embeddings-server.ts';
 import { startPinecone } from '../pinecone-server/start.ts';
 import {
   dataFolder,
+  type Ending,
   type RunningGateway,
   runProgram,
   startGateway,
   startProgram,
   temporaryFolder,
 } from '../process/gateway.ts';
+import { eventually } from '../support/eventually.ts';
 import { FULL } from '../support/full.ts';
 import { serverForSchema } from './schema.ts';
 
@@ -130,12 +132,78 @@ describe('export and import', () => {
     const args = ['import', file, '--format', 'csv', '--user', 'ana', '--to', target.url];
     const failing = [...args, '--on-conflict', 'fail'];
     // The first page is stored, the second has a conflict.
-    expect((await expectEnd(failing, {}, 1)).stderr).toContain('id-0 is stored already');
+    expect((await expectEnd(failing, {}, 1)).stderr).toContain('"id-0" (row 552) is stored already');
     expect((await expectEnd([...failing, '--dry-run'])).stdout).toBe('600 memories would be stored.\n');
     expect((await expectEnd(args, {}, 1)).stderr).toContain('start over with --restart');
     utimesSync(file, 0, 0);
     expect((await expectEnd(failing, {}, 1)).stderr).toContain('start over with --restart');
     await expectEnd([...args, '--restart']);
+  });
+
+  it('[Decision 43] say when they are stopped how far they came, and go on with the same command', async () => {
+    const target = await startGateway({ env: { OMP_PROVIDER: 'memory' } });
+    const file = join(folder, 'notes.csv');
+    const rows = Array.from({ length: 200 }, (_, n) => `note ${n},2024-05-01,id-${n}\n`);
+    writeFileSync(file, `content,created_at,id\n${rows.join('')}`);
+    const args = ['import', file, '--format', 'csv', '--user', 'ana', '--to', target.url];
+    const paced = startProgram({ args: [...args, '--per-minute', '1'] });
+    await eventually(async () => expect((await target.client.list({ user_id: 'ana' })).items).toHaveLength(1));
+    paced.child.kill('SIGINT');
+    const { status, stderr, stdout } = await paced.ended;
+    expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
+    expect(stderr).toMatch(
+      /omp-gateway: stopped: 1 memory stored; the same command goes on at row [23], and stores nothing twice\n$/,
+    );
+    expect(stderr).toContain('1 of 200 memories (0 %), at most 1 a minute');
+    expect((await expectEnd(args)).stdout).toMatch(/^199 memories stored/);
+  });
+
+  it('[Decision 43] stop while they wait for standard input, and between the rows of a file', async () => {
+    const target = await startGateway({ env: { OMP_PROVIDER: 'memory' } });
+    const args = ['import', '-', '--format', 'csv', '--user', 'ana', '--to', target.url];
+    const program = startProgram({ args, stdin: 'pipe' });
+    program.child.stdin?.on('error', () => {});
+    program.child.stdin?.write(`content\n${'tea\n'.repeat(600)}`);
+    await eventually(async () => expect((await target.client.list({ user_id: 'ana' })).items).not.toEqual([]));
+    program.child.kill('SIGTERM');
+    const { status, stderr } = await program.ended;
+    expect(status).toBe(1);
+    expect(stderr).toMatch(/stopped: [1-5]00 memories stored; the same input is not stored twice\n$/);
+  });
+
+  it('[Decision 43] show no name as it is that a terminal would interpret', async () => {
+    const gateway = await startGateway({ env: { OMP_PROVIDER: 'memory' } });
+    const evil = (n: number) => `${n}\u001b[2J\u009b31m\u202e\r\nNo memory differs.`;
+    const memories = [1, 2].map((n) => ({
+      ...{ id: evil(n), user_id: evil(n), content: 'tea', created_at: '2025-01-01T00:00:00.000Z' },
+    }));
+    expect((await gateway.client.tell('POST', '/import', { memories })).status).toBe(200);
+    const file = join(folder, 'all.ndjson');
+    await expectEnd(['export', file, '--from', gateway.url]);
+    await gateway.client.tell('POST', '/import', {
+      memories: memories.slice(0, 1).map((one) => ({ ...one, content: 'coffee' })),
+      on_conflict: 'replace',
+    });
+    const rejected = join(folder, 'rejected.csv');
+    writeFileSync(rejected, `content,id,confidence\ntea,"${evil(3)}",7\n`);
+    const csv = ['import', rejected, '--format', 'csv', '--user', 'ana', '--to', gateway.url];
+    const ends = [
+      await expectEnd(['verify', file, gateway.url], {}, 1),
+      await expectEnd(['verify', file, gateway.url, '--json'], {}, 1),
+      await expectEnd(['import', file, '--to', gateway.url, '--on-conflict', 'fail'], {}, 1),
+      await expectEnd(csv, {}, 1),
+      await expectEnd(['export', '-', '--from', gateway.url]),
+    ];
+    for (const { stdout, stderr } of ends) {
+      expect(stdout + stderr).not.toMatch(/[^\n\P{Cc}]|\p{Bidi_Control}/u);
+      expect((stdout + stderr).split('\n')).not.toContain('No memory differs.');
+    }
+    const [verified, asJson, failed, importing] = ends as [Ending, Ending, Ending, Ending];
+    expect(JSON.parse(asJson.stdout).differences).toMatchObject([{ id: evil(1), user_id: evil(1) }]);
+    const shown = '1\\u001b[2J\\u009b31m\\u202e\\u000d\\u000aNo memory differs.';
+    expect(verified.stdout).toContain(`${shown} of ${shown}: differs in content`);
+    expect(failed.stderr).toMatch(/the memory "1\\u001b\[2J.*" \(line \d\) is stored already/);
+    expect(importing.stderr).toMatch(/rejected 3\\u001b.* \(row 2\): confidence/);
   });
 
   it('end without a message when the reader of the pipe has ended', async () => {

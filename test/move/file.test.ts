@@ -1,8 +1,8 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
-import { FileError, FORMAT, type Line, openWriter, readFile } from '../../src/move/file.ts';
+import { FileError, FORMAT, type Header, type Line, openWriter, readFile, replaceFile } from '../../src/move/file.ts';
 
 const header = {
   omp_export: FORMAT,
@@ -29,7 +29,9 @@ describe.each(['a.ndjson', 'a.ndjson.gz'])('%s', (name) => {
   it('reads what it wrote', async () => {
     const path = join(folder, name);
     expect(await write(path, memories)).toBe(300);
-    expect(await collect(readFile(path))).toEqual([header, ...memories]);
+    const headers: Header[] = [];
+    expect(await collect(readFile(path, (one) => headers.push(one)))).toEqual(memories);
+    expect(headers).toEqual([header]);
   });
 
   it('goes on with an unfinished file', async () => {
@@ -43,7 +45,7 @@ describe.each(['a.ndjson', 'a.ndjson.gz'])('%s', (name) => {
     await second.write(memories.slice(100));
     expect(await second.finish()).toBe(300);
     await second.close();
-    expect(await collect(readFile(path))).toEqual([header, ...memories]);
+    expect(await collect(readFile(path))).toEqual(memories);
   });
 
   it('notices a cut at any place', async () => {
@@ -55,6 +57,31 @@ describe.each(['a.ndjson', 'a.ndjson.gz'])('%s', (name) => {
       await expect(collect(readFile(path)), `${length}`).rejects.toThrow(FileError);
     }
   });
+});
+
+it('[Decision 43] a memory with the key of a header is a memory', async () => {
+  const path = join(folder, 'a.ndjson');
+  const odd = { ...memories[0], omp_export: FORMAT };
+  await write(path, [...memories.slice(0, 2), odd, ...memories.slice(3, 5)]);
+  expect((await collect(readFile(path)))[2]).toEqual(odd);
+});
+
+it('[Decision 43] only its user may read a file with memories, whoever made it', async () => {
+  const path = join(folder, 'a.ndjson');
+  const mode = (name: string) => statSync(join(folder, name)).mode & 0o777;
+  const before = process.umask(0);
+  onTestFinished(() => void process.umask(before));
+  writeFileSync(`${path}.part`, 'of another command', { mode: 0o666 });
+  const writer = await openWriter(path, header);
+  await writer.write(memories);
+  await replaceFile(`${path}.progress`, {});
+  expect(readdirSync(folder).map((name) => [name, mode(name)])).toEqual([
+    ['a.ndjson.part', 0o600],
+    ['a.ndjson.progress', 0o600],
+  ]);
+  await writer.finish();
+  await writer.close();
+  expect(mode('a.ndjson')).toBe(0o600);
 });
 
 it('notices a line that is missing or changed', async () => {

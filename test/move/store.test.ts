@@ -4,6 +4,28 @@ import { openSubject, type Subject } from '../support/subject.ts';
 
 const FILTERS = { users: [], tags: [], vectors: false } as const;
 
+it('[Decision 43] says once that a request is sent again, until another one succeeds', async () => {
+  const subject = await openSubject({ provider: 'memory', options: {} });
+  const answers: (Response | Error)[] = [];
+  const troubles: string[] = [];
+  const { client } = await openStore('that store', {
+    url: 'http://store',
+    async fetch(url, init) {
+      const next = answers.shift();
+      if (next instanceof Error) throw next;
+      return next ?? subject.app.request(`${url}`, init, {});
+    },
+    onRetry: (trouble) => troubles.push(trouble),
+  });
+  const failing = () => new Response('', { status: 502, headers: { 'retry-after': '0' } });
+  answers.push(failing(), failing());
+  await client.capabilities();
+  answers.push(new TypeError('fetch failed'));
+  await client.capabilities();
+  expect(troubles).toEqual(['answers 502', 'does not answer']);
+  await subject.close();
+});
+
 /** Other implementations of the protocol, and mapped tables, have no export. */
 describe('a store without an export', () => {
   let subject: Subject;

@@ -149,6 +149,18 @@ describe('restore leaves nothing behind, and says why, when', () => {
     'a byte in the middle differs': [(file) => flip(size() >> 1)(file), NOT_WHOLE],
     'the checksum differs': [(file) => flip(size() - 8)(file), NOT_WHOLE],
     'it is another file': [(file) => writeFileSync(file, 'select 1'), NOT_WHOLE],
+    'it unpacks to a thousand times its size': [
+      (file) => {
+        const folder = temporaryFolder();
+        for (const part of ['omp-gateway.json', 'postgres'])
+          cpSync(join(stored.folder, part), join(folder, part), { recursive: true });
+        const zeros = join(folder, 'postgres/base/zeros');
+        writeFileSync(zeros, '');
+        truncateSync(zeros, 800_000_000);
+        repack(folder, file);
+      },
+      /unpacks to more than a backup of this size does; nothing was restored/,
+    ],
     'another engine made it': [
       (file) => {
         const folder = temporaryFolder();

@@ -1,5 +1,5 @@
 import { createReadStream, createWriteStream } from 'node:fs';
-import { mkdir, readdir, stat, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, stat, statfs, writeFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { constants, createGunzip, createGzip } from 'node:zlib';
@@ -7,6 +7,7 @@ import { syncFolder } from './folder.ts';
 
 /** The unit of a tar file: headers take one, contents whole ones. */
 const BLOCK = 512;
+const MAX_REST_BYTES = 1024 * 1024;
 const FOLDER = '5';
 const FILE = '0';
 /** `tar` unpacks it too. Nothing else is read: a path never leads out of the folder. */
@@ -62,22 +63,44 @@ const sumOf = (block: Buffer): number =>
 
 /** The archive is cut, damaged, or of something else. */
 class NotWhole extends Error {}
+class TooLarge extends Error {}
 
-/** Unpacks the archive into an empty folder, durably. Throws an `Error` that names the file if it is not whole. */
+/** Four times what was measured (docs/operations.md), and a small database beside it, most of which is zeros. */
+const MAX_RATIO = 50;
+const SMALL_BYTES = 256 * 1024 * 1024;
+/** What an entry takes on the disk in any case. */
+const ENTRY_BYTES = 4_096;
+
+/**
+ * Unpacks the archive into an empty folder, durably. Throws an `Error` that names the file if it is not whole, or as soon as
+ * a header in it says that it unpacks to more than a backup of this size, or than there is space.
+ */
 export async function unpack(file: string, folder: string): Promise<void> {
+  const [{ size }, { bavail, bsize }] = await Promise.all([stat(file), statfs(folder)]);
+  const free = bavail * bsize;
+  const allowed = Math.min(free, SMALL_BYTES + MAX_RATIO * size);
   try {
-    await pipeline(createReadStream(file), createGunzip(), (source: AsyncIterable<Buffer>) => write(source, folder));
+    await pipeline(createReadStream(file), createGunzip(), (source: AsyncIterable<Buffer>) =>
+      write(source, folder, allowed),
+    );
   } catch (cause) {
     const { code } = cause as NodeJS.ErrnoException;
+    if (cause instanceof TooLarge) {
+      const megabytes = Math.floor(allowed / 1024 ** 2);
+      const reason = allowed === free ? `than the ${megabytes} MB that are free` : `than a backup of this size does`;
+      throw new Error(`${file} unpacks to more ${reason}; nothing was restored`, { cause });
+    }
     if (cause instanceof NotWhole || code?.startsWith('Z_'))
       throw new Error(`${file} is not a whole backup: it is cut, damaged, or another file`, { cause });
     throw cause;
   }
 }
 
-async function write(source: AsyncIterable<Buffer>, folder: string): Promise<void> {
+/** `allowed`: most bytes of all files together. */
+async function write(source: AsyncIterable<Buffer>, folder: string, allowed: number): Promise<void> {
   const { read, parts, rest } = reader(source);
   const folders = [folder];
+  let bytes = 0;
   for (;;) {
     const block = await read(BLOCK);
     if (block.every((byte) => byte === 0)) break;
@@ -86,7 +109,9 @@ async function write(source: AsyncIterable<Buffer>, folder: string): Promise<voi
     const type = String.fromCharCode(block[156] ?? 0);
     // What gzip makes of damaged bytes arrives before its checksum does.
     if (Number.parseInt(block.toString('latin1', 148, 154), 8) !== sumOf(block)) throw new NotWhole();
-    if (!PATH.test(path)) throw new NotWhole();
+    if (!PATH.test(path) || !(size >= 0)) throw new NotWhole();
+    bytes += ENTRY_BYTES + size;
+    if (bytes > allowed) throw new TooLarge();
     const target = join(folder, path);
     if (type === FOLDER) {
       await mkdir(target, { mode: 0o700 });
@@ -123,8 +148,14 @@ function reader(source: AsyncIterable<Buffer>) {
       for await (const part of parts(size)) read.push(part);
       return Buffer.concat(read);
     },
+    /** The end of a tar file is filled up with less than this. */
     async rest() {
-      while (!(await chunks.next()).done);
+      for (let bytes = 0; ; ) {
+        const { value, done } = await chunks.next();
+        if (done) return;
+        bytes += value.length;
+        if (bytes > MAX_REST_BYTES) throw new NotWhole();
+      }
     },
   };
 }

@@ -79,8 +79,8 @@ export async function backlogOf(names: Names, run: Run, call: Call): Promise<Bac
  */
 
 /** Queues them, whatever their state in the queue: a worker that has claimed them loses its claim. */
-export const enqueue = (names: Names): string => `queued as (
-    insert into ${names.ingestion} (bucket, memory_id, due_at, queued_at) select bucket, id, now(), now() from changed
+export const enqueue = (names: Names, from = 'changed'): string => `queued as (
+    insert into ${names.ingestion} (bucket, memory_id, due_at, queued_at) select bucket, id, now(), now() from ${from}
     on conflict (${names.distributed ? 'bucket, ' : ''}memory_id) do update set status = 'queued', attempts = 0, due_at = excluded.due_at,
       claim = null, error = null, queued_at = excluded.queued_at)`;
 

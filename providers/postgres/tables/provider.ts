@@ -15,7 +15,7 @@ import { effectivePatch, newIdentity, newRecord, recordTooLarge, requireFits, re
 import type { Database, Row, Run } from '../client/connections.ts';
 import { PROVIDER } from '../errors.ts';
 import type { Options } from '../options.ts';
-import { vectorsIn } from '../pgvector.ts';
+import { requireHalf, vectorsIn } from '../pgvector.ts';
 import type { OpenDatabase } from '../startup/open-database.ts';
 import { createAuditLog } from './audit-log.ts';
 import { bucketIn, withBucket } from './buckets.ts';
@@ -83,6 +83,7 @@ export async function openProvider(
   const provider: Provider = {
     name: PROVIDER,
     capabilities: capabilitiesOf(ranking),
+    check: (_, vector) => requireHalf(vector),
     add: async (input, vector, call) => (await insert({ input, vector }, call)) as Memory,
     async batch(items, call) {
       const inserts: Insert[] = [];
@@ -128,7 +129,7 @@ export async function openProvider(
       vectorsOf: async (query, call) => vectorsIn(await send(statements.vectors(query), call)),
     }),
     ...createUserVerbs(names, run, audit !== undefined),
-    ...createTransfer(names, run, { model, later, keywordsOf }),
+    ...createTransfer(names, run, { model, later, audited: audit !== undefined, keywordsOf }),
     ...(auditLog && { audit: auditLog }),
     // Closed with the provider.
     keys: { ...keys, close: async () => {} },

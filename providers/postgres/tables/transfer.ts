@@ -1,5 +1,6 @@
 import type { Call, MovedMemory, Provider, ScanPart, ScanQuery } from '#contract';
 import type { Run } from '../client/connections.ts';
+import { insertChangeEntry } from './audit-log.ts';
 import { conditions } from './conditions.ts';
 import { enqueue } from './ingestion-queue.ts';
 import { bytesOf, columnsOf, firstWithin, queueStatus, toMemory } from './memory-rows.ts';
@@ -10,6 +11,8 @@ interface TransferOptions {
   readonly model: string | null;
   /** Whether the ingestion queue computes the vectors of memories that come without. */
   readonly later: boolean;
+  /** Whether each memory that is stored gets an audit entry, in the statement that stores it. */
+  readonly audited: boolean;
   /** Keys of a content's terms. */
   keywordsOf(memory: MovedMemory['memory'], call: Parameters<Run>[2]): Promise<number[]>;
 }
@@ -25,15 +28,15 @@ const COLUMNS = {
 export function createTransfer(
   names: Names,
   run: Run,
-  { model, later, keywordsOf }: TransferOptions,
+  { model, later, audited, keywordsOf }: TransferOptions,
 ): Required<Pick<Provider, 'scan' | 'restore'>> {
   const columns = Object.keys(COLUMNS).join(', ');
   const stored = `${columns}, ${names.embedding}`;
   // Not the bucket: it is the same, and Citus rejects a change of it.
   const replaced = stored.replace('bucket, ', '');
-  const restoring = (replace: boolean) => `with moved as (
+  const restoring = (replace: boolean, entry: string) => `with moved as (
       select * from json_to_recordset($1::json) as m (${Object.entries(COLUMNS).map((column) => column.join(' '))}, vector text)),
-    stored as (
+    changed as (
       insert into ${names.memories} as old (${stored}, large)
       select ${columns}, vector::${names.halfvec},
         user_id in (select user_id from ${names.largeUsers} where ${inShards(names, '$3')} and user_id = any($2))
@@ -42,9 +45,10 @@ export function createTransfer(
         replace
           ? `update set (${replaced}) = (${replaced.replaceAll(/^|(?<=, )/g, 'excluded.')}) where old.user_id = excluded.user_id`
           : 'nothing'
-      } returning bucket, id, ${names.embedding} is null as bare)
-    ${later ? `, changed as (select bucket, id from stored where bare), ${enqueue(names)}` : ''}
-    select id from stored`;
+      } returning bucket, id, user_id, scope, ${names.embedding} is null as bare)
+    ${later ? `, bare as (select bucket, id from changed where bare), ${enqueue(names, 'bare')}` : ''}
+    ${audited ? `, entry as (${entry})` : ''}
+    select id from changed`;
 
   /** A shard that is split later is read as one, which asks two. */
   let shards: Promise<Shard[]> | undefined;
@@ -94,9 +98,14 @@ export function createTransfer(
         const text = vector && `[${vector.join()}]`;
         rows.push({ ...memory, bucket, keywords: await keywordsOf(memory, call), vector: text });
       }
-      const buckets = names.distributed ? [rows.map(({ bucket }) => bucket)] : [];
-      const values = [JSON.stringify(rows), rows.map(({ user_id }) => user_id), ...buckets];
-      const found = new Set((await run(restoring(replace), values, call)).map(({ id }) => id));
+      const { bind, values } = conditions();
+      values.push(
+        JSON.stringify(rows),
+        rows.map(({ user_id }) => user_id),
+      );
+      if (names.distributed) values.push(rows.map(({ bucket }) => bucket));
+      const entry = audited ? insertChangeEntry(names, bind, 'import', call) : '';
+      const found = new Set((await run(restoring(replace, entry), values, call)).map(({ id }) => id));
       return items.map(({ memory }) => found.has(memory.id));
     },
   };

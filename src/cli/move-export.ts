@@ -1,0 +1,75 @@
+import { existsSync } from 'node:fs';
+import { z } from 'zod';
+import { FORMAT, type Header, type Line, openWriter, partOf, streamWriter } from '../move/file.ts';
+import { pagesOf, type Store } from '../move/store.ts';
+import type { Asked } from './move-arguments.ts';
+import { fromOf, type Run } from './move-run.ts';
+import { memories } from './progress.ts';
+import { savedPlace } from './saved-place.ts';
+import { escapeControls } from './terminal.ts';
+
+export const Place = z.object({ user: z.int().nonnegative(), cursor: z.string().optional() });
+
+/** `omp-gateway export`. Returns the exit status. */
+export async function runExport(asked: Asked, run: Run): Promise<number> {
+  const [path = '-'] = asked.names;
+  return path === '-' ? exportToStream(asked, run) : exportToFile(path, asked, run);
+}
+
+async function exportToFile(path: string, asked: Asked, run: Run): Promise<number> {
+  const { filters, values } = asked;
+  if (existsSync(path) && !values.restart) throw new Error(`${path} exists; use --restart to replace it`);
+  const State = z.object({ place: Place, bytes: z.int().nonnegative() });
+  const saved = savedPlace(`${path}.progress`, [fromOf(asked), filters], State);
+  const state = values.restart ? undefined : await saved.read();
+  const store = await run.open(fromOf(asked), 'from');
+  const writer = await openWriter(path, headerOf(store, asked), state?.bytes);
+  run.onStop(() => `${memories(writer.count)} of ${store.name} in ${partOf(path)}; the same command goes on there`);
+  try {
+    for await (const { memories: page, next } of pagesOf(store, filters, state?.place)) {
+      run.signal.throwIfAborted();
+      const bytes = await writer.write(page as readonly object[] as readonly Line[]);
+      if (next) await saved.write({ place: next, bytes });
+      run.progress({ done: writer.count });
+    }
+    const count = await writer.finish();
+    await saved.remove();
+    run.end();
+    if (values.json) run.terminal.stdout.write(`${JSON.stringify({ memories: count, file: path })}\n`);
+    else run.say(`Done: ${memories(count)} of ${store.name} in ${path}.`);
+    return 0;
+  } finally {
+    await writer.close();
+  }
+}
+
+async function exportToStream(asked: Asked, run: Run): Promise<number> {
+  const store = await run.open(fromOf(asked), 'from');
+  // It waits until the reader has taken a page.
+  const writer = streamWriter(process.stdout, headerOf(store, asked), escapeControls);
+  run.onStop(() => `${memories(writer.count)} of ${store.name} in standard output, which is cut`);
+  try {
+    for await (const { memories: page } of pagesOf(store, asked.filters)) {
+      run.signal.throwIfAborted();
+      await writer.write(page as readonly object[] as readonly Line[]);
+      run.progress({ done: writer.count });
+    }
+    const count = await writer.finish();
+    run.end();
+    run.say(`Done: ${memories(count)} of ${store.name} in standard output.`);
+    return 0;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EPIPE') throw error;
+    // The reader of the pipe has ended, such as `head`.
+    run.end();
+    return 1;
+  }
+}
+
+const headerOf = ({ capabilities }: Store, { filters }: Asked): Header => ({
+  omp_export: FORMAT,
+  source: capabilities.provider,
+  exported_at: new Date().toISOString(),
+  embedding: (filters.vectors && capabilities.embedding) || null,
+  filters: { ...filters },
+});

@@ -1,0 +1,159 @@
+import { createReadStream, statSync } from 'node:fs';
+import { addAbortSignal } from 'node:stream';
+import { z } from 'zod';
+import type { MovedMemory } from '../../clients/typescript/src/index.ts';
+import { createCopy, total } from '../move/copy.ts';
+import { type Header, readFile } from '../move/file.ts';
+import { readCsv, readMem0 } from '../move/readers.ts';
+import { matcherOf } from '../move/store.ts';
+import { type Asked, Mistake } from './move-arguments.ts';
+import { outcome, PAGE, type Run, requireImport, toOf, vectorsText } from './move-run.ts';
+import { memories } from './progress.ts';
+import { type SavedPlace, savedPlace } from './saved-place.ts';
+
+/** `omp-gateway import`. Returns the exit status. */
+export async function runImport(asked: Asked, run: Run): Promise<number> {
+  const { values } = asked;
+  const path = pathOf(asked);
+  // Standard input can be read only once.
+  const checked = path === '-' ? undefined : await count(asked, run);
+  const saved = path === '-' || values['dry-run'] ? undefined : placeOf(path, asked);
+  const before = (values.restart ? undefined : await saved?.read()) ?? 0;
+  const store = await run.open(toOf(asked), 'to');
+  requireImport(store);
+  if (checked) run.say(vectorsText(checked.embedding, store));
+  if (values['dry-run']) return dryRun(checked ?? (await count(asked, run)), asked, run);
+  const file = read(asked, run, ({ embedding }) => {
+    if (!checked) run.say(vectorsText(embedding, store));
+  });
+  let done = 0;
+  while (done < before && !(await file.next()).done) done++;
+  return copyFile(file, { asked, run, saved, done, store, total: checked?.total });
+}
+
+interface Copying {
+  readonly asked: Asked;
+  readonly run: Run;
+  readonly saved: SavedPlace<number> | undefined;
+  /** Memories that were passed over, stored by an earlier run. */
+  readonly done: number;
+  readonly store: Awaited<ReturnType<Run['open']>>;
+  readonly total: number | undefined;
+}
+
+async function copyFile(file: AsyncIterable<MovedMemory>, given: Copying): Promise<number> {
+  const { asked, run, saved, store, total: known } = given;
+  const { perMinute } = asked;
+  const places = new WeakMap<MovedMemory, string>();
+  const copied = { pages: given.done, leftOut: 0 };
+  const copy = createCopy(store, {
+    ...asked,
+    signal: run.signal,
+    stored: (counts) => run.progress({ done: given.done + copied.leftOut + total(counts), total: known, perMinute }),
+    placeOf: (memory) => places.get(memory),
+  });
+  run.onStop(() => {
+    const stored = `${memories(copy.counts.stored)} stored`;
+    if (!saved) return `${stored}; the same input is not stored twice`;
+    return `${stored}; the same command goes on at ${nameOf(copied.pages, asked)}, and stores nothing twice`;
+  });
+  const matches = matcherOf(asked.filters);
+  // A place is saved after a page, so a slow one is short.
+  const size = Math.min(PAGE, perMinute ?? PAGE);
+  for await (const page of inPages(file, size)) {
+    for (const [i, memory] of page.entries()) places.set(memory, nameOf(copied.pages + i, asked));
+    const wanted = page.filter(matches);
+    copied.leftOut += page.length - wanted.length;
+    await copy.page(wanted);
+    copied.pages += page.length;
+    await saved?.write(copied.pages);
+  }
+  await saved?.remove();
+  run.end();
+  sayLeftOut(copied.leftOut, run);
+  return outcome(copy.counts, asked, run);
+}
+
+async function* inPages<Item>(items: AsyncIterable<Item>, size: number): AsyncGenerator<Item[]> {
+  let page: Item[] = [];
+  for await (const item of items) {
+    page.push(item);
+    if (page.length < size) continue;
+    yield page;
+    page = [];
+  }
+  if (page.length > 0) yield page;
+}
+
+interface Checked {
+  readonly total: number;
+  /** Those that the filters leave. */
+  readonly matching: number;
+  readonly embedding: Header['embedding'];
+}
+
+/** Reads the file to its end. Throws if it is not whole. */
+async function count(asked: Asked, run: Run): Promise<Checked> {
+  const matches = matcherOf(asked.filters);
+  const found = { total: 0, matching: 0, embedding: null as Header['embedding'] };
+  const onHeader = ({ embedding }: Header) => Object.assign(found, { embedding });
+  for await (const memory of read(asked, run, onHeader)) {
+    found.total++;
+    if (matches(memory)) found.matching++;
+  }
+  return found;
+}
+
+function dryRun({ total: all, matching }: Checked, { values }: Asked, run: Run): number {
+  sayLeftOut(all - matching, run);
+  run.terminal.stdout.write(
+    values.json ? `${JSON.stringify({ memories: matching })}\n` : `${memories(matching)} would be stored.\n`,
+  );
+  return 0;
+}
+
+function sayLeftOut(leftOut: number, run: Run): void {
+  if (leftOut > 0) run.say(`The filters leave out ${memories(leftOut)}.`);
+}
+
+const pathOf = ({ names: [path = '-'] }: Asked): string => path;
+
+/** Where an interrupted import goes on: so many memories after the beginning of the file. */
+function placeOf(path: string, asked: Asked): SavedPlace<number> {
+  const { filters, onConflict, values } = asked;
+  const question = [path, statSync(path).mtimeMs, toOf(asked), filters, onConflict, values.format, values.column];
+  return savedPlace(`${path}.progress`, question, z.int().nonnegative());
+}
+
+/** The memory after so many others, for people: in which line or row it is. */
+function nameOf(before: number, { values: { format } }: Asked): string {
+  if (format === 'mem0') return `memory ${before + 1}`;
+  // The first one is the header.
+  return `${format === 'csv' ? 'row' : 'line'} ${before + 2}`;
+}
+
+/** The memories of the file in its format. The import rejects those that are none. */
+async function* read(asked: Asked, run: Run, onHeader: (header: Header) => void): AsyncGenerator<MovedMemory> {
+  const { values, filters } = asked;
+  const path = pathOf(asked);
+  const input = addAbortSignal(run.signal, path === '-' ? process.stdin : createReadStream(path));
+  const user_id = filters.users.length === 1 ? filters.users[0] : undefined;
+  const created_at = new Date(path === '-' ? Date.now() : statSync(path).mtimeMs).toISOString();
+  const columns = Object.fromEntries(((values.column as string[] | undefined) ?? []).map(columnOf));
+  const lines = {
+    mem0: () => readMem0(input, { user_id, created_at }),
+    csv: () => readCsv(input, { user_id, created_at, columns }),
+    own: () => readFile(path, onHeader, input),
+  }[(values.format as 'mem0' | 'csv' | undefined) ?? 'own']();
+  for await (const line of lines) {
+    run.signal.throwIfAborted();
+    yield line as unknown as MovedMemory;
+  }
+}
+
+/** `FIELD=COLUMN`. */
+function columnOf(text: string): [string, string] {
+  const at = text.indexOf('=');
+  if (at > 0) return [text.slice(0, at), text.slice(at + 1)];
+  throw new Mistake(`--column ${text}: expected FIELD=COLUMN`);
+}

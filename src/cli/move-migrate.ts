@@ -1,0 +1,86 @@
+import { z } from 'zod';
+import { type Counts, createCopy, noCounts, total } from '../move/copy.ts';
+import { pagesOf } from '../move/store.ts';
+import { type Asked, Mistake } from './move-arguments.ts';
+import { Place } from './move-export.ts';
+import { outcome, type Run, requireImport, vectorsText } from './move-run.ts';
+import { memories } from './progress.ts';
+import { savedPlace } from './saved-place.ts';
+
+/** `place`: within a pass that began at `started`. `rejected`: the target rejected something of the pass. */
+const State = z.object({
+  since: z.string().optional(),
+  started: z.iso.datetime(),
+  place: Place.optional(),
+  rejected: z.boolean().optional(),
+});
+
+/** A pass begins this much before the one before it did, in milliseconds: clocks differ. */
+const MARGIN_MS = 60_000;
+
+/** `omp-gateway migrate`. Returns the exit status. */
+export async function runMigrate(asked: Asked, run: Run): Promise<number> {
+  const { values, filters, perMinute } = asked;
+  if (values.from === undefined || values.to === undefined) throw new Mistake('expected --from and --to');
+  const path = (values.progress as string | undefined) ?? 'omp-migrate.json';
+  const saved = savedPlace(path, [values.from, values.to, filters], State);
+  let state: z.output<typeof State> = { started: now() };
+  const last = values.restart ? undefined : await saved.read();
+  if (last) state = last.place ? last : { ...last, ...state };
+  const [source, target] = [await run.open(String(values.from), 'from'), await run.open(String(values.to), 'to')];
+  requireImport(target);
+  run.say(vectorsText(source.capabilities.embedding ?? null, target));
+  const all = noCounts();
+  let current: Counts = all;
+  run.onStop(() => {
+    const stored = current === all ? all.stored : all.stored + current.stored;
+    return `${memories(stored)} stored; the same command goes on, and stores nothing twice`;
+  });
+  for (;;) {
+    const copy = createCopy(target, {
+      ...asked,
+      onConflict: 'replace',
+      signal: run.signal,
+      stored: (counts) => run.progress({ done: total(all) + total(counts), perMinute }),
+    });
+    current = copy.counts;
+    const { since = filters.since } = state;
+    for await (const { memories: page, next } of pagesOf(source, { ...filters, since, vectors: true }, state.place)) {
+      await copy.page(page);
+      state.rejected ||= copy.counts.rejections > 0;
+      if (next) await saved.write({ ...state, place: next });
+    }
+    add(all, copy.counts);
+    current = all;
+    const isQuiet = state.since !== undefined && copy.counts.stored === 0;
+    const rejected = state.rejected === true;
+    // What was rejected has to come again.
+    state = { since: rejected ? state.since : before(state.started), started: now() };
+    await saved.write(state);
+    if (isQuiet || rejected) return ended(all, rejected, asked, run);
+  }
+}
+
+function ended(all: Counts, rejected: boolean, asked: Asked, run: Run): number {
+  run.end();
+  if (!asked.values.json) {
+    run.say(
+      rejected
+        ? 'The target rejected memories. The next run tries them again, with all others of this pass.'
+        : 'Nothing changed in the last pass. If the first store is still written, stop that and run this command once more.',
+    );
+  }
+  const status = outcome(all, asked, run);
+  return rejected ? 1 : status;
+}
+
+const now = (): string => new Date().toISOString();
+const before = (time: string): string => new Date(Date.parse(time) - MARGIN_MS).toISOString();
+
+function add(all: Counts, counts: Counts): void {
+  all.stored += counts.stored;
+  all.unchanged += counts.unchanged;
+  all.skipped += counts.skipped;
+  all.rejections += counts.rejections;
+  all.rejected.push(...counts.rejected);
+}

@@ -1,0 +1,77 @@
+import type { MovedMemory } from '../../clients/typescript/src/index.ts';
+import { readFile } from '../move/file.ts';
+import { type Filters, matcherOf, pagesOf } from '../move/store.ts';
+import { type Difference, type Side, type Verification, verify } from '../move/verify.ts';
+import type { Asked } from './move-arguments.ts';
+import { isStoreName, PAGE, type Run } from './move-run.ts';
+import { memories, number } from './progress.ts';
+import { printable } from './terminal.ts';
+
+/** `omp-gateway verify`. Returns the exit status. */
+export async function runVerify(asked: Asked, run: Run): Promise<number> {
+  const { names, filters, queries, overlap: least, values } = asked;
+  let done = 0;
+  run.onStop(() => `${memories(done)} read; nothing is changed`);
+  const sides: Side[] = [];
+  for (const [i, name] of names.entries()) sides.push(await sideOf(name, i === 0 ? 'from' : 'to', filters, run));
+  const found = await verify(sides[0] as Side, sides[1] as Side, queries, () => {
+    run.signal.throwIfAborted();
+    if (++done % PAGE === 0) run.progress({ done });
+  });
+  run.end();
+  const isSame = found.different === 0 && (found.overlap === null || found.overlap >= least);
+  const text = values.json ? JSON.stringify(found, null, 2) : verificationText(found, names, least);
+  run.terminal.stdout.write(`${text}\n`);
+  return isSame ? 0 : 1;
+}
+
+async function sideOf(name: string, key: 'from' | 'to', filters: Filters, run: Run): Promise<Side> {
+  if (!isStoreName(name)) {
+    const matches = matcherOf(filters);
+    return {
+      name,
+      store: undefined,
+      async *memories() {
+        for await (const line of readFile(name)) {
+          const memory = line as unknown as MovedMemory;
+          if (matches(memory)) yield memory;
+        }
+      },
+    };
+  }
+  const store = await run.open(name, key);
+  return {
+    name: store.name,
+    store,
+    async *memories() {
+      for await (const { memories: page } of pagesOf(store, filters)) yield* page;
+    },
+  };
+}
+
+function verificationText(found: Verification, [a = '', b = '']: readonly string[], least: number): string {
+  const [x, y] = found.counts;
+  const lines = [`${a}: ${memories(x)}. ${b}: ${memories(y)}.`];
+  for (const { id, user_id, ...how } of found.differences) {
+    lines.push(`${printable(id)} of ${printable(user_id)}: ${differenceText(how)}`);
+  }
+  if (found.different > found.differences.length) {
+    lines.push(`and ${number(found.different - found.differences.length)} more`);
+  }
+  for (const { user_id, difference } of found.users) {
+    lines.push(
+      `user ${printable(user_id)}: ${number(Math.abs(difference))} ${difference > 0 ? 'more' : 'fewer'} in ${b}`,
+    );
+  }
+  if (found.overlap !== null) {
+    const share = `${(100 * found.overlap).toFixed(1)} %`;
+    lines.push(`${share} of the ten best of ${found.queries} queries are the same (at least ${100 * least} %).`);
+  }
+  lines.push(found.different === 0 ? 'No memory differs.' : `Different: ${memories(found.different)}.`);
+  return lines.join('\n');
+}
+
+function differenceText({ fields, missing_in, repeated_in }: Omit<Difference, 'id' | 'user_id'>): string {
+  if (missing_in !== undefined) return `missing in ${missing_in}`;
+  return repeated_in === undefined ? `differs in ${printable(fields.join(', '))}` : `more than once in ${repeated_in}`;
+}
