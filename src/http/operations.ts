@@ -14,6 +14,7 @@ import {
 import { recordBytes, recordTooLarge } from '#toolbox';
 import { newKey } from '../auth/credentials.ts';
 import type { Target, Verbs } from '../core/access.ts';
+import { currentAmong } from '../core/current.ts';
 import { decodeCursor, encodeCursor, malformed } from '../core/cursor.ts';
 import type { ExplainedHit } from '../core/explain.ts';
 import type { Gate } from '../core/gate.ts';
@@ -97,11 +98,8 @@ export function createOperations(
     },
     async list(verbs: Verbs, url: string, call: Call) {
       const list = supported(verbs, 'list');
-      const { cursor, limit, tag, user_id, scope, since, until } = parseQuery(ListParameters, url);
-      if ((since ?? until) !== undefined && !capabilities.temporal) {
-        const message = 'the provider stores no creation times (features.temporal is false)';
-        throw new OmpError('unsupported_capability', `${since === undefined ? 'until' : 'since'}: ${message}`);
-      }
+      const { cursor, limit, tag, user_id, scope, since, until, current } = parseQuery(ListParameters, url);
+      if (!capabilities.temporal) rejectTimes({ since, until });
       const filters = {
         user_id,
         tags: tag === undefined ? [] : [tag],
@@ -113,15 +111,15 @@ export function createOperations(
       const { items, more } = await list({ limit, ...filters, ...after }, call);
       const last = items.at(-1);
       const next_cursor = more && last ? encodeCursor(last, filters) : null;
-      return { items: items.map(toWire), next_cursor };
+      const shown = current ? items.filter(currentAmong(items, new Date())) : items;
+      return { items: shown.map(toWire), next_cursor };
     },
     async search(verbs: Verbs, url: string, call: Call) {
       const search = supported(verbs, 'search');
-      const { q, user_id, scope, limit, explain, min_score = 0 } = parseQuery(SearchParameters, url, 'user_id');
-      const { items, more } = await search(
-        { user_id, text: q, tags: [], limit, ...(scope !== undefined && { scope }), ...(explain && { explain }) },
-        call,
-      );
+      const parameters = parseQuery(SearchParameters, url, 'user_id');
+      const { q: text, scope, min_score = 0, explain, ...rest } = parameters;
+      const optional = { ...(scope !== undefined && { scope }), ...(explain && { explain }) };
+      const { items, more } = await search({ text, tags: [], ...rest, ...optional }, call);
       const results = items.filter(({ score }) => score >= min_score);
       return {
         results: results.map(hitToWire),
@@ -310,6 +308,13 @@ export function invalidOr<Result>(read: () => Result): Result | OmpError {
   }
 }
 
+function rejectTimes(times: Readonly<Record<'since' | 'until', string | undefined>>): void {
+  for (const [name, time] of Object.entries(times)) {
+    const message = `${name}: the provider stores no creation times (features.temporal is false)`;
+    if (time !== undefined) throw new OmpError('unsupported_capability', message);
+  }
+}
+
 const batchTooLarge = (maxBytes: number) =>
   new OmpError('payload_too_large', `the memories take more than ${maxBytes} bytes; send them in several batches`);
 
@@ -351,9 +356,11 @@ export function toWire(memory: Memory): WireMemory {
   };
 }
 
-const hitToWire = ({ memory, score, explanation }: ExplainedHit) => ({
+/** The mark stands beside the score: in the memory, a key of the client could pose as it. */
+const hitToWire = ({ memory, score, superseded_by, explanation }: ExplainedHit) => ({
   memory: toWire(memory),
   score,
+  ...(superseded_by && { 'x-superseded-by': superseded_by }),
   ...(explanation && { explanation }),
 });
 
