@@ -19,7 +19,8 @@ import { decodeCursor, encodeCursor, malformed } from '../core/cursor.ts';
 import type { ExplainedHit } from '../core/explain.ts';
 import type { Gate } from '../core/gate.ts';
 import { etagOf, versionsIn } from './etags.ts';
-import { parse, parseQuery, readExtensions, readIdempotencyKey } from './input.ts';
+import { parse, parseBody, parseQuery, readExtensions, readIdempotencyKey, tellIgnored } from './input.ts';
+import type { InputCall } from './request.ts';
 import {
   AuditParameters,
   BatchBody,
@@ -36,6 +37,7 @@ import {
   MapParameters,
   PatchBody,
   SearchParameters,
+  SourceFields,
   StatsParameters,
   UsersParameters,
   userId,
@@ -75,7 +77,7 @@ export function createOperations(
     etagOf: (memory: WireMemory) => (capabilities.etags ? etagOf(memory) : undefined),
     async add(verbs: Verbs, body: unknown, idempotencyKey: string | undefined, call: Call) {
       const add = supported(verbs, 'add');
-      const memory = newMemory(body);
+      const memory = newMemory(body, call);
       if (recordBytes(memory) > maxBytes) throw recordTooLarge(maxBytes);
       return toWire(await add(memory, readIdempotencyKey(idempotencyKey, memory), call));
     },
@@ -87,8 +89,8 @@ export function createOperations(
       call: Call,
     ): Promise<(WireMemory | OmpError)[]> {
       const add = supported(verbs, 'batch');
-      const { memories } = parse(BatchBody, body);
-      const given = memories.map((one) => invalidOr(() => newMemory(one)));
+      const { memories } = parseBody(BatchBody, body, call);
+      const given = memories.map((one) => invalidOr(() => newMemory(one, call)));
       const bytes = given.reduce((sum, one) => sum + (one instanceof OmpError ? 0 : recordBytes(one)), 0);
       if (bytes > maxBytes) throw batchTooLarge(maxBytes);
       // An invalid memory has no other form than its own.
@@ -98,7 +100,7 @@ export function createOperations(
     },
     async list(verbs: Verbs, url: string, call: Call) {
       const list = supported(verbs, 'list');
-      const { cursor, limit, tag, user_id, scope, since, until, current } = parseQuery(ListParameters, url);
+      const { cursor, limit, tag, user_id, scope, since, until, current } = parseQuery(ListParameters, url, call);
       if (!capabilities.temporal) rejectTimes({ since, until });
       const filters = {
         user_id,
@@ -116,7 +118,7 @@ export function createOperations(
     },
     async search(verbs: Verbs, url: string, call: Call) {
       const search = supported(verbs, 'search');
-      const parameters = parseQuery(SearchParameters, url, 'user_id');
+      const parameters = parseQuery(SearchParameters, url, call, 'user_id');
       const { q: text, scope, min_score = 0, explain, ...rest } = parameters;
       const optional = { ...(scope !== undefined && { scope }), ...(explain && { explain }) };
       const { items, more } = await search({ text, tags: [], ...rest, ...optional }, call);
@@ -130,13 +132,13 @@ export function createOperations(
     get: async (verbs: Verbs, target: Target, call: Call) => toWire(await verbs.get(storable(target), call)),
     async update(verbs: Verbs, target: ChangeTarget, body: unknown, call: Call) {
       const update = supported(verbs, 'update');
-      return toWire(await update(conditional(target), patchOf(body), call));
+      return toWire(await update(conditional(target), patchOf(body, call), call));
     },
     delete: async (verbs: Verbs, target: ChangeTarget, call: Call) =>
       supported(verbs, 'delete')(conditional(target), call),
     async context(verbs: Verbs, body: unknown, call: Call) {
       const context = supported(verbs, 'context');
-      const { query, user_id, scope, token_budget, min_score } = parse(ContextBody, body);
+      const { query, user_id, scope, token_budget, min_score } = parseBody(ContextBody, body, call);
       return context(
         { user_id, text: query, tags: [], ...(scope != null && { scope }) },
         { budget: token_budget ?? DEFAULT_TOKEN_BUDGET, min_score: min_score ?? undefined },
@@ -145,7 +147,7 @@ export function createOperations(
     },
     async audit(verbs: Verbs, url: string, call: Call) {
       const audit = supported(verbs, 'audit');
-      const { cursor, limit, user_id, app, since, until } = parseQuery(AuditParameters, url);
+      const { cursor, limit, user_id, app, since, until } = parseQuery(AuditParameters, url, call);
       const filters = {
         user_id,
         ...(app !== undefined && { app }),
@@ -179,7 +181,7 @@ function metrics({ metrics: scrape }: Verbs) {
 const keyOperations = (supported: Supported) => ({
   async listKeys(verbs: Verbs, url: string, call: Call) {
     const listKeys = supported(verbs, 'listKeys');
-    const { cursor, limit } = parseQuery(KeysParameters, url);
+    const { cursor, limit } = parseQuery(KeysParameters, url, call);
     const filters = { of: 'keys' };
     const after = cursor === undefined ? undefined : decodeCursor(cursor, filters).id;
     // One more than requested shows whether there is a next page.
@@ -208,7 +210,7 @@ const keyToWire = ({ hash: _, ...key }: StoredKey) => key;
 const userOperations = (supported: Supported) => ({
   async users(verbs: Verbs, url: string, call: Call) {
     const users = supported(verbs, 'users');
-    const { cursor, ...query } = parseQuery(UsersParameters, url);
+    const { cursor, ...query } = parseQuery(UsersParameters, url, call);
     const filters = { of: 'users', prefix: query.prefix };
     const after = cursor === undefined ? {} : { after: decodeCursor(cursor, filters).id };
     const { items, next } = await users({ ...withoutUndefined(query), ...after }, call);
@@ -217,12 +219,12 @@ const userOperations = (supported: Supported) => ({
   },
   async stats(verbs: Verbs, url: string, call: Call) {
     const stats = supported(verbs, 'stats');
-    const { user_id } = parseQuery(StatsParameters, url);
+    const { user_id } = parseQuery(StatsParameters, url, call);
     return { user_id, ...(await stats({ user_id, limit: MAX_COUNTED }, call)) };
   },
   async map(verbs: Verbs, url: string, call: Call) {
     const map = supported(verbs, 'map');
-    const { tag, ...query } = parseQuery(MapParameters, url);
+    const { tag, ...query } = parseQuery(MapParameters, url, call);
     return map({ ...withoutUndefined(query), tags: tag === undefined ? [] : [tag] }, call);
   },
   async erase(verbs: Verbs, user: string, call: Call) {
@@ -238,8 +240,9 @@ export function createReaders(capabilities: ProviderCapabilities) {
     if (max !== null && !fits(content, max)) throw invalidRequest(`content: must be at most ${max} characters`);
   };
   /** The fields always have this order, as the fingerprint of an `Idempotency-Key` needs. */
-  const newMemory = (body: unknown): NewMemory => {
-    const input = parse(CreateBody, body);
+  const newMemory = (body: unknown, call?: InputCall): NewMemory => {
+    const input = parseBody(CreateBody, body, call);
+    if (call && input.source) tellIgnored(call, SourceFields, (body as { source: object }).source, 'source.');
     checkLength(input.content);
     return {
       content: input.content,
@@ -254,8 +257,8 @@ export function createReaders(capabilities: ProviderCapabilities) {
       extensions: readExtensions(body as object, 'omit'),
     };
   };
-  const patchOf = (body: unknown): MemoryPatch => {
-    const input = parse(PatchBody, body);
+  const patchOf = (body: unknown, call: InputCall): MemoryPatch => {
+    const input = parseBody(PatchBody, body, call);
     if (input.content !== undefined) checkLength(input.content);
     const extensions = readExtensions(body as object, 'keep');
     return {

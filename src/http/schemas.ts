@@ -162,7 +162,7 @@ export const sourceText = upTo(LIMITS.sourceField);
 /** On creation, null counts as omitted (Decision 7). */
 const optional = <Schema extends z.ZodType>(schema: Schema) => schema.nullish();
 
-const source = z.object({
+export const SourceFields = z.object({
   app: optional(sourceText).meta({ description: 'Application that created the memory.' }),
   type: optional(sourceType).meta({ description: 'How the memory was created.' }),
   ref: optional(sourceText).meta({ description: 'Opaque reference, such as a session id.' }),
@@ -178,7 +178,7 @@ export const CreateBody = z
     user_id: userId,
     scope: optional(scope),
     tags: optional(tags),
-    source: optional(source),
+    source: optional(SourceFields),
     confidence: optional(confidence),
     valid_from: optional(dateTime),
     valid_to: optional(dateTime),
