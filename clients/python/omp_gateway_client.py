@@ -20,7 +20,8 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Type, Union
+import warnings
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple, Type, Union
 
 __all__ = [
     "MemoryClient",
@@ -48,6 +49,7 @@ _FIRST_PAUSE = 0.25
 _LONGEST_PAUSE = 8.0
 _BATCH = 100
 _BATCH_BYTES = 1_000_000
+_MAX_WARNINGS = 100
 
 
 class MemoryClientError(Exception):
@@ -176,6 +178,7 @@ class MemoryClient:
         self._headers = dict(headers or {})
         self._consistency: Optional[str] = None
         self._known: Optional[Dict[str, Any]] = None
+        self._warned: Set[str] = set()
 
     def add(
         self,
@@ -230,7 +233,11 @@ class MemoryClient:
         self._send("DELETE", _path(id), headers=_by_id(user_id, if_match))
 
     def list(self, *, user_id: str, **filters: Any) -> Iterator[Memory]:
-        """All memories of a user, newest first. `filters`: scope (a glob), tag, since, until, limit (of a page)."""
+        """All memories of a user, newest first.
+
+        `filters`: scope (a glob), tag, since, until, limit (of a page). current=True leaves out what is not valid now, or
+        superseded by another memory of its page.
+        """
         return self._pages("/memories", {"user_id": user_id, **filters}, "items")
 
     def page(self, *, user_id: str, **filters: Any) -> Dict[str, Any]:
@@ -238,7 +245,11 @@ class MemoryClient:
         return self._send("GET", "/memories", query={"user_id": user_id, **filters}, repeatable=True)
 
     def search(self, q: str, *, user_id: Users, **options: Any) -> List[Dict[str, Any]]:
-        """Results `{"memory", "score"}`, best first. `options`: scope (a prefix), limit, min_score, explain."""
+        """Results `{"memory", "score"}`, best first. `options`: scope (a prefix), limit, min_score, explain, current.
+
+        current=True leaves out what is not valid now, or superseded by another of the 100 best hits. Otherwise a result has the
+        ids of the results that supersede it as `x-superseded-by`.
+        """
         query = {"q": q, "user_id": user_id, **options}
         results: List[Dict[str, Any]] = self._send("GET", "/memories/search", query=query, repeatable=True)["results"]
         return results
@@ -374,7 +385,18 @@ class MemoryClient:
         except (OSError, http.client.HTTPException) as error:
             raise ConnectionFailed("the request to {} failed: {}".format(self._url, error)) from error
         self._consistency = answer.get("X-Consistency-Token", self._consistency)
+        self._warn(answer.get("X-Ignored-Fields", ""))
         return _read(status, answer, text)
+
+
+    def _warn(self, ignored: str) -> None:
+        """Warns once for each field that the gateway does not know and ignores."""
+        for name in ignored.split(", "):
+            if name in self._warned or len(self._warned) == _MAX_WARNINGS or not re.fullmatch(r"[A-Za-z0-9_.-]{1,64}", name):
+                continue
+            self._warned.add(name)
+            text = "the gateway ignores {!r}; data of your own goes into keys of a memory that begin with x-"
+            warnings.warn(text.format(name), stacklevel=2)
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):

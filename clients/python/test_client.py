@@ -5,6 +5,7 @@ import os
 import threading
 import unittest
 import uuid
+import warnings
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any, Callable, Dict, List, Tuple, Type
 
@@ -41,6 +42,16 @@ class RealGateway(unittest.TestCase):
         self.assertEqual(large[0]["error"]["code"], "payload_too_large")
         self.assertEqual(len(list(self.client.list(user_id=self.user, limit=40))), 102)
         self.assertEqual(len(self.client.page(user_id=self.user, limit=40)["items"]), 40)
+
+    def test_current_and_ignored(self) -> None:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            for _ in range(2):
+                self.client.add("lives in Lisbon", user_id=self.user, metadata={"own": 1}, valid_to="2001-01-01")
+        self.assertEqual(["metadata" in str(one.message) for one in caught], [True])
+        now = self.client.add("lives in Porto", user_id=self.user)
+        found = self.client.search("lives in", user_id=self.user, current=True)
+        self.assertEqual([result["memory"]["id"] for result in found], [now["id"]])
 
     def test_errors(self) -> None:
         with self.assertRaises(omp.InvalidRequest) as caught:

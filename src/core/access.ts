@@ -32,6 +32,7 @@ import {
 import { countWithin, globsOverlap, isSameRecord, mergeHits, upToBytes, withinMatcher } from '#toolbox';
 import type { AuditFacts, AuditQueue } from './audit-queue.ts';
 import { type ContextBlock, type ContextOptions, MIN_SIMILARITY, toContext } from './context.ts';
+import { currentHits, markSuperseded } from './current.ts';
 import { type ExplainedHit, explainHits } from './explain.ts';
 import { drawMap, type MemoryMap } from './map.ts';
 import type { Principal } from './principal.ts';
@@ -52,6 +53,8 @@ export type CallerQuery<Query> = Omit<Query, 'within' | 'max_bytes' | 'max_conte
 /** A search of one user or of several (Decision 40). */
 export type UsersQuery = Omit<CallerQuery<TextQuery>, 'user_id' | 'vector'> & {
   readonly user_id: string | readonly string[];
+  /** Whether only memories are found that are current among the best `CANDIDATES` (Decision 12). */
+  readonly current?: boolean;
 };
 
 /** A list without its pages. */
@@ -92,7 +95,7 @@ export interface Verbs {
   list?(query: CallerQuery<ListQuery>, call: Call): Promise<Part<Memory>>;
   /** `more`: hits are left out, since they exceed the byte limit of a response. */
   search?(query: UsersQuery, call: Call): Promise<Part<ExplainedHit>>;
-  context?(query: Omit<UsersQuery, 'limit'>, options: ContextOptions, call: Call): Promise<ContextBlock>;
+  context?(query: Omit<UsersQuery, 'limit' | 'current'>, options: ContextOptions, call: Call): Promise<ContextBlock>;
   audit?(query: CallerQuery<AuditQuery>, call: Call): Promise<StoredEntry[]>;
   users?(query: Omit<UserListQuery, 'users' | 'within'>, call: Call): Promise<UserPart>;
   stats?(query: Omit<StatsQuery, 'within'>, call: Call): Promise<UserStats>;
@@ -125,8 +128,8 @@ export const MAX_ANSWER_BYTES = 4 * 1024 * 1024;
 
 /** Longest content of a context candidate, in bytes per token of the budget: a longer one cannot fit. */
 const BYTES_PER_TOKEN = 32;
-/** Candidates of a context: the largest search limit. More would not change the result for usual budgets. */
-const CONTEXT_CANDIDATES = 100;
+/** Hits of which a context, and a search of current memories, take the best: the largest limit of a search. */
+const CANDIDATES = 100;
 
 /**
  * Enforces the grants of a caller, in one place for all providers. The rule is part of every query and is checked again on
@@ -484,7 +487,7 @@ function searchVerbs(
 ): Required<Pick<Verbs, 'search' | 'context'>> {
   const { name, queryVector, capabilities } = provider;
   const searchAllowed = async (
-    { user_id, text, ...rest }: UsersQuery & Pick<TextQuery, 'max_content_bytes'>,
+    { user_id, text, ...rest }: Omit<UsersQuery, 'current'> & Pick<TextQuery, 'max_content_bytes'>,
     call: Call,
   ): Promise<Part<SearchHit>> => {
     const owners = [user_id].flat();
@@ -500,10 +503,11 @@ function searchVerbs(
     });
     return partOf(hits, countWithin(hits.map(recordOf), MAX_ANSWER_BYTES));
   };
+  const candidates = Math.min(CANDIDATES, capabilities.max_search_results ?? CANDIDATES);
   /** Queues one audit entry for each user, in the order of the request. */
   const auditedForEach = <Result>(
     action: Verb,
-    query: Omit<UsersQuery, 'limit'>,
+    query: Omit<UsersQuery, 'limit' | 'current'>,
     call: Call,
     work: () => Promise<Result>,
   ) =>
@@ -512,17 +516,21 @@ function searchVerbs(
       .reduce((inner, user_id) => () => audited(action, factsOf({ ...query, user_id }), call, inner), work)();
 
   return {
-    search: (query, call) =>
+    search: ({ current, limit, ...query }, call) =>
       auditedForEach('search', query, call, async () => {
-        const found = await searchAllowed(query, call);
-        return query.explain ? { ...found, items: await explainHits(found.items, query.text, provider, call) } : found;
+        const found = await searchAllowed({ ...query, limit: current ? candidates : limit }, call);
+        const hits = current
+          ? currentHits(found.items, new Date()).slice(0, limit)
+          : markSuperseded(found.items, new Date());
+        const items = query.explain ? await explainHits(hits, query.text, provider, call) : hits;
+        // What its bytes left out of the candidates is none of the best if there are enough.
+        return { items, more: found.more && items.length < limit };
       }),
     context: (query, options, call) =>
       auditedForEach('context', query, call, async () => {
-        const limit = Math.min(CONTEXT_CANDIDATES, capabilities.max_search_results ?? CONTEXT_CANDIDATES);
         const { budget, min_score = capabilities.vector_search ? MIN_SIMILARITY : 0 } = options;
         const max_content_bytes = budget * BYTES_PER_TOKEN;
-        const { items } = await searchAllowed({ ...query, limit, max_content_bytes }, call);
+        const { items } = await searchAllowed({ ...query, limit: candidates, max_content_bytes }, call);
         return toContext(items, { budget, min_score }, new Date(), call);
       }),
   };

@@ -1,6 +1,7 @@
-import type { Call, Memory, SearchHit } from '#contract';
+import type { Call, SearchHit } from '#contract';
 import { openThread } from '#ranking';
 import type { Lines, Wanted } from './context-lines.ts';
+import { currentHits } from './current.ts';
 
 /** The encoding of `token_budget` and `token_count`. */
 export const TOKEN_ENCODING = 'o200k_base';
@@ -37,8 +38,8 @@ const thread = openThread<Wanted, Lines>(
 );
 
 /**
- * The best hits as numbered lines in a fence, within the budget. Leaves out memories that are not valid at `now`, that another hit
- * supersedes, or that are too long.
+ * The best hits as numbered lines in a fence, within the budget. Leaves out memories that are not current among the hits, or
+ * that are too long.
  */
 export async function toContext(
   hits: readonly SearchHit[],
@@ -46,13 +47,9 @@ export async function toContext(
   now: Date,
   call: Call,
 ): Promise<ContextBlock> {
-  const time = now.toISOString();
-  const started = hits.filter(({ memory }) => memory.valid_from === null || memory.valid_from <= time);
-  const superseded = supersededAmong(started.map(({ memory }) => memory));
   let characters = MAX_CHARACTERS;
-  const candidates = started.filter(({ memory, score }) => {
-    const { id, content, valid_to } = memory;
-    if (score === 0 || score < min_score || superseded.has(id) || (valid_to !== null && valid_to < time)) return false;
+  const candidates = currentHits(hits, now).filter(({ memory: { content }, score }) => {
+    if (score === 0 || score < min_score) return false;
     if (content.length > Math.min(characters, budget * LONGEST_TOKEN)) return false;
     characters -= content.length;
     return true;
@@ -66,31 +63,3 @@ export async function toContext(
   });
   return { text, citations, token_count };
 }
-
-/** Ids of memories that others of the same user supersede. In a cycle, the newest memory counts as not superseded. */
-function supersededAmong(memories: readonly Memory[]): ReadonlySet<string> {
-  const byId = new Map(memories.map((memory) => [memory.id, memory]));
-  /** All memories that a memory supersedes, directly or indirectly. */
-  const reach = new Map(memories.map((memory) => [memory.id, reachable(memory, byId)]));
-  const reaches = (from: Memory, to: Memory) => reach.get(from.id)?.has(to.id) === true;
-  const isSuperseded = (memory: Memory) =>
-    memories.some((other) => reaches(other, memory) && (!reaches(memory, other) || isBefore(memory, other)));
-  return new Set(memories.filter(isSuperseded).map(({ id }) => id));
-}
-
-function reachable(start: Memory, byId: ReadonlyMap<string, Memory>): Set<string> {
-  const found = new Set<string>();
-  const open = [start];
-  for (let memory = open.pop(); memory; memory = open.pop()) {
-    for (const id of memory.supersedes) {
-      const next = byId.get(id);
-      if (next?.user_id !== start.user_id || found.has(id)) continue;
-      found.add(id);
-      open.push(next);
-    }
-  }
-  return found;
-}
-
-const isBefore = (a: Memory, b: Memory): boolean =>
-  a.created_at < b.created_at || (a.created_at === b.created_at && a.id < b.id);

@@ -42,6 +42,8 @@ export function describe(provider: Memories, rateLimitPerMinute: number | null) 
       batch: provider.batch !== undefined,
       /** `explain=true` of search. */
       explain: provider.search !== undefined && capabilities.explain === true,
+      /** `current=true` of list and search. */
+      current: provider.list !== undefined || provider.search !== undefined,
       /** Search and context take several users. */
       multi_user: provider.search !== undefined,
       /** Memories have tags, and `GET /memories` filters by them. */

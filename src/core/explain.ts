@@ -1,5 +1,6 @@
 import { type Call, providerError, type ScoreParts, type SearchHit } from '#contract';
 import { matchedTerms, roundScore } from '#ranking';
+import type { MarkedHit } from './current.ts';
 import type { Memories } from './with-embedder.ts';
 
 /** Why a memory was found (Decision 39): `score = weights.vector · cosine + weights.keyword · coverage`. Null: has no weight. */
@@ -11,13 +12,13 @@ export interface Explanation {
   readonly weights: ScoreParts['weights'];
 }
 
-export interface ExplainedHit extends SearchHit {
+export interface ExplainedHit extends MarkedHit {
   readonly explanation?: Explanation;
 }
 
 /** Adds the explanation of each hit. */
 export async function explainHits(
-  hits: readonly SearchHit[],
+  hits: readonly MarkedHit[],
   text: string,
   provider: Pick<Memories, 'name' | 'capabilities'>,
   call: Call,

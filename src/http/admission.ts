@@ -36,6 +36,7 @@ export const allowOrigins = (origins: readonly string[]): MiddlewareHandler<Env>
     exposeHeaders: [
       'etag',
       'x-request-id',
+      'x-ignored-fields',
       'x-consistency',
       'x-consistency-token',
       'ratelimit',

@@ -11,7 +11,7 @@ import {
   OmpError,
 } from '#contract';
 import { requireBounds } from '#toolbox';
-import type { Env } from './request.ts';
+import type { Env, InputCall } from './request.ts';
 import { isStorable } from './schemas.ts';
 
 /** How long the rest of an oversized upload is read and discarded, so that its sender gets the response, not a reset. */
@@ -117,6 +117,24 @@ const tooLarge = (maxBytes: number) =>
     `the request body exceeds ${maxBytes} bytes; split large content across several memories`,
   );
 
+/** Names the keys of an object that the schema does not have; at the top of a body, `x-` keys are no mistake. */
+export function tellIgnored(call: InputCall, { shape }: z.ZodObject, given: object, prefix = ''): void {
+  for (const name in given) {
+    if (!Object.hasOwn(shape, name) && (prefix !== '' || !isExtensionKey(name))) call.ignored?.(prefix + name);
+  }
+}
+
+/** Parses a body, whose unknown fields are ignored; undefined: nobody is told which. */
+export function parseBody<Schema extends z.ZodObject>(
+  schema: Schema,
+  body: unknown,
+  call: InputCall | undefined,
+): z.output<Schema> {
+  const input = parse(schema, body);
+  if (call) tellIgnored(call, schema, body as object);
+  return input;
+}
+
 /**
  * Parses the query string by the schema. Unknown names are ignored. A known name given twice is an error: using only one
  * of its values would silently drop a filter. The values of `repeatable` are a list.
@@ -124,11 +142,15 @@ const tooLarge = (maxBytes: number) =>
 export function parseQuery<Schema extends z.ZodObject>(
   schema: Schema,
   url: string,
+  call: InputCall,
   repeatable?: keyof Schema['shape'],
 ): z.output<Schema> {
   const values: Record<string, string | string[]> = {};
   for (const [name, value] of pairs(url)) {
-    if (!Object.hasOwn(schema.shape, name)) continue;
+    if (!Object.hasOwn(schema.shape, name)) {
+      call.ignored?.(name);
+      continue;
+    }
     const before = Object.hasOwn(values, name) ? values[name] : undefined;
     if (name === repeatable) values[name] = [...(before ?? []), value];
     else if (before !== undefined) throw invalidRequest(`${name}: given more than once`);

@@ -127,6 +127,8 @@ export function mem0Routes(operations: Operations, maxRequestBytes: number, { in
       q: query ?? '',
       user_id: entity.user_id,
       min_score: String(threshold ?? 0),
+      // mem0 keeps no outdated memories.
+      current: 'true',
     });
     if (agent !== undefined) parameters.set('scope', `${mem0Prefix(agent)}/`);
     // A run without its agent is no prefix: the gateway looks for it among the best results.

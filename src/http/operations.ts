@@ -14,11 +14,13 @@ import {
 import { recordBytes, recordTooLarge } from '#toolbox';
 import { newKey } from '../auth/credentials.ts';
 import type { Target, Verbs } from '../core/access.ts';
+import { currentAmong } from '../core/current.ts';
 import { decodeCursor, encodeCursor, malformed } from '../core/cursor.ts';
 import type { ExplainedHit } from '../core/explain.ts';
 import type { Gate } from '../core/gate.ts';
 import { etagOf, versionsIn } from './etags.ts';
-import { parse, parseQuery, readExtensions, readIdempotencyKey } from './input.ts';
+import { parse, parseBody, parseQuery, readExtensions, readIdempotencyKey, tellIgnored } from './input.ts';
+import type { InputCall } from './request.ts';
 import {
   AuditParameters,
   BatchBody,
@@ -35,6 +37,7 @@ import {
   MapParameters,
   PatchBody,
   SearchParameters,
+  SourceFields,
   StatsParameters,
   UsersParameters,
   userId,
@@ -76,7 +79,7 @@ export function createOperations(
     etagOf: (memory: WireMemory) => (capabilities.etags ? etagOf(memory) : undefined),
     async add(verbs: Verbs, body: unknown, idempotencyKey: string | undefined, call: Call) {
       const add = supported(verbs, 'add');
-      const memory = newMemory(body);
+      const memory = newMemory(body, call);
       if (recordBytes(memory) > maxBytes) throw recordTooLarge(maxBytes);
       return toWire(await add(memory, readIdempotencyKey(idempotencyKey, memory), call));
     },
@@ -88,8 +91,8 @@ export function createOperations(
       call: Call,
     ): Promise<(WireMemory | OmpError)[]> {
       const add = supported(verbs, 'batch');
-      const { memories } = parse(BatchBody, body);
-      const given = readAll(memories, newMemory, recordBytes, maxBytes);
+      const { memories } = parseBody(BatchBody, body, call);
+      const given = readAll(memories, (one) => newMemory(one, call), recordBytes, maxBytes);
       // An invalid memory has no other form than its own.
       const all = given.map((one, place) => (one instanceof OmpError ? memories[place] : one));
       const results = await add(given, readIdempotencyKey(idempotencyKey, all), call);
@@ -97,11 +100,8 @@ export function createOperations(
     },
     async list(verbs: Verbs, url: string, call: Call) {
       const list = supported(verbs, 'list');
-      const { cursor, limit, tag, user_id, scope, since, until } = parseQuery(ListParameters, url);
-      if ((since ?? until) !== undefined && !capabilities.temporal) {
-        const message = 'the provider stores no creation times (features.temporal is false)';
-        throw new OmpError('unsupported_capability', `${since === undefined ? 'until' : 'since'}: ${message}`);
-      }
+      const { cursor, limit, tag, user_id, scope, since, until, current } = parseQuery(ListParameters, url, call);
+      if (!capabilities.temporal) rejectTimes({ since, until });
       const filters = {
         user_id,
         tags: tag === undefined ? [] : [tag],
@@ -113,15 +113,15 @@ export function createOperations(
       const { items, more } = await list({ limit, ...filters, ...after }, call);
       const last = items.at(-1);
       const next_cursor = more && last ? encodeCursor(last, filters) : null;
-      return { items: items.map(toWire), next_cursor };
+      const shown = current ? items.filter(currentAmong(items, new Date())) : items;
+      return { items: shown.map(toWire), next_cursor };
     },
     async search(verbs: Verbs, url: string, call: Call) {
       const search = supported(verbs, 'search');
-      const { q, user_id, scope, limit, explain, min_score = 0 } = parseQuery(SearchParameters, url, 'user_id');
-      const { items, more } = await search(
-        { user_id, text: q, tags: [], limit, ...(scope !== undefined && { scope }), ...(explain && { explain }) },
-        call,
-      );
+      const parameters = parseQuery(SearchParameters, url, call, 'user_id');
+      const { q: text, scope, min_score = 0, explain, ...rest } = parameters;
+      const optional = { ...(scope !== undefined && { scope }), ...(explain && { explain }) };
+      const { items, more } = await search({ text, tags: [], ...rest, ...optional }, call);
       const results = items.filter(({ score }) => score >= min_score);
       return {
         results: results.map(hitToWire),
@@ -132,13 +132,13 @@ export function createOperations(
     get: async (verbs: Verbs, target: Target, call: Call) => toWire(await verbs.get(storable(target), call)),
     async update(verbs: Verbs, target: ChangeTarget, body: unknown, call: Call) {
       const update = supported(verbs, 'update');
-      return toWire(await update(conditional(target), patchOf(body), call));
+      return toWire(await update(conditional(target), patchOf(body, call), call));
     },
     delete: async (verbs: Verbs, target: ChangeTarget, call: Call) =>
       supported(verbs, 'delete')(conditional(target), call),
     async context(verbs: Verbs, body: unknown, call: Call) {
       const context = supported(verbs, 'context');
-      const { query, user_id, scope, token_budget, min_score } = parse(ContextBody, body);
+      const { query, user_id, scope, token_budget, min_score } = parseBody(ContextBody, body, call);
       return context(
         { user_id, text: query, tags: [], ...(scope != null && { scope }) },
         { budget: token_budget ?? DEFAULT_TOKEN_BUDGET, min_score: min_score ?? undefined },
@@ -147,7 +147,7 @@ export function createOperations(
     },
     async audit(verbs: Verbs, url: string, call: Call) {
       const audit = supported(verbs, 'audit');
-      const { cursor, limit, user_id, app, since, until } = parseQuery(AuditParameters, url);
+      const { cursor, limit, user_id, app, since, until } = parseQuery(AuditParameters, url, call);
       const filters = {
         user_id,
         ...(app !== undefined && { app }),
@@ -181,7 +181,7 @@ function metrics({ metrics: scrape }: Verbs) {
 const keyOperations = (supported: Supported) => ({
   async listKeys(verbs: Verbs, url: string, call: Call) {
     const listKeys = supported(verbs, 'listKeys');
-    const { cursor, limit } = parseQuery(KeysParameters, url);
+    const { cursor, limit } = parseQuery(KeysParameters, url, call);
     const filters = { of: 'keys' };
     const after = cursor === undefined ? undefined : decodeCursor(cursor, filters).id;
     // One more than requested shows whether there is a next page.
@@ -210,7 +210,7 @@ const keyToWire = ({ hash: _, ...key }: StoredKey) => key;
 const userOperations = (supported: Supported) => ({
   async users(verbs: Verbs, url: string, call: Call) {
     const users = supported(verbs, 'users');
-    const { cursor, ...query } = parseQuery(UsersParameters, url);
+    const { cursor, ...query } = parseQuery(UsersParameters, url, call);
     const filters = { of: 'users', prefix: query.prefix };
     const after = cursor === undefined ? {} : { after: decodeCursor(cursor, filters).id };
     const { items, next } = await users({ ...withoutUndefined(query), ...after }, call);
@@ -219,12 +219,12 @@ const userOperations = (supported: Supported) => ({
   },
   async stats(verbs: Verbs, url: string, call: Call) {
     const stats = supported(verbs, 'stats');
-    const { user_id } = parseQuery(StatsParameters, url);
+    const { user_id } = parseQuery(StatsParameters, url, call);
     return { user_id, ...(await stats({ user_id, limit: MAX_COUNTED }, call)) };
   },
   async map(verbs: Verbs, url: string, call: Call) {
     const map = supported(verbs, 'map');
-    const { tag, ...query } = parseQuery(MapParameters, url);
+    const { tag, ...query } = parseQuery(MapParameters, url, call);
     return map({ ...withoutUndefined(query), tags: tag === undefined ? [] : [tag] }, call);
   },
   async erase(verbs: Verbs, user: string, call: Call) {
@@ -240,8 +240,9 @@ export function createReaders(capabilities: ProviderCapabilities) {
     if (max !== null && !fits(content, max)) throw invalidRequest(`content: must be at most ${max} characters`);
   };
   /** The fields always have this order, as the fingerprint of an `Idempotency-Key` needs. */
-  const newMemory = (body: unknown): NewMemory => {
-    const input = parse(CreateBody, body);
+  const newMemory = (body: unknown, call?: InputCall): NewMemory => {
+    const input = parseBody(CreateBody, body, call);
+    if (call && input.source) tellIgnored(call, SourceFields, (body as { source: object }).source, 'source.');
     checkLength(input.content);
     return {
       content: input.content,
@@ -256,8 +257,8 @@ export function createReaders(capabilities: ProviderCapabilities) {
       extensions: readExtensions(body as object, 'omit'),
     };
   };
-  const patchOf = (body: unknown): MemoryPatch => {
-    const input = parse(PatchBody, body);
+  const patchOf = (body: unknown, call: InputCall): MemoryPatch => {
+    const input = parseBody(PatchBody, body, call);
     if (input.content !== undefined) checkLength(input.content);
     const extensions = readExtensions(body as object, 'keep');
     return {
@@ -324,6 +325,13 @@ export function readAll<Result>(
   });
 }
 
+function rejectTimes(times: Readonly<Record<'since' | 'until', string | undefined>>): void {
+  for (const [name, time] of Object.entries(times)) {
+    const message = `${name}: the provider stores no creation times (features.temporal is false)`;
+    if (time !== undefined) throw new OmpError('unsupported_capability', message);
+  }
+}
+
 export const batchTooLarge = (maxBytes: number) =>
   new OmpError('payload_too_large', `the memories take more than ${maxBytes} bytes; send them in several batches`);
 
@@ -365,9 +373,11 @@ export function toWire(memory: Memory): WireMemory {
   };
 }
 
-const hitToWire = ({ memory, score, explanation }: ExplainedHit) => ({
+/** The mark stands beside the score: in the memory, a key of the client could pose as it. */
+const hitToWire = ({ memory, score, superseded_by, explanation }: ExplainedHit) => ({
   memory: toWire(memory),
   score,
+  ...(superseded_by && { 'x-superseded-by': superseded_by }),
   ...(explanation && { explanation }),
 });
 

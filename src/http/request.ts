@@ -79,7 +79,7 @@ export function callMiddleware({
   return async (c, next) => {
     const given = c.req.header('x-request-id');
     const requestId = given !== undefined && REQUEST_ID.test(given) ? given : newRequestId();
-    const call = new RequestCall(requestId);
+    const call = new RequestCall(requestId, ignoredNames(c));
     const followed = telemetry.request(c.req.method, (name) => c.req.header(name), PROBES.has(c.req.path));
     if (followed.trace) call.trace = followed.trace;
     if (consistencyTokens) call.consistency = consistencyOf(c);
@@ -122,18 +122,20 @@ export function callMiddleware({
  * are promoted to the old heap: four times the garbage collection.) A class, because V8 gives an object literal with a
  * getter a hidden class of its own, which keeps everything the call refers to until the next full collection.
  */
-class RequestCall implements Call {
+class RequestCall implements InputCall {
   readonly requestId: string;
   /** Known only after authentication; until then, the gateway acts for itself. */
   caller = GATEWAY;
   consistency?: Consistency;
   trace?: Trace;
+  readonly ignored: (name: string) => void;
   #controller: AbortController | undefined;
   #reason: OmpError | undefined;
   readonly #rejecters: ((reason: OmpError) => void)[] = [];
 
-  constructor(requestId: string) {
+  constructor(requestId: string, ignored: (name: string) => void) {
     this.requestId = requestId;
+    this.ignored = ignored;
   }
 
   get signal(): AbortSignal {
@@ -213,6 +215,29 @@ const loggedName = ({ id, app }: Caller): string | null => (id.startsWith('token
 function routeOf(c: Context<Env>): string {
   const route = matchedRoutes(c).find(({ method }) => method !== METHOD_NAME_ALL);
   return route?.path ?? 'unmatched';
+}
+
+/** A call whose client learns which names of its input were ignored (Decision 6). */
+export interface InputCall extends Call {
+  /** Absent: nobody is told. */
+  readonly ignored?: (name: string) => void;
+}
+
+export const IGNORED_FIELDS = 'x-ignored-fields';
+/** Names in `X-Ignored-Fields`. */
+const MAX_IGNORED = 16;
+/** What a name may be, because the client chose it. */
+const IGNORED_NAME = /^[\w.-]{1,64}$/;
+
+/** Sets `X-Ignored-Fields` to the distinct names, as far as they are safe in a header. */
+function ignoredNames(c: Context): (name: string) => void {
+  let told: Set<string> | undefined;
+  return (name) => {
+    // Work may continue after its request was answered.
+    if (told?.size === MAX_IGNORED || c.finalized || !IGNORED_NAME.test(name)) return;
+    told = (told ?? new Set()).add(name);
+    c.header(IGNORED_FIELDS, [...told].join(', '));
+  };
 }
 
 /** The client sends it back with its next request, to any replica (Decision 23). */

@@ -162,7 +162,7 @@ export const sourceText = upTo(LIMITS.sourceField);
 /** On creation, null counts as omitted (Decision 7). */
 const optional = <Schema extends z.ZodType>(schema: Schema) => schema.nullish();
 
-const source = z.object({
+export const SourceFields = z.object({
   app: optional(sourceText).meta({ description: 'Application that created the memory.' }),
   type: optional(sourceType).meta({ description: 'How the memory was created.' }),
   ref: optional(sourceText).meta({ description: 'Opaque reference, such as a session id.' }),
@@ -178,7 +178,7 @@ export const CreateBody = z
     user_id: userId,
     scope: optional(scope),
     tags: optional(tags),
-    source: optional(source),
+    source: optional(SourceFields),
     confidence: optional(confidence),
     valid_from: optional(dateTime),
     valid_to: optional(dateTime),
@@ -231,6 +231,11 @@ const queryDate = short(LIMITS.date)
 
 const cursor = z.string().optional().meta({ description: '`next_cursor` of the previous page.' });
 
+const trueOrFalse = short(LIMITS.number)
+  .refine((value) => value === 'true' || value === 'false', 'must be true or false')
+  .transform((value) => value === 'true')
+  .default(false);
+
 /** SPEC, GET /memories. */
 export const ListParameters = z.object({
   user_id: userId,
@@ -239,13 +244,12 @@ export const ListParameters = z.object({
   since: queryDate.optional(),
   until: queryDate.optional(),
   limit: wholeNumber('Maximum results per page', 1, 500).default(50),
+  current: trueOrFalse.meta({
+    description: 'Leaves out what is not valid now, or superseded by another memory of the page.',
+    type: 'boolean',
+  }),
   cursor,
 });
-
-const trueOrFalse = short(LIMITS.number)
-  .refine((value) => value === 'true' || value === 'false', 'must be true or false')
-  .transform((value) => value === 'true')
-  .default(false);
 
 /** SPEC, GET /memories/search. */
 export const SearchParameters = z.object({
@@ -253,6 +257,10 @@ export const SearchParameters = z.object({
   user_id: userIds.meta({ param: { style: 'form', explode: true } }),
   scope: scopePrefix.optional(),
   limit: wholeNumber('Maximum results', 1, 100).default(10),
+  current: trueOrFalse.meta({
+    description: 'Leaves out what is not valid now, or superseded by another of the 100 best hits.',
+    type: 'boolean',
+  }),
   explain: trueOrFalse.meta({ description: 'Whether each result has an `explanation` of its score.', type: 'boolean' }),
   min_score: short(LIMITS.number)
     .regex(/^(?:\d+(?:\.\d+)?|\.\d+)(?:[eE]-?\d+)?$/, 'must be a number from 0 to 1')

@@ -72,7 +72,7 @@ export function createTransfer(
   return {
     async export(verbs: Verbs, url: string, call: Call) {
       const scan = supported(verbs, 'export');
-      const { cursor, limit, user_id, since, vectors } = parseQuery(ExportParameters, url);
+      const { cursor, limit, user_id, since, vectors } = parseQuery(ExportParameters, url, call);
       const filters = { of: 'export', user_id, since };
       const after = cursor === undefined ? undefined : decodeCursor(cursor, filters).id;
       const { items, next } = await scan({ after, user_id, since, limit }, call);

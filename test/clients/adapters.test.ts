@@ -277,6 +277,79 @@ describe('tools for models', () => {
     expect(tools.map(({ name, strict }) => [name, strict])).toEqual(chatTools.map((one) => [one.function.name, false]));
   });
 
+  it('[Decision 12] [Decision 45] leave out what is outdated unless the model asks, and add as the application', async () => {
+    const userId = freshUser();
+    const { run, tools } = memoryFunctions(client, { userId });
+    const call = async (name: string, input: object) => JSON.parse(await run(name, JSON.stringify(input)));
+    const old = await call('add_memory', { content: 'lives in Lisbon' });
+    const now = await client.memories.add({ user_id: userId, content: 'lives in Porto', supersedes: [old.id] });
+    const idsOf = (found: { id: string }[]) => found.map(({ id }) => id);
+    expect(idsOf(await call('search_memories', { query: 'lives in' }))).toEqual([now.id]);
+    expect(idsOf(await call('list_memories', {}))).toEqual([now.id]);
+    const all = await call('search_memories', { query: 'lives in', current: false });
+    const marks = all.map((one: Record<string, unknown>) => [one.id, one['x-superseded-by']]);
+    expect(new Map(marks)).toEqual(
+      new Map([
+        [old.id, [now.id]],
+        [now.id, undefined],
+      ]),
+    );
+    expect(idsOf(await call('list_memories', { current: false }))).toEqual([now.id, old.id]);
+    expect(await call('list_memories', { current: 'no' })).toEqual({ error: expect.stringContaining('current') });
+    expect(tools.map(({ parameters }) => parameters.required)).not.toContainEqual(expect.arrayContaining(['current']));
+
+    const store = new MemoryStore(client, { userId });
+    await store.put(['homes'], 'a', { text: 'lives in Faro' });
+    const [item] = (await client.memories.list({ user_id: userId, scope: 'langgraph/*' }).page()).items;
+    expect(item?.source).toEqual({ app: 'langgraph', type: 'extracted' });
+    await client.memories.add({
+      user_id: userId,
+      content: 'lives in Beja',
+      supersedes: [item?.id ?? ''],
+      scope: 'langgraph/homes/b',
+    });
+    const everything = new MemoryStore(client, { userId, current: false });
+    const query = { query: 'lives in Faro' };
+    const keys = async (from: MemoryStore) =>
+      (await from.search(['homes'], query)).filter(({ key }) => key === 'a').length;
+    expect([await keys(store), await keys(everything)]).toEqual([0, 1]);
+  });
+
+  it('[Decision 45] name the application as the source, where there is a place for one', async () => {
+    const sourceOf = async (add: (through: MemoryClient, userId: string) => unknown, from = client) => {
+      const userId = freshUser();
+      await add(from, userId);
+      const { items } = await client.memories.list({ user_id: userId }).page();
+      return items.map(({ source }) => source);
+    };
+    const content = 'likes tea';
+    const withoutPlace = new MemoryClient({
+      url: 'http://gateway',
+      fetch: async (url, init) => {
+        if (!`${init?.body}`.includes('"source"')) return subject.app.request(`${url}`, init, {});
+        const error = { code: 'unsupported_capability', message: 'source: no place', type: 'invalid' };
+        return Response.json({ error }, { status: 400 });
+      },
+    });
+    const adapters = [
+      ['openai', (c, userId) => memoryFunctions(c, { userId }).run('add_memory', JSON.stringify({ content }))],
+      ['ai-sdk', (c, userId) => memoryTools(c, { userId }).add_memory?.execute?.({ content }, {} as never)],
+      [
+        'anthropic',
+        (c, userId) => memoryToolHandlers(c, { userId }).create({ path: '/memories/a', file_text: content }),
+      ],
+      ['langgraph', (c, userId) => new MemoryStore(c, { userId }).put(['a'], 'b', { content })],
+      [
+        'mine',
+        (c, userId) => memoryFunctions(c, { userId, app: 'mine' }).run('add_memory', JSON.stringify({ content })),
+      ],
+    ] as const satisfies readonly (readonly [string, (through: MemoryClient, userId: string) => unknown])[];
+    for (const [app, add] of adapters) {
+      expect(await sourceOf(add)).toEqual([{ app, type: 'extracted' }]);
+      expect(await sourceOf(add, withoutPlace), app).toEqual([null]);
+    }
+  });
+
   it('run in the AI SDK, where recalled memories are in front of the prompt, streaming or not', async () => {
     const userId = freshUser();
     const { id } = await client.memories.add({ user_id: userId, scope: 'app', content: 'prefers pnpm over npm' });

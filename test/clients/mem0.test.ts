@@ -197,6 +197,15 @@ describe("the routes of mem0's server", () => {
     ...provider,
     capabilities: { ...provider.capabilities, max_content_length: 100 },
   });
+  it('[Decision 12] leave out of a search what is outdated', async () => {
+    const { client } = await serve();
+    const user_id = freshUser();
+    const old = await client.add({ user_id, content: 'lives in Lisbon' });
+    await client.add({ user_id, content: 'lives in Porto', supersedes: [old.id] });
+    const { body } = await client.tell('POST', '/compat/mem0/search', { query: 'lives in', user_id });
+    expect(contents(body as { results: Mem0Memory[] })).toEqual(['lives in Porto']);
+  });
+
   it('leave out messages without text, and say if others of a failed add were stored', async () => {
     const { url, client } = await serve('verbatim', { alter });
     const add = async (messages: object[]) => {

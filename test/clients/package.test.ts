@@ -18,8 +18,6 @@ import { serverForTest } from '../support/server.ts';
 const run = promisify(execFile);
 const ROOT = join(import.meta.dirname, '../..');
 const CLIENT = join(ROOT, 'clients/typescript');
-/** Of the client, minified and gzipped, in bytes. */
-const MAX_BUNDLE = 8_000;
 
 const packed = mkdtempSync(join(tmpdir(), 'omp-client-'));
 let tarball: string;
@@ -39,15 +37,52 @@ async function serve(listener: RequestListener): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
-/** A model that the pages import: it repeats its instructions. */
+/** A model that the page of the AI SDK imports: it calls a tool, then repeats its instructions and what the tool answered. */
 const MODEL = `
   import { MockLanguageModelV4 } from 'ai/test';
   const usage = { inputTokens: { total: 1 }, outputTokens: { total: 1 } };
+  const call = { type: 'tool-call', toolCallId: 'c', toolName: 'search_memories', input: '{"query":"tea"}' };
   export const model = new MockLanguageModelV4({
-    doGenerate: async ({ prompt }) => ({
-      content: [{ type: 'text', text: prompt[0].content }], finishReason: { unified: 'stop' }, usage, warnings: [],
-    }),
+    doGenerate: async ({ prompt }) => {
+      const answered = prompt.at(-1).role === 'tool';
+      const text = JSON.stringify([prompt[0], prompt.at(-1)]);
+      const content = answered ? [{ type: 'text', text }] : [call];
+      return { content, finishReason: { unified: answered ? 'stop' : 'tool-calls' }, usage, warnings: [] };
+    },
   });`;
+
+/** The calls of tools, and of Anthropic's tool, that a model makes before it repeats what the last one answered. */
+const CALLS = [
+  { name: 'add_memory', arguments: '{"content":"likes green tea"}' },
+  { name: 'search_memories', arguments: '{"query":"which tea?"}' },
+];
+const COMMANDS = [
+  { command: 'create', path: '/memories/tastes.md', file_text: 'likes green tea' },
+  { command: 'view', path: '/memories/tastes.md' },
+];
+
+/** A model with the interfaces of OpenAI and Anthropic. */
+const modelServer: RequestListener = async (request, response) => {
+  const { input = [], messages = [] } = JSON.parse(await text(request)) as { input?: object[]; messages?: object[] };
+  response.setHeader('content-type', 'application/json');
+  if (request.url?.endsWith('/responses')) {
+    const outputs = input.filter((item) => 'output' in item) as { output: string }[];
+    const call = CALLS[outputs.length];
+    const content = [{ type: 'output_text', text: `${outputs.at(-1)?.output}`, annotations: [] }];
+    const message = { type: 'message', id: 'm', role: 'assistant', status: 'completed', content };
+    const output = [call ? { type: 'function_call', id: 'f', call_id: `c${outputs.length}`, ...call } : message];
+    response.end(JSON.stringify({ id: 'r', object: 'response', output }));
+  } else {
+    // The SDK need not send the messages before.
+    const [, answered] = /"tool_use_id":"t(\d)"/.exec(JSON.stringify(messages.at(-1))) ?? [];
+    const next = answered === undefined ? 0 : Number(answered) + 1;
+    const command = COMMANDS[next];
+    const use = { type: 'tool_use', id: `t${next}`, name: 'memory', input: command };
+    const content = [command ? use : { type: 'text', text: JSON.stringify(messages.at(-1)) }];
+    const stop_reason = command ? 'tool_use' : 'end_turn';
+    response.end(JSON.stringify({ id: 'm', type: 'message', role: 'assistant', content, stop_reason, usage: {} }));
+  }
+};
 
 describe('the packed client', () => {
   beforeAll(async () => {
@@ -95,6 +130,14 @@ describe('the packed client', () => {
     await run(join(ROOT, 'node_modules/.bin/tsc'), [...options, '--types', '', 'use.mts'], { cwd: folder });
   });
 
+  it('runs the first example of its page', async () => {
+    const folder = install();
+    const { url } = await serverForTest();
+    const [code] = blocks(read('docs/integrations/client.md')).filter(({ language }) => language === 'js');
+    writeFileSync(join(folder, 'first.mjs'), (code?.code ?? '').replace('http://127.0.0.1:8080', url));
+    expect((await run(process.execPath, ['first.mjs'], { cwd: folder })).stdout).toBe('prefers pnpm over npm\n');
+  });
+
   it('runs the chat of the documentation', async () => {
     const folder = install();
     const chat = blocks(read('docs/integrations/client.md')).filter(({ language }) => language === 'js')[1]?.code;
@@ -116,19 +159,27 @@ describe('the packed client', () => {
   });
 
   it.each(['ai-sdk', 'anthropic-memory-tool', 'langgraph', 'openai'])(
-    'runs the code of docs/integrations/%s.md',
+    'runs the code of docs/integrations/%s.md, with a model that calls the tools',
     async (page) => {
       const folder = install();
       // What an application installs beside the client.
       for (const name of ['ai', '@ai-sdk', '@anthropic-ai', '@langchain', 'openai']) {
         symlinkSync(join(ROOT, 'node_modules', name), join(folder, 'node_modules', name));
       }
-      const { url } = await serverForTest();
+      const { url, client } = await serverForTest();
       const [code] = blocks(read(`docs/integrations/${page}.md`)).filter(({ language }) => language === 'js');
       writeFileSync(join(folder, 'model.js'), MODEL);
       writeFileSync(join(folder, 'page.js'), (code?.code ?? '').replaceAll('http://127.0.0.1:8080', url));
-      const { stdout } = await run(process.execPath, ['page.js'], { cwd: folder });
-      expect(stdout).toContain('green tea');
+      const model = await serve(modelServer);
+      const env = {
+        PATH: process.env.PATH,
+        ...{ OPENAI_API_KEY: 'sk-test', OPENAI_BASE_URL: `${model}/v1` },
+        ...{ ANTHROPIC_API_KEY: 'sk-test', ANTHROPIC_BASE_URL: model },
+      };
+      const { stdout } = await run(process.execPath, ['page.js'], { cwd: folder, env });
+      expect(stdout).toMatch(/green tea/);
+      // What the model was told came from the gateway.
+      expect((await client.list({ user_id: 'ana' })).items).toHaveLength(1);
     },
   );
 
@@ -141,7 +192,8 @@ describe('the packed client', () => {
       build: { write: false, minify: true, lib: { entry: 'entry.js', formats: ['es'] } },
     })) as Rollup.RollupOutput[];
     const { code } = (bundle as Rollup.RollupOutput).output[0];
-    expect(gzipSync(code).length).toBeLessThan(MAX_BUNDLE);
+    const [, documented] = /less than (\d+) kB, minified and gzipped/.exec(read('docs/integrations/client.md')) ?? [];
+    expect(gzipSync(code).length).toBeLessThan(Number(documented) * 1_000);
     if (!hasChromium) return;
 
     const origin = await serve((request, response) => {

@@ -64,6 +64,24 @@ describe.each(PROVIDERS)('the client on %s', (_name, open) => {
     await expect(client.memories.get(added.id)).rejects.toBeInstanceOf(NotFoundError);
   });
 
+  it('finds only what is current when asked, and warns once about a field that the gateway ignores', async () => {
+    const user_id = freshUser();
+    const warnings: string[] = [];
+    const warned = new MemoryClient({
+      url: 'http://gateway/',
+      fetch: async (url, init) => subject.app.request(new URL(`${url}`).href, init, {}),
+      onWarning: (message) => warnings.push(message),
+    });
+    const old = { user_id, content: 'lives in Lisbon', metadata: { own: 1 }, valid_to: '2001-01-01' };
+    for (let count = 0; count < 2; count++) await warned.memories.add({ ...old });
+    const { id } = await warned.memories.add({ user_id, content: 'lives in Porto' });
+    expect(warnings).toEqual([expect.stringMatching(/"metadata".* x-/)]);
+    const { results } = await client.memories.search({ user_id, q: 'lives in', current: true });
+    expect(results.map(({ memory }) => memory.id)).toEqual([id]);
+    const listed = client.memories.list({ user_id, current: true });
+    expect((await listed.page()).items.map((memory) => memory.id)).toEqual([id]);
+  });
+
   it('changes and deletes one version only, where the gateway compares versions', async () => {
     const { id, ...added } = await client.memories.add({ user_id: freshUser(), content: 'one' });
     const ifMatch = version(added);

@@ -25,6 +25,7 @@ export const capabilitiesSuite = (subject: GetSubject) =>
       const { features } = subject().capabilities;
       expect(supports(subject(), 'context')).toBe(supports(subject(), 'search'));
       expect(features.multi_user).toBe(supports(subject(), 'search'));
+      expect(features.current).toBe(supports(subject(), 'list') || supports(subject(), 'search'));
       expect(features.idempotency).toBe(subject().provider.addIdempotent !== undefined);
     });
 

@@ -157,6 +157,49 @@ describe('bodies', () => {
     expect(context).toEqual(await subject.client.context({ ...plain, token_budget: 500 }));
   });
 
+  it('[Decision 6] a response names what was ignored: fields of every body, and parameters', async () => {
+    const { client } = subject;
+    const user_id = freshUser();
+    const known = { content: 'x', user_id, 'x-own': { deep: 1 } };
+    const { id } = await client.add(known);
+    const ignoredBy = async (method: string, path: string, body?: object) => {
+      const { headers, status, text } = await client.tell(method, path, body);
+      expect(status, text).toBeLessThan(300);
+      return headers.get('x-ignored-fields');
+    };
+    const added = { ...known, metadata: { a: 1 }, source: { app: 'a', url: 'b', 'x-c': 1 } };
+    expect(await ignoredBy('POST', '/memories', known)).toBeNull();
+    expect(await ignoredBy('POST', '/memories', added)).toBe('metadata, source.url, source.x-c');
+    const batch = { memories: [added, { ...known, metadata: 1, id: 'mine' }], atomic: true };
+    expect(await ignoredBy('POST', '/memories/batch', batch)).toBe('atomic, metadata, source.url, source.x-c, id');
+    expect(await ignoredBy('PATCH', client.byId(id), { 'x-own': 2 })).toBeNull();
+    expect(await ignoredBy('PATCH', client.byId(id), { user_id, valid_from: null })).toBe('user_id, valid_from');
+    expect(await ignoredBy('POST', '/context', { user_id, query: 'x', limit: 3 })).toBe('limit');
+    const query = `user_id=${user_id}&top_k=1&filter=%7B%7D&top_k=2`;
+    for (const path of ['/memories', '/audit', '/users', '/stats', '/map', '/export']) {
+      const parameters = path === '/users' ? 'top_k=1&filter=' : query;
+      expect(await ignoredBy('GET', `${path}?${parameters}`), path).toBe('top_k, filter');
+    }
+    expect(await ignoredBy('GET', `/memories/search?q=x&${query}`)).toBe('top_k, filter');
+  });
+
+  it('[Decision 6] names of ignored fields are few, short and safe in a header, and never values', async () => {
+    const { client } = subject;
+    const ignored = async (fields: object) => {
+      const reply = await client.tell('POST', '/memories', { content: 'x', user_id: freshUser(), ...fields });
+      expect(reply.status).toBe(201);
+      return reply.headers.get('x-ignored-fields');
+    };
+    const unsafe = ['a b', 'a,b', 'a\r\nset-cookie: c=1', 'Łódź', '\u0000', '\u202e', '', '<script>', 'x'.repeat(65)];
+    expect(await ignored(Object.fromEntries(unsafe.map((name) => [name, 'secret'])))).toBeNull();
+    expect(await ignored(JSON.parse('{"__proto__": 1, "constructor": 2, "ok": "secret"}'))).toBe(
+      '__proto__, constructor, ok',
+    );
+    const names = many(10_000, (i) => `field-${i}`);
+    const told = await ignored(Object.fromEntries(names.map((name) => [name, 1])));
+    expect(told).toBe(names.slice(0, 16).join(', '));
+  });
+
   const JSON_POST = { method: 'POST', headers: { 'content-type': 'application/json' } };
 
   it('[SPEC POST /memories confidence] [Decision 8] a number JSON cannot hold is rejected', async () => {

@@ -3,7 +3,7 @@ import type { Query } from '../support/client.ts';
 import { freshUser } from '../support/subject.ts';
 import type { WireCapabilities, WireHit } from '../support/wire.ts';
 import { addLarge, bytesOf, MAX_ANSWER_BYTES } from './large.ts';
-import { type GetSubject, needs, testOf } from './subject.ts';
+import { type Admit, type GetSubject, needs, testOf } from './subject.ts';
 
 const NOTES: readonly string[] = [
   'prefers dark roast coffee in the morning',
@@ -35,7 +35,7 @@ export function expectExplained(
   }
 }
 
-export const searchSuite = (subject: GetSubject) =>
+export const searchSuite = (subject: GetSubject, admit: Admit) =>
   describe('search', () => {
     const test = testOf(subject);
     const user_id = freshUser();
@@ -178,6 +178,86 @@ export const searchSuite = (subject: GetSubject) =>
       const now = await client.add({ user_id: owner, content: 'lives in Turku', supersedes: [old.id, expired.id] });
       const found = await client.search({ user_id: owner, q: 'lives in' });
       expect(ids(found).toSorted()).toEqual([old.id, expired.id, now.id].sort());
+    });
+
+    test('[Decision 12] says which hit supersedes another, and leaves it out when asked for current ones', async (need) => {
+      need('search', 'supersession', 'extensions');
+      const [owner, other] = [freshUser(), freshUser()];
+      const { client } = subject();
+      const old = await client.add({ user_id: owner, content: 'lives in Lisbon', 'x-superseded-by': ['forged'] });
+      const now = await client.add({ user_id: owner, content: 'lives in Porto', supersedes: [old.id] });
+      const foreign = await client.add({ user_id: other, content: 'lives in Faro', supersedes: [old.id, now.id] });
+      const find = (query: Query) => client.search({ user_id: [owner, other], q: 'lives in', limit: 10, ...query });
+      const marks = new Map((await find({})).map((hit) => [hit.memory.id, hit['x-superseded-by']]));
+      expect(marks).toEqual(
+        new Map([
+          [old.id, [now.id]],
+          [now.id, undefined],
+          [foreign.id, undefined],
+        ]),
+      );
+      const current = await find({ current: 'true' });
+      expect(ids(current).toSorted()).toEqual([now.id, foreign.id].sort());
+      expect(current.filter((hit) => 'x-superseded-by' in hit)).toEqual([]);
+      // The superseding one scores less than the limit lets in.
+      const [best] = await client.search({ user_id: owner, q: 'lives in Lisbon', limit: 1 });
+      expect(best).toMatchObject({ memory: { id: old.id, 'x-superseded-by': ['forged'] } });
+      expect(best).not.toHaveProperty('x-superseded-by');
+      const only = { user_id: owner, q: 'lives in Lisbon', limit: 1, current: 'true' };
+      expect(ids(await client.search(only))).toEqual([now.id]);
+      const [explained] = await client.search({ ...only, explain: 'true' });
+      expect(explained?.explanation).toBeDefined();
+    });
+
+    test('[Decision 12] leaves out what is not valid now when asked for current ones, also from a list', async (need) => {
+      need('search', 'list', 'valid_from', 'valid_to', 'supersession');
+      const owner = freshUser();
+      const { client } = subject();
+      const add = (content: string, fields: object) => client.add({ user_id: owner, content, ...fields });
+      const now = await add('lives in Porto', { valid_to: '2999-01-01', valid_from: '2001-01-01' });
+      await add('lives in Bergen', { valid_to: '2001-01-01' });
+      await add('lives in Oslo', { valid_from: '2999-01-01', supersedes: [now.id] });
+      const old = await add('lives in Lisbon', {});
+      await client.update(now.id, { supersedes: [old.id] });
+      const query = { user_id: owner, current: 'true' };
+      expect(ids(await client.search({ ...query, q: 'lives in' }))).toEqual([now.id]);
+      expect((await client.list(query)).items.map(({ id }) => id)).toEqual([now.id]);
+      expect((await client.list({ user_id: owner })).items).toHaveLength(4);
+    });
+
+    test('[Decision 12] a list leaves out what another memory of its page supersedes, and goes on after it', async (need) => {
+      need('list', 'temporal', 'supersession');
+      const owner = freshUser();
+      const { client } = subject();
+      const old = await client.add({ user_id: owner, content: 'lives in Lisbon' });
+      const other = await client.add({ user_id: owner, content: 'lives in Faro', supersedes: [old.id] });
+      const now = await client.add({ user_id: owner, content: 'lives in Porto', supersedes: [other.id] });
+      const page = async (limit: number, cursor?: string | null) => {
+        const { items, next_cursor } = await client.list({
+          user_id: owner,
+          current: 'true',
+          limit,
+          cursor: cursor ?? undefined,
+        });
+        return { ids: items.map(({ id }) => id), next_cursor };
+      };
+      expect((await page(3)).ids).toEqual([now.id]);
+      const first = await page(2);
+      expect(first.ids).toEqual([now.id]);
+      expect((await page(2, first.next_cursor)).ids).toEqual([old.id]);
+    });
+
+    test('[Decision 12] [Decision 14] only what the caller may read supersedes', async (need) => {
+      need('search', 'scopes', 'supersession');
+      const owner = freshUser();
+      const { client } = subject();
+      const old = await client.add({ user_id: owner, content: 'lives in Lisbon', scope: 'open' });
+      await client.add({ user_id: owner, content: 'lives in Porto', scope: 'secret', supersedes: [old.id] });
+      const reader = admit({ users: [owner], grants: ['read:open'] });
+      for (const query of [{}, { current: 'true' }]) {
+        const found = await reader.search({ user_id: owner, q: 'lives in', ...query });
+        expect(found.map((hit) => [hit.memory.id, hit['x-superseded-by']])).toEqual([[old.id, undefined]]);
+      }
     });
 
     it('[Decision 29] words find a memory by its first 16,384 distinct ones', async ({ skip }) => {

@@ -37,6 +37,7 @@ const FEATURES = {
   idempotency: true,
   batch: true,
   explain: true,
+  current: true,
   multi_user: true,
   tags: true,
   consistency_tokens: false,
@@ -134,6 +135,7 @@ describe('the capability document', () => {
       import: false,
       keys: false,
       explain: false,
+      current: false,
       multi_user: false,
     });
     const { search: _, ...others } = rest;

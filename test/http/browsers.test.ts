@@ -12,7 +12,8 @@ const ORIGIN = 'https://app.example';
 const HEADERS = 'authorization content-type idempotency-key x-api-key x-consistency-token x-request-id x-user-id'.split(
   ' ',
 );
-const EXPOSED = 'x-request-id x-consistency x-consistency-token ratelimit ratelimit-policy retry-after'.split(' ');
+const EXPOSED =
+  'x-request-id x-ignored-fields x-consistency x-consistency-token ratelimit ratelimit-policy retry-after'.split(' ');
 
 const corsHeaders = ({ headers }: Reply) => [...headers.keys()].filter((name) => name.startsWith('access-control-'));
 const listed = ({ headers }: Reply, name: string) => headers.get(`access-control-${name}`)?.toLowerCase().split(/, ?/);

@@ -139,7 +139,7 @@ describe('[Decision 45] what holds for every request holds for tools', () => {
   it('[Decision 11] every tool call is in the audit log, with the key', async () => {
     const { url, client: http, headersOf } = await closedGateway();
     const client = await connect(`${url}/mcp`, 'auto', headersOf('ana'));
-    await callTool(client, 'search_memories', { q: 'tea' });
+    await callTool(client, 'search_memories', { query: 'tea' });
     await toolError(client, 'get_memory', { id: 'nothing' });
     const { body } = await http.ask('/audit', { user_id: 'ana' }, headersOf('ana'));
     const { entries } = body as { entries: { action: string; app: string; result: string }[] };

@@ -137,7 +137,7 @@ describe.skipIf(MISSING)("[Decision 45] the inspector's command line", () => {
     const listed = JSON.parse((await inspect(target, '--method', 'tools/list')).stdout);
     expect(listed.result.tools.map(({ name }: { name: string }) => name)).toEqual(DEFAULT_TOOLS);
     const { id } = await call<WireMemory>(target, 'add_memory', 'content=drinks green tea');
-    const { results } = await call<{ results: WireHit[] }>(target, 'search_memories', 'q=tea');
+    const { results } = await call<{ results: WireHit[] }>(target, 'search_memories', 'query=tea');
     expect(results.map(({ memory }) => memory.id)).toEqual([id]);
     expect(await call(target, 'delete_memory', `id=${id}`)).toEqual({ deleted: id });
     expect(await call(target, 'list_memories')).toEqual({ items: [], next_cursor: null });

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { OmpError } from '#contract';
 import { DEFAULT_TOOLS, TOOL_NAMES } from '../../src/mcp/names.ts';
 import { serverForTest } from '../support/server.ts';
 import { freshUser } from '../support/subject.ts';
@@ -19,7 +20,7 @@ describe.for(REVISIONS)('[Decision 45] an agent that speaks %s', ([revision, mod
       scope: 'home/kitchen',
     });
     expect(added).toMatchObject({ content: 'drinks green tea', scope: 'home/kitchen' });
-    const { results } = await callTool<{ results: WireHit[] }>(client, 'search_memories', { q: 'tea' });
+    const { results } = await callTool<{ results: WireHit[] }>(client, 'search_memories', { query: 'tea' });
     expect(results).toEqual([{ score: 1, memory: added }]);
     expect(await callTool(client, 'list_memories', { scope: 'home/*' })).toEqual({ items: [added], next_cursor: null });
     expect(await callTool(client, 'get_memory', { id: added.id })).toEqual(added);
@@ -96,17 +97,60 @@ describe('[Decision 45] the tools', () => {
     });
   });
 
+  it('[Decision 12] leave out what is superseded or expired, and show it on request, marked', async () => {
+    const { url, client: http } = await serverForTest({ mcp: { ...ON, tools: TOOL_NAMES } });
+    const user_id = freshUser();
+    const client = await connect(`${url}/mcp/${user_id}`);
+    const old = await callTool<WireMemory>(client, 'add_memory', { content: 'lives in Lisbon' });
+    const now = await callTool<WireMemory>(client, 'add_memory', { content: 'lives in Porto', supersedes: [old.id] });
+    const expired = await http.add({ user_id, content: 'lives in Faro', valid_to: '2001-01-01' });
+    const idsOf = (memories: readonly { id: string }[]) => memories.map(({ id }) => id).sort();
+    const find = (args: object) =>
+      callTool<{ results: WireHit[] }>(client, 'search_memories', { query: 'where she lives in', ...args });
+    expect((await find({})).results.map(({ memory }) => memory.id)).toEqual([now.id]);
+    const { results } = await find({ current: false });
+    expect(idsOf(results.map(({ memory }) => memory))).toEqual(idsOf([old, now, expired]));
+    expect(results.find(({ memory }) => memory.id === old.id)?.['x-superseded-by']).toEqual([now.id]);
+    expect(idsOf((await callTool<WirePage>(client, 'list_memories')).items)).toEqual([now.id]);
+    expect((await callTool<WirePage>(client, 'list_memories', { current: false })).items).toHaveLength(3);
+    const found = await callTool<{ results: { id: string }[] }>(client, 'search', { query: 'lives in' });
+    expect(idsOf(found.results)).toEqual([now.id]);
+  });
+
   it('record the agent as the source of what it adds', async () => {
     const { url } = await serverForTest({ mcp: ON });
     const { source } = await callTool<WireMemory>(await connect(`${url}/mcp/u`), 'add_memory', { content: 'x' });
-    expect(source).toEqual({ app: 'test-agent', type: 'explicit' });
+    expect(source).toEqual({ app: 'test-agent', type: 'extracted' });
+  });
+
+  it('[Decision 45] store what an agent adds without a source where there is no place for one', async () => {
+    const { url } = await serverForTest({
+      mcp: ON,
+      alter: (provider) => ({
+        ...provider,
+        async add(input, vector, call) {
+          if (input.source) throw new OmpError('unsupported_capability', 'source: no place');
+          return (provider.add as NonNullable<typeof provider.add>)(input, vector, call);
+        },
+      }),
+    });
+    const added = await callTool<WireMemory>(await connect(`${url}/mcp/u`), 'add_memory', { content: 'x' });
+    expect([added.content, added.source]).toEqual(['x', undefined]);
+  });
+
+  it('name an argument that has another name on the wire as the agent does', async () => {
+    const { url } = await serverForTest({ mcp: { ...ON, tools: TOOL_NAMES } });
+    const client = await connect(`${url}/mcp/u`);
+    for (const name of ['search_memories', 'search']) {
+      const { isError, content } = await client.callTool({ name, arguments: { query: ' ' } });
+      expect([isError, JSON.stringify(content)]).toEqual([true, expect.stringMatching(/query: must not be blank/)]);
+    }
   });
 
   it.for([
     ['add_memory', { content: ' ' }, /content: must not be blank/],
     ['add_memory', { content: 'x', scope: 'a//b' }, /scope: /],
     ['add_memory', { content: 'x', valid_to: 'soon' }, /valid_to: /],
-    ['search_memories', { q: '' }, /q: must not be blank/],
     ['list_memories', { cursor: 'forged' }, /cursor/],
   ] as const)('answer %s %j with an error that an agent can act on', async ([name, args, message]) => {
     const { url } = await serverForTest({ mcp: ON });
@@ -130,7 +174,7 @@ describe('[Decision 45] the tools', () => {
     expect(page.items[1]).toMatchObject({ truncated: true });
     expect(page.items.every(({ content }) => content.startsWith('tea') && content.isWellFormed())).toBe(true);
     const one = await callTool<WireMemory>(client, 'get_memory', { id: page.items[1]?.id });
-    const { results } = await callTool<{ results: WireHit[] }>(client, 'search_memories', { q: 'tea', limit: 50 });
+    const { results } = await callTool<{ results: WireHit[] }>(client, 'search_memories', { query: 'tea', limit: 50 });
     for (const answer of [page, one, results]) expect(JSON.stringify(answer).length / 4).toBeLessThan(5_500);
     expect(one.content.length).toBeGreaterThan(5_000);
   });

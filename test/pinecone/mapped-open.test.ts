@@ -222,6 +222,7 @@ describe('presets', () => {
         export: false,
         import: false,
         explain: true,
+        current: true,
         multi_user: true,
         tags: tags.length > 0,
         consistency_tokens: false,

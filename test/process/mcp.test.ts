@@ -37,7 +37,7 @@ describe('[Decision 45] omp-gateway mcp without a URL', () => {
     const first = await start(env, ['--user', 'ana'], mode);
     expect(first.client.getNegotiatedProtocolVersion()).toBe(revision);
     const added = await callTool<WireMemory>(first.client, 'add_memory', { content: 'drinks green tea' });
-    expect(added.source).toEqual({ app: 'desktop', type: 'explicit' });
+    expect(added.source).toEqual({ app: 'desktop', type: 'extracted' });
     await first.client.close();
 
     const second = await start(env, ['--user', 'ana'], mode);
@@ -96,7 +96,7 @@ describe('[Decision 45] omp-gateway mcp with a URL', () => {
     await callTool(client, 'update_memory', { id: added.id, scope: 'home' });
     for (const [name, args] of [
       ['get_memory', { id: added.id }],
-      ['search_memories', { q: 'tea', scope: 'ho', limit: 5 }],
+      ['search_memories', { query: 'tea', scope: 'ho', limit: 5 }],
       ['list_memories', { tag: 't', since: '2020-01-01' }],
       ['get_context', { query: 'tea' }],
     ] as const) {

@@ -29,6 +29,7 @@ export interface WirePage {
 export interface WireHit {
   readonly memory: WireMemory;
   readonly score: number;
+  readonly 'x-superseded-by'?: readonly string[];
   readonly explanation?: {
     readonly cosine: number | null;
     readonly coverage: number | null;
@@ -79,6 +80,8 @@ export interface WireCapabilities {
     readonly explain: boolean;
     /** Our own: search and context take several users. */
     readonly multi_user: boolean;
+    /** Our own: list and search take `current`. */
+    readonly current: boolean;
     /** Our own: memories keep tags. */
     readonly tags: boolean;
     /** Our own: `X-Consistency-Token` means something. */

@@ -15,6 +15,8 @@ export interface ClientOptions {
   readonly headers?: Readonly<Record<string, string>>;
   /** Replaces the global `fetch`. */
   readonly fetch?: typeof fetch;
+  /** Called once for each field that the gateway does not know and ignores; default `console.warn`. */
+  readonly onWarning?: (message: string) => void;
 }
 
 /** Options of one call; they override those of the client. */
@@ -55,6 +57,8 @@ const LONGEST_PAUSE = 8_000;
 /** Longest delay of a timer in JavaScript. */
 const LONGEST_TIMER = 2 ** 31 - 1;
 const CONSISTENCY = 'x-consistency-token';
+/** Names of fields that a client remembers to have warned about. */
+const MAX_WARNINGS = 100;
 
 /**
  * Sends requests with timeouts and retries. The latest consistency token is sent with the next request, so that a client
@@ -64,6 +68,17 @@ export function createSend(client: ClientOptions): Send {
   const base = `${client.url}`.replace(/\/+$/, '');
   if (/^[^/]*\/\/[^/]*@/.test(base)) throw new TypeError('url: must not contain credentials; use key');
   let consistency: string | undefined;
+  const warned = new Set<string>();
+  const warn = (response: Response) => {
+    for (const name of response.headers.get('x-ignored-fields')?.split(', ') ?? []) {
+      if (warned.has(name) || warned.size === MAX_WARNINGS || !/^[\w.-]{1,64}$/.test(name)) continue;
+      warned.add(name);
+      // biome-ignore lint/suspicious/noConsole: who set nothing else must see it
+      (client.onWarning ?? console.warn)(
+        `omp-gateway-client: the gateway ignores "${name}"; data of your own goes into keys of a memory that begin with x-`,
+      );
+    }
+  };
 
   const attempt = async (request: Request, options: CallOptions, signal: AbortSignal): Promise<Answer<never>> => {
     const { method, path, query, body } = request;
@@ -87,6 +102,7 @@ export function createSend(client: ClientOptions): Send {
       const response = await (client.fetch ?? fetch)(url, { method, headers, signal, redirect, ...payload });
       const text = await response.text();
       consistency = response.headers.get(CONSISTENCY) ?? consistency;
+      warn(response);
       return read(response, text);
     } catch (error) {
       if (error instanceof MemoryError) throw error;

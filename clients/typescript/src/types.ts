@@ -74,6 +74,8 @@ export interface ListQuery {
   /** ISO 8601, inclusive, on `created_at`. */
   since?: string;
   until?: string;
+  /** Leaves out what is not valid now, or superseded by another memory of the page (`features.current`). */
+  current?: boolean;
   /** Memories per page, 1 to 500; default 50. */
   limit?: number;
   /** `next_cursor` of a page, to start there. */
@@ -96,6 +98,8 @@ export interface SearchQuery {
   limit?: number;
   /** 0 to 1; omits results with a lower score. */
   min_score?: number;
+  /** Leaves out what is not valid now, or superseded by another of the 100 best hits (`features.current`). */
+  current?: boolean;
   /** Whether each result tells the parts of its score (`features.explain`). */
   explain?: boolean;
 }
@@ -104,6 +108,8 @@ export interface SearchResult {
   memory: Memory;
   /** 0 to 1. */
   score: number;
+  /** Ids of the hits that supersede this memory. */
+  'x-superseded-by'?: string[];
   /** With `explain` only. */
   explanation?: Explanation;
 }
@@ -250,6 +256,7 @@ export interface Capabilities {
     keys?: boolean;
     explain?: boolean;
     multi_user?: boolean;
+    current?: boolean;
   };
   limits?: {
     rate_limit_per_minute: number | null;

@@ -132,6 +132,7 @@ export const capabilities = {
     idempotency: true,
     batch: true,
     explain: true,
+    current: true,
     multi_user: true,
     tags: true,
     consistency_tokens: false,

@@ -157,6 +157,7 @@ function responseHeaders({ errors, consistent, tagged }: ResponseFacts, codes: r
     ...(codes.includes('rate_limited') && { 'Retry-After': RetryAfterHeader }),
     ...(errors.includes('rate_limited') && !unauthorized && rateLimitHeaders),
     ...(consistent && read && consistencyHeaders),
+    ...(codes.length === 0 && errors.includes('invalid_request') && { 'X-Ignored-Fields': IgnoredFieldsHeader }),
   });
 }
 
@@ -277,6 +278,12 @@ const rateLimitHeaders = {
   'X-RateLimit-Remaining': limit('XRateLimitRemaining', 'Remaining requests.'),
   'X-RateLimit-Reset': limit('XRateLimitReset', 'Seconds until there are more.'),
 };
+
+/** Decision 6. */
+const IgnoredFieldsHeader = optionalHeader(
+  'IgnoredFields',
+  'Names of unknown fields and parameters of the request, which were ignored: at most 16, separated by commas.',
+);
 
 /** Decision 23. */
 const consistencyHeaders = {

@@ -67,7 +67,14 @@ const Explanation = z
   .meta({ description: 'With `explain`: `score` is `weights.vector · cosine + weights.keyword · coverage`.' });
 
 const SearchResult = z
-  .looseObject({ memory: Memory, score, explanation: Explanation.optional() })
+  .looseObject({
+    memory: Memory,
+    score,
+    'x-superseded-by': strings.optional().meta({
+      description: 'Ids of the hits that supersede this memory; absent: none does, or `current` was asked for.',
+    }),
+    explanation: Explanation.optional(),
+  })
   .meta({ id: 'SearchResult' });
 
 export const SearchResults = z
@@ -105,6 +112,7 @@ export const Capabilities = z
       idempotency: z.boolean().meta({ description: '`POST /memories` supports `Idempotency-Key`.' }),
       batch: z.boolean().meta({ description: '`POST /memories/batch` is supported.' }),
       explain: z.boolean().meta({ description: 'Search explains scores.' }),
+      current: z.boolean().meta({ description: 'List and search take `current`.' }),
       multi_user: z.boolean().meta({ description: 'Search and context take several `user_id`.' }),
       tags: z.boolean().meta({ description: 'Memories have tags, and lists filter by them.' }),
       consistency_tokens: z.boolean().meta({

@@ -7,7 +7,7 @@ import { type ToolOptions, toolDefinitions } from './tools.ts';
 /** Memory tools for `generateText` and `streamText`. User and scope are fixed here, never chosen by the model. */
 export const memoryTools = (client: MemoryClient, options: ToolOptions): Record<string, Tool> =>
   Object.fromEntries(
-    toolDefinitions(client, options).map(({ name, description, parameters, run }) => [
+    toolDefinitions(client, { app: 'ai-sdk', ...options }).map(({ name, description, parameters, run }) => [
       name,
       tool({
         description,

@@ -2,12 +2,15 @@ import type { MemoryClient } from '../client.ts';
 import { version } from '../client.ts';
 import { NotFoundError, PreconditionFailedError } from '../errors.ts';
 import type { Memory } from '../types.ts';
+import { addExtracted } from './origin.ts';
 import { checkedScope, decodeSegment, encodeSegment, ignoreMissing } from './segments.ts';
 
 export interface FilesOptions {
   readonly userId: string;
   /** Scope of the files, so that other memories of the user stay apart; default `files`. */
   readonly scope?: string;
+  /** Recorded as the source of the files; default `anthropic`. */
+  readonly app?: string;
 }
 
 /** Attempts of an edit while others edit the same file. */
@@ -23,7 +26,7 @@ const DIRECTORY_BYTES = 4096;
  * answers are those of the SDK's own tool for a file system, except that an empty directory does not exist. An edit is
  * done again if the file changes meanwhile, where the gateway has `features.etags`.
  */
-export function memoryToolHandlers(client: MemoryClient, { userId, scope = 'files' }: FilesOptions) {
+export function memoryToolHandlers(client: MemoryClient, { userId, scope = 'files', app = 'anthropic' }: FilesOptions) {
   const root = checkedScope(scope);
   const files = (glob: string) => client.memories.list({ user_id: userId, scope: glob, limit: 500 });
   const scopeOf = (segments: readonly string[]) => [root, ...segments.map(encodeSegment)].join('/');
@@ -94,7 +97,7 @@ export function memoryToolHandlers(client: MemoryClient, { userId, scope = 'file
         throw new Error(`File ${path} already exists`);
       }
       await requireDirectories(segments);
-      await client.memories.add({ user_id: userId, scope: scopeOf(segments), ...fieldsOf(file_text, path) });
+      await addExtracted(client, app, { user_id: userId, scope: scopeOf(segments), ...fieldsOf(file_text, path) });
       return `File created successfully at: ${path}`;
     },
     str_replace: ({ path, old_str, new_str }: { path: string; old_str: string; new_str: string }): Promise<string> =>

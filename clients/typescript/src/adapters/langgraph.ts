@@ -13,12 +13,17 @@ import {
 } from '@langchain/langgraph-checkpoint';
 import type { MemoryClient } from '../client.ts';
 import type { Memory } from '../types.ts';
+import { addExtracted } from './origin.ts';
 import { checkedScope, decodeSegment, encodeSegment, ignoreMissing } from './segments.ts';
 
 export interface StoreOptions {
   readonly userId: string;
   /** Scope of the items, so that other memories of the user stay apart; default `langgraph`. */
   readonly scope?: string;
+  /** Recorded as the source of the items; default `langgraph`. */
+  readonly app?: string;
+  /** Whether a search with a query leaves out what is not valid now or superseded; default true. */
+  readonly current?: boolean;
   /** The text of a value that is embedded and searched; default: its texts, at any depth. */
   readonly textOf?: (value: Record<string, unknown>) => string;
 }
@@ -37,13 +42,20 @@ export class MemoryStore extends BaseStore {
   readonly #client: MemoryClient;
   readonly #userId: string;
   readonly #scope: string;
+  readonly #app: string;
+  readonly #current: boolean;
   readonly #textOf: (value: Record<string, unknown>) => string;
 
-  constructor(client: MemoryClient, { userId, scope = 'langgraph', textOf = allTexts }: StoreOptions) {
+  constructor(
+    client: MemoryClient,
+    { userId, scope = 'langgraph', app = 'langgraph', current = true, textOf = allTexts }: StoreOptions,
+  ) {
     super();
     this.#client = client;
     this.#userId = userId;
     this.#scope = checkedScope(scope);
+    this.#app = app;
+    this.#current = current;
     this.#textOf = textOf;
   }
 
@@ -77,7 +89,7 @@ export class MemoryStore extends BaseStore {
     if (value === null) return;
     const fields = { content: this.#textOf(value) || '(no text)', 'x-value': value };
     if (current) await this.#client.memories.update(current.id, fields);
-    else await this.#client.memories.add({ user_id: this.#userId, scope, ...fields });
+    else await addExtracted(this.#client, this.#app, { user_id: this.#userId, scope, ...fields });
   }
 
   async #find({ namespacePrefix, query, filter = {}, limit = 10, offset = 0 }: SearchOperation): Promise<SearchItem[]> {
@@ -90,6 +102,7 @@ export class MemoryStore extends BaseStore {
         scope: below,
         q: query,
         limit: MOST_RESULTS,
+        current: this.#current,
       });
       const found = results.map(({ memory, score }) => ({ ...this.#itemOf(memory), score }));
       return found.filter(matches).slice(offset, offset + limit);

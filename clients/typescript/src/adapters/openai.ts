@@ -6,7 +6,7 @@ import { type ToolOptions, toolDefinitions } from './tools.ts';
  * `run` takes the name and the arguments of a call as the model wrote them and returns the output as text.
  */
 export function memoryFunctions(client: MemoryClient, options: ToolOptions) {
-  const definitions = toolDefinitions(client, options);
+  const definitions = toolDefinitions(client, { app: 'openai', ...options });
   const functions = definitions.map(({ name, description, parameters }) => ({ name, description, parameters }));
   return {
     tools: functions.map((one) => ({ type: 'function' as const, strict: false, ...one })),

@@ -1,12 +1,15 @@
 import type { MemoryClient } from '../client.ts';
 import { ApiError } from '../errors.ts';
 import type { Memory } from '../types.ts';
+import { addExtracted } from './origin.ts';
 
 export interface ToolOptions {
   /** Whose memories. The model cannot choose. */
   readonly userId: string;
   /** Scope of new memories; the tools see only what is in it or below. The model cannot choose. */
   readonly scope?: string;
+  /** Recorded as the source of what the model adds; default: the name of the adapter. */
+  readonly app?: string;
 }
 
 /** A tool as plain JSON schema, as function calling takes it, and what runs it. */
@@ -26,14 +29,18 @@ export interface ToolDefinition {
   run(input: Record<string, unknown> | null): Promise<unknown>;
 }
 
-type Input = { content: string; query: string; id: string; limit: number };
+type Input = { content: string; query: string; id: string; limit: number; current: boolean };
 
 const MOST_RESULTS = 100;
 const text = (description: string) => ({ type: 'string', description });
 const limit = { type: 'integer', minimum: 1, maximum: MOST_RESULTS, description: 'Maximum results; default 10.' };
+const current = { type: 'boolean', description: 'False: also superseded and expired memories; default true.' };
 
 /** Tools for a model: add, search, list, update and delete the memories of one user. */
-export function toolDefinitions(client: MemoryClient, { userId: user_id, scope }: ToolOptions): ToolDefinition[] {
+export function toolDefinitions(
+  client: MemoryClient,
+  { userId: user_id, scope, app }: ToolOptions & { readonly app: string },
+): ToolDefinition[] {
   const isInside = (memory: Memory) =>
     scope === undefined || memory.scope === scope || memory.scope?.startsWith(`${scope}/`) === true;
   /** The id, if the model may see the memory. */
@@ -49,31 +56,34 @@ export function toolDefinitions(client: MemoryClient, { userId: user_id, scope }
       'Remember a short fact about the user.',
       { content: text('The fact, one sentence.') },
       async ({ content }) =>
-        brief(await client.memories.add({ user_id, content, ...(scope !== undefined && { scope }) })),
+        brief(await addExtracted(client, app, { user_id, content, ...(scope !== undefined && { scope }) })),
     ),
     define(
       'search_memories',
       'Find what is known about the user.',
-      { query: text('What to look for.'), limit },
-      async ({ query, limit: most }) => {
+      { query: text('What to look for.'), limit, current },
+      async ({ query, limit: most, current }) => {
         // The prefix of a scope also finds its neighbours ("acme-corp" for "acme").
         const asked = scope === undefined ? { limit: most } : { scope, limit: MOST_RESULTS };
-        const { results } = await client.memories.search({ user_id, q: query, ...asked });
+        const { results } = await client.memories.search({ user_id, q: query, current, ...asked });
         const inside = results.filter(({ memory }) => isInside(memory)).slice(0, most);
-        return inside.map(({ memory, score }) => ({ ...brief(memory), score }));
+        return inside.map(({ memory, ...found }) => ({ ...brief(memory), ...found }));
       },
     ),
-    define('list_memories', 'List the newest memories of the user.', { limit }, async ({ limit: most }) => {
-      const found: object[] = [];
-      for await (const memory of client.memories.list({
-        user_id,
-        ...(scope !== undefined && { scope: `${scope}*` }),
-      })) {
-        if (isInside(memory)) found.push(brief(memory));
-        if (found.length >= most) break;
-      }
-      return found;
-    }),
+    define(
+      'list_memories',
+      'List the newest memories of the user.',
+      { limit, current },
+      async ({ limit: most, current }) => {
+        const found: object[] = [];
+        const below = scope === undefined ? {} : { scope: `${scope}*` };
+        for await (const memory of client.memories.list({ user_id, current, ...below })) {
+          if (isInside(memory)) found.push(brief(memory));
+          if (found.length >= most) break;
+        }
+        return found;
+      },
+    ),
     define(
       'update_memory',
       'Correct a memory.',
@@ -100,7 +110,9 @@ function checked(input: Record<string, unknown> | null, required: readonly strin
   if (!Number.isInteger(most) || Number(most) < 1 || Number(most) > MOST_RESULTS) {
     throw new Refused(`limit: must be a whole number from 1 to ${MOST_RESULTS}`);
   }
-  return { ...(input as unknown as Input), limit: Number(most) };
+  const current = input?.current ?? true;
+  if (typeof current !== 'boolean') throw new Refused('current: must be true or false');
+  return { ...(input as unknown as Input), limit: Number(most), current };
 }
 
 const brief = ({ id, content, created_at }: Memory) => ({ id, content, created_at });
@@ -111,7 +123,7 @@ function define(
   properties: Record<string, object>,
   work: (input: Input) => Promise<unknown>,
 ): ToolDefinition {
-  const required = Object.keys(properties).filter((property) => property !== 'limit');
+  const required = Object.keys(properties).filter((property) => property !== 'limit' && property !== 'current');
   return {
     name,
     description,

@@ -1,0 +1,92 @@
+import type { Memory, SearchHit } from '#contract';
+import { newestFirst } from '#toolbox';
+
+/** A hit, with the ids of those hits that supersede it. */
+export interface MarkedHit extends SearchHit {
+  readonly superseded_by?: readonly string[];
+}
+
+/** Tells which of these memories are current (Decision 12): valid at `now`, and superseded by no other of them. */
+export function currentAmong(memories: readonly Memory[], now: Date): (memory: Memory) => boolean {
+  const time = now.toISOString();
+  const superseded = supersededAmong(memories, time);
+  return (memory) =>
+    hasBegun(memory, time) && (memory.valid_to === null || memory.valid_to >= time) && !superseded.has(memory.id);
+}
+
+/** Those of the hits that are current among them. */
+export function currentHits(hits: readonly SearchHit[], now: Date): SearchHit[] {
+  const isCurrent = currentAmong(hits.map(recordOf), now);
+  return hits.filter(({ memory }) => isCurrent(memory));
+}
+
+/** Marks each hit that others supersede. */
+export function markSuperseded(hits: readonly SearchHit[], now: Date): MarkedHit[] {
+  const superseded = supersededAmong(hits.map(recordOf), now.toISOString());
+  return hits.map((hit) => {
+    const superseded_by = superseded.get(hit.memory.id);
+    return superseded_by ? { ...hit, superseded_by } : hit;
+  });
+}
+
+const recordOf = ({ memory }: SearchHit): Memory => memory;
+const hasBegun = ({ valid_from }: Memory, time: string): boolean => valid_from === null || valid_from <= time;
+
+const NONE: ReadonlyMap<string, readonly string[]> = new Map();
+
+/**
+ * The memories that others of the same user supersede, each with the ids of those that name it. A memory that is not yet valid
+ * supersedes nothing. Of memories that supersede each other, directly or through others, the newest counts as not superseded.
+ * Takes time in proportion to the number of ids in `supersedes`.
+ */
+function supersededAmong(memories: readonly Memory[], time: string): ReadonlyMap<string, readonly string[]> {
+  if (memories.every(({ supersedes }) => supersedes.length === 0)) return NONE;
+  const byId = new Map(memories.map((memory) => [memory.id, memory]));
+  const replaced = new Map<Memory, Memory[]>();
+  for (const memory of memories) {
+    const named = hasBegun(memory, time) ? [...new Set(memory.supersedes)].map((id) => byId.get(id)) : [];
+    const others = named.filter((other) => other !== undefined && other !== memory);
+    replaced.set(
+      memory,
+      (others as Memory[]).filter(({ user_id }) => user_id === memory.user_id),
+    );
+  }
+  const newest = newestOfCycles(replaced);
+  const edges = [...replaced].flatMap(([memory, others]) => others.map((other) => [memory, other] as const));
+  const fromOutside = new Set(
+    edges.flatMap(([memory, other]) => (newest.get(memory) === newest.get(other) ? [] : [newest.get(other)])),
+  );
+  const superseded = new Map<string, string[]>();
+  for (const [memory, other] of edges) {
+    if (newest.get(other) === other && !fromOutside.has(other)) continue;
+    const by = superseded.get(other.id);
+    if (by) by.push(memory.id);
+    else superseded.set(other.id, [memory.id]);
+  }
+  return superseded;
+}
+
+/** The newest of the memories that a memory supersedes and that supersede it, itself included (Tarjan's algorithm). */
+function newestOfCycles(replaced: ReadonlyMap<Memory, readonly Memory[]>): ReadonlyMap<Memory, Memory> {
+  const newest = new Map<Memory, Memory>();
+  const order = new Map<Memory, number>();
+  const open: Memory[] = [];
+  /** The smallest number of an open memory that this one leads to. */
+  const visit = (memory: Memory): number => {
+    const number = order.size;
+    let least = number;
+    order.set(memory, number);
+    open.push(memory);
+    for (const other of replaced.get(memory) ?? []) {
+      if (!newest.has(other)) least = Math.min(least, order.get(other) ?? visit(other));
+    }
+    if (least === number) {
+      const cycle = open.splice(open.indexOf(memory));
+      const last = cycle.reduce((a, b) => (newestFirst(a, b) < 0 ? a : b));
+      for (const each of cycle) newest.set(each, last);
+    }
+    return least;
+  };
+  for (const memory of replaced.keys()) if (!order.has(memory)) visit(memory);
+  return newest;
+}
