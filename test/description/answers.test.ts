@@ -114,7 +114,7 @@ describe('every response is documented', () => {
     const { entries } = reply.body as WireAudit;
     expect(new Set(entries.map(({ outcome }) => outcome))).toEqual(new Set(['ok', 'scope_denied', 'provider_error']));
     expect([...new Set(entries.map(({ action }) => action))].sort()).toEqual(
-      [...subject.capabilities.verbs, 'stats', 'map'].sort(),
+      [...subject.capabilities.verbs, 'stats', 'map', 'export', 'import'].sort(),
     );
   });
 
