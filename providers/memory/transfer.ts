@@ -10,10 +10,14 @@ interface Store {
 
 /** Moves memories out of a store and into it, as they are. */
 export const createTransfer = ({ homes, userOf }: Store): Required<Pick<Provider, 'scan' | 'restore'>> => ({
-  async scan({ after = '', user_id, since = '', limit, max_bytes }) {
+  async scan({ after = '', user_id, since = '', vectors, limit, max_bytes }) {
     const wanted = ({ entry: { memory } }: Home) =>
       memory.id > after && memory.updated_at >= since && (user_id === undefined || memory.user_id === user_id);
     const found = [...homes.values()].filter(wanted).sort(byId).slice(0, limit);
+    const movedOf = ({ user, entry }: Home): MovedMemory => ({
+      memory: entry.memory,
+      vector: (vectors && user.vector(entry)) || null,
+    });
     const items = upToBytes(found.map(movedOf), max_bytes, ({ memory }) => memory);
     return { items, next: items.at(-1)?.memory.id };
   },
@@ -31,4 +35,3 @@ export const createTransfer = ({ homes, userOf }: Store): Required<Pick<Provider
 });
 
 const byId = (a: Home, b: Home): number => (a.entry.memory.id < b.entry.memory.id ? -1 : 1);
-const movedOf = ({ user, entry }: Home): MovedMemory => ({ memory: entry.memory, vector: user.vector(entry) ?? null });
