@@ -86,6 +86,23 @@ export function requireOrigin(allowed: readonly string[]): MiddlewareHandler<Env
   };
 }
 
+/**
+ * Admits what a browser does not mark as sent by a page of another site, what carries a credential, and CORS requests from these
+ * origins. A page can send a GET without a credential and without a preflight, such as with an image tag: it cannot read the
+ * answer, but an open gateway would do the work.
+ */
+export function rejectOtherSites(allowed: readonly string[]): MiddlewareHandler<Env> {
+  return (c, next) => {
+    const site = c.req.header('sec-fetch-site');
+    if (site === undefined || site === 'same-origin' || site === 'none' || allowed.includes('*')) return next();
+    if (credentialOf(c) !== undefined || allowed.includes(c.req.header('origin') ?? '')) return next();
+    throw new OmpError(
+      'scope_denied',
+      'Sec-Fetch-Site: pages of other sites may not call this gateway; OMP_CORS_ORIGINS lists the origins that may',
+    );
+  };
+}
+
 const canonicalHost = (name: string): string =>
   (/^[\da-f.]*:[\da-f.]*:[\da-f:.]*$/i.test(name) ? `[${name}]` : name).toLowerCase();
 

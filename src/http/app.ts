@@ -6,7 +6,7 @@ import { ANONYMOUS, type Authenticator } from '../core/principal.ts';
 import type { RateLimiter } from '../core/rate-limiter.ts';
 import { NO_TELEMETRY, type Scrape, type Telemetry } from '../core/telemetry.ts';
 import type { ToolName } from '../mcp/names.ts';
-import { allowOrigins, authenticate, requireHost, requireOrigin } from './admission.ts';
+import { allowOrigins, authenticate, rejectOtherSites, requireHost, requireOrigin } from './admission.ts';
 import { consoleRoutes } from './console-routes.ts';
 import { docsRoutes } from './docs-routes.ts';
 import { errorResponse } from './errors.ts';
@@ -113,6 +113,7 @@ export function createApp(options: AppOptions): Hono<Env> {
   app.route('/', docsRoutes());
   if (console === 'on') app.route('/', consoleRoutes());
   const hasTools = mcp?.enabled === 'on';
+  app.use(rejectOtherSites(cors_origins));
   if (hasTools) app.use('/mcp/*', requireOrigin(cors_origins));
   if (hasTools && tokens) app.route('/', resourceMetadata(tokens));
 
