@@ -3,7 +3,7 @@ import type { Context, MiddlewareHandler } from 'hono';
 import { cors } from 'hono/cors';
 import { invalidRequest, OmpError } from '#contract';
 import type { Gate } from '../core/gate.ts';
-import type { Authenticator } from '../core/principal.ts';
+import { ANONYMOUS, type Authenticator } from '../core/principal.ts';
 import type { RateLimiter } from '../core/rate-limiter.ts';
 import { rateLimited } from './limits.ts';
 import type { Env } from './request.ts';
@@ -115,7 +115,8 @@ export interface AuthenticateOptions {
 }
 
 /**
- * Authenticates a request and gives it the verbs of its caller, which are the only way to a memory (Decision 13).
+ * Authenticates a request and gives it the verbs of its caller, which are the only way to a memory (Decision 13). On an open
+ * gateway every client address is a caller, so that limits and queues tell them apart.
  *
  * Every credential is verified, even from an address with too many failures: a valid one works, even from a shared address.
  * Above the limit only the response to an invalid one changes, from 401 to 429.
@@ -127,7 +128,7 @@ export const authenticate =
     const call = c.get('call');
     try {
       const principal = await authenticator.authenticate(credential, call);
-      call.caller = principal;
+      call.caller = principal === ANONYMOUS ? { id: `address:${addressOf(c)}`, app: null } : principal;
       c.set('principal', principal);
       c.set('verbs', gate.verbs(principal));
     } catch (error) {

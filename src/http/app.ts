@@ -2,7 +2,7 @@ import { type Context, Hono, type MiddlewareHandler } from 'hono';
 import { type Log, OmpError } from '#contract';
 import type { Gate } from '../core/gate.ts';
 import { createHealth, type Health } from '../core/health.ts';
-import { ANONYMOUS, type Authenticator } from '../core/principal.ts';
+import type { Authenticator } from '../core/principal.ts';
 import type { RateLimiter } from '../core/rate-limiter.ts';
 import { NO_TELEMETRY, type Scrape, type Telemetry } from '../core/telemetry.ts';
 import type { ToolName } from '../mcp/names.ts';
@@ -90,10 +90,7 @@ export function createApp(options: AppOptions): Hono<Env> {
   const consistencyTokens = gate.capabilities.consistency_tokens;
   const addressOf = addressReader(trusted_proxies);
   const addressKey = (c: Context<Env>) => `address:${addressOf(c)}`;
-  const callerKey = (c: Context<Env>) => {
-    const { id } = c.get('call').caller;
-    return id === ANONYMOUS.id ? addressKey(c) : id;
-  };
+  const callerKey = (c: Context<Env>) => c.get('call').caller.id;
 
   const app = new Hono<Env>();
   app.use(
@@ -113,10 +110,10 @@ export function createApp(options: AppOptions): Hono<Env> {
   app.route('/', docsRoutes());
   if (console === 'on') app.route('/', consoleRoutes());
   const hasTools = mcp?.enabled === 'on';
-  app.use(rejectOtherSites(cors_origins));
   if (hasTools) app.use('/mcp/*', requireOrigin(cors_origins));
   if (hasTools && tokens) app.route('/', resourceMetadata(tokens));
 
+  app.use(rejectOtherSites(cors_origins));
   app.use(authenticate({ gate, authenticator, failures: rate?.failures, addressOf }));
   if (rate?.requests) app.use(limitRequests(rate.requests, callerKey));
   if (max_requests_per_caller !== undefined) app.use(limitConcurrencyPerCaller(max_requests_per_caller, callerKey));
