@@ -128,7 +128,7 @@ export const authenticate =
     const call = c.get('call');
     try {
       const principal = await authenticator.authenticate(credential, call);
-      call.caller = principal === ANONYMOUS ? { id: `address:${addressOf(c)}`, app: null } : principal;
+      call.caller = principal.id === ANONYMOUS.id ? { id: `address:${addressOf(c)}`, app: null } : principal;
       c.set('principal', principal);
       c.set('verbs', gate.verbs(principal));
     } catch (error) {
