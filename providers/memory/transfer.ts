@@ -15,10 +15,14 @@ export const createTransfer = ({
   userOf,
   recordAudit,
 }: Store): Required<Pick<Provider, 'scan' | 'restore'>> => ({
-  async scan({ after = '', user_id, since = '', limit, max_bytes }) {
+  async scan({ after = '', user_id, since = '', vectors, limit, max_bytes }) {
     const wanted = ({ entry: { memory } }: Home) =>
       memory.id > after && memory.updated_at >= since && (user_id === undefined || memory.user_id === user_id);
     const found = [...homes.values()].filter(wanted).sort(byId).slice(0, limit);
+    const movedOf = ({ user, entry }: Home): MovedMemory => ({
+      memory: entry.memory,
+      vector: (vectors && user.vector(entry)) || null,
+    });
     const items = upToBytes(found.map(movedOf), max_bytes, ({ memory }) => memory);
     return { items, next: items.at(-1)?.memory.id };
   },
@@ -37,4 +41,3 @@ export const createTransfer = ({
 });
 
 const byId = (a: Home, b: Home): number => (a.entry.memory.id < b.entry.memory.id ? -1 : 1);
-const movedOf = ({ user, entry }: Home): MovedMemory => ({ memory: entry.memory, vector: user.vector(entry) ?? null });

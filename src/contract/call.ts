@@ -44,6 +44,11 @@ export interface Call {
    * Does not create a lazy `signal`. `withGuard` uses it.
    */
   readonly unlessAborted?: <Result>(work: Promise<Result>) => Promise<Result>;
+  /**
+   * Does this once the client has taken the answer or is gone; at once if it has. Absent: the call has no client that takes an
+   * answer.
+   */
+  afterAnswer?(work: () => void): void;
 }
 
 /** Whether the call was aborted. Does not create a lazy `signal`. */

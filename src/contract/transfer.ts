@@ -4,7 +4,7 @@ import type { Memory } from './record.ts';
 /** A memory with its vector, as it moves from one store to another. */
 export interface MovedMemory {
   readonly memory: Memory;
-  /** Null: it has none. */
+  /** Null: it has none, or the scan was not asked for vectors. */
   readonly vector: Vector;
 }
 
@@ -15,6 +15,8 @@ export interface ScanQuery {
   readonly user_id?: string | undefined;
   /** Only memories whose `updated_at` is not before this. */
   readonly since?: string | undefined;
+  /** Whether the items have their vectors. Without them, a backend that can leaves them out of what it sends. */
+  readonly vectors: boolean;
   readonly limit: number;
   /** As in `ListQuery`, without the vectors. */
   readonly max_bytes: number;

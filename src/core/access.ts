@@ -29,13 +29,14 @@ import {
   type Verb,
   type Within,
 } from '#contract';
-import { countWithin, globsOverlap, isSameRecord, mergeHits, upToBytes, withinMatcher } from '#toolbox';
+import { globsOverlap, isSameRecord, mergeHits, sizeWithin, upToBytes, withinMatcher } from '#toolbox';
 import type { AuditFacts, AuditQueue } from './audit-queue.ts';
 import { type ContextBlock, type ContextOptions, MIN_SIMILARITY, toContext } from './context.ts';
 import { currentHits, markSuperseded } from './current.ts';
 import { type ExplainedHit, explainHits } from './explain.ts';
 import { drawMap, type MemoryMap } from './map.ts';
 import type { Principal } from './principal.ts';
+import type { ReadShares, SizedResult } from './read-shares.ts';
 import type { Scrape } from './telemetry.ts';
 import type { Memories, TextQuery } from './with-embedder.ts';
 
@@ -117,6 +118,14 @@ export interface Verbs {
   revokeKey?(id: string, call: Call): Promise<StoredKey>;
 }
 
+export interface VerbsOptions {
+  readonly provider: Memories;
+  readonly auditQueue: AuditQueue;
+  readonly shares: ReadShares;
+  /** Undefined: metrics are not collected. */
+  readonly scrape?: Scrape | undefined;
+}
+
 /** `unchanged`: it is stored already, as it is; `exists`: its id is, with other fields. */
 export type ImportOutcome = 'stored' | 'unchanged' | 'exists';
 
@@ -126,6 +135,8 @@ type Owned = Pick<AuditEntry, 'user_id' | 'scope'>;
 /** Maximum bytes of the records in one response (`recordBytes`); a single record may be larger. */
 export const MAX_ANSWER_BYTES = 4 * 1024 * 1024;
 
+/** Usual size of an audit entry. */
+const ENTRY_BYTES = 300;
 /** Longest content of a context candidate, in bytes per token of the budget: a longer one cannot fit. */
 const BYTES_PER_TOKEN = 32;
 /** Hits of which a context, and a search of current memories, take the best: the largest limit of a search. */
@@ -135,11 +146,11 @@ const CANDIDATES = 100;
  * Enforces the grants of a caller, in one place for all providers. The rule is part of every query and is checked again on
  * every returned record. A caller gets the same results as if the store held only the records that it may read.
  */
-export function verbsFor(principal: Principal, provider: Memories, auditQueue: AuditQueue, scrape?: Scrape): Verbs {
+export function verbsFor(principal: Principal, { provider, auditQueue, shares, scrape }: VerbsOptions): Verbs {
   const { grants } = principal;
   const { update, delete: remove, list, search } = provider;
   const { audited, read } = auditQueue;
-  const access = accessOf(principal, provider);
+  const access = accessOf(principal, provider, shares);
   const { factsOf, refTo, readable, writable, admitsRead, admitsWrite, requireAccess } = access;
   const { accessError, absenceError } = access;
 
@@ -195,9 +206,11 @@ export function verbsFor(principal: Principal, provider: Memories, auditQueue: A
       audit: (query, call) =>
         audited('audit', factsOf(query), call, async () => {
           requireAccess(query.user_id, grants.read);
-          const entries = await read({ ...query, within: grants.read }, call);
-          for (const entry of entries) readable(entry, query.user_id);
-          return entries;
+          return shares.records(query.limit, call, async () => {
+            const entries = await read({ ...query, within: grants.read }, call);
+            for (const entry of entries) readable(entry, query.user_id);
+            return { result: entries, count: 0, bytes: entries.length * ENTRY_BYTES };
+          });
         }),
     }),
     ...userVerbs(principal, provider, access, audited),
@@ -266,7 +279,7 @@ const OWN_KEY =
 function listVerbs(
   list: NonNullable<Memories['list']>,
   { vectorsOf }: Memories,
-  { factsOf, readable, requireAccess, bounds }: Access,
+  { factsOf, readable, requireAccess, bounds, shares }: Access,
   audited: AuditQueue['audited'],
 ): Pick<Verbs, 'list' | 'map'> {
   const listAllowed = async (
@@ -274,22 +287,26 @@ function listVerbs(
     call: Call,
   ): Promise<Part<Memory>> => {
     requireAccess(user_id, bounds.within, rest.scope);
-    // One more record than the limit tells whether the list continues.
-    const found = await list({ user_id, limit: limit + 1, ...rest, ...bounds }, call);
-    for (const memory of found) readable(memory, user_id);
-    return partOf(found, Math.min(limit, countWithin(found, MAX_ANSWER_BYTES)));
+    return shares.records(limit, call, async () => {
+      // One more record than the limit tells whether the list continues.
+      const found = await list({ user_id, limit: limit + 1, ...rest, ...bounds }, call);
+      for (const memory of found) readable(memory, user_id);
+      return partOf(found, sizeWithin(found, MAX_ANSWER_BYTES), limit);
+    });
   };
   return {
     list: (query, call) => audited('list', factsOf(query), call, () => listAllowed(query, call)),
     ...(vectorsOf && {
       map: (query, call) =>
         audited('map', factsOf(query), call, () =>
-          drawMap(
-            {
-              page: (after, limit) => listAllowed({ ...query, limit, ...(after && { after }) }, call),
-              vectorsOf: (ids) => vectorsOf({ ids, user_id: query.user_id, within: bounds.within }, call),
-            },
-            call,
+          shares.alone(call, () =>
+            drawMap(
+              {
+                page: (after, limit) => listAllowed({ ...query, limit, ...(after && { after }) }, call),
+                vectorsOf: (ids) => vectorsOf({ ids, user_id: query.user_id, within: bounds.within }, call),
+              },
+              call,
+            ),
           ),
         ),
     }),
@@ -336,7 +353,7 @@ function userVerbs(
 function movingVerbs(
   { users, grants }: Principal,
   { scan, restore, get }: Memories,
-  { mayAccess }: Access,
+  { mayAccess, shares }: Access,
   audited: AuditQueue['audited'],
 ): Pick<Verbs, 'export' | 'import'> {
   const everything: AuditFacts = { user_id: null, memory_id: null, scope: null };
@@ -347,7 +364,7 @@ function movingVerbs(
           const mayRead = query.user_id === undefined ? users === null : mayAccess(query.user_id);
           if (mayRead) facts.user_id = query.user_id ?? null;
           if (!mayRead || grants.read !== null) throw denied();
-          return scan({ ...query, max_bytes: MAX_ANSWER_BYTES }, call);
+          return shares.alone(call, () => scan({ ...query, max_bytes: MAX_ANSWER_BYTES }, call));
         }),
     }),
     ...(restore && {
@@ -428,7 +445,7 @@ function addingVerbs(
 type Access = ReturnType<typeof accessOf>;
 
 /** What a caller may access, for all verbs. */
-function accessOf({ users, grants }: Principal, provider: Memories) {
+function accessOf({ users, grants }: Principal, provider: Memories, shares: ReadShares) {
   const mayAccess = (user: string) => users === null || users.includes(user);
 
   /** The user is not recorded unless the caller may access it. */
@@ -475,6 +492,7 @@ function accessOf({ users, grants }: Principal, provider: Memories) {
     admitsRead: withinMatcher(grants.read),
     admitsWrite: withinMatcher(grants.write),
     bounds: { within: grants.read, max_bytes: MAX_ANSWER_BYTES },
+    shares,
   };
 }
 
@@ -482,7 +500,7 @@ function accessOf({ users, grants }: Principal, provider: Memories) {
 function searchVerbs(
   search: NonNullable<Memories['search']>,
   provider: Memories,
-  { factsOf, readable, requireAccess, bounds }: Access,
+  { factsOf, readable, requireAccess, bounds, shares }: Access,
   audited: AuditQueue['audited'],
 ): Required<Pick<Verbs, 'search' | 'context'>> {
   const { name, queryVector, capabilities } = provider;
@@ -495,13 +513,15 @@ function searchVerbs(
       requireAccess(owner, bounds.within, rest.scope === undefined ? undefined : `${rest.scope}*`);
     if (rest.explain && !capabilities.explain) throw unsupported(name, 'explain');
     const query = { text, ...rest, ...bounds };
-    const vector = owners.length > 1 ? await queryVector?.(query, call) : undefined;
-    const hits = await bestOf(owners, query, async (owner) => {
-      const found = await search({ user_id: owner, ...query, vector }, call);
-      for (const { memory } of found) readable(memory, owner);
-      return found;
+    return shares.records(query.limit, call, async () => {
+      const vector = owners.length > 1 ? await queryVector?.(query, call) : undefined;
+      const hits = await bestOf(owners, query, async (owner) => {
+        const found = await search({ user_id: owner, ...query, vector }, call);
+        for (const { memory } of found) readable(memory, owner);
+        return found;
+      });
+      return partOf(hits, sizeWithin(hits.map(recordOf), MAX_ANSWER_BYTES));
     });
-    return partOf(hits, countWithin(hits.map(recordOf), MAX_ANSWER_BYTES));
   };
   const candidates = Math.min(CANDIDATES, capabilities.max_search_results ?? CANDIDATES);
   /** Queues one audit entry for each user, in the order of the request. */
@@ -544,10 +564,15 @@ function recordFacts(facts: AuditFacts, memory: Memory): Memory {
   return memory;
 }
 
-const partOf = <Item>(found: readonly Item[], count: number): Part<Item> => ({
-  items: found.slice(0, count),
-  more: found.length > count,
-});
+/** The first part, of at most `limit` items. */
+function partOf<Item>(
+  found: readonly Item[],
+  { count, bytes }: ReturnType<typeof sizeWithin>,
+  limit = count,
+): SizedResult<Part<Item>> {
+  const items = found.slice(0, Math.min(limit, count));
+  return { result: { items, more: found.length > items.length }, count, bytes };
+}
 
 const recordOf = ({ memory }: SearchHit): Memory => memory;
 

@@ -3,6 +3,7 @@ import { type Verbs, verbsFor } from './access.ts';
 import type { AuditQueue } from './audit-queue.ts';
 import { describe } from './describe.ts';
 import type { Principal } from './principal.ts';
+import { createReadShares } from './read-shares.ts';
 import type { Scrape } from './telemetry.ts';
 import type { Memories } from './with-embedder.ts';
 
@@ -30,6 +31,7 @@ export interface GateOptions {
 export function createGate({ provider, auditQueue, rate_limit_per_minute, scrape }: GateOptions): Gate {
   // The authenticator keeps a principal for as long as it is used.
   const known = new WeakMap<Principal, Verbs>();
+  const shares = createReadShares();
   return {
     provider: provider.name,
     capabilities: provider.capabilities,
@@ -37,7 +39,7 @@ export function createGate({ provider, auditQueue, rate_limit_per_minute, scrape
     verbs(principal) {
       const before = known.get(principal);
       if (before) return before;
-      const verbs = verbsFor(principal, provider, auditQueue, scrape);
+      const verbs = verbsFor(principal, { provider, auditQueue, shares, scrape });
       known.set(principal, verbs);
       return verbs;
     },

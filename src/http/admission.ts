@@ -3,7 +3,7 @@ import type { Context, MiddlewareHandler } from 'hono';
 import { cors } from 'hono/cors';
 import { invalidRequest, OmpError } from '#contract';
 import type { Gate } from '../core/gate.ts';
-import type { Authenticator } from '../core/principal.ts';
+import { ANONYMOUS, type Authenticator } from '../core/principal.ts';
 import type { RateLimiter } from '../core/rate-limiter.ts';
 import { rateLimited } from './limits.ts';
 import type { Env } from './request.ts';
@@ -87,6 +87,23 @@ export function requireOrigin(allowed: readonly string[]): MiddlewareHandler<Env
   };
 }
 
+/**
+ * Admits what a browser does not mark as sent by a page of another site, what carries a credential, and CORS requests from these
+ * origins. A page can send a GET without a credential and without a preflight, such as with an image tag: it cannot read the
+ * answer, but an open gateway would do the work.
+ */
+export function rejectOtherSites(allowed: readonly string[]): MiddlewareHandler<Env> {
+  return (c, next) => {
+    const site = c.req.header('sec-fetch-site');
+    if (site === undefined || site === 'same-origin' || site === 'none' || allowed.includes('*')) return next();
+    if (credentialOf(c) !== undefined || allowed.includes(c.req.header('origin') ?? '')) return next();
+    throw new OmpError(
+      'scope_denied',
+      'Sec-Fetch-Site: pages of other sites may not call this gateway; OMP_CORS_ORIGINS lists the origins that may',
+    );
+  };
+}
+
 const canonicalHost = (name: string): string =>
   (/^[\da-f.]*:[\da-f.]*:[\da-f:.]*$/i.test(name) ? `[${name}]` : name).toLowerCase();
 
@@ -99,7 +116,8 @@ export interface AuthenticateOptions {
 }
 
 /**
- * Authenticates a request and gives it the verbs of its caller, which are the only way to a memory (Decision 13).
+ * Authenticates a request and gives it the verbs of its caller, which are the only way to a memory (Decision 13). On an open
+ * gateway every client address is a caller, so that limits and queues tell them apart.
  *
  * Every credential is verified, even from an address with too many failures: a valid one works, even from a shared address.
  * Above the limit only the response to an invalid one changes, from 401 to 429.
@@ -111,7 +129,7 @@ export const authenticate =
     const call = c.get('call');
     try {
       const principal = await authenticator.authenticate(credential, call);
-      call.caller = principal;
+      call.caller = principal.id === ANONYMOUS.id ? { id: `address:${addressOf(c)}`, app: null } : principal;
       c.set('principal', principal);
       c.set('verbs', gate.verbs(principal));
     } catch (error) {

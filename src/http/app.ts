@@ -2,11 +2,11 @@ import { type Context, Hono, type MiddlewareHandler } from 'hono';
 import { type Log, OmpError } from '#contract';
 import type { Gate } from '../core/gate.ts';
 import { createHealth, type Health } from '../core/health.ts';
-import { ANONYMOUS, type Authenticator } from '../core/principal.ts';
+import type { Authenticator } from '../core/principal.ts';
 import type { RateLimiter } from '../core/rate-limiter.ts';
 import { NO_TELEMETRY, type Scrape, type Telemetry } from '../core/telemetry.ts';
 import type { ToolName } from '../mcp/names.ts';
-import { allowOrigins, authenticate, requireHost, requireOrigin } from './admission.ts';
+import { allowOrigins, authenticate, rejectOtherSites, requireHost, requireOrigin } from './admission.ts';
 import { consoleRoutes } from './console-routes.ts';
 import { docsRoutes } from './docs-routes.ts';
 import { errorResponse } from './errors.ts';
@@ -90,10 +90,7 @@ export function createApp(options: AppOptions): Hono<Env> {
   const consistencyTokens = gate.capabilities.consistency_tokens;
   const addressOf = addressReader(trusted_proxies);
   const addressKey = (c: Context<Env>) => `address:${addressOf(c)}`;
-  const callerKey = (c: Context<Env>) => {
-    const { id } = c.get('call').caller;
-    return id === ANONYMOUS.id ? addressKey(c) : id;
-  };
+  const callerKey = (c: Context<Env>) => c.get('call').caller.id;
 
   const app = new Hono<Env>();
   app.use(
@@ -116,6 +113,7 @@ export function createApp(options: AppOptions): Hono<Env> {
   if (hasTools) app.use('/mcp/*', requireOrigin(cors_origins));
   if (hasTools && tokens) app.route('/', resourceMetadata(tokens));
 
+  app.use(rejectOtherSites(cors_origins));
   app.use(authenticate({ gate, authenticator, failures: rate?.failures, addressOf }));
   if (rate?.requests) app.use(limitRequests(rate.requests, callerKey));
   if (max_requests_per_caller !== undefined) app.use(limitConcurrencyPerCaller(max_requests_per_caller, callerKey));

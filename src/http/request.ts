@@ -105,13 +105,17 @@ export function callMiddleware({
     outgoing?.once('close', () => {
       clearTimeout(deadline);
       if (!outgoing.writableFinished) call.abort(clientDisconnected());
+      call.end();
       endRequest(c, { provider, requestId, outgoing, started, followed, log });
     });
     try {
       await next();
     } finally {
       answered = true;
-      if (!outgoing) clearTimeout(deadline);
+      if (!outgoing) {
+        clearTimeout(deadline);
+        call.end();
+      }
     }
   };
 }
@@ -132,6 +136,8 @@ class RequestCall implements InputCall {
   #controller: AbortController | undefined;
   #reason: OmpError | undefined;
   readonly #rejecters: ((reason: OmpError) => void)[] = [];
+  /** What to do after the answer; null: the client has taken it. */
+  #last: (() => void)[] | undefined | null;
 
   constructor(requestId: string, ignored: (name: string) => void) {
     this.requestId = requestId;
@@ -154,6 +160,18 @@ class RequestCall implements InputCall {
       if (this.#reason) reject(this.#reason);
       else this.#rejecters.push(reject);
     });
+
+  afterAnswer(work: () => void): void {
+    if (this.#last === null) work();
+    else if (this.#last) this.#last.push(work);
+    else this.#last = [work];
+  }
+
+  end(): void {
+    const last = this.#last;
+    this.#last = null;
+    for (const work of last ?? []) work();
+  }
 
   abort(error: OmpError): void {
     this.#reason ??= error;

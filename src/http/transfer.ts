@@ -75,10 +75,10 @@ export function createTransfer(
       const { cursor, limit, user_id, since, vectors } = parseQuery(ExportParameters, url, call);
       const filters = { of: 'export', user_id, since };
       const after = cursor === undefined ? undefined : decodeCursor(cursor, filters).id;
-      const { items, next } = await scan({ after, user_id, since, limit }, call);
+      const { items, next } = await scan({ after, user_id, since, vectors, limit }, call);
       return {
         memories: items.map(({ memory, vector }) =>
-          vectors && vector ? { ...toWire(memory), vector: encodeVector(vector) } : toWire(memory),
+          vector ? { ...toWire(memory), vector: encodeVector(vector) } : toWire(memory),
         ),
         next_cursor: next === undefined ? null : encodeCursor({ created_at: NO_TIME, id: next }, filters),
       };

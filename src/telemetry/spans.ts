@@ -154,6 +154,10 @@ class FollowedCall implements EveryField {
   get aborted(): boolean {
     return isAborted(this.#outer);
   }
+
+  afterAnswer(work: () => void): void {
+    this.#outer.afterAnswer?.(work);
+  }
 }
 
 /** Makes the compiler require every field. */

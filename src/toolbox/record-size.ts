@@ -64,17 +64,20 @@ function numberBytes(value: number): number {
   return text.length + (exponent < 0 ? 0 : Math.abs(Number(text.slice(exponent + 1))));
 }
 
-/** How many records from the start fit into `maxBytes`; at least one. */
-export function countWithin(records: Iterable<Memory>, maxBytes: number): number {
+/** How many records from the start fit into `maxBytes`, at least one, and their size. */
+export function sizeWithin(records: Iterable<Memory>, maxBytes: number): { count: number; bytes: number } {
   let count = 0;
   let bytes = 0;
   for (const record of records) {
-    bytes += recordBytes(record);
-    if (bytes > maxBytes && count > 0) break;
+    const size = recordBytes(record);
+    if (bytes + size > maxBytes && count > 0) break;
+    bytes += size;
     count++;
   }
-  return count;
+  return { count, bytes };
 }
+
+export const countWithin = (records: Iterable<Memory>, maxBytes: number): number => sizeWithin(records, maxBytes).count;
 
 /** The items up to and including the first that exceeds `maxBytes`, as `ListQuery.max_bytes` requires. */
 export const upToBytes = <Item>(items: readonly Item[], maxBytes: number, recordOf: (item: Item) => Memory): Item[] =>

@@ -1,6 +1,7 @@
 import { describe, expect } from 'vitest';
 import type { Client } from '../support/client.ts';
 import { expectError } from '../support/expect-error.ts';
+import { call } from '../support/requests.ts';
 import { freshUser } from '../support/subject.ts';
 import type { WireMemory } from '../support/wire.ts';
 import { type Admit, type GetSubject, testOf } from './subject.ts';
@@ -225,6 +226,20 @@ export const transferSuite = (subject: GetSubject, admit: Admit) =>
       await exported(mover, user_id);
       expect((await entriesOf(user_id))[0]).toEqual(['export', null, null, 'ok']);
       expect(await entriesOf(other)).toEqual([entry(3)]);
+    });
+
+    test('[Decision 43] vectors are read only if they are asked for', async (need) => {
+      need('export', 'vector_search');
+      const { client, provider } = subject();
+      const user_id = freshUser();
+      await client.add({ user_id, content: 'likes tea' });
+      expect(await exported(client, user_id)).toEqual([expect.not.objectContaining({ vector: expect.anything() })]);
+      const vectorOf = async (vectors: boolean) =>
+        (await provider.scan?.({ user_id, vectors, limit: 10, max_bytes: 1e6 }, call))?.items.map(
+          ({ vector }) => vector,
+        );
+      expect(await vectorOf(true)).toEqual([expect.any(Float32Array)]);
+      expect(await vectorOf(false)).toEqual([null]);
     });
 
     test('[Decision 43] only who may read, or write, everything may', async (need) => {

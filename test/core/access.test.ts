@@ -5,6 +5,7 @@ import { type Part, type Verbs, verbsFor } from '../../src/core/access.ts';
 import { openAuditQueue } from '../../src/core/audit-queue.ts';
 import type { Principal } from '../../src/core/principal.ts';
 import { toGrants } from '../../src/core/principal.ts';
+import { createReadShares } from '../../src/core/read-shares.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
 import { type AllMemories, type Memories, memoriesOf } from '../support/memories.ts';
 import { auditOf, call, memoryOf, openMemory } from '../support/requests.ts';
@@ -47,7 +48,8 @@ const openStore = async (change: (provider: Full) => Partial<Memories> = () => (
     ]),
   ) as unknown as Full;
   const auditQueue = openAuditQueue({ audit: provider.audit, record: 'all', log: recordingLog() });
-  const verbsOf = (caller: Principal) => verbsFor(caller, provider, auditQueue) as Required<Verbs>;
+  const verbsOf = (caller: Principal) =>
+    verbsFor(caller, { provider, auditQueue, shares: createReadShares() }) as Required<Verbs>;
   const add = (user: string, scope: string | null, content = 'note') =>
     memory.add(memoryOf(user, content, { scope }), call);
   const entries = async (user: string): Promise<AuditEntry[]> => (await auditQueue.read?.(auditOf(user), call)) ?? [];
@@ -376,7 +378,11 @@ describe('add', () => {
     expect(since().asked).toEqual([['addIdempotent', memoryOf('u', 'x'), { ...once, caller: 'key:1' }]]);
     const { provider, auditQueue } = await openStore();
     const { addIdempotent: _, ...rest } = provider;
-    const verbs = verbsFor(principal(['*:*']), rest, auditQueue) as Required<Verbs>;
+    const verbs = verbsFor(principal(['*:*']), {
+      provider: rest,
+      auditQueue,
+      shares: createReadShares(),
+    }) as Required<Verbs>;
     expect(await failure(adding(verbs, 'u', null, true))).toMatchObject({
       code: 'unsupported_capability',
       provider: 'memory',
@@ -459,7 +465,11 @@ describe('records that do not match the query', () => {
 it('the provider limits the candidates of context', async () => {
   const { provider, auditQueue, since } = await openStore();
   const few = { ...provider, capabilities: { ...provider.capabilities, max_search_results: 30 } };
-  const verbs = verbsFor(principal(['*:*']), few, auditQueue) as Required<Verbs>;
+  const verbs = verbsFor(principal(['*:*']), {
+    provider: few,
+    auditQueue,
+    shares: createReadShares(),
+  }) as Required<Verbs>;
   await verbs.context({ user_id: 'u', text: 'q', tags: [] }, { budget: 99, min_score: 0 }, call);
   expect(since().asked).toMatchObject([['search', { limit: 30 }]]);
 });

@@ -113,6 +113,47 @@ describe('CORS', () => {
   });
 });
 
+describe('a page of another site', () => {
+  /** The headers that browsers send. */
+  const IMAGE = { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'no-cors', 'sec-fetch-dest': 'image' };
+  const OF_OTHERS = {
+    'an image': IMAGE,
+    'an image of another port': { ...IMAGE, 'sec-fetch-site': 'same-site' },
+    'a frame': { ...IMAGE, 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'iframe' },
+    'a script without CORS': { ...IMAGE, 'sec-fetch-dest': 'empty' },
+    'a script of an unknown origin': { ...IMAGE, 'sec-fetch-mode': 'cors', origin: 'https://evil.example' },
+  };
+  const PATHS = ['/memories?user_id=u', '/map?user_id=u', '/export', '/audit?user_id=u', '/mcp', '/nowhere'];
+
+  it.for(Object.entries(OF_OTHERS))('[Decision 22] cannot make the gateway work: %s', async ([, headers]) => {
+    for (const cors_origins of [[], [ORIGIN]]) {
+      const { client } = await serverForTest({ cors_origins, mcp: { enabled: 'on' } });
+      for (const path of PATHS) {
+        const { message } = expectError(await client.ask(path, {}, headers), 'scope_denied');
+        expect(message).toMatch(/OMP_CORS_ORIGINS/);
+      }
+    }
+  });
+
+  it('[Decision 22] may lead to the pages of this gateway, which may call it, and so may listed origins', async () => {
+    const { client } = await serverForTest({ cors_origins: [ORIGIN], console: 'on' });
+    const link = { ...IMAGE, 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document' };
+    for (const path of ['/docs', '/console/', '/capabilities', '/healthz'])
+      expect((await client.ask(path, {}, link)).status, path).toBe(200);
+    const list = async (headers: Record<string, string>) =>
+      (await client.ask('/memories', { user_id: 'u' }, headers)).status;
+    expect(await list({ 'sec-fetch-site': 'same-origin', 'sec-fetch-mode': 'cors' })).toBe(200);
+    expect(await list({ 'sec-fetch-site': 'none', 'sec-fetch-mode': 'navigate' })).toBe(200);
+    expect(await list({ ...IMAGE, 'sec-fetch-mode': 'cors', origin: ORIGIN })).toBe(200);
+    // A proxy may have answered its preflight.
+    expect(
+      await list({ ...IMAGE, 'sec-fetch-mode': 'cors', 'x-api-key': 'any', origin: 'https://other.example' }),
+    ).toBe(200);
+    const { client: open } = await serverForTest({ cors_origins: ['*'] });
+    expect((await open.ask('/memories', { user_id: 'u' }, IMAGE)).status).toBe(200);
+  });
+});
+
 const asking = (path: string, host: string) => Buffer.from(`GET ${path} HTTP/1.1\r\nHost: ${host}\r\n\r\n`);
 
 describe('allowed hosts', () => {

@@ -22,7 +22,7 @@ it('[Decision 46] on a single server memories hold their bucket, which ids name,
   const { id } = await provider.add(memoryOf('ana', 'x'), call);
   await provider.addIdempotent(memoryOf('ana', 'y'), { caller: 'c', key: 'k', fingerprint: 'f' }, call);
   await provider.batch([memoryOf('ben', 'z')], undefined, call);
-  const { items } = await provider.scan({ after: '', limit: 5, max_bytes: 1e6 }, call);
+  const { items } = await provider.scan({ after: '', vectors: true, limit: 5, max_bytes: 1e6 }, call);
   await provider.restore(
     items.map((item) => ({ ...item, memory: { ...item.memory, id: `${item.memory.id}moved` } })),
     false,

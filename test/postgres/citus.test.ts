@@ -61,7 +61,7 @@ describe.skipIf(!IS_CITUS)('on Citus', () => {
   const scanned = async (provider: AllMemories, limit = 7): Promise<MovedMemory[]> => {
     const all: MovedMemory[] = [];
     for (let after: string | undefined = ''; after !== undefined; ) {
-      const { items, next } = await provider.scan({ after, limit, max_bytes: 1e6 }, call);
+      const { items, next } = await provider.scan({ after, vectors: true, limit, max_bytes: 1e6 }, call);
       all.push(...items);
       after = next;
     }
@@ -121,7 +121,7 @@ describe.skipIf(!IS_CITUS)('on Citus', () => {
         provider.search(searchFor('large', 'apple', { vector, tags: ['t'], explain: true }), call),
       vectors: () => provider.vectorsOf({ user_id: 'ana', within: null, ids: [id] }, call),
       stats: () => provider.userStats({ user_id: 'ana', within: null, limit: 5 }, call),
-      'export of a user': () => provider.scan({ user_id: 'ana', limit: 5, max_bytes: 1e6 }, call),
+      'export of a user': () => provider.scan({ user_id: 'ana', vectors: true, limit: 5, max_bytes: 1e6 }, call),
       audit: () => provider.audit.read(auditOf('ana'), call),
       delete: () => provider.delete(refTo(id), call),
       erase: () => provider.erase('ana', call),

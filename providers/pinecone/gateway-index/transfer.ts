@@ -88,7 +88,7 @@ export function withTransfer(inner: Provider, index: GatewayIndex): Provider {
 /** One page of ids of one namespace, then its records. */
 async function scan(
   index: GatewayIndex,
-  { after, user_id, since = '', limit }: ScanQuery,
+  { after, user_id, since = '', vectors, limit }: ScanQuery,
   call: Call,
 ): Promise<ScanPart> {
   const { service, ids, namespaces, overlay, model } = index;
@@ -104,8 +104,9 @@ async function scan(
     const memory =
       written === null ? undefined : newest(written?.memory, record && toMemory(id, record.metadata, model));
     if (!memory || memory.updated_at < since || (user_id !== undefined && memory.user_id !== user_id)) return [];
-    const vector = memory === written?.memory ? written.vector : record && toVector(record);
-    return [{ memory: outside(memory), vector: vector ?? null }];
+    // Pinecone sends the values in any case.
+    const vectorOf = () => (memory === written?.memory ? written.vector : record && toVector(record));
+    return [{ memory: outside(memory), vector: (vectors && vectorOf()) || null }];
   });
   const next = page.next === undefined ? all[all.indexOf(from) + 1] : `${from}\n${page.next}`;
   return { items: found, next };

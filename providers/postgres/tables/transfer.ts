@@ -60,7 +60,7 @@ export function createTransfer(
   };
 
   return {
-    async scan({ after = '', user_id, since, limit, max_bytes }: ScanQuery, call): Promise<ScanPart> {
+    async scan({ after = '', user_id, since, vectors, limit, max_bytes }: ScanQuery, call): Promise<ScanPart> {
       shards ??= allShards(names, (text, values) => run(text, values, call));
       const { shard, id, next } = placeIn(
         user_id === undefined || !names.distributed ? await shards : [[names.bucketOf(user_id)]],
@@ -73,7 +73,7 @@ export function createTransfer(
       if (since !== undefined) where.and(`updated_at >= ${where.bind(since)}::timestamptz`);
       const all = `select m.*, ${bytesOf()} as bytes from ${names.memories} m where ${where} order by id limit ${where.bind(limit)}`;
       const rows = await run(
-        `select ${columnsOf(names, queueStatus(names, inShards(names)))}, ${names.embedding}::real[] as vector
+        `select ${columnsOf(names, queueStatus(names, inShards(names)))}, ${vectors ? `${names.embedding}::real[]` : 'null'} as vector
          from ${firstWithin(all, 'id', where.bind(max_bytes))} as m order by id`,
         where.values,
         call,

@@ -1,0 +1,153 @@
+import { type Call, isAborted, OmpError } from '#contract';
+
+/** The result of a read, with the number of its records and their size (`recordBytes`). */
+export interface SizedResult<Result> {
+  readonly result: Result;
+  readonly count: number;
+  readonly bytes: number;
+}
+
+/**
+ * Gives every caller the same share of what is scarce: memory for answers, and time of the event loop to make them. A read
+ * reserves the bytes that it may take; beyond the share of its caller it waits, in the order of arrival. The share gets
+ * them back once the client has taken the answer (`Call.afterAnswer`; reads of calls without it are not counted). Only the
+ * first read of a request waits; the others count. Throws `rate_limited` if it has waited too long, or the request ends.
+ */
+export interface ReadShares {
+  /**
+   * A read of at most `limit` records. It reserves what the caller's records took lately. Small reads never wait. Large
+   * results of all callers are returned one after another, with turns of the event loop between them for other requests.
+   */
+  records<Result>(limit: number, call: Call, work: () => Promise<SizedResult<Result>>): Promise<Result>;
+  /** A read that takes the whole share of its caller: there is one at a time. */
+  alone<Result>(call: Call, work: () => Promise<Result>): Promise<Result>;
+}
+
+/** The share of one caller: two of the largest answers. */
+export const SHARE_BYTES = 8 * 1024 * 1024;
+const LARGEST_ANSWER_BYTES = SHARE_BYTES / 2;
+/** What takes less is not counted. */
+const SMALL_BYTES = 64 * 1024;
+/** Expected size of a record of an unknown caller: 500 of them fill the largest answer. */
+const FIRST_RECORD_BYTES = 8 * 1024;
+/** Otherwise a caller could start hundreds of large reads at once after some small ones. */
+const MIN_RECORD_BYTES = 1024;
+/** The expected size rises at once, and falls by this part of the difference with each answer. */
+const FALL = 1 / 8;
+/**
+ * A large result lets the event loop turn once for each so many bytes. A turn without work takes microseconds; a small
+ * request takes a few turns, and so does a connection, of which each turn accepts one.
+ */
+const BYTES_PER_TURN = 128 * 1024;
+/** A read that waited longer gets 429 when its turn comes, so that one that begins has most of its deadline left. */
+const MAX_WAIT_MS = 10_000;
+/** The oldest is forgotten, and begins anew. */
+const MAX_CALLERS = 10_000;
+
+/** Of one caller. */
+interface Share {
+  used: number;
+  /** Expected size of a record, in bytes. */
+  recordBytes: number;
+  readonly queue: Waiting[];
+}
+
+interface Waiting {
+  readonly bytes: number;
+  readonly call: Call;
+  readonly since: number;
+  readonly start: () => void;
+  readonly reject: (error: OmpError) => void;
+}
+
+export function createReadShares(): ReadShares {
+  const shares = new Map<string, Share>();
+  /** What a request has reserved, in bytes. */
+  const reserved = new WeakMap<Call, number>();
+  let ahead = Promise.resolve();
+
+  const shareOf = ({ caller: { id } }: Call): Share => {
+    const known = shares.get(id);
+    if (known) return known;
+    const [oldest] = shares.keys();
+    if (oldest !== undefined && shares.size >= MAX_CALLERS) shares.delete(oldest);
+    const share = { used: 0, recordBytes: FIRST_RECORD_BYTES, queue: [] };
+    shares.set(id, share);
+    return share;
+  };
+  const fits = ({ used }: Share, bytes: number) => used === 0 || used + bytes <= SHARE_BYTES;
+  const startNext = (share: Share) => {
+    const { queue } = share;
+    for (let [first] = queue; first && (isAborted(first.call) || fits(share, first.bytes)); [first] = queue) {
+      queue.shift();
+      if (isAborted(first.call) || performance.now() - first.since > MAX_WAIT_MS) first.reject(waitedTooLong());
+      else {
+        reserve(share, first.bytes, first.call);
+        first.start();
+      }
+    }
+  };
+  /** A negative number gives bytes back. */
+  const reserve = (share: Share, bytes: number, call: Call) => {
+    const before = reserved.get(call);
+    share.used += bytes;
+    reserved.set(call, (before ?? 0) + bytes);
+    if (bytes < 0) startNext(share);
+    if (before === undefined) {
+      call.afterAnswer?.(() => {
+        share.used -= reserved.get(call) ?? 0;
+        reserved.delete(call);
+        startNext(share);
+      });
+    }
+  };
+  const admit = async (share: Share, bytes: number, call: Call) => {
+    if (reserved.has(call) || (share.queue.length === 0 && fits(share, bytes))) return reserve(share, bytes, call);
+    const started = new Promise<void>((start, reject) =>
+      share.queue.push({ bytes, call, since: performance.now(), start, reject }),
+    );
+    try {
+      await (call.unlessAborted?.(started) ?? started);
+    } catch {
+      throw waitedTooLong();
+    }
+  };
+  const afterOthers = (bytes: number): Promise<void> => {
+    ahead = ahead.then(async () => {
+      for (let turn = 0; turn < bytes / BYTES_PER_TURN; turn++) await new Promise((resolve) => setImmediate(resolve));
+    });
+    return ahead;
+  };
+
+  return {
+    async records(limit, call, work) {
+      if (!call.afterAnswer) return (await work()).result;
+      const share = shareOf(call);
+      const expected = counted(Math.min(limit * share.recordBytes, LARGEST_ANSWER_BYTES));
+      if (expected > 0) await admit(share, expected, call);
+      const { result, count, bytes } = await work();
+      if (count > 0) learn(share, bytes / count);
+      const actual = counted(bytes);
+      if (actual !== expected) reserve(share, actual - expected, call);
+      if (actual > BYTES_PER_TURN) await afterOthers(actual);
+      return result;
+    },
+    async alone(call, work) {
+      if (!call.afterAnswer) return work();
+      await admit(shareOf(call), SHARE_BYTES, call);
+      const result = await work();
+      await afterOthers(LARGEST_ANSWER_BYTES);
+      return result;
+    },
+  };
+}
+
+const waitedTooLong = (): OmpError =>
+  new OmpError('rate_limited', 'other large reads of this caller are still running; retry in 1 s', { retryAfter: 1 });
+
+const counted = (bytes: number): number => (bytes > SMALL_BYTES ? bytes : 0);
+
+function learn(share: Share, recordBytes: number): void {
+  const fallen = share.recordBytes - (share.recordBytes - recordBytes) * FALL;
+  share.recordBytes = Math.ceil(Math.max(MIN_RECORD_BYTES, recordBytes, fallen));
+}
