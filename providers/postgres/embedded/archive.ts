@@ -1,4 +1,4 @@
-import { createReadStream, createWriteStream } from 'node:fs';
+import { createReadStream } from 'node:fs';
 import { mkdir, readdir, stat, writeFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { pipeline } from 'node:stream/promises';
@@ -12,14 +12,17 @@ const FILE = '0';
 /** `tar` unpacks it too. Nothing else is read: a path never leads out of the folder. */
 const PATH = /^(?!.*\.\.)[\w.-]+(?:\/[\w.-]+)*\/?$/;
 
-/** Packs everything in the folder into a new tar.gz, which is on disk in the end. The checksum of gzip covers all of it. */
-export const pack = (folder: string, file: string): Promise<void> =>
-  pipeline(
-    blocksOf(folder),
-    // Vectors hardly shrink, however long one tries.
-    createGzip({ level: constants.Z_BEST_SPEED }),
-    createWriteStream(file, { flags: 'wx', mode: 0o600, flush: true }),
-  );
+/** Packs everything in the folder as a tar.gz. The checksum of gzip covers all of it. Resolves to the bytes of it. */
+export async function pack(folder: string, output: NodeJS.WritableStream): Promise<number> {
+  let bytes = 0;
+  // Vectors hardly shrink, however long one tries.
+  const gzip = createGzip({ level: constants.Z_BEST_SPEED });
+  gzip.on('data', ({ length }: Buffer) => {
+    bytes += length;
+  });
+  await pipeline(blocksOf(folder), gzip, output);
+  return bytes;
+}
 
 async function* blocksOf(folder: string): AsyncGenerator<Buffer> {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true });
@@ -63,14 +66,18 @@ const sumOf = (block: Buffer): number =>
 /** The archive is cut, damaged, or of something else. */
 class NotWhole extends Error {}
 
-/** Unpacks the archive into an empty folder, durably. Throws an `Error` that names the file if it is not whole. */
+/**
+ * Unpacks the archive into an empty folder, durably; `-` is standard input. Throws an `Error` that names the file if it is
+ * not whole.
+ */
 export async function unpack(file: string, folder: string): Promise<void> {
+  const [name, input] = file === '-' ? ['standard input', process.stdin] : [file, createReadStream(file)];
   try {
-    await pipeline(createReadStream(file), createGunzip(), (source: AsyncIterable<Buffer>) => write(source, folder));
+    await pipeline(input, createGunzip(), (source: AsyncIterable<Buffer>) => write(source, folder));
   } catch (cause) {
     const { code } = cause as NodeJS.ErrnoException;
     if (cause instanceof NotWhole || code?.startsWith('Z_'))
-      throw new Error(`${file} is not a whole backup: it is cut, damaged, or another file`, { cause });
+      throw new Error(`${name} is not a whole backup: it is cut, damaged, or another file`, { cause });
     throw cause;
   }
 }
