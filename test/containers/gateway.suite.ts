@@ -80,6 +80,8 @@ export function gatewaySuite({ compose, gateway, inspect, logs }: Project, servi
     const peak = Number(kilobytes) * 1024;
     const limit = Number(await inspect(service, '{{.HostConfig.Memory}}'));
     process.stdout.write(`${service}: at most ${Math.round(peak / MB)} MiB of ${limit / MB}\n`);
+    // Less than the model alone would be another process.
+    expect(peak).toBeGreaterThan(100 * MB);
     expect(peak * MARGIN).toBeLessThan(limit);
     expect(peak * MARGIN).toBeLessThan(podMemory());
   });

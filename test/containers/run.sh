@@ -19,6 +19,7 @@ possible() {
 }
 possible
 [ "${1-}" != --possible ] || exit 0
+type debootstrap slirp4netns >/dev/null 2>&1 || fail 'install debootstrap and slirp4netns'
 
 # The version before this one: test/containers/upgrade.test.ts replaces it.
 PREVIOUS=88f323a
@@ -37,7 +38,7 @@ finish() {
     kill "$slirp" 2>/dev/null || true
     wait
   fi
-  find /sys/fs/cgroup -depth -type d -path "*/$cgroup*" -exec rmdir {} +
+  find /sys/fs/cgroup -depth -type d -path "*/$cgroup*" -exec rmdir {} + 2>/dev/null || true
   [ -n "${TEST_CONTAINERS_FOLDER-}" ] || rm -rf --one-file-system "$folder"
 }
 trap finish EXIT
