@@ -10,8 +10,8 @@ export default defineConfig({
       deps: { inline: ['eventsource-parser', /@modelcontextprotocol\/client/, /@ai-sdk/, /node_modules\/ai\//] },
     },
     include: ['test/**/*.test.ts'],
-    // Chaos wants the machine to itself: npm run chaos.
-    exclude: [...configDefaults.exclude, 'test/chaos/**', ...(FULL ? [] : FULL_ONLY)],
+    // Chaos wants the machine to itself: npm run chaos. Containers need an engine: npm run containers.
+    exclude: [...configDefaults.exclude, 'test/chaos/**', 'test/containers/**', ...(FULL ? [] : FULL_ONLY)],
     // Worker threads and spawned gateways run what is built.
     globalSetup: 'test/support/prepare.ts',
     pool: 'forks',

@@ -10,10 +10,11 @@ export const BACKUP_USAGE = `Usage: omp-gateway backup FILE [options]
        omp-gateway restore FILE [options]
 
 Writes the embedded Postgres to a new file (a tar.gz of its data folder) with
-everything in it: memories, vectors, keys, audit log, queue. A gateway may serve
-meanwhile; its requests wait while the files are copied. Run backup as the same
-user and with the same TMPDIR. Restore fills an empty data folder from such a
-file, wholly or not at all; start the gateway on it afterwards.
+everything in it: memories, vectors, keys, audit log, queue; - is standard
+output. A gateway may serve meanwhile; its requests wait while the files are
+copied. Run backup as the same user and with the same TMPDIR. Restore fills an
+empty data folder from such a file, - is standard input, wholly or not at all;
+start the gateway on it afterwards.
 
 Options:
 ${COMMON_USAGE}
@@ -61,7 +62,8 @@ async function run(
     const { provider, data_dir } = config;
     const done = await work(provider, providerOptions(config), { data_dir, log: terminalLog(terminal) }, file);
     if (done === undefined) throw new Error(`the provider ${provider} stores nothing in a data folder`);
-    terminal.stdout.write(done);
+    // Standard output may be the backup.
+    terminal[file === '-' ? 'stderr' : 'stdout'].write(done);
     return 0;
   } catch (error) {
     report(terminal, error instanceof ConfigError ? error.message : explainError(error));

@@ -18,7 +18,8 @@ export interface ProviderModule {
   /** Present when stored memories can be re-embedded. Throws a plain `Error` whose message an operator can act on. */
   reembed?(options: unknown, context: MaintenanceContext, request: ReembedRequest): Promise<ReembedOutcome>;
   /**
-   * Present when the store lies in the data folder. Writes all of it to a new file, also while a gateway serves it. Returns
+   * Present when the store lies in the data folder. Writes all of it to a new file, also while a gateway serves it; `-` is
+   * standard output, and standard input for `restore`. Returns
    * the size of the file and for how long the gateway waited. Throws a plain `Error` whose message an operator can act on.
    */
   backup?(options: unknown, context: KeyContext, file: string): Promise<BackupOutcome>;

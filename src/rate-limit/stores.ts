@@ -118,12 +118,14 @@ export async function redisStore(url: string, wait_ms = WAIT_MS): Promise<Counte
     disableOfflineQueue: true,
     socket: { connectTimeout: wait_ms, reconnectStrategy: (retries) => Math.min(50 * 2 ** retries, 1_000) },
   });
-  // Failing commands report it; without a listener it would end the process.
+  // Failing commands report what happens later; without a listener it would end the process.
   client.on('error', () => {});
   return {
     counters: (purpose) =>
       countersOf(new RateLimiterRedis({ ...counting(purpose), storeClient: client, useRedisPackage: true })),
-    connect: () => client.connect(),
+    // The client goes on trying, and would keep the reason to itself.
+    connect: () =>
+      Promise.race([client.connect(), new Promise((_, reject) => client.once('error', (error) => reject(error)))]),
     close: async () => client.destroy(),
   };
 }

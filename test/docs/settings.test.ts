@@ -29,11 +29,11 @@ const VARIABLES = new Set([
 const READ_BY_OTHERS: Readonly<Record<string, RegExp>> = {
   'the exporter of traces': /^OTEL_EXPORTER_OTLP_(HEADERS|TIMEOUT|COMPRESSION|CERTIFICATE)$/,
   'the tests':
-    /^TEST_(FULL|DATABASE_URL|DISTRIBUTED|POSTGRES_BIN|CHAOS_SEED|PINECONE_API_KEY|PINECONE_INDEX_HOST|SCREENSHOTS)$/,
-  'docker compose': /^(COMPOSE_PROFILES|POSTGRES_PASSWORD|GRAFANA_PASSWORD|GATEWAY_MEMORY)$/,
+    /^TEST_(FULL|DATABASE_URL|DISTRIBUTED|POSTGRES_BIN|CHAOS_SEED|PINECONE_API_KEY|PINECONE_INDEX_HOST|SCREENSHOTS|CONTAINERS_FOLDER)$/,
+  'docker compose': /^(COMPOSE_PROFILES|POSTGRES_PASSWORD|POSTGRES_SHARED_BUFFERS|GRAFANA_PASSWORD|GATEWAY_MEMORY)$/,
   'an example of a reference in the file': /^REDIS_PASSWORD$/,
   'other containers': /^(POSTGRES_(USER|DB)|GF_[A-Z_]+|INDEX_TYPE|VECTOR_TYPE)$/,
-  'Node and the builder of the image': /^(NODE_ENV|NODE_OPTIONS|NODE_IMAGE)$/,
+  'Node and the builder of the image': /^(NODE_ENV|NODE_OPTIONS|NODE_IMAGE|NODE_EXTRA_CA_CERTS)$/,
   'the chat in docs/integrations/client.md': /^(GATEWAY_(URL|KEY)|MODEL_(URL|KEY))$/,
   'the SDK in docs/integrations/anthropic-memory-tool.md': /^ANTHROPIC_API_KEY$/,
   'omp-gateway migrate and verify': /^OMP_(FROM|TO)_KEY$/,

@@ -19,7 +19,7 @@ interface Service {
   readonly volumes?: readonly string[];
   readonly platform?: string;
   readonly depends_on?: Readonly<Record<string, { readonly condition: string }>> | readonly string[];
-  readonly healthcheck?: { readonly test: readonly string[] };
+  readonly healthcheck?: { readonly test: readonly string[]; readonly start_period?: string };
   readonly profiles?: readonly string[];
   readonly restart: string;
   readonly read_only?: boolean;
@@ -85,6 +85,8 @@ test('a service that depends on another waits until that one is healthy, if it h
     for (const name of Object.keys(depends_on)) expect(services[name as Name].healthcheck?.test[0]).toBe('CMD');
   }
   expect(postgres.healthcheck?.test).toContain('pg_isready');
+  // The recovery after a crash takes minutes.
+  expect(Number.parseInt(postgres.healthcheck?.start_period ?? '', 10)).toBeGreaterThanOrEqual(300);
   expect(gateway.environment?.DATABASE_URL).toBe(`\${DATABASE_URL:-postgres://omp@postgres:5432/omp}`);
   expect(postgres.environment).toMatchObject({ POSTGRES_USER: 'omp', POSTGRES_DB: 'omp' });
   expect(postgres.environment?.POSTGRES_PASSWORD).toBe(gateway.environment?.PGPASSWORD);

@@ -26,7 +26,7 @@ describe('the Dockerfile', () => {
   it('exposes and checks the default port', () => {
     const { port } = configSchema.parse({});
     expect(all('EXPOSE')).toEqual([`${port} 9464`]);
-    expect(all('HEALTHCHECK').join()).toContain(`process.env.OMP_PORT || ${port}`);
+    expect(all('HEALTHCHECK').join()).toContain(`\${OMP_PORT:-${port}}`);
     expect(all('HEALTHCHECK').join()).toContain('/livez');
   });
 

@@ -77,7 +77,7 @@ const RULES: Readonly<Record<string, Rule>> = {
     ),
   'DL3057 one health check': ({ last }) => once(last('HEALTHCHECK')),
   'DL4000, DL3043 nothing that is outdated': used('MAINTAINER', 'ONBUILD'),
-  'DL4003 one command': ({ last }) => once(last('CMD')),
+  'DL4003, DL4004 one command': ({ last }) => once([...last('CMD'), ...last('ENTRYPOINT')]),
   'DL4006 no pipes, which hide failures': runs(/[^|]\|[^|]/),
   'no secrets in layers': ({ all }) =>
     [...all('ENV'), ...all('ARG')].filter((each) => /^\w*(KEY|PASSWORD|SECRET|TOKEN)/.test(each)),
@@ -96,7 +96,6 @@ export interface Stage {
   readonly env: Record<string, string>;
   workdir: string;
   user: string;
-  volumes: readonly string[];
   healthcheck: readonly string[];
   command: readonly string[];
 }
@@ -127,7 +126,7 @@ export function carryOut(dockerfile: string, folder: string): Stage {
 
 const newStage = (root: string): Stage => {
   mkdirSync(root, { recursive: true });
-  return { root, env: {}, workdir: '/', user: 'root', volumes: [], healthcheck: [], command: [] };
+  return { root, env: {}, workdir: '/', user: 'root', healthcheck: [], command: [] };
 };
 
 function instruct(stage: Stage, name: string, rest: string, stages: ReadonlyMap<string, Stage>): void {
@@ -149,13 +148,10 @@ function instruct(stage: Stage, name: string, rest: string, stages: ReadonlyMap<
     case 'USER':
       stage.user = rest;
       break;
-    case 'VOLUME':
-      stage.volumes = [...stage.volumes, rest];
-      break;
     case 'HEALTHCHECK':
       stage.healthcheck = JSON.parse(rest.slice(rest.indexOf('['))) as string[];
       break;
-    case 'CMD':
+    case 'ENTRYPOINT':
       stage.command = JSON.parse(rest) as string[];
       break;
     case 'LABEL':
@@ -170,7 +166,7 @@ function instruct(stage: Stage, name: string, rest: string, stages: ReadonlyMap<
 
 function copy(here: string, words: readonly string[], stages: ReadonlyMap<string, Stage>): void {
   const from = words[0]?.startsWith('--from=') ? stages.get(words[0].slice('--from='.length)) : undefined;
-  const paths = words.slice(from ? 1 : 0);
+  const paths = words.filter((word) => !word.startsWith('--'));
   const target = resolve(here, paths.at(-1) as string);
   for (const path of paths.slice(0, -1)) {
     if (path === '.') {

@@ -97,7 +97,12 @@ interface Pod {
   readonly terminationGracePeriodSeconds: number;
   readonly topologySpreadConstraints: readonly { readonly labelSelector: Selector }[];
   readonly containers: readonly [Container];
-  readonly volumes: readonly { readonly name: string; readonly secret: { readonly secretName: string } }[];
+  readonly volumes: readonly {
+    readonly name: string;
+    readonly secret?: { readonly secretName: string };
+    readonly configMap?: { readonly name: string; readonly optional: boolean };
+    readonly emptyDir?: { readonly sizeLimit: string };
+  }[];
 }
 
 const of = <Rest>(file: string) => manifests.get(file) as Manifest & Rest;
@@ -122,7 +127,12 @@ const autoscaler = of<{ spec: { scaleTargetRef: unknown; minReplicas: number; ma
   'horizontalpodautoscaler.yaml',
 );
 const policy = of<{
-  spec: { podSelector: Selector; policyTypes: string[]; ingress: { ports: { port: string | number }[] }[] };
+  spec: {
+    podSelector: Selector;
+    policyTypes: string[];
+    ingress: { ports: { port: string | number }[] }[];
+    egress: { to?: { ipBlock?: { cidr: string } }[]; ports: { port: number }[] }[];
+  };
 }>('networkpolicy.yaml');
 
 const { template } = deployment.spec;
@@ -186,7 +196,7 @@ describe('the manifests', () => {
 
   it('name each other', () => {
     expect(container.envFrom).toEqual([{ configMapRef: { name: configMap.metadata.name } }]);
-    expect(pod.volumes.map((volume) => volume.secret.secretName)).toEqual([secret.metadata.name]);
+    expect(pod.volumes.flatMap((volume) => volume.secret?.secretName ?? [])).toEqual([secret.metadata.name]);
     expect(pod.serviceAccountName).toBe(of('serviceaccount.yaml').metadata.name);
     const { apiVersion, kind, metadata } = deployment;
     expect(autoscaler.spec.scaleTargetRef).toEqual({ apiVersion, kind, name: metadata.name });
@@ -245,6 +255,23 @@ describe('the pods', () => {
     expect(budget.spec.maxUnavailable).toBe(1);
   });
 
+  it('reach databases, their poolers, Redis, collectors, and both kinds of DNS', () => {
+    const [dns, services] = policy.spec.egress;
+    expect(dns?.to?.flatMap(({ ipBlock }) => ipBlock?.cidr ?? [])).toEqual(['169.254.20.10/32']);
+    expect(dns?.ports.map(({ port }) => port)).toEqual([53, 53]);
+    expect(services?.ports.map(({ port }) => port)).toEqual([5432, 6432, 6543, 6379, 4318, 443]);
+    expect(services?.to).toBeUndefined();
+  });
+
+  it('find the certificate of a private authority where the example names it, and start without one', () => {
+    const { name, configMap: from } = pod.volumes.find((volume) => volume.configMap) ?? {};
+    expect(from?.optional).toBe(true);
+    const mount = container.volumeMounts.find((each) => each.name === name);
+    const example = readFileSync(join(FOLDER, 'secret.example.yaml'), 'utf8');
+    expect(example).toContain(`configmap -n omp ${from?.name} --from-file=ca.crt`);
+    expect(example).toContain(`sslrootcert=${mount?.mountPath}/ca.crt`);
+  });
+
   it('leave the database enough connections', () => {
     // Of the 100 that a server has by default, for all replicas and the one on top that a rolling update makes; two more
     // count requests, one cancels statements.
@@ -273,6 +300,9 @@ describe('the pods', () => {
     });
     expect(container.resources.requests).toHaveProperty('cpu');
     for (const kind of ['requests', 'limits'] as const) expect(container.resources[kind]).toHaveProperty('memory');
-    expect(container.volumeMounts.every(({ readOnly }) => readOnly)).toBe(true);
+    const writable = container.volumeMounts.filter(({ readOnly }) => !readOnly);
+    // For commands; the gateway itself stores nothing in the pod.
+    expect(writable.map(({ mountPath }) => mountPath)).toEqual(['/tmp']);
+    expect(pod.volumes.find(({ name }) => name === writable[0]?.name)?.emptyDir).toHaveProperty('sizeLimit');
   });
 });

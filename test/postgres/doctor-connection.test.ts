@@ -36,7 +36,7 @@ describe('doctor where the database cannot be reached', () => {
     const findings = await findingsOn(url);
     expect(findings).toHaveLength(1);
     expect(told(findings, 'problem')[0]).toMatch(
-      new RegExp(`^connection: cannot connect \\((${code})\\): .*${advice}`),
+      new RegExp(`^connection: cannot connect to the database \\((${code})\\): .*${advice}`),
     );
     expect(JSON.stringify(findings)).not.toMatch(/hunter|name\.invalid/);
   });
@@ -64,7 +64,7 @@ describe('doctor on a server', () => {
     const url = new URL(SERVER_URL);
     url.pathname = '/no_such_database';
     expect(await problemsOn(url.href)).toEqual([
-      expect.stringContaining('cannot connect (3D000): the database does not exist'),
+      expect.stringContaining('cannot connect to the database (3D000): the database does not exist'),
     ]);
   });
 
@@ -95,7 +95,9 @@ describe('doctor on a server', () => {
     const db = await testDatabase();
     const [{ name } = { name: '' }] = await db.sql<{ name: string }>('select current_database() as name');
     await db.sql(`revoke connect on database ${name} from public`);
-    expect(await problemsOn(await db.role())).toEqual([expect.stringContaining('cannot connect (42501): the role')]);
+    expect(await problemsOn(await db.role())).toEqual([
+      expect.stringContaining('cannot connect to the database (42501): the role'),
+    ]);
   });
 
   it('tells who it connects as, and to what', async () => {
@@ -175,7 +177,7 @@ describe('doctor on a server of its own', () => {
     wrong.password = 'hunter2';
     expect(await problemsOn(wrong.href)).toEqual([
       expect.stringContaining(
-        'cannot connect (28P01): the database rejected the credentials; check user and password in DATABASE_URL',
+        'cannot connect to the database (28P01): the database rejected the credentials; check user and password in DATABASE_URL',
       ),
     ]);
     const inSecret = `${cluster.url}?sslmode=no-verify`;

@@ -175,11 +175,21 @@ it.for<[string, string, object, RegExp]>([
     'server',
     NO_LISTENER,
     {},
-    /cannot connect to the database: .* cannot be reached \(ECONNREFUSED\); check DATABASE_URL/,
+    /cannot connect to the database \(ECONNREFUSED\): nothing listens there; check host and port in DATABASE_URL/,
   ],
-  ['host', NO_LISTENER, { hostname: 'no-such-host.invalid' }, /cannot be reached \((ENOTFOUND|EAI_AGAIN)\)/],
-  ['role', SERVER_URL, { username: randomName() }, /rejected the credentials of the gateway \(28/],
-  ['database', SERVER_URL, { pathname: randomName() }, /cannot connect to the database: .* does not exist \(3D000\)/],
+  ['host', NO_LISTENER, { hostname: 'no-such-host.invalid' }, /\((ENOTFOUND|EAI_AGAIN)\): .*the host in DATABASE_URL/],
+  [
+    'role',
+    SERVER_URL,
+    { username: randomName() },
+    /\(28\w+\): the database rejected the credentials; .*DATABASE_URL.*PGPASSWORD.*POSTGRES_PASSWORD/,
+  ],
+  [
+    'database',
+    SERVER_URL,
+    { pathname: randomName() },
+    /cannot connect to the database \(3D000\): the database does not exist/,
+  ],
 ])(
   'a start with a %s that does not exist says so, and shows no password',
   async ([, base, change, message], { skip }) => {

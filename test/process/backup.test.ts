@@ -1,6 +1,6 @@
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import pg from 'pg';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { startEngine } from '../../providers/postgres/embedded/engine.ts';
@@ -200,6 +200,23 @@ describe('restore leaves nothing behind, and says why, when', () => {
       'in use by another omp-gateway',
     );
   });
+});
+
+it('- is standard output and standard input, and standard error says that it is done', async () => {
+  const env = { PATH: process.env.PATH, OMP_DATA_DIR: stored.folder, TMPDIR: temporaryFolder() };
+  const main = resolve('dist/src/main.js');
+  const backup = spawnSync(process.execPath, [main, 'backup', '-'], { env, maxBuffer: 1 << 30 });
+  expect(backup).toMatchObject({ status: 0 });
+  expect(backup.stderr.toString()).toMatch(/^Done: \d+\.\d MB\./);
+  expect(readdirSync(stored.folder).sort()).toEqual([...COMPLETE, 'omp.backup'].sort());
+  const target = join(temporaryFolder(), 'new');
+  const restoreTo = { env: { ...env, OMP_DATA_DIR: target } };
+  const cut = spawnSync(process.execPath, [main, 'restore', '-'], { ...restoreTo, input: backup.stdout.subarray(1) });
+  expect(cut.stderr.toString()).toContain('standard input is not a whole backup');
+  expect(readdirSync(target)).toEqual(EMPTY);
+  const { status } = spawnSync(process.execPath, [main, 'restore', '-'], { ...restoreTo, input: backup.stdout });
+  expect(status).toBe(0);
+  expect(await contentsOf(target)).toEqual(await contentsOf(stored.folder));
 });
 
 it('tar unpacks a backup into a data folder', async () => {

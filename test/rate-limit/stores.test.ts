@@ -235,6 +235,28 @@ describe.for(Object.entries(STOPPABLE))('[Decision 17] while %s is down', ([, { 
   });
 });
 
+describe('[Decision 17] the log says why redis cannot be used:', () => {
+  const url = async (port: number, host = '127.0.0.1') => `redis://${host}:${port}`;
+  const answering = async (line: string) => {
+    const server = createServer((socket) => socket.once('data', () => socket.end(`${line}\r\n`)).on('error', () => {}));
+    await once(server.listen(0, '127.0.0.1'), 'listening');
+    onTestFinished(() => void server.close());
+    return url((server.address() as AddressInfo).port);
+  };
+
+  it.for<[string, RegExp, () => Promise<string>]>([
+    ['nothing listens', /ECONNREFUSED/, () => url(1)],
+    ['there is no such host', /ENOTFOUND|EAI_AGAIN/, () => url(6379, 'no-such-host.invalid')],
+    ['the password is wrong', /WRONGPASS/, () => answering('-WRONGPASS invalid username-password pair')],
+    ['it is in protected mode', /DENIED/, () => answering('-DENIED Redis is running in protected mode')],
+  ])('%s', async ([, reason, create]) => {
+    // Never passed: the deadline is not what ends the attempt.
+    holdTimers(HELD_MS);
+    const { lines } = await openLimits({ store: 'redis', redis_url: await create() });
+    expect(lines).toMatchObject([{ ...FAILS, fields: { err: { message: expect.stringMatching(reason) } } }]);
+  });
+});
+
 describe('[Decision 17] a store that hangs', () => {
   it('delays no request: redis that stops answering', async ({ skip }) => {
     skip(NO_REDIS !== '', NO_REDIS);

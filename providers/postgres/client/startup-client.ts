@@ -1,5 +1,5 @@
 import pg from 'pg';
-import { codeOf, toOmpError } from '../errors.ts';
+import { explainFailure } from './connection-failure.ts';
 
 /**
  * Opens one connection for the checks before the first request and closes it afterwards. Throws an `Error` that an
@@ -15,10 +15,7 @@ export async function withStartupClient<Result>(
   try {
     await client.connect();
   } catch (cause) {
-    throw new Error(
-      `cannot connect to the database: ${toOmpError(cause).message} (${codeOf(cause) ?? 'no code'}); check DATABASE_URL`,
-      { cause },
-    );
+    throw new Error(explainFailure(cause, config.connectionTimeoutMillis ?? 0), { cause });
   }
   try {
     const problem = await encodingProblem(client);

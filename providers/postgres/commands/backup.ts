@@ -1,5 +1,5 @@
-import { constants, existsSync, mkdirSync } from 'node:fs';
-import { access, cp, mkdtemp, rename, rm, stat } from 'node:fs/promises';
+import { constants, createWriteStream, existsSync, mkdirSync } from 'node:fs';
+import { access, cp, mkdtemp, rename, rm } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
 import type { BackupOutcome, KeyContext } from '#contract';
 import { withStartupClient } from '../client/startup-client.ts';
@@ -12,24 +12,30 @@ const SERVER =
   'DATABASE_URL is set: the embedded Postgres has these commands, a server has pg_dump and pg_restore (docs/operations.md, "Backup and restore")';
 
 /**
- * Writes the embedded database to a new file, also while a gateway serves it. Throws a plain `Error` that an operator can act on; there is then no file.
+ * Writes the embedded database to a new file, also while a gateway serves it; `-` is standard output. Throws a plain `Error`
+ * that an operator can act on; there is then no file.
  */
 export async function backup(options: Options, context: KeyContext, file: string): Promise<BackupOutcome> {
   if (options.url !== undefined) throw new Error(SERVER);
   const root = resolve(context.data_dir);
-  const target = resolve(file);
+  const isStream = file === '-';
+  if (isStream && process.stdout.isTTY)
+    throw new Error('standard output is a terminal; redirect it, and run docker compose exec with -T');
+  // In a container, the data folder is what may be written and has the space.
+  const target = isStream ? join(root, 'backup') : resolve(file);
   if (examineFolder(root) === 'nothing') throw new Error(`nothing is stored in ${root}; check OMP_DATA_DIR`);
-  if (existsSync(target)) throw new Error(`${target} exists; name a new file`);
+  if (!isStream && existsSync(target)) throw new Error(`${target} exists; name a new file`);
   const partial = await mkdtemp(`${target}.partial-`);
   try {
     const server = await startServer(options, { ...context, join: true });
     const ms = await copyDatabase(server.config, root, join(partial, 'copy')).finally(() => server.close());
+    const copy = join(partial, 'copy');
+    if (isStream) return [await pack(copy, process.stdout), ms];
     const archive = join(partial, 'archive');
-    await pack(join(partial, 'copy'), archive);
-    const { size } = await stat(archive);
+    const bytes = await pack(copy, createWriteStream(archive, { flags: 'wx', mode: 0o600, flush: true }));
     await rename(archive, target);
     await syncFolder(dirname(target));
-    return [size, ms];
+    return [bytes, ms];
   } finally {
     await rm(partial, { recursive: true, force: true });
   }
@@ -71,20 +77,21 @@ const copyDatabase = (config: Parameters<typeof withStartupClient>[0], root: str
     return performance.now() - started;
   });
 
-/** Fills an empty data folder from a backup. After an interruption the folder is empty for the next start or restore. */
+/** Fills an empty data folder from a backup, `-`: standard input. After an interruption it is empty for the next start or restore. */
 export async function restore({ url }: Options, { data_dir }: KeyContext, file: string): Promise<true> {
   if (url !== undefined) throw new Error(SERVER);
   const root = resolve(data_dir);
   // Before anything is created.
-  await access(file).catch((cause) => {
-    throw new Error(`${file} cannot be read`, { cause });
-  });
+  if (file !== '-')
+    await access(file).catch((cause) => {
+      throw new Error(`${file} cannot be read`, { cause });
+    });
   const lock = await onFolder(root, () => {
     mkdirSync(root, { recursive: true, mode: 0o700 });
     return lockFolder(root);
   });
   try {
-    await onFolder(root, () => restoreFolder(root, (folder) => unpack(resolve(file), folder)));
+    await onFolder(root, () => restoreFolder(root, (folder) => unpack(file, folder)));
     return true;
   } finally {
     lock.release();

@@ -1,4 +1,4 @@
-import { createReadStream, createWriteStream } from 'node:fs';
+import { createReadStream } from 'node:fs';
 import { mkdir, readdir, stat, statfs, writeFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { pipeline } from 'node:stream/promises';
@@ -13,14 +13,17 @@ const FILE = '0';
 /** `tar` unpacks it too. Nothing else is read: a path never leads out of the folder. */
 const PATH = /^(?!.*\.\.)[\w.-]+(?:\/[\w.-]+)*\/?$/;
 
-/** Packs everything in the folder into a new tar.gz, which is on disk in the end. The checksum of gzip covers all of it. */
-export const pack = (folder: string, file: string): Promise<void> =>
-  pipeline(
-    blocksOf(folder),
-    // Vectors hardly shrink, however long one tries.
-    createGzip({ level: constants.Z_BEST_SPEED }),
-    createWriteStream(file, { flags: 'wx', mode: 0o600, flush: true }),
-  );
+/** Packs everything in the folder as a tar.gz. The checksum of gzip covers all of it. Resolves to the bytes of it. */
+export async function pack(folder: string, output: NodeJS.WritableStream): Promise<number> {
+  let bytes = 0;
+  // Vectors hardly shrink, however long one tries.
+  const gzip = createGzip({ level: constants.Z_BEST_SPEED });
+  gzip.on('data', ({ length }: Buffer) => {
+    bytes += length;
+  });
+  await pipeline(blocksOf(folder), gzip, output);
+  return bytes;
+}
 
 async function* blocksOf(folder: string): AsyncGenerator<Buffer> {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true });
@@ -72,33 +75,43 @@ const SMALL_BYTES = 256 * 1024 * 1024;
 const ENTRY_BYTES = 4_096;
 
 /**
- * Unpacks the archive into an empty folder, durably. Throws an `Error` that names the file if it is not whole, or as soon as
- * a header in it says that it unpacks to more than a backup of this size, or than there is space.
+ * Unpacks the archive into an empty folder, durably; `-` is standard input. Throws an `Error` that names the file if it is not
+ * whole, or as soon as it unpacks to more than a backup of its size, or than there is space. A file fails at the header in it
+ * that says so; the size of standard input is what was read of it.
  */
 export async function unpack(file: string, folder: string): Promise<void> {
-  const [{ size }, { bavail, bsize }] = await Promise.all([stat(file), statfs(folder)]);
+  const isStream = file === '-';
+  const [name, input] = isStream ? ['standard input', process.stdin] : [file, createReadStream(file)];
+  const size = isStream ? undefined : (await stat(file)).size;
+  const { bavail, bsize } = await statfs(folder);
   const free = bavail * bsize;
-  const allowed = Math.min(free, SMALL_BYTES + MAX_RATIO * size);
+  const most = (read: number) => Math.min(free, SMALL_BYTES + MAX_RATIO * read);
+  const bounds = { declared: size === undefined ? free : most(size), unpacked: () => most(size ?? input.bytesRead) };
   try {
-    await pipeline(createReadStream(file), createGunzip(), (source: AsyncIterable<Buffer>) =>
-      write(source, folder, allowed),
-    );
+    await pipeline(input, createGunzip(), (source: AsyncIterable<Buffer>) => write(source, folder, bounds));
   } catch (cause) {
     const { code } = cause as NodeJS.ErrnoException;
     if (cause instanceof TooLarge) {
-      const megabytes = Math.floor(allowed / 1024 ** 2);
-      const reason = allowed === free ? `than the ${megabytes} MB that are free` : `than a backup of this size does`;
-      throw new Error(`${file} unpacks to more ${reason}; nothing was restored`, { cause });
+      const isFull = bounds.unpacked() === free;
+      const reason = isFull ? `the ${Math.floor(free / 1024 ** 2)} MB that are free` : 'a backup of this size does';
+      throw new Error(`${name} unpacks to more than ${reason}; nothing was restored`, { cause });
     }
     if (cause instanceof NotWhole || code?.startsWith('Z_'))
-      throw new Error(`${file} is not a whole backup: it is cut, damaged, or another file`, { cause });
+      throw new Error(`${name} is not a whole backup: it is cut, damaged, or another file`, { cause });
     throw cause;
   }
 }
 
-/** `allowed`: most bytes of all files together. */
-async function write(source: AsyncIterable<Buffer>, folder: string, allowed: number): Promise<void> {
-  const { read, parts, rest } = reader(source);
+/** Limits for the bytes of all files together. */
+interface Bounds {
+  /** As their headers say. */
+  readonly declared: number;
+  /** As they are unpacked. */
+  unpacked(): number;
+}
+
+async function write(source: AsyncIterable<Buffer>, folder: string, { declared, unpacked }: Bounds): Promise<void> {
+  const { read, parts, rest } = reader(source, unpacked);
   const folders = [folder];
   let bytes = 0;
   for (;;) {
@@ -111,7 +124,7 @@ async function write(source: AsyncIterable<Buffer>, folder: string, allowed: num
     if (Number.parseInt(block.toString('latin1', 148, 154), 8) !== sumOf(block)) throw new NotWhole();
     if (!PATH.test(path) || !(size >= 0)) throw new NotWhole();
     bytes += ENTRY_BYTES + size;
-    if (bytes > allowed) throw new TooLarge();
+    if (bytes > declared) throw new TooLarge();
     const target = join(folder, path);
     if (type === FOLDER) {
       await mkdir(target, { mode: 0o700 });
@@ -124,15 +137,18 @@ async function write(source: AsyncIterable<Buffer>, folder: string, allowed: num
   for (const path of folders) await syncFolder(path);
 }
 
-function reader(source: AsyncIterable<Buffer>) {
+function reader(source: AsyncIterable<Buffer>, most: Bounds['unpacked']) {
   const chunks = source[Symbol.asyncIterator]();
   let left: Buffer = Buffer.alloc(0);
+  let bytes = 0;
   /** The next `size` bytes as they arrive. */
   async function* parts(size: number): AsyncGenerator<Buffer> {
     for (let missing = size; missing > 0; ) {
       if (left.length === 0) {
         const { value, done } = await chunks.next();
         if (done) throw new NotWhole();
+        bytes += value.length;
+        if (bytes > most()) throw new TooLarge();
         left = value;
       }
       const part = left.subarray(0, missing);
