@@ -1,6 +1,6 @@
 import { execFileSync, spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import pg from 'pg';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { startEngine } from '../../providers/postgres/embedded/engine.ts';
@@ -213,6 +213,13 @@ it('- is standard output and standard input, and standard error says that it is 
   const restoreTo = { env: { ...env, OMP_DATA_DIR: target } };
   const cut = spawnSync(process.execPath, [main, 'restore', '-'], { ...restoreTo, input: backup.stdout.subarray(1) });
   expect(cut.stderr.toString()).toContain('standard input is not a whole backup');
+  expect(readdirSync(target)).toEqual(EMPTY);
+  const zeros = join(temporaryFolder(), 'zeros');
+  writeFileSync(zeros, '');
+  truncateSync(zeros, 800_000_000);
+  const input = execFileSync('tar', ['-czf', '-', '-C', dirname(zeros), 'zeros']);
+  const unpacked = spawnSync(process.execPath, [main, 'restore', '-'], { ...restoreTo, input });
+  expect(unpacked.stderr.toString()).toContain('unpacks to more than a backup of this size does');
   expect(readdirSync(target)).toEqual(EMPTY);
   const { status } = spawnSync(process.execPath, [main, 'restore', '-'], { ...restoreTo, input: backup.stdout });
   expect(status).toBe(0);
