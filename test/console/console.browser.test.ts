@@ -72,6 +72,7 @@ describe.skipIf(!hasChromium)('the console, in a browser', () => {
 
   it('keeps a deletion waiting on another page, where it can be undone', async () => {
     const { page, client } = await open('#/memories?user=ana', {}, ana('tea'));
+    await expect.poll(() => rows(page).count()).toBe(1);
     await page.clock.install();
     await page.clock.pauseAt(Date.now() + 60_000);
     /** The page draws and runs its effects only while its clock moves. */

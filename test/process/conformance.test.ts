@@ -17,7 +17,7 @@ it('omp-gateway conformance passes on a gateway with keys, and leaves nothing', 
     env: { OMP_KEY: all.key, NARROW: narrow.key },
   });
   expect({ status, stderr }, stdout).toEqual({ status: 0, stderr: '' });
-  expect(stdout).toMatch(/^104 passed, 0 failed, 0 warnings, 2 skipped$/m);
+  expect(stdout).toMatch(/^105 passed, 0 failed, 0 warnings, 2 skipped$/m);
   const users = await fetch(`${gateway.url}/users`, { headers: { authorization: `Bearer ${all.key}` } });
   expect(await users.json()).toEqual({ items: [], next_cursor: null });
 });
