@@ -57,7 +57,8 @@ USER 1000:1000
 EXPOSE 8080 9464
 STOPSIGNAL SIGTERM
 # Checks the process, not its backend: a restart of this container would not repair the backend.
-# The port opens at the end of a start, which may take long the first time; its first answer ends the start period.
+# The port is that of OMP_PORT: set it there, not by an argument. It opens at the end of a start, which may take long the first
+# time; its first answer ends the start period.
 # A shell, since a Node for each check would take 57 MB.
 HEALTHCHECK --interval=10s --timeout=5s --start-period=300s \
   CMD ["bash", "-c", "exec 3<>/dev/tcp/127.0.0.1/${OMP_PORT:-8080} && printf 'GET /livez HTTP/1.0\\r\\n\\r\\n' >&3 && read -r _ status _ <&3 && [ $status = 200 ]"]

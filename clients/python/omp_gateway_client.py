@@ -385,9 +385,9 @@ class MemoryClient:
         except (OSError, http.client.HTTPException) as error:
             raise ConnectionFailed("the request to {} failed: {}".format(self._url, error)) from error
         self._consistency = answer.get("X-Consistency-Token", self._consistency)
+        result = _read(status, answer, text)
         self._warn(answer.get("X-Ignored-Fields", ""))
-        return _read(status, answer, text)
-
+        return result
 
     def _warn(self, ignored: str) -> None:
         """Warns once for each field that the gateway does not know and ignores."""

@@ -94,6 +94,8 @@ async function check(flags: Flags, env: Environment): Promise<Finding[]> {
   const table = mapping.preset === undefined ? '' : `, mapped table of ${mapping.preset}`;
   findings.push(finding('configuration', 'ok', `provider ${provider}${table}, ${ranked} search`));
 
+  if (mayStayClosed(config)) findings.push(finding('configuration', 'warning', mayNotStart(config.host)));
+
   const warnings: string[] = [];
   const log: Log = { ...SILENT, warn: (_, message) => void warnings.push(message) };
   const { embedder, findings: ofEmbedding } = await checkEmbedder(config, log);
@@ -106,6 +108,12 @@ async function check(flags: Flags, env: Environment): Promise<Finding[]> {
     await embedder?.close();
   }
 }
+
+/** Whether the gateway starts only if a key is stored, which is not looked up here. */
+const mayStayClosed = ({ host, auth, jwt }: Config): boolean =>
+  auth.mode === 'auto' && auth.keys.length === 0 && !jwt.jwks_url && !/^(?:localhost|127\..*|::1)$/.test(host);
+const mayNotStart = (host: string): string =>
+  `OMP_HOST is ${host}, and no key is configured: the gateway starts only if one is stored (omp-gateway keys create), or with OMP_AUTH=open or OMP_AUTH=required`;
 
 /** What the checks find, they return. */
 const SILENT: Log = { info: () => {}, warn: () => {}, error: () => {} };

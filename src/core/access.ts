@@ -206,11 +206,12 @@ export function verbsFor(principal: Principal, { provider, auditQueue, shares, s
       audit: (query, call) =>
         audited('audit', factsOf(query), call, async () => {
           requireAccess(query.user_id, grants.read);
-          return shares.records(query.limit, call, async () => {
+          const page = async () => {
             const entries = await read({ ...query, within: grants.read }, call);
             for (const entry of entries) readable(entry, query.user_id);
             return { result: entries, count: 0, bytes: entries.length * ENTRY_BYTES };
-          });
+          };
+          return shares.records(query.limit, call, page, ENTRY_BYTES);
         }),
     }),
     ...userVerbs(principal, provider, access, audited),
@@ -538,7 +539,7 @@ function searchVerbs(
   return {
     search: ({ current, limit, ...query }, call) =>
       auditedForEach('search', query, call, async () => {
-        const found = await searchAllowed({ ...query, limit: current ? candidates : limit }, call);
+        const found = await searchAllowed({ limit: current ? candidates : limit, ...query }, call);
         const hits = current
           ? currentHits(found.items, new Date()).slice(0, limit)
           : markSuperseded(found.items, new Date());
@@ -550,7 +551,7 @@ function searchVerbs(
       auditedForEach('context', query, call, async () => {
         const { budget, min_score = capabilities.vector_search ? MIN_SIMILARITY : 0 } = options;
         const max_content_bytes = budget * BYTES_PER_TOKEN;
-        const { items } = await searchAllowed({ ...query, limit: candidates, max_content_bytes }, call);
+        const { items } = await searchAllowed({ limit: candidates, max_content_bytes, ...query }, call);
         return toContext(items, { budget, min_score }, new Date(), call);
       }),
   };

@@ -21,7 +21,9 @@ export function currentHits(hits: readonly SearchHit[], now: Date): SearchHit[] 
 }
 
 /** Marks each hit that others supersede. */
-export function markSuperseded(hits: readonly SearchHit[], now: Date): MarkedHit[] {
+export function markSuperseded(hits: SearchHit[], now: Date): MarkedHit[] {
+  // Nearly always.
+  if (hits.every(({ memory }) => memory.supersedes.length === 0)) return hits;
   const superseded = supersededAmong(hits.map(recordOf), now.toISOString());
   return hits.map((hit) => {
     const superseded_by = superseded.get(hit.memory.id);

@@ -15,11 +15,17 @@ export interface SizedResult<Result> {
  */
 export interface ReadShares {
   /**
-   * A read of at most `limit` records. It reserves what the caller's records took lately. Small reads never wait. Large
-   * results of all callers are returned one after another, with turns of the event loop between them for other requests.
+   * A read of at most `limit` records, each of `recordBytes`; by default what the caller's records took lately. What is expected
+   * to take little never waits. Large results of all callers are returned one after another, with turns of the event loop
+   * between them for other requests.
    */
-  records<Result>(limit: number, call: Call, work: () => Promise<SizedResult<Result>>): Promise<Result>;
-  /** A read that takes the whole share of its caller: there is one at a time. */
+  records<Result>(
+    limit: number,
+    call: Call,
+    work: () => Promise<SizedResult<Result>>,
+    recordBytes?: number,
+  ): Promise<Result>;
+  /** A read that takes the whole share of its caller: one at a time is made. Half of it is given back with the result. */
   alone<Result>(call: Call, work: () => Promise<Result>): Promise<Result>;
 }
 
@@ -27,7 +33,7 @@ export interface ReadShares {
 export const SHARE_BYTES = 8 * 1024 * 1024;
 const LARGEST_ANSWER_BYTES = SHARE_BYTES / 2;
 /** What takes less is not counted. */
-const SMALL_BYTES = 64 * 1024;
+const SMALL_BYTES = 128 * 1024;
 /** Expected size of a record of an unknown caller: 500 of them fill the largest answer. */
 const FIRST_RECORD_BYTES = 8 * 1024;
 /** Otherwise a caller could start hundreds of large reads at once after some small ones. */
@@ -69,8 +75,10 @@ export function createReadShares(): ReadShares {
   const shareOf = ({ caller: { id } }: Call): Share => {
     const known = shares.get(id);
     if (known) return known;
-    const [oldest] = shares.keys();
-    if (oldest !== undefined && shares.size >= MAX_CALLERS) shares.delete(oldest);
+    if (shares.size >= MAX_CALLERS) {
+      const idle = [...shares].find(([, { used }]) => used === 0);
+      if (idle) shares.delete(idle[0]);
+    }
     const share = { used: 0, recordBytes: FIRST_RECORD_BYTES, queue: [] };
     shares.set(id, share);
     return share;
@@ -120,10 +128,10 @@ export function createReadShares(): ReadShares {
   };
 
   return {
-    async records(limit, call, work) {
+    async records(limit, call, work, recordBytes) {
       if (!call.afterAnswer) return (await work()).result;
       const share = shareOf(call);
-      const expected = counted(Math.min(limit * share.recordBytes, LARGEST_ANSWER_BYTES));
+      const expected = counted(Math.min(limit * (recordBytes ?? share.recordBytes), LARGEST_ANSWER_BYTES));
       if (expected > 0) await admit(share, expected, call);
       const { result, count, bytes } = await work();
       if (count > 0) learn(share, bytes / count);
@@ -134,9 +142,11 @@ export function createReadShares(): ReadShares {
     },
     async alone(call, work) {
       if (!call.afterAnswer) return work();
-      await admit(shareOf(call), SHARE_BYTES, call);
+      const share = shareOf(call);
+      await admit(share, SHARE_BYTES, call);
       const result = await work();
       await afterOthers(LARGEST_ANSWER_BYTES);
+      reserve(share, LARGEST_ANSWER_BYTES - SHARE_BYTES, call);
       return result;
     },
   };

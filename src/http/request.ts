@@ -79,7 +79,7 @@ export function callMiddleware({
   return async (c, next) => {
     const given = c.req.header('x-request-id');
     const requestId = given !== undefined && REQUEST_ID.test(given) ? given : newRequestId();
-    const call = new RequestCall(requestId, ignoredNames(c));
+    const call = new RequestCall(requestId, c);
     const followed = telemetry.request(c.req.method, (name) => c.req.header(name), PROBES.has(c.req.path));
     if (followed.trace) call.trace = followed.trace;
     if (consistencyTokens) call.consistency = consistencyOf(c);
@@ -132,16 +132,26 @@ class RequestCall implements InputCall {
   caller = GATEWAY;
   consistency?: Consistency;
   trace?: Trace;
-  readonly ignored: (name: string) => void;
+  readonly #context: Context;
+  /** The names in `X-Ignored-Fields`. */
+  #ignored: Set<string> | undefined;
   #controller: AbortController | undefined;
   #reason: OmpError | undefined;
   readonly #rejecters: ((reason: OmpError) => void)[] = [];
   /** What to do after the answer; null: the client has taken it. */
   #last: (() => void)[] | undefined | null;
 
-  constructor(requestId: string, ignored: (name: string) => void) {
+  constructor(requestId: string, context: Context) {
     this.requestId = requestId;
-    this.ignored = ignored;
+    this.#context = context;
+  }
+
+  ignored(name: string): void {
+    const names = this.#ignored ?? new Set();
+    // Work may continue after its request was answered.
+    if (names.size === MAX_IGNORED || this.#context.finalized || !IGNORED_NAME.test(name)) return;
+    this.#ignored = names.add(name);
+    this.#context.header('x-ignored-fields', [...names].join(', '));
   }
 
   get signal(): AbortSignal {
@@ -238,25 +248,13 @@ function routeOf(c: Context<Env>): string {
 /** A call whose client learns which names of its input were ignored (Decision 6). */
 export interface InputCall extends Call {
   /** Absent: nobody is told. */
-  readonly ignored?: (name: string) => void;
+  ignored?(name: string): void;
 }
 
-export const IGNORED_FIELDS = 'x-ignored-fields';
 /** Names in `X-Ignored-Fields`. */
 const MAX_IGNORED = 16;
 /** What a name may be, because the client chose it. */
 const IGNORED_NAME = /^[\w.-]{1,64}$/;
-
-/** Sets `X-Ignored-Fields` to the distinct names, as far as they are safe in a header. */
-function ignoredNames(c: Context): (name: string) => void {
-  let told: Set<string> | undefined;
-  return (name) => {
-    // Work may continue after its request was answered.
-    if (told?.size === MAX_IGNORED || c.finalized || !IGNORED_NAME.test(name)) return;
-    told = (told ?? new Set()).add(name);
-    c.header(IGNORED_FIELDS, [...told].join(', '));
-  };
-}
 
 /** The client sends it back with its next request, to any replica (Decision 23). */
 export const CONSISTENCY_TOKEN = 'X-Consistency-Token';

@@ -1,4 +1,9 @@
-import { type ImportResult, type MovedMemory, PayloadTooLargeError } from '../../clients/typescript/src/index.ts';
+import {
+  type ImportResult,
+  InvalidRequestError,
+  type MovedMemory,
+  PayloadTooLargeError,
+} from '../../clients/typescript/src/index.ts';
 import { type Clock, createPace } from './pace.ts';
 import type { Store } from './store.ts';
 
@@ -49,10 +54,10 @@ export function createCopy(target: Store, options: CopyOptions) {
     try {
       return (await target.client.import(memories, { on_conflict, signal })).results;
     } catch (error) {
-      if (!(error instanceof PayloadTooLargeError)) throw error;
+      if (!(error instanceof PayloadTooLargeError || error instanceof InvalidRequestError)) throw error;
       const { code, message, type } = error;
       if (memories.length === 1) return [{ error: { code, message, type } }];
-      // The target takes smaller requests.
+      // The target takes smaller requests, or rejects one for a memory in it.
       const half = memories.length >> 1;
       const first = await send(memories.slice(0, half), on_conflict);
       return [...first, ...(await send(memories.slice(half), on_conflict))];

@@ -1,7 +1,7 @@
 /** What one memory of a file may be: many times more than a gateway stores, and little work. */
 export const MAX_BYTES = 32 * 1024 * 1024;
 export const MAX_VALUES = 100_000;
-export const MAX_NESTING = 100;
+export const MAX_NESTING = 60;
 
 export const TOO_LONG = `is longer than ${MAX_BYTES} bytes`;
 export const TOO_MANY = `holds more than ${MAX_VALUES} values`;

@@ -136,6 +136,7 @@ class FollowedCall implements EveryField {
   readonly caller: Caller;
   readonly consistency: Call['consistency'];
   readonly unlessAborted: Call['unlessAborted'];
+  readonly afterAnswer: Call['afterAnswer'];
   readonly trace: Trace;
 
   constructor(outer: Call, trace: Trace) {
@@ -144,6 +145,7 @@ class FollowedCall implements EveryField {
     this.caller = outer.caller;
     this.consistency = outer.consistency;
     this.unlessAborted = outer.unlessAborted;
+    this.afterAnswer = outer.afterAnswer?.bind(outer);
     this.trace = trace;
   }
 
@@ -153,10 +155,6 @@ class FollowedCall implements EveryField {
 
   get aborted(): boolean {
     return isAborted(this.#outer);
-  }
-
-  afterAnswer(work: () => void): void {
-    this.#outer.afterAnswer?.(work);
   }
 }
 

@@ -65,6 +65,14 @@ describe('configuration', () => {
     ]);
   });
 
+  it('warns of an address beyond loopback without a configured key', async () => {
+    const warned = async (env: Readonly<Record<string, string>>) =>
+      (await json({ ...MEMORY, ...env })).findings.some(({ message }) => message.startsWith('OMP_HOST is 0.0.0.0'));
+    expect(await warned({ OMP_HOST: '0.0.0.0' })).toBe(true);
+    expect(await warned({ OMP_HOST: '0.0.0.0', OMP_AUTH: 'open' })).toBe(false);
+    expect(await warned({ OMP_HOST: '127.0.0.1' })).toBe(false);
+  });
+
   it('warns of a variable that is not a setting', async () => {
     const { status, ok, findings } = await json({ ...MEMORY, OMP_SOMETHING: 'else' });
     expect({ status, ok }).toEqual({ status: 0, ok: true });

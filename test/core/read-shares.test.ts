@@ -89,7 +89,7 @@ describe('the share of a caller', () => {
     const { read, started, learn } = openShares();
     await learn(200);
     for (let i = 0; i < 40; i++) read('large');
-    for (let i = 0; i < 1_000; i++) read('small', { limit: 50, count: 50, bytes: 10_000 });
+    for (let i = 0; i < 1_000; i++) read('small', { limit: 100, count: 100, bytes: 20_000 });
     await turns();
     expect(started.filter((name) => name === 'small')).toHaveLength(1_000);
     // However small the records are, a page of 500 counts as some hundred kilobytes.
@@ -132,6 +132,17 @@ describe('the share of a caller', () => {
     map.take();
     await turns();
     expect(started).toEqual(['map', 'map', 'map 2']);
+  });
+
+  it('[Decision 29] is half free again while a client does not take its export', async () => {
+    const { read, started } = openShares();
+    const unread = read('export', { alone: true });
+    unread.answer();
+    await unread.done;
+    read('list');
+    read('export 2', { alone: true });
+    await turns();
+    expect(started).toEqual(['export', 'list']);
   });
 
   it('[Decision 29] [SPEC Errors rate_limited] rejects a read whose request ends while it waits', async () => {

@@ -94,7 +94,7 @@ describe('a file of JSON Lines', () => {
   });
 
   it.each([
-    ['nested arrays', 'is nested deeper than 100 levels'],
+    ['nested arrays', 'is nested deeper than 60 levels'],
     ['a wide array', 'holds more than 100000 values'],
     ['numbers that are too large', 'holds a number that is too large'],
     ['a number of many digits', 'holds a number that is too large'],

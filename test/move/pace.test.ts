@@ -1,15 +1,27 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import type { MovedMemory } from '../../clients/typescript/src/index.ts';
+import { InvalidRequestError, type MovedMemory } from '../../clients/typescript/src/index.ts';
 import { createCopy } from '../../src/move/copy.ts';
 import type { Store } from '../../src/move/store.ts';
 
 const MINUTE_MS = 60_000;
+const INVALID = {
+  code: 'invalid_request',
+  type: 'invalid',
+  status: 400,
+  requestId: undefined,
+  retryAfter: undefined,
+  provider: undefined,
+} as const;
 const memories = (count: number): MovedMemory[] =>
   Array.from({ length: count }, (_, n) => ({ id: `${n}`, user_id: 'ana', content: `${n}` }) as MovedMemory);
 
 /** Copies pages in a time of its own; each request takes one of the delays. Returns when how many memories were sent. */
-async function copied(perMinute: number, count: number, { concurrency = 4, delays = [0] } = {}) {
+async function copied(
+  perMinute: number,
+  count: number,
+  { concurrency = 4, delays = [0], rejects = (_: readonly MovedMemory[]): boolean => false } = {},
+) {
   let time = 0;
   const sent: { readonly at: number; readonly count: number }[] = [];
   const clock = {
@@ -21,6 +33,7 @@ async function copied(perMinute: number, count: number, { concurrency = 4, delay
   const client = {
     import: async (some: readonly MovedMemory[]) => {
       sent.push({ at: time, count: some.length });
+      if (rejects(some)) throw new InvalidRequestError('no', INVALID);
       return { results: some.map(() => ({ outcome: 'stored' })) };
     },
   };
@@ -58,4 +71,12 @@ it('[Decision 43] 302 memories at 100 a minute are sent evenly from the beginnin
   expect(new Set(sent.map(({ count }) => count))).toEqual(new Set([2]));
   expect(sent.at(-1)?.at).toBe(150 * 1_200);
   expect(shown).toEqual(sent.map((_, i) => 2 * (i + 1)));
+});
+
+it('[Decision 43] a request that the target rejects is sent again in halves, so that one memory fails alone', async () => {
+  const { copy } = await copied(1_000_000, 100, {
+    concurrency: 1,
+    rejects: (some) => some.some(({ id }) => id === '42'),
+  });
+  expect(copy.counts).toMatchObject({ stored: 99, rejections: 1, rejected: [{ id: '42', message: 'no' }] });
 });

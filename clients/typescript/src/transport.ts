@@ -96,18 +96,21 @@ export function createSend(client: ClientOptions): Send {
       options.headers,
     );
     const payload = body === undefined ? {} : { body: JSON.stringify(body) };
+    let response: Response;
+    let text: string;
     try {
       // A redirect could send the memories to another host, and makes a POST a GET.
       const redirect = 'manual';
-      const response = await (client.fetch ?? fetch)(url, { method, headers, signal, redirect, ...payload });
-      const text = await response.text();
-      consistency = response.headers.get(CONSISTENCY) ?? consistency;
-      warn(response);
-      return read(response, text);
+      response = await (client.fetch ?? fetch)(url, { method, headers, signal, redirect, ...payload });
+      text = await response.text();
     } catch (error) {
       if (error instanceof MemoryError) throw error;
       throw new ConnectionError(`the request to ${base} failed`, { cause: error });
     }
+    consistency = response.headers.get(CONSISTENCY) ?? consistency;
+    const answer = read(response, text);
+    warn(response);
+    return answer;
   };
 
   /** One attempt with its timeout. Rejects with the reason of `whole` if that ended it. */

@@ -14,8 +14,9 @@ export async function withStartupClient<Result>(
   client.on('error', () => {});
   try {
     await client.connect();
-  } catch (cause) {
-    throw new Error(explainFailure(cause, config.connectionTimeoutMillis ?? 0), { cause });
+  } catch (error) {
+    // Without the cause: the driver's message may hold parts of the password.
+    throw new Error(explainFailure(error, config.connectionTimeoutMillis ?? 0));
   }
   try {
     const problem = await encodingProblem(client);

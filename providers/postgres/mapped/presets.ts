@@ -38,7 +38,7 @@ export interface VectorTable {
 }
 
 /**
- * LangChain.js: @langchain/community 1.1.29, src/vectorstores/pgvector.ts; Its successor in the repository, langchain-pgvector, has the same class. The
+ * LangChain.js: @langchain/community 1.1.29, src/vectorstores/pgvector.ts. Its successor in the repository, langchain-pgvector, has the same class. The
  * application sets the user as a key of the metadata. Collections are an option without a default; their table has the
  * name of LangChain's own examples.
  */
