@@ -57,7 +57,7 @@ USER 1000:1000
 EXPOSE 8080 9464
 STOPSIGNAL SIGTERM
 # Checks the process, not its backend: a restart of this container would not repair the backend.
-# The port is that of OMP_PORT: set it there, not by an argument. It opens at the end of a start, which may take long the first
+# The port is that of the variable OMP_PORT, not of an argument. It opens at the end of a start, which may take long the first
 # time; its first answer ends the start period.
 # A shell, since a Node for each check would take 57 MB.
 HEALTHCHECK --interval=10s --timeout=5s --start-period=300s \

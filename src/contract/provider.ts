@@ -187,8 +187,8 @@ export interface Provider {
   /** Deletes all memories of a user and returns their number. After a failure some may be deleted; repeating it goes on. */
   erase?(user_id: string, call: Call): Promise<number>;
   /**
-   * All memories of the store in a fixed order, with their vectors if the query asks for them. A memory that is added or deleted meanwhile may be missing;
-   * no other may, and none comes twice.
+   * All memories of the store in a fixed order, with their vectors if the query asks for them. A memory that is added or deleted
+   * meanwhile may be missing; no other may, and none comes twice.
    */
   scan?(query: ScanQuery, call: Call): Promise<ScanPart>;
   /**
