@@ -155,7 +155,7 @@ const IDLE_MS = 250;
 
 const OPEN_TO_ALL = 'anybody who reaches this address can read and write: there is no key, and OMP_AUTH is "open"';
 const openToAll = (host: string) =>
-  `OMP_HOST is ${host}, and no key exists: anybody who reaches this address could read and write. Create a key with "omp-gateway keys create NAME --grant "*:*"", set OMP_AUTH=required, or set OMP_AUTH=open if only you can reach it`;
+  `OMP_HOST is ${host}, and no key exists: anybody who reaches this address could read and write. Create a key with "omp-gateway keys create NAME --grant '*:*'", set OMP_AUTH=required, or set OMP_AUTH=open if only you can reach it`;
 const NO_KEY = 'OMP_AUTH is "required" and no key exists; create one with "omp-gateway keys create"';
 
 type AdminParts = Pick<AdminOptions, 'health' | 'scrape'> & { readonly log: Log };

@@ -32,7 +32,7 @@ const UNREACHABLE = ['.', '..', 'search'];
 /** The fields that `CreateBody` lacks. */
 const Identity = z.object({
   id: memoryId
-    .refine((id) => !UNREACHABLE.includes(id), `must not be ${UNREACHABLE.join(', ')}: no path can name such a memory`)
+    .refine((id) => !UNREACHABLE.includes(id), 'must not be ".", ".." or "search": no path can name such a memory')
     .meta({ not: { enum: UNREACHABLE } }),
   created_at: dateTime,
   updated_at: dateTime.nullish(),
