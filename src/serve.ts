@@ -74,7 +74,7 @@ export async function serve(config: Config, log: Log, stopped?: AbortSignal): Pr
     );
     const open = await authenticator.isOpen();
     const reachable = !isLoopback((await lookup(config.host)).address);
-    if (open && reachable && mode !== 'open') throw new Error(openToAll(config.host));
+    if (open && reachable && mode !== 'open') throw new Error(openError(config.host));
 
     // Otherwise a page in a browser on this machine could reach it through its own host name (DNS rebinding).
     const allowed_hosts = config.allowed_hosts ?? (open && !reachable ? [...loopbackHosts, config.host] : undefined);
@@ -85,7 +85,7 @@ export async function serve(config: Config, log: Log, stopped?: AbortSignal): Pr
     parts.add('listener', () => listener.close({ graceMs, idleMs: IDLE_MS }), graceMs + 1_000);
 
     const { host, port } = listener;
-    if (open && reachable) log.warn({ host }, OPEN_TO_ALL);
+    if (open && reachable) log.warn({ host }, OPEN_WARNING);
     if (required && keys.length === 0 && !jwt && !(await hasKeys(provider))) log.warn({}, NO_KEY);
     const close = async () => {
       health.drain();
@@ -153,8 +153,8 @@ export async function openStore(config: Config, log: Log): Promise<{ readonly ga
  */
 const IDLE_MS = 250;
 
-const OPEN_TO_ALL = 'anybody who reaches this address can read and write: there is no key, and OMP_AUTH is "open"';
-const openToAll = (host: string) =>
+const OPEN_WARNING = 'anybody who reaches this address can read and write: there is no key, and OMP_AUTH is "open"';
+const openError = (host: string) =>
   `OMP_HOST is ${host}, and no key exists: anybody who reaches this address could read and write. Create a key with "omp-gateway keys create NAME --grant '*:*'", set OMP_AUTH=required, or set OMP_AUTH=open if only you can reach it`;
 const NO_KEY = 'OMP_AUTH is "required" and no key exists; create one with "omp-gateway keys create"';
 

@@ -45,7 +45,7 @@ async function copyFile(file: AsyncIterable<MovedMemory>, given: Copying): Promi
   const { asked, run, saved, store, total: known } = given;
   const { perMinute } = asked;
   const places = new WeakMap<MovedMemory, string>();
-  const copied = { pages: given.done, leftOut: 0 };
+  const copied = { memories: given.done, leftOut: 0 };
   const copy = createCopy(store, {
     ...asked,
     signal: run.signal,
@@ -55,18 +55,18 @@ async function copyFile(file: AsyncIterable<MovedMemory>, given: Copying): Promi
   run.onStop(() => {
     const stored = `${memories(copy.counts.stored)} stored`;
     if (!saved) return `${stored}; the same input is not stored twice`;
-    return `${stored}; the same command goes on at ${nameOf(copied.pages, asked)}, and stores nothing twice`;
+    return `${stored}; the same command goes on at ${nameOf(copied.memories, asked)}, and stores nothing twice`;
   });
   const matches = matcherOf(asked.filters);
   // A place is saved after a page, so a slow one is short.
   const size = Math.min(PAGE, perMinute ?? PAGE);
   for await (const page of inPages(file, size)) {
-    for (const [i, memory] of page.entries()) places.set(memory, nameOf(copied.pages + i, asked));
+    for (const [i, memory] of page.entries()) places.set(memory, nameOf(copied.memories + i, asked));
     const wanted = page.filter(matches);
     copied.leftOut += page.length - wanted.length;
     await copy.page(wanted);
-    copied.pages += page.length;
-    await saved?.write(copied.pages);
+    copied.memories += page.length;
+    await saved?.write(copied.memories);
   }
   await saved?.remove();
   run.end();

@@ -105,6 +105,6 @@ function createOpener(
   };
 }
 
-/** Of the own process, which no other caller reaches. */
+/** Limits of a store in this process, which only this command calls. */
 const MAX_REQUEST_BYTES = 64 * 1024 * 1024;
 const TIMEOUT_MS = 600_000;

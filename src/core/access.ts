@@ -36,7 +36,7 @@ import { currentHits, markSuperseded } from './current.ts';
 import { type ExplainedHit, explainHits } from './explain.ts';
 import { drawMap, type MemoryMap } from './map.ts';
 import type { Principal } from './principal.ts';
-import type { ReadShares, SizedResult } from './read-shares.ts';
+import { MAX_ANSWER_BYTES, type ReadShares, type SizedResult } from './read-shares.ts';
 import type { Scrape } from './telemetry.ts';
 import type { Memories, TextQuery } from './with-embedder.ts';
 
@@ -131,9 +131,6 @@ export type ImportOutcome = 'stored' | 'unchanged' | 'exists';
 
 /** A record or an audit entry. */
 type Owned = Pick<AuditEntry, 'user_id' | 'scope'>;
-
-/** Maximum bytes of the records in one response (`recordBytes`); a single record may be larger. */
-export const MAX_ANSWER_BYTES = 4 * 1024 * 1024;
 
 /** Usual size of an audit entry. */
 const ENTRY_BYTES = 300;

@@ -29,9 +29,10 @@ export interface ReadShares {
   alone<Result>(call: Call, work: () => Promise<Result>): Promise<Result>;
 }
 
+/** Maximum bytes of the records in one response (`recordBytes`); a single record may be larger. */
+export const MAX_ANSWER_BYTES = 4 * 1024 * 1024;
 /** The share of one caller: two of the largest answers. */
-export const SHARE_BYTES = 8 * 1024 * 1024;
-const LARGEST_ANSWER_BYTES = SHARE_BYTES / 2;
+export const SHARE_BYTES = 2 * MAX_ANSWER_BYTES;
 /** What takes less is not counted. */
 const SMALL_BYTES = 128 * 1024;
 /** Expected size of a record of an unknown caller: 500 of them fill the largest answer. */
@@ -47,7 +48,7 @@ const FALL = 1 / 8;
 const BYTES_PER_TURN = 128 * 1024;
 /** A read that waited longer gets 429 when its turn comes, so that one that begins has most of its deadline left. */
 const MAX_WAIT_MS = 10_000;
-/** The oldest is forgotten, and begins anew. */
+/** Above this, the oldest caller without a read is evicted. */
 const MAX_CALLERS = 10_000;
 
 /** Of one caller. */
@@ -76,8 +77,11 @@ export function createReadShares(): ReadShares {
     const known = shares.get(id);
     if (known) return known;
     if (shares.size >= MAX_CALLERS) {
-      const idle = [...shares].find(([, { used }]) => used === 0);
-      if (idle) shares.delete(idle[0]);
+      for (const [other, { used }] of shares) {
+        if (used > 0) continue;
+        shares.delete(other);
+        break;
+      }
     }
     const share = { used: 0, recordBytes: FIRST_RECORD_BYTES, queue: [] };
     shares.set(id, share);
@@ -131,7 +135,7 @@ export function createReadShares(): ReadShares {
     async records(limit, call, work, recordBytes) {
       if (!call.afterAnswer) return (await work()).result;
       const share = shareOf(call);
-      const expected = counted(Math.min(limit * (recordBytes ?? share.recordBytes), LARGEST_ANSWER_BYTES));
+      const expected = counted(Math.min(limit * (recordBytes ?? share.recordBytes), MAX_ANSWER_BYTES));
       if (expected > 0) await admit(share, expected, call);
       const { result, count, bytes } = await work();
       if (count > 0) learn(share, bytes / count);
@@ -145,8 +149,8 @@ export function createReadShares(): ReadShares {
       const share = shareOf(call);
       await admit(share, SHARE_BYTES, call);
       const result = await work();
-      await afterOthers(LARGEST_ANSWER_BYTES);
-      reserve(share, LARGEST_ANSWER_BYTES - SHARE_BYTES, call);
+      await afterOthers(MAX_ANSWER_BYTES);
+      reserve(share, MAX_ANSWER_BYTES - SHARE_BYTES, call);
       return result;
     },
   };

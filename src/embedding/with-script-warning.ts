@@ -1,13 +1,15 @@
 import type { Embedder, Log } from '#contract';
 
-/** Texts before a judgement, and after how many the older ones count half. */
-const [FEWEST, WINDOW] = [8, 128];
+/** Texts before the first warning. */
+const FEWEST = 8;
+/** After so many texts the counts are halved, so that recent ones weigh more. */
+const WINDOW = 128;
 /** Letters of a text that are looked at, in characters: the beginning shows the script. */
 const LOOKED_AT = 200;
 
 /** What the log and `doctor` say. */
 export const FOREIGN_SCRIPT =
-  'most texts are not in the Latin script, which is all that the bundled model reads: their scores mean little; set OMP_EMBEDDER=openai with a multilingual model (docs/concepts.md#embedders), then run "omp-gateway reembed"';
+  'most texts are not in the Latin script, which is all that the bundled model reads: a search finds them badly; set OMP_EMBEDDER=openai with a multilingual model (docs/concepts.md#embedders), then run "omp-gateway reembed"';
 
 /** Whether most letters are of another script. */
 function isForeign(text: string): boolean {
@@ -16,7 +18,7 @@ function isForeign(text: string): boolean {
   return 2 * latin.length < letters.length;
 }
 
-/** Logs one warning once most of the recent texts are not in the Latin script. Of the languages in it, it tells none apart. */
+/** Logs one warning once most of the recent texts are not in the Latin script. It cannot tell languages of the Latin script apart. */
 export function withScriptWarning<Inner extends Embedder>(inner: Inner, log: Log): Inner {
   let [seen, foreign, warned] = [0, 0, false];
   const look = (texts: readonly string[]) => {

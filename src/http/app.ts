@@ -124,7 +124,7 @@ export function createApp(options: AppOptions): Hono<Env> {
   app.route('/audit', auditRoutes(operations));
   app.route('/users', userRoutes(operations));
   app.route('/stats', statsRoutes(operations));
-  const transfer = createTransfer(gate, max_request_bytes);
+  const transfer = createTransfer(gate, operations.maxBytes);
   app.route('/export', exportRoutes(transfer));
   app.route('/import', importRoutes(transfer, max_request_bytes));
   app.route('/map', mapRoutes(operations));

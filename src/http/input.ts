@@ -124,7 +124,7 @@ export function tellIgnored(call: InputCall, { shape }: z.ZodObject, given: obje
   }
 }
 
-/** Parses a body, whose unknown fields are ignored; undefined: nobody is told which. */
+/** Parses a body, whose unknown fields are ignored; `call` undefined: they are not reported. */
 export function parseBody<Schema extends z.ZodObject>(
   schema: Schema,
   body: unknown,

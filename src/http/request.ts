@@ -138,8 +138,8 @@ class RequestCall implements InputCall {
   #controller: AbortController | undefined;
   #reason: OmpError | undefined;
   readonly #rejecters: ((reason: OmpError) => void)[] = [];
-  /** What to do after the answer; null: the client has taken it. */
-  #last: (() => void)[] | undefined | null;
+  /** Work to do after the answer; null: it was done. */
+  #afterAnswer: (() => void)[] | undefined | null;
 
   constructor(requestId: string, context: Context) {
     this.requestId = requestId;
@@ -172,14 +172,14 @@ class RequestCall implements InputCall {
     });
 
   afterAnswer(work: () => void): void {
-    if (this.#last === null) work();
-    else if (this.#last) this.#last.push(work);
-    else this.#last = [work];
+    if (this.#afterAnswer === null) work();
+    else if (this.#afterAnswer) this.#afterAnswer.push(work);
+    else this.#afterAnswer = [work];
   }
 
   end(): void {
-    const last = this.#last;
-    this.#last = null;
+    const last = this.#afterAnswer;
+    this.#afterAnswer = null;
     for (const work of last ?? []) work();
   }
 
@@ -247,7 +247,7 @@ function routeOf(c: Context<Env>): string {
 
 /** A call whose client learns which names of its input were ignored (Decision 6). */
 export interface InputCall extends Call {
-  /** Absent: nobody is told. */
+  /** Absent: they are not reported. */
   ignored?(name: string): void;
 }
 

@@ -63,10 +63,7 @@ export const MovedMemories = z
   .meta({ id: 'MovedMemories', description: 'An invalid memory does not fail the others.' });
 
 /** `GET /export` and `POST /import` (Decision 43). */
-export function createTransfer(
-  { provider, capabilities }: Pick<Gate, 'provider' | 'capabilities'>,
-  max_request_bytes: number,
-) {
+export function createTransfer({ provider, capabilities }: Pick<Gate, 'provider' | 'capabilities'>, maxBytes: number) {
   const { newMemory } = createReaders(capabilities);
   const supported = supportedBy(provider);
   return {
@@ -91,7 +88,7 @@ export function createTransfer(
         memories,
         (one) => movedMemory(one, newMemory),
         ({ memory }) => recordBytes(memory),
-        2 * max_request_bytes,
+        maxBytes,
       );
       const moved = given.filter((one) => !(one instanceof OmpError)) as MovedMemory[];
       if (new Set(moved.map(({ memory }) => memory.id)).size < moved.length) {

@@ -50,7 +50,7 @@ const scope = text.describe('Namespace, e.g. work/api').optional();
 const tags = z.array(text).optional();
 const validTo = text.describe('Expiry, ISO 8601');
 const limit = z.int().min(1).max(MAX_RESULTS);
-/** On the wire it is `q`, and an error would name that. */
+/** Checked here: the error of the operation would call it `q`. */
 const query = text.regex(/\S/, 'must not be blank');
 const current = z.boolean().describe('false: outdated ones too').optional();
 

@@ -15,8 +15,8 @@ const CLOSING = [...Buffer.from(']}')];
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 
 /**
- * The JSON value of bytes in UTF-8. Throws a `RangeError` whose message continues "line 7", such as "is nested deeper than 100
- * levels", and a `TypeError` or `SyntaxError` if it is none. The bounds are checked before anything is parsed.
+ * The JSON value of bytes in UTF-8. Throws a `RangeError` whose message continues "line 7", such as `TOO_DEEP`, and a
+ * `TypeError` or `SyntaxError` if the bytes are no JSON. The bounds are checked before anything is parsed.
  */
 export function parseJson(bytes: Buffer): unknown {
   checkShape(bytes);
