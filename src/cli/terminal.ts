@@ -70,7 +70,8 @@ export function terminalLog(terminal: Terminal): Log {
 /** The messages of an error and of its causes, without stacks: for an operator, not for a debugger. */
 export function explainError(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
-  return error.cause === undefined ? error.message : `${error.message}\n  because: ${explainError(error.cause)}`;
+  const cause = error.cause === undefined ? '' : explainError(error.cause);
+  return cause === '' ? error.message : `${error.message}\n  because: ${cause}`;
 }
 
 const SIGNALS = ['SIGINT', 'SIGTERM'] as const;

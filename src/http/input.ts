@@ -64,7 +64,7 @@ export const limitUnreadBody =
   };
 
 /** The body, at most `maxBytes`. */
-export async function readBytes(c: Context<Env>, maxBytes: number): Promise<Uint8Array> {
+async function readBytes(c: Context<Env>, maxBytes: number): Promise<Uint8Array> {
   const { incoming } = c.env ?? {};
   if (!incoming) {
     const buffer = new Uint8Array(await c.req.arrayBuffer());

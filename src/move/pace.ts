@@ -1,7 +1,7 @@
 import { setTimeout } from 'node:timers/promises';
 
 /** Memories of one request at most. */
-export const MAX_MEMORIES = 100;
+const MAX_MEMORIES = 100;
 const MINUTE_MS = 60_000;
 
 /** Both in milliseconds. `sleep` rejects when the signal aborts. */
