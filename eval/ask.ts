@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 import type { Call, NewMemory } from '#contract';
-import type { Memories } from '../src/core/with-embedder.ts';
+import type { Store } from '../src/core/with-embedder.ts';
 import type { Dataset } from './dataset.ts';
 
 /** The result of a search: fact keys, best first. */
@@ -10,11 +10,11 @@ export type Answer = readonly { readonly key: string; readonly score: number }[]
 const LIMIT = 10;
 
 /** Stores the facts in an empty provider and asks every question. Returns one answer per question, in order. */
-export async function askAll(provider: Memories, dataset: Dataset, call: Call): Promise<Answer[]> {
+export async function askAll(provider: Store, dataset: Dataset, call: Call): Promise<Answer[]> {
   const keys = await store(provider, dataset, call);
   const answers: Answer[] = [];
   for (const { question, user } of dataset.questions) {
-    if (!provider.search) throw new Error(`Memories "${provider.name}" has no search.`);
+    if (!provider.search) throw new Error(`Store "${provider.name}" has no search.`);
     const hits = await provider.search(
       { user_id: user, text: question, tags: [], within: null, max_bytes: 1e9, limit: LIMIT },
       call,
@@ -25,11 +25,11 @@ export async function askAll(provider: Memories, dataset: Dataset, call: Call): 
 }
 
 /** Equal scores are ordered by age, so every fact gets a different millisecond: ids are not comparable across providers. */
-async function store(provider: Memories, { facts }: Dataset, call: Call): Promise<Map<string, string>> {
-  if (!provider.add) throw new Error(`Memories "${provider.name}" has no add.`);
+async function store(provider: Store, { facts }: Dataset, call: Call): Promise<Map<string, string>> {
+  if (!provider.add) throw new Error(`Store "${provider.name}" has no add.`);
   const keys = new Map<string, string>();
   for (const { key, user, content } of facts) {
-    const { id, created_at } = await provider.add(newMemory(user, content), call);
+    const { id, created_at } = await provider.add({ input: newMemory(user, content) }, call);
     keys.set(id, key);
     while (Date.now() <= Date.parse(created_at)) await setImmediate();
   }

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import pg from 'pg';
 import type { Embedder, Log, RankingOptions } from '#contract';
 import type { ProviderName } from '../src/config/settings.ts';
-import { type Memories, withEmbedder } from '../src/core/with-embedder.ts';
+import { type Store, withEmbedder } from '../src/core/with-embedder.ts';
 import { openProvider } from '../src/registry.ts';
 
 export type Mode = RankingOptions['mode'];
@@ -16,7 +16,7 @@ const KEYWORD_WEIGHT = 0.5;
 /** A backend to evaluate; every mode gets an empty provider. */
 export interface Backend {
   readonly label: string;
-  open(mode: Mode): Promise<Memories>;
+  open(mode: Mode): Promise<Store>;
   /** Removes everything. Close the providers first. */
   remove(): Promise<void>;
 }
@@ -24,14 +24,14 @@ export interface Backend {
 /** Memory, the embedded Postgres, and the server at `url` if there is one. */
 export async function openBackends(embedder: Embedder, log: Log, url: string | undefined): Promise<Backend[]> {
   const data_dir = await mkdtemp(join(tmpdir(), 'omp-eval-'));
-  const open = async (name: ProviderName, options: object, mode: Mode): Promise<Memories> => {
+  const open = async (name: ProviderName, options: object, mode: Mode): Promise<Store> => {
     const used = mode === 'keyword' ? undefined : embedder;
     const ranking = { mode, keyword_weight: KEYWORD_WEIGHT };
     const context = { embedder: used, ranking, audit: undefined, data_dir, log };
     return withEmbedder(await openProvider(name, options, context), used, log);
   };
   const schema = (mode: Mode): string => `omp_eval_${process.pid}_${mode}`;
-  const openPostgres = (mode: Mode, server: { url?: string }): Promise<Memories> => {
+  const openPostgres = (mode: Mode, server: { url?: string }): Promise<Store> => {
     const options = { connections: 2, prepared_statements: 'auto', connect_timeout_ms: 60_000, ...server };
     return open('postgres', { ...options, schema: schema(mode) }, mode);
   };

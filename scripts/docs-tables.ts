@@ -11,9 +11,9 @@ import { settingsTables } from '../src/config/documents.ts';
 import type { ProviderName } from '../src/config/settings.ts';
 import { clauseId, SECTIONS } from '../src/conformance/clauses.ts';
 import { compose } from '../src/core/compose.ts';
-import { describe } from '../src/core/describe.ts';
 import { withEmbedder } from '../src/core/with-embedder.ts';
 import { openProvider } from '../src/registry.ts';
+import { describe } from '../src/verbs/capabilities.ts';
 import { startPinecone } from '../test/pinecone-server/start.ts';
 
 /** The generated tables of each document; a table stands between `<!-- NAME:begin -->` and `<!-- NAME:end -->`. */

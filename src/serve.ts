@@ -3,7 +3,7 @@ import { lookup } from 'node:dns/promises';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { gatewayCall, type Log } from '#contract';
+import { backgroundCall, type Log } from '#contract';
 import { openAuthenticator } from './auth/authenticator.ts';
 import {
   auditOptions,
@@ -16,10 +16,9 @@ import {
 import type { Config } from './config/settings.ts';
 import { openAuditQueue } from './core/audit-queue.ts';
 import { compose } from './core/compose.ts';
-import { createGate, type Gate } from './core/gate.ts';
 import { createHealth } from './core/health.ts';
 import { NO_TELEMETRY, type Scrape } from './core/telemetry.ts';
-import { type Memories, withEmbedder } from './core/with-embedder.ts';
+import type { Store } from './core/with-embedder.ts';
 import { startEmbedder } from './embedding/open.ts';
 import { loopbackHosts } from './http/admission.ts';
 import { type AdminOptions, createAdminApp, createApp } from './http/app.ts';
@@ -29,6 +28,7 @@ import { openProvider } from './registry.ts';
 import { createDependencies } from './resilience/dependencies.ts';
 import { CLOSE_MS, type OpenParts, openParts } from './shutdown.ts';
 import { openTelemetry } from './telemetry/telemetry.ts';
+import { createGate, type Gate } from './verbs/gate.ts';
 
 export interface Gateway {
   readonly host: string;
@@ -120,7 +120,7 @@ async function openGate(config: Config, { dependencies, parts, log, scrape }: Ga
   const identity = embedder && { model: embedder.model, dimensions: embedder.dimensions };
   const context = { embedder: identity, ranking, audit, data_dir, max_record_bytes, log };
   const opening = openProvider(config.provider, providerOptions(config), context).then((opened) =>
-    withEmbedder(compose(opened, dependencies.protect(opened.name, opened.ping)), embedder, log),
+    compose(opened, { embedder, log, protection: dependencies.protect(opened.name, opened.ping) }),
   );
   const provider = await parts.open('provider', opening);
   // The bundled model loads while the database starts.
@@ -129,7 +129,7 @@ async function openGate(config: Config, { dependencies, parts, log, scrape }: Ga
   const auditQueue = openAuditQueue({ audit: audit && provider.audit, record, log });
   parts.add('audit queue', auditQueue.close);
   const rate_limit_per_minute = config.rate_limit.per_minute ?? null;
-  const gate = createGate({ provider, auditQueue, rate_limit_per_minute, scrape });
+  const gate = createGate({ store: provider, auditQueue, rate_limit_per_minute, max_record_bytes, log, scrape });
   return { embedder, provider, gate };
 }
 
@@ -181,11 +181,11 @@ async function requireFreePort({ host, port }: Config): Promise<void> {
 }
 
 /** From the capabilities: a backend may lack one of the two. */
-function searchOf({ capabilities: { vector_search, keyword_search } }: Memories): Gateway['search'] {
+function searchOf({ capabilities: { vector_search, keyword_search } }: Store): Gateway['search'] {
   if (vector_search) return keyword_search ? 'hybrid' : 'vector';
   return keyword_search ? 'keyword' : 'none';
 }
 
-const hasKeys = async ({ keys }: Memories): Promise<boolean> => (await keys?.hasAny(gatewayCall('start'))) ?? false;
+const hasKeys = async ({ keys }: Store): Promise<boolean> => (await keys?.hasAny(backgroundCall('start'))) ?? false;
 
 const isLoopback = (address: string): boolean => address === '::1' || address.startsWith('127.');

@@ -9,7 +9,7 @@ import {
   searchStatements,
 } from '../../providers/postgres/tables/search-statement.ts';
 import { countStatement } from '../../providers/postgres/tables/search-strategy.ts';
-import type { WritableMemories } from '../../src/core/with-embedder.ts';
+import type { WritableStore } from '../../src/core/with-embedder.ts';
 import { HUNDRED, type User } from './population.ts';
 import { call, type Store } from './stores.ts';
 import { type Timed, type Times, timeAll } from './timing.ts';
@@ -22,8 +22,8 @@ export interface Subject {
   readonly db: Database;
   readonly store: Store;
   readonly embedder: Embedder;
-  readonly hybrid: WritableMemories;
-  readonly vector: WritableMemories;
+  readonly hybrid: WritableStore;
+  readonly vector: WritableStore;
   /** One user of each size, largest first. */
   readonly users: readonly User[];
   readonly questions: readonly string[];
@@ -57,7 +57,7 @@ export async function measureVerbs(subject: Subject, rounds: number): Promise<Ti
   );
   const deep = rows[0] as { id: string; created_at: Date };
   const after = { id: deep.id, created_at: deep.created_at.toISOString() };
-  const search = (name: string, provider: WritableMemories, user: User, more: Partial<SearchQuery> = {}): Timed => ({
+  const search = (name: string, provider: WritableStore, user: User, more: Partial<SearchQuery> = {}): Timed => ({
     name: `search ${name}`,
     run: async (round) => provider.search?.(searchOf(user, question(round), more), call),
   });
@@ -84,10 +84,13 @@ export async function measureVerbs(subject: Subject, rounds: number): Promise<Ti
     ...[HUNDRED, largest].map((user) => ({
       name: `add, user of ${user.memories}`,
       run: async (round: number) => {
-        added.push((await hybrid.add(memoryOf(user, question(round)), call)).id);
+        added.push((await hybrid.add({ input: memoryOf(user, question(round)) }, call)).id);
       },
     })),
-    { name: 'update', run: async () => hybrid.update?.(ref(added.at(-1) as string), { confidence: 0.5 }, call) },
+    {
+      name: 'update',
+      run: async () => hybrid.update?.({ ref: ref(added.at(-1) as string), patch: { confidence: 0.5 } }, call),
+    },
     ...[largest, HUNDRED].map((user) => ({
       name: `delete, user of ${user.memories}`,
       run: async () => hybrid.delete?.(ref(added.pop() as string), call),
@@ -97,9 +100,9 @@ export async function measureVerbs(subject: Subject, rounds: number): Promise<Ti
 }
 
 /** The same user, with the same memories, in a store a hundred times smaller: pairs of times, large store first. */
-export async function compareStores(large: Subject, small: WritableMemories, rounds: number) {
+export async function compareStores(large: Subject, small: WritableStore, rounds: number) {
   const { hybrid, questions } = large;
-  const kinds: readonly (readonly [string, (provider: WritableMemories, round: number) => Promise<unknown>])[] = [
+  const kinds: readonly (readonly [string, (provider: WritableStore, round: number) => Promise<unknown>])[] = [
     ['search', async (provider, round) => provider.search?.(searchOf(HUNDRED, nth(questions, round)), call)],
     ['list first page', async (provider) => provider.list?.(listOf(HUNDRED), call)],
     ['list scope glob', async (provider) => provider.list?.(listOf(HUNDRED, { scope: 'work/*' }), call)],
@@ -151,7 +154,7 @@ export async function measureRecall(subject: Subject, users: readonly User[]): P
   const recalls: Recall[] = [];
   for (const user of users) {
     let difference = 0;
-    const recall = async (provider: WritableMemories, ranking: RankingOptions) => {
+    const recall = async (provider: WritableStore, ranking: RankingOptions) => {
       let [found, wanted] = [0, 0];
       for (const text of subject.questions) {
         const exact = await rank(subject, ranking, searchOf(user, text));

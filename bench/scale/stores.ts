@@ -3,7 +3,7 @@ import { type Embedder, GATEWAY, type Log, type ProviderContext } from '#contrac
 import { analyse } from '#ranking';
 import { namesInUse } from '../../providers/postgres/startup/compatibility-check.ts';
 import { type Names, toNames } from '../../providers/postgres/tables/names.ts';
-import { type WritableMemories, withEmbedder } from '../../src/core/with-embedder.ts';
+import { type WritableStore, withEmbedder } from '../../src/core/with-embedder.ts';
 import { openProvider } from '../../src/registry.ts';
 import { build, type Clauses } from './build.ts';
 import { makeClauses } from './clauses.ts';
@@ -35,14 +35,14 @@ export async function openStore(
   { url, embedder, log, largeUserRows, distributed }: Omit<StoreOptions, 'client'>,
   schema: string,
   mode: ProviderContext['ranking']['mode'] = 'hybrid',
-): Promise<WritableMemories> {
+): Promise<WritableStore> {
   const options = { url, schema, large_user_rows: largeUserRows, distributed };
   const ranking = { mode, keyword_weight: 0.5 };
   const audit = { retention_days: null };
   const provider = await openProvider('postgres', options, {
     ...{ embedder, ranking, audit, data_dir: '/nowhere', log },
   } as ProviderContext);
-  return withEmbedder(provider, embedder, log) as WritableMemories;
+  return withEmbedder(provider, embedder, log) as WritableStore;
 }
 
 /** A store with this number of memories in a separate schema; an existing one if it may be reused. */

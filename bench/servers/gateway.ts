@@ -6,7 +6,7 @@ import { readdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import pg from 'pg';
 import { type Call, GATEWAY, type NewMemory, type ProviderContext } from '#contract';
-import type { WritableMemories } from '../../src/core/with-embedder.ts';
+import type { WritableStore } from '../../src/core/with-embedder.ts';
 import { type Body, initialMemories } from '../workload.ts';
 import { built } from './built.ts';
 import { freeEmbedder } from './free-embedder.ts';
@@ -34,7 +34,7 @@ const { auditOptions } = await built<typeof import('../../src/config/options.ts'
 const { loadConfig } = await built<typeof import('../../src/config/load.ts')>('src/config/load');
 const { openAuditQueue } = await built<typeof import('../../src/core/audit-queue.ts')>('src/core/audit-queue');
 const { compose } = await built<typeof import('../../src/core/compose.ts')>('src/core/compose');
-const { createGate } = await built<typeof import('../../src/core/gate.ts')>('src/core/gate');
+const { createGate } = await built<typeof import('../../src/verbs/gate.ts')>('src/core/gate');
 const { withEmbedder } = await built<typeof import('../../src/core/with-embedder.ts')>('src/core/with-embedder');
 const { createApp } = await built<typeof import('../../src/http/app.ts')>('src/http/app');
 const { loopbackHosts } = await built<typeof import('../../src/http/admission.ts')>('src/http/admission');
@@ -66,7 +66,7 @@ const provider = withEmbedder(
   compose(await openProvider('postgres', config.postgres, context)),
   freeEmbedder,
   log,
-) as WritableMemories;
+) as WritableStore;
 const ids = await fill(provider, initialMemories());
 const database = url === undefined ? embeddedAddress() : { connectionString: url };
 const version = await settle(database);
@@ -103,7 +103,7 @@ function embeddedAddress(): pg.ClientConfig {
 }
 
 /** Adds through the provider, many at a time. Returns the ids. */
-async function fill(into: WritableMemories, bodies: readonly Body[]): Promise<string[]> {
+async function fill(into: WritableStore, bodies: readonly Body[]): Promise<string[]> {
   const call = (): Call => ({ signal: new AbortController().signal, requestId: 'bench', caller: GATEWAY });
   const defaults = {
     scope: null,

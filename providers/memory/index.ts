@@ -1,12 +1,13 @@
 import {
   type AuditAction,
-  type AuditEntry,
-  type BatchItem,
   type Call,
+  changeEntry,
   defineProvider,
+  type KeyClaim,
   MAX_RECORD_BYTES,
   type Memory,
   type MemoryPatch,
+  type NewVector,
   NO_STATS,
   type Provider,
   type ProviderCapabilities,
@@ -15,13 +16,14 @@ import {
   type UserListQuery,
   type UserPart,
   type UserSummary,
+  usedBy,
 } from '#contract';
 import { analyseLater } from '#ranking';
 import { effectivePatch, mergeExtensions, newRecord, requireFits, requireVersion, withinMatcher } from '#toolbox';
 import { createAuditLog } from './audit.ts';
-import { createIdempotencyKeys } from './idempotency.ts';
+import { createKeyUses } from './key-uses.ts';
+import { createExport } from './memory-export.ts';
 import { Options } from './options.ts';
-import { createTransfer } from './transfer.ts';
 import { createUser, type Home, type User } from './user.ts';
 
 /** Memories in process memory, lost when it ends: the reference semantics of every verb, and a backend for experiments. */
@@ -31,7 +33,7 @@ export default defineProvider({
   async open({ scopes }, { embedder, ranking, audit, max_record_bytes = MAX_RECORD_BYTES }): Promise<Provider> {
     // Without scopes, callers with restricted scopes could not read the entries.
     const log = audit && scopes === 'native' ? createAuditLog(audit) : undefined;
-    const idempotencyKeys = createIdempotencyKeys();
+    const keyUses = createKeyUses();
     const model = embedder?.model ?? null;
     const users = new Map<string, User>();
     const homes = new Map<string, Home>();
@@ -50,43 +52,35 @@ export default defineProvider({
       return (owners === null || owners.includes(user_id)) && withinMatcher(within)(scope) ? home : undefined;
     };
     /** Called in the same tick as the change, so that both happen or neither does. */
-    const recordAudit = (action: AuditAction, memory: Memory, call: Call) => log?.note(entryOf(action, memory, call));
-    /** Undefined: the key is in use. */
-    const insert = async (items: readonly BatchItem[], call: Call): Promise<(Memory | undefined)[]> => {
+    const recordAudit = (action: AuditAction, memory: Memory, call: Call) =>
+      log?.note(changeEntry(action, memory, call));
+    /** Undefined: another request has used the key. */
+    const insert = async (
+      items: readonly NewVector[],
+      key: KeyClaim | undefined,
+      call: Call,
+    ): Promise<Memory[] | undefined> => {
       const terms = await Promise.all(items.map(({ input }) => analyseLater(input.content, call)));
-      // Throws before the first is inserted.
-      const used = items.map(({ key }) => key && idempotencyKeys.find(key));
-      return items.map(({ input, vector, key }, i) => {
-        if (used[i]) return undefined;
+      if (key && keyUses.find(key) !== key.before) return undefined;
+      const memories = items.map(({ input, vector }, i) => {
         const memory = newRecord(input, model);
         const user = userOf(input.user_id);
         homes.set(memory.id, { user, entry: user.add(memory, { vector, terms: terms[i] as string[] }) });
-        if (key) idempotencyKeys.use(key, memory);
         recordAudit('add', memory, call);
         return memory;
       });
+      if (key) keyUses.set(key, usedBy(key, memories));
+      return memories;
     };
 
     return {
       name: 'memory',
       capabilities: capabilitiesOf(ranking, scopes),
-      add: async (input, vector, call) => (await insert([{ input, vector }], call))[0] as Memory,
-      batch: insert,
-      idempotency: {
-        async firstAnswers(adds, call) {
-          const identities = adds.map(({ key }) => idempotencyKeys.find(key));
-          return adds.map(({ input }, i) => {
-            const { id, created_at } = identities[i] ?? {};
-            if (!input || id === undefined || created_at === undefined) return undefined;
-            const first = newRecord(input, model, { id, created_at });
-            recordAudit('add', first, call);
-            return first;
-          });
-        },
-        add: async (input, vector, key, call) => (await insert([{ input, vector, key }], call))[0],
-      },
+      add: async ({ input, vector, key }, call) => (await insert([{ input, vector }], key, call))?.[0],
+      batch: ({ items, key }, call) => insert(items, key, call),
+      keyUse: async (key) => keyUses.find(key),
       get: async (ref) => homeOf(ref)?.entry.memory,
-      async update(ref, wanted, vector, call) {
+      async update({ ref, patch: wanted, vector }, call) {
         const before = homeOf(ref);
         requireVersion(before?.entry.memory, ref);
         const patch = before && effectivePatch(before.entry.memory, wanted);
@@ -131,12 +125,12 @@ export default defineProvider({
         users: async (query) => listUsers(users, query),
         userStats: async (query) => users.get(query.user_id)?.stats(query) ?? NO_STATS,
       }),
-      ...createTransfer({ homes, userOf, recordAudit }),
-      async erase(user_id, call) {
+      ...createExport({ homes, userOf, recordAudit }),
+      async erase({ user_id }, call) {
         let erased = 0;
         for (const [id, { entry }] of homes) if (entry.memory.user_id === user_id && homes.delete(id)) erased++;
         users.delete(user_id);
-        log?.note(entryOf('erase', { id: null, user_id, scope: null }, call));
+        log?.note(changeEntry('erase', { id: null, user_id, scope: null }, call));
         return erased;
       },
       ...(log && { audit: log }),
@@ -161,21 +155,6 @@ function listUsers(
   }
   return { items, next: place < rest.length ? rest[place - 1] : undefined };
 }
-
-const entryOf = (
-  action: AuditAction,
-  { id, user_id, scope }: Pick<Memory, 'user_id' | 'scope'> & { readonly id: string | null },
-  { caller, requestId }: Call,
-): AuditEntry => ({
-  timestamp: new Date().toISOString(),
-  app: caller.app,
-  action,
-  user_id,
-  memory_id: id,
-  scope,
-  request_id: requestId,
-  outcome: 'ok',
-});
 
 const capabilitiesOf = ({ mode }: RankingOptions, scopes: 'native' | 'none'): ProviderCapabilities => ({
   vector_search: mode !== 'keyword',

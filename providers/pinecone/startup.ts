@@ -1,6 +1,6 @@
 import { scrypt } from 'node:crypto';
 import { promisify } from 'node:util';
-import { type Call, type EmbedderIdentity, GATEWAY } from '#contract';
+import { backgroundCall, type Call, type EmbedderIdentity } from '#contract';
 import type { Metadata, Service } from './client/client.ts';
 import { failureBehind } from './client/errors.ts';
 import { indexUrl } from './client/transport.ts';
@@ -14,7 +14,7 @@ const STARTUP_MS = 30_000;
 export async function atStartup<Result>(work: (call: Call) => Promise<Result>): Promise<Result> {
   const signal = AbortSignal.timeout(STARTUP_MS);
   try {
-    return await work({ signal, requestId: 'boot', caller: GATEWAY });
+    return await work(backgroundCall('boot', signal));
   } catch (error) {
     if (signal.aborted) throw new Error(`Pinecone did not answer within ${STARTUP_MS / 1000} seconds; ${REACHABLE}`);
     throw explained(error);

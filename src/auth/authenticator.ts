@@ -1,4 +1,4 @@
-import { type Call, gatewayCall, type KeyStore, type Log } from '#contract';
+import { backgroundCall, type Call, type KeyStore, type Log } from '#contract';
 import { ANONYMOUS, type Authenticator } from '../core/principal.ts';
 import type { ConfiguredKey } from './configured-keys.ts';
 import { invalidCredential, KEY_PREFIX, missingCredential } from './credentials.ts';
@@ -59,7 +59,7 @@ function openAccess({ keys, store, jwt, required }: AuthenticatorOptions) {
   let asking: Promise<void> | undefined;
   const ask = async () => {
     const asked = performance.now();
-    if (await store?.hasAny(gatewayCall('keys'))) closed = true;
+    if (await store?.hasAny(backgroundCall('keys'))) closed = true;
     openUntil = asked + OPEN_MS;
   };
   return {
@@ -68,7 +68,7 @@ function openAccess({ keys, store, jwt, required }: AuthenticatorOptions) {
         asking ??= ask().finally(() => {
           asking = undefined;
         });
-        await (call?.unlessAborted?.(asking) ?? asking);
+        await (call?.unlessAborted(asking) ?? asking);
       }
       return !closed;
     },

@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache';
-import { type Call, gatewayCall, type KeyStore, type Log, type StoredKey } from '#contract';
+import { backgroundCall, type Call, type KeyStore, type Log, type StoredKey } from '#contract';
 import type { Principal } from '../core/principal.ts';
 import { toGrants } from '../core/principal.ts';
 import { type ConfiguredKey, hashedKey } from './configured-keys.ts';
@@ -47,7 +47,7 @@ export function openKeyRing({ configured, store, log }: KeyRingOptions): KeyRing
 
   /** The answer's age counts from the request, so that none is older than `CACHE_MS`. */
   const ask = (id: string, { find }: KeyStore): LookUp => {
-    const answer = find(id, gatewayCall('keys')).then((stored) => stored && fromStore(stored));
+    const answer = find(id, backgroundCall('keys')).then((stored) => stored && fromStore(stored));
     const lookUp: LookUp = { answer };
     lookUps.set(id, lookUp);
     answer.then(
@@ -68,7 +68,7 @@ export function openKeyRing({ configured, store, log }: KeyRingOptions): KeyRing
       let entry = fromFile.get(id);
       if (!entry && store) {
         const lookUp = lookUps.get(id) ?? ask(id, store);
-        entry = lookUp.entry ?? (await (call.unlessAborted?.(lookUp.answer) ?? lookUp.answer));
+        entry = lookUp.entry ?? (await call.unlessAborted(lookUp.answer));
       }
       if (!entry) throw invalidCredential('no key has this id');
       const reason = rejectionOf(entry, key);
@@ -123,7 +123,7 @@ function recordUses(store: KeyStore, log: Log): { add(id: string): void; close()
     const ids = [...used];
     used = new Set();
     try {
-      await store.touch(ids, new Date().toISOString(), gatewayCall('keys'));
+      await store.touch({ ids, time: new Date().toISOString() }, backgroundCall('keys'));
     } catch (error) {
       // Retried with the next batch.
       for (const id of ids) used.add(id);

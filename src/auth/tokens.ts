@@ -75,7 +75,7 @@ export function openTokens(options: TokenOptions): TokenVerifier {
       const principal = cached(digest);
       if (principal) return principal;
       const verified = verify(token, digest);
-      return call.unlessAborted?.(verified) ?? verified;
+      return call.unlessAborted(verified);
     },
   };
 }

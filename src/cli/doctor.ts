@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util';
-import { type Embedder, type Finding, gatewayCall, type Log, type MaintenanceContext } from '#contract';
+import { backgroundCall, type Embedder, type Finding, type Log, type MaintenanceContext } from '#contract';
 import { loadConfig } from '../config/load.ts';
 import { ConfigError, type Environment } from '../config/mistakes.ts';
 import { auditOptions, embeddingOptions, providerOptions } from '../config/options.ts';
@@ -126,7 +126,7 @@ async function checkEmbedder(config: Config, log: Log): Promise<{ embedder?: Emb
   try {
     embedder = await openEmbedder(embeddingOptions(config), log);
     const { model, dimensions } = embedder;
-    const [vector] = await embedder.embed(['memory'], 'query', gatewayCall('doctor'));
+    const [vector] = await embedder.embed(['memory'], 'query', backgroundCall('doctor'));
     if (vector?.length !== dimensions) throw new Error('The embedding service returns vectors of different lengths');
     return { embedder, findings: [finding('embedding', 'ok', `"${model}" answers, ${dimensions} dimensions`)] };
   } catch (error) {
@@ -145,7 +145,7 @@ async function checkProvider(config: Config, embedder: Embedder | undefined): Pr
     if (findings) return findings;
     const provider = await openProvider(name, options, context);
     try {
-      await provider.ping(gatewayCall('doctor'));
+      await provider.ping(backgroundCall('doctor'));
     } finally {
       await provider.close();
     }

@@ -1,6 +1,6 @@
 import { type ParseArgsConfig, parseArgs } from 'node:util';
 import type { z } from 'zod';
-import { gatewayCall, type KeyStore, OmpError, type StoredKey } from '#contract';
+import { backgroundCall, type KeyStore, OmpError, type StoredKey } from '#contract';
 import {
   type ConfiguredKey,
   expirySchema,
@@ -186,7 +186,7 @@ async function withStore(asked: Stored, terminal: Terminal): Promise<string | un
 }
 
 async function run(asked: Stored, store: KeyStore, { stdout, stderr }: Terminal): Promise<string | undefined> {
-  const call = gatewayCall('keys');
+  const call = backgroundCall('keys');
   if (asked.action === 'create') {
     const { id, hash, key } = newKey();
     const first = !(await store.hasAny(call));

@@ -2,16 +2,15 @@ import { randomUUID } from 'node:crypto';
 import { homedir, userInfo } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { type Call, type Log, OmpError } from '#contract';
-import { unlessAborted } from '#toolbox';
+import { Call, type Log, OmpError } from '#contract';
 import { loadConfig } from '../config/load.ts';
 import { ConfigError, type Environment } from '../config/mistakes.ts';
 import type { Config } from '../config/settings.ts';
-import type { Gate } from '../core/gate.ts';
 import { ALL_GRANTS, type Principal } from '../core/principal.ts';
-import { overVerbs, type UserMemories } from '../mcp/memories.ts';
+import { inProcess, type UserMemories } from '../mcp/memories.ts';
 import { DEFAULT_TOOLS } from '../mcp/names.ts';
 import { overHttp, remoteVerbs } from '../mcp/over-http.ts';
+import type { Gate } from '../verbs/gate.ts';
 import { COMMON_OPTIONS, COMMON_USAGE, configFlags, type Flags } from './arguments.ts';
 import { explainError, report, type Terminal, terminalLog } from './terminal.ts';
 
@@ -100,15 +99,13 @@ async function remote(options: Parameters<typeof overHttp>[0], log: Log): Promis
 }
 
 async function local(config: Config, user_id: string, store: Awaited<ReturnType<OpenStore>>): Promise<Opened> {
-  const { createOperations } = await import('../http/operations.ts');
   const { gate, close } = store;
   const principal: Principal = { id: 'mcp', app: 'omp-gateway mcp', users: [user_id], grants: ALL_GRANTS };
   const callOf = (cancelled: AbortSignal): Call => {
     const signal = AbortSignal.any([cancelled, AbortSignal.timeout(config.request_timeout_ms)]);
-    return { signal, requestId: randomUUID(), caller: principal, unlessAborted: (work) => unlessAborted(work, signal) };
+    return new Call(randomUUID(), principal, signal);
   };
-  const operations = createOperations(gate, config.max_request_bytes);
-  const memories = overVerbs({ operations, verbs: gate.verbs(principal), user_id, callOf });
+  const memories = inProcess({ session: gate.session(principal), user_id, callOf });
   return { memories, verbs: gate.description.verbs, close };
 }
 

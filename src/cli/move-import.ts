@@ -1,7 +1,7 @@
 import { createReadStream, statSync } from 'node:fs';
 import { addAbortSignal } from 'node:stream';
 import { z } from 'zod';
-import type { MovedMemory } from '../../clients/typescript/src/index.ts';
+import type { ExportedMemory } from '../../clients/typescript/src/index.ts';
 import { createCopy, total } from '../move/copy.ts';
 import { type Header, readFile } from '../move/file.ts';
 import { readCsv, readMem0 } from '../move/readers.ts';
@@ -41,10 +41,10 @@ interface Copying {
   readonly total: number | undefined;
 }
 
-async function copyFile(file: AsyncIterable<MovedMemory>, given: Copying): Promise<number> {
+async function copyFile(file: AsyncIterable<ExportedMemory>, given: Copying): Promise<number> {
   const { asked, run, saved, store, total: known } = given;
   const { perMinute } = asked;
-  const places = new WeakMap<MovedMemory, string>();
+  const places = new WeakMap<ExportedMemory, string>();
   const copied = { memories: given.done, leftOut: 0 };
   const copy = createCopy(store, {
     ...asked,
@@ -133,7 +133,7 @@ function nameOf(before: number, { values: { format } }: Asked): string {
 }
 
 /** The memories of the file in its format. The import rejects those that are none. */
-async function* read(asked: Asked, run: Run, onHeader: (header: Header) => void): AsyncGenerator<MovedMemory> {
+async function* read(asked: Asked, run: Run, onHeader: (header: Header) => void): AsyncGenerator<ExportedMemory> {
   const { values, filters } = asked;
   const path = pathOf(asked);
   const input = addAbortSignal(run.signal, path === '-' ? process.stdin : createReadStream(path));
@@ -147,7 +147,7 @@ async function* read(asked: Asked, run: Run, onHeader: (header: Header) => void)
   }[(values.format as 'mem0' | 'csv' | undefined) ?? 'own']();
   for await (const line of lines) {
     run.signal.throwIfAborted();
-    yield line as unknown as MovedMemory;
+    yield line as unknown as ExportedMemory;
   }
 }
 

@@ -1,4 +1,4 @@
-import type { MovedMemory } from '../../clients/typescript/src/index.ts';
+import type { ExportedMemory } from '../../clients/typescript/src/index.ts';
 import { readFile } from '../move/file.ts';
 import { type Filters, matcherOf, pagesOf } from '../move/store.ts';
 import { type Difference, type Side, type Verification, verify } from '../move/verify.ts';
@@ -33,7 +33,7 @@ async function sideOf(name: string, key: 'from' | 'to', filters: Filters, run: R
       store: undefined,
       async *memories() {
         for await (const line of readFile(name)) {
-          const memory = line as unknown as MovedMemory;
+          const memory = line as unknown as ExportedMemory;
           if (matches(memory)) yield memory;
         }
       },

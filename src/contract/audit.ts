@@ -72,3 +72,19 @@ export interface AuditOptions {
   /** Days until an entry is deleted; null: never. */
   readonly retention_days: number | null;
 }
+
+/** The entry of a change that has succeeded. `id` is null if it concerns all memories of the user. */
+export const changeEntry = (
+  action: AuditAction,
+  { id, user_id, scope }: Pick<AuditEntry, 'scope'> & { readonly id: string | null; readonly user_id: string },
+  { caller, requestId }: Call,
+): AuditEntry => ({
+  timestamp: new Date().toISOString(),
+  app: caller.app,
+  action,
+  user_id,
+  memory_id: id,
+  scope,
+  request_id: requestId,
+  outcome: 'ok',
+});

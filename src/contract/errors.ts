@@ -11,6 +11,18 @@ export const ERROR_CODES = [
 ] as const;
 export type ErrorCode = (typeof ERROR_CODES)[number];
 
+/** The category of each code (SPEC, Errors). */
+export const ERROR_TYPES = {
+  unauthorized: 'auth',
+  scope_denied: 'auth',
+  not_found: 'not_found',
+  invalid_request: 'invalid',
+  rate_limited: 'rate_limited',
+  unsupported_capability: 'invalid',
+  provider_error: 'provider_error',
+  payload_too_large: 'invalid',
+} as const satisfies Record<ErrorCode, string>;
+
 export interface OmpErrorOptions {
   /** The original error. Logged, never sent. */
   readonly cause?: unknown;

@@ -1,35 +1,31 @@
-import type { Call } from './call.ts';
-import type { Vector } from './embedder.ts';
-import type { Memory, NewMemory } from './record.ts';
+import type { Memory } from './record.ts';
 
-/** Makes an add idempotent: a second add with the same caller and key changes nothing. */
+/** Names a request that may be sent again. Keys of different callers are independent. */
 export interface IdempotencyKey {
-  /** `Caller.id`: keys of different callers are independent. */
+  /** `Caller.id`. */
   readonly caller: string;
   readonly key: string;
-  /** Digest of the input. Detects a key that is used again with another input. */
+}
+
+/** What a new memory gets from the gateway: with its input, the whole record. */
+export type Identity = Pick<Memory, 'id' | 'created_at' | 'embedding_model' | 'status'>;
+
+/** The use of an idempotency key. */
+export interface KeyUse {
+  /** Digest of the input of the request. */
   readonly fingerprint: string;
+  /** For each memory of the request, in order: what was added; null: nothing. */
+  readonly added: readonly (Identity | null)[];
 }
 
-/** An add that may be repeated. Without an input only its key is checked. */
-export interface KeyedAdd {
-  readonly input: NewMemory | undefined;
-  readonly key: IdempotencyKey;
-}
-
-/** Idempotent adds, in two steps: a repeated add needs no vector. */
-export interface IdempotentAdd {
-  /**
-   * For each add, in order: the result of the first one with its key, completed from its input; undefined: the key is not in
-   * use, or there is no input. Throws `invalid_request` if a key was used with another input. All keys have one caller and
-   * one fingerprint.
-   */
-  firstAnswers(adds: readonly KeyedAdd[], call: Call): Promise<(Memory | undefined)[]>;
-  /**
-   * `Provider.add`, which stores the key in the same transaction. Undefined: the key is in use by now and nothing was
-   * added.
-   */
-  add(input: NewMemory, vector: Vector, key: IdempotencyKey, call: Call): Promise<Memory | undefined>;
+/** The key that an add stores in the same transaction as its memories. */
+export interface KeyClaim extends IdempotencyKey {
+  readonly fingerprint: string;
+  /** The use that the gateway has read; undefined: none. If another request has used the key since, nothing is added. */
+  readonly before: KeyUse | undefined;
+  /** The places of the new memories in the request, which has `size` memories. */
+  readonly places: readonly number[];
+  readonly size: number;
 }
 
 /** Lifetime of a key, in milliseconds. */
@@ -40,3 +36,13 @@ export const IDEMPOTENCY_TTL_MS = 24 * 60 * 60 * 1000;
  * since evicting a key too early adds a memory twice.
  */
 export const IDEMPOTENCY_AHEAD_MS = 7 * IDEMPOTENCY_TTL_MS;
+
+/** The use of the key after an add of these, in the order of `places`. */
+export function usedBy({ fingerprint, before, places, size }: KeyClaim, memories: readonly Identity[]): KeyUse {
+  const added: (Identity | null)[] = Array.from({ length: size }, (_, place) => before?.added[place] ?? null);
+  for (const [i, place] of places.entries()) {
+    const { id, created_at, embedding_model, status } = memories[i] as Identity;
+    added[place] = { id, created_at, embedding_model, status };
+  }
+  return { fingerprint, added };
+}

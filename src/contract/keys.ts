@@ -40,6 +40,6 @@ export interface KeyStore {
   /** By name or id; undefined if there is none. A revoked key keeps its time of revocation. */
   revoke(nameOrId: string, call: Call): Promise<StoredKey | undefined>;
   /** Stores `time` as the last use, unless a later one is stored. */
-  touch(ids: readonly string[], time: string, call: Call): Promise<void>;
+  touch(use: { readonly ids: readonly string[]; readonly time: string }, call: Call): Promise<void>;
   close(): Promise<void>;
 }

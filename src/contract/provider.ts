@@ -2,11 +2,11 @@ import type { AuditLog, AuditOptions } from './audit.ts';
 import type { Call } from './call.ts';
 import type { EmbedderIdentity, Vector } from './embedder.ts';
 import type { OmpError } from './errors.ts';
-import type { IdempotencyKey, IdempotentAdd } from './idempotency.ts';
+import type { ExportedMemory, ExportPart, ExportQuery } from './export.ts';
+import type { IdempotencyKey, KeyClaim, KeyUse } from './idempotency.ts';
 import type { Backlog, IngestionQueue } from './ingestion.ts';
 import type { KeyStore } from './keys.ts';
 import type { Memory, MemoryPatch, NewMemory, Within } from './record.ts';
-import type { MovedMemory, ScanPart, ScanQuery } from './transfer.ts';
 import type { StatsQuery, UserListQuery, UserPart, UserStats } from './users.ts';
 
 /**
@@ -126,16 +126,43 @@ export interface ProviderCapabilities {
   readonly explain?: boolean;
 }
 
-/** One memory of a batch. */
-export interface BatchItem {
+/** A memory to add. */
+export interface NewVector {
   readonly input: NewMemory;
+  /** The vector of the content. */
   readonly vector: Vector;
-  /** As for `IdempotentAdd.add`; the keys of one batch have one caller and one fingerprint. */
-  readonly key?: IdempotencyKey | undefined;
 }
 
-/** The stored memory, or why it was not stored; undefined: its key is in use by now and nothing was added. */
-export type BatchOutcome = Memory | OmpError | undefined;
+export interface AddRequest extends NewVector {
+  /** Given only if the provider has `keyUse`. */
+  readonly key?: KeyClaim | undefined;
+}
+
+export interface BatchRequest {
+  readonly items: readonly NewVector[];
+  readonly key?: KeyClaim | undefined;
+}
+
+/** The stored memory, or why it was not stored. */
+export type BatchOutcome = Memory | OmpError;
+
+export interface UpdateRequest {
+  readonly ref: Ref;
+  readonly patch: MemoryPatch;
+  /** The vector of the patch's content; null if it has none. */
+  readonly vector: Vector;
+  /**
+   * The memory as the gateway has read it for this request, if the patch changes its content: the provider need not read it
+   * again.
+   */
+  readonly current?: Memory | undefined;
+}
+
+export interface ImportRequest {
+  readonly items: readonly ExportedMemory[];
+  /** Whether a memory with the same id and user is replaced. */
+  readonly replace: boolean;
+}
 
 /** Current statistics of a provider, for the metrics. */
 export interface ProviderStats {
@@ -146,7 +173,8 @@ export interface ProviderStats {
 }
 
 /**
- * One backend. `get` and `ping` are required; every other method declares a capability. Absence is a value; a failure is
+ * One backend. A method takes one request, if any, and the call. `get` and `ping` are required; every other method declares a
+ * capability. Absence is a value; a failure is
  * a thrown `OmpError`. Lists are ordered by `created_at`, then `id`, both descending;
  * hits by `score` descending, then in list order.
  */
@@ -159,22 +187,24 @@ export interface Provider {
    * computes a vector. `vector`: one that a memory brings along from another store.
    */
   check?(given: Partial<NewMemory>, vector?: Vector): void;
-  /** `vector` is the vector of the content. Resolves once the record is as durable as this backend promises. */
-  add?(input: NewMemory, vector: Vector, call: Call): Promise<Memory>;
+  /**
+   * Resolves once the record is as durable as this backend promises. Undefined: another request has used the key, and nothing
+   * was added.
+   */
+  add?(request: AddRequest, call: Call): Promise<Memory | undefined>;
   /**
    * Adds several memories, in one transaction if the backend has any. Outcomes in order. Rejects only if it added none, or if
-   * that is unknown. Absent: the gateway calls `add` one by one.
+   * that is unknown. Undefined: as for `add`. Absent: the gateway calls `add` one by one.
    */
-  batch?(items: readonly BatchItem[], call: Call): Promise<BatchOutcome[]>;
-  /** Present when adds can be idempotent. */
-  readonly idempotency?: IdempotentAdd;
+  batch?(request: BatchRequest, call: Call): Promise<BatchOutcome[] | undefined>;
+  /** Present when adds can be idempotent. The use of a key within `IDEMPOTENCY_TTL_MS`; undefined: there is none. */
+  keyUse?(key: IdempotencyKey, call: Call): Promise<KeyUse | undefined>;
   get(ref: Ref, call: Call): Promise<Memory | undefined>;
   /**
    * Atomic: concurrent patches of one record do not lose each other's fields. Throws `payload_too_large` if the record
-   * would become too large. A patch that changes nothing keeps `updated_at`. `vector` is the vector of the patch's content,
-   * null if it has none.
+   * would become too large. A patch that changes nothing keeps `updated_at`.
    */
-  update?(ref: Ref, patch: MemoryPatch, vector: Vector, call: Call): Promise<Memory | undefined>;
+  update?(request: UpdateRequest, call: Call): Promise<Memory | undefined>;
   /** False: there was nothing to delete. */
   delete?(ref: Ref, call: Call): Promise<boolean>;
   list?(query: ListQuery, call: Call): Promise<Memory[]>;
@@ -185,17 +215,17 @@ export interface Provider {
   users?(query: UserListQuery, call: Call): Promise<UserPart>;
   userStats?(query: StatsQuery, call: Call): Promise<UserStats>;
   /** Deletes all memories of a user and returns their number. After a failure some may be deleted; repeating it goes on. */
-  erase?(user_id: string, call: Call): Promise<number>;
+  erase?(request: { readonly user_id: string }, call: Call): Promise<number>;
   /**
    * All memories of the store in a fixed order, with their vectors if the query asks for them. A memory that is added or deleted
    * meanwhile may be missing; no other may, and none comes twice.
    */
-  scan?(query: ScanQuery, call: Call): Promise<ScanPart>;
+  export?(query: ExportQuery, call: Call): Promise<ExportPart>;
   /**
    * Stores memories with their ids and times, and returns for each whether it did. It does not if the id exists: without
    * `replace` in any case, with it if the id belongs to another user.
    */
-  restore?(items: readonly MovedMemory[], replace: boolean, call: Call): Promise<boolean[]>;
+  import?(request: ImportRequest, call: Call): Promise<boolean[]>;
   /** Why records are read-only and which setting changes that; undefined: they are not, or no setting helps. */
   readonly read_only?: string;
   /** Present when this provider has an audit log. */
@@ -212,8 +242,14 @@ export interface Provider {
   close(): Promise<void>;
 }
 
-/** A provider with every method listed: code that wraps a provider does not compile until it handles a new method. */
-export type EveryVerb = { [Verb in keyof Required<Provider>]: Provider[Verb] };
+/**
+ * The provider with some members replaced. `Unchanged` names the others: a wrapper does not compile until it decides on a new
+ * member.
+ */
+export const withChanges = <Unchanged extends keyof Provider>(
+  inner: Provider,
+  changes: { [Member in Exclude<keyof Required<Provider>, Unchanged>]: Provider[Member] },
+): Provider => ({ ...inner, ...changes });
 
 export interface RankingOptions {
   readonly mode: 'hybrid' | 'vector' | 'keyword';

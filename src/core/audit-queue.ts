@@ -3,8 +3,8 @@ import {
   type AuditEntry,
   type AuditLog,
   type AuditQuery,
+  backgroundCall,
   type Call,
-  GATEWAY,
   type Log,
   OmpError,
   type StoredEntry,
@@ -51,8 +51,6 @@ const LAST_ATTEMPTS = 3;
 const LAST_PAUSE_MS = 500;
 /** Deadline of all attempts, in milliseconds: less than the deadline of the shutdown for one part of the gateway. */
 const CLOSE_MS = 4_000;
-/** Deadline of one batch, in milliseconds. */
-const BATCH_DEADLINE_MS = 10_000;
 /** Longest text in an entry, in UTF-16 units: the longest scope, and longer than any other valid field. */
 const MAX_TEXT = 1024;
 
@@ -80,11 +78,7 @@ export function openAuditQueue({ audit, record, log }: AuditQueueOptions): Audit
     // Entries that come meanwhile wait until they fill a batch, or for the timer.
     while (due > 0 || queued.length >= BATCH) {
       const batch = queued.slice(0, closed ? LAST_BATCH : BATCH);
-      await audit.record(batch, {
-        signal: AbortSignal.timeout(BATCH_DEADLINE_MS),
-        requestId: 'audit',
-        caller: GATEWAY,
-      });
+      await audit.record(batch, backgroundCall('audit'));
       queued = queued.slice(batch.length);
       due -= batch.length;
       for (const entry of batch) queuedBytes -= sizeOf(entry);
@@ -143,8 +137,7 @@ export function openAuditQueue({ audit, record, log }: AuditQueueOptions): Audit
       return result;
     },
     async read(query, call) {
-      const flushed = flush();
-      await (call.unlessAborted ? call.unlessAborted(flushed) : flushed);
+      await call.unlessAborted(flush());
       return audit.read(query, call);
     },
     async close() {

@@ -1,15 +1,29 @@
-import type { Provider, ProviderCapabilities } from '#contract';
+import type { Embedder, Log, Provider, ProviderCapabilities } from '#contract';
 import { emulateScopes } from './emulated-scopes.ts';
 import { rejectScopes } from './rejected-scopes.ts';
-import { type Instrument, uninstrumented } from './telemetry.ts';
+import type { Protection } from './telemetry.ts';
+import { type Store, withEmbedder } from './with-embedder.ts';
 import { withGuard } from './with-guard.ts';
 
-const SCOPED: Readonly<Record<ProviderCapabilities['scopes'], (provider: Provider) => Provider>> = {
+const withScopes: Readonly<Record<ProviderCapabilities['scopes'], (provider: Provider) => Provider>> = {
   native: (provider) => provider,
   tags: emulateScopes,
   none: rejectScopes,
 };
 
-/** Adds the decorators that every provider gets, innermost first. Called once, at startup. */
-export const compose = (provider: Provider, instrument: Instrument = uninstrumented): Provider =>
-  withGuard(SCOPED[provider.capabilities.scopes](provider), instrument);
+export interface ComposeOptions {
+  /** Undefined: there are no vectors. */
+  readonly embedder: Embedder | undefined;
+  readonly log: Log;
+  readonly protection?: Protection;
+}
+
+/**
+ * All decorators of a provider, innermost first: scopes, if the backend has none; then errors, deadlines, traces, retries and
+ * circuit breaker; then vectors and idempotency. Outside of them `Access` applies the grants of a caller. Called once, at the start.
+ * (A read replica is part of the Postgres provider.)
+ */
+export const compose = (provider: Provider, { embedder, log, protection }: ComposeOptions): Store => {
+  const scoped = withScopes[provider.capabilities.scopes](provider);
+  return withEmbedder(withGuard(scoped, protection), embedder, log);
+};

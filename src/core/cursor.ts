@@ -5,6 +5,9 @@ const VERSION = 1;
 /** Cursors with ids of the gateway have at most 256 characters. Ids of mapped tables, and of users, may be longer. */
 const MAX_LENGTH = 1_536;
 
+/** The time in a cursor of items without one, such as users, which are in the order of their ids. */
+export const NO_TIME = '1970-01-01T00:00:00.000Z';
+
 /** The filters of lists and of the audit log have different keys, so a cursor of one is invalid for the other. */
 type Filters = Readonly<Record<string, unknown>>;
 

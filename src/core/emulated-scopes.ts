@@ -1,6 +1,5 @@
 import {
   type Call,
-  type EveryVerb,
   invalidRequest,
   type ListQuery,
   type Memory,
@@ -12,6 +11,7 @@ import {
   type SearchHit,
   type SearchQuery,
   type Within,
+  withChanges,
 } from '#contract';
 import { countWithin, createKeyedMutex, hasWildcard, type KeyedMutex, literalPrefix, withinMatcher } from '#toolbox';
 
@@ -27,38 +27,27 @@ const MAX_SEARCHED_BYTES = 64 * 1024 * 1024;
  * page is full or the records end.
  */
 export function emulateScopes(inner: Provider): Provider {
-  const { capabilities, add, batch, idempotency, update, delete: remove, list, search, vectorsOf } = inner;
-  const { scan, restore } = inner;
+  const { capabilities, add, batch, update, delete: remove, list, search, vectorsOf } = inner;
+  const { export: exportPart, import: store } = inner;
   // The scope of a record must not change between its check and the write. Scope and tags are patched together.
   const mutex = createKeyedMutex();
   const getAllowed = async (ref: Ref, call: Call): Promise<Memory | undefined> => {
-    const found = await inner.get(inAnyScope(ref), call);
-    const memory = found && decode(found);
+    const stored = await inner.get(inAnyScope(ref), call);
+    const memory = stored && decode(stored);
     return memory && withinMatcher(ref.within)(memory.scope) ? memory : undefined;
   };
-  const scoped: EveryVerb = {
-    name: inner.name,
-    capabilities,
-    read_only: inner.read_only,
+  return withChanges<UnscopedMember | 'erase'>(inner, {
     // Its writes check what is stored.
     check: undefined,
-    add: add && (async (input, vector, call) => decode(await add(encode(input), vector, call))),
+    add:
+      add && (async (request, call) => decodeIfPresent(await add({ ...request, input: encode(request.input) }, call))),
     batch:
       batch &&
-      (async (items, call) => {
-        const outcomes = await batch(
-          items.map((item) => ({ ...item, input: encode(item.input) })),
-          call,
-        );
-        return outcomes.map((outcome) => (outcome instanceof OmpError ? outcome : decodeIfFound(outcome)));
+      (async ({ items, key }, call) => {
+        const encoded = items.map((item) => ({ ...item, input: encode(item.input) }));
+        const outcomes = await batch({ items: encoded, key }, call);
+        return outcomes?.map((outcome) => (outcome instanceof OmpError ? outcome : decode(outcome)));
       }),
-    idempotency: idempotency && {
-      async firstAnswers(adds, call) {
-        const encoded = adds.map(({ input, key }) => ({ input: input && encode(input), key }));
-        return (await idempotency.firstAnswers(encoded, call)).map(decodeIfFound);
-      },
-      add: async (input, vector, key, call) => decodeIfFound(await idempotency.add(encode(input), vector, key, call)),
-    },
     get: getAllowed,
     update: update && updateWith(getAllowed, update, mutex),
     delete:
@@ -66,7 +55,7 @@ export function emulateScopes(inner: Provider): Provider {
       (async (ref, call) => {
         if (ref.within === null) return remove(ref, call);
         return mutex(ref.id, async () => {
-          call.signal.throwIfAborted();
+          call.throwIfAborted();
           return (await getAllowed(ref, call)) !== undefined && remove(inAnyScope(ref), call);
         });
       }),
@@ -77,35 +66,36 @@ export function emulateScopes(inner: Provider): Provider {
     // The backend would count stored tags, and over all scopes.
     users: undefined,
     userStats: undefined,
-    erase: inner.erase,
-    scan:
-      scan &&
+    export:
+      exportPart &&
       (async (query, call) => {
-        const part = await scan(query, call);
+        const part = await exportPart(query, call);
         return { ...part, items: part.items.map(({ memory, vector }) => ({ memory: decode(memory), vector })) };
       }),
-    restore:
-      restore &&
-      ((items, replace, call) =>
-        restore(
-          items.map(({ memory, vector }) => ({ memory: encode(memory), vector })),
-          replace,
-          call,
-        )),
+    import:
+      store &&
+      (({ items, replace }, call) =>
+        store({ items: items.map(({ memory, vector }) => ({ memory: encode(memory), vector })), replace }, call)),
     // The provider's audit entries would have no scopes.
     audit: undefined,
-    keys: inner.keys,
-    stats: inner.stats,
-    ingestion: inner.ingestion,
-    backlog: inner.backlog,
-    ping: inner.ping,
-    close: inner.close,
-  };
-  return scoped;
+  });
 }
 
+/** The members of a provider that have nothing to do with scopes. */
+export type UnscopedMember =
+  | 'name'
+  | 'capabilities'
+  | 'read_only'
+  | 'keyUse'
+  | 'keys'
+  | 'stats'
+  | 'ingestion'
+  | 'backlog'
+  | 'ping'
+  | 'close';
+
 const decode = (memory: Memory): Memory => ({ ...memory, ...fromStoredTags(memory.tags) });
-const decodeIfFound = (memory: Memory | undefined): Memory | undefined => memory && decode(memory);
+const decodeIfPresent = (memory: Memory | undefined): Memory | undefined => memory && decode(memory);
 const encode = <Fields extends NewMemory>(input: Fields): Fields => ({
   ...input,
   scope: null,
@@ -119,18 +109,17 @@ function updateWith(
   update: NonNullable<Provider['update']>,
   mutex: KeyedMutex,
 ): Provider['update'] {
-  return async (ref, patch, vector, call) => {
+  // The memory as read before is decoded, so the provider reads it again.
+  return async ({ ref, patch, vector }, call) => {
     const retagged = patch.scope !== undefined || patch.tags !== undefined;
-    if (!retagged && ref.within === null) {
-      return decodeIfFound(await update(ref, patch, vector, call));
-    }
+    if (!retagged && ref.within === null) return decodeIfPresent(await update({ ref, patch, vector }, call));
     return mutex(ref.id, async () => {
-      call.signal.throwIfAborted();
+      call.throwIfAborted();
       const current = await getAllowed(ref, call);
       if (!current) return undefined;
       const { scope = current.scope, tags = current.tags, ...rest } = patch;
       const stored = retagged ? { ...rest, tags: toStoredTags(tags, scope) } : rest;
-      return decodeIfFound(await update(inAnyScope(ref), stored, vector, call));
+      return decodeIfPresent(await update({ ref: inAnyScope(ref), patch: stored, vector }, call));
     });
   };
 }
@@ -157,7 +146,7 @@ function listWith(list: NonNullable<Provider['list']>, max: number | null): Prov
     let after: Position | undefined = query.after;
     let read = 0;
     for (let size = query.limit; ; ) {
-      call.signal.throwIfAborted();
+      call.throwIfAborted();
       if (filtered) size = Math.min(size * OVERFETCH, LARGEST_BATCH, reach - read);
       const down: ListQuery = { ...query, tags, within: null, limit: size, ...(after && { after }) };
       const batch: Memory[] = await list(down, call);
@@ -181,7 +170,7 @@ function searchWith(search: NonNullable<Provider['search']>, max: number | null)
     const admits = withinMatcher(within);
     let window = filtered ? query.limit * OVERFETCH : query.limit;
     for (let max_bytes = query.max_bytes; ; ) {
-      call.signal.throwIfAborted();
+      call.throwIfAborted();
       const limit = Math.min(window, max ?? window);
       const down: SearchQuery = { ...query, tags, within: null, limit, max_bytes };
       const hits = await search(down, call);

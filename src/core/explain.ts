@@ -1,7 +1,7 @@
 import { type Call, providerError, type ScoreParts, type SearchHit } from '#contract';
 import { matchedTerms, roundScore } from '#ranking';
 import type { MarkedHit } from './current.ts';
-import type { Memories } from './with-embedder.ts';
+import type { Store } from './with-embedder.ts';
 
 /** Why a memory was found (Decision 39): `score = weights.vector · cosine + weights.keyword · coverage`. Null: has no weight. */
 export interface Explanation {
@@ -20,7 +20,7 @@ export interface ExplainedHit extends MarkedHit {
 export async function explainHits(
   hits: readonly MarkedHit[],
   text: string,
-  provider: Pick<Memories, 'name' | 'capabilities'>,
+  provider: Pick<Store, 'name' | 'capabilities'>,
   call: Call,
 ): Promise<ExplainedHit[]> {
   const explained = hits.map((hit) => ({ hit, ...partsOf(hit, provider) }));
@@ -42,7 +42,7 @@ const rounded = (part: number): number => Math.min(1, roundScore(part));
 
 function partsOf(
   { score, parts }: SearchHit,
-  { name, capabilities }: Pick<Memories, 'name' | 'capabilities'>,
+  { name, capabilities }: Pick<Store, 'name' | 'capabilities'>,
 ): ScoreParts {
   if (parts) return parts;
   if (!capabilities.keyword_search) return { cosine: score, coverage: 0, weights: { vector: 1, keyword: 0 } };

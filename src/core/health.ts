@@ -1,4 +1,4 @@
-import { type Call, GATEWAY, providerError } from '#contract';
+import { backgroundCall, type Call, providerError } from '#contract';
 
 type Ping = (call: Call) => Promise<void>;
 
@@ -47,7 +47,7 @@ export function createHealth(provider: string): Health {
         late = false;
       };
       // Async, so that a synchronous throw rejects too.
-      const asked = (async () => pinged({ signal: controller.signal, requestId: 'health', caller: GATEWAY }))();
+      const asked = (async () => pinged(backgroundCall('health', controller.signal)))();
       asked.finally(settled).then(resolve, reject);
     });
 

@@ -1,9 +1,9 @@
 import {
+  backgroundCall,
   type Call,
   type EmbeddedMemory,
   type Embedder,
   type FailedMemory,
-  GATEWAY,
   type IngestionQueue,
   type Log,
   OmpError,
@@ -42,7 +42,7 @@ const LOGGED_AFTER = 2;
  */
 export function startIngestion({ queue, embedder, log }: IngestionOptions): Ingestion {
   const stop = new AbortController();
-  const call: Call = { signal: stop.signal, requestId: 'ingestion', caller: GATEWAY };
+  const call = backgroundCall('ingestion', stop.signal);
   const { sleep, wake } = createSleep();
   let failures = 0;
   let idle = IDLE_SECONDS;

@@ -1,4 +1,4 @@
-import { type Call, isAborted, OmpError } from '#contract';
+import { type Call, OmpError } from '#contract';
 
 /** The result of a read, with the number of its records and their size (`recordBytes`). */
 export interface SizedResult<Result> {
@@ -10,7 +10,7 @@ export interface SizedResult<Result> {
 /**
  * Gives every caller the same share of what is scarce: memory for answers, and time of the event loop to make them. A read
  * reserves the bytes that it may take; beyond the share of its caller it waits, in the order of arrival. The share gets
- * them back once the client has taken the answer (`Call.afterAnswer`; reads of calls without it are not counted). Only the
+ * them back once the client has taken the answer (`Call.afterAnswer`). Only the
  * first read of a request waits; the others count. Throws `rate_limited` if it has waited too long, or the request ends.
  */
 export interface ReadShares {
@@ -90,9 +90,9 @@ export function createReadShares(): ReadShares {
   const fits = ({ used }: Share, bytes: number) => used === 0 || used + bytes <= SHARE_BYTES;
   const startNext = (share: Share) => {
     const { queue } = share;
-    for (let [first] = queue; first && (isAborted(first.call) || fits(share, first.bytes)); [first] = queue) {
+    for (let [first] = queue; first && (first.call.aborted || fits(share, first.bytes)); [first] = queue) {
       queue.shift();
-      if (isAborted(first.call) || performance.now() - first.since > MAX_WAIT_MS) first.reject(waitedTooLong());
+      if (first.call.aborted || performance.now() - first.since > MAX_WAIT_MS) first.reject(waitedTooLong());
       else {
         reserve(share, first.bytes, first.call);
         first.start();
@@ -106,7 +106,7 @@ export function createReadShares(): ReadShares {
     reserved.set(call, (before ?? 0) + bytes);
     if (bytes < 0) startNext(share);
     if (before === undefined) {
-      call.afterAnswer?.(() => {
+      call.afterAnswer(() => {
         share.used -= reserved.get(call) ?? 0;
         reserved.delete(call);
         startNext(share);
@@ -119,7 +119,7 @@ export function createReadShares(): ReadShares {
       share.queue.push({ bytes, call, since: performance.now(), start, reject }),
     );
     try {
-      await (call.unlessAborted?.(started) ?? started);
+      await call.unlessAborted(started);
     } catch {
       throw waitedTooLong();
     }
@@ -133,7 +133,6 @@ export function createReadShares(): ReadShares {
 
   return {
     async records(limit, call, work, recordBytes) {
-      if (!call.afterAnswer) return (await work()).result;
       const share = shareOf(call);
       const expected = counted(Math.min(limit * (recordBytes ?? share.recordBytes), MAX_ANSWER_BYTES));
       if (expected > 0) await admit(share, expected, call);
@@ -145,7 +144,6 @@ export function createReadShares(): ReadShares {
       return result;
     },
     async alone(call, work) {
-      if (!call.afterAnswer) return work();
       const share = shareOf(call);
       await admit(share, SHARE_BYTES, call);
       const result = await work();

@@ -1,47 +1,41 @@
-import { type EveryVerb, OmpError, type Provider, type Within } from '#contract';
+import { OmpError, type Provider, type Within, withChanges } from '#contract';
+import type { UnscopedMember } from './emulated-scopes.ts';
 
 /**
  * For a provider without scopes and without tags to emulate them. All its records are unscoped. Requests that use a scope
  * are rejected with `unsupported_capability`; callers with restricted scopes find nothing.
  */
 export function rejectScopes(inner: Provider): Provider {
-  const { name, add, batch, idempotency, update, delete: remove, list, search, vectorsOf } = inner;
+  const { name, add, batch, update, delete: remove, list, search, vectorsOf } = inner;
   const rejectScope = (scope: string | null | undefined) => {
     if (scope != null) {
       throw new OmpError('unsupported_capability', 'scope: the provider does not support scopes', { provider: name });
     }
   };
-  const scoped: EveryVerb = {
-    ...inner,
-    check(given, vector) {
-      rejectScope(given.scope);
-      inner.check?.(given, vector);
+  return withChanges<UnscopedMember | 'export'>(inner, {
+    check(input, vector) {
+      rejectScope(input.scope);
+      inner.check?.(input, vector);
     },
     add:
       add &&
-      (async (input, vector, call) => {
-        rejectScope(input.scope);
-        return add(input, vector, call);
+      (async (request, call) => {
+        rejectScope(request.input.scope);
+        return add(request, call);
       }),
     batch:
       batch &&
-      (async (items, call) => {
-        for (const { input } of items) rejectScope(input.scope);
-        return batch(items, call);
+      (async (request, call) => {
+        for (const { input } of request.items) rejectScope(input.scope);
+        return batch(request, call);
       }),
-    idempotency: idempotency && {
-      async firstAnswers(adds, call) {
-        for (const { input } of adds) rejectScope(input?.scope);
-        return idempotency.firstAnswers(adds, call);
-      },
-      add: idempotency.add,
-    },
     get: async (ref, call) => (isRestricted(ref.within) ? undefined : inner.get(inAnyScope(ref), call)),
     update:
       update &&
-      (async (ref, patch, vector, call) => {
-        rejectScope(patch.scope);
-        return isRestricted(ref.within) ? undefined : update(inAnyScope(ref), patch, vector, call);
+      (async (request, call) => {
+        rejectScope(request.patch.scope);
+        const { ref } = request;
+        return isRestricted(ref.within) ? undefined : update({ ...request, ref: inAnyScope(ref) }, call);
       }),
     delete: remove && (async (ref, call) => (isRestricted(ref.within) ? false : remove(inAnyScope(ref), call))),
     list:
@@ -63,16 +57,9 @@ export function rejectScopes(inner: Provider): Provider {
     users: undefined,
     userStats: undefined,
     erase: undefined,
-    scan: inner.scan,
-    restore: undefined,
+    import: undefined,
     audit: undefined,
-    read_only: inner.read_only,
-    keys: inner.keys,
-    stats: inner.stats,
-    ingestion: inner.ingestion,
-    backlog: inner.backlog,
-  };
-  return scoped;
+  });
 }
 
 /** No glob matches a record without a scope. */

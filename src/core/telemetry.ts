@@ -14,14 +14,22 @@ export interface Operation {
 /** State of a circuit breaker; `half-open`: a probe runs. */
 export type BreakerState = 'closed' | 'half-open' | 'open';
 
-/** Runs a call to a dependency with metrics, traces, retries and the circuit breaker. Work that only reads may run again. */
-export interface Instrument {
-  <Result>(operation: Operation, call: Call, work: (call: Call) => Promise<Result>): Promise<Result>;
-  /** Throws while the circuit breaker of the dependency is open. */
-  readonly requireClosed?: () => void;
+/** Runs a call to a dependency with metrics and traces. */
+export type Instrument = <Result>(
+  operation: Operation,
+  call: Call,
+  work: (call: Call) => Promise<Result>,
+) => Promise<Result>;
+
+/** Metrics, traces, retries and the circuit breaker of one dependency. */
+export interface Protection {
+  /** Work that only reads may run again. */
+  readonly run: Instrument;
+  /** Throws while the circuit breaker is open. */
+  requireClosed(): void;
 }
 
-export const uninstrumented: Instrument = (_operation, call, work) => work(call);
+export const UNPROTECTED: Protection = { run: (_operation, call, work) => work(call), requireClosed: () => {} };
 
 /** Adds the name of the failed dependency to a `provider_error` without one, such as a passed deadline. */
 export const naming = <Thrown>(dependency: string, error: Thrown): Thrown | OmpError =>
@@ -62,7 +70,7 @@ export const UNOBSERVED: ObservedRequest = { trace: undefined, end: () => {} };
 
 export const NO_TELEMETRY: Telemetry = {
   request: () => UNOBSERVED,
-  call: uninstrumented,
+  call: UNPROTECTED.run,
 };
 
 /** Combines several into one. A request gets the trace of the first that creates one. */

@@ -1,99 +1,88 @@
-import {
-  type AuditLog,
-  type Call,
-  type EveryVerb,
-  type IdempotentAdd,
-  type KeyStore,
-  OmpError,
-  type Provider,
-  providerError,
-} from '#contract';
-import { type Instrument, naming, type Operation, uninstrumented } from './telemetry.ts';
+import { type AuditLog, type Call, type KeyStore, OmpError, type Provider, providerError } from '#contract';
+import { naming, type Protection, UNPROTECTED } from './telemetry.ts';
+
+/** How a method is called in metrics and traces, and whether it only reads. */
+interface Method {
+  readonly name: string;
+  readonly reads: boolean;
+}
+
+const reading = (name: string): Method => ({ name, reads: true });
+const writing = (name: string): Method => ({ name, reads: false });
+
+/** Every method that asks the backend: a new one does not compile until it is listed. */
+type Methods<Of, Others extends keyof Of> = { readonly [Name in Exclude<keyof Required<Of>, Others>]: Method };
+
+/** `check` does not ask the backend; the ingestion queue has deadlines of its own and retries by itself. */
+type NoMethods = 'name' | 'capabilities' | 'read_only' | 'check' | 'audit' | 'keys' | 'stats' | 'ingestion' | 'close';
+
+const METHODS: Methods<Provider, NoMethods> = {
+  add: writing('add'),
+  batch: writing('batch'),
+  keyUse: reading('key_use'),
+  get: reading('get'),
+  update: writing('update'),
+  delete: writing('delete'),
+  list: reading('list'),
+  search: reading('search'),
+  vectorsOf: reading('vectors'),
+  users: reading('users'),
+  userStats: reading('stats'),
+  erase: writing('erase'),
+  export: reading('export'),
+  import: writing('import'),
+  ping: reading('ping'),
+  backlog: reading('backlog'),
+};
+
+const AUDIT_METHODS: Methods<AuditLog, never> = { record: writing('audit_record'), read: reading('audit') };
+
+const KEY_METHODS: Methods<KeyStore, 'close'> = {
+  find: reading('keys_find'),
+  hasAny: reading('keys_any'),
+  list: reading('keys_list'),
+  create: writing('keys_create'),
+  revoke: writing('keys_revoke'),
+  touch: writing('keys_touch'),
+};
 
 /**
  * The outermost decorator of a provider. Every error becomes an `OmpError` that names the provider. An aborted call rejects
- * at once, even if the client of the backend ignores the signal. `instrument` runs around every verb.
+ * at once, even if the client of the backend ignores the signal. `protection` runs around every method: metrics, traces, retries,
+ * circuit breaker.
  */
-export function withGuard(inner: Provider, instrument: Instrument = uninstrumented): Provider {
-  const guard = (name: string, reads: boolean) => {
-    const operation: Operation = { kind: 'backend', dependency: inner.name, name, reads };
-    return <Result>(call: Call, work: (call: Call) => Promise<Result>): Promise<Result> =>
-      settle(inner.name, () =>
-        instrument(operation, call, (traced) => (call.unlessAborted ? call.unlessAborted(work(traced)) : work(traced))),
-      );
-  };
-  const one =
-    (reads: boolean) =>
-    <Argument, Result>(name: string, verb: (argument: Argument, call: Call) => Promise<Result>) => {
-      const run = guard(name, reads);
-      return (argument: Argument, call: Call) => run(call, (traced) => verb(argument, traced));
+export function withGuard(inner: Provider, protection: Protection = UNPROTECTED): Provider {
+  const dependency = inner.name;
+  /** A method takes a request, if any, and the call. */
+  type Run = (first: unknown, call?: Call) => Promise<unknown>;
+  const guarded = (method: Run, facts: Method): Run => {
+    const operation = { kind: 'backend', dependency, ...facts } as const;
+    return async (first, second) => {
+      const call = (second ?? first) as Call;
+      try {
+        return await protection.run(operation, call, (traced) =>
+          call.unlessAborted(second ? method(first, traced) : method(traced)),
+        );
+      } catch (error) {
+        if (!(error instanceof OmpError)) throw providerError(dependency, 'the backend failed unexpectedly', error);
+        throw naming(dependency, error);
+      }
     };
-  const [reading, writing] = [one(true), one(false)];
-  /** A read without arguments. */
-  const readingAll = <Result>(name: string, verb: (call: Call) => Promise<Result>) => {
-    const run = guard(name, true);
-    return (call: Call) => run(call, verb);
   };
-  const [adding, updating, restoring] = [guard('add', false), guard('update', false), guard('restore', false)];
-  const touching = guard('keys_touch', false);
-  const { add, idempotency, update, restore, audit, keys, backlog } = inner;
-  const guarded: EveryVerb = {
-    name: inner.name,
-    capabilities: inner.capabilities,
-    read_only: inner.read_only,
-    check(given, vector) {
-      instrument.requireClosed?.();
-      inner.check?.(given, vector);
+  const guardAll = <Of extends object>(of: Of, methods: Readonly<Partial<Record<keyof Of, Method>>>): Of => {
+    const guards = Object.entries(methods).flatMap(([name, facts]) => {
+      const method = of[name as keyof Of] as Run | undefined;
+      return method ? [[name, guarded(method, facts as Method)]] : [];
+    });
+    return { ...of, ...Object.fromEntries(guards) };
+  };
+  return {
+    ...guardAll(inner, METHODS),
+    check(input, vector) {
+      protection.requireClosed();
+      inner.check?.(input, vector);
     },
-    add: add && ((input, vector, call) => adding(call, (traced) => add(input, vector, traced))),
-    batch: inner.batch && writing('batch', inner.batch),
-    idempotency:
-      idempotency &&
-      ({
-        // Not a read: it writes audit entries.
-        firstAnswers: writing('first_answer', idempotency.firstAnswers),
-        add: (input, vector, key, call) => adding(call, (traced) => idempotency.add(input, vector, key, traced)),
-      } satisfies IdempotentAdd),
-    get: reading('get', inner.get),
-    update: update && ((ref, patch, vector, call) => updating(call, (traced) => update(ref, patch, vector, traced))),
-    delete: inner.delete && writing('delete', inner.delete),
-    list: inner.list && reading('list', inner.list),
-    search: inner.search && reading('search', inner.search),
-    vectorsOf: inner.vectorsOf && reading('vectors', inner.vectorsOf),
-    users: inner.users && reading('users', inner.users),
-    userStats: inner.userStats && reading('stats', inner.userStats),
-    erase: inner.erase && writing('erase', inner.erase),
-    scan: inner.scan && reading('scan', inner.scan),
-    restore: restore && ((items, replace, call) => restoring(call, (traced) => restore(items, replace, traced))),
-    audit:
-      audit &&
-      ({ record: writing('audit_record', audit.record), read: reading('audit', audit.read) } satisfies AuditLog),
-    keys:
-      keys &&
-      ({
-        find: reading('keys_find', keys.find),
-        hasAny: readingAll('keys_any', keys.hasAny),
-        list: reading('keys_list', keys.list),
-        create: writing('keys_create', keys.create),
-        revoke: writing('keys_revoke', keys.revoke),
-        touch: (ids, time, call) => touching(call, (traced) => keys.touch(ids, time, traced)),
-        close: keys.close,
-      } satisfies KeyStore),
-    ping: readingAll('ping', inner.ping),
-    stats: inner.stats,
-    // The provider has its own deadlines, and the ingestion retries.
-    ingestion: inner.ingestion,
-    backlog: backlog && readingAll('backlog', backlog),
-    close: inner.close,
+    ...(inner.audit && { audit: guardAll(inner.audit, AUDIT_METHODS) }),
+    ...(inner.keys && { keys: guardAll(inner.keys, KEY_METHODS) }),
   };
-  return guarded;
-}
-
-async function settle<Result>(provider: string, run: () => Promise<Result>): Promise<Result> {
-  try {
-    return await run();
-  } catch (error) {
-    if (!(error instanceof OmpError)) throw providerError(provider, 'the backend failed unexpectedly', error);
-    throw naming(provider, error);
-  }
 }

@@ -1,6 +1,6 @@
 import type { Call, Embedder, Log } from '#contract';
 import { toUnitHalf } from '#ranking';
-import { type Instrument, naming, uninstrumented } from '../core/telemetry.ts';
+import { naming, type Protection, UNPROTECTED } from '../core/telemetry.ts';
 import type { LoadingEmbedder } from './local.ts';
 import type { OpenAiOptions } from './openai.ts';
 import { withBatching } from './with-batching.ts';
@@ -19,8 +19,8 @@ export interface LocalOptions {
 
 export type EmbeddingOptions = LocalOptions | OpenAiOptions;
 
-/** Registers a dependency and instruments its calls. `probe` resolves if the dependency answers. */
-export type Protect = (name: string, probe: (call: Call) => Promise<unknown>) => Instrument;
+/** Registers a dependency. `probe` resolves if the dependency answers. */
+export type Protect = (name: string, probe: (call: Call) => Promise<unknown>) => Protection;
 
 /** Small, so that a query does not wait for a long batch: eight texts of usual length take 0.1 s. */
 const LOCAL_BATCH_SIZE = 8;
@@ -47,12 +47,12 @@ export async function openEmbedder(options: EmbeddingOptions, log: Log, protect?
 export async function startEmbedder(
   options: EmbeddingOptions,
   log: Log,
-  protect: Protect = () => uninstrumented,
+  protect: Protect = () => UNPROTECTED,
 ): Promise<LoadingEmbedder> {
   const raw = options.kind === 'local' ? await openLocalModel(options, log) : await openService(options);
   const { name, embedder, ...limits } = raw;
-  const instrument = protect(name, (call) => embedder.embed(['memory'], 'query', call));
-  const batched = withBatching(instrumented(withUnitVectors(embedder), name, instrument), {
+  const protection = protect(name, (call) => embedder.embed(['memory'], 'query', call));
+  const batched = withBatching(instrumented(withUnitVectors(embedder), name, protection), {
     ...limits,
     ...(options.max_waiting !== undefined && { maxQueued: options.max_waiting }),
   });
@@ -97,11 +97,11 @@ const withUnitVectors = (inner: Embedder): Embedder => ({
   close: () => inner.close(),
 });
 
-const instrumented = (inner: Embedder, dependency: string, instrument: Instrument): Embedder => {
+const instrumented = (inner: Embedder, dependency: string, protection: Protection): Embedder => {
   const operation = { kind: 'embedding', dependency, name: 'embed', reads: true } as const;
   return {
     ...inner,
-    embed: (texts, purpose, call) => instrument(operation, call, (own) => inner.embed(texts, purpose, own)),
+    embed: (texts, purpose, call) => protection.run(operation, call, (own) => inner.embed(texts, purpose, own)),
   };
 };
 

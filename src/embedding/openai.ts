@@ -1,5 +1,5 @@
 import OpenAI, { APIConnectionTimeoutError, APIError } from 'openai';
-import { type Call, type Embedder, OmpError } from '#contract';
+import { backgroundCall, type Call, type Embedder, OmpError } from '#contract';
 import { openHttpFetch } from './http-fetch.ts';
 
 export interface OpenAiOptions {
@@ -48,7 +48,7 @@ export async function openOpenAi(options: OpenAiOptions): Promise<Embedder> {
           return vectors;
         } catch (error) {
           // The signal's reason is more precise.
-          call.signal.throwIfAborted();
+          call.throwIfAborted();
           throw toOmpError(error);
         }
       },
@@ -89,7 +89,7 @@ function requester(options: OpenAiOptions, fetch: OpenAI['fetch']): Request {
 async function probe(request: Request, { model, dimensions }: OpenAiOptions) {
   const lengthAsking = async (asked?: number): Promise<number | undefined> => {
     try {
-      return (await request(['memory'], { signal: new AbortController().signal }, asked))[0]?.length;
+      return (await request(['memory'], backgroundCall('embedder', new AbortController().signal), asked))[0]?.length;
     } catch (error) {
       if (asked !== undefined && isRejectedText(error)) return undefined;
       throw toStartError(error);

@@ -1,5 +1,4 @@
-import { type Call, type Embedder, OmpError } from '#contract';
-import { unlessAborted } from '#toolbox';
+import { Call, type Embedder, OmpError } from '#contract';
 
 export interface BatchingLimits {
   /** Maximum texts of a batch. */
@@ -87,7 +86,7 @@ export function withBatching(inner: Embedder, limits: BatchingLimits): Embedder 
     model: inner.model,
     dimensions: inner.dimensions,
     async embed(texts, purpose, call) {
-      call.signal.throwIfAborted();
+      call.throwIfAborted();
       requireRoom(texts);
       const queue = queues[purpose];
       const items: Item[] = [];
@@ -102,7 +101,7 @@ export function withBatching(inner: Embedder, limits: BatchingLimits): Embedder 
       );
       schedule();
       try {
-        return await unlessAborted(Promise.all(vectors), call.signal);
+        return await call.unlessAborted(Promise.all(vectors));
       } catch (error) {
         for (const item of items) item.leave(error);
         throw error;
@@ -139,7 +138,7 @@ async function runBatch(inner: Embedder, items: readonly Item[], purpose: Purpos
   }
   try {
     const texts = items.map((item) => item.text);
-    const vectors = await inner.embed(texts, purpose, { ...identity(first.call), signal: cancel.signal });
+    const vectors = await inner.embed(texts, purpose, batchCall(first.call, cancel.signal));
     items.forEach((item, i) => {
       item.resolve(vectors[i] as Float32Array);
     });
@@ -162,4 +161,8 @@ async function runBatch(inner: Embedder, items: readonly Item[], purpose: Purpos
 }
 
 /** A batch belongs to the request and trace of its first text. */
-const identity = ({ requestId, caller, trace }: Call) => ({ requestId, caller, ...(trace && { trace }) });
+const batchCall = ({ requestId, caller, trace }: Call, signal: AbortSignal): Call => {
+  const call = new Call(requestId, caller, signal);
+  call.trace = trace;
+  return call;
+};

@@ -2,9 +2,9 @@
 import type { Context, MiddlewareHandler } from 'hono';
 import { cors } from 'hono/cors';
 import { invalidRequest, OmpError } from '#contract';
-import type { Gate } from '../core/gate.ts';
 import { ANONYMOUS, type Authenticator } from '../core/principal.ts';
 import type { RateLimiter } from '../core/rate-limiter.ts';
+import type { Gate } from '../verbs/gate.ts';
 import { rateLimited } from './limits.ts';
 import type { Env } from './request.ts';
 
@@ -116,7 +116,7 @@ export interface AuthenticateOptions {
 }
 
 /**
- * Authenticates a request and gives it the verbs of its caller, which are the only way to a memory (Decision 13). On an open
+ * Authenticates a request and gives it the session of its caller, which is the only way to a memory (Decision 13). On an open
  * gateway every client address is a caller, so that limits and queues tell them apart.
  *
  * Every credential is verified, even from an address with too many failures: a valid one works, even from a shared address.
@@ -131,7 +131,7 @@ export const authenticate =
       const principal = await authenticator.authenticate(credential, call);
       call.caller = principal.id === ANONYMOUS.id ? { id: `address:${addressOf(c)}`, app: null } : principal;
       c.set('principal', principal);
-      c.set('verbs', gate.verbs(principal));
+      c.set('session', gate.session(principal));
     } catch (error) {
       if (failures && error instanceof OmpError && error.code === 'unauthorized') {
         const { allowed, reset } = await failures.take(

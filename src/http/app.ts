@@ -1,11 +1,11 @@
 import { type Context, Hono, type MiddlewareHandler } from 'hono';
 import { type Log, OmpError } from '#contract';
-import type { Gate } from '../core/gate.ts';
 import { createHealth, type Health } from '../core/health.ts';
 import type { Authenticator } from '../core/principal.ts';
 import type { RateLimiter } from '../core/rate-limiter.ts';
 import { NO_TELEMETRY, type Scrape, type Telemetry } from '../core/telemetry.ts';
 import type { ToolName } from '../mcp/names.ts';
+import type { Gate } from '../verbs/gate.ts';
 import { allowOrigins, authenticate, rejectOtherSites, requireHost, requireOrigin } from './admission.ts';
 import { consoleRoutes } from './console-routes.ts';
 import { docsRoutes } from './docs-routes.ts';
@@ -14,22 +14,11 @@ import { limitUnreadBody } from './input.ts';
 import { addressReader, limitConcurrency, limitConcurrencyPerCaller, limitRequests } from './limits.ts';
 import { mcpRoutes, resourceMetadata } from './mcp-routes.ts';
 import { type Mem0Options, mem0Routes } from './mem0-routes.ts';
-import { createOperations } from './operations.ts';
 import { callMiddleware, type Env } from './request.ts';
-import {
-  auditRoutes,
-  contextRoutes,
-  keyRoutes,
-  mapRoutes,
-  memoryRoutes,
-  metricsRoutes,
-  statsRoutes,
-  userRoutes,
-} from './routes.ts';
-import { createTransfer, exportRoutes, importRoutes } from './transfer.ts';
+import { verbRoutes } from './verb-routes.ts';
 
 export interface AppOptions {
-  /** Routes get no provider, only the verbs of their caller. */
+  /** Routes get no provider, only the session of their caller. */
   readonly gate: Gate;
   readonly authenticator: Authenticator;
   /** Limit requests and failed authentications, per caller or else per client address. */
@@ -118,20 +107,13 @@ export function createApp(options: AppOptions): Hono<Env> {
   if (rate?.requests) app.use(limitRequests(rate.requests, callerKey));
   if (max_requests_per_caller !== undefined) app.use(limitConcurrencyPerCaller(max_requests_per_caller, callerKey));
   app.use(limitUnreadBody(max_request_bytes));
-  const operations = createOperations(gate, max_request_bytes);
-  app.route('/memories', memoryRoutes(operations, max_request_bytes));
-  app.route('/context', contextRoutes(operations, max_request_bytes));
-  app.route('/audit', auditRoutes(operations));
-  app.route('/users', userRoutes(operations));
-  app.route('/stats', statsRoutes(operations));
-  const transfer = createTransfer(gate, operations.maxBytes);
-  app.route('/export', exportRoutes(transfer));
-  app.route('/import', importRoutes(transfer, max_request_bytes));
-  app.route('/map', mapRoutes(operations));
-  app.route('/metrics', metricsRoutes(operations));
-  app.route('/keys', keyRoutes(operations, max_request_bytes));
-  if (compat?.interface) app.route(`/compat/${compat.interface}`, mem0Routes(operations, max_request_bytes, compat));
-  if (hasTools) app.route('/mcp', mcpRoutes({ gate, operations, max_request_bytes, tools: mcp.tools }));
+  app.route('/', verbRoutes(gate, max_request_bytes));
+  app.get('/metrics', async (c) => {
+    const { type, text } = await gate.metrics(c.get('principal'));
+    return c.body(text, 200, { 'content-type': type });
+  });
+  if (compat?.interface) app.route(`/compat/${compat.interface}`, mem0Routes(gate, max_request_bytes, compat));
+  if (hasTools) app.route('/mcp', mcpRoutes({ gate, max_request_bytes, tools: mcp.tools }));
   return withErrors(
     app,
     'no such path or method; /docs describes the API, /capabilities lists what this gateway supports',

@@ -1,20 +1,20 @@
 import type { Context } from 'hono';
-import { type ErrorCode, OmpError } from '#contract';
+import { ERROR_TYPES, type ErrorCode, OmpError } from '#contract';
 import { naming } from '../core/telemetry.ts';
-import { etagOf } from './etags.ts';
+import { etagOf } from '../verbs/etags.ts';
 import { COMMON_HEADERS, type Env } from './request.ts';
 
-/** Status and type of each error code (SPEC, Errors). */
-export const ERRORS = {
-  unauthorized: { status: 401, type: 'auth' },
-  scope_denied: { status: 403, type: 'auth' },
-  not_found: { status: 404, type: 'not_found' },
-  invalid_request: { status: 400, type: 'invalid' },
-  rate_limited: { status: 429, type: 'rate_limited' },
-  unsupported_capability: { status: 400, type: 'invalid' },
-  provider_error: { status: 502, type: 'provider_error' },
-  payload_too_large: { status: 413, type: 'invalid' },
-} as const satisfies Record<ErrorCode, { status: number; type: string }>;
+/** The status of each error code (SPEC, Errors). */
+export const STATUS = {
+  unauthorized: 401,
+  scope_denied: 403,
+  not_found: 404,
+  invalid_request: 400,
+  rate_limited: 429,
+  unsupported_capability: 400,
+  provider_error: 502,
+  payload_too_large: 413,
+} as const satisfies Record<ErrorCode, number>;
 
 /** The protocol's error envelope. Every error response is built here. */
 export const toEnvelope = (error: OmpError, requestId: string) => ({
@@ -23,7 +23,7 @@ export const toEnvelope = (error: OmpError, requestId: string) => ({
 const toWire = ({ code, message, provider }: OmpError) => ({
   code,
   message,
-  type: ERRORS[code].type,
+  type: ERROR_TYPES[code],
   ...(provider !== undefined && { provider }),
 });
 
@@ -57,7 +57,7 @@ export function errorResponse(thrown: unknown, c: Context<Env>): Response {
   const envelope = toEnvelope(error, call.requestId);
   // mem0's clients read `detail`.
   const body = c.req.path.startsWith('/compat/') ? { detail: error.message, ...envelope } : envelope;
-  return c.json(body, error.version === undefined ? ERRORS[error.code].status : 412);
+  return c.json(body, error.version === undefined ? STATUS[error.code] : 412);
 }
 
 /** Logs what the client does not see. An error without a cause is complete in its response. */
@@ -79,7 +79,7 @@ function logError(error: OmpError, c: Context<Env>): void {
 /** The response to a request that never reached the app and has no `Context`. */
 export function plainResponse(error: OmpError, requestId: string) {
   return {
-    status: ERRORS[error.code].status,
+    status: STATUS[error.code],
     headers: { 'content-type': 'application/json', 'x-request-id': requestId, ...COMMON_HEADERS },
     body: JSON.stringify(toEnvelope(error, requestId)),
   };

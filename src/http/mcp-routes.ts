@@ -1,19 +1,17 @@
 import { type Context, Hono } from 'hono';
 import { beginningOf, invalidRequest, type OmpError } from '#contract';
-import type { Gate } from '../core/gate.ts';
 import { userOf } from '../core/principal.ts';
-import { overVerbs } from '../mcp/memories.ts';
+import { inProcess } from '../mcp/memories.ts';
 import { DEFAULT_TOOLS, MAX_ERROR_LENGTH, MAX_MESSAGE_VALUES, type ToolName } from '../mcp/names.ts';
+import { fits, isStorable, LIMITS } from '../verbs/fields.ts';
+import type { Gate } from '../verbs/gate.ts';
 import { reportError } from './errors.ts';
 import { readJson } from './input.ts';
-import type { Operations } from './operations.ts';
 import type { Env } from './request.ts';
-import { userIdHeader } from './routes.ts';
-import { fits, isStorable, LIMITS } from './schemas.ts';
+import { readHeader } from './verb-routes.ts';
 
 export interface McpRoutesOptions {
   readonly gate: Gate;
-  readonly operations: Operations;
   readonly max_request_bytes: number;
   /** Default: `DEFAULT_TOOLS`. */
   readonly tools: readonly ToolName[] | undefined;
@@ -23,7 +21,7 @@ export interface McpRoutesOptions {
  * MCP at `/mcp` and `/mcp/{user_id}`. A request carries one message, so that a tool call is one request for every limit,
  * deadline, trace and metric. The SDK is loaded with the first request.
  */
-export function mcpRoutes({ gate, operations, max_request_bytes, tools = DEFAULT_TOOLS }: McpRoutesOptions): Hono<Env> {
+export function mcpRoutes({ gate, max_request_bytes, tools = DEFAULT_TOOLS }: McpRoutesOptions): Hono<Env> {
   const { verbs: supported } = gate.description;
   let handler: ReturnType<typeof load> | undefined;
   const load = async (c: Context<Env>) => {
@@ -35,7 +33,7 @@ export function mcpRoutes({ gate, operations, max_request_bytes, tools = DEFAULT
   };
 
   const answer = async (c: Context<Env>) => {
-    const [call, verbs] = [c.get('call'), c.get('verbs')];
+    const [call, session] = [c.get('call'), c.get('session')];
     const user_id = userOf(c.get('principal'), namedUser(c));
     handler ??= load(c);
     const { method, url } = c.req;
@@ -43,7 +41,7 @@ export function mcpRoutes({ gate, operations, max_request_bytes, tools = DEFAULT
     const caller = {
       memories() {
         if (user_id === undefined) throw unknownUser();
-        return overVerbs({ operations, verbs, user_id, callOf: () => call });
+        return inProcess({ session, user_id, callOf: () => call });
       },
       toError: (thrown: unknown) => reportError(thrown, c),
     };
@@ -60,7 +58,7 @@ export function mcpRoutes({ gate, operations, max_request_bytes, tools = DEFAULT
 
 /** The user in the path, else in `X-User-Id`. Throws `invalid_request` if both are given and differ. */
 function namedUser(c: Context<Env>): string | undefined {
-  const [path, header] = [c.req.param('user_id'), userIdHeader(c)];
+  const [path, header] = [c.req.param('user_id'), readHeader(c, 'X-User-Id')];
   if (path !== undefined && header !== undefined && path !== header) {
     throw invalidRequest('X-User-Id: must be the user in the path, or be omitted');
   }

@@ -3,10 +3,15 @@ import { type Context, Hono } from 'hono';
 import { z } from 'zod';
 import { invalidRequest, MAX_BATCH_SIZE, OmpError } from '#contract';
 import { jsonBytes, mem0Prefix, mem0Scope } from '#toolbox';
-import { parse, readJson } from './input.ts';
-import { batchTooLarge, type Operations, type WireMemory } from './operations.ts';
+import type { Store } from '../core/with-embedder.ts';
+import { isStorable, upToMany } from '../verbs/fields.ts';
+import type { Gate } from '../verbs/gate.ts';
+import { VERB_TABLE } from '../verbs/index.ts';
+import { batchTooLarge, type WireMemory } from '../verbs/memory.ts';
+import { parse } from '../verbs/parse.ts';
+import type { Verb } from '../verbs/verb.ts';
+import { readJson } from './input.ts';
 import type { Env } from './request.ts';
-import { isStorable, upToMany } from './schemas.ts';
 
 export interface Mem0Options {
   /** What happens to an add that leaves it to mem0 to extract facts (`infer`, its default). */
@@ -74,47 +79,50 @@ interface Entity {
  * mem0's interface: the routes of its self-hosted server and those of its hosted service that the official clients call.
  * Every call is one of the protocol's verbs. Agent and run become a scope.
  */
-export function mem0Routes(operations: Operations, maxRequestBytes: number, { infer }: Mem0Options): Hono<Env> {
+export function mem0Routes(
+  { max_record_bytes }: Pick<Gate, 'max_record_bytes'>,
+  maxRequestBytes: number,
+  { infer }: Mem0Options,
+): Hono<Env> {
   const body = <Schema extends z.ZodObject>(c: Context<Env>, schema: Schema) =>
     readJson(c, maxRequestBytes).then((json) => known(schema, json));
 
   const add = async (c: Context<Env>) => {
-    const { messages, metadata, infer: wanted = true, ...owner } = await body(c, AddBody);
-    if (wanted !== false && infer === 'reject') throw invalidRequest(NO_INFERENCE);
+    const { messages: given, metadata, infer: extracts = true, ...owner } = await body(c, AddBody);
+    if (extracts !== false && infer === 'reject') throw invalidRequest(NO_INFERENCE);
     const entity = entityOf(owner);
     const { user_id } = entity;
     const scope = mem0Scope(entity);
-    const given = typeof messages === 'string' ? [{ role: 'user', content: messages }] : messages;
-    const told = given
+    const all = typeof given === 'string' ? [{ role: 'user', content: given }] : given;
+    const messages = all
       .map(({ role, content }) => ({ role, content: textOf(content) }))
       // As in mem0, instructions are no memory, and neither is a call of a tool, which has no text.
       .filter(({ role, content }) => role !== 'system' && /\S/.test(content));
     const own = { 'x-mem0-metadata': metadata ?? {} };
     // Each memory gets a copy.
-    if (told.length * jsonBytes(own) > operations.maxBytes) throw batchTooLarge(operations.maxBytes);
-    const memories = told.map(({ role, content }) => ({ content, user_id, scope, 'x-mem0-role': role, ...own }));
-    const added =
-      memories.length === 0 ? [] : await operations.batch(c.get('verbs'), { memories }, undefined, c.get('call'));
-    const results = added.map((memory, n) => {
-      if (memory instanceof OmpError) throw withRest(memory, n, added);
-      return { id: memory.id, memory: memory.content, event: 'ADD', role: told[n]?.role };
+    if (messages.length * jsonBytes(own) > max_record_bytes) throw batchTooLarge(max_record_bytes);
+    const memories = messages.map(({ role, content }) => ({ content, user_id, scope, 'x-mem0-role': role, ...own }));
+    const added = memories.length === 0 ? [] : (await run(c, VERB_TABLE.batch, { memories })).results;
+    const results = added.map(({ memory, error }, n) => {
+      if (!memory) throw withRest(error, n, added.length - added.filter((one) => one.error).length);
+      return { id: memory.id, memory: memory.content, event: 'ADD', role: messages[n]?.role };
     });
     return c.json({ results });
   };
-  const get = async (c: Context<Env>) => c.json(toMem0(await operations.get(c.get('verbs'), target(c), c.get('call'))));
+  const get = async (c: Context<Env>) => c.json(toMem0(await run(c, VERB_TABLE.get, target(c))));
   const update = async (c: Context<Env>) => {
     const { text, data, metadata } = await body(c, UpdateBody);
     const content = text ?? data;
     const patch = { ...(content != null && { content }), ...(metadata && { 'x-mem0-metadata': metadata }) };
-    const memory = await operations.update(c.get('verbs'), target(c), patch, c.get('call'));
+    const memory = await run(c, VERB_TABLE.update, { ...target(c), patch });
     return c.json({ ...toMem0(memory), message: 'Memory updated successfully!' });
   };
   const remove = async (c: Context<Env>) => {
-    await operations.delete(c.get('verbs'), target(c), c.get('call'));
+    await run(c, VERB_TABLE.delete, target(c));
     return c.json({ message: 'Memory deleted successfully!' });
   };
   const history = async (c: Context<Env>) => {
-    await operations.get(c.get('verbs'), target(c), c.get('call'));
+    await run(c, VERB_TABLE.get, target(c));
     // Earlier texts are not kept.
     return c.json([]);
   };
@@ -122,18 +130,17 @@ export function mem0Routes(operations: Operations, maxRequestBytes: number, { in
     const { query, filters, top_k, limit, threshold, ...owner } = await body(c, SearchBody);
     const entity = entityOf(owner, filters);
     const most = top_k ?? limit ?? 10;
-    const { agent, run } = entity;
-    const parameters = new URLSearchParams({
+    const { agent, run: run_id } = entity;
+    const { results } = await run(c, VERB_TABLE.search, {
       q: query ?? '',
-      user_id: entity.user_id,
-      min_score: String(threshold ?? 0),
+      user_id: [entity.user_id],
+      min_score: threshold ?? 0,
       // mem0 keeps no outdated memories.
-      current: 'true',
+      current: true,
+      ...(agent !== undefined && { scope: `${mem0Prefix(agent)}/` }),
+      // A run without its agent is no prefix: the gateway looks for it among the best results.
+      limit: run_id === undefined ? most : 100,
     });
-    if (agent !== undefined) parameters.set('scope', `${mem0Prefix(agent)}/`);
-    // A run without its agent is no prefix: the gateway looks for it among the best results.
-    parameters.set('limit', String(run === undefined ? most : 100));
-    const { results } = await operations.search(c.get('verbs'), `?${parameters}`, c.get('call'));
     const found = results.filter(({ memory }) => isOf(entity, memory)).slice(0, most);
     return c.json({ results: found.map(({ memory, score }) => ({ ...toMem0(memory), score })) });
   };
@@ -143,7 +150,7 @@ export function mem0Routes(operations: Operations, maxRequestBytes: number, { in
       throw invalidRequest(`page: only the newest ${MAX_LISTED} memories have pages; use /memories`);
     const found: WireMemory[] = [];
     let [seen, bytes] = [0, 0];
-    for await (const memory of allOf(operations, c, entity)) {
+    for await (const memory of allOf(c, entity)) {
       if (found.length === most) return { items: found, more: true };
       if (seen++ < skip) continue;
       found.push(memory);
@@ -167,8 +174,7 @@ export function mem0Routes(operations: Operations, maxRequestBytes: number, { in
   };
   const deleteAll = async (c: Context<Env>) => {
     const entity = entityOf(known(Owner, queryOf(c)));
-    for await (const { id } of allOf(operations, c, entity))
-      await operations.delete(c.get('verbs'), { id }, c.get('call'));
+    for await (const { id } of allOf(c, entity)) await run(c, VERB_TABLE.delete, { id });
     return c.json({ message: 'Memories deleted successfully!' });
   };
 
@@ -182,16 +188,19 @@ export function mem0Routes(operations: Operations, maxRequestBytes: number, { in
   return app.get('/memories/:id/history', history).get('/v1/memories/:id/history/', history);
 }
 
-async function* allOf(operations: Operations, c: Context<Env>, entity: Entity): AsyncGenerator<WireMemory> {
-  const parameters = new URLSearchParams({ user_id: entity.user_id, limit: String(PAGE) });
-  const scope = mem0Scope(entity, '*');
-  if (scope !== null) parameters.set('scope', scope);
-  for (let more = true; more; ) {
-    const { items, next_cursor } = await operations.list(c.get('verbs'), `?${parameters}`, c.get('call'));
+const run = <Input extends z.ZodObject, Output, Need extends keyof Store>(
+  c: Context<Env>,
+  verb: Verb<Input, Output, Need>,
+  input: object,
+): Promise<Output> => c.get('session').run(verb, input, c.get('call'));
+
+async function* allOf(c: Context<Env>, entity: Entity): AsyncGenerator<WireMemory> {
+  const query = { user_id: entity.user_id, limit: PAGE, scope: mem0Scope(entity, '*') ?? undefined };
+  for (let cursor: string | null | undefined; cursor !== null; ) {
+    const { items, next_cursor } = await run(c, VERB_TABLE.list, { ...query, cursor });
     // The glob crosses slashes, so it also finds scopes of others that only end like these.
     yield* items.filter((memory) => isOf(entity, memory));
-    parameters.set('cursor', next_cursor ?? '');
-    more = next_cursor !== null;
+    cursor = next_cursor;
   }
 }
 
@@ -227,8 +236,7 @@ const queryOf = (c: Context<Env>): Record<string, string> =>
   );
 
 /** The error of a message, which says whether others were stored. */
-function withRest(error: OmpError, place: number, all: readonly unknown[]): OmpError {
-  const stored = all.filter((one) => !(one instanceof OmpError)).length;
+function withRest(error: OmpError, place: number, stored: number): OmpError {
   const rest = stored > 0 ? `; ${stored} other messages were stored` : '';
   return new OmpError(error.code, `messages: number ${place + 1}: ${error.message}${rest}`, error);
 }

@@ -2,19 +2,10 @@ import type { HttpBindings } from '@hono/node-server';
 import type { Context, MiddlewareHandler } from 'hono';
 import { matchedRoutes } from 'hono/route';
 import { METHOD_NAME_ALL } from 'hono/router';
-import {
-  type Call,
-  type Caller,
-  type Consistency,
-  GATEWAY,
-  invalidRequest,
-  type Log,
-  OmpError,
-  type Trace,
-} from '#contract';
-import type { Verbs } from '../core/access.ts';
+import { Call, type Caller, type Consistency, invalidRequest, type Log, OmpError, type Trace } from '#contract';
 import type { Principal } from '../core/principal.ts';
 import type { ObservedRequest, Telemetry } from '../core/telemetry.ts';
+import type { Session } from '../verbs/verb.ts';
 
 export interface Env {
   /** Absent when a request is passed to the app in process, without a server. */
@@ -24,9 +15,9 @@ export interface Env {
     log: Log;
     /** Named in errors about what the provider does not support. */
     provider: string;
-    /** What the caller may do. Set by `authenticate`; without it no route reaches a memory. */
-    verbs: Verbs;
-    /** The caller with its users. Set with `verbs`. */
+    /** Runs verbs for the caller. Set by `authenticate`; without it no route reaches a memory. */
+    session: Session;
+    /** The caller with its users. Set with `session`. */
     principal: Principal;
     /** URL of the metadata that say which identity provider issues tokens; undefined: none does. */
     resourceMetadata?: string;
@@ -120,33 +111,20 @@ export function callMiddleware({
   };
 }
 
-/**
- * Creates the signal only when it is read: most requests never read it, and creating one takes a sixth of the time of a
- * whole get. (Racing the whole handler instead would be simpler, but keeps the allocations of a request alive until they
- * are promoted to the old heap: four times the garbage collection.) A class, because V8 gives an object literal with a
- * getter a hidden class of its own, which keeps everything the call refers to until the next full collection.
- */
-class RequestCall implements InputCall {
-  readonly requestId: string;
-  /** Known only after authentication; until then, the gateway acts for itself. */
-  caller = GATEWAY;
-  consistency?: Consistency;
-  trace?: Trace;
+/** The call of a request over HTTP. */
+class RequestCall extends Call {
   readonly #context: Context;
   /** The names in `X-Ignored-Fields`. */
-  #ignored: Set<string> | undefined;
-  #controller: AbortController | undefined;
-  #reason: OmpError | undefined;
-  readonly #rejecters: ((reason: OmpError) => void)[] = [];
+  #ignored: Set<string> | undefined = undefined;
   /** Work to do after the answer; null: it was done. */
-  #afterAnswer: (() => void)[] | undefined | null;
+  #afterAnswer: (() => void)[] | undefined | null = undefined;
 
   constructor(requestId: string, context: Context) {
-    this.requestId = requestId;
+    super(requestId);
     this.#context = context;
   }
 
-  ignored(name: string): void {
+  override ignored(name: string): void {
     const names = this.#ignored ?? new Set();
     // Work may continue after its request was answered.
     if (names.size === MAX_IGNORED || this.#context.finalized || !IGNORED_NAME.test(name)) return;
@@ -154,39 +132,22 @@ class RequestCall implements InputCall {
     this.#context.header('x-ignored-fields', [...names].join(', '));
   }
 
-  get signal(): AbortSignal {
-    this.#controller ??= new AbortController();
-    if (this.#reason && !this.#controller.signal.aborted) this.#controller.abort(this.#reason);
-    return this.#controller.signal;
-  }
-
-  get aborted(): boolean {
-    return this.#reason !== undefined;
-  }
-
-  readonly unlessAborted = <Result>(work: Promise<Result>): Promise<Result> =>
-    new Promise((resolve, reject) => {
-      work.then(resolve, reject);
-      if (this.#reason) reject(this.#reason);
-      else this.#rejecters.push(reject);
-    });
-
-  afterAnswer(work: () => void): void {
+  override afterAnswer(work: () => void): void {
     if (this.#afterAnswer === null) work();
     else if (this.#afterAnswer) this.#afterAnswer.push(work);
     else this.#afterAnswer = [work];
+  }
+
+  override within(trace: Trace): Call {
+    const call = super.within(trace);
+    call.afterAnswer = (work) => this.afterAnswer(work);
+    return call;
   }
 
   end(): void {
     const last = this.#afterAnswer;
     this.#afterAnswer = null;
     for (const work of last ?? []) work();
-  }
-
-  abort(error: OmpError): void {
-    this.#reason ??= error;
-    this.#controller?.abort(this.#reason);
-    for (const reject of this.#rejecters.splice(0)) reject(this.#reason);
   }
 }
 
@@ -243,12 +204,6 @@ const loggedName = ({ id, app }: Caller): string | null => (id.startsWith('token
 function routeOf(c: Context<Env>): string {
   const route = matchedRoutes(c).find(({ method }) => method !== METHOD_NAME_ALL);
   return route?.path ?? 'unmatched';
-}
-
-/** A call whose client learns which names of its input were ignored (Decision 6). */
-export interface InputCall extends Call {
-  /** Absent: they are not reported. */
-  ignored?(name: string): void;
 }
 
 /** Names in `X-Ignored-Fields`. */

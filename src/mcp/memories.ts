@@ -1,20 +1,16 @@
+import type { z } from 'zod';
 import type { Call, OmpError } from '#contract';
-import type { Verbs } from '../core/access.ts';
-import type { ContextBlock } from '../core/context.ts';
-import type { Operations, WireMemory } from '../http/operations.ts';
+import type { Store } from '../core/with-embedder.ts';
+import type { Session, Verb } from '../verbs/verb.ts';
 
-/** Fields of the protocol, as a tool of an agent sends them; undefined ones are left out. */
-export type Fields = Readonly<Record<string, unknown>>;
-
-/** The verbs of the protocol for one user: what the tools of agents are made of. All throw `OmpError`. */
+/** The verbs of the protocol for one user: what the tools of agents are made of. */
 export interface UserMemories {
-  add(fields: Fields, signal: AbortSignal): ReturnType<Operations['add']>;
-  list(query: Fields, signal: AbortSignal): ReturnType<Operations['list']>;
-  search(query: Fields, signal: AbortSignal): ReturnType<Operations['search']>;
-  get(id: string, signal: AbortSignal): Promise<WireMemory>;
-  update(id: string, fields: Fields, signal: AbortSignal): Promise<WireMemory>;
-  delete(id: string, signal: AbortSignal): Promise<void>;
-  context(fields: Fields, signal: AbortSignal): Promise<ContextBlock>;
+  /** Adds the user to the input. Throws `OmpError`. `signal` aborts when the agent cancels its call. */
+  run<Input extends z.ZodObject, Output, Need extends keyof Store>(
+    verb: Verb<Input, Output, Need>,
+    input: object,
+    signal: AbortSignal,
+  ): Promise<Output>;
 }
 
 /** Who calls a tool. */
@@ -25,30 +21,20 @@ export interface ToolCaller {
   toError(thrown: unknown): OmpError;
 }
 
-/** `?name=value` of every field that is given. */
-export function queryOf(fields: Fields): string {
-  const given = Object.entries(fields).filter(([, value]) => value !== undefined);
-  return `?${new URLSearchParams(given.map(([name, value]): [string, string] => [name, String(value)]))}`;
-}
-
-export interface VerbsOfUser {
-  readonly operations: Operations;
-  readonly verbs: Verbs;
+export interface SessionOfUser {
+  readonly session: Session;
   readonly user_id: string;
   /** The call of a tool; the signal aborts when the agent cancels it. */
   callOf(signal: AbortSignal): Call;
 }
 
 /** In this process. */
-export function overVerbs({ operations, verbs, user_id, callOf }: VerbsOfUser): UserMemories {
-  const target = (id: string) => ({ id, user_id });
-  return {
-    add: (fields, signal) => operations.add(verbs, { ...fields, user_id }, undefined, callOf(signal)),
-    list: (query, signal) => operations.list(verbs, queryOf({ ...query, user_id }), callOf(signal)),
-    search: (query, signal) => operations.search(verbs, queryOf({ ...query, user_id }), callOf(signal)),
-    get: (id, signal) => operations.get(verbs, target(id), callOf(signal)),
-    update: (id, fields, signal) => operations.update(verbs, target(id), fields, callOf(signal)),
-    delete: (id, signal) => operations.delete(verbs, target(id), callOf(signal)),
-    context: (fields, signal) => operations.context(verbs, { ...fields, user_id }, callOf(signal)),
-  };
+export const inProcess = ({ session, user_id, callOf }: SessionOfUser): UserMemories => ({
+  run: (verb, input, signal) => session.run(verb, forUser(verb, input, user_id), callOf(signal)),
+});
+
+/** The input with the user that the tools act for, whatever the agent sent. */
+export function forUser({ name }: Pick<Verb, 'name'>, input: object, user_id: string): object {
+  if (name === 'add') return { memory: { ...(input as { memory: object }).memory, user_id } };
+  return { ...input, user_id: name === 'search' ? [user_id] : user_id };
 }

@@ -1,5 +1,6 @@
 import { ERROR_CODES, type ErrorCode, OmpError } from '#contract';
-import { type Fields, queryOf, type UserMemories } from './memories.ts';
+import type { Verb } from '../verbs/verb.ts';
+import { forUser, type UserMemories } from './memories.ts';
 
 export interface RemoteOptions {
   /** Address of a gateway, or of another service that implements the protocol. */
@@ -10,9 +11,12 @@ export interface RemoteOptions {
   readonly timeout_ms: number;
 }
 
+type Fields = Readonly<Record<string, unknown>>;
+
 interface Asked {
-  readonly method?: string;
-  readonly body?: Fields;
+  readonly method: string;
+  readonly path: string;
+  readonly body?: Fields | undefined;
   readonly signal: AbortSignal;
 }
 
@@ -24,7 +28,7 @@ export function overHttp({ url, key, user_id, timeout_ms }: RemoteOptions): User
     // Header values are Latin-1; the gateway reads them as UTF-8.
     'x-user-id': Buffer.from(user_id).toString('latin1'),
   };
-  const ask = async <Answer>(path: string, { method = 'GET', body, signal }: Asked): Promise<Answer> => {
+  const ask = async <Answer>({ method, path, body, signal }: Asked): Promise<Answer> => {
     const request = {
       method,
       headers: { ...headers, ...(body && { 'content-type': 'application/json' }) },
@@ -46,20 +50,37 @@ export function overHttp({ url, key, user_id, timeout_ms }: RemoteOptions): User
     if (status < 300) return answer as Answer;
     throw errorOf(answer) ?? new OmpError('provider_error', `${base} answered ${status}; is it a gateway?`);
   };
-  const byId = (id: string) => {
-    // These would address another resource.
-    if (/^\.{0,2}$/.test(id)) throw new OmpError('not_found', 'no memory has this id');
-    return `/memories/${encodeURIComponent(id)}`;
-  };
   return {
-    add: (fields, signal) => ask('/memories', { method: 'POST', body: { ...fields, user_id }, signal }),
-    list: (query, signal) => ask(`/memories${queryOf({ ...query, user_id })}`, { signal }),
-    search: (query, signal) => ask(`/memories/search${queryOf({ ...query, user_id })}`, { signal }),
-    get: async (id, signal) => ask(byId(id), { signal }),
-    update: async (id, body, signal) => ask(byId(id), { method: 'PATCH', body, signal }),
-    delete: async (id, signal) => ask(byId(id), { method: 'DELETE', signal }),
-    context: (fields, signal) => ask('/context', { method: 'POST', body: { ...fields, user_id }, signal }),
+    run: async (verb, input, signal) => ask(requestOf(verb, forUser(verb, input, user_id) as Fields, signal)),
   };
+}
+
+/** The request of a verb (`src/http/verb-routes.ts` reads it). The user is in the headers of every request. */
+function requestOf(
+  { method, path, body }: Pick<Verb, 'method' | 'path' | 'body'>,
+  { id, user_id, ...fields }: Fields,
+  signal: AbortSignal,
+): Asked {
+  if (path.includes('{id}')) {
+    // These would address another resource.
+    if (/^\.{0,2}$/.test(String(id))) throw new OmpError('not_found', 'no memory has this id');
+    const ofMemory = path.replace('{id}', encodeURIComponent(String(id)));
+    return { method, path: ofMemory, body: body && (fields[body.field as string] as Fields), signal };
+  }
+  if (body)
+    return {
+      method,
+      path,
+      body: body.field === undefined ? { ...fields, user_id } : (fields[body.field] as Fields),
+      signal,
+    };
+  return { method, path: path + queryOf({ ...fields, user_id }), signal };
+}
+
+/** `?name=value` of every field that is given. */
+function queryOf(fields: Fields): string {
+  const given = Object.entries(fields).filter(([, value]) => value !== undefined);
+  return `?${new URLSearchParams(given.map(([name, value]): [string, string] => [name, String(value)]))}`;
 }
 
 /** Names of the verbs that a gateway supports. Rejects if it does not say. */

@@ -1,5 +1,5 @@
 import { beginningOf } from '#contract';
-import type { WireMemory } from '../http/operations.ts';
+import type { WireMemory } from '../verbs/memory.ts';
 
 /** Limit for the memories of one answer, as JSON: about 5,000 tokens. */
 export const MAX_CHARACTERS = 20_000;

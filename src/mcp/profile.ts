@@ -1,4 +1,6 @@
+import { backgroundCall } from '#contract';
 import { toContext } from '../core/context.ts';
+import { list } from '../verbs/memories.ts';
 import type { UserMemories } from './memories.ts';
 
 /** How many of the newest memories are considered. */
@@ -10,9 +12,9 @@ const USUAL = 0.5;
 
 /** The newest memories of a user as a context block: those with the highest confidence first, then the newest. */
 export async function profile(memories: UserMemories, signal: AbortSignal): Promise<string> {
-  const { items } = await memories.list({ limit: NEWEST }, signal);
+  const { items } = await memories.run(list, { limit: NEWEST }, signal);
   const hits = items.map((memory) => ({ memory: { ...memory, extensions: {} }, score: memory.confidence ?? USUAL }));
   hits.sort((a, b) => b.score - a.score);
-  const call = { signal, requestId: 'profile', caller: { id: 'profile', app: null } };
+  const call = backgroundCall('profile', signal);
   return (await toContext(hits, { budget: BUDGET }, new Date(), call)).text;
 }

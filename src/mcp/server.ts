@@ -9,6 +9,7 @@ import {
 import { z } from 'zod';
 import { beginningOf } from '#contract';
 import { version } from '../package.ts';
+import { context } from '../verbs/search.ts';
 import type { ToolCaller } from './memories.ts';
 import { MAX_ERROR_LENGTH, type ToolName } from './names.ts';
 import { profile } from './profile.ts';
@@ -39,7 +40,7 @@ export function createServer({ tools, verbs }: McpServerOptions, caller: ToolCal
   );
   for (const name of tools) {
     const { title, description, verb, input, output, hints, run } = TOOLS[name];
-    if (!verbs.includes(verb)) continue;
+    if (!verbs.includes(verb.name)) continue;
     const annotations = { title, openWorldHint: false, ...hints };
     server.registerTool(
       name,
@@ -102,7 +103,9 @@ function registerPrompt(server: McpServer, caller: ToolCaller): void {
   const description = 'Begin a task with what the user told before.';
   const argsSchema = z.object({ task: z.string().describe('What to do') });
   server.registerPrompt('recall', { title: 'Recall', description, argsSchema }, async ({ task }, { mcpReq }) => {
-    const { text } = await orProtocolError(caller, () => caller.memories().context({ query: task }, mcpReq.signal));
+    const { text } = await orProtocolError(caller, () =>
+      caller.memories().run(context, { query: task }, mcpReq.signal),
+    );
     const recalled = text || 'No memory of the user matches this task.';
     return { messages: [{ role: 'user', content: { type: 'text', text: `${recalled}\n\n${task}` } }] };
   });

@@ -1,7 +1,7 @@
 import {
+  type ExportedMemory,
   type ImportResult,
   InvalidRequestError,
-  type MovedMemory,
   PayloadTooLargeError,
 } from '../../clients/typescript/src/index.ts';
 import { type Clock, createPace } from './pace.ts';
@@ -20,7 +20,7 @@ export interface CopyOptions {
   /** Called after each request. */
   stored(counts: Counts): void;
   /** Where a memory stands in its file, such as `line 7`. */
-  placeOf?(memory: MovedMemory): string | undefined;
+  placeOf?(memory: ExportedMemory): string | undefined;
 }
 
 /** What became of the memories so far. */
@@ -49,7 +49,10 @@ export function createCopy(target: Store, options: CopyOptions) {
   const counts = noCounts();
   const pace = createPace(perMinute, signal, options.clock);
 
-  const send = async (memories: readonly MovedMemory[], on_conflict: 'skip' | 'replace'): Promise<ImportResult[]> => {
+  const send = async (
+    memories: readonly ExportedMemory[],
+    on_conflict: 'skip' | 'replace',
+  ): Promise<ImportResult[]> => {
     signal.throwIfAborted();
     try {
       return (await target.client.import(memories, { on_conflict, signal })).results;
@@ -63,11 +66,11 @@ export function createCopy(target: Store, options: CopyOptions) {
       return [...first, ...(await send(memories.slice(half), on_conflict))];
     }
   };
-  const nameOf = (memory: MovedMemory) => {
+  const nameOf = (memory: ExportedMemory) => {
     const place = options.placeOf?.(memory);
     return `${JSON.stringify(memory.id)}${place === undefined ? '' : ` (${place})`}`;
   };
-  const note = (memory: MovedMemory, { outcome, error }: ImportResult) => {
+  const note = (memory: ExportedMemory, { outcome, error }: ImportResult) => {
     if (outcome === 'stored') counts.stored++;
     else if (outcome === 'unchanged') counts.unchanged++;
     else if (outcome === 'exists') counts.skipped++;
@@ -78,11 +81,11 @@ export function createCopy(target: Store, options: CopyOptions) {
       counts.rejected.push({ id: memory.id, place: options.placeOf?.(memory), message });
     }
   };
-  const store = async (memories: readonly MovedMemory[]) => {
+  const store = async (memories: readonly ExportedMemory[]) => {
     await pace.turn();
-    const present: MovedMemory[] = [];
+    const present: ExportedMemory[] = [];
     for (const [i, result] of (await send(memories, 'skip')).entries()) {
-      const memory = memories[i] as MovedMemory;
+      const memory = memories[i] as ExportedMemory;
       if (result.outcome === 'exists' && onConflict !== 'skip') present.push(memory);
       else note(memory, result);
     }
@@ -93,11 +96,11 @@ export function createCopy(target: Store, options: CopyOptions) {
     }
     // What is stored already as it is, is not written again.
     if (present.length === 0) return;
-    for (const [i, result] of (await send(present, 'replace')).entries()) note(present[i] as MovedMemory, result);
+    for (const [i, result] of (await send(present, 'replace')).entries()) note(present[i] as ExportedMemory, result);
   };
   return {
     counts,
-    async page(memories: readonly MovedMemory[]): Promise<void> {
+    async page(memories: readonly ExportedMemory[]): Promise<void> {
       const rest = chunks(memories, pace.chunk);
       const worker = async () => {
         for (let chunk = rest.shift(); chunk; chunk = rest.shift()) {
@@ -111,8 +114,8 @@ export function createCopy(target: Store, options: CopyOptions) {
 }
 
 /** `most`: memories of one. */
-function chunks(memories: readonly MovedMemory[], most: number): MovedMemory[][] {
-  const all: MovedMemory[][] = [];
+function chunks(memories: readonly ExportedMemory[], most: number): ExportedMemory[][] {
+  const all: ExportedMemory[][] = [];
   let bytes = 0;
   for (const memory of memories) {
     const size = Buffer.byteLength(JSON.stringify(memory));

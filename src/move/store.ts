@@ -1,5 +1,5 @@
 import { globMatcher } from '#toolbox';
-import { type Capabilities, MemoryClient, type MovedMemory } from '../../clients/typescript/src/index.ts';
+import { type Capabilities, type ExportedMemory, MemoryClient } from '../../clients/typescript/src/index.ts';
 
 /** A store that memories are read from or written to, spoken to through a gateway. */
 export interface Store {
@@ -29,7 +29,7 @@ export interface Place {
 }
 
 export interface Page {
-  readonly memories: readonly MovedMemory[];
+  readonly memories: readonly ExportedMemory[];
   /** After this page; undefined: it is the last one, or the walk cannot go on later. */
   readonly next: Place | undefined;
 }
@@ -113,7 +113,7 @@ async function allUsers({ name, client, capabilities }: Store): Promise<string[]
 }
 
 /** Whether the filters leave a memory. */
-export function matcherOf({ users, scope, tags, since }: Filters): (memory: MovedMemory) => boolean {
+export function matcherOf({ users, scope, tags, since }: Filters): (memory: ExportedMemory) => boolean {
   const inScope = scope === undefined ? undefined : globMatcher(scope);
   return (memory) =>
     (users.length === 0 || users.includes(memory.user_id)) &&

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { MovedMemory } from '../../clients/typescript/src/index.ts';
+import type { ExportedMemory } from '../../clients/typescript/src/index.ts';
 import type { Store } from './store.ts';
 
 /** Memories by id; the two sides are read in any order, so that neither has to sort. */
@@ -7,7 +7,7 @@ export interface Side {
   readonly name: string;
   /** Undefined: it cannot be searched. */
   readonly store: Store | undefined;
-  memories(): AsyncIterable<MovedMemory>;
+  memories(): AsyncIterable<ExportedMemory>;
 }
 
 export interface Difference {
@@ -76,7 +76,7 @@ function canonical(value: unknown): string {
 
 /** Absent, null and an empty list are the same. */
 const comparable = (memory: unknown): Record<string, unknown> => {
-  const { embedding_model: _, status: __, vector: ___, ...fields } = memory as MovedMemory & Record<string, unknown>;
+  const { embedding_model: _, status: __, vector: ___, ...fields } = memory as ExportedMemory & Record<string, unknown>;
   const updated_at = fields.updated_at ?? fields.created_at;
   const given = Object.entries({ ...fields, updated_at }).filter(
     ([, value]) => value !== null && !(Array.isArray(value) && value.length === 0),
@@ -88,10 +88,10 @@ const partOf = (id: string): number => createHash('sha256').update(id).digest().
 
 /** Those with the smallest digests, which are the same ones in every run. */
 function createSample(most: number) {
-  let kept: (readonly [digest: string, memory: MovedMemory])[] = [];
+  let kept: (readonly [digest: string, memory: ExportedMemory])[] = [];
   const smallest = () => kept.sort(([x], [y]) => (x < y ? -1 : 1)).slice(0, most);
   return {
-    add(digest: string, memory: MovedMemory) {
+    add(digest: string, memory: ExportedMemory) {
       kept.push([digest, memory]);
       if (kept.length > 2 * most) kept = smallest();
     },
@@ -142,7 +142,7 @@ function fieldsThatDiffer(a: string, b: string): string[] {
   );
 }
 
-async function overlapOf(a: Side, b: Side, samples: readonly MovedMemory[]) {
+async function overlapOf(a: Side, b: Side, samples: readonly ExportedMemory[]) {
   const stores = [a.store, b.store].filter((store) => store?.capabilities.verbs.includes('search')) as Store[];
   if (stores.length < 2 || samples.length === 0) return { overlap: null, queries: 0 };
   let shared = 0;

@@ -70,7 +70,7 @@ export function openThread<Question, Answer>(
       load += 1;
       const answer = queue
         .then(() => {
-          call?.signal.throwIfAborted();
+          call?.throwIfAborted();
           if (closed) throw died(new Error('closed'));
           return next(question);
         })
@@ -78,7 +78,7 @@ export function openThread<Question, Answer>(
           load -= 1;
         });
       queue = answer.catch(() => {});
-      return (await call?.unlessAborted?.(answer)) ?? answer;
+      return call ? await call.unlessAborted(answer) : await answer;
     },
     async close() {
       closed = true;

@@ -1,13 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { CircuitState, ConsecutiveBreaker, circuitBreaker, handleWhen } from 'cockatiel';
-import { type Call, GATEWAY, type Log, OmpError } from '#contract';
-import { unlessAborted } from '#toolbox';
-import type { BreakerState, Instrument, Operation, Telemetry } from '../core/telemetry.ts';
+import { backgroundCall, type Call, type Log, OmpError } from '#contract';
+import type { BreakerState, Operation, Protection, Telemetry } from '../core/telemetry.ts';
 
 /** Everything the gateway depends on. */
 export interface Dependencies {
-  /** Adds a dependency and instruments its calls: metrics, traces, retries and a circuit breaker. */
-  protect(name: string, probe: (call: Call) => Promise<unknown>): Instrument;
+  /** Adds a dependency. */
+  protect(name: string, probe: (call: Call) => Promise<unknown>): Protection;
   /** By name. */
   states(): ReadonlyMap<string, BreakerState>;
   close(): void;
@@ -19,9 +18,11 @@ export function createDependencies(options: ResilienceOptions, telemetry: Teleme
     protect(name, probe) {
       const dependency = createDependency({ ...options, name, probe, log });
       all.push(dependency);
-      const instrument: Instrument = (operation, call, work) =>
-        telemetry.call(operation, call, (own) => dependency.run(operation, own, () => work(own)));
-      return Object.assign(instrument, { requireClosed: dependency.requireClosed });
+      return {
+        run: (operation, call, work) =>
+          telemetry.call(operation, call, (traced) => dependency.run(operation, traced, () => work(traced))),
+        requireClosed: dependency.requireClosed,
+      };
     },
     states: () => new Map(all.map(({ name, state }) => [name, state])),
     close() {
@@ -118,7 +119,7 @@ export function createDependency(options: DependencyOptions): Dependency {
           if (attempt > retries || !mayRepeat(error, operation) || !isClosed()) throw error;
         }
         await sleep(retryPause(attempt), undefined, { signal: call.signal }).catch(() => {});
-        call.signal.throwIfAborted();
+        call.throwIfAborted();
       }
     },
     requireClosed,
@@ -166,9 +167,9 @@ class ProbeFailed extends Error {}
 
 /** Rejects with `ProbeFailed` unless the probe succeeds in time, even if it ignores its signal. */
 async function withDeadline(probe: (call: Call) => Promise<unknown>): Promise<void> {
-  const signal = AbortSignal.timeout(PROBE_DEADLINE_MS);
+  const call = backgroundCall('probe', AbortSignal.timeout(PROBE_DEADLINE_MS));
   try {
-    await unlessAborted(probe({ signal, requestId: 'probe', caller: GATEWAY }), signal);
+    await call.unlessAborted(probe(call));
   } catch (cause) {
     throw new ProbeFailed('the probe failed', { cause });
   }

@@ -2,9 +2,9 @@ import { once } from 'node:events';
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import {
   type Backlog,
+  backgroundCall,
   type Call,
   type Embedder,
-  GATEWAY,
   OmpError,
   type Provider,
   type ProviderStats,
@@ -288,7 +288,7 @@ function createBacklog(ask: NonNullable<Provider['backlog']>): () => Promise<Bac
     asked = now;
     asking = true;
     const signal = AbortSignal.timeout(WAIT_MS);
-    const asks: Promise<Backlog | undefined> = ask({ signal, requestId: 'metrics', caller: GATEWAY })
+    const asks: Promise<Backlog | undefined> = ask(backgroundCall('metrics', signal))
       .catch(() => undefined)
       .finally(() => {
         asking = false;

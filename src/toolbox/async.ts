@@ -1,5 +1,3 @@
-import { setMaxListeners } from 'node:events';
-
 /** Runs work after all earlier work with the same key has ended. */
 export type KeyedMutex = <Result>(key: string, work: () => Promise<Result>) => Promise<Result>;
 
@@ -16,26 +14,6 @@ export function createKeyedMutex(): KeyedMutex {
       if (tails.get(key) === tail) tails.delete(key);
     }
   };
-}
-
-/** Resolves with the work, or rejects with the signal's reason once it aborts. For work that ignores the signal. */
-export async function unlessAborted<Value>(work: Promise<Value>, signal: AbortSignal): Promise<Value> {
-  let stop = (): void => {};
-  const aborted = new Promise<never>((_, reject) => {
-    stop = () => reject(signal.reason);
-  });
-  listenForAbort(signal, stop);
-  try {
-    return await Promise.race([work, aborted]);
-  } finally {
-    signal.removeEventListener('abort', stop);
-  }
-}
-
-export function listenForAbort(signal: AbortSignal, listener: () => void): void {
-  // Much work may share a signal; Node warns of a leak from the eleventh listener on.
-  setMaxListeners(0, signal);
-  signal.addEventListener('abort', listener, { once: true });
 }
 
 /** Reads a body into one buffer. Rejects once it exceeds `maxBytes`. */

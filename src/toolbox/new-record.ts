@@ -1,5 +1,5 @@
 import { monotonicFactory } from 'ulid';
-import type { Memory, NewMemory } from '#contract';
+import type { Identity, Memory, NewMemory } from '#contract';
 
 /** A pool of random bytes: the library would request random bytes for every character. */
 const pool = new Uint8Array(4_096);
@@ -35,9 +35,6 @@ export function newIdentity(): { id: string; created_at: string } {
   return { id: `mem_${ulid(latest)}`, created_at: new Date(latest).toISOString() };
 }
 
-/** Id and creation time, and whether the record is indexed. */
-export type Identity = Pick<Memory, 'id' | 'created_at'> & Partial<Pick<Memory, 'status'>>;
-
 /**
  * A new record, for providers that generate ids. Its status is `done` unless the identity has another. With the identity of
  * an earlier add, this is the record of that add.
@@ -45,7 +42,7 @@ export type Identity = Pick<Memory, 'id' | 'created_at'> & Partial<Pick<Memory, 
 export function newRecord(
   input: NewMemory,
   embeddingModel: string | null,
-  { id, created_at, status = 'done' }: Identity = newIdentity(),
+  { id, created_at, status = 'done' }: Partial<Identity> & Pick<Identity, 'id' | 'created_at'> = newIdentity(),
 ): Memory {
   return { id, created_at, ...input, updated_at: created_at, embedding_model: embeddingModel, status };
 }

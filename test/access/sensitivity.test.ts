@@ -75,8 +75,8 @@ const DONE: Readonly<Record<string, Fault>> = {
   'a refused update is applied': {
     alter: ({ update }) => ({
       async update(ref, patch, vector, call) {
-        const allowed = await update(ref, patch, vector, call);
-        if (!allowed) await update({ ...ref, within: null }, patch, vector, call);
+        const allowed = await update({ ref, patch, vector }, call);
+        if (!allowed) await update({ ref: { ...ref, within: null }, patch, vector }, call);
         return allowed;
       },
     }),
@@ -84,8 +84,9 @@ const DONE: Readonly<Record<string, Fault>> = {
   'a refused update moves updated_at': {
     alter: ({ update }) => ({
       async update(ref, patch, vector, call) {
-        const allowed = await update(ref, patch, vector, call);
-        if (!allowed) await update({ ...ref, within: null, users: null }, { confidence: 0.5 }, null, call);
+        const allowed = await update({ ref, patch, vector }, call);
+        if (!allowed)
+          await update({ ref: { ...ref, within: null, users: null }, patch: { confidence: 0.5 }, vector: null }, call);
         return allowed;
       },
     }),

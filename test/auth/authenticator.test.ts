@@ -5,14 +5,14 @@ import { toHashedKey } from '../../src/auth/configured-keys.ts';
 import { newKey } from '../../src/auth/credentials.ts';
 import { openKeyRing } from '../../src/auth/key-ring.ts';
 import { ANONYMOUS } from '../../src/core/principal.ts';
-import { openStore, type Store, until } from '../postgres/store.ts';
-import type { Memories } from '../support/memories.ts';
+import { openStore, type TestDatabase, until } from '../postgres/store.ts';
+import type { Store } from '../support/stores.ts';
 import { recordingLog } from '../support/subject.ts';
 import { call, expectInvalid, rejection } from './call.ts';
 import { AUDIENCE, ISSUER, makeKey, openIdentityProvider, sign } from './identity-provider.ts';
 
-let database: Store;
-let provider: Memories;
+let database: TestDatabase;
+let provider: Store;
 beforeAll(async () => {
   database = await openStore();
   provider = await database.open({ mode: 'keyword' });

@@ -1,7 +1,7 @@
 import { expect } from 'vitest';
-import { type Call, GATEWAY, OmpError } from '#contract';
+import { Call, OmpError } from '#contract';
 
-export const call: Call = { signal: new AbortController().signal, requestId: 'test', caller: GATEWAY };
+export const call: Call = new Call('test');
 
 /** The message for every invalid credential. */
 const MESSAGE = 'the API key or token is not valid';

@@ -9,11 +9,11 @@ import { configuredKeysSchema, hashedKey } from '../../src/auth/configured-keys.
 import { hashOf, idOf } from '../../src/auth/credentials.ts';
 import { KEYS_USAGE, runKeys } from '../../src/cli/keys.ts';
 import { loadConfig } from '../../src/config/load.ts';
-import { openStore, type Store } from '../postgres/store.ts';
+import { openStore, type TestDatabase } from '../postgres/store.ts';
 import { makeDataDir, recordingLog } from '../support/subject.ts';
 import { call } from './call.ts';
 
-let store: Store;
+let store: TestDatabase;
 let folder: string;
 let env: Record<string, string>;
 beforeAll(async () => {

@@ -5,15 +5,15 @@ import { toHashedKey } from '../../src/auth/configured-keys.ts';
 import { hashOf, newKey } from '../../src/auth/credentials.ts';
 import type { Authenticator } from '../../src/core/principal.ts';
 import { createApp } from '../../src/http/app.ts';
-import { openStore, type Store } from '../postgres/store.ts';
+import { openStore, type TestDatabase } from '../postgres/store.ts';
 import type { Client, Fields, Reply } from '../support/client.ts';
 import { expectError } from '../support/expect-error.ts';
-import type { Memories } from '../support/memories.ts';
+import type { Store } from '../support/stores.ts';
 import { APP_LIMITS, clientTo, gateOn, openSubject, recordingLog } from '../support/subject.ts';
 import { call } from './call.ts';
 
-let store: Store;
-let provider: Memories;
+let store: TestDatabase;
+let provider: Store;
 let keys: KeyStore;
 beforeAll(async () => {
   store = await openStore();

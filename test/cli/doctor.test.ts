@@ -5,7 +5,7 @@ import { terminalOf } from '../../src/cli/terminal.ts';
 import { openEmbedder } from '../../src/embedding/open.ts';
 import { FOREIGN_SCRIPT } from '../../src/embedding/with-script-warning.ts';
 import { embeddings, embeddingsServer, failing } from '../embedding/embeddings-server.ts';
-import { call, memoryOf, openStore, type Store } from '../postgres/store.ts';
+import { call, memoryOf, openStore, type TestDatabase } from '../postgres/store.ts';
 import { recordingLog } from '../support/subject.ts';
 
 async function doctor(env: Readonly<Record<string, string>>, argv: readonly string[] = [], isTTY = false) {
@@ -130,7 +130,7 @@ describe('embedding service', () => {
 });
 
 describe('provider', () => {
-  let store: Store;
+  let store: TestDatabase;
   beforeAll(async () => {
     store = await openStore();
     return () => store.close();

@@ -235,7 +235,7 @@ export const transferSuite = (subject: GetSubject, admit: Admit) =>
       await client.add({ user_id, content: 'likes tea' });
       expect(await exported(client, user_id)).toEqual([expect.not.objectContaining({ vector: expect.anything() })]);
       const vectorOf = async (vectors: boolean) =>
-        (await provider.scan?.({ user_id, vectors, limit: 10, max_bytes: 1e6 }, call))?.items.map(
+        (await provider.export?.({ user_id, vectors, limit: 10, max_bytes: 1e6 }, call))?.items.map(
           ({ vector }) => vector,
         );
       expect(await vectorOf(true)).toEqual([expect.any(Float32Array)]);

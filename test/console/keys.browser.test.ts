@@ -5,9 +5,9 @@ import { toHashedKey } from '../../src/auth/configured-keys.ts';
 import { newKey } from '../../src/auth/credentials.ts';
 import { OPEN } from '../../src/core/principal.ts';
 import { call } from '../auth/call.ts';
-import { openStore, type Store } from '../postgres/store.ts';
+import { openStore, type TestDatabase } from '../postgres/store.ts';
 import { hasChromium } from '../support/chromium.ts';
-import type { Memories } from '../support/memories.ts';
+import type { Store } from '../support/stores.ts';
 import { recordingLog } from '../support/subject.ts';
 import { expectAccessible, LOOKS, takePicture, useConsole, useKey } from './browser.ts';
 
@@ -15,8 +15,8 @@ const [ADMIN, NARROW] = [newKey(), newKey()];
 
 describe.skipIf(!hasChromium)('the page of keys', () => {
   const open = useConsole();
-  let store: Store;
-  let provider: Memories;
+  let store: TestDatabase;
+  let provider: Store;
   let authenticator: GatewayAuthenticator;
   beforeAll(async () => {
     store = await openStore();

@@ -7,11 +7,11 @@ import type { Principal } from '../../src/core/principal.ts';
 import { toGrants } from '../../src/core/principal.ts';
 import { createReadShares } from '../../src/core/read-shares.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
-import { type AllMemories, type Memories, memoriesOf } from '../support/memories.ts';
 import { auditOf, call, memoryOf, openMemory } from '../support/requests.ts';
+import { type FullStore, type Store, storeOf } from '../support/stores.ts';
 import { recordingLog } from '../support/subject.ts';
 
-type Full = AllMemories;
+type Full = FullStore;
 const principal = (grants: readonly string[], users: readonly string[] | null = null): Principal => ({
   id: 'key:1',
   app: 'app',
@@ -22,7 +22,7 @@ const once = { key: 'k', fingerprint: 'f' };
 const UNKNOWN = 'mem_unknown';
 
 /** The memory provider, which tells what it is asked; `change` bends it, as no provider should be. */
-const openStore = async (change: (provider: Full) => Partial<Memories> = () => ({})) => {
+const openStore = async (change: (provider: Full) => Partial<Store> = () => ({})) => {
   const texts: string[] = [];
   const inner = hashingEmbedder();
   const embedder = {
@@ -33,7 +33,7 @@ const openStore = async (change: (provider: Full) => Partial<Memories> = () => (
     },
   };
   const bare = await openMemory('native', { embedder, ranking: { mode: 'hybrid', keyword_weight: 0.5 } });
-  const memory = memoriesOf(bare, embedder);
+  const memory = storeOf(bare, embedder);
   const asked: unknown[][] = [];
   const bent: Full = { ...memory, ...change(memory) };
   const provider = Object.fromEntries(
@@ -51,7 +51,7 @@ const openStore = async (change: (provider: Full) => Partial<Memories> = () => (
   const verbsOf = (caller: Principal) =>
     verbsFor(caller, { provider, auditQueue, shares: createReadShares() }) as Required<Verbs>;
   const add = (user: string, scope: string | null, content = 'note') =>
-    memory.add(memoryOf(user, content, { scope }), call);
+    memory.add({ input: memoryOf(user, content, { scope }) }, call);
   const entries = async (user: string): Promise<AuditEntry[]> => (await auditQueue.read?.(auditOf(user), call)) ?? [];
   /** What was asked, and what was embedded, since this was called last. */
   const since = () => ({ asked: asked.splice(0), texts: texts.splice(0) });
@@ -87,7 +87,7 @@ describe('the grants of a caller are part of every query', () => {
     const verbs = verbsOf(principal(['read:in/*', 'write:in/1', 'write:in/2', 'delete:i*'], ['u', 'v']));
     since();
     await verbs.get({ id }, call);
-    await verbs.update({ id }, { scope: 'in/2' }, call);
+    await verbs.update({ ref: { id }, patch: { scope: 'in/2' } }, call);
     await verbs.list({ user_id: 'u', tags: [], limit: 3 }, call);
     await verbs.search({ user_id: 'u', text: 'q', tags: [], limit: 3 }, call);
     await verbs.context({ user_id: 'u', text: 'q', tags: [] }, { budget: 99, min_score: 0 }, call);
@@ -146,10 +146,10 @@ describe('an update of the scope', () => {
     const { id } = await add('u', 'in/1');
     const verbs = verbsOf(principal(['*:in/*']));
     since();
-    expect(await codeOf(verbs.update({ id }, { scope: 'out' }, call))).toBe('scope_denied');
-    expect(await codeOf(verbs.update({ id: UNKNOWN }, { scope: 'out' }, call))).toBe('not_found');
+    expect(await codeOf(verbs.update({ ref: { id }, patch: { scope: 'out' } }, call))).toBe('scope_denied');
+    expect(await codeOf(verbs.update({ ref: { id: UNKNOWN }, patch: { scope: 'out' } }, call))).toBe('not_found');
     expect(since().asked.map(([verb]) => verb)).toEqual(['get', 'get']);
-    expect(await verbs.update({ id }, { scope: 'in/new' }, call)).toMatchObject({ scope: 'in/new' });
+    expect(await verbs.update({ ref: { id }, patch: { scope: 'in/new' } }, call)).toMatchObject({ scope: 'in/new' });
     expect(since().asked.map(([verb]) => verb)).toEqual(['update']);
   });
 });
@@ -160,7 +160,7 @@ describe('an update of a caller who may not read all that it may write', () => {
   it('[Decision 14] shows nothing of a hidden memory but what the caller sent, and moves none to where it is read', async () => {
     const { verbsOf, add, memory } = await openStore();
     const { id } = await add('u', 'secret/x');
-    const update = (patch: MemoryPatch) => verbsOf(rights).update({ id }, patch, call);
+    const update = (patch: MemoryPatch) => verbsOf(rights).update({ ref: { id }, patch }, call);
     const stored = () => memory.get({ id, users: null, within: null }, call);
     const hidden = await stored();
     expect(await update({})).toMatchObject({ id, user_id: 'u', content: '', scope: null, tags: [] });
@@ -181,18 +181,21 @@ describe('an update of a caller who may not read all that it may write', () => {
       },
     }));
     const { id } = await add('u', 'open/x');
-    const change = (patch: object) => memory.update({ id, users: null, within: null }, patch, call);
+    const change = (patch: object) => memory.update({ ref: { id, users: null, within: null }, patch }, call);
     moves.push(() => change({ tags: ['another'] }));
-    const moved = await verbsOf(rights).update({ id }, { scope: 'open/y' }, call);
+    const moved = await verbsOf(rights).update({ ref: { id }, patch: { scope: 'open/y' } }, call);
     expect(moved).toMatchObject({ tags: ['another'], scope: 'open/y' });
     moves.push(() => change({ scope: 'secret/x' }));
-    expect(await codeOf(verbsOf(rights).update({ id }, { scope: 'open/x' }, call))).toBe('scope_denied');
+    expect(await codeOf(verbsOf(rights).update({ ref: { id }, patch: { scope: 'open/x' } }, call))).toBe(
+      'scope_denied',
+    );
   });
 
   it('[Decision 14] [Decision 36] keeps the condition of the caller', async () => {
     const { verbsOf, add } = await openStore();
     const { id, updated_at } = await add('u', 'open/x');
-    const update = (...versions: string[]) => verbsOf(rights).update({ id, versions }, { scope: 'open/y' }, call);
+    const update = (...versions: string[]) =>
+      verbsOf(rights).update({ ref: { id, versions }, patch: { scope: 'open/y' } }, call);
     expect(await failure(update('2001-01-01T00:00:00.000Z'))).toMatchObject({ version: updated_at });
     expect(await update('2001-01-01T00:00:00.000Z', updated_at)).toMatchObject({ scope: 'open/y' });
   });
@@ -357,7 +360,7 @@ describe('a search with explain', () => {
 
 describe('add', () => {
   const adding = (verbs: Required<Verbs>, user: string, scope: string | null, withKey = false) =>
-    verbs.add(memoryOf(user, 'x', { scope }), withKey ? once : undefined, call);
+    verbs.add({ input: memoryOf(user, 'x', { scope }), vector: withKey ? once : undefined }, call);
 
   it.each([false, true])(
     'outside the grant is refused without asking anybody, with a key or without: %j',
@@ -393,14 +396,14 @@ describe('add', () => {
 describe('records that do not match the query', () => {
   const everywhere = { users: null, within: null };
   /** Each bends every verb in one way. */
-  const LIES: Readonly<Record<string, (memory: Full) => Partial<Memories>>> = {
+  const LIES: Readonly<Record<string, (memory: Full) => Partial<Store>>> = {
     'ignores what the caller may see': ({ get, update, list, search, audit, add, addIdempotent }) => ({
       get: (ref, by) => get({ ...ref, ...everywhere }, by),
-      update: (ref, patch, by) => update({ ...ref, ...everywhere }, patch, by),
+      update: (ref, patch, by) => update({ ref: { ...ref, ...everywhere }, patch }, by),
       list: (query, by) => list({ ...query, within: null }, by),
       search: (query, by) => search({ ...query, within: null }, by),
-      add: (input, by) => add({ ...input, scope: 'out' }, by),
-      addIdempotent: (input, key, by) => addIdempotent({ ...input, scope: 'out' }, key, by),
+      add: (input, by) => add({ input: { ...input, scope: 'out' } }, by),
+      addIdempotent: (input, key, by) => add({ input: { ...input, scope: 'out' }, key }, by),
       audit: { ...audit, read: (query, by) => audit.read({ ...query, within: null }, by) },
     }),
     "mixes in another user's": ({ get, update, list, search, audit, add, addIdempotent }) => {
@@ -411,25 +414,26 @@ describe('records that do not match the query', () => {
       });
       return {
         get: async (ref, by) => foreign((await get({ ...ref, ...everywhere }, by)) as Memory),
-        update: async (ref, patch, by) => foreign((await update({ ...ref, ...everywhere }, patch, by)) as Memory),
+        update: async (ref, patch, by) =>
+          foreign((await update({ ref: { ...ref, ...everywhere }, patch }, by)) as Memory),
         list: async (query, by) => (await list({ ...query, within: null }, by)).map(foreign),
         search: async (query, by) =>
           (await search({ ...query, within: null }, by)).map((hit) => ({ ...hit, memory: foreign(hit.memory) })),
-        add: async (input, by) => foreign(await add(input, by)),
-        addIdempotent: async (input, key, by) => foreign(await addIdempotent(input, key, by)),
+        add: async (input, by) => foreign(await add({ input }, by)),
+        addIdempotent: async (input, key, by) => foreign(await add({ input, key }, by)),
         audit: { ...audit, read: async (query, by) => (await audit.read({ ...query, within: null }, by)).map(foreign) },
       };
     },
   };
   const VERBS: Readonly<Record<string, (verbs: Required<Verbs>, id: string) => Promise<unknown>>> = {
     get: (verbs, id) => verbs.get({ id, user_id: 'u' }, call),
-    update: (verbs, id) => verbs.update({ id, user_id: 'u' }, {}, call),
+    update: (verbs, id) => verbs.update({ ref: { id, user_id: 'u' }, patch: {} }, call),
     list: (verbs) => verbs.list({ user_id: 'u', tags: [], limit: 9 }, call),
     search: (verbs) => verbs.search({ user_id: 'u', text: 'note', tags: [], limit: 9 }, call),
     context: (verbs) => verbs.context({ user_id: 'u', text: 'note', tags: [] }, { budget: 99, min_score: 0 }, call),
     audit: (verbs) => verbs.audit({ user_id: 'u', limit: 9 }, call),
-    add: (verbs) => verbs.add(memoryOf('u', 'x', { scope: 'in/2' }), undefined, call),
-    'add with a key': (verbs) => verbs.add(memoryOf('u', 'x', { scope: 'in/2' }), once, call),
+    add: (verbs) => verbs.add({ input: memoryOf('u', 'x', { scope: 'in/2' }), vector: undefined }, call),
+    'add with a key': (verbs) => verbs.add({ input: memoryOf('u', 'x', { scope: 'in/2' }), vector: once }, call),
   };
 
   const cases = Object.keys(LIES).flatMap((lie) => Object.keys(VERBS).map((verb) => [lie, verb] as const));

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { Provider, ProviderCapabilities } from '#contract';
 import { compose } from '../../src/core/compose.ts';
-import { memoriesOf } from '../support/memories.ts';
 import { call, listOf, memoryOf, openMemory } from '../support/requests.ts';
+import { storeOf } from '../support/stores.ts';
 
 type Full = Required<Provider>;
 
@@ -10,13 +10,13 @@ type Full = Required<Provider>;
 const composed = async (more: Partial<ProviderCapabilities>) => {
   const inner = (await openMemory('native')) as Full;
   const reached: unknown[] = [];
-  const provider = memoriesOf(
+  const provider = storeOf(
     compose({
       ...inner,
       capabilities: { ...inner.capabilities, ...more },
       add: (input, vector, by) => {
         reached.push({ scope: input.scope, tags: input.tags });
-        return inner.add(input, vector, by);
+        return inner.add({ input, vector }, by);
       },
       list: async (query) => {
         reached.push({ scope: query.scope, tags: query.tags });
@@ -32,7 +32,7 @@ describe('scopes are', () => {
   it('native on a provider that supports them, with or without tags', async () => {
     for (const tags of [true, false]) {
       const { provider, reached } = await composed({ scopes: 'native', tags });
-      await provider.add(scoped, call);
+      await provider.add({ input: scoped }, call);
       await provider.list(listOf('u', { scope: 'a/b' }), call);
       expect(reached).toEqual([
         { scope: 'a/b', tags: ['t'] },
@@ -44,7 +44,7 @@ describe('scopes are', () => {
 
   it('emulated with tags on a provider that supports only tags', async () => {
     const { provider, reached } = await composed({ scopes: 'tags', tags: true });
-    expect(await provider.add(scoped, call)).toMatchObject({ scope: 'a/b', tags: ['t'] });
+    expect(await provider.add({ input: scoped }, call)).toMatchObject({ scope: 'a/b', tags: ['t'] });
     await provider.list(listOf('u', { scope: 'a/b' }), call);
     expect(reached).toEqual([
       { scope: null, tags: ['t', 'omp:under:a', 'omp:scope:a/b'] },
@@ -55,7 +55,7 @@ describe('scopes are', () => {
 
   it('[Decision 25] rejected where other applications write the tags, with or without tags', async () => {
     const { provider, reached } = await composed({ scopes: 'none', tags: true });
-    await expect(provider.add(scoped, call)).rejects.toMatchObject({ code: 'unsupported_capability' });
+    await expect(provider.add({ input: scoped }, call)).rejects.toMatchObject({ code: 'unsupported_capability' });
     await expect(provider.list(listOf('u', { scope: 'a/b' }), call)).rejects.toMatchObject({
       code: 'unsupported_capability',
     });

@@ -3,15 +3,15 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Provider, ProviderCapabilities, RankingOptions } from '#contract';
 import { PROVIDER_NAMES, type ProviderName } from '../../src/config/settings.ts';
 import { compose } from '../../src/core/compose.ts';
-import { describe as describeMemories } from '../../src/core/describe.ts';
 import { openProvider } from '../../src/registry.ts';
+import { describe as describeMemories } from '../../src/verbs/capabilities.ts';
 import { type Pinecone, startPinecone } from '../pinecone-server/start.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
-import { memoriesOf } from '../support/memories.ts';
 import { contextOf, openMemory } from '../support/requests.ts';
+import { storeOf } from '../support/stores.ts';
 import { makeDataDir, RECORDED } from '../support/subject.ts';
 
-const document = (provider: Provider, limit: number | null = null) => describeMemories(memoriesOf(provider), limit);
+const document = (provider: Provider, limit: number | null = null) => describeMemories(storeOf(provider), limit);
 
 let data_dir: string;
 let pinecone: Pinecone;

@@ -3,8 +3,8 @@ import { describe, expect, it } from 'vitest';
 import type { ListQuery, Memory, Provider } from '#contract';
 import { recordBytes, upToBytes } from '#toolbox';
 import { emulateScopes } from '../../src/core/emulated-scopes.ts';
-import { memoriesOf } from '../support/memories.ts';
 import { call, listOf, memoryOf, openMemory, searchFor } from '../support/requests.ts';
+import { storeOf } from '../support/stores.ts';
 
 type Full = Required<Provider>;
 
@@ -15,7 +15,7 @@ type Full = Required<Provider>;
 const openBounded = async (max_list_scan: number | null, scopes: readonly string[]) => {
   const inner = (await openMemory('none')) as Full;
   let sizes: number[] = [];
-  const provider = memoriesOf(
+  const provider = storeOf(
     emulateScopes({
       ...inner,
       capabilities: { ...inner.capabilities, max_list_scan },
@@ -27,7 +27,7 @@ const openBounded = async (max_list_scan: number | null, scopes: readonly string
     }),
   );
   const records: Memory[] = [];
-  for (const scope of scopes) records.unshift(await provider.add(memoryOf('u', 'note', { scope }), call));
+  for (const scope of scopes) records.unshift(await provider.add({ input: memoryOf('u', 'note', { scope }) }, call));
   const page = async (query: Partial<ListQuery>) => {
     sizes = [];
     const given = await provider.list(listOf('u', query), call);
@@ -129,7 +129,7 @@ describe('[Decision 29] a byte limit', () => {
 
   it('of a search grows up to 64 MiB, then the search is rejected', async () => {
     const inner = (await openMemory('none')) as Full;
-    const added = await memoriesOf(inner).add(memoryOf('u', 'a'.repeat(1_000_000), { tags: ['hay'] }), call);
+    const added = await storeOf(inner).add({ input: memoryOf('u', 'a'.repeat(1_000_000), { tags: ['hay'] }) }, call);
     const asked: number[] = [];
     const provider = emulateScopes({
       ...inner,

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { ListQuery, Memory, Provider, SearchQuery } from '#contract';
 import { emulateScopes } from '../../src/core/emulated-scopes.ts';
-import { type AllMemories, memoriesOf } from '../support/memories.ts';
 import { call, callBy, listOf, memoryOf, openMemory, refTo, searchFor } from '../support/requests.ts';
+import { type FullStore, storeOf } from '../support/stores.ts';
 
 type Full = Required<Provider>;
 interface Query {
@@ -20,7 +20,7 @@ const openEmulated = async (change: (provider: Full) => Partial<Provider> = () =
     asked.push({ limit, tags, within });
     return { limit, tags, within, ...rest } as unknown as Given;
   };
-  const provider = memoriesOf(
+  const provider = storeOf(
     emulateScopes({
       ...inner,
       list: (query, by) => inner.list(note(query), by),
@@ -29,7 +29,7 @@ const openEmulated = async (change: (provider: Full) => Partial<Provider> = () =
   );
   const add = async (...scopes: readonly (string | null)[]): Promise<Memory[]> => {
     const added: Memory[] = [];
-    for (const scope of scopes) added.push(await provider.add(memoryOf('u', 'note', { scope }), call));
+    for (const scope of scopes) added.push(await provider.add({ input: memoryOf('u', 'note', { scope }) }, call));
     return added;
   };
   const list = (more: Partial<ListQuery>) => provider.list(listOf('u', more), call);
@@ -61,7 +61,7 @@ describe('the provider', () => {
   it('gets no verbs it lacks, and reads what it stored', async () => {
     const { name, capabilities, get, ping, close, add } = await openMemory('none');
     const tagged = memoryOf('u', 'note', { tags: ['omp:under:a', 'omp:scope:a/b'] });
-    const { id } = await add(tagged, null, call);
+    const { id } = await add({ input: tagged, vector: null }, call);
     const scoped = emulateScopes({ name, capabilities, get, ping, close });
     const defined = Object.entries(scoped).filter(([, part]) => part !== undefined);
     expect(defined.map(([part]) => part).sort()).toEqual(['capabilities', 'close', 'get', 'name', 'ping']);
@@ -72,7 +72,7 @@ describe('the provider', () => {
   it('stores the scope of an idempotent add, and repeats it in the result', async () => {
     const { provider, inner } = await openEmulated();
     const key = { caller: 'c', key: 'k', fingerprint: 'f' };
-    const adding = () => provider.addIdempotent(memoryOf('u', 'note', { scope: 'a/b' }), key, call);
+    const adding = () => provider.add({ input: memoryOf('u', 'note', { scope: 'a/b' }), key }, call);
     const first = await adding();
     expect(first).toMatchObject({ scope: 'a/b', tags: [] });
     expect(await adding()).toEqual(first);
@@ -222,14 +222,18 @@ describe('search', () => {
 });
 
 describe('by id, with allowed scopes', () => {
-  it.each<[string, (provider: AllMemories, id: string) => Promise<unknown>, unknown]>([
+  it.each<[string, (provider: FullStore, id: string) => Promise<unknown>, unknown]>([
     ['a delete', (provider, id) => provider.delete(inside(id), call), false],
-    ['an update', (provider, id) => provider.update(inside(id), { content: 'changed' }, call), undefined],
-    ['a move', (provider, id) => provider.update(inside(id), { scope: 'in/2' }, call), undefined],
+    [
+      'an update',
+      (provider, id) => provider.update({ ref: inside(id), patch: { content: 'changed' } }, call),
+      undefined,
+    ],
+    ['a move', (provider, id) => provider.update({ ref: inside(id), patch: { scope: 'in/2' } }, call), undefined],
   ])('%s that overlaps a move out finds nothing after it', async (_, perform, nothing) => {
     const { provider, add } = await openEmulated(slow);
     const [id = ''] = ids(await add('in/1'));
-    const moving = provider.update(refTo(id), { scope: 'out' }, call);
+    const moving = provider.update({ ref: refTo(id), patch: { scope: 'out' } }, call);
     const [moved, outcome] = await Promise.all([moving, perform(provider, id)]);
     expect(moved).toMatchObject({ scope: 'out' });
     expect(outcome).toBe(nothing);
@@ -240,17 +244,17 @@ describe('by id, with allowed scopes', () => {
     const { provider, add } = await openEmulated(slow);
     const [id = ''] = ids(await add('in/1'));
     const deleted = provider.delete(inside(id), call);
-    const moved = provider.update(refTo(id), { scope: 'out' }, call);
+    const moved = provider.update({ ref: refTo(id), patch: { scope: 'out' } }, call);
     expect(await Promise.all([deleted, moved])).toEqual([true, undefined]);
   });
 
-  it.each<[string, (provider: AllMemories, id: string) => Promise<unknown>]>([
+  it.each<[string, (provider: FullStore, id: string) => Promise<unknown>]>([
     ['a delete', (provider, id) => provider.delete(inside(id), aborted)],
-    ['a move', (provider, id) => provider.update(refTo(id), { scope: 'c' }, aborted)],
+    ['a move', (provider, id) => provider.update({ ref: refTo(id), patch: { scope: 'c' } }, aborted)],
   ])('%s that is aborted in the queue is not executed', async (_, perform) => {
     const { provider, add } = await openEmulated(slow);
     const [id = ''] = ids(await add('in/1'));
-    const first = provider.update(inside(id), { content: 'x', scope: 'in/2' }, call);
+    const first = provider.update({ ref: inside(id), patch: { content: 'x', scope: 'in/2' } }, call);
     await expect(perform(provider, id)).rejects.toThrow('aborted');
     await first;
     expect(await provider.get(refTo(id), call)).toMatchObject({ content: 'x', scope: 'in/2' });
@@ -261,10 +265,10 @@ describe('update', () => {
   it('of scope and of tags at the same time keeps both', async () => {
     const { provider } = await openEmulated(slow);
     for (let round = 0; round < 20; round++) {
-      const { id } = await provider.add(memoryOf('u', 'note', { scope: 'old', tags: ['old'] }), call);
+      const { id } = await provider.add({ input: memoryOf('u', 'note', { scope: 'old', tags: ['old'] }) }, call);
       const extensions = { 'x-n': round };
       const patches = [{ scope: 'new' }, { tags: ['new'] }, { confidence: 0.5 }, { scope: 'new', extensions }];
-      await Promise.all(patches.map((patch) => provider.update(refTo(id), patch, call)));
+      await Promise.all(patches.map((patch) => provider.update({ ref: refTo(id), patch }, call)));
       const all = { scope: 'new', tags: ['new'], confidence: 0.5, extensions };
       expect(await provider.get(refTo(id), call)).toMatchObject(all);
     }
@@ -276,7 +280,7 @@ describe('update', () => {
       update: async (...asked) => (failing ? Promise.reject(new Error('broken')) : update(...asked)),
     }));
     const [id = ''] = ids(await add('a'));
-    const move = (scope: string) => provider.update(refTo(id), { scope }, call);
+    const move = (scope: string) => provider.update({ ref: refTo(id), patch: { scope } }, call);
     const outcomes = await Promise.allSettled([move('b'), move('c')]);
     expect(outcomes.map(({ status }) => status)).toEqual(['rejected', 'rejected']);
     failing = false;

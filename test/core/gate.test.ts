@@ -1,14 +1,14 @@
 import { expect, it } from 'vitest';
 import { openAuditQueue } from '../../src/core/audit-queue.ts';
-import { describe as document } from '../../src/core/describe.ts';
-import { createGate } from '../../src/core/gate.ts';
 import { ANONYMOUS } from '../../src/core/principal.ts';
-import { memoriesOf } from '../support/memories.ts';
+import { describe as document } from '../../src/verbs/capabilities.ts';
+import { createGate } from '../../src/verbs/gate.ts';
 import { call, memoryOf, openMemory } from '../support/requests.ts';
+import { storeOf } from '../support/stores.ts';
 import { recordingLog } from '../support/subject.ts';
 
 const openGate = async () => {
-  const provider = memoriesOf(await openMemory());
+  const provider = storeOf(await openMemory());
   const auditQueue = openAuditQueue({ audit: undefined, record: 'all', log: recordingLog() });
   return { provider, gate: createGate({ provider, auditQueue, rate_limit_per_minute: 60 }) };
 };
@@ -30,8 +30,8 @@ it('creates the verbs of each caller once', async () => {
   const bound = { ...ANONYMOUS, users: ['u'] };
   expect(gate.verbs(bound)).toBe(gate.verbs(bound));
   expect(gate.verbs({ ...bound })).not.toBe(gate.verbs(bound));
-  await gate.verbs(ANONYMOUS).add?.(memoryOf('v', 'x'), undefined, call);
-  await expect(gate.verbs(bound).add?.(memoryOf('v', 'x'), undefined, call)).rejects.toMatchObject({
+  await gate.verbs(ANONYMOUS).add?.({ input: memoryOf('v', 'x'), vector: undefined }, call);
+  await expect(gate.verbs(bound).add?.({ input: memoryOf('v', 'x'), vector: undefined }, call)).rejects.toMatchObject({
     code: 'scope_denied',
   });
 });

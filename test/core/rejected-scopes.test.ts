@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { MemoryPatch, NewMemory, Provider } from '#contract';
 import { rejectScopes } from '../../src/core/rejected-scopes.ts';
-import { type AllMemories, memoriesOf } from '../support/memories.ts';
 import { call, listOf, memoryOf, openMemory, refTo, searchFor } from '../support/requests.ts';
+import { type FullStore, storeOf } from '../support/stores.ts';
 
 type Full = Required<Provider>;
 
@@ -18,7 +18,7 @@ const open = async (change: Partial<Provider> = {}) => {
       return ask(...given);
     };
   const { idempotency } = inner;
-  const provider = memoriesOf(
+  const provider = storeOf(
     rejectScopes({
       ...inner,
       add: note('add', inner.add),
@@ -33,23 +33,23 @@ const open = async (change: Partial<Provider> = {}) => {
       search: note('search', inner.search),
     }),
   );
-  return { provider, inner: memoriesOf(inner), bare: inner, asked };
+  return { provider, inner: storeOf(inner), bare: inner, asked };
 };
 const once = { caller: 'c', key: 'k', fingerprint: 'f' };
 const input = (more: Partial<NewMemory> = {}) => memoryOf('u', 'note', more);
 
 describe('a provider without scopes and tags', () => {
   const scopedPatch: MemoryPatch = { content: 'changed', scope: 'a' };
-  it.each<[string, (memories: AllMemories, id: string) => Promise<unknown>]>([
-    ['add', ({ add }) => add(input({ scope: 'a' }), call)],
-    ['add once', ({ addIdempotent }) => addIdempotent(input({ scope: 'a' }), once, call)],
-    ['update', ({ update }, id) => update(refTo(id), scopedPatch, call)],
+  it.each<[string, (memories: FullStore, id: string) => Promise<unknown>]>([
+    ['add', ({ add }) => add({ input: input({ scope: 'a' }) }, call)],
+    ['add once', ({ addIdempotent }) => add({ input: input({ scope: 'a' }), key: once }, call)],
+    ['update', ({ update }, id) => update({ ref: refTo(id), patch: scopedPatch }, call)],
     ['list', ({ list }) => list(listOf('u', { scope: '*' }), call)],
     ['search', ({ search }) => search(searchFor('u', 'note', { scope: 'a' }), call)],
     ['search all scopes for', ({ search }) => search(searchFor('u', 'note', { scope: '' }), call)],
   ])('is not asked to %s anything where there is a scope: the caller is told', async (_, perform) => {
     const { provider, inner, asked } = await open();
-    const { id } = await inner.add(input(), call);
+    const { id } = await inner.add({ input: input() }, call);
     await expect(perform(provider, id)).rejects.toMatchObject({
       code: 'unsupported_capability',
       message: 'scope: the provider does not support scopes',
@@ -61,16 +61,16 @@ describe('a provider without scopes and tags', () => {
 
   it('is not called for callers with restricted scopes, who find and change nothing', async () => {
     const { provider, inner, asked } = await open();
-    const { id } = await inner.add(input(), call);
+    const { id } = await inner.add({ input: input() }, call);
     for (const within of [['*'], ['a', 'b/*'], []]) {
       const ref = refTo(id, { within });
       expect(await provider.get(ref, call)).toBeUndefined();
-      expect(await provider.update(ref, { content: 'changed' }, call)).toBeUndefined();
+      expect(await provider.update({ ref, patch: { content: 'changed' } }, call)).toBeUndefined();
       expect(await provider.delete(ref, call)).toBe(false);
       expect(await provider.list(listOf('u', { within }), call)).toEqual([]);
       expect(await provider.search(searchFor('u', 'note', { within }), call)).toEqual([]);
       // A patch with a scope is refused before it is looked at whose record it is.
-      await expect(provider.update(ref, { scope: 'a' }, call)).rejects.toMatchObject({
+      await expect(provider.update({ ref, patch: { scope: 'a' } }, call)).rejects.toMatchObject({
         code: 'unsupported_capability',
       });
     }
@@ -80,12 +80,14 @@ describe('a provider without scopes and tags', () => {
 
   it('serves all other callers unchanged', async () => {
     const { provider, asked } = await open();
-    const first = await provider.add(input(), call);
-    const second = await provider.addIdempotent(input({ confidence: 0.5 }), once, call);
-    expect(await provider.addIdempotent(input({ confidence: 0.5 }), once, call)).toEqual(second);
+    const first = await provider.add({ input: input() }, call);
+    const second = await provider.add({ input: input({ confidence: 0.5 }), key: once }, call);
+    expect(await provider.add({ input: input({ confidence: 0.5 }), key: once }, call)).toEqual(second);
     expect(await provider.get(refTo(first.id), call)).toEqual(first);
     expect(await provider.get(refTo(first.id, { users: ['v'] }), call)).toBeUndefined();
-    expect(await provider.update(refTo(first.id), { content: 'coffee' }, call)).toMatchObject({ content: 'coffee' });
+    expect(await provider.update({ ref: refTo(first.id), patch: { content: 'coffee' } }, call)).toMatchObject({
+      content: 'coffee',
+    });
     expect((await provider.list(listOf('u', { limit: 1 }), call)).map(({ id }) => id)).toEqual([second.id]);
     expect((await provider.search(searchFor('u', 'coffee'), call)).map(({ memory }) => memory.id)).toEqual([first.id]);
     expect(await provider.delete(refTo(first.id), call)).toBe(true);

@@ -4,8 +4,8 @@ import { compose } from '../../src/core/compose.ts';
 import { type Instrument, uninstrumented } from '../../src/core/telemetry.ts';
 import { withEmbedder } from '../../src/core/with-embedder.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
-import type { AllMemories } from '../support/memories.ts';
 import { auditOf, call, callBy, listOf, memoryOf, openMemory, refTo, searchFor } from '../support/requests.ts';
+import type { FullStore } from '../support/stores.ts';
 import { recordingLog } from '../support/subject.ts';
 
 const HYBRID = { mode: 'hybrid', keyword_weight: 0.5 } as const;
@@ -27,7 +27,7 @@ const open = async (
     },
   };
   const provider = await openMemory('native', { embedder, ranking: HYBRID });
-  const memories = withEmbedder({ ...provider, ...change(provider) }, embedder, recordingLog()) as AllMemories;
+  const memories = withEmbedder({ ...provider, ...change(provider) }, embedder, recordingLog()) as FullStore;
   return { memories, provider, texts };
 };
 
@@ -38,7 +38,7 @@ describe('the vectors of a request', () => {
       async (...args: Args) =>
         verb(...args).then(() => verb(...args));
     const { memories, texts } = await open(({ add, search }) => ({ add: again(add), search: again(search) }));
-    await memories.add(memoryOf('u', 'green tea'), call);
+    await memories.add({ input: memoryOf('u', 'green tea') }, call);
     const [hit] = await memories.search(searchFor('u', 'green tea'), call);
     expect(hit?.score).toBeGreaterThan(0.99);
     expect(texts).toEqual(['document green tea', 'query green tea']);
@@ -52,13 +52,15 @@ describe('the vectors of a request', () => {
       return result;
     };
     const note: Partial<Provider> = {
-      add: (input, vector, by) => noted(vector, bare.add(input, vector, by)),
-      update: (ref, patch, vector, by) => noted(vector, bare.update(ref, patch, vector, by)),
+      add: (input, vector, by) => noted(vector, bare.add({ input, vector }, by)),
+      update: (ref, patch, vector, by) => noted(vector, bare.update({ ref, patch, vector }, by)),
       search: (query, by) => noted(query.vector, bare.search(query, by)),
     };
-    const memories = withEmbedder({ ...bare, ...note }, undefined, recordingLog()) as AllMemories;
-    const { id } = await memories.add(memoryOf('u', 'tea'), call);
-    expect(await memories.update(refTo(id), { content: 'green tea' }, call)).toMatchObject({ content: 'green tea' });
+    const memories = withEmbedder({ ...bare, ...note }, undefined, recordingLog()) as FullStore;
+    const { id } = await memories.add({ input: memoryOf('u', 'tea') }, call);
+    expect(await memories.update({ ref: refTo(id), patch: { content: 'green tea' } }, call)).toMatchObject({
+      content: 'green tea',
+    });
     expect(await memories.search(searchFor('u', 'green'), call)).toHaveLength(1);
     expect(asked).toEqual([null, null, null]);
   });
@@ -70,11 +72,11 @@ describe('the vectors of a request', () => {
         if (given.confidence != null || given.scope != null) throw rejected;
       },
     }));
-    const { id } = await provider.add(memoryOf('u', 'tea'), null, call);
+    const { id } = await provider.add({ input: memoryOf('u', 'tea'), vector: null }, call);
     for (const pending of [
-      memories.add(memoryOf('u', 'x', { confidence: 1 }), call),
-      memories.addIdempotent(memoryOf('u', 'x', { confidence: 1 }), key, call),
-      memories.update(refTo(id), { content: 'x', confidence: 1 }, call),
+      memories.add({ input: memoryOf('u', 'x', { confidence: 1 }) }, call),
+      memories.add({ input: memoryOf('u', 'x', { confidence: 1 }), key }, call),
+      memories.update({ ref: refTo(id), patch: { content: 'x', confidence: 1 } }, call),
       memories.search(searchFor('u', 'x', { scope: 'a' }), call),
     ]) {
       await expect(pending).rejects.toBe(rejected);
@@ -89,7 +91,7 @@ describe('the vectors of a request', () => {
     };
     const instrument: Instrument = Object.assign(uninstrumented.bind(undefined), { requireClosed });
     const { memories, texts } = await open((provider) => compose(provider, instrument));
-    await expect(memories.add(memoryOf('u', 'x'), call)).rejects.toBe(open502);
+    await expect(memories.add({ input: memoryOf('u', 'x') }, call)).rejects.toBe(open502);
     await expect(memories.search(searchFor('u', 'x'), call)).rejects.toBe(open502);
     expect(texts).toEqual([]);
   });
@@ -98,11 +100,11 @@ describe('the vectors of a request', () => {
     const { memories, provider } = await open(undefined, () => {
       throw new OmpError('provider_error', 'down', { provider: 'openai' });
     });
-    const { id } = await provider.add(memoryOf('u', 'tea'), null, call);
+    const { id } = await provider.add({ input: memoryOf('u', 'tea'), vector: null }, call);
     for (const pending of [
-      memories.add(memoryOf('u', 'x'), call),
-      memories.addIdempotent(memoryOf('u', 'x'), key, call),
-      memories.update(refTo(id), { content: 'x', tags: ['t'] }, call),
+      memories.add({ input: memoryOf('u', 'x') }, call),
+      memories.add({ input: memoryOf('u', 'x'), key }, call),
+      memories.update({ ref: refTo(id), patch: { content: 'x', tags: ['t'] } }, call),
       memories.search(searchFor('u', 'x'), call),
     ]) {
       await expect(pending).rejects.toMatchObject({ provider: 'openai' });
@@ -115,15 +117,17 @@ describe('the vectors of a request', () => {
 describe('an update', () => {
   it('embeds its content only if it changes', async () => {
     const { memories, texts } = await open();
-    const { id } = await memories.add(memoryOf('u', 'tea'), call);
-    const before = await memories.update(refTo(id), { content: 'tea', tags: ['t'] }, call);
+    const { id } = await memories.add({ input: memoryOf('u', 'tea') }, call);
+    const before = await memories.update({ ref: refTo(id), patch: { content: 'tea', tags: ['t'] } }, call);
     expect(before).toMatchObject({ content: 'tea', tags: ['t'] });
-    expect(await memories.update(refTo(id), { content: 'tea' }, call)).toEqual(before);
-    expect(await memories.update(refTo(id), { tags: [] }, call)).toMatchObject({ tags: [] });
-    expect(await memories.update(refTo('mem_none'), { content: 'coffee' }, call)).toBeUndefined();
-    expect(await memories.update(refTo(id, { users: ['v'] }), { content: 'coffee' }, call)).toBeUndefined();
+    expect(await memories.update({ ref: refTo(id), patch: { content: 'tea' } }, call)).toEqual(before);
+    expect(await memories.update({ ref: refTo(id), patch: { tags: [] } }, call)).toMatchObject({ tags: [] });
+    expect(await memories.update({ ref: refTo('mem_none'), patch: { content: 'coffee' } }, call)).toBeUndefined();
+    expect(
+      await memories.update({ ref: refTo(id, { users: ['v'] }), patch: { content: 'coffee' } }, call),
+    ).toBeUndefined();
     expect(texts).toEqual(['document tea']);
-    await memories.update(refTo(id), { content: 'coffee' }, call);
+    await memories.update({ ref: refTo(id), patch: { content: 'coffee' } }, call);
     expect(texts).toEqual(['document tea', 'document coffee']);
     expect((await memories.search(searchFor('u', 'coffee'), call))[0]?.score).toBeGreaterThan(0.99);
   });
@@ -134,12 +138,12 @@ describe('an update that repeats the content', () => {
     const { memories, provider, texts } = await open(({ get, update }) => ({
       async get(ref, by) {
         const found = await get(ref, by);
-        if (found?.content === 'tea') await update(ref, { content: 'coffee' }, null, by);
+        if (found?.content === 'tea') await update({ ref, patch: { content: 'coffee' }, vector: null }, by);
         return found;
       },
     }));
-    const { id } = await provider.add(memoryOf('u', 'tea'), null, call);
-    const updated = await memories.update(refTo(id), { content: 'tea', tags: ['t'] }, call);
+    const { id } = await provider.add({ input: memoryOf('u', 'tea'), vector: null }, call);
+    const updated = await memories.update({ ref: refTo(id), patch: { content: 'tea', tags: ['t'] } }, call);
     expect(updated).toMatchObject({ content: 'tea', tags: ['t'] });
     expect(texts).toEqual(['document tea']);
   });
@@ -148,8 +152,11 @@ describe('an update that repeats the content', () => {
 describe('an update of a version', () => {
   it('[Decision 36] embeds nothing for another version', async () => {
     const { memories, texts } = await open();
-    const { id } = await memories.add(memoryOf('u', 'tea'), call);
-    const stale = memories.update(refTo(id, { versions: ['2001-01-01T00:00:00.000Z'] }), { content: 'x' }, call);
+    const { id } = await memories.add({ input: memoryOf('u', 'tea') }, call);
+    const stale = memories.update(
+      { ref: refTo(id, { versions: ['2001-01-01T00:00:00.000Z'] }), patch: { content: 'x' } },
+      call,
+    );
     await expect(stale).rejects.toMatchObject({ code: 'invalid_request', version: expect.any(String) });
     expect(texts).toEqual(['document tea']);
   });
@@ -159,15 +166,19 @@ describe('an update of a version', () => {
     const { memories, provider } = await open(({ get, update }) => ({
       async get(ref, by) {
         const found = await get(ref, by);
-        if (found?.content === 'tea') await update({ ...ref, versions: undefined }, { content: 'coffee' }, null, by);
+        if (found?.content === 'tea')
+          await update({ ref: { ...ref, versions: undefined }, patch: { content: 'coffee' }, vector: null }, by);
         return found;
       },
     }));
     vi.useFakeTimers({ toFake: ['Date'] });
-    const { id, updated_at } = await provider.add(memoryOf('u', 'tea'), null, call);
+    const { id, updated_at } = await provider.add({ input: memoryOf('u', 'tea'), vector: null }, call);
     // Of the add, and of the change to coffee.
     const versions = [updated_at, new Date(Date.parse(updated_at) + 1).toISOString()];
-    const updated = await memories.update(refTo(id, { versions }), { content: 'tea', tags: ['t'] }, call);
+    const updated = await memories.update(
+      { ref: refTo(id, { versions }), patch: { content: 'tea', tags: ['t'] } },
+      call,
+    );
     expect(updated).toMatchObject({ content: 'tea', tags: ['t'] });
   });
 });
@@ -175,16 +186,16 @@ describe('an update of a version', () => {
 describe('an add with a key', () => {
   it('[Decision 20] embeds nothing if it is repeated or the key was used with another input', async () => {
     const { memories, texts } = await open();
-    const first = await memories.addIdempotent(memoryOf('u', 'tea'), key, call);
-    expect(await memories.addIdempotent(memoryOf('u', 'tea'), key, call)).toEqual(first);
-    const other = memories.addIdempotent(memoryOf('u', 'coffee'), { ...key, fingerprint: 'other' }, call);
+    const first = await memories.add({ input: memoryOf('u', 'tea'), key }, call);
+    expect(await memories.add({ input: memoryOf('u', 'tea'), key }, call)).toEqual(first);
+    const other = memories.add({ input: memoryOf('u', 'coffee'), key: { ...key, fingerprint: 'other' } }, call);
     await expect(other).rejects.toMatchObject({ code: 'invalid_request' });
     expect(texts).toEqual(['document tea']);
   });
 
   it('[Decision 20] that loses a race returns the result of the winner', async () => {
     const { memories, texts } = await open();
-    const adding = () => memories.addIdempotent(memoryOf('u', 'tea'), key, call);
+    const adding = () => memories.add({ input: memoryOf('u', 'tea'), key }, call);
     const [first, ...others] = await Promise.all(Array.from({ length: 5 }, adding));
     expect(others).toEqual(Array(4).fill(first));
     expect(await memories.list(listOf('u'), call)).toEqual([first]);
@@ -198,11 +209,11 @@ describe('an add with a key', () => {
       if (text === 'coffee') gone.abort(new Error('gone'));
       else if (failing) throw new OmpError('provider_error', 'down');
     });
-    await expect(memories.addIdempotent(memoryOf('u', 'tea'), key, call)).rejects.toThrow('down');
-    const given = memories.addIdempotent(memoryOf('u', 'coffee'), key, callBy({}, { signal: gone.signal }));
+    await expect(memories.add({ input: memoryOf('u', 'tea'), key }, call)).rejects.toThrow('down');
+    const given = memories.add({ input: memoryOf('u', 'coffee'), key }, callBy({}, { signal: gone.signal }));
     await expect(given).rejects.toThrow('gone');
     failing = false;
-    const added = await memories.addIdempotent(memoryOf('u', 'tea'), { ...key, fingerprint: 'other' }, call);
+    const added = await memories.add({ input: memoryOf('u', 'tea'), key: { ...key, fingerprint: 'other' } }, call);
     expect(await memories.list(listOf('u'), call)).toEqual([added]);
   });
 });
@@ -210,13 +221,12 @@ describe('an add with a key', () => {
 describe('a batch', () => {
   const inputs = ['tea', 'coffee', 'water'].map((content) => memoryOf('u', content));
   const down = new OmpError('provider_error', 'down');
-  const listed = async ({ list }: AllMemories) =>
-    (await list(listOf('u'), call)).map(({ content }) => content).reverse();
+  const listed = async ({ list }: FullStore) => (await list(listOf('u'), call)).map(({ content }) => content).reverse();
   /** A provider that has no batches of its own. */
   type Add = Required<Provider>['add'];
   const openSingle = async (add: (inner: Add) => Add) => {
     const { batch: _, ...single } = await openMemory();
-    return withEmbedder({ ...single, add: add(single.add) }, undefined, recordingLog()) as AllMemories;
+    return withEmbedder({ ...single, add: add(single.add) }, undefined, recordingLog()) as FullStore;
   };
   /** Fails on coffee. */
   const failingWith =
@@ -224,7 +234,7 @@ describe('a batch', () => {
     (add: Add): Add =>
     async (input, vector, by) => {
       if (input.content === 'coffee') throw error;
-      return add(input, vector, by);
+      return add({ input, vector }, by);
     };
 
   it('[Decision 35] embeds all its contents at once, and none that is repeated or rejected', async () => {
@@ -236,10 +246,12 @@ describe('a batch', () => {
       expect(texts).toEqual(['tea', 'coffee', 'water']);
       return embedder.embed(texts, purpose, by);
     };
-    const memories = withEmbedder(provider, { ...embedder, embed }, recordingLog()) as AllMemories;
-    const first = await memories.batch([...inputs, undefined], key, call);
-    expect(await memories.batch([...inputs, undefined], key, call)).toEqual(first);
-    await expect(memories.batch(inputs, { ...key, fingerprint: 'g' }, call)).rejects.toThrow('Idempotency-Key');
+    const memories = withEmbedder(provider, { ...embedder, embed }, recordingLog()) as FullStore;
+    const first = await memories.batch({ inputs: [...inputs, undefined], key }, call);
+    expect(await memories.batch({ inputs: [...inputs, undefined], key }, call)).toEqual(first);
+    await expect(memories.batch({ inputs, key: { ...key, fingerprint: 'g' } }, call)).rejects.toThrow(
+      'Idempotency-Key',
+    );
     expect(calls).toBe(1);
     expect(await listed(memories)).toEqual(['tea', 'coffee', 'water']);
   });
@@ -249,7 +261,7 @@ describe('a batch', () => {
     const { memories } = await open(undefined, (text) => {
       if (text === 'coffee') throw tooLong;
     });
-    const [tea, coffee, water] = await memories.batch(inputs, undefined, call);
+    const [tea, coffee, water] = await memories.batch({ inputs }, call);
     expect([tea, coffee, water]).toMatchObject([{ content: 'tea' }, tooLong, { content: 'water' }]);
     expect(await listed(memories)).toEqual(['tea', 'water']);
   });
@@ -258,23 +270,19 @@ describe('a batch', () => {
     const { memories } = await open(undefined, (text) => {
       if (text === 'coffee') throw down;
     });
-    await expect(memories.batch(inputs, undefined, call)).rejects.toBe(down);
+    await expect(memories.batch({ inputs }, call)).rejects.toBe(down);
     expect(await listed(memories)).toEqual([]);
     const { memories: failing } = await open(() => ({ batch: async () => Promise.reject(down) }));
-    await expect(failing.batch(inputs, key, call)).rejects.toBe(down);
+    await expect(failing.batch({ inputs, key }, call)).rejects.toBe(down);
   });
 
   it('[Decision 35] without batches of the backend, adds one by one until it fails', async () => {
     const rejected = new OmpError('unsupported_capability', 'not this one');
     const one = await openSingle(failingWith(rejected));
-    expect(await one.batch(inputs, undefined, call)).toMatchObject([
-      { content: 'tea' },
-      rejected,
-      { content: 'water' },
-    ]);
+    expect(await one.batch({ inputs }, call)).toMatchObject([{ content: 'tea' }, rejected, { content: 'water' }]);
     const other = await openSingle(failingWith(down));
-    expect(await other.batch(inputs, undefined, call)).toMatchObject([{ content: 'tea' }, down, down]);
+    expect(await other.batch({ inputs }, call)).toMatchObject([{ content: 'tea' }, down, down]);
     expect(await listed(other)).toEqual(['tea']);
-    await expect(other.batch(inputs.slice(1), undefined, call)).rejects.toBe(down);
+    await expect(other.batch({ inputs: inputs.slice(1) }, call)).rejects.toBe(down);
   });
 });

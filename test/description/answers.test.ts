@@ -8,7 +8,7 @@ import { createApp } from '../../src/http/app.ts';
 import { openLimits } from '../rate-limit/limits.ts';
 import { type Client, clientOf, type Reply } from '../support/client.ts';
 import { closedTo } from '../support/closed.ts';
-import type { AllMemories, Memories } from '../support/memories.ts';
+import type { FullStore, Store } from '../support/stores.ts';
 import { APP_LIMITS, gateOn, openSubject, recordingLog, type Subject } from '../support/subject.ts';
 import { ERRORS, MAX_BODY_BYTES, type WireAudit } from '../support/wire.ts';
 import {
@@ -226,7 +226,7 @@ const KEPT = 'k3j2h1g0f9e8';
 const NOW = '2026-03-02T08:00:00.000Z';
 
 /** A provider that always issues a token and is always behind. */
-function behind(provider: Memories): Memories {
+function behind(provider: Store): Store {
   const asked =
     <Args extends readonly unknown[], Result>(verb: (...args: Args) => Result) =>
     (...args: Args): Result => {
@@ -250,7 +250,7 @@ function behind(provider: Memories): Memories {
     erase,
     scan,
     restore,
-  } = provider as AllMemories;
+  } = provider as FullStore;
   return {
     ...provider,
     capabilities: { ...capabilities, consistency_tokens: true },
@@ -271,7 +271,7 @@ function behind(provider: Memories): Memories {
 }
 
 /** A provider that fails or lacks its verbs, if the condition needs it. */
-function alter(provider: Memories, condition: Condition): Memories {
+function alter(provider: Store, condition: Condition): Store {
   if (condition === 'unsupported_capability') {
     const { name, capabilities, get, ping, close } = provider;
     return { name, capabilities, get, ping, close };

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { laterMoment } from '../support/subject.ts';
 import { expectAgreement } from './agreement.ts';
 import { changes, type Sequence, sequences, within } from './operations.ts';
-import { openWorld, type Store } from './world.ts';
+import { openWorld, type WorldStore } from './world.ts';
 
 export interface CheckOptions {
   /** How many sequences are tried. */
@@ -14,7 +14,11 @@ export interface CheckOptions {
 }
 
 /** Puts random sequences of requests to the model and to the other stores. Rejects at the first answer that differs. */
-export const checkAgreement = async (model: Store, others: readonly Store[], options: CheckOptions): Promise<void> => {
+export const checkAgreement = async (
+  model: WorldStore,
+  others: readonly WorldStore[],
+  options: CheckOptions,
+): Promise<void> => {
   const sameAnswers = async ({ callers, operations }: Sequence) => {
     const run = randomUUID();
     const truth = openWorld(model, callers, run);

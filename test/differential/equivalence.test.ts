@@ -4,7 +4,7 @@ import { FULL } from '../support/full.ts';
 import { openServerSubject, SERVER_URL } from '../support/postgres-server.ts';
 import { openSubject, type Subject, type SubjectOptions } from '../support/subject.ts';
 import { checkAgreement } from './check.ts';
-import { openStore, type Store } from './world.ts';
+import { openStore, type WorldStore } from './world.ts';
 
 /** Set OMP_TEST_RUNS for a longer search, OMP_TEST_SEED for another one or to repeat a failure. */
 const RUNS = Number(process.env.OMP_TEST_RUNS ?? (FULL ? 30 : 12));
@@ -30,18 +30,18 @@ const OTHERS: readonly Open[] = [
  * answers to any sequence of requests by any callers.
  */
 describe('every store gives the same answers', () => {
-  const opened: Store[] = [];
+  const opened: WorldStore[] = [];
   afterEach(async () => {
     for (const { subject } of opened.splice(0)) await subject.close();
   });
-  const open = async ([label, start]: Open, mode: Mode): Promise<Store> => {
+  const open = async ([label, start]: Open, mode: Mode): Promise<WorldStore> => {
     const store = await openStore(label, (options) => start({ mode, ...options }));
     opened.push(store);
     return store;
   };
   const check = async (mode: Mode, runs: number) => {
     const model = await open(MODEL, mode);
-    const others: Store[] = [];
+    const others: WorldStore[] = [];
     for (const other of OTHERS) others.push(await open(other, mode));
     await checkAgreement(model, others, { runs, seed: SEED, shrink: true });
   };

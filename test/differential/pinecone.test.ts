@@ -4,10 +4,10 @@ import { type Lag, type Pinecone, type PineconeOptions, startPinecone } from '..
 import { openSubject } from '../support/subject.ts';
 import { checkAgreement } from './check.ts';
 import { checkThroughWeather, type Stage, type Weather } from './weather.ts';
-import { openModel, openStore, type Store } from './world.ts';
+import { openModel, openStore, type WorldStore } from './world.ts';
 
 /** A gateway on this Pinecone. */
-const openPineconeStore = (label: string, { url }: Pinecone, options: object): Promise<Store> =>
+const openPineconeStore = (label: string, { url }: Pinecone, options: object): Promise<WorldStore> =>
   openStore(label, (more) =>
     openSubject({
       provider: 'pinecone',
@@ -55,7 +55,7 @@ describe('the gateway on Pinecone gives the same answers as on memory', () => {
     opened.push(pinecone.close);
     return pinecone;
   };
-  const keep = async (opening: Promise<Store>): Promise<Store> => {
+  const keep = async (opening: Promise<WorldStore>): Promise<WorldStore> => {
     const store = await opening;
     opened.push(store.subject.close);
     return store;

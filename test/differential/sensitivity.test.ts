@@ -3,7 +3,7 @@ import type { IdempotencyKey, Memory, MemoryPatch, Provider, SearchHit, StoredEn
 import { withinMatcher } from '#toolbox';
 import { openSubject } from '../support/subject.ts';
 import { checkAgreement } from './check.ts';
-import { openStore, type Store } from './world.ts';
+import { openStore, type WorldStore } from './world.ts';
 
 type Verbs = Required<Provider>;
 type Fault = (verbs: Verbs) => Partial<Provider>;
@@ -23,10 +23,7 @@ const audited =
 /** Takes every key for one that differs in these parts. */
 const withKeys = ({ idempotency, batch }: Verbs, change: Partial<IdempotencyKey>): Partial<Provider> => ({
   batch: (items, call) =>
-    batch(
-      items.map(({ key, ...item }) => ({ ...item, key: key && { ...key, ...change } })),
-      call,
-    ),
+    batch({ items: items.map(({ key, ...item }) => ({ ...item, key: key && { ...key, ...change } })) }, call),
   idempotency: {
     firstAnswers: (adds, call) =>
       idempotency.firstAnswers(
@@ -82,12 +79,12 @@ const FAULTS: Readonly<Record<string, Fault>> = {
     ),
   'a patch always moves updated_at': ({ update }) => ({
     update: async (ref, patch, vector, call) => {
-      const memory = await update(ref, patch, vector, call);
+      const memory = await update({ ref, patch, vector }, call);
       return memory && { ...memory, updated_at: laterBy(memory.updated_at, 1) };
     },
   }),
   'a patch drops the expiry': ({ update }) => ({
-    update: (ref, patch, vector, call) => update(ref, { ...patch, valid_to: null }, vector, call),
+    update: (ref, patch, vector, call) => update({ ref, patch: { ...patch, valid_to: null }, vector }, call),
   }),
   'delete does not look at the owner': ({ delete: remove }) => ({
     delete: (ref, call) => remove({ ...ref, users: null }, call),
@@ -97,7 +94,7 @@ const FAULTS: Readonly<Record<string, Fault>> = {
     delete: (ref, call) => remove({ ...ref, within: null }, call),
   }),
   'update does not look at the owner': ({ update }) => ({
-    update: (ref, patch, vector, call) => update({ ...ref, users: null }, patch, vector, call),
+    update: (ref, patch, vector, call) => update({ ref: { ...ref, users: null }, patch, vector }, call),
   }),
   'update does not look at the version': ({ update }) => ({
     update: (ref, ...rest) => update({ ...ref, versions: undefined }, ...rest),
@@ -118,14 +115,10 @@ const FAULTS: Readonly<Record<string, Fault>> = {
     },
   }),
   'a key is forgotten': ({ add, batch }) => ({
-    batch: (items, call) =>
-      batch(
-        items.map(({ input, vector }) => ({ input, vector })),
-        call,
-      ),
+    batch: (items, call) => batch({ items: items.map(({ input, vector }) => ({ input, vector })) }, call),
     idempotency: {
       firstAnswers: async (adds) => adds.map(() => undefined),
-      add: (input, vector, _, call) => add(input, vector, call),
+      add: (input, vector, _, call) => add({ input, vector }, call),
     },
   }),
   'a key is taken for any memory': (verbs) => withKeys(verbs, { fingerprint: '' }),
@@ -163,7 +156,7 @@ const FAULTS: Readonly<Record<string, Fault>> = {
     let latest = '';
     return {
       add: async (input, vector, call) => {
-        const memory = await add(input, vector, call);
+        const memory = await add({ input, vector }, call);
         latest = memory.id;
         return memory;
       },
@@ -174,7 +167,7 @@ const FAULTS: Readonly<Record<string, Fault>> = {
     let latest = '';
     return {
       add: async (input, vector, call) => {
-        const memory = await add(input, vector, call);
+        const memory = await add({ input, vector }, call);
         latest = memory.id;
         return memory;
       },
@@ -184,23 +177,23 @@ const FAULTS: Readonly<Record<string, Fault>> = {
   'a list shows memories as they were added': ({ add, list }) => {
     const { keep, of } = remembering();
     return {
-      add: async (input, vector, call) => keep(await add(input, vector, call)),
+      add: async (input, vector, call) => keep(await add({ input, vector }, call)),
       list: async (query, call) => (await list(query, call)).map(of),
     };
   },
   'a search shows memories as they were added': ({ add, search }) => {
     const { keep, of } = remembering();
     return {
-      add: async (input, vector, call) => keep(await add(input, vector, call)),
+      add: async (input, vector, call) => keep(await add({ input, vector }, call)),
       search: async (query, call) =>
         (await search(query, call)).map(({ memory, score }) => ({ memory: of(memory), score })),
     };
   },
   'a field cannot be emptied': ({ update }) => ({
-    update: (ref, patch, vector, call) => update(ref, filling(patch), vector, call),
+    update: (ref, patch, vector, call) => update({ ref, patch: filling(patch), vector }, call),
   }),
   'a patch forgets the tags, and the scope with them': ({ update }) => ({
-    update: (ref, patch, vector, call) => update(ref, { ...patch, tags: [] }, vector, call),
+    update: (ref, patch, vector, call) => update({ ref, patch: { ...patch, tags: [] }, vector }, call),
   }),
   'hits without a score are left out': ({ search }) => ({
     search: async (query, call) => (await search(query, call)).filter(({ score }) => score > 0),
@@ -219,7 +212,7 @@ const FAULTS: Readonly<Record<string, Fault>> = {
 
 /** Guards the guard: a comparison that lets a wrong store pass would be worth nothing. */
 describe('the comparison notices a store that answers differently', () => {
-  const opened: Store[] = [];
+  const opened: WorldStore[] = [];
   afterEach(async () => {
     for (const { subject } of opened.splice(0)) await subject.close();
   });

@@ -6,16 +6,16 @@ import { laterMoment } from '../support/subject.ts';
 import { expectAgreement } from './agreement.ts';
 import type { CheckOptions } from './check.ts';
 import { changes, type Operation, type Sequence, sequences, USERS, within } from './operations.ts';
-import { type Answer, openWorld, type Store } from './world.ts';
+import { type Answer, openWorld, type WorldStore } from './world.ts';
 
 /** What Pinecone goes through during one step: nothing, or everything written becomes visible, or faults. */
 export type Weather = 'calm' | 'settle' | readonly Fault[];
 
 export interface Stage {
-  readonly model: Store;
-  readonly store: Store;
+  readonly model: WorldStore;
+  readonly store: WorldStore;
   /** Another gateway on the same index, which writes nothing: it has nothing but what Pinecone shows. */
-  readonly replica: Store;
+  readonly replica: WorldStore;
   readonly pinecone: Pinecone;
   /** How often something happened that the check is about. */
   readonly seen: { steps: number; failed: number; happened: number };

@@ -1,7 +1,7 @@
 import { openAuditQueue } from '../../src/core/audit-queue.ts';
-import { createGate } from '../../src/core/gate.ts';
 import type { Authenticator } from '../../src/core/principal.ts';
 import { createApp } from '../../src/http/app.ts';
+import { createGate } from '../../src/verbs/gate.ts';
 import type { Client, Fields, Query, Reply } from '../support/client.ts';
 import { type KnownCallers, knownCallers } from '../support/known-callers.ts';
 import {
@@ -27,7 +27,7 @@ import type {
 import { type Asserted, type Bound, type Operation, type Right, USERS, type Version } from './operations.ts';
 
 /** A gateway on one provider, and those it lets in. */
-export interface Store {
+export interface WorldStore {
   readonly label: string;
   readonly subject: Subject;
   readonly callers: KnownCallers;
@@ -37,13 +37,13 @@ export interface Store {
 export const openStore = async (
   label: string,
   open: (options: Pick<SubjectOptions, 'authenticator'>) => Promise<Subject>,
-): Promise<Store> => {
+): Promise<WorldStore> => {
   const callers = knownCallers();
   return { label, callers, subject: await open({ authenticator: callers.authenticator }) };
 };
 
 /** The memory provider with native scopes, where vectors alone rank. */
-export const openModel = (): Promise<Store> =>
+export const openModel = (): Promise<WorldStore> =>
   openStore('memory', (more) =>
     openSubject({ provider: 'memory', options: { scopes: 'native' }, mode: 'vector', ...more }),
   );
@@ -98,7 +98,7 @@ const userNames = (run: string): string[] => [run, `${run} é`, `${run}_e\u0301`
 
 const appOf = (caller: number): string => `caller ${caller}`;
 
-export const openWorld = ({ subject, callers }: Store, rights: readonly Right[], run: string): World => {
+export const openWorld = ({ subject, callers }: WorldStore, rights: readonly Right[], run: string): World => {
   const users = userNames(run);
   const userOf = (user: number): string => users[user] ?? '';
   const everything: Right = { users: null, grants: ['*:*'] };

@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { OPEN } from '../../src/core/principal.ts';
 import { createApp } from '../../src/http/app.ts';
 import { openApiDocument } from '../../src/http/openapi/document.ts';
-import { memoriesOf } from '../support/memories.ts';
 import { openMemory } from '../support/requests.ts';
+import { storeOf } from '../support/stores.ts';
 import { APP_LIMITS, gateOn, recordingLog } from '../support/subject.ts';
 import { exists, read } from './markdown.ts';
 
@@ -17,7 +17,7 @@ const quoted = (cell = ''): string[] => [...cell.matchAll(/`([^`]+)`/g)].map(([,
 /** Every route of a gateway with everything switched on. */
 async function allRoutes(): Promise<string[]> {
   const log = recordingLog();
-  const { gate } = gateOn(memoriesOf(await openMemory()), log);
+  const { gate } = gateOn(storeOf(await openMemory()), log);
   const app = createApp({
     ...{ gate, log, authenticator: OPEN, ...APP_LIMITS, console: 'on', mcp: { enabled: 'on' } },
     ...{ compat: { interface: 'mem0', infer: 'reject' }, tokens: { issuer: 'https://login', audience: 'https://own' } },

@@ -1,4 +1,4 @@
-import { type Call, type Embedder, GATEWAY } from '#contract';
+import { Call, type Embedder, GATEWAY } from '#contract';
 
 export interface Batch {
   readonly texts: readonly string[];
@@ -26,11 +26,7 @@ export function observedEmbedder(answer: (batch: Batch) => Promise<void> | void 
   return { embedder, batches };
 }
 
-export const callOf = (signal: AbortSignal = new AbortController().signal): Call => ({
-  signal,
-  requestId: 'test',
-  caller: GATEWAY,
-});
+export const callOf = (signal?: AbortSignal): Call => new Call('test', GATEWAY, signal);
 
 /** A promise that a test fulfils by hand. */
 export function gate() {

@@ -3,13 +3,13 @@ import { type Call, type Embedder, GATEWAY, type RankingOptions } from '#contrac
 import { askAll } from '../../eval/ask.ts';
 import { embedAll, memoised } from '../../eval/memo.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
-import { openMemoriesOf } from '../support/memories.ts';
+import { openStoreOf } from '../support/stores.ts';
 
 const call: Call = { signal: new AbortController().signal, requestId: 'test', caller: GATEWAY };
 const silent = { info() {}, warn() {}, error() {} };
 
 const openMemory = (mode: RankingOptions['mode']) =>
-  openMemoriesOf(
+  openStoreOf(
     'memory',
     { scopes: 'native' },
     {

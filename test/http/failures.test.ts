@@ -180,7 +180,7 @@ async function open(say: (consistency: Consistency) => void, consistency_tokens 
       },
       add: (input, vector, call) => {
         tell(call);
-        return provider.add(input, vector, call);
+        return provider.add({ input, vector }, call);
       },
     };
   };

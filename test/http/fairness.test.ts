@@ -5,9 +5,9 @@ import { ALL_GRANTS, type Authenticator } from '../../src/core/principal.ts';
 import { gate } from '../embedding/observed-embedder.ts';
 import { until } from '../postgres/store.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
-import { memoriesOf } from '../support/memories.ts';
 import { contextOf, openMemory } from '../support/requests.ts';
 import { type ServerOptions, serverForTest } from '../support/server.ts';
+import { storeOf } from '../support/stores.ts';
 
 const authenticator: Authenticator = {
   authenticate: async (credential) => ({ id: `key:${credential}`, app: null, users: null, grants: ALL_GRANTS }),
@@ -36,7 +36,7 @@ async function floodedServer(options: ServerOptions) {
   const embedder = hashingEmbedder();
   const context = contextOf({ embedder, ranking: { mode: 'hybrid', keyword_weight: 0.5 } });
   const inner = (await openMemory('native', context)) as Required<Provider>;
-  const provider = memoriesOf(compose({ ...inner, list: followed(inner.list), scan: followed(inner.scan) }), embedder);
+  const provider = storeOf(compose({ ...inner, list: followed(inner.list), scan: followed(inner.scan) }), embedder);
   const server = await serverForTest({ provider, compat: { interface: 'mem0', infer: 'reject' }, ...options });
   for (let i = 0; i < 40; i++) await server.client.add({ user_id: 'big', content: `${i} `.padEnd(100_000, 'word ') });
   await server.client.add({ user_id: 'quiet', content: 'lives in Porto' });

@@ -3,11 +3,11 @@ import { type ExaminedTable, examine } from '../../providers/postgres/mapped/exa
 import type { Layout } from '../../providers/postgres/mapped/layout.ts';
 import { Mapping } from '../../providers/postgres/mapped/mapping.ts';
 import { type Conditions, conditions } from '../../providers/postgres/tables/conditions.ts';
-import { openStore, type Store } from '../postgres/store.ts';
+import { openStore, type TestDatabase } from '../postgres/store.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
 
 /** A schema for mapped tables, and the gateway's view of them. Vectors have three dimensions. */
-export interface Examiner extends Pick<Store, 'sql' | 'schema' | 'url'> {
+export interface Examiner extends Pick<TestDatabase, 'sql' | 'schema' | 'url'> {
   /** The schema, quoted, with a point behind. */
   readonly in: string;
   /** On a connection of the test's own, unless another is given. */

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Provider, Memory as Stored } from '#contract';
 import { Memory, MemoryPage, SearchResults } from '../../src/http/openapi/responses.ts';
 import { checkAgreement } from '../differential/check.ts';
-import { openModel, openStore, type Store } from '../differential/world.ts';
+import { openModel, openStore, type WorldStore } from '../differential/world.ts';
 import type { Subject } from '../support/subject.ts';
 import { COLUMNS, DOCUMENT, type MappedTable, MIXED, openShape, openTable, vectorOf } from './tables.ts';
 
@@ -160,7 +160,7 @@ function withStatus(provider: Provider): Provider {
 }
 
 describe('a mapped table gives the same answers as the memory provider', () => {
-  const opened: Store[] = [];
+  const opened: WorldStore[] = [];
   afterAll(async () => {
     for (const { subject } of opened) await subject.close();
   });
@@ -170,7 +170,7 @@ describe('a mapped table gives the same answers as the memory provider', () => {
     for (const shape of [COLUMNS, DOCUMENT]) {
       opened.push(await openStore(shape.label, (options) => openShape(shape, { ...options, alter: withStatus })));
     }
-    const [model, ...others] = opened as [Store, ...Store[]];
+    const [model, ...others] = opened as [WorldStore, ...WorldStore[]];
     await checkAgreement(model, others, { runs: SEQUENCES, seed: SEED, shrink: true });
   });
 });

@@ -2,9 +2,9 @@ import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { conditions } from '../../providers/postgres/tables/conditions.ts';
 import { expectError } from '../support/expect-error.ts';
-import type { AllMemories } from '../support/memories.ts';
 import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';
 import { call, listOf, memoryOf, refTo, searchFor } from '../support/requests.ts';
+import type { FullStore } from '../support/stores.ts';
 import type { Subject } from '../support/subject.ts';
 import { COLUMNS, DOCUMENT, type MappedTable, openTable, vectorOf } from './tables.ts';
 
@@ -94,7 +94,7 @@ it('[Decision 14] a row with an empty scope has no scope, and no grant covers it
 describe('collections in one table', () => {
   const COLLECTIONS = { ours: uuid(1), theirs: uuid(2) };
   let table: MappedTable;
-  let provider: AllMemories;
+  let provider: FullStore;
   beforeAll(async () => {
     table = await openTable({
       columns: 'id varchar primary key, collection_id uuid, embedding vector, document varchar, cmetadata jsonb',
@@ -116,7 +116,7 @@ describe('collections in one table', () => {
   it('[SPEC GET /memories/{id} unknown] no verb reaches rows of another collection, or of none', async () => {
     for (const id of ['theirs', 'none']) {
       expect(await provider.get(refTo(id), call)).toBeUndefined();
-      expect(await provider.update(refTo(id), { content: 'mine' }, call)).toBeUndefined();
+      expect(await provider.update({ ref: refTo(id), patch: { content: 'mine' } }, call)).toBeUndefined();
       expect(await provider.delete(refTo(id), call)).toBe(false);
     }
     expect(await table.sql(`select document from ${table.name}`)).toEqual(Array(3).fill({ document: text }));
@@ -126,7 +126,7 @@ describe('collections in one table', () => {
   });
 
   it('a new row belongs to the configured collection', async () => {
-    const { id } = await provider.add(memoryOf('bo', 'likes coffee'), call);
+    const { id } = await provider.add({ input: memoryOf('bo', 'likes coffee') }, call);
     const [row] = await table.sql(`select collection_id from ${table.name} where id = $1`, [id]);
     expect(row).toEqual({ collection_id: COLLECTIONS.ours });
     expect(await provider.list(listOf('bo'), call)).toHaveLength(1);
@@ -192,13 +192,15 @@ describe('texts that are equal only under a collation', () => {
       refTo('c', { users: ['ana'], within: ['coding/*'] }),
     ]) {
       expect(await provider.get(ref, call)).toBeUndefined();
-      expect(await provider.update(ref, { confidence: 1 }, call)).toBeUndefined();
+      expect(await provider.update({ ref, patch: { confidence: 1 } }, call)).toBeUndefined();
       expect(await provider.delete(ref, call)).toBe(false);
     }
     expect(await all()).toEqual(before);
-    expect(await provider.update(refTo('B', { users: ['ANA'] }), { tags: ['y'] }, call)).toMatchObject({ id: 'B' });
+    expect(await provider.update({ ref: refTo('B', { users: ['ANA'] }), patch: { tags: ['y'] } }, call)).toMatchObject({
+      id: 'B',
+    });
     expect(await provider.delete(refTo('B', { users: ['ANA'] }), call)).toBe(true);
-    expect((await provider.add(memoryOf('anA', 'x'), call)).user_id).toBe('anA');
+    expect((await provider.add({ input: memoryOf('anA', 'x') }, call)).user_id).toBe('anA');
   });
 
   it('[Decision 25] are found through the indexes of the table', async () => {
@@ -230,10 +232,12 @@ describe('a write that would change another row', () => {
          create or replace trigger give before insert or update on ${table.name} for each row execute function ${table.schema}.give()`,
       );
       for (const users of [['ana'], null]) {
-        const changed = provider.update(refTo('a', { users }), { confidence: 1 }, call);
+        const changed = provider.update({ ref: refTo('a', { users }), patch: { confidence: 1 } }, call);
         await expect(changed, change).rejects.toMatchObject({ code: 'provider_error' });
       }
-      await expect(provider.add(memoryOf('ana', 'x'), call), change).rejects.toMatchObject({ code: 'provider_error' });
+      await expect(provider.add({ input: memoryOf('ana', 'x') }, call), change).rejects.toMatchObject({
+        code: 'provider_error',
+      });
       expect(await table.sql(`select t::text from ${table.name} as t`), change).toEqual(before);
     }
   });

@@ -5,8 +5,8 @@ import { openConnections, type Row } from '../../providers/postgres/client/conne
 import { createStatements } from '../../providers/postgres/mapped/mapped-statements.ts';
 import { createReading } from '../../providers/postgres/mapped/row-reading.ts';
 import { createSearch } from '../../providers/postgres/mapped/vector-search.ts';
-import type { Memories } from '../support/memories.ts';
 import { call, listOf, searchFor } from '../support/requests.ts';
+import type { Store } from '../support/stores.ts';
 import { BARE, COLUMNS, embedder, type MappedTable, openedTables, openTable, vectorOf } from './tables.ts';
 
 const { tableOf, closing } = openedTables();
@@ -88,7 +88,7 @@ describe('compared rows', () => {
   const LARGE = 300;
   let table: MappedTable;
   let run: Awaited<ReturnType<typeof directly>>;
-  let thorough: Memories;
+  let thorough: Store;
   beforeAll(async () => {
     table = await openTable(COLUMNS);
     const users = [...Array(LARGE).fill('large'), ...Array(40).fill('small')];

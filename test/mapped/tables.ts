@@ -4,11 +4,11 @@ import { afterEach } from 'vitest';
 import { examine } from '../../providers/postgres/mapped/examine.ts';
 import type { Layout } from '../../providers/postgres/mapped/layout.ts';
 import { Mapping } from '../../providers/postgres/mapped/mapping.ts';
-import { openStore, randomName, type Store } from '../postgres/store.ts';
+import { openStore, randomName, type TestDatabase } from '../postgres/store.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
-import { type AllMemories, type Memories, openMemoriesOf } from '../support/memories.ts';
 import { SERVER_URL } from '../support/postgres-server.ts';
 import { call } from '../support/requests.ts';
+import { type FullStore, openStoreOf, type Store } from '../support/stores.ts';
 import { openSubject, recordingLog, type Subject, type SubjectOptions } from '../support/subject.ts';
 
 /** A way to keep memories in a table: its columns, and the settings that map them. */
@@ -119,13 +119,13 @@ export const BARE: Shape = {
 };
 
 /** A table of such a shape in a schema of its own. */
-export interface MappedTable extends Pick<Store, 'sql' | 'url'> {
+export interface MappedTable extends Pick<TestDatabase, 'sql' | 'url'> {
   /** Schema and name, quoted. */
   readonly name: string;
   /** The schema alone, quoted. */
   readonly schema: string;
   /** Opens the provider on the table; closed with it. */
-  open(more?: MappedOptions): Promise<AllMemories>;
+  open(more?: MappedOptions): Promise<FullStore>;
   /** The whole gateway on it; the caller closes it. */
   serve(more?: MappedOptions & ServeOptions): Promise<Subject>;
   /** The layout as the gateway finds it now. */
@@ -169,7 +169,7 @@ export async function openTable(shape: Pick<Shape, 'columns' | 'mapping'>): Prom
       ...mapping,
     },
   });
-  const opened: Memories[] = [];
+  const opened: Store[] = [];
   return {
     name,
     schema,
@@ -178,9 +178,9 @@ export async function openTable(shape: Pick<Shape, 'columns' | 'mapping'>): Prom
     async open(more = {}) {
       const ranking = { mode: 'vector', keyword_weight: 0 } as const;
       const context = { embedder, ranking, audit: undefined, data_dir: '/nowhere', log: more.log ?? recordingLog() };
-      const provider = await openMemoriesOf('postgres', optionsOf(more), context);
+      const provider = await openStoreOf('postgres', optionsOf(more), context);
       opened.push(provider);
-      return provider as AllMemories;
+      return provider as FullStore;
     },
     serve: ({ alter, authenticator, ...more } = {}) =>
       openSubject({

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { columnSql } from '../../providers/postgres/mapped/value-sql.ts';
-import { openStore, type Store } from '../postgres/store.ts';
+import { openStore, type TestDatabase } from '../postgres/store.ts';
 
 /** Time zones far from UTC, with summer time, and other styles of dates. */
 const SESSIONS = [
@@ -18,7 +18,7 @@ const known = (milliseconds: number): number | null =>
   milliseconds >= FIRST && milliseconds <= LAST ? Math.floor(milliseconds) : null;
 
 describe('times as SQL', () => {
-  let store: Store;
+  let store: TestDatabase;
   beforeAll(async () => {
     store = await openStore();
   });

@@ -3,8 +3,8 @@ import type { NewMemory } from '#contract';
 import postgres from '../../providers/postgres/index.ts';
 import { expectError } from '../support/expect-error.ts';
 import { knownCallers } from '../support/known-callers.ts';
-import type { AllMemories } from '../support/memories.ts';
 import { call, contextOf, listOf, memoryOf, refTo, searchFor } from '../support/requests.ts';
+import type { FullStore } from '../support/stores.ts';
 import { recordingLog, type Subject } from '../support/subject.ts';
 import { BARE, COLUMNS, DOCUMENT, embedder, MIXED, openedTables, type Shape } from './tables.ts';
 
@@ -87,8 +87,8 @@ describe('ETags of a mapped table', () => {
     expect(provider.capabilities.etags).toBe(etags);
     onTestFinished(() => void vi.useRealTimers());
     vi.useFakeTimers({ toFake: ['Date'], now: Date.parse('2026-11-23T04:00:00.123Z') });
-    const before = await provider.add(memoryOf('ana', 'likes tea'), call);
-    const after = await provider.update(refTo(before.id), { content: 'likes coffee' }, call);
+    const before = await provider.add({ input: memoryOf('ana', 'likes tea') }, call);
+    const after = await provider.update({ ref: refTo(before.id), patch: { content: 'likes coffee' } }, call);
     expect(after?.updated_at !== before.updated_at).toBe(etags);
   });
 });
@@ -213,7 +213,7 @@ describe('an unmapped field', () => {
     await expect(provider.list(listOf('ana', { tags: ['a'] }), call)).rejects.toMatchObject(refused('tag'));
     await expect(provider.search(searchFor('ana', 'x', { tags: ['a'] }), call)).rejects.toMatchObject(refused('tag'));
     for (const given of [{ scope: 'a' }, { extensions: { 'x-a': 1 } }] satisfies Partial<NewMemory>[]) {
-      await expect(provider.add(memoryOf('ana', 'x', given), call)).rejects.toMatchObject(
+      await expect(provider.add({ input: memoryOf('ana', 'x', given) }, call)).rejects.toMatchObject(
         refused('scope' in given ? 'scope' : 'x-a'),
       );
     }
@@ -222,7 +222,7 @@ describe('an unmapped field', () => {
 
 describe('the order of lists', () => {
   /** Follows the pages of one row each. */
-  const walk = async (provider: AllMemories) => {
+  const walk = async (provider: FullStore) => {
     const seen: string[] = [];
     let after: { created_at: string; id: string } | undefined;
     for (;;) {
@@ -294,10 +294,10 @@ describe('the order of lists', () => {
     const expected = { created_at: '2024-07-01T12:00:00.000Z', valid_from: '2024-01-01T10:00:00.000Z' };
     expect(await odd.get(refTo('1'), call)).toMatchObject(expected);
     const patch = { valid_to: '2030-01-01T00:00:00.000Z' };
-    const changed = await odd.update(refTo('1'), patch, call);
+    const changed = await odd.update({ ref: refTo('1'), patch }, call);
     expect(changed).toMatchObject({ ...expected, ...patch });
     expect(await plain.get(refTo('1'), call)).toEqual(changed);
-    const added = await odd.add(memoryOf('ana', 'y', { valid_from: '2024-01-01T00:00:00.000Z' }), call);
+    const added = await odd.add({ input: memoryOf('ana', 'y', { valid_from: '2024-01-01T00:00:00.000Z' }) }, call);
     expect(await plain.get(refTo(added.id), call)).toEqual(added);
     expect((await plain.list(listOf('ana'), call))[0]).toEqual(added);
   });
@@ -334,7 +334,7 @@ describe('starting', () => {
     const all = () => table.sql('select count(*) from pg_class where relnamespace = $1::regnamespace', [table.schema]);
     const before = await all();
     const provider = await table.open();
-    await provider.add(memoryOf('ana', 'likes tea', { tags: ['a'] }), call);
+    await provider.add({ input: memoryOf('ana', 'likes tea', { tags: ['a'] }) }, call);
     await provider.ping(call);
     expect(await all()).toEqual(before);
   });

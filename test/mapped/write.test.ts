@@ -33,7 +33,7 @@ describe('a patch of a JSON document', () => {
     const table = await tableOf(DOCUMENT);
     await table.insert({ id: ID, doc: DOCUMENT_OF_APP, Vector: await vectorOf('likes tea') });
     const provider = await table.open();
-    const updated = await provider.update(refTo(ID), patch, call);
+    const updated = await provider.update({ ref: refTo(ID), patch }, call);
     expect(updated).toMatchObject(patch);
     expect(await provider.get(refTo(ID), call)).toEqual(updated);
     const [row] = await table.sql<{ doc: typeof DOCUMENT_OF_APP }>(`select doc from ${table.name}`);
@@ -48,9 +48,9 @@ describe('a patch of a JSON document', () => {
     const docOf = async () =>
       (await table.sql<{ doc: { times: object } }>(`select doc from ${table.name}`))[0]?.doc.times;
     const valid_to = '2030-01-01T00:00:00.000Z';
-    expect((await provider.update(refTo(ID), { valid_to }, call))?.valid_to).toBe(valid_to);
+    expect((await provider.update({ ref: refTo(ID), patch: { valid_to } }, call))?.valid_to).toBe(valid_to);
     expect(await docOf()).toMatchObject({ seen: 'yesterday', valid: { until: 'never', to: valid_to } });
-    expect((await provider.update(refTo(ID), { valid_to: null }, call))?.valid_to).toBeNull();
+    expect((await provider.update({ ref: refTo(ID), patch: { valid_to: null } }, call))?.valid_to).toBeNull();
     expect(await docOf()).toMatchObject({ seen: 'yesterday', valid: { until: 'never' } });
     expect(await docOf()).not.toHaveProperty('valid.to');
   });
@@ -60,12 +60,12 @@ describe('a patch of a JSON document', () => {
     const provider = await table.open();
     const row = { text: 'likes tea', owner: { id: 'ana' } };
     await table.insert({ id: ID, doc: row });
-    expect(await provider.update(refTo(ID), { extensions: { 'x-a': 1 } }, call)).toMatchObject({
+    expect(await provider.update({ ref: refTo(ID), patch: { extensions: { 'x-a': 1 } } }, call)).toMatchObject({
       extensions: { 'x-a': 1 },
     });
     for (const more of ['text', 7, ['list']]) {
       await table.sql(`update ${table.name} set doc = $1`, [{ ...row, more }]);
-      const refused = provider.update(refTo(ID), { extensions: { 'x-a': 1 } }, call);
+      const refused = provider.update({ ref: refTo(ID), patch: { extensions: { 'x-a': 1 } } }, call);
       await expect(refused).rejects.toMatchObject({
         code: 'invalid_request',
         message: expect.stringContaining('extensions'),
@@ -80,7 +80,7 @@ describe('a patch of a JSON document', () => {
     await table.insert({ number: 5, body: 'likes tea', meta, made: '2024-01-01', labels: '["a", 3]' });
     const provider = await table.open();
     const patch = { extensions: { 'x-mine': [2] }, scope: 'home/kitchen', supersedes: ['5'] };
-    const updated = await provider.update(refTo('5'), patch, call);
+    const updated = await provider.update({ ref: refTo('5'), patch }, call);
     expect(updated).toMatchObject({ ...patch, extensions: { 'x-app': 1, 'x-mine': [2] }, tags: ['a'] });
     const [row] = await table.sql<{ meta: object; labels: unknown }>(`select meta, labels from ${table.name}`);
     expect(row?.meta).toEqual({ ...meta, scope: 'home/kitchen', supersedes: ['5'], 'x-mine': [2] });
@@ -94,7 +94,7 @@ describe('the time of change', () => {
     await table.insert({ id: ID, doc: { ...DOCUMENT_OF_APP, times: { ...DOCUMENT_OF_APP.times, updated } } });
     const provider = await table.open();
     const before = await provider.get(refTo(ID), call);
-    const after = await provider.update(refTo(ID), { confidence: 1 }, call);
+    const after = await provider.update({ ref: refTo(ID), patch: { confidence: 1 } }, call);
     const [row] = await table.sql<{ doc: { times: { updated: unknown } } }>(`select doc from ${table.name}`);
     expect((after?.updated_at ?? '') > (before?.updated_at ?? '')).toBe(true);
     return { stored: row?.doc.times.updated, shown: after?.updated_at as string };
@@ -132,15 +132,15 @@ describe('the time of change', () => {
     const before = await table.sql(select);
     const provider = await table.open();
     expect(await provider.get(refTo('a'), call)).toMatchObject({ updated_at: '2024-01-01T00:00:00.123Z' });
-    await provider.update(refTo('a'), { confidence: 0.5 }, call);
+    await provider.update({ ref: refTo('a'), patch: { confidence: 0.5 } }, call);
     expect(await table.sql(select)).toEqual(before);
   });
 
   it('is optional', async () => {
     const table = await tableOf(BARE);
     const provider = await table.open();
-    const { id } = await provider.add(memoryOf('ana', 'likes tea'), call);
-    const after = await provider.update(refTo(id), { content: 'likes coffee' }, call);
+    const { id } = await provider.add({ input: memoryOf('ana', 'likes tea') }, call);
+    const after = await provider.update({ ref: refTo(id), patch: { content: 'likes coffee' } }, call);
     expect(after).toMatchObject({ content: 'likes coffee', updated_at: '1970-01-01T00:00:00.000Z' });
   });
 });
@@ -149,7 +149,7 @@ describe('a new row', () => {
   it('leaves unmapped columns to their defaults', async () => {
     const table = await tableOf(COLUMNS);
     const provider = await table.open();
-    const memory = await provider.add(memoryOf('ana', 'likes tea'), call);
+    const memory = await provider.add({ input: memoryOf('ana', 'likes tea') }, call);
     expect(await provider.get(refTo(memory.id), call)).toEqual(memory);
     const [row] = await table.sql(`select * from ${table.name}`);
     expect(row).toMatchObject({ "Owner's": 'untouched', tags: [], source: null, confidence: null, valid_to: null });
@@ -158,7 +158,7 @@ describe('a new row', () => {
   it('stores only the given fields in a document', async () => {
     const table = await tableOf(DOCUMENT);
     const provider = await table.open();
-    const { created_at } = await provider.add(memoryOf('ana', 'likes tea'), call);
+    const { created_at } = await provider.add({ input: memoryOf('ana', 'likes tea') }, call);
     const times = { created: created_at, updated: created_at };
     expect(await table.sql(`select doc from ${table.name}`)).toEqual([
       { doc: { text: 'likes tea', owner: { id: 'ana' }, times } },
@@ -168,7 +168,10 @@ describe('a new row', () => {
   it('merges x- keys into a shared document', async () => {
     const table = await tableOf(MIXED);
     const provider = await table.open();
-    const added = await provider.add(memoryOf('ana', 'likes tea', { extensions: { 'x-a': 1 }, scope: 's' }), call);
+    const added = await provider.add(
+      { input: memoryOf('ana', 'likes tea', { extensions: { 'x-a': 1 }, scope: 's' }) },
+      call,
+    );
     expect(added).toMatchObject({ extensions: { 'x-a': 1 }, scope: 's', id: '100000' });
     expect(await table.sql(`select meta from ${table.name}`)).toEqual([
       { meta: { user_id: 'ana', scope: 's', 'x-a': 1 } },
@@ -178,15 +181,19 @@ describe('a new row', () => {
   it('accepts the value of a constant, and no other', async () => {
     const table = await tableOf(BARE);
     const provider = await table.open({ mapping: { confidence: "'0.5'", user_id: "'shared'" } });
-    const memory = await provider.add(memoryOf('shared', 'likes tea', { confidence: 0.5 }), call);
+    const memory = await provider.add({ input: memoryOf('shared', 'likes tea', { confidence: 0.5 }) }, call);
     expect(memory).toMatchObject({ user_id: 'shared', confidence: 0.5 });
     expect(await provider.list(listOf('shared'), call)).toEqual([memory]);
     expect(await provider.list(listOf('ana'), call)).toEqual([]);
     expect(await provider.search(searchFor('ana', 'tea'), call)).toEqual([]);
     const refused = { code: 'unsupported_capability', message: expect.stringMatching(/^confidence: /) };
-    await expect(provider.add(memoryOf('shared', 'x', { confidence: 1 }), call)).rejects.toMatchObject(refused);
-    await expect(provider.update(refTo(memory.id), { confidence: 1 }, call)).rejects.toMatchObject(refused);
-    await expect(provider.add(memoryOf('ana', 'x'), call)).rejects.toMatchObject({
+    await expect(provider.add({ input: memoryOf('shared', 'x', { confidence: 1 }) }, call)).rejects.toMatchObject(
+      refused,
+    );
+    await expect(provider.update({ ref: refTo(memory.id), patch: { confidence: 1 } }, call)).rejects.toMatchObject(
+      refused,
+    );
+    await expect(provider.add({ input: memoryOf('ana', 'x') }, call)).rejects.toMatchObject({
       code: 'unsupported_capability',
       message: expect.stringMatching(/^user_id: /),
     });
@@ -198,10 +205,10 @@ it('accepts the list or object of a constant, and no other', async () => {
   const table = await tableOf({ columns, mapping: { ...mapping, source: `'{"app":"notes"}'`, tags: `'["x"]'` } });
   const provider = await table.open();
   const given = memoryOf('ana', 'x', { source: { app: 'notes' }, tags: ['x'] });
-  const added = await provider.add(given, call);
+  const added = await provider.add({ input: given }, call);
   expect(added).toMatchObject({ source: { app: 'notes' }, tags: ['x'] });
-  await expect(provider.add({ ...given, tags: ['y'] }, call)).rejects.toThrow(/^tags: /);
-  await expect(provider.add({ ...given, source: { app: 'mail' } }, call)).rejects.toThrow(/^source: /);
+  await expect(provider.add({ input: { ...given, tags: ['y'] } }, call)).rejects.toThrow(/^tags: /);
+  await expect(provider.add({ input: { ...given, source: { app: 'mail' } } }, call)).rejects.toThrow(/^source: /);
 });
 
 it('stores nothing in a collection that was deleted in the meantime', async () => {
@@ -210,9 +217,11 @@ it('stores nothing in a collection that was deleted in the meantime', async () =
   await table.sql(`create table ${table.schema}.langchain_pg_collection (uuid uuid primary key, name text)`);
   await table.sql(`insert into ${table.schema}.langchain_pg_collection values ($1, 'langchain')`, [ID]);
   const provider = await table.open({ mapping: { preset: 'langchain-py' } });
-  expect(await provider.add(memoryOf('ana', 'kept'), call)).toMatchObject({ content: 'kept' });
+  expect(await provider.add({ input: memoryOf('ana', 'kept') }, call)).toMatchObject({ content: 'kept' });
   await table.sql(`delete from ${table.schema}.langchain_pg_collection`);
-  await expect(provider.add(memoryOf('ana', 'lost'), call)).rejects.toMatchObject({ code: 'provider_error' });
+  await expect(provider.add({ input: memoryOf('ana', 'lost') }, call)).rejects.toMatchObject({
+    code: 'provider_error',
+  });
   expect(await table.sql(`select document from ${table.name}`)).toEqual([{ document: 'kept' }]);
 });
 
@@ -231,15 +240,15 @@ describe('a constraint violation', () => {
   ])('[SPEC Errors invalid_request] %j is an invalid request', async (fields, message) => {
     const table = await tableOf(shape);
     const provider = await table.open();
-    await provider.add(memoryOf('ana', 'twice'), call);
+    await provider.add({ input: memoryOf('ana', 'twice') }, call);
     const { user_id, content, ...more } = { user_id: 'ana', content: 'x', ...fields } as {
       user_id: string;
       content: string;
     };
-    const refused = provider.add(memoryOf(user_id, content, more), call);
+    const refused = provider.add({ input: memoryOf(user_id, content, more) }, call);
     await expect(refused).rejects.toMatchObject({ code: 'invalid_request', message: expect.stringMatching(message) });
     const { id } = (await provider.list(listOf('ana'), call))[0] as { id: string };
-    const tooLong = provider.update(refTo(id), { content: 'more than ten' }, call);
+    const tooLong = provider.update({ ref: refTo(id), patch: { content: 'more than ten' } }, call);
     await expect(tooLong).rejects.toMatchObject({ code: 'invalid_request' });
     expect(await table.sql(`select content from ${table.name}`)).toEqual([{ content: 'twice' }]);
   });
@@ -251,10 +260,12 @@ it.each([DOCUMENT, MIXED])(
     const table = await tableOf(shape);
     const gateways = [await table.open(), await table.open(), await table.open()];
     const [first] = gateways as [(typeof gateways)[number]];
-    const { id } = await first.add(memoryOf('ana', 'likes tea'), call);
+    const { id } = await first.add({ input: memoryOf('ana', 'likes tea') }, call);
     const keys = Array.from({ length: 24 }, (_, number) => `x-${number}` as const);
     await Promise.all(
-      keys.map((key, number) => gateways[number % 3]?.update(refTo(id), { extensions: { [key]: number } }, call)),
+      keys.map((key, number) =>
+        gateways[number % 3]?.update({ ref: refTo(id), patch: { extensions: { [key]: number } } }, call),
+      ),
     );
     const { extensions } = (await first.get(refTo(id), call)) ?? {};
     expect(extensions).toEqual(Object.fromEntries(keys.map((key, number) => [key, number])));

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { InvalidRequestError, type MovedMemory } from '../../clients/typescript/src/index.ts';
+import { type ExportedMemory, InvalidRequestError } from '../../clients/typescript/src/index.ts';
 import { createCopy } from '../../src/move/copy.ts';
 import type { Store } from '../../src/move/store.ts';
 
@@ -13,14 +13,14 @@ const INVALID = {
   retryAfter: undefined,
   provider: undefined,
 } as const;
-const memories = (count: number): MovedMemory[] =>
-  Array.from({ length: count }, (_, n) => ({ id: `${n}`, user_id: 'ana', content: `${n}` }) as MovedMemory);
+const memories = (count: number): ExportedMemory[] =>
+  Array.from({ length: count }, (_, n) => ({ id: `${n}`, user_id: 'ana', content: `${n}` }) as ExportedMemory);
 
 /** Copies pages in a time of its own; each request takes one of the delays. Returns when how many memories were sent. */
 async function copied(
   perMinute: number,
   count: number,
-  { concurrency = 4, delays = [0], rejects = (_: readonly MovedMemory[]): boolean => false } = {},
+  { concurrency = 4, delays = [0], rejects = (_: readonly ExportedMemory[]): boolean => false } = {},
 ) {
   let time = 0;
   const sent: { readonly at: number; readonly count: number }[] = [];
@@ -31,7 +31,7 @@ async function copied(
     },
   };
   const client = {
-    import: async (some: readonly MovedMemory[]) => {
+    import: async (some: readonly ExportedMemory[]) => {
       sent.push({ at: time, count: some.length });
       if (rejects(some)) throw new InvalidRequestError('no', INVALID);
       return { results: some.map(() => ({ outcome: 'stored' })) };

@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import type { MovedMemory } from '../../clients/typescript/src/index.ts';
+import type { ExportedMemory } from '../../clients/typescript/src/index.ts';
 import { type Side, verify } from '../../src/move/verify.ts';
 
-const sideOf = (name: string, memories: readonly MovedMemory[]): Side => ({
+const sideOf = (name: string, memories: readonly ExportedMemory[]): Side => ({
   ...{ name, store: undefined },
   async *memories() {
     yield* memories;
@@ -11,8 +11,8 @@ const sideOf = (name: string, memories: readonly MovedMemory[]): Side => ({
 });
 const memory = fc
   .record({ id: fc.constantFrom('1', '2', '3'), content: fc.constantFrom('tea', 'coffee') })
-  .map((fields) => ({ ...fields, user_id: 'ana' }) as MovedMemory);
-const sorted = (memories: readonly MovedMemory[]) => memories.map((one) => JSON.stringify(one)).sort();
+  .map((fields) => ({ ...fields, user_id: 'ana' }) as ExportedMemory);
+const sorted = (memories: readonly ExportedMemory[]) => memories.map((one) => JSON.stringify(one)).sort();
 
 it('[Decision 43] nothing differs if both have the same memories the same number of times, and only then', async () => {
   await fc.assert(
@@ -27,9 +27,9 @@ it('[Decision 43] nothing differs if both have the same memories the same number
 });
 
 it('[Decision 43] a memory that one side has twice is named', async () => {
-  const [one, two] = ['1', '2'].map((id) => ({ id, user_id: 'ana', content: 'tea' }) as MovedMemory) as [
-    MovedMemory,
-    MovedMemory,
+  const [one, two] = ['1', '2'].map((id) => ({ id, user_id: 'ana', content: 'tea' }) as ExportedMemory) as [
+    ExportedMemory,
+    ExportedMemory,
   ];
   const found = await verify(sideOf('a', [one, two, two]), sideOf('b', [one]), 0, () => {});
   expect(found).toMatchObject({ counts: [3, 1], different: 2, users: [{ user_id: 'ana', difference: -2 }] });

@@ -5,9 +5,9 @@ import type { KeyContext, KeyStore, NewKey } from '#contract';
 import postgres from '../../providers/postgres/index.ts';
 import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';
 import { makeDataDir, recordingLog } from '../support/subject.ts';
-import { call, openStore, type Store, storeForEach, until } from './store.ts';
+import { call, openStore, storeForEach, type TestDatabase, until } from './store.ts';
 
-let store: Store;
+let store: TestDatabase;
 let keys: KeyStore;
 /** Another gateway on the same tables. */
 let replica: KeyStore;
@@ -133,13 +133,13 @@ describe('the last use', () => {
 
   it('is set for those that were used, and never set back', async () => {
     for (const id of ['aaaaaaaaaaaa', 'bbbbbbbbbbbb', 'cccccccccccc']) await keys.create(keyOf(id), call);
-    await keys.touch(['aaaaaaaaaaaa', 'bbbbbbbbbbbb', 'no such key'], '2030-01-01T00:00:00.000Z', call);
-    await replica.touch(['aaaaaaaaaaaa'], '2029-01-01T00:00:00.000Z', call);
-    await replica.touch(['bbbbbbbbbbbb'], '2031-01-01T00:00:00.001Z', call);
+    await keys.touch({ ids: ['aaaaaaaaaaaa', 'bbbbbbbbbbbb', 'no such key'], time: '2030-01-01T00:00:00.000Z' }, call);
+    await replica.touch({ ids: ['aaaaaaaaaaaa'], time: '2029-01-01T00:00:00.000Z' }, call);
+    await replica.touch({ ids: ['bbbbbbbbbbbb'], time: '2031-01-01T00:00:00.001Z' }, call);
     expect(await lastUse('aaaaaaaaaaaa')).toBe('2030-01-01T00:00:00.000Z');
     expect(await lastUse('bbbbbbbbbbbb')).toBe('2031-01-01T00:00:00.001Z');
     expect(await lastUse('cccccccccccc')).toBeNull();
-    await keys.touch([], '2030-01-01T00:00:00.000Z', call);
+    await keys.touch({ ids: [], time: '2030-01-01T00:00:00.000Z' }, call);
   });
 
   it('of the same keys can be noted by many replicas at once, in any order', async () => {
@@ -147,7 +147,10 @@ describe('the last use', () => {
     await Promise.all(ids.map((id) => keys.create(keyOf(id), call)));
     const rounds = Array.from({ length: 10 }, (_, i) => `2030-01-01T00:00:00.0${10 + i}Z`);
     await Promise.all(
-      rounds.flatMap((time) => [keys.touch(ids, time, call), replica.touch([...ids].reverse(), time, call)]),
+      rounds.flatMap((time) => [
+        keys.touch({ ids, time }, call),
+        replica.touch({ ids: [...ids].reverse(), time }, call),
+      ]),
     );
     for (const id of ids) expect(await lastUse(id)).toBe(rounds.at(-1));
   });
@@ -163,7 +166,7 @@ describe('the last use', () => {
       try {
         await other.query('begin');
         await other.query(`select from ${store.names.apiKeys} where id = $1 for update`, [first]);
-        const touching = keys.touch([last, first], '2030-01-01T00:00:00.000Z', call);
+        const touching = keys.touch({ ids: [last, first], time: '2030-01-01T00:00:00.000Z' }, call);
         const waiting = `select from pg_stat_activity where wait_event_type = 'Lock' and position($1 in query) > 0`;
         await until(async () => (await store.sql(waiting, [store.names.apiKeys])).length === 1);
         // Whoever waits for the first has not taken the last.

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { AuditEntry, AuditQuery } from '#contract';
-import type { Memories } from '../support/memories.ts';
+import type { Store } from '../support/stores.ts';
 import { call, memoryOf, refTo, storeForEach } from './store.ts';
 
 const store = storeForEach();
@@ -10,7 +10,7 @@ const entries = () =>
     `select app, action, user_id, memory_id, scope, request_id, outcome from ${store.names.auditLog} order by seq`,
   );
 const memories = () => store.sql(`select id from ${store.names.memories} order by id`);
-const read = async (provider: Memories, more: Partial<AuditQuery> = {}) =>
+const read = async (provider: Store, more: Partial<AuditQuery> = {}) =>
   (await provider.audit?.read({ user_id: 'u', within: null, limit: 100, ...more }, call))?.map(
     ({ seq: _, ...entry }): AuditEntry => entry,
   );
@@ -19,7 +19,7 @@ const read = async (provider: Memories, more: Partial<AuditQuery> = {}) =>
 describe('[Decision 11] a change', () => {
   it('is not kept without its entry', async () => {
     const provider = await store.open();
-    const kept = await provider.add(memoryOf('u', 'kept', { scope: 'a' }), call);
+    const kept = await provider.add({ input: memoryOf('u', 'kept', { scope: 'a' }) }, call);
     const before = await store.sql(`select * from ${store.names.memories}`);
     await store.sql(`alter table ${store.names.auditLog} add constraint refused check (request_id <> 'refused')`);
     const refused = { ...call, requestId: 'refused' };
@@ -39,7 +39,7 @@ describe('[Decision 11] a change', () => {
 
   it('that fails leaves no entry', async () => {
     const provider = await store.open();
-    const { id } = await provider.add(memoryOf('u', 'kept'), call);
+    const { id } = await provider.add({ input: memoryOf('u', 'kept') }, call);
     await store.sql(
       `alter table ${store.names.memories} add constraint refused check (content <> 'refused');
        create function ${store.names.schema}.refuse() returns trigger language plpgsql as $$ begin raise exception 'no'; end $$;
@@ -47,9 +47,9 @@ describe('[Decision 11] a change', () => {
     );
     const once = { caller: 'c', key: 'k', fingerprint: 'f' };
     for (const attempt of [
-      () => provider.add(memoryOf('u', 'refused'), call),
-      () => provider.addIdempotent?.(memoryOf('u', 'refused'), once, call),
-      () => provider.update?.(refTo(id), { content: 'refused' }, call),
+      () => provider.add({ input: memoryOf('u', 'refused') }, call),
+      () => provider.add?.({ input: memoryOf('u', 'refused'), key: once }, call),
+      () => provider.update?.({ ref: refTo(id), patch: { content: 'refused' } }, call),
       () => provider.delete?.(refTo(id), call),
     ]) {
       await expect(attempt()).rejects.toMatchObject({ code: 'provider_error' });
@@ -62,7 +62,7 @@ describe('[Decision 11] a change', () => {
   it('of many at once has exactly one entry each', async () => {
     const provider = await store.open();
     const made = await Promise.all(
-      Array.from({ length: 100 }, (_, i) => provider.add(memoryOf('u', `note ${i}`), call)),
+      Array.from({ length: 100 }, (_, i) => provider.add({ input: memoryOf('u', `note ${i}`) }, call)),
     );
     const deleted = await Promise.all(
       made.flatMap(({ id }) => [1, 2, 3].map(() => provider.delete?.(refTo(id), call))),
@@ -82,12 +82,14 @@ describe('[Decision 11] without audit', () => {
   it('there is no log, and every change works', async () => {
     const provider = await store.open({ audit: null });
     expect(provider.audit).toBeUndefined();
-    const made = await provider.add(memoryOf('u', 'one', { scope: 'a' }), call);
+    const made = await provider.add({ input: memoryOf('u', 'one', { scope: 'a' }) }, call);
     const once = { caller: 'c', key: 'k', fingerprint: 'f' };
-    const repeatable = await provider.addIdempotent?.(memoryOf('u', 'two'), once, call);
-    expect(await provider.addIdempotent?.(memoryOf('u', 'two'), once, call)).toEqual(repeatable);
-    expect(await provider.update?.(refTo(made.id), { confidence: 0.5 }, call)).toMatchObject({ confidence: 0.5 });
-    await provider.update?.(refTo(made.id), { confidence: 0.5 }, call);
+    const repeatable = await provider.add?.({ input: memoryOf('u', 'two'), key: once }, call);
+    expect(await provider.add?.({ input: memoryOf('u', 'two'), key: once }, call)).toEqual(repeatable);
+    expect(await provider.update?.({ ref: refTo(made.id), patch: { confidence: 0.5 } }, call)).toMatchObject({
+      confidence: 0.5,
+    });
+    await provider.update?.({ ref: refTo(made.id), patch: { confidence: 0.5 } }, call);
     expect(await provider.delete?.(refTo(made.id), call)).toBe(true);
     expect(await memories()).toEqual([{ id: repeatable?.id }]);
     expect(await entries()).toEqual([]);

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { newIdentity } from '#toolbox';
 import { BUCKETS, bucketIn, bucketOf, bucketSql, withBucket } from '../../providers/postgres/tables/buckets.ts';
-import type { AllMemories } from '../support/memories.ts';
+import type { FullStore } from '../support/stores.ts';
 import { call, memoryOf, searchFor, storeForAll, until } from './store.ts';
 
 const store = storeForAll();
@@ -18,20 +18,22 @@ it('the bucket of a user is the same in the gateway and in SQL', async () => {
 });
 
 it('[Decision 46] on a single server memories hold their bucket, which ids name, and keys and large users none', async () => {
-  const provider = (await store.open({ options: { ingestion: 'async', large_user_rows: 1 } })) as AllMemories;
-  const { id } = await provider.add(memoryOf('ana', 'x'), call);
-  await provider.addIdempotent(memoryOf('ana', 'y'), { caller: 'c', key: 'k', fingerprint: 'f' }, call);
-  await provider.batch([memoryOf('ben', 'z')], undefined, call);
-  const { items } = await provider.scan({ after: '', vectors: true, limit: 5, max_bytes: 1e6 }, call);
-  await provider.restore(
-    items.map((item) => ({ ...item, memory: { ...item.memory, id: `${item.memory.id}moved` } })),
-    false,
+  const provider = (await store.open({ options: { ingestion: 'async', large_user_rows: 1 } })) as FullStore;
+  const { id } = await provider.add({ input: memoryOf('ana', 'x') }, call);
+  await provider.add({ input: memoryOf('ana', 'y'), key: { caller: 'c', key: 'k', fingerprint: 'f' } }, call);
+  await provider.batch({ inputs: [memoryOf('ben', 'z')] }, call);
+  const { items } = await provider.export({ after: '', vectors: true, limit: 5, max_bytes: 1e6 }, call);
+  await provider.import(
+    {
+      items: items.map((item) => ({ ...item, memory: { ...item.memory, id: `${item.memory.id}moved` } })),
+      replace: false,
+    },
     call,
   );
   await provider.search(searchFor('ana', 'x'), call);
   const { memories, onceKeys, largeUsers } = store.names;
   await until(async () => (await store.sql(`select from ${largeUsers} where ready`)).length > 0);
-  await provider.erase('ben', call);
+  await provider.erase({ user_id: 'ben' }, call);
   for (const table of [onceKeys, largeUsers])
     expect(await store.sql(`select distinct bucket from ${table}`)).toEqual([{ bucket: 0 }]);
   const [{ bucket, right } = { bucket: Number.NaN, right: false }] = await store.sql<{

@@ -1,6 +1,6 @@
 import pg from 'pg';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
-import type { Memory, MovedMemory, StoredEntry } from '#contract';
+import type { ExportedMemory, Memory, StoredEntry } from '#contract';
 import { newIdentity } from '#toolbox';
 import { reembed } from '../../providers/postgres/commands/reembed.ts';
 import { CLOCK } from '../../providers/postgres/commands/reembed-retry.ts';
@@ -10,12 +10,22 @@ import { openDatabase } from '../../providers/postgres/startup/open-database.ts'
 import { withBucket } from '../../providers/postgres/tables/buckets.ts';
 import { openProvider } from '../../providers/postgres/tables/provider.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
-import { type AllMemories, openMemoriesOf } from '../support/memories.ts';
 import { IS_CITUS, SERVER_OPTIONS } from '../support/postgres-server.ts';
 import { auditOf, contextOf } from '../support/requests.ts';
+import { type FullStore, openStoreOf } from '../support/stores.ts';
 import { recordingLog } from '../support/subject.ts';
 import { findingsOn, told } from './databases.ts';
-import { call, listOf, memoryOf, type OpenOptions, openStore, refTo, type Store, searchFor, until } from './store.ts';
+import {
+  call,
+  listOf,
+  memoryOf,
+  type OpenOptions,
+  openStore,
+  refTo,
+  searchFor,
+  type TestDatabase,
+  until,
+} from './store.ts';
 
 const HYBRID = { ranking: { mode: 'hybrid', keyword_weight: 0.5 }, embedder: hashingEmbedder() } as const;
 const KEY = { caller: 'c', key: 'k', fingerprint: 'f' };
@@ -24,7 +34,7 @@ const USERS = Array.from({ length: 12 }, (_, i) => `user ${i}`);
 const SHARDS = 4;
 
 /** Runs a statement in a transaction that is rolled back. Resolves with the shards that Citus sent parts of it to. */
-async function watchShards({ url, schema }: Store) {
+async function watchShards({ url, schema }: TestDatabase) {
   const client = new pg.Client({ connectionString: url });
   onTestFinished(() => client.end());
   await client.connect();
@@ -48,20 +58,20 @@ async function watchShards({ url, schema }: Store) {
 
 // What every store does, on Citus too: test/providers and test/differential, with TEST_DISTRIBUTED=citus.
 describe.skipIf(!IS_CITUS)('on Citus', () => {
-  let store: Store;
+  let store: TestDatabase;
   beforeEach(async () => {
     store = await openStore();
     return () => store.close();
   });
 
-  const open = (options?: OpenOptions, on = store) => on.open(options) as Promise<AllMemories>;
+  const open = (options?: OpenOptions, on = store) => on.open(options) as Promise<FullStore>;
   const countOf = async (table: string) =>
     Number((await store.sql<{ count: string }>(`select count(*) from ${table}`))[0]?.count);
   const vectorOf = async (text: string) => (await HYBRID.embedder.embed([text], 'query', call))[0] ?? null;
-  const scanned = async (provider: AllMemories, limit = 7): Promise<MovedMemory[]> => {
-    const all: MovedMemory[] = [];
+  const scanned = async (provider: FullStore, limit = 7): Promise<ExportedMemory[]> => {
+    const all: ExportedMemory[] = [];
     for (let after: string | undefined = ''; after !== undefined; ) {
-      const { items, next } = await provider.scan({ after, vectors: true, limit, max_bytes: 1e6 }, call);
+      const { items, next } = await provider.export({ after, vectors: true, limit, max_bytes: 1e6 }, call);
       all.push(...items);
       after = next;
     }
@@ -92,7 +102,8 @@ describe.skipIf(!IS_CITUS)('on Citus', () => {
       Awaited<ReturnType<typeof openProvider>>
     >;
     const vector = await vectorOf('apple');
-    const add = (user: string) => provider.add(memoryOf(user, 'apple', { tags: ['t'], scope: 'a/b' }), vector, call);
+    const add = (user: string) =>
+      provider.add({ input: memoryOf(user, 'apple', { tags: ['t'], scope: 'a/b' }), vector }, call);
     for (let i = 0; i < 25; i++) await add('large');
     await until(async () => {
       await provider.search(searchFor('large', 'apple', { vector }), call);
@@ -102,17 +113,13 @@ describe.skipIf(!IS_CITUS)('on Citus', () => {
 
     const verbs: Readonly<Record<string, () => Promise<unknown>>> = {
       add: () => add('ana'),
-      batch: () =>
-        provider.batch(
-          [1, 2, 3].map(() => ({ input: memoryOf('ana', 'apple'), vector })),
-          call,
-        ),
+      batch: () => provider.batch({ items: [1, 2, 3].map(() => ({ input: memoryOf('ana', 'apple'), vector })) }, call),
       'add with a key': () => provider.idempotency.add(memoryOf('ana', 'apple'), vector, KEY, call),
       'add with a key again': () =>
         provider.idempotency.firstAnswers([{ input: memoryOf('ana', 'apple'), key: KEY }], call),
       get: () => provider.get(refTo(id), call),
-      update: () => provider.update(refTo(id), { content: 'pear', tags: ['u'] }, vector, call),
-      'update without a change': () => provider.update(refTo(id), { tags: ['u'] }, null, call),
+      update: () => provider.update({ ref: refTo(id), patch: { content: 'pear', tags: ['u'] }, vector }, call),
+      'update without a change': () => provider.update({ ref: refTo(id), patch: { tags: ['u'] }, vector: null }, call),
       list: () => provider.list(listOf('ana', { tags: ['u'], scope: 'a*' }), call),
       'list of a large user': () => provider.list(listOf('large', { tags: ['t'] }), call),
       search: () => provider.search(searchFor('ana', 'apple', { vector, scope: 'a' }), call),
@@ -121,10 +128,10 @@ describe.skipIf(!IS_CITUS)('on Citus', () => {
         provider.search(searchFor('large', 'apple', { vector, tags: ['t'], explain: true }), call),
       vectors: () => provider.vectorsOf({ user_id: 'ana', within: null, ids: [id] }, call),
       stats: () => provider.userStats({ user_id: 'ana', within: null, limit: 5 }, call),
-      'export of a user': () => provider.scan({ user_id: 'ana', vectors: true, limit: 5, max_bytes: 1e6 }, call),
+      'export of a user': () => provider.export({ user_id: 'ana', vectors: true, limit: 5, max_bytes: 1e6 }, call),
       audit: () => provider.audit.read(auditOf('ana'), call),
       delete: () => provider.delete(refTo(id), call),
-      erase: () => provider.erase('ana', call),
+      erase: () => provider.erase({ user_id: 'ana' }, call),
       // These ask every shard.
       'get of an id made elsewhere': () => provider.get(refTo('elsewhere'), call),
       users: () => provider.users({ users: null, within: null, limit: 5 }, call),
@@ -147,8 +154,8 @@ describe.skipIf(!IS_CITUS)('on Citus', () => {
   it('[Decision 46] a store with data is distributed as it is, and stays so without the setting', async () => {
     const plain = await open({ options: { distributed: 'off' } });
     const made: Memory[] = [];
-    for (const user of USERS) made.push(await plain.add(memoryOf(user, `of ${user}`, { scope: 'a' }), call));
-    const keyed = await plain.addIdempotent(memoryOf('ana', 'once'), KEY, call);
+    for (const user of USERS) made.push(await plain.add({ input: memoryOf(user, `of ${user}`, { scope: 'a' }) }, call));
+    const keyed = await plain.add({ input: memoryOf('ana', 'once'), key: KEY }, call);
     // As older versions made them.
     const id = newIdentity().id;
     await store.sql(`update ${store.names.memories} set id = $1 where id = $2`, [id, made[0]?.id]);
@@ -167,16 +174,18 @@ describe.skipIf(!IS_CITUS)('on Citus', () => {
         expect(await provider.list(listOf(memory.user_id), call)).toEqual([memory]);
         expect(await provider.audit.read(auditOf(memory.user_id), call)).toHaveLength(1);
       }
-      expect(await provider.addIdempotent(memoryOf('ana', 'once'), KEY, call)).toEqual(keyed);
+      expect(await provider.add({ input: memoryOf('ana', 'once'), key: KEY }, call)).toEqual(keyed);
     }
-    expect(await distributed.update(refTo(id), { content: 'changed' }, call)).toMatchObject({ content: 'changed' });
+    expect(await distributed.update({ ref: refTo(id), patch: { content: 'changed' } }, call)).toMatchObject({
+      content: 'changed',
+    });
     expect(await later.delete(refTo(id), call)).toBe(true);
     expect(await distributed.get(refTo(id), call)).toBeUndefined();
   });
 
   it('the doctor tells how the nodes share the memories, and of ids that ask all of them', async () => {
     const provider = await open();
-    await provider.add(memoryOf('ana', 'x'), call);
+    await provider.add({ input: memoryOf('ana', 'x') }, call);
     const doctor = () => findingsOn(SERVER_OPTIONS.url, { ...SERVER_OPTIONS, schema: store.schema });
     const first = await doctor();
     expect(told(first, 'problem')).toEqual([]);
@@ -184,13 +193,14 @@ describe.skipIf(!IS_CITUS)('on Citus', () => {
       /size: the memories are distributed over 2 nodes of Citus: \S+ 2 shards, \d+ MB; \S+ 2 shards, \d+ MB/,
     );
     const moved = (await scanned(provider)).map((item) => ({ ...item, memory: { ...item.memory, id: 'moved' } }));
-    await provider.restore(moved, false, call);
+    await provider.import({ items: moved, replace: false }, call);
     expect(told(await doctor(), 'ok').join('\n')).toContain('1 were made elsewhere');
   });
 
   it('moves every memory out once and in again, whatever its id', async () => {
     const provider = await open();
-    for (const user of USERS) for (let i = 0; i < 5; i++) await provider.add(memoryOf(user, `${i} of ${user}`), call);
+    for (const user of USERS)
+      for (let i = 0; i < 5; i++) await provider.add({ input: memoryOf(user, `${i} of ${user}`) }, call);
     const all = await scanned(provider);
     expect(new Set(all.map(({ memory }) => memory.id)).size).toBe(60);
     expect(all).toHaveLength(60);
@@ -201,12 +211,12 @@ describe.skipIf(!IS_CITUS)('on Citus', () => {
       // Ids made on another store name other buckets, or none.
       const moved = all.map((item, i) => (i % 2 ? item : { ...item, memory: { ...item.memory, id: `moved-${i}` } }));
       for (let i = 0; i < moved.length; i += 20)
-        expect(await other.restore(moved.slice(i, i + 20), false, call)).not.toContain(false);
-      const [first, last] = [moved[0], moved.at(-1)] as [MovedMemory, MovedMemory];
+        expect(await other.import({ items: moved.slice(i, i + 20), replace: false }, call)).not.toContain(false);
+      const [first, last] = [moved[0], moved.at(-1)] as [ExportedMemory, ExportedMemory];
       const taken = { ...first, memory: { ...first.memory, user_id: 'another' } };
-      expect(await other.restore([taken, last], false, call)).toEqual([false, false]);
+      expect(await other.import({ items: [taken, last], replace: false }, call)).toEqual([false, false]);
       const newer = { ...last, memory: { ...last.memory, content: 'newer' } };
-      expect(await other.restore([taken, newer], true, call)).toEqual([false, true]);
+      expect(await other.import({ items: [taken, newer], replace: true }, call)).toEqual([false, true]);
       const back = new Map((await scanned(other)).map((item) => [item.memory.id, item]));
       expect(back.size).toBe(60);
       for (const item of [...moved.slice(0, -1), newer]) {
@@ -220,25 +230,26 @@ describe.skipIf(!IS_CITUS)('on Citus', () => {
 
   it('[Decision 46] finds a memory whose id names the bucket of another user', async () => {
     const provider = await open();
-    const { id } = await provider.add(memoryOf('ana', 'hers'), call);
+    const { id } = await provider.add({ input: memoryOf('ana', 'hers') }, call);
     const wrong = withBucket(newIdentity().id, (store.names.bucketOf('ana') + 1) % 2 ** 15);
     await store.sql(`update ${store.names.memories} set id = $1 where bucket = $2 and id = $3`, [
       wrong,
       store.names.bucketOf('ana'),
       id,
     ]);
-    expect((await provider.update(refTo(wrong), { content: 'found' }, call))?.content).toBe('found');
+    expect((await provider.update({ ref: refTo(wrong), patch: { content: 'found' } }, call))?.content).toBe('found');
     expect(await provider.delete(refTo(wrong), call)).toBe(true);
   });
 
   it('computes the vectors of all shards later', async () => {
-    const provider = await openMemoriesOf(
+    const provider = await openStoreOf(
       'postgres',
       { ...SERVER_OPTIONS, schema: store.schema, ingestion: 'async' },
       contextOf(HYBRID),
     );
     try {
-      for (const user of USERS) for (let i = 0; i < 5; i++) await provider.add(memoryOf(user, `${i} of ${user}`), call);
+      for (const user of USERS)
+        for (let i = 0; i < 5; i++) await provider.add({ input: memoryOf(user, `${i} of ${user}`) }, call);
       await until(async () => (await countOf(`${store.schema}.ingestion`)) === 0);
       expect(await countOf(`${store.schema}.memories where embedding is null`)).toBe(0);
       expect((await provider.search(searchFor('user 3', '2 of user 3'), call))[0]?.score).toBe(1);
@@ -251,9 +262,9 @@ describe.skipIf(!IS_CITUS)('on Citus', () => {
     const first = await open();
     const [old, young] = [40, 1].map((days) => new Date(Date.now() - days * 86_400_000).toISOString());
     for (const user of USERS) {
-      await first.add(memoryOf(user, 'old', { valid_to: old as string }), call);
-      await first.add(memoryOf(user, 'young', { valid_to: young as string }), call);
-      await first.addIdempotent(memoryOf(user, 'once'), { ...KEY, key: user }, call);
+      await first.add({ input: memoryOf(user, 'old', { valid_to: old as string }) }, call);
+      await first.add({ input: memoryOf(user, 'young', { valid_to: young as string }) }, call);
+      await first.add({ input: memoryOf(user, 'once'), key: { ...KEY, key: user } }, call);
     }
     const { auditLog, onceKeys, memories } = store.names;
     for (const [table, column] of [
@@ -276,7 +287,8 @@ describe.skipIf(!IS_CITUS)('on Citus', () => {
 
   it('is embedded again while it is written', async () => {
     const provider = await open();
-    for (const user of USERS) for (let i = 0; i < 5; i++) await provider.add(memoryOf(user, `${i} of ${user}`), call);
+    for (const user of USERS)
+      for (let i = 0; i < 5; i++) await provider.add({ input: memoryOf(user, `${i} of ${user}`) }, call);
     const embedder = hashingEmbedder(32);
     // After the switch this gateway has to be restarted, and says so.
     const writes: Promise<number>[] = [];
@@ -288,7 +300,7 @@ describe.skipIf(!IS_CITUS)('on Citus', () => {
         signal: new AbortController().signal,
         progress() {
           if (writes.length === 40) return;
-          const during = provider.add(memoryOf('ana', `during ${writes.length}`), call);
+          const during = provider.add({ input: memoryOf('ana', `during ${writes.length}`) }, call);
           writes.push(
             during.then(
               () => 1,

@@ -293,7 +293,7 @@ describe.skipIf(SERVER_URL === '')(`a lost connection${SERVER_URL === '' ? `: ${
     const url = new URL(store.url);
     url.searchParams.set('application_name', application);
     const provider = await store.open({ url: url.href });
-    const memory = await provider.add(memoryOf('u', 'kept'), call);
+    const memory = await provider.add({ input: memoryOf('u', 'kept') }, call);
     // Waits until the sessions have ended: one that has not noticed the signal yet still answers.
     const kill = () =>
       store.sql('select pg_terminate_backend(pid, 10000) from pg_stat_activity where application_name = $1', [

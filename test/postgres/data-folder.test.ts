@@ -9,9 +9,9 @@ import type { NewKey } from '#contract';
 import { type Engine, startEngine } from '../../providers/postgres/embedded/engine.ts';
 import { DATABASE_DAMAGES, FOLDER_DAMAGES } from '../support/damaged-folder.ts';
 import { FULL } from '../support/full.ts';
-import { type Memories, openMemoriesOf } from '../support/memories.ts';
 import { call } from '../support/requests.ts';
 import { mountSmallDisk, noSmallDisk } from '../support/small-disk.ts';
+import { openStoreOf, type Store } from '../support/stores.ts';
 import { makeDataDir, recordingLog } from '../support/subject.ts';
 import { until } from './store.ts';
 
@@ -64,8 +64,8 @@ const KEY: NewKey = {
   expires_at: null,
 };
 
-const open = (data_dir: string): Promise<Memories> =>
-  openMemoriesOf(
+const open = (data_dir: string): Promise<Store> =>
+  openStoreOf(
     'postgres',
     {},
     {

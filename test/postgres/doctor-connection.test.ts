@@ -20,9 +20,9 @@ import { judgeVersion } from '../../providers/postgres/commands/doctor.ts';
 import { NO_PGBOUNCER, startPgBouncer } from '../process/pgbouncer.ts';
 import { createCluster, NO_POSTGRES_BIN, POSTGRES_BIN, serverUser } from '../process/postgres-cluster.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
-import { openMemoriesOf, type WritableMemories } from '../support/memories.ts';
 import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';
 import { call, contextOf, memoryOf } from '../support/requests.ts';
+import { openStoreOf, type WritableStore } from '../support/stores.ts';
 import { makeDataDir } from '../support/subject.ts';
 import { factsOn, findingsOn, problemsOn, remediesOf, testDatabase, told } from './databases.ts';
 
@@ -85,7 +85,7 @@ describe('doctor on a server', () => {
       const message = `the encoding of the database is ${encoding}, and the gateway needs UTF8; create a database with "createdb -E UTF8`;
       for (const options of [{}, { mapping }]) {
         const context = contextOf({ embedder: hashingEmbedder() });
-        await expect(openMemoriesOf('postgres', { url, ...options }, context)).rejects.toThrow(message);
+        await expect(openStoreOf('postgres', { url, ...options }, context)).rejects.toThrow(message);
         expect(await problemsOn(url, options)).toEqual([expect.stringContaining(`connection: ${message}`)]);
       }
     },
@@ -235,7 +235,7 @@ async function dataDir(): Promise<string> {
 const open = async (data_dir: string) => {
   const ranking = { mode: 'hybrid', keyword_weight: 0.5 } as const;
   const context = contextOf({ embedder: hashingEmbedder(), ranking, data_dir });
-  return (await openMemoriesOf('postgres', {}, context)) as WritableMemories;
+  return (await openStoreOf('postgres', {}, context)) as WritableStore;
 };
 
 /** Every file with its contents and time. */
@@ -261,7 +261,7 @@ it('of an empty data folder the doctor says what will be made, and makes nothing
 it('an embedded database is checked on a copy, or through the gateway that runs on it, and never changes', async () => {
   const folder = await dataDir();
   const provider = await open(folder);
-  await provider.add(memoryOf('ana', 'lives in Lisbon'), call);
+  await provider.add({ input: memoryOf('ana', 'lives in Lisbon') }, call);
   const running = await findingsOn(undefined, {}, { data_dir: folder });
   expect(told(running, 'problem')).toEqual([]);
   expect(told(running, 'ok')).toEqual(

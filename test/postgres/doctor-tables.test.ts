@@ -1,8 +1,8 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
-import { openMemoriesOf, type WritableMemories } from '../support/memories.ts';
 import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';
 import { call, contextOf, memoryOf } from '../support/requests.ts';
+import { openStoreOf, type WritableStore } from '../support/stores.ts';
 import {
   factsOn,
   findingsOn,
@@ -22,8 +22,8 @@ async function served(url: string, { memories = 0, keyword = false, dimensions =
     ranking: { mode: 'hybrid', keyword_weight: 0.5 },
     ...(keyword && KEYWORD),
   });
-  const provider = (await openMemoriesOf('postgres', { url }, context)) as WritableMemories;
-  for (let i = 0; i < memories; i++) await provider.add(memoryOf(`user-${i % 10}`, `text ${i}`), call);
+  const provider = (await openStoreOf('postgres', { url }, context)) as WritableStore;
+  for (let i = 0; i < memories; i++) await provider.add({ input: memoryOf(`user-${i % 10}`, `text ${i}`) }, call);
   await provider.close();
 }
 

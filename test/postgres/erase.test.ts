@@ -7,21 +7,21 @@ const store = storeForEach();
 
 it('[Decision 38] an erasure needs no audit log', async () => {
   const provider = await store.open({ audit: null });
-  await provider.add(memoryOf('u', 'x'), call);
-  expect(await provider.erase?.('u', call)).toBe(1);
+  await provider.add({ input: memoryOf('u', 'x') }, call);
+  expect(await provider.erase?.({ user_id: 'u' }, call)).toBe(1);
 });
 
 // The embedded engine has one session for all its clients: no two transactions are ever under way.
 describe.skipIf(SERVER_URL === '')(`an erasure${SERVER_URL === '' ? `: ${NO_SERVER}` : ''}`, () => {
   it('[Decision 38] includes a memory that another gateway is changing', async () => {
     const provider = await store.open();
-    const { id } = await provider.add(memoryOf('u', 'changed'), call);
-    await provider.add(memoryOf('u', 'unchanged'), call);
+    const { id } = await provider.add({ input: memoryOf('u', 'changed') }, call);
+    await provider.add({ input: memoryOf('u', 'unchanged') }, call);
     const other = new pg.Client({ connectionString: store.url });
     await other.connect();
     await other.query('begin');
     await other.query(`update ${store.names.memories} set confidence = 1 where id = $1`, [id]);
-    const erased = provider.erase?.('u', call);
+    const erased = provider.erase?.({ user_id: 'u' }, call);
     const blocked = `select from pg_locks where not granted and locktype = 'transactionid' and pid in (
       select pid from pg_stat_activity where query like '%${store.schema}%')`;
     await until(async () => (await store.sql(blocked)).length > 0);

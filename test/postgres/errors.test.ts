@@ -4,9 +4,9 @@ import { describe, expect, it } from 'vitest';
 import { OmpError } from '#contract';
 import { openConnections, statement } from '../../providers/postgres/client/connections.ts';
 import { lostConnection, toOmpError, unreachable } from '../../providers/postgres/errors.ts';
-import { openMemoriesOf } from '../support/memories.ts';
 import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';
 import { contextOf } from '../support/requests.ts';
+import { openStoreOf } from '../support/stores.ts';
 import type { recordingLog } from '../support/subject.ts';
 import { call, openStore, randomName } from './store.ts';
 
@@ -160,7 +160,7 @@ const outputOf = async (url: URL): Promise<string> => {
   const context = contextOf({ data_dir: '/nowhere' });
   const messages: string[] = [];
   try {
-    const provider = await openMemoriesOf('postgres', { url: url.href, connect_timeout_ms: 2_000 }, context);
+    const provider = await openStoreOf('postgres', { url: url.href, connect_timeout_ms: 2_000 }, context);
     await provider.close();
   } catch (thrown) {
     for (let error: unknown = thrown; error instanceof Error; error = error.cause) messages.push(error.message);

@@ -3,8 +3,8 @@ import { describe, expect, it } from 'vitest';
 import { type Embedder, type IdempotencyKey, type NewMemory, OmpError } from '#contract';
 import { createStatements } from '../../providers/postgres/tables/memory-statements.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
-import type { Memories } from '../support/memories.ts';
 import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';
+import type { Store } from '../support/stores.ts';
 import { call, failure, memoryOf, refTo, storeForEach, until } from './store.ts';
 
 const store = storeForEach();
@@ -24,8 +24,8 @@ const INPUT = memoryOf('u', 'made once', {
   supersedes: ['mem_before'],
   extensions: { 'x-z': [1, { b: 2, a: 1 }], 'x-a': null },
 });
-const addIdempotent = (provider: Memories, once: IdempotencyKey = onceOf(), input: NewMemory = INPUT, by = call) =>
-  (provider.addIdempotent as NonNullable<Memories['addIdempotent']>)(input, once, by);
+const addIdempotent = (provider: Store, once: IdempotencyKey = onceOf(), input: NewMemory = INPUT, by = call) =>
+  (provider.addIdempotent as NonNullable<Store['addIdempotent']>)(input, once, by);
 const memories = () => store.sql<{ id: string }>(`select id from ${store.names.memories} order by id`);
 const keys = () => store.sql(`select * from ${store.names.onceKeys}`);
 /** Counts the texts that documents were embedded for. */
@@ -115,7 +115,7 @@ describe('many at once', () => {
     const replicas = [await store.open(), await store.open()] as const;
     const answers = await Promise.all(
       Array.from({ length: 50 }, (_, i) =>
-        addIdempotent(replicas[i % 2] as Memories, onceOf(), INPUT, { ...call, requestId: `r${i}` }),
+        addIdempotent(replicas[i % 2] as Store, onceOf(), INPUT, { ...call, requestId: `r${i}` }),
       ),
     );
     expect(new Set(answers.map((answer) => JSON.stringify(answer))).size).toBe(1);
@@ -128,7 +128,7 @@ describe('many at once', () => {
     const replicas = [await store.open(), await store.open()] as const;
     const old = await addIdempotent(replicas[0]);
     await store.sql(`update ${store.names.onceKeys} set created_at = created_at - interval '1 day'`);
-    const answers = await Promise.all(Array.from({ length: 20 }, (_, i) => addIdempotent(replicas[i % 2] as Memories)));
+    const answers = await Promise.all(Array.from({ length: 20 }, (_, i) => addIdempotent(replicas[i % 2] as Store)));
     expect(new Set(answers.map(({ id }) => id)).size).toBe(1);
     expect(await memories()).toHaveLength(2);
     expect(answers[0]?.id).not.toBe(old.id);

@@ -6,7 +6,7 @@ import { type EmbeddingOptions, openEmbedder } from '../../src/embedding/open.ts
 import { embeddings, embeddingsServer, failing } from '../embedding/embeddings-server.ts';
 import { recordingLog } from '../support/subject.ts';
 import { DOWN, gates, ingestionSubject, REFUSED, testEmbedder } from './ingestion-subject.ts';
-import { call, memoryOf, refTo, type Store, searchFor, until } from './store.ts';
+import { call, memoryOf, refTo, searchFor, type TestDatabase, until } from './store.ts';
 
 /** Of the queue; an old pgvector is warned of too. */
 const warnings = (log: ReturnType<typeof recordingLog>) =>
@@ -37,7 +37,8 @@ it('[Decision 30] an outage of the embedding service loses nothing, blocks nothi
   const addWhile = async (answer: typeof service.answer) => {
     service.answer = answer;
     const before = service.received.length;
-    for (let i = 0; i < 6; i++) ids.push((await provider.add(memoryOf('u', `${ids.length} words`), call)).id);
+    for (let i = 0; i < 6; i++)
+      ids.push((await provider.add({ input: memoryOf('u', `${ids.length} words`) }, call)).id);
     await until(async () => service.received.length > before);
   };
   await addWhile(failing(500));
@@ -61,7 +62,7 @@ it('[SPEC States failed] a text that the embedder rejects fails at once; the oth
   const embedder = testEmbedder((text) => (text.startsWith('bad') ? REFUSED() : undefined));
   const provider = await store.open({ embedder, log, options: { ingestion: 'async' } });
   const [one, bad, two] = await Promise.all(
-    ['good one', 'bad secret', 'good two'].map((content) => provider.add(memoryOf('u', content), call)),
+    ['good one', 'bad secret', 'good two'].map((content) => provider.add({ input: memoryOf('u', content) }, call)),
   );
   await drained();
   await until(async () => warnings(log).length > 0);
@@ -76,7 +77,7 @@ it('[SPEC States failed] a text that the embedder rejects fails at once; the oth
   // Its words lead to it all the same, and another content gets another chance.
   const found = await provider.search?.(searchFor('u', 'secret', { limit: 1 }), call);
   expect(found?.[0]).toMatchObject({ memory: { id: bad?.id, status: 'failed' }, score: 0.5 });
-  expect(await provider.update?.(refTo(bad?.id ?? ''), { content: 'now good' }, call)).toMatchObject({
+  expect(await provider.update?.({ ref: refTo(bad?.id ?? ''), patch: { content: 'now good' } }, call)).toMatchObject({
     status: 'queued',
   });
   await drained();
@@ -88,8 +89,8 @@ it('[Decision 30] a text that alone makes the service fail is tried five times, 
   const log = recordingLog();
   const embedder = testEmbedder((text) => (text === 'poison' ? DOWN() : undefined));
   const provider = await store.open({ embedder, log, options: { ingestion: 'async' } });
-  const { id } = await provider.add(memoryOf('u', 'poison'), call);
-  const others = await Promise.all([1, 2, 3].map((i) => provider.add(memoryOf('u', `fine ${i}`), call)));
+  const { id } = await provider.add({ input: memoryOf('u', 'poison') }, call);
+  const others = await Promise.all([1, 2, 3].map((i) => provider.add({ input: memoryOf('u', `fine ${i}`) }, call)));
   await until(async () => {
     // So that nobody waits for its turn to come.
     await store.sql(`update ${store.names.ingestion} set due_at = now() where status = 'queued' and due_at > now()`);
@@ -117,7 +118,7 @@ it('texts that fail only together are embedded one by one', async () => {
   });
   // Queued before anybody looks, so that they are taken together.
   const held = await store.open({ embedder: testEmbedder(DOWN), options: { ingestion: 'async' } });
-  for (let i = 0; i < 5; i++) await held.add(memoryOf('u', `text ${i}`), call);
+  for (let i = 0; i < 5; i++) await held.add({ input: memoryOf('u', `text ${i}`) }, call);
   await held.close();
   await store.open({ embedder });
   await drained();
@@ -134,7 +135,7 @@ it('a rate limit counts as no failure of a text', async () => {
     }
   });
   const provider = await store.open({ embedder, options: { ingestion: 'async' } });
-  await Promise.all(Array.from({ length: 20 }, (_, i) => provider.add(memoryOf('u', `text ${i}`), call)));
+  await Promise.all(Array.from({ length: 20 }, (_, i) => provider.add({ input: memoryOf('u', `text ${i}`) }, call)));
   await drained();
   expect(await queue()).toEqual([]);
 });
@@ -148,9 +149,9 @@ it('a rejected content that has changed meanwhile counts as no failure', async (
     REFUSED();
   });
   const provider = await store.open({ embedder, options: { ingestion: 'async' } });
-  const { id } = await provider.add(memoryOf('u', 'bad'), call);
+  const { id } = await provider.add({ input: memoryOf('u', 'bad') }, call);
   await until(async () => gate.waiting.has('bad'));
-  await provider.update?.(refTo(id), { content: 'good' }, call);
+  await provider.update?.({ ref: refTo(id), patch: { content: 'good' } }, call);
   await gate.open('bad');
   await drained();
   expect(await queue()).toEqual([]);
@@ -158,7 +159,7 @@ it('a rejected content that has changed meanwhile counts as no failure', async (
 });
 
 /** On the test's own connection. */
-const waysTo = (store: Store): Runners => ({
+const waysTo = (store: TestDatabase): Runners => ({
   run: (text, values) => store.sql(text, values),
   runWith: (_settings, text, values) => store.sql(text, values),
 });
@@ -171,7 +172,7 @@ it('gateways share a queue, and no text is embedded twice', async () => {
   const providers = await Promise.all(
     embedders.map((embedder) => store.open({ embedder, options: { ingestion: 'async' } })),
   );
-  await Promise.all(contents.map((content, i) => providers[i % 3]?.add(memoryOf('u', content), call)));
+  await Promise.all(contents.map((content, i) => providers[i % 3]?.add({ input: memoryOf('u', content) }, call)));
   await drained();
   const asked = embedders.flatMap((embedder) => embedder.asked);
   expect(asked.toSorted()).toEqual(contents.toSorted());
@@ -182,7 +183,7 @@ it('a gateway that closes gives back what it has, and a sync one takes it on', a
   const { store, drained, queue } = await ingestionSubject();
   const gate = gates();
   const first = await store.open({ embedder: testEmbedder(gate.fate), options: { ingestion: 'async' } });
-  const { id } = await first.add(memoryOf('u', 'left behind'), call);
+  const { id } = await first.add({ input: memoryOf('u', 'left behind') }, call);
   await until(async () => gate.waiting.has('left behind'));
   expect(await queue()).toMatchObject([{ status: 'indexing' }]);
   await first.close();
@@ -195,7 +196,7 @@ it('a gateway that closes gives back what it has, and a sync one takes it on', a
 it('what a gateway took that tells nothing any more is taken by another when its lease ends', async () => {
   const { store, drained, queue } = await ingestionSubject();
   const gone = await store.open({ embedder: testEmbedder(DOWN), options: { ingestion: 'async' } });
-  const { id } = await gone.add(memoryOf('u', 'taken and lost'), call);
+  const { id } = await gone.add({ input: memoryOf('u', 'taken and lost') }, call);
   await gone.close();
   await store.sql(
     `update ${store.names.ingestion} set status = 'indexing', claim = gen_random_uuid(), due_at = now() + interval '1 second'`,
@@ -209,7 +210,7 @@ it('what a gateway took that tells nothing any more is taken by another when its
 it('a claim holds for as long as its gateway lives, and what it writes later than that lands nowhere', async () => {
   const { store, queue: rows } = await ingestionSubject();
   const provider = await store.open({ embedder: testEmbedder(DOWN), options: { ingestion: 'async' } });
-  const { id, content } = await provider.add(memoryOf('u', 'slow'), call);
+  const { id, content } = await provider.add({ input: memoryOf('u', 'slow') }, call);
   await provider.close();
   const { ingestion, memories } = store.names;
   const queue = createQueue(store.names, waysTo(store), 2);
@@ -234,7 +235,7 @@ it('a claim holds for as long as its gateway lives, and what it writes later tha
 it('long contents are taken a few at a time', async () => {
   const { store } = await ingestionSubject();
   const provider = await store.open({ embedder: testEmbedder(DOWN), options: { ingestion: 'async' } });
-  for (let i = 0; i < 5; i++) await provider.add(memoryOf('u', `${i}`.repeat(3_000_000)), call);
+  for (let i = 0; i < 5; i++) await provider.add({ input: memoryOf('u', `${i}`.repeat(3_000_000)) }, call);
   await provider.close();
   const queue = createQueue(store.names, waysTo(store), 60);
   const claims = [await queue.claim(), await queue.claim(), await queue.claim()];
@@ -245,7 +246,7 @@ it('long contents are taken a few at a time', async () => {
 it('a column of vectors that is replaced underneath fails the batch and nothing else', async () => {
   const { store } = await ingestionSubject();
   const provider = await store.open({ embedder: testEmbedder(DOWN), options: { ingestion: 'async' } });
-  const { id } = await provider.add(memoryOf('u', 'kept'), call);
+  const { id } = await provider.add({ input: memoryOf('u', 'kept') }, call);
   await provider.close();
   const gone = createQueue(withVectorsIn('gone', store.names), waysTo(store), 60);
   await expect(gone.claim()).rejects.toThrow(/gone/);

@@ -2,7 +2,7 @@ import { onTestFinished } from 'vitest';
 import { type Embedder, OmpError, providerError } from '#contract';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
 import { openSubject, type Subject } from '../support/subject.ts';
-import { openStore, type Store, until } from './store.ts';
+import { openStore, type TestDatabase, until } from './store.ts';
 
 /** What becomes of a text: its vector, when this resolves; or this error. */
 export type Fate = (text: string) => Promise<void> | void;
@@ -63,7 +63,7 @@ export interface QueueRow {
 }
 
 export interface IngestionSubject {
-  readonly store: Store;
+  readonly store: TestDatabase;
   /** The whole gateway on these tables, spoken to by HTTP in process. Closed after the test. */
   gateway(embedder: Embedder, options?: object): Promise<Subject>;
   queue(): Promise<QueueRow[]>;

@@ -116,14 +116,14 @@ it.each([
   const embedder = testEmbedder();
   const provider = await store.open({ mode, embedder, options: { large_user_rows: 4, ingestion: 'async' } });
   const find = async () => (await provider.search?.(searchFor('u', 'unheard zebra'), call)) ?? [];
-  for (let i = 0; i < memories; i++) await provider.add(memoryOf('u', `known thing number ${i}`), call);
+  for (let i = 0; i < memories; i++) await provider.add({ input: memoryOf('u', `known thing number ${i}`) }, call);
   await drained();
   await find();
   await until(async () => (await store.sql(`select from ${store.names.largeUsers} where ready`)).length === 1);
 
   const gate = gates();
   embedder.fate = gate.fate;
-  const { id } = await provider.add(memoryOf('u', 'unheard zebra'), call);
+  const { id } = await provider.add({ input: memoryOf('u', 'unheard zebra') }, call);
   // Without its vector it counts nothing for its meaning.
   expect((await find()).find(({ memory }) => memory.id === id)).toMatchObject({ score });
   await gate.open('unheard zebra');

@@ -8,10 +8,10 @@ import { keysOf, searchStatements } from '../../providers/postgres/tables/search
 import { countStatement, createRarity } from '../../providers/postgres/tables/search-strategy.ts';
 import { randomNumbers, randomVector } from '../ranking/random-vectors.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
-import type { WritableMemories } from '../support/memories.ts';
 import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';
+import type { WritableStore } from '../support/stores.ts';
 import { recordingLog } from '../support/subject.ts';
-import { call, listOf, memoryOf, refTo, type Store, searchFor, storeForEach, until } from './store.ts';
+import { call, listOf, memoryOf, refTo, searchFor, storeForEach, type TestDatabase, until } from './store.ts';
 
 /** More than the candidates an index scan is asked for, so that something is left out. */
 const ROWS = 520;
@@ -21,10 +21,10 @@ const SCOPES = [null, 'work', 'work/mail', 'home', 'home/garden'];
 
 const store = storeForEach();
 
-const open = (more: Parameters<Store['open']>[0] = {}) =>
+const open = (more: Parameters<TestDatabase['open']>[0] = {}) =>
   store.open({ ...more, options: { large_user_rows: THRESHOLD, ...more.options } });
 
-const fill = async (provider: WritableMemories, user: string, rows: number, seed = 1) => {
+const fill = async (provider: WritableStore, user: string, rows: number, seed = 1) => {
   const random = randomNumbers(seed);
   const pick = <T>(from: readonly T[]): T => from[Math.floor(random() * from.length)] as T;
   const inputs = Array.from({ length: rows }, (_, i) =>
@@ -33,12 +33,12 @@ const fill = async (provider: WritableMemories, user: string, rows: number, seed
       tags: random() < 0.3 ? ['kept'] : [],
     }),
   );
-  return Promise.all(inputs.map((input) => provider.add(input, call)));
+  return Promise.all(inputs.map((input) => provider.add({ input }, call)));
 };
 
 const query = (user_id: string, text: string, more: Partial<SearchQuery> = {}) =>
   searchFor(user_id, text, { limit: 20, ...more });
-const found = async (provider: WritableMemories, asked: SearchQuery) =>
+const found = async (provider: WritableStore, asked: SearchQuery) =>
   (await provider.search?.(asked, call))?.map(({ memory, score }) => ({ id: memory.id, score })) ?? [];
 
 /** The same search over every memory of the user, past any index. */
@@ -57,7 +57,7 @@ const moved = (user: string): Promise<void> =>
   );
 
 /** Searches past the threshold, and waits until the user's memories are in the indexes. */
-const makeLarge = async (provider: WritableMemories, user: string) => {
+const makeLarge = async (provider: WritableStore, user: string) => {
   await found(provider, query(user, 'amber'));
   await moved(user);
 };
@@ -138,7 +138,9 @@ describe('a user with many memories', () => {
   it('is judged by its own words, not by those of another one', async () => {
     const provider = await open();
     await fill(provider, 'u', ROWS);
-    await Promise.all(Array.from({ length: ROWS }, (_, i) => provider.add(memoryOf('v', `amber only ${i}`), call)));
+    await Promise.all(
+      Array.from({ length: ROWS }, (_, i) => provider.add({ input: memoryOf('v', `amber only ${i}`) }, call)),
+    );
     await makeLarge(provider, 'u');
     await makeLarge(provider, 'v');
     for (const user of ['u', 'v']) {
@@ -151,9 +153,9 @@ describe('a user with many memories', () => {
     const provider = await open();
     const all = await fill(provider, 'u', ROWS);
     await makeLarge(provider, 'u');
-    const added = await provider.add(memoryOf('u', 'quartz added later', { scope: 'work' }), call);
+    const added = await provider.add({ input: memoryOf('u', 'quartz added later', { scope: 'work' }) }, call);
     const changed = all[3] as (typeof all)[0];
-    await provider.update?.(refTo(changed.id), { content: 'quartz put in its place' }, call);
+    await provider.update?.({ ref: refTo(changed.id), patch: { content: 'quartz put in its place' } }, call);
     const gone = all[5] as (typeof all)[0];
     expect(await provider.delete?.(refTo(gone.id), call)).toBe(true);
 
@@ -174,7 +176,7 @@ describe('a user with many memories', () => {
     const [mover, other] = [await open(), await open()];
     await fill(mover, 'u', ROWS);
     await makeLarge(mover, 'u');
-    const late = await other.add(memoryOf('u', 'opal added elsewhere'), call);
+    const late = await other.add({ input: memoryOf('u', 'opal added elsewhere') }, call);
     for (const more of QUESTIONS) {
       const asked = query('u', 'opal amber note', more);
       expect(await found(other, asked)).toEqual(await found(mover, asked));
@@ -395,7 +397,9 @@ describe('an index scan that gives up', () => {
     url.searchParams.set('options', GIVE_UP);
     const provider = await open({ url: url.href, mode: 'vector', embedder: apart });
     const add = (user: string, cluster: number) =>
-      Promise.all(Array.from({ length: ROWS }, (_, i) => provider.add(memoryOf(user, `${cluster} ${i}`), call)));
+      Promise.all(
+        Array.from({ length: ROWS }, (_, i) => provider.add({ input: memoryOf(user, `${cluster} ${i}`) }, call)),
+      );
     await add('here', 0);
     await add('there', 1);
     await makeLarge(provider, 'here');
@@ -419,7 +423,7 @@ describe('a text without a direction', () => {
   it.each(['hybrid', 'vector'] as const)('is like nothing, as a memory and as a query, %s', async (mode) => {
     const provider = await open({ mode, embedder });
     const texts = ['silent amber', 'amber', 'silent', 'birch'];
-    for (const text of texts) await provider.add(memoryOf('u', text), call);
+    for (const text of texts) await provider.add({ input: memoryOf('u', text) }, call);
     const scores = async (text: string) =>
       Object.fromEntries(
         ((await provider.search?.(query('u', text), call)) ?? []).map(({ memory, score }) => [memory.content, score]),
@@ -433,7 +437,7 @@ describe('a text without a direction', () => {
 
   it('is found in the memories of a large user as well', async () => {
     const provider = await open({ mode: 'vector', embedder });
-    const { id } = await provider.add(memoryOf('u', 'silent one', { scope: 'quiet' }), call);
+    const { id } = await provider.add({ input: memoryOf('u', 'silent one', { scope: 'quiet' }) }, call);
     await fill(provider, 'u', ROWS);
     await makeLarge(provider, 'u');
     const asked = query('u', 'amber', { scope: 'quiet' });
@@ -484,7 +488,7 @@ describe.skipIf(SERVER_URL === '')(`the move${SERVER_URL === '' ? `: ${NO_SERVER
   it('loses none of the adds that race with it', async () => {
     const log = recordingLog();
     const gateways = await Promise.all([open({ log }), open({ log }), open({ log })]);
-    await fill(gateways[0] as WritableMemories, 'u', THRESHOLD + 1);
+    await fill(gateways[0] as WritableStore, 'u', THRESHOLD + 1);
     let ready = false;
     const adders = gateways.map(async (gateway, i) => {
       // Each gateway goes on adding from several connections until the move is over.

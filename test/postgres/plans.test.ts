@@ -17,14 +17,14 @@ import { toKeys } from '../../providers/postgres/tables/search-terms.ts';
 import { countersOf, counting } from '../../src/rate-limit/stores.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
 import { recordingLog } from '../support/subject.ts';
-import { call, listOf, memoryOf, openStore, type Store, searchFor, until } from './store.ts';
+import { call, listOf, memoryOf, openStore, searchFor, type TestDatabase, until } from './store.ts';
 
 const ROWS = { small: 200, other: 800, big: 1600 };
 const WORDS = ['apple', 'bridge', 'candle', 'desert', 'engine', 'forest', 'garden', 'harbour', 'island', 'jungle'];
 const embedder = hashingEmbedder();
 const vectorOf = async (text: string) => (await embedder.embed([text], 'query', call))[0] ?? null;
 
-let store: Store;
+let store: TestDatabase;
 beforeAll(async () => {
   store = await openStore();
   await (await store.open()).close();
@@ -324,7 +324,7 @@ describe('one record', () => {
     for (const { statement, values } of [
       statements.select(ref),
       statements.remove(ref, call),
-      statements.update(ref, update, call),
+      statements.update({ ref, patch: update }, call),
     ]) {
       expect(await indexes(statement.text, values)).toEqual(['memories_pkey']);
     }
@@ -363,7 +363,7 @@ describe('an API key', () => {
     const db = { query: ({ text }: { text: string }, values: readonly unknown[]) => run(text, values, call) };
     const keys = createKeyStore({ db: db as unknown as Database, names: store.names });
     await keys.find('id 7', call);
-    await keys.touch(['id 7', 'id 8'], new Date().toISOString(), call);
+    await keys.touch({ ids: ['id 7', 'id 8'], time: new Date().toISOString() }, call);
     expect(seen).toHaveLength(2);
     for (const [text, values] of seen) expect(await indexes(text, values)).toEqual(['api_keys_pkey']);
   });

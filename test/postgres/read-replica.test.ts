@@ -4,8 +4,8 @@ import type { Call } from '#contract';
 import { openConnections } from '../../providers/postgres/client/connections.ts';
 import { openReadReplica } from '../../providers/postgres/tables/read-replica.ts';
 import { type Cluster, createCluster, NO_POSTGRES_BIN, POSTGRES_BIN } from '../process/postgres-cluster.ts';
-import { type AllMemories, openMemoriesOf } from '../support/memories.ts';
 import { contextOf } from '../support/requests.ts';
+import { type FullStore, openStoreOf } from '../support/stores.ts';
 import { recordingLog } from '../support/subject.ts';
 import { findingsOn, told } from './databases.ts';
 import { call, listOf, memoryOf, refTo, searchFor, until } from './store.ts';
@@ -128,17 +128,17 @@ it('[Decision 44] a replica that lags, ends, or is promoted is not used, and no 
 it('[Decision 44] a gateway shows every write at once, wherever it reads', async () => {
   const pair = await startPair();
   const options = { url: pair.primary.url, read_url: pair.standby.url, large_user_rows: 30 };
-  const provider = (await openMemoriesOf('postgres', options, contextOf())) as AllMemories;
+  const provider = (await openStoreOf('postgres', options, contextOf())) as FullStore;
   onTestFinished(() => provider.close());
   expect(provider.capabilities.consistency_tokens).toBe(true);
   for (let i = 0; i < 60; i++) {
-    const { id } = await provider.add(memoryOf('ana', `note ${i}`), call);
+    const { id } = await provider.add({ input: memoryOf('ana', `note ${i}`) }, call);
     // Some reads find the replica behind, some do not.
     if (i % 10 === 0) await sqlOn(pair.standby, 'select pg_wal_replay_pause()');
     if (i % 10 === 5) await sqlOn(pair.standby, 'select pg_wal_replay_resume()');
     expect((await provider.list(listOf('ana', { limit: 1 }), call))[0]?.id).toBe(id);
     expect((await provider.search(searchFor('ana', `note ${i}`), call))[0]?.memory.id).toBe(id);
-    await provider.update(refTo(id), { content: `changed ${i}` }, call);
+    await provider.update({ ref: refTo(id), patch: { content: `changed ${i}` } }, call);
     expect((await provider.search(searchFor('ana', `changed ${i}`), call))[0]?.memory.id).toBe(id);
     if (i % 2) {
       await provider.delete(refTo(id), call);

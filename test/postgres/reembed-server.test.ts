@@ -68,19 +68,23 @@ describe('while a gateway serves', () => {
     const to = embedderOf('new', 32);
     const busy = withHook(to, async (batch) => {
       // The first of all has its vector already when the second batch comes.
-      if (batch === 1) await gateway.update?.(refTo(ids[0] ?? ''), { content: 'an apple, changed' }, call);
-      if (batch === 1) await gateway.update?.(refTo(ids[1] ?? ''), { tags: ['only', 'tags'] }, call);
+      if (batch === 1)
+        await gateway.update?.({ ref: refTo(ids[0] ?? ''), patch: { content: 'an apple, changed' } }, call);
+      if (batch === 1) await gateway.update?.({ ref: refTo(ids[1] ?? ''), patch: { tags: ['only', 'tags'] } }, call);
       // The second batch is being embedded while its own content changes.
-      if (batch === 1) await gateway.update?.(refTo(ids[3] ?? ''), { content: 'a bridge, changed' }, call);
+      if (batch === 1)
+        await gateway.update?.({ ref: refTo(ids[3] ?? ''), patch: { content: 'a bridge, changed' } }, call);
       if (batch === 2) await gateway.delete?.(refTo(ids[2] ?? ''), call);
-      if (batch < 4) await gateway.add(memoryOf('ana', `added during batch ${batch}`), call);
+      if (batch < 4) await gateway.add({ input: memoryOf('ana', `added during batch ${batch}`) }, call);
     });
     expect(await subject.reembed(busy)).toMatchObject({ switched: true, done: COUNT + 3, total: COUNT + 3 });
 
     const trouble = { code: 'provider_error' };
-    await expect(gateway.add(memoryOf('ana', 'late'), call)).rejects.toMatchObject(trouble);
+    await expect(gateway.add({ input: memoryOf('ana', 'late') }, call)).rejects.toMatchObject(trouble);
     await expect(gateway.search?.(searchFor('ana', 'late'), call)).rejects.toMatchObject(trouble);
-    await expect(gateway.update?.(refTo(ids[0] ?? ''), { content: 'late' }, call)).rejects.toMatchObject(trouble);
+    await expect(
+      gateway.update?.({ ref: refTo(ids[0] ?? ''), patch: { content: 'late' } }, call),
+    ).rejects.toMatchObject(trouble);
 
     const now = await contents(subject);
     expect(now.map(({ content }) => content)).toEqual(
@@ -95,7 +99,8 @@ describe('while a gateway serves', () => {
     const [first] = (await gateway.list?.(listOf('ana', { limit: 50 }), call))?.slice(-1) ?? [];
     const to = embedderOf('new', 32);
     const last = withHook(to, async (batch) => {
-      if (batch === 4) await gateway.update?.(refTo(first?.id ?? ''), { content: 'changed at the end' }, call);
+      if (batch === 4)
+        await gateway.update?.({ ref: refTo(first?.id ?? ''), patch: { content: 'changed at the end' } }, call);
     });
     expect(await subject.reembed(last)).toMatchObject({ embedded: COUNT + 1, switched: true });
     expect(to.seen.at(-1)).toBe('changed at the end');
@@ -287,7 +292,7 @@ describe('the new column', () => {
     const subject = await serverSubject({ large_user_rows: 5 });
     const gateway = await subject.open(embedderOf('old', before));
     for (let i = 0; i < 9; i++) {
-      await gateway.add(memoryOf('ana', contentOf(i).repeat(60), { scope: 's'.repeat(512) }), call);
+      await gateway.add({ input: memoryOf('ana', contentOf(i).repeat(60), { scope: 's'.repeat(512) }) }, call);
     }
     const seen: unknown[] = [];
     const to = embedderOf('new', after);

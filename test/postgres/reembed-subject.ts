@@ -6,8 +6,8 @@ import { CLOCK, type Clock } from '../../providers/postgres/commands/reembed-ret
 import { Options } from '../../providers/postgres/options.ts';
 import { type Names, toNames } from '../../providers/postgres/tables/names.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
-import { type Memories, openMemoriesOf, type WritableMemories } from '../support/memories.ts';
 import { SERVER_URL } from '../support/postgres-server.ts';
+import { openStoreOf, type Store, type WritableStore } from '../support/stores.ts';
 import { makeDataDir, RECORDED, recordingLog } from '../support/subject.ts';
 import { type TestDatabase, testDatabase } from './databases.ts';
 import { call, memoryOf } from './store.ts';
@@ -38,7 +38,7 @@ export const ENGINES = ['embedded', ...(SERVER_URL === '' ? [] : ['server' as co
 /** Tables of their own, and what is done with them from outside and by the gateway. */
 export interface Subject {
   /** Null: keyword mode. */
-  open(embedder: Embedder | null, options?: object): Promise<WritableMemories>;
+  open(embedder: Embedder | null, options?: object): Promise<WritableStore>;
   reembed(embedder: Embedder | undefined, request?: Partial<ReembedRequest>, clock?: Clock): Promise<ReembedOutcome>;
 }
 
@@ -56,16 +56,16 @@ const contextOf = (data_dir: string, embedder: Embedder | null | undefined): Mai
   log: recordingLog(),
 });
 
-const subjectOn = (data_dir: string, options: object, keep: (provider: Memories) => void): Subject => {
+const subjectOn = (data_dir: string, options: object, keep: (provider: Store) => void): Subject => {
   return {
     async open(embedder, more) {
-      const opened = await openMemoriesOf('postgres', { ...options, ...more }, contextOf(data_dir, embedder));
+      const opened = await openStoreOf('postgres', { ...options, ...more }, contextOf(data_dir, embedder));
       let closed: Promise<void> | undefined;
       const close = () => {
         closed ??= opened.close();
         return closed;
       };
-      const provider = { ...opened, close } as WritableMemories;
+      const provider = { ...opened, close } as WritableStore;
       keep(provider);
       return provider;
     },
@@ -90,7 +90,7 @@ const subjectOn = (data_dir: string, options: object, keep: (provider: Memories)
 /** In a data folder that is gone after the test. Whoever opens it closes it: it belongs to one at a time. */
 export async function embeddedSubject(): Promise<Subject> {
   const folder = await makeDataDir();
-  const opened: Memories[] = [];
+  const opened: Store[] = [];
   onTestFinished(async () => {
     for (const provider of opened) await provider.close();
     await rm(folder, { recursive: true, force: true });
@@ -105,7 +105,7 @@ export async function embeddedSubject(): Promise<Subject> {
 export async function serverSubject(options: object = {}): Promise<ServerSubject> {
   const { url, sql } = await testDatabase(SERVER_URL, `template template0 encoding 'UTF8'`);
   await sql('create extension vector');
-  const opened: Memories[] = [];
+  const opened: Store[] = [];
   onTestFinished(async () => {
     for (const provider of opened) await provider.close();
   });
@@ -126,12 +126,12 @@ export const USERS = ['ana', 'ben', 'cem'] as const;
 export const userOf = (i: number): string => USERS[i % USERS.length] as string;
 
 /** Adds memories `from` to `to`, spread over the users. */
-export async function addMemories(provider: WritableMemories, from: number, to: number): Promise<void> {
-  for (let i = from; i < to; i++) await provider.add(memoryOf(userOf(i), contentOf(i)), call);
+export async function addMemories(provider: WritableStore, from: number, to: number): Promise<void> {
+  for (let i = from; i < to; i++) await provider.add({ input: memoryOf(userOf(i), contentOf(i)) }, call);
 }
 
 /** What everybody finds, by content: the same on a store that had this embedder from the beginning. */
-export async function answersOf(provider: Memories): Promise<unknown[]> {
+export async function answersOf(provider: Store): Promise<unknown[]> {
   const answers: unknown[] = [];
   for (const user_id of USERS) {
     for (const text of ['apple bridge', 'number 12', 'harbour']) {
@@ -150,8 +150,8 @@ export async function answersOf(provider: Memories): Promise<unknown[]> {
 /** The answers of a fresh store with these contents; on every provider they are the same. */
 export async function expectedAnswers(embedder: Embedder, memories: readonly { user_id: string; content: string }[]) {
   const context = contextOf('/nowhere', embedder);
-  const provider = (await openMemoriesOf('memory', {}, context)) as WritableMemories;
-  for (const { user_id, content } of memories) await provider.add(memoryOf(user_id, content), call);
+  const provider = (await openStoreOf('memory', {}, context)) as WritableStore;
+  for (const { user_id, content } of memories) await provider.add({ input: memoryOf(user_id, content) }, call);
   return answersOf(provider);
 }
 

@@ -208,11 +208,11 @@ describe.each(ENGINE === 'server' ? (['server'] as const) : [EMBEDDED])(
       const subject = await subjectFor(engine);
       const embedder = testEmbedder((text) => (text === 'bad' ? REFUSED() : undefined));
       const first = await subject.open(embedder, ASYNC);
-      const done = await first.add(memoryOf('u', 'done before'), call);
-      const failed = await first.add(memoryOf('u', 'bad'), call);
+      const done = await first.add({ input: memoryOf('u', 'done before') }, call);
+      const failed = await first.add({ input: memoryOf('u', 'bad') }, call);
       await until(async () => (await first.get(refTo(failed.id), call))?.status === 'failed');
       embedder.fate = DOWN;
-      const queued = await first.add(memoryOf('u', 'still queued'), call);
+      const queued = await first.add({ input: memoryOf('u', 'still queued') }, call);
       await first.close();
 
       // A queue that is not empty, nor a failure in it, keeps nobody from starting.
@@ -235,12 +235,12 @@ describe.runIf(ENGINE === 'server')('on a server', () => {
   it('a gateway that still runs with the old embedder answers get and list, with the state', async () => {
     const subject = await serverSubject();
     const old = await subject.open(testEmbedder(), ASYNC);
-    const { id } = await old.add(memoryOf('u', 'kept'), call);
+    const { id } = await old.add({ input: memoryOf('u', 'kept') }, call);
     await subject.reembed(embedderOf('another', 32));
     expect(await old.get(refTo(id), call)).toMatchObject({ status: 'done' });
     expect(await old.list?.({ user_id: 'u', tags: [], within: null, max_bytes: 1e9, limit: 1 }, call)).toMatchObject([
       { id },
     ]);
-    await expect(old.add(memoryOf('u', 'not taken'), call)).rejects.toThrow(/restart the gateway/);
+    await expect(old.add({ input: memoryOf('u', 'not taken') }, call)).rejects.toThrow(/restart the gateway/);
   });
 });

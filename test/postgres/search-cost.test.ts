@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { analyse, MAX_TERMS } from '#ranking';
 import { toKeys } from '../../providers/postgres/tables/search-terms.ts';
-import type { WritableMemories } from '../support/memories.ts';
-import { call, memoryOf, openStore, refTo, type Store } from './store.ts';
+import type { WritableStore } from '../support/stores.ts';
+import { call, memoryOf, openStore, refTo, type TestDatabase } from './store.ts';
 
-let store: Store;
-let provider: WritableMemories;
+let store: TestDatabase;
+let provider: WritableStore;
 beforeAll(async () => {
   store = await openStore();
   provider = await store.open({ mode: 'keyword' });
@@ -44,7 +44,7 @@ const turnsDuring = async (work: () => Promise<unknown>): Promise<number> => {
 describe('[Decision 29] the cost of a search', () => {
   it('keeps a bounded number of terms of one memory, the first', async () => {
     const content = chinese(20_000, 1);
-    const { id } = await provider.add(memoryOf('long', content), call);
+    const { id } = await provider.add({ input: memoryOf('long', content) }, call);
     const [row] = await store.sql<{ keywords: string[] }>(
       `select keywords::text[] as keywords from ${store.names.memories} where id = $1`,
       [id],
@@ -55,7 +55,7 @@ describe('[Decision 29] the cost of a search', () => {
 
   it('does not grow with the number of terms asked for, nor with what was stored before there was a bound', async () => {
     const text = chinese(300, 2);
-    for (let i = 0; i < 12; i++) await provider.add(memoryOf('flood', `${text[i]} ${i}`), call);
+    for (let i = 0; i < 12; i++) await provider.add({ input: memoryOf('flood', `${text[i]} ${i}`) }, call);
     // Random terms, as an older gateway kept them of 1 MiB of Chinese.
     await store.sql(
       `update ${store.names.memories} set keywords = keywords || array(
@@ -75,7 +75,7 @@ describe('[Decision 29] the cost of a search', () => {
   it('reads no more terms than a bound over all memories of the user, the first of each', async () => {
     const ROWS = 1_200;
     const [early, late] = ['zq1', 'zq2'].map((term) => toKeys('hoard', [term])[0]);
-    const first = await provider.add(memoryOf('hoard', 'something else'), call);
+    const first = await provider.add({ input: memoryOf('hoard', 'something else') }, call);
     await store.sql(
       `update ${store.names.memories} set keywords = array(select (random() * 9e15)::bigint from generate_series(1, 3000))
          || $1::bigint || array(select (random() * 9e15)::bigint from generate_series(1, 900)) || $2::bigint
@@ -104,8 +104,9 @@ describe('[Decision 29] the cost of a search', () => {
 
   it('leaves others their answers while one caller searches sixteen times at once', async () => {
     const text = chinese(300, 3);
-    for (let i = 0; i < 12; i++) await provider.add(memoryOf('crowd', `${text[i]} ${chinese(3_000, i)}`), call);
-    const { id } = await provider.add(memoryOf('other', 'a note'), call);
+    for (let i = 0; i < 12; i++)
+      await provider.add({ input: memoryOf('crowd', `${text[i]} ${chinese(3_000, i)}`) }, call);
+    const { id } = await provider.add({ input: memoryOf('other', 'a note') }, call);
     const caller = { id: 'other', app: 'other' };
     let searched = 0;
     const searches = Promise.all(

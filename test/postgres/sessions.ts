@@ -10,12 +10,12 @@ import {
   statement,
 } from '../../providers/postgres/client/connections.ts';
 import { SERVER_URL } from '../support/postgres-server.ts';
-import { call, openStore, randomName, type Store } from './store.ts';
+import { call, openStore, randomName, type TestDatabase } from './store.ts';
 
 /** A database on the server, and what `pg_stat_activity` shows of its sessions. */
 export interface Sessions {
   readonly database: Database;
-  readonly store: Store;
+  readonly store: TestDatabase;
   run(text: string, values?: readonly unknown[], as?: Call): ReturnType<Database['query']>;
   /** Statements of the sessions of `database` that sleep or wait for a lock: PostgreSQL ignores a cancel request before. */
   running(): Promise<string[]>;

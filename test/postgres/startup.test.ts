@@ -3,10 +3,20 @@ import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vit
 import type { Embedder } from '#contract';
 import { toUnitHalf } from '#ranking';
 import { randomVector } from '../ranking/random-vectors.ts';
-import type { WritableMemories } from '../support/memories.ts';
 import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';
+import type { WritableStore } from '../support/stores.ts';
 import { recordingLog } from '../support/subject.ts';
-import { call, memoryOf, openStore, randomName, refTo, type Store, searchFor, storeForEach, until } from './store.ts';
+import {
+  call,
+  memoryOf,
+  openStore,
+  randomName,
+  refTo,
+  searchFor,
+  storeForEach,
+  type TestDatabase,
+  until,
+} from './store.ts';
 
 const urlWith = (changes: { readonly user?: string; readonly database?: string }): string => {
   const url = new URL(SERVER_URL);
@@ -15,8 +25,8 @@ const urlWith = (changes: { readonly user?: string; readonly database?: string }
   return url.href;
 };
 
-const works = async (provider: WritableMemories): Promise<void> => {
-  const memory = await provider.add(memoryOf('u', 'it works', { scope: 'a/b', tags: ['t'] }), call);
+const works = async (provider: WritableStore): Promise<void> => {
+  const memory = await provider.add({ input: memoryOf('u', 'it works', { scope: 'a/b', tags: ['t'] }) }, call);
   expect(await provider.get(refTo(memory.id), call)).toEqual(memory);
   expect(
     await provider.list?.({ user_id: 'u', scope: 'a/*', tags: ['t'], within: null, max_bytes: 1e9, limit: 1 }, call),
@@ -46,7 +56,7 @@ describe('a schema of version 1', () => {
     const store = await openStore();
     try {
       const first = await store.open();
-      const memory = await first.add(memoryOf('u', 'made by the first version', { scope: 'a/b' }), call);
+      const memory = await first.add({ input: memoryOf('u', 'made by the first version', { scope: 'a/b' }) }, call);
       await first.close();
       const { auditLog, onceKeys, apiKeys, rateLimits, ingestion, migrations } = store.names;
       await store.sql(
@@ -205,15 +215,15 @@ if (SERVER_URL === '') {
 
 describe('a schema that was restored only in part', () => {
   it.each([
-    ['a table', (names: Store['names']) => `drop table ${names.ingestion}`, /ingestion/],
-    ['the table of the memories', (names: Store['names']) => `drop table ${names.memories} cascade`, /memories/],
+    ['a table', (names: TestDatabase['names']) => `drop table ${names.ingestion}`, /ingestion/],
+    ['the table of the memories', (names: TestDatabase['names']) => `drop table ${names.memories} cascade`, /memories/],
     [
       'a primary key',
-      (names: Store['names']) => `alter table ${names.apiKeys} drop constraint api_keys_pkey`,
+      (names: TestDatabase['names']) => `alter table ${names.apiKeys} drop constraint api_keys_pkey`,
       /api_keys/,
     ],
-    ['its version', (names: Store['names']) => `delete from ${names.migrations}`, /migrations/],
-    ['the table of its version', (names: Store['names']) => `drop table ${names.migrations}`, /migrations/],
+    ['its version', (names: TestDatabase['names']) => `delete from ${names.migrations}`, /migrations/],
+    ['the table of its version', (names: TestDatabase['names']) => `drop table ${names.migrations}`, /migrations/],
   ])('without %s is refused, with what to do', async (_, damage, what) => {
     const store = await openStore();
     try {
@@ -248,7 +258,7 @@ const store = storeForEach();
 
 const firstOpen = async (embedder?: Embedder) => {
   const provider = await store.open(embedder ? { embedder } : { mode: 'keyword' });
-  const memory = await provider.add(memoryOf('u', 'kept from before'), call);
+  const memory = await provider.add({ input: memoryOf('u', 'kept from before') }, call);
   return { provider, memory };
 };
 const storedAs = () => store.sql(`select embedding_model, dimensions from ${store.names.store}`);
@@ -296,7 +306,7 @@ describe('the embedder of stored vectors', () => {
     const back = await store.open({ embedder: embedderOf('one', 8) });
     expect((await back.search?.(searchFor('u', 'kept', { limit: 1 }), call))?.[0]?.score).toBeGreaterThan(0.4);
     const keyword = await store.open({ mode: 'keyword' });
-    await keyword.add(memoryOf('u', 'added without a vector'), call);
+    await keyword.add({ input: memoryOf('u', 'added without a vector') }, call);
     await expect(store.open({ embedder: embedderOf('one', 8) })).rejects.toThrow(
       /have no vector.*"omp-gateway reembed"/,
     );
@@ -322,7 +332,7 @@ describe('long vectors', () => {
     const embedder = embedderOf('long', dimensions);
     const provider = await store.open({ embedder, log, mode: 'vector', options: { large_user_rows: 4 } });
     const texts = ['one', 'two', 'three', 'four', 'five', 'six'];
-    for (const text of texts) await provider.add(memoryOf('u', text, { scope: 's'.repeat(512) }), call);
+    for (const text of texts) await provider.add({ input: memoryOf('u', text, { scope: 's'.repeat(512) }) }, call);
 
     const indexes = await store.sql('select indexname from pg_indexes where schemaname = $1 and indexname = $2', [
       store.schema,
@@ -341,7 +351,7 @@ describe('long vectors', () => {
     const ready = `select from ${store.names.largeUsers} where ready`;
     await until(async () => (await store.sql(ready)).length === 1);
     expect(await search('four')).toEqual(before);
-    await provider.update?.(refTo(before?.[0]?.memory.id ?? ''), { content: 'seven' }, call);
+    await provider.update?.({ ref: refTo(before?.[0]?.memory.id ?? ''), patch: { content: 'seven' } }, call);
     expect((await search('seven'))?.[0]).toMatchObject({ memory: { content: 'seven' }, score: 1 });
   });
 });

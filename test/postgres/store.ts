@@ -6,8 +6,8 @@ import { type Engine, startEngine } from '../../providers/postgres/embedded/engi
 import { namesInUse } from '../../providers/postgres/startup/compatibility-check.ts';
 import { type Names, toNames } from '../../providers/postgres/tables/names.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
-import { type Memories, openMemoriesOf, type WritableMemories } from '../support/memories.ts';
 import { IS_CITUS, SERVER_OPTIONS, SERVER_URL } from '../support/postgres-server.ts';
+import { openStoreOf, type Store, type WritableStore } from '../support/stores.ts';
 import { makeDataDir, RECORDED, recordingLog, UNHURRIED_POSTGRES } from '../support/subject.ts';
 
 export { call, listOf, memoryOf, refTo, searchFor } from '../support/requests.ts';
@@ -26,14 +26,14 @@ export interface OpenOptions {
 }
 
 /** A database to look into from behind, with a schema that goes away when it closes. */
-export interface Store {
+export interface TestDatabase {
   readonly url: string;
   readonly schema: string;
   /** Names of the tables in `schema`, with their buckets once a provider was opened. */
   readonly names: Names;
   sql<Row extends pg.QueryResultRow>(text: string, values?: readonly unknown[]): Promise<Row[]>;
   /** The provider as the registry opens it, without anything around it. Closed with the store. */
-  open(options?: OpenOptions): Promise<WritableMemories>;
+  open(options?: OpenOptions): Promise<WritableStore>;
   close(): Promise<void>;
 }
 
@@ -43,7 +43,7 @@ const startShared = async (): Promise<Engine> =>
   startEngine(await makeDataDir(process.env.TEST_RUN_FOLDER), recordingLog());
 
 /** A PostgreSQL server where there is one, else the embedded engine, reached through its socket as a server would be. */
-export async function openStore(schema = randomName()): Promise<Store> {
+export async function openStore(schema = randomName()): Promise<TestDatabase> {
   if (SERVER_URL === '') shared ??= startShared();
   const engine = await shared;
   const url = engine
@@ -55,7 +55,7 @@ export async function openStore(schema = randomName()): Promise<Store> {
   const { rows } = await client.query<{ schema: string }>(
     `select n.nspname as schema from pg_extension e join pg_namespace n on n.oid = e.extnamespace where e.extname = 'vector'`,
   );
-  const providers: Memories[] = [];
+  const providers: Store[] = [];
   const initial = toNames(schema, rows[0]?.schema ?? '');
   let names = initial;
   return {
@@ -74,7 +74,7 @@ export async function openStore(schema = randomName()): Promise<Store> {
       options,
       ...more
     } = {}) {
-      const provider = (await openMemoriesOf(
+      const provider = (await openStoreOf(
         'postgres',
         // The engine takes few connections, and has one session for them all.
         {
@@ -91,7 +91,7 @@ export async function openStore(schema = randomName()): Promise<Store> {
           data_dir: '/nowhere',
           log,
         },
-      )) as WritableMemories;
+      )) as WritableStore;
       if (IS_CITUS) names = await namesInUse(client, initial, true);
       providers.push(provider);
       return provider;
@@ -105,16 +105,16 @@ export async function openStore(schema = randomName()): Promise<Store> {
 }
 
 /** A store for each test of the file, or of the `describe` that calls this. */
-export function storeForEach(): Store {
-  const store = {} as Store;
+export function storeForEach(): TestDatabase {
+  const store = {} as TestDatabase;
   beforeEach(async () => void Object.assign(store, await openStore()));
   afterEach(() => store.close());
   return store;
 }
 
 /** One store for all tests of the file. */
-export function storeForAll(): Store {
-  const store = {} as Store;
+export function storeForAll(): TestDatabase {
+  const store = {} as TestDatabase;
   beforeAll(async () => void Object.assign(store, await openStore()));
   afterAll(() => store.close());
   return store;

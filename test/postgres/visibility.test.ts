@@ -4,7 +4,7 @@ import { withinMatcher } from '#toolbox';
 import type { TextQuery } from '../../src/core/with-embedder.ts';
 import { randomNumbers } from '../ranking/random-vectors.ts';
 import { FULL } from '../support/full.ts';
-import type { WritableMemories } from '../support/memories.ts';
+import type { WritableStore } from '../support/stores.ts';
 import { call, memoryOf, storeForEach, until } from './store.ts';
 
 const store = storeForEach();
@@ -22,9 +22,9 @@ it('[Decision 14] a record that leaves the allowed scopes during an update is no
       close: async () => {},
     },
   });
-  const { id } = await provider.add(memoryOf('u', 'first', { scope: 'open/x' }), call);
+  const { id } = await provider.add({ input: memoryOf('u', 'first', { scope: 'open/x' }) }, call);
   expect(
-    await provider.update?.({ id, users: null, within: ['open/*'] }, { content: 'changed' }, call),
+    await provider.update?.({ ref: { id, users: null, within: ['open/*'] }, patch: { content: 'changed' } }, call),
   ).toBeUndefined();
   expect(await store.sql(`select content from ${store.names.memories}`)).toEqual([{ content: 'first' }]);
 });
@@ -58,7 +58,7 @@ const GRANTS: readonly Within[] = [
 ];
 
 /** Adds every memory for `all`, and those that grant i admits also for `only i`. */
-const fill = async (provider: WritableMemories): Promise<readonly Memory[]> => {
+const fill = async (provider: WritableStore): Promise<readonly Memory[]> => {
   const random = randomNumbers(7);
   const pick = <T>(from: readonly T[]): T => from[Math.floor(random() * from.length)] as T;
   const inputs = Array.from({ length: ROWS }, (_, i) =>
@@ -69,15 +69,15 @@ const fill = async (provider: WritableMemories): Promise<readonly Memory[]> => {
   );
   for (const [i, within] of GRANTS.entries()) {
     const visible = inputs.filter(({ scope }) => withinMatcher(within)(scope));
-    await Promise.all(visible.map((input) => provider.add({ ...input, user_id: `only ${i}` }, call)));
+    await Promise.all(visible.map((input) => provider.add({ input: { ...input, user_id: `only ${i}` } }, call)));
   }
-  return Promise.all(inputs.map((input) => provider.add(input, call)));
+  return Promise.all(inputs.map((input) => provider.add({ input }, call)));
 };
 
 describe('[Decision 14] under a grant', () => {
   it('[Decision 1] [Decision 2] pages of memories with the same time repeat and skip none', async () => {
     const provider = await store.open({ mode: 'keyword' });
-    for (let i = 0; i < 5; i++) await provider.add(memoryOf('tied', `note ${i}`), call);
+    for (let i = 0; i < 5; i++) await provider.add({ input: memoryOf('tied', `note ${i}`) }, call);
     await store.sql(`update ${store.names.memories} set created_at = '2024-01-01' where user_id = 'tied'`);
     const query = { user_id: 'tied', tags: [], within: null, max_bytes: 1e9, limit: 2 };
     const seen: string[] = [];
@@ -91,7 +91,7 @@ describe('[Decision 14] under a grant', () => {
     expect(new Set(seen).size).toBe(5);
   });
 
-  const found = async (provider: WritableMemories, query: TextQuery) =>
+  const found = async (provider: WritableStore, query: TextQuery) =>
     ((await provider.search?.(query, call)) ?? []).map(({ memory, score }) => [memory.content, memory.scope, score]);
 
   const QUESTIONS: readonly Partial<TextQuery>[] = [
@@ -137,7 +137,9 @@ describe('[Decision 14] under a grant', () => {
   it('a user is large only if the search saw more memories than the threshold', async () => {
     const provider = await store.open({ options: { large_user_rows: THRESHOLD } });
     const add = (user: string, scope: string, rows: number) =>
-      Promise.all(Array.from({ length: rows }, (_, i) => provider.add(memoryOf(user, `note ${i}`, { scope }), call)));
+      Promise.all(
+        Array.from({ length: rows }, (_, i) => provider.add({ input: memoryOf(user, `note ${i}`, { scope }) }, call)),
+      );
     await add('few', 'open/x', THRESHOLD);
     await add('few', 'secret/x', THRESHOLD);
     await add('many', 'open/x', THRESHOLD + 1);

@@ -34,12 +34,15 @@ describe.each(['memory', 'postgres', 'pinecone'] as const)('the stored vectors o
   });
   afterAll(() => provider?.close());
   const add = async (user_id: string, content: string, scope: string | null = null) =>
-    (await provider.add(memoryOf(user_id, content, { scope }), await vectorOf(content), call)).id;
+    (await provider.add({ input: memoryOf(user_id, content, { scope }), vector: await vectorOf(content) }, call)).id;
 
   it('[Decision 42] are those of the present contents', async () => {
     const [tea, coffee, gone] = await Promise.all(['tea', 'coffee', 'gone'].map((content) => add('ana', content)));
     const ids = [tea, coffee, gone, 'mem_unknown'] as string[];
-    await provider.update(refTo(coffee as string), { content: 'cocoa' }, await vectorOf('cocoa'), call);
+    await provider.update(
+      { ref: refTo(coffee as string), patch: { content: 'cocoa' }, vector: await vectorOf('cocoa') },
+      call,
+    );
     await provider.delete(refTo(gone as string), call);
     const found = await provider.vectorsOf({ user_id: 'ana', within: null, ids }, call);
     expect([...found.keys()].sort()).toEqual([tea, coffee].sort());

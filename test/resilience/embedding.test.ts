@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openEmbedder } from '../../src/embedding/open.ts';
 import { embeddings, embeddingsServer, failing } from '../embedding/embeddings-server.ts';
-import { openStore, type Store, until } from '../postgres/store.ts';
+import { openStore, type TestDatabase, until } from '../postgres/store.ts';
 import { expectError } from '../support/expect-error.ts';
 import { holdTimers } from '../support/hold-timers.ts';
 import { freshUser, recordingLog } from '../support/subject.ts';
@@ -11,7 +11,7 @@ const NEVER_MS = 3_600_000;
 /** A deadline that passes when a test says so. */
 const HELD_MS = 3_599_999;
 
-let store: Store;
+let store: TestDatabase;
 let service: Awaited<ReturnType<typeof embeddingsServer>>;
 beforeEach(async () => {
   [store, service] = await Promise.all([openStore(), embeddingsServer()]);

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { openStore, type Store, until } from '../postgres/store.ts';
+import { openStore, type TestDatabase, until } from '../postgres/store.ts';
 import type { Reply } from '../support/client.ts';
 import { expectError } from '../support/expect-error.ts';
 import { holdTimers } from '../support/hold-timers.ts';
@@ -11,7 +11,7 @@ const NEVER_MS = 3_600_000;
 /** A deadline that passes when a test says so. */
 const HELD_MS = 3_599_999;
 
-let store: Store;
+let store: TestDatabase;
 let way: Way;
 beforeEach(async () => {
   store = await openStore();

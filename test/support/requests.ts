@@ -1,25 +1,25 @@
 import { tmpdir } from 'node:os';
-import type {
-  AuditQuery,
+import {
+  type AuditQuery,
   Call,
-  Caller,
-  ListQuery,
-  MaintenanceContext,
-  NewMemory,
-  Provider,
-  Ref,
-  SearchQuery,
+  type Caller,
+  type Consistency,
+  type ListQuery,
+  type MaintenanceContext,
+  type NewMemory,
+  type Provider,
+  type Ref,
+  type SearchQuery,
 } from '#contract';
 import { openProvider } from '../../src/registry.ts';
 import { RECORDED, recordingLog } from './subject.ts';
 
 /** What tests ask of a provider directly: everything a request must carry, for somebody who may see everything. */
-export const callBy = (caller: Partial<Caller> = {}, more: Partial<Call> = {}): Call => ({
-  signal: new AbortController().signal,
-  requestId: 'test',
-  caller: { id: 'test', app: 'test', ...caller },
-  ...more,
-});
+export const callBy = (caller: Partial<Caller> = {}, consistency?: Consistency): Call => {
+  const call = new Call('test', { id: 'test', app: 'test', ...caller });
+  call.consistency = consistency;
+  return call;
+};
 export const call: Call = callBy();
 
 export const refTo = (id: string, more: Partial<Ref> = {}): Ref => ({ id, users: null, within: null, ...more });

@@ -4,12 +4,11 @@ import type { Provider } from '#contract';
 import { compose } from '../../src/core/compose.ts';
 import { OPEN } from '../../src/core/principal.ts';
 import type { Scrape } from '../../src/core/telemetry.ts';
-import type { Memories } from '../../src/core/with-embedder.ts';
+import type { Store } from '../../src/core/with-embedder.ts';
 import { type AppOptions, createApp } from '../../src/http/app.ts';
 import { type ListenOptions, listen } from '../../src/http/listen.ts';
 import { openProvider } from '../../src/registry.ts';
 import { type Client, clientOf } from './client.ts';
-import { memoriesOf } from './memories.ts';
 import { APP_LIMITS, gateOn, type LogLine, RECORDED, recordingLog } from './subject.ts';
 
 /** The gateway behind a real socket. */
@@ -28,7 +27,7 @@ export interface ServerOptions
   /** Changes the memory provider before it is composed, to let it fail in ways it never would. */
   readonly alter?: (provider: Provider) => Provider;
   /** Served instead of the memory provider, and not closed. */
-  readonly provider?: Memories;
+  readonly provider?: Store;
   /** Of `/metrics`. */
   readonly scrape?: Scrape | undefined;
 }
@@ -43,8 +42,10 @@ export const startServer = async ({
   const log = recordingLog();
   const ranking = { mode: 'keyword', keyword_weight: 1 } as const;
   const context = { embedder: undefined, ranking, audit: RECORDED, data_dir: tmpdir(), log };
-  const provider = given ?? memoriesOf(compose(alter(await openProvider('memory', { scopes: 'native' }, context))));
-  const { gate, auditQueue } = gateOn(provider, log, null, scrape);
+  const provider =
+    given ?? compose(alter(await openProvider('memory', { scopes: 'native' }, context)), { embedder: undefined, log });
+  const { max_request_bytes: max = APP_LIMITS.max_request_bytes } = options;
+  const { gate, auditQueue } = gateOn(provider, log, { max_record_bytes: 2 * max, scrape });
   const app = createApp({ gate, authenticator: OPEN, log, ...APP_LIMITS, ...options });
   const listener = await listen(app, { host: '127.0.0.1', port: 0, log, ...APP_LIMITS, ...options });
   const url = `http://127.0.0.1:${listener.port}`;

@@ -6,12 +6,11 @@ import type { Embedder, Log, Provider, RankingOptions } from '#contract';
 import type { ProviderName } from '../../src/config/settings.ts';
 import { openAuditQueue } from '../../src/core/audit-queue.ts';
 import { compose } from '../../src/core/compose.ts';
-import { createGate } from '../../src/core/gate.ts';
 import { type Authenticator, OPEN } from '../../src/core/principal.ts';
-import type { Scrape } from '../../src/core/telemetry.ts';
-import { type Memories, withEmbedder } from '../../src/core/with-embedder.ts';
+import type { Store } from '../../src/core/with-embedder.ts';
 import { createApp } from '../../src/http/app.ts';
 import { openProvider } from '../../src/registry.ts';
+import { createGate, type GateOptions } from '../../src/verbs/gate.ts';
 import { type Client, clientOf } from './client.ts';
 import { copyEmptyPostgres } from './empty-postgres.ts';
 import { hashingEmbedder } from './hashing-embedder.ts';
@@ -23,7 +22,7 @@ export interface Subject {
   readonly client: Client;
   /** A client that sends these headers with every request. */
   as(headers: Record<string, string>): Client;
-  readonly provider: Memories;
+  readonly provider: Store;
   readonly capabilities: WireCapabilities;
   /** Fields that are refused by name, because a table of somebody else has no place for them; unset: none. */
   readonly without?: readonly string[];
@@ -71,9 +70,11 @@ const UNHURRIED = { postgres: UNHURRIED_POSTGRES, pinecone: UNHURRIED_PINECONE, 
 export const RECORDED = { retention_days: null } as const;
 
 /** What the gateway puts between a composed provider and HTTP. */
-export function gateOn(provider: Memories, log: Log, rate_limit_per_minute: number | null = null, scrape?: Scrape) {
-  const auditQueue = openAuditQueue({ audit: provider.audit, record: 'all', log });
-  return { gate: createGate({ provider, auditQueue, rate_limit_per_minute, scrape }), auditQueue };
+export function gateOn(store: Store, log: Log, options: Partial<GateOptions> = {}) {
+  const auditQueue = openAuditQueue({ audit: store.audit, record: 'all', log });
+  const max_record_bytes = 2 * MAX_BODY_BYTES;
+  const gate = createGate({ store, auditQueue, log, max_record_bytes, rate_limit_per_minute: null, ...options });
+  return { gate, auditQueue };
 }
 
 /** A data folder whose embedded Postgres needs no initialising. */
@@ -106,7 +107,7 @@ export const openSubject = async (wanted: SubjectOptions): Promise<Subject> => {
     await tidy();
     throw error;
   });
-  const provider = withEmbedder(compose(alter(opened)), embedder, log);
+  const provider = compose(alter(opened), { embedder, log });
   const { gate, auditQueue } = gateOn(provider, log);
   const app = createApp({ gate, authenticator: wanted.authenticator ?? OPEN, log, ...APP_LIMITS });
   const as = (headers: Record<string, string>): Client => clientTo(app, headers);

@@ -30,10 +30,10 @@ import type {
   Memory,
   MemoryMap,
   MemoryPatch,
-  MovedMemory,
+  ExportedMemory,
   NewKey,
   NewMemory,
-  NewMovedMemory,
+  NewExportedMemory,
   Page,
   SearchQuery,
   SearchResults,
@@ -106,13 +106,13 @@ export class MemoryClient {
   }
 
   /** All memories of the store, or of a user, in a fixed order. Needs a key that reads everything. */
-  export(query: ExportQuery = {}, options?: CallOptions): Pages<MovedMemory, ExportPage> {
+  export(query: ExportQuery = {}, options?: CallOptions): Pages<ExportedMemory, ExportPage> {
     return pages(this.#send, { path: ['export'], query, itemsOf: (page) => page.memories }, options);
   }
 
   /** Stores up to 100 memories with their ids and times. The results are in the order of the memories. */
   import(
-    memories: readonly NewMovedMemory[],
+    memories: readonly NewExportedMemory[],
     { on_conflict, ...options }: ImportOptions = {},
   ): ApiPromise<{ results: ImportResult[] }> {
     return toPromise(this.#send(reading('POST', ['import'], { body: { memories, on_conflict } }), options));

@@ -192,18 +192,18 @@ export interface ExportQuery {
   cursor?: string;
 }
 
-export interface MovedMemory extends Memory {
+export interface ExportedMemory extends Memory {
   /** Base64 of little-endian float32. */
   vector?: string;
 }
 
 export interface ExportPage {
-  memories: MovedMemory[];
+  memories: ExportedMemory[];
   next_cursor?: string | null;
 }
 
 /** A memory that keeps its id and times. */
-export interface NewMovedMemory extends NewMemory {
+export interface NewExportedMemory extends NewMemory {
   id: string;
   created_at: string;
   updated_at?: string | null;

@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Call, OmpError } from '#contract';
-import { listenForAbort } from '#toolbox';
+import { type Call, listenForAbort, OmpError } from '#contract';
 import { Failure, type FailureKind, PROVIDER, toOmpError } from './errors.ts';
 import { type Answer, exchange } from './transport.ts';
 

@@ -34,7 +34,7 @@ import {
 } from './gateway-record.ts';
 import { createSearch } from './gateway-search.ts';
 import { EARLIEST_MS } from './ids.ts';
-import { signOf, withTransfer } from './transfer.ts';
+import { signOf, withExport } from './index-export.ts';
 
 /** A new record, not yet stored. */
 interface Created extends Written {
@@ -68,9 +68,9 @@ export function createGatewayProvider(index: GatewayIndex, options: FindOptions)
     },
     ...createAdds(index),
     get: async (ref, call) => (await find(ref, call))?.memory,
-    update: (ref, wanted, embedding, call) =>
+    update: ({ ref, patch: wanted, vector: embedding }, call) =>
       mutex(ref.id, async () => {
-        call.signal.throwIfAborted();
+        call.throwIfAborted();
         const current = await find(ref, call);
         const patch = current && effectivePatch(current.memory, wanted);
         if (!patch) return current?.memory;
@@ -90,7 +90,7 @@ export function createGatewayProvider(index: GatewayIndex, options: FindOptions)
       }),
     delete: (ref, call) =>
       mutex(ref.id, async () => {
-        call.signal.throwIfAborted();
+        call.throwIfAborted();
         const current = await find(ref, call);
         if (!current) return false;
         const { namespace, memory } = current;
@@ -105,7 +105,7 @@ export function createGatewayProvider(index: GatewayIndex, options: FindOptions)
       const mine = [...found].filter(([, { memory }]) => memory.user_id === user_id);
       return new Map(mine.map(([id, { vector }]) => [id, vector]));
     },
-    async erase(user_id, call) {
+    async erase({ user_id }, call) {
       const namespace = namespaces.of(ids.userPart(user_id));
       const page = { user_id, tags: [], within: null, limit: MAX_DELETED, max_bytes: Number.POSITIVE_INFINITY };
       for (let erased = 0; ; ) {
@@ -127,7 +127,7 @@ export function createGatewayProvider(index: GatewayIndex, options: FindOptions)
     ping: async (call) => void (await service.fetch(namespaces.base, [INDEX_RECORD], call)),
     close: async () => overlay.close(),
   };
-  return withTransfer(provider, index);
+  return withExport(provider, index);
 }
 
 function createAdds({ service, ids, namespaces, overlay, consistency, model }: GatewayIndex) {
@@ -152,12 +152,12 @@ function createAdds({ service, ids, namespaces, overlay, consistency, model }: G
   };
 
   return {
-    async add(input, embedding, call) {
-      const created = create(input, embedding);
+    async add({ input, vector }, call) {
+      const created = create(input, vector);
       await store(created.namespace, [created], call);
       return created.memory;
     },
-    async batch(items, call) {
+    async batch({ items }, call) {
       const outcomes: BatchOutcome[] = [];
       const byNamespace = new Map<string, (Created & { readonly place: number })[]>();
       for (const [place, { input, vector }] of items.entries()) {

@@ -188,7 +188,7 @@ function createWrites(index: MappedIndex, find: Find): Required<Pick<Provider, '
   return {
     check: (given) => requireStorable(fields, given),
 
-    async add(input, vector, call) {
+    async add({ input, vector }, call) {
       requireStorable(fields, input);
       const metadata = newMetadata(fields, input, newIdentity().created_at);
       requireFits(metadata);
@@ -200,9 +200,9 @@ function createWrites(index: MappedIndex, find: Find): Required<Pick<Provider, '
       return memory;
     },
 
-    update: (ref, wanted, vector, call) =>
+    update: ({ ref, patch: wanted, vector }, call) =>
       mutex(ref.id, async () => {
-        call.signal.throwIfAborted();
+        call.throwIfAborted();
         const found = (await find([ref.id], ref.users, call)).get(ref.id);
         const patch = found && effectivePatch(found.memory, wanted);
         if (!patch) return found?.memory;
@@ -221,7 +221,7 @@ function createWrites(index: MappedIndex, find: Find): Required<Pick<Provider, '
 
     delete: (ref, call) =>
       mutex(ref.id, async () => {
-        call.signal.throwIfAborted();
+        call.throwIfAborted();
         const found = (await find([ref.id], ref.users, call)).get(ref.id);
         if (!found) return false;
         const lsn = await service.remove(namespace, [ref.id], call);

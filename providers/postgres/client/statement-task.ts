@@ -1,5 +1,4 @@
-import { type Call, isAborted } from '#contract';
-import { listenForAbort } from '#toolbox';
+import type { Call } from '#contract';
 import { toOmpError } from '../errors.ts';
 
 export interface Statement {
@@ -36,8 +35,8 @@ export interface Task {
   readonly reject: (error: unknown) => void;
   /** Called once when neither caller nor server works on the task any more; undefined: not started. */
   end: (() => void) | undefined;
-  /** Listener of the call's signal. */
-  onAbort: (() => void) | undefined;
+  /** Ends listening for the abort of the call. */
+  stopListening: () => void;
   /** Whether the caller has an answer or has aborted: later results are dropped. */
   settled: boolean;
   queuedAt: number;
@@ -53,8 +52,7 @@ export interface Task {
 }
 
 /**
- * Starts a task unless its call is already aborted. An abort rejects the promise at once: through `call.unlessAborted`
- * where the call has one, otherwise here.
+ * Starts a task unless its call is already aborted. An abort rejects the promise at once.
  */
 export function runTask(
   input: Pick<Task, 'statement' | 'values' | 'settings' | 'counts'>,
@@ -72,7 +70,7 @@ export function runTask(
       resolve,
       reject,
       end: undefined,
-      onAbort: undefined,
+      stopListening: () => {},
       settled: false,
       queuedAt: 0,
       startedAt: 0,
@@ -83,11 +81,8 @@ export function runTask(
     };
     counts.pending++;
     counts.bytes += sizeOf(values);
-    if (!call.unlessAborted) {
-      if (isAbandoned(task)) return;
-      task.onAbort = () => void isAbandoned(task);
-      listenForAbort(call.signal, task.onAbort);
-    }
+    task.stopListening = call.onAbort(() => void isAbandoned(task));
+    if (task.settled) return;
     start(task);
   });
 }
@@ -112,7 +107,7 @@ function settle(task: Task): boolean {
   task.settled = true;
   task.counts.pending--;
   task.counts.bytes -= sizeOf(task.values);
-  if (task.onAbort) task.call.signal.removeEventListener('abort', task.onAbort);
+  task.stopListening();
   return true;
 }
 
@@ -128,6 +123,6 @@ function sizeOf(values: readonly unknown[]): number {
 
 /** Whether the caller has its answer or has aborted. */
 export function isAbandoned(task: Task): boolean {
-  if (!task.settled && isAborted(task.call)) rejectTask(task, task.call.signal.reason);
+  if (!task.settled && task.call.aborted) rejectTask(task, task.call.signal.reason);
   return task.settled;
 }

@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import { fromSql } from 'pgvector';
-import { type Embedder, type Finding, GATEWAY, type Remedy } from '#contract';
+import { backgroundCall, type Embedder, type Finding, type Remedy } from '#contract';
 import { codeOf } from '../errors.ts';
 import type { Conditions } from '../tables/conditions.ts';
 
@@ -70,7 +70,7 @@ export async function compareVectors(read: Read, embedder: Embedder, stored: Sto
   if (rows.length === 0) return [];
   let made: readonly Float32Array[];
   try {
-    const call = { signal: AbortSignal.timeout(EMBED_MS), requestId: 'doctor', caller: GATEWAY };
+    const call = backgroundCall('doctor', AbortSignal.timeout(EMBED_MS));
     const texts = rows.map(({ text }) => text);
     made = await embedder.embed(texts, 'document', call);
   } catch (error) {

@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { type Call, type Embedder, GATEWAY, OmpError } from '#contract';
+import { backgroundCall, type Call, type Embedder, OmpError } from '#contract';
 
 export interface Clock {
   /** Monotonic milliseconds. */
@@ -90,7 +90,7 @@ const EMBEDDING: RetryPolicy = {
     ),
 };
 
-export const callWith = (signal: AbortSignal): Call => ({ signal, requestId: 'reembed', caller: GATEWAY });
+export const callWith = (signal: AbortSignal): Call => backgroundCall('reembed', signal);
 /** A batch in progress is finished even when the run is stopped. */
 const FINISH = callWith(new AbortController().signal);
 

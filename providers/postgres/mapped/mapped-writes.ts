@@ -49,8 +49,8 @@ export function createWrites({ layout, reading, statements, get, max_bytes, run 
   return {
     check: (given) => void storable(given),
 
-    async add(given, vector, call) {
-      const input = storable(given);
+    async add({ vector, ...request }, call) {
+      const input = storable(request.input);
       const { id, created_at } = newIdentity();
       const ids = { text: id, uuid: randomUUID(), database: undefined };
       const row = { input, id: ids[layout.id.newIds], created_at, vector: toUnit(vector) };
@@ -60,9 +60,9 @@ export function createWrites({ layout, reading, statements, get, max_bytes, run 
       return memory;
     },
 
-    async update(ref, wanted, vector, call) {
-      const current = requireVersion(await get(ref, call), ref);
-      const patch = current && effectivePatch(current, wanted);
+    async update({ ref, vector, ...request }, call) {
+      const current = requireVersion(request.current ?? (await get(ref, call)), ref);
+      const patch = current && effectivePatch(current, request.patch);
       if (!patch) return current;
       requireMapped(layout, patch);
       requireFits(current, patch, max_bytes);

@@ -178,6 +178,11 @@ alter table ${names.store} add column bucket_secret bytea not null
   default decode(replace(gen_random_uuid()::text || gen_random_uuid()::text, '-', ''), 'hex');
 `;
 
+const keysOfBatches = (names: Names): string => `
+-- What a batch added, by place; null: the key is of a single add.
+alter table ${names.onceKeys} add column added jsonb;
+`;
+
 /** Append only: never edit a released migration. */
 export const MIGRATIONS: readonly { name: string; sql: (names: Names) => string }[] = [
   { name: 'memories', sql: memories },
@@ -187,6 +192,7 @@ export const MIGRATIONS: readonly { name: string; sql: (names: Names) => string 
   { name: 'tags of large users', sql: tagsOfLargeUsers },
   { name: 'expired memories', sql: expired },
   { name: 'buckets', sql: buckets },
+  { name: 'keys of batches', sql: keysOfBatches },
 ];
 
 /** The version that added the ingestion queue. */

@@ -52,7 +52,7 @@ export function createKeyStore({ db, names }: { db: Database; names: Names }): O
       const [row] = await db.query(revoke, [nameOrId], call);
       return row && toKey(row);
     },
-    touch: async (ids, time, call) => void (await db.query(touch, [ids, time], call)),
+    touch: async ({ ids, time }, call) => void (await db.query(touch, [ids, time], call)),
   };
 }
 

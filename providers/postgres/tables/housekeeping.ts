@@ -1,4 +1,4 @@
-import { type AuditOptions, type Call, GATEWAY, type Log } from '#contract';
+import { type AuditOptions, backgroundCall, type Log } from '#contract';
 import type { Run } from '../client/connections.ts';
 import { insertChangeEntry } from './audit-log.ts';
 import { conditions } from './conditions.ts';
@@ -40,7 +40,7 @@ export function startHousekeeping({
   retry_ms = MINUTE_MS,
 }: HousekeepingOptions): { close(): Promise<void> } {
   const stop = new AbortController();
-  const call: Call = { signal: stop.signal, requestId: 'housekeeping', caller: GATEWAY };
+  const call = backgroundCall('housekeeping', stop.signal);
   let timer: NodeJS.Timeout | undefined;
 
   const shards = (table: string, where: string, values: readonly unknown[]) =>

@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { toSql } from 'pgvector';
-import { type Backlog, type Call, GATEWAY, type IngestionQueue, type QueuedMemory } from '#contract';
+import { type Backlog, backgroundCall, type Call, type IngestionQueue, type QueuedMemory } from '#contract';
 import type { Run } from '../client/connections.ts';
 import { inShard, inShards, type Names, sameBucket, skipLocked } from './names.ts';
 import { shardsWith } from './shards.ts';
 
 /** Never aborted, because the outcome must be known. The connections limit the time. */
-const CALL: Call = { signal: new AbortController().signal, requestId: 'ingestion', caller: GATEWAY };
+const CALL = backgroundCall('ingestion', new AbortController().signal);
 
 export interface Runners {
   readonly run: Run;

@@ -1,5 +1,5 @@
 import pg from 'pg';
-import { type Call, GATEWAY, type Log } from '#contract';
+import { backgroundCall, type Call, type Log } from '#contract';
 import type { Database } from '../client/connections.ts';
 import { conditions } from './conditions.ts';
 import type { Statements } from './memory-statements.ts';
@@ -62,7 +62,7 @@ export async function openLargeUsers({
   beforeUse,
 }: LargeUsersOptions): Promise<LargeUsers> {
   const stop = new AbortController();
-  const call: Call = { signal: stop.signal, requestId: 'large-users', caller: GATEWAY };
+  const call = backgroundCall('large-users', stop.signal);
   const moving = new Map<string, Promise<void>>();
   let users = new Set<string>();
   let indexed = 0;

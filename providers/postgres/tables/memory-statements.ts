@@ -1,6 +1,6 @@
 import {
   type Call,
-  type IdempotencyKey,
+  type KeyClaim,
   type ListQuery,
   MAX_BATCH_SIZE,
   type Memory,
@@ -24,7 +24,7 @@ import {
   whereTagsOfLargeUser,
   whereWithin,
 } from './conditions.ts';
-import { claimKey, claimKeys } from './idempotency.ts';
+import { claimKey } from './idempotency.ts';
 import { clearQueue, enqueue } from './ingestion-queue.ts';
 import {
   bytesAfter,
@@ -53,8 +53,8 @@ export interface Insert {
   readonly vector: Vector;
   /** Keys of the content's terms. */
   readonly keywords: readonly number[];
-  /** Set: the insert only happens if it claims this key. */
-  readonly key?: IdempotencyKey | undefined;
+  /** The insert only happens if it claims this key; undefined: it needs none. */
+  readonly key?: KeyClaim | undefined;
 }
 
 export interface Update {
@@ -132,8 +132,8 @@ export function createStatements(names: Names, audited: boolean) {
 
   return {
     query,
-    /** Inserts several, all with a key or all without. Returns the `id` of each that it inserted. */
-    insertAll(inserts: readonly Insert[], call: Call): Query {
+    /** Inserts several. Returns no row if it does not claim the key, and inserts none. */
+    insertAll(inserts: readonly Insert[], key: KeyClaim | undefined, call: Call): Query {
       const where = conditions();
       const rows = inserts.map((insert) => insertedValues(insert, `{${insert.keywords}}`));
       const columns = INSERTED_TYPES.map((type, i) => `${where.bind(rows.map((row) => row[i]))}::${type}[]`);
@@ -144,7 +144,7 @@ export function createStatements(names: Names, audited: boolean) {
         { length: VECTOR_COUNTS.find((count) => count >= rows.length) ?? rows.length },
         (_, i) => where.bind(rows[i]?.at(-1) ?? null),
       );
-      const keyed = inserts.flatMap(({ key, memory }) => (key ? [[key, memory] as const] : []));
+      const memories = inserts.map(({ memory }) => memory);
       const text = `insert into ${names.memories} (${insertedColumns(names)})
          select bucket, id, user_id, content, scope, tags::text[], source, confidence, created_at, created_at, valid_from, valid_to,
            supersedes::text[], extensions, keywords::bigint[], embedding::${names.halfvec},
@@ -152,10 +152,10 @@ export function createStatements(names: Names, audited: boolean) {
          from unnest(${columns.join(', ')}, array[${vectors.join(', ')}]::${names.halfvec}[])
            as new (bucket, id, user_id, content, scope, tags, source, confidence, created_at,
              valid_from, valid_to, supersedes, extensions, keywords, embedding)
-         ${keyed.length > 0 ? 'join claimed on memory_id = id' : 'where id is not null'}`;
-      const first = keyed.length > 0 ? claimKeys(names, where.bind, keyed) : undefined;
+         ${key ? 'cross join claimed' : ''} where id is not null`;
+      const first = key && claimKey(names, where.bind, key, memories);
       const after = inserts.some(({ memory }) => memory.status === 'queued') ? enqueue(names) : undefined;
-      return change(where, { action: 'add', call, first, text, after, columns: 'id' });
+      return change(where, { action: 'add', call, first, text, after });
     },
 
     /** Returns a row if it inserted one. */
@@ -167,7 +167,7 @@ export function createStatements(names: Names, audited: boolean) {
          select $1::int2, $2::text, $3::text, $4::text, $5::text, $6::text[], $7::jsonb, $8::float8, $9::timestamptz, $9::timestamptz,
            $10::timestamptz, $11::timestamptz, $12::text[], $13::jsonb, $14::bigint[], $15::${names.halfvec},
            exists (select from ${names.largeUsers} where ${inShard(names)} and user_id = $3) ${key ? 'from claimed where memory_id = $2' : ''}`;
-      const first = key && claimKey(names, where.bind, key, memory);
+      const first = key && claimKey(names, where.bind, key, [memory]);
       const after = memory.status === 'queued' ? enqueue(names) : undefined;
       return change(where, { action: 'add', call, first, text, after });
     },

@@ -1,6 +1,7 @@
 import {
-  type BatchItem,
+  type AddRequest,
   type Call,
+  changeEntry,
   MAX_RECORD_BYTES,
   type Memory,
   type Provider,
@@ -20,7 +21,7 @@ import type { OpenDatabase } from '../startup/open-database.ts';
 import { createAuditLog } from './audit-log.ts';
 import { bucketIn, withBucket } from './buckets.ts';
 import { startHousekeeping } from './housekeeping.ts';
-import { createFirstAnswers } from './idempotency.ts';
+import { createKeyUse } from './idempotency.ts';
 import { backlogOf, createQueue, type Runners } from './ingestion-queue.ts';
 import { openLargeUsers } from './large-users.ts';
 import { toMemory } from './memory-rows.ts';
@@ -29,7 +30,7 @@ import { type Names, shardOf } from './names.ts';
 import { openReadReplica, withReadReplica } from './read-replica.ts';
 import { createSearch, type SearchOptions } from './search-strategy.ts';
 import { toKeys } from './search-terms.ts';
-import { createTransfer } from './transfer.ts';
+import { createExport } from './table-export.ts';
 import { createUserVerbs } from './user-statements.ts';
 
 /** The provider of the gateway's tables. Closing it closes the database. */
@@ -59,7 +60,7 @@ export async function openProvider(
   const ingestion = embedder && { deferred: later, ...createQueue(names, { run, runWith }) };
   const keywordsOf = async ({ user_id, content }: Pick<Memory, 'user_id' | 'content'>, call: Call) =>
     toKeys(user_id, await analyseLater(content, call));
-  const insertOf = async ({ input, vector, key }: BatchItem, call: Call): Promise<Insert> => {
+  const insertOf = async ({ input, vector, key }: AddRequest, call: Call): Promise<Insert> => {
     const keywords = await keywordsOf(input, call);
     const { id, created_at } = newIdentity();
     const bucket = names.bucketOf(input.user_id);
@@ -67,12 +68,6 @@ export async function openProvider(
     const memory = newRecord(input, model, { status: later ? 'queued' : 'done', ...identity });
     return { memory, bucket, vector, keywords, key };
   };
-  /** Undefined: the idempotency key is in use. */
-  const insert = async (item: BatchItem, call: Call): Promise<Memory | undefined> => {
-    const wanted = await insertOf(item, call);
-    return (await send(statements.insert(wanted, call), call)).length > 0 ? wanted.memory : undefined;
-  };
-  const firstAnswers = createFirstAnswers(names, run);
   const inItsShard = createById(names, run, send);
   const get = async (ref: Ref, call: Call): Promise<Memory | undefined> => {
     const [row] = await inItsShard(ref, call, statements.select);
@@ -84,28 +79,24 @@ export async function openProvider(
     name: PROVIDER,
     capabilities: capabilitiesOf(ranking),
     check: (_, vector) => requireHalf(vector),
-    add: async (input, vector, call) => (await insert({ input, vector }, call)) as Memory,
-    async batch(items, call) {
+    async add(request, call) {
+      const insert = await insertOf(request, call);
+      return (await send(statements.insert(insert, call), call)).length > 0 ? insert.memory : undefined;
+    },
+    async batch({ items, key }, call) {
       const inserts: Insert[] = [];
       // One after the other, so that the ids have the order of the items.
       for (const item of items) inserts.push(await insertOf(item, call));
-      const inserted = new Set((await send(statements.insertAll(inserts, call), call)).map(({ id }) => id));
-      return inserts.map(({ memory }) => (inserted.has(memory.id) ? memory : undefined));
+      const rows = await send(statements.insertAll(inserts, key, call), call);
+      return rows.length > 0 ? inserts.map(({ memory }) => memory) : undefined;
     },
-    idempotency: {
-      async firstAnswers(adds, call) {
-        const first = await firstAnswers(adds, call);
-        await recordUnchanged('add', first.filter(Boolean) as Memory[], call);
-        return first;
-      },
-      add: (input, vector, key, call) => insert({ input, vector, key }, call),
-    },
+    keyUse: createKeyUse(names, run),
     get,
-    async update(ref, wanted, vector, call) {
-      const current = requireVersion(await get(ref, call), ref);
-      const patch = current && effectivePatch(current, wanted);
-      if (!patch) {
-        if (current) await recordUnchanged('update', [current], call);
+    async update({ ref, vector, ...request }, call) {
+      const current = requireVersion(request.current ?? (await get(ref, call)), ref);
+      const patch = request.current ? request.patch : current && effectivePatch(current, request.patch);
+      if (!current || !patch) {
+        if (current) await recordUnchanged(current, call);
         return current;
       }
       requireFits(current, patch, max_bytes);
@@ -129,7 +120,7 @@ export async function openProvider(
       vectorsOf: async (query, call) => vectorsIn(await send(statements.vectors(query), call)),
     }),
     ...createUserVerbs(names, run, audit !== undefined),
-    ...createTransfer(names, run, { model, later, audited: audit !== undefined, keywordsOf }),
+    ...createExport(names, run, { model, later, audited: audit !== undefined, keywordsOf }),
     ...(auditLog && { audit: auditLog }),
     // Closed with the provider.
     keys: { ...keys, close: async () => {} },
@@ -167,17 +158,11 @@ function createReads(db: Database, options: ReadOptions) {
   } satisfies Pick<Provider, 'list' | 'search'>;
 }
 
-/** Writes the audit entries of a verb that succeeded without a change. */
+/** Writes the audit entry of an update that succeeded without a change. */
 const createRecordUnchanged =
   (auditLog: Provider['audit']) =>
-  async (action: 'add' | 'update', memories: readonly Memory[], call: Call): Promise<void> => {
-    if (memories.length === 0) return;
-    const made = { timestamp: new Date().toISOString(), app: call.caller.app, action, request_id: call.requestId };
-    await auditLog?.record(
-      memories.map(({ id, user_id, scope }) => ({ ...made, user_id, memory_id: id, scope, outcome: 'ok' })),
-      call,
-    );
-  };
+  async (memory: Memory, call: Call): Promise<void> =>
+    auditLog?.record([changeEntry('update', memory, call)], call);
 
 /**
  * Runs a statement about one memory. On Citus it goes to the bucket that the id names. Of ids that name none, or came from

@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache';
-import { type Call, GATEWAY, type Log, type Provider } from '#contract';
+import { backgroundCall, type Call, type Log, type Provider } from '#contract';
 import { type Database, statement } from '../client/connections.ts';
 
 /** Reads that may be answered by a read replica. */
@@ -50,7 +50,7 @@ const REPLAYED = statement('select pg_is_in_recovery() as standby, pg_last_wal_r
  */
 export function openReadReplica({ primary, replica, log, every_ms = EVERY_MS }: ReadReplicaOptions): ReadReplica {
   const stop = new AbortController();
-  const call: Call = { signal: stop.signal, requestId: 'read-replica', caller: GATEWAY };
+  const call = backgroundCall('read-replica', stop.signal);
   const written = new LRUCache<string, Position>({ max: MAX_USERS });
   /** What the replica has replayed, at least; `NOWHERE`: it cannot be used. */
   let shown = NOWHERE;
@@ -145,11 +145,11 @@ export function withReadReplica(provider: Provider, onReplica: Reads, { read, wr
     capabilities,
     add,
     batch,
-    idempotency,
+    keyUse,
     update,
     delete: remove,
     erase,
-    restore,
+    import: store,
   } = provider as Required<Provider>;
   const on = { primary: provider as Reads, replica: onReplica };
   /** A change that failed may have happened. */
@@ -160,28 +160,32 @@ export function withReadReplica(provider: Provider, onReplica: Reads, { read, wr
       await wrote(users, call);
     }
   };
-  const usersOf = (items: readonly { readonly input?: { readonly user_id: string } }[]) =>
-    items.flatMap(({ input }) => (input ? [input.user_id] : []));
   return {
     ...provider,
     capabilities: { ...capabilities, consistency_tokens: true },
     list: (query, call) => read(query.user_id, call, (server) => on[server].list(query, call)),
     search: (query, call) => read(query.user_id, call, (server) => on[server].search(query, call)),
-    add: (input, vector, call) => change([input.user_id], call, add(input, vector, call)),
-    batch: (items, call) => change(usersOf(items), call, batch(items, call)),
-    idempotency: {
-      // Another gateway may have added them just now.
-      firstAnswers: (adds, call) => change(usersOf(adds), call, idempotency.firstAnswers(adds, call)),
-      add: (input, vector, key, call) => change([input.user_id], call, idempotency.add(input, vector, key, call)),
-    },
-    update: (ref, patch, vector, call) => change(ref.users ?? [], call, update(ref, patch, vector, call)),
-    delete: (ref, call) => change(ref.users ?? [], call, remove(ref, call)),
-    erase: (user_id, call) => change([user_id], call, erase(user_id, call)),
-    restore: (items, replace, call) =>
+    add: (request, call) => change([request.input.user_id], call, add(request, call)),
+    batch: (request, call) =>
       change(
-        items.map(({ memory }) => memory.user_id),
+        request.items.map(({ input }) => input.user_id),
         call,
-        restore(items, replace, call),
+        batch(request, call),
+      ),
+    async keyUse(key, call) {
+      const use = await keyUse(key, call);
+      // Another gateway may have added the memories just now.
+      if (use) await wrote([], call);
+      return use;
+    },
+    update: (request, call) => change(request.ref.users ?? [], call, update(request, call)),
+    delete: (ref, call) => change(ref.users ?? [], call, remove(ref, call)),
+    erase: (request, call) => change([request.user_id], call, erase(request, call)),
+    import: (request, call) =>
+      change(
+        request.items.map(({ memory }) => memory.user_id),
+        call,
+        store(request, call),
       ),
   };
 }

@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache';
-import type { Call, RankingOptions, SearchQuery } from '#contract';
+import { Call, type RankingOptions, type SearchQuery } from '#contract';
 import type { Database, Row, Run } from '../client/connections.ts';
 import { conditions, part, whereUser, whereWithin } from './conditions.ts';
 import type { LargeUsers } from './large-users.ts';
@@ -153,7 +153,7 @@ export function createRarity(names: Names, run: Run, now = Date.now) {
     const whose = whoseOf(query);
     if ((!all && old.length === 0) || refreshing.has(whose)) return;
     refreshing.add(whose);
-    const call = { signal: new AbortController().signal, requestId: 'rarity', caller };
+    const call = new Call('rarity', caller);
     void count(query, { keys: old, all, known }, call)
       .catch(() => undefined)
       .finally(() => refreshing.delete(whose));

@@ -106,7 +106,7 @@ export function createUserVerbs(
       return { ...rest, oldest, newest, last_write, tags: row.tags ?? [], created: { per, counts } } as UserStats;
     },
 
-    async erase(user_id, call) {
+    async erase({ user_id }, call) {
       for (let erased = 0; ; ) {
         const where = conditions(shardOf(names, user_id));
         const [user, most] = [where.bind(user_id), where.bind(BATCH)];

@@ -1,53 +1,9 @@
 import { z } from 'zod';
 import { type CreateDocumentOptions, createDocument, type oas31, type ZodOpenApiPathsObject } from 'zod-openapi';
-import { MAX_BATCH_SIZE } from '#contract';
-import { OMP_VERSION } from '../../core/describe.ts';
-import {
-  AuditParameters,
-  ContextBody,
-  CreateBody,
-  ExportParameters,
-  KeyBody,
-  KeysParameters,
-  ListParameters,
-  MapParameters,
-  PatchBody,
-  SearchParameters,
-  StatsParameters,
-  UsersParameters,
-} from '../schemas.ts';
-import { MovedMemories } from '../transfer.ts';
-import * as example from './examples.ts';
-import {
-  IdempotencyKeyParameter,
-  IfMatchParameter,
-  IfNoneMatchParameter,
-  publicOperation,
-  UserIdParameter,
-  VERSION_CHANGED,
-  verb,
-} from './operation.ts';
-import {
-  AuditLog,
-  BatchResults,
-  Capabilities,
-  ContextBlock,
-  CreatedKey,
-  Erased,
-  ExportPage,
-  Health,
-  ImportResults,
-  Key,
-  KeyPage,
-  Liveness,
-  Memory,
-  MemoryMap,
-  MemoryPage,
-  Readiness,
-  SearchResults,
-  UserPage,
-  UserStats,
-} from './responses.ts';
+import { CapabilityFields, capabilityExample, OMP_VERSION } from '../../verbs/capabilities.ts';
+import { VERB_TABLE } from '../../verbs/index.ts';
+import type { Verb } from '../../verbs/verb.ts';
+import { publicOperation, verbOperation } from './operation.ts';
 
 const DESCRIPTION = `Stores, retrieves and searches memories: short text facts about a user.
 
@@ -97,265 +53,43 @@ export const openApiDocument = (): oas31.OpenAPIObject =>
           { name: 'keys', description: 'The API keys of the gateway. Callers need the grant `admin:*`.' },
           { name: 'gateway', description: 'Public information about the gateway.' },
         ],
-        paths: { ...memoryPaths, ...keyPaths, ...gatewayPaths },
+        paths: { ...verbPaths(), ...gatewayPaths },
         components: { securitySchemes },
       },
       { override },
     ),
   );
 
-const byId = {
-  path: z.object({ id: z.string().meta({ description: 'Id of the memory.' }) }),
-  headers: { 'X-User-Id': UserIdParameter },
-};
+/** The paths of the verbs, in the order of the table. */
+function verbPaths(): ZodOpenApiPathsObject {
+  const paths: ZodOpenApiPathsObject = {};
+  for (const verb of Object.values<Verb>(VERB_TABLE)) {
+    paths[verb.path] = { ...paths[verb.path], [verb.method.toLowerCase()]: verbOperation(verb) };
+  }
+  return paths;
+}
 
-/** Decision 35. `BatchBody` leaves each memory to be parsed by itself. */
-const NewMemories = z
-  .object({ memories: z.array(CreateBody).min(1).max(MAX_BATCH_SIZE) })
-  .meta({ id: 'NewMemories', description: 'An invalid memory does not fail the others.' });
+const Health = z
+  .looseObject({
+    status: z.literal('ok').meta({ description: 'The gateway runs and its backend answers.' }),
+    provider: z.string().meta({ description: 'Name of the backend.' }),
+  })
+  .meta({ id: 'Health' });
 
-/** SPEC, Endpoints: the verbs on memories. */
-const memoryPaths: ZodOpenApiPathsObject = {
-  '/memories': {
-    post: verb({
-      id: 'addMemory',
-      summary: 'Create a memory',
-      description: 'Optional fields given as null count as omitted. Unknown fields are ignored.',
-      headers: { 'Idempotency-Key': IdempotencyKeyParameter },
-      body: { schema: CreateBody, example: example.newMemory },
-      tagged: true,
-      success: { status: 201, description: 'The created memory.', body: { schema: Memory, example: example.memory } },
-      errors: ['invalid_request', 'unsupported_capability', 'payload_too_large'],
-    }),
-    get: verb({
-      id: 'listMemories',
-      summary: "List a user's memories",
-      description: 'Newest first. Pass each `next_cursor` as `cursor`, with the same filters, until it is null.',
-      query: ListParameters,
-      success: { status: 200, description: 'One page.', body: { schema: MemoryPage, example: example.memoryPage } },
-      errors: ['invalid_request', 'unsupported_capability'],
-    }),
-  },
-  '/memories/batch': {
-    post: verb({
-      id: 'addMemories',
-      summary: 'Create several memories',
-      description: `Each memory is added, or has an error in its place. Where the backend has transactions, a failure adds none and
-answers one error. \`Idempotency-Key\` covers the whole batch. Counts as one request.`,
-      headers: { 'Idempotency-Key': IdempotencyKeyParameter },
-      body: { schema: NewMemories, example: example.newMemories },
-      success: {
-        status: 200,
-        description: 'The results, in the order of the request.',
-        body: { schema: BatchResults, example: example.batchResults },
-      },
-      errors: ['invalid_request', 'unsupported_capability', 'payload_too_large'],
-      denies: false,
-    }),
-  },
-  '/memories/search': {
-    get: verb({
-      id: 'searchMemories',
-      summary: 'Search the memories of a user, or of several',
-      description: 'Ranked by meaning, by keywords, or both: see `features` of `GET /capabilities`.',
-      query: SearchParameters,
-      success: {
-        status: 200,
-        description: 'Results.',
-        body: { schema: SearchResults, example: example.searchResults },
-      },
-      errors: ['invalid_request', 'unsupported_capability'],
-    }),
-  },
-  '/memories/{id}': {
-    get: verb({
-      id: 'getMemory',
-      summary: 'Read one memory',
-      path: byId.path,
-      headers: { ...byId.headers, 'If-None-Match': IfNoneMatchParameter },
-      tagged: true,
-      otherwise: { status: 304, description: 'The client has this version.' },
-      success: { status: 200, description: 'The memory.', body: { schema: Memory, example: example.memory } },
-      errors: ['not_found'],
-    }),
-    patch: verb({
-      id: 'updateMemory',
-      summary: 'Update fields of a memory',
-      description: '`tags` and `supersedes` replace the whole list. Only `valid_to` and `x-` keys may be null.',
-      path: byId.path,
-      headers: { ...byId.headers, 'If-Match': IfMatchParameter },
-      tagged: true,
-      otherwise: VERSION_CHANGED,
-      body: { schema: PatchBody, example: example.memoryPatch },
-      success: {
-        status: 200,
-        description: 'The full memory.',
-        body: { schema: Memory, example: example.patchedMemory },
-      },
-      errors: ['invalid_request', 'unsupported_capability', 'not_found', 'payload_too_large'],
-    }),
-    delete: verb({
-      id: 'deleteMemory',
-      summary: 'Delete a memory permanently',
-      description: 'To keep the history, add a memory that names this one in `supersedes`.',
-      path: byId.path,
-      headers: { ...byId.headers, 'If-Match': IfMatchParameter },
-      otherwise: VERSION_CHANGED,
-      success: { status: 204, description: 'Deleted.' },
-      errors: ['unsupported_capability', 'not_found'],
-    }),
-  },
-};
+const Liveness = z
+  .looseObject({ status: z.literal('ok').meta({ description: 'The process answers.' }) })
+  .meta({ id: 'Liveness' });
 
-/** Decision 41. */
-const keyPaths: ZodOpenApiPathsObject = {
-  '/keys': {
-    get: verb({
-      id: 'listKeys',
-      summary: 'List the stored keys',
-      description: 'Newest first, revoked and expired ones included. Available if `features.keys` is true.',
-      query: KeysParameters,
-      success: { status: 200, description: 'One page.', body: { schema: KeyPage, example: example.keyPage } },
-      errors: ['invalid_request', 'unsupported_capability'],
-      consistent: false,
-      tag: 'keys',
-    }),
-    post: verb({
-      id: 'createKey',
-      summary: 'Create a key',
-      description: `Answers the key itself, this time only: the gateway keeps its hash. It may have any grants. Unknown fields are
-rejected. Available if \`features.keys\` is true.`,
-      body: { schema: KeyBody, example: example.newKey },
-      success: {
-        status: 201,
-        description: 'The key.',
-        body: { schema: CreatedKey, example: example.createdKey },
-      },
-      errors: ['invalid_request', 'unsupported_capability', 'payload_too_large'],
-      consistent: false,
-      tag: 'keys',
-    }),
-  },
-  '/keys/{id}': {
-    delete: verb({
-      id: 'revokeKey',
-      summary: 'Revoke a key',
-      description: `Within five seconds no gateway accepts it. A key that is revoked already keeps its \`revoked_at\`. A key cannot
-revoke itself. Available if \`features.keys\` is true.`,
-      path: z.object({ id: z.string().meta({ description: 'Id of the key.' }) }),
-      success: { status: 200, description: 'The revoked key.', body: { schema: Key, example: example.revokedKey } },
-      errors: ['unsupported_capability', 'not_found'],
-      consistent: false,
-      tag: 'keys',
-    }),
-  },
-};
+const Readiness = z
+  .looseObject({
+    status: z
+      .enum(['ready', 'starting', 'draining', 'unavailable'])
+      .meta({ description: '`draining`: the gateway is stopping; `unavailable`: the backend does not answer.' }),
+  })
+  .meta({ id: 'Readiness' });
 
-/** SPEC, Endpoints: the others, and the public paths of the gateway. */
+/** The public paths of the gateway. */
 const gatewayPaths: ZodOpenApiPathsObject = {
-  '/context': {
-    post: verb({
-      id: 'buildContext',
-      summary: 'Build a block of context for a prompt',
-      description: 'The best-ranked memories that fit a token budget, without expired and superseded ones.',
-      body: { schema: ContextBody, example: example.contextRequest },
-      success: {
-        status: 200,
-        description: 'The context block.',
-        body: { schema: ContextBlock, example: example.contextBlock },
-      },
-      errors: ['invalid_request', 'unsupported_capability', 'payload_too_large'],
-    }),
-  },
-  '/audit': {
-    get: verb({
-      id: 'readAudit',
-      summary: "Read the audit log of a user's memories",
-      description: `Successful and failed requests, newest first, if \`features.supports_audit\` is true. The entry of a search or
-list has the requested scope. Requests with an unknown id, or for a user without access, belong to no user and are not
-returned. Contents and queries are never recorded.`,
-      query: AuditParameters,
-      success: { status: 200, description: 'The entries.', body: { schema: AuditLog, example: example.auditLog } },
-      errors: ['invalid_request', 'unsupported_capability'],
-      consistent: false,
-    }),
-  },
-  '/users': {
-    get: verb({
-      id: 'listUsers',
-      summary: 'List the users that have memories',
-      description: `The users that the caller may access and that have at least one memory the caller may read, if
-\`features.users\` is true. Counts include only those memories. A page may have fewer users than \`limit\`, even none,
-although there are more: \`next_cursor\` is then not null.`,
-      query: UsersParameters,
-      success: { status: 200, description: 'One page.', body: { schema: UserPage, example: example.userPage } },
-      errors: ['invalid_request', 'unsupported_capability'],
-    }),
-  },
-  '/users/{id}/memories': {
-    delete: verb({
-      id: 'eraseUser',
-      summary: 'Delete all memories of a user permanently',
-      description: `Needs a grant to delete in every scope. The audit log keeps its entries, which have no contents. After an error
-some memories may be deleted; repeat the request. Available if \`features.erase\` is true.`,
-      path: z.object({ id: z.string().meta({ description: 'Id of the user.' }) }),
-      success: {
-        status: 200,
-        description: 'The number of memories.',
-        body: { schema: Erased, example: example.erased },
-      },
-      errors: ['invalid_request', 'unsupported_capability'],
-    }),
-  },
-  '/stats': {
-    get: verb({
-      id: 'getStats',
-      summary: "Count a user's memories by scope and tag",
-      description: 'Includes only memories that the caller may read. Available if `features.stats` is true.',
-      query: StatsParameters,
-      success: { status: 200, description: 'The counts.', body: { schema: UserStats, example: example.userStats } },
-      errors: ['invalid_request', 'unsupported_capability'],
-    }),
-  },
-  '/export': {
-    get: verb({
-      id: 'exportMemories',
-      summary: 'Read all memories of the store',
-      description: `In a fixed order, with all fields, to move them elsewhere; needs to read every scope, and every user unless
-\`user_id\` is given. A page may have fewer memories than \`limit\`, even none, although there are more: \`next_cursor\` is then not
-null. Available if \`features.export\` is true.`,
-      query: ExportParameters,
-      success: { status: 200, description: 'One page.', body: { schema: ExportPage, example: example.exportPage } },
-      errors: ['invalid_request', 'unsupported_capability'],
-    }),
-  },
-  '/import': {
-    post: verb({
-      id: 'importMemories',
-      summary: 'Store memories with their ids and times',
-      description: `Needs to write every scope of every user. Each memory is stored, or has an error in its place. Repeating a
-request changes nothing more. Available if \`features.import\` is true.`,
-      body: { schema: MovedMemories, example: example.movedMemories },
-      success: {
-        status: 200,
-        description: 'What became of each memory.',
-        body: { schema: ImportResults, example: example.importResults },
-      },
-      errors: ['invalid_request', 'unsupported_capability', 'payload_too_large'],
-    }),
-  },
-  '/map': {
-    get: verb({
-      id: 'getMap',
-      summary: "Place a user's newest memories on a plane, by meaning",
-      description: `Up to 2,000 memories that the caller may read, fewer if vectors have more than 768 components or contents
-are long. Memories with a like meaning are near each other, as far as a plane allows: \`among_10\` and \`among_50\` say how
-far. Available if \`features.map\` is true.`,
-      query: MapParameters,
-      success: { status: 200, description: 'The places.', body: { schema: MemoryMap, example: example.memoryMap } },
-      errors: ['invalid_request', 'unsupported_capability'],
-    }),
-  },
   '/capabilities': {
     get: publicOperation({
       id: 'getCapabilities',
@@ -363,7 +97,7 @@ far. Available if \`features.map\` is true.`,
       success: {
         status: 200,
         description: 'Capabilities.',
-        body: { schema: Capabilities, example: example.capabilities },
+        body: { schema: CapabilityFields, example: capabilityExample },
       },
       errors: ['rate_limited'],
     }),
@@ -372,7 +106,11 @@ far. Available if \`features.map\` is true.`,
     get: publicOperation({
       id: 'getHealth',
       summary: 'Check that the gateway runs and its backend answers',
-      success: { status: 200, description: 'Alive.', body: { schema: Health, example: example.health } },
+      success: {
+        status: 200,
+        description: 'Alive.',
+        body: { schema: Health, example: { status: 'ok', provider: 'postgres' } },
+      },
       errors: ['provider_error'],
     }),
   },
@@ -381,7 +119,7 @@ far. Available if \`features.map\` is true.`,
       id: 'getLiveness',
       summary: 'Check that the gateway runs',
       description: 'Liveness probe: without an answer, restart the process. It does not depend on the backend.',
-      success: { status: 200, description: 'Alive.', body: { schema: Liveness, example: example.liveness } },
+      success: { status: 200, description: 'Alive.', body: { schema: Liveness, example: { status: 'ok' } } },
       errors: [],
     }),
   },
@@ -390,8 +128,12 @@ far. Available if \`features.map\` is true.`,
       id: 'getReadiness',
       summary: 'Check that the gateway is ready for requests',
       description: 'Readiness probe for orchestrators and load balancers.',
-      success: { status: 200, description: 'Ready.', body: { schema: Readiness, example: example.ready } },
-      otherwise: { status: 503, description: 'Not ready.', body: { schema: Readiness, example: example.notReady } },
+      success: { status: 200, description: 'Ready.', body: { schema: Readiness, example: { status: 'ready' } } },
+      otherwise: {
+        status: 503,
+        description: 'Not ready.',
+        body: { schema: Readiness, example: { status: 'draining' } },
+      },
       errors: [],
     }),
   },

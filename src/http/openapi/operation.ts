@@ -1,10 +1,20 @@
 import { z } from 'zod';
 import type { ZodOpenApiOperationObject, ZodOpenApiResponseObject } from 'zod-openapi';
 import { type ErrorCode, IDEMPOTENCY_TTL_MS, OmpError, versionChanged } from '#contract';
-import { ERRORS, toEnvelope } from '../errors.ts';
-import { IDEMPOTENCY_KEY } from '../input.ts';
+import { ErrorFields } from '../../verbs/fields.ts';
+import { IDEMPOTENCY_KEY } from '../../verbs/parse.ts';
+import type { Verb } from '../../verbs/verb.ts';
+import { STATUS, toEnvelope } from '../errors.ts';
 import { REQUEST_ID } from '../request.ts';
-import { ErrorEnvelope } from './responses.ts';
+
+/** SPEC, Errors. */
+const ErrorEnvelope = z
+  .looseObject({
+    error: ErrorFields.extend({
+      request_id: z.string().optional().meta({ description: '`X-Request-Id` of the response.' }),
+    }),
+  })
+  .meta({ id: 'Error' });
 
 const EXAMPLE_REQUEST_ID = '7f9c2ba4-e88f-4a7d-9c1b-0d5e3a6f2b10';
 
@@ -12,7 +22,7 @@ const EXAMPLE_REQUEST_ID = '7f9c2ba4-e88f-4a7d-9c1b-0d5e3a6f2b10';
 interface Body {
   readonly type?: 'text/html';
   readonly schema: z.ZodType;
-  readonly example?: object;
+  readonly example?: object | undefined;
 }
 
 interface ApiOperation {
@@ -29,38 +39,47 @@ interface ApiOperation {
   /** Whether the answer is one memory, which has an `ETag`. */
   readonly tagged?: boolean;
   readonly errors: readonly ErrorCode[];
-  /** Default: `memories`. */
-  readonly tag?: 'memories' | 'keys';
-  /** Whether it can answer `scope_denied`. Default: true. */
-  readonly denies?: boolean;
-  /** Whether it waits for the client's writes through other replicas, like every verb on memories. Default: true. */
-  readonly consistent?: boolean;
 }
 
-/** A verb of the protocol: it needs authentication, and adds the errors that every verb can answer. */
-export const verb = ({
-  errors,
-  consistent = true,
-  denies = true,
-  tag = 'memories',
-  ...rest
-}: ApiOperation): ZodOpenApiOperationObject => ({
-  ...operation(
-    {
-      ...rest,
-      headers: { ...rest.headers, ...(consistent && { 'X-Consistency-Token': ConsistencyTokenParameter }) },
-      errors: [
-        ...errors,
-        'unauthorized',
-        ...(denies ? (['scope_denied'] as const) : []),
-        'rate_limited',
-        'provider_error',
-      ],
+/** A verb: it needs authentication, and adds the errors that every verb can answer. */
+export function verbOperation(verb: Verb): ZodOpenApiOperationObject {
+  const { input, path, headers = {}, body, success, errors, consistent = true, denies = true, tag = 'memories' } = verb;
+  const reads = success.tagged && verb.method === 'GET';
+  const inPath = path.includes('{id}') ? ['id'] : [];
+  const others = Object.keys(input.shape).filter((name) => !inPath.includes(name) && headers[name] === undefined);
+  const spec: ApiOperation = {
+    id: verb.id,
+    summary: verb.summary,
+    ...(verb.description !== undefined && { description: verb.description }),
+    ...(inPath.length > 0 && { path: pick(input, inPath) }),
+    ...(!body && others.length > 0 && { query: pick(input, others) }),
+    headers: {
+      ...Object.fromEntries(Object.values(headers).map((name) => [name, HEADERS[name] as z.ZodType])),
+      ...(reads && { 'If-None-Match': IfNoneMatchParameter }),
+      ...(consistent && { 'X-Consistency-Token': ConsistencyTokenParameter }),
     },
-    consistent,
-  ),
-  tags: [tag],
-});
+    ...(body && { body: { schema: body.schema ?? input, example: body.example } }),
+    success: {
+      status: success.status ?? 200,
+      description: success.description,
+      ...(success.schema && { body: { schema: success.schema, example: success.example } }),
+    },
+    ...('if_match' in headers && { otherwise: VERSION_CHANGED }),
+    ...(reads && { otherwise: { status: 304, description: 'The client has this version.' } }),
+    errors: [
+      ...errors,
+      'unauthorized',
+      ...(denies ? (['scope_denied'] as const) : []),
+      'rate_limited',
+      'provider_error',
+    ],
+    ...(success.tagged && { tagged: true }),
+  };
+  return { ...operation(spec, consistent), tags: [tag] };
+}
+
+const pick = ({ shape }: z.ZodObject, names: readonly string[]): z.ZodObject =>
+  z.object(Object.fromEntries(names.map((name) => [name, shape[name] as z.ZodType])));
 
 /** A public path of the gateway. */
 export const publicOperation = (spec: ApiOperation): ZodOpenApiOperationObject => ({
@@ -70,16 +89,7 @@ export const publicOperation = (spec: ApiOperation): ZodOpenApiOperationObject =
 });
 
 const operation = (
-  {
-    id,
-    summary,
-    description,
-    success,
-    otherwise,
-    tagged,
-    errors,
-    ...spec
-  }: Omit<ApiOperation, 'consistent' | 'denies' | 'tag'>,
+  { id, summary, description, success, otherwise, tagged, errors, ...spec }: ApiOperation,
   consistent: boolean,
 ): ZodOpenApiOperationObject => ({
   operationId: id,
@@ -135,7 +145,7 @@ interface ResponseFacts {
 function failures(operation: ResponseFacts): Record<string, ZodOpenApiResponseObject> {
   const byStatus: Record<string, ErrorCode[]> = {};
   for (const code of operation.errors) {
-    const { status } = ERRORS[code];
+    const status = STATUS[code];
     byStatus[status] = [...(byStatus[status] ?? []), code];
   }
   return Object.fromEntries(
@@ -185,7 +195,7 @@ const RequestIdParameter = z
   });
 
 /** Decision 19. */
-export const UserIdParameter = z
+const UserIdParameter = z
   .string()
   .optional()
   .meta({
@@ -194,7 +204,7 @@ export const UserIdParameter = z
   });
 
 /** Decision 20. */
-export const IdempotencyKeyParameter = z
+const IdempotencyKeyParameter = z
   .string()
   .optional()
   .meta({
@@ -205,7 +215,7 @@ the first response again and creates nothing; with another memory it answers 400
   });
 
 /** Decision 36. */
-export const IfMatchParameter = z
+const IfMatchParameter = z
   .string()
   .optional()
   .meta({
@@ -215,14 +225,21 @@ export const IfMatchParameter = z
     param: { id: 'IfMatch' },
   });
 
+/** The headers that verbs read. */
+const HEADERS: Readonly<Record<string, z.ZodType>> = {
+  'X-User-Id': UserIdParameter,
+  'Idempotency-Key': IdempotencyKeyParameter,
+  'If-Match': IfMatchParameter,
+};
+
 /** Decision 36. */
-export const IfNoneMatchParameter = z
+const IfNoneMatchParameter = z
   .string()
   .optional()
   .meta({ description: 'Answers 304 if the `ETag` of the memory is one of these, or for `*`.' });
 
 /** Decision 36. */
-export const VERSION_CHANGED = {
+const VERSION_CHANGED = {
   status: 412,
   description: '`invalid_request`: the memory has changed. `ETag` has its present version: read it again.',
   body: { schema: ErrorEnvelope, example: toEnvelope(versionChanged('2026-03-01T09:30:00.000Z'), EXAMPLE_REQUEST_ID) },

@@ -1,4 +1,4 @@
-import type { Call, MovedMemory, Provider, ScanPart, ScanQuery } from '#contract';
+import type { Call, ExportedMemory, ExportPart, ExportQuery, Provider } from '#contract';
 import type { Run } from '../client/connections.ts';
 import { insertChangeEntry } from './audit-log.ts';
 import { conditions } from './conditions.ts';
@@ -14,7 +14,7 @@ interface TransferOptions {
   /** Whether each memory that is stored gets an audit entry, in the statement that stores it. */
   readonly audited: boolean;
   /** Keys of a content's terms. */
-  keywordsOf(memory: MovedMemory['memory'], call: Parameters<Run>[2]): Promise<number[]>;
+  keywordsOf(memory: ExportedMemory['memory'], call: Parameters<Run>[2]): Promise<number[]>;
 }
 
 /** Columns that are stored as they are, with their types. */
@@ -25,11 +25,11 @@ const COLUMNS = {
 } as const;
 
 /** Moves memories out of the tables and into them, as they are. */
-export function createTransfer(
+export function createExport(
   names: Names,
   run: Run,
   { model, later, audited, keywordsOf }: TransferOptions,
-): Required<Pick<Provider, 'scan' | 'restore'>> {
+): Required<Pick<Provider, 'export' | 'import'>> {
   const columns = Object.keys(COLUMNS).join(', ');
   const stored = `${columns}, ${names.embedding}`;
   // Not the bucket: it is the same, and Citus rejects a change of it.
@@ -60,7 +60,7 @@ export function createTransfer(
   };
 
   return {
-    async scan({ after = '', user_id, since, vectors, limit, max_bytes }: ScanQuery, call): Promise<ScanPart> {
+    async export({ after = '', user_id, since, vectors, limit, max_bytes }: ExportQuery, call): Promise<ExportPart> {
       shards ??= allShards(names, (text, values) => run(text, values, call));
       const { shard, id, next } = placeIn(
         user_id === undefined || !names.distributed ? await shards : [[names.bucketOf(user_id)]],
@@ -85,7 +85,7 @@ export function createTransfer(
       const last = items.at(-1)?.memory.id;
       return { items, next: last === undefined ? next : placeAfter(shard, last) };
     },
-    async restore(items, replace, call) {
+    async import({ items, replace }, call) {
       const rows = [];
       const stored = await bucketsOf(
         items.map(({ memory }) => memory.id),

@@ -2,13 +2,13 @@ import type { Vector } from './embedder.ts';
 import type { Memory } from './record.ts';
 
 /** A memory with its vector, as it moves from one store to another. */
-export interface MovedMemory {
+export interface ExportedMemory {
   readonly memory: Memory;
-  /** Null: it has none, or the scan was not asked for vectors. */
+  /** Null: it has none, or the query did not ask for vectors. */
   readonly vector: Vector;
 }
 
-export interface ScanQuery {
+export interface ExportQuery {
   /** `next` of the part before; undefined: from the beginning. */
   readonly after?: string | undefined;
   /** Only memories of this user. */
@@ -23,8 +23,8 @@ export interface ScanQuery {
 }
 
 /** May be shorter than the limit, even empty, although there are more memories. */
-export interface ScanPart {
-  readonly items: readonly MovedMemory[];
+export interface ExportPart {
+  readonly items: readonly ExportedMemory[];
   /** Undefined: there are no more memories. */
   readonly next: string | undefined;
 }

@@ -1,4 +1,4 @@
-import type { Call, Memory, MovedMemory, Provider } from '#contract';
+import type { Call, ExportedMemory, Memory, Provider } from '#contract';
 import { analyseLater } from '#ranking';
 import { upToBytes } from '#toolbox';
 import type { Home, User } from './user.ts';
@@ -10,23 +10,19 @@ interface Store {
 }
 
 /** Moves memories out of a store and into it, as they are. */
-export const createTransfer = ({
-  homes,
-  userOf,
-  recordAudit,
-}: Store): Required<Pick<Provider, 'scan' | 'restore'>> => ({
-  async scan({ after = '', user_id, since = '', vectors, limit, max_bytes }) {
+export const createExport = ({ homes, userOf, recordAudit }: Store): Required<Pick<Provider, 'export' | 'import'>> => ({
+  async export({ after = '', user_id, since = '', vectors, limit, max_bytes }) {
     const wanted = ({ entry: { memory } }: Home) =>
       memory.id > after && memory.updated_at >= since && (user_id === undefined || memory.user_id === user_id);
     const found = [...homes.values()].filter(wanted).sort(byId).slice(0, limit);
-    const movedOf = ({ user, entry }: Home): MovedMemory => ({
+    const movedOf = ({ user, entry }: Home): ExportedMemory => ({
       memory: entry.memory,
       vector: (vectors && user.vector(entry)) || null,
     });
     const items = upToBytes(found.map(movedOf), max_bytes, ({ memory }) => memory);
     return { items, next: items.at(-1)?.memory.id };
   },
-  async restore(items, replace, call) {
+  async import({ items, replace }, call) {
     const terms = await Promise.all(items.map(({ memory }) => analyseLater(memory.content, call)));
     return items.map(({ memory, vector }, i) => {
       const old = homes.get(memory.id);

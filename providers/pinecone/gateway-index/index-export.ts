@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { Call, Memory, MovedMemory, Provider, Ref, ScanPart, ScanQuery } from '#contract';
+import type { Call, ExportedMemory, ExportPart, ExportQuery, ImportRequest, Memory, Provider, Ref } from '#contract';
 import { toUnit } from '#ranking';
 import { MAX_LISTED, type NewRecord, requireFits, type StoredRecord, upsertChunks } from '../client/client.ts';
 import { newest } from '../overlay.ts';
@@ -30,7 +30,7 @@ async function leadsOf({ service, namespaces, moved }: GatewayIndex, all: readon
 }
 
 /** The verbs by the ids that memories have outside, and with those to move memories. */
-export function withTransfer(inner: Provider, index: GatewayIndex): Provider {
+export function withExport(inner: Provider, index: GatewayIndex): Provider {
   const { service, ids, namespaces } = index;
   const { update, delete: remove, list, search, vectorsOf } = inner;
   /** Does the work on the record of this id; if there is none, on the one that the id leads to. */
@@ -48,7 +48,7 @@ export function withTransfer(inner: Provider, index: GatewayIndex): Provider {
     ...inner,
     get: (ref, call) => found(onRecord(ref, call, (one) => inner.get(one, call))),
     ...(update && {
-      update: (ref, patch, vector, call) => found(onRecord(ref, call, (one) => update(one, patch, vector, call))),
+      update: (request, call) => found(onRecord(request.ref, call, (ref) => update({ ...request, ref }, call))),
     }),
     ...(remove && {
       delete: (ref, call) =>
@@ -80,17 +80,17 @@ export function withTransfer(inner: Provider, index: GatewayIndex): Provider {
         return new Map([...vectors].map(([id, vector]) => [outsideOf.get(id) as string, vector]));
       },
     }),
-    scan: (query, call) => scan(index, query, call),
-    restore: (items, replace, call) => restore(index, items, replace, call),
+    export: (query, call) => exportPart(index, query, call),
+    import: (request, call) => importAll(index, request, call),
   };
 }
 
 /** One page of ids of one namespace, then its records. */
-async function scan(
+async function exportPart(
   index: GatewayIndex,
-  { after, user_id, since = '', vectors, limit }: ScanQuery,
+  { after, user_id, since = '', vectors, limit }: ExportQuery,
   call: Call,
-): Promise<ScanPart> {
+): Promise<ExportPart> {
   const { service, ids, namespaces, overlay, model } = index;
   const userPart = user_id === undefined ? '' : ids.userPart(user_id);
   const all = user_id === undefined ? await namespacesOf(index, call) : [namespaces.of(userPart)];
@@ -98,7 +98,7 @@ async function scan(
   const prefix = userPrefix(userPart);
   const page = await service.list(from, { prefix, limit: Math.min(limit, MAX_LISTED), token }, call);
   const records = page.ids.length > 0 ? await service.fetch(from, page.ids, call) : new Map<string, never>();
-  const found = page.ids.flatMap((id): MovedMemory[] => {
+  const found = page.ids.flatMap((id): ExportedMemory[] => {
     const record = records.get(id);
     const written = overlay.get(id);
     const memory =
@@ -125,12 +125,7 @@ interface Restored {
   readonly record: NewRecord;
 }
 
-async function restore(
-  index: GatewayIndex,
-  items: readonly MovedMemory[],
-  replace: boolean,
-  call: Call,
-): Promise<boolean[]> {
+async function importAll(index: GatewayIndex, { items, replace }: ImportRequest, call: Call): Promise<boolean[]> {
   const { service, namespaces, overlay, consistency, model } = index;
   const all = items.map(({ memory, vector }) => toRestored(index, memory, toUnit(vector)));
   const leads = await leadsOf(

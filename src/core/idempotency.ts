@@ -1,0 +1,44 @@
+import {
+  type Call,
+  changeEntry,
+  type IdempotencyKey,
+  invalidRequest,
+  type KeyUse,
+  type Memory,
+  type NewMemory,
+  type Provider,
+} from '#contract';
+import { newRecord } from '#toolbox';
+
+/** An idempotency key, with the digest of the request's input. */
+export type RequestKey = IdempotencyKey & Pick<KeyUse, 'fingerprint'>;
+
+/** A batch and an add may have the same key. No key of a client contains a line feed. */
+export const keyOfBatch = <Key extends IdempotencyKey>(key: Key): Key => ({ ...key, key: `batch\n${key.key}` });
+
+/** Repeated adds (Decision 20). */
+export const createRepeats = ({ keyUse, audit }: Provider) => ({
+  /** The earlier use of a key; undefined: there is none. Throws `invalid_request` if the input was another one. */
+  async useOf(key: RequestKey, call: Call): Promise<KeyUse | undefined> {
+    const use = await keyUse?.(key, call);
+    if (!use || use.fingerprint === key.fingerprint) return use;
+    throw invalidRequest('Idempotency-Key: this key was used for another memory; use a new one');
+  },
+  /**
+   * What the earlier request answered for these inputs: its memories as they were then; undefined where it added none, or
+   * there is no input. The content comes from the input, because the key keeps none.
+   */
+  async repeat(
+    { added }: KeyUse,
+    inputs: readonly (NewMemory | undefined)[],
+    call: Call,
+  ): Promise<(Memory | undefined)[]> {
+    const memories = inputs.map((input, place) => {
+      const identity = added[place];
+      return input && identity ? newRecord(input, identity.embedding_model, identity) : undefined;
+    });
+    const entries = memories.flatMap((memory) => (memory ? [changeEntry('add', memory, call)] : []));
+    if (entries.length > 0) await audit?.record(entries, call);
+    return memories;
+  },
+});

@@ -1,0 +1,83 @@
+import { type Context, type Handler, Hono } from 'hono';
+import { OmpError } from '#contract';
+import { etagOf, namesEtag } from '../verbs/etags.ts';
+import type { Gate } from '../verbs/gate.ts';
+import { VERB_TABLE } from '../verbs/index.ts';
+import type { WireMemory } from '../verbs/memory.ts';
+import type { Verb } from '../verbs/verb.ts';
+import { itemError } from './errors.ts';
+import { readJson, readQuery } from './input.ts';
+import type { Env } from './request.ts';
+
+/** A route for each verb: makes the input from the request, runs the verb, and answers. */
+export function verbRoutes({ capabilities }: Pick<Gate, 'capabilities'>, maxRequestBytes: number): Hono<Env> {
+  const routes = new Hono<Env>();
+  for (const verb of Object.values<Verb>(VERB_TABLE)) {
+    const read = inputReader(verb, maxRequestBytes);
+    const answer = answerOf(verb, capabilities.etags);
+    const handler: Handler<Env> = async (c) =>
+      answer(c, await c.get('session').run(verb, await read(c), c.get('call')));
+    routes.on(verb.method, verb.path.replace('{id}', ':id'), handler);
+  }
+  return routes;
+}
+
+/** Makes the input of a verb: its fields come from the path, from headers, and from the body or the query string. */
+function inputReader(
+  { input, path, headers = {}, body }: Verb,
+  maxRequestBytes: number,
+): (c: Context<Env>) => Promise<unknown> {
+  const hasId = path.includes('{id}');
+  const named = Object.entries(headers);
+  const others = Object.keys(input.shape).filter((name) => !(hasId && name === 'id') && headers[name] === undefined);
+  const inQuery = new Set(body ? [] : others);
+  const repeatable = others.find((name) => isRepeatable(input.shape[name]));
+  return async (c) => {
+    let fields: Record<string, unknown> = {};
+    if (body) {
+      const json = await readJson(c, maxRequestBytes);
+      if (body.field !== undefined) fields = { [body.field]: json };
+      else if (isObject(json)) fields = json;
+      else return json;
+    } else if (inQuery.size > 0) fields = readQuery(c, inQuery, repeatable);
+    if (hasId) fields.id = c.req.param('id');
+    // Set even without a header: the body cannot stand in for it.
+    for (const [name, header] of named) fields[name] = readHeader(c, header);
+    return fields;
+  };
+}
+
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+const isRepeatable = (schema: unknown): boolean =>
+  (schema as { meta(): { param?: { explode?: boolean } } | undefined }).meta()?.param?.explode === true;
+
+/** Node decodes header values as Latin-1; clients send user ids in UTF-8. */
+export function readHeader(c: Context<Env>, name: string): string | undefined {
+  const value = c.req.header(name);
+  return value !== undefined && name === 'X-User-Id' ? Buffer.from(value, 'latin1').toString() : value;
+}
+
+function answerOf(
+  { success: { status, tagged } }: Verb,
+  etags: boolean,
+): (c: Context<Env>, output: unknown) => Response {
+  if (status === 204) return (c) => c.body(null, 204);
+  if (tagged && etags) return (c, output) => answerMemory(c, output as WireMemory, status);
+  return (c, output) => c.json(withItemErrors(c, output as object), status);
+}
+
+function answerMemory(c: Context<Env>, memory: WireMemory, status?: 201): Response {
+  const etag = etagOf(memory);
+  c.header('etag', etag);
+  const known = c.req.method === 'GET' ? c.req.header('if-none-match') : undefined;
+  return known !== undefined && namesEtag(known, etag) ? c.body(null, 304) : c.json(memory, status);
+}
+
+/** The errors of single memories are logged like those of requests, and sent without their causes. */
+function withItemErrors(c: Context<Env>, output: object): object {
+  const { results } = output as { readonly results?: readonly { readonly error?: unknown }[] };
+  if (!results?.some(({ error }) => error instanceof OmpError)) return output;
+  return { results: results.map((one) => (one.error instanceof OmpError ? { error: itemError(one.error, c) } : one)) };
+}

@@ -1,0 +1,130 @@
+import { z } from 'zod';
+import { MAX_BATCH_SIZE, VERBS } from '#contract';
+import type { Store } from '../core/with-embedder.ts';
+import { VERB_TABLE } from './index.ts';
+import { isSupported, type Verb } from './verb.ts';
+
+/** Version of the protocol this gateway speaks (SPEC, Versioning). */
+export const OMP_VERSION = '0.1';
+
+/** The largest `limit` of a search in the protocol (SPEC, Limits). */
+const MAX_SEARCH_RESULTS = 100;
+
+/** One entry for each flag of a verb that is an extension. */
+const flagsOf = <Entry>(entry: (verb: Verb) => Entry): Record<string, Entry> =>
+  Object.fromEntries(
+    Object.values<Verb>(VERB_TABLE).flatMap((verb) =>
+      verb.feature === undefined ? [] : [[verb.feature, entry(verb)]],
+    ),
+  );
+
+/** The public capability document (SPEC, Capabilities), derived from the methods and capabilities of the store. */
+export function describe(store: Store, rateLimitPerMinute: number | null) {
+  const { capabilities } = store;
+  return {
+    omp_version: OMP_VERSION,
+    provider: store.name,
+    verbs: VERBS.filter((name) => isSupported(VERB_TABLE[name], store)),
+    embedding: store.embedding ?? null,
+    features: {
+      vector_search: capabilities.vector_search,
+      keyword_search: capabilities.keyword_search,
+      graph_queries: false,
+      temporal: capabilities.temporal,
+      scopes: capabilities.scopes,
+      max_content_length: capabilities.max_content_length,
+      supports_audit: store.audit !== undefined,
+      supports_supersession: capabilities.supports_supersession,
+      idempotency: store.idempotent,
+      explain: store.search !== undefined && capabilities.explain === true,
+      current: store.list !== undefined || store.search !== undefined,
+      multi_user: store.search !== undefined,
+      tags: capabilities.tags,
+      consistency_tokens: capabilities.consistency_tokens,
+      etags: capabilities.etags,
+      ...flagsOf((verb) => isSupported(verb, store)),
+    },
+    limits: {
+      rate_limit_per_minute: rateLimitPerMinute,
+      max_search_results: Math.min(capabilities.max_search_results ?? MAX_SEARCH_RESULTS, MAX_SEARCH_RESULTS),
+      max_batch_size: MAX_BATCH_SIZE,
+    },
+  };
+}
+
+const flag = (description: string) => z.boolean().meta({ description });
+const bound = (description: string) => z.int().min(0).nullable().meta({ description });
+
+/** The same for the OpenAPI document. */
+export const CapabilityFields = z
+  .looseObject({
+    omp_version: z
+      .string()
+      .regex(/^\d+\.\d+$/)
+      .meta({ description: 'Version of the protocol.' }),
+    provider: z.string().meta({ description: 'Name of the backend.' }),
+    verbs: z.array(z.enum(VERBS)).meta({ description: 'Supported verbs.' }),
+    embedding: z
+      .looseObject({ model: z.string(), dimensions: z.int() })
+      .nullish()
+      .meta({ description: 'What makes the vectors; null: there are none.' }),
+    features: z.looseObject({
+      vector_search: flag('Similarity search.'),
+      keyword_search: flag('Keyword search.'),
+      graph_queries: flag('Graph queries.'),
+      temporal: flag('Filters by time.'),
+      scopes: z.enum(['native', 'tags', 'none']).meta({ description: 'How scopes are implemented.' }),
+      max_content_length: bound('Maximum characters of `content`; null: no limit.'),
+      supports_audit: flag('An audit log is recorded.'),
+      supports_supersession: flag('`supersedes` is tracked.'),
+      idempotency: flag('`POST /memories` supports `Idempotency-Key`.'),
+      explain: flag('`explain=true` of search explains scores.'),
+      current: flag('List and search take `current`.'),
+      multi_user: flag('Search and context take several `user_id`.'),
+      tags: flag('Memories have tags, and lists filter by them.'),
+      consistency_tokens: flag('Other replicas may show writes late; `X-Consistency-Token` makes them wait.'),
+      etags: flag('Memories have an `ETag`, and changes support `If-Match`.'),
+      ...flagsOf(({ method, path }) => flag(`\`${method} ${path}\` is supported.`)),
+    }),
+    limits: z
+      .looseObject({
+        rate_limit_per_minute: bound('Maximum requests per minute; null: no limit.'),
+        max_search_results: bound('Maximum `limit` of a search; null: no limit.'),
+        max_batch_size: z.int().min(1).meta({ description: 'Maximum memories of a batch.' }),
+      })
+      .optional(),
+  })
+  .meta({ id: 'Capabilities' });
+
+export const capabilityExample = {
+  omp_version: '0.1',
+  provider: 'postgres',
+  embedding: { model: 'universal-sentence-encoder-lite-en', dimensions: 512 },
+  verbs: ['add', 'search', 'get', 'update', 'delete', 'list', 'context', 'audit'],
+  features: {
+    vector_search: true,
+    keyword_search: true,
+    graph_queries: false,
+    temporal: true,
+    scopes: 'native',
+    max_content_length: null,
+    supports_audit: true,
+    supports_supersession: true,
+    idempotency: true,
+    batch: true,
+    explain: true,
+    current: true,
+    multi_user: true,
+    tags: true,
+    consistency_tokens: false,
+    etags: true,
+    users: true,
+    stats: true,
+    map: true,
+    erase: true,
+    export: true,
+    import: true,
+    keys: true,
+  },
+  limits: { rate_limit_per_minute: null, max_search_results: 100, max_batch_size: 100 },
+};

@@ -1,0 +1,243 @@
+import { z } from 'zod';
+import {
+  type Call,
+  type ExportedMemory,
+  invalidRequest,
+  MAX_BATCH_SIZE,
+  type Memory,
+  OmpError,
+  type ProviderCapabilities,
+} from '#contract';
+import { isSameRecord, recordBytes } from '#toolbox';
+import { type Access, denied } from '../core/access.ts';
+import type { AuditFacts } from '../core/audit-queue.ts';
+import { decodeCursor, encodeCursor, NO_TIME } from '../core/cursor.ts';
+import { MAX_ANSWER_BYTES } from '../core/read-shares.ts';
+import type { Store } from '../core/with-embedder.ts';
+import {
+  cursor,
+  dateTime,
+  ErrorFields,
+  memoryId,
+  next_cursor,
+  queryDate,
+  trueOrFalse,
+  userId,
+  wholeNumber,
+} from './fields.ts';
+import { memoryBodies } from './memories.ts';
+import { CreateBody, MemoryFields, memoryExample, readAll, readNewMemory, toWire } from './memory.ts';
+import { parse } from './parse.ts';
+import { verb } from './verb.ts';
+
+/*
+ * Memories with their ids and times, out of a store and into it (Decision 43).
+ */
+
+const ExportInput = z.object({
+  user_id: userId.optional().meta({ description: 'Only memories of this user.' }),
+  since: queryDate.optional().meta({ description: 'Only memories changed at or after this time.' }),
+  vectors: trueOrFalse.meta({ description: 'Whether each memory has its `vector`.', type: 'boolean' }),
+  limit: wholeNumber('Maximum memories per page', 1, 500).default(100),
+  cursor,
+});
+
+/** Needs to read all scopes, and all users or that of the query. */
+export const exportMemories = verb({
+  name: 'export',
+  method: 'GET',
+  path: '/export',
+  input: ExportInput,
+  needs: ['export'],
+  feature: 'export',
+  facts: ({ user_id }, access) => {
+    const mayRead = user_id !== undefined && access.mayAccess(user_id);
+    return { user_id: mayRead ? user_id : null, memory_id: null, scope: null };
+  },
+  async run({ cursor, limit, user_id, since, vectors }, access, call) {
+    const { store, shares, principal } = access;
+    const filters = { of: 'export', user_id, since };
+    const after = cursor === undefined ? undefined : decodeCursor(cursor, filters).id;
+    const mayRead = user_id === undefined ? principal.users === null : access.mayAccess(user_id);
+    if (!mayRead || principal.grants.read !== null) throw denied();
+    const query = { after, user_id, since, vectors, limit, max_bytes: MAX_ANSWER_BYTES };
+    const { items, next } = await shares.alone(call, () => store.export(query, call));
+    return {
+      memories: items.map(({ memory, vector }) =>
+        vector ? { ...toWire(memory), vector: encodeVector(vector) } : toWire(memory),
+      ),
+      next_cursor: next === undefined ? null : encodeCursor({ created_at: NO_TIME, id: next }, filters),
+    };
+  },
+  id: 'exportMemories',
+  summary: 'Read all memories of the store',
+  description: `In a fixed order, with all fields, to move them elsewhere; needs to read every scope, and every user unless
+\`user_id\` is given. A page may have fewer memories than \`limit\`, even none, although there are more: \`next_cursor\` is then not
+null. Available if \`features.export\` is true.`,
+  success: {
+    description: 'One page.',
+    schema: z
+      .looseObject({
+        memories: z.array(
+          MemoryFields.extend({
+            vector: z.string().optional().meta({ description: 'With `vectors`: base64 of little-endian float32.' }),
+          }).meta({ id: 'ExportedMemory', patternProperties: { '^x-': { description: 'Custom keys, as stored.' } } }),
+        ),
+        next_cursor,
+      })
+      .meta({ id: 'ExportPage' }),
+    example: { memories: [memoryExample], next_cursor: null },
+  },
+  errors: ['invalid_request', 'unsupported_capability'],
+});
+
+const MAX_DIMENSIONS = 16_000;
+
+const ON_CONFLICT = z.enum(['skip', 'replace']).default('skip').meta({
+  description: 'What happens to a memory whose id is stored already, if it is of the same user.',
+});
+
+/** No request can read `/memories/{id}` of these: clients resolve segments of dots, and `/memories/search` is the search. */
+const UNREACHABLE = ['.', '..', 'search'];
+
+/** The fields that `CreateBody` lacks. */
+const Identity = z.object({
+  id: memoryId
+    .refine((id) => !UNREACHABLE.includes(id), 'must not be ".", ".." or "search": no path can name such a memory')
+    .meta({ not: { enum: UNREACHABLE } }),
+  created_at: dateTime,
+  updated_at: dateTime.nullish(),
+  embedding_model: z.string().max(1_024).nullish(),
+  vector: z
+    .string()
+    .max(MAX_DIMENSIONS * 6)
+    .nullish()
+    .meta({
+      description: 'Base64 of little-endian float32. Taken over if `embedding_model` is the one of the gateway.',
+    }),
+});
+
+/** `unchanged`: it is stored already, as it is; `exists`: its id is, with other fields, or of another user. */
+export type ImportOutcome = 'stored' | 'unchanged' | 'exists';
+
+const { embedding_model: _, status: __, ...exportedExample } = memoryExample;
+
+/** Needs to write all scopes of all users. Outcomes in the order of the request. */
+export const importMemories = verb({
+  name: 'import',
+  method: 'POST',
+  path: '/import',
+  input: z.object({ memories: memoryBodies, on_conflict: ON_CONFLICT }),
+  body: {
+    schema: z
+      .object({
+        memories: z
+          .array(
+            z.object({ ...CreateBody.shape, ...Identity.shape }).meta({
+              id: 'NewMovedMemory',
+              patternProperties: { '^x-': { description: 'Custom keys, stored and returned.' } },
+            }),
+          )
+          .min(1)
+          .max(MAX_BATCH_SIZE),
+        on_conflict: ON_CONFLICT.optional(),
+      })
+      .meta({ id: 'MovedMemories', description: 'An invalid memory does not fail the others.' }),
+    example: { memories: [exportedExample], on_conflict: 'skip' },
+  },
+  needs: ['import'],
+  feature: 'import',
+  async run({ memories, on_conflict }, access, call) {
+    const { store, max_record_bytes } = access;
+    const read = (body: unknown) => readExported(body, store.capabilities);
+    const inputs = readAll(memories, read, ({ memory }) => recordBytes(memory), max_record_bytes);
+    const items = inputs.filter((one) => !(one instanceof OmpError)) as ExportedMemory[];
+    if (new Set(items.map(({ memory }) => memory.id)).size < items.length) {
+      throw invalidRequest('memories: two have the same id');
+    }
+    const outcomes = (items.length > 0 ? await importAll(access, items, on_conflict === 'replace', call) : []).values();
+    return {
+      results: inputs.map((input) => {
+        const outcome = input instanceof OmpError ? input : (outcomes.next().value as ImportOutcome | OmpError);
+        return outcome instanceof OmpError ? { error: outcome } : { outcome };
+      }),
+    };
+  },
+  id: 'importMemories',
+  summary: 'Store memories with their ids and times',
+  description: `Needs to write every scope of every user. Each memory is stored, or has an error in its place. Repeating a
+request changes nothing more. Available if \`features.import\` is true.`,
+  success: {
+    description: 'What became of each memory.',
+    schema: z
+      .looseObject({
+        results: z
+          .array(
+            z.union([
+              z.looseObject({ outcome: z.enum(['stored', 'unchanged', 'exists']) }),
+              z.looseObject({ error: ErrorFields }),
+            ]),
+          )
+          .meta({
+            description:
+              'In the order of the request. `unchanged`: the memory is stored already, as it is; `exists`: its id is, with other fields, or of another user.',
+          }),
+      })
+      .meta({ id: 'ImportResults' }),
+    example: { results: [{ outcome: 'stored' }] },
+  },
+  errors: ['invalid_request', 'unsupported_capability', 'payload_too_large'],
+});
+
+/** Of the whole store. */
+const FACTS: AuditFacts = { user_id: null, memory_id: null, scope: null };
+
+const importAll = (
+  access: Access & { readonly store: Required<Pick<Store, 'import'>> },
+  items: readonly ExportedMemory[],
+  replace: boolean,
+  call: Call,
+): Promise<(ImportOutcome | OmpError)[]> =>
+  access.audited('import', FACTS, call, async () => {
+    const { store, principal } = access;
+    // A caller of some users would learn which ids others have.
+    if (principal.users !== null || principal.grants.write !== null) throw denied();
+    const outcomes = await store.import({ items, replace }, call);
+    const results: (ImportOutcome | OmpError)[] = [];
+    for (const [i, outcome] of outcomes.entries()) {
+      const { memory } = items[i] as ExportedMemory;
+      if (outcome !== false) results.push(outcome === true ? 'stored' : outcome);
+      else {
+        const present = await store.get({ id: memory.id, users: null, within: null }, call);
+        results.push(isSameRecord(memory, present) ? 'unchanged' : 'exists');
+      }
+    }
+    return results;
+  });
+
+function readExported(body: unknown, capabilities: ProviderCapabilities): ExportedMemory {
+  const { id, created_at, updated_at, embedding_model, vector } = parse(Identity, body);
+  const memory: Memory = {
+    id,
+    created_at,
+    updated_at: updated_at ?? created_at,
+    ...readNewMemory(body, capabilities),
+    embedding_model: embedding_model ?? null,
+    status: null,
+  };
+  return { memory, vector: vector == null ? null : decodeVector(vector) };
+}
+
+/** Base64 of little-endian float32. */
+function encodeVector(vector: Float32Array): string {
+  const bytes = Buffer.alloc(vector.length * 4);
+  for (const [i, value] of vector.entries()) bytes.writeFloatLE(value, i * 4);
+  return bytes.toString('base64');
+}
+
+function decodeVector(text: string): Float32Array {
+  const bytes = Buffer.from(text, 'base64');
+  const vector = Float32Array.from({ length: bytes.length >> 2 }, (_, i) => bytes.readFloatLE(i * 4));
+  if (bytes.length % 4 === 0 && bytes.length > 0 && vector.every(Number.isFinite)) return vector;
+  throw invalidRequest('vector: must be base64 of little-endian float32 numbers');
+}

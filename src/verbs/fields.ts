@@ -1,0 +1,223 @@
+import { DateTime } from 'luxon';
+import { z } from 'zod';
+import { ERROR_CODES, ERROR_TYPES } from '#contract';
+
+/** Limits that SPEC.md leaves to the implementation (Decisions 5, 8 and 11). Texts in characters, lists in elements. */
+export const LIMITS = {
+  userId: 256,
+  users: 16,
+  grants: 32,
+  keyUsers: 100,
+  scope: 512,
+  scopeSegments: 32,
+  wildcards: 32,
+  tag: 128,
+  tags: 64,
+  supersedes: 64,
+  id: 512,
+  sourceField: 1024,
+  date: 64,
+  number: 32,
+} as const;
+
+/** Without NUL, which Postgres cannot store, and without lone surrogates, which no encoding of text has. */
+export const isStorable = (text: string): boolean => !text.includes('\0') && text.isWellFormed();
+const isNotBlank = (text: string): boolean => /\S/.test(text);
+const codePoints = (text: string): number => {
+  let count = 0;
+  for (const _ of text) count++;
+  return count;
+};
+/** At most `max` code points. The length in code units nearly always decides without counting. */
+export const fits = (text: string, max: number): boolean =>
+  text.length <= max || (text.length <= 2 * max && codePoints(text) <= max);
+
+const text = z.string().refine(isStorable, 'must not contain NUL or lone surrogates');
+/** A text that is too long fails here, and no later check reads it. */
+export const upTo = (max: number) =>
+  text
+    .refine((value) => fits(value, max), { error: `must be at most ${max} characters`, abort: true })
+    .meta({ maxLength: max });
+/** The same for a text that is never stored, such as a number in a query string. */
+export const short = (max: number, error = `must be at most ${max} characters`) =>
+  z.string().refine((value) => value.length <= max, { error, abort: true });
+/** A list that is too long fails before its elements are checked: a million of them could cause a million issues. */
+export const upToMany = <Element extends z.ZodType>(element: Element, max: number, error: string) =>
+  z.preprocess((value, context) => {
+    if (!Array.isArray(value) || value.length <= max) return value;
+    context.addIssue({ code: 'custom', message: error });
+    return z.NEVER;
+  }, z.array(element).max(max));
+const filled = (max: number) => upTo(max).refine(isNotBlank, 'must not be blank').meta({ pattern: '\\S' });
+
+export const content = text.refine(isNotBlank, 'must not be blank').meta({
+  description:
+    'Text of the memory, stored byte for byte: not blank, without NUL, at most `features.max_content_length` characters.',
+  pattern: '\\S',
+  examples: ['user prefers pnpm over npm for nodejs projects'],
+});
+export const userId = filled(LIMITS.userId).meta({ description: 'User the memory belongs to.', examples: ['u1'] });
+/** The users of a search (Decision 40). Not `upToMany`: a list that is transformed counts as optional in the OpenAPI document. */
+export const userIds = z
+  .unknown()
+  .refine((ids) => !Array.isArray(ids) || ids.length <= LIMITS.users, {
+    error: `must hold at most ${LIMITS.users} users`,
+    abort: true,
+  })
+  .pipe(
+    z
+      .array(userId)
+      .min(1, 'must not be empty')
+      .refine((ids) => new Set(ids).size === ids.length, 'must be distinct'),
+  )
+  .meta({
+    type: 'array',
+    items: { type: 'string', maxLength: LIMITS.userId, pattern: '\\S' },
+    ...{ minItems: 1, maxItems: LIMITS.users, uniqueItems: true },
+    description: `The user, or up to ${LIMITS.users} users whose memories are searched together.`,
+    examples: [['u1']],
+  });
+export const memoryId = filled(LIMITS.id).meta({ examples: ['mem_01JD3ZK8Q0V5W9E6T2Y4R7N1XA'] });
+export const query = filled(1_048_576).meta({
+  description: 'Search query.',
+  examples: ['which package manager does the user prefer?'],
+});
+
+/** For the OpenAPI document: one segment of a scope, equivalent to the refinements below. */
+const SEGMENT = '[^/*?\\u0000-\\u001f\\u007f-\\u009f]+';
+
+/** The grammar of scopes (Decision 5). */
+export const scope = upTo(LIMITS.scope)
+  .refine((path) => {
+    const segments = path.split('/');
+    return segments.length <= LIMITS.scopeSegments && segments.every((segment) => segment !== '');
+  }, `must be 1 to ${LIMITS.scopeSegments} non-empty segments joined by "/"`)
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern rejects them
+  .refine((path) => !/[*?\u0000-\u001f\u007f-\u009f]/.test(path), 'must not contain *, ? or control characters')
+  .meta({
+    description: `Slash-delimited hierarchical namespace: 1 to ${LIMITS.scopeSegments} non-empty segments without \`*\`, \`?\` or control characters.`,
+    pattern: `^${SEGMENT}(?:/${SEGMENT}){0,${LIMITS.scopeSegments - 1}}$`,
+    examples: ['coding/preferences'],
+  });
+
+const filterText = upTo(LIMITS.scope).min(1, 'must not be empty');
+export const scopeGlob = filterText
+  .refine(
+    (glob) => (glob.match(/[*?]/g) ?? []).length <= LIMITS.wildcards,
+    `must hold at most ${LIMITS.wildcards} wildcards`,
+  )
+  .meta({
+    description: 'Glob over the scope: `*` matches any run of characters, `/` included, `?` one character.',
+    examples: ['coding/*'],
+  });
+export const scopePrefix = filterText
+  .transform((prefix) => (prefix.endsWith('*') ? prefix.slice(0, -1) : prefix))
+  .meta({ description: 'String prefix of the scope; one trailing `*` is accepted and ignored.' });
+
+export const tag = upTo(LIMITS.tag)
+  .min(1, 'must not be empty')
+  .meta({ examples: ['tooling'] });
+export const tags = upToMany(tag, LIMITS.tags, `must hold at most ${LIMITS.tags} tags`).meta({
+  description: 'Free-form labels.',
+  examples: [['tooling']],
+});
+export const confidence = z
+  .number()
+  .min(0, 'must be at least 0')
+  .max(1, 'must be at most 1')
+  .meta({ description: '0 to 1.', examples: [0.9] });
+export const supersedes = upToMany(memoryId, LIMITS.supersedes, `must hold at most ${LIMITS.supersedes} ids`).meta({
+  description: 'Ids of the memories that this one replaces.',
+});
+
+const DATE_TIME = 'must be an ISO 8601 date or date-time between the years 0001 and 9999';
+/**
+ * Any ISO 8601 date or date-time, converted to UTC with milliseconds. Without offset it is UTC; a date is its midnight.
+ * Years 0001 to 9999, which every backend can store.
+ */
+export const dateTime = short(LIMITS.date, DATE_TIME)
+  .transform((value, context) => {
+    // ISO 8601 also has times without a date.
+    const parsed =
+      /^\d{4}/.test(value) && !IMPOSSIBLE_OFFSET.test(value) ? DateTime.fromISO(value, { zone: 'utc' }) : undefined;
+    const milliseconds = parsed?.toMillis() ?? Number.NaN;
+    if (milliseconds >= FIRST_MOMENT && milliseconds <= LAST_MOMENT) return new Date(milliseconds).toISOString();
+    context.addIssue({ code: 'custom', message: DATE_TIME });
+    return z.NEVER;
+  })
+  .meta({
+    description: 'ISO 8601 date or date-time; UTC when it has no offset.',
+    format: 'date-time',
+    type: 'string',
+  });
+/** Hours above 23 or minutes above 59. The library would add them up. */
+const IMPOSSIBLE_OFFSET = /^[^T]*T.*[+-](?:2[4-9]|[3-9]\d|\d{2}:?[6-9])/;
+const FIRST_MOMENT = Date.parse('0001-01-01T00:00:00Z');
+const LAST_MOMENT = Date.parse('9999-12-31T23:59:59.999Z');
+
+export const sourceType = z.enum(['extracted', 'explicit', 'imported']);
+export const sourceText = upTo(LIMITS.sourceField);
+
+/** On creation, null counts as omitted (Decision 7). */
+export const optional = <Schema extends z.ZodType>(schema: Schema) => schema.nullish();
+
+/** A parameter of a query string, which is text; other interfaces hand over the value itself. */
+const parameter = <Text extends z.ZodType>(schema: Text) =>
+  z.preprocess((value) => (typeof value === 'number' || typeof value === 'boolean' ? String(value) : value), schema);
+
+export const wholeNumber = (name: string, min: number, max: number) =>
+  parameter(
+    short(LIMITS.number)
+      .regex(/^\d{1,9}$/, `must be a whole number from ${min} to ${max}`)
+      .transform(Number)
+      .refine((value) => value >= min && value <= max, `must be from ${min} to ${max}`),
+  ).meta({ description: `${name}.`, type: 'integer', minimum: min, maximum: max });
+
+/** An unescaped `+` of an offset arrives as a space in a query string. */
+export const queryDate = short(LIMITS.date)
+  .transform((value) => value.replace(/ (\d{2}(?::?\d{2})?)$/, '+$1'))
+  .pipe(dateTime)
+  .meta({
+    description: 'ISO 8601 date or date-time, inclusive; UTC when it has no offset.',
+    type: 'string',
+    format: 'date-time',
+  });
+
+export const cursor = z.string().optional().meta({ description: '`next_cursor` of the previous page.' });
+
+export const trueOrFalse = parameter(
+  short(LIMITS.number)
+    .refine((value) => value === 'true' || value === 'false', 'must be true or false')
+    .transform((value) => value === 'true'),
+).default(false);
+
+/** A number from 0 to 1. */
+export const share = parameter(
+  short(LIMITS.number)
+    .regex(/^(?:\d+(?:\.\d+)?|\.\d+)(?:[eE]-?\d+)?$/, 'must be a number from 0 to 1')
+    .transform(Number)
+    .refine((value) => value <= 1, 'must be from 0 to 1'),
+).optional();
+
+/*
+ * Parts of answers. Objects are open, because a client must accept the answers of newer versions (SPEC, Versioning 4). No
+ * limits are stated, because memories may also come from other applications.
+ */
+
+export const time = (description: string) => z.string().meta({ description, format: 'date-time' });
+export const score = z
+  .number()
+  .min(0)
+  .max(1)
+  .meta({ description: 'Order of the results; higher means more relevant.' });
+export const strings = z.array(z.string());
+export const next_cursor = z.string().nullish().meta({ description: '`cursor` of the next page; null: last page.' });
+export const count = z.int().min(0).meta({ description: 'Number of memories.' });
+
+/** An error, without the id of its request. */
+export const ErrorFields = z.looseObject({
+  code: z.enum(ERROR_CODES).meta({ description: 'Clients branch on this code.' }),
+  message: z.string().meta({ description: 'For logs and people; do not parse it.' }),
+  type: z.enum(Object.values(ERROR_TYPES)).meta({ description: 'Category of the code.' }),
+  provider: z.string().optional().meta({ description: 'Backend that raised the error.' }),
+});

@@ -1,0 +1,29 @@
+import { audit } from './audit.ts';
+import { exportMemories, importMemories } from './export.ts';
+import { createKey, listKeys, revokeKey } from './keys.ts';
+import { map } from './map.ts';
+import { add, batch, get, list, remove, update } from './memories.ts';
+import { context, search } from './search.ts';
+import { erase, stats, users } from './users.ts';
+
+/** Every verb. A path with `{id}` comes after those that it would match too. */
+export const VERB_TABLE = {
+  add,
+  list,
+  batch,
+  search,
+  get,
+  update,
+  delete: remove,
+  context,
+  audit,
+  users,
+  erase,
+  stats,
+  export: exportMemories,
+  import: importMemories,
+  map,
+  list_keys: listKeys,
+  create_key: createKey,
+  revoke_key: revokeKey,
+};

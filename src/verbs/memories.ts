@@ -1,0 +1,462 @@
+import { z } from 'zod';
+import {
+  type Call,
+  type ListQuery,
+  MAX_BATCH_SIZE,
+  type Memory,
+  type MemoryPatch,
+  type NewMemory,
+  OmpError,
+} from '#contract';
+import { recordBytes, recordTooLarge, sizeWithin } from '#toolbox';
+import { type Access, denied, recordFacts, type Target } from '../core/access.ts';
+import type { AuditFacts } from '../core/audit-queue.ts';
+import { currentAmong } from '../core/current.ts';
+import { decodeCursor, encodeCursor } from '../core/cursor.ts';
+import type { Grants } from '../core/principal.ts';
+import { MAX_ANSWER_BYTES, type SizedResult } from '../core/read-shares.ts';
+import type { Store } from '../core/with-embedder.ts';
+import { versionsIn } from './etags.ts';
+import {
+  cursor,
+  ErrorFields,
+  next_cursor,
+  queryDate,
+  scopeGlob,
+  tag,
+  trueOrFalse,
+  upToMany,
+  userId,
+  wholeNumber,
+} from './fields.ts';
+import {
+  CreateBody,
+  MemoryFields,
+  memoryExample,
+  memoryTarget,
+  newMemoryExample,
+  PatchBody,
+  readAll,
+  readNewMemory,
+  readPatch,
+  readTarget,
+  toWire,
+} from './memory.ts';
+import { readIdempotencyKey } from './parse.ts';
+import { verb } from './verb.ts';
+
+const mayAdd = (access: Access, { user_id, scope }: NewMemory): boolean =>
+  access.mayAccess(user_id) && access.admitsWrite(scope);
+
+/** The caller's idempotency key for this input. */
+function keyOf(access: Access, text: string | undefined, input: unknown) {
+  const key = readIdempotencyKey(text, input);
+  if (key && !access.store.idempotent) throw access.unsupported('Idempotency-Key');
+  return key && { caller: access.principal.id, ...key };
+}
+
+const idempotency_key = z.string().optional();
+const KEY_HEADER = { idempotency_key: 'Idempotency-Key' };
+
+/** SPEC, POST /memories. Idempotent with a key. */
+export const add = verb({
+  name: 'add',
+  method: 'POST',
+  path: '/memories',
+  input: z.object({ memory: z.unknown(), idempotency_key }),
+  headers: KEY_HEADER,
+  body: { field: 'memory', schema: CreateBody, example: newMemoryExample },
+  needs: ['add'],
+  writes: true,
+  async run({ memory: body, idempotency_key }, access, call) {
+    const { store, max_record_bytes } = access;
+    const input = readNewMemory(body, store.capabilities, call);
+    if (recordBytes(input) > max_record_bytes) throw recordTooLarge(max_record_bytes);
+    const key = keyOf(access, idempotency_key, input);
+    return access.audited('add', access.facts(input), call, async () => {
+      if (!mayAdd(access, input)) throw denied();
+      return toWire(access.writable(await store.add({ input, key }, call), input.user_id));
+    });
+  },
+  id: 'addMemory',
+  summary: 'Create a memory',
+  description: 'Optional fields given as null count as omitted. Unknown fields are ignored.',
+  success: {
+    status: 201,
+    description: 'The created memory.',
+    schema: MemoryFields,
+    example: memoryExample,
+    tagged: true,
+  },
+  errors: ['invalid_request', 'unsupported_capability', 'payload_too_large'],
+});
+
+const memoriesError = `must hold 1 to ${MAX_BATCH_SIZE} memories`;
+/** Each memory is parsed by itself, so that an invalid one does not fail the others. */
+export const memoryBodies = upToMany(z.unknown(), MAX_BATCH_SIZE, memoriesError).refine(
+  (all) => all.length > 0,
+  memoriesError,
+);
+
+/** Decision 35. Outcomes in the order of the request: each memory, or why it was not added. */
+export const batch = verb({
+  name: 'batch',
+  method: 'POST',
+  path: '/memories/batch',
+  input: z.object({ memories: memoryBodies, idempotency_key }),
+  headers: KEY_HEADER,
+  body: {
+    schema: z
+      .object({ memories: z.array(CreateBody).min(1).max(MAX_BATCH_SIZE) })
+      .meta({ id: 'NewMemories', description: 'An invalid memory does not fail the others.' }),
+    example: { memories: [newMemoryExample, { user_id: 'u1', content: 'user works from Lisbon' }] },
+  },
+  needs: ['batch'],
+  writes: true,
+  feature: 'batch',
+  async run({ memories, idempotency_key }, access, call) {
+    const { store, max_record_bytes } = access;
+    const read = (body: unknown) => readNewMemory(body, store.capabilities, call);
+    const inputs = readAll(memories, read, recordBytes, max_record_bytes);
+    // An invalid memory has no other form than its own.
+    const key = keyOf(
+      access,
+      idempotency_key,
+      inputs.map((one, place) => (one instanceof OmpError ? memories[place] : one)),
+    );
+    const outcomes = await addAll(access, { inputs, key }, call);
+    return {
+      results: outcomes.map((outcome) =>
+        outcome instanceof OmpError ? { error: outcome } : { memory: toWire(outcome) },
+      ),
+    };
+  },
+  id: 'addMemories',
+  summary: 'Create several memories',
+  description: `Each memory is added, or has an error in its place. Where the backend has transactions, a failure adds none and
+answers one error. \`Idempotency-Key\` covers the whole batch. Counts as one request.`,
+  success: {
+    description: 'The results, in the order of the request.',
+    schema: z
+      .looseObject({
+        results: z
+          .array(z.union([z.looseObject({ memory: MemoryFields }), z.looseObject({ error: ErrorFields })]))
+          .meta({ description: 'In the order of the request: the created memory, or why it was not created.' }),
+      })
+      .meta({ id: 'BatchResults' }),
+    example: {
+      results: [
+        { memory: memoryExample },
+        { error: { code: 'invalid_request', message: 'content: must not be blank', type: 'invalid' } },
+      ],
+    },
+  },
+  errors: ['invalid_request', 'unsupported_capability', 'payload_too_large'],
+  denies: false,
+});
+
+interface AddAll {
+  readonly inputs: readonly (NewMemory | OmpError)[];
+  readonly key: ReturnType<typeof keyOf>;
+}
+
+/** Adds what the caller may add. Each memory has an audit entry. Throws if the backend failed and nothing was added. */
+async function addAll(
+  access: Access & { readonly store: Required<Pick<Store, 'batch'>> },
+  { inputs, key }: AddAll,
+  call: Call,
+): Promise<(Memory | OmpError)[]> {
+  const allowed = inputs.map((input) => (input instanceof OmpError || !mayAdd(access, input) ? undefined : input));
+  const adding = allowed.some(Boolean) ? access.store.batch({ inputs: allowed, key }, call) : Promise.resolve([]);
+  const outcomes = await Promise.allSettled(
+    inputs.map(async (input, place) => {
+      if (input instanceof OmpError) throw input;
+      return access.audited('add', access.facts(input), call, async () => {
+        if (!allowed[place]) {
+          // The audit entries of failures always follow those of the added memories.
+          await adding.catch(() => {});
+          throw denied();
+        }
+        const outcome = (await adding)[place];
+        if (outcome instanceof OmpError) throw outcome;
+        return access.writable(outcome as Memory, input.user_id);
+      });
+    }),
+  );
+  await adding;
+  return outcomes.map((outcome) => {
+    if (outcome.status === 'fulfilled') return outcome.value;
+    if (outcome.reason instanceof OmpError) return outcome.reason;
+    throw outcome.reason;
+  });
+}
+
+const factsOfId = ({ id }: Target): AuditFacts => ({ user_id: null, memory_id: id, scope: null });
+
+/**
+ * SPEC, GET /memories/{id}. Like `update` and `delete`, throws `not_found` if there is no such record or the caller may not
+ * access its user, and `scope_denied` if the grants do not cover its scope.
+ */
+export const get = verb({
+  name: 'get',
+  method: 'GET',
+  path: '/memories/{id}',
+  input: z.object(memoryTarget),
+  headers: { user_id: 'X-User-Id' },
+  needs: [],
+  facts: factsOfId,
+  async run(input, access, call, facts) {
+    const { read } = access.principal.grants;
+    const target = readTarget(input);
+    const memory = await access.store.get(access.ref(target, read), call);
+    if (!memory) throw await access.absenceError(read, target, call, facts);
+    return toWire(recordFacts(facts, access.readable(memory, target.user_id)));
+  },
+  id: 'getMemory',
+  summary: 'Read one memory',
+  success: { description: 'The memory.', schema: MemoryFields, example: memoryExample, tagged: true },
+  errors: ['not_found'],
+});
+
+const changeTarget = { ...memoryTarget, if_match: z.string().optional() };
+const CHANGE_HEADERS = { user_id: 'X-User-Id', if_match: 'If-Match' };
+
+/** The target of a change, with the versions that `If-Match` admits. */
+function readChangeTarget(
+  { if_match, ...target }: Target & { readonly if_match?: string | undefined },
+  access: Access,
+): Target {
+  const named = readTarget(target);
+  if (if_match === undefined) return named;
+  if (!access.store.capabilities.etags) {
+    throw new OmpError('unsupported_capability', 'the provider does not support If-Match', {
+      provider: access.store.name,
+    });
+  }
+  return { ...named, versions: versionsIn(if_match) };
+}
+
+const patchExample = { tags: ['tooling', 'nodejs'], valid_to: '2036-03-01T00:00:00Z' };
+
+/** SPEC, PATCH /memories/{id}. */
+export const update = verb({
+  name: 'update',
+  method: 'PATCH',
+  path: '/memories/{id}',
+  input: z.object({ ...changeTarget, patch: z.unknown() }),
+  headers: CHANGE_HEADERS,
+  body: { field: 'patch', schema: PatchBody, example: patchExample },
+  needs: ['update'],
+  writes: true,
+  async run({ patch: body, ...input }, access, call) {
+    const { store, principal, admitsRead } = access;
+    const { grants } = principal;
+    const target = readChangeTarget(input, access);
+    const patch = readPatch(body, store.capabilities, call);
+    return access.audited('update', factsOfId(target), call, async (facts) => {
+      if (patch.scope !== undefined && !access.admitsWrite(patch.scope)) {
+        throw await access.accessError(target, call, facts);
+      }
+      const reveals = patch.scope !== undefined && admitsRead(patch.scope) && !readsAllItWrites(grants);
+      const updated = await (reveals
+        ? updateReadable(access, { target, patch }, call, facts)
+        : store.update({ ref: access.ref(target, grants.write), patch }, call));
+      if (!updated) throw await access.absenceError(grants.write, target, call, facts);
+      access.writable(updated, target.user_id);
+      return toWire(admitsRead(updated.scope) ? updated : withoutHidden(updated, patch));
+    });
+  },
+  id: 'updateMemory',
+  summary: 'Update fields of a memory',
+  description: '`tags` and `supersedes` replace the whole list. Only `valid_to` and `x-` keys may be null.',
+  success: {
+    description: 'The full memory.',
+    schema: MemoryFields,
+    example: {
+      ...memoryExample,
+      tags: patchExample.tags,
+      valid_to: '2036-03-01T00:00:00.000Z',
+      updated_at: '2026-03-01T09:31:00.000Z',
+    },
+    tagged: true,
+  },
+  errors: ['invalid_request', 'unsupported_capability', 'not_found', 'payload_too_large'],
+});
+
+/** Checks `read` before the change, and that nobody changes the memory between the two, where the backend has versions. */
+async function updateReadable(
+  access: Access & { readonly store: Required<Pick<Store, 'update'>> },
+  { target, patch }: { readonly target: Target; readonly patch: MemoryPatch },
+  call: Call,
+  facts: AuditFacts,
+): Promise<Memory | undefined> {
+  const { store, principal } = access;
+  const { read, write } = principal.grants;
+  for (let retries = 3; ; retries--) {
+    const memory = await store.get(access.ref(target, read), call);
+    if (!memory) throw await access.absenceError(read, target, call, facts);
+    const versions = (target.versions ?? [memory.updated_at]).filter((version) => version === memory.updated_at);
+    const checked = store.capabilities.etags ? { ...target, versions } : target;
+    try {
+      return await store.update({ ref: access.ref(checked, write), patch }, call);
+    } catch (error) {
+      const isOurs = error instanceof OmpError && error.version !== undefined && target.versions === undefined;
+      if (!isOurs || retries === 0) throw error;
+    }
+  }
+}
+
+/** Whether every scope that the caller may write can be read, by comparison of the globs. */
+const readsAllItWrites = ({ read, write }: Grants): boolean =>
+  read === null || (write?.every((glob) => read.includes(glob)) ?? false);
+
+/** What a caller who may not read a memory gets of it (Decision 14): what names it, and what the caller sent itself. */
+const withoutHidden = (
+  { id, user_id, created_at, updated_at, status }: Memory,
+  { extensions: _, ...sent }: MemoryPatch,
+): Memory => ({
+  id,
+  content: '',
+  user_id,
+  created_at,
+  updated_at,
+  scope: null,
+  tags: [],
+  source: null,
+  confidence: null,
+  valid_from: null,
+  valid_to: null,
+  supersedes: [],
+  embedding_model: null,
+  status,
+  extensions: {},
+  ...sent,
+});
+
+/** SPEC, DELETE /memories/{id}. */
+export const remove = verb({
+  name: 'delete',
+  method: 'DELETE',
+  path: '/memories/{id}',
+  input: z.object(changeTarget),
+  headers: CHANGE_HEADERS,
+  needs: ['delete'],
+  writes: true,
+  async run(input, access, call) {
+    const { delete: within } = access.principal.grants;
+    const target = readChangeTarget(input, access);
+    return access.audited('delete', factsOfId(target), call, async (facts) => {
+      if (await access.store.delete(access.ref(target, within), call)) return;
+      throw await access.absenceError(within, target, call, facts);
+    });
+  },
+  id: 'deleteMemory',
+  summary: 'Delete a memory permanently',
+  description: 'To keep the history, add a memory that names this one in `supersedes`.',
+  success: { status: 204, description: 'Deleted.' },
+  errors: ['unsupported_capability', 'not_found'],
+});
+
+export const ListInput = z.object({
+  user_id: userId,
+  scope: scopeGlob.optional(),
+  tag: tag.optional().meta({ description: 'Only memories with this tag.' }),
+  since: queryDate.optional(),
+  until: queryDate.optional(),
+  limit: wholeNumber('Maximum results per page', 1, 500).default(50),
+  current: trueOrFalse.meta({
+    description: 'Leaves out what is not valid now, or superseded by another memory of the page.',
+    type: 'boolean',
+  }),
+  cursor,
+});
+
+/** SPEC, GET /memories. */
+export const list = verb({
+  name: 'list',
+  method: 'GET',
+  path: '/memories',
+  input: ListInput,
+  needs: ['list'],
+  facts: (input, access) => access.facts(input),
+  async run({ cursor, limit, tag, current, ...filters }, access, call) {
+    if (!access.store.capabilities.temporal) rejectTimes(filters);
+    const query = { tags: tag === undefined ? [] : [tag], ...defined(filters) };
+    const after = cursor === undefined ? {} : { after: decodeCursor(cursor, query) };
+    const { items, more } = await listAllowed(access, { limit, ...query, ...after }, call);
+    const last = items.at(-1);
+    const shown = current ? items.filter(currentAmong(items, new Date())) : items;
+    return { items: shown.map(toWire), next_cursor: more && last ? encodeCursor(last, query) : null };
+  },
+  id: 'listMemories',
+  summary: "List a user's memories",
+  description: 'Newest first. Pass each `next_cursor` as `cursor`, with the same filters, until it is null.',
+  success: {
+    description: 'One page.',
+    schema: z
+      .looseObject({
+        items: z
+          .array(MemoryFields)
+          .meta({ description: 'Newest first: by `created_at`, then `id`, both descending.' }),
+        next_cursor,
+      })
+      .meta({ id: 'MemoryPage' }),
+    example: { items: [memoryExample], next_cursor: null },
+  },
+  errors: ['invalid_request', 'unsupported_capability'],
+});
+
+/** The first part of a result. */
+export interface Part<Item> {
+  readonly items: Item[];
+  /** Whether the result continues, after the limit of the query or the byte limit of a response. */
+  readonly more: boolean;
+}
+
+/** A query of a caller. The gateway adds the allowed scopes and the byte limits. */
+export type CallerQuery<Query> = Omit<Query, 'within' | 'max_bytes' | 'max_content_bytes'>;
+
+/** The memories of a list that the caller may read. */
+export async function listAllowed(
+  access: Access & { readonly store: Required<Pick<Store, 'list'>> },
+  { user_id, limit, ...rest }: CallerQuery<ListQuery>,
+  call: Call,
+): Promise<Part<Memory>> {
+  const { store, shares, bounds } = access;
+  access.requireUser(user_id, bounds.within, rest.scope);
+  return shares.records(limit, call, async () => {
+    // One more record than the limit tells whether the list continues.
+    const memories = await store.list({ user_id, limit: limit + 1, ...rest, ...bounds }, call);
+    for (const memory of memories) access.readable(memory, user_id);
+    return partOf(memories, sizeWithin(memories, MAX_ANSWER_BYTES), limit);
+  });
+}
+
+/** The first part, of at most `limit` items. */
+export function partOf<Item>(
+  all: readonly Item[],
+  { count, bytes }: ReturnType<typeof sizeWithin>,
+  limit = count,
+): SizedResult<Part<Item>> {
+  const items = all.slice(0, Math.min(limit, count));
+  return { result: { items, more: all.length > items.length }, count, bytes };
+}
+
+/** The fields with a value. */
+export const defined = <Fields extends object>(fields: Fields) =>
+  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as {
+    [Key in keyof Fields]: Exclude<Fields[Key], undefined>;
+  };
+
+function rejectTimes({
+  since,
+  until,
+}: {
+  readonly since?: string | undefined;
+  readonly until?: string | undefined;
+}): void {
+  for (const [name, value] of Object.entries({ since, until })) {
+    const message = `${name}: the provider stores no creation times (features.temporal is false)`;
+    if (value !== undefined) throw new OmpError('unsupported_capability', message);
+  }
+}

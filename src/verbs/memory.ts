@@ -1,0 +1,243 @@
+import { z } from 'zod';
+import {
+  type Call,
+  invalidRequest,
+  type Memory,
+  type MemoryPatch,
+  type NewMemory,
+  OmpError,
+  type ProviderCapabilities,
+} from '#contract';
+import { recordTooLarge } from '#toolbox';
+import type { Target } from '../core/access.ts';
+import {
+  confidence,
+  content,
+  dateTime,
+  fits,
+  isStorable,
+  LIMITS,
+  optional,
+  scope,
+  sourceText,
+  sourceType,
+  strings,
+  supersedes,
+  tags,
+  time,
+  userId,
+} from './fields.ts';
+import { parse, readExtensions, reportIgnored } from './parse.ts';
+
+/*
+ * A memory as clients send and get it: its `x-` keys stand beside the fields of the protocol (Decision 6).
+ */
+
+const SourceFields = z.object({
+  app: optional(sourceText).meta({ description: 'Application that created the memory.' }),
+  type: optional(sourceType).meta({ description: 'How the memory was created.' }),
+  ref: optional(sourceText).meta({ description: 'Opaque reference, such as a session id.' }),
+});
+
+/** SPEC, POST /memories. */
+export const CreateBody = z
+  .object({
+    content: content,
+    user_id: userId,
+    scope: optional(scope),
+    tags: optional(tags),
+    source: optional(SourceFields),
+    confidence: optional(confidence),
+    valid_from: optional(dateTime),
+    valid_to: optional(dateTime),
+    supersedes: optional(supersedes),
+  })
+  .meta({
+    id: 'NewMemory',
+    patternProperties: { '^x-': { description: 'Custom keys, stored and returned.' } },
+  });
+
+/** SPEC, PATCH /memories/{id}. Only `valid_to` and `x-` keys may be null. */
+export const PatchBody = z
+  .object({
+    content: content.optional(),
+    scope: scope.optional(),
+    tags: tags.optional(),
+    confidence: confidence.optional(),
+    valid_to: dateTime.nullish().meta({ description: 'New expiry; null removes it.' }),
+    supersedes: supersedes.optional(),
+  })
+  .meta({
+    id: 'MemoryPatch',
+    description: 'Only the given fields are changed.',
+    patternProperties: { '^x-': { description: 'Custom keys, merged one by one; null removes a key.' } },
+  });
+
+/** A memory in an answer (SPEC, Resources). */
+export const MemoryFields = z
+  .looseObject({
+    id: z.string().meta({ description: 'Assigned by the provider; opaque.' }),
+    content: z.string().meta({ description: 'The stored text.' }),
+    user_id: z.string().meta({ description: 'User the memory belongs to.' }),
+    created_at: time('Creation time, UTC.'),
+    updated_at: time('Time of the last change, UTC.').nullish(),
+    scope: z.string().nullish().meta({ description: 'Slash-delimited hierarchical namespace.' }),
+    tags: strings.nullish().meta({ description: 'Free-form labels.' }),
+    source: z
+      .looseObject({
+        app: z.string().nullish().meta({ description: 'Application that created the memory.' }),
+        type: sourceType.nullish().meta({ description: 'How the memory was created.' }),
+        ref: z.string().nullish().meta({ description: 'Opaque reference, such as a session id.' }),
+      })
+      .nullish()
+      .meta({ description: 'Origin of the memory.' }),
+    confidence: z.number().min(0).max(1).nullish().meta({ description: 'Null if omitted at creation.' }),
+    valid_from: time('Start of validity.').nullish(),
+    valid_to: time('End of validity; null: none.').nullish(),
+    supersedes: strings.nullish().meta({ description: 'Ids of the memories that this one replaces.' }),
+    embedding_model: z.string().nullish().meta({ description: 'Model of the vector, if any.' }),
+    status: z
+      .enum(['queued', 'indexing', 'done', 'failed'])
+      .nullish()
+      .meta({ description: 'Ingestion state; absent or null: not tracked.' }),
+  })
+  .meta({
+    id: 'Memory',
+    patternProperties: { '^x-': { description: 'Custom keys, as stored.' } },
+  });
+
+/** Input fields that name one memory. */
+export const memoryTarget = {
+  id: z.string().meta({ description: 'Id of the memory.' }),
+  user_id: z.string().optional(),
+};
+
+/** A memory in an answer: its `x-` keys are beside the protocol's fields. */
+export type WireMemory = Omit<Memory, 'extensions'>;
+
+/** The fields are spelled out because lists convert hundreds: copying by rest and spread takes several times as long. */
+export function toWire(memory: Memory): WireMemory {
+  return {
+    id: memory.id,
+    content: memory.content,
+    user_id: memory.user_id,
+    created_at: memory.created_at,
+    updated_at: memory.updated_at,
+    scope: memory.scope,
+    tags: memory.tags,
+    source: memory.source,
+    confidence: memory.confidence,
+    valid_from: memory.valid_from,
+    valid_to: memory.valid_to,
+    supersedes: memory.supersedes,
+    embedding_model: memory.embedding_model,
+    status: memory.status,
+    ...memory.extensions,
+  };
+}
+
+/**
+ * A new memory. Throws `invalid_request` that names every invalid field. Its fields always have this order, as the fingerprint
+ * of an idempotency key needs.
+ */
+export function readNewMemory(body: unknown, capabilities: ProviderCapabilities, call?: Call): NewMemory {
+  const input = parse(CreateBody, body);
+  if (call) reportIgnored(call, CreateBody, body as object);
+  if (call && input.source) reportIgnored(call, SourceFields, (body as { source: object }).source, 'source.');
+  requireLength(input.content, capabilities);
+  return {
+    content: input.content,
+    user_id: input.user_id,
+    scope: input.scope ?? null,
+    tags: distinct(input.tags ?? []),
+    source: input.source ? withoutNulls(input.source) : null,
+    confidence: input.confidence ?? null,
+    valid_from: input.valid_from ?? null,
+    valid_to: input.valid_to ?? null,
+    supersedes: distinct(input.supersedes ?? []),
+    extensions: readExtensions(body as object, 'omit'),
+  };
+}
+
+/** A change of a memory. Throws `invalid_request` that names every invalid field. */
+export function readPatch(body: unknown, capabilities: ProviderCapabilities, call: Call): MemoryPatch {
+  const input = parse(PatchBody, body);
+  reportIgnored(call, PatchBody, body as object);
+  if (input.content !== undefined) requireLength(input.content, capabilities);
+  const extensions = readExtensions(body as object, 'keep');
+  return {
+    ...withoutUndefined(input),
+    ...(input.tags && { tags: distinct(input.tags) }),
+    ...(input.supersedes && { supersedes: distinct(input.supersedes) }),
+    ...(Object.keys(extensions).length > 0 && { extensions }),
+  };
+}
+
+function requireLength(text: string, { max_content_length: max }: ProviderCapabilities): void {
+  if (max !== null && !fits(text, max)) throw invalidRequest(`content: must be at most ${max} characters`);
+}
+
+/**
+ * Each memory of a body, or its error if it is invalid. Throws `payload_too_large` as soon as they take more than `maxBytes`
+ * together.
+ */
+export function readAll<Result>(
+  bodies: readonly unknown[],
+  read: (body: unknown) => Result,
+  bytesOf: (result: Result) => number,
+  maxBytes: number,
+): (Result | OmpError)[] {
+  let bytes = 0;
+  return bodies.map((body) => {
+    try {
+      const result = read(body);
+      bytes += bytesOf(result);
+      if (bytes <= maxBytes) return result;
+    } catch (error) {
+      if (error instanceof OmpError) return error;
+      throw error;
+    }
+    throw bodies.length === 1 ? recordTooLarge(maxBytes) : batchTooLarge(maxBytes);
+  });
+}
+
+export const batchTooLarge = (maxBytes: number) =>
+  new OmpError('payload_too_large', `the memories take more than ${maxBytes} bytes; send them in several batches`);
+
+/** Throws `not_found` for an id or a user that no memory can have; some backends reject the query. */
+export function readTarget({ id, user_id }: Target): Target {
+  if (!isStorable(id) || id.length > LIMITS.id || (user_id !== undefined && !fits(user_id, LIMITS.userId))) {
+    throw new OmpError('not_found', 'no memory has this id');
+  }
+  return { id, user_id };
+}
+
+const distinct = (values: readonly string[]): string[] => [...new Set(values)];
+
+type NonNullFields<Fields> = { [Key in keyof Fields]?: NonNullable<Fields[Key]> };
+const withoutNulls = <Fields extends object>(fields: Fields) =>
+  Object.fromEntries(Object.entries(fields).filter(([, value]) => value != null)) as NonNullFields<Fields>;
+export const withoutUndefined = <Fields extends object>(fields: Fields) =>
+  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Fields;
+
+/** The example of the OpenAPI document. */
+export const newMemoryExample = {
+  content: 'user prefers pnpm over npm for nodejs projects',
+  user_id: 'u1',
+  scope: 'coding/preferences',
+  tags: ['tooling'],
+  source: { app: 'claude-code', type: 'explicit' },
+  confidence: 0.9,
+};
+
+export const memoryExample = {
+  id: 'mem_01JD3ZK8Q0V5W9E6T2Y4R7N1XA',
+  ...newMemoryExample,
+  created_at: '2026-03-01T09:30:00.000Z',
+  updated_at: '2026-03-01T09:30:00.000Z',
+  valid_from: null,
+  valid_to: null,
+  supersedes: [],
+  embedding_model: 'universal-sentence-encoder-lite',
+  status: 'done',
+};

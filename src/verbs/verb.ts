@@ -1,0 +1,132 @@
+import type { z } from 'zod';
+import { type AuditAction, type Call, type ErrorCode, OmpError } from '#contract';
+import type { Access } from '../core/access.ts';
+import type { AuditFacts } from '../core/audit-queue.ts';
+import type { Store } from '../core/with-embedder.ts';
+import { parse, reportIgnored } from './parse.ts';
+
+/**
+ * A verb: what a client may ask of the gateway. Routes, the OpenAPI document, `/capabilities`, tools of agents and other
+ * interfaces are made from it.
+ *
+ * `run` gets the input after validation, and what the caller may access. It keeps to the caller's grants (Decision 14): with
+ * `Access`, each query carries the users and scopes of the caller, and each record that is returned is checked again.
+ */
+export interface Verb<
+  Input extends z.ZodObject = z.ZodObject,
+  Output = unknown,
+  Need extends keyof Store = keyof Store,
+> {
+  /** The name in messages, and in the audit log. A batch is many adds there. */
+  readonly name: AuditAction | 'batch';
+  readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
+  /** `{id}` stands for the input field `id`. */
+  readonly path: `/${string}`;
+  /** Fields that are neither in the path nor in a header come from the query string, or from the body. */
+  readonly input: Input;
+  /** Input fields that come from headers. */
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: Body;
+  /** What the store must have. Without it the verb is `unsupported_capability`. */
+  readonly needs: readonly Need[];
+  /** What helps if the store lacks it. */
+  readonly remedy?: string;
+  /** Whether it changes memories: on a read-only store, the message says why it is. */
+  readonly writes?: true;
+  /** The flag of an extension in `features` of `/capabilities`; undefined: a verb of the protocol, or part of another flag. */
+  readonly feature?: string;
+  /** What the audit entry says besides name and outcome: several facts, several entries. Undefined: `run` writes its entries. */
+  facts?(input: z.output<Input>, access: Access): AuditFacts | readonly AuditFacts[];
+  /** `facts` are those of the entry, to be completed once the record is known. */
+  run(
+    input: z.output<Input>,
+    access: Access & { readonly store: Required<Pick<Store, Need>> },
+    call: Call,
+    facts: AuditFacts,
+  ): Promise<Output>;
+  readonly success: Success;
+  /** Besides those that every verb can answer. */
+  readonly errors: readonly ErrorCode[];
+  /** The name in the OpenAPI document. */
+  readonly id: string;
+  readonly summary: string;
+  readonly description?: string;
+  /** Default: `memories`. */
+  readonly tag?: 'memories' | 'keys';
+  /** Whether it can answer `scope_denied`. Default: true. */
+  readonly denies?: boolean;
+  /** Whether it waits for the client's writes through other replicas. Default: true. */
+  readonly consistent?: boolean;
+}
+
+/** The JSON body of a request. */
+export interface Body {
+  /** The input field that holds the body; undefined: the body is the input. */
+  readonly field?: string;
+  /** Of the OpenAPI document, if it is not the schema of the input. */
+  readonly schema?: z.ZodType;
+  readonly example: object;
+}
+
+/** The answer to a request. */
+export interface Success {
+  /** Default: 200. */
+  readonly status?: 201 | 204;
+  readonly description: string;
+  /** Undefined: the answer has no body. */
+  readonly schema?: z.ZodType;
+  readonly example?: object;
+  /** Whether the answer is one memory, which has an `ETag`. */
+  readonly tagged?: true;
+}
+
+export const verb = <Input extends z.ZodObject, Output, const Need extends keyof Store>(
+  definition: Verb<Input, Output, Need>,
+): Verb<Input, Output, Need> => definition;
+
+/** Runs the verbs of one caller. */
+export interface Session {
+  /**
+   * Throws `invalid_request` that names every invalid field, and `unsupported_capability` if the store lacks what the verb
+   * needs.
+   */
+  run<Input extends z.ZodObject, Output, Need extends keyof Store>(
+    verb: Verb<Input, Output, Need>,
+    input: unknown,
+    call: Call,
+  ): Promise<Output>;
+}
+
+export const isSupported = ({ needs }: Pick<Verb, 'needs'>, store: Store): boolean =>
+  needs.every((name) => store[name] !== undefined);
+
+export const sessionOf = (access: Access): Session => ({
+  async run(verb, input, call) {
+    const { store } = access;
+    if (!isSupported(verb, store)) throw unsupported(verb, store);
+    const fields = parse(verb.input, input);
+    reportIgnored(call, verb.input, input as object);
+    const run = (facts: AuditFacts) => verb.run(fields, access as Parameters<typeof verb.run>[1], call, facts);
+    const facts = verb.facts?.(fields, access);
+    if (facts === undefined) return run(NO_FACTS);
+    const action = verb.name as AuditAction;
+    const [first, ...others] = [facts].flat() as [AuditFacts, ...AuditFacts[]];
+    let work = () => access.audited(action, first, call, run);
+    for (const other of others) {
+      const inner = work;
+      work = () => access.audited(action, other, call, inner);
+    }
+    return work();
+  },
+});
+
+const NO_FACTS: AuditFacts = { user_id: null, memory_id: null, scope: null };
+
+function unsupported(
+  { name, remedy, writes }: Pick<Verb, 'name' | 'remedy' | 'writes'>,
+  { name: provider, read_only }: Store,
+): OmpError {
+  const reason = remedy ?? (writes && read_only);
+  const message = `the provider does not support ${name}${reason ? `: ${reason}` : ''}`;
+  return new OmpError('unsupported_capability', message, { provider });
+}
