@@ -18,7 +18,8 @@ import { startPinecone } from '../test/pinecone-server/start.ts';
 
 /** The generated tables of each document; a table stands between `<!-- NAME:begin -->` and `<!-- NAME:end -->`. */
 export const TABLES: Readonly<Record<string, Readonly<Record<string, () => string | Promise<string>>>>> = {
-  'README.md': { capabilities: capabilityTable },
+  'README.md': { capabilities: () => capabilityTable(DECISIVE) },
+  'docs/concepts.md': { capabilities: () => capabilityTable() },
   'docs/configuration.md': { settings: settingsTables },
   'docs/protocol.md': { rules: ruleTables },
   'docs/integrations/README.md': { tables: mappedTables, indexes: mappedIndexes },
@@ -92,7 +93,22 @@ function ruleTables(): string {
   return tables.join('\n\n');
 }
 
-async function capabilityTable(): Promise<string> {
+/** The rows that decide a choice of backend. */
+const DECISIVE = ['verbs', ...['keyword_search', 'scopes', 'max_content_length', 'idempotency'].map(feature)];
+
+let capabilities: Promise<string[][]> | undefined;
+
+/** What each backend declares, in all rows or in those of these names. */
+async function capabilityTable(names?: readonly string[]): Promise<string> {
+  capabilities ??= readCapabilities();
+  const [head = [], ...rows] = await capabilities;
+  return table(
+    head,
+    rows.filter(([name = '']) => names?.includes(name) ?? true),
+  );
+}
+
+async function readCapabilities(): Promise<string[][]> {
   const data_dir = await mkdtemp(join(tmpdir(), 'omp-readme-'));
   const quiet = { info: () => {}, warn: () => {}, error: () => {} };
   const ranking = { mode: 'hybrid', keyword_weight: 0.5 } as const;
@@ -123,20 +139,22 @@ async function capabilityTable(): Promise<string> {
     ];
     const keys = <Section extends object>(section: (document: (typeof documents)[number]) => Section) =>
       Object.keys(section(documents[0] as (typeof documents)[number])) as (keyof Section & string)[];
-    return table(
+    return [
       cells('', ({ label }) => label),
-      [
-        cells('verbs', ({ verbs }) => verbs.join(', ')),
-        ...keys(({ features }) => features).map((key) => cells(`\`features.${key}\``, ({ features }) => features[key])),
-        ...keys(({ limits }) => limits).map((key) => cells(`\`limits.${key}\``, ({ limits }) => limits[key])),
-      ],
-    );
+      cells('verbs', ({ verbs }) => verbs.join(', ')),
+      ...keys(({ features }) => features).map((key) => cells(feature(key), ({ features }) => features[key])),
+      ...keys(({ limits }) => limits).map((key) => cells(`\`limits.${key}\``, ({ limits }) => limits[key])),
+    ];
   } finally {
     for (const [, provider] of providers) await provider.close();
     await engine.close();
     await pinecone.close();
     await rm(data_dir, { recursive: true, force: true });
   }
+}
+
+function feature(key: string): string {
+  return `\`features.${key}\``;
 }
 
 /** As mem0 makes it. */
