@@ -11,7 +11,7 @@ import { consoleRoutes } from './console-routes.ts';
 import { docsRoutes } from './docs-routes.ts';
 import { errorResponse } from './errors.ts';
 import { limitUnreadBody } from './input.ts';
-import { addressReader, limitConcurrency, limitConcurrencyPerCaller, limitRequests } from './limits.ts';
+import { addressReader, callerKey, limitConcurrency, limitConcurrencyPerCaller, limitRequests } from './limits.ts';
 import { mcpRoutes, resourceMetadata } from './mcp-routes.ts';
 import { type Mem0Options, mem0Routes } from './mem0-routes.ts';
 import { callMiddleware, type Env } from './request.ts';
@@ -79,7 +79,6 @@ export function createApp(options: AppOptions): Hono<Env> {
   const consistencyTokens = gate.capabilities.consistency_tokens;
   const addressOf = addressReader(trusted_proxies);
   const addressKey = (c: Context<Env>) => `address:${addressOf(c)}`;
-  const callerKey = (c: Context<Env>) => c.get('call').caller.id;
 
   const app = new Hono<Env>();
   app.use(

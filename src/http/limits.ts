@@ -33,6 +33,9 @@ export function addressReader(trustedProxies: readonly string[]): (c: Context<En
   };
 }
 
+/** The key of the caller for its limits. */
+export const callerKey = (c: Context<Env>): string => c.get('call').caller.id;
+
 /** Some proxies add the port: `192.0.2.1:4711`, `[2001:db8::1]:4711`. */
 const withoutPort = (entry: string): string =>
   /^(?:\[([^\]]+)\]|([\d.]+))(?::\d+)?$/.exec(entry)?.slice(1).join('') ?? entry;

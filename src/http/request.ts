@@ -5,7 +5,7 @@ import { METHOD_NAME_ALL } from 'hono/router';
 import { Call, type Caller, type Consistency, invalidRequest, type Log, OmpError, type Trace } from '#contract';
 import type { Principal } from '../core/principal.ts';
 import type { ObservedRequest, Telemetry } from '../core/telemetry.ts';
-import type { Session } from '../verbs/verb.ts';
+import type { Session } from '../verbs/gate.ts';
 
 export interface Env {
   /** Absent when a request is passed to the app in process, without a server. */

@@ -1,9 +1,9 @@
 import { type Context, type Handler, Hono } from 'hono';
 import { OmpError } from '#contract';
-import { etagOf, namesEtag } from '../verbs/etags.ts';
 import type { Gate } from '../verbs/gate.ts';
 import { VERB_TABLE } from '../verbs/index.ts';
 import type { WireMemory } from '../verbs/memory.ts';
+import { etagOf, namesEtag } from '../verbs/memory.ts';
 import type { Verb } from '../verbs/verb.ts';
 import { itemError } from './errors.ts';
 import { readJson, readQuery } from './input.ts';

@@ -1,7 +1,8 @@
 import type { z } from 'zod';
 import type { Call, OmpError } from '#contract';
 import type { Store } from '../core/with-embedder.ts';
-import type { Session, Verb } from '../verbs/verb.ts';
+import type { Session } from '../verbs/gate.ts';
+import type { Verb } from '../verbs/verb.ts';
 
 /** The verbs of the protocol for one user: what the tools of agents are made of. */
 export interface UserMemories {

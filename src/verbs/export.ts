@@ -20,6 +20,7 @@ import {
   ErrorFields,
   memoryId,
   next_cursor,
+  parse,
   queryDate,
   trueOrFalse,
   userId,
@@ -27,7 +28,6 @@ import {
 } from './fields.ts';
 import { memoryBodies } from './memories.ts';
 import { CreateBody, MemoryFields, memoryExample, readAll, readNewMemory, toWire } from './memory.ts';
-import { parse } from './parse.ts';
 import { verb } from './verb.ts';
 
 /*

@@ -1,10 +1,27 @@
-import { type Call, OmpError, type ProviderCapabilities } from '#contract';
+import type { z } from 'zod';
+import { type AuditAction, type Call, OmpError, type ProviderCapabilities } from '#contract';
 import { Access, type Resources } from '../core/access.ts';
+import type { AuditFacts } from '../core/audit-queue.ts';
 import type { Principal } from '../core/principal.ts';
 import { createReadShares } from '../core/read-shares.ts';
 import type { Scrape } from '../core/telemetry.ts';
+import type { Store } from '../core/with-embedder.ts';
 import { describe } from './capabilities.ts';
-import { type Session, sessionOf } from './verb.ts';
+import { parse, reportIgnored } from './fields.ts';
+import { isSupported, type Verb } from './verb.ts';
+
+/** Runs the verbs of one caller. */
+export interface Session {
+  /**
+   * Throws `invalid_request` that names every invalid field, and `unsupported_capability` if the store lacks what the verb
+   * needs.
+   */
+  run<Input extends z.ZodObject, Output, Need extends keyof Store>(
+    verb: Verb<Input, Output, Need>,
+    input: unknown,
+    call: Call,
+  ): Promise<Output>;
+}
 
 /** The only access of other interfaces, such as HTTP, to a store: its facts, and the session of one caller. */
 export interface Gate {
@@ -60,3 +77,34 @@ export function createGate({ rate_limit_per_minute, ...options }: GateOptions): 
 
 const NO_METRICS = 'this gateway collects no metrics; set OMP_METRICS_PORT';
 const METRICS_DENIED = 'metrics are about all users: they need a key for all users with the grant read:*';
+
+const sessionOf = (access: Access): Session => ({
+  async run(verb, input, call) {
+    const { store } = access;
+    if (!isSupported(verb, store)) throw unsupported(verb, store);
+    const fields = parse(verb.input, input);
+    reportIgnored(call, verb.input, input as object);
+    const run = (facts: AuditFacts) => verb.run(fields, access as Parameters<typeof verb.run>[1], call, facts);
+    const facts = verb.facts?.(fields, access);
+    if (facts === undefined) return run(NO_FACTS);
+    const action = verb.name as AuditAction;
+    const [first, ...others] = [facts].flat() as [AuditFacts, ...AuditFacts[]];
+    let work = () => access.audited(action, first, call, run);
+    for (const other of others) {
+      const inner = work;
+      work = () => access.audited(action, other, call, inner);
+    }
+    return work();
+  },
+});
+
+const NO_FACTS: AuditFacts = { user_id: null, memory_id: null, scope: null };
+
+function unsupported(
+  { name, remedy, writes }: Pick<Verb, 'name' | 'remedy' | 'writes'>,
+  { name: provider, read_only }: Store,
+): OmpError {
+  const reason = remedy ?? (writes && read_only);
+  const message = `the provider does not support ${name}${reason ? `: ${reason}` : ''}`;
+  return new OmpError('unsupported_capability', message, { provider });
+}

@@ -16,12 +16,12 @@ import { decodeCursor, encodeCursor } from '../core/cursor.ts';
 import type { Grants } from '../core/principal.ts';
 import { MAX_ANSWER_BYTES, type SizedResult } from '../core/read-shares.ts';
 import type { Store } from '../core/with-embedder.ts';
-import { versionsIn } from './etags.ts';
 import {
   cursor,
   ErrorFields,
   next_cursor,
   queryDate,
+  readIdempotencyKey,
   scopeGlob,
   tag,
   trueOrFalse,
@@ -41,8 +41,8 @@ import {
   readPatch,
   readTarget,
   toWire,
+  versionsIn,
 } from './memory.ts';
-import { readIdempotencyKey } from './parse.ts';
 import { verb } from './verb.ts';
 
 const mayAdd = (access: Access, { user_id, scope }: NewMemory): boolean =>

@@ -1,9 +1,8 @@
 import type { z } from 'zod';
-import { type AuditAction, type Call, type ErrorCode, OmpError } from '#contract';
+import type { AuditAction, Call, ErrorCode } from '#contract';
 import type { Access } from '../core/access.ts';
 import type { AuditFacts } from '../core/audit-queue.ts';
 import type { Store } from '../core/with-embedder.ts';
-import { parse, reportIgnored } from './parse.ts';
 
 /**
  * A verb: what a client may ask of the gateway. Routes, the OpenAPI document, `/capabilities`, tools of agents and other
@@ -84,49 +83,5 @@ export const verb = <Input extends z.ZodObject, Output, const Need extends keyof
   definition: Verb<Input, Output, Need>,
 ): Verb<Input, Output, Need> => definition;
 
-/** Runs the verbs of one caller. */
-export interface Session {
-  /**
-   * Throws `invalid_request` that names every invalid field, and `unsupported_capability` if the store lacks what the verb
-   * needs.
-   */
-  run<Input extends z.ZodObject, Output, Need extends keyof Store>(
-    verb: Verb<Input, Output, Need>,
-    input: unknown,
-    call: Call,
-  ): Promise<Output>;
-}
-
 export const isSupported = ({ needs }: Pick<Verb, 'needs'>, store: Store): boolean =>
   needs.every((name) => store[name] !== undefined);
-
-export const sessionOf = (access: Access): Session => ({
-  async run(verb, input, call) {
-    const { store } = access;
-    if (!isSupported(verb, store)) throw unsupported(verb, store);
-    const fields = parse(verb.input, input);
-    reportIgnored(call, verb.input, input as object);
-    const run = (facts: AuditFacts) => verb.run(fields, access as Parameters<typeof verb.run>[1], call, facts);
-    const facts = verb.facts?.(fields, access);
-    if (facts === undefined) return run(NO_FACTS);
-    const action = verb.name as AuditAction;
-    const [first, ...others] = [facts].flat() as [AuditFacts, ...AuditFacts[]];
-    let work = () => access.audited(action, first, call, run);
-    for (const other of others) {
-      const inner = work;
-      work = () => access.audited(action, other, call, inner);
-    }
-    return work();
-  },
-});
-
-const NO_FACTS: AuditFacts = { user_id: null, memory_id: null, scope: null };
-
-function unsupported(
-  { name, remedy, writes }: Pick<Verb, 'name' | 'remedy' | 'writes'>,
-  { name: provider, read_only }: Store,
-): OmpError {
-  const reason = remedy ?? (writes && read_only);
-  const message = `the provider does not support ${name}${reason ? `: ${reason}` : ''}`;
-  return new OmpError('unsupported_capability', message, { provider });
-}

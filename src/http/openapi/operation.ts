@@ -1,8 +1,7 @@
 import { z } from 'zod';
 import type { ZodOpenApiOperationObject, ZodOpenApiResponseObject } from 'zod-openapi';
 import { type ErrorCode, IDEMPOTENCY_TTL_MS, OmpError, versionChanged } from '#contract';
-import { ErrorFields } from '../../verbs/fields.ts';
-import { IDEMPOTENCY_KEY } from '../../verbs/parse.ts';
+import { ErrorFields, IDEMPOTENCY_KEY } from '../../verbs/fields.ts';
 import type { Verb } from '../../verbs/verb.ts';
 import { STATUS, toEnvelope } from '../errors.ts';
 import { REQUEST_ID } from '../request.ts';
