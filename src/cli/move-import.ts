@@ -17,7 +17,7 @@ export async function runImport(asked: Asked, run: Run): Promise<number> {
   const path = pathOf(asked);
   // Standard input can be read only once.
   const checked = path === '-' ? undefined : await count(asked, run);
-  const saved = path === '-' || values['dry-run'] ? undefined : placeOf(path, asked);
+  const saved = path === '-' || values['dry-run'] ? undefined : savedPlaceOf(path, asked);
   const before = (values.restart ? undefined : await saved?.read()) ?? 0;
   const store = await run.open(toOf(asked), 'to');
   requireImport(store);
@@ -55,13 +55,13 @@ async function copyFile(file: AsyncIterable<MovedMemory>, given: Copying): Promi
   run.onStop(() => {
     const stored = `${memories(copy.counts.stored)} stored`;
     if (!saved) return `${stored}; the same input is not stored twice`;
-    return `${stored}; the same command goes on at ${nameOf(copied.memories, asked)}, and stores nothing twice`;
+    return `${stored}; the same command goes on at ${placeInFile(copied.memories, asked)}, and stores nothing twice`;
   });
   const matches = matcherOf(asked.filters);
   // A place is saved after a page, so a slow one is short.
   const size = Math.min(PAGE, perMinute ?? PAGE);
   for await (const page of inPages(file, size)) {
-    for (const [i, memory] of page.entries()) places.set(memory, nameOf(copied.memories + i, asked));
+    for (const [i, memory] of page.entries()) places.set(memory, placeInFile(copied.memories + i, asked));
     const wanted = page.filter(matches);
     copied.leftOut += page.length - wanted.length;
     await copy.page(wanted);
@@ -119,14 +119,14 @@ function sayLeftOut(leftOut: number, run: Run): void {
 const pathOf = ({ names: [path = '-'] }: Asked): string => path;
 
 /** Where an interrupted import goes on: so many memories after the beginning of the file. */
-function placeOf(path: string, asked: Asked): SavedPlace<number> {
+function savedPlaceOf(path: string, asked: Asked): SavedPlace<number> {
   const { filters, onConflict, values } = asked;
   const question = [path, statSync(path).mtimeMs, toOf(asked), filters, onConflict, values.format, values.column];
   return savedPlace(`${path}.progress`, question, z.int().nonnegative());
 }
 
 /** The memory after so many others, for people: in which line or row it is. */
-function nameOf(before: number, { values: { format } }: Asked): string {
+function placeInFile(before: number, { values: { format } }: Asked): string {
   if (format === 'mem0') return `memory ${before + 1}`;
   // The first one is the header.
   return `${format === 'csv' ? 'row' : 'line'} ${before + 2}`;

@@ -19,7 +19,7 @@ export const recordTooLarge = (maxBytes: number): OmpError =>
   );
 
 /** Per value and per key. */
-const NODE_BYTES = 32;
+const VALUE_BYTES = 32;
 
 /**
  * Throws if a patch makes a record too large or gives it too many `x-` keys. A record that exceeded a limit before may
@@ -43,7 +43,7 @@ export function jsonBytes(value: unknown): number {
   const rest = [value];
   while (rest.length > 0) {
     const next = rest.pop();
-    bytes += NODE_BYTES;
+    bytes += VALUE_BYTES;
     if (typeof next === 'string') bytes += Buffer.byteLength(JSON.stringify(next));
     else if (typeof next === 'number') bytes += numberBytes(next);
     else if (typeof next !== 'object' || next === null) bytes += 5;
