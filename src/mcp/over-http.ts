@@ -1,5 +1,6 @@
-import { ERROR_CODES, type ErrorCode, OmpError } from '#contract';
-import { type Fields, queryOf, type UserMemories } from './memories.ts';
+import { OmpError } from '#contract';
+import { ApiError, InvalidResponseError, MemoryClient } from '../../clients/typescript/src/index.ts';
+import type { Fields, UserMemories } from './memories.ts';
 
 export interface RemoteOptions {
   /** Address of a gateway, or of another service that implements the protocol. */
@@ -10,79 +11,61 @@ export interface RemoteOptions {
   readonly timeout_ms: number;
 }
 
-interface Asked {
-  readonly method?: string;
-  readonly body?: Fields;
-  readonly signal: AbortSignal;
+/** The memories of a user behind an HTTP address. */
+export function overHttp(options: RemoteOptions): UserMemories {
+  const { url, user_id } = options;
+  const client = clientOf(options);
+  const { memories } = client;
+  const answer = async <Answer>(request: Promise<unknown>): Promise<Answer> => {
+    try {
+      return (await request) as Answer;
+    } catch (error) {
+      throw toOmpError(error, url.replace(/\/+$/, ''));
+    }
+  };
+  /** The gateway checks the fields, not the types of the client. */
+  const ofUser = (fields: Fields) => ({ ...fields, user_id }) as never;
+  return {
+    add: (fields, signal) => answer(memories.add(ofUser(fields), { signal })),
+    list: (query, signal) => answer(memories.list(ofUser(query), { signal }).page()),
+    search: (query, signal) => answer(memories.search(ofUser(query), { signal })),
+    get: async (id, signal) => answer(memories.get(existing(id), { userId: user_id, signal })),
+    update: async (id, fields, signal) => answer(memories.update(existing(id), fields, { userId: user_id, signal })),
+    delete: async (id, signal) => answer(memories.delete(existing(id), { userId: user_id, signal })),
+    context: (fields, signal) => answer(client.context(ofUser(fields), { signal })),
+  };
 }
 
-/** The memories of a user behind an HTTP address. */
-export function overHttp({ url, key, user_id, timeout_ms }: RemoteOptions): UserMemories {
-  const base = baseOf(url);
-  const headers = {
-    ...(key !== undefined && { authorization: `Bearer ${key}` }),
-    // Header values are Latin-1; the gateway reads them as UTF-8.
-    'x-user-id': Buffer.from(user_id).toString('latin1'),
-  };
-  const ask = async <Answer>(path: string, { method = 'GET', body, signal }: Asked): Promise<Answer> => {
-    const request = {
-      method,
-      headers: { ...headers, ...(body && { 'content-type': 'application/json' }) },
-      ...(body && { body: JSON.stringify(body) }),
-      // A redirect would carry the key to another address.
-      redirect: 'error',
-      signal: AbortSignal.any([signal, AbortSignal.timeout(timeout_ms)]),
-    } as const;
-    let status: number;
-    let text: string;
-    try {
-      const response = await fetch(base + path, request);
-      status = response.status;
-      text = await response.text();
-    } catch (cause) {
-      throw new OmpError('provider_error', `${base} does not answer; is the gateway running?`, { cause });
-    }
-    const answer = text === '' ? undefined : parsed(text);
-    if (status < 300) return answer as Answer;
-    throw errorOf(answer) ?? new OmpError('provider_error', `${base} answered ${status}; is it a gateway?`);
-  };
-  const byId = (id: string) => {
-    // These would address another resource.
-    if (/^\.{0,2}$/.test(id)) throw new OmpError('not_found', 'no memory has this id');
-    return `/memories/${encodeURIComponent(id)}`;
-  };
-  return {
-    add: (fields, signal) => ask('/memories', { method: 'POST', body: { ...fields, user_id }, signal }),
-    list: (query, signal) => ask(`/memories${queryOf({ ...query, user_id })}`, { signal }),
-    search: (query, signal) => ask(`/memories/search${queryOf({ ...query, user_id })}`, { signal }),
-    get: async (id, signal) => ask(byId(id), { signal }),
-    update: async (id, body, signal) => ask(byId(id), { method: 'PATCH', body, signal }),
-    delete: async (id, signal) => ask(byId(id), { method: 'DELETE', signal }),
-    context: (fields, signal) => ask('/context', { method: 'POST', body: { ...fields, user_id }, signal }),
-  };
+/** No memory has these ids, which would address another resource. */
+function existing(id: string): string {
+  if (/^\.{0,2}$/.test(id)) throw new OmpError('not_found', 'no memory has this id');
+  return id;
 }
 
 /** Names of the verbs that a gateway supports. Rejects if it does not say. */
-export async function remoteVerbs({ url, timeout_ms }: RemoteOptions): Promise<readonly string[]> {
-  const response = await fetch(`${baseOf(url)}/capabilities`, { signal: AbortSignal.timeout(timeout_ms) });
-  const { verbs } = (await response.json()) as { verbs?: unknown };
+export async function remoteVerbs(options: RemoteOptions): Promise<readonly string[]> {
+  const { verbs } = await clientOf(options).capabilities();
   if (!Array.isArray(verbs)) throw new Error('the answer of /capabilities has no verbs');
   return verbs;
 }
 
-const baseOf = (url: string): string => (url.endsWith('/') ? url.slice(0, -1) : url);
+/** The agent decides whether to call a tool again, so nothing is retried. */
+const clientOf = ({ url, key, timeout_ms }: RemoteOptions): MemoryClient =>
+  new MemoryClient({
+    url,
+    ...(key !== undefined && { key }),
+    timeout: timeout_ms,
+    totalTimeout: timeout_ms,
+    retries: 0,
+    onWarning: () => {},
+  });
 
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
+function toOmpError(error: unknown, url: string): OmpError {
+  if (error instanceof ApiError) return new OmpError(error.code, error.message);
+  // An argument that the client rejects, such as a user id with a space at its end.
+  if (error instanceof TypeError) return new OmpError('invalid_request', error.message);
+  if (error instanceof InvalidResponseError) {
+    return new OmpError('provider_error', `${url} answered ${error.status}; is it a gateway?`);
   }
-}
-
-/** The error of an envelope; undefined if this is none. */
-function errorOf(answer: unknown): OmpError | undefined {
-  const { code, message } = (answer as { error?: { code?: unknown; message?: unknown } } | null)?.error ?? {};
-  if (typeof message !== 'string' || !ERROR_CODES.includes(code as ErrorCode)) return undefined;
-  return new OmpError(code as ErrorCode, message);
+  return new OmpError('provider_error', `${url} does not answer; is the gateway running?`, { cause: error });
 }
