@@ -12,7 +12,7 @@ import {
   rateLimitOptions,
   telemetryOptions,
   tokenOptions,
-} from './config/options.ts';
+} from './config/config-options.ts';
 import type { Config } from './config/settings.ts';
 import { openAuditQueue } from './core/audit-queue.ts';
 import { compose } from './core/compose.ts';

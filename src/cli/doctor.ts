@@ -1,8 +1,8 @@
 import { parseArgs } from 'node:util';
 import { type Embedder, type Finding, gatewayCall, type Log, type MaintenanceContext } from '#contract';
+import { auditOptions, embeddingOptions, providerOptions } from '../config/config-options.ts';
 import { loadConfig } from '../config/load.ts';
 import { ConfigError, type Environment } from '../config/mistakes.ts';
-import { auditOptions, embeddingOptions, providerOptions } from '../config/options.ts';
 import type { Config } from '../config/settings.ts';
 import { openEmbedder } from '../embedding/open.ts';
 import { diagnose, openProvider } from '../registry.ts';

@@ -215,8 +215,8 @@ function gatewayOf(options: HookOptions, env: Environment, signal: AbortSignal):
 }
 
 /**
- * Not by `fetch`: loading that takes longer than the rest of a hook. Follows no redirect, which could send the key to another
- * host. The text is empty if the body is too long for an answer of a gateway.
+ * Not by the client of `clients/typescript`: `fetch` and `Headers` would more than double the 90 ms of a hook. Follows no
+ * redirect, which could send the key to another host. The text is empty if the body is too long for an answer of a gateway.
  */
 async function send(url: string, options: RequestOptions, body: string): Promise<{ status: number; text: string }> {
   const { request } = url.startsWith('https:') ? await import('node:https') : http;

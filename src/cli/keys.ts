@@ -11,8 +11,8 @@ import {
 } from '../auth/configured-keys.ts';
 import type { FreshKey } from '../auth/credentials.ts';
 import { newKey } from '../auth/credentials.ts';
+import { providerOptions } from '../config/config-options.ts';
 import { ConfigError } from '../config/mistakes.ts';
-import { providerOptions } from '../config/options.ts';
 import { openKeys } from '../registry.ts';
 import { COMMON_OPTIONS, COMMON_USAGE, configFlags, configOf, type Flags } from './arguments.ts';
 import { explainError, printable, report, type Terminal, terminalLog } from './terminal.ts';

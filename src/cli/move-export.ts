@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { z } from 'zod';
-import { FORMAT, type Header, type Line, openWriter, partOf, streamWriter } from '../move/file.ts';
+import { FORMAT, type Header, type Line, openWriter, partOf, streamWriter } from '../move/export-file.ts';
 import { pagesOf, type Store } from '../move/store.ts';
 import type { Asked } from './move-arguments.ts';
 import { fromOf, type Run } from './move-run.ts';

@@ -3,7 +3,7 @@ import { addAbortSignal } from 'node:stream';
 import { z } from 'zod';
 import type { MovedMemory } from '../../clients/typescript/src/index.ts';
 import { createCopy, total } from '../move/copy.ts';
-import { type Header, readFile } from '../move/file.ts';
+import { type Header, readFile } from '../move/export-file.ts';
 import { readCsv, readMem0 } from '../move/readers.ts';
 import { matcherOf } from '../move/store.ts';
 import { type Asked, Mistake } from './move-arguments.ts';

@@ -1,5 +1,5 @@
 import type { Counts } from '../move/copy.ts';
-import type { Header } from '../move/file.ts';
+import type { Header } from '../move/export-file.ts';
 import type { Store } from '../move/store.ts';
 import type { Asked } from './move-arguments.ts';
 import { memories, number, type Progress } from './progress.ts';

@@ -1,5 +1,5 @@
 import type { MovedMemory } from '../../clients/typescript/src/index.ts';
-import { readFile } from '../move/file.ts';
+import { readFile } from '../move/export-file.ts';
 import { type Filters, matcherOf, pagesOf } from '../move/store.ts';
 import { type Difference, type Side, type Verification, verify } from '../move/verify.ts';
 import type { Asked } from './move-arguments.ts';

@@ -1,7 +1,7 @@
 import { type ParseArgsConfig, parseArgs } from 'node:util';
 import type { EmbedderIdentity, ReembedOutcome, ReembedState } from '#contract';
+import { auditOptions, embeddingOptions, providerOptions } from '../config/config-options.ts';
 import { ConfigError } from '../config/mistakes.ts';
-import { auditOptions, embeddingOptions, providerOptions } from '../config/options.ts';
 import type { Config } from '../config/settings.ts';
 import { openEmbedder } from '../embedding/open.ts';
 import { reembed } from '../registry.ts';

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { open, rm } from 'node:fs/promises';
 import type { z } from 'zod';
-import { replaceFile } from '../move/file.ts';
+import { replaceFile } from '../move/export-file.ts';
 import { parseJson } from '../move/json.ts';
 
 /** Of a file that holds the options of a command, a cursor and some numbers. */

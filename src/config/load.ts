@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import type { z } from 'zod';
 import { mayBeIdle, obstacle, unmet } from './conditions.ts';
+import { fromFile } from './config-file.ts';
 import { fromEnvironment, secretFromEnvironment, unknownVariables } from './environment.ts';
-import { fromFile } from './file.ts';
 import { ConfigError, type Environment, faultMessage, type Given, type Reading } from './mistakes.ts';
 import { CONFIG_FILE, coerce, SETTINGS, settingFor } from './schema-reader.ts';
 import { type Config, configSchema } from './settings.ts';
