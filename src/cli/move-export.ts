@@ -3,9 +3,8 @@ import { z } from 'zod';
 import { FORMAT, type Header, type Line, openWriter, partOf, streamWriter } from '../move/export-file.ts';
 import { pagesOf, type Store } from '../move/store.ts';
 import type { Asked } from './move-arguments.ts';
-import { fromOf, type Run } from './move-run.ts';
+import { fromOf, type Run, savedPlace } from './move-run.ts';
 import { memories } from './progress.ts';
-import { savedPlace } from './saved-place.ts';
 import { escapeControls } from './terminal.ts';
 
 export const Place = z.object({ user: z.int().nonnegative(), cursor: z.string().optional() });

@@ -7,9 +7,8 @@ import { type Header, readFile } from '../move/export-file.ts';
 import { readCsv, readMem0 } from '../move/readers.ts';
 import { matcherOf } from '../move/store.ts';
 import { type Asked, Mistake } from './move-arguments.ts';
-import { outcome, PAGE, type Run, requireImport, toOf, vectorsText } from './move-run.ts';
+import { outcome, PAGE, type Run, requireImport, type SavedPlace, savedPlace, toOf, vectorsText } from './move-run.ts';
 import { memories } from './progress.ts';
-import { type SavedPlace, savedPlace } from './saved-place.ts';
 
 /** `omp-gateway import`. Returns the exit status. */
 export async function runImport(asked: Asked, run: Run): Promise<number> {

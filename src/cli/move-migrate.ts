@@ -3,9 +3,8 @@ import { type Counts, createCopy, noCounts, total } from '../move/copy.ts';
 import { pagesOf } from '../move/store.ts';
 import { type Asked, Mistake } from './move-arguments.ts';
 import { Place } from './move-export.ts';
-import { outcome, type Run, requireImport, vectorsText } from './move-run.ts';
+import { outcome, type Run, requireImport, savedPlace, vectorsText } from './move-run.ts';
 import { memories } from './progress.ts';
-import { savedPlace } from './saved-place.ts';
 
 /** `place`: within a pass that began at `started`. `rejected`: the target rejected something of the pass. */
 const State = z.object({

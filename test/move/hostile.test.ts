@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { savedPlace } from '../../src/cli/saved-place.ts';
+import { savedPlace } from '../../src/cli/move-run.ts';
 import { FORMAT, readFile } from '../../src/move/export-file.ts';
 import { readCsv, readMem0 } from '../../src/move/readers.ts';
 import { temporaryFolder } from '../process/gateway.ts';
