@@ -47,14 +47,14 @@ function parseDoctorArguments(argv: readonly string[]): DoctorArguments {
  */
 export async function runDoctor(argv: readonly string[], terminal: Terminal): Promise<number> {
   const { env, stdout } = terminal;
-  const asked = parseDoctorArguments(argv);
-  if (asked.action === 'help') stdout.write(DOCTOR_USAGE);
-  else if (asked.action === 'mistake') {
-    report(terminal, asked.message);
+  const command = parseDoctorArguments(argv);
+  if (command.action === 'help') stdout.write(DOCTOR_USAGE);
+  else if (command.action === 'mistake') {
+    report(terminal, command.message);
     return 2;
   } else {
-    const findings = await check(asked.flags, env);
-    if (asked.json) stdout.write(findingsJson(findings));
+    const findings = await check(command.flags, env);
+    if (command.json) stdout.write(findingsJson(findings));
     else {
       const coloured = isColoured(env, stdout.isTTY === true);
       for (const [text, style] of findingsText(findings)) stdout.write(text, coloured ? style : undefined);

@@ -5,7 +5,7 @@ import type { Counts } from '../move/copy.ts';
 import { type Header, replaceFile } from '../move/export-file.ts';
 import { parseJson } from '../move/json.ts';
 import type { Store } from '../move/store.ts';
-import type { Asked } from './move-arguments.ts';
+import type { MoveRequest } from './move-arguments.ts';
 import { memories, number, type Progress } from './progress.ts';
 import { printable, report, type Terminal } from './terminal.ts';
 
@@ -23,8 +23,8 @@ export interface Run {
   onStop(describe: () => string): void;
 }
 
-export const fromOf = ({ values }: Asked): string => (values.from as string | undefined) ?? 'config';
-export const toOf = ({ values }: Asked): string => (values.to as string | undefined) ?? 'config';
+export const fromOf = ({ values }: MoveRequest): string => (values.from as string | undefined) ?? 'config';
+export const toOf = ({ values }: MoveRequest): string => (values.to as string | undefined) ?? 'config';
 export const isStoreName = (name: string): boolean =>
   /^https?:\/\//.test(name) || name === 'config' || name.startsWith('config:');
 
@@ -47,7 +47,7 @@ export function vectorsText(from: Header['embedding'], { name, capabilities }: S
 }
 
 /** Prints what was stored and rejected. Returns the exit status. */
-export function outcome(counts: Counts, { values }: Asked, { terminal }: Run): number {
+export function outcome(counts: Counts, { values }: MoveRequest, { terminal }: Run): number {
   const { stored, unchanged, skipped, rejections, rejected } = counts;
   if (values.json) terminal.stdout.write(`${JSON.stringify(counts, null, 2)}\n`);
   else {
@@ -73,13 +73,13 @@ const MAX_BYTES = 1024 * 1024;
 
 /** Where an interrupted command goes on: a file beside what it writes or reads. */
 export interface SavedPlace<State> {
-  /** Undefined: from the beginning. Throws if the file is of a command with other options, or is none of ours. */
+  /** Undefined: the command starts from the beginning. Throws if the file is of a command with other options, or is none of ours. */
   read(): Promise<State | undefined>;
   write(state: State): Promise<void>;
   remove(): Promise<void>;
 }
 
-/** `question`: what the command was asked; its place counts for the same question alone. */
+/** `question` stands for the options of the command: a place counts only for the same question. */
 export function savedPlace<State>(path: string, question: unknown, schema: z.ZodType<State>): SavedPlace<State> {
   const expected = JSON.stringify(question);
   return {

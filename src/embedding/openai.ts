@@ -142,17 +142,17 @@ function headersOf({ statusCode, headers }: IncomingMessage): Headers {
  * configured one.
  */
 async function probe(request: Request, { model, dimensions }: OpenAiOptions) {
-  const lengthAsking = async (asked?: number): Promise<number | undefined> => {
+  const lengthWith = async (parameter?: number): Promise<number | undefined> => {
     try {
-      return (await request(['memory'], { signal: new AbortController().signal }, asked))[0]?.length;
+      return (await request(['memory'], { signal: new AbortController().signal }, parameter))[0]?.length;
     } catch (error) {
-      if (asked !== undefined && isRejectedText(error)) return undefined;
+      if (parameter !== undefined && isRejectedText(error)) return undefined;
       throw toStartError(error);
     }
   };
-  const natural = (await lengthAsking()) as number;
+  const natural = (await lengthWith()) as number;
   if (dimensions === undefined || dimensions === natural) return { dimensions: natural, shorten: undefined };
-  if ((await lengthAsking(dimensions)) === dimensions) return { dimensions, shorten: dimensions };
+  if ((await lengthWith(dimensions)) === dimensions) return { dimensions, shorten: dimensions };
   throw new Error(
     `OMP_EMBEDDING_DIMENSIONS is ${dimensions}, but the model ${model} gives vectors of ${natural} numbers and the ` +
       `service does not change that. Set OMP_EMBEDDING_DIMENSIONS to ${natural}, or leave it out.`,

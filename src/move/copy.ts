@@ -15,7 +15,7 @@ export interface CopyOptions {
   readonly concurrency: number;
   readonly perMinute: number | undefined;
   readonly signal: AbortSignal;
-  /** Of the pace; by default that of the machine. */
+  /** Times the requests; by default the clock of the machine. */
   readonly clock?: Clock;
   /** Called after each request. */
   stored(counts: Counts): void;

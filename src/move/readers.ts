@@ -33,22 +33,22 @@ const DAY_MS = 86_400_000;
 export async function* readMem0(input: AsyncIterable<Uint8Array>, options: ReaderOptions): AsyncGenerator<Fields> {
   const { JSONParser, TokenType } = await import('@streamparser/json');
   let parser: InstanceType<typeof JSONParser> | undefined;
-  const found: unknown[] = [];
+  const items: unknown[] = [];
   let count = 0;
   /** Since the last memory, or the last element of another list. */
   let read = { characters: 0, values: 0 };
   let depth = 0;
   const reject = (reason: string): never => {
-    throw new RangeError(`memory ${count + found.length + 1} ${reason}`);
+    throw new RangeError(`memory ${count + items.length + 1} ${reason}`);
   };
   const take = (parse: () => void): Fields[] => {
     try {
       parse();
     } catch (error) {
       if (error instanceof RangeError) throw error;
-      throw new Error(`the file was cut or is no JSON, after memory ${count + found.length}; export it again`);
+      throw new Error(`the file was cut or is no JSON, after memory ${count + items.length}; export it again`);
     }
-    return found.splice(0).map((item) => mem0Memory(item, ++count, options));
+    return items.splice(0).map((item) => mem0Memory(item, ++count, options));
   };
   for await (const text of textOf(input)) {
     parser ??= parserOf(text);
@@ -75,7 +75,7 @@ export async function* readMem0(input: AsyncIterable<Uint8Array>, options: Reade
       if ((isOpening || token === TokenType.COMMA) && ++read.values > MAX_VALUES) reject(TOO_MANY);
       if (typeof value === 'number' && !Number.isFinite(value)) reject(TOO_LARGE);
     };
-    made.onValue = ({ value }) => void found.push(value);
+    made.onValue = ({ value }) => void items.push(value);
     return made;
   }
 }
@@ -88,9 +88,9 @@ const snakeCase = (name: string): string => name.replace(/[A-Z]/g, (letter) => `
 
 function mem0Memory(item: unknown, number: number, options: ReaderOptions): Fields {
   if (item === null || typeof item !== 'object') throw new Error(`memory ${number} is no JSON object`);
-  const given = Object.entries(item).filter(([name, value]) => value !== null && !COMPUTED.has(snakeCase(name)));
+  const entries = Object.entries(item).filter(([name, value]) => value !== null && !COMPUTED.has(snakeCase(name)));
   const { id, memory, user_id, agent_id, run_id, created_at, updated_at, categories, expiration_date, ...others } =
-    Object.fromEntries(given.map(([name, value]) => [snakeCase(name), value]));
+    Object.fromEntries(entries.map(([name, value]) => [snakeCase(name), value]));
   const expiry = expiration_date ?? others.metadata?.expiration_date;
   return identified(number, options, {
     id,
@@ -173,14 +173,14 @@ export async function* readCsv(
 /** Which field is in which column. */
 function placesOf(header: readonly string[], { columns, user_id }: Parameters<typeof readCsv>[1]) {
   const isField = (name: string) => FIELDS.has(name) || name.startsWith('x-');
-  const wanted = { ...Object.fromEntries(header.filter(isField).map((name) => [name, name])), ...columns };
+  const columnNames = { ...Object.fromEntries(header.filter(isField).map((name) => [name, name])), ...columns };
   const names = header.slice(0, NAMED_COLUMNS).map((name) => JSON.stringify(name.slice(0, NAME_CHARACTERS)));
   const more = header.length > names.length ? ` and ${header.length - names.length} more` : '';
   const named = `the columns are ${names.join(', ')}${more}`;
   for (const field of ['content', ...(user_id === undefined ? ['user_id'] : [])]) {
-    if (!wanted[field]) throw new Error(`no column is named ${field}; ${named}; use --column ${field}=COLUMN`);
+    if (!columnNames[field]) throw new Error(`no column is named ${field}; ${named}; use --column ${field}=COLUMN`);
   }
-  return Object.entries(wanted).map(([field, name]) => {
+  return Object.entries(columnNames).map(([field, name]) => {
     if (!isField(field)) throw new Error(`--column ${field}=${name}: a memory has no field ${field}`);
     if (header.filter((one) => one === name).length !== 1) {
       throw new Error(`--column ${field}=${name}: there must be one column of this name; ${named}`);

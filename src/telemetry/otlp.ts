@@ -58,7 +58,7 @@ function withOutageLog(inner: SpanExporter, log: Log): SpanExporter {
     export(spans, done) {
       inner.export(spans, (result) => {
         logChange(result);
-        // Logged already.
+        // `logChange` has logged a failure.
         done({ code: ExportResultCode.SUCCESS });
       });
     },
