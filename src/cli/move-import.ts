@@ -12,7 +12,7 @@ import { memories } from './progress.ts';
 
 /** `omp-gateway import`. Returns the exit status. */
 export async function runImport(request: MoveRequest, run: Run): Promise<number> {
-  const { values } = request;
+  const { values, perMinute } = request;
   const path = pathOf(request);
   // Standard input can be read only once.
   const checked = path === '-' ? undefined : await count(request, run);
@@ -25,51 +25,37 @@ export async function runImport(request: MoveRequest, run: Run): Promise<number>
   const file = read(request, run, ({ embedding }) => {
     if (!checked) run.say(vectorsText(embedding, store));
   });
+  // Memories of the file that are done, and how many of those this run left out because of the filters.
   let done = 0;
+  let leftOut = 0;
   while (done < before && !(await file.next()).done) done++;
-  return copyFile(file, { request, run, saved, done, store, total: checked?.total });
-}
-
-interface CopyJob {
-  readonly request: MoveRequest;
-  readonly run: Run;
-  readonly saved: SavedPlace<number> | undefined;
-  /** Memories that were passed over, stored by an earlier run. */
-  readonly done: number;
-  readonly store: Awaited<ReturnType<Run['open']>>;
-  readonly total: number | undefined;
-}
-
-async function copyFile(file: AsyncIterable<MovedMemory>, job: CopyJob): Promise<number> {
-  const { request, run, saved, store, total: inFile } = job;
-  const { perMinute } = request;
+  const skipped = done;
   const places = new WeakMap<MovedMemory, string>();
-  const copied = { memories: job.done, leftOut: 0 };
   const copy = createCopy(store, {
     ...request,
     signal: run.signal,
-    stored: (counts) => run.progress({ done: job.done + copied.leftOut + total(counts), total: inFile, perMinute }),
+    stored: (counts) => run.progress({ done: skipped + leftOut + total(counts), total: checked?.total, perMinute }),
     placeOf: (memory) => places.get(memory),
   });
   run.onStop(() => {
     const stored = `${memories(copy.counts.stored)} stored`;
     if (!saved) return `${stored}; the same input is not stored twice`;
-    return `${stored}; the same command goes on at ${placeInFile(copied.memories, request)}, and stores nothing twice`;
+    return `${stored}; the same command goes on at ${placeInFile(done, request)}, and stores nothing twice`;
   });
   const matches = matcherOf(request.filters);
   // A place is saved after a page, so a slow one is short.
   const size = Math.min(PAGE, perMinute ?? PAGE);
   for await (const page of inPages(file, size)) {
-    for (const [i, memory] of page.entries()) places.set(memory, placeInFile(copied.memories + i, request));
+    for (const [i, memory] of page.entries()) places.set(memory, placeInFile(done + i, request));
     const matching = page.filter(matches);
-    copied.leftOut += page.length - matching.length;
+    leftOut += page.length - matching.length;
     await copy.page(matching);
-    copied.memories += page.length;
-    await saved?.write(copied.memories);
+    done += page.length;
+    await saved?.write(done);
   }
   await saved?.remove();
   run.end();
-  sayLeftOut(copied.leftOut, run);
+  sayLeftOut(leftOut, run);
   return outcome(copy.counts, request, run);
 }
 
