@@ -20,7 +20,7 @@ export function overHttp(options: RemoteOptions): UserMemories {
     try {
       return (await request) as Answer;
     } catch (error) {
-      throw toOmpError(error, url.replace(/\/+$/, ''));
+      throw toOmpError(error, url.replace(/\/$/, ''));
     }
   };
   /** The gateway checks the fields, not the types of the client. */
