@@ -12,7 +12,7 @@ import {
   rateLimitOptions,
   telemetryOptions,
   tokenOptions,
-} from './config/options.ts';
+} from './config/config-options.ts';
 import type { Config } from './config/settings.ts';
 import { openAuditQueue } from './core/audit-queue.ts';
 import { compose } from './core/compose.ts';
@@ -161,11 +161,13 @@ const NO_KEY = 'OMP_AUTH is "required" and no key exists; create one with "omp-g
 type AdminParts = Pick<AdminOptions, 'health' | 'scrape'> & { readonly log: Log };
 
 /** Opens the port for metrics and probes, if one is configured. Rejects if the address cannot be bound. */
-async function openMetricsPort({ metrics, provider }: Config, admin: AdminParts, parts: OpenParts): Promise<void> {
-  const { port, host } = metrics;
+async function openMetricsPort(config: Config, admin: AdminParts, parts: OpenParts): Promise<void> {
+  const { provider, request_timeout_ms } = config;
+  const { port, host } = config.metrics;
   if (port === undefined) return;
   const { log } = admin;
-  const listener = await listen(createAdminApp({ ...admin, provider }), { host, port, setting: 'OMP_METRICS', log });
+  const options = { host, port, setting: 'OMP_METRICS', log, request_timeout_ms } as const;
+  const listener = await listen(createAdminApp({ ...admin, provider }), options);
   parts.add('metrics', () => listener.close({ graceMs: 0 }));
   log.info({ host: listener.host, port: listener.port }, 'the port for metrics is open');
 }

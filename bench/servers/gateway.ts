@@ -30,7 +30,7 @@ export interface GatewayReady {
 
 await built('src/v8');
 const { openAuthenticator } = await built<typeof import('../../src/auth/authenticator.ts')>('src/auth/authenticator');
-const { auditOptions } = await built<typeof import('../../src/config/options.ts')>('src/config/options');
+const { auditOptions } = await built<typeof import('../../src/config/config-options.ts')>('src/config/config-options');
 const { loadConfig } = await built<typeof import('../../src/config/load.ts')>('src/config/load');
 const { openAuditQueue } = await built<typeof import('../../src/core/audit-queue.ts')>('src/core/audit-queue');
 const { compose } = await built<typeof import('../../src/core/compose.ts')>('src/core/compose');

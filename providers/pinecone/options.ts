@@ -5,7 +5,7 @@ import { PRESET_NAMES } from './mapped/presets.ts';
 const field = z.string().regex(/^[^$]/);
 const milliseconds = z.int().min(0).max(3_600_000);
 
-/** The options of an index. `src/config/pinecone.ts` derives the settings from them. */
+/** The options of an index. `src/config/pinecone-settings.ts` derives the settings from them. */
 export const Options = z.strictObject({
   api_key: z.string().regex(/^[\x21-\x7e]+$/),
   /** Address of the index; https:// unless it names a scheme. */

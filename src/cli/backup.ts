@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util';
+import { providerOptions } from '../config/config-options.ts';
 import { ConfigError } from '../config/mistakes.ts';
-import { providerOptions } from '../config/options.ts';
 import { backup, restore } from '../registry.ts';
 import { COMMON_OPTIONS, COMMON_USAGE, configFlags, configOf } from './arguments.ts';
 import { explainError, report, type Terminal, terminalLog } from './terminal.ts';

@@ -45,7 +45,7 @@ const OPTIONS = {
   help: { type: 'boolean', short: 'h' },
 } as const;
 
-interface Asked {
+interface Options {
   readonly url: string;
   readonly key: string | undefined;
   readonly narrow: string | undefined;
@@ -55,7 +55,7 @@ interface Asked {
 }
 
 /** Throws an `Error` whose message says what is wrong. */
-function parse(argv: readonly string[], env: Terminal['env']): Asked | 'help' {
+function parse(argv: readonly string[], env: Terminal['env']): Options | 'help' {
   const { values } = parseArgs({ args: [...argv], options: OPTIONS });
   if (values.help) return 'help';
   const url = values.url ?? env.OMP_URL;
@@ -87,7 +87,7 @@ const REQUEST_MS = 60_000;
 
 /** Over the network, with the keys of the run. */
 const sendOver =
-  ({ url, key, narrow }: Pick<Asked, 'url' | 'key' | 'narrow'>): Send =>
+  ({ url, key, narrow }: Pick<Options, 'url' | 'key' | 'narrow'>): Send =>
   async (path, init, as) => {
     const credential = { key, narrow, 'wrong key': 'not-a-key-of-this-service', anonymous: undefined }[as];
     // Each on its own connection: a proxy may close an idle one just when a request arrives, and a write must not be repeated.
@@ -109,24 +109,24 @@ const sendOver =
  */
 export async function runConformance(argv: readonly string[], terminal: Terminal): Promise<number> {
   const { stdout, env } = terminal;
-  let asked: Asked | 'help';
+  let options: Options | 'help';
   try {
-    asked = parse(argv, env);
+    options = parse(argv, env);
   } catch (error) {
     const message = (error as Error).message.replaceAll('\n', ' ');
     report(terminal, `${message}\nTry 'omp-gateway conformance --help'.`);
     return 2;
   }
-  if (asked === 'help') {
+  if (options === 'help') {
     stdout.write(CONFORMANCE_USAGE);
     return 0;
   }
-  const { url, key, narrow, readOnly, profiles, files } = asked;
+  const { url, key, narrow, readOnly, profiles, files } = options;
   const keys = { key: key !== undefined, narrow: narrow !== undefined };
   try {
     return await untilSignal(async (signal) => {
       const onResult = (result: Run['results'][number]) => stdout.write(toText(result));
-      const run = await runAll({ send: sendOver(asked), keys, readOnly, profiles, signal, onResult });
+      const run = await runAll({ send: sendOver(options), keys, readOnly, profiles, signal, onResult });
       const { passed, failed, warning, skipped } = countsOf(run.results);
       stdout.write(`\n${passed} passed, ${failed} failed, ${warning} warnings, ${skipped} skipped\n`);
       const subject = { url, read_only: readOnly, kit: `omp-gateway ${version()}` };

@@ -1,8 +1,8 @@
 import { parseArgs } from 'node:util';
 import { backgroundCall, type Embedder, type Finding, type Log, type MaintenanceContext } from '#contract';
+import { auditOptions, embeddingOptions, providerOptions } from '../config/config-options.ts';
 import { loadConfig } from '../config/load.ts';
 import { ConfigError, type Environment } from '../config/mistakes.ts';
-import { auditOptions, embeddingOptions, providerOptions } from '../config/options.ts';
 import type { Config } from '../config/settings.ts';
 import { openEmbedder } from '../embedding/open.ts';
 import { diagnose, openProvider } from '../registry.ts';
@@ -47,14 +47,14 @@ function parseDoctorArguments(argv: readonly string[]): DoctorArguments {
  */
 export async function runDoctor(argv: readonly string[], terminal: Terminal): Promise<number> {
   const { env, stdout } = terminal;
-  const asked = parseDoctorArguments(argv);
-  if (asked.action === 'help') stdout.write(DOCTOR_USAGE);
-  else if (asked.action === 'mistake') {
-    report(terminal, asked.message);
+  const command = parseDoctorArguments(argv);
+  if (command.action === 'help') stdout.write(DOCTOR_USAGE);
+  else if (command.action === 'mistake') {
+    report(terminal, command.message);
     return 2;
   } else {
-    const findings = await check(asked.flags, env);
-    if (asked.json) stdout.write(findingsJson(findings));
+    const findings = await check(command.flags, env);
+    if (command.json) stdout.write(findingsJson(findings));
     else {
       const coloured = isColoured(env, stdout.isTTY === true);
       for (const [text, style] of findingsText(findings)) stdout.write(text, coloured ? style : undefined);

@@ -76,6 +76,6 @@ export const HOOK_CLIENTS = {
 
 export type HookClientName = keyof typeof HOOK_CLIENTS;
 
-/** Undefined: not a client whose hooks are supported. */
+/** Undefined: hooks of this client are not supported. */
 export const hookClient = (name: string): HookClient | undefined =>
   Object.hasOwn(HOOK_CLIENTS, name) ? HOOK_CLIENTS[name as HookClientName] : undefined;

@@ -36,16 +36,18 @@ const SPARE_SECONDS = 5;
  */
 export function planChange(
   { client, name, path, records }: { client: HookClient; name: string; path: string; records: string },
-  wanted?: { readonly commands: HookCommands; readonly deadlineMs: number },
+  hooks?: { readonly commands: HookCommands; readonly deadlineMs: number },
 ): HookChange {
   const file = existsSync(path) ? realpathSync(path) : path;
   const before = existsSync(file) ? readFileSync(file, 'utf8') : undefined;
   const record = readRecord(records, file);
   const without =
-    before !== undefined && record?.after === hashOf(before) ? record.without : removed(before, { client, name, file });
-  if (!wanted) return { file, before, after: without, without };
-  const seconds = Math.ceil(wanted.deadlineMs / 1000) + SPARE_SECONDS;
-  const entries = Object.entries(wanted.commands).map(
+    before !== undefined && record?.after === hashOf(before)
+      ? record.without
+      : withoutHooks(before, { client, name, file });
+  if (!hooks) return { file, before, after: without, without };
+  const seconds = Math.ceil(hooks.deadlineMs / 1000) + SPARE_SECONDS;
+  const entries = Object.entries(hooks.commands).map(
     ([event, command]) => [event, client.entry(command, seconds)] as const,
   );
   const same = before !== undefined && hasExactly(before, entries, ownHook(name));
@@ -111,8 +113,8 @@ function added(
   return result;
 }
 
-/** Without our hooks, and without lists, groups and objects that only they were in. */
-function removed(
+/** Removes our hooks, and lists, groups and objects that hold nothing else. */
+function withoutHooks(
   text: string | undefined,
   { client, name, file }: { client: HookClient; name: string; file: string },
 ): string | undefined {
@@ -143,12 +145,12 @@ function removed(
 /** Whether our hooks in the file are these entries and no others. */
 function hasExactly(text: string, entries: Entries, isOurs: (hook: unknown) => boolean): boolean {
   const settings = jsonc.parse(text) as Settings | undefined;
-  const found = Object.entries(settings?.hooks ?? {}).flatMap(([event, list]) =>
+  const present = Object.entries(settings?.hooks ?? {}).flatMap(([event, list]) =>
     (Array.isArray(list) ? list : [])
       .filter((group) => isOurs(group) || (Array.isArray(group?.hooks) && group.hooks.some(isOurs)))
       .map((group) => [event, group]),
   );
-  return JSON.stringify(found) === JSON.stringify(entries);
+  return JSON.stringify(present) === JSON.stringify(entries);
 }
 
 /** What uninstalling needs to restore a file byte for byte. */

@@ -45,7 +45,7 @@ run never blocks a prompt: whatever fails is one line on standard error, and the
 exit status is 0. Exit status of the others: 0; 1: failed; 2: wrong arguments.
 `;
 
-/** Written into the command of a hook, in this order. */
+/** The command of a hook has these options, in this order. */
 const HOOK_OPTIONS = {
   user: { type: 'string' },
   scope: { type: 'string' },
@@ -122,23 +122,23 @@ async function install(args: readonly string[], terminal: HookTerminal): Promise
   const options = { ...HOOK_OPTIONS, ...FILE_OPTIONS, ...HELP };
   const { values, positionals } = parseArgs({ args: [...args], options, allowPositionals: true });
   if (values.help) return help(terminal);
-  const { project, 'dry-run': dryRun, help: _, ...given } = values;
+  const { project, 'dry-run': dryRun, help: _, ...hook } = values;
   const target = targetOf(positionals, project, terminal);
-  checkNumbers(given);
-  if (given.url !== undefined) checkUrl(given.url);
-  if (given['key-file'] !== undefined) {
+  checkNumbers(hook);
+  if (hook.url !== undefined) checkUrl(hook.url);
+  if (hook['key-file'] !== undefined) {
     if (project) throw new Mistake('--project takes the key from OMP_KEY, not from a file of this machine');
-    given['key-file'] = resolve(terminal.cwd(), given['key-file']);
-    readKey(given['key-file']);
+    hook['key-file'] = resolve(terminal.cwd(), hook['key-file']);
+    readKey(hook['key-file']);
   }
   const program = project ? ['omp-gateway'] : [process.execPath, MAIN];
   const commands = Object.fromEntries(
     Object.entries(target.client.events)
-      .filter(([, { takesContext }]) => takesContext || given.capture)
-      .map(([event]) => [event, commandLine([...program, 'hooks', 'run', target.name, event, ...written(given)])]),
+      .filter(([, { takesContext }]) => takesContext || hook.capture)
+      .map(([event]) => [event, commandLine([...program, 'hooks', 'run', target.name, event, ...argumentsOf(hook)])]),
   );
-  const deadlineMs = Number(given.deadline ?? DEFAULT_DEADLINE_MS);
-  return change({ target, dryRun, wanted: { commands, deadlineMs }, done: 'installed' }, terminal);
+  const deadlineMs = Number(hook.deadline ?? DEFAULT_DEADLINE_MS);
+  return change({ target, dryRun, hooks: { commands, deadlineMs }, done: 'installed' }, terminal);
 }
 
 async function uninstall(args: readonly string[], terminal: HookTerminal): Promise<number> {
@@ -149,18 +149,18 @@ async function uninstall(args: readonly string[], terminal: HookTerminal): Promi
   return change({ target, dryRun: values['dry-run'], done: 'removed' }, terminal);
 }
 
-interface Wanted {
+interface Change {
   readonly target: Target;
   readonly dryRun: boolean | undefined;
   /** Undefined: no hooks. */
-  readonly wanted?: { readonly commands: HookCommands; readonly deadlineMs: number };
+  readonly hooks?: { readonly commands: HookCommands; readonly deadlineMs: number };
   readonly done: string;
 }
 
 /** Writes the file of the client, or prints what it would become. */
-async function change({ target, dryRun, wanted, done }: Wanted, terminal: HookTerminal): Promise<number> {
+async function change({ target, dryRun, hooks, done }: Change, terminal: HookTerminal): Promise<number> {
   const { planChange, writeChange } = await import('./hook-files.ts');
-  const plan = planChange(target, wanted);
+  const plan = planChange(target, hooks);
   const { file, before, after } = plan;
   if (!dryRun) writeChange(plan, target.records);
   else if (after !== undefined) terminal.stdout.write(after);
@@ -202,9 +202,9 @@ const userFolder = ({ folder, folderVariable }: HookClient, env: Environment, ho
 const MAIN = fileURLToPath(new URL('../main.js', import.meta.url));
 
 /** The options as arguments, in a fixed order: installing twice must give the same text. */
-const written = (given: HookOptions): string[] =>
+const argumentsOf = (hook: HookOptions): string[] =>
   (Object.keys(HOOK_OPTIONS) as (keyof HookOptions)[]).flatMap((name) => {
-    const value = given[name];
+    const value = hook[name];
     if (value === undefined) return [];
     return value === true ? [`--${name}`] : [`--${name}`, String(value)];
   });

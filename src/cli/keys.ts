@@ -11,8 +11,8 @@ import {
 } from '../auth/configured-keys.ts';
 import type { FreshKey } from '../auth/credentials.ts';
 import { newKey } from '../auth/credentials.ts';
+import { providerOptions } from '../config/config-options.ts';
 import { ConfigError } from '../config/mistakes.ts';
-import { providerOptions } from '../config/options.ts';
 import { openKeys } from '../registry.ts';
 import { COMMON_OPTIONS, COMMON_USAGE, configFlags, configOf, type Flags } from './arguments.ts';
 import { explainError, printable, report, type Terminal, terminalLog } from './terminal.ts';
@@ -126,7 +126,7 @@ const check = (schema: z.ZodType, value: string, label: string): string[] =>
 
 const DAY_MS = 86_400_000;
 
-/** Undefined: not a time in the future. */
+/** Undefined: the text is no time in the future. */
 function readExpiry(text: string, now: number): string | undefined {
   const days = /^(\d{1,5})d$/.exec(text)?.[1];
   if (days === undefined && !expirySchema.safeParse(text).success) return undefined;
@@ -144,14 +144,14 @@ const mistake = (message: string): KeysArguments => ({
  * failed; 2: wrong arguments.
  */
 export async function runKeys(argv: readonly string[], terminal: Terminal): Promise<number> {
-  const asked = parseKeysArguments(argv, Date.now());
-  if (asked.action === 'help') terminal.stdout.write(KEYS_USAGE);
-  else if (asked.action === 'print') print(asked.request, terminal);
-  else if (asked.action === 'mistake') {
-    report(terminal, asked.message);
+  const command = parseKeysArguments(argv, Date.now());
+  if (command.action === 'help') terminal.stdout.write(KEYS_USAGE);
+  else if (command.action === 'print') print(command.request, terminal);
+  else if (command.action === 'mistake') {
+    report(terminal, command.message);
     return 2;
   } else {
-    const trouble = await withStore(asked, terminal);
+    const trouble = await withStore(command, terminal);
     if (trouble !== undefined) {
       report(terminal, trouble);
       return 1;
@@ -171,13 +171,13 @@ const FIRST = 'It is the first key: gateways on this database stop answering cal
 type Stored = Extract<KeysArguments, { action: 'create' | 'list' | 'revoke' }>;
 
 /** Returns what went wrong. */
-async function withStore(asked: Stored, terminal: Terminal): Promise<string | undefined> {
+async function withStore(command: Stored, terminal: Terminal): Promise<string | undefined> {
   try {
-    const config = configOf(asked.flags, terminal);
+    const config = configOf(command.flags, terminal);
     const { provider, data_dir } = config;
     const store = await openKeys(provider, providerOptions(config), { data_dir, log: terminalLog(terminal) });
     if (!store) return `the provider ${provider} stores no keys. ${INSTEAD}`;
-    return await run(asked, store, terminal).finally(store.close);
+    return await run(command, store, terminal).finally(store.close);
   } catch (error) {
     // The message of these says everything; their causes add nothing.
     const complete = error instanceof ConfigError || (error instanceof OmpError && error.code === 'invalid_request');
@@ -185,19 +185,19 @@ async function withStore(asked: Stored, terminal: Terminal): Promise<string | un
   }
 }
 
-async function run(asked: Stored, store: KeyStore, { stdout, stderr }: Terminal): Promise<string | undefined> {
+async function run(command: Stored, store: KeyStore, { stdout, stderr }: Terminal): Promise<string | undefined> {
   const call = backgroundCall('keys');
-  if (asked.action === 'create') {
+  if (command.action === 'create') {
     const { id, hash, key } = newKey();
     const first = !(await store.hasAny(call));
-    await store.create({ id, hash, ...asked.request }, call);
+    await store.create({ id, hash, ...command.request }, call);
     stdout.write(`${key}\n`);
     stderr.write(first ? SHOWN_ONCE + FIRST : SHOWN_ONCE);
-  } else if (asked.action === 'list') {
+  } else if (command.action === 'list') {
     const keys = await store.list({}, call);
-    stdout.write(asked.json ? keysJson(keys) : keysTable(keys, Date.now()));
+    stdout.write(command.json ? keysJson(keys) : keysTable(keys, Date.now()));
   } else {
-    const revoked = await store.revoke(asked.nameOrId, call);
+    const revoked = await store.revoke(command.nameOrId, call);
     if (!revoked) return 'no stored key has this name or id; to revoke a key of the configuration, remove it there';
     stdout.write(`${revoked.id} is revoked since ${revoked.revoked_at}\n`);
     stderr.write('Gateways reject it within seconds.\n');

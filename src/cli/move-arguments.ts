@@ -124,8 +124,8 @@ const POSITIONALS: Readonly<Record<MoveCommand, readonly string[]>> = {
 
 type Values = Readonly<Record<string, string | boolean | readonly string[] | undefined>>;
 
-/** A command as it was asked for. */
-export interface Asked {
+/** A command with its arguments. */
+export interface MoveRequest {
   readonly command: MoveCommand;
   readonly names: readonly string[];
   readonly values: Values;
@@ -141,18 +141,18 @@ export interface Asked {
 export class Mistake extends Error {}
 
 /** Undefined: the help was asked for. */
-export function parsed(command: MoveCommand, argv: readonly string[]): Asked | undefined {
+export function parsed(command: MoveCommand, argv: readonly string[]): MoveRequest | undefined {
   let values: Values;
   let names: string[];
   try {
-    const found = parseArgs({ args: [...argv], options: OPTIONS[command], allowPositionals: true });
-    [values, names] = [found.values as Values, found.positionals];
+    const result = parseArgs({ args: [...argv], options: OPTIONS[command], allowPositionals: true });
+    [values, names] = [result.values as Values, result.positionals];
   } catch (error) {
     throw new Mistake((error as Error).message.replaceAll('\n', ' '));
   }
   if (values.help) return undefined;
-  const wanted = POSITIONALS[command];
-  if (names.length !== wanted.length) throw new Mistake(`expected ${wanted.join(' and ') || 'no argument'}`);
+  const positionals = POSITIONALS[command];
+  if (names.length !== positionals.length) throw new Mistake(`expected ${positionals.join(' and ') || 'no argument'}`);
   const since = values.since as string | undefined;
   if (since !== undefined && Number.isNaN(momentOf(since))) throw new Mistake('--since must be an ISO 8601 time');
   const onConflict = (values['on-conflict'] ?? 'skip') as OnConflict;
@@ -165,7 +165,11 @@ export function parsed(command: MoveCommand, argv: readonly string[]): Asked | u
   const overlap = Number(values.overlap ?? 0.9);
   if (!(overlap >= 0 && overlap <= 1)) throw new Mistake('--overlap must be a number from 0 to 1');
   return {
-    ...{ command, names, values, onConflict, overlap },
+    command,
+    names,
+    values,
+    onConflict,
+    overlap,
     filters: {
       users: (values.user as string[] | undefined) ?? [],
       scope: values.scope as string | undefined,
@@ -180,9 +184,9 @@ export function parsed(command: MoveCommand, argv: readonly string[]): Asked | u
 }
 
 function whole(values: Values, name: string, min: number, max: number): number | undefined {
-  const given = values[name];
-  if (given === undefined) return undefined;
-  const value = Number(given);
-  if (/^\d{1,9}$/.test(String(given)) && value >= min && value <= max) return value;
+  const argument = values[name];
+  if (argument === undefined) return undefined;
+  const value = Number(argument);
+  if (/^\d{1,9}$/.test(String(argument)) && value >= min && value <= max) return value;
   throw new Mistake(`--${name} must be a whole number from ${min} to ${max}`);
 }

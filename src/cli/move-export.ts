@@ -1,29 +1,28 @@
 import { existsSync } from 'node:fs';
 import { z } from 'zod';
-import { FORMAT, type Header, type Line, openWriter, partOf, streamWriter } from '../move/file.ts';
+import { FORMAT, type Header, type Line, openWriter, partOf, streamWriter } from '../move/export-file.ts';
 import { pagesOf, type Store } from '../move/store.ts';
-import type { Asked } from './move-arguments.ts';
-import { fromOf, type Run } from './move-run.ts';
+import type { MoveRequest } from './move-arguments.ts';
+import { fromOf, type Run, savedPlace } from './move-run.ts';
 import { memories } from './progress.ts';
-import { savedPlace } from './saved-place.ts';
 import { escapeControls } from './terminal.ts';
 
 export const Place = z.object({ user: z.int().nonnegative(), cursor: z.string().optional() });
 
 /** `omp-gateway export`. Returns the exit status. */
-export async function runExport(asked: Asked, run: Run): Promise<number> {
-  const [path = '-'] = asked.names;
-  return path === '-' ? exportToStream(asked, run) : exportToFile(path, asked, run);
+export async function runExport(request: MoveRequest, run: Run): Promise<number> {
+  const [path = '-'] = request.names;
+  return path === '-' ? exportToStream(request, run) : exportToFile(path, request, run);
 }
 
-async function exportToFile(path: string, asked: Asked, run: Run): Promise<number> {
-  const { filters, values } = asked;
+async function exportToFile(path: string, request: MoveRequest, run: Run): Promise<number> {
+  const { filters, values } = request;
   if (existsSync(path) && !values.restart) throw new Error(`${path} exists; use --restart to replace it`);
   const State = z.object({ place: Place, bytes: z.int().nonnegative() });
-  const saved = savedPlace(`${path}.progress`, [fromOf(asked), filters], State);
+  const saved = savedPlace(`${path}.progress`, [fromOf(request), filters], State);
   const state = values.restart ? undefined : await saved.read();
-  const store = await run.open(fromOf(asked), 'from');
-  const writer = await openWriter(path, headerOf(store, asked), state?.bytes);
+  const store = await run.open(fromOf(request), 'from');
+  const writer = await openWriter(path, headerOf(store, request), state?.bytes);
   run.onStop(() => `${memories(writer.count)} of ${store.name} in ${partOf(path)}; the same command goes on there`);
   try {
     for await (const { memories: page, next } of pagesOf(store, filters, state?.place)) {
@@ -43,13 +42,13 @@ async function exportToFile(path: string, asked: Asked, run: Run): Promise<numbe
   }
 }
 
-async function exportToStream(asked: Asked, run: Run): Promise<number> {
-  const store = await run.open(fromOf(asked), 'from');
+async function exportToStream(request: MoveRequest, run: Run): Promise<number> {
+  const store = await run.open(fromOf(request), 'from');
   // It waits until the reader has taken a page.
-  const writer = streamWriter(process.stdout, headerOf(store, asked), escapeControls);
+  const writer = streamWriter(process.stdout, headerOf(store, request), escapeControls);
   run.onStop(() => `${memories(writer.count)} of ${store.name} in standard output, which is cut`);
   try {
-    for await (const { memories: page } of pagesOf(store, asked.filters)) {
+    for await (const { memories: page } of pagesOf(store, request.filters)) {
       run.signal.throwIfAborted();
       await writer.write(page as readonly object[] as readonly Line[]);
       run.progress({ done: writer.count });
@@ -66,7 +65,7 @@ async function exportToStream(asked: Asked, run: Run): Promise<number> {
   }
 }
 
-const headerOf = ({ capabilities }: Store, { filters }: Asked): Header => ({
+const headerOf = ({ capabilities }: Store, { filters }: MoveRequest): Header => ({
   omp_export: FORMAT,
   source: capabilities.provider,
   exported_at: new Date().toISOString(),

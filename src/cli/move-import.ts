@@ -3,75 +3,60 @@ import { addAbortSignal } from 'node:stream';
 import { z } from 'zod';
 import type { ExportedMemory } from '../../clients/typescript/src/index.ts';
 import { createCopy, total } from '../move/copy.ts';
-import { type Header, readFile } from '../move/file.ts';
+import { type Header, readFile } from '../move/export-file.ts';
 import { readCsv, readMem0 } from '../move/readers.ts';
 import { matcherOf } from '../move/store.ts';
-import { type Asked, Mistake } from './move-arguments.ts';
-import { outcome, PAGE, type Run, requireImport, toOf, vectorsText } from './move-run.ts';
+import { Mistake, type MoveRequest } from './move-arguments.ts';
+import { outcome, PAGE, type Run, requireImport, type SavedPlace, savedPlace, toOf, vectorsText } from './move-run.ts';
 import { memories } from './progress.ts';
-import { type SavedPlace, savedPlace } from './saved-place.ts';
 
 /** `omp-gateway import`. Returns the exit status. */
-export async function runImport(asked: Asked, run: Run): Promise<number> {
-  const { values } = asked;
-  const path = pathOf(asked);
+export async function runImport(request: MoveRequest, run: Run): Promise<number> {
+  const { values, perMinute } = request;
+  const path = pathOf(request);
   // Standard input can be read only once.
-  const checked = path === '-' ? undefined : await count(asked, run);
-  const saved = path === '-' || values['dry-run'] ? undefined : placeOf(path, asked);
+  const checked = path === '-' ? undefined : await count(request, run);
+  const saved = path === '-' || values['dry-run'] ? undefined : savedPlaceOf(path, request);
   const before = (values.restart ? undefined : await saved?.read()) ?? 0;
-  const store = await run.open(toOf(asked), 'to');
+  const store = await run.open(toOf(request), 'to');
   requireImport(store);
   if (checked) run.say(vectorsText(checked.embedding, store));
-  if (values['dry-run']) return dryRun(checked ?? (await count(asked, run)), asked, run);
-  const file = read(asked, run, ({ embedding }) => {
+  if (values['dry-run']) return dryRun(checked ?? (await count(request, run)), request, run);
+  const file = read(request, run, ({ embedding }) => {
     if (!checked) run.say(vectorsText(embedding, store));
   });
+  // Memories of the file that are done, and how many of those this run left out because of the filters.
   let done = 0;
+  let leftOut = 0;
   while (done < before && !(await file.next()).done) done++;
-  return copyFile(file, { asked, run, saved, done, store, total: checked?.total });
-}
-
-interface Copying {
-  readonly asked: Asked;
-  readonly run: Run;
-  readonly saved: SavedPlace<number> | undefined;
-  /** Memories that were passed over, stored by an earlier run. */
-  readonly done: number;
-  readonly store: Awaited<ReturnType<Run['open']>>;
-  readonly total: number | undefined;
-}
-
-async function copyFile(file: AsyncIterable<ExportedMemory>, given: Copying): Promise<number> {
-  const { asked, run, saved, store, total: known } = given;
-  const { perMinute } = asked;
+  const skipped = done;
   const places = new WeakMap<ExportedMemory, string>();
-  const copied = { memories: given.done, leftOut: 0 };
   const copy = createCopy(store, {
-    ...asked,
+    ...request,
     signal: run.signal,
-    stored: (counts) => run.progress({ done: given.done + copied.leftOut + total(counts), total: known, perMinute }),
+    stored: (counts) => run.progress({ done: skipped + leftOut + total(counts), total: checked?.total, perMinute }),
     placeOf: (memory) => places.get(memory),
   });
   run.onStop(() => {
     const stored = `${memories(copy.counts.stored)} stored`;
     if (!saved) return `${stored}; the same input is not stored twice`;
-    return `${stored}; the same command goes on at ${nameOf(copied.memories, asked)}, and stores nothing twice`;
+    return `${stored}; the same command goes on at ${placeInFile(done, request)}, and stores nothing twice`;
   });
-  const matches = matcherOf(asked.filters);
+  const matches = matcherOf(request.filters);
   // A place is saved after a page, so a slow one is short.
   const size = Math.min(PAGE, perMinute ?? PAGE);
   for await (const page of inPages(file, size)) {
-    for (const [i, memory] of page.entries()) places.set(memory, nameOf(copied.memories + i, asked));
-    const wanted = page.filter(matches);
-    copied.leftOut += page.length - wanted.length;
-    await copy.page(wanted);
-    copied.memories += page.length;
-    await saved?.write(copied.memories);
+    for (const [i, memory] of page.entries()) places.set(memory, placeInFile(done + i, request));
+    const matching = page.filter(matches);
+    leftOut += page.length - matching.length;
+    await copy.page(matching);
+    done += page.length;
+    await saved?.write(done);
   }
   await saved?.remove();
   run.end();
-  sayLeftOut(copied.leftOut, run);
-  return outcome(copy.counts, asked, run);
+  sayLeftOut(leftOut, run);
+  return outcome(copy.counts, request, run);
 }
 
 async function* inPages<Item>(items: AsyncIterable<Item>, size: number): AsyncGenerator<Item[]> {
@@ -85,7 +70,7 @@ async function* inPages<Item>(items: AsyncIterable<Item>, size: number): AsyncGe
   if (page.length > 0) yield page;
 }
 
-interface Checked {
+interface FileCount {
   readonly total: number;
   /** Those that the filters leave. */
   readonly matching: number;
@@ -93,18 +78,18 @@ interface Checked {
 }
 
 /** Reads the file to its end. Throws if it is not whole. */
-async function count(asked: Asked, run: Run): Promise<Checked> {
-  const matches = matcherOf(asked.filters);
-  const found = { total: 0, matching: 0, embedding: null as Header['embedding'] };
-  const onHeader = ({ embedding }: Header) => Object.assign(found, { embedding });
-  for await (const memory of read(asked, run, onHeader)) {
-    found.total++;
-    if (matches(memory)) found.matching++;
+async function count(request: MoveRequest, run: Run): Promise<FileCount> {
+  const matches = matcherOf(request.filters);
+  const counts = { total: 0, matching: 0, embedding: null as Header['embedding'] };
+  const onHeader = ({ embedding }: Header) => Object.assign(counts, { embedding });
+  for await (const memory of read(request, run, onHeader)) {
+    counts.total++;
+    if (matches(memory)) counts.matching++;
   }
-  return found;
+  return counts;
 }
 
-function dryRun({ total: all, matching }: Checked, { values }: Asked, run: Run): number {
+function dryRun({ total: all, matching }: FileCount, { values }: MoveRequest, run: Run): number {
   sayLeftOut(all - matching, run);
   run.terminal.stdout.write(
     values.json ? `${JSON.stringify({ memories: matching })}\n` : `${memories(matching)} would be stored.\n`,
@@ -116,26 +101,30 @@ function sayLeftOut(leftOut: number, run: Run): void {
   if (leftOut > 0) run.say(`The filters leave out ${memories(leftOut)}.`);
 }
 
-const pathOf = ({ names: [path = '-'] }: Asked): string => path;
+const pathOf = ({ names: [path = '-'] }: MoveRequest): string => path;
 
 /** Where an interrupted import goes on: so many memories after the beginning of the file. */
-function placeOf(path: string, asked: Asked): SavedPlace<number> {
-  const { filters, onConflict, values } = asked;
-  const question = [path, statSync(path).mtimeMs, toOf(asked), filters, onConflict, values.format, values.column];
+function savedPlaceOf(path: string, request: MoveRequest): SavedPlace<number> {
+  const { filters, onConflict, values } = request;
+  const question = [path, statSync(path).mtimeMs, toOf(request), filters, onConflict, values.format, values.column];
   return savedPlace(`${path}.progress`, question, z.int().nonnegative());
 }
 
 /** The memory after so many others, for people: in which line or row it is. */
-function nameOf(before: number, { values: { format } }: Asked): string {
+function placeInFile(before: number, { values: { format } }: MoveRequest): string {
   if (format === 'mem0') return `memory ${before + 1}`;
   // The first one is the header.
   return `${format === 'csv' ? 'row' : 'line'} ${before + 2}`;
 }
 
 /** The memories of the file in its format. The import rejects those that are none. */
-async function* read(asked: Asked, run: Run, onHeader: (header: Header) => void): AsyncGenerator<ExportedMemory> {
-  const { values, filters } = asked;
-  const path = pathOf(asked);
+async function* read(
+  request: MoveRequest,
+  run: Run,
+  onHeader: (header: Header) => void,
+): AsyncGenerator<ExportedMemory> {
+  const { values, filters } = request;
+  const path = pathOf(request);
   const input = addAbortSignal(run.signal, path === '-' ? process.stdin : createReadStream(path));
   const user_id = filters.users.length === 1 ? filters.users[0] : undefined;
   const created_at = new Date(path === '-' ? Date.now() : statSync(path).mtimeMs).toISOString();

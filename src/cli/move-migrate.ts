@@ -1,11 +1,10 @@
 import { z } from 'zod';
 import { type Counts, createCopy, noCounts, total } from '../move/copy.ts';
 import { pagesOf } from '../move/store.ts';
-import { type Asked, Mistake } from './move-arguments.ts';
+import { Mistake, type MoveRequest } from './move-arguments.ts';
 import { Place } from './move-export.ts';
-import { outcome, type Run, requireImport, vectorsText } from './move-run.ts';
+import { outcome, type Run, requireImport, savedPlace, vectorsText } from './move-run.ts';
 import { memories } from './progress.ts';
-import { savedPlace } from './saved-place.ts';
 
 /** `place`: within a pass that began at `started`. `rejected`: the target rejected something of the pass. */
 const State = z.object({
@@ -19,8 +18,8 @@ const State = z.object({
 const MARGIN_MS = 60_000;
 
 /** `omp-gateway migrate`. Returns the exit status. */
-export async function runMigrate(asked: Asked, run: Run): Promise<number> {
-  const { values, filters, perMinute } = asked;
+export async function runMigrate(request: MoveRequest, run: Run): Promise<number> {
+  const { values, filters, perMinute } = request;
   if (values.from === undefined || values.to === undefined) throw new Mistake('expected --from and --to');
   const path = (values.progress as string | undefined) ?? 'omp-migrate.json';
   const saved = savedPlace(path, [values.from, values.to, filters], State);
@@ -38,7 +37,7 @@ export async function runMigrate(asked: Asked, run: Run): Promise<number> {
   });
   for (;;) {
     const copy = createCopy(target, {
-      ...asked,
+      ...request,
       onConflict: 'replace',
       signal: run.signal,
       stored: (counts) => run.progress({ done: total(all) + total(counts), perMinute }),
@@ -57,20 +56,20 @@ export async function runMigrate(asked: Asked, run: Run): Promise<number> {
     // What was rejected has to come again.
     state = { since: rejected ? state.since : before(state.started), started: now() };
     await saved.write(state);
-    if (isQuiet || rejected) return ended(all, rejected, asked, run);
+    if (isQuiet || rejected) return ended(all, rejected, request, run);
   }
 }
 
-function ended(all: Counts, rejected: boolean, asked: Asked, run: Run): number {
+function ended(all: Counts, rejected: boolean, request: MoveRequest, run: Run): number {
   run.end();
-  if (!asked.values.json) {
+  if (!request.values.json) {
     run.say(
       rejected
         ? 'The target rejected memories. The next run tries them again, with all others of this pass.'
         : 'Nothing changed in the last pass. If the first store is still written, stop that and run this command once more.',
     );
   }
-  const status = outcome(all, asked, run);
+  const status = outcome(all, request, run);
   return rejected ? 1 : status;
 }
 

@@ -1,7 +1,11 @@
+import { existsSync } from 'node:fs';
+import { open, rm } from 'node:fs/promises';
+import type { z } from 'zod';
 import type { Counts } from '../move/copy.ts';
-import type { Header } from '../move/file.ts';
+import { type Header, replaceFile } from '../move/export-file.ts';
+import { parseJson } from '../move/json.ts';
 import type { Store } from '../move/store.ts';
-import type { Asked } from './move-arguments.ts';
+import type { MoveRequest } from './move-arguments.ts';
 import { memories, number, type Progress } from './progress.ts';
 import { printable, report, type Terminal } from './terminal.ts';
 
@@ -19,8 +23,8 @@ export interface Run {
   onStop(describe: () => string): void;
 }
 
-export const fromOf = ({ values }: Asked): string => (values.from as string | undefined) ?? 'config';
-export const toOf = ({ values }: Asked): string => (values.to as string | undefined) ?? 'config';
+export const fromOf = ({ values }: MoveRequest): string => (values.from as string | undefined) ?? 'config';
+export const toOf = ({ values }: MoveRequest): string => (values.to as string | undefined) ?? 'config';
 export const isStoreName = (name: string): boolean =>
   /^https?:\/\//.test(name) || name === 'config' || name.startsWith('config:');
 
@@ -43,7 +47,7 @@ export function vectorsText(from: Header['embedding'], { name, capabilities }: S
 }
 
 /** Prints what was stored and rejected. Returns the exit status. */
-export function outcome(counts: Counts, { values }: Asked, { terminal }: Run): number {
+export function outcome(counts: Counts, { values }: MoveRequest, { terminal }: Run): number {
   const { stored, unchanged, skipped, rejections, rejected } = counts;
   if (values.json) terminal.stdout.write(`${JSON.stringify(counts, null, 2)}\n`);
   else {
@@ -62,4 +66,49 @@ export function outcome(counts: Counts, { values }: Asked, { terminal }: Run): n
     if (rejections > rejected.length) report(terminal, `and ${number(rejections - rejected.length)} more`);
   }
   return rejections > 0 ? 1 : 0;
+}
+
+/** Size of a saved place: the options of a command, a cursor and some numbers. */
+const MAX_BYTES = 1024 * 1024;
+
+/** Where an interrupted command goes on: a file beside what it writes or reads. */
+export interface SavedPlace<State> {
+  /** Undefined: the command starts from the beginning. Throws if the file is of a command with other options, or is none of ours. */
+  read(): Promise<State | undefined>;
+  write(state: State): Promise<void>;
+  remove(): Promise<void>;
+}
+
+/** `question` stands for the options of the command: a place counts only for the same question. */
+export function savedPlace<State>(path: string, question: unknown, schema: z.ZodType<State>): SavedPlace<State> {
+  const expected = JSON.stringify(question);
+  return {
+    async read() {
+      if (!existsSync(path)) return undefined;
+      const saved = (await readSmall(path)) as { readonly question?: unknown; readonly state?: unknown } | undefined;
+      const state = schema.safeParse(saved?.state);
+      if (!saved || !state.success) throw new Error(`${path} is no place of this command; start over with --restart`);
+      if (saved.question === expected) return state.data;
+      throw new Error(
+        `${path} is of a command with other options, or of the file before it changed; start over with --restart`,
+      );
+    },
+    write: (state) => replaceFile(path, { question: expected, state }),
+    remove: () => rm(path, { force: true }),
+  };
+}
+
+/** The JSON of a small file; undefined: it is none. */
+async function readSmall(path: string): Promise<unknown> {
+  const file = await open(path);
+  try {
+    const bytes = Buffer.alloc(MAX_BYTES + 1);
+    const { bytesRead } = await file.read(bytes, 0, bytes.length, 0);
+    return bytesRead > MAX_BYTES ? undefined : parseJson(bytes.subarray(0, bytesRead));
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== undefined) throw error;
+    return undefined;
+  } finally {
+    await file.close();
+  }
 }

@@ -1,26 +1,26 @@
 import type { ExportedMemory } from '../../clients/typescript/src/index.ts';
-import { readFile } from '../move/file.ts';
+import { readFile } from '../move/export-file.ts';
 import { type Filters, matcherOf, pagesOf } from '../move/store.ts';
 import { type Difference, type Side, type Verification, verify } from '../move/verify.ts';
-import type { Asked } from './move-arguments.ts';
+import type { MoveRequest } from './move-arguments.ts';
 import { isStoreName, PAGE, type Run } from './move-run.ts';
 import { memories, number } from './progress.ts';
 import { printable } from './terminal.ts';
 
 /** `omp-gateway verify`. Returns the exit status. */
-export async function runVerify(asked: Asked, run: Run): Promise<number> {
-  const { names, filters, queries, overlap: least, values } = asked;
+export async function runVerify(request: MoveRequest, run: Run): Promise<number> {
+  const { names, filters, queries, overlap: least, values } = request;
   let done = 0;
   run.onStop(() => `${memories(done)} read; nothing is changed`);
   const sides: Side[] = [];
   for (const [i, name] of names.entries()) sides.push(await sideOf(name, i === 0 ? 'from' : 'to', filters, run));
-  const found = await verify(sides[0] as Side, sides[1] as Side, queries, () => {
+  const result = await verify(sides[0] as Side, sides[1] as Side, queries, () => {
     run.signal.throwIfAborted();
     if (++done % PAGE === 0) run.progress({ done });
   });
   run.end();
-  const isSame = found.different === 0 && (found.overlap === null || found.overlap >= least);
-  const text = values.json ? JSON.stringify(found, null, 2) : verificationText(found, names, least);
+  const isSame = result.different === 0 && (result.overlap === null || result.overlap >= least);
+  const text = values.json ? JSON.stringify(result, null, 2) : verificationText(result, names, least);
   run.terminal.stdout.write(`${text}\n`);
   return isSame ? 0 : 1;
 }
@@ -49,25 +49,25 @@ async function sideOf(name: string, key: 'from' | 'to', filters: Filters, run: R
   };
 }
 
-function verificationText(found: Verification, [a = '', b = '']: readonly string[], least: number): string {
-  const [x, y] = found.counts;
+function verificationText(result: Verification, [a = '', b = '']: readonly string[], least: number): string {
+  const [x, y] = result.counts;
   const lines = [`${a}: ${memories(x)}. ${b}: ${memories(y)}.`];
-  for (const { id, user_id, ...how } of found.differences) {
+  for (const { id, user_id, ...how } of result.differences) {
     lines.push(`${printable(id)} of ${printable(user_id)}: ${differenceText(how)}`);
   }
-  if (found.different > found.differences.length) {
-    lines.push(`and ${number(found.different - found.differences.length)} more`);
+  if (result.different > result.differences.length) {
+    lines.push(`and ${number(result.different - result.differences.length)} more`);
   }
-  for (const { user_id, difference } of found.users) {
+  for (const { user_id, difference } of result.users) {
     lines.push(
       `user ${printable(user_id)}: ${number(Math.abs(difference))} ${difference > 0 ? 'more' : 'fewer'} in ${b}`,
     );
   }
-  if (found.overlap !== null) {
-    const share = `${(100 * found.overlap).toFixed(1)} %`;
-    lines.push(`${share} of the ten best of ${found.queries} queries are the same (at least ${100 * least} %).`);
+  if (result.overlap !== null) {
+    const share = `${(100 * result.overlap).toFixed(1)} %`;
+    lines.push(`${share} of the ten best of ${result.queries} queries are the same (at least ${100 * least} %).`);
   }
-  lines.push(found.different === 0 ? 'No memory differs.' : `Different: ${memories(found.different)}.`);
+  lines.push(result.different === 0 ? 'No memory differs.' : `Different: ${memories(result.different)}.`);
   return lines.join('\n');
 }
 

@@ -3,7 +3,7 @@ import { ALL_GRANTS, type Principal } from '../core/principal.ts';
 import { openStore, type Store } from '../move/store.ts';
 import { configFlags, configOf } from './arguments.ts';
 import type { OpenStore } from './mcp.ts';
-import { type Asked, Mistake, MOVE_USAGES, type MoveCommand, parsed } from './move-arguments.ts';
+import { Mistake, MOVE_USAGES, type MoveCommand, type MoveRequest, parsed } from './move-arguments.ts';
 import { runExport } from './move-export.ts';
 import { runImport } from './move-import.ts';
 import { runMigrate } from './move-migrate.ts';
@@ -12,7 +12,7 @@ import { runVerify } from './move-verify.ts';
 import { showProgress } from './progress.ts';
 import { explainError, report, type Terminal, terminalLog, untilSignal } from './terminal.ts';
 
-const COMMANDS: Readonly<Record<MoveCommand, (asked: Asked, run: Run) => Promise<number>>> = {
+const COMMANDS: Readonly<Record<MoveCommand, (request: MoveRequest, run: Run) => Promise<number>>> = {
   export: runExport,
   import: runImport,
   migrate: runMigrate,
@@ -31,8 +31,8 @@ export async function runMove(
 ): Promise<number> {
   const progress = showProgress(terminal.stderr);
   try {
-    const asked = parsed(command, argv);
-    if (!asked) {
+    const request = parsed(command, argv);
+    if (!request) {
       terminal.stdout.write(MOVE_USAGES[command]);
       return 0;
     }
@@ -40,7 +40,7 @@ export async function runMove(
       progress.end();
       terminal.stderr.write(`${line}\n`);
     };
-    const stores = createOpener(asked, { terminal, openLocal, say });
+    const stores = createOpener(request, { terminal, openLocal, say });
     let describe = () => 'nothing was done yet';
     const onStop = (next: typeof describe) => {
       describe = next;
@@ -48,7 +48,7 @@ export async function runMove(
     const run = { open: stores.open, terminal, progress: progress.show, end: progress.end, say, onStop };
     try {
       return await untilSignal((signal) =>
-        COMMANDS[command](asked, { ...run, signal }).catch((error: unknown) => {
+        COMMANDS[command](request, { ...run, signal }).catch((error: unknown) => {
           throw signal.aborted ? new Error(`stopped: ${describe()}`) : error;
         }),
       );
@@ -65,7 +65,7 @@ export async function runMove(
 
 /** Opens stores by their names, and closes them together. */
 function createOpener(
-  { command, values }: Asked,
+  { command, values }: MoveRequest,
   { terminal, openLocal, say }: { terminal: Terminal; openLocal: OpenStore } & Pick<Run, 'say'>,
 ) {
   const opened: Store[] = [];
@@ -79,7 +79,10 @@ function createOpener(
     const { createApp } = await import('../http/app.ts');
     const principal: Principal = { id: 'move', app: `omp-gateway ${command}`, users: null, grants: ALL_GRANTS };
     const app = createApp({
-      ...{ gate, log, max_request_bytes: MAX_REQUEST_BYTES, request_timeout_ms: TIMEOUT_MS },
+      gate,
+      log,
+      max_request_bytes: MAX_REQUEST_BYTES,
+      request_timeout_ms: TIMEOUT_MS,
       authenticator: { authenticate: async () => principal },
     });
     const fetch = async (url: string | URL | Request, init?: RequestInit) => app.request(String(url), init, {});

@@ -1,7 +1,7 @@
 import { type ParseArgsConfig, parseArgs } from 'node:util';
 import type { EmbedderIdentity, ReembedOutcome, ReembedState } from '#contract';
+import { auditOptions, embeddingOptions, providerOptions } from '../config/config-options.ts';
 import { ConfigError } from '../config/mistakes.ts';
-import { auditOptions, embeddingOptions, providerOptions } from '../config/options.ts';
 import type { Config } from '../config/settings.ts';
 import { openEmbedder } from '../embedding/open.ts';
 import { reembed } from '../registry.ts';
@@ -33,7 +33,7 @@ or was stopped; 2: wrong arguments.
 `;
 
 type ReembedArguments =
-  | { readonly action: 'run'; readonly asked: ReembedOptions; readonly flags: Flags }
+  | { readonly action: 'run'; readonly options: ReembedOptions; readonly flags: Flags }
   | { readonly action: 'help' }
   | { readonly action: 'mistake'; readonly message: string };
 
@@ -71,8 +71,8 @@ function parseReembedArguments(argv: readonly string[]): ReembedArguments {
       return mistake(`--per-minute must be a whole number from 1 to ${MAX_PER_MINUTE}`);
     }
     const { 'dry-run': dry_run = false, restart = false, json = false } = values;
-    const asked = { dry_run, restart, per_minute, batch_size, json };
-    return { action: 'run', asked, flags: configFlags(values) };
+    const options = { dry_run, restart, per_minute, batch_size, json };
+    return { action: 'run', options, flags: configFlags(values) };
   } catch (error) {
     return mistake((error as Error).message.replaceAll('\n', ' '));
   }
@@ -101,14 +101,14 @@ export async function runReembed(argv: readonly string[], terminal: Terminal): P
     report(terminal, parsed.message);
     return 2;
   }
-  const { asked, flags } = parsed;
+  const { options, flags } = parsed;
   const progress = showProgress(stderr);
   try {
     const config = configOf(flags, terminal);
-    const outcome = await untilSignal((signal) => work(config, asked, { signal, progress: progress.show, terminal }));
+    const outcome = await untilSignal((signal) => work(config, options, { signal, progress: progress.show, terminal }));
     progress.end();
-    stdout.write(asked.json ? `${JSON.stringify(outcome, null, 2)}\n` : reembedText(outcome, asked));
-    return outcome.switched || asked.dry_run ? 0 : 1;
+    stdout.write(options.json ? `${JSON.stringify(outcome, null, 2)}\n` : reembedText(outcome, options));
+    return outcome.switched || options.dry_run ? 0 : 1;
   } catch (error) {
     progress.end();
     report(terminal, error instanceof ConfigError ? error.message : explainError(error));
@@ -124,7 +124,7 @@ interface Run {
 
 async function work(
   config: Config,
-  asked: ReembedOptions,
+  options: ReembedOptions,
   { signal, terminal, progress }: Run,
 ): Promise<ReembedOutcome> {
   const { provider, search, data_dir } = config;
@@ -137,7 +137,7 @@ async function work(
   const embedder = await openEmbedder(embeddingOptions(config), log);
   try {
     const context = { embedder, ranking: search, audit: auditOptions(config), data_dir, log };
-    const { json: _, ...request } = { ...asked, signal, progress };
+    const { json: _, ...request } = { ...options, signal, progress };
     const outcome = await reembed(provider, { options: providerOptions(config), context, request });
     if (!outcome) throw new Error(unsupported(provider));
     return outcome;

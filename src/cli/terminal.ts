@@ -1,7 +1,7 @@
 import type { Log } from '#contract';
 import type { Environment } from '../config/mistakes.ts';
 
-/** Of ANSI escape sequences. `rewrite`: the line of the cursor is erased first. */
+/** Numbers of ANSI escape sequences. The style `rewrite` erases the line of the cursor first. */
 const STYLES = { bold: 1, dim: 2, red: 31, green: 32, yellow: 33 } as const;
 export type Style = keyof typeof STYLES | 'rewrite';
 
@@ -18,7 +18,7 @@ export interface Terminal {
   readonly stderr: Output;
 }
 
-/** Such as those of `process`. */
+/** `process` has two of these. */
 interface Stream {
   readonly isTTY?: boolean | undefined;
   write(text: string): unknown;
@@ -53,7 +53,7 @@ const escaping = (output: Stream): Output => ({
 export const escapeControls = (text: string): string =>
   text.replace(/(?!\r?\n|\t)[\p{Cc}\p{Bidi_Control}\u2028\u2029]/gu, escapeOf);
 
-/** The same for a name from outside within a line, which must not begin another line. */
+/** Escapes line breaks too: for a name from outside within a line. */
 export const printable = (name: string): string => name.replace(/[\p{Cc}\p{Bidi_Control}\u2028\u2029]/gu, escapeOf);
 
 const escapeOf = (character: string): string => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;

@@ -132,7 +132,7 @@ const compat = z.strictObject({
 const origin = z
   .string()
   .refine(
-    (given) => given === '*' || (/^https?:/.test(given) && URL.canParse(given) && new URL(given).origin === given),
+    (value) => value === '*' || (/^https?:/.test(value) && URL.canParse(value) && new URL(value).origin === value),
   );
 
 /** Who may use the gateway, from where, and what is recorded about it. */

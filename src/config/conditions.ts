@@ -1,9 +1,9 @@
-import type { Given } from './mistakes.ts';
+import type { Input } from './mistakes.ts';
 import { type Setting, settingFor } from './schema-reader.ts';
 
 /** The value of a choice such as `provider`; undefined: a mistake hides it. */
-export function choiceOf(key: string, given: ReadonlyMap<string, Given>): unknown {
-  const each = given.get(key);
+export function choiceOf(key: string, inputs: ReadonlyMap<string, Input>): unknown {
+  const each = inputs.get(key);
   if (each !== undefined && each.value === undefined) return;
   return settingFor(key)?.schema.safeParse(each?.value).data;
 }
@@ -17,24 +17,24 @@ export interface Obstacle {
 }
 
 /** Undefined: the setting has an effect, or a mistake hides whether it has. */
-export function obstacle({ only, unless }: Setting, given: ReadonlyMap<string, Given>): Obstacle | undefined {
-  return (only && missing(only, given)) ?? (unless === undefined ? undefined : excluded(unless, given));
+export function obstacle({ only, unless }: Setting, inputs: ReadonlyMap<string, Input>): Obstacle | undefined {
+  return (only && missing(only, inputs)) ?? (unless === undefined ? undefined : excluded(unless, inputs));
 }
 
-function missing([key, ...values]: NonNullable<Setting['only']>, given: ReadonlyMap<string, Given>) {
+function missing([key, ...values]: NonNullable<Setting['only']>, inputs: ReadonlyMap<string, Input>) {
   const above = settingFor(key);
-  const higher = above && obstacle(above, given);
+  const higher = above && obstacle(above, inputs);
   if (higher !== undefined) return higher;
-  // Given but unknown counts as set.
-  if (values.length === 0) return given.has(key) ? undefined : { key, reason: `${key} is not set` };
-  const choice = choiceOf(key, given);
+  // A setting whose value is unknown counts as set.
+  if (values.length === 0) return inputs.has(key) ? undefined : { key, reason: `${key} is not set` };
+  const choice = choiceOf(key, inputs);
   return choice === undefined || values.some((value) => value === choice)
     ? undefined
     : { key, reason: `${key} is ${choice}` };
 }
 
-function excluded(key: string, given: ReadonlyMap<string, Given>) {
-  const choice = choiceOf(key, given);
+function excluded(key: string, inputs: ReadonlyMap<string, Input>) {
+  const choice = choiceOf(key, inputs);
   return choice === undefined ? undefined : { key, reason: `${key} is ${choice}` };
 }
 
@@ -42,27 +42,27 @@ function excluded(key: string, given: ReadonlyMap<string, Given>) {
  * A setting without effect is a mistake, with two exceptions among environment variables: those of a provider that is not
  * chosen, so that OMP_PROVIDER alone switches a deployment, and names that other software shares (OPENAI_API_KEY).
  */
-export const mayBeIdle = ({ env }: Setting, origin: Given['origin'], { key }: Obstacle): boolean =>
+export const mayBeIdle = ({ env }: Setting, origin: Input['origin'], { key }: Obstacle): boolean =>
   origin === 'environment' && (key === 'provider' || !env.startsWith('OMP_'));
 
-/** Requirements between settings that are not met, each as a mistake. `given` includes the secrets in use. */
-export function unmet(given: ReadonlyMap<string, Given>): string[] {
-  const choice = (key: string) => choiceOf(key, given);
+/** Requirements between settings that are not met, each as a mistake. `inputs` includes the secrets in use. */
+export function unmet(inputs: ReadonlyMap<string, Input>): string[] {
+  const choice = (key: string) => choiceOf(key, inputs);
   const mistakes: string[] = [];
   const require = (key: string, why: string) => {
-    if (!given.has(key)) mistakes.push(`${named(key)} is required ${why}`);
+    if (!inputs.has(key)) mistakes.push(`${named(key)} is required ${why}`);
   };
 
   // Self-hosted services often need no key; OpenAI always does.
-  if (choice('embedding.kind') === 'openai' && !given.has('embedding.base_url')) {
+  if (choice('embedding.kind') === 'openai' && !inputs.has('embedding.base_url')) {
     require('embedding.api_key', `while embedding.kind is openai, unless ${named('embedding.base_url')} names a service that needs none`);
   }
   if (choice('provider') === 'pinecone') {
     require('pinecone.api_key', 'while provider is pinecone');
     require('pinecone.index_host', 'while provider is pinecone');
-    mistakes.push(...vectorsOnly(given, 'while provider is pinecone'));
+    mistakes.push(...vectorsOnly(inputs, 'while provider is pinecone'));
   }
-  if (given.has('postgres.read_url')) {
+  if (inputs.has('postgres.read_url')) {
     require('postgres.url', 'while postgres.read_url is set: an embedded Postgres has no replica');
     if (choice('postgres.distributed') === 'citus') {
       mistakes.push(
@@ -76,12 +76,12 @@ export function unmet(given: ReadonlyMap<string, Given>): string[] {
     require('embedding.kind', 'while mapping.preset is set: it must be the embedder that made the vectors of the table');
     if (choice('embedding.kind') === 'openai')
       require('embedding.model', 'while mapping.preset is set: it must be the model that made the vectors of the table');
-    mistakes.push(...vectorsOnly(given, 'while mapping.preset is set'));
+    mistakes.push(...vectorsOnly(inputs, 'while mapping.preset is set'));
   }
   if (choice('ingestion') === 'async' && choice('search.mode') === 'keyword') {
     mistakes.push('ingestion cannot be async while search.mode is keyword: there are no vectors to compute later');
   }
-  if (given.has('jwt.jwks_url')) {
+  if (inputs.has('jwt.jwks_url')) {
     require('jwt.issuer', 'while jwt.jwks_url is set');
     require('jwt.audience', 'while jwt.jwks_url is set');
   }
@@ -102,10 +102,10 @@ export function unmet(given: ReadonlyMap<string, Given>): string[] {
 }
 
 /** Settings that need keyword search or an audit log, where there is neither. `where` completes each mistake. */
-function vectorsOnly(given: ReadonlyMap<string, Given>, where: string): string[] {
+function vectorsOnly(inputs: ReadonlyMap<string, Input>, where: string): string[] {
   const chosen = (key: string, ...values: unknown[]) => {
-    const each = given.get(key);
-    const value = each && choiceOf(key, given);
+    const each = inputs.get(key);
+    const value = each && choiceOf(key, inputs);
     return value !== undefined && (values.length === 0 || values.includes(value)) ? [each?.name] : [];
   };
   return [

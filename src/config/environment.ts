@@ -1,41 +1,41 @@
-import { type Environment, type Given, type Near, nearest, type Reading, reasonOf, suggested } from './mistakes.ts';
+import { type Environment, type Input, type Near, nearest, type Reading, reasonOf, suggested } from './mistakes.ts';
 import { CONFIG_FILE, coerce, SECTIONS, SETTINGS, type Setting } from './schema-reader.ts';
 
 /** The settings that environment variables give, without secrets. An empty variable counts as unset. */
-export function fromEnvironment(env: Environment): Map<string, Given> {
-  const given = new Map<string, Given>();
+export function fromEnvironment(env: Environment): Map<string, Input> {
+  const inputs = new Map<string, Input>();
   for (const { key, env: name, type, secret } of SETTINGS) {
     const written = env[name];
     if (!written || secret || isInjected(name, written)) continue;
-    given.set(key, { value: coerce(type, written), name, written, origin: 'environment' });
+    inputs.set(key, { value: coerce(type, written), name, written, origin: 'environment' });
   }
-  return given;
+  return inputs;
 }
 
 /** A secret from its variable, or from the file that `<variable>_FILE` names. Reads that file: call it only for secrets in use. */
 export function secretFromEnvironment(
   { env: name, type }: Setting,
   { env, readFile, mistakes }: Reading,
-): Given | undefined {
+): Input | undefined {
   const written = env[name];
   const path = env[`${name}_FILE`];
   if (!path) return written ? { value: coerce(type, written), name, written, origin: 'environment' } : undefined;
-  const given = { value: undefined, name: `${name}_FILE`, written: path, origin: 'environment' } as const;
+  const input = { value: undefined, name: `${name}_FILE`, written: path, origin: 'environment' } as const;
   if (written) {
     mistakes.push(`${name} and ${name}_FILE are both set; keep one of them`);
-    return given;
+    return input;
   }
   try {
     const value = readFile(path).replace(/\r?\n$/, '');
-    if (value !== '') return { ...given, value: coerce(type, value) };
+    if (value !== '') return { ...input, value: coerce(type, value) };
     mistakes.push(`${name}_FILE names ${path}, which is empty`);
   } catch (error) {
     mistakes.push(`${name}_FILE names ${path}, which cannot be read: ${reasonOf(error)}`);
   }
-  return given;
+  return input;
 }
 
-/** Read by commands, hooks and the programs of others, which may run in the same environment. */
+/** Variables of commands, hooks and the programs of others, which may run in the same environment. */
 const OF_CLIENTS = ['OMP_URL', 'OMP_KEY', 'OMP_FROM_KEY', 'OMP_TO_KEY', 'OMP_USER_ID'];
 
 const KNOWN: ReadonlySet<string> = new Set([

@@ -2,7 +2,7 @@ import { inspect } from 'node:util';
 import type { Setting } from './schema-reader.ts';
 
 /** One value that a source gives, before the schema has checked it. */
-export interface Given {
+export interface Input {
   /** Undefined: unknown, and the mistake behind it is already reported. */
   readonly value: unknown;
   /** Where it was written, in the user's words: `--port`, `OMP_PORT`, `port in gateway.yaml`. */
@@ -44,7 +44,7 @@ export interface Fault {
 }
 
 /** What is wrong with a value. For a list or an object only the position, not the contents. */
-export function faultMessage(setting: Setting, { name, written }: Given, { path, message }: Fault): string {
+export function faultMessage(setting: Setting, { name, written }: Input, { path, message }: Fault): string {
   const must = `${name} must be ${setting.allowed}`;
   const position = path.map((step) => (typeof step === 'number' ? `entry ${step + 1}` : String(step))).join(', ');
   if (setting.type === 'json' && position !== '') return `${name}: ${position}: ${message}`;

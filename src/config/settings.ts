@@ -2,9 +2,9 @@ import { z } from 'zod';
 import { Options as MemoryOptions } from '../../providers/memory/options.ts';
 import { access, limits } from './access-settings.ts';
 import { httpUrl, milliseconds, settingFacts, text } from './facts.ts';
-import { mapping } from './mapping.ts';
-import { pinecone } from './pinecone.ts';
-import { ingestion, postgres } from './postgres.ts';
+import { mapping } from './mapping-settings.ts';
+import { pinecone } from './pinecone-settings.ts';
+import { ingestion, postgres } from './postgres-settings.ts';
 
 /** Every backend that `provider` may name. The registry has one loader for each. */
 export const PROVIDER_NAMES = ['postgres', 'pinecone', 'memory'] as const;

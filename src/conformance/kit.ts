@@ -73,8 +73,8 @@ export interface Session {
   readonly stored: Map<Probed, Promise<string | undefined>>;
 }
 
-export const openSession = (given: Pick<Session, 'send' | 'capabilities' | 'keys'>): Session => ({
-  ...given,
+export const openSession = (options: Pick<Session, 'send' | 'capabilities' | 'keys'>): Session => ({
+  ...options,
   user: `omp-conformance-${randomUUID()}`,
   users: new Set(),
   added: new Set(),
@@ -157,10 +157,10 @@ function openWire({ send, added }: Session, exchanges: Exchange[]) {
   }
 
   const ask = (path: string, query: Query = {}, as?: Caller) => {
-    const given = Object.entries(query).flatMap(([name, value]) =>
+    const parameters = Object.entries(query).flatMap(([name, value]) =>
       value === undefined ? [] : [[name, `${value}`] as [string, string]],
     );
-    return raw(given.length === 0 ? path : `${path}?${new URLSearchParams(given)}`, {}, as);
+    return raw(parameters.length === 0 ? path : `${path}?${new URLSearchParams(parameters)}`, {}, as);
   };
   const tell = (method: string, path: string, body?: unknown, as?: Caller) =>
     raw(path, body === undefined ? { method } : { method, headers: JSON_TYPE, body: JSON.stringify(body) }, as);
@@ -178,8 +178,8 @@ function openWire({ send, added }: Session, exchanges: Exchange[]) {
   /** Checks the envelope, with the status and type of the code, and returns the error. More than one code may fit. */
   async function refused(pending: Promise<Answer>, ...codes: readonly [Code, ...Code[]]): Promise<Fields> {
     const answer = await pending;
-    const given = isRecord(answer.body) && isRecord(answer.body.error) ? answer.body.error.code : undefined;
-    const code = codes.find((one) => one === given) ?? codes[0];
+    const received = isRecord(answer.body) && isRecord(answer.body.error) ? answer.body.error.code : undefined;
+    const code = codes.find((one) => one === received) ?? codes[0];
     const { status, type } = ERRORS[code];
     const body = await json<{ error: Fields }>(Promise.resolve(answer), status);
     same(Object.keys(body), ['error'], 'the keys of the error answer');
@@ -216,9 +216,9 @@ function openNeeds({ capabilities: { features, verbs }, keys, user, stored }: Se
     if (!holds) return otherwise;
     if (VERBS.some((verb) => verb === need) && !verbs.includes(need)) return `the verb ${need} is not declared`;
     if (!(need in PROBES)) return undefined;
-    const known = stored.get(need as Probed) ?? probe(need as Probed);
-    stored.set(need as Probed, known);
-    return known;
+    const reason = stored.get(need as Probed) ?? probe(need as Probed);
+    stored.set(need as Probed, reason);
+    return reason;
   };
 }
 
@@ -259,12 +259,12 @@ export function openKit(session: Session, exchanges: Exchange[]) {
 
   /** Follows `next_cursor` to the end; `between` runs after each page but the last. */
   async function pages(query: Query, between: () => Promise<unknown> = async () => {}): Promise<Memory[]> {
-    const found: Memory[] = [];
+    const memories: Memory[] = [];
     let cursor: string | undefined;
     for (let page = 0; page < MAX_PAGES; page++) {
       const { items, next_cursor } = await list({ ...query, cursor });
-      found.push(...items);
-      if (next_cursor == null) return found;
+      memories.push(...items);
+      if (next_cursor == null) return memories;
       check(typeof next_cursor === 'string' && next_cursor !== cursor, 'next_cursor must lead on');
       cursor = next_cursor;
       await between();

@@ -40,7 +40,11 @@ export async function runCase(session: Session, profile: Profile, one: Case): Pr
   const result = (status: Status, message?: string): Result => {
     const { request, answer } = exchanges.at(-1) ?? {};
     return {
-      ...{ id, profile, title, clauses, status },
+      id,
+      profile,
+      title,
+      clauses,
+      status,
       ...(message !== undefined && { message }),
       ...(request && { request: { ...request, ...(request.body !== undefined && { body: cut(request.body) }) } }),
       ...(answer && { answer: { ...answer, text: cut(answer.text) } }),
@@ -82,13 +86,7 @@ export interface Run {
 
 /** Runs the cases one after the other, then deletes what they added. Rejects if nothing answers at all. */
 export async function runAll({ send, keys, readOnly, profiles, signal, onResult }: RunOptions): Promise<Run> {
-  const capabilities = await readCapabilities(send);
-  // Without the document nothing is declared, and only the cases that need nothing run.
-  const session = openSession({
-    send,
-    keys,
-    capabilities: capabilities ?? { verbs: [], features: { scopes: 'none' } },
-  });
+  const session = openSession({ send, keys, capabilities: await readCapabilities(send) });
   const results: Result[] = [];
   try {
     for (const profile of profiles.length > 0 ? profiles : PROFILES) {
@@ -105,7 +103,7 @@ export async function runAll({ send, keys, readOnly, profiles, signal, onResult 
   return { results, left: [...session.added] };
 }
 
-/** What is declared; nothing, if there is no document to read. Rejects if nothing answers. */
+/** What the server declares. Without a document that is nothing, and only cases without needs run. Rejects if nothing answers. */
 export async function readCapabilities(send: Send): Promise<Capabilities> {
   const response = await send('/capabilities', {}, 'anonymous');
   const body: unknown = await response.json().catch(() => undefined);
@@ -119,7 +117,7 @@ export async function readCapabilities(send: Send): Promise<Capabilities> {
 async function cleanUp(session: Session): Promise<void> {
   const kit = openKit(session, []);
   if (session.capabilities.verbs.includes('list')) {
-    // Also what was added with an answer that did not say so.
+    // An answer may not have said that it added a memory.
     for (const user_id of session.users) {
       for (const { id } of await kit.pages({ user_id, limit: 500 }).catch(() => [])) session.added.add(id);
     }

@@ -68,10 +68,10 @@ function readModel(modelFile: string, wasm: readonly Uint8Array[]) {
   };
   /** A matrix of the model, packed where it was read. */
   const matrix = (name: string, bias: string, [rows, columns]: readonly [number, number]): Matrix => {
-    const found = { at: named(name), bias: named(bias), rows, columns };
-    floats.copyWithin(space.packed, found.at, found.at + rows * columns);
-    pack(space.packed, [columns, 1], found);
-    return found;
+    const result = { at: named(name), bias: named(bias), rows, columns };
+    floats.copyWithin(space.packed, result.at, result.at + rows * columns);
+    pack(space.packed, [columns, 1], result);
+    return result;
   };
   const layers = [0, 1].map((index) => {
     const layer = `Layer_${index}/TransformerLayer`;
@@ -210,8 +210,8 @@ export function openEncoder(
         if (rows > MAX_ROWS) break;
       }
       encode(readable.slice(from, to));
-      const found = floats.subarray(attended, attended + (to - from) * DIMENSIONS);
-      vectors.set(found.map(Math.tanh), from * DIMENSIONS);
+      const outputs = floats.subarray(attended, attended + (to - from) * DIMENSIONS);
+      vectors.set(outputs.map(Math.tanh), from * DIMENSIONS);
     }
     return vectors;
   };

@@ -14,7 +14,7 @@ declare const WebAssembly: {
 /** Rows of floats in the memory. Offsets and strides count 32-bit floats. */
 export interface Rows {
   readonly at: number;
-  /** From one row to the next. */
+  /** Distance from one row to the next. */
   readonly stride: number;
 }
 

@@ -31,7 +31,7 @@ const BLANK = '\u2581';
 export function createTokenizer(vocabulary: Vocabulary): (text: string) => number[] {
   const scoreOf = (token: number): number => vocabulary[token]?.[1] ?? 0;
   const lengthOf = (token: number): number => vocabulary[token]?.[0].length ?? 1;
-  /** By piece. The beginning of a longer piece that is no piece itself has none. */
+  /** Tokens by piece. The beginning of a longer piece that is no piece itself has no token. */
   const tokens = new Map<string, number | undefined>();
   for (let token = RESERVED; token < vocabulary.length; token++) {
     const [piece] = vocabulary[token] as Vocabulary[number];
@@ -57,25 +57,25 @@ export function createTokenizer(vocabulary: Vocabulary): (text: string) => numbe
         best[end] = score;
         last[end] = token;
       };
-      let known = false;
+      let isKnown = false;
       let piece = '';
       for (let end = start + 1; end <= symbols.length; end++) {
         piece += symbols[end - 1];
         if (!tokens.has(piece)) break;
         const token = tokens.get(piece);
         if (token === undefined) continue;
-        known = true;
+        isKnown = true;
         offer(token, end);
       }
-      if (!known) offer(UNKNOWN, start + 1);
+      if (!isKnown) offer(UNKNOWN, start + 1);
     }
-    const found: number[] = [];
+    const path: number[] = [];
     for (let end = symbols.length; end > 0; ) {
       const token = last[end] as number;
       // Several unknown symbols in a row are one token.
-      if (token !== UNKNOWN || found.at(-1) !== UNKNOWN) found.push(token);
+      if (token !== UNKNOWN || path.at(-1) !== UNKNOWN) path.push(token);
       end -= lengthOf(token);
     }
-    return found.reverse();
+    return path.reverse();
   };
 }

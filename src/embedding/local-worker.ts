@@ -25,10 +25,10 @@ const meaningless = new Set([0, ...tokenize(' ')]);
 function embed(texts: readonly string[]): Float32Array {
   const tokens = texts.map((text) => tokenize(readablePart(text)));
   const positions = [...tokens.keys()].filter((i) => tokens[i]?.some((token) => !meaningless.has(token)));
-  const found = encode(positions.map((i) => tokens[i] as number[]));
+  const encoded = encode(positions.map((i) => tokens[i] as number[]));
   const vectors = new Float32Array(texts.length * DIMENSIONS);
   positions.forEach((position, i) => {
-    vectors.set(found.subarray(i * DIMENSIONS, (i + 1) * DIMENSIONS), position * DIMENSIONS);
+    vectors.set(encoded.subarray(i * DIMENSIONS, (i + 1) * DIMENSIONS), position * DIMENSIONS);
   });
   return vectors;
 }

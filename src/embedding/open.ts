@@ -3,9 +3,7 @@ import { toUnitHalf } from '#ranking';
 import { naming, type Protection, UNPROTECTED } from '../core/telemetry.ts';
 import type { LoadingEmbedder } from './local.ts';
 import type { OpenAiOptions } from './openai.ts';
-import { withBatching } from './with-batching.ts';
-import { withQueryCache } from './with-query-cache.ts';
-import { withScriptWarning } from './with-script-warning.ts';
+import { withBatching, withQueryCache } from './with-batching.ts';
 
 export interface LocalOptions {
   readonly kind: 'local';
@@ -113,3 +111,44 @@ const withNamedErrors = (inner: Embedder, dependency: string): Embedder => ({
       throw naming(dependency, error);
     }),
 });
+
+/** Texts before the first warning. */
+const FEWEST = 8;
+/** After so many texts the counts are halved, so that recent ones weigh more. */
+const WINDOW = 128;
+/** Characters of a text whose letters are counted: the beginning shows the script. */
+const BEGINNING = 200;
+
+/** What the log and `doctor` say. */
+export const FOREIGN_SCRIPT =
+  'most texts are not in the Latin script, which is all that the bundled model reads: a search finds them badly; set OMP_EMBEDDER=openai with a multilingual model (docs/concepts.md#embedders), then run "omp-gateway reembed"';
+
+/** Whether most letters are of another script. */
+function isForeign(text: string): boolean {
+  const letters = text.slice(0, BEGINNING).match(/\p{L}/gu) ?? [];
+  const latin = letters.filter((letter) => /\p{Script=Latin}/u.test(letter));
+  return 2 * latin.length < letters.length;
+}
+
+/** Logs one warning once most of the recent texts are not in the Latin script. It cannot tell languages of the Latin script apart. */
+export function withScriptWarning<Inner extends Embedder>(inner: Inner, log: Log): Inner {
+  let [seen, foreign, warned] = [0, 0, false];
+  const look = (texts: readonly string[]) => {
+    for (const text of texts) {
+      seen++;
+      if (isForeign(text)) foreign++;
+    }
+    if (seen >= FEWEST && 2 * foreign > seen) {
+      warned = true;
+      log.warn({}, FOREIGN_SCRIPT);
+    } else if (seen >= WINDOW) [seen, foreign] = [seen / 2, foreign / 2];
+  };
+  return {
+    ...inner,
+    async embed(texts, purpose, call) {
+      const vectors = await inner.embed(texts, purpose, call);
+      if (!warned) look(texts);
+      return vectors;
+    },
+  };
+}

@@ -1,6 +1,8 @@
+import http, { type IncomingMessage } from 'node:http';
+import https from 'node:https';
 import OpenAI, { APIConnectionTimeoutError, APIError } from 'openai';
 import { backgroundCall, type Call, type Embedder, OmpError } from '#contract';
-import { openHttpFetch } from './http-fetch.ts';
+import { readAtMost } from '#toolbox';
 
 export interface OpenAiOptions {
   readonly kind: 'openai';
@@ -82,22 +84,76 @@ function requester(options: OpenAiOptions, fetch: OpenAI['fetch']): Request {
   };
 }
 
+export interface HttpFetch {
+  readonly fetch: (url: string | URL | Request, init?: RequestInit) => Promise<Response>;
+  /** Closes the keep-alive connections. */
+  close(): void;
+}
+
+/** Maximum bytes of a response: more than a batch of the longest vectors as text. */
+const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
+
+/**
+ * The part of `fetch` that the openai client needs, on Node's HTTP client with keep-alive connections. Responses have only
+ * the headers that the openai client reads. A rate limit is marked as final, so that the caller gets the error at once: the
+ * openai client would wait for `Retry-After`.
+ */
+export function openHttpFetch(maxBytes = MAX_ANSWER_BYTES): HttpFetch {
+  const plain = new http.Agent({ keepAlive: true });
+  const secure = new https.Agent({ keepAlive: true });
+
+  async function send(url: string | URL | Request, init: RequestInit = {}): Promise<Response> {
+    const target = new URL(String(url));
+    const [client, agent] = target.protocol === 'https:' ? [https, secure] : [http, plain];
+    const answer = await new Promise<IncomingMessage>((resolve, reject) => {
+      const request = client.request(target, {
+        agent,
+        method: init.method ?? 'GET',
+        headers: Object.fromEntries(new Headers(init.headers)),
+        ...(init.signal && { signal: init.signal }),
+      });
+      request.once('response', resolve);
+      request.on('error', reject);
+      request.end(init.body);
+    });
+    const body = await readAtMost(answer, maxBytes);
+    return new Response(body.length > 0 ? body : null, { status: answer.statusCode ?? 0, headers: headersOf(answer) });
+  }
+
+  return {
+    fetch: send,
+    close() {
+      plain.destroy();
+      secure.destroy();
+    },
+  };
+}
+
+function headersOf({ statusCode, headers }: IncomingMessage): Headers {
+  const passed = new Headers({ 'content-type': headers['content-type'] ?? '' });
+  if (statusCode !== 429) return passed;
+  passed.set('x-should-retry', 'false');
+  if (headers['retry-after'] !== undefined) passed.set('retry-after', headers['retry-after']);
+  return passed;
+}
+
 /**
  * Many services reject the parameter `dimensions`, so it is sent only when the model's own length differs from the
  * configured one.
  */
 async function probe(request: Request, { model, dimensions }: OpenAiOptions) {
-  const lengthAsking = async (asked?: number): Promise<number | undefined> => {
+  const lengthWith = async (parameter?: number): Promise<number | undefined> => {
     try {
-      return (await request(['memory'], backgroundCall('embedder', new AbortController().signal), asked))[0]?.length;
+      return (await request(['memory'], backgroundCall('embedder', new AbortController().signal), parameter))[0]
+        ?.length;
     } catch (error) {
-      if (asked !== undefined && isRejectedText(error)) return undefined;
+      if (parameter !== undefined && isRejectedText(error)) return undefined;
       throw toStartError(error);
     }
   };
-  const natural = (await lengthAsking()) as number;
+  const natural = (await lengthWith()) as number;
   if (dimensions === undefined || dimensions === natural) return { dimensions: natural, shorten: undefined };
-  if ((await lengthAsking(dimensions)) === dimensions) return { dimensions, shorten: dimensions };
+  if ((await lengthWith(dimensions)) === dimensions) return { dimensions, shorten: dimensions };
   throw new Error(
     `OMP_EMBEDDING_DIMENSIONS is ${dimensions}, but the model ${model} gives vectors of ${natural} numbers and the ` +
       `service does not change that. Set OMP_EMBEDDING_DIMENSIONS to ${natural}, or leave it out.`,

@@ -20,7 +20,7 @@ export interface ListenOptions {
   /** Deadline for them to arrive, in milliseconds; for the first request, from the start of the connection. */
   readonly header_timeout_ms?: number;
   /** The app's deadline of a request, in milliseconds; also for bodies that no route reads. */
-  readonly request_timeout_ms?: number;
+  readonly request_timeout_ms: number;
 }
 
 export interface Listener {
@@ -94,11 +94,7 @@ export function listen(app: Hono<Env>, options: ListenOptions): Promise<Listener
   });
 }
 
-const limitsOf = ({
-  max_header_bytes = 16_384,
-  header_timeout_ms = 10_000,
-  request_timeout_ms = 30_000,
-}: ListenOptions) => ({
+const limitsOf = ({ max_header_bytes = 16_384, header_timeout_ms = 10_000, request_timeout_ms }: ListenOptions) => ({
   // A missing Host is rejected later, with the envelope.
   requireHostHeader: false,
   maxHeaderSize: max_header_bytes,

@@ -3,7 +3,7 @@ import { type Capabilities, type ExportedMemory, MemoryClient } from '../../clie
 
 /** A store that memories are read from or written to, spoken to through a gateway. */
 export interface Store {
-  /** For people. */
+  /** Messages name the store so. */
   readonly name: string;
   readonly client: MemoryClient;
   readonly capabilities: Capabilities;
@@ -30,7 +30,7 @@ export interface Place {
 
 export interface Page {
   readonly memories: readonly ExportedMemory[];
-  /** After this page; undefined: it is the last one, or the walk cannot go on later. */
+  /** Where the walk goes on after this page; undefined: it is the last one, or the walk cannot go on later. */
   readonly next: Place | undefined;
 }
 
@@ -49,10 +49,10 @@ interface StoreOptions {
 
 export async function openStore(
   name: string,
-  { url, key, fetch: given = fetch, onRetry = () => {} }: StoreOptions,
+  { url, key, fetch: send = fetch, onRetry = () => {} }: StoreOptions,
   close: () => Promise<void> = async () => {},
 ): Promise<Store> {
-  const client = new MemoryClient({ url, ...PATIENCE, ...(key && { key }), fetch: watched(given, onRetry) });
+  const client = new MemoryClient({ url, ...PATIENCE, ...(key && { key }), fetch: watched(send, onRetry) });
   return { name, client, capabilities: await client.capabilities({ retries: 2 }), close };
 }
 

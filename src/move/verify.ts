@@ -59,10 +59,10 @@ export async function verify(a: Side, b: Side, queries: number, progress: () => 
     }
   }
   const differs = (part: number) => [0, 1, 2, 3].some((i) => sums[0][part * 4 + i] !== sums[1][part * 4 + i]);
-  const found = Array.from({ length: PARTS }, (_, part) => part).some(differs)
+  const differences = Array.from({ length: PARTS }, (_, part) => part).some(differs)
     ? await differencesIn(a, b, differs)
     : { different: 0, differences: [], users: [] };
-  return { counts, ...found, ...(await overlapOf(a, b, sample.memories())) };
+  return { counts, ...differences, ...(await overlapOf(a, b, sample.memories())) };
 }
 
 /** The same for the same fields, whatever their order. */
@@ -78,22 +78,22 @@ function canonical(value: unknown): string {
 const comparable = (memory: unknown): Record<string, unknown> => {
   const { embedding_model: _, status: __, vector: ___, ...fields } = memory as ExportedMemory & Record<string, unknown>;
   const updated_at = fields.updated_at ?? fields.created_at;
-  const given = Object.entries({ ...fields, updated_at }).filter(
+  const entries = Object.entries({ ...fields, updated_at }).filter(
     ([, value]) => value !== null && !(Array.isArray(value) && value.length === 0),
   );
-  return Object.fromEntries(given);
+  return Object.fromEntries(entries);
 };
 
 const partOf = (id: string): number => createHash('sha256').update(id).digest().readUInt16LE(0);
 
 /** Those with the smallest digests, which are the same ones in every run. */
 function createSample(most: number) {
-  let kept: (readonly [digest: string, memory: ExportedMemory])[] = [];
-  const smallest = () => kept.sort(([x], [y]) => (x < y ? -1 : 1)).slice(0, most);
+  let sample: (readonly [digest: string, memory: ExportedMemory])[] = [];
+  const smallest = () => sample.sort(([x], [y]) => (x < y ? -1 : 1)).slice(0, most);
   return {
     add(digest: string, memory: ExportedMemory) {
-      kept.push([digest, memory]);
-      if (kept.length > 2 * most) kept = smallest();
+      sample.push([digest, memory]);
+      if (sample.length > 2 * most) sample = smallest();
     },
     memories: () => smallest().map(([, memory]) => memory),
   };

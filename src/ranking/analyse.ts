@@ -96,6 +96,7 @@ export const queryTerms = (query: string): string[] =>
 /** Longest text that is analysed on the event loop, in characters: a few milliseconds. Nearly all memories are shorter. */
 const MAX_INLINE_LENGTH = 4_096;
 
+/** One per process, also for several gateways: it holds no data, and a thread takes 10 MB. */
 const thread = openThread<string, string>(
   '#analyse-worker',
   (cause) => new Error('the thread that analyses long texts died', { cause }),

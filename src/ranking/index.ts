@@ -1,4 +1,3 @@
 export * from './analyse.ts';
-export * from './half.ts';
-export * from './score.ts';
+export * from './scoring.ts';
 export * from './thread.ts';

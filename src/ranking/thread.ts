@@ -30,17 +30,17 @@ export function openThread<Question, Answer>(
   died: (cause: unknown) => Error,
 ): Thread<Question, Answer> {
   let worker: Worker | undefined;
-  let asked: Pending<Answer> | undefined;
+  let current: Pending<Answer> | undefined;
   let queue: Promise<unknown> = Promise.resolve();
   let load = 0;
   let closed = false;
 
   function start(): Worker {
-    // Without the options of this process, which may load TypeScript sources.
+    // The options of this process may load TypeScript sources, so the thread gets none.
     const thread = new Worker(fileOf(name), { execArgv: [] });
     let cause: unknown;
     thread.on('message', (answer: Answer) => {
-      asked?.resolve(answer);
+      current?.resolve(answer);
       // An idle thread must not keep the process alive.
       thread.unref();
     });
@@ -49,14 +49,14 @@ export function openThread<Question, Answer>(
     });
     thread.on('exit', (code) => {
       worker = undefined;
-      asked?.reject(died(cause ?? new Error(`exit code ${code}`)));
+      current?.reject(died(cause ?? new Error(`exit code ${code}`)));
     });
     return thread;
   }
 
   const next = (question: Question): Promise<Answer> =>
     new Promise((resolve, reject) => {
-      asked = { resolve, reject };
+      current = { resolve, reject };
       worker ??= start();
       worker.ref();
       worker.postMessage(question);
@@ -93,7 +93,7 @@ export function answerQuestions<Question, Answer>(
   transferred: (answer: Answer) => readonly TransferListItem[] = () => [],
 ): void {
   parentPort?.on('message', async (question: Question) => {
-    const given = await answer(question);
-    parentPort?.postMessage(given, transferred(given));
+    const result = await answer(question);
+    parentPort?.postMessage(result, transferred(result));
   });
 }

@@ -15,11 +15,11 @@ import { version } from '../package.ts';
 /** Gauges of the library with names of counters, which linters reject. Gauges by type show the same. */
 const MISNAMED = ['nodejs_active_handles_total', 'nodejs_active_requests_total', 'nodejs_active_resources_total'];
 
-/** Read at every scrape. */
+/** Every scrape reads these. */
 export interface MetricSources {
   readonly provider: Pick<Provider, 'name' | 'stats' | 'backlog'>;
   readonly embedder: Embedder | undefined;
-  /** By name of the dependency. */
+  /** Circuit breakers by name of the dependency. */
   readonly breakers: () => ReadonlyMap<string, BreakerState>;
 }
 
@@ -280,12 +280,12 @@ const WAIT_MS = 1_000;
 /** Asks the provider rarely and never twice at once. Undefined: it failed or was too slow. */
 function createBacklog(ask: NonNullable<Provider['backlog']>): () => Promise<Backlog | undefined> {
   let answer: Promise<Backlog | undefined> = Promise.resolve(undefined);
-  let asked = Number.NEGATIVE_INFINITY;
+  let askedAt = Number.NEGATIVE_INFINITY;
   let asking = false;
   return () => {
     const now = performance.now();
-    if (asking || now - asked < FRESH_MS) return answer;
-    asked = now;
+    if (asking || now - askedAt < FRESH_MS) return answer;
+    askedAt = now;
     asking = true;
     const signal = AbortSignal.timeout(WAIT_MS);
     const asks: Promise<Backlog | undefined> = ask(backgroundCall('metrics', signal))

@@ -26,6 +26,7 @@ export interface TracingOptions {
  * `OTEL_RESOURCE_ATTRIBUTES`, `OTEL_BSP_*` and the span limits.
  */
 export function openSdk({ url, service_name, ratio }: TracingOptions, log: Log): Sdk {
+  // OpenTelemetry has one logger per process: of several gateways, the last one logs for all.
   diag.setLogger(limitedLogger(log), { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true });
   const exporter = new OTLPTraceExporter({ url: `${url.replace(/(?<!\/)\/+$/, '')}/v1/traces` });
   const provider = new BasicTracerProvider({
@@ -57,7 +58,7 @@ function withOutageLog(inner: SpanExporter, log: Log): SpanExporter {
     export(spans, done) {
       inner.export(spans, (result) => {
         logChange(result);
-        // Logged already.
+        // `logChange` has logged a failure.
         done({ code: ExportResultCode.SUCCESS });
       });
     },

@@ -92,9 +92,9 @@ export function traceTo({ tracer, propagator }: Tracing): Telemetry {
       const within = trace.getSpan(active) !== undefined;
       const outer = within ? active : propagator.extract(active, header, HEADERS);
       const kind = within ? SpanKind.INTERNAL : SpanKind.SERVER;
-      const known = METHODS.has(method);
-      const name = known ? method : 'HTTP';
-      const attributes = { 'http.request.method': known ? method : '_OTHER', 'url.scheme': 'http' };
+      const isKnown = METHODS.has(method);
+      const name = isKnown ? method : 'HTTP';
+      const attributes = { 'http.request.method': isKnown ? method : '_OTHER', 'url.scheme': 'http' };
       const span = tracer.startSpan(name, { kind, attributes }, outer);
       return { trace: follow(span, outer), end: endOf(span, name) };
     },

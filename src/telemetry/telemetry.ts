@@ -80,7 +80,7 @@ async function flush(sdk: Sdk, log: Log): Promise<void> {
   if (!inTime) log.warn({}, 'the last spans could not be sent');
 }
 
-/** Without spans; but the client's trace context is propagated to other services. */
+/** Makes no spans, but propagates the client's trace context to other services. */
 export const propagateOnly: Telemetry = {
   request(_method, header) {
     const context = readTraceContext(header);
@@ -112,8 +112,8 @@ const MAX_STATE = 512;
 export function readTraceContext(header: (name: string) => string | undefined): TraceContext | undefined {
   const [, version, ids, flags, more] = TRACEPARENT.exec(header('traceparent') ?? '') ?? [];
   if (ids === undefined || flags === undefined || (version === '00' && more !== undefined)) return undefined;
-  const known = version === '00' ? flags : `0${Number.parseInt(flags, 16) & SAMPLED}`;
-  const traceparent = `00-${ids}-${known}`;
+  const sampled = version === '00' ? flags : `0${Number.parseInt(flags, 16) & SAMPLED}`;
+  const traceparent = `00-${ids}-${sampled}`;
   const tracestate = header('tracestate');
   const passed = tracestate !== undefined && tracestate !== '' && tracestate.length <= MAX_STATE;
   return { id: ids.slice(0, 32), headers: passed ? { traceparent, tracestate } : { traceparent } };

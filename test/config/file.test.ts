@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { resolveReferences } from '../../src/config/file.ts';
+import { resolveReferences } from '../../src/config/config-file.ts';
 import { coerce } from '../../src/config/schema-reader.ts';
 import { load, mistakesOf, type Written } from './sources.ts';
 

@@ -2,9 +2,9 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { embeddingOptions, providerOptions } from '../../src/config/config-options.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { ConfigError } from '../../src/config/mistakes.ts';
-import { embeddingOptions, providerOptions } from '../../src/config/options.ts';
 import type { EmbeddingOptions } from '../../src/embedding/open.ts';
 import { load, mistakesOf } from './sources.ts';
 

@@ -3,8 +3,8 @@ import { describe, expect, it } from 'vitest';
 import { FIELDS, parseColumnReference } from '../../providers/postgres/mapped/field-mapping.ts';
 import { Mapping } from '../../providers/postgres/mapped/mapping.ts';
 import { PRESET_NAMES } from '../../providers/postgres/mapped/presets.ts';
-import { mapping as schema } from '../../src/config/mapping.ts';
-import { providerOptions } from '../../src/config/options.ts';
+import { providerOptions } from '../../src/config/config-options.ts';
+import { mapping as schema } from '../../src/config/mapping-settings.ts';
 import { settingFor } from '../../src/config/schema-reader.ts';
 import { load, mistakesOf } from './sources.ts';
 

@@ -1,7 +1,7 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { openHttpFetch } from '../../src/embedding/http-fetch.ts';
+import { openHttpFetch } from '../../src/embedding/openai.ts';
 
 describe('the answer of a service', () => {
   const server = createServer((request, response) => {

@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import { describe, expect, it, vi } from 'vitest';
-import { withQueryCache } from '../../src/embedding/with-query-cache.ts';
+import { withQueryCache } from '../../src/embedding/with-batching.ts';
 import { callOf, observedEmbedder } from './observed-embedder.ts';
 
 const numbers = (vectors: Float32Array[]) => vectors.map((vector) => vector[0]);

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { FOREIGN_SCRIPT, withScriptWarning } from '../../src/embedding/with-script-warning.ts';
+import { FOREIGN_SCRIPT, withScriptWarning } from '../../src/embedding/open.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
 import { call } from '../support/requests.ts';
 import { recordingLog } from '../support/subject.ts';

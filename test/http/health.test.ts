@@ -8,7 +8,7 @@ import { expectError } from '../support/expect-error.ts';
 import { holdTimers } from '../support/hold-timers.ts';
 import { exchange, request } from '../support/raw-http.ts';
 import { type RunningServer, serverForTest } from '../support/server.ts';
-import { openSubject, recordingLog } from '../support/subject.ts';
+import { APP_LIMITS, openSubject, recordingLog } from '../support/subject.ts';
 
 const PROBES = ['/healthz', '/livez', '/readyz'] as const;
 
@@ -154,7 +154,7 @@ async function startAdmin(scrape: Scrape, ping = async () => {}) {
   const health = createHealth('memory');
   health.begin(ping);
   const app = createAdminApp({ health, provider: 'memory', scrape, log });
-  const { port, close } = await listen(app, { host: '127.0.0.1', port: 0, log });
+  const { port, close } = await listen(app, { host: '127.0.0.1', port: 0, log, ...APP_LIMITS });
   onTestFinished(() => close());
   const client = clientOf((path, init) => fetch(`http://127.0.0.1:${port}${path}`, init));
   return { client, port, log, debug };

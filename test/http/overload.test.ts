@@ -14,7 +14,7 @@ import { expectError } from '../support/expect-error.ts';
 import { holdTimers } from '../support/hold-timers.ts';
 import { connectRaw, request } from '../support/raw-http.ts';
 import { beforeGet, type RunningServer, type ServerOptions, serverForTest } from '../support/server.ts';
-import { recordingLog } from '../support/subject.ts';
+import { APP_LIMITS, recordingLog } from '../support/subject.ts';
 
 /** A server whose reads of this caller wait until `goOn`. */
 async function slowServer(options: ServerOptions, isSlow = (_caller: string) => true) {
@@ -110,7 +110,7 @@ describe('clients that never read their responses', () => {
     const answer = 'a'.repeat(64_000_000);
     const app = new Hono<Env>().use(limitConcurrency(2, 1e9)).get('/', (c) => c.text(answer));
     app.onError((_, c) => c.body(null, 429)).get('/small', (c) => c.text('small'));
-    const listener = await listen(app, { host: '127.0.0.1', port: 0, log: recordingLog() });
+    const listener = await listen(app, { host: '127.0.0.1', port: 0, log: recordingLog(), ...APP_LIMITS });
     const small = async () => (await fetch(`http://127.0.0.1:${listener.port}/small`)).status;
     for (let i = 0; i < 2; i++) {
       const socket = sendUnread(listener.port, request('GET', '/'));
@@ -161,7 +161,7 @@ describe('clients that never read their responses', () => {
   it('[Decision 29] are disconnected, the oldest first, when all responses together are too large', async () => {
     const answer = 'a'.repeat(16_000_000);
     const app = new Hono<Env>().use(limitConcurrency(100, 3.5 * answer.length)).get('/', (c) => c.text(answer));
-    const listener = await listen(app, { host: '127.0.0.1', port: 0, log: recordingLog() });
+    const listener = await listen(app, { host: '127.0.0.1', port: 0, log: recordingLog(), ...APP_LIMITS });
     for (let i = 0; i < 6; i++) {
       const socket = sendUnread(listener.port, request('GET', '/'));
       sockets.push(socket);
@@ -185,7 +185,7 @@ describe('clients that never read their responses', () => {
     const answer = 'a'.repeat(16_000_000);
     const app = new Hono<Env>().use(limitConcurrency(3, 1.5 * answer.length)).get('/', (c) => c.text(answer));
     app.onError((_, c) => c.body(null, 429));
-    const listener = await listen(app, { host: '127.0.0.1', port: 0, log: recordingLog() });
+    const listener = await listen(app, { host: '127.0.0.1', port: 0, log: recordingLog(), ...APP_LIMITS });
     for (let i = 0; i < 3; i++) sockets.push(sendUnread(listener.port, request('GET', '/')));
     await until(async () => (await fetch(`http://127.0.0.1:${listener.port}/`)).status === 200);
     for (const socket of sockets) socket.destroy();

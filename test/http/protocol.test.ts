@@ -7,7 +7,7 @@ import type { Reply } from '../support/client.ts';
 import { expectError } from '../support/expect-error.ts';
 import { connectRaw, exchange, jsonRequest, request } from '../support/raw-http.ts';
 import { beforeGet, type RunningServer, serverForTest, startServer } from '../support/server.ts';
-import { freshUser, recordingLog } from '../support/subject.ts';
+import { APP_LIMITS, freshUser, recordingLog } from '../support/subject.ts';
 
 let server: RunningServer;
 beforeAll(async () => {
@@ -220,7 +220,12 @@ it('[SPEC Errors provider_error] [Decision 16] an error of the app itself is a 5
   for (const fetch of failures) {
     const log = recordingLog();
     // The real app catches every error of its handlers.
-    const listener = await listen({ fetch } as unknown as Hono<Env>, { host: '127.0.0.1', port: 0, log });
+    const listener = await listen({ fetch } as unknown as Hono<Env>, {
+      host: '127.0.0.1',
+      port: 0,
+      log,
+      ...APP_LIMITS,
+    });
     const reply = await exchange(listener.port, request('GET', '/memories'));
     const { request_id } = expectError(reply, 'provider_error');
     expect(reply.text).not.toContain('secret');

@@ -5,7 +5,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { type Listener, listen } from '../../src/http/listen.ts';
 import type { Env } from '../../src/http/request.ts';
 import { connectRaw, request } from '../support/raw-http.ts';
-import { recordingLog } from '../support/subject.ts';
+import { APP_LIMITS, recordingLog } from '../support/subject.ts';
 
 /** Larger than the buffers of the system. */
 const LARGE = 'x'.repeat(20_000_000);
@@ -35,7 +35,7 @@ async function start() {
     ran.push(c.req.param('name'));
     return c.text(c.req.param('name'));
   });
-  listener = await listen(app, { host: '127.0.0.1', port: 0, log: recordingLog() });
+  listener = await listen(app, { host: '127.0.0.1', port: 0, log: recordingLog(), ...APP_LIMITS });
   /** Resolves when the app has the request. */
   const reached = async (name: string) => {
     while (!held.has(name)) {

@@ -1,21 +1,50 @@
-import { createServer } from 'node:http';
+import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, it, onTestFinished } from 'vitest';
 import { overHttp } from '../../src/mcp/over-http.ts';
 
-it.each(['', '.', '..'])('[Decision 45] a tool over HTTP asks for nothing else than memories: id "%s"', async (id) => {
-  const asked: (string | undefined)[] = [];
-  const server = createServer(({ method, url }, response) => {
-    asked.push(`${method} ${url}`);
-    response.end('{}');
-  });
+const { signal } = new AbortController();
+
+/** The memories of a user at a server, and its address. */
+async function memoriesAt(answer: RequestListener, user_id = 'ana') {
+  const server = createServer(answer);
   await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
   onTestFinished(() => void server.close());
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  const memories = overHttp({ url, key: undefined, user_id: 'ana', timeout_ms: 60_000 });
-  const { signal } = new AbortController();
+  return { url, memories: overHttp({ url: `${url}/`, key: undefined, user_id, timeout_ms: 60_000 }) };
+}
+
+it.each(['', '.', '..'])('[Decision 45] a tool over HTTP asks for nothing else than memories: id "%s"', async (id) => {
+  const asked: (string | undefined)[] = [];
+  const { memories } = await memoriesAt(({ method, url }, response) => {
+    asked.push(`${method} ${url}`);
+    response.end('{}');
+  });
   for (const work of [memories.get(id, signal), memories.update(id, {}, signal), memories.delete(id, signal)]) {
     await expect(work).rejects.toMatchObject({ code: 'not_found' });
   }
   expect(asked).toEqual([]);
+});
+
+it('[Decision 45] a tool over HTTP sends the bytes of its user id', async () => {
+  const users: (string | undefined)[] = [];
+  const { memories } = await memoriesAt(({ headers }, response) => {
+    users.push(Buffer.from(`${headers['x-user-id']}`, 'latin1').toString());
+    response.end('{}');
+  }, 'Zoë 記');
+  await memories.get('m1', signal);
+  expect(users).toEqual(['Zoë 記']);
+});
+
+it.each([
+  [404, '{"error":{"code":"not_found","message":"no such memory"}}', 'not_found', 'no such memory'],
+  [502, '<html>', 'provider_error', 'URL answered 502; is it a gateway?'],
+  [307, '', 'provider_error', 'URL answered 307; is it a gateway?'],
+])('[Decision 45] a tool over HTTP explains the answer %i %s', async (status, body, code, message) => {
+  const { url, memories } = await memoriesAt((request, response) => {
+    // Followed, the redirect would end in an answer of success.
+    if (request.url === '/elsewhere') response.end('{}');
+    else response.writeHead(status, status === 307 ? { location: '/elsewhere' } : {}).end(body);
+  });
+  await expect(memories.get('m1', signal)).rejects.toMatchObject({ code, message: message.replace('URL', url) });
 });

@@ -2,7 +2,15 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
-import { FileError, FORMAT, type Header, type Line, openWriter, readFile, replaceFile } from '../../src/move/file.ts';
+import {
+  FileError,
+  FORMAT,
+  type Header,
+  type Line,
+  openWriter,
+  readFile,
+  replaceFile,
+} from '../../src/move/export-file.ts';
 
 const header = {
   omp_export: FORMAT,

@@ -55,7 +55,8 @@ export async function startLimited(
   const context = { embedder: undefined, ranking, audit: RECORDED, data_dir: tmpdir(), log };
   const provider = storeOf(compose(await openProvider('memory', { scopes: 'native' }, context)));
   const { gate, auditQueue } = gateOn(provider, log, options.rate?.requests?.limit);
-  const { port, close } = await listen(createApp({ gate, log, ...APP_LIMITS, ...options }), { host, port: 0, log });
+  const app = createApp({ gate, log, ...APP_LIMITS, ...options });
+  const { port, close } = await listen(app, { ...APP_LIMITS, host, port: 0, log });
   onTestFinished(async () => {
     await close();
     await auditQueue.close();

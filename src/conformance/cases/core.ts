@@ -138,7 +138,7 @@ export const CAPABILITIES: readonly Case[] = [
   },
 ];
 
-const KEPT: readonly (readonly [field: string, need: Need | undefined, values: readonly unknown[]])[] = [
+const ROUND_TRIP_VALUES: readonly (readonly [field: string, need: Need | undefined, values: readonly unknown[]])[] = [
   [
     'content',
     undefined,
@@ -165,7 +165,7 @@ const KEPT: readonly (readonly [field: string, need: Need | undefined, values: r
   ['supersedes', 'supersession', [['mem_2', 'mem_of_another_store']]],
 ];
 
-const kept = KEPT.map(([field, need, values]): Case => {
+const roundTrips = ROUND_TRIP_VALUES.map(([field, need, values]): Case => {
   const parts = field === 'source' ? ['app', 'type', 'ref'].map((part) => `Memory source.${part}`) : [];
   const feature = field === 'supersedes' ? ['Capabilities features.supports_supersession'] : [];
   return {
@@ -176,9 +176,9 @@ const kept = KEPT.map(([field, need, values]): Case => {
     async run({ add, get, user }) {
       for (const value of values) {
         const added = await add({ user_id: user(), [field]: value });
-        const given = record({ [field]: value })[field];
-        same(record(added)[field], given, field);
-        same(record(await get(added.id))[field], given, `${field} of GET`);
+        const expected = record({ [field]: value })[field];
+        same(record(added)[field], expected, field);
+        same(record(await get(added.id))[field], expected, `${field} of GET`);
       }
     },
   };
@@ -242,10 +242,10 @@ export const CORE: readonly Case[] = [
     clauses: ['POST /memories', 'Service no wrapper', 'POST /memories user_id', 'Memory user_id'],
     title: 'answers 201 with the memory itself',
     async run({ tell, json, user }) {
-      const given = { content: 'likes tea', user_id: user() };
-      const memory = await json<Record<string, unknown>>(tell('POST', '/memories', given), 201);
+      const fields = { content: 'likes tea', user_id: user() };
+      const memory = await json<Record<string, unknown>>(tell('POST', '/memories', fields), 201);
       check(typeof memory.id === 'string' && memory.id !== '', 'id must be a text');
-      same({ content: memory.content, user_id: memory.user_id }, given, 'the memory');
+      same({ content: memory.content, user_id: memory.user_id }, fields, 'the memory');
     },
   },
   {
@@ -256,7 +256,7 @@ export const CORE: readonly Case[] = [
       same(new Set(idsOf(await addAll(user(), 10, { content: 'the same' }))).size, 10, 'the number of different ids');
     },
   },
-  ...kept,
+  ...roundTrips,
   ...notDropped,
   {
     id: 'add.time-zones',

@@ -12,10 +12,10 @@ const FULL: readonly (readonly [Need, Readonly<Record<string, unknown>>])[] = [
 ];
 async function addFull(kit: Kit) {
   const fields: Record<string, unknown> = { user_id: kit.user(), content: 'likes tea' };
-  for (const [need, given] of FULL) if (await kit.stores(need)) Object.assign(fields, given);
+  for (const [need, values] of FULL) if (await kit.stores(need)) Object.assign(fields, values);
   return kit.add(fields);
 }
-/** Without `updated_at`, which a change moves. */
+/** The memory with these changes, without `updated_at`, which a change moves. */
 const but = (memory: Parameters<typeof record>[0], changes = {}) => {
   const { updated_at: _, ...rest } = record({ ...memory, ...changes });
   return rest;
@@ -163,9 +163,9 @@ export const LIFECYCLE: readonly Case[] = [
     needs: ['delete', 'list'],
     async run({ addAll, remove, list, user }) {
       const user_id = user();
-      const [doomed = '', kept] = idsOf(await addAll(user_id, 2));
+      const [doomed = '', remaining] = idsOf(await addAll(user_id, 2));
       await remove(doomed);
-      same(idsOf((await list({ user_id })).items), [kept], 'the ids of the list');
+      same(idsOf((await list({ user_id })).items), [remaining], 'the ids of the list');
     },
   },
   {

@@ -3,7 +3,7 @@ import type { Memory } from '../protocol.ts';
 
 const sorted = (ids: readonly string[]): string[] => [...ids].sort();
 /** A page may be shorter than its limit, so what matches is all pages together. */
-const found = async ({ pages }: Kit, query: Parameters<Kit['pages']>[0]) => sorted(idsOf(await pages(query)));
+const sortedIds = async ({ pages }: Kit, query: Parameters<Kit['pages']>[0]) => sorted(idsOf(await pages(query)));
 const moment = (memory: Memory | undefined, by = 0): string =>
   new Date(Date.parse(memory?.created_at ?? '') + by).toISOString();
 
@@ -53,12 +53,12 @@ export const LIST: readonly Case[] = [
       const mine = await kit.add({ user_id });
       for (const other of [`${user_id}y`, user_id.slice(0, -1), user_id.toUpperCase(), `${user_id}/x`, '%', '_', '*']) {
         check(
-          !(await found(kit, { user_id: other })).includes(mine.id),
+          !(await sortedIds(kit, { user_id: other })).includes(mine.id),
           `user_id=${other} must not show memories of ${user_id}`,
         );
       }
       for (const other of [kit.user(), `${user_id}y`]) await kit.add({ user_id: other });
-      same(await found(kit, { user_id }), [mine.id], 'the ids of the list');
+      same(await sortedIds(kit, { user_id }), [mine.id], 'the ids of the list');
     },
   },
   {
@@ -77,7 +77,7 @@ export const LIST: readonly Case[] = [
         ['redder', [other]],
         ...['re', 'RED', 'r*', 'red,green', '%'].map((none) => [none, []] as const),
       ] as const) {
-        same(await found(kit, { user_id, tag }), sorted(ids), `the ids with tag=${tag}`);
+        same(await sortedIds(kit, { user_id, tag }), sorted(ids), `the ids with tag=${tag}`);
       }
     },
   },
@@ -125,7 +125,7 @@ export const LIST: readonly Case[] = [
       const user_id = kit.user();
       const ids = sorted(idsOf(await kit.addAll(user_id, 12)));
       for (const limit of [1, 5, 6, 12, 13])
-        same(await found(kit, { user_id, limit }), ids, `the ids at limit ${limit}`);
+        same(await sortedIds(kit, { user_id, limit }), ids, `the ids at limit ${limit}`);
     },
   },
   {
@@ -165,7 +165,7 @@ export const LIST: readonly Case[] = [
         const { id } = await kit.add({ user_id, tags: [n % 3 === 0 ? 'third' : 'other'] });
         if (n % 3 === 0) ids.push(id);
       }
-      same(await found(kit, { user_id, tag: 'third', limit: 2 }), sorted(ids), 'the ids of all pages');
+      same(await sortedIds(kit, { user_id, tag: 'third', limit: 2 }), sorted(ids), 'the ids of all pages');
     },
   },
   {
@@ -215,7 +215,7 @@ export const LIST: readonly Case[] = [
       ] as const) {
         const ids = sorted(expected.map((memory) => memory?.id ?? ''));
         same(
-          await found(kit, { user_id, since, until }),
+          await sortedIds(kit, { user_id, since, until }),
           ids,
           `the ids since ${since ?? 'ever'} until ${until ?? 'ever'}`,
         );

@@ -165,11 +165,15 @@ export const SCOPED: readonly Case[] = [
       const user_id = user();
       const { id } = await add({ user_id, content: 'moving note', scope: 'old/place' });
       await update(id, { scope: 'new/place' });
-      const found = async (scope: string) =>
+      const searchIds = async (scope: string) =>
         (await search({ user_id, q: 'moving note', scope })).map(({ memory }) => memory.id);
-      same([idsOf(await pages({ user_id, scope: 'old/*' })), await found('old')], [[], []], 'the ids in the old scope');
       same(
-        [idsOf(await pages({ user_id, scope: 'new/*' })), await found('new')],
+        [idsOf(await pages({ user_id, scope: 'old/*' })), await searchIds('old')],
+        [[], []],
+        'the ids in the old scope',
+      );
+      same(
+        [idsOf(await pages({ user_id, scope: 'new/*' })), await searchIds('new')],
         [[id], [id]],
         'the ids in the new scope',
       );

@@ -1,4 +1,4 @@
-import type { Vector } from '#contract';
+import type { RankingOptions, Vector } from '#contract';
 
 /** IEEE 754 half precision, the stored form of vectors: a row with 512 dimensions stays inline in a Postgres page. */
 const float = new Float32Array(1);
@@ -19,10 +19,10 @@ export function toHalfBits(value: number): number {
 
 /** Rounding may carry into the exponent, which is exactly the next representable number. */
 function roundToEven(value: number, dropped: number): number {
-  const kept = value >>> dropped;
+  const rounded = value >>> dropped;
   const rest = value & ((1 << dropped) - 1);
   const tie = 1 << (dropped - 1);
-  return rest > tie || (rest === tie && (kept & 1) === 1) ? kept + 1 : kept;
+  return rest > tie || (rest === tie && (rounded & 1) === 1) ? rounded + 1 : rounded;
 }
 
 export function fromHalfBits(half: number): number {
@@ -70,4 +70,22 @@ export function toUnit(vector: Vector): Float32Array {
   if (!vector) throw new TypeError('this provider requires a vector');
   const length = Math.sqrt(vector.reduce((sum, component) => sum + component * component, 0));
   return length === 0 ? vector : vector.map((component) => component / length);
+}
+
+/** Rarity of a term among one user's memories; positive even if every memory has the term. */
+export const inverseDocumentFrequency = (memories: number, memoriesWithTerm: number): number =>
+  Math.log(1 + (memories - memoriesWithTerm + 0.5) / (memoriesWithTerm + 0.5));
+
+/** Resolution of scores in comparisons and responses: finer differences are rounding errors of the store. */
+const RESOLUTION = 1e6;
+export const roundScore = (score: number): number => Math.floor(score * RESOLUTION + 0.5) / RESOLUTION;
+
+/**
+ * Weights of one query: `score = vector·max(0, cosine) + keyword·coverage`. A query of stop words has no terms; hybrid mode
+ * then uses the vector alone, so that a text equal to the query still scores 1.
+ */
+export function weights(ranking: RankingOptions, queryTerms: number): { vector: number; keyword: number } {
+  if (ranking.mode === 'keyword') return { vector: 0, keyword: 1 };
+  if (ranking.mode === 'vector' || queryTerms === 0) return { vector: 1, keyword: 0 };
+  return { vector: 1 - ranking.keyword_weight, keyword: ranking.keyword_weight };
 }

@@ -15,7 +15,7 @@ export interface Header {
   readonly source: string;
   /** ISO 8601. */
   readonly exported_at: string;
-  /** Of the vectors in the file; null: it has none. */
+  /** The embedder of the vectors in the file; null: it has none. */
   readonly embedding: { readonly model: string; readonly dimensions: number } | null;
   readonly filters: Readonly<Record<string, unknown>>;
 }
@@ -36,7 +36,7 @@ export interface Writer {
   close(): Promise<void>;
 }
 
-/** A new file for memories, or for what tells of them: only its user may read it. One of this name is removed. */
+/** A new file that only its user may read. Removes an older one of this name. */
 async function createPrivate(path: string): Promise<FileHandle> {
   // Its mode would stay.
   await rm(path, { force: true });

@@ -1,21 +1,21 @@
 import { LineCounter, parseDocument, visit } from 'yaml';
-import { didYouMean, type Given, type Reading, reasonOf } from './mistakes.ts';
+import { didYouMean, type Input, type Reading, reasonOf } from './mistakes.ts';
 import { coerce, SECTIONS, SETTINGS, type Setting, settingFor } from './schema-reader.ts';
 
 /**
  * The settings that a YAML file gives. If the file cannot be read, every setting counts as given but unknown: nothing can be
  * concluded from its absence.
  */
-export function fromFile(path: string, reading: Reading): Map<string, Given> {
+export function fromFile(path: string, reading: Reading): Map<string, Input> {
   const document = parse(path, reading);
-  const given = new Map<string, Given>();
+  const inputs = new Map<string, Input>();
   if (document === undefined) {
     for (const { key } of SETTINGS)
-      given.set(key, { value: undefined, name: path, written: undefined, origin: 'file' });
+      inputs.set(key, { value: undefined, name: path, written: undefined, origin: 'file' });
   } else {
-    collect(document, '', { ...reading, path, given });
+    collect(document, '', { ...reading, path, inputs });
   }
-  return given;
+  return inputs;
 }
 
 /** The document; undefined: its mistakes are reported. They never quote the file, which may hold secrets. */
@@ -51,13 +51,13 @@ function parse(path: string, { readFile, mistakes }: Reading): unknown {
   }
 }
 
-interface Collecting extends Reading {
+interface FileReading extends Reading {
   readonly path: string;
-  readonly given: Map<string, Given>;
+  readonly inputs: Map<string, Input>;
 }
 
-function collect(node: unknown, section: string, collecting: Collecting): void {
-  const { path, mistakes } = collecting;
+function collect(node: unknown, section: string, reading: FileReading): void {
+  const { path, mistakes } = reading;
   // A section whose settings are all commented out is null. It counts as unset, like a setting without a value.
   if (node === null) return;
   if (typeof node !== 'object' || Array.isArray(node)) {
@@ -67,8 +67,8 @@ function collect(node: unknown, section: string, collecting: Collecting): void {
   for (const [name, value] of Object.entries(node)) {
     const key = section === '' ? name : `${section}.${name}`;
     const setting = name.includes('.') ? undefined : settingFor(key);
-    if (setting !== undefined) take(setting, value, collecting);
-    else if (section === '' && SECTIONS.has(name)) collect(value, name, collecting);
+    if (setting !== undefined) take(setting, value, reading);
+    else if (section === '' && SECTIONS.has(name)) collect(value, name, reading);
     else mistakes.push(`${key} in ${path} is not a setting${didYouMean(key, SPELLINGS)}`);
   }
 }
@@ -79,18 +79,18 @@ const SPELLINGS = [
   ...SETTINGS.flatMap(({ key }) => [[key, key] as const, [key.slice(key.indexOf('.') + 1), key] as const]),
 ];
 
-function take(setting: Setting, written: unknown, collecting: Collecting): void {
-  const { path, mistakes, given } = collecting;
+function take(setting: Setting, written: unknown, reading: FileReading): void {
+  const { path, mistakes, inputs } = reading;
   if (written === null) return;
   const name = `${setting.key} in ${path}`;
   const problems: string[] = [];
-  const resolved = resolve(written, collecting, problems);
+  const resolved = resolve(written, reading, problems);
   mistakes.push(...problems.map((problem) => `${name}: ${problem}`));
   const isReference = typeof written === 'string' && written.includes('$');
   // A reference with an empty default leaves the setting unset.
   if (isReference && resolved === '' && problems.length === 0) return;
   const value = isReference ? coerce(setting.type, resolved as string) : resolved;
-  given.set(setting.key, { value: problems.length === 0 ? value : undefined, name, written, origin: 'file' });
+  inputs.set(setting.key, { value: problems.length === 0 ? value : undefined, name, written, origin: 'file' });
 }
 
 /** A value with all its references resolved. */
