@@ -8,6 +8,7 @@ import type { Scrape } from '../core/telemetry.ts';
 import type { Store } from '../core/with-embedder.ts';
 import { describe } from './capabilities.ts';
 import { parse, reportIgnored } from './fields.ts';
+import { VERB_TABLE } from './index.ts';
 import { isSupported, type Verb } from './verb.ts';
 
 /** Runs the verbs of one caller. */
@@ -52,6 +53,7 @@ export interface GateOptions extends Omit<Resources, 'shares'> {
 export function createGate({ rate_limit_per_minute, ...options }: GateOptions): Gate {
   const { store } = options;
   const resources = { ...options, shares: createReadShares() };
+  const supported = new Set<unknown>(Object.values<Verb>(VERB_TABLE).filter((verb) => isSupported(verb, store)));
   // The authenticator keeps a principal for as long as it is used.
   const sessions = new WeakMap<Principal, Session>();
   return {
@@ -62,7 +64,7 @@ export function createGate({ rate_limit_per_minute, ...options }: GateOptions): 
     session(principal) {
       const known = sessions.get(principal);
       if (known) return known;
-      const session = sessionOf(new Access(principal, resources));
+      const session = sessionOf(new Access(principal, resources), supported);
       sessions.set(principal, session);
       return session;
     },
@@ -78,10 +80,9 @@ export function createGate({ rate_limit_per_minute, ...options }: GateOptions): 
 const NO_METRICS = 'this gateway collects no metrics; set OMP_METRICS_PORT';
 const METRICS_DENIED = 'metrics are about all users: they need a key for all users with the grant read:*';
 
-const sessionOf = (access: Access): Session => ({
+const sessionOf = (access: Access, supported: ReadonlySet<unknown>): Session => ({
   async run(verb, input, call) {
-    const { store } = access;
-    if (!isSupported(verb, store)) throw unsupported(verb, store);
+    if (!supported.has(verb)) throw unsupported(verb, access.store);
     const fields = parse(verb.input, input);
     reportIgnored(call, verb.input, input as object);
     const run = (facts: AuditFacts) => verb.run(fields, access as Parameters<typeof verb.run>[1], call, facts);
