@@ -1,6 +1,5 @@
 import type { Embedder, Log, Provider, ProviderCapabilities } from '#contract';
-import { emulateScopes } from './emulated-scopes.ts';
-import { rejectScopes } from './rejected-scopes.ts';
+import { emulateScopes, rejectScopes } from './emulated-scopes.ts';
 import type { Protection } from './telemetry.ts';
 import { type Store, withEmbedder } from './with-embedder.ts';
 import { withGuard } from './with-guard.ts';

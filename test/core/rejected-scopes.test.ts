@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { MemoryPatch, NewMemory, Provider } from '#contract';
-import { rejectScopes } from '../../src/core/rejected-scopes.ts';
+import { rejectScopes } from '../../src/core/emulated-scopes.ts';
 import { call, listOf, memoryOf, openMemory, refTo, searchFor } from '../support/requests.ts';
 import { type FullStore, storeOf } from '../support/stores.ts';
 
