@@ -46,23 +46,34 @@ export class Call {
   consistency: Consistency | undefined = undefined;
   /** Undefined: the request is not traced. */
   trace: Trace | undefined = undefined;
-  readonly #abortion: Abortion;
+  /** The call that this one was made from, whose end is its end; else the call itself. */
+  readonly #root: Call;
+  readonly #given: AbortSignal | undefined;
+  #controller: AbortController | undefined = undefined;
+  #reason: unknown = undefined;
+  readonly #listeners: (() => void)[] = [];
 
-  /** `signal` aborts the call; undefined: only `abort` does. A call made from another one ends with it. */
-  constructor(requestId: string, caller: Caller = GATEWAY, signal?: AbortSignal | Call) {
+  /** `from`: a signal or another call that aborts this one; undefined: only `abort` does. */
+  constructor(requestId: string, caller: Caller = GATEWAY, from?: AbortSignal | Call) {
     this.requestId = requestId;
     this.caller = caller;
-    this.#abortion = signal instanceof Call ? signal.#abortion : new Abortion(signal);
+    this.#root = from instanceof Call ? from.#root : this;
+    this.#given = from instanceof Call ? undefined : from;
   }
 
   /** Aborted when the call is; `reason` is the error. */
   get signal(): AbortSignal {
-    return this.#abortion.signal;
+    const root = this.#root;
+    if (root.#given) return root.#given;
+    root.#controller ??= new AbortController();
+    if (root.#reason !== undefined) root.#controller.abort(root.#reason);
+    return root.#controller.signal;
   }
 
   /** The same as `signal.aborted`, without making the signal. */
   get aborted(): boolean {
-    return this.#abortion.aborted;
+    const root = this.#root;
+    return root.#given ? root.#given.aborted : root.#reason !== undefined;
   }
 
   throwIfAborted(): void {
@@ -71,16 +82,33 @@ export class Call {
 
   /** Resolves with the work, or rejects with the signal's reason once the call is aborted. For work that ignores the signal. */
   unlessAborted<Result>(work: Promise<Result>): Promise<Result> {
-    return this.#abortion.race(work);
+    return new Promise((resolve, reject) => {
+      const stop = this.onAbort(() => reject(this.signal.reason));
+      work.then(resolve, reject).then(stop);
+    });
   }
 
   /** Does this once the call is aborted; at once if it is. Returns what ends that. */
   onAbort(work: () => void): () => void {
-    return this.#abortion.listen(work);
+    const given = this.#root.#given;
+    const listeners = this.#root.#listeners;
+    if (given) {
+      listenForAbort(given, work);
+      return () => given.removeEventListener('abort', work);
+    }
+    if (this.aborted) work();
+    else listeners.push(work);
+    return () => {
+      const place = listeners.indexOf(work);
+      if (place >= 0) listeners.splice(place, 1);
+    };
   }
 
   abort(reason: unknown): void {
-    this.#abortion.abort(reason);
+    const root = this.#root;
+    root.#reason ??= reason;
+    root.#controller?.abort(root.#reason);
+    for (const work of root.#listeners.splice(0)) work();
   }
 
   /** The same call in another trace. */
@@ -103,72 +131,6 @@ export class Call {
 /** A call of the gateway itself, with a deadline of 10 s unless a signal ends it. `name` stands for the id of a request. */
 export const backgroundCall = (name: string, signal: AbortSignal = AbortSignal.timeout(10_000)): Call =>
   new Call(name, GATEWAY, signal);
-
-/** Ends the work of one or several calls. */
-class Abortion {
-  readonly #given: AbortSignal | undefined;
-  #controller: AbortController | undefined = undefined;
-  #reason: unknown = undefined;
-  readonly #listeners: ((reason: unknown) => void)[] = [];
-
-  constructor(given: AbortSignal | undefined) {
-    this.#given = given;
-  }
-
-  get signal(): AbortSignal {
-    if (this.#given) return this.#given;
-    this.#controller ??= new AbortController();
-    if (this.aborted && !this.#controller.signal.aborted) this.#controller.abort(this.#reason);
-    return this.#controller.signal;
-  }
-
-  get aborted(): boolean {
-    return this.#given ? this.#given.aborted : this.#reason !== undefined;
-  }
-
-  abort(reason: unknown): void {
-    this.#reason ??= reason;
-    this.#controller?.abort(this.#reason);
-    for (const listener of this.#listeners.splice(0)) listener(this.#reason);
-  }
-
-  race<Result>(work: Promise<Result>): Promise<Result> {
-    if (this.#given) return unlessAborted(work, this.#given);
-    return new Promise((resolve, reject) => {
-      work.then(resolve, reject);
-      if (this.aborted) reject(this.#reason);
-      else this.#listeners.push(reject);
-    });
-  }
-
-  listen(work: () => void): () => void {
-    const given = this.#given;
-    if (given) {
-      listenForAbort(given, work);
-      return () => given.removeEventListener('abort', work);
-    }
-    if (this.aborted) work();
-    else this.#listeners.push(work);
-    return () => {
-      const place = this.#listeners.indexOf(work);
-      if (place >= 0) this.#listeners.splice(place, 1);
-    };
-  }
-}
-
-/** Resolves with the work, or rejects with the signal's reason once it aborts. For work that ignores the signal. */
-export async function unlessAborted<Value>(work: Promise<Value>, signal: AbortSignal): Promise<Value> {
-  let stop = (): void => {};
-  const aborted = new Promise<never>((_, reject) => {
-    stop = () => reject(signal.reason);
-  });
-  listenForAbort(signal, stop);
-  try {
-    return await Promise.race([work, aborted]);
-  } finally {
-    signal.removeEventListener('abort', stop);
-  }
-}
 
 /** Does this when the signal aborts; at once if it has. */
 export function listenForAbort(signal: AbortSignal, listener: () => void): void {

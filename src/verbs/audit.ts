@@ -2,8 +2,7 @@ import { z } from 'zod';
 import { AUDIT_ACTIONS, ERROR_CODES, type StoredEntry } from '#contract';
 import { decodeCursor, encodeCursor, malformed } from '../core/cursor.ts';
 import { cursor, next_cursor, queryDate, sourceText, time, userId, wholeNumber } from './fields.ts';
-import { defined } from './memories.ts';
-import { memoryExample } from './memory.ts';
+import { defined, memoryExample } from './memory.ts';
 import { verb } from './verb.ts';
 
 /** Usual size of an audit entry. */

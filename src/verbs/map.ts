@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { drawMap } from '../core/map.ts';
 import { time } from './fields.ts';
-import { defined, ListInput, listAllowed } from './memories.ts';
-import { memoryExample } from './memory.ts';
+import { ListInput, listAllowed } from './memories.ts';
+import { defined, memoryExample } from './memory.ts';
 import { verb } from './verb.ts';
 
 const coordinate = z.number().min(0).max(1);

@@ -31,6 +31,7 @@ import {
 } from './fields.ts';
 import {
   CreateBody,
+  defined,
   MemoryFields,
   memoryExample,
   memoryTarget,
@@ -441,12 +442,6 @@ export function partOf<Item>(
   const items = all.slice(0, Math.min(limit, count));
   return { result: { items, more: all.length > items.length }, count, bytes };
 }
-
-/** The fields with a value. */
-export const defined = <Fields extends object>(fields: Fields) =>
-  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as {
-    [Key in keyof Fields]: Exclude<Fields[Key], undefined>;
-  };
 
 function rejectTimes({
   since,

@@ -168,7 +168,7 @@ export function readPatch(body: unknown, capabilities: ProviderCapabilities, cal
   if (input.content !== undefined) requireLength(input.content, capabilities);
   const extensions = readExtensions(body as object, 'keep');
   return {
-    ...withoutUndefined(input),
+    ...(defined(input) as MemoryPatch),
     ...(input.tags && { tags: distinct(input.tags) }),
     ...(input.supersedes && { supersedes: distinct(input.supersedes) }),
     ...(Object.keys(extensions).length > 0 && { extensions }),
@@ -265,8 +265,12 @@ const distinct = (values: readonly string[]): string[] => [...new Set(values)];
 type NonNullFields<Fields> = { [Key in keyof Fields]?: NonNullable<Fields[Key]> };
 const withoutNulls = <Fields extends object>(fields: Fields) =>
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value != null)) as NonNullFields<Fields>;
-export const withoutUndefined = <Fields extends object>(fields: Fields) =>
-  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Fields;
+
+/** The fields with a value. */
+export const defined = <Fields extends object>(fields: Fields) =>
+  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as {
+    [Key in keyof Fields]: Exclude<Fields[Key], undefined>;
+  };
 
 /** The example of the OpenAPI document. */
 export const newMemoryExample = {

@@ -2,8 +2,7 @@ import { z } from 'zod';
 import { denied } from '../core/access.ts';
 import { decodeCursor, encodeCursor, NO_TIME } from '../core/cursor.ts';
 import { count, cursor, LIMITS, next_cursor, time, upTo, userId, wholeNumber } from './fields.ts';
-import { defined } from './memories.ts';
-import { memoryExample } from './memory.ts';
+import { defined, memoryExample } from './memory.ts';
 import { verb } from './verb.ts';
 
 const last_write = time('Time of the last change of a memory that is still there.');
