@@ -84,7 +84,7 @@ export class Call {
   unlessAborted<Result>(work: Promise<Result>): Promise<Result> {
     return new Promise((resolve, reject) => {
       const stop = this.onAbort(() => reject(this.signal.reason));
-      work.then(resolve, reject).then(stop);
+      void work.then(resolve, reject).then(stop);
     });
   }
 
