@@ -1,5 +1,7 @@
 import { OmpError } from '#contract';
 import { ApiError, InvalidResponseError, MemoryClient } from '../../clients/typescript/src/index.ts';
+import { createSend, type Request } from '../../clients/typescript/src/transport.ts';
+import type { Verb } from '../verbs/verb.ts';
 import { forUser, type UserMemories } from './memories.ts';
 
 export interface RemoteOptions {
@@ -14,53 +16,57 @@ export interface RemoteOptions {
 /** The memories of a user behind an HTTP address. */
 export function overHttp(options: RemoteOptions): UserMemories {
   const { url, user_id } = options;
-  const client = clientOf(options);
-  const { memories } = client;
-  /** The request of each verb. The gateway checks the input, not the types of the client. */
-  const requests: Readonly<Record<string, (input: never, signal: AbortSignal) => Promise<unknown>>> = {
-    add: ({ memory }: { memory: never }, signal) => memories.add(memory, { signal }),
-    list: (query, signal) => memories.list(query, { signal }).page(),
-    search: (query, signal) => memories.search(query, { signal }),
-    get: ({ id }: { id: string }, signal) => memories.get(existing(id), { userId: user_id, signal }),
-    update: ({ id, patch }: { id: string; patch: never }, signal) =>
-      memories.update(existing(id), patch, { userId: user_id, signal }),
-    delete: ({ id }: { id: string }, signal) => memories.delete(existing(id), { userId: user_id, signal }),
-    context: (input, signal) => client.context(input, { signal }),
-  };
+  const send = createSend(clientOptions(options));
   return {
     async run(verb, input, signal) {
+      const request = requestOf(verb, forUser(verb, input, user_id) as Fields);
       try {
-        return (await requests[verb.name]?.(forUser(verb, input, user_id) as never, signal)) as never;
+        return (await send(request, { signal })).data as never;
       } catch (error) {
-        throw error instanceof OmpError ? error : toOmpError(error, url.replace(/\/$/, ''));
+        throw toOmpError(error, url.replace(/\/$/, ''));
       }
     },
   };
 }
 
-/** No memory has these ids, which would address another resource. */
-function existing(id: string): string {
-  if (/^\.{0,2}$/.test(id)) throw new OmpError('not_found', 'no memory has this id');
-  return id;
+type Fields = Readonly<Record<string, unknown>>;
+
+/** The request that `src/http/verb-routes.ts` turns into this input. */
+function requestOf(
+  { method, path, headers, body }: Pick<Verb, 'method' | 'path' | 'headers' | 'body'>,
+  { id, user_id, ...fields }: Fields,
+): Request {
+  const hasId = path.includes('{id}');
+  // No memory has these ids, which would address another resource.
+  if (hasId && /^\.{0,2}$/.test(String(id))) throw new OmpError('not_found', 'no memory has this id');
+  const inHeader = headers?.user_id !== undefined;
+  const others = inHeader ? fields : { ...fields, user_id };
+  return {
+    method,
+    path: path.slice(1).split('/').map((segment) => (segment === '{id}' ? String(id) : segment)),
+    ...(body ? { body: body.field === undefined ? others : fields[body.field] } : { query: others }),
+    // Header values are Latin-1; the gateway reads them as UTF-8.
+    headers: inHeader ? { 'x-user-id': Buffer.from(String(user_id)).toString('latin1') } : {},
+    repeatable: false,
+  };
 }
 
 /** Names of the verbs that a gateway supports. Rejects if it does not say. */
 export async function remoteVerbs(options: RemoteOptions): Promise<readonly string[]> {
-  const { verbs } = await clientOf(options).capabilities();
+  const { verbs } = await new MemoryClient(clientOptions(options)).capabilities();
   if (!Array.isArray(verbs)) throw new Error('the answer of /capabilities has no verbs');
   return verbs;
 }
 
 /** The agent decides whether to call a tool again, so nothing is retried. */
-const clientOf = ({ url, key, timeout_ms }: RemoteOptions): MemoryClient =>
-  new MemoryClient({
-    url,
-    ...(key !== undefined && { key }),
-    timeout: timeout_ms,
-    totalTimeout: timeout_ms,
-    retries: 0,
-    onWarning: () => {},
-  });
+const clientOptions = ({ url, key, timeout_ms }: RemoteOptions) => ({
+  url,
+  ...(key !== undefined && { key }),
+  timeout: timeout_ms,
+  totalTimeout: timeout_ms,
+  retries: 0,
+  onWarning: () => {},
+});
 
 function toOmpError(error: unknown, url: string): OmpError {
   if (error instanceof ApiError) return new OmpError(error.code, error.message);

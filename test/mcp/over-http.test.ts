@@ -2,6 +2,7 @@ import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, it, onTestFinished } from 'vitest';
 import { overHttp } from '../../src/mcp/over-http.ts';
+import { get, remove, update } from '../../src/verbs/memories.ts';
 
 const { signal } = new AbortController();
 
@@ -20,8 +21,8 @@ it.each(['', '.', '..'])('[Decision 45] a tool over HTTP asks for nothing else t
     asked.push(`${method} ${url}`);
     response.end('{}');
   });
-  for (const work of [memories.get(id, signal), memories.update(id, {}, signal), memories.delete(id, signal)]) {
-    await expect(work).rejects.toMatchObject({ code: 'not_found' });
+  for (const verb of [get, update, remove] as const) {
+    await expect(memories.run(verb as typeof get, { id, patch: {} }, signal)).rejects.toMatchObject({ code: 'not_found' });
   }
   expect(asked).toEqual([]);
 });
@@ -32,7 +33,7 @@ it('[Decision 45] a tool over HTTP sends the bytes of its user id', async () => 
     users.push(Buffer.from(`${headers['x-user-id']}`, 'latin1').toString());
     response.end('{}');
   }, 'Zoë 記');
-  await memories.get('m1', signal);
+  await memories.run(get, { id: 'm1' }, signal);
   expect(users).toEqual(['Zoë 記']);
 });
 
@@ -46,5 +47,5 @@ it.each([
     if (request.url === '/elsewhere') response.end('{}');
     else response.writeHead(status, status === 307 ? { location: '/elsewhere' } : {}).end(body);
   });
-  await expect(memories.get('m1', signal)).rejects.toMatchObject({ code, message: message.replace('URL', url) });
+  await expect(memories.run(get, { id: 'm1' }, signal)).rejects.toMatchObject({ code, message: message.replace('URL', url) });
 });
