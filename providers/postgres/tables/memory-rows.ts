@@ -4,43 +4,64 @@ import type { Row } from '../client/connections.ts';
 import { inShard, type Names } from './names.ts';
 import { toIso } from './timestamps.ts';
 
+/** A column of a record: the SQL that reads it, and whether its value may be large. */
+interface Column {
+  readonly name: string;
+  readonly read: string;
+  readonly large: boolean;
+}
+
+const plain = (name: string): Column => ({ name, read: name, large: false });
+
 /** Times are read as epoch milliseconds: parsing timestamp texts costs a third of a list's throughput. */
-const milliseconds = (column: string, value = column) => `date_part('epoch', ${value}) * 1000 as ${column}`;
+const time = (name: string, value = name): Column => ({ ...plain(name), read: `date_part('epoch', ${value}) * 1000` });
+
+/** An empty value is sent as null, which `toMemory` restores. */
+const collection = (name: string, empty: string): Column => ({ name, read: `nullif(${name}, ${empty})`, large: true });
+
+const COLUMNS: readonly Column[] = [
+  plain('id'),
+  plain('user_id'),
+  { name: 'content', read: 'content', large: true },
+  plain('scope'),
+  collection('tags', `'{}'`),
+  plain('source'),
+  plain('confidence'),
+  time('created_at'),
+  time('updated_at', 'nullif(updated_at, created_at)'),
+  time('valid_from'),
+  time('valid_to'),
+  collection('supersedes', `'{}'`),
+  collection('extensions', `'{}'::jsonb`),
+];
+
+const selectList = (columns: readonly Column[]): string =>
+  columns.map(({ name, read }) => (read === name ? name : `${read} as ${name}`)).join(', ');
 
 /** The columns of a record as they are stored. */
-export const STORED =
-  'id, user_id, content, scope, tags, source, confidence, created_at, updated_at, valid_from, valid_to, supersedes, extensions';
-
-const COLUMNS = [
-  'id',
-  'user_id',
-  'content',
-  'scope',
-  `nullif(tags, '{}') as tags`,
-  'source',
-  'confidence',
-  milliseconds('created_at'),
-  milliseconds('updated_at', 'nullif(updated_at, created_at)'),
-  milliseconds('valid_from'),
-  milliseconds('valid_to'),
-  `nullif(supersedes, '{}') as supersedes`,
-  `nullif(extensions, '{}'::jsonb) as extensions`,
-].join(', ');
-
-/** Usually the compressed size decides, which is at hand. The value may be some ten times as long. */
-const isShort = (column: string, share: string): string =>
-  `(pg_column_size(${column}) <= 500 or octet_length(${column}::text) <= ${share} / 8)`;
+export const STORED = COLUMNS.map(({ name }) => name).join(', ');
+const LARGE = COLUMNS.filter(({ large }) => large);
+const WHOLE = selectList(COLUMNS);
 
 /**
- * The columns of a list or search without large values: a row that has one also has no content. Costs small rows almost
- * nothing, whereas a sum over the rows costs a tenth of the time. `share`: SQL of the limit in bytes.
+ * The columns of every statement that returns records. `status` is for a statement that changes the queue, because it would
+ * read the old status. `limit`: SQL of a number of bytes. A longer value is then null, and its row has no content. That
+ * costs small rows almost nothing, whereas a sum over the rows costs a tenth of the time of a list or search.
  */
-export const omitLarge = (columns: string, share: string): string => {
-  const short = ['tags', 'supersedes', 'extensions'].map((column) => isShort(column, share)).join(' and ');
-  return columns
-    .replace('content', `case when octet_length(content) <= ${share} and ${short} then content end as content`)
-    .replace(/nullif\((\w+), '{}'[^)]*\)/g, (field, column) => `case when ${isShort(column, share)} then ${field} end`);
-};
+export const columnsOf = (names: Names, status = queueStatus(names), limit?: string): string =>
+  `${limit === undefined ? WHOLE : selectList(COLUMNS.map((column) => withinLimit(column, limit)))}, ${status} as status`;
+
+function withinLimit(column: Column, limit: string): Column {
+  if (!column.large) return column;
+  const tests = (column.name === 'content' ? LARGE : [column]).map(({ name }) => isShort(name, limit));
+  return { ...column, read: `case when ${tests.join(' and ')} then ${column.read} end` };
+}
+
+/** Usually the compressed size decides, which is at hand. The value may be some ten times as long. */
+const isShort = (column: string, limit: string): string =>
+  column === 'content'
+    ? `octet_length(content) <= ${limit}`
+    : `(pg_column_size(${column}) <= 500 or octet_length(${column}::text) <= ${limit} / 8)`;
 
 /** SQL of the size of a row (`recordBytes`), or a little less. */
 export const bytesOf = ({ content, tags, supersedes, extensions }: Readonly<Record<string, string>> = TEXTS): string =>
@@ -83,12 +104,6 @@ export const queueStatusOfMany = (names: Names): string =>
   names.distributed
     ? queueStatus(names)
     : `case when (select pg_relation_size(${pg.escapeLiteral(names.ingestion)}::regclass) > 0) then ${queueStatus(names)} end`;
-
-/**
- * The columns of every statement that returns records. Empty values are sent as null and restored by `toMemory`. `status`
- * is for a statement that changes the queue, because it would read the old status.
- */
-export const columnsOf = (names: Names, status = queueStatus(names)): string => `${COLUMNS}, ${status} as status`;
 
 export function toMemory(row: Row, embeddingModel: string | null): Memory {
   const created_at = toIso(row.created_at as number);

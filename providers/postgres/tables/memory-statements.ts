@@ -26,16 +26,7 @@ import {
 } from './conditions.ts';
 import { claimKey, claimKeys } from './idempotency.ts';
 import { clearQueue, enqueue } from './ingestion-queue.ts';
-import {
-  bytesAfter,
-  bytesOf,
-  columnsOf,
-  firstWithin,
-  omitLarge,
-  queueStatusOfMany,
-  STORED,
-  toTextArray,
-} from './memory-rows.ts';
+import { bytesAfter, bytesOf, columnsOf, firstWithin, queueStatusOfMany, STORED, toTextArray } from './memory-rows.ts';
 import { inShard, type Names, shardOf } from './names.ts';
 import { toBigintArray } from './search-terms.ts';
 
@@ -94,7 +85,7 @@ export function createStatements(names: Names, audited: boolean) {
   const columns = columnsOf(names);
   const listColumns = columnsOf(names, queueStatusOfMany(names));
   /** The first parameter of a list, after the bucket, is the limit of a content in bytes. */
-  const shortColumns = omitLarge(listColumns, names.distributed ? '$2::float8' : '$1::float8');
+  const shortColumns = columnsOf(names, queueStatusOfMany(names), names.distributed ? '$2::float8' : '$1::float8');
   const one = ({ id, users, within, bucket }: Located) => {
     const where = conditions(bucket);
     where.and(inShard(names));

@@ -11,7 +11,7 @@ import {
   whereUser,
   whereWithin,
 } from './conditions.ts';
-import { bytesOf, columnsOf, firstWithin, omitLarge } from './memory-rows.ts';
+import { bytesOf, columnsOf, firstWithin, queueStatus } from './memory-rows.ts';
 import { inShard, type Names, shardOf } from './names.ts';
 import { toBigintArray, toKeys } from './search-terms.ts';
 
@@ -107,7 +107,7 @@ function textOf(parts: StatementParts, search: Search): string {
         columnsOf(names),
         `${firstWithin(`select m.*, hit, time, ${shown}, ${bytesOf()} as bytes from ${rows}`, order, bytes)} as found`,
       ]
-    : [omitLarge(columnsOf(names), `${bytes}::float8`), rows];
+    : [columnsOf(names, queueStatus(names), `${bytes}::float8`), rows];
   return `
       with ${withPart.join(',\n      ')}
       select ${columns}, ${shown}, (select rows from counted) as total${complete ? `, ${complete} as complete` : ''}

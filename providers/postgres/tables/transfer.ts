@@ -33,7 +33,7 @@ export function createTransfer(
   const columns = Object.keys(COLUMNS).join(', ');
   const stored = `${columns}, ${names.embedding}`;
   // Not the bucket: it is the same, and Citus rejects a change of it.
-  const replaced = stored.replace('bucket, ', '');
+  const replaced = [...Object.keys(COLUMNS).filter((column) => column !== 'bucket'), names.embedding];
   const restoring = (replace: boolean, entry: string) => `with moved as (
       select * from json_to_recordset($1::json) as m (${Object.entries(COLUMNS).map((column) => column.join(' '))}, vector text)),
     changed as (
@@ -43,7 +43,7 @@ export function createTransfer(
       from moved order by id
       on conflict (${names.distributed ? 'bucket, ' : ''}id) do ${
         replace
-          ? `update set (${replaced}) = (${replaced.replaceAll(/^|(?<=, )/g, 'excluded.')}) where old.user_id = excluded.user_id`
+          ? `update set (${replaced.join(', ')}) = (${replaced.map((column) => `excluded.${column}`).join(', ')}) where old.user_id = excluded.user_id`
           : 'nothing'
       } returning bucket, id, user_id, scope, ${names.embedding} is null as bare)
     ${later ? `, bare as (select bucket, id from changed where bare), ${enqueue(names, 'bare')}` : ''}
