@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { analyse, MAX_TERMS } from '#ranking';
-import { toKeys } from '../../providers/postgres/tables/search-terms.ts';
+import { toKeys } from '../../providers/postgres/values.ts';
 import type { WritableMemories } from '../support/memories.ts';
 import { call, memoryOf, openStore, refTo, type Store } from './store.ts';
 

@@ -1,6 +1,6 @@
 import type { ListQuery, SearchQuery, Within } from '#contract';
 import { hasWildcard, literalPrefix } from '#toolbox';
-import { toTextArray } from './memory-rows.ts';
+import { toTextArray } from '../values.ts';
 
 /** Builds a WHERE clause: SQL with `$n` parameters, and their values. Values never enter the text. */
 export interface Conditions {

@@ -9,10 +9,9 @@ import {
 } from '#contract';
 import { newRecord } from '#toolbox';
 import type { Run } from '../client/connections.ts';
+import { toIso, toTextArray } from '../values.ts';
 import type { Conditions } from './conditions.ts';
-import { toTextArray } from './memory-rows.ts';
 import { type Names, storedBucket } from './names.ts';
-import { toIso } from './timestamps.ts';
 
 /** The period in which keys are remembered: those used at `after` or earlier, or later than `until`, have expired. */
 export function keyPeriod(): [after: string, until: string] {

@@ -1,8 +1,8 @@
 import pg from 'pg';
 import type { Extensions, Memory, Source } from '#contract';
 import type { Row } from '../client/connections.ts';
+import { toIso } from '../values.ts';
 import { inShard, type Names } from './names.ts';
-import { toIso } from './timestamps.ts';
 
 /** A column of a record: the SQL that reads it, and whether its value may be large. */
 interface Column {
@@ -125,7 +125,3 @@ export function toMemory(row: Row, embeddingModel: string | null): Memory {
     extensions: (row.extensions as Extensions | null) ?? {},
   };
 }
-
-/** A `text[]` parameter; the driver's conversion is slower for the usual empty list. */
-export const toTextArray = (values: readonly string[]): string =>
-  `{${values.map((value) => `"${value.replace(/[\\"]/g, '\\$&')}"`).join(',')}}`;

@@ -12,7 +12,7 @@ import {
 } from '#contract';
 import { literalPrefix, mergeExtensions } from '#toolbox';
 import { rememberStatements, type Statement } from '../client/connections.ts';
-import { toHalfvec } from '../pgvector.ts';
+import { toBigintArray, toHalfvec, toTextArray } from '../values.ts';
 import { insertChangeEntry } from './audit-log.ts';
 import {
   type Conditions,
@@ -26,9 +26,8 @@ import {
 } from './conditions.ts';
 import { claimKey, claimKeys } from './idempotency.ts';
 import { clearQueue, enqueue } from './ingestion-queue.ts';
-import { bytesAfter, bytesOf, columnsOf, firstWithin, queueStatusOfMany, STORED, toTextArray } from './memory-rows.ts';
+import { bytesAfter, bytesOf, columnsOf, firstWithin, queueStatusOfMany, STORED } from './memory-rows.ts';
 import { inShard, type Names, shardOf } from './names.ts';
-import { toBigintArray } from './search-terms.ts';
 
 /** A statement and its values, ready to be sent. */
 export interface Query {

@@ -1,6 +1,6 @@
 import type { RankingOptions, SearchQuery } from '#contract';
 import { MAX_TERMS, queryTerms, weights } from '#ranking';
-import { toHalfvec } from '../pgvector.ts';
+import { toBigintArray, toHalfvec, toKeys } from '../values.ts';
 import {
   conditions,
   part,
@@ -13,7 +13,6 @@ import {
 } from './conditions.ts';
 import { bytesOf, columnsOf, firstWithin, queueStatus } from './memory-rows.ts';
 import { inShard, type Names, shardOf } from './names.ts';
-import { toBigintArray, toKeys } from './search-terms.ts';
 
 /** How many memories of a user a caller may see, and how many of those contain each key, in the order of `keysOf`. */
 export interface Rarity {
