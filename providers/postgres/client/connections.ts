@@ -1,13 +1,11 @@
 import { createHash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
-import type pg from 'pg';
 import type { Call, ProviderStats } from '#contract';
 import { isCancelled, isPreparedStatementTrouble, queueFull, tooBusy, unreachable } from '../errors.ts';
 import {
-  type ConnectionEvents,
+  type ConnectionOptions,
   dropTask,
   endTask,
-  type InterruptibleEngine,
   isAbandoned,
   openConnection,
   type PipelinedConnection,
@@ -19,7 +17,7 @@ import {
   type TaskCounts,
 } from './pipelined-connection.ts';
 
-export type { Row, Statement } from './pipelined-connection.ts';
+export type { ConnectionOptions, Row, Statement } from './pipelined-connection.ts';
 
 /**
  * Runs statements on a few connections. An aborted call rejects at once with the signal's reason. Its statement is not sent,
@@ -38,22 +36,6 @@ export interface Database {
 /** Runs the statement with this text. */
 export type Run = (text: string, values: readonly unknown[], call: Call) => Promise<Row[]>;
 
-export interface ConnectionOptions {
-  readonly config: pg.ClientConfig;
-  readonly connections: number;
-  readonly prepared_statements: 'auto' | 'on' | 'off';
-  /** Longest time a statement may be queued, in milliseconds. */
-  readonly acquire_timeout_ms: number;
-  /** Statements that may be queued, beside one for each connection. Default: no limit. */
-  readonly max_waiting?: number;
-  /** Longest time one statement may run, in milliseconds. */
-  readonly query_timeout_ms: number;
-  /** Whether the server supports cancel requests. Default: true. */
-  readonly cancellable?: boolean;
-  /** The embedded engine, if this process owns it: it is interrupted instead of cancelling a statement. */
-  readonly engine?: InterruptibleEngine | undefined;
-}
-
 /** Names the statement by a hash of its text, so gateways of different versions that share a session never mix them up. */
 export const statement = (text: string): Statement => ({
   name: `omp_${createHash('sha256').update(text).digest('hex').slice(0, 24)}`,
@@ -63,7 +45,7 @@ export const statement = (text: string): Statement => ({
 /** Characters of the texts kept with their names. Callers can cause some thousand different texts. */
 const MAX_REMEMBERED = 1024 * 1024;
 
-/** `statement` with a cache: without it, a statement takes a tenth more processor time. */
+/** `statement` with a cache. Without it a get takes a tenth more processor time. */
 export function rememberStatements(): typeof statement {
   const known = new LRUCache<string, Statement>({
     maxSize: MAX_REMEMBERED,
@@ -76,50 +58,33 @@ export function rememberStatements(): typeof statement {
 const MAX_QUEUED_BYTES = 64 * 1024 * 1024;
 /** Interval of the deadline checks. One timer for all: a timer for each statement costs as much as a small statement. */
 const CHECK_MS = 25;
-/** Searches in flight for each connection that takes them: the next one is there when one ends. */
+/**
+ * Searches in flight for each connection that takes them: the next one is there when one ends. Without this limit a search
+ * takes a tenth less processor time, but one caller could delay the searches of all others.
+ */
 const SEARCHES = 2;
 /** Other statements in flight for each connection: enough to keep it busy. */
 const OTHERS = 32;
-/** How often to send a statement that a cancel request keeps hitting by mistake. */
-const MAX_SENT = 4;
 
 /**
  * A few connections that all callers share. Statements are pipelined: the next is sent before the last is answered.
  * Measured at 1.3 to 1.7 times the throughput of a pool that lends each connection to one statement. Callers are served
- * round-robin in two fair queues, one for searches and one for everything else; the queues cost nothing measurable.
+ * round-robin in two fair queues, one for searches and one for everything else, which by themselves cost nothing measurable.
  *
  * Transactions have their connection for themselves. So has every statement behind a transaction pooler that cannot carry
  * names: PgBouncer before 1.21 may take the session away once a statement is answered, even if part of the next one has
  * arrived, and the other part would then meet an unnamed statement of another client.
  */
 export function openConnections(options: ConnectionOptions): Database {
-  const limits = { cancellable: true, ...options };
   const { connections, acquire_timeout_ms, max_waiting = Number.POSITIVE_INFINITY } = options;
   const counts: TaskCounts = { pending: 0, bytes: 0 };
-  let named = options.prepared_statements !== 'off';
   let timer: NodeJS.Timeout | undefined;
   /** Called when nothing is in flight. */
   let closing: (() => void) | undefined;
 
-  /** Sends again only statements that have not run. */
-  const failed = (task: Task, error: unknown, preparationLost: boolean) => {
-    if (task.settled) return endTask(task);
-    const lostName = task.named && isPreparedStatementTrouble(error);
-    const hitByMistake = task.cancelExposed && isCancelled(error);
-    if ((hitByMistake || (lostName && preparationLost)) && task.sentTimes < MAX_SENT) return slots.assign(task);
-    if (!lostName || options.prepared_statements !== 'auto') return dropTask(task, error);
-    // A pooler that cannot carry names, or a session that lost them: use no names from now on.
-    named = false;
-    slots.assign(task);
-  };
-  const slots = new ConnectionSlots(
-    connections,
-    acquire_timeout_ms,
-    (events) => openConnection(options.config, limits, { ...events, failed }),
-    () => named,
-  );
+  const slots = new ConnectionSlots(options);
   const queueOf = (limit: number) =>
-    new FairQueue(limit, acquire_timeout_ms, (task) => slots.assign(task, task.queuedAt));
+    createFairQueue(limit, acquire_timeout_ms, (task) => slots.assign(task, task.queuedAt));
   const searches = queueOf(SEARCHES * Math.max(1, connections - 1));
   const others = queueOf(OTHERS * connections);
   const checkDeadlines = () => {
@@ -159,57 +124,48 @@ export function openConnections(options: ConnectionOptions): Database {
 }
 
 /** A concurrency limit with one queue for each caller. The callers are served round-robin, so one cannot hold up the others. */
-class FairQueue {
-  readonly #limit: number;
-  readonly #acquire_timeout_ms: number;
-  readonly #start: (task: Task) => void;
-  #running = 0;
+function createFairQueue(limit: number, acquire_timeout_ms: number, start: (task: Task) => void) {
+  let running = 0;
   /** By caller, in the order in which they are served. */
-  readonly #queues = new Map<string, Task[]>();
+  const queues = new Map<string, Task[]>();
 
-  constructor(limit: number, acquire_timeout_ms: number, start: (task: Task) => void) {
-    this.#limit = limit;
-    this.#acquire_timeout_ms = acquire_timeout_ms;
-    this.#start = start;
-  }
-
-  /** Starts the task as soon as the limit allows. The task must then be ended with `endTask`. */
-  add(task: Task): void {
-    task.queuedAt = performance.now();
-    const { id } = task.call.caller;
-    const queue = this.#queues.get(id);
-    if (this.#running < this.#limit) this.#run(task);
-    else if (queue) queue.push(task);
-    else this.#queues.set(id, [task]);
-  }
-
-  ended(): void {
-    this.#running--;
-    while (this.#running < this.#limit) {
-      const [first] = this.#queues;
-      if (!first) return;
-      const [caller, queue] = first;
-      const task = queue.shift();
-      this.#queues.delete(caller);
-      if (queue.length > 0) this.#queues.set(caller, queue);
-      if (task && !isAbandoned(task)) this.#run(task);
-    }
-  }
-
-  /** Rejects tasks that have waited too long. Returns false if the queue is empty. */
-  checkDeadlines(now: number): boolean {
-    for (const [caller, queue] of this.#queues) {
-      rejectExpired(queue, now - this.#acquire_timeout_ms, (task) => rejectTask(task, tooBusy()));
-      if (queue.length === 0) this.#queues.delete(caller);
-    }
-    return this.#queues.size > 0;
-  }
-
-  #run(task: Task): void {
-    this.#running++;
-    task.limit = this;
-    this.#start(task);
-  }
+  const run = (task: Task) => {
+    running++;
+    task.limit = fairQueue;
+    start(task);
+  };
+  const fairQueue = {
+    /** Starts the task as soon as the limit allows. The task must then be ended with `endTask`. */
+    add(task: Task) {
+      task.queuedAt = performance.now();
+      const { id } = task.call.caller;
+      const queue = queues.get(id);
+      if (running < limit) run(task);
+      else if (queue) queue.push(task);
+      else queues.set(id, [task]);
+    },
+    ended() {
+      running--;
+      while (running < limit) {
+        const [first] = queues;
+        if (!first) return;
+        const [caller, queue] = first;
+        const task = queue.shift();
+        queues.delete(caller);
+        if (queue.length > 0) queues.set(caller, queue);
+        if (task && !isAbandoned(task)) run(task);
+      }
+    },
+    /** Rejects tasks that have waited too long. Returns false if the queue is empty. */
+    checkDeadlines(now: number): boolean {
+      for (const [caller, queue] of queues) {
+        rejectExpired(queue, now - acquire_timeout_ms, (task) => rejectTask(task, tooBusy()));
+        if (queue.length === 0) queues.delete(caller);
+      }
+      return queues.size > 0;
+    },
+  };
+  return fairQueue;
 }
 
 /** Takes tasks that are settled, or were queued before `since`, from the front of a queue. */
@@ -220,6 +176,8 @@ function rejectExpired(queue: Task[], since: number, reject: (task: Task) => voi
   }
 }
 
+/** How often to send a statement that a cancel request keeps hitting by mistake. */
+const MAX_SENT = 4;
 /** A slot whose connection failed to open is avoided for this time while others work. */
 const AVOID_MS = 1_000;
 /** More than the load of any connection that works. */
@@ -243,36 +201,23 @@ interface Slot {
  * If there are several slots, the last one takes no searches: other statements then never wait for them.
  */
 class ConnectionSlots {
-  readonly #acquire_timeout_ms: number;
-  readonly #open: (events: Omit<ConnectionEvents, 'failed'>) => Promise<PipelinedConnection>;
-  readonly #isNamed: () => boolean;
+  readonly #options: ConnectionOptions;
   readonly #slots: readonly Slot[];
-  readonly #forSearches: readonly Slot[];
   /** Includes those that only finish what was sent. */
   readonly #connections = new Set<PipelinedConnection>();
+  /** Whether statements are now sent by their names. */
+  #named: boolean;
 
-  /** `isNamed`: whether statements are now sent by their names. */
-  constructor(
-    count: number,
-    acquire_timeout_ms: number,
-    open: (events: Omit<ConnectionEvents, 'failed'>) => Promise<PipelinedConnection>,
-    isNamed: () => boolean,
-  ) {
-    this.#acquire_timeout_ms = acquire_timeout_ms;
-    this.#open = open;
-    this.#isNamed = isNamed;
-    this.#slots = Array.from({ length: count }, () => ({
-      opening: undefined,
-      connection: undefined,
-      avoidUntil: 0,
-      queue: [],
-    }));
-    this.#forSearches = this.#slots.slice(0, Math.max(1, count - 1));
+  constructor(options: ConnectionOptions) {
+    this.#options = options;
+    const slot = () => ({ opening: undefined, connection: undefined, avoidUntil: 0, queue: [] });
+    this.#slots = Array.from({ length: options.connections }, slot);
+    this.#named = options.prepared_statements !== 'off';
   }
 
   /**
-   * Sends the task on the least loaded connection, as soon as that has room. Taking turns instead costs a statement a tenth
-   * more processor time. `queuedAt`: when its deadline began, by default now.
+   * Sends the task on the least loaded connection, as soon as that has room. Taking turns would cost a get an eighth more
+   * processor time, and statements would wait for long ones. `queuedAt`: when its deadline began, by default now.
    */
   assign(task: Task, queuedAt?: number): void {
     const now = performance.now();
@@ -280,21 +225,15 @@ class ConnectionSlots {
     const slot = this.#slotsFor(task).reduce((least, other) =>
       weight(other, task, now) < weight(least, task, now) ? other : least,
     );
-    const { connection, queue } = slot;
-    const named = this.#isNamed();
-    if (queue.length === 0 && connection?.hasRoom(task, named)) {
-      connection.send(task, named);
-    } else {
-      queue.push(task);
-      this.#fill(slot);
-    }
+    slot.queue.push(task);
+    this.#fill(slot);
   }
 
   /** Rejects tasks past their deadline. Returns false if nothing is in flight. */
   checkDeadlines(now: number): boolean {
     for (const connection of this.#connections) connection.checkDeadlines(now);
     for (const { queue, connection } of this.#slots) {
-      rejectExpired(queue, now - this.#acquire_timeout_ms, (task) =>
+      rejectExpired(queue, now - this.#options.acquire_timeout_ms, (task) =>
         dropTask(task, connection ? tooBusy() : unreachable(new Error('no connection in time'))),
       );
     }
@@ -314,12 +253,13 @@ class ConnectionSlots {
   }
 
   #slotsFor({ statement }: Task): readonly Slot[] {
-    return statement.heavy ? this.#forSearches : this.#slots;
+    return statement.heavy && this.#slots.length > 1 ? this.#slots.slice(0, -1) : this.#slots;
   }
 
   async #openSlot(slot: Slot): Promise<void> {
     try {
-      const connection = await this.#open({
+      const connection = await openConnection(this.#options, {
+        failed: (...failure) => this.#failed(...failure),
         freed: () => this.#fill(slot),
         draining: () => {
           slot.connection = undefined;
@@ -358,10 +298,26 @@ class ConnectionSlots {
         endTask(task);
         continue;
       }
-      const named = this.#isNamed();
-      if (!slot.connection.hasRoom(task, named)) return;
+      if (!slot.connection.hasRoom(task, this.#named)) return;
       queue.shift();
-      slot.connection.send(task, named);
+      slot.connection.send(task, this.#named);
+    }
+  }
+
+  /** Sends again only statements that have not run. */
+  #failed(task: Task, error: unknown, preparationLost: boolean): void {
+    const lostName = task.named && isPreparedStatementTrouble(error);
+    const hitByMistake = task.cancelExposed && isCancelled(error);
+    if (task.settled) {
+      endTask(task);
+    } else if ((hitByMistake || (lostName && preparationLost)) && task.sentTimes < MAX_SENT) {
+      this.assign(task);
+    } else if (lostName && this.#options.prepared_statements === 'auto') {
+      // A pooler that cannot carry names, or a session that lost them: use no names from now on.
+      this.#named = false;
+      this.assign(task);
+    } else {
+      dropTask(task, error);
     }
   }
 

@@ -7,11 +7,7 @@ import pg from 'pg';
  * describe their columns once and are closed again, and cancel requests.
  */
 
-/** A statement and its name. */
-interface NamedText {
-  readonly name: string;
-  readonly text: string;
-}
+type NamedText = Required<Pick<pg.QueryConfig, 'name' | 'text'>>;
 
 /** Members of a `pg` connection that its types leave out. */
 interface PgConnection {

@@ -162,11 +162,19 @@ export interface InterruptibleEngine {
   interrupt(): void;
 }
 
-export interface ConnectionLimits {
+export interface ConnectionOptions {
+  readonly config: pg.ClientConfig;
+  readonly connections: number;
+  readonly prepared_statements: 'auto' | 'on' | 'off';
+  /** Longest time a statement may be queued, in milliseconds. */
   readonly acquire_timeout_ms: number;
+  /** Statements that may be queued, beside one for each connection. Default: no limit. */
+  readonly max_waiting?: number;
+  /** Longest time one statement may run, in milliseconds. */
   readonly query_timeout_ms: number;
-  /** Whether the server supports cancel requests. */
-  readonly cancellable: boolean;
+  /** Whether the server supports cancel requests. Default: true. */
+  readonly cancellable?: boolean;
+  /** The embedded engine, if this process owns it: it is interrupted instead of cancelling a statement. */
   readonly engine?: InterruptibleEngine | undefined;
 }
 
@@ -182,13 +190,17 @@ export interface ConnectionEvents {
 
 /** Rejects with the error of `pg` if the connection cannot be opened. */
 export async function openConnection(
-  config: pg.ClientConfig,
-  limits: ConnectionLimits,
+  options: ConnectionOptions,
   events: ConnectionEvents,
 ): Promise<PipelinedConnection> {
-  await limits.engine?.ready();
+  await options.engine?.ready();
   const socket = new Socket();
-  const client = new pg.Client({ ...config, stream: () => socket, pipeline: true, keepAlive: true } as pg.ClientConfig);
+  const client = new pg.Client({
+    ...options.config,
+    stream: () => socket,
+    pipeline: true,
+    keepAlive: true,
+  } as pg.ClientConfig);
   let lost: unknown;
   let onLoss = (cause: unknown) => {
     lost = cause;
@@ -203,7 +215,7 @@ export async function openConnection(
     socket.destroy();
     throw error;
   }
-  const connection = new PipelinedConnection(client, socket, limits, events);
+  const connection = new PipelinedConnection(client, socket, options, events);
   onLoss = (cause) => connection.lose(lostConnection(cause));
   return connection;
 }
@@ -226,7 +238,7 @@ interface CancelRequest {
 export class PipelinedConnection {
   readonly #client: pg.Client;
   readonly #socket: Socket;
-  readonly #limits: ConnectionLimits;
+  readonly #options: ConnectionOptions;
   readonly #events: ConnectionEvents;
   readonly #prepared: PreparedStatements;
   readonly #sent: Task[] = [];
@@ -237,10 +249,10 @@ export class PipelinedConnection {
   #closed = false;
   #ending: Promise<void> | undefined;
 
-  constructor(client: pg.Client, socket: Socket, limits: ConnectionLimits, events: ConnectionEvents) {
+  constructor(client: pg.Client, socket: Socket, options: ConnectionOptions, events: ConnectionEvents) {
     this.#client = client;
     this.#socket = socket;
-    this.#limits = limits;
+    this.#options = options;
     this.#events = events;
     this.#prepared = new PreparedStatements(client);
   }
@@ -281,7 +293,7 @@ export class PipelinedConnection {
     const [head] = this.#sent;
     if (this.#cancel) this.#checkCancel(this.#cancel, now);
     else if (head) this.#checkHead(head, now);
-    rejectLate(this.#sent, now - this.#limits.acquire_timeout_ms);
+    rejectLate(this.#sent, now - this.#options.acquire_timeout_ms);
   }
 
   /** Closes the connection after everything sent was answered. */
@@ -323,7 +335,7 @@ export class PipelinedConnection {
 
   /** Tasks that are not sent yet survive a restart of the engine. */
   #restartIsNear(): boolean {
-    return this.#limits.engine !== undefined && this.#runningTime(performance.now()) > CANCEL_AFTER_MS;
+    return this.#options.engine !== undefined && this.#runningTime(performance.now()) > CANCEL_AFTER_MS;
   }
 
   #query(task: Task, answered: (error: unknown, rows: Row[]) => void): void {
@@ -410,7 +422,7 @@ export class PipelinedConnection {
   }
 
   #checkHead(head: Task, now: number): void {
-    const { query_timeout_ms, cancellable, engine } = this.#limits;
+    const { query_timeout_ms, cancellable = true, engine } = this.#options;
     const running = this.#runningTime(now);
     const exceeded = running - query_timeout_ms;
     if (exceeded > 0) rejectTask(head, tooLong());

@@ -38,8 +38,8 @@ const COLUMNS: readonly Column[] = [
 const selectList = (columns: readonly Column[]): string =>
   columns.map(({ name, read }) => (read === name ? name : `${read} as ${name}`)).join(', ');
 
-/** The columns of a record as they are stored. */
-export const STORED = COLUMNS.map(({ name }) => name).join(', ');
+/** The names of the columns. */
+export const COLUMN_NAMES = COLUMNS.map(({ name }) => name).join(', ');
 const LARGE = COLUMNS.filter(({ large }) => large);
 const WHOLE = selectList(COLUMNS);
 
@@ -63,31 +63,20 @@ const isShort = (column: string, limit: string): string =>
     ? `octet_length(content) <= ${limit}`
     : `(pg_column_size(${column}) <= 500 or octet_length(${column}::text) <= ${limit} / 8)`;
 
-/** SQL of the size of a row (`recordBytes`), or a little less. */
-export const bytesOf = ({ content, tags, supersedes, extensions }: Readonly<Record<string, string>> = TEXTS): string =>
-  `octet_length(${content}) + octet_length(${tags}) + octet_length(${supersedes}) + octet_length(${extensions})
-   + coalesce(octet_length(source::text), 0)`;
-const TEXTS = {
-  content: 'content',
-  tags: 'tags::text',
-  supersedes: 'supersedes::text',
-  extensions: 'extensions::text',
-};
+const sumOfBytes = (...texts: readonly string[]): string =>
+  [...texts.map((text) => `octet_length(${text})`), 'coalesce(octet_length(source::text), 0)'].join(' + ');
 
-/** SQL of the same as the row will be. `changed`: SQL of columns that change. All functions are immutable, as Citus needs in an update. */
+/** SQL of the size of a row (`recordBytes`), or a little less. */
+export const BYTES = sumOfBytes('content', 'tags::text', 'supersedes::text', 'extensions::text');
+
+/** SQL of the size after a change. `changed`: SQL of columns that change. All functions are immutable, as Citus needs in an update. */
 export function bytesAfter(changed: Readonly<Record<string, string>>): string {
-  const join = (column: string) =>
-    `(select coalesce(string_agg(text, ''), '') from unnest(${changed[column] ?? column}) as text)`;
-  const extensions = `(${changed.extensions ?? 'extensions'})::text`;
-  return bytesOf({
-    content: changed.content ?? 'content',
-    tags: join('tags'),
-    supersedes: join('supersedes'),
-    extensions,
-  });
+  const sql = (column: string) => changed[column] ?? column;
+  const joined = (column: string) => `(select coalesce(string_agg(text, ''), '') from unnest(${sql(column)}) as text)`;
+  return sumOfBytes(sql('content'), joined('tags'), joined('supersedes'), `(${sql('extensions')})::text`);
 }
 
-/** Of rows with `bytes`: those up to the one that exceeds `most`, at least two, in this order. All arguments are SQL. */
+/** Takes rows with `bytes` up to the one at which their sum exceeds `most`, at least two, in this order. All arguments are SQL. */
 export const firstWithin = (rows: string, order: string, most: string): string =>
   `(select * from (select *, sum(bytes) over place - bytes as bytes_before, row_number() over place as nth
      from (${rows}) as sized window place as (order by ${order})) as placed where bytes_before <= ${most} or nth <= 2)`;
@@ -97,7 +86,7 @@ export const queueStatus = (names: Names, shard = inShard(names)): string =>
   `(select status from ${names.ingestion} where memory_id = id and ${shard})`;
 
 /**
- * The same for many rows. An unused queue has no page: asking for that once saves an eighth of PostgreSQL's time for a list
+ * The same for many rows. An unused queue has no page: a look at that once saves an eighth of PostgreSQL's time for a list
  * of 50, but costs more than the lookup for a single row. On Citus only the nodes know the size.
  */
 export const queueStatusOfMany = (names: Names): string =>

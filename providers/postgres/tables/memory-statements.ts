@@ -26,7 +26,7 @@ import {
 } from './conditions.ts';
 import { claimKey, claimKeys } from './idempotency.ts';
 import { clearQueue, enqueue } from './ingestion-queue.ts';
-import { bytesAfter, bytesOf, columnsOf, firstWithin, queueStatusOfMany, STORED } from './memory-rows.ts';
+import { BYTES, bytesAfter, COLUMN_NAMES, columnsOf, firstWithin, queueStatusOfMany } from './memory-rows.ts';
 import { inShard, type Names, shardOf } from './names.ts';
 
 /** A statement and its values, ready to be sent. */
@@ -184,7 +184,7 @@ export function createStatements(names: Names, audited: boolean) {
       const where = oneVersion(ref);
       const sets = changesOf(names, where, wanted);
       const text = `update ${names.memories} set ${sets.join(', ')} where ${where}`;
-      return change(where, { action: 'update', call, text, row: STORED, ...queueing(wanted.vector) });
+      return change(where, { action: 'update', call, text, row: COLUMN_NAMES, ...queueing(wanted.vector) });
     },
 
     /** Returns a row if there was one. */
@@ -204,7 +204,7 @@ export function createStatements(names: Names, audited: boolean) {
       const { first, from } = large && filtered ? listOfLargeUser(names, where, wanted) : listOf(names, where, wanted);
       if (!within) return query(`${first} select ${shortColumns} ${from}`, where.values);
       const order = 'created_at desc, id desc';
-      const rows = firstWithin(`select m.*, ${bytesOf()} as bytes ${from}`, order, max);
+      const rows = firstWithin(`select m.*, ${BYTES} as bytes ${from}`, order, max);
       const page = query(`${first} select ${listColumns} from ${rows} as m order by ${order}`, where.values);
       return { ...page, statement: { ...page.statement, heavy: true } };
     },

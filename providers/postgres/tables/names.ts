@@ -48,7 +48,7 @@ export function toNames(schemaName: string, extensionSchema: string): Names {
   };
 }
 
-/** A single server does not read it. */
+/** The bucket on a single server, which does not read it. */
 const NONE = 0;
 
 /** The same names with another vector column. */
@@ -62,7 +62,7 @@ export const withVectorsIn = (column: string, names: Names): Names => ({
  * bucket runs on one shard. The bucket is also the end of an id, so that an id alone leads to the shard of its memory.
  */
 
-/** Enough for even shards, and few enough that an id says little about its user: 15 bits. */
+/** So many that shards become even, and so few that an id says little about its user: 15 bits. */
 export const BUCKETS = 2 ** 15;
 
 /** The bucket of a user. Without the secret of the store nobody can tell which users share one. */
@@ -75,7 +75,7 @@ export const bucketSql = (secret: string, user_id: string): string => {
   return `((get_byte(${hash}, 0) & 127) * 256 + get_byte(${hash}, 1))::int2`;
 };
 
-/** Crockford's base 32, as in the rest of an id. */
+/** The digits are Crockford's base 32, as in the rest of an id. */
 const DIGITS = '0123456789ABCDEFGHJKMNPQRSTVWXYZ';
 export const ID_WITH_BUCKET = /^mem_[0-9A-HJKMNP-TV-Z]{26}([0-9A-HJKMNP-TV-Z]{3})$/;
 

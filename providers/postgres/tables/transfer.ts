@@ -3,7 +3,7 @@ import type { Run } from '../client/connections.ts';
 import { insertChangeEntry } from './audit-log.ts';
 import { conditions } from './conditions.ts';
 import { enqueue } from './ingestion-queue.ts';
-import { bytesOf, columnsOf, firstWithin, queueStatus, toMemory } from './memory-rows.ts';
+import { BYTES, columnsOf, firstWithin, queueStatus, toMemory } from './memory-rows.ts';
 import { inShards, type Names } from './names.ts';
 import { allShards, type Shard } from './shards.ts';
 
@@ -71,7 +71,7 @@ export function createTransfer(
       where.and(`id > ${where.bind(id)}`);
       if (user_id !== undefined) where.and(`user_id = ${where.bind(user_id)}`);
       if (since !== undefined) where.and(`updated_at >= ${where.bind(since)}::timestamptz`);
-      const all = `select m.*, ${bytesOf()} as bytes from ${names.memories} m where ${where} order by id limit ${where.bind(limit)}`;
+      const all = `select m.*, ${BYTES} as bytes from ${names.memories} m where ${where} order by id limit ${where.bind(limit)}`;
       const rows = await run(
         `select ${columnsOf(names, queueStatus(names, inShards(names)))}, ${vectors ? `${names.embedding}::real[]` : 'null'} as vector
          from ${firstWithin(all, 'id', where.bind(max_bytes))} as m order by id`,
