@@ -126,7 +126,7 @@ export function openConnections(options: ConnectionOptions): Database {
 /** A concurrency limit with one queue for each caller. The callers are served round-robin, so one cannot hold up the others. */
 function createFairQueue(limit: number, acquire_timeout_ms: number, start: (task: Task) => void) {
   let running = 0;
-  /** By caller, in the order in which they are served. */
+  /** The queue of each caller, in the order in which callers are served. */
   const queues = new Map<string, Task[]>();
 
   const run = (task: Task) => {
@@ -189,7 +189,7 @@ const QUEUED = 1_000;
 
 interface Slot {
   opening: Promise<void> | undefined;
-  /** Set once it is open. */
+  /** Undefined unless it is open. */
   connection: PipelinedConnection | undefined;
   avoidUntil: number;
   /** Tasks not sent yet, oldest first. */
@@ -203,7 +203,7 @@ interface Slot {
 class ConnectionSlots {
   readonly #options: ConnectionOptions;
   readonly #slots: readonly Slot[];
-  /** Includes those that only finish what was sent. */
+  /** All connections, including those that only finish what was sent. */
   readonly #connections = new Set<PipelinedConnection>();
   /** Whether statements are now sent by their names. */
   #named: boolean;

@@ -42,7 +42,7 @@ const MAX_CHARACTERS = 96 * 1024;
 
 /** The statements that a session has prepared. The least recently used ones are closed. */
 export class PreparedStatements {
-  /** By the name of the statement. */
+  /** The columns that are known, by the name of the statement. */
   readonly columns = new Map<string, Columns>();
   /** The connection of the session, except that its `describe` sends nothing. */
   readonly undescribed: PgConnection;

@@ -243,7 +243,7 @@ export class PipelinedConnection {
   readonly #prepared: PreparedStatements;
   readonly #sent: Task[] = [];
   #searches = 0;
-  /** Until it is handled and has hit, nothing is sent. */
+  /** Nothing is sent until the request is handled and has hit. */
   #cancel: CancelRequest | undefined;
   #draining = false;
   #closed = false;

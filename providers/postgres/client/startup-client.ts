@@ -15,7 +15,7 @@ export async function withStartupClient<Result>(
   try {
     await client.connect();
   } catch (error) {
-    // Without the cause: the driver's message may hold parts of the password.
+    // The error has no cause, because the driver's message may hold parts of the password.
     throw new Error(explainFailure(error, config.connectionTimeoutMillis ?? 0));
   }
   try {

@@ -22,9 +22,9 @@ export interface Rarity {
 
 export interface Search {
   readonly query: SearchQuery;
-  /** Set: the user's memories are in the indexes of large users. */
+  /** If it is set, the user's memories are in the indexes of large users. */
   readonly rarity?: Rarity | undefined;
-  /** With `rarity`: whether to rank all memories that match the filters, one of which must have an index. */
+  /** Whether a search with `rarity` ranks all memories that match the filters, one of which must have an index. */
   readonly matching?: boolean;
   /** Limits the rows to `max_bytes`. Without it, which is cheaper, a large row has no content: then search again with it. */
   readonly within?: 'bytes';
@@ -95,7 +95,7 @@ function textOf(parts: StatementParts, search: Search): string {
     : search.matching
       ? exactlyMatching(parts, search.rarity)
       : throughIndexes(parts, search.rarity);
-  // By the columns of `best`, not of the table: the join keeps the order, so nothing is sorted twice.
+  // These are columns of `best`, not of the table: the join keeps the order, so nothing is sorted twice.
   const order = 'score desc, time desc, hit desc';
   const shown = search.query.explain ? 'score, cosine, coverage' : 'score';
   const best = `select id as hit, ${shown}, created_at as time from (${hits}) as hits ${ranking.mode === 'keyword' ? 'where score > 0' : ''}
@@ -120,7 +120,7 @@ interface Plan {
   readonly withPart: readonly string[];
   /** Selects id, created_at and score. */
   readonly hits: string;
-  /** Of a search through the indexes: whether it compared all memories after all. */
+  /** Whether a search through the indexes compared all memories after all. */
   readonly complete?: string | undefined;
 }
 
@@ -188,7 +188,7 @@ function exact(parts: StatementParts): Plan {
       from unnest(${keyArray}) with ordinality as term (key, n) left join mine_terms using (n) group by n)`;
   return {
     withPart: [
-      // Without contents and vectors, which would not fit into memory.
+      // It has no contents and vectors, which would not fit into memory.
       `mine as materialized (
         select id, created_at, keywords, ${cosine} as cosine, ${filter} as passes from ${names.memories} where ${whole()})`,
       ...(keyArray ? [termsOf('mine', keyArray)] : []),
