@@ -1,10 +1,8 @@
 import type pg from 'pg';
 import { encodeTime } from 'ulid';
 import { analyse, toUnitHalf } from '#ranking';
-import { toHalfvec } from '../../providers/postgres/pgvector.ts';
-import { withBucket } from '../../providers/postgres/tables/buckets.ts';
-import type { Names } from '../../providers/postgres/tables/names.ts';
-import { toKeys } from '../../providers/postgres/tables/search-terms.ts';
+import { type Names, withBucket } from '../../providers/postgres/tables/names.ts';
+import { toHalfvec, toKeys } from '../../providers/postgres/values.ts';
 import { bigintArray, bool, copyInto, type Fields, int2, text, textArray, timestamp } from './copy.ts';
 import { type Draft, draftOf, ownersInTime, type User } from './population.ts';
 import { randomFrom } from './random.ts';

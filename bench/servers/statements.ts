@@ -2,10 +2,8 @@ import { analyse } from '#ranking';
 import { built } from './built.ts';
 import { vectorOf } from './free-embedder.ts';
 
-const { toHalfvec } = await built<typeof import('../../providers/postgres/pgvector.ts')>('providers/postgres/pgvector');
-const { toKeys } = await built<typeof import('../../providers/postgres/tables/search-terms.ts')>(
-  'providers/postgres/tables/search-terms',
-);
+const { toHalfvec, toKeys } =
+  await built<typeof import('../../providers/postgres/values.ts')>('providers/postgres/values');
 
 /** The one best statement of each verb on the gateway's table, written by hand, and the values it takes. */
 export interface Statements {

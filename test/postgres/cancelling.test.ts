@@ -359,11 +359,13 @@ describe('a statement that exceeds its time in the queue', () => {
     await store.sql(`create schema ${store.names.schema}; create table ${store.names.memories} (n int)`);
     await run('select 0');
     const first = run(`select ${gate.wait}, 1 as n`);
-    const late = reasonOf(run(`insert into ${store.names.memories} select 1 from pg_sleep(600)`));
+    const insert = `insert into ${store.names.memories} select 1 from pg_sleep(600)`;
+    const late = reasonOf(run(insert));
     pass(300);
     expect(await late).toMatchObject(BUSY);
     await gate.open();
     expect(await first).toMatchObject([{ n: 1 }]);
+    await until(async () => (await running()).includes(insert));
     await nothingRuns(pass, running);
     expect(await run(`select n from ${store.names.memories}`)).toEqual([]);
   });

@@ -7,7 +7,7 @@ import { CLOCK } from '../../providers/postgres/commands/reembed-retry.ts';
 import { Options } from '../../providers/postgres/options.ts';
 import { checkCompatibility } from '../../providers/postgres/startup/compatibility-check.ts';
 import { openDatabase } from '../../providers/postgres/startup/open-database.ts';
-import { withBucket } from '../../providers/postgres/tables/buckets.ts';
+import { withBucket } from '../../providers/postgres/tables/names.ts';
 import { openProvider } from '../../providers/postgres/tables/provider.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
 import { IS_CITUS, SERVER_OPTIONS } from '../support/postgres-server.ts';

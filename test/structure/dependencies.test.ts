@@ -47,7 +47,7 @@ it('every dependency has a version', () => {
 });
 
 it.each([
-  ['pg', 'private members (providers/postgres/client/prepared-statements.ts, cancel-request.ts)'],
+  ['pg', 'private members (providers/postgres/client/pg-internals.ts)'],
   ['@electric-sql/pglite', 'the files of its data folder'],
   ['@electric-sql/pglite-pgvector', 'the files of its data folder'],
 ])('%s has one exact version, since the gateway depends on %s', (name) => {

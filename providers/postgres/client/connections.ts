@@ -1,22 +1,23 @@
 import { createHash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
-import type pg from 'pg';
 import type { Call, ProviderStats } from '#contract';
-import { isCancelled, isPreparedStatementTrouble, queueFull } from '../errors.ts';
-import { createConnectionSlots } from './connection-slots.ts';
-import { createFairQueue } from './fair-queue.ts';
-import { type InterruptibleEngine, openConnection } from './pipelined-connection.ts';
+import { isCancelled, isPreparedStatementTrouble, queueFull, tooBusy, unreachable } from '../errors.ts';
 import {
+  type ConnectionOptions,
   dropTask,
+  endTask,
+  isAbandoned,
+  openConnection,
+  type PipelinedConnection,
   type Row,
   rejectTask,
   runTask,
   type Statement,
   type Task,
   type TaskCounts,
-} from './statement-task.ts';
+} from './pipelined-connection.ts';
 
-export type { Row, Statement } from './statement-task.ts';
+export type { ConnectionOptions, Row, Statement } from './pipelined-connection.ts';
 
 /**
  * Runs statements on a few connections. An aborted call rejects at once with the signal's reason. Its statement is not sent,
@@ -32,24 +33,8 @@ export interface Database {
   close(): Promise<void>;
 }
 
-/** Runs a statement given as text. */
+/** Runs the statement with this text. */
 export type Run = (text: string, values: readonly unknown[], call: Call) => Promise<Row[]>;
-
-export interface ConnectionOptions {
-  readonly config: pg.ClientConfig;
-  readonly connections: number;
-  readonly prepared_statements: 'auto' | 'on' | 'off';
-  /** Longest time a statement may be queued, in milliseconds. */
-  readonly acquire_timeout_ms: number;
-  /** Statements that may be queued, beside one for each connection. Default: no limit. */
-  readonly max_waiting?: number;
-  /** Longest time one statement may run, in milliseconds. */
-  readonly query_timeout_ms: number;
-  /** Whether the server supports cancel requests. Default: true. */
-  readonly cancellable?: boolean;
-  /** The embedded engine, if this process owns it: it is interrupted instead of cancelling a statement. */
-  readonly engine?: InterruptibleEngine | undefined;
-}
 
 /** Names the statement by a hash of its text, so gateways of different versions that share a session never mix them up. */
 export const statement = (text: string): Statement => ({
@@ -60,7 +45,7 @@ export const statement = (text: string): Statement => ({
 /** Characters of the texts kept with their names. Callers can cause some thousand different texts. */
 const MAX_REMEMBERED = 1024 * 1024;
 
-/** `statement` with a cache. */
+/** `statement` with a cache. Without it a get takes a tenth more processor time. */
 export function rememberStatements(): typeof statement {
   const known = new LRUCache<string, Statement>({
     maxSize: MAX_REMEMBERED,
@@ -69,54 +54,37 @@ export function rememberStatements(): typeof statement {
   return (text) => known.get(text) ?? known.set(text, statement(text)).get(text) ?? statement(text);
 }
 
-/** Of the values of all queued statements. */
+/** Limit of the bytes of the values of all queued statements. */
 const MAX_QUEUED_BYTES = 64 * 1024 * 1024;
 /** Interval of the deadline checks. One timer for all: a timer for each statement costs as much as a small statement. */
 const CHECK_MS = 25;
-/** Searches in flight for each connection that takes them: the next one is there when one ends. */
+/**
+ * Searches in flight for each connection that takes them: the next one is there when one ends. Without this limit a search
+ * takes a tenth less processor time, but one caller could delay the searches of all others.
+ */
 const SEARCHES = 2;
 /** Other statements in flight for each connection: enough to keep it busy. */
 const OTHERS = 32;
-/** How often to send a statement that a cancel request keeps hitting by mistake. */
-const MAX_SENT = 4;
 
 /**
  * A few connections that all callers share. Statements are pipelined: the next is sent before the last is answered.
  * Measured at 1.3 to 1.7 times the throughput of a pool that lends each connection to one statement. Callers are served
- * round-robin in two fair queues, one for searches and one for everything else.
+ * round-robin in two fair queues, one for searches and one for everything else, which by themselves cost nothing measurable.
  *
  * Transactions have their connection for themselves. So has every statement behind a transaction pooler that cannot carry
  * names: PgBouncer before 1.21 may take the session away once a statement is answered, even if part of the next one has
  * arrived, and the other part would then meet an unnamed statement of another client.
  */
 export function openConnections(options: ConnectionOptions): Database {
-  const limits = { cancellable: true, ...options };
   const { connections, acquire_timeout_ms, max_waiting = Number.POSITIVE_INFINITY } = options;
   const counts: TaskCounts = { pending: 0, bytes: 0 };
-  let named = options.prepared_statements !== 'off';
   let timer: NodeJS.Timeout | undefined;
   /** Called when nothing is in flight. */
   let closing: (() => void) | undefined;
 
-  /** Sends again only statements that have not run. */
-  const failed = (task: Task, error: unknown, preparationLost: boolean) => {
-    if (task.settled) return task.end?.();
-    const lostName = task.named && isPreparedStatementTrouble(error);
-    const hitByMistake = task.cancelExposed && isCancelled(error);
-    if ((hitByMistake || (lostName && preparationLost)) && task.sentTimes < MAX_SENT) return slots.assign(task);
-    if (!lostName || options.prepared_statements !== 'auto') return dropTask(task, error);
-    // A pooler that cannot carry names, or a session that lost them: use no names from now on.
-    named = false;
-    slots.assign(task);
-  };
-  const slots = createConnectionSlots({
-    count: connections,
-    open: (events) => openConnection(options.config, limits, { ...events, failed }),
-    modeOf: (task) => ({ named, exclusive: !named || task.settings !== undefined }),
-    acquire_timeout_ms,
-  });
+  const slots = new ConnectionSlots(options);
   const queueOf = (limit: number) =>
-    createFairQueue({ limit, acquire_timeout_ms, start: (task) => slots.assign(task, task.queuedAt) });
+    createFairQueue(limit, acquire_timeout_ms, (task) => slots.assign(task, task.queuedAt));
   const searches = queueOf(SEARCHES * Math.max(1, connections - 1));
   const others = queueOf(OTHERS * connections);
   const checkDeadlines = () => {
@@ -153,4 +121,214 @@ export function openConnections(options: ConnectionOptions): Database {
       await slots.end();
     },
   };
+}
+
+/** A concurrency limit with one queue for each caller. The callers are served round-robin, so one cannot hold up the others. */
+function createFairQueue(limit: number, acquire_timeout_ms: number, start: (task: Task) => void) {
+  let running = 0;
+  /** The queue of each caller, in the order in which callers are served. */
+  const queues = new Map<string, Task[]>();
+
+  const run = (task: Task) => {
+    running++;
+    task.limit = fairQueue;
+    start(task);
+  };
+  const fairQueue = {
+    /** Starts the task as soon as the limit allows. The task must then be ended with `endTask`. */
+    add(task: Task) {
+      task.queuedAt = performance.now();
+      const { id } = task.call.caller;
+      const queue = queues.get(id);
+      if (running < limit) run(task);
+      else if (queue) queue.push(task);
+      else queues.set(id, [task]);
+    },
+    ended() {
+      running--;
+      while (running < limit) {
+        const [first] = queues;
+        if (!first) return;
+        const [caller, queue] = first;
+        const task = queue.shift();
+        queues.delete(caller);
+        if (queue.length > 0) queues.set(caller, queue);
+        if (task && !isAbandoned(task)) run(task);
+      }
+    },
+    /** Rejects tasks that have waited too long. Returns false if the queue is empty. */
+    checkDeadlines(now: number): boolean {
+      for (const [caller, queue] of queues) {
+        rejectExpired(queue, now - acquire_timeout_ms, (task) => rejectTask(task, tooBusy()));
+        if (queue.length === 0) queues.delete(caller);
+      }
+      return queues.size > 0;
+    },
+  };
+  return fairQueue;
+}
+
+/** Takes tasks that are settled, or were queued before `since`, from the front of a queue. */
+function rejectExpired(queue: Task[], since: number, reject: (task: Task) => void): void {
+  for (let task = queue[0]; task && (task.settled || task.queuedAt < since); task = queue[0]) {
+    queue.shift();
+    reject(task);
+  }
+}
+
+/** How often to send a statement that a cancel request keeps hitting by mistake. */
+const MAX_SENT = 4;
+/** A slot whose connection failed to open is avoided for this time while others work. */
+const AVOID_MS = 1_000;
+/** More than the load of any connection that works. */
+const AVOIDED = Number.MAX_SAFE_INTEGER / 2;
+/** How many statements a light one waits behind to share their system call: without it a get takes a quarter more processor time. */
+const WORTH_SHARING = 8;
+/** A queued task weighs more than many tasks already sent. */
+const QUEUED = 1_000;
+
+interface Slot {
+  opening: Promise<void> | undefined;
+  /** Undefined unless it is open. */
+  connection: PipelinedConnection | undefined;
+  avoidUntil: number;
+  /** Tasks not sent yet, oldest first. */
+  readonly queue: Task[];
+}
+
+/**
+ * A fixed number of slots for connections. The first task of a slot opens its connection, and opens it again after a loss.
+ * If there are several slots, the last one takes no searches: other statements then never wait for them.
+ */
+class ConnectionSlots {
+  readonly #options: ConnectionOptions;
+  readonly #slots: readonly Slot[];
+  /** All connections, including those that only finish what was sent. */
+  readonly #connections = new Set<PipelinedConnection>();
+  /** Whether statements are now sent by their names. */
+  #named: boolean;
+
+  constructor(options: ConnectionOptions) {
+    this.#options = options;
+    const slot = () => ({ opening: undefined, connection: undefined, avoidUntil: 0, queue: [] });
+    this.#slots = Array.from({ length: options.connections }, slot);
+    this.#named = options.prepared_statements !== 'off';
+  }
+
+  /**
+   * Sends the task on the least loaded connection, as soon as that has room. Taking turns would cost a get an eighth more
+   * processor time, and statements would wait for long ones. `queuedAt`: when its deadline began, by default now.
+   */
+  assign(task: Task, queuedAt?: number): void {
+    const now = performance.now();
+    task.queuedAt = queuedAt ?? now;
+    const slot = this.#slotsFor(task).reduce((least, other) =>
+      weight(other, task, now) < weight(least, task, now) ? other : least,
+    );
+    slot.queue.push(task);
+    this.#fill(slot);
+  }
+
+  /** Rejects tasks past their deadline. Returns false if nothing is in flight. */
+  checkDeadlines(now: number): boolean {
+    for (const connection of this.#connections) connection.checkDeadlines(now);
+    for (const { queue, connection } of this.#slots) {
+      rejectExpired(queue, now - this.#options.acquire_timeout_ms, (task) =>
+        dropTask(task, connection ? tooBusy() : unreachable(new Error('no connection in time'))),
+      );
+    }
+    return this.stats().busy > 0 || this.#slots.some(({ queue }) => queue.length > 0);
+  }
+
+  /** Open connections, and how many of them have work. */
+  stats(): { readonly open: number; readonly busy: number } {
+    const open = [...this.#connections];
+    return { open: open.length, busy: open.filter((connection) => connection.load(0) > 0).length };
+  }
+
+  /** Call it when nothing is in flight. */
+  async end(): Promise<void> {
+    await Promise.all(this.#slots.map(({ opening }) => opening));
+    await Promise.all([...this.#connections].map((connection) => connection.end()));
+  }
+
+  #slotsFor({ statement }: Task): readonly Slot[] {
+    return statement.heavy && this.#slots.length > 1 ? this.#slots.slice(0, -1) : this.#slots;
+  }
+
+  async #openSlot(slot: Slot): Promise<void> {
+    try {
+      const connection = await openConnection(this.#options, {
+        failed: (...failure) => this.#failed(...failure),
+        freed: () => this.#fill(slot),
+        draining: () => {
+          slot.connection = undefined;
+          this.#fill(slot);
+        },
+        closed: () => this.#connections.delete(connection),
+      });
+      slot.connection = connection;
+      this.#connections.add(connection);
+    } catch (error) {
+      slot.avoidUntil = performance.now() + AVOID_MS;
+      const othersWork = this.#slots.some((other) => other.connection !== undefined);
+      for (const task of slot.queue.splice(0)) {
+        if (othersWork) this.assign(task);
+        else dropTask(task, unreachable(error));
+      }
+    }
+    slot.opening = undefined;
+    this.#fill(slot);
+  }
+
+  /** Sends as much as there is room for. An idle connection takes tasks queued for another one. */
+  #fill(slot: Slot): void {
+    for (;;) {
+      const helps = slot.queue.length === 0 && slot.connection?.load(0) === 0;
+      const { queue } = helps ? (this.#slots.find((other) => this.#mayTake(slot, other)) ?? slot) : slot;
+      const [task] = queue;
+      if (!task) return;
+      if (!slot.connection) {
+        slot.opening ??= this.#openSlot(slot);
+        return;
+      }
+      // The call may have been aborted while the task was queued.
+      if (isAbandoned(task)) {
+        queue.shift();
+        endTask(task);
+        continue;
+      }
+      if (!slot.connection.hasRoom(task, this.#named)) return;
+      queue.shift();
+      slot.connection.send(task, this.#named);
+    }
+  }
+
+  /** Sends again only statements that have not run. */
+  #failed(task: Task, error: unknown, preparationLost: boolean): void {
+    const lostName = task.named && isPreparedStatementTrouble(error);
+    const hitByMistake = task.cancelExposed && isCancelled(error);
+    if (task.settled) {
+      endTask(task);
+    } else if ((hitByMistake || (lostName && preparationLost)) && task.sentTimes < MAX_SENT) {
+      this.assign(task);
+    } else if (lostName && this.#options.prepared_statements === 'auto') {
+      // A pooler that cannot carry names, or a session that lost them: use no names from now on.
+      this.#named = false;
+      this.assign(task);
+    } else {
+      dropTask(task, error);
+    }
+  }
+
+  /** Whether the slot may take the next task of another one. */
+  #mayTake(slot: Slot, { queue: [task] }: Slot): boolean {
+    return task !== undefined && this.#slotsFor(task).includes(slot);
+  }
+}
+
+function weight({ connection, queue, avoidUntil }: Slot, { statement }: Task, now: number): number {
+  if (!connection) return queue.length + (now < avoidUntil ? AVOIDED : 0);
+  const shared = statement.light && connection.gathers() ? WORTH_SHARING : 0;
+  return connection.load(now) - shared + queue.length * QUEUED;
 }

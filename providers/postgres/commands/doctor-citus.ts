@@ -1,6 +1,5 @@
 import type { Finding } from '#contract';
-import { ID_WITH_BUCKET } from '../tables/buckets.ts';
-import type { Names } from '../tables/names.ts';
+import { ID_WITH_BUCKET, type Names } from '../tables/names.ts';
 import { ok, problem, type Read, warning } from './doctor-common.ts';
 
 interface Node {

@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import pg from 'pg';
 import type { Finding, MaintenanceContext } from '#contract';
-import { explainFailure } from '../client/connection-failure.ts';
-import { encodingProblem } from '../client/startup-client.ts';
+
+import { encodingProblem, explainFailure } from '../client/startup-client.ts';
 import { runningEngine, startEngine } from '../embedded/engine.ts';
 import { databaseIn, examineFolder, type FolderLock, lockIfAny, onFolder } from '../embedded/folder.ts';
 import type { Options } from '../options.ts';

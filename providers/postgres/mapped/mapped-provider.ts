@@ -3,8 +3,8 @@ import { type Database, openConnections, statement } from '../client/connections
 import { withStartupClient } from '../client/startup-client.ts';
 import { PROVIDER } from '../errors.ts';
 import type { Options } from '../options.ts';
-import { vectorsIn } from '../pgvector.ts';
 import type { Query } from '../tables/memory-statements.ts';
+import { vectorsIn } from '../values.ts';
 import { examine } from './examine.ts';
 import type { Layout } from './layout.ts';
 import { createStatements, requireTags } from './mapped-statements.ts';

@@ -1,6 +1,6 @@
 import { type Extensions, MAX_DEPTH, type Memory, type Source } from '#contract';
 import type { Row } from '../client/connections.ts';
-import { toIso } from '../tables/timestamps.ts';
+import { toIso } from '../values.ts';
 import type { FieldName } from './field-mapping.ts';
 import type { Layout } from './layout.ts';
 

@@ -1,6 +1,6 @@
 import type { MemoryPatch, NewMemory } from '#contract';
 import type { Conditions } from '../tables/conditions.ts';
-import { toTextArray } from '../tables/memory-rows.ts';
+import { toTextArray } from '../values.ts';
 import { FIELDS, type FieldName, FORMS } from './field-mapping.ts';
 import type { Layout, Write } from './layout.ts';
 import type { Reading } from './row-reading.ts';

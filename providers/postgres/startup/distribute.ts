@@ -1,7 +1,6 @@
 import pg from 'pg';
 import type { Log } from '#contract';
-import { bucketSql } from '../tables/buckets.ts';
-import type { Names } from '../tables/names.ts';
+import { bucketSql, type Names } from '../tables/names.ts';
 
 type Query = (text: string, values?: readonly unknown[]) => Promise<readonly unknown[]>;
 

@@ -18,7 +18,7 @@ create table ${names.memories} (
   supersedes  text[] not null default '{}',
   -- The caller's x- keys.
   extensions  jsonb not null default '{}',
-  -- Hashed search terms; see search-terms.ts.
+  -- Hashed search terms; see values.ts.
   keywords    bigint[] not null,
   -- Its dimensions are set when the first embedder is recorded.
   embedding   ${names.halfvec},
@@ -167,7 +167,7 @@ create index memories_valid_to on ${names.memories} (valid_to) where valid_to is
 `;
 
 const buckets = (names: Names): string => `
--- The bucket of the row's user (tables/buckets.ts). Only Citus needs it, so rows that are there already hold 0, and
+-- The bucket of the row's user (tables/names.ts). Only Citus needs it, so rows that are there already hold 0, and
 -- adding the columns takes no time. Moving the tables to Citus computes all of them (distribute.ts).
 ${[names.memories, names.largeUsers, names.auditLog, names.onceKeys, names.ingestion]
   .map((table) => `alter table ${table} add column bucket smallint not null default 0;`)

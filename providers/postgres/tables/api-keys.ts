@@ -1,8 +1,8 @@
 import { invalidRequest, type KeyContext, type KeyStore, type StoredKey } from '#contract';
 import { type Database, type Row, statement } from '../client/connections.ts';
 import { hadKeys, rememberKeys } from '../embedded/folder.ts';
+import { toIso } from '../values.ts';
 import type { Names } from './names.ts';
-import { toIso } from './timestamps.ts';
 
 const TIMES = ['created_at', 'expires_at', 'revoked_at', 'last_used_at'] as const;
 const COLUMNS = [

@@ -1,6 +1,6 @@
 import type { ListQuery, SearchQuery, Within } from '#contract';
 import { hasWildcard, literalPrefix } from '#toolbox';
-import { toTextArray } from './memory-rows.ts';
+import { toTextArray } from '../values.ts';
 
 /** Builds a WHERE clause: SQL with `$n` parameters, and their values. Values never enter the text. */
 export interface Conditions {
@@ -37,19 +37,19 @@ export function whereTags(where: Conditions, tags: readonly string[]): void {
   if (tags.length > 0) where.and(`tags @> ${where.bind(toTextArray(tags))}::text[]`);
 }
 
-/** Lets the planner use the index on the tags of large users. Only for them. */
+/** Lets the planner use the index on the tags of large users, for statements about one of them. */
 export function whereTagsOfLargeUser(where: Conditions, { user_id, tags }: ListQuery | SearchQuery): void {
   if (tags.length > 0) where.and(`large and array[user_id] @> array[${where.bind(user_id)}]`);
 }
 
-/** Of a search: a plain string prefix. */
+/** The scope of a search is a plain string prefix. */
 export function whereScopePrefix(where: Conditions, { user_id, scope }: SearchQuery): void {
   if (scope === undefined) return;
   where.and('scope is not null');
   if (scope !== '') where.and(`${sameUserHash(where, user_id)} and ${startsWith(where, scope)}`);
 }
 
-/** Of a list: a glob. The literal text before the first wildcard becomes an index range, the pattern decides. */
+/** The scope of a list is a glob. The literal text before the first wildcard becomes an index range, the pattern decides. */
 export function whereScopeGlob(where: Conditions, { user_id, scope }: ListQuery): void {
   if (scope === undefined) return;
   where.and('scope is not null');

@@ -12,7 +12,6 @@ import {
 import type { Run } from '../client/connections.ts';
 import type { Conditions } from './conditions.ts';
 import { type Names, storedBucket } from './names.ts';
-import { toIso } from './timestamps.ts';
 
 /** The period in which keys are remembered: those used at `after` or earlier, or later than `until`, have expired. */
 export function keyPeriod(): [after: string, until: string] {

@@ -1,72 +1,82 @@
 import pg from 'pg';
 import type { Extensions, Memory, Source } from '#contract';
 import type { Row } from '../client/connections.ts';
+import { toIso } from '../values.ts';
 import { inShard, type Names } from './names.ts';
-import { toIso } from './timestamps.ts';
 
-/** Times are read as epoch milliseconds: parsing timestamp texts costs a third of a list's throughput. */
-const milliseconds = (column: string, value = column) => `date_part('epoch', ${value}) * 1000 as ${column}`;
-
-/** The columns of a record as they are stored. */
-export const STORED =
-  'id, user_id, content, scope, tags, source, confidence, created_at, updated_at, valid_from, valid_to, supersedes, extensions';
-
-const COLUMNS = [
-  'id',
-  'user_id',
-  'content',
-  'scope',
-  `nullif(tags, '{}') as tags`,
-  'source',
-  'confidence',
-  milliseconds('created_at'),
-  milliseconds('updated_at', 'nullif(updated_at, created_at)'),
-  milliseconds('valid_from'),
-  milliseconds('valid_to'),
-  `nullif(supersedes, '{}') as supersedes`,
-  `nullif(extensions, '{}'::jsonb) as extensions`,
-].join(', ');
-
-/** Usually the compressed size decides, which is at hand. The value may be some ten times as long. */
-const isShort = (column: string, share: string): string =>
-  `(pg_column_size(${column}) <= 500 or octet_length(${column}::text) <= ${share} / 8)`;
-
-/**
- * The columns of a list or search without large values: a row that has one also has no content. Costs small rows almost
- * nothing, whereas a sum over the rows costs a tenth of the time. `share`: SQL of the limit in bytes.
- */
-export const omitLarge = (columns: string, share: string): string => {
-  const short = ['tags', 'supersedes', 'extensions'].map((column) => isShort(column, share)).join(' and ');
-  return columns
-    .replace('content', `case when octet_length(content) <= ${share} and ${short} then content end as content`)
-    .replace(/nullif\((\w+), '{}'[^)]*\)/g, (field, column) => `case when ${isShort(column, share)} then ${field} end`);
-};
-
-/** SQL of the size of a row (`recordBytes`), or a little less. */
-export const bytesOf = ({ content, tags, supersedes, extensions }: Readonly<Record<string, string>> = TEXTS): string =>
-  `octet_length(${content}) + octet_length(${tags}) + octet_length(${supersedes}) + octet_length(${extensions})
-   + coalesce(octet_length(source::text), 0)`;
-const TEXTS = {
-  content: 'content',
-  tags: 'tags::text',
-  supersedes: 'supersedes::text',
-  extensions: 'extensions::text',
-};
-
-/** SQL of the same as the row will be. `changed`: SQL of columns that change. All functions are immutable, as Citus needs in an update. */
-export function bytesAfter(changed: Readonly<Record<string, string>>): string {
-  const join = (column: string) =>
-    `(select coalesce(string_agg(text, ''), '') from unnest(${changed[column] ?? column}) as text)`;
-  const extensions = `(${changed.extensions ?? 'extensions'})::text`;
-  return bytesOf({
-    content: changed.content ?? 'content',
-    tags: join('tags'),
-    supersedes: join('supersedes'),
-    extensions,
-  });
+/** A column of a record: the SQL that reads it, and whether its value may be large. */
+interface Column {
+  readonly name: string;
+  readonly read: string;
+  readonly large: boolean;
 }
 
-/** Of rows with `bytes`: those up to the one that exceeds `most`, at least two, in this order. All arguments are SQL. */
+const plain = (name: string): Column => ({ name, read: name, large: false });
+
+/** Times are read as epoch milliseconds: parsing timestamp texts costs a third of a list's throughput. */
+const time = (name: string, value = name): Column => ({ ...plain(name), read: `date_part('epoch', ${value}) * 1000` });
+
+/** An empty value is sent as null, which `toMemory` restores. */
+const collection = (name: string, empty: string): Column => ({ name, read: `nullif(${name}, ${empty})`, large: true });
+
+const COLUMNS: readonly Column[] = [
+  plain('id'),
+  plain('user_id'),
+  { name: 'content', read: 'content', large: true },
+  plain('scope'),
+  collection('tags', `'{}'`),
+  plain('source'),
+  plain('confidence'),
+  time('created_at'),
+  time('updated_at', 'nullif(updated_at, created_at)'),
+  time('valid_from'),
+  time('valid_to'),
+  collection('supersedes', `'{}'`),
+  collection('extensions', `'{}'::jsonb`),
+];
+
+const selectList = (columns: readonly Column[]): string =>
+  columns.map(({ name, read }) => (read === name ? name : `${read} as ${name}`)).join(', ');
+
+/** The names of the columns. */
+export const COLUMN_NAMES = COLUMNS.map(({ name }) => name).join(', ');
+const LARGE = COLUMNS.filter(({ large }) => large);
+const WHOLE = selectList(COLUMNS);
+
+/**
+ * The columns of every statement that returns records. `status` is for a statement that changes the queue, because it would
+ * read the old status. `limit`: SQL of a number of bytes. A longer value is then null, and its row has no content. That
+ * costs small rows almost nothing, whereas a sum over the rows costs a tenth of the time of a list or search.
+ */
+export const columnsOf = (names: Names, status = queueStatus(names), limit?: string): string =>
+  `${limit === undefined ? WHOLE : selectList(COLUMNS.map((column) => withinLimit(column, limit)))}, ${status} as status`;
+
+function withinLimit(column: Column, limit: string): Column {
+  if (!column.large) return column;
+  const tests = (column.name === 'content' ? LARGE : [column]).map(({ name }) => isShort(name, limit));
+  return { ...column, read: `case when ${tests.join(' and ')} then ${column.read} end` };
+}
+
+/** Usually the compressed size decides, which is at hand. The value may be some ten times as long. */
+const isShort = (column: string, limit: string): string =>
+  column === 'content'
+    ? `octet_length(content) <= ${limit}`
+    : `(pg_column_size(${column}) <= 500 or octet_length(${column}::text) <= ${limit} / 8)`;
+
+const sumOfBytes = (...texts: readonly string[]): string =>
+  [...texts.map((text) => `octet_length(${text})`), 'coalesce(octet_length(source::text), 0)'].join(' + ');
+
+/** SQL of the size of a row (`recordBytes`), or a little less. */
+export const BYTES = sumOfBytes('content', 'tags::text', 'supersedes::text', 'extensions::text');
+
+/** SQL of the size after a change. `changed`: SQL of columns that change. All functions are immutable, as Citus needs in an update. */
+export function bytesAfter(changed: Readonly<Record<string, string>>): string {
+  const sql = (column: string) => changed[column] ?? column;
+  const joined = (column: string) => `(select coalesce(string_agg(text, ''), '') from unnest(${sql(column)}) as text)`;
+  return sumOfBytes(sql('content'), joined('tags'), joined('supersedes'), `(${sql('extensions')})::text`);
+}
+
+/** Takes rows with `bytes` up to the one at which their sum exceeds `most`, at least two, in this order. All arguments are SQL. */
 export const firstWithin = (rows: string, order: string, most: string): string =>
   `(select * from (select *, sum(bytes) over place - bytes as bytes_before, row_number() over place as nth
      from (${rows}) as sized window place as (order by ${order})) as placed where bytes_before <= ${most} or nth <= 2)`;
@@ -76,19 +86,13 @@ export const queueStatus = (names: Names, shard = inShard(names)): string =>
   `(select status from ${names.ingestion} where memory_id = id and ${shard})`;
 
 /**
- * The same for many rows. An unused queue has no page: asking for that once saves an eighth of PostgreSQL's time for a list
+ * The same for many rows. An unused queue has no page: a look at that once saves an eighth of PostgreSQL's time for a list
  * of 50, but costs more than the lookup for a single row. On Citus only the nodes know the size.
  */
 export const queueStatusOfMany = (names: Names): string =>
   names.distributed
     ? queueStatus(names)
     : `case when (select pg_relation_size(${pg.escapeLiteral(names.ingestion)}::regclass) > 0) then ${queueStatus(names)} end`;
-
-/**
- * The columns of every statement that returns records. Empty values are sent as null and restored by `toMemory`. `status`
- * is for a statement that changes the queue, because it would read the old status.
- */
-export const columnsOf = (names: Names, status = queueStatus(names)): string => `${COLUMNS}, ${status} as status`;
 
 export function toMemory(row: Row, embeddingModel: string | null): Memory {
   const created_at = toIso(row.created_at as number);
@@ -110,7 +114,3 @@ export function toMemory(row: Row, embeddingModel: string | null): Memory {
     extensions: (row.extensions as Extensions | null) ?? {},
   };
 }
-
-/** A `text[]` parameter; the driver's conversion is slower for the usual empty list. */
-export const toTextArray = (values: readonly string[]): string =>
-  `{${values.map((value) => `"${value.replace(/[\\"]/g, '\\$&')}"`).join(',')}}`;

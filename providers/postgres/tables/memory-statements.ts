@@ -12,7 +12,7 @@ import {
 } from '#contract';
 import { literalPrefix, mergeExtensions } from '#toolbox';
 import { rememberStatements, type Statement } from '../client/connections.ts';
-import { toHalfvec } from '../pgvector.ts';
+import { toBigintArray, toHalfvec, toTextArray } from '../values.ts';
 import { insertChangeEntry } from './audit-log.ts';
 import {
   type Conditions,
@@ -26,18 +26,8 @@ import {
 } from './conditions.ts';
 import { claimKey } from './idempotency.ts';
 import { clearQueue, enqueue } from './ingestion-queue.ts';
-import {
-  bytesAfter,
-  bytesOf,
-  columnsOf,
-  firstWithin,
-  omitLarge,
-  queueStatusOfMany,
-  STORED,
-  toTextArray,
-} from './memory-rows.ts';
+import { BYTES, bytesAfter, COLUMN_NAMES, columnsOf, firstWithin, queueStatusOfMany } from './memory-rows.ts';
 import { inShard, type Names, shardOf } from './names.ts';
-import { toBigintArray } from './search-terms.ts';
 
 /** A statement and its values, ready to be sent. */
 export interface Query {
@@ -94,7 +84,7 @@ export function createStatements(names: Names, audited: boolean) {
   const columns = columnsOf(names);
   const listColumns = columnsOf(names, queueStatusOfMany(names));
   /** The first parameter of a list, after the bucket, is the limit of a content in bytes. */
-  const shortColumns = omitLarge(listColumns, names.distributed ? '$2::float8' : '$1::float8');
+  const shortColumns = columnsOf(names, queueStatusOfMany(names), names.distributed ? '$2::float8' : '$1::float8');
   const one = ({ id, users, within, bucket }: Located) => {
     const where = conditions(bucket);
     where.and(inShard(names));
@@ -194,7 +184,7 @@ export function createStatements(names: Names, audited: boolean) {
       const where = oneVersion(ref);
       const sets = changesOf(names, where, wanted);
       const text = `update ${names.memories} set ${sets.join(', ')} where ${where}`;
-      return change(where, { action: 'update', call, text, row: STORED, ...queueing(wanted.vector) });
+      return change(where, { action: 'update', call, text, row: COLUMN_NAMES, ...queueing(wanted.vector) });
     },
 
     /** Returns a row if there was one. */
@@ -214,7 +204,7 @@ export function createStatements(names: Names, audited: boolean) {
       const { first, from } = large && filtered ? listOfLargeUser(names, where, wanted) : listOf(names, where, wanted);
       if (!within) return query(`${first} select ${shortColumns} ${from}`, where.values);
       const order = 'created_at desc, id desc';
-      const rows = firstWithin(`select m.*, ${bytesOf()} as bytes ${from}`, order, max);
+      const rows = firstWithin(`select m.*, ${BYTES} as bytes ${from}`, order, max);
       const page = query(`${first} select ${listColumns} from ${rows} as m order by ${order}`, where.values);
       return { ...page, statement: { ...page.statement, heavy: true } };
     },

@@ -16,20 +16,18 @@ import { effectivePatch, newIdentity, newRecord, recordTooLarge, requireFits, re
 import type { Database, Row, Run } from '../client/connections.ts';
 import { PROVIDER } from '../errors.ts';
 import type { Options } from '../options.ts';
-import { requireHalf, vectorsIn } from '../pgvector.ts';
 import type { OpenDatabase } from '../startup/open-database.ts';
+import { requireHalf, toKeys, vectorsIn } from '../values.ts';
 import { createAuditLog } from './audit-log.ts';
-import { bucketIn, withBucket } from './buckets.ts';
 import { startHousekeeping } from './housekeeping.ts';
 import { createKeyUse } from './idempotency.ts';
 import { backlogOf, createQueue, type Runners } from './ingestion-queue.ts';
 import { openLargeUsers } from './large-users.ts';
 import { toMemory } from './memory-rows.ts';
 import { createStatements, type Insert, type Located, type Query } from './memory-statements.ts';
-import { type Names, shardOf } from './names.ts';
+import { bucketIn, type Names, shardOf, withBucket } from './names.ts';
 import { openReadReplica, withReadReplica } from './read-replica.ts';
 import { createSearch, type SearchOptions } from './search-strategy.ts';
-import { toKeys } from './search-terms.ts';
 import { createExport } from './table-export.ts';
 import { createUserVerbs } from './user-statements.ts';
 

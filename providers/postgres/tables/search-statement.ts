@@ -1,6 +1,6 @@
 import type { RankingOptions, SearchQuery } from '#contract';
 import { MAX_TERMS, queryTerms, weights } from '#ranking';
-import { toHalfvec } from '../pgvector.ts';
+import { toBigintArray, toHalfvec, toKeys } from '../values.ts';
 import {
   conditions,
   part,
@@ -11,9 +11,8 @@ import {
   whereUser,
   whereWithin,
 } from './conditions.ts';
-import { bytesOf, columnsOf, firstWithin, omitLarge } from './memory-rows.ts';
+import { BYTES, columnsOf, firstWithin, queueStatus } from './memory-rows.ts';
 import { inShard, type Names, shardOf } from './names.ts';
-import { toBigintArray, toKeys } from './search-terms.ts';
 
 /** How many memories of a user a caller may see, and how many of those contain each key, in the order of `keysOf`. */
 export interface Rarity {
@@ -23,9 +22,9 @@ export interface Rarity {
 
 export interface Search {
   readonly query: SearchQuery;
-  /** Set: the user's memories are in the indexes of large users. */
+  /** If it is set, the user's memories are in the indexes of large users. */
   readonly rarity?: Rarity | undefined;
-  /** With `rarity`: whether to rank all memories that match the filters, one of which must have an index. */
+  /** Whether a search with `rarity` ranks all memories that match the filters, one of which must have an index. */
   readonly matching?: boolean;
   /** Limits the rows to `max_bytes`. Without it, which is cheaper, a large row has no content: then search again with it. */
   readonly within?: 'bytes';
@@ -73,15 +72,15 @@ export function keysOf(ranking: RankingOptions, { user_id, text }: SearchQuery):
  * see `throughIndexes`. With `rarity` and `matching` it is an exact search of the memories that match the filters.
  */
 export function searchStatements(names: Names, ranking: RankingOptions): (search: Search) => SearchStatement {
-  /** Texts of exact searches without filters, which add no parameters: making one takes a tenth of the time of a search. */
-  const made = new Map<string, string>();
+  /** The texts of exact searches without filters. Making one takes a seventh of the gateway's processor time of a search. */
+  const texts = new Map<string, string>();
   return (search) => {
     const bound = bind(names, ranking, search);
     const { values } = bound.where;
     if (search.rarity || isFiltered(search.query)) return { text: textOf(toParts(bound, search), search), values };
-    const form = [bound.asked, bound.vector, search.query.explain, search.within].join();
-    const text = made.get(form) ?? textOf(toParts(bound, search), search);
-    made.set(form, text);
+    const form = [bound.keyArray, bound.vector, search.query.explain, search.within].join();
+    const text = texts.get(form) ?? textOf(toParts(bound, search), search);
+    texts.set(form, text);
     return { text, values };
   };
 }
@@ -96,7 +95,7 @@ function textOf(parts: StatementParts, search: Search): string {
     : search.matching
       ? exactlyMatching(parts, search.rarity)
       : throughIndexes(parts, search.rarity);
-  // By the columns of `best`, not of the table: the join keeps the order, so nothing is sorted twice.
+  // These are columns of `best`, not of the table: the join keeps the order, so nothing is sorted twice.
   const order = 'score desc, time desc, hit desc';
   const shown = search.query.explain ? 'score, cosine, coverage' : 'score';
   const best = `select id as hit, ${shown}, created_at as time from (${hits}) as hits ${ranking.mode === 'keyword' ? 'where score > 0' : ''}
@@ -105,9 +104,9 @@ function textOf(parts: StatementParts, search: Search): string {
   const [columns, from] = search.within
     ? [
         columnsOf(names),
-        `${firstWithin(`select m.*, hit, time, ${shown}, ${bytesOf()} as bytes from ${rows}`, order, bytes)} as found`,
+        `${firstWithin(`select m.*, hit, time, ${shown}, ${BYTES} as bytes from ${rows}`, order, bytes)} as page`,
       ]
-    : [omitLarge(columnsOf(names), `${bytes}::float8`), rows];
+    : [columnsOf(names, queueStatus(names), `${bytes}::float8`), rows];
   return `
       with ${withPart.join(',\n      ')}
       select ${columns}, ${shown}, (select rows from counted) as total${complete ? `, ${complete} as complete` : ''}
@@ -121,7 +120,7 @@ interface Plan {
   readonly withPart: readonly string[];
   /** Selects id, created_at and score. */
   readonly hits: string;
-  /** Of a search through the indexes: whether it compared all memories after all. */
+  /** Whether a search through the indexes compared all memories after all. */
   readonly complete?: string | undefined;
 }
 
@@ -137,9 +136,9 @@ function bind(names: Names, ranking: RankingOptions, { query, within }: Search) 
     keys,
     user: where.bind(query.user_id),
     limit: where.bind(query.limit),
-    /** Of the answer, or of one row. */
+    /** The limit of bytes of the answer, or of one row. */
     bytes: where.bind(within ? query.max_bytes : Math.floor(query.max_bytes / query.limit)),
-    asked: keys.length > 0 ? `${where.bind(toBigintArray(keys))}::bigint[]` : undefined,
+    keyArray: keys.length > 0 ? `${where.bind(toBigintArray(keys))}::bigint[]` : undefined,
     vector: query.vector && weight.vector > 0 ? `${where.bind(toHalfvec(query.vector))}::${names.halfvec}` : undefined,
     vectorWeight: `${where.bind(weight.vector)}::float8`,
     keywordWeight: `${where.bind(weight.keyword)}::float8`,
@@ -148,10 +147,10 @@ function bind(names: Names, ranking: RankingOptions, { query, within }: Search) 
 
 /** The parts that the plans share. */
 function toParts(bound: ReturnType<typeof bind>, { query }: Search) {
-  const { names, where, user, asked, vector, vectorWeight, keywordWeight } = bound;
+  const { names, where, user, keyArray, vector, vectorWeight, keywordWeight } = bound;
   const visible = part(where, (inner) => whereWithin(inner, query.within));
   const distance = vector && `${names.embedding} ${names.cosineDistance} ${vector}`;
-  const wanted = part(where, (inner) => {
+  const filter = part(where, (inner) => {
     whereScopePrefix(inner, query);
     whereTags(inner, query.tags);
     const most = query.max_content_bytes;
@@ -159,22 +158,22 @@ function toParts(bound: ReturnType<typeof bind>, { query }: Search) {
   });
   return {
     query,
-    wanted,
+    filter,
     distance,
     ...bound,
     /** All visible memories. A function, because a parameter must only be added where it is used. */
     whole: () => `${inShard(names)} and ${part(where, (inner) => whereUser(inner, query, user))} and ${visible}`,
     /** All matching memories of a large user, read through the indexes of the filters. */
     matching: () =>
-      `${inShard(names)} and ${UNINDEXED_USER} = ${user} and ${visible} and ${wanted} and ${part(where, (inner) => whereTagsOfLargeUser(inner, query))}`,
+      `${inShard(names)} and ${UNINDEXED_USER} = ${user} and ${visible} and ${filter} and ${part(where, (inner) => whereTagsOfLargeUser(inner, query))}`,
     /** The same for a scan of the vector or keyword index: the `case` keeps the planner from using any other. */
-    scanned: `${inShard(names)} and large and ${UNINDEXED_USER} = ${user} and case when large then ${visible} and ${wanted} end`,
+    scanned: `${inShard(names)} and large and ${UNINDEXED_USER} = ${user} and case when large then ${visible} and ${filter} end`,
     cosine: distance ? cosineOf(distance) : '0',
     /** What ranking of a memory selects: its score and, to explain it, the parts. */
     score: `least(1, floor((${vectorWeight} * cosine + ${keywordWeight} * ${
-      asked ? 'coalesce(coverage, 0)' : '0'
+      keyArray ? 'coalesce(coverage, 0)' : '0'
     }) * 1e6::float8 + 0.5::float8) / 1e6::float8) as score${
-      query.explain ? `, cosine, ${asked ? 'coalesce(coverage, 0)' : '0'} as coverage` : ''
+      query.explain ? `, cosine, ${keyArray ? 'coalesce(coverage, 0)' : '0'} as coverage` : ''
     }`,
   };
 }
@@ -184,34 +183,34 @@ const cosineOf = (distance: string): string => `greatest(0, coalesce(nullif(1 - 
 
 /** Ranks every memory of the user: fast and complete for some thousands. */
 function exact(parts: StatementParts): Plan {
-  const { names, whole, wanted, cosine, asked } = parts;
+  const { names, whole, filter, cosine, keyArray } = parts;
   const held = `(select n, count(holder)::float8 as held
-      from unnest(${asked}) with ordinality as asked (key, n) left join mine_terms using (n) group by n)`;
+      from unnest(${keyArray}) with ordinality as term (key, n) left join mine_terms using (n) group by n)`;
   return {
     withPart: [
-      // Without contents and vectors, which would not fit into memory.
+      // It has no contents and vectors, which would not fit into memory.
       `mine as materialized (
-        select id, created_at, keywords, ${cosine} as cosine, ${wanted} as wanted from ${names.memories} where ${whole()})`,
-      ...(asked ? [termsOf('mine', asked)] : []),
+        select id, created_at, keywords, ${cosine} as cosine, ${filter} as passes from ${names.memories} where ${whole()})`,
+      ...(keyArray ? [termsOf('mine', keyArray)] : []),
       'counted as materialized (select count(*)::float8 as rows from mine)',
-      ...(asked ? [rarityOf(`${held} as term`)] : []),
+      ...(keyArray ? [rarityOf(`${held} as term`)] : []),
     ],
-    hits: `${scored(parts, 'mine')} where wanted`,
+    hits: `${scored(parts, 'mine')} where passes`,
   };
 }
 
 /** Ranks every memory that matches the filters. */
 function exactlyMatching(parts: StatementParts, rarity: Rarity): Plan {
-  const { names, matching, cosine, asked } = parts;
+  const { names, matching, cosine, keyArray } = parts;
   const seen = `seen as materialized (select ${SEEN}, ${cosine} as cosine from ${names.memories} where ${matching()})`;
-  const terms = asked ? [rarityOf(HELD), termsOf('seen', asked)] : [];
+  const terms = keyArray ? [rarityOf(HELD), termsOf('seen', keyArray)] : [];
   return { withPart: [countedOf(parts, rarity), seen, ...terms], hits: scored(parts, 'seen') };
 }
 
 /** `counted` from counts made beforehand. */
-const countedOf = ({ where, asked }: StatementParts, { rows, holding }: Rarity): string =>
+const countedOf = ({ where, keyArray }: StatementParts, { rows, holding }: Rarity): string =>
   `counted as (select ${where.bind(rows)}::float8 as rows${
-    asked ? `, ${where.bind(`{${holding}}`)}::float8[] as holding` : ''
+    keyArray ? `, ${where.bind(`{${holding}}`)}::float8[] as holding` : ''
   })`;
 
 /** The number of memories that hold each term, from `counted`. */
@@ -232,12 +231,12 @@ const rarityOf = (held: string): string => `rarity as materialized (
  * search completes the result.
  */
 function throughIndexes(parts: StatementParts, rarity: Rarity): Plan {
-  const { where, keys, asked, distance } = parts;
+  const { where, keys, keyArray, distance } = parts;
   const near = distance ? [`select ${SEEN}, ${cosineOf('distance')} as cosine from near`, 'select * from rest'] : [];
   const withPart = [countedOf(parts, rarity)];
   const complete = distance && '(select gave_up from walk)';
   if (distance) withPart.push(...walk(parts, distance));
-  if (!asked) {
+  if (!keyArray) {
     withPart.push(`seen as (${distance ? near.join(' union all ') : nowhere(parts)})`);
     return { withPart, hits: scored(parts, 'seen'), complete };
   }
@@ -246,11 +245,11 @@ function throughIndexes(parts: StatementParts, rarity: Rarity): Plan {
     rarityOf(HELD),
     `rare as materialized (${sharing(parts, rare)})`,
     `seen as materialized (${[...near, 'select * from rare'].join(' union all ')})`,
-    termsOf('seen', asked),
+    termsOf('seen', keyArray),
     `first as materialized (${scored(parts, 'seen')})`,
     `common as materialized (${common(parts, rare)})`,
     `more as materialized (${sharing(parts, '(select keys from common)::bigint[]')} and id not in (select id from first))`,
-    termsOf('more', asked),
+    termsOf('more', keyArray),
   );
   return { withPart, hits: `select * from first union all ${scored(parts, 'more')}`, complete };
 }
@@ -259,7 +258,7 @@ function throughIndexes(parts: StatementParts, rarity: Rarity): Plan {
 const SEEN = 'id, created_at, keywords';
 
 /** The nearest vectors, and all other memories if those are too few. */
-function walk({ names, query, scanned, whole, wanted, cosine }: StatementParts, distance: string): string[] {
+function walk({ names, query, scanned, whole, filter, cosine }: StatementParts, distance: string): string[] {
   const nearest = Math.max(NEAREST, 2 * query.limit);
   return [
     `near as materialized (
@@ -268,7 +267,7 @@ function walk({ names, query, scanned, whole, wanted, cosine }: StatementParts, 
     `walk as materialized (select count(*) < ${nearest} as gave_up, min(${cosineOf('distance')}) as cosine from near)`,
     `rest as materialized (
       select ${SEEN}, ${cosine} as cosine from ${names.memories}
-      where ${whole()} and ${wanted} and (select gave_up from walk) and id not in (select id from near))`,
+      where ${whole()} and ${filter} and (select gave_up from walk) and id not in (select id from near))`,
   ];
 }
 
@@ -279,9 +278,9 @@ const sharing = ({ names, scanned, distance, cosine }: StatementParts, keys: str
   }`;
 
 /** The score of each of these memories. */
-const scored = ({ score, asked }: StatementParts, memories: string): string =>
+const scored = ({ score, keyArray }: StatementParts, memories: string): string =>
   `select id, created_at, ${score} from ${memories}${
-    asked
+    keyArray
       ? `
       left join (select holder, sum((select idfs from rarity)[n]) / (select whole from rarity) as coverage
         from ${memories}_terms group by holder) as covered on holder = id`
@@ -296,13 +295,13 @@ const nowhere = ({ names, scanned }: StatementParts): string =>
  * The common terms that still matter: the rarest ones, until the remaining terms together cannot raise a memory above the
  * threshold.
  */
-function common({ limit, asked, distance, vectorWeight, keywordWeight }: StatementParts, rare: string): string {
+function common({ limit, keyArray, distance, vectorWeight, keywordWeight }: StatementParts, rare: string): string {
   const bar = `(select score from first order by score desc offset ${limit}::int - 1 limit 1)`;
   const cosine = distance ? '(select cosine from walk)' : '0';
   return `
     select array_agg(key) as keys
     from (select key, sum(idf) over (order by idf, n) / whole as share
-      from rarity, unnest(${asked}, idfs) with ordinality as term (key, idf, n)) as shares
+      from rarity, unnest(${keyArray}, idfs) with ordinality as term (key, idf, n)) as shares
     where ${vectorWeight} * ${cosine} + ${keywordWeight} * share >= coalesce(${bar}, 0) - 1e-6::float8 and key <> all(${rare})`;
 }
 
@@ -334,7 +333,7 @@ export function countMatchesStatement(names: Names, query: SearchQuery, limit: n
   return { text: `select count(*)::float8 as matching from (${matches}) as matches`, values: where.values };
 }
 
-/** Limit of stored terms that one search reads: about half a second. */
+/** Limit of terms that one search reads from the table: about half a second. */
 const MAX_READ = 4_000_000;
 /** Terms read of each memory in any case: ordinary memories have fewer. */
 const MIN_READ = 256;
@@ -343,19 +342,19 @@ const FEW_COMPARISONS = 512;
 const KEY_BYTES = 8;
 
 /**
- * Part of a `with`: which of the memories in `from` contain which of the keys in `asked`. In a long memory it reads every
- * stored term once, for any number of keys; comparing each with each would multiply the two. If the memories together have
+ * Part of a `with`: which of the memories in `from` contain which of the keys in `keyArray`. In a long memory it reads every
+ * term once, for any number of keys; comparing each with each would multiply the two. If the memories together have
  * more than `MAX_READ` terms, it reads only as many first terms of each long one as fit.
  */
-function termsOf(from: string, asked: string): string {
+function termsOf(from: string, keyArray: string): string {
   const readOfEach = `
     select case when sum(pg_column_size(keywords)) <= ${KEY_BYTES * MAX_READ} then ${MAX_TERMS}
       else least(${MAX_TERMS}, greatest(${MIN_READ}, ${MAX_READ} / nullif(count(*), 0))) end
     from ${from}`;
-  const isLong = `pg_column_size(keywords) > ${KEY_BYTES * FEW_COMPARISONS} / cardinality(${asked})`;
-  const terms = `unnest(${asked}) with ordinality as asked (key, n)`;
+  const isLong = `pg_column_size(keywords) > ${KEY_BYTES * FEW_COMPARISONS} / cardinality(${keyArray})`;
+  const terms = `unnest(${keyArray}) with ordinality as term (key, n)`;
   return `${from}_terms as materialized (
     select id as holder, n from ${from} join ${terms} on key = any(keywords) where not ${isLong}
     union all
-    select id, n from (select id, unnest(keywords[1:(${readOfEach})]) as key from ${from} where ${isLong}) as stored join ${terms} using (key))`;
+    select id, n from (select id, unnest(keywords[1:(${readOfEach})]) as key from ${from} where ${isLong}) as entry join ${terms} using (key))`;
 }

@@ -1,6 +1,5 @@
 import pg from 'pg';
-import { BUCKETS } from './buckets.ts';
-import type { Names } from './names.ts';
+import { BUCKETS, type Names } from './names.ts';
 
 /** Runs a statement that may ask all shards. */
 type Query = (text: string, values: readonly unknown[]) => Promise<readonly Record<string, unknown>[]>;

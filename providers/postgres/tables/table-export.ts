@@ -3,7 +3,7 @@ import type { Run } from '../client/connections.ts';
 import { insertChangeEntry } from './audit-log.ts';
 import { conditions } from './conditions.ts';
 import { enqueue } from './ingestion-queue.ts';
-import { bytesOf, columnsOf, firstWithin, queueStatus, toMemory } from './memory-rows.ts';
+import { BYTES, columnsOf, firstWithin, queueStatus, toMemory } from './memory-rows.ts';
 import { inShards, type Names } from './names.ts';
 import { allShards, type Shard } from './shards.ts';
 
@@ -33,7 +33,7 @@ export function createExport(
   const columns = Object.keys(COLUMNS).join(', ');
   const stored = `${columns}, ${names.embedding}`;
   // Not the bucket: it is the same, and Citus rejects a change of it.
-  const replaced = stored.replace('bucket, ', '');
+  const replaced = [...Object.keys(COLUMNS).filter((column) => column !== 'bucket'), names.embedding];
   const restoring = (replace: boolean, entry: string) => `with moved as (
       select * from json_to_recordset($1::json) as m (${Object.entries(COLUMNS).map((column) => column.join(' '))}, vector text)),
     changed as (
@@ -43,7 +43,7 @@ export function createExport(
       from moved order by id
       on conflict (${names.distributed ? 'bucket, ' : ''}id) do ${
         replace
-          ? `update set (${replaced}) = (${replaced.replaceAll(/^|(?<=, )/g, 'excluded.')}) where old.user_id = excluded.user_id`
+          ? `update set (${replaced.join(', ')}) = (${replaced.map((column) => `excluded.${column}`).join(', ')}) where old.user_id = excluded.user_id`
           : 'nothing'
       } returning bucket, id, user_id, scope, ${names.embedding} is null as bare)
     ${later ? `, bare as (select bucket, id from changed where bare), ${enqueue(names, 'bare')}` : ''}
@@ -71,7 +71,7 @@ export function createExport(
       where.and(`id > ${where.bind(id)}`);
       if (user_id !== undefined) where.and(`user_id = ${where.bind(user_id)}`);
       if (since !== undefined) where.and(`updated_at >= ${where.bind(since)}::timestamptz`);
-      const all = `select m.*, ${bytesOf()} as bytes from ${names.memories} m where ${where} order by id limit ${where.bind(limit)}`;
+      const all = `select m.*, ${BYTES} as bytes from ${names.memories} m where ${where} order by id limit ${where.bind(limit)}`;
       const rows = await run(
         `select ${columnsOf(names, queueStatus(names, inShards(names)))}, ${vectors ? `${names.embedding}::real[]` : 'null'} as vector
          from ${firstWithin(all, 'id', where.bind(max_bytes))} as m order by id`,

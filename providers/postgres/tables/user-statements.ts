@@ -10,11 +10,10 @@ import {
   type UserStats,
 } from '#contract';
 import type { Run } from '../client/connections.ts';
+import { toIso, toTextArray } from '../values.ts';
 import { insertChangeEntry } from './audit-log.ts';
 import { conditions, whereWithin } from './conditions.ts';
-import { toTextArray } from './memory-rows.ts';
 import { inShard, inShards, type Names, shardOf, storedBucket } from './names.ts';
-import { toIso } from './timestamps.ts';
 
 /** Users whose ids one part of a list looks at when only some of them can match. */
 const MAX_STEPS = 1_000;
