@@ -1,6 +1,6 @@
 import type { Context, MiddlewareHandler } from 'hono';
 import { invalidRequest, OmpError } from '#contract';
-import { requireBounds } from '#toolbox';
+import { requireBounds } from '../verbs/fields.ts';
 import type { Env } from './request.ts';
 
 /** How long the rest of an oversized upload is read and discarded, so that its sender gets the response, not a reset. */

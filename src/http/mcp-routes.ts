@@ -25,7 +25,7 @@ export function mcpRoutes({ gate, max_request_bytes, tools = DEFAULT_TOOLS }: Mc
   const { verbs: supported } = gate.description;
   let handler: ReturnType<typeof load> | undefined;
   const load = async (c: Context<Env>) => {
-    const { createHandler } = await import('../mcp/handler.ts');
+    const { createHandler } = await import('../mcp/server.ts');
     const log = c.get('log');
     return createHandler({ tools, verbs: supported }, ({ message }) =>
       log.debug?.({ reason: beginningOf(message) }, 'MCP message rejected'),

@@ -43,7 +43,10 @@ function requestOf(
   const others = inHeader ? fields : { ...fields, user_id };
   return {
     method,
-    path: path.slice(1).split('/').map((segment) => (segment === '{id}' ? String(id) : segment)),
+    path: path
+      .slice(1)
+      .split('/')
+      .map((segment) => (segment === '{id}' ? String(id) : segment)),
     ...(body ? { body: body.field === undefined ? others : fields[body.field] } : { query: others }),
     // Header values are Latin-1; the gateway reads them as UTF-8.
     headers: inHeader ? { 'x-user-id': Buffer.from(String(user_id)).toString('latin1') } : {},

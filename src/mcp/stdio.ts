@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { ProtocolErrorCode, type Transport } from '@modelcontextprotocol/server';
 import { StdioServerTransport, serveStdio } from '@modelcontextprotocol/server/stdio';
-import { requireBounds } from '#toolbox';
+import { requireBounds } from '../verbs/fields.ts';
 import type { ToolCaller } from './memories.ts';
 import { MAX_MESSAGE_VALUES } from './names.ts';
 import { createServer, type McpServerOptions } from './server.ts';

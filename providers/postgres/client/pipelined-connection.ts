@@ -379,7 +379,7 @@ export class PipelinedConnection {
     this.#sent.shift();
     if (task.statement.heavy) this.#searches--;
     if (this.#sent[0]) this.#sent[0].startedAt = performance.now();
-    this.#settleCancel(task, isCancelled(error));
+    this.#settleCancel(task, error !== undefined && isCancelled(error));
     if (error !== undefined) this.#events.failed(task, error, this.#draining);
     else {
       if (task.named) this.#prepared.add(task.statement);

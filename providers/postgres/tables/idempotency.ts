@@ -10,6 +10,7 @@ import {
   usedBy,
 } from '#contract';
 import type { Run } from '../client/connections.ts';
+import { toIso } from '../values.ts';
 import type { Conditions } from './conditions.ts';
 import { type Names, storedBucket } from './names.ts';
 
