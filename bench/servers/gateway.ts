@@ -68,9 +68,8 @@ const database = url === undefined ? embeddedAddress() : { connectionString: url
 const version = await settle(database);
 const auditQueue = openAuditQueue({ audit: store.audit, record: 'all', log });
 const authenticator = await openAuthenticator({ keys: [], store: store.keys, jwt: undefined, required: false, log });
-const gate = createGate({
-  ...{ store, auditQueue, log, max_record_bytes: 2 * config.max_request_bytes, rate_limit_per_minute: null },
-});
+const max_record_bytes = 2 * config.max_request_bytes;
+const gate = createGate({ store, auditQueue, log, max_record_bytes, rate_limit_per_minute: null });
 const serve = (level: string) => {
   const own = createLog(level);
   const app = createApp({ ...config, gate, authenticator, allowed_hosts: loopbackHosts, log: own });
@@ -102,7 +101,6 @@ function embeddedAddress(): pg.ClientConfig {
 
 /** Adds through the provider, many at a time. Returns the ids. */
 async function fill(into: WritableStore, bodies: readonly Body[]): Promise<string[]> {
-  const call = new Call('bench');
   const defaults = {
     scope: null,
     tags: [],
@@ -115,7 +113,9 @@ async function fill(into: WritableStore, bodies: readonly Body[]): Promise<strin
   } satisfies Partial<NewMemory>;
   const made: string[] = [];
   for (let start = 0; start < bodies.length; start += 64) {
-    const batch = bodies.slice(start, start + 64).map((body) => into.add({ input: { ...defaults, ...body } }, call));
+    const batch = bodies
+      .slice(start, start + 64)
+      .map((body) => into.add({ input: { ...defaults, ...body } }, new Call('bench')));
     for (const { id } of await Promise.all(batch)) made.push(id);
   }
   return made;
