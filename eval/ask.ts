@@ -14,7 +14,7 @@ export async function askAll(provider: Store, dataset: Dataset, call: Call): Pro
   const keys = await store(provider, dataset, call);
   const answers: Answer[] = [];
   for (const { question, user } of dataset.questions) {
-    if (!provider.search) throw new Error(`Store "${provider.name}" has no search.`);
+    if (!provider.search) throw new Error(`Provider "${provider.name}" has no search.`);
     const hits = await provider.search(
       { user_id: user, text: question, tags: [], within: null, max_bytes: 1e9, limit: LIMIT },
       call,
@@ -26,7 +26,7 @@ export async function askAll(provider: Store, dataset: Dataset, call: Call): Pro
 
 /** Equal scores are ordered by age, so every fact gets a different millisecond: ids are not comparable across providers. */
 async function store(provider: Store, { facts }: Dataset, call: Call): Promise<Map<string, string>> {
-  if (!provider.add) throw new Error(`Store "${provider.name}" has no add.`);
+  if (!provider.add) throw new Error(`Provider "${provider.name}" has no add.`);
   const keys = new Map<string, string>();
   for (const { key, user, content } of facts) {
     const { id, created_at } = await provider.add({ input: newMemory(user, content) }, call);

@@ -7,7 +7,7 @@
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { type Call, GATEWAY, type Log } from '#contract';
+import { Call, type Log } from '#contract';
 import { openEmbedder } from '../src/embedding/open.ts';
 import { type Answer, askAll } from './ask.ts';
 import { type Backend, type Mode, openBackends } from './backends.ts';
@@ -16,7 +16,7 @@ import { fromLocomo } from './locomo.ts';
 import { embedAll, memoised } from './memo.ts';
 import { type Run, report } from './report.ts';
 
-const call: Call = { signal: new AbortController().signal, requestId: 'eval', caller: GATEWAY };
+const call = new Call('eval');
 
 const log: Log = {
   info() {},

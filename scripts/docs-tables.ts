@@ -11,7 +11,6 @@ import { settingsTables } from '../src/config/documents.ts';
 import type { ProviderName } from '../src/config/settings.ts';
 import { clauseId, SECTIONS } from '../src/conformance/clauses.ts';
 import { compose } from '../src/core/compose.ts';
-import { withEmbedder } from '../src/core/with-embedder.ts';
 import { openProvider } from '../src/registry.ts';
 import { describe } from '../src/verbs/capabilities.ts';
 import { startPinecone } from '../test/pinecone-server/start.ts';
@@ -131,7 +130,7 @@ async function readCapabilities(): Promise<string[][]> {
     await open('memory', 'memory', {});
     const documents = providers.map(([label, provider]) => ({
       label,
-      ...describe(withEmbedder(compose(provider), undefined, quiet), null),
+      ...describe(compose(provider, { embedder: undefined, log: quiet }), null),
     }));
     const cells = (name: string, cell: (document: (typeof documents)[number]) => unknown) => [
       name,

@@ -1,5 +1,5 @@
 import pg from 'pg';
-import { type Embedder, GATEWAY, type Log, type ProviderContext } from '#contract';
+import { backgroundCall, type Embedder, type Log, type ProviderContext } from '#contract';
 import { analyse } from '#ranking';
 import { namesInUse } from '../../providers/postgres/startup/compatibility-check.ts';
 import { type Names, toNames } from '../../providers/postgres/tables/names.ts';
@@ -13,7 +13,7 @@ import { randomFrom } from './random.ts';
 /** Number of different sentences. */
 const CLAUSES = 4_000;
 
-export const call = { signal: new AbortController().signal, requestId: 'scale', caller: GATEWAY };
+export const call = backgroundCall('scale', new AbortController().signal);
 
 export interface Store {
   readonly schema: string;

@@ -5,7 +5,7 @@
 import { readdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import pg from 'pg';
-import { type Call, GATEWAY, type NewMemory, type ProviderContext } from '#contract';
+import { Call, type NewMemory, type ProviderContext } from '#contract';
 import type { WritableStore } from '../../src/core/with-embedder.ts';
 import { type Body, initialMemories } from '../workload.ts';
 import { built } from './built.ts';
@@ -34,8 +34,7 @@ const { auditOptions } = await built<typeof import('../../src/config/config-opti
 const { loadConfig } = await built<typeof import('../../src/config/load.ts')>('src/config/load');
 const { openAuditQueue } = await built<typeof import('../../src/core/audit-queue.ts')>('src/core/audit-queue');
 const { compose } = await built<typeof import('../../src/core/compose.ts')>('src/core/compose');
-const { createGate } = await built<typeof import('../../src/verbs/gate.ts')>('src/core/gate');
-const { withEmbedder } = await built<typeof import('../../src/core/with-embedder.ts')>('src/core/with-embedder');
+const { createGate } = await built<typeof import('../../src/verbs/gate.ts')>('src/verbs/gate');
 const { createApp } = await built<typeof import('../../src/http/app.ts')>('src/http/app');
 const { loopbackHosts } = await built<typeof import('../../src/http/admission.ts')>('src/http/admission');
 const { listen } = await built<typeof import('../../src/http/listen.ts')>('src/http/listen');
@@ -62,17 +61,15 @@ const context: ProviderContext = {
   data_dir: config.data_dir,
   log,
 };
-const provider = withEmbedder(
-  compose(await openProvider('postgres', config.postgres, context)),
-  freeEmbedder,
-  log,
-) as WritableStore;
-const ids = await fill(provider, initialMemories());
+const backend = await openProvider('postgres', config.postgres, context);
+const store = compose(backend, { embedder: freeEmbedder, log }) as WritableStore;
+const ids = await fill(store, initialMemories());
 const database = url === undefined ? embeddedAddress() : { connectionString: url };
 const version = await settle(database);
-const auditQueue = openAuditQueue({ audit: provider.audit, record: 'all', log });
-const authenticator = await openAuthenticator({ keys: [], store: provider.keys, jwt: undefined, required: false, log });
-const gate = createGate({ provider, auditQueue, rate_limit_per_minute: null });
+const auditQueue = openAuditQueue({ audit: store.audit, record: 'all', log });
+const authenticator = await openAuthenticator({ keys: [], store: store.keys, jwt: undefined, required: false, log });
+const max_record_bytes = 2 * config.max_request_bytes;
+const gate = createGate({ store, auditQueue, log, max_record_bytes, rate_limit_per_minute: null });
 const serve = (level: string) => {
   const own = createLog(level);
   const app = createApp({ ...config, gate, authenticator, allowed_hosts: loopbackHosts, log: own });
@@ -84,7 +81,7 @@ process.once('disconnect', async () => {
   for (const listener of listeners) await listener.close({ graceMs: 1_000 });
   await auditQueue.close();
   await authenticator.close();
-  await provider.close();
+  await store.close();
   process.exit();
 });
 process.send?.({
@@ -104,7 +101,6 @@ function embeddedAddress(): pg.ClientConfig {
 
 /** Adds through the provider, many at a time. Returns the ids. */
 async function fill(into: WritableStore, bodies: readonly Body[]): Promise<string[]> {
-  const call = (): Call => ({ signal: new AbortController().signal, requestId: 'bench', caller: GATEWAY });
   const defaults = {
     scope: null,
     tags: [],
@@ -117,7 +113,9 @@ async function fill(into: WritableStore, bodies: readonly Body[]): Promise<strin
   } satisfies Partial<NewMemory>;
   const made: string[] = [];
   for (let start = 0; start < bodies.length; start += 64) {
-    const batch = bodies.slice(start, start + 64).map((body) => into.add({ ...defaults, ...body }, call()));
+    const batch = bodies
+      .slice(start, start + 64)
+      .map((body) => into.add({ input: { ...defaults, ...body } }, new Call('bench')));
     for (const { id } of await Promise.all(batch)) made.push(id);
   }
   return made;

@@ -9,6 +9,7 @@ import {
   invalidRequest,
   MAX_DEPTH,
   MAX_EXTENSIONS,
+  OmpError,
 } from '#contract';
 
 /** Limits that SPEC.md leaves to the implementation (Decisions 5, 8 and 11). Texts in characters, lists in elements. */

@@ -74,25 +74,27 @@ const DONE: Readonly<Record<string, Fault>> = {
   },
   'a refused update is applied': {
     alter: ({ update }) => ({
-      async update(ref, patch, vector, call) {
-        const allowed = await update({ ref, patch, vector }, call);
-        if (!allowed) await update({ ref: { ...ref, within: null }, patch, vector }, call);
+      async update(request, call) {
+        const allowed = await update(request, call);
+        if (!allowed) await update({ ...request, ref: { ...request.ref, within: null } }, call);
         return allowed;
       },
     }),
   },
   'a refused update moves updated_at': {
     alter: ({ update }) => ({
-      async update(ref, patch, vector, call) {
-        const allowed = await update({ ref, patch, vector }, call);
-        if (!allowed)
-          await update({ ref: { ...ref, within: null, users: null }, patch: { confidence: 0.5 }, vector: null }, call);
+      async update(request, call) {
+        const allowed = await update(request, call);
+        const ref = { ...request.ref, within: null, users: null };
+        if (!allowed) await update({ ref, patch: { confidence: 0.5 }, vector: null }, call);
         return allowed;
       },
     }),
   },
   'update ignores the version': {
-    alter: ({ update }) => ({ update: (ref, ...rest) => update({ ...ref, versions: undefined }, ...rest) }),
+    alter: ({ update }) => ({
+      update: ({ ref, ...rest }, call) => update({ ...rest, ref: { ...ref, versions: undefined } }, call),
+    }),
   },
   'delete ignores the version': {
     alter: ({ delete: remove }) => ({ delete: (ref, call) => remove({ ...ref, versions: undefined }, call) }),

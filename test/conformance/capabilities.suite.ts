@@ -26,7 +26,7 @@ export const capabilitiesSuite = (subject: GetSubject) =>
       expect(supports(subject(), 'context')).toBe(supports(subject(), 'search'));
       expect(features.multi_user).toBe(supports(subject(), 'search'));
       expect(features.current).toBe(supports(subject(), 'list') || supports(subject(), 'search'));
-      expect(features.idempotency).toBe(subject().provider.addIdempotent !== undefined);
+      expect(features.idempotency).toBe(subject().provider.idempotent);
     });
 
     const user_id = freshUser();

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { type AuditAction, type AuditEntry, type AuditLog, OmpError } from '#contract';
+import { type AuditAction, type AuditEntry, type AuditLog, Call, OmpError } from '#contract';
 import { type AuditFacts, type AuditQueueOptions, openAuditQueue } from '../../src/core/audit-queue.ts';
+import { callOf } from '../embedding/observed-embedder.ts';
 import { auditOf, call, callBy, openMemory } from '../support/requests.ts';
 import { recordingLog } from '../support/subject.ts';
 
@@ -78,7 +79,7 @@ describe('an audit entry', () => {
 
   it('has the facts of the work, the caller and the time', async () => {
     const { auditQueue, written } = await openTrail();
-    const by = callBy({ app: 'somebody' }, { requestId: 'r1' });
+    const by = new Call('r1', { id: 'test', app: 'somebody' });
     const result = await auditQueue.audited(
       'get',
       { user_id: null, memory_id: 'm', scope: null },
@@ -269,8 +270,7 @@ describe('reading', () => {
     door.enter = () => new Promise(() => {});
     await done('get', '1');
     const reason = new OmpError('provider_error', 'too slow');
-    const unlessAborted = <Result>(work: Promise<Result>) => Promise.race([work, Promise.reject<Result>(reason)]);
-    await expect(auditQueue.read?.(auditOf('u'), callBy({}, { unlessAborted }))).rejects.toBe(reason);
+    await expect(auditQueue.read?.(auditOf('u'), callOf(AbortSignal.abort(reason)))).rejects.toBe(reason);
   });
 });
 

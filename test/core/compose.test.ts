@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { Provider, ProviderCapabilities } from '#contract';
 import { compose } from '../../src/core/compose.ts';
-import { call, listOf, memoryOf, openMemory } from '../support/requests.ts';
-import { storeOf } from '../support/stores.ts';
+import { call, contextOf, listOf, memoryOf, openMemory } from '../support/requests.ts';
+import type { FullStore } from '../support/stores.ts';
 
 type Full = Required<Provider>;
 
@@ -10,20 +10,20 @@ type Full = Required<Provider>;
 const composed = async (more: Partial<ProviderCapabilities>) => {
   const inner = (await openMemory('native')) as Full;
   const reached: unknown[] = [];
-  const provider = storeOf(
-    compose({
-      ...inner,
-      capabilities: { ...inner.capabilities, ...more },
-      add: (input, vector, by) => {
-        reached.push({ scope: input.scope, tags: input.tags });
-        return inner.add({ input, vector }, by);
-      },
-      list: async (query) => {
-        reached.push({ scope: query.scope, tags: query.tags });
-        return [];
-      },
-    }),
-  );
+  const changed: Provider = {
+    ...inner,
+    capabilities: { ...inner.capabilities, ...more },
+    add: (request, by) => {
+      const { scope, tags } = request.input;
+      reached.push({ scope, tags });
+      return inner.add(request, by);
+    },
+    list: async (query) => {
+      reached.push({ scope: query.scope, tags: query.tags });
+      return [];
+    },
+  };
+  const provider = compose(changed, contextOf()) as FullStore;
   return { provider, reached };
 };
 const scoped = memoryOf('u', 'note', { scope: 'a/b', tags: ['t'] });

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { ListQuery, Memory, Provider, SearchQuery } from '#contract';
 import { emulateScopes } from '../../src/core/emulated-scopes.ts';
-import { call, callBy, listOf, memoryOf, openMemory, refTo, searchFor } from '../support/requests.ts';
+import { callOf } from '../embedding/observed-embedder.ts';
+import { call, listOf, memoryOf, openMemory, refTo, searchFor } from '../support/requests.ts';
 import { type FullStore, storeOf } from '../support/stores.ts';
 
 type Full = Required<Provider>;
@@ -55,13 +56,13 @@ const inside = (id: string) => refTo(id, { within: ['in/*'] });
 const many = (count: number, scope: (i: number) => string | null) => Array.from({ length: count }, (_, i) => scope(i));
 const scopesOf = (memories: readonly Memory[]) => memories.map(({ scope }) => scope);
 const ids = (memories: readonly Memory[]) => memories.map(({ id }) => id);
-const aborted = callBy({}, { signal: AbortSignal.abort(new Error('aborted')) });
+const aborted = callOf(AbortSignal.abort(new Error('aborted')));
 
 describe('the provider', () => {
   it('gets no verbs it lacks, and reads what it stored', async () => {
     const { name, capabilities, get, ping, close, add } = await openMemory('none');
     const tagged = memoryOf('u', 'note', { tags: ['omp:under:a', 'omp:scope:a/b'] });
-    const { id } = await add({ input: tagged, vector: null }, call);
+    const { id } = (await add({ input: tagged, vector: null }, call)) as Memory;
     const scoped = emulateScopes({ name, capabilities, get, ping, close });
     const defined = Object.entries(scoped).filter(([, part]) => part !== undefined);
     expect(defined.map(([part]) => part).sort()).toEqual(['capabilities', 'close', 'get', 'name', 'ping']);
@@ -151,15 +152,14 @@ describe('list', () => {
   });
 
   it('stops reading when the call is aborted', async () => {
-    const controller = new AbortController();
+    const by = callOf();
     const { provider, add, asked } = await openEmulated(({ list }) => ({
       list: async (...query) => {
-        controller.abort(new Error('aborted'));
+        by.abort(new Error('aborted'));
         return list(...query);
       },
     }));
     await add(...many(600, () => null));
-    const by = callBy({}, { signal: controller.signal });
     await expect(provider.list(listOf('u', { scope: 'x*', limit: 1 }), by)).rejects.toThrow('aborted');
     expect(asked).toHaveLength(1);
   });

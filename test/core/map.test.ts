@@ -1,9 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { GATEWAY, type Memory, type Position } from '#contract';
+import type { Memory, Position } from '#contract';
 import { drawMap } from '../../src/core/map.ts';
 import { project } from '../../src/core/projection.ts';
-
-const call = { signal: new AbortController().signal, requestId: 'map', caller: GATEWAY };
+import { call } from '../support/requests.ts';
 
 /** More than a plane has: their principal components alone would not separate them. */
 const AXES = 12;

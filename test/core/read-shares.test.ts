@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import type { Call, OmpError } from '#contract';
+import type { OmpError } from '#contract';
 import { createReadShares, SHARE_BYTES } from '../../src/core/read-shares.ts';
 import { gate } from '../embedding/observed-embedder.ts';
 import { callBy } from '../support/requests.ts';
@@ -25,14 +25,8 @@ const openShares = () => {
   const read = (name: string, { caller = 'key:1', limit = 500, count = 500, bytes = LARGE, alone = false } = {}) => {
     const { opened, open: answer } = gate();
     const last: (() => void)[] = [];
-    const controller = new AbortController();
-    const { signal } = controller;
-    const unlessAborted: Call['unlessAborted'] = (work) =>
-      new Promise((resolve, reject) => {
-        work.then(resolve, reject);
-        signal.addEventListener('abort', () => reject(signal.reason));
-      });
-    const call = callBy({ id: caller }, { signal, unlessAborted, afterAnswer: (work) => void last.push(work) });
+    const call = callBy({ id: caller });
+    call.afterAnswer = (work) => void last.push(work);
     const work = async () => {
       started.push(name);
       await opened;
@@ -42,7 +36,7 @@ const openShares = () => {
     const take = () => {
       for (const one of last.splice(0)) one();
     };
-    return { done: again(), again, answer, take, abort: (reason: Error) => controller.abort(reason) };
+    return { done: again(), again, answer, take, abort: (reason: Error) => call.abort(reason) };
   };
   /** The caller's records have this size from now on. */
   const learn = async (recordBytes: number, caller = 'key:1') => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { MemoryPatch, NewMemory, Provider } from '#contract';
+import type { MemoryPatch, NewMemory, Provider, UpdateRequest } from '#contract';
 import { rejectScopes } from '../../src/core/emulated-scopes.ts';
 import { call, listOf, memoryOf, openMemory, refTo, searchFor } from '../support/requests.ts';
 import { type FullStore, storeOf } from '../support/stores.ts';
@@ -17,15 +17,11 @@ const open = async (change: Partial<Provider> = {}) => {
       asked.push([verb, given[0]]);
       return ask(...given);
     };
-  const { idempotency } = inner;
   const provider = storeOf(
     rejectScopes({
       ...inner,
       add: note('add', inner.add),
-      idempotency: {
-        firstAnswers: note('first answers', idempotency.firstAnswers),
-        add: note('add with a key', idempotency.add),
-      },
+      keyUse: note('key use', inner.keyUse),
       get: note('get', inner.get),
       update: note('update', inner.update),
       delete: note('delete', inner.delete),
@@ -42,7 +38,7 @@ describe('a provider without scopes and tags', () => {
   const scopedPatch: MemoryPatch = { content: 'changed', scope: 'a' };
   it.each<[string, (memories: FullStore, id: string) => Promise<unknown>]>([
     ['add', ({ add }) => add({ input: input({ scope: 'a' }) }, call)],
-    ['add once', ({ addIdempotent }) => add({ input: input({ scope: 'a' }), key: once }, call)],
+    ['add once', ({ add }) => add({ input: input({ scope: 'a' }), key: once }, call)],
     ['update', ({ update }, id) => update({ ref: refTo(id), patch: scopedPatch }, call)],
     ['list', ({ list }) => list(listOf('u', { scope: '*' }), call)],
     ['search', ({ search }) => search(searchFor('u', 'note', { scope: 'a' }), call)],
@@ -55,7 +51,7 @@ describe('a provider without scopes and tags', () => {
       message: 'scope: the provider does not support scopes',
       provider: 'memory',
     });
-    expect(asked).toEqual([]);
+    expect(asked.filter(([verb]) => verb !== 'key use')).toEqual([]);
     expect(await inner.list(listOf('u'), call)).toMatchObject([{ id, content: 'note' }]);
   });
 
@@ -92,11 +88,12 @@ describe('a provider without scopes and tags', () => {
     expect((await provider.search(searchFor('u', 'coffee'), call)).map(({ memory }) => memory.id)).toEqual([first.id]);
     expect(await provider.delete(refTo(first.id), call)).toBe(true);
     expect(asked.map(([verb]) => verb)).toEqual(
-      ['add', 'first answers', 'add with a key', 'first answers', 'get', 'get', 'update', 'list', 'search', 'delete'], //
+      ['add', 'key use', 'add', 'key use', 'get', 'get', 'update', 'list', 'search', 'delete'], //
     );
     // Neither a scope nor a bound on scopes is ever passed on.
-    for (const [verb, argument] of asked.slice(4)) expect(argument, verb).toMatchObject({ within: null });
-    for (const [verb, argument] of asked.slice(7)) expect(argument, verb).not.toHaveProperty('scope');
+    const queries = asked.map(([verb, request]) => [verb, (request as Partial<UpdateRequest>).ref ?? request] as const);
+    for (const [verb, query] of queries.slice(4)) expect(query, verb).toMatchObject({ within: null });
+    for (const [verb, query] of queries.slice(7)) expect(query, verb).not.toHaveProperty('scope');
   });
 
   it('gets no missing verb and no audit log, whose entries would have scopes', async () => {
@@ -104,8 +101,8 @@ describe('a provider without scopes and tags', () => {
     const { name, capabilities, get, ping, close } = inner;
     const { audit } = (await openMemory('native')) as Full;
     const least = rejectScopes({ name, capabilities, get, ping, close, audit });
-    const { add, idempotency, update, delete: remove, list, search, audit: log, keys } = least;
-    expect([add, idempotency, update, remove, list, search, log, keys]).toEqual(Array(8).fill(undefined));
+    const { add, keyUse, update, delete: remove, list, search, audit: log, keys } = least;
+    expect([add, keyUse, update, remove, list, search, log, keys]).toEqual(Array(8).fill(undefined));
     expect(least).toMatchObject({ name, capabilities, ping, close });
   });
 });

@@ -1,10 +1,11 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { type Call, OmpError, type Provider, type Vector } from '#contract';
-import { compose } from '../../src/core/compose.ts';
-import { type Instrument, uninstrumented } from '../../src/core/telemetry.ts';
+import { type Call, type Memory, OmpError, type Provider, type Vector } from '#contract';
+import { UNPROTECTED } from '../../src/core/telemetry.ts';
 import { withEmbedder } from '../../src/core/with-embedder.ts';
+import { withGuard } from '../../src/core/with-guard.ts';
+import { callOf } from '../embedding/observed-embedder.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
-import { auditOf, call, callBy, listOf, memoryOf, openMemory, refTo, searchFor } from '../support/requests.ts';
+import { auditOf, call, listOf, memoryOf, openMemory, refTo, searchFor } from '../support/requests.ts';
 import type { FullStore } from '../support/stores.ts';
 import { recordingLog } from '../support/subject.ts';
 
@@ -52,8 +53,8 @@ describe('the vectors of a request', () => {
       return result;
     };
     const note: Partial<Provider> = {
-      add: (input, vector, by) => noted(vector, bare.add({ input, vector }, by)),
-      update: (ref, patch, vector, by) => noted(vector, bare.update({ ref, patch, vector }, by)),
+      add: (request, by) => noted(request.vector, bare.add(request, by)),
+      update: (request, by) => noted(request.vector, bare.update(request, by)),
       search: (query, by) => noted(query.vector, bare.search(query, by)),
     };
     const memories = withEmbedder({ ...bare, ...note }, undefined, recordingLog()) as FullStore;
@@ -72,7 +73,7 @@ describe('the vectors of a request', () => {
         if (given.confidence != null || given.scope != null) throw rejected;
       },
     }));
-    const { id } = await provider.add({ input: memoryOf('u', 'tea'), vector: null }, call);
+    const { id } = (await provider.add({ input: memoryOf('u', 'tea'), vector: null }, call)) as Memory;
     for (const pending of [
       memories.add({ input: memoryOf('u', 'x', { confidence: 1 }) }, call),
       memories.add({ input: memoryOf('u', 'x', { confidence: 1 }), key }, call),
@@ -89,8 +90,7 @@ describe('the vectors of a request', () => {
     const requireClosed = () => {
       throw open502;
     };
-    const instrument: Instrument = Object.assign(uninstrumented.bind(undefined), { requireClosed });
-    const { memories, texts } = await open((provider) => compose(provider, instrument));
+    const { memories, texts } = await open((provider) => withGuard(provider, { ...UNPROTECTED, requireClosed }));
     await expect(memories.add({ input: memoryOf('u', 'x') }, call)).rejects.toBe(open502);
     await expect(memories.search(searchFor('u', 'x'), call)).rejects.toBe(open502);
     expect(texts).toEqual([]);
@@ -100,7 +100,7 @@ describe('the vectors of a request', () => {
     const { memories, provider } = await open(undefined, () => {
       throw new OmpError('provider_error', 'down', { provider: 'openai' });
     });
-    const { id } = await provider.add({ input: memoryOf('u', 'tea'), vector: null }, call);
+    const { id } = (await provider.add({ input: memoryOf('u', 'tea'), vector: null }, call)) as Memory;
     for (const pending of [
       memories.add({ input: memoryOf('u', 'x') }, call),
       memories.add({ input: memoryOf('u', 'x'), key }, call),
@@ -142,7 +142,7 @@ describe('an update that repeats the content', () => {
         return found;
       },
     }));
-    const { id } = await provider.add({ input: memoryOf('u', 'tea'), vector: null }, call);
+    const { id } = (await provider.add({ input: memoryOf('u', 'tea'), vector: null }, call)) as Memory;
     const updated = await memories.update({ ref: refTo(id), patch: { content: 'tea', tags: ['t'] } }, call);
     expect(updated).toMatchObject({ content: 'tea', tags: ['t'] });
     expect(texts).toEqual(['document tea']);
@@ -172,7 +172,7 @@ describe('an update of a version', () => {
       },
     }));
     vi.useFakeTimers({ toFake: ['Date'] });
-    const { id, updated_at } = await provider.add({ input: memoryOf('u', 'tea'), vector: null }, call);
+    const { id, updated_at } = (await provider.add({ input: memoryOf('u', 'tea'), vector: null }, call)) as Memory;
     // Of the add, and of the change to coffee.
     const versions = [updated_at, new Date(Date.parse(updated_at) + 1).toISOString()];
     const updated = await memories.update(
@@ -210,7 +210,7 @@ describe('an add with a key', () => {
       else if (failing) throw new OmpError('provider_error', 'down');
     });
     await expect(memories.add({ input: memoryOf('u', 'tea'), key }, call)).rejects.toThrow('down');
-    const given = memories.add({ input: memoryOf('u', 'coffee'), key }, callBy({}, { signal: gone.signal }));
+    const given = memories.add({ input: memoryOf('u', 'coffee'), key }, callOf(gone.signal));
     await expect(given).rejects.toThrow('gone');
     failing = false;
     const added = await memories.add({ input: memoryOf('u', 'tea'), key: { ...key, fingerprint: 'other' } }, call);
@@ -232,9 +232,9 @@ describe('a batch', () => {
   const failingWith =
     (error: OmpError) =>
     (add: Add): Add =>
-    async (input, vector, by) => {
-      if (input.content === 'coffee') throw error;
-      return add({ input, vector }, by);
+    async (request, by) => {
+      if (request.input.content === 'coffee') throw error;
+      return add(request, by);
     };
 
   it('[Decision 35] embeds all its contents at once, and none that is repeated or rejected', async () => {

@@ -1,28 +1,36 @@
 import { describe, expect, it } from 'vitest';
-import { type Call, type IdempotencyKey, type KeyStore, type NewKey, OmpError, type Provider } from '#contract';
+import {
+  type AuditLog,
+  type Call,
+  type IdempotencyKey,
+  type KeyStore,
+  type NewKey,
+  OmpError,
+  type Provider,
+} from '#contract';
 import { withGuard } from '../../src/core/with-guard.ts';
-import { auditOf, call, callBy, listOf, memoryOf, openMemory, refTo, searchFor } from '../support/requests.ts';
+import { callOf } from '../embedding/observed-embedder.ts';
+import { auditOf, call, listOf, memoryOf, openMemory, refTo, searchFor } from '../support/requests.ts';
 
 const SECRET = 'select * from secrets at db.internal:5432';
 const ref = refTo('mem_1');
 const input = memoryOf('u', 'x');
-const key: IdempotencyKey = { caller: 'c', key: 'k', fingerprint: 'f' };
+const key: IdempotencyKey = { caller: 'c', key: 'k' };
 const newKey: NewKey = { id: 'i', name: 'n', hash: 'h', users: null, grants: [], expires_at: null };
 const NOW = '2025-01-01T00:00:00.000Z';
 
 type Full = Required<Provider>;
 /** Every function of a provider, with its arguments before the call. */
-const EVERYTHING: readonly (readonly [part: 'idempotency' | 'audit' | 'keys' | '', name: string, args: unknown[]])[] = [
-  ['', 'add', [input, null]],
+const EVERYTHING: readonly (readonly [part: 'audit' | 'keys' | '', name: string, args: unknown[]])[] = [
+  ['', 'add', [{ input, vector: null }]],
+  ['', 'keyUse', [key]],
   ['', 'get', [ref]],
-  ['', 'update', [ref, { tags: [] }, null]],
+  ['', 'update', [{ ref, patch: { tags: [] }, vector: null }]],
   ['', 'delete', [ref]],
   ['', 'list', [listOf('u')]],
   ['', 'search', [searchFor('u', 'x')]],
-  ['', 'batch', [[{ input, vector: null }]]],
+  ['', 'batch', [{ items: [{ input, vector: null }] }]],
   ['', 'ping', []],
-  ['idempotency', 'firstAnswers', [[{ input, key }]]],
-  ['idempotency', 'add', [input, null, key]],
   ['audit', 'record', [[]]],
   ['audit', 'read', [auditOf('u')]],
   ['keys', 'find', ['i']],
@@ -30,7 +38,7 @@ const EVERYTHING: readonly (readonly [part: 'idempotency' | 'audit' | 'keys' | '
   ['keys', 'list', [{}]],
   ['keys', 'create', [newKey]],
   ['keys', 'revoke', ['i']],
-  ['keys', 'touch', [['i'], NOW]],
+  ['keys', 'touch', [{ ids: ['i'], time: NOW }]],
 ];
 type Functions = Readonly<Record<string, (...args: unknown[]) => Promise<unknown>>>;
 const functionsOf = (provider: Full, part: (typeof EVERYTHING)[number][0]) =>
@@ -41,11 +49,8 @@ const guarded = async (does: (...given: unknown[]) => Promise<never>): Promise<F
   const all = (wanted: string) =>
     Object.fromEntries(EVERYTHING.filter(([part]) => part === wanted).map(([, name]) => [name, does]));
   const keys = { ...all('keys'), close: async () => {} } as unknown as KeyStore;
-  const parts = { idempotency: all('idempotency'), audit: all('audit') } as unknown as Pick<
-    Full,
-    'idempotency' | 'audit'
-  >;
-  return withGuard({ ...(await openMemory()), ...all(''), ...parts, keys }) as Full;
+  const audit = all('audit') as unknown as AuditLog;
+  return withGuard({ ...(await openMemory()), ...all(''), audit, keys }) as Full;
 };
 /** The error of each function. */
 const failures = async (does: (...given: unknown[]) => Promise<never>, by: Call = call): Promise<OmpError[]> => {
@@ -102,8 +107,8 @@ describe('every function of a guarded provider', () => {
 
   it('rejects with the reason when its call is aborted, even if the backend continues', async () => {
     const reason = new OmpError('provider_error', 'too slow', { provider: 'memory' });
-    const unlessAborted = <Result>(work: Promise<Result>) => Promise.race([work, Promise.reject<Result>(reason)]);
-    for (const error of await failures(() => new Promise(() => {}), callBy({}, { unlessAborted }))) {
+    const by = callOf(AbortSignal.abort(reason));
+    for (const error of await failures(() => new Promise(() => {}), by)) {
       expect(error).toBe(reason);
     }
   });

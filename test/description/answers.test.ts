@@ -238,7 +238,6 @@ function behind(provider: Store): Store {
   const {
     capabilities,
     add,
-    addIdempotent,
     batch,
     get,
     update,
@@ -248,14 +247,13 @@ function behind(provider: Store): Store {
     users,
     userStats,
     erase,
-    scan,
-    restore,
+    export: exportPart,
+    import: store,
   } = provider as FullStore;
   return {
     ...provider,
     capabilities: { ...capabilities, consistency_tokens: true },
     add: asked(add),
-    addIdempotent: asked(addIdempotent),
     batch: asked(batch),
     get: asked(get),
     update: asked(update),
@@ -265,8 +263,8 @@ function behind(provider: Store): Store {
     users: asked(users),
     userStats: asked(userStats),
     erase: asked(erase),
-    scan: asked(scan),
-    restore: asked(restore),
+    export: asked(exportPart),
+    import: asked(store),
   };
 }
 
@@ -274,7 +272,7 @@ function behind(provider: Store): Store {
 function alter(provider: Store, condition: Condition): Store {
   if (condition === 'unsupported_capability') {
     const { name, capabilities, get, ping, close } = provider;
-    return { name, capabilities, get, ping, close };
+    return { name, capabilities, idempotent: false, get, ping, close };
   }
   if (condition !== 'provider_error') return provider;
   const fail = async () => {
@@ -282,7 +280,6 @@ function alter(provider: Store, condition: Condition): Store {
   };
   const verbs = [
     'add',
-    'addIdempotent',
     'batch',
     'get',
     'update',
@@ -292,8 +289,8 @@ function alter(provider: Store, condition: Condition): Store {
     'users',
     'userStats',
     'erase',
-    'scan',
-    'restore',
+    'export',
+    'import',
     'ping',
   ];
   const failing = Object.fromEntries(verbs.map((verb) => [verb, fail]));

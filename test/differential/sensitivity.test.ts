@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import type { IdempotencyKey, Memory, MemoryPatch, Provider, SearchHit, StoredEntry } from '#contract';
+import type { KeyClaim, Memory, MemoryPatch, Provider, SearchHit, StoredEntry } from '#contract';
 import { withinMatcher } from '#toolbox';
 import { openSubject } from '../support/subject.ts';
 import { checkAgreement } from './check.ts';
@@ -20,18 +20,11 @@ const audited =
   (change: (entries: StoredEntry[]) => StoredEntry[]): Fault =>
   ({ audit }) => ({ audit: { ...audit, read: async (query, call) => change(await audit.read(query, call)) } });
 
-/** Takes every key for one that differs in these parts. */
-const withKeys = ({ idempotency, batch }: Verbs, change: Partial<IdempotencyKey>): Partial<Provider> => ({
-  batch: (items, call) =>
-    batch({ items: items.map(({ key, ...item }) => ({ ...item, key: key && { ...key, ...change } })) }, call),
-  idempotency: {
-    firstAnswers: (adds, call) =>
-      idempotency.firstAnswers(
-        adds.map(({ input, key }) => ({ input, key: { ...key, ...change } })),
-        call,
-      ),
-    add: (input, vector, key, call) => idempotency.add(input, vector, { ...key, ...change }, call),
-  },
+/** Keeps every key as one that differs in these parts. */
+const withKeys = ({ add, batch, keyUse }: Verbs, change: Partial<KeyClaim>): Partial<Provider> => ({
+  add: ({ key, ...memory }, call) => add({ ...memory, key: key && { ...key, ...change } }, call),
+  batch: ({ items, key }, call) => batch({ items, key: key && { ...key, ...change } }, call),
+  keyUse: (key, call) => keyUse({ ...key, ...change }, call),
 });
 
 const isEmpty = (value: unknown): boolean => value === null || (Array.isArray(value) && value.length === 0);
@@ -78,13 +71,13 @@ const FAULTS: Readonly<Record<string, Fault>> = {
       hits.filter(({ memory }) => prefix === undefined || `${memory.scope}/`.startsWith(`${prefix}/`)),
     ),
   'a patch always moves updated_at': ({ update }) => ({
-    update: async (ref, patch, vector, call) => {
-      const memory = await update({ ref, patch, vector }, call);
+    update: async (request, call) => {
+      const memory = await update(request, call);
       return memory && { ...memory, updated_at: laterBy(memory.updated_at, 1) };
     },
   }),
   'a patch drops the expiry': ({ update }) => ({
-    update: (ref, patch, vector, call) => update({ ref, patch: { ...patch, valid_to: null }, vector }, call),
+    update: ({ patch, ...rest }, call) => update({ ...rest, patch: { ...patch, valid_to: null } }, call),
   }),
   'delete does not look at the owner': ({ delete: remove }) => ({
     delete: (ref, call) => remove({ ...ref, users: null }, call),
@@ -94,10 +87,10 @@ const FAULTS: Readonly<Record<string, Fault>> = {
     delete: (ref, call) => remove({ ...ref, within: null }, call),
   }),
   'update does not look at the owner': ({ update }) => ({
-    update: (ref, patch, vector, call) => update({ ref: { ...ref, users: null }, patch, vector }, call),
+    update: ({ ref, ...rest }, call) => update({ ...rest, ref: { ...ref, users: null } }, call),
   }),
   'update does not look at the version': ({ update }) => ({
-    update: (ref, ...rest) => update({ ...ref, versions: undefined }, ...rest),
+    update: ({ ref, ...rest }, call) => update({ ...rest, ref: { ...ref, versions: undefined } }, call),
   }),
   'delete does not look at the version': ({ delete: remove }) => ({
     delete: (ref, call) => remove({ ...ref, versions: undefined }, call),
@@ -115,27 +108,12 @@ const FAULTS: Readonly<Record<string, Fault>> = {
     },
   }),
   'a key is forgotten': ({ add, batch }) => ({
-    batch: (items, call) => batch({ items: items.map(({ input, vector }) => ({ input, vector })) }, call),
-    idempotency: {
-      firstAnswers: async (adds) => adds.map(() => undefined),
-      add: (input, vector, _, call) => add({ input, vector }, call),
-    },
+    add: ({ input, vector }, call) => add({ input, vector }, call),
+    batch: ({ items }, call) => batch({ items }, call),
+    keyUse: async () => undefined,
   }),
-  'a key is taken for any memory': (verbs) => withKeys(verbs, { fingerprint: '' }),
+  'a key forgets its input': (verbs) => withKeys(verbs, { fingerprint: '' }),
   'callers share their keys': (verbs) => withKeys(verbs, { caller: '' }),
-  'a repetition is answered with what became of the memory': ({ idempotency, get }) => ({
-    idempotency: {
-      ...idempotency,
-      async firstAnswers(adds, call) {
-        const memories = await idempotency.firstAnswers(adds, call);
-        return Promise.all(
-          memories.map(
-            async (memory) => memory && ((await get({ id: memory.id, users: null, within: null }, call)) ?? memory),
-          ),
-        );
-      },
-    },
-  }),
   'the audit log is shown oldest first': audited((entries) => entries.toReversed()),
   'the audit log leaves out what failed': audited((entries) => entries.filter(({ outcome }) => outcome === 'ok')),
   'the audit log names nobody': audited((entries) => entries.map((entry) => ({ ...entry, app: null }))),
@@ -155,9 +133,9 @@ const FAULTS: Readonly<Record<string, Fault>> = {
   'what was added last is not listed yet': ({ add, list }) => {
     let latest = '';
     return {
-      add: async (input, vector, call) => {
-        const memory = await add({ input, vector }, call);
-        latest = memory.id;
+      add: async (request, call) => {
+        const memory = await add(request, call);
+        if (memory) latest = memory.id;
         return memory;
       },
       list: async (query, call) => (await list(query, call)).filter(({ id }) => id !== latest),
@@ -166,9 +144,9 @@ const FAULTS: Readonly<Record<string, Fault>> = {
   'what was added last is not found yet': ({ add, search }) => {
     let latest = '';
     return {
-      add: async (input, vector, call) => {
-        const memory = await add({ input, vector }, call);
-        latest = memory.id;
+      add: async (request, call) => {
+        const memory = await add(request, call);
+        if (memory) latest = memory.id;
         return memory;
       },
       search: async (query, call) => (await search(query, call)).filter(({ memory }) => memory.id !== latest),
@@ -177,23 +155,29 @@ const FAULTS: Readonly<Record<string, Fault>> = {
   'a list shows memories as they were added': ({ add, list }) => {
     const { keep, of } = remembering();
     return {
-      add: async (input, vector, call) => keep(await add({ input, vector }, call)),
+      add: async (request, call) => {
+        const memory = await add(request, call);
+        return memory && keep(memory);
+      },
       list: async (query, call) => (await list(query, call)).map(of),
     };
   },
   'a search shows memories as they were added': ({ add, search }) => {
     const { keep, of } = remembering();
     return {
-      add: async (input, vector, call) => keep(await add({ input, vector }, call)),
+      add: async (request, call) => {
+        const memory = await add(request, call);
+        return memory && keep(memory);
+      },
       search: async (query, call) =>
         (await search(query, call)).map(({ memory, score }) => ({ memory: of(memory), score })),
     };
   },
   'a field cannot be emptied': ({ update }) => ({
-    update: (ref, patch, vector, call) => update({ ref, patch: filling(patch), vector }, call),
+    update: ({ patch, ...rest }, call) => update({ ...rest, patch: filling(patch) }, call),
   }),
   'a patch forgets the tags, and the scope with them': ({ update }) => ({
-    update: (ref, patch, vector, call) => update({ ref, patch: { ...patch, tags: [] }, vector }, call),
+    update: ({ patch, ...rest }, call) => update({ ...rest, patch: { ...patch, tags: [] } }, call),
   }),
   'hits without a score are left out': ({ search }) => ({
     search: async (query, call) => (await search(query, call)).filter(({ score }) => score > 0),

@@ -1,12 +1,12 @@
 import { openAuditQueue } from '../../src/core/audit-queue.ts';
 import type { Authenticator } from '../../src/core/principal.ts';
 import { createApp } from '../../src/http/app.ts';
-import { createGate } from '../../src/verbs/gate.ts';
 import type { Client, Fields, Query, Reply } from '../support/client.ts';
 import { type KnownCallers, knownCallers } from '../support/known-callers.ts';
 import {
   APP_LIMITS,
   clientTo,
+  gateOn,
   openSubject,
   recordingLog,
   type Subject,
@@ -86,7 +86,7 @@ export interface World {
 const unrecorded = ({ provider }: Subject, authenticator: Authenticator) => {
   const log = recordingLog();
   const auditQueue = openAuditQueue({ audit: undefined, record: 'all', log });
-  const gate = createGate({ provider, auditQueue, rate_limit_per_minute: null });
+  const { gate } = gateOn(provider, log, { auditQueue });
   const app = createApp({ gate, authenticator, log, ...APP_LIMITS });
   return (headers: Record<string, string>): Client => clientTo(app, headers);
 };

@@ -178,9 +178,9 @@ async function open(say: (consistency: Consistency) => void, consistency_tokens 
         tell(call);
         return provider.get(ref, call);
       },
-      add: (input, vector, call) => {
+      add: (request, call) => {
         tell(call);
-        return provider.add({ input, vector }, call);
+        return provider.add(request, call);
       },
     };
   };

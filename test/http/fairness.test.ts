@@ -7,7 +7,6 @@ import { until } from '../postgres/store.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
 import { contextOf, openMemory } from '../support/requests.ts';
 import { type ServerOptions, serverForTest } from '../support/server.ts';
-import { storeOf } from '../support/stores.ts';
 
 const authenticator: Authenticator = {
   authenticate: async (credential) => ({ id: `key:${credential}`, app: null, users: null, grants: ALL_GRANTS }),
@@ -28,7 +27,7 @@ async function floodedServer(options: ServerOptions) {
         reads.begun++;
         reads.open++;
         reads.most = Math.max(reads.most, reads.open);
-        call.afterAnswer?.(() => reads.open--);
+        call.afterAnswer(() => reads.open--);
         await opened;
       }
       return verb(query, call);
@@ -36,7 +35,7 @@ async function floodedServer(options: ServerOptions) {
   const embedder = hashingEmbedder();
   const context = contextOf({ embedder, ranking: { mode: 'hybrid', keyword_weight: 0.5 } });
   const inner = (await openMemory('native', context)) as Required<Provider>;
-  const provider = storeOf(compose({ ...inner, list: followed(inner.list), scan: followed(inner.scan) }), embedder);
+  const provider = compose({ ...inner, list: followed(inner.list), export: followed(inner.export) }, context);
   const server = await serverForTest({ provider, compat: { interface: 'mem0', infer: 'reject' }, ...options });
   for (let i = 0; i < 40; i++) await server.client.add({ user_id: 'big', content: `${i} `.padEnd(100_000, 'word ') });
   await server.client.add({ user_id: 'quiet', content: 'lives in Porto' });

@@ -22,7 +22,9 @@ it.each(['', '.', '..'])('[Decision 45] a tool over HTTP asks for nothing else t
     response.end('{}');
   });
   for (const verb of [get, update, remove] as const) {
-    await expect(memories.run(verb as typeof get, { id, patch: {} }, signal)).rejects.toMatchObject({ code: 'not_found' });
+    await expect(memories.run(verb as typeof get, { id, patch: {} }, signal)).rejects.toMatchObject({
+      code: 'not_found',
+    });
   }
   expect(asked).toEqual([]);
 });
@@ -47,5 +49,8 @@ it.each([
     if (request.url === '/elsewhere') response.end('{}');
     else response.writeHead(status, status === 307 ? { location: '/elsewhere' } : {}).end(body);
   });
-  await expect(memories.run(get, { id: 'm1' }, signal)).rejects.toMatchObject({ code, message: message.replace('URL', url) });
+  await expect(memories.run(get, { id: 'm1' }, signal)).rejects.toMatchObject({
+    code,
+    message: message.replace('URL', url),
+  });
 });

@@ -128,9 +128,9 @@ describe('[Decision 45] the tools', () => {
       mcp: ON,
       alter: (provider) => ({
         ...provider,
-        async add(input, vector, call) {
-          if (input.source) throw new OmpError('unsupported_capability', 'source: no place');
-          return (provider.add as NonNullable<typeof provider.add>)(input, vector, call);
+        async add(request, call) {
+          if (request.input.source) throw new OmpError('unsupported_capability', 'source: no place');
+          return (provider.add as NonNullable<typeof provider.add>)(request, call);
         },
       }),
     });
