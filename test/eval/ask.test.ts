@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { type Call, type Embedder, GATEWAY, type RankingOptions } from '#contract';
+import { Call, type Embedder, type RankingOptions } from '#contract';
 import { askAll } from '../../eval/ask.ts';
 import { embedAll, memoised } from '../../eval/memo.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
 import { openStoreOf } from '../support/stores.ts';
 
-const call: Call = { signal: new AbortController().signal, requestId: 'test', caller: GATEWAY };
+const call = new Call('test');
 const silent = { info() {}, warn() {}, error() {} };
 
 const openMemory = (mode: RankingOptions['mode']) =>

@@ -8,7 +8,6 @@ import { listen } from '../../src/http/listen.ts';
 import { openRateLimits, type RateLimitOptions } from '../../src/rate-limit/rate-limits.ts';
 import { openProvider } from '../../src/registry.ts';
 import { clientOf } from '../support/client.ts';
-import { storeOf } from '../support/stores.ts';
 import { APP_LIMITS, gateOn, RECORDED, recordingLog } from '../support/subject.ts';
 
 /** The store of a test. */
@@ -53,8 +52,9 @@ export async function startLimited(
   const log = recordingLog();
   const ranking = { mode: 'keyword', keyword_weight: 1 } as const;
   const context = { embedder: undefined, ranking, audit: RECORDED, data_dir: tmpdir(), log };
-  const provider = storeOf(compose(await openProvider('memory', { scopes: 'native' }, context)));
-  const { gate, auditQueue } = gateOn(provider, log, options.rate?.requests?.limit);
+  const provider = compose(await openProvider('memory', { scopes: 'native' }, context), context);
+  const rate_limit_per_minute = options.rate?.requests?.limit ?? null;
+  const { gate, auditQueue } = gateOn(provider, log, { rate_limit_per_minute });
   const { port, close } = await listen(createApp({ gate, log, ...APP_LIMITS, ...options }), { host, port: 0, log });
   onTestFinished(async () => {
     await close();
