@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
-import { type Call, GATEWAY, type KeyStore, type StoredKey } from '#contract';
+import { Call, GATEWAY, type KeyStore, type StoredKey } from '#contract';
 import { type AuthenticatorOptions, openAuthenticator } from '../../src/auth/authenticator.ts';
 import { toHashedKey } from '../../src/auth/configured-keys.ts';
 import { newKey } from '../../src/auth/credentials.ts';
@@ -187,8 +187,10 @@ describe('key ring', () => {
       });
       const ring = openKeyRing({ configured: [], store: { ...keys, find: () => slow }, log });
       const gone = new Error('the client has disconnected');
-      const impatient: Call = { ...call, unlessAborted: (work) => Promise.race([work, Promise.reject(gone)]) };
-      await expect(ring.principal(newKey().key, impatient)).rejects.toBe(gone);
+      const leaving = new Call('test');
+      const lookup = ring.principal(newKey().key, leaving);
+      leaving.abort(gone);
+      await expect(lookup).rejects.toBe(gone);
       answer?.();
     });
   });
@@ -375,6 +377,6 @@ describe('authenticator', () => {
     const { id, key } = await create();
     await authenticator.authenticate(key, call);
     await authenticator.close();
-    expect((await store.find(id, { ...call, caller: GATEWAY }))?.last_used_at).not.toBeNull();
+    expect((await store.find(id, new Call('test', GATEWAY)))?.last_used_at).not.toBeNull();
   });
 });

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { type CryptoKey, exportSPKI, importJWK, SignJWT, UnsecuredJWT } from 'jose';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { Call } from '#contract';
 import { ALGORITHMS } from '../../src/auth/credentials.ts';
 import { openTokens, type TokenOptions, type TokenVerifier } from '../../src/auth/tokens.ts';
 import { eventually } from '../support/eventually.ts';
@@ -324,11 +325,10 @@ describe('the identity provider', () => {
     it('is silent does not delay an aborted request', async () => {
       provider.state.mood = 'silent';
       const reason = new Error('the client has disconnected');
-      const impatient = {
-        ...call,
-        unlessAborted: <R>(work: Promise<R>) => Promise.race([work, Promise.reject(reason)]),
-      };
-      await expect(tokens.principal(await fresh(), impatient)).rejects.toBe(reason);
+      const leaving = new Call('test');
+      const verified = tokens.principal(await fresh(), leaving);
+      leaving.abort(reason);
+      await expect(verified).rejects.toBe(reason);
     });
 
     it('is down is a provider_error once its keys expire', async () => {

@@ -232,7 +232,7 @@ it.each([
   const store = await openStore();
   onTestFinished(() => store.close());
   const provider = await store.open({ embedder, mode: 'hybrid' });
-  for (let n = 0; n < 10; n++) await provider.add(memoryOf('u', `${text} ${n}`), call);
+  for (let n = 0; n < 10; n++) await provider.add({ input: memoryOf('u', `${text} ${n}`) }, call);
   const { findings } = await json({ DATABASE_URL: store.url, OMP_POSTGRES_SCHEMA: store.schema });
   const warnings = findings.filter(({ area, level }) => area === 'embedding' && level === 'warning');
   expect(warnings.map(({ message }) => message)).toEqual(warns ? [FOREIGN_SCRIPT] : []);

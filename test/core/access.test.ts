@@ -3,8 +3,8 @@ import type { Memory, OmpError, Provider, ProviderCapabilities, SearchHit } from
 import { newRecord } from '#toolbox';
 import { toGrants } from '../../src/core/principal.ts';
 import { MAX_ANSWER_BYTES } from '../../src/core/read-shares.ts';
-import { VERB_TABLE } from '../../src/verbs/index.ts';
 import type { Session } from '../../src/verbs/gate.ts';
+import { VERB_TABLE } from '../../src/verbs/index.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
 import { auditOf, call, contextOf, memoryOf, openMemory } from '../support/requests.ts';
 import { storeOf } from '../support/stores.ts';

@@ -1,10 +1,14 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { z } from 'zod';
 import type { Provider, Memory as Stored } from '#contract';
-import { Memory, MemoryPage, SearchResults } from '../../src/http/openapi/responses.ts';
+import { list } from '../../src/verbs/memories.ts';
+import { MemoryFields } from '../../src/verbs/memory.ts';
+import { search } from '../../src/verbs/search.ts';
 import { checkAgreement } from '../differential/check.ts';
 import { openModel, openStore, type WorldStore } from '../differential/world.ts';
 import type { Subject } from '../support/subject.ts';
+import type { WireHit, WirePage } from '../support/wire.ts';
 import { COLUMNS, DOCUMENT, type MappedTable, MIXED, openShape, openTable, vectorOf } from './tables.ts';
 
 /** Set OMP_TEST_RUNS for a longer search, OMP_TEST_SEED to look elsewhere or to repeat what a failure printed. */
@@ -86,18 +90,17 @@ describe('any JSON in a row of another application', () => {
   const read = async ({ client }: Subject, id: string) => {
     const page = await client.ask('/memories', { user_id: 'ana', tag: undefined });
     expect(page.status, page.text).toBe(200);
-    const listed = MemoryPage.parse(page.body).items;
+    const listed = ((list.success.schema as z.ZodType).parse(page.body) as WirePage).items;
     const tagged = await client.ask('/memories', { user_id: 'ana', tag: 'a', since: '1960-01-01', limit: 1 });
     expect(tagged.status, tagged.text).toBe(200);
     const found = await client.ask('/memories/search', { user_id: 'ana', q: 'text', scope: 's' });
     expect(found.status, found.text).toBe(200);
-    const hits = SearchResults.parse(
-      (await client.ask('/memories/search', { user_id: 'ana', q: 'text' })).body,
-    ).results;
-    expect(hits.map(({ memory }) => memory)).toEqual(listed);
+    const { body } = await client.ask('/memories/search', { user_id: 'ana', q: 'text' });
+    const { results } = (search.success.schema as z.ZodType).parse(body) as { results: readonly WireHit[] };
+    expect(results.map(({ memory }) => memory)).toEqual(listed);
     const got = await client.ask(client.byId(id));
     if (got.status === 200 && (got.body as { user_id: string }).user_id === 'ana') {
-      expect(listed).toEqual([Memory.parse(got.body)]);
+      expect(listed).toEqual([MemoryFields.parse(got.body)]);
     } else {
       expect([200, 404], got.text).toContain(got.status);
       expect(listed).toEqual([]);

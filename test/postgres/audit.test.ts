@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { AuditEntry, AuditQuery } from '#contract';
+import { type AuditEntry, type AuditQuery, Call } from '#contract';
 import type { Store } from '../support/stores.ts';
 import { call, memoryOf, refTo, storeForEach } from './store.ts';
 
@@ -22,12 +22,12 @@ describe('[Decision 11] a change', () => {
     const kept = await provider.add({ input: memoryOf('u', 'kept', { scope: 'a' }) }, call);
     const before = await store.sql(`select * from ${store.names.memories}`);
     await store.sql(`alter table ${store.names.auditLog} add constraint refused check (request_id <> 'refused')`);
-    const refused = { ...call, requestId: 'refused' };
+    const refused = new Call('refused', call.caller);
     const once = { caller: 'c', key: 'k', fingerprint: 'f' };
     for (const attempt of [
-      () => provider.add(memoryOf('u', 'not kept'), refused),
-      () => provider.addIdempotent?.(memoryOf('u', 'not kept'), once, refused),
-      () => provider.update?.(refTo(kept.id), { content: 'changed' }, refused),
+      () => provider.add({ input: memoryOf('u', 'not kept') }, refused),
+      () => provider.add({ input: memoryOf('u', 'not kept'), key: once }, refused),
+      () => provider.update?.({ ref: refTo(kept.id), patch: { content: 'changed' } }, refused),
       () => provider.delete?.(refTo(kept.id), refused),
     ]) {
       await expect(attempt()).rejects.toMatchObject({ code: 'provider_error', cause: { code: '23514' } });
@@ -48,7 +48,7 @@ describe('[Decision 11] a change', () => {
     const once = { caller: 'c', key: 'k', fingerprint: 'f' };
     for (const attempt of [
       () => provider.add({ input: memoryOf('u', 'refused') }, call),
-      () => provider.add?.({ input: memoryOf('u', 'refused'), key: once }, call),
+      () => provider.add({ input: memoryOf('u', 'refused'), key: once }, call),
       () => provider.update?.({ ref: refTo(id), patch: { content: 'refused' } }, call),
       () => provider.delete?.(refTo(id), call),
     ]) {
@@ -84,8 +84,8 @@ describe('[Decision 11] without audit', () => {
     expect(provider.audit).toBeUndefined();
     const made = await provider.add({ input: memoryOf('u', 'one', { scope: 'a' }) }, call);
     const once = { caller: 'c', key: 'k', fingerprint: 'f' };
-    const repeatable = await provider.add?.({ input: memoryOf('u', 'two'), key: once }, call);
-    expect(await provider.add?.({ input: memoryOf('u', 'two'), key: once }, call)).toEqual(repeatable);
+    const repeatable = await provider.add({ input: memoryOf('u', 'two'), key: once }, call);
+    expect(await provider.add({ input: memoryOf('u', 'two'), key: once }, call)).toEqual(repeatable);
     expect(await provider.update?.({ ref: refTo(made.id), patch: { confidence: 0.5 } }, call)).toMatchObject({
       confidence: 0.5,
     });

@@ -9,6 +9,7 @@ import { checkCompatibility } from '../../providers/postgres/startup/compatibili
 import { openDatabase } from '../../providers/postgres/startup/open-database.ts';
 import { withBucket } from '../../providers/postgres/tables/names.ts';
 import { openProvider } from '../../providers/postgres/tables/provider.ts';
+import { keyOfBatch } from '../../src/core/idempotency.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
 import { IS_CITUS, SERVER_OPTIONS } from '../support/postgres-server.ts';
 import { auditOf, contextOf } from '../support/requests.ts';
@@ -29,6 +30,8 @@ import {
 
 const HYBRID = { ranking: { mode: 'hybrid', keyword_weight: 0.5 }, embedder: hashingEmbedder() } as const;
 const KEY = { caller: 'c', key: 'k', fingerprint: 'f' };
+const CLAIM = { ...KEY, before: undefined, places: [0], size: 1 };
+const BATCH_CLAIM = keyOfBatch(CLAIM);
 const USERS = Array.from({ length: 12 }, (_, i) => `user ${i}`);
 
 const SHARDS = 4;
@@ -109,14 +112,15 @@ describe.skipIf(!IS_CITUS)('on Citus', () => {
       await provider.search(searchFor('large', 'apple', { vector }), call);
       return (await store.sql(`select from ${store.names.largeUsers} where ready`)).length > 0;
     });
-    const { id } = await add('ana');
+    const { id } = (await add('ana')) as Memory;
 
     const verbs: Readonly<Record<string, () => Promise<unknown>>> = {
       add: () => add('ana'),
       batch: () => provider.batch({ items: [1, 2, 3].map(() => ({ input: memoryOf('ana', 'apple'), vector })) }, call),
-      'add with a key': () => provider.idempotency.add(memoryOf('ana', 'apple'), vector, KEY, call),
-      'add with a key again': () =>
-        provider.idempotency.firstAnswers([{ input: memoryOf('ana', 'apple'), key: KEY }], call),
+      'add with a key': () => provider.add({ input: memoryOf('ana', 'apple'), vector, key: CLAIM }, call),
+      'look-up of a key': () => provider.keyUse(KEY, call),
+      'batch with a key': () =>
+        provider.batch({ items: [{ input: memoryOf('ana', 'apple'), vector }], key: BATCH_CLAIM }, call),
       get: () => provider.get(refTo(id), call),
       update: () => provider.update({ ref: refTo(id), patch: { content: 'pear', tags: ['u'] }, vector }, call),
       'update without a change': () => provider.update({ ref: refTo(id), patch: { tags: ['u'] }, vector: null }, call),
@@ -145,7 +149,7 @@ describe.skipIf(!IS_CITUS)('on Citus', () => {
     }
     await provider.close();
     // Of the user, and of the key, which may be the same.
-    for (const verb of ['add with a key', 'add with a key again'])
+    for (const verb of ['add with a key', 'batch with a key'])
       counts[verb] = (counts[verb] as number) <= 2 ? 1 : Number.NaN;
     const all = { 'get of an id made elsewhere': SHARDS, users: SHARDS, backlog: SHARDS };
     expect(counts).toEqual({ ...Object.fromEntries(Object.keys(verbs).map((verb) => [verb, 1])), ...all });

@@ -1,6 +1,6 @@
 import { createServer, type Socket } from 'node:net';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
-import { type Call, OmpError } from '#contract';
+import { Call, OmpError } from '#contract';
 import {
   type ConnectionOptions,
   type Database,
@@ -8,6 +8,7 @@ import {
   rememberStatements,
   statement,
 } from '../../providers/postgres/client/connections.ts';
+import { callOf } from '../embedding/observed-embedder.ts';
 import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';
 import { closedGate, holdDeadlines, openProxy } from './sessions.ts';
 import { call, failure, memoryOf, randomName, refTo, storeForEach, until } from './store.ts';
@@ -88,7 +89,7 @@ describe('a burst of statements', () => {
 
 describe('[Decision 29] callers take turns', () => {
   const search = { ...statement('select $1::int as n'), heavy: true };
-  const by = (id: string): Call => ({ ...call, caller: { id, app: id } });
+  const by = (id: string, signal?: AbortSignal): Call => new Call('test', { id, app: id }, signal);
 
   it.each([
     ['searches', search, 10],
@@ -113,7 +114,7 @@ describe('[Decision 29] callers take turns', () => {
     const slow = { ...statement('select pg_sleep(0.5) as n'), heavy: true };
     const running = [1, 2].map(() => database.query(slow, [], by('one')));
     const late = failure(database.query(search, [1], by('one')));
-    const left = failure(database.query(search, [1], { ...by('one'), signal: controller.signal }));
+    const left = failure(database.query(search, [1], by('one', controller.signal)));
     controller.abort(gone);
     expect(await left).toBe(gone);
     pass(1_100);
@@ -130,7 +131,7 @@ describe('[Decision 29] callers take turns', () => {
     const controller = new AbortController();
     const endless = { ...statement('select pg_sleep(3600)'), heavy: true };
     const searches = Array.from({ length: 16 }, () =>
-      failure(database.query(endless, [], { ...by('one'), signal: controller.signal })),
+      failure(database.query(endless, [], by('one', controller.signal))),
     );
     for (let n = 0; n < 100; n++) {
       expect(await database.query(statement('select $1::int as n'), [n], by('other'))).toEqual([{ n }]);
@@ -261,7 +262,7 @@ describe('prepared statements', () => {
 });
 
 describe('a call that is aborted', () => {
-  const aborted = (reason: unknown): Call => ({ ...call, signal: AbortSignal.abort(reason) });
+  const aborted = (reason: unknown): Call => callOf(AbortSignal.abort(reason));
 
   it('before a connection opens is not sent', async () => {
     const database = connect();
@@ -279,7 +280,7 @@ describe('a call that is aborted', () => {
     const controller = new AbortController();
     const gone = new OmpError('provider_error', 'gone');
     const insert = statement(`insert into ${store.names.memories} values (1)`);
-    const pending = failure(database.query(insert, [], { ...call, signal: controller.signal }));
+    const pending = failure(database.query(insert, [], callOf(controller.signal)));
     controller.abort(gone);
     expect(await pending).toBe(gone);
     expect(await run(database, `select count(*)::int as n from ${store.names.memories}`)).toEqual([{ n: 0 }]);
@@ -384,7 +385,7 @@ describe('more statements than the queue holds', () => {
     for (let round = 0; round < 5; round++) {
       await failure(run(database, 'select 1 / 0'));
       const leaving = new AbortController();
-      const by = { ...call, signal: leaving.signal };
+      const by = callOf(leaving.signal);
       const left = [1, 2].map(() => database.query(statement('select pg_sleep(0.02)'), [], by));
       leaving.abort(new OmpError('invalid_request', 'gone'));
       for (const gone of left) await failure(gone);
@@ -476,7 +477,7 @@ it('[Decision 29] statements with too large values are rejected instead of queue
   });
   const large = 'a'.repeat(30 * 1024 * 1024);
   const given = new AbortController();
-  const ask = (...values: unknown[]) => db.query(statement('select $1'), values, { ...call, signal: given.signal });
+  const ask = (...values: unknown[]) => db.query(statement('select $1'), values, callOf(given.signal));
   // One connection works on the first; two are queued.
   const waiting = [ask(large), ask(large), ask(1)];
   await expect(ask([large])).rejects.toMatchObject({ code: 'rate_limited', retryAfter: 1 });

@@ -7,6 +7,7 @@ import pg from 'pg';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { openConnections, statement } from '../../providers/postgres/client/connections.ts';
 import { startEngine } from '../../providers/postgres/embedded/engine.ts';
+import { callOf } from '../embedding/observed-embedder.ts';
 import { makeDataDir, recordingLog } from '../support/subject.ts';
 import { call, until } from './store.ts';
 
@@ -128,10 +129,7 @@ describe('the embedded engine', () => {
           'select count(*) from generate_series(1, 99999) a, generate_series(1, 99999) b, generate_series(1, 99999) c',
         ),
         [],
-        {
-          ...call,
-          signal: gone.signal,
-        },
+        callOf(gone.signal),
       );
       endless.catch(() => {});
       // So long that what is asked now is not sent behind it.

@@ -1,15 +1,17 @@
 import pg from 'pg';
 import { describe, expect, it } from 'vitest';
-import { type Embedder, type IdempotencyKey, type NewMemory, OmpError } from '#contract';
+import { type BatchOutcome, Call, type Embedder, type Memory, type NewMemory, OmpError } from '#contract';
 import { createStatements } from '../../providers/postgres/tables/memory-statements.ts';
+import type { RequestKey } from '../../src/core/idempotency.ts';
+import { callOf } from '../embedding/observed-embedder.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
 import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';
-import type { Store } from '../support/stores.ts';
+import type { Store, WritableStore } from '../support/stores.ts';
 import { call, failure, memoryOf, refTo, storeForEach, until } from './store.ts';
 
 const store = storeForEach();
 
-const onceOf = (more: Partial<IdempotencyKey> = {}): IdempotencyKey => ({
+const keyOf = (more: Partial<RequestKey> = {}): RequestKey => ({
   caller: 'key:1',
   key: 'k',
   fingerprint: 'print',
@@ -24,8 +26,12 @@ const INPUT = memoryOf('u', 'made once', {
   supersedes: ['mem_before'],
   extensions: { 'x-z': [1, { b: 2, a: 1 }], 'x-a': null },
 });
-const addIdempotent = (provider: Store, once: IdempotencyKey = onceOf(), input: NewMemory = INPUT, by = call) =>
-  (provider.addIdempotent as NonNullable<Store['addIdempotent']>)(input, once, by);
+const addOnce = ({ add }: WritableStore, key = keyOf(), input: NewMemory = INPUT, by = call) => add({ input, key }, by);
+/** The memories of a batch, or why there are none. */
+const batchOnce = async ({ batch }: Store, contents: readonly string[], fingerprint = 'print', by = call) => {
+  const inputs = contents.map((content) => memoryOf('u', content));
+  return (await batch?.({ inputs, key: keyOf({ fingerprint }) }, by)) as BatchOutcome[];
+};
 const memories = () => store.sql<{ id: string }>(`select id from ${store.names.memories} order by id`);
 const keys = () => store.sql(`select * from ${store.names.onceKeys}`);
 /** Counts the texts that documents were embedded for. */
@@ -43,38 +49,36 @@ describe('a repeated add', () => {
   it('gets the same bytes from every gateway, and needs no embedding', async () => {
     const embedder = counting();
     const provider = await store.open({ embedder });
-    const first = await addIdempotent(provider);
+    const first = await addOnce(provider);
     expect(await provider.get(refTo(first.id), call)).toEqual(first);
-    expect(JSON.stringify(await addIdempotent(provider))).toBe(JSON.stringify(first));
-    expect(JSON.stringify(await addIdempotent(await store.open({ embedder })))).toBe(JSON.stringify(first));
+    expect(JSON.stringify(await addOnce(provider))).toBe(JSON.stringify(first));
+    expect(JSON.stringify(await addOnce(await store.open({ embedder })))).toBe(JSON.stringify(first));
     expect(embedder.texts).toEqual(['made once']);
     expect(await memories()).toEqual([{ id: first.id }]);
   });
 
   it('gets the first answer also from a gateway with another embedder', async () => {
     const keyword = await store.open({ mode: 'keyword' });
-    const first = await addIdempotent(keyword);
+    const first = await addOnce(keyword);
     expect(first.embedding_model).toBeNull();
     await keyword.delete?.(refTo(first.id), call);
-    expect(await addIdempotent(await store.open({ embedder: counting('another model') }))).toEqual(first);
+    expect(await addOnce(await store.open({ embedder: counting('another model') }))).toEqual(first);
   });
 });
 
 describe('a key', () => {
   it('expires after a day and is free then', async () => {
     const provider = await store.open();
-    const first = await addIdempotent(provider);
+    const first = await addOnce(provider);
     const age = (by: string) =>
       store.sql(`update ${store.names.onceKeys} set created_at = created_at - interval '${by}'`);
     await age('23 hours 59 minutes');
-    expect((await addIdempotent(provider)).id).toBe(first.id);
+    expect((await addOnce(provider)).id).toBe(first.id);
     await age('1 minute');
-    const second = await addIdempotent(provider, onceOf({ fingerprint: 'other' }), memoryOf('u', 'another one'));
+    const second = await addOnce(provider, keyOf({ fingerprint: 'other' }), memoryOf('u', 'another one'));
     expect(second.id).not.toBe(first.id);
-    expect(await addIdempotent(provider, onceOf({ fingerprint: 'other' }), memoryOf('u', 'another one'))).toEqual(
-      second,
-    );
-    expect(await failure(addIdempotent(provider))).toMatchObject({ code: 'invalid_request' });
+    expect(await addOnce(provider, keyOf({ fingerprint: 'other' }), memoryOf('u', 'another one'))).toEqual(second);
+    expect(await failure(addOnce(provider))).toMatchObject({ code: 'invalid_request' });
     expect(await memories()).toHaveLength(2);
     expect(await keys()).toHaveLength(1);
   });
@@ -99,13 +103,13 @@ describe('an add that fails', () => {
     if (how === 'writing') {
       await store.sql(`alter table ${store.names.memories} add constraint refused check (content <> 'made once')`);
     }
-    await failure(addIdempotent(provider, onceOf(), INPUT, { ...call, signal: controller.signal }));
+    await failure(addOnce(provider, keyOf(), INPUT, callOf(controller.signal)));
     expect(await memories()).toEqual([]);
     expect(await keys()).toEqual([]);
     expect(await store.sql(`select from ${store.names.auditLog}`)).toEqual([]);
     fails = false;
     await store.sql(`alter table ${store.names.memories} drop constraint if exists refused`);
-    const made = await addIdempotent(provider);
+    const made = await addOnce(provider);
     expect(await memories()).toEqual([{ id: made.id }]);
   });
 });
@@ -115,7 +119,7 @@ describe('many at once', () => {
     const replicas = [await store.open(), await store.open()] as const;
     const answers = await Promise.all(
       Array.from({ length: 50 }, (_, i) =>
-        addIdempotent(replicas[i % 2] as Store, onceOf(), INPUT, { ...call, requestId: `r${i}` }),
+        addOnce(replicas[i % 2] as WritableStore, keyOf(), INPUT, new Call(`r${i}`)),
       ),
     );
     expect(new Set(answers.map((answer) => JSON.stringify(answer))).size).toBe(1);
@@ -126,12 +130,115 @@ describe('many at once', () => {
 
   it('of a forgotten key make one memory', async () => {
     const replicas = [await store.open(), await store.open()] as const;
-    const old = await addIdempotent(replicas[0]);
+    const old = await addOnce(replicas[0]);
     await store.sql(`update ${store.names.onceKeys} set created_at = created_at - interval '1 day'`);
-    const answers = await Promise.all(Array.from({ length: 20 }, (_, i) => addIdempotent(replicas[i % 2] as Store)));
+    const answers = await Promise.all(Array.from({ length: 20 }, (_, i) => addOnce(replicas[i % 2] as WritableStore)));
     expect(new Set(answers.map(({ id }) => id)).size).toBe(1);
     expect(await memories()).toHaveLength(2);
     expect(answers[0]?.id).not.toBe(old.id);
+  });
+});
+
+describe('a batch with a key', () => {
+  const keyed = () =>
+    store.sql<{ key: string; added: ({ id: string } | null)[] }>(`select key, added from ${store.names.onceKeys}`);
+  const ids = (outcomes: readonly BatchOutcome[]) => outcomes.map((outcome) => (outcome as Memory).id);
+
+  it('stores the key in one row, and gets the same bytes from every gateway', async () => {
+    const embedder = counting();
+    const provider = await store.open({ embedder });
+    const first = await batchOnce(provider, ['one', 'two', 'three']);
+    expect(JSON.stringify(await batchOnce(provider, ['one', 'two', 'three']))).toBe(JSON.stringify(first));
+    const other = await store.open({ embedder });
+    expect(JSON.stringify(await batchOnce(other, ['one', 'two', 'three']))).toBe(JSON.stringify(first));
+    expect(embedder.texts).toEqual(['one', 'two', 'three']);
+    expect(await memories()).toEqual(ids(first).map((id) => ({ id })));
+    expect((await keyed()).map(({ added }) => added.map((one) => one?.id))).toEqual([ids(first)]);
+    for (const memory of first as Memory[]) expect(await provider.get(refTo(memory.id), call)).toEqual(memory);
+  });
+
+  it('is independent of an add with the same key', async () => {
+    const provider = await store.open();
+    await addOnce(provider);
+    await batchOnce(provider, ['one']);
+    expect(await memories()).toHaveLength(2);
+    expect(await keys()).toHaveLength(2);
+  });
+
+  it('rejects another input, until the key expires', async () => {
+    const provider = await store.open();
+    await batchOnce(provider, ['one']);
+    expect(await failure(batchOnce(provider, ['another'], 'other'))).toMatchObject({ code: 'invalid_request' });
+    await store.sql(`update ${store.names.onceKeys} set created_at = created_at - interval '1 day'`);
+    const second = await batchOnce(provider, ['another'], 'other');
+    expect(await batchOnce(provider, ['another'], 'other')).toEqual(second);
+    expect(await memories()).toHaveLength(2);
+    expect(await keyed()).toHaveLength(1);
+  });
+
+  it('tries again what was not added, and adds the rest no second time', async () => {
+    const embedder = counting();
+    const refused = new OmpError('invalid_request', 'refused');
+    let refuses = true;
+    const embed: Embedder['embed'] = async (texts, ...args) => {
+      if (refuses && texts.includes('two')) throw refused;
+      return embedder.embed(texts, ...args);
+    };
+    const provider = await store.open({ embedder: { ...embedder, embed } });
+    const [one, failed, three] = await batchOnce(provider, ['one', 'two', 'three']);
+    expect(failed).toBe(refused);
+    expect((await keyed())[0]?.added.map((added) => added && 'an id')).toEqual(['an id', null, 'an id']);
+    refuses = false;
+    const again = await batchOnce(provider, ['one', 'two', 'three']);
+    expect([again[0], again[2]]).toEqual([one, three]);
+    expect(await memories()).toHaveLength(3);
+    expect((await keyed()).map(({ added }) => added.map((each) => each?.id))).toEqual([ids(again)]);
+    expect(await batchOnce(provider, ['one', 'two', 'three'])).toEqual(again);
+  });
+
+  it('that fails leaves nothing behind, and the key can be used', async () => {
+    const provider = await store.open();
+    await store.sql(`alter table ${store.names.memories} add constraint refused check (content <> 'two')`);
+    await failure(batchOnce(provider, ['one', 'two']));
+    expect(await memories()).toEqual([]);
+    expect(await keys()).toEqual([]);
+    await store.sql(`alter table ${store.names.memories} drop constraint refused`);
+    await batchOnce(provider, ['one', 'two']);
+    expect(await memories()).toHaveLength(2);
+  });
+
+  it('many times at once adds its memories once', async () => {
+    const replicas = [await store.open(), await store.open()] as const;
+    const answers = await Promise.all(
+      Array.from({ length: 20 }, (_, i) =>
+        batchOnce(replicas[i % 2] as Store, ['one', 'two'], 'print', new Call(`r${i}`)),
+      ),
+    );
+    expect(new Set(answers.map((answer) => JSON.stringify(answer))).size).toBe(1);
+    expect(await memories()).toEqual(ids(answers[0] as BatchOutcome[]).map((id) => ({ id })));
+    const log = await store.sql(`select memory_id from ${store.names.auditLog} where action = 'add'`);
+    expect(log).toHaveLength(40);
+    expect(await keyed()).toHaveLength(1);
+  });
+
+  it('many times at once adds what was not added once', async () => {
+    let refuses = true;
+    const embedder = hashingEmbedder();
+    const embed: Embedder['embed'] = async (texts, ...args) => {
+      if (refuses && texts.includes('two')) throw new OmpError('invalid_request', 'refused');
+      return embedder.embed(texts, ...args);
+    };
+    const replicas = [
+      await store.open({ embedder: { ...embedder, embed } }),
+      await store.open({ embedder: { ...embedder, embed } }),
+    ] as const;
+    await batchOnce(replicas[0], ['one', 'two']);
+    refuses = false;
+    const answers = await Promise.all(
+      Array.from({ length: 20 }, (_, i) => batchOnce(replicas[i % 2] as Store, ['one', 'two'])),
+    );
+    expect(new Set(answers.map((answer) => JSON.stringify(answer))).size).toBe(1);
+    expect(await memories()).toHaveLength(2);
   });
 });
 
@@ -149,13 +256,19 @@ describe.skipIf(SERVER_URL === '')(`while the first is under way${SERVER_URL ===
       status: 'done' as const,
     };
     const [vector = null] = await hashingEmbedder().embed([INPUT.content], 'document', call);
-    const wanted = { memory, bucket: 0, vector, keywords: [], key: onceOf() };
+    const wanted = {
+      memory,
+      bucket: 0,
+      vector,
+      keywords: [],
+      key: { ...keyOf(), before: undefined, places: [0], size: 1 },
+    };
     const { statement, values } = createStatements(store.names, true).insert(wanted, call);
     const other = new pg.Client({ connectionString: store.url });
     await other.connect();
     await other.query('begin');
     await other.query(statement.text, [...values]);
-    const second = addIdempotent(provider);
+    const second = addOnce(provider);
     const blocked = `select from pg_locks where not granted and locktype = 'transactionid' and pid in (
       select pid from pg_stat_activity where query like '%${store.schema}%')`;
     await until(async () => (await store.sql(blocked)).length > 0);

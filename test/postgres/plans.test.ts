@@ -7,7 +7,7 @@ import type { Database, Run } from '../../providers/postgres/client/connections.
 import { createKeyStore } from '../../providers/postgres/tables/api-keys.ts';
 import { createAuditLog } from '../../providers/postgres/tables/audit-log.ts';
 import { startHousekeeping } from '../../providers/postgres/tables/housekeeping.ts';
-import { createFirstAnswers } from '../../providers/postgres/tables/idempotency.ts';
+import { createKeyUse } from '../../providers/postgres/tables/idempotency.ts';
 import { claimText, giveBackText, writeText } from '../../providers/postgres/tables/ingestion-queue.ts';
 import { createStatements } from '../../providers/postgres/tables/memory-statements.ts';
 import { indexSettings, keysOf, searchStatements } from '../../providers/postgres/tables/search-statement.ts';
@@ -323,7 +323,7 @@ describe('one record', () => {
     for (const { statement, values } of [
       statements.select(ref),
       statements.remove(ref, call),
-      statements.update({ ref, patch: update }, call),
+      statements.update(ref, update, call),
     ]) {
       expect(await indexes(statement.text, values)).toEqual(['memories_pkey']);
     }
@@ -331,11 +331,11 @@ describe('one record', () => {
 });
 
 describe('an add', () => {
-  const once = { caller: 'c', key: '7', fingerprint: 'f' };
+  const once = { caller: 'c', key: '7', fingerprint: 'f', before: undefined, places: [0], size: 1 };
 
   it('finds its idempotency key', async () => {
     const { seen, run } = recorder();
-    await createFirstAnswers(store.names, run)([{ input: memoryOf('u', 'x'), key: once }], call);
+    await createKeyUse(store.names, run)(once, call);
     expect(seen).toHaveLength(1);
     for (const [text, values] of seen)
       expect(await indexes(text, values, { modes: ['force_generic_plan'] })).toEqual(['once_keys_pkey']);

@@ -4,7 +4,7 @@ import type { Call } from '#contract';
 import { openConnections } from '../../providers/postgres/client/connections.ts';
 import { openReadReplica } from '../../providers/postgres/tables/read-replica.ts';
 import { type Cluster, createCluster, NO_POSTGRES_BIN, POSTGRES_BIN } from '../process/postgres-cluster.ts';
-import { contextOf } from '../support/requests.ts';
+import { callBy, contextOf } from '../support/requests.ts';
 import { type FullStore, openStoreOf } from '../support/stores.ts';
 import { recordingLog } from '../support/subject.ts';
 import { findingsOn, told } from './databases.ts';
@@ -48,10 +48,8 @@ function gatewayOf({ primary, standby }: Awaited<ReturnType<typeof startPair>>, 
     await main.close();
     await copy.close();
   });
-  const withToken = (token: string | undefined, answer: (token: string) => void = () => {}): Call => ({
-    ...call,
-    consistency: { token, answer, behind: () => {} },
-  });
+  const withToken = (token: string | undefined, answer: (token: string) => void = () => {}): Call =>
+    callBy({}, { token, answer, behind: () => {} });
   return {
     log,
     replica,

@@ -370,7 +370,7 @@ describe('a dry run', () => {
     const { schema, memories, largeUsers, auditLog, store, ingestion, onceKeys, migrations } = subject.names;
     await subject.sql(
       `delete from ${migrations} where version > 2; drop index ${schema}.memories_user_tags, ${schema}.memories_valid_to;
-       drop table ${ingestion}; alter table ${onceKeys} drop status, drop bucket;
+       drop table ${ingestion}; alter table ${onceKeys} drop status, drop bucket, drop added;
        alter table ${memories} drop bucket; alter table ${largeUsers} drop bucket; alter table ${auditLog} drop bucket;
        alter table ${store} drop embedding_column, drop columns_made, drop next_model, drop next_dimensions, drop next_column, drop bucket_secret`,
     );

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { analyse, MAX_TERMS } from '#ranking';
 import { toKeys } from '../../providers/postgres/values.ts';
+import { callBy } from '../support/requests.ts';
 import type { WritableStore } from '../support/stores.ts';
 import { call, memoryOf, openStore, refTo, type TestDatabase } from './store.ts';
 
@@ -107,7 +108,7 @@ describe('[Decision 29] the cost of a search', () => {
     for (let i = 0; i < 12; i++)
       await provider.add({ input: memoryOf('crowd', `${text[i]} ${chinese(3_000, i)}`) }, call);
     const { id } = await provider.add({ input: memoryOf('other', 'a note') }, call);
-    const caller = { id: 'other', app: 'other' };
+    const other = callBy({ id: 'other', app: 'other' });
     let searched = 0;
     const searches = Promise.all(
       Array.from({ length: 16 }, async () => {
@@ -116,7 +117,7 @@ describe('[Decision 29] the cost of a search', () => {
       }),
     );
     let answers = 0;
-    for (; searched < 16; answers++) await provider.get(refTo(id), { ...call, caller });
+    for (; searched < 16; answers++) await provider.get(refTo(id), other);
     await searches;
     // Before, the first had to wait for nearly all of them.
     expect(answers).toBeGreaterThanOrEqual(6);

@@ -2,13 +2,14 @@ import { randomInt } from 'node:crypto';
 import { type AddressInfo, createConnection, createServer } from 'node:net';
 import pg from 'pg';
 import { onTestFinished, vi } from 'vitest';
-import { type Call, OmpError } from '#contract';
+import { Call, OmpError } from '#contract';
 import {
   type ConnectionOptions,
   type Database,
   openConnections,
   statement,
 } from '../../providers/postgres/client/connections.ts';
+import { callOf } from '../embedding/observed-embedder.ts';
 import { SERVER_URL } from '../support/postgres-server.ts';
 import { call, openStore, randomName, type TestDatabase } from './store.ts';
 
@@ -93,24 +94,14 @@ export function holdDeadlines(): { pass(ms: number): void } {
 export function abortableCall(): { call: Call; reason: OmpError; abort: () => void } {
   const controller = new AbortController();
   const reason = new OmpError('invalid_request', 'gone');
-  return { call: { ...call, signal: controller.signal }, reason, abort: () => controller.abort(reason) };
+  return { call: callOf(controller.signal), reason, abort: () => controller.abort(reason) };
 }
 
-/** The same as the gateway makes it: the signal is created lazily, and `unlessAborted` rejects. */
+/** The same as the gateway makes it for a request: its signal is made when it is first read. */
 export function abortableRequest(): ReturnType<typeof abortableCall> {
-  const { call: plain, reason, abort } = abortableCall();
-  const unlessAborted = <Result>(work: Promise<Result>) => work;
-  return {
-    call: {
-      ...plain,
-      get signal() {
-        return plain.signal;
-      },
-      unlessAborted,
-    },
-    reason,
-    abort,
-  };
+  const reason = new OmpError('invalid_request', 'gone');
+  const request = new Call('test', call.caller);
+  return { call: request, reason, abort: () => request.abort(reason) };
 }
 
 export const reasonOf = (pending: Promise<unknown>): Promise<unknown> =>

@@ -75,6 +75,7 @@ describe('a schema of version 1', () => {
         { version: 5, name: 'tags of large users' },
         { version: 6, name: 'expired memories' },
         { version: 7, name: 'buckets' },
+        { version: 8, name: 'keys of batches' },
       ]);
       for (const provider of upgraded) {
         expect(await provider.get(refTo(memory.id), call)).toEqual(memory);
@@ -119,6 +120,7 @@ if (SERVER_URL === '') {
         { version: 5 },
         { version: 6 },
         { version: 7 },
+        { version: 8 },
       ]);
       for (const provider of providers) await works(provider);
     });

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { type AuditEntry, IDEMPOTENCY_TTL_MS } from '#contract';
 import { createAuditLog } from '../../providers/memory/audit.ts';
-import { createIdempotencyKeys } from '../../providers/memory/idempotency.ts';
+import { createKeyUses } from '../../providers/memory/key-uses.ts';
 import { createTimeBuckets } from '../../providers/memory/time-buckets.ts';
 import { auditOf, call } from '../support/requests.ts';
 
@@ -42,27 +42,24 @@ describe('buckets', () => {
 });
 
 describe('idempotency keys', () => {
-  const key = { caller: 'c', key: 'k', fingerprint: 'f' };
-  const other = { ...key, fingerprint: 'other' };
-  const use = (id: string) => ({ id, created_at: new Date().toISOString() });
+  const key = { caller: 'c', key: 'k' };
+  const use = (fingerprint: string) => ({ fingerprint, added: [] });
 
   it('[Decision 20] are remembered for 24 hours, to the millisecond', () => {
-    const keys = createIdempotencyKeys();
-    const first = use('first');
-    keys.use(key, first);
+    const keys = createKeyUses();
+    const [first, second] = [use('first'), use('second')];
+    keys.set(key, first);
     at(IDEMPOTENCY_TTL_MS - 1);
-    expect(keys.find(key)).toMatchObject(first);
-    expect(() => keys.find(other)).toThrow(/used for another memory/);
+    expect(keys.find(key)).toBe(first);
     at(IDEMPOTENCY_TTL_MS);
-    expect(keys.find(other)).toBeUndefined();
-    keys.use(other, use('second'));
+    expect(keys.find(key)).toBeUndefined();
+    keys.set(key, second);
     at(2 * IDEMPOTENCY_TTL_MS - 1);
-    expect(keys.find(other)).toMatchObject({ id: 'second' });
-    expect(() => keys.find(key)).toThrow(/used for another memory/);
+    expect(keys.find(key)).toBe(second);
   });
 
   it('[Decision 20] of callers are told apart also where their texts run together', () => {
-    const keys = createIdempotencyKeys();
+    const keys = createKeyUses();
     for (const [caller, name] of [
       ['a', 'bc'],
       ['ab', 'c'],
@@ -70,10 +67,10 @@ describe('idempotency keys', () => {
       ['a', 'b,c'],
       ['"a"', 'bc'],
     ] as const) {
-      const each = { caller, key: name, fingerprint: 'f' };
+      const [each, its] = [{ caller, key: name }, use(`${caller}/${name}`)];
       expect(keys.find(each)).toBeUndefined();
-      keys.use(each, use(`${caller}/${name}`));
-      expect(keys.find(each)).toMatchObject({ id: `${caller}/${name}` });
+      keys.set(each, its);
+      expect(keys.find(each)).toBe(its);
     }
   });
 });

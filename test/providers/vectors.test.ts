@@ -34,7 +34,8 @@ describe.each(['memory', 'postgres', 'pinecone'] as const)('the stored vectors o
   });
   afterAll(() => provider?.close());
   const add = async (user_id: string, content: string, scope: string | null = null) =>
-    (await provider.add({ input: memoryOf(user_id, content, { scope }), vector: await vectorOf(content) }, call)).id;
+    (await provider.add({ input: memoryOf(user_id, content, { scope }), vector: await vectorOf(content) }, call))
+      ?.id as string;
 
   it('[Decision 42] are those of the present contents', async () => {
     const [tea, coffee, gone] = await Promise.all(['tea', 'coffee', 'gone'].map((content) => add('ana', content)));

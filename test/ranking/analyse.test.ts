@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { analyse, analyseLater, matchedTerms, queryTerms, withFewMarks } from '#ranking';
 import { BASE_FORMS, STOP_WORDS } from '../../src/ranking/analyse.ts';
+import { callOf } from '../embedding/observed-embedder.ts';
 import { costOf } from '../support/hold.ts';
 import { callBy } from '../support/requests.ts';
 
@@ -144,7 +145,7 @@ describe('matched terms', () => {
   it('[Decision 39] are the same in contents that are analysed in a worker thread', async () => {
     const contents = ['green tea', `${'x '.repeat(3_000)}tea`, 'green', 'coffee'];
     expect(await matchedTerms('Green TEA', contents, callBy())).toEqual([['Green', 'TEA'], ['TEA'], ['Green'], []]);
-    const aborted = callBy({}, { signal: AbortSignal.abort(new Error('aborted')) });
+    const aborted = callOf(AbortSignal.abort(new Error('aborted')));
     await expect(matchedTerms('tea', contents, aborted)).rejects.toThrow('aborted');
     expect(await matchedTerms('tea', contents.slice(0, 1), aborted)).toEqual([['tea']]);
   });
@@ -197,7 +198,7 @@ describe('long texts', () => {
     expect(await analyseLater(long, callBy())).toEqual(analyse(long));
     expect(await analyseLater(' '.repeat(10_000), callBy())).toEqual([]);
     const aborted = AbortSignal.abort(new Error('aborted'));
-    await expect(analyseLater(long, callBy({}, { signal: aborted }))).rejects.toThrow('aborted');
+    await expect(analyseLater(long, callOf(aborted))).rejects.toThrow('aborted');
   });
 
   it('[Decision 8] have at most 16,384 terms, and queries 256 from their first 4,096 characters', () => {

@@ -55,7 +55,12 @@ export async function startLimited(
   const provider = compose(await openProvider('memory', { scopes: 'native' }, context), context);
   const rate_limit_per_minute = options.rate?.requests?.limit ?? null;
   const { gate, auditQueue } = gateOn(provider, log, { rate_limit_per_minute });
-  const { port, close } = await listen(createApp({ gate, log, ...APP_LIMITS, ...options }), { ...APP_LIMITS, host, port: 0, log });
+  const { port, close } = await listen(createApp({ gate, log, ...APP_LIMITS, ...options }), {
+    ...APP_LIMITS,
+    host,
+    port: 0,
+    log,
+  });
   onTestFinished(async () => {
     await close();
     await auditQueue.close();

@@ -2,9 +2,9 @@ import fc from 'fast-check';
 import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { OmpError } from '#contract';
 import { createDependency, type Dependency, type DependencyOptions } from '../../src/resilience/dependencies.ts';
-import { gate } from '../embedding/observed-embedder.ts';
+import { callOf, gate } from '../embedding/observed-embedder.ts';
 import { holdTimers } from '../support/hold-timers.ts';
-import { call, callBy } from '../support/requests.ts';
+import { call } from '../support/requests.ts';
 import { recordingLog } from '../support/subject.ts';
 
 const NEVER_MS = 3_600_000;
@@ -238,7 +238,7 @@ describe('a retry', () => {
       setImmediate(() => leaving.abort(gone));
       return Promise.reject(down({ retry: 'safe' }));
     });
-    await expect(dependency.run(READ, callBy({}, { signal: leaving.signal }), work)).rejects.toBe(gone);
+    await expect(dependency.run(READ, callOf(leaving.signal), work)).rejects.toBe(gone);
     expect(work).toHaveBeenCalledOnce();
   });
 });

@@ -3,7 +3,6 @@ import type { Embedder } from '#contract';
 import { compose } from '../../src/core/compose.ts';
 import { OPEN } from '../../src/core/principal.ts';
 import { NO_TELEMETRY } from '../../src/core/telemetry.ts';
-import { withEmbedder } from '../../src/core/with-embedder.ts';
 import type { Protect } from '../../src/embedding/open.ts';
 import { createApp } from '../../src/http/app.ts';
 import { openProvider } from '../../src/registry.ts';
@@ -40,7 +39,7 @@ export async function serveResilient(options: ResilientOptions): Promise<Resilie
   const embedder = await openEmbedder?.(dependencies.protect);
   const ranking = { mode: embedder ? 'hybrid' : 'keyword', keyword_weight: 0.5 } as const;
   const opened = await openProvider('postgres', postgres, contextOf({ embedder, ranking, log }));
-  const provider = withEmbedder(compose(opened, dependencies.protect(opened.name, opened.ping)), embedder, log);
+  const provider = compose(opened, { embedder, log, protection: dependencies.protect(opened.name, opened.ping) });
   const { gate, auditQueue } = gateOn(provider, log);
   const app = createApp({ gate, authenticator: OPEN, log, max_request_bytes: MAX_BODY_BYTES, request_timeout_ms });
   onTestFinished(async () => {

@@ -1,6 +1,6 @@
 import { request } from 'node:http';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { type Backlog, type Call, GATEWAY, OmpError, type Provider, type ProviderStats } from '#contract';
+import { type Backlog, Call, GATEWAY, OmpError, type Provider, type ProviderStats } from '#contract';
 import type { BreakerState, Operation } from '../../src/core/telemetry.ts';
 import { openTelemetry } from '../../src/telemetry/telemetry.ts';
 import { eventually } from '../support/eventually.ts';
@@ -112,7 +112,7 @@ describe('requests', () => {
 
 describe('calls to a dependency', () => {
   const search: Operation = { kind: 'backend', dependency: 'postgres', name: 'search', reads: true };
-  const callWith = (signal: AbortSignal): Call => ({ signal, requestId: 'r', caller: GATEWAY });
+  const callWith = (signal: AbortSignal): Call => new Call('r', GATEWAY, signal);
   const failing = (error: unknown) => async () => {
     throw error;
   };

@@ -1,7 +1,8 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { describe, expect, it } from 'vitest';
-import { createKeyedMutex, unlessAborted } from '#toolbox';
+import { unlessAborted } from '#contract';
+import { createKeyedMutex } from '#toolbox';
 
 const settle = () => new Promise((resolve) => setImmediate(resolve));
 
