@@ -52,8 +52,7 @@ export interface RequestOutcome {
 export interface ObservedRequest {
   /** Undefined: the request is not traced. */
   readonly trace: Trace | undefined;
-  /** Absent: nobody observes the request. */
-  end?(outcome: RequestOutcome): void;
+  end(outcome: RequestOutcome): void;
 }
 
 /** Metrics and traces of requests and of calls to dependencies. */
@@ -67,7 +66,7 @@ export interface Telemetry {
 /** All metrics of this process as text, and their media type. */
 export type Scrape = () => Promise<{ readonly type: string; readonly text: string }>;
 
-export const UNOBSERVED: ObservedRequest = { trace: undefined };
+export const UNOBSERVED: ObservedRequest = { trace: undefined, end: () => {} };
 
 export const NO_TELEMETRY: Telemetry = {
   request: () => UNOBSERVED,
@@ -86,8 +85,8 @@ export function combine(all: readonly Telemetry[]): Telemetry {
       return {
         trace: one.trace ?? another.trace,
         end(outcome) {
-          one.end?.(outcome);
-          another.end?.(outcome);
+          one.end(outcome);
+          another.end(outcome);
         },
       };
     },

@@ -178,7 +178,7 @@ function endRequest(c: Context<Env>, { provider, requestId, outgoing, started, f
   const route = routeOf(c);
   const status = outgoing.writableFinished ? outgoing.statusCode : 499;
   const seconds = (performance.now() - started) / 1_000;
-  followed.end?.({ method, route, status, seconds, requestId });
+  followed.end({ method, route, status, seconds, requestId });
   const { caller, trace } = c.get('call');
   const line = {
     request_id: requestId,

@@ -1,7 +1,7 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { describe, expect, it } from 'vitest';
-import { unlessAborted } from '#contract';
+import { backgroundCall } from '#contract';
 import { createKeyedMutex } from '#toolbox';
 
 const settle = () => new Promise((resolve) => setImmediate(resolve));
@@ -101,7 +101,9 @@ it('much work may wait for one signal, without a warning of a leak', async () =>
   process.on('warning', note);
   try {
     const stop = new AbortController();
-    const all = Array.from({ length: 20 }, () => unlessAborted(new Promise(() => {}), stop.signal));
+    const all = Array.from({ length: 20 }, () =>
+      backgroundCall('test', stop.signal).unlessAborted(new Promise(() => {})),
+    );
     stop.abort(new Error('stopped'));
     for (const work of all) await expect(work).rejects.toThrow('stopped');
     await settle();
