@@ -102,39 +102,7 @@ describe('verbs', () => {
     });
   });
 
-  describe('[Decision 14] a memory of another user', () => {
-    it.each([
-      ['written here', () => gateway],
-      ['read from the service', () => openGateway(server)],
-    ])('is absent and stays as it is, %s', async (_, open) => {
-      const memory = await gateway.add(memoryOf(user, 'the cat sleeps'), call);
-      const other = await open();
-      for (const users of [[], ['somebody else'], ['', 'a', 'b']]) {
-        const ref = refTo(memory.id, { users });
-        expect(await other.get(ref, call)).toBeUndefined();
-        const asked = await requests(async () => {
-          expect(await other.update(ref, { content: 'seized' }, call)).toBeUndefined();
-          expect(await other.delete(ref, call)).toBe(false);
-        });
-        // The id tells whose it is.
-        expect(asked).toEqual([]);
-      }
-      expect(await other.get(refTo(memory.id, { users: ['a', user] }), call)).toEqual(memory);
-      if (other !== gateway) await other.close();
-    });
-  });
-
   describe('[Decision 7] a patch', () => {
-    it('that changes nothing leaves updated_at and writes nothing', async () => {
-      const given = { tags: ['a'], confidence: 0.5, supersedes: ['mem_x'], extensions: { 'x-a': { b: [1] } } } as const;
-      const memory = await gateway.add(memoryOf(user, 'the cat sleeps', given), call);
-      await laterMoment();
-      const { tags, confidence, supersedes, extensions } = memory;
-      const patch = { content: memory.content, tags, confidence, supersedes, extensions };
-      expect(await gateway.update(refTo(memory.id), patch, call)).toEqual(memory);
-      expect(await gateway.get(refTo(memory.id), call)).toEqual(memory);
-    });
-
     it('sends what changes and nothing else', async () => {
       const memory = await gateway.add(memoryOf(user, 'the cat sleeps', { tags: ['a'], confidence: 0.5 }), call);
       await server.resetCalls();
@@ -145,20 +113,6 @@ describe('verbs', () => {
       };
       expect(sent.setMetadata).toEqual({ tags: ['b'], updated_at: expect.any(String) });
       expect(sent.values).toBeUndefined();
-    });
-
-    it('that empties fields leaves them empty, and they can be filled again', async () => {
-      const full = { tags: ['a'], valid_to: '2030-01-01T00:00:00.000Z', supersedes: ['mem_x'] };
-      const { id } = await gateway.add(memoryOf(user, 'the cat sleeps', full), call);
-      const empty = { tags: [], valid_to: null, supersedes: [] };
-      await gateway.update(refTo(id), empty, call);
-      const other = await openGateway(server);
-      expect(await other.get(refTo(id), call)).toMatchObject(empty);
-      expect(await other.list(listOf(user, { tags: ['a'] }), call)).toEqual([]);
-      expect(await other.update(refTo(id), empty, call)).toEqual(await other.get(refTo(id), call));
-      await other.update(refTo(id), full, call);
-      expect(await gateway.get(refTo(id), call)).toMatchObject(full);
-      await other.close();
     });
 
     it('of a text without signal to one with it, and back, is found as it should be', async () => {
@@ -179,20 +133,6 @@ describe('verbs', () => {
       expect(await scores()).toEqual([1]);
       await other.close();
       await emptied.close();
-    });
-
-    it('[SPEC Errors payload_too_large] that makes the memory too large changes nothing', async () => {
-      const memory = await gateway.add(
-        memoryOf(user, 'the cat sleeps', { extensions: { 'x-a': 'a'.repeat(30_000) } }),
-        call,
-      );
-      const asked = await requests(async () => {
-        await expect(
-          gateway.update(refTo(memory.id), { extensions: { 'x-b': 'b'.repeat(9_000) } }, call),
-        ).rejects.toMatchObject({ code: 'payload_too_large' });
-      });
-      expect(asked).toEqual(['fetch']);
-      expect(await gateway.get(refTo(memory.id), call)).toEqual(memory);
     });
   });
 

@@ -3,11 +3,11 @@ export const FULL = process.env.TEST_FULL !== undefined;
 
 const names: Readonly<Record<string, string>> = {
   access: 'matrix-pinecone sensitivity',
-  differential: 'pinecone sensitivity',
+  differential: 'sensitivity',
   mapped: 'fuzz',
   mcp: 'official-tools',
   package: 'image',
-  pinecone: 'faults-end-to-end paging-10000 try-pinecone',
+  pinecone: 'paging-10000 try-pinecone',
   postgres: 'ingestion-faults large-users reembed search-cost',
   process: 'crash fuzz ingestion metrics outage reembed rolling-restart unused-packages',
 };
