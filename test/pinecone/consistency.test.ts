@@ -145,6 +145,15 @@ describe('consistency tokens', () => {
       expect(await operations()).toEqual(['fetch', 'list', 'fetch', 'query']);
     });
 
+    it('is not looked for once a search saw it', async () => {
+      const client = createSession();
+      const memory = await here.add(memoryOf(user, 'the cat sleeps'), client.call());
+      expect(await there.search(searchFor(user, memory.content), call)).toHaveLength(1);
+      await server.resetCalls();
+      expect(await there.get(refTo(memory.id), client.call())).toEqual(memory);
+      expect(await operations()).toEqual(['fetch']);
+    });
+
     it('is not masked by what the other gateway wrote before', async () => {
       const client = createSession();
       const { id } = await there.add(memoryOf(user, 'the cat sleeps'), client.call());

@@ -12,18 +12,18 @@ import { freshUser, recordingLog, type Subject } from '../support/subject.ts';
 import { nodeMetadata, SHAPES } from './mapped-records.ts';
 import { documentedOptions, fill, openMappedSubject } from './mapped-subject.ts';
 
+let server: Pinecone;
+beforeAll(async () => {
+  server = await startPinecone();
+});
+afterAll(() => server.close());
+
 describe('opening', () => {
-  let server: Pinecone;
   let old: Pinecone;
-  let wide: Pinecone;
   beforeAll(async () => {
-    [server, old, wide] = await Promise.all([
-      startPinecone(),
-      startPinecone({ apiVersion: '2025-01', lsn: false }),
-      startPinecone({ dimension: 1536 }),
-    ]);
+    old = await startPinecone({ apiVersion: '2025-01', lsn: false });
   });
-  afterAll(() => Promise.all([server, old, wide].map((each) => each.close())));
+  afterAll(() => old.close());
 
   const open = (to: Pinecone, options: object, log = recordingLog()): Promise<Memories> =>
     openMemoriesOf(
@@ -76,7 +76,9 @@ describe('opening', () => {
 
   describe('the index', () => {
     it('of other dimensions than the embedder is refused with both numbers and the settings', async () => {
+      const wide = await startPinecone({ dimension: 1536 });
       const message = await refusalOf({}, wide);
+      await wide.close();
       expect(message).toMatch(/1536.*64/);
       expect(message).toContain('OMP_EMBEDDING_MODEL');
       expect(message).toContain('OMP_EMBEDDING_DIMENSIONS');
@@ -144,12 +146,6 @@ describe('opening', () => {
 });
 
 describe('presets', () => {
-  let server: Pinecone;
-  beforeAll(async () => {
-    server = await startPinecone();
-  });
-  afterAll(() => server.close());
-
   describe.each(SHAPES)('an index of $preset, with the documented configuration', (shape) => {
     const { preset, id, created_at, updated_at, tags = [] } = shape;
     const { index_host: _, ...settings } = documentedOptions(preset);
@@ -278,18 +274,13 @@ describe('other users', () => {
     constructor: { text, who: 'constructor' },
   };
 
-  let server: Pinecone;
   let subject: Subject;
   beforeAll(async () => {
-    server = await startPinecone();
     const records = Object.entries({ ...HIDDEN, ...SEEN }).map(([id, metadata]) => ({ id, text, metadata }));
     await fill(server, namespace, records);
     subject = await openMappedSubject(server, { ...OPTIONS, writable: true });
   });
-  afterAll(async () => {
-    await subject.close();
-    await server.close();
-  });
+  afterAll(() => subject.close());
 
   describe('records of a mapped index', () => {
     it.each(Object.keys(HIDDEN))('[SPEC GET /memories/{id} unknown] %s: no verb reaches it', async (id) => {

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { connect, type Service } from '../../providers/pinecone/client/client.ts';
 import { createRateLimit } from '../../providers/pinecone/mapped/mapped-list.ts';
 import { openMapped } from '../../providers/pinecone/mapped/mapped-provider.ts';
-import { inFormOf, toIso } from '../../providers/pinecone/mapped/mapped-record.ts';
+import { toIso } from '../../providers/pinecone/mapped/mapped-record.ts';
 import { Options } from '../../providers/pinecone/options.ts';
 import { post } from '../pinecone-server/plain.ts';
 import { type Pinecone, startPinecone } from '../pinecone-server/start.ts';
@@ -447,15 +447,6 @@ describe('times', () => {
       ['2025-03-01'],
     ])('%s names no moment', (value) => {
       expect(toIso(value)).toBeUndefined();
-    });
-
-    it('is written in the form that the record has', () => {
-      const iso = '2025-03-01T16:30:15.123Z';
-      expect(inFormOf('2025-01-01', iso)).toBe(iso);
-      expect(inFormOf(undefined, iso)).toBe(iso);
-      expect(inFormOf(1_700_000_000, iso)).toBe(1_740_846_615.123);
-      expect(inFormOf(1_700_000_000_000, iso)).toBe(1_740_846_615_123);
-      for (const form of [1_700_000_000, 1_700_000_000_000, 'x']) expect(toIso(inFormOf(form, iso))).toBe(iso);
     });
   });
 });

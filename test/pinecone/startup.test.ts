@@ -280,8 +280,10 @@ describe('diagnosis', () => {
   });
 
   it('an index that does not answer is a problem with the advice of the start', async () => {
-    expect(await look({ index_host: 'http://127.0.0.1:1' })).toEqual([
-      expect.stringMatching(/^problem connection: Pinecone cannot be reached.*PINECONE_INDEX_HOST/),
+    const stopped = await startPinecone();
+    await stopped.close();
+    expect(await look({ index_host: stopped.url })).toEqual([
+      expect.stringMatching(/^problem connection: Pinecone cannot be reached \(ECONNREFUSED\).*PINECONE_INDEX_HOST/),
     ]);
   });
 });
