@@ -297,6 +297,7 @@ describe('the overlay', () => {
       const { overlay, clock, shown } = open();
       const [kept, gone] = [written('u'), written('u')];
       shown.set('another', 100).set(NAMESPACE, seen);
+      overlay.put(written('of another user'), { namespace: NAMESPACE, lsn });
       overlay.put(kept, { namespace: NAMESPACE, lsn });
       overlay.bury(gone.memory, { namespace: NAMESPACE, lsn });
       clock.now = ms;

@@ -103,23 +103,20 @@ describe('verbs', () => {
     });
 
     it('of a text without signal to one with it, and back, is found as it should be', async () => {
-      const silent = '\u00a0.';
-      const { id } = await gateway.add(memoryOf(user, 'the cat sleeps'), call);
-      const other = await openGateway(server);
-      const scores = async () =>
-        (await other.search(searchFor(user, 'the cat sleeps'), call)).map(({ score }) => score);
-      const emptied = await openGateway(server, {
-        embedder: {
-          ...hashingEmbedder(),
-          embed: async (texts) => texts.map(() => new Float32Array(64)),
-        },
-      });
-      await emptied.update(refTo(id), { content: silent }, call);
-      expect(await scores()).toEqual([0]);
-      await gateway.update(refTo(id), { content: 'the cat sleeps' }, call);
+      // The vector that stands for a silent text in the index is the one of "loud".
+      const vectorOf = (text: string) =>
+        Float32Array.from({ length: 64 }, (_, at) => Number(text === 'loud' && at === 0));
+      const embedder = { ...hashingEmbedder(), embed: async (texts: readonly string[]) => texts.map(vectorOf) };
+      const [writing, reading] = [await openGateway(server, { embedder }), await openGateway(server, { embedder })];
+      const scores = async () => (await reading.search(searchFor(user, 'loud'), call)).map(({ score }) => score);
+      const { id } = await writing.add(memoryOf(user, 'loud'), call);
       expect(await scores()).toEqual([1]);
-      await other.close();
-      await emptied.close();
+      await writing.update(refTo(id), { content: 'silent' }, call);
+      expect(await scores()).toEqual([0]);
+      await writing.update(refTo(id), { content: 'loud' }, call);
+      expect(await scores()).toEqual([1]);
+      await writing.close();
+      await reading.close();
     });
   });
 
