@@ -14,7 +14,7 @@ import { createStore } from './store.ts';
 
 type Env = { Bindings: HttpBindings };
 
-/** What tests turn and look at; no part of the service. */
+/** Tests read and change these; the service has no such interface. */
 export interface Control {
   readonly index: Index;
   readonly faults: Faults;

@@ -4,7 +4,7 @@ import { gate } from '../embedding/observed-embedder.ts';
 import { eventually } from '../support/eventually.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
 import { call, callBy, listOf, memoryOf, refTo, searchFor } from '../support/requests.ts';
-import { freshUser, laterMoment } from '../support/subject.ts';
+import { freshUser } from '../support/subject.ts';
 import { openGateway, useTwoGateways } from './gateways.ts';
 
 describe('concurrency', () => {
@@ -105,20 +105,6 @@ describe('concurrency', () => {
         { content: 'a dog barks', tags: ['new'], confidence: 0.5, extensions: { 'x-here': [1], 'x-there': 0 } },
       ]);
       expect(await there.search(searchFor(user, 'a dog barks'), call)).toMatchObject([{ score: 1 }]);
-    });
-
-    it('of patches of one field the last one stays', async () => {
-      const { id } = await here.add(memoryOf(user, 'the cat sleeps'), call);
-      await server.settle();
-      await server.lag({ held: true });
-      await here.update(refTo(id), { content: 'from here' }, call);
-      await laterMoment();
-      await there.update(refTo(id), { content: 'from there' }, call);
-      const [memory] = await settled();
-      expect(memory?.content).toBe('from there');
-      for (const gateway of [here, there]) expect(await gateway.get(refTo(id), call)).toEqual(memory);
-      expect(await here.list(listOf(user), call)).toEqual([memory]);
-      expect(await there.search(searchFor(user, 'from there'), call)).toEqual([{ memory, score: 1 }]);
     });
 
     it('a patch is decided on what the other gateway made of the memory, not on what this one remembers', async () => {

@@ -148,24 +148,6 @@ describe('records', () => {
       );
     });
 
-    it('hold nothing but strings, numbers, booleans and lists of strings that are not empty, under keys without $', () => {
-      fc.assert(
-        fc.property(
-          anyMemory.chain((before) => fc.tuple(fc.constant(before), changed(before))),
-          ([before, after]) => {
-            for (const metadata of [toMetadata(before, false), changes(before, after, true)]) {
-              for (const [key, value] of Object.entries(metadata)) {
-                expect(key).toMatch(/^[^$]/);
-                const list = Array.isArray(value) && value.length > 0 && value.every((one) => typeof one === 'string');
-                expect(list || ['string', 'number', 'boolean'].includes(typeof value), key).toBe(true);
-              }
-            }
-          },
-        ),
-        { numRuns: 300 },
-      );
-    });
-
     it('use the names of the protocol', () => {
       const metadata = toMetadata(
         memory({

@@ -8,7 +8,7 @@ import { type Fault, type Pinecone, startPinecone } from '../pinecone-server/sta
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
 import { holdTimers } from '../support/hold-timers.ts';
 import { openMemoriesOf } from '../support/memories.ts';
-import { call, contextOf, listOf, memoryOf, refTo, searchFor } from '../support/requests.ts';
+import { call, contextOf, listOf, memoryOf } from '../support/requests.ts';
 import { freshUser } from '../support/subject.ts';
 import { openGateway } from './gateways.ts';
 
@@ -57,17 +57,6 @@ describe('the description of the index', () => {
       expect((await server.calls()).map(({ operation }) => operation)).toEqual(['stats', 'fetch']);
       await first.close();
       await second.close();
-    });
-
-    it('its description is never a memory', async () => {
-      const gateway = await openGateway(server);
-      const user = freshUser();
-      expect(await gateway.get(refTo('omp-index'), call)).toBeUndefined();
-      expect(await gateway.delete(refTo('omp-index'), call)).toBe(false);
-      expect(await gateway.list(listOf(user), call)).toEqual([]);
-      expect(await gateway.search(searchFor(user, 'anything'), call)).toEqual([]);
-      expect(await markerOf('memories')).toBeDefined();
-      await gateway.close();
     });
 
     it('replicas that start at the same time on an empty index agree', async () => {
