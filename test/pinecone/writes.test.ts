@@ -144,6 +144,20 @@ describe('reading own writes', () => {
       await server?.close();
     });
 
+    it('another gateway reads every write, once it is visible', async () => {
+      const user = freshUser();
+      const { id } = await gateway.add(memoryOf(user, 'the cat sleeps'), call);
+      const memory = await gateway.update(refTo(id), { content: 'a dog barks' }, call);
+      const { id: deleted } = await gateway.add(memoryOf(user, 'birds sing'), call);
+      await gateway.delete(refTo(deleted), call);
+      await server.settle();
+      const other = await openGateway(server, { options: { layout, namespace: layout } });
+      expect(await other.get(refTo(id), call)).toEqual(memory);
+      expect(await other.list(listOf(user), call)).toEqual([memory]);
+      expect(await other.search(searchFor(user, 'a dog barks'), call)).toEqual([{ memory, score: 1 }]);
+      await other.close();
+    });
+
     it('a deleted memory never comes back, whether the service or the gateway forgets first', async () => {
       const user = freshUser();
       const memory = await gateway.add(memoryOf(user, 'the cat sleeps'), call);
