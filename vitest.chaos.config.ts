@@ -9,6 +9,8 @@ export default defineConfig({
     globalSetup: 'test/chaos/report.ts',
     pool: 'forks',
     fileParallelism: false,
+    // Tests wait for events as long as in CI.
+    env: { CI: '1' },
     testTimeout: 900_000,
     hookTimeout: 900_000,
   },

@@ -1,5 +1,5 @@
 import { configDefaults, defineConfig } from 'vitest/config';
-import { FULL, FULL_ONLY } from './test/support/full.ts';
+import { FULL, FULL_ONLY, LIMIT_MS, PATIENCE_MS } from './test/support/full.ts';
 
 export default defineConfig({
   resolve: { conditions: ['source'] },
@@ -19,10 +19,9 @@ export default defineConfig({
     isolate: false,
     // All cores: many tests wait more than they compute.
     maxWorkers: '100%',
-    // Only against what hangs: no test may fail because the machine is busy, and none has a limit of its own.
-    testTimeout: 900_000,
-    hookTimeout: 900_000,
+    testTimeout: LIMIT_MS,
+    hookTimeout: LIMIT_MS,
     teardownTimeout: 120_000,
-    expect: { poll: { timeout: 300_000 } },
+    expect: { poll: { timeout: PATIENCE_MS } },
   },
 });

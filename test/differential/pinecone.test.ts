@@ -100,9 +100,13 @@ describe('the gateway on Pinecone gives the same answers as on memory', () => {
     console.log(JSON.stringify(at.seen));
   };
 
-  it('[SPEC Service capabilities] that shows nothing new, until it shows everything at once', {}, async () => {
-    const at = await stage({}, { held: true }, {});
-    await check(at, 1, SETTLING);
+  const NEVER_MS = 3_600_000;
+  it.for<[label: string, lag: Lag]>([
+    ['nothing new', { held: true }],
+    ['what is new to queries, but not to fetch and list', { fetchMs: NEVER_MS }],
+    ['what is new to fetch and list, but not to queries', { held: true, fetchMs: 0 }],
+  ])('[SPEC Service capabilities] that shows %s, until it shows everything at once', async ([, lag]) => {
+    await check(await stage({}, lag, {}), 1, SETTLING);
   });
 
   it('[SPEC Service capabilities] that fails at a read and works when it is asked again', {}, async () => {

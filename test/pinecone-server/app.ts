@@ -4,8 +4,8 @@ import type { AddressInfo, Socket } from 'node:net';
 import { createAdaptorServer, type HttpBindings } from '@hono/node-server';
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response';
 import { type Context, Hono } from 'hono';
-import { controlApp, createRecords } from './control.ts';
-import { createFaults, suffer } from './faults.ts';
+import { createRecords, type Records } from './calls.ts';
+import { createFaults, type Faults, suffer } from './faults.ts';
 import { type Judge, openJudges } from './judge.ts';
 import { type Asked, ENDPOINTS, type Endpoint, type Index, OPERATION_NAMES } from './operations.ts';
 import type { Lag, Settings } from './options.ts';
@@ -13,6 +13,13 @@ import { bodyOf, check, jsonReply, Refusal, type Reply, textReply } from './repl
 import { createStore } from './store.ts';
 
 type Env = { Bindings: HttpBindings };
+
+/** Tests read and change these; the service has no such interface. */
+export interface Control {
+  readonly index: Index;
+  readonly faults: Faults;
+  readonly records: Records;
+}
 
 /** Serves an index on 127.0.0.1. Port 0, the default: a free one. Rejects if it cannot listen. */
 export async function listen({
@@ -23,14 +30,14 @@ export async function listen({
   readonly settings: Settings;
   readonly lag: Lag;
   readonly port?: number;
-}): Promise<{ readonly url: string; readonly server: Server }> {
-  const app = await createApp(settings, lag);
+}): Promise<Control & { readonly url: string; readonly server: Server }> {
+  const { app, ...control } = await createApp(settings, lag);
   // Clients reuse connections: only faults may reset one.
   const serverOptions = { keepAliveTimeout: 600_000 };
   const server = createAdaptorServer({ fetch: app.fetch, serverOptions }) as Server;
   server.listen(port, '127.0.0.1');
   await once(server, 'listening');
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, server };
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, server, ...control };
 }
 
 const FETCH_BY_METADATA_PER_SECOND = 5;
@@ -39,14 +46,13 @@ const FETCH_BY_METADATA_PER_SECOND = 5;
  * Pinecone's data plane over one index in memory. Whatever arrives and whatever is answered is judged by its OpenAPI file;
  * what is wrong is kept as a violation, and such a request answered with 400.
  */
-async function createApp(settings: Settings, lag: Lag): Promise<Hono<Env>> {
+async function createApp(settings: Settings, lag: Lag): Promise<Control & { readonly app: Hono<Env> }> {
   const limit = createRateLimit(FETCH_BY_METADATA_PER_SECOND, 'fetch by metadata QPS');
   const countFetchByMetadata = settings.rateLimits ? limit : () => {};
   const index: Index = { settings, store: createStore(lag), countFetchByMetadata };
   const [faults, records] = [createFaults(), createRecords()];
   const judges = await openJudges();
   const app = new Hono<Env>();
-  app.route('/__control', controlApp(index, faults, records));
 
   for (const operation of OPERATION_NAMES) {
     const endpoint: Endpoint = ENDPOINTS[operation];
@@ -81,7 +87,7 @@ async function createApp(settings: Settings, lag: Lag): Promise<Hono<Env>> {
     records.violations.push(`${c.req.method} ${c.req.path}: no operation of this server`);
     return c.json(bodyOf(new Refusal(404, 'Not found')), 404);
   });
-  return app;
+  return { app, index, faults, records };
 }
 
 const WINDOW_MS = 1_000;

@@ -9,11 +9,9 @@ const HELP = `Pinecone's data plane on 127.0.0.1, with everything in memory.
   --dimension N       of the index's vectors; default 64
   --metric NAME       ${METRICS.join(', ')}; default cosine
   --api-version V     ${API_VERSIONS.join(', ')}; default ${API_VERSIONS[0]}
-  --api-key KEY       the only one let in; default: any
   --lag-ms N          a write can be read after N milliseconds
   --lag-writes N      a write can be read after N more writes to its namespace
   --no-lsn            answer without log sequence numbers
-  --rate-limits       enforce 5 fetch_by_metadata a second
 `;
 
 const OPTIONS = {
@@ -21,11 +19,9 @@ const OPTIONS = {
   dimension: { type: 'string', default: '64' },
   metric: { type: 'string', default: METRICS[0] },
   'api-version': { type: 'string', default: API_VERSIONS[0] },
-  'api-key': { type: 'string' },
   'lag-ms': { type: 'string', default: '0' },
   'lag-writes': { type: 'string', default: '0' },
   'no-lsn': { type: 'boolean', default: false },
-  'rate-limits': { type: 'boolean', default: false },
   help: { type: 'boolean', default: false },
 } as const;
 
@@ -45,9 +41,8 @@ async function start(given: ReturnType<typeof read>): Promise<void> {
     dimension: whole('dimension', given.dimension, 1),
     metric: oneOf('metric', given.metric, METRICS),
     apiVersion: oneOf('api-version', given['api-version'], API_VERSIONS),
-    apiKey: given['api-key'],
     lsn: !given['no-lsn'],
-    rateLimits: given['rate-limits'],
+    rateLimits: false,
   };
   const lag = { ms: whole('lag-ms', given['lag-ms'], 0), writes: whole('lag-writes', given['lag-writes'], 0) };
   const { url } = await listen({ settings, lag, port: whole('port', given.port, 0) });

@@ -1,7 +1,8 @@
 import { once } from 'node:events';
 import { listen } from './app.ts';
-import type { Call } from './control.ts';
+import type { Call } from './calls.ts';
 import type { Fault } from './faults.ts';
+import { namespaceName } from './operations.ts';
 import type { ApiVersion, Lag, Metric } from './options.ts';
 
 export type { Call, Fault, Lag };
@@ -63,37 +64,33 @@ export async function startPinecone({ lagMs = 0, lagWrites = 0, ...given }: Pine
     rateLimits: false,
     ...given,
   } as const;
-  const { url, server } = await listen({ settings, lag: { ms: lagMs, writes: lagWrites } });
-  const control = async <Answer>(method: string, path: string, body?: object): Promise<Answer> => {
-    const response = await fetch(`${url}/__control/${path}`, { method, body: JSON.stringify(body) });
-    const text = await response.text();
-    if (!response.ok) throw new Error(`${method} ${path}: ${text}`);
-    return JSON.parse(text) as Answer;
-  };
-  const violations = () => control<string[]>('GET', 'violations');
+  const lag = { ms: lagMs, writes: lagWrites };
+  const { url, server, index, faults, records } = await listen({ settings, lag });
+  const { store } = index;
   const close = async () => {
-    try {
-      const found = await violations();
-      if (found.length > 0) throw new Error(`against the OpenAPI file:\n${found.join('\n')}`);
-    } finally {
-      const ended = once(server, 'close');
-      server.close();
-      server.closeAllConnections();
-      await ended;
-    }
+    const ended = once(server, 'close');
+    server.close();
+    server.closeAllConnections();
+    await ended;
+    if (records.violations.length > 0) throw new Error(`against the OpenAPI file:\n${records.violations.join('\n')}`);
   };
   let closing: Promise<void> | undefined;
   return {
     url,
-    lag: (lag) => control('PUT', 'lag', lag),
-    settle: () => control('POST', 'settle'),
-    fail: (fault) => control('POST', 'faults', fault),
-    clearFaults: () => control('DELETE', 'faults'),
-    calls: () => control('GET', 'calls'),
-    resetCalls: () => control('DELETE', 'calls'),
-    violations,
-    records: (namespace) => control('GET', `records?${new URLSearchParams({ namespace })}`),
-    namespaces: () => control('GET', 'namespaces'),
+    lag: async (lag) => store.lag(lag),
+    settle: async () => store.settle(),
+    fail: async (fault) => faults.add(fault),
+    clearFaults: async () => faults.clear(),
+    calls: async () => records.calls().map((call) => ({ ...call })),
+    resetCalls: async () => records.resetCalls(),
+    violations: async () => [...records.violations],
+    records: async (namespace) => {
+      const entries = store.find(namespaceName(namespace, index))?.whole.entries() ?? [];
+      return Object.fromEntries(
+        [...entries].map(([id, { values, metadata }]) => [id, { values: [...values], ...(metadata && { metadata }) }]),
+      );
+    },
+    namespaces: async () => store.existing().map(({ name }) => name),
     close: () => {
       closing ??= close();
       return closing;

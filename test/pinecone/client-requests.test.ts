@@ -1,14 +1,7 @@
 import { getEventListeners } from 'node:events';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { OmpError } from '#contract';
-import {
-  connect,
-  deleteChunks,
-  fetchChunks,
-  forEachChunk,
-  type Service,
-  validIds,
-} from '../../providers/pinecone/client/client.ts';
+import { connect, type Service } from '../../providers/pinecone/client/client.ts';
 import { indexUrl } from '../../providers/pinecone/client/transport.ts';
 import { type Pinecone, startPinecone } from '../pinecone-server/start.ts';
 import { call, callBy } from '../support/requests.ts';
@@ -25,7 +18,7 @@ describe('requests', () => {
   });
   afterEach(async () => {
     vi.unstubAllEnvs();
-    await server.lag({});
+    await server.clearFaults();
     await server.resetCalls();
   });
   afterAll(() => server.close());
@@ -55,17 +48,6 @@ describe('requests', () => {
       await service.upsert('listed', [record('a')], call);
       expect(await service.list('listed', { prefix: '', limit: 1_000 }, call)).toEqual({ ids: ['a'], next: undefined });
       expect((await server.calls()).at(-1)?.path).toContain('limit=99&');
-    });
-
-    it('are fetched by metadata in pages', async () => {
-      await Promise.all(['a', 'b', 'c'].map((id) => service.upsert('m', [record(id, { user_id: 'u' })], call)));
-      await service.upsert('m', [record('d', { user_id: 'v' })], call);
-      const filter = { user_id: 'u' };
-      const first = await service.fetchByMetadata('m', { filter, limit: 2 }, call);
-      const rest = await service.fetchByMetadata('m', { filter, limit: 2, token: first?.next }, call);
-      expect(rest?.next).toBeUndefined();
-      const found = [...(first?.records ?? []), ...(rest?.records ?? [])];
-      expect(found.map(({ id }) => id).sort()).toEqual(['a', 'b', 'c']);
     });
   });
 
@@ -155,24 +137,9 @@ describe('requests', () => {
       expect(() => connectTo(server)).not.toThrow();
     });
   });
-});
-
-describe('requests for many ids', () => {
-  const namespace = 'n';
-  let server: Pinecone;
-  let service: Service;
-  beforeAll(async () => {
-    server = await startPinecone({ dimension: 1 });
-    service = connect({ api_key: 'key', index_host: server.url, timeout_ms: 10_000 });
-  });
-  afterEach(async () => {
-    await server.clearFaults();
-    await server.resetCalls();
-  });
-  afterAll(() => server.close());
 
   const idsUpTo = (count: number): string[] => Array.from({ length: count }, (_, at) => `id-${at}`);
-  const store = (id: string) => service.upsert(namespace, [{ id, values: Float32Array.of(1), metadata: {} }], call);
+  const store = (id: string) => service.upsert(namespace, [record(id)], call);
   const pathsOf = async (operation: string) =>
     (await server.calls()).filter((made) => made.operation === operation).map(({ path }) => path);
 
@@ -182,6 +149,8 @@ describe('requests for many ids', () => {
     it('are absent without being asked for', async () => {
       expect(await service.fetch(namespace, IMPOSSIBLE, call)).toEqual(new Map());
       expect(await service.remove(namespace, IMPOSSIBLE, call)).toBeUndefined();
+      expect(await service.fetch(namespace, [], call)).toEqual(new Map());
+      expect(await service.remove(namespace, [], call)).toBeUndefined();
       expect(await server.calls()).toEqual([]);
     });
 
@@ -232,52 +201,10 @@ describe('requests for many ids', () => {
     });
 
     it('fail as one when one request fails, and those not begun are not sent', async () => {
-      await server.fail({ operation: 'fetch', kind: '401', times: 0 });
+      await server.fail({ operation: 'fetch', kind: '401' });
       await expect(service.fetch(namespace, idsUpTo(5_000), call)).rejects.toMatchObject({ code: 'provider_error' });
-      expect((await pathsOf('fetch')).length).toBeLessThanOrEqual(4);
-    });
-
-    it('none at all need no request', async () => {
-      expect(await service.fetch(namespace, [], call)).toEqual(new Map());
-      expect(await service.remove(namespace, [], call)).toBeUndefined();
-      expect(await server.calls()).toEqual([]);
-    });
-  });
-
-  describe('groups', () => {
-    it('hold every id once and in order', () => {
-      const ids = idsUpTo(1_234).map((id, at) => id.padEnd(1 + ((at * 37) % 512), '%'));
-      expect(fetchChunks('ns', ids).flat()).toEqual(ids);
-      expect(fetchChunks('n'.repeat(400), ids).flat()).toEqual(ids);
-      expect(deleteChunks(ids).flat()).toEqual(ids);
-      expect(validIds(['b', 'a', 'b'])).toEqual(['b', 'a']);
-    });
-
-    it('are worked on four at once, and the results come in their order', async () => {
-      let [underway, most] = [0, 0];
-      const results = await forEachChunk(
-        idsUpTo(20).map((id) => [id]),
-        async ([id]) => {
-          most = Math.max(most, ++underway);
-          await new Promise(setImmediate);
-          underway--;
-          return id;
-        },
-      );
-      expect(results).toEqual(idsUpTo(20));
-      expect(most).toBe(4);
-    });
-
-    it('not begun when one of them fails are left out', async () => {
-      let begun = 0;
-      const chunks = idsUpTo(20).map((id) => [id]);
-      const failing = forEachChunk(chunks, async () => {
-        if (++begun === 1) throw new Error('the first');
-        await new Promise(setImmediate);
-      });
-      await expect(failing).rejects.toThrow('the first');
-      for (const _ of chunks) await new Promise(setImmediate);
-      expect(begun).toBe(4);
+      for (let turn = 0; turn < 20; turn++) await service.stats(call);
+      expect((await pathsOf('fetch')).length).toBeLessThan(20);
     });
   });
 });

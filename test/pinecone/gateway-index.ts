@@ -1,6 +1,6 @@
 import type { Call, Memory } from '#contract';
 import { toUnit, toUnitHalf } from '#ranking';
-import type { Lsn, Metadata } from '../../providers/pinecone/client/client.ts';
+import type { Metadata } from '../../providers/pinecone/client/client.ts';
 import { connect } from '../../providers/pinecone/client/client.ts';
 import { userFilter } from '../../providers/pinecone/filter.ts';
 import { createConsistency } from '../../providers/pinecone/gateway-index/consistency.ts';
@@ -11,13 +11,13 @@ import { createSearch } from '../../providers/pinecone/gateway-index/gateway-sea
 import { createIds, createNamespaces } from '../../providers/pinecone/gateway-index/ids.ts';
 import type { Options } from '../../providers/pinecone/options.ts';
 import { createOverlay } from '../../providers/pinecone/overlay.ts';
-import { type Metric, toValues } from '../../providers/pinecone/score.ts';
+import { toValues } from '../../providers/pinecone/score.ts';
+import { post } from '../pinecone-server/plain.ts';
 import type { Pinecone } from '../pinecone-server/start.ts';
 import { call, memoryOf } from '../support/requests.ts';
 import { freshUser, recordingLog } from '../support/subject.ts';
 
 export const NAMESPACE = 'memories';
-const FIRST_MS = Date.UTC(2026, 0, 1);
 
 /** Texts here are vectors, written as JSON: `[1,0]`. Anything else has no signal. */
 export const vectorOf = (text: string, dimension: number): Float32Array => {
@@ -29,94 +29,91 @@ export const vectorOf = (text: string, dimension: number): Float32Array => {
 const EVERY_WRITE = { settle_ms: 3_600_000, shows: () => false, max_entries: 50_000 };
 const makeOverlay = () => createOverlay({ ...EVERY_WRITE, log: recordingLog() });
 
-/** What the verbs on a gateway's index work with, on this server. It remembers all of its writes. */
-export function openIndex(
+/** One user's memories in a gateway's index on this server, and what its verbs work with. It remembers all of its writes. */
+export function openUserIndex(
   server: Pinecone,
-  { layout = 'single', namespace = NAMESPACE, ...more }: Partial<Options & Pick<GatewayIndex, 'metric'>> = {},
+  dimension: number,
+  {
+    layout = 'single',
+    namespace: base = NAMESPACE,
+    metric = 'cosine',
+    max_scan = 100_000,
+  }: Partial<Options & Pick<GatewayIndex, 'metric'>> = {},
 ) {
+  const user_id = freshUser();
   const service = connect({ api_key: 'key', index_host: server.url, timeout_ms: 600_000 });
   const secret = new Uint8Array(32);
-  const look = async (where: string, by: Call) => {
-    const { dimension = 1 } = await service.stats(by);
-    const nobody = { vector: new Float32Array(dimension), topK: 1, filter: userFilter('', []), includeMetadata: false };
-    return (await service.query(where, nobody, by)).indexedLsn;
-  };
-  return {
+  const nobody = { vector: new Float32Array(dimension), topK: 1, filter: userFilter('', []), includeMetadata: false };
+  const look = async (where: string, by: Call) => (await service.query(where, nobody, by)).indexedLsn;
+  const ids = createIds(secret);
+  const own = {
     service,
-    ids: createIds(secret),
-    namespaces: createNamespaces(layout, namespace),
+    ids,
+    namespaces: createNamespaces(layout, base),
     overlay: makeOverlay(),
     consistency: createConsistency({ secret, wait_ms: 0, look }),
     model: 'model',
-    metric: more.metric ?? 'cosine',
+    metric,
     moved: false,
-    max_scan: more.max_scan ?? 100_000,
+    max_scan,
   };
-}
+  const namespace = own.namespaces.of(ids.userPart(user_id));
 
-/** One user's memories in a gateway's index, and all that search works with. Writes bypass the provider's verbs. */
-export function openUserIndex(server: Pinecone, dimension: number, metric: Metric = 'cosine') {
-  const user_id = freshUser();
-  const own = openIndex(server, { metric });
-  const { service, ids } = own;
-
-  /** A memory made so many milliseconds after the first. */
-  const memory = (ms: number, content: string, more: Partial<Memory> = {}): Memory => {
-    const created_at = new Date(FIRST_MS + ms).toISOString();
-    return {
-      ...memoryOf(user_id, content),
-      id: ids.make(user_id, FIRST_MS + ms),
-      created_at,
-      updated_at: created_at,
-      embedding_model: 'model',
-      status: 'done',
-      ...more,
-    };
+  const toRecord = (memory: Memory) => {
+    const { values, embedded } = toValues(vectorOf(memory.content, dimension));
+    return { id: memory.id, values, metadata: toMetadata(memory, embedded) };
   };
-  const toRecord = (made: Memory) => {
-    const { values, embedded } = toValues(vectorOf(made.content, dimension));
-    return { id: made.id, values, metadata: toMetadata(made, embedded) };
+  const remember = (memory: Memory, lsn: number | undefined) =>
+    own.overlay.put({ memory, vector: vectorOf(memory.content, dimension) }, { namespace, lsn });
+  const send = async (path: string, body: object) => {
+    const { status, body: answer } = await post(server, path, { ...body, namespace });
+    if (status !== 200) throw new Error(JSON.stringify(answer));
   };
-  const remember = (made: Memory, lsn: Lsn) =>
-    own.overlay.put({ memory: made, vector: vectorOf(made.content, dimension) }, { namespace: NAMESPACE, lsn });
 
   return {
     user_id,
+    userPart: ids.userPart(user_id),
+    namespace,
     own: own as GatewayIndex,
-    memory,
+    /** A memory of the user made then. */
+    memory(created_ms: number, more: Partial<Memory> = {}): Memory {
+      const created_at = new Date(created_ms).toISOString();
+      const made = { id: ids.make(user_id, created_ms), created_at, updated_at: created_at };
+      return { ...memoryOf(user_id, 'tea'), ...made, embedding_model: 'model', status: 'done', ...more };
+    },
     /** As this gateway writes. */
-    async add(made: Memory) {
-      remember(made, await service.upsert(NAMESPACE, [toRecord(made)], call));
+    async add(memory: Memory) {
+      remember(memory, await service.upsert(namespace, [toRecord(memory)], call));
     },
     async change(before: Memory, after: Memory) {
       const { values, embedded } = toValues(vectorOf(after.content, dimension));
       const change = { id: after.id, values, metadata: changes(before, after, embedded) };
-      remember(after, await service.update(NAMESPACE, change, call));
+      remember(after, await service.update(namespace, change, call));
     },
-    async remove(made: Memory) {
-      own.overlay.bury(made, { namespace: NAMESPACE, lsn: await service.remove(NAMESPACE, [made.id], call) });
+    async remove(memory: Memory) {
+      own.overlay.bury(memory, { namespace, lsn: await service.remove(namespace, [memory.id], call) });
     },
     /** As another gateway writes: any number at once, with any metadata on top. */
-    async bulk(made: readonly Memory[], more: Metadata = {}) {
-      const together = Math.min(1_000, Math.floor(1_900_000 / (500 + JSON.stringify([made[0], more]).length)));
-      for (let at = 0; at < made.length; at += together) {
-        const vectors = made.slice(at, at + together).map((one) => {
-          const { id, values, metadata } = toRecord(one);
+    async seed(memories: readonly Memory[], more: Metadata = {}) {
+      const together = Math.min(1_000, Math.floor(1_900_000 / (500 + JSON.stringify([memories[0], more]).length)));
+      for (let at = 0; at < memories.length; at += together) {
+        const vectors = memories.slice(at, at + together).map((memory) => {
+          const { id, values, metadata } = toRecord(memory);
           return { id, values: [...values], metadata: { ...metadata, ...more } };
         });
-        const response = await fetch(`${server.url}/vectors/upsert`, {
-          method: 'POST',
-          headers: { 'content-type': 'application/json', 'api-key': 'key', 'x-pinecone-api-version': '2026-04' },
-          body: JSON.stringify({ vectors, namespace: NAMESPACE }),
-        });
-        if (!response.ok) throw new Error(await response.text());
+        await send('/vectors/upsert', { vectors });
       }
+    },
+    async drop(memories: readonly Memory[]) {
+      if (memories.length > 0) await send('/vectors/delete', { ids: memories.map(({ id }) => id) });
     },
     /** What a process just started knows of recent writes: nothing. */
     forget() {
       own.overlay.close();
       own.overlay = makeOverlay();
     },
+    /** A list of a process just started, which remembers no pages. */
+    restarted: () => createList(own),
     /** `altered`: parts of the index that err. */
     search(
       query: string,
@@ -131,3 +128,4 @@ export function openUserIndex(server: Pinecone, dimension: number, metric: Metri
     close: () => own.overlay.close(),
   };
 }
+export type UserIndex = ReturnType<typeof openUserIndex>;

@@ -1,94 +1,21 @@
 import type { Call, ListQuery, Memory } from '#contract';
-import { createList } from '../../providers/pinecone/gateway-index/gateway-list.ts';
-import type { GatewayIndex } from '../../providers/pinecone/gateway-index/gateway-record.ts';
-import { toMetadata } from '../../providers/pinecone/gateway-index/gateway-record.ts';
-import type { Options } from '../../providers/pinecone/options.ts';
-import { post } from '../pinecone-server/plain.ts';
 import type { Pinecone } from '../pinecone-server/start.ts';
-import { callBy, listOf, memoryOf } from '../support/requests.ts';
-import { freshUser } from '../support/subject.ts';
-import { openIndex } from './gateway-index.ts';
+import { callBy, listOf } from '../support/requests.ts';
+import { openUserIndex, type UserIndex } from './gateway-index.ts';
 
 /** Dimension of the servers these lists run on. */
 export const DIMENSION = 2;
-const VECTOR = Float32Array.of(1, 0);
 
 /** Some moment long after the first that an id can name. */
 export const NOON = Date.UTC(2026, 5, 15, 12);
 
-export interface Listing {
-  readonly own: GatewayIndex;
-  readonly user_id: string;
-  readonly userPart: string;
-  readonly namespace: string;
-  /** A list of a process just started, which remembers no pages. */
-  restarted(): (query: ListQuery, call: Call) => Promise<Memory[]>;
-  /** A memory of the user made then. */
-  memory(created_ms: number, more?: Partial<Memory>): Memory;
-  /** Writes as another gateway does. */
-  seed(memories: readonly Memory[]): Promise<void>;
-  drop(memories: readonly Memory[]): Promise<void>;
-  /** Writes as this gateway does. */
-  add(memory: Memory): Promise<void>;
-  remove(memory: Memory): Promise<void>;
-  close(): void;
-}
+export type Listing = UserIndex;
 
 let listings = 0;
 
-/** Lists of one user, in namespaces of their own. */
-export function openListing(
-  server: Pinecone,
-  { layout = 'single', max_scan = 10_000 }: Partial<Pick<Options, 'layout' | 'max_scan'>> = {},
-): Listing {
-  const user_id = freshUser();
-  listings += 1;
-  const own = openIndex(server, { layout, namespace: `listing-${listings}`, max_scan });
-  const { ids, overlay } = own;
-  const userPart = ids.userPart(user_id);
-  const namespace = own.namespaces.of(userPart);
-  const where = { namespace, lsn: undefined };
-
-  const send = async (path: string, body: object) => {
-    const { status, body: answer } = await post(server, path, { ...body, namespace });
-    if (status !== 200) throw new Error(JSON.stringify(answer));
-  };
-  const inThousands = async (memories: readonly Memory[], write: (some: readonly Memory[]) => Promise<void>) => {
-    for (let at = 0; at < memories.length; at += 1_000) await write(memories.slice(at, at + 1_000));
-  };
-  const seed: Listing['seed'] = (memories) =>
-    inThousands(memories, (some) =>
-      send('/vectors/upsert', {
-        vectors: some.map((memory) => ({ id: memory.id, values: [...VECTOR], metadata: toMetadata(memory, true) })),
-      }),
-    );
-  const drop: Listing['drop'] = (memories) =>
-    inThousands(memories, (some) => send('/vectors/delete', { ids: some.map(({ id }) => id) }));
-
-  return {
-    own,
-    user_id,
-    userPart,
-    namespace,
-    restarted: () => createList(own),
-    memory(created_ms, more = {}) {
-      const created_at = new Date(created_ms).toISOString();
-      const made = { id: ids.make(user_id, created_ms), created_at, updated_at: created_at };
-      return { ...memoryOf(user_id, 'tea'), ...made, embedding_model: 'model', status: 'done', ...more };
-    },
-    seed,
-    drop,
-    async add(memory) {
-      await seed([memory]);
-      overlay.put({ memory, vector: VECTOR }, where);
-    },
-    async remove(memory) {
-      await drop([memory]);
-      overlay.bury(memory, where);
-    },
-    close: () => overlay.close(),
-  };
-}
+/** One user's memories in a namespace of their own. */
+export const openListing = (server: Pinecone, options: Parameters<typeof openUserIndex>[2] = {}): Listing =>
+  openUserIndex(server, DIMENSION, { namespace: `listing-${++listings}`, max_scan: 10_000, ...options });
 
 /** The order of every list (Decision 1). */
 export const newestFirst = (a: Memory, b: Memory): number => compare(b.created_at, a.created_at) || compare(b.id, a.id);

@@ -16,6 +16,14 @@ export interface ForeignRecord {
 
 const embedder = hashingEmbedder();
 
+/** A text of whose embedding nothing is left. */
+export async function silentText(): Promise<string> {
+  for (let at = 0; ; at++) {
+    const [vector] = await embedder.embed([String(at)], 'document', call);
+    if (vector?.every((component) => component === 0)) return String(at);
+  }
+}
+
 /** Writes past the gateway, so many at once that they stay below 2 MB. */
 export async function fill(
   server: Pinecone,
@@ -58,7 +66,5 @@ export const openMappedSubject = (
   });
 
 /** The settings of `docs/integrations/pinecone-<preset>.md`, through the gateway's own loader. */
-export function documentedOptions(preset: string) {
-  const { config, warnings } = loadConfig({ env: documentedEnvironment(`pinecone-${preset}`) });
-  return { options: config.pinecone, provider: config.provider, embedder: config.embedding.kind, warnings };
-}
+export const documentedOptions = (preset: string) =>
+  loadConfig({ env: documentedEnvironment(`pinecone-${preset}`) }).config.pinecone;

@@ -1,8 +1,10 @@
 import { spawn } from 'node:child_process';
 import { resolve } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { post } from '../pinecone-server/plain.ts';
 import { type Program, temporaryFolder, watch } from '../process/gateway.ts';
 import { clientOf } from '../support/client.ts';
+import { eventually } from '../support/eventually.ts';
 
 const SCRIPT = resolve('scripts/try-pinecone.ts');
 
@@ -39,8 +41,9 @@ describe('trying the gateway on Pinecone without an account', () => {
     expect((await client.capabilities()).provider).toBe('pinecone');
     const memory = await client.add({ content: 'The key is under the mat.', user_id: 'u' });
     expect(await client.get(memory.id)).toMatchObject({ content: 'The key is under the mat.' });
-    const written = (await (await fetch(`${server}/__control/calls`)).json()) as { operation: string }[];
-    expect(written.map(({ operation }) => operation)).toContain('upsert');
+    // The memory, and the record that describes the index.
+    const stats = () => post({ url: server }, '/describe_index_stats', {});
+    await eventually(async () => expect(await stats()).toMatchObject({ body: { totalVectorCount: 2 } }));
 
     program.child.kill('SIGINT');
     expect(await program.ended).toMatchObject({ status: 0, stdout: expect.stringContaining('stopping') });
