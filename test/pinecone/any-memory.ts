@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import type { Memory, Source } from '#contract';
-import { LIMITS } from '../../src/http/schemas.ts';
+import { LIMITS } from '../../src/verbs/fields.ts';
 
 /** Text that the protocol admits: any characters but NUL. */
 const text = (minLength: number, maxLength: number) =>

@@ -5,10 +5,10 @@ import { type Call, OmpError } from '#contract';
 import { connect, type Service } from '../../providers/pinecone/client/client.ts';
 import { Failure, parseRetryAfter } from '../../providers/pinecone/client/errors.ts';
 import { createConcurrencyLimit, pauseAfter, withRetries } from '../../providers/pinecone/client/retry.ts';
-import { gate } from '../embedding/observed-embedder.ts';
+import { callOf, gate } from '../embedding/observed-embedder.ts';
 import { type Fault, type Pinecone, startPinecone } from '../pinecone-server/start.ts';
 import { holdTimers } from '../support/hold-timers.ts';
-import { call, callBy } from '../support/requests.ts';
+import { call } from '../support/requests.ts';
 
 describe('retries', () => {
   const never = new AbortController().signal;
@@ -191,7 +191,7 @@ describe('the concurrency limit of requests', () => {
       await server.resetCalls();
       const [working, waiting] = [new AbortController(), new AbortController()];
       const aborted = new OmpError('invalid_request', 'aborted');
-      const asked = (signal: AbortSignal) => fetch('n', ['a'], callBy({}, { signal })).catch((error: unknown) => error);
+      const asked = (signal: AbortSignal) => fetch('n', ['a'], callOf(signal)).catch((error: unknown) => error);
       const [first, second] = [asked(working.signal), asked(waiting.signal)];
       await expect(fetch('n', ['a'], call)).rejects.toMatchObject({ code: 'rate_limited', provider: 'pinecone' });
       waiting.abort(aborted);
@@ -348,7 +348,7 @@ describe('faults of the service', () => {
       async (_, send) => {
         const client = new AbortController();
         await server.fail({ kind: 'hang', times: 0 });
-        const sent = send(patient, callBy({}, { signal: client.signal }));
+        const sent = send(patient, callOf(client.signal));
         sent.catch(() => {});
         await expect.poll(() => server.calls()).toHaveLength(1);
         client.abort(gone);
@@ -359,7 +359,7 @@ describe('faults of the service', () => {
 
     it('before anything was sent costs no request', async () => {
       for (const send of Object.values({ ...REPEATABLE, ...ONCE })) {
-        await expect(send(patient, callBy({}, { signal: AbortSignal.abort(gone) }))).rejects.toBe(gone);
+        await expect(send(patient, callOf(AbortSignal.abort(gone)))).rejects.toBe(gone);
       }
       expect(await server.calls()).toEqual([]);
     });

@@ -88,9 +88,9 @@ describe('consistency tokens', () => {
       await server.lag({ held: true });
       const client = createSession();
       const found = (text: string) => shownLate(there.search(searchFor(user, text), client.call()));
-      const memory = await here.add(memoryOf(user, 'the cat sleeps'), client.call());
+      const memory = await here.add({ input: memoryOf(user, 'the cat sleeps') }, client.call());
       expect(await found('the cat sleeps')).toEqual([{ memory, score: 1 }]);
-      const changed = await here.update(refTo(memory.id), { content: 'a dog barks' }, client.call());
+      const changed = await here.update({ ref: refTo(memory.id), patch: { content: 'a dog barks' } }, client.call());
       await server.resetCalls();
       expect(await found('a dog barks')).toEqual([{ memory: changed, score: 1 }]);
       await here.delete(refTo(memory.id), client.call());
@@ -102,11 +102,12 @@ describe('consistency tokens', () => {
     it('is read, changed and deleted through another, though it arrives late there', async () => {
       await server.lag({ held: true });
       const client = createSession();
-      const added = async (content: string) => refTo((await here.add(memoryOf(user, content), client.call())).id);
+      const added = async (content: string) =>
+        refTo((await here.add({ input: memoryOf(user, content) }, client.call())).id);
       const first = await added('the cat sleeps');
       expect(await shownLate(there.get(first, client.call()))).toMatchObject({ id: first.id });
       const second = await added('a dog barks');
-      const updated = there.update(second, { confidence: 1 }, client.call());
+      const updated = there.update({ ref: second, patch: { confidence: 1 } }, client.call());
       expect(await shownLate(updated)).toMatchObject({ confidence: 1 });
       expect(await shownLate(there.delete(await added('birds sing'), client.call()))).toBe(true);
       expect(client.behind).toBe(0);
@@ -115,14 +116,14 @@ describe('consistency tokens', () => {
     it('is read through another where fetch lags behind queries: it looks again', async () => {
       await server.lag({ fetchMs: 3_600_000 });
       const client = createSession();
-      const memory = await here.add(memoryOf(user, 'the cat sleeps'), client.call());
+      const memory = await here.add({ input: memoryOf(user, 'the cat sleeps') }, client.call());
       expect(await shownLate(there.get(refTo(memory.id), client.call()), 'fetch')).toEqual(memory);
       expect(client.behind).toBe(0);
     });
 
     it('is not waited for without the token', async () => {
       await server.lag({ held: true });
-      const { id } = await here.add(memoryOf(user, 'the cat sleeps'), createSession().call());
+      const { id } = await here.add({ input: memoryOf(user, 'the cat sleeps') }, createSession().call());
       await server.resetCalls();
       expect(await there.get(refTo(id), call)).toBeUndefined();
       expect(await there.search(searchFor(user, 'the cat sleeps'), call)).toEqual([]);
@@ -131,7 +132,7 @@ describe('consistency tokens', () => {
 
     it('is looked for once: what is known of the index is remembered', async () => {
       const client = createSession();
-      const memory = await here.add(memoryOf(user, 'the cat sleeps'), client.call());
+      const memory = await here.add({ input: memoryOf(user, 'the cat sleeps') }, client.call());
       await server.resetCalls();
       expect(await there.get(refTo(memory.id), client.call())).toEqual(memory);
       expect(await operations()).toEqual(['query', 'fetch']);
@@ -147,7 +148,7 @@ describe('consistency tokens', () => {
 
     it('is not looked for once a search saw it', async () => {
       const client = createSession();
-      const memory = await here.add(memoryOf(user, 'the cat sleeps'), client.call());
+      const memory = await here.add({ input: memoryOf(user, 'the cat sleeps') }, client.call());
       expect(await there.search(searchFor(user, memory.content), call)).toHaveLength(1);
       await server.resetCalls();
       expect(await there.get(refTo(memory.id), client.call())).toEqual(memory);
@@ -156,8 +157,11 @@ describe('consistency tokens', () => {
 
     it('is not masked by what the other gateway wrote before', async () => {
       const client = createSession();
-      const { id } = await there.add(memoryOf(user, 'the cat sleeps'), client.call());
-      const changed = (await here.update(refTo(id), { content: 'a dog barks', tags: ['a'] }, client.call())) as Memory;
+      const { id } = await there.add({ input: memoryOf(user, 'the cat sleeps') }, client.call());
+      const changed = (await here.update(
+        { ref: refTo(id), patch: { content: 'a dog barks', tags: ['a'] } },
+        client.call(),
+      )) as Memory;
       expect(await there.get(refTo(id), client.call())).toEqual(changed);
       expect(await there.list(listOf(user, { tags: ['a'] }), client.call())).toEqual([changed]);
       expect(await there.search(searchFor(user, 'a dog barks'), client.call())).toEqual([
@@ -171,13 +175,13 @@ describe('consistency tokens', () => {
     it('ends with the call that waits for it', async () => {
       await server.lag({ held: true });
       const client = createSession();
-      const { id } = await here.add(memoryOf(user, 'the cat sleeps'), client.call());
+      const { id } = await here.add({ input: memoryOf(user, 'the cat sleeps') }, client.call());
       const gone = new Error('the client went away');
-      const controller = new AbortController();
-      const waiting = there.get(refTo(id), client.call({ signal: controller.signal }));
+      const call = client.call();
+      const waiting = there.get(refTo(id), call);
       const ended = expect(waiting).rejects.toBe(gone);
       await eventually(async () => expect(await operations()).toContain('query'));
-      controller.abort(gone);
+      call.abort(gone);
       await ended;
     });
   });
@@ -191,11 +195,11 @@ describe('consistency tokens', () => {
 
     it('the answer says that it may lack something, whatever was asked', async () => {
       const user = freshUser();
-      const known = await here.add(memoryOf(user, 'known'), call);
+      const known = await here.add({ input: memoryOf(user, 'known') }, call);
       await server.settle();
       await server.lag({ held: true });
       const client = createSession();
-      const { id } = await here.add(memoryOf(user, 'the cat sleeps'), client.call());
+      const { id } = await here.add({ input: memoryOf(user, 'the cat sleeps') }, client.call());
       expect(await hasty.search(searchFor(user, 'known'), client.call())).toEqual([{ memory: known, score: 1 }]);
       expect(client.behind).toBe(1);
       expect(await hasty.list(listOf(user), client.call())).toEqual([known]);
@@ -209,7 +213,7 @@ describe('consistency tokens', () => {
     it('a memory that fetch does not show yet says so too', async () => {
       await server.lag({ fetchMs: 3_600_000 });
       const client = createSession();
-      const { id } = await here.add(memoryOf(freshUser(), 'the cat sleeps'), client.call());
+      const { id } = await here.add({ input: memoryOf(freshUser(), 'the cat sleeps') }, client.call());
       expect(await hasty.get(refTo(id), client.call())).toBeUndefined();
       expect(client.behind).toBe(1);
     });
@@ -217,7 +221,7 @@ describe('consistency tokens', () => {
     it('a memory that every read would show by now is looked for once', async () => {
       const brief = await openGateway(server, { options: { ...PATIENT, settle_ms: 0 } });
       const client = createSession();
-      const { id } = await here.add(memoryOf(freshUser(), 'the cat sleeps'), client.call());
+      const { id } = await here.add({ input: memoryOf(freshUser(), 'the cat sleeps') }, client.call());
       await here.delete(refTo(id), client.call());
       await server.resetCalls();
       expect(await brief.get(refTo(id), client.call())).toBeUndefined();
@@ -231,8 +235,8 @@ describe('consistency tokens', () => {
     const server = await startPinecone({ lsn: false });
     const gateway = await openGateway(server);
     const client = createSession();
-    const { id } = await gateway.add(memoryOf('u', 'the cat sleeps'), client.call());
-    await gateway.update(refTo(id), { confidence: 1 }, client.call());
+    const { id } = await gateway.add({ input: memoryOf('u', 'the cat sleeps') }, client.call());
+    await gateway.update({ ref: refTo(id), patch: { confidence: 1 } }, client.call());
     await gateway.delete(refTo(id), client.call());
     expect(client).toMatchObject({ token: undefined, behind: 0 });
     await gateway.close();

@@ -1,9 +1,9 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { Call, Embedder, Memory, MemoryPatch } from '#contract';
-import { gate } from '../embedding/observed-embedder.ts';
+import { callOf, gate } from '../embedding/observed-embedder.ts';
 import { eventually } from '../support/eventually.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
-import { call, callBy, listOf, memoryOf, refTo, searchFor } from '../support/requests.ts';
+import { call, listOf, memoryOf, refTo, searchFor } from '../support/requests.ts';
 import { freshUser } from '../support/subject.ts';
 import { openGateway, useTwoGateways } from './gateways.ts';
 
@@ -28,7 +28,7 @@ describe('concurrency', () => {
 
   describe('within one gateway', () => {
     it('[SPEC PATCH /memories/{id}] 50 patches of different fields lose nothing, though none of them is shown yet', async () => {
-      const memory = await here.add(memoryOf(user, 'the cat sleeps'), call);
+      const memory = await here.add({ input: memoryOf(user, 'the cat sleeps') }, call);
       await server.lag({ held: true });
       const extensions = Object.fromEntries(Array.from({ length: 47 }, (_, index) => [`x-${index}`, index]));
       const fields: MemoryPatch = { content: 'a dog barks', tags: ['a', 'b'], valid_to: '2030-01-01T00:00:00.000Z' };
@@ -36,7 +36,7 @@ describe('concurrency', () => {
         ...Object.entries(fields).map(([name, value]) => ({ [name]: value })),
         ...Object.entries(extensions).map(([name, value]) => ({ extensions: { [name]: value } })),
       ];
-      const answers = await Promise.all(patches.map((patch) => here.update(refTo(memory.id), patch, call)));
+      const answers = await Promise.all(patches.map((patch) => here.update({ ref: refTo(memory.id), patch }, call)));
       const last = await here.get(refTo(memory.id), call);
       expect(last).toMatchObject({ ...fields, extensions });
       const times = answers.map((answer) => answer?.updated_at as string);
@@ -47,8 +47,8 @@ describe('concurrency', () => {
     });
 
     it('of patches and a delete at the same time, those before it change the memory and those after it find none', async () => {
-      const { id } = await here.add(memoryOf(user, 'the cat sleeps'), call);
-      const patch = (confidence: number) => here.update(refTo(id), { confidence }, call);
+      const { id } = await here.add({ input: memoryOf(user, 'the cat sleeps') }, call);
+      const patch = (confidence: number) => here.update({ ref: refTo(id), patch: { confidence } }, call);
       const remove = () => here.delete(refTo(id), call);
       const answers = await Promise.all([patch(0.1), patch(0.2), remove(), patch(0.3), remove()]);
       const [first, second, deleted, third, again] = answers as [Memory, Memory, boolean, undefined, boolean];
@@ -57,11 +57,11 @@ describe('concurrency', () => {
     });
 
     it('a patch that is given up while it waits changes nothing', async () => {
-      const { id } = await here.add(memoryOf(user, 'the cat sleeps'), call);
+      const { id } = await here.add({ input: memoryOf(user, 'the cat sleeps') }, call);
       const controller = new AbortController();
       const gone = new Error('the client went away');
-      const first = here.update(refTo(id), { confidence: 0.1 }, call);
-      const second = here.update(refTo(id), { confidence: 0.2 }, callBy({}, { signal: controller.signal }));
+      const first = here.update({ ref: refTo(id), patch: { confidence: 0.1 } }, call);
+      const second = here.update({ ref: refTo(id), patch: { confidence: 0.2 } }, callOf(controller.signal));
       const refused = expect(second).rejects.toBe(gone);
       controller.abort(gone);
       await Promise.all([first, refused]);
@@ -78,9 +78,9 @@ describe('concurrency', () => {
         },
       };
       const gateway = await openGateway(server, { embedder: slow });
-      const { id } = await gateway.add(memoryOf(user, 'the cat sleeps'), call);
-      const moved = gateway.update(refTo(id), { content: 'slow text' }, call);
-      const tagged = gateway.update(refTo(id), { tags: ['a'] }, call);
+      const { id } = await gateway.add({ input: memoryOf(user, 'the cat sleeps') }, call);
+      const moved = gateway.update({ ref: refTo(id), patch: { content: 'slow text' } }, call);
+      const tagged = gateway.update({ ref: refTo(id), patch: { tags: ['a'] } }, call);
       open();
       await Promise.all([moved, tagged]);
       const [memory] = await settled();
@@ -92,14 +92,14 @@ describe('concurrency', () => {
 
   describe('between two gateways', () => {
     it('patches of different fields are all kept, though neither sees the other', async () => {
-      const { id } = await here.add(memoryOf(user, 'the cat sleeps', { tags: ['old'] }), call);
+      const { id } = await here.add({ input: memoryOf(user, 'the cat sleeps', { tags: ['old'] }) }, call);
       await server.settle();
       await server.lag({ held: true });
       await Promise.all([
-        here.update(refTo(id), { tags: ['new'] }, call),
-        there.update(refTo(id), { confidence: 0.5 }, call),
-        here.update(refTo(id), { extensions: { 'x-here': [1] } }, call),
-        there.update(refTo(id), { content: 'a dog barks', extensions: { 'x-there': 0 } }, call),
+        here.update({ ref: refTo(id), patch: { tags: ['new'] } }, call),
+        there.update({ ref: refTo(id), patch: { confidence: 0.5 } }, call),
+        here.update({ ref: refTo(id), patch: { extensions: { 'x-here': [1] } } }, call),
+        there.update({ ref: refTo(id), patch: { content: 'a dog barks', extensions: { 'x-there': 0 } } }, call),
       ]);
       expect(await settled()).toMatchObject([
         { content: 'a dog barks', tags: ['new'], confidence: 0.5, extensions: { 'x-here': [1], 'x-there': 0 } },
@@ -108,17 +108,19 @@ describe('concurrency', () => {
     });
 
     it('a patch is decided on what the other gateway made of the memory, not on what this one remembers', async () => {
-      const { id } = await here.add(memoryOf(user, 'the cat sleeps', { confidence: 0.1 }), call);
-      await there.update(refTo(id), { confidence: 0.9 }, call);
-      expect(await here.update(refTo(id), { confidence: 0.1 }, call)).toMatchObject({ confidence: 0.1 });
+      const { id } = await here.add({ input: memoryOf(user, 'the cat sleeps', { confidence: 0.1 }) }, call);
+      await there.update({ ref: refTo(id), patch: { confidence: 0.9 } }, call);
+      expect(await here.update({ ref: refTo(id), patch: { confidence: 0.1 } }, call)).toMatchObject({
+        confidence: 0.1,
+      });
       expect(await settled()).toMatchObject([{ confidence: 0.1 }]);
     });
 
     it('of a patch and a delete at the same time, the delete stays', async () => {
       for (let turn = 0; turn < 10; turn++) {
-        const { id } = await here.add(memoryOf(user, 'the cat sleeps'), call);
+        const { id } = await here.add({ input: memoryOf(user, 'the cat sleeps') }, call);
         const [patched, deleted] = await Promise.all([
-          here.update(refTo(id), { content: `a dog barks ${turn}` }, call),
+          here.update({ ref: refTo(id), patch: { content: `a dog barks ${turn}` } }, call),
           there.delete(refTo(id), call),
         ]);
         expect(patched === undefined || patched.id === id).toBe(true);
@@ -133,7 +135,7 @@ describe('concurrency', () => {
     const givenUp = async (what: string, ask: (by: Call) => Promise<unknown>) => {
       await server.resetCalls();
       const deadline = new AbortController();
-      const late = ask(callBy({}, { signal: deadline.signal }));
+      const late = ask(callOf(deadline.signal));
       late.catch(() => {});
       await expect.poll(() => server.calls()).toContainEqual(expect.objectContaining({ operation: what }));
       const tooLate = new Error('too late');
@@ -147,9 +149,9 @@ describe('concurrency', () => {
       );
 
     it('[SPEC Errors provider_error] a patch: what was acknowledged last is shown, until the service shows the other', async () => {
-      const memory = await here.add(memoryOf(user, 'the cat sleeps'), call);
+      const memory = await here.add({ input: memoryOf(user, 'the cat sleeps') }, call);
       await server.fail({ operation: 'update', kind: 'reset-after' });
-      await expect(here.update(refTo(memory.id), { confidence: 0.5 }, call)).rejects.toMatchObject({
+      await expect(here.update({ ref: refTo(memory.id), patch: { confidence: 0.5 } }, call)).rejects.toMatchObject({
         code: 'provider_error',
       });
       // It was carried out: what the service shows is newer than what this gateway remembers.
@@ -157,7 +159,7 @@ describe('concurrency', () => {
       expect(await here.list(listOf(user), call)).toMatchObject([{ confidence: 0.5 }]);
 
       await server.fail({ operation: 'update', kind: 'reset' });
-      await expect(here.update(refTo(memory.id), { confidence: 0.7 }, call)).rejects.toMatchObject({
+      await expect(here.update({ ref: refTo(memory.id), patch: { confidence: 0.7 } }, call)).rejects.toMatchObject({
         code: 'provider_error',
       });
       expect(await here.get(refTo(memory.id), call)).toMatchObject({ confidence: 0.5 });
@@ -165,9 +167,9 @@ describe('concurrency', () => {
     });
 
     it('a patch that is carried out after its deadline does not bring a deleted memory back', async () => {
-      const { id } = await here.add(memoryOf(user, 'the cat sleeps'), call);
+      const { id } = await here.add({ input: memoryOf(user, 'the cat sleeps') }, call);
       await server.fail({ operation: 'update', kind: 'slow' });
-      await givenUp('update', (by) => here.update(refTo(id), { content: 'a dog barks' }, by));
+      await givenUp('update', (by) => here.update({ ref: refTo(id), patch: { content: 'a dog barks' } }, by));
       expect(await here.delete(refTo(id), call)).toBe(true);
       await server.clearFaults();
       await carriedOut('update');

@@ -2,12 +2,12 @@ import { afterAll, beforeAll, beforeEach } from 'vitest';
 import type { Call, Embedder, Log } from '#contract';
 import { type Pinecone, startPinecone } from '../pinecone-server/start.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
-import { type Memories, openMemoriesOf } from '../support/memories.ts';
 import { callBy, contextOf } from '../support/requests.ts';
+import { openStoreOf, type Store } from '../support/stores.ts';
 import { UNHURRIED_PINECONE } from '../support/subject.ts';
 
 /** One with every verb that a backend of ours has. */
-export type Gateway = Memories & Required<Pick<Memories, 'add' | 'update' | 'delete' | 'list' | 'search'>>;
+export type Gateway = Store & Required<Pick<Store, 'add' | 'update' | 'delete' | 'list' | 'search'>>;
 
 export interface GatewayOptions {
   /** On top of key and address. */
@@ -21,7 +21,7 @@ export const openGateway = async (
   { url }: Pick<Pinecone, 'url'>,
   { options, embedder = hashingEmbedder(), log }: GatewayOptions = {},
 ): Promise<Gateway> =>
-  (await openMemoriesOf(
+  (await openStoreOf(
     'pinecone',
     { api_key: 'key-of-the-tests', index_host: url, ...UNHURRIED_PINECONE, ...options },
     contextOf({ embedder, ranking: { mode: 'vector', keyword_weight: 0 }, ...(log && { log }) }),
@@ -54,20 +54,17 @@ export function createSession(token?: string) {
     token,
     /** How often an answer said that it may lack something. */
     behind: 0,
-    call: (more: Partial<Call> = {}): Call =>
+    call: (): Call =>
       callBy(
         {},
         {
-          consistency: {
-            token: session.token,
-            answer: (given) => {
-              session.token = given;
-            },
-            behind: () => {
-              session.behind += 1;
-            },
+          token: session.token,
+          answer: (given) => {
+            session.token = given;
           },
-          ...more,
+          behind: () => {
+            session.behind += 1;
+          },
         },
       ),
   };

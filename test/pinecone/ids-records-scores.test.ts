@@ -22,7 +22,7 @@ import {
   userPrefix,
 } from '../../providers/pinecone/gateway-index/ids.ts';
 import { createScoring, isZero, toValues } from '../../providers/pinecone/score.ts';
-import { LIMITS } from '../../src/http/schemas.ts';
+import { LIMITS } from '../../src/verbs/fields.ts';
 import { compileFilter } from '../pinecone-server/filter.ts';
 import { score as asIndexed } from '../pinecone-server/score.ts';
 import { memoryOf } from '../support/requests.ts';

@@ -6,8 +6,8 @@ import { Options } from '../../providers/pinecone/options.ts';
 import { type Pinecone, startPinecone } from '../pinecone-server/start.ts';
 import { expectError } from '../support/expect-error.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
-import { type AllMemories, type Memories, memoriesOf, openMemoriesOf } from '../support/memories.ts';
 import { call, contextOf, listOf, refTo, searchFor } from '../support/requests.ts';
+import { type FullStore, openStoreOf, type Store, storeOf } from '../support/stores.ts';
 import { freshUser, recordingLog, type Subject } from '../support/subject.ts';
 import { nodeMetadata, SHAPES } from './mapped-records.ts';
 import { documentedOptions, fill, openMappedSubject } from './mapped-subject.ts';
@@ -25,8 +25,8 @@ describe('opening', () => {
   });
   afterAll(() => old.close());
 
-  const open = (to: Pinecone, options: object, log = recordingLog()): Promise<Memories> =>
-    openMemoriesOf(
+  const open = (to: Pinecone, options: object, log = recordingLog()): Promise<Store> =>
+    openStoreOf(
       'pinecone',
       { api_key: 'key', index_host: to.url, preset: 'langchain', namespace: 'n', ...options },
       contextOf({ embedder: hashingEmbedder(), ranking: { mode: 'vector', keyword_weight: 0 }, log }),
@@ -311,17 +311,17 @@ describe('other users', () => {
       const bound = subject.as({ 'x-user-id': 'bo' });
       expectError(await bound.ask(bound.byId('ana')), 'not_found');
       expect((await bound.get('bo')).user_id).toBe('bo');
-      const { get, update, delete: remove } = subject.provider as AllMemories;
+      const { get, update, delete: remove } = subject.provider as FullStore;
       const foreign = refTo('ana', { users: ['bo'] });
       expect(await get(foreign, call)).toBeUndefined();
-      expect(await update(foreign, { content: 'mine' }, call)).toBeUndefined();
+      expect(await update({ ref: foreign, patch: { content: 'mine' } }, call)).toBeUndefined();
       expect(await remove(foreign, call)).toBe(false);
       expect((await server.records(namespace)).ana?.metadata).toEqual(SEEN.ana);
     });
   });
 
   describe('an index that answers with more than it was asked for', () => {
-    const open = async (): Promise<AllMemories> => {
+    const open = async (): Promise<FullStore> => {
       const options = Options.parse({ api_key: 'key', index_host: server.url, ...OPTIONS });
       const service = connect(options);
       const filterless = { who: { $exists: true } };
@@ -331,7 +331,7 @@ describe('other users', () => {
         fetchByMetadata: (name, page, made) => service.fetchByMetadata(name, { ...page, filter: filterless }, made),
       };
       const context = { embedder: hashingEmbedder(), log: recordingLog() };
-      return memoriesOf(await openMapped(careless, options, context), context.embedder);
+      return storeOf(await openMapped(careless, options, context), context.embedder);
     };
     const idsOf = async (query: Partial<ListQuery & SearchQuery>) => {
       const provider = await open();

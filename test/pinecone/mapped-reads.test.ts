@@ -4,12 +4,13 @@ import { createRateLimit } from '../../providers/pinecone/mapped/mapped-list.ts'
 import { openMapped } from '../../providers/pinecone/mapped/mapped-provider.ts';
 import { toIso } from '../../providers/pinecone/mapped/mapped-record.ts';
 import { Options } from '../../providers/pinecone/options.ts';
+import { callOf } from '../embedding/observed-embedder.ts';
 import { post } from '../pinecone-server/plain.ts';
 import { type Pinecone, startPinecone } from '../pinecone-server/start.ts';
 import { expectError } from '../support/expect-error.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
-import { memoriesOf } from '../support/memories.ts';
-import { call, callBy, listOf, searchFor } from '../support/requests.ts';
+import { call, listOf, searchFor } from '../support/requests.ts';
+import { storeOf } from '../support/stores.ts';
 import { freshUser, recordingLog, type Subject } from '../support/subject.ts';
 import { fill, openMappedSubject, silentText } from './mapped-subject.ts';
 
@@ -155,7 +156,7 @@ describe('lists', () => {
         },
       };
       const context = { embedder: hashingEmbedder(), log: recordingLog() };
-      const provider = memoriesOf(await openMapped(moving, options, context), context.embedder);
+      const provider = storeOf(await openMapped(moving, options, context), context.embedder);
       const found = (await provider.list(listOf(user, { limit: 1_000 }), call)).map(({ content }) => content);
       await provider.close();
       // One at the start, four of the list.
@@ -203,7 +204,7 @@ describe('lists', () => {
       const waitForRate = createRateLimit({ count: 1, window_ms: 60_000, longest_wait_ms: 120_000 });
       await waitForRate(call);
       const ending = new AbortController();
-      const waiting = waitForRate(callBy({}, { signal: ending.signal }));
+      const waiting = waitForRate(callOf(ending.signal));
       const reason = new Error('the client went away');
       ending.abort(reason);
       await expect(waiting).rejects.toBe(reason);
@@ -378,7 +379,7 @@ describe('searches', () => {
         fetch: async () => new Map(),
       };
       const context = { embedder, log: recordingLog() };
-      const provider = memoriesOf(await openMapped(textless, options, context), context.embedder);
+      const provider = storeOf(await openMapped(textless, options, context), context.embedder);
       asked.length = 0;
       const search = provider.search(searchFor(user, 'green tea'), call);
       await expect(search).rejects.toMatchObject({ code: 'invalid_request' });

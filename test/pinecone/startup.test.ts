@@ -7,8 +7,8 @@ import { post } from '../pinecone-server/plain.ts';
 import { type Fault, type Pinecone, startPinecone } from '../pinecone-server/start.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
 import { holdTimers } from '../support/hold-timers.ts';
-import { openMemoriesOf } from '../support/memories.ts';
 import { call, contextOf, listOf, memoryOf } from '../support/requests.ts';
+import { openStoreOf } from '../support/stores.ts';
 import { freshUser } from '../support/subject.ts';
 import { openGateway } from './gateways.ts';
 
@@ -70,7 +70,7 @@ describe('the description of the index', () => {
       await server.settle();
       const user = freshUser();
       const [first, second, third] = gateways as [(typeof gateways)[0], (typeof gateways)[0], (typeof gateways)[0]];
-      const memory = await first.add(memoryOf(user, 'the cat sleeps'), call);
+      const memory = await first.add({ input: memoryOf(user, 'the cat sleeps') }, call);
       expect(await second.list(listOf(user), call)).toEqual([memory]);
       expect(await third.list(listOf(user), call)).toEqual([memory]);
       for (const gateway of gateways) await gateway.close();
@@ -80,7 +80,7 @@ describe('the description of the index', () => {
       const namespace = freshNamespace();
       const before = await openGateway(server, { options: { namespace } });
       const user = freshUser();
-      const memory = await before.add(memoryOf(user, 'the cat sleeps'), call);
+      const memory = await before.add({ input: memoryOf(user, 'the cat sleeps') }, call);
       const after = await openGateway(server, {
         options: { namespace, api_key: 'rotated' },
       });
@@ -168,7 +168,7 @@ describe('the description of the index', () => {
 
   describe('[Decision 16] what keeps the gateway from starting is said so that something can be done about it', () => {
     const open = (options: object, { embedder = hashingEmbedder() }: { embedder?: Embedder | undefined } = {}) =>
-      openMemoriesOf('pinecone', { api_key: KEY, ...options }, contextOf({ embedder }));
+      openStoreOf('pinecone', { api_key: KEY, ...options }, contextOf({ embedder }));
 
     /** A deadline that passes when a test says so. */
     const HELD_MS = 3_599_999;
@@ -200,7 +200,7 @@ describe('the description of the index', () => {
     });
 
     it('no embedder: keyword search alone is not to be had here', async () => {
-      const opening = openMemoriesOf('pinecone', { api_key: KEY, index_host: server.url }, contextOf());
+      const opening = openStoreOf('pinecone', { api_key: KEY, index_host: server.url }, contextOf());
       expect(await refusal(opening)).toMatch(/OMP_SEARCH_MODE/);
     });
   });

@@ -30,14 +30,15 @@ describe('verbs', () => {
     await verb();
     return (await server.calls()).map(({ operation }) => operation);
   }
-  const update = (memory: Memory, content: string) => gateway.update(refTo(memory.id), { content }, call);
+  const update = (memory: Memory, content: string) =>
+    gateway.update({ ref: refTo(memory.id), patch: { content } }, call);
 
   describe('each verb takes as many requests as docs/backends/pinecone.md says', () => {
     it('add, get, update, delete, search, ping', async () => {
       let memory = {} as Memory;
       expect(
         await requests(async () => {
-          memory = await gateway.add(memoryOf(user, 'the cat sleeps'), call);
+          memory = await gateway.add({ input: memoryOf(user, 'the cat sleeps') }, call);
         }),
       ).toEqual(['upsert']);
       expect(await requests(() => gateway.get(refTo(memory.id), call))).toEqual(['fetch']);
@@ -63,7 +64,7 @@ describe('verbs', () => {
       ]) {
         const asked = await requests(async () => {
           expect(await gateway.get(refTo(id), call)).toBeUndefined();
-          expect(await gateway.update(refTo(id), { content: 'x' }, call)).toBeUndefined();
+          expect(await gateway.update({ ref: refTo(id), patch: { content: 'x' } }, call)).toBeUndefined();
           expect(await gateway.delete(refTo(id), call)).toBe(false);
         });
         expect(asked).toEqual([]);
@@ -73,9 +74,12 @@ describe('verbs', () => {
 
   describe('[Decision 7] a patch', () => {
     it('sends what changes and nothing else', async () => {
-      const memory = await gateway.add(memoryOf(user, 'the cat sleeps', { tags: ['a'], confidence: 0.5 }), call);
+      const memory = await gateway.add(
+        { input: memoryOf(user, 'the cat sleeps', { tags: ['a'], confidence: 0.5 }) },
+        call,
+      );
       await server.resetCalls();
-      await gateway.update(refTo(memory.id), { content: memory.content, tags: ['b'] }, call);
+      await gateway.update({ ref: refTo(memory.id), patch: { content: memory.content, tags: ['b'] } }, call);
       const sent = (await server.calls()).find(({ operation }) => operation === 'update')?.body as {
         setMetadata: object;
         values?: unknown;
@@ -91,11 +95,11 @@ describe('verbs', () => {
       const embedder = { ...hashingEmbedder(), embed: async (texts: readonly string[]) => texts.map(vectorOf) };
       const [writer, reader] = [await openGateway(server, { embedder }), await openGateway(server, { embedder })];
       const scores = async () => (await reader.search(searchFor(user, 'loud'), call)).map(({ score }) => score);
-      const { id } = await writer.add(memoryOf(user, 'loud'), call);
+      const { id } = await writer.add({ input: memoryOf(user, 'loud') }, call);
       expect(await scores()).toEqual([1]);
-      await writer.update(refTo(id), { content: 'silent' }, call);
+      await writer.update({ ref: refTo(id), patch: { content: 'silent' } }, call);
       expect(await scores()).toEqual([0]);
-      await writer.update(refTo(id), { content: 'loud' }, call);
+      await writer.update({ ref: refTo(id), patch: { content: 'loud' } }, call);
       expect(await scores()).toEqual([1]);
       await writer.close();
       await reader.close();
@@ -106,17 +110,17 @@ describe('verbs', () => {
     const wide = await startPinecone({ dimension: 20_000 });
     const large = await openGateway(wide, { embedder: hashingEmbedder(20_000) });
     const more = { extensions: { 'x-more': 'm'.repeat(10_000) } };
-    const memory = await large.add(memoryOf(user, '語'.repeat(9_000), more), call);
+    const memory = await large.add({ input: memoryOf(user, '語'.repeat(9_000), more) }, call);
     expect(await large.search(searchFor(user, memory.content), call)).toEqual([{ memory, score: 1 }]);
     await large.close();
     await wide.close();
   });
 
   it('[SPEC Memory created_at] ever later within one gateway, also when the clock is set back', async () => {
-    const first = await gateway.add(memoryOf(user, 'one'), call);
+    const first = await gateway.add({ input: memoryOf(user, 'one') }, call);
     vi.useFakeTimers({ toFake: ['Date'], now: Date.now() - 3_600_000 });
-    const second = await gateway.add(memoryOf(user, 'two'), call);
-    const changed = (await gateway.update(refTo(first.id), { content: 'three' }, call)) as Memory;
+    const second = await gateway.add({ input: memoryOf(user, 'two') }, call);
+    const changed = (await gateway.update({ ref: refTo(first.id), patch: { content: 'three' } }, call)) as Memory;
     expect(second.created_at > first.created_at).toBe(true);
     expect(changed.updated_at > first.updated_at).toBe(true);
     expect(await gateway.list(listOf(user), call)).toEqual([second, changed]);
@@ -146,9 +150,9 @@ describe('reading own writes', () => {
 
     it('another gateway reads every write, once it is visible', async () => {
       const user = freshUser();
-      const { id } = await gateway.add(memoryOf(user, 'the cat sleeps'), call);
-      const memory = await gateway.update(refTo(id), { content: 'a dog barks' }, call);
-      const { id: deleted } = await gateway.add(memoryOf(user, 'birds sing'), call);
+      const { id } = await gateway.add({ input: memoryOf(user, 'the cat sleeps') }, call);
+      const memory = await gateway.update({ ref: refTo(id), patch: { content: 'a dog barks' } }, call);
+      const { id: deleted } = await gateway.add({ input: memoryOf(user, 'birds sing') }, call);
       await gateway.delete(refTo(deleted), call);
       await server.settle();
       const other = await openGateway(server, { options: { layout, namespace: layout } });
@@ -160,7 +164,7 @@ describe('reading own writes', () => {
 
     it('a deleted memory never comes back, whether the service or the gateway forgets first', async () => {
       const user = freshUser();
-      const memory = await gateway.add(memoryOf(user, 'the cat sleeps'), call);
+      const memory = await gateway.add({ input: memoryOf(user, 'the cat sleeps') }, call);
       await server.settle();
       const brief = await openGateway(server, { options: { layout, namespace: layout, settle_ms: 1 } });
       await server.lag({ held: true });
@@ -169,7 +173,7 @@ describe('reading own writes', () => {
         expect(await brief.get(refTo(memory.id), call)).toBeUndefined();
         expect(await brief.list(listOf(user), call)).toEqual([]);
         expect(await brief.search(searchFor(user, memory.content), call)).toEqual([]);
-        expect(await brief.update(refTo(memory.id), { content: 'back' }, call)).toBeUndefined();
+        expect(await brief.update({ ref: refTo(memory.id), patch: { content: 'back' } }, call)).toBeUndefined();
         expect(await brief.delete(refTo(memory.id), call)).toBe(false);
       };
       // Where the service tells numbers, what it does not show yet is kept in mind for longer than settle_ms.
