@@ -39,8 +39,8 @@ export default defineProvider({
     const homes = new Map<string, Home>();
 
     const userOf = (userId: string): User => {
-      const known = users.get(userId);
-      if (known) return known;
+      const existing = users.get(userId);
+      if (existing) return existing;
       const user = createUser(embedder?.dimensions, ranking);
       users.set(userId, user);
       return user;
@@ -80,24 +80,24 @@ export default defineProvider({
       batch: ({ items, key }, call) => insert(items, key, call),
       keyUse: async (key) => keyUses.find(key),
       get: async (ref) => homeOf(ref)?.entry.memory,
-      async update({ ref, patch: wanted, vector }, call) {
+      async update({ ref, patch: input, vector }, call) {
         const before = homeOf(ref);
         requireVersion(before?.entry.memory, ref);
-        const patch = before && effectivePatch(before.entry.memory, wanted);
+        const patch = before && effectivePatch(before.entry.memory, input);
         if (!patch) {
           if (before) recordAudit('update', before.entry.memory, call);
           return before?.entry.memory;
         }
-        const found =
+        const content =
           patch.content === undefined ? undefined : { vector, terms: await analyseLater(patch.content, call) };
         // The record may have been changed or deleted while the text was analysed.
         const home = homeOf(ref);
         if (!home) return undefined;
         requireVersion(home.entry.memory, ref);
-        const updated = patched(home.entry.memory, patch, max_record_bytes);
-        home.user.replace(home.entry, updated, found);
-        recordAudit('update', updated, call);
-        return updated;
+        const memory = applyPatch(home.entry.memory, patch, max_record_bytes);
+        home.user.replace(home.entry, memory, content);
+        recordAudit('update', memory, call);
+        return memory;
       },
       async delete(ref, call) {
         const home = homeOf(ref);
@@ -111,13 +111,13 @@ export default defineProvider({
       search: async (query) => users.get(query.user_id)?.search(query) ?? [],
       ...(embedder && {
         async vectorsOf({ ids, user_id, within }) {
-          const found = new Map<string, Float32Array>();
+          const vectors = new Map<string, Float32Array>();
           for (const id of ids) {
             const home = homeOf({ id, users: [user_id], within });
             const vector = home?.user.vector(home.entry);
-            if (vector) found.set(id, vector);
+            if (vector) vectors.set(id, vector);
           }
-          return found;
+          return vectors;
         },
       }),
       // Otherwise it would count the tags that stand for scopes.
@@ -127,11 +127,11 @@ export default defineProvider({
       }),
       ...createExport({ homes, userOf, recordAudit }),
       async erase({ user_id }, call) {
-        let erased = 0;
-        for (const [id, { entry }] of homes) if (entry.memory.user_id === user_id && homes.delete(id)) erased++;
+        let count = 0;
+        for (const [id, { entry }] of homes) if (entry.memory.user_id === user_id && homes.delete(id)) count++;
         users.delete(user_id);
         log?.note(changeEntry('erase', { id: null, user_id, scope: null }, call));
-        return erased;
+        return count;
       },
       ...(log && { audit: log }),
       ping: async () => {},
@@ -142,9 +142,9 @@ export default defineProvider({
 
 function listUsers(
   users: ReadonlyMap<string, User>,
-  { users: allowed, within, prefix = '', after = '', limit }: UserListQuery,
+  { users: allowedUsers, within, prefix = '', after = '', limit }: UserListQuery,
 ): UserPart {
-  const ids = allowed ? [...new Set(allowed)] : [...users.keys()];
+  const ids = allowedUsers ? [...new Set(allowedUsers)] : [...users.keys()];
   const rest = ids.filter((id) => id > after && id.startsWith(prefix)).sort();
   const items: UserSummary[] = [];
   let place = 0;
@@ -172,7 +172,7 @@ const capabilitiesOf = ({ mode }: RankingOptions, scopes: 'native' | 'none'): Pr
 });
 
 /** Throws `payload_too_large` if the record would become too large. */
-function patched(memory: Memory, patch: MemoryPatch, maxBytes: number): Memory {
+function applyPatch(memory: Memory, patch: MemoryPatch, maxBytes: number): Memory {
   requireFits(memory, patch, maxBytes);
   const updated: Memory = {
     ...memory,

@@ -30,16 +30,16 @@ export interface Home {
 }
 
 /** The search index of a content. */
-export interface Indexed {
+export interface ContentIndex {
   readonly terms: readonly string[];
   readonly vector: Vector;
 }
 
 /** All data of one user. Queries never read the data of another user. */
 export interface User {
-  add(memory: Memory, indexed: Indexed): Entry;
+  add(memory: Memory, content: ContentIndex): Entry;
   /** `indexed` is undefined if the patch has no content. */
-  replace(entry: Entry, memory: Memory, indexed: Indexed | undefined): void;
+  replace(entry: Entry, memory: Memory, content: ContentIndex | undefined): void;
   remove(entry: Entry): void;
   /** Undefined without an embedder. */
   vector(entry: Entry): Float32Array | undefined;
@@ -56,22 +56,22 @@ export function createUser(dimensions: number | undefined, ranking: RankingOptio
   const free: number[] = [];
   let slots = 0;
 
-  const index = ({ slot }: Entry, { terms, vector }: Indexed) => {
+  const index = ({ slot }: Entry, { terms, vector }: ContentIndex) => {
     keywords.set(slot, terms);
     if (vector) vectors?.set(slot, vector);
   };
 
   return {
-    add(memory, indexed) {
+    add(memory, content) {
       const entry: Entry = { memory, slot: free.pop() ?? slots++ };
       entries.splice(rank(entries, memory), 0, entry);
-      index(entry, indexed);
+      index(entry, content);
       return entry;
     },
-    replace(entry, memory, indexed) {
+    replace(entry, memory, content) {
       const rewritten = memory.content !== entry.memory.content;
       entry.memory = memory;
-      if (indexed && rewritten) index(entry, indexed);
+      if (content && rewritten) index(entry, content);
     },
     remove(entry) {
       keywords.delete(entry.slot);
@@ -81,14 +81,14 @@ export function createUser(dimensions: number | undefined, ranking: RankingOptio
     vector: ({ slot }) => vectors?.get(slot),
     list(query) {
       const admits = filter(query);
-      const found: Memory[] = [];
+      const page: Memory[] = [];
       const start = query.after ? rank(entries, query.after) : entries.length;
-      for (let i = start - 1; i >= 0 && found.length < query.limit; i--) {
+      for (let i = start - 1; i >= 0 && page.length < query.limit; i--) {
         const { memory } = entries[i] as Entry;
         if (query.since !== undefined && memory.created_at < query.since) break;
-        if ((query.until === undefined || memory.created_at <= query.until) && admits(memory)) found.push(memory);
+        if ((query.until === undefined || memory.created_at <= query.until) && admits(memory)) page.push(memory);
       }
-      return upToBytes(found, query.max_bytes, (memory) => memory);
+      return upToBytes(page, query.max_bytes, (memory) => memory);
     },
     search(query) {
       const { vector } = query;
@@ -183,7 +183,8 @@ const inScope = ({ scope }: Memory, prefix: string | undefined): boolean =>
 const isShort = ({ content }: Memory, { max_content_bytes: most }: SearchQuery): boolean =>
   most === undefined || Buffer.byteLength(content) <= most;
 
-const hasTags = ({ tags }: Memory, wanted: readonly string[]): boolean => wanted.every((tag) => tags.includes(tag));
+const hasTags = ({ tags }: Memory, queryTags: readonly string[]): boolean =>
+  queryTags.every((tag) => tags.includes(tag));
 
 function filter({ scope, tags, within }: ListQuery): (memory: Memory) => boolean {
   const admits = withinMatcher(within);

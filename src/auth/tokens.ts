@@ -46,9 +46,9 @@ export function openTokens(options: TokenOptions): TokenVerifier {
     maxSize: MAX_CACHED_BYTES,
     sizeCalculation: ({ principal }) => 500 + 2 * JSON.stringify(principal).length,
   });
-  const cached = (digest: string): Principal | undefined => {
-    const found = cache.get(digest);
-    return found && found.until > Date.now() ? found.principal : undefined;
+  const cachedPrincipal = (digest: string): Principal | undefined => {
+    const entry = cache.get(digest);
+    return entry && entry.until > Date.now() ? entry.principal : undefined;
   };
 
   const verify = async (token: string, digest: string): Promise<Principal> => {
@@ -72,10 +72,10 @@ export function openTokens(options: TokenOptions): TokenVerifier {
   return {
     async principal(token, call) {
       const digest = digestOf(token);
-      const principal = cached(digest);
+      const principal = cachedPrincipal(digest);
       if (principal) return principal;
-      const verified = verify(token, digest);
-      return call.unlessAborted(verified);
+      const verification = verify(token, digest);
+      return call.unlessAborted(verification);
     },
   };
 }
@@ -83,8 +83,8 @@ export function openTokens(options: TokenOptions): TokenVerifier {
 function principalOf(payload: JWTPayload, { issuer, user_claim, grants_claim, grants }: TokenOptions): Principal {
   const { sub } = payload;
   if (!isName(sub)) throw invalidCredential('the token names no subject');
-  const claimed = payload[user_claim];
-  const users: unknown[] = Array.isArray(claimed) ? claimed : [claimed];
+  const claim = payload[user_claim];
+  const users: unknown[] = Array.isArray(claim) ? claim : [claim];
   if (users.length === 0 || !users.every(isName)) throw invalidCredential('the token names no user');
   const words = grants_claim === undefined ? [] : wordsOf(payload[grants_claim]);
   return {

@@ -48,7 +48,7 @@ export class Call {
   trace: Trace | undefined = undefined;
   /** The call that this one was made from, whose end is its end; else the call itself. */
   readonly #root: Call;
-  readonly #given: AbortSignal | undefined;
+  readonly #source: AbortSignal | undefined;
   #controller: AbortController | undefined = undefined;
   #reason: unknown = undefined;
   readonly #listeners: (() => void)[] = [];
@@ -58,13 +58,13 @@ export class Call {
     this.requestId = requestId;
     this.caller = caller;
     this.#root = from instanceof Call ? from.#root : this;
-    this.#given = from instanceof Call ? undefined : from;
+    this.#source = from instanceof Call ? undefined : from;
   }
 
   /** Aborted when the call is; `reason` is the error. */
   get signal(): AbortSignal {
     const root = this.#root;
-    if (root.#given) return root.#given;
+    if (root.#source) return root.#source;
     root.#controller ??= new AbortController();
     if (root.#reason !== undefined) root.#controller.abort(root.#reason);
     return root.#controller.signal;
@@ -73,7 +73,7 @@ export class Call {
   /** The same as `signal.aborted`, without making the signal. */
   get aborted(): boolean {
     const root = this.#root;
-    return root.#given ? root.#given.aborted : root.#reason !== undefined;
+    return root.#source ? root.#source.aborted : root.#reason !== undefined;
   }
 
   throwIfAborted(): void {
@@ -90,11 +90,11 @@ export class Call {
 
   /** Does this once the call is aborted; at once if it is. Returns what ends that. */
   onAbort(work: () => void): () => void {
-    const given = this.#root.#given;
+    const source = this.#root.#source;
     const listeners = this.#root.#listeners;
-    if (given) {
-      listenForAbort(given, work);
-      return () => given.removeEventListener('abort', work);
+    if (source) {
+      listenForAbort(source, work);
+      return () => source.removeEventListener('abort', work);
     }
     if (this.aborted) work();
     else listeners.push(work);

@@ -186,7 +186,7 @@ export interface Provider {
    * Throws what `add` or `update` would throw for these fields whatever the backend holds. The gateway calls it before it
    * computes a vector. `vector`: one that a memory brings along from another store.
    */
-  check?(given: Partial<NewMemory>, vector?: Vector): void;
+  check?(fields: Partial<NewMemory>, vector?: Vector): void;
   /**
    * Resolves once the record is as durable as this backend promises. Undefined: another request has used the key, and nothing
    * was added.

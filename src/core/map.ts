@@ -48,35 +48,35 @@ const thread = openThread<Vectors, Projection>(
 
 /** Places the newest memories on a plane, so that those with a like meaning are near each other (Decision 42). */
 export async function drawMap({ page, vectorsOf }: MapSource, call: Call): Promise<MemoryMap> {
-  const found: (Omit<Place, 'x' | 'y'> & { readonly vector: Float32Array })[] = [];
-  let [read, without_vector, bytes, more] = [0, 0, 0, true];
-  for (let after: Position | undefined; more && read < MAX_PLACES && bytes < MAX_READ_BYTES; ) {
-    const { items, ...part } = await page(after, Math.min(PAGE, MAX_PLACES - read));
+  const memories: (Omit<Place, 'x' | 'y'> & { readonly vector: Float32Array })[] = [];
+  let [readCount, without_vector, bytes, more] = [0, 0, 0, true];
+  for (let after: Position | undefined; more && readCount < MAX_PLACES && bytes < MAX_READ_BYTES; ) {
+    const { items, ...part } = await page(after, Math.min(PAGE, MAX_PLACES - readCount));
     const vectors = items.length > 0 ? await vectorsOf(items.map(({ id }) => id)) : NO_VECTORS;
     for (const { id, scope, created_at, content } of items) {
       const vector = vectors.get(id);
       if (vector?.some((component) => component !== 0))
-        found.push({ id, scope, created_at, text: beginning(content), vector });
+        memories.push({ id, scope, created_at, text: beginning(content), vector });
       else without_vector++;
     }
-    read += items.length;
+    readCount += items.length;
     bytes += items.reduce((sum, memory) => sum + recordBytes(memory), 0);
     after = items.at(-1);
     more = part.more;
   }
-  const size = found[0]?.vector.length ?? 1;
-  const placed = found.slice(0, Math.floor(Math.sqrt(MAX_PRODUCTS / size)));
+  const size = memories[0]?.vector.length ?? 1;
+  const points = memories.slice(0, Math.floor(Math.sqrt(MAX_PRODUCTS / size)));
   const { x, y, among_10, among_50 } = await projectionOf(
-    placed.map(({ vector }) => vector),
+    points.map(({ vector }) => vector),
     call,
   );
-  const items = placed.map(({ vector: _, ...place }, i) => ({ ...place, x: rounded(x[i]), y: rounded(y[i]) }));
+  const items = points.map(({ vector: _, ...place }, i) => ({ ...place, x: round(x[i]), y: round(y[i]) }));
   return {
     items,
-    more: more || placed.length < found.length,
+    more: more || points.length < memories.length,
     without_vector,
-    among_10: rounded(among_10),
-    among_50: rounded(among_50),
+    among_10: round(among_10),
+    among_50: round(among_50),
   };
 }
 
@@ -90,7 +90,7 @@ async function projectionOf(vectors: readonly Float32Array[], call: Call): Promi
   return thread.ask({ count: vectors.length, components }, call);
 }
 
-const rounded = (part = 0): number => Math.round(part * 10_000) / 10_000;
+const round = (part = 0): number => Math.round(part * 10_000) / 10_000;
 
 /** Not cut within a character. */
 const beginning = (content: string): string =>

@@ -53,13 +53,13 @@ const MAX_CALLERS = 10_000;
 
 /** Of one caller. */
 interface Share {
-  used: number;
+  usedBytes: number;
   /** Expected size of a record, in bytes. */
   recordBytes: number;
-  readonly queue: Waiting[];
+  readonly queue: QueuedRead[];
 }
 
-interface Waiting {
+interface QueuedRead {
   readonly bytes: number;
   readonly call: Call;
   readonly since: number;
@@ -70,24 +70,24 @@ interface Waiting {
 export function createReadShares(): ReadShares {
   const shares = new Map<string, Share>();
   /** What a request has reserved, in bytes. */
-  const reserved = new WeakMap<Call, number>();
+  const reservations = new WeakMap<Call, number>();
   let ahead = Promise.resolve();
 
   const shareOf = ({ caller: { id } }: Call): Share => {
-    const known = shares.get(id);
-    if (known) return known;
+    const existing = shares.get(id);
+    if (existing) return existing;
     if (shares.size >= MAX_CALLERS) {
-      for (const [other, { used }] of shares) {
-        if (used > 0) continue;
+      for (const [other, { usedBytes }] of shares) {
+        if (usedBytes > 0) continue;
         shares.delete(other);
         break;
       }
     }
-    const share = { used: 0, recordBytes: FIRST_RECORD_BYTES, queue: [] };
+    const share = { usedBytes: 0, recordBytes: FIRST_RECORD_BYTES, queue: [] };
     shares.set(id, share);
     return share;
   };
-  const fits = ({ used }: Share, bytes: number) => used === 0 || used + bytes <= SHARE_BYTES;
+  const fits = ({ usedBytes }: Share, bytes: number) => usedBytes === 0 || usedBytes + bytes <= SHARE_BYTES;
   const startNext = (share: Share) => {
     const { queue } = share;
     for (let [first] = queue; first && (first.call.aborted || fits(share, first.bytes)); [first] = queue) {
@@ -101,25 +101,25 @@ export function createReadShares(): ReadShares {
   };
   /** A negative number gives bytes back. */
   const reserve = (share: Share, bytes: number, call: Call) => {
-    const before = reserved.get(call);
-    share.used += bytes;
-    reserved.set(call, (before ?? 0) + bytes);
+    const before = reservations.get(call);
+    share.usedBytes += bytes;
+    reservations.set(call, (before ?? 0) + bytes);
     if (bytes < 0) startNext(share);
     if (before === undefined) {
       call.afterAnswer(() => {
-        share.used -= reserved.get(call) ?? 0;
-        reserved.delete(call);
+        share.usedBytes -= reservations.get(call) ?? 0;
+        reservations.delete(call);
         startNext(share);
       });
     }
   };
   const admit = async (share: Share, bytes: number, call: Call) => {
-    if (reserved.has(call) || (share.queue.length === 0 && fits(share, bytes))) return reserve(share, bytes, call);
-    const started = new Promise<void>((start, reject) =>
+    if (reservations.has(call) || (share.queue.length === 0 && fits(share, bytes))) return reserve(share, bytes, call);
+    const admission = new Promise<void>((start, reject) =>
       share.queue.push({ bytes, call, since: performance.now(), start, reject }),
     );
     try {
-      await call.unlessAborted(started);
+      await call.unlessAborted(admission);
     } catch {
       throw waitedTooLong();
     }
@@ -134,12 +134,12 @@ export function createReadShares(): ReadShares {
   return {
     async records(limit, call, work, recordBytes) {
       const share = shareOf(call);
-      const expected = counted(Math.min(limit * (recordBytes ?? share.recordBytes), MAX_ANSWER_BYTES));
-      if (expected > 0) await admit(share, expected, call);
+      const estimate = countedBytes(Math.min(limit * (recordBytes ?? share.recordBytes), MAX_ANSWER_BYTES));
+      if (estimate > 0) await admit(share, estimate, call);
       const { result, count, bytes } = await work();
       if (count > 0) learn(share, bytes / count);
-      const actual = counted(bytes);
-      if (actual !== expected) reserve(share, actual - expected, call);
+      const actual = countedBytes(bytes);
+      if (actual !== estimate) reserve(share, actual - estimate, call);
       if (actual > BYTES_PER_TURN) await afterOthers(actual);
       return result;
     },
@@ -157,7 +157,7 @@ export function createReadShares(): ReadShares {
 const waitedTooLong = (): OmpError =>
   new OmpError('rate_limited', 'other large reads of this caller are still running; retry in 1 s', { retryAfter: 1 });
 
-const counted = (bytes: number): number => (bytes > SMALL_BYTES ? bytes : 0);
+const countedBytes = (bytes: number): number => (bytes > SMALL_BYTES ? bytes : 0);
 
 function learn(share: Share, recordBytes: number): void {
   const fallen = share.recordBytes - (share.recordBytes - recordBytes) * FALL;

@@ -173,8 +173,8 @@ function batchTo(
       if (open.length === 0) return outcomes;
       if (!byPlace) {
         const contents = open.map((place) => (inputs[place] as NewMemory).content);
-        const computed = await vectors.ofContents(contents, call);
-        byPlace = new Map(open.map((place, i) => [place, computed[i] as Vector | OmpError]));
+        const newVectors = await vectors.ofContents(contents, call);
+        byPlace = new Map(open.map((place, i) => [place, newVectors[i] as Vector | OmpError]));
       }
       const items: (NewVector & { readonly place: number })[] = [];
       for (const place of open) {
@@ -184,9 +184,9 @@ function batchTo(
       }
       const places = items.map(({ place }) => place);
       const claim: KeyClaim | undefined = key && { ...key, before, places, size: inputs.length };
-      const added = items.length > 0 ? await batch({ items, key: claim }, call) : [];
-      for (const [i, outcome] of added?.entries() ?? []) outcomes[places[i] as number] = outcome;
-      if (added && vectors.deferred) kick();
+      const results = items.length > 0 ? await batch({ items, key: claim }, call) : [];
+      for (const [i, outcome] of results?.entries() ?? []) outcomes[places[i] as number] = outcome;
+      if (results && vectors.deferred) kick();
       requireSome(outcomes);
       // With memories left, another request has used the key meanwhile: return its results.
     }
@@ -200,9 +200,9 @@ function updateOf(
   return async ({ ref, patch }, call) => {
     const { content, ...others } = patch;
     if (content === undefined || !vectors.atOnce) {
-      const updated = await update({ ref, patch, vector: null }, call);
-      if (updated && vectors.deferred) kick();
-      return updated;
+      const memory = await update({ ref, patch, vector: null }, call);
+      if (memory && vectors.deferred) kick();
+      return memory;
     }
     let current = requireVersion(await provider.get(ref, call), ref);
     if (!current) return undefined;
@@ -228,15 +228,15 @@ function importTo(
     const rejections = items.map((item) => rejectionOf(() => check?.(item.memory, ofImport(item))));
     const missing = items.filter((item, i) => !rejections[i] && !ofImport(item));
     const contents = missing.map(({ memory }) => memory.content);
-    const computed = (await vectors.ofContents(contents, call)).values();
+    const newVectors = (await vectors.ofContents(contents, call)).values();
     const outcomes = items.map((item, i) => {
-      const vector = rejections[i] ?? ofImport(item) ?? (computed.next().value as Vector | OmpError);
+      const vector = rejections[i] ?? ofImport(item) ?? (newVectors.next().value as Vector | OmpError);
       if (vector instanceof OmpError) return vector;
       const status = deferred && !vector ? 'queued' : 'done';
       return { memory: { ...item.memory, embedding_model: model, status }, vector } as const;
     });
-    const accepted = outcomes.filter((one) => !(one instanceof OmpError)) as ExportedMemory[];
-    const results = (accepted.length > 0 ? await store({ items: accepted, replace }, call) : []).values();
+    const acceptedItems = outcomes.filter((one) => !(one instanceof OmpError)) as ExportedMemory[];
+    const results = (acceptedItems.length > 0 ? await store({ items: acceptedItems, replace }, call) : []).values();
     if (deferred) kick();
     return outcomes.map((one) => (one instanceof OmpError ? one : (results.next().value as boolean)));
   };

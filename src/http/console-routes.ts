@@ -38,8 +38,8 @@ export function consoleRoutes(): Hono<Env> {
           throw new OmpError('not_found', 'no such path or method');
         }
         // The name changes with the content.
-        const cached = { 'cache-control': 'public, max-age=31536000, immutable', 'content-type': type };
-        return c.body(await read(join('assets', name)), 200, cached);
+        const headers = { 'cache-control': 'public, max-age=31536000, immutable', 'content-type': type };
+        return c.body(await read(join('assets', name)), 200, headers);
       })
   );
 }

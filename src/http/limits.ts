@@ -23,9 +23,9 @@ export function addressReader(trustedProxies: readonly string[]): (c: Context<En
     if (address === undefined) return NO_ADDRESS;
     if (isTrusted(address)) {
       for (const entry of (c.req.header('x-forwarded-for') ?? '').split(',').reverse()) {
-        const forwarded = plainAddress(withoutPort(entry.trim()));
-        if (forwarded === undefined) break;
-        address = forwarded;
+        const client = plainAddress(withoutPort(entry.trim()));
+        if (client === undefined) break;
+        address = client;
         if (!isTrusted(address)) break;
       }
     }

@@ -19,7 +19,7 @@ export interface ToolCaller {
   /** Throws `invalid_request` if no user is known, with what to do about it. */
   memories(): UserMemories;
   /** The error that the agent gets. Logs the causes, which the agent must not see. */
-  toError(thrown: unknown): OmpError;
+  toError(error: unknown): OmpError;
 }
 
 export interface SessionOfUser {

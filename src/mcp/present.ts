@@ -5,7 +5,7 @@ import type { WireMemory } from '../verbs/memory.ts';
 export const MAX_CHARACTERS = 20_000;
 
 /** A memory as an agent sees it: without empty fields, and without those that say nothing to it. */
-export interface Presented {
+export interface MemoryView {
   readonly id: string;
   readonly content: string;
   /** The content is cut and other fields are left out. */
@@ -17,19 +17,19 @@ const HIDDEN: ReadonlySet<string> = new Set(['user_id', 'embedding_model', 'stat
 const isEmpty = (value: unknown): boolean => value === null || (Array.isArray(value) && value.length === 0);
 
 /** A memory within `limit` characters of JSON. A larger one keeps the beginning of its content. */
-export function present(memory: WireMemory, limit = MAX_CHARACTERS): Presented {
+export function present(memory: WireMemory, limit = MAX_CHARACTERS): MemoryView {
   const fields = Object.entries(memory).filter(([name, value]) => !HIDDEN.has(name) && !isEmpty(value));
-  const whole = Object.fromEntries(fields) as unknown as Presented;
+  const whole = Object.fromEntries(fields) as unknown as MemoryView;
   if (sizeOf(whole) <= limit) return whole;
   const { id, content, created_at } = memory;
   for (let length = limit; ; length = length >> 1) {
-    const cut = { id, content: beginningOf(content, length), created_at, truncated: true } as const;
-    if (length === 0 || sizeOf(cut) <= limit) return cut;
+    const view = { id, content: beginningOf(content, length), created_at, truncated: true } as const;
+    if (length === 0 || sizeOf(view) <= limit) return view;
   }
 }
 
 /** All memories, each with an equal share of an answer. */
-export const presentAll = (memories: readonly WireMemory[]): Presented[] =>
+export const presentAll = (memories: readonly WireMemory[]): MemoryView[] =>
   memories.map((memory) => present(memory, Math.floor(MAX_CHARACTERS / memories.length)));
 
 /** The first words of a memory, on one line. */

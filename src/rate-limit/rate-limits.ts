@@ -42,14 +42,14 @@ export async function openRateLimits(options: RateLimitOptions): Promise<RateLim
     return { requests: undefined, failures: undefined, close: async () => {} };
   }
   const local = memoryStore();
-  const shared = await openStore(options);
+  const sharedStore = await openStore(options);
   const orElse = createFallback(options.store, log, wait_ms);
-  if (shared) await orElse(shared.connect, local.connect);
+  if (sharedStore) await orElse(sharedStore.connect, local.connect);
   const limiter = (purpose: string, limit: number): RateLimiter | undefined => {
     if (limit === 0) return undefined;
     const fallback = slidingWindow(local.counters(purpose), limit, now);
-    if (!shared) return fallback;
-    const { take } = slidingWindow(shared.counters(purpose), limit, now);
+    if (!sharedStore) return fallback;
+    const { take } = slidingWindow(sharedStore.counters(purpose), limit, now);
     const either = (key: string) =>
       orElse(
         () => take(key),
@@ -60,7 +60,7 @@ export async function openRateLimits(options: RateLimitOptions): Promise<RateLim
   return {
     requests: limiter('requests', requests_per_minute),
     failures: limiter('failures', failures_per_minute),
-    close: async () => shared?.close(),
+    close: async () => sharedStore?.close(),
   };
 }
 

@@ -20,7 +20,9 @@ export function createDependencies(options: ResilienceOptions, telemetry: Teleme
       all.push(dependency);
       return {
         run: (operation, call, work) =>
-          telemetry.call(operation, call, (traced) => dependency.run(operation, traced, () => work(traced))),
+          telemetry.call(operation, call, (tracedCall) =>
+            dependency.run(operation, tracedCall, () => work(tracedCall)),
+          ),
         requireClosed: dependency.requireClosed,
       };
     },

@@ -82,8 +82,8 @@ export const search = verb({
     const part = await searchAllowed(access, { limit: current ? candidatesOf(access) : limit, ...query }, call);
     const now = new Date();
     const hits = current ? currentHits(part.items, now).slice(0, limit) : markSuperseded(part.items, now);
-    const explained = explain ? await explainHits(hits, text, access.store, call) : hits;
-    const results = explained.filter((hit) => hit.score >= min_score);
+    const explainedHits = explain ? await explainHits(hits, text, access.store, call) : hits;
+    const results = explainedHits.filter((hit) => hit.score >= min_score);
     // What its bytes left out of the candidates is none of the best if there are enough; omitted results score no higher
     // than the last one here.
     const truncated = part.more && hits.length < limit && results.length === hits.length;
@@ -213,9 +213,9 @@ async function searchAllowed(
   return shares.records(query.limit, call, async () => {
     const vector = users.length > 1 ? await store.queryVector?.(query, call) : undefined;
     const hits = await bestOf(users, query, async (user) => {
-      const found = await store.search({ user_id: user, ...query, vector }, call);
-      for (const { memory } of found) access.readable(memory, user);
-      return found;
+      const userHits = await store.search({ user_id: user, ...query, vector }, call);
+      for (const { memory } of userHits) access.readable(memory, user);
+      return userHits;
     });
     const memories = hits.map(({ memory }) => memory);
     return partOf(hits, sizeWithin(memories, MAX_ANSWER_BYTES));

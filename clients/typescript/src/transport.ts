@@ -68,11 +68,11 @@ export function createSend(client: ClientOptions): Send {
   const base = `${client.url}`.replace(/\/+$/, '');
   if (/^[^/]*\/\/[^/]*@/.test(base)) throw new TypeError('url: must not contain credentials; use key');
   let consistency: string | undefined;
-  const warned = new Set<string>();
+  const warnings = new Set<string>();
   const warn = (response: Response) => {
     for (const name of response.headers.get('x-ignored-fields')?.split(', ') ?? []) {
-      if (warned.has(name) || warned.size === MAX_WARNINGS || !/^[\w.-]{1,64}$/.test(name)) continue;
-      warned.add(name);
+      if (warnings.has(name) || warnings.size === MAX_WARNINGS || !/^[\w.-]{1,64}$/.test(name)) continue;
+      warnings.add(name);
       // biome-ignore lint/suspicious/noConsole: who set nothing else must see it
       (client.onWarning ?? console.warn)(
         `omp-gateway-client: the gateway ignores "${name}"; data of your own goes into keys of a memory that begin with x-`,
@@ -114,7 +114,7 @@ export function createSend(client: ClientOptions): Send {
   };
 
   /** One attempt with its timeout. Rejects with the reason of `whole` if that ended it. */
-  const limited = async (request: Request, options: CallOptions, whole: AbortSignal): Promise<Answer<never>> => {
+  const attemptInTime = async (request: Request, options: CallOptions, whole: AbortSignal): Promise<Answer<never>> => {
     const { timeout = client.timeout ?? 30_000 } = options;
     const timer = expiring(timeout, `no complete answer within ${timeout} ms (timeout)`);
     const signal = AbortSignal.any([whole, timer.signal]);
@@ -128,17 +128,17 @@ export function createSend(client: ClientOptions): Send {
     }
   };
 
-  return async (given, options = {}) => {
+  return async (input, options = {}) => {
     const { retries = client.retries ?? 2, totalTimeout = client.totalTimeout ?? 60_000 } = options;
     const end = Date.now() + totalTimeout;
     const total = expiring(totalTimeout, `no answer within ${totalTimeout} ms (totalTimeout)`);
     const whole = options.signal ? AbortSignal.any([options.signal, total.signal]) : total.signal;
     try {
       whole.throwIfAborted();
-      const request = typeof given === 'function' ? await within(given(), whole) : given;
+      const request = typeof input === 'function' ? await within(input(), whole) : input;
       for (let failures = 0; ; failures++) {
         try {
-          return await limited(request, options, whole);
+          return await attemptInTime(request, options, whole);
         } catch (error) {
           whole.throwIfAborted();
           const pause = pauseAfter(error, failures);
@@ -251,7 +251,7 @@ function sleep(ms: number, signal: AbortSignal): Promise<void> {
 
 /** The data of an answer, with the answer at hand. */
 export function toPromise<Data>(answer: Promise<Answer<Data>>): ApiPromise<Data> {
-  const data = answer.then((given) => given.data);
+  const data = answer.then((response) => response.data);
   // Who only uses `withResponse` gets the error there.
   data.catch(() => {});
   return Object.assign(data, { withResponse: () => answer });

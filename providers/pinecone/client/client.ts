@@ -151,16 +151,16 @@ const createRequests = (index: ReturnType<typeof openIndex>, send: SendRequest):
       const request = () => index.deleteMany({ namespace, ids: chunk });
       return send({ send: request, read: requestLsn, idempotent: true, onFailure: ignoreMissingNamespace }, call);
     });
-    const known = lsns.filter((lsn) => lsn !== undefined);
-    return known.length > 0 ? Math.max(...known) : undefined;
+    const positions = lsns.filter((lsn) => lsn !== undefined);
+    return positions.length > 0 ? Math.max(...positions) : undefined;
   },
 
   async fetch(namespace, ids, call) {
-    const found = await forEachChunk(fetchChunks(namespace, validIds(ids)), (chunk) => {
+    const chunks = await forEachChunk(fetchChunks(namespace, validIds(ids)), (chunk) => {
       const request = () => index.fetch({ namespace, ids: chunk });
       return send({ send: request, read: recordsOf, idempotent: true }, call);
     });
-    return new Map(found.flat().map((record) => [record.id, record]));
+    return new Map(chunks.flat().map((record) => [record.id, record]));
   },
 
   query(namespace, { vector, topK, filter, includeMetadata }, call) {
@@ -261,16 +261,16 @@ export function fetchChunks(namespace: string, ids: readonly string[]): string[]
   const room = MAX_URL - '/vectors/fetch?&namespace='.length - encodeURIComponent(namespace).length;
   const chunks: string[][] = [];
   let chunk: string[] = [];
-  let used = 0;
+  let total = 0;
   for (const id of ids) {
     const length = '&ids='.length + encodeURIComponent(id).length;
-    if (chunk.length > 0 && (chunk.length === MAX_FETCHED || used + length > room)) {
+    if (chunk.length > 0 && (chunk.length === MAX_FETCHED || total + length > room)) {
       chunks.push(chunk);
       chunk = [];
-      used = 0;
+      total = 0;
     }
     chunk.push(id);
-    used += length;
+    total += length;
   }
   return chunk.length > 0 ? [...chunks, chunk] : chunks;
 }
