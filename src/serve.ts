@@ -76,7 +76,7 @@ export async function serve(config: Config, log: Log, stopSignal?: AbortSignal):
     const reachable = !isLoopback((await lookup(config.host)).address);
     if (open && reachable && mode !== 'open') throw new Error(openError(config.host));
 
-    // Otherwise a page in a browser on this machine could reach it through its own host name (DNS rebinding).
+    // Without this, a page in a browser on this machine could reach the gateway through its own host name (DNS rebinding).
     const allowed_hosts = config.allowed_hosts ?? (open && !reachable ? [...loopbackHosts, config.host] : undefined);
     health.begin(gate.ping);
     const app = createApp({ ...config, tokens: jwt, gate, authenticator, rate, allowed_hosts, health, telemetry, log });
@@ -182,7 +182,7 @@ async function requireFreePort({ host, port }: Config): Promise<void> {
   await once(server, 'close');
 }
 
-/** From the capabilities: a backend may lack one of the two. */
+/** How the backend ranks; it may lack one of the two ways. */
 function searchOf({ capabilities: { vector_search, keyword_search } }: Store): Gateway['search'] {
   if (vector_search) return keyword_search ? 'hybrid' : 'vector';
   return keyword_search ? 'keyword' : 'none';

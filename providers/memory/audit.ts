@@ -20,7 +20,7 @@ export function createAuditLog({ retention_days }: AuditOptions): MemoryAuditLog
     const bucket = buckets.at(Date.parse(entry.timestamp));
     const entries = bucket.get(entry.user_id) ?? [];
     bucket.set(entry.user_id, entries);
-    // Nearly always the newest; entries of `record` are slightly late.
+    // The entry is nearly always the newest; entries of `record` are slightly late.
     let position = entries.length;
     while (position > 0 && (entries[position - 1] as StoredEntry).timestamp > entry.timestamp) position--;
     entries.splice(position, 0, { ...entry, seq: seq++ });

@@ -51,7 +51,7 @@ export default defineProvider({
       const { user_id, scope } = home.entry.memory;
       return (owners === null || owners.includes(user_id)) && withinMatcher(within)(scope) ? home : undefined;
     };
-    /** Called in the same tick as the change, so that both happen or neither does. */
+    /** The caller changes the memory in the same tick, so that both happen or neither does. */
     const recordAudit = (action: AuditAction, memory: Memory, call: Call) =>
       log?.note(changeEntry(action, memory, call));
     /** Undefined: another request has used the key. */
@@ -120,7 +120,7 @@ export default defineProvider({
           return vectors;
         },
       }),
-      // Otherwise it would count the tags that stand for scopes.
+      // Without native scopes, the counts would include tags that stand for scopes.
       ...(scopes === 'native' && {
         users: async (query) => listUsers(users, query),
         userStats: async (query) => users.get(query.user_id)?.stats(query) ?? NO_STATS,
@@ -147,13 +147,13 @@ function listUsers(
   const ids = allowedUsers ? [...new Set(allowedUsers)] : [...users.keys()];
   const rest = ids.filter((id) => id > after && id.startsWith(prefix)).sort();
   const items: UserSummary[] = [];
-  let place = 0;
-  for (; place < rest.length && items.length < limit; place++) {
-    const user_id = rest[place] as string;
+  let index = 0;
+  for (; index < rest.length && items.length < limit; index++) {
+    const user_id = rest[index] as string;
     const { count, last_write } = users.get(user_id)?.stats({ within, limit: 0 }) ?? NO_STATS;
     if (last_write !== null) items.push({ user_id, count, last_write });
   }
-  return { items, next: place < rest.length ? rest[place - 1] : undefined };
+  return { items, next: index < rest.length ? rest[index - 1] : undefined };
 }
 
 const capabilitiesOf = ({ mode }: RankingOptions, scopes: 'native' | 'none'): ProviderCapabilities => ({
@@ -174,11 +174,10 @@ const capabilitiesOf = ({ mode }: RankingOptions, scopes: 'native' | 'none'): Pr
 /** Throws `payload_too_large` if the record would become too large. */
 function applyPatch(memory: Memory, patch: MemoryPatch, maxBytes: number): Memory {
   requireFits(memory, patch, maxBytes);
-  const updated: Memory = {
+  return {
     ...memory,
     ...patch,
     extensions: mergeExtensions(memory.extensions, patch.extensions),
     updated_at: new Date(Math.max(Date.now(), Date.parse(memory.updated_at) + 1)).toISOString(),
   };
-  return updated;
 }

@@ -23,7 +23,7 @@ export interface Entry {
   readonly slot: number;
 }
 
-/** Where an entry is. */
+/** An entry with its user. */
 export interface Home {
   readonly user: User;
   readonly entry: Entry;
@@ -41,7 +41,7 @@ export interface User {
   /** `indexed` is undefined if the patch has no content. */
   replace(entry: Entry, memory: Memory, content: ContentIndex | undefined): void;
   remove(entry: Entry): void;
-  /** Undefined without an embedder. */
+  /** The vector of an entry; undefined without an embedder. */
   vector(entry: Entry): Float32Array | undefined;
   list(query: ListQuery): Memory[];
   search(query: SearchQuery): SearchHit[];
@@ -115,7 +115,10 @@ export function createUser(dimensions: number | undefined, ranking: RankingOptio
       if (!oldest || !newest) return NO_STATS;
       const last_write = memories.reduce((latest, { updated_at }) => (updated_at > latest ? updated_at : latest), '');
       return {
-        ...{ count: memories.length, oldest: oldest.created_at, newest: newest.created_at, last_write },
+        count: memories.length,
+        oldest: oldest.created_at,
+        newest: newest.created_at,
+        last_write,
         scopes: largest(
           memories.map(({ scope }) => scope),
           limit,

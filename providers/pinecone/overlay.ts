@@ -24,7 +24,7 @@ export interface Overlay {
   put(write: RecentWrite, where: WritePosition): void;
   bury(memory: Memory, where: WritePosition): void;
   /**
-   * The recent writes of one user; `live` in the order of lists, newest first. `shown`: the position of a query's answer.
+   * The recent writes of one user; `live` in the order of lists, newest first. `position`: that of a query's answer.
    * With it only later writes are returned: for earlier ones the index is right, also about writes of other gateways.
    */
   of(user_id: string, position?: Lsn): { readonly live: readonly RecentWrite[]; readonly deleted: ReadonlySet<string> };
@@ -46,7 +46,7 @@ export interface OverlayOptions {
 /** At Pinecone's 100 upserts a second, 12,000 are written in the two minutes of the default `settle_ms`. */
 const MAX_ENTRIES = 20_000;
 const MAX_BYTES = 64 * 1024 * 1024;
-/** Measured, besides the vector and the text. Filled to `MAX_BYTES` the overlay took 34 to 64 MiB. */
+/** Measured bytes of an entry besides the vector and the text. Filled to `MAX_BYTES` the overlay took 34 to 64 MiB. */
 const ENTRY_BYTES = 400;
 const TOMBSTONE_BYTES = 450;
 
@@ -68,7 +68,7 @@ interface OverlayEntry {
   readonly bytes: number;
 }
 
-/** Kept in memory: after a restart everything is read from Pinecone. */
+/** The overlay is in memory only: after a restart everything is read from Pinecone. */
 export function createOverlay(options: OverlayOptions): Overlay {
   const { settle_ms, shows, log, now = () => performance.now() } = options;
   const { max_entries = MAX_ENTRIES, max_bytes = MAX_BYTES } = options;

@@ -125,7 +125,7 @@ function recordUses(store: KeyStore, log: Log): { add(id: string): void; close()
     try {
       await store.touch({ ids, time: new Date().toISOString() }, backgroundCall('keys'));
     } catch (error) {
-      // Retried with the next batch.
+      // The next batch retries them.
       for (const id of ids) usedIds.add(id);
       log.warn({ err: error }, 'the last use of API keys could not be stored');
     }

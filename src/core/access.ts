@@ -16,7 +16,7 @@ import type { Store } from './with-embedder.ts';
 
 /** What the verbs of a gateway work with. */
 export interface Resources {
-  /** With its decorators (`compose`). */
+  /** The provider with its decorators (`compose`). */
   readonly store: Store;
   readonly auditQueue: AuditQueue;
   readonly shares: ReadShares;
@@ -115,7 +115,7 @@ export class Access implements Resources {
     return denied();
   }
 
-  /** The same for a record that a query within these scopes did not find. */
+  /** The error for a record that a query with these allowed scopes did not find. */
   async absenceError(within: Within, target: Target, call: Call, facts: AuditFacts): Promise<OmpError> {
     return within === null ? notFound() : this.accessError(target, call, facts);
   }

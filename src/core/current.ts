@@ -22,7 +22,7 @@ export function currentHits(hits: readonly SearchHit[], now: Date): SearchHit[] 
 
 /** Marks each hit that others supersede. */
 export function markSuperseded(hits: SearchHit[], now: Date): MarkedHit[] {
-  // Nearly always.
+  // The usual case.
   if (hits.every(({ memory }) => memory.supersedes.length === 0)) return hits;
   const replacements = supersededAmong(hits.map(recordOf), now.toISOString());
   return hits.map((hit) => {

@@ -128,7 +128,7 @@ function updateWith(
 const tagsOfGlob = (glob: string): string[] =>
   hasWildcard(glob) ? tagsOfLiteral(literalPrefix(glob)) : tagsOfExactScope(glob);
 
-/** The same for allowed scopes. Several globs have no tag in common. */
+/** Tags that all records in the allowed scopes have. Several globs have no tag in common. */
 const tagsOfWithin = (within: Within): string[] => (within?.length === 1 ? tagsOfGlob(within[0] as string) : []);
 
 function listWith(list: NonNullable<Provider['list']>, max: number | null): Provider['list'] {

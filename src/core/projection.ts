@@ -5,7 +5,7 @@ export interface Vectors {
 }
 
 export interface Projection {
-  /** Of each vector, in order; from 0 to 1. */
+  /** The coordinates of each vector, in order; from 0 to 1. */
   readonly x: Float64Array;
   readonly y: Float64Array;
   /** Means over all vectors: the share of the 10 nearest by cosine that are among the 10, and the 50, nearest on the plane. */
@@ -50,7 +50,7 @@ const lengthOf = (vector: Float32Array | Float64Array): number => {
   return Math.sqrt(squares);
 };
 
-/** For each vector, the places of its nearest by cosine, nearest first. */
+/** Returns for each vector the indexes of its nearest by cosine, nearest first. */
 function nearest({ count, components }: Vectors): Int32Array[] {
   const size = components.length / count;
   const neighbours = Math.min(NEIGHBOURS, count - 1);
@@ -150,7 +150,7 @@ function attract(near: readonly Int32Array[], x: Float64Array, y: Float64Array):
   }
 }
 
-/** Keeps the proportions, and puts what is in the middle into the middle. */
+/** Scales both axes alike, and moves the middle of the points to the middle of the square. */
 function intoUnitSquare(...axes: readonly Float64Array[]): void {
   const ranges = axes.map((axis) => [axis.reduce((a, b) => Math.min(a, b)), axis.reduce((a, b) => Math.max(a, b))]);
   const widest = Math.max(...ranges.map(([least = 0, most = 0]) => most - least)) || 1;

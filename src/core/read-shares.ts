@@ -8,15 +8,14 @@ export interface SizedResult<Result> {
 }
 
 /**
- * Gives every caller the same share of what is scarce: memory for answers, and time of the event loop to make them. A read
- * reserves the bytes that it may take; beyond the share of its caller it waits, in the order of arrival. The share gets
- * them back once the client has taken the answer (`Call.afterAnswer`). Only the
- * first read of a request waits; the others count. Throws `rate_limited` if it has waited too long, or the request ends.
+ * Gives every caller the same share of the memory for answers, and of the event loop's time to make them. A read reserves
+ * the bytes that it may take; beyond the share of its caller it waits, in the order of arrival. The share gets the bytes
+ * back once the client has taken the answer (`Call.afterAnswer`). Only the first read of a request waits; the others count. Throws `rate_limited` if it has waited too long, or the request ends.
  */
 export interface ReadShares {
   /**
-   * A read of at most `limit` records, each of `recordBytes`; by default what the caller's records took lately. What is expected
-   * to take little never waits. Large results of all callers are returned one after another, with turns of the event loop
+   * A read of at most `limit` records, each of `recordBytes`; the default is what the caller's records took lately. A read of
+   * little never waits. Large results of all callers are returned one after another, with turns of the event loop
    * between them for other requests.
    */
   records<Result>(
@@ -25,7 +24,7 @@ export interface ReadShares {
     work: () => Promise<SizedResult<Result>>,
     recordBytes?: number,
   ): Promise<Result>;
-  /** A read that takes the whole share of its caller: one at a time is made. Half of it is given back with the result. */
+  /** A read that takes the whole share of its caller, so one runs at a time. The result gives half of the share back. */
   alone<Result>(call: Call, work: () => Promise<Result>): Promise<Result>;
 }
 
@@ -33,7 +32,7 @@ export interface ReadShares {
 export const MAX_ANSWER_BYTES = 4 * 1024 * 1024;
 /** The share of one caller: two of the largest answers. */
 export const SHARE_BYTES = 2 * MAX_ANSWER_BYTES;
-/** What takes less is not counted. */
+/** A read that takes less is not counted. */
 const SMALL_BYTES = 128 * 1024;
 /** Expected size of a record of an unknown caller: 500 of them fill the largest answer. */
 const FIRST_RECORD_BYTES = 8 * 1024;
@@ -51,7 +50,7 @@ const MAX_WAIT_MS = 10_000;
 /** Above this, the oldest caller without a read is evicted. */
 const MAX_CALLERS = 10_000;
 
-/** Of one caller. */
+/** The share of one caller. */
 interface Share {
   usedBytes: number;
   /** Expected size of a record, in bytes. */

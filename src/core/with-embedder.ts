@@ -118,7 +118,7 @@ function createVectors(embedder: Embedder | undefined, deferred: boolean, check:
       call.throwIfAborted();
       return vector;
     },
-    /** The same for several, or why they have none. Without `check`. */
+    /** The vectors of several contents, or why they have none. Does not call `check`. */
     async ofContents(contents: readonly string[], call: Call): Promise<(Vector | OmpError)[]> {
       return embedder && !deferred && contents.length > 0
         ? embedAll(embedder, contents, call)
@@ -144,7 +144,7 @@ function addTo(add: NonNullable<Provider['add']>, { provider, vectors, kick }: W
       vector ??= await vectors.ofContent(input, call);
       const claim = key && { ...key, before: undefined, places: [0], size: 1 };
       const memory = await add({ input, vector, key: claim }, call);
-      // Without a memory, another request has used the key meanwhile: return its result.
+      // No memory: another request has used the key meanwhile. Return its result.
       if (!memory) continue;
       if (vectors.deferred) kick();
       return memory;
@@ -206,16 +206,16 @@ function updateOf(
     }
     let current = requireVersion(await provider.get(ref, call), ref);
     if (!current) return undefined;
-    let target = ref;
+    let exactRef = ref;
     if (current.content === content) {
       current = await update({ ref, patch: others, vector: null }, call);
-      // Unless another request has changed the content meanwhile.
+      // Another request may have changed the content meanwhile.
       if (!current || current.content === content) return current;
       // The first update has made a new version.
-      if (ref.versions) target = { ...ref, versions: [current.updated_at] };
+      if (ref.versions) exactRef = { ...ref, versions: [current.updated_at] };
     }
     const vector = await vectors.ofContent({ ...effectivePatch(current, patch), content }, call);
-    return update({ ref: target, patch, vector, current }, call);
+    return update({ ref: exactRef, patch, vector, current }, call);
   };
 }
 

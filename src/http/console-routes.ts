@@ -33,7 +33,7 @@ export function consoleRoutes(): Hono<Env> {
       .get('/console/assets/:asset', async (c) => {
         const name = c.req.param('asset');
         const type = TYPES[extname(name)];
-        // Only names that are there: no path leads out of the folder.
+        // The name must be in the folder, so no path leads out of it.
         if (type === undefined || !readdirSync(join(folder, 'assets')).includes(name)) {
           throw new OmpError('not_found', 'no such path or method');
         }

@@ -70,7 +70,7 @@ function logError(error: OmpError, c: Context<Env>): void {
     const isNews = code === 'provider_error' && retryAfter === undefined;
     if (isNews) log.error({ request_id: requestId, provider, reason: message }, 'request failed');
   } else if (code === 'provider_error') log.error({ request_id: requestId, provider, err: error }, 'request failed');
-  // In one line without a stack, because anyone can cause it any number of times.
+  // One line without a stack, because anyone can cause it any number of times.
   else if (code === 'unauthorized' && cause instanceof Error) {
     log.warn({ request_id: requestId, reason: cause.message }, 'not authenticated');
   } else log.warn({ request_id: requestId, provider, err: error }, 'request failed');

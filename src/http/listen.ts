@@ -13,7 +13,7 @@ export interface ListenOptions {
   readonly port: number;
   /** Prefix of the settings of host and port, for error messages; `OMP` by default. */
   readonly setting?: 'OMP' | 'OMP_METRICS';
-  /** For errors outside the app. */
+  /** The log of errors outside the app. */
   readonly log: Log;
   /** Limit for the request line and headers together, in bytes. */
   readonly max_header_bytes?: number;
@@ -210,7 +210,7 @@ interface Connections {
   /** Whether to process the request: not after a response with `connection: close`. */
   admit(response: ServerResponse): boolean;
   of(socket: Duplex): OpenResponses;
-  /** From now on, the last response on every connection closes it. */
+  /** Makes the last response on every connection close it. */
   drain(): void;
   /** Closes connections without open responses at once, and every other one when its last response is sent. */
   endIdle(): void;

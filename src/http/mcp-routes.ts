@@ -27,7 +27,7 @@ export function mcpRoutes({ gate, max_request_bytes, tools = DEFAULT_TOOLS }: Mc
   const load = async (c: Context<Env>) => {
     const { createHandler } = await import('../mcp/handler.ts');
     const log = c.get('log');
-    return createHandler({ tools, verbs: verbs }, ({ message }) =>
+    return createHandler({ tools, verbs }, ({ message }) =>
       log.debug?.({ reason: beginningOf(message) }, 'MCP message rejected'),
     );
   };
@@ -75,7 +75,7 @@ const unknownUser = (): OmpError =>
 /** The body, which is one message. */
 async function messageOf(c: Context<Env>, maxBytes: number): Promise<unknown> {
   const message = await readJson(c, maxBytes, MAX_MESSAGE_VALUES);
-  // As many calls as it holds would count as one request.
+  // All calls of a batch would count as one request.
   if (Array.isArray(message)) throw invalidRequest('send one message in a request: batches are not supported');
   return message;
 }

@@ -46,7 +46,7 @@ const SearchBody = Owner.extend({
   threshold: z.number().min(0).max(1).nullish(),
 });
 const PageBody = Owner.extend({ filters: Filters });
-/** In a query string. */
+/** A number in a query string. */
 const number = z
   .string()
   .regex(/^0*[1-9]\d{0,3}$/, 'must be a whole number from 1 to 9999')
@@ -54,7 +54,7 @@ const number = z
   .optional();
 const PageQuery = z.object({ page: number, page_size: number });
 const ListQuery = Owner.extend({ limit: number, top_k: number });
-/** What steers mem0's extraction, ranking and output has no effect here. */
+/** Fields that steer mem0's extraction, ranking and output. They have no effect here. */
 const WITHOUT_EFFECT = new Set(
   'output_format version source rerank async_mode prompt memory_type custom_instructions agent_custom_instructions custom_categories'.split(
     ' ',
@@ -64,10 +64,10 @@ const WITHOUT_EFFECT = new Set(
 /** Memories that one list reads: a page of mem0 has a number, ours continues where the last one ended. */
 const MAX_LISTED = 10_000;
 const PAGE = 500;
-/** Of the memories in one answer, as JSON. */
+/** Maximum bytes of the memories in one answer, as JSON. */
 const MAX_ANSWER_BYTES = 16 * 1024 * 1024;
 
-/** Whose memories. */
+/** The user, agent and run that memories belong to. */
 interface Entity {
   readonly user_id: string;
   readonly agent: string | undefined;
@@ -150,7 +150,7 @@ export function mem0Routes(
     const items: WireMemory[] = [];
     let [position, bytes] = [0, 0];
     for await (const memory of allOf(c, entity)) {
-      if (items.length === most) return { items: items, more: true };
+      if (items.length === most) return { items, more: true };
       if (position++ < skip) continue;
       items.push(memory);
       bytes += JSON.stringify(memory).length;
@@ -158,7 +158,7 @@ export function mem0Routes(
         throw invalidRequest(`the memories take more than ${MAX_ANSWER_BYTES} bytes; ask for fewer at once`);
       }
     }
-    return { items: items, more: false };
+    return { items, more: false };
   };
   const getAll = async (c: Context<Env>) => {
     const { limit, top_k, ...owner } = parseKnown(ListQuery, queryOf(c));
@@ -235,12 +235,12 @@ const queryOf = (c: Context<Env>): Record<string, string> =>
   );
 
 /** The error of a message, which says whether others were stored. */
-function withRest(error: OmpError, place: number, storedCount: number): OmpError {
+function withRest(error: OmpError, index: number, storedCount: number): OmpError {
   const rest = storedCount > 0 ? `; ${storedCount} other messages were stored` : '';
-  return new OmpError(error.code, `messages: number ${place + 1}: ${error.message}${rest}`, error);
+  return new OmpError(error.code, `messages: number ${index + 1}: ${error.message}${rest}`, error);
 }
 
-/** Whose memories: as given, and as the filters say. Two different values are rejected. */
+/** The entity that the fields and the filters name. Two different values are rejected. */
 function entityOf(owner: z.output<typeof Owner>, filters?: object | null): Entity {
   for (const [name, value] of equalities(filters ?? {})) {
     if ((owner[name] ?? value) !== value) throw invalidRequest(`${name}: given with different values`);

@@ -138,8 +138,8 @@ class RequestCall extends Call {
     else this.#afterAnswer = [work];
   }
 
-  override within(trace: Trace): Call {
-    const call = super.within(trace);
+  override inTrace(trace: Trace): Call {
+    const call = super.inTrace(trace);
     call.afterAnswer = (work) => this.afterAnswer(work);
     return call;
   }
@@ -155,7 +155,7 @@ class RequestCall extends Call {
 const tooSlow = () =>
   new OmpError('provider_error', 'the request took longer than this gateway allows', { down: true });
 const bodyTooSlow = () => invalidRequest('the request body did not arrive in time');
-/** Never sent; it only ends the work. */
+/** This error only ends the work; no client gets it. */
 const clientDisconnected = () => invalidRequest('the client closed the connection');
 
 type Outgoing = NonNullable<Env['Bindings']['outgoing']>;
@@ -206,7 +206,7 @@ function routeOf(c: Context<Env>): string {
   return route?.path ?? 'unmatched';
 }
 
-/** Names in `X-Ignored-Fields`. */
+/** Maximum names in `X-Ignored-Fields`. */
 const MAX_IGNORED = 16;
 /** What a name may be, because the client chose it. */
 const IGNORED_NAME = /^[\w.-]{1,64}$/;
@@ -214,10 +214,10 @@ const IGNORED_NAME = /^[\w.-]{1,64}$/;
 /** The client sends it back with its next request, to any replica (Decision 23). */
 export const CONSISTENCY_TOKEN = 'X-Consistency-Token';
 
-/** Set when the response may lack a write that the token of the request names. */
+/** The header of a response that may lack a write that the token of the request names. */
 export const CONSISTENCY = 'X-Consistency';
 
-/** In characters. The gateway never issues longer ones. */
+/** Maximum characters of a token. The gateway never issues longer ones. */
 const MAX_TOKEN_LENGTH = 1_024;
 
 export function consistencyOf(c: Context): Consistency {

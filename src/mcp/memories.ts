@@ -29,7 +29,7 @@ export interface SessionOfUser {
   callOf(signal: AbortSignal): Call;
 }
 
-/** In this process. */
+/** The memories of a user in this process. */
 export const inProcess = ({ session, user_id, callOf }: SessionOfUser): UserMemories => ({
   run: (verb, input, signal) => session.run(verb, forUser(verb, input, user_id), callOf(signal)),
 });

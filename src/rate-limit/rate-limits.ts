@@ -94,7 +94,7 @@ export function createFallback(store: string, log: Log, wait_ms = WAIT_MS): OrEl
       retryAt = performance.now() + RETRY_MS;
     }
     try {
-      const result = await withinTime(ask(), wait_ms);
+      const result = await inTime(ask(), wait_ms);
       // Only a trial closes it: other requests may have been answered before the failure.
       if (trial && open) {
         open = false;
@@ -110,7 +110,7 @@ export function createFallback(store: string, log: Log, wait_ms = WAIT_MS): OrEl
   };
 }
 
-async function withinTime<Result>(work: Promise<Result>, wait_ms: number): Promise<Result> {
+async function inTime<Result>(work: Promise<Result>, wait_ms: number): Promise<Result> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {
     // One turn of the event loop later: an answer that arrived while the process was busy is in time.

@@ -63,5 +63,5 @@ export function slidingWindow(counters: Counters, limit: number, now: () => numb
 const seconds = (ms: number): number => Math.ceil(ms / 1000);
 const rejection = (ms: number): RateLimitResult => ({ allowed: false, remaining: 0, reset: seconds(ms) });
 
-/** Of fixed length, and not readable in the store. */
+/** Has a fixed length, and hides the key in the store. */
 const digest = (key: string): string => createHash('sha256').update(key).digest('base64url');

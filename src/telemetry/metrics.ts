@@ -52,7 +52,9 @@ export function openMetrics(): Metrics {
         registers: [registry],
       }).set(
         {
-          ...{ version: version(), provider: sources.provider.name, node: process.version },
+          version: version(),
+          provider: sources.provider.name,
+          node: process.version,
           model: sources.embedder?.model ?? '',
         },
         1,

@@ -29,7 +29,7 @@ export const LIMITS = {
   number: 32,
 } as const;
 
-/** Without NUL, which Postgres cannot store, and without lone surrogates, which no encoding of text has. */
+/** Postgres cannot store NUL, and no encoding of text has lone surrogates. */
 export const isStorable = (text: string): boolean => !text.includes('\0') && text.isWellFormed();
 const isNotBlank = (text: string): boolean => /\S/.test(text);
 const codePoints = (text: string): number => {
@@ -37,7 +37,7 @@ const codePoints = (text: string): number => {
   for (const _ of text) count++;
   return count;
 };
-/** At most `max` code points. The length in code units nearly always decides without counting. */
+/** Whether a text has at most `max` code points. The length in code units nearly always decides without counting. */
 export const fits = (text: string, max: number): boolean =>
   text.length <= max || (text.length <= 2 * max && codePoints(text) <= max);
 
@@ -47,7 +47,7 @@ export const upTo = (max: number) =>
   text
     .refine((value) => fits(value, max), { error: `must be at most ${max} characters`, abort: true })
     .meta({ maxLength: max });
-/** The same for a text that is never stored, such as a number in a query string. */
+/** A limit for a text that is never stored, such as a number in a query string. */
 export const short = (max: number, error = `must be at most ${max} characters`) =>
   z.string().refine((value) => value.length <= max, { error, abort: true });
 /** A list that is too long fails before its elements are checked: a million of them could cause a million issues. */
@@ -82,7 +82,9 @@ export const userIds = z
   .meta({
     type: 'array',
     items: { type: 'string', maxLength: LIMITS.userId, pattern: '\\S' },
-    ...{ minItems: 1, maxItems: LIMITS.users, uniqueItems: true },
+    minItems: 1,
+    maxItems: LIMITS.users,
+    uniqueItems: true,
     description: `The user, or up to ${LIMITS.users} users whose memories are searched together.`,
     examples: [['u1']],
   });
@@ -92,7 +94,7 @@ export const query = nonBlank(1_048_576).meta({
   examples: ['which package manager does the user prefer?'],
 });
 
-/** For the OpenAPI document: one segment of a scope, equivalent to the refinements below. */
+/** The pattern of a segment in the OpenAPI document, equivalent to the refinements below. */
 const SEGMENT = '[^/*?\\u0000-\\u001f\\u007f-\\u009f]+';
 
 /** The grammar of scopes (Decision 5). */

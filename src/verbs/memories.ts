@@ -228,17 +228,17 @@ const CHANGE_HEADERS = { user_id: 'X-User-Id', if_match: 'If-Match' };
 
 /** The target of a change, with the versions that `If-Match` admits. */
 function readChangeTarget(
-  { if_match, ...target }: Target & { readonly if_match?: string | undefined },
+  { if_match, ...input }: Target & { readonly if_match?: string | undefined },
   access: Access,
 ): Target {
-  const named = readTarget(target);
-  if (if_match === undefined) return named;
+  const target = readTarget(input);
+  if (if_match === undefined) return target;
   if (!access.store.capabilities.etags) {
     throw new OmpError('unsupported_capability', 'the provider does not support If-Match', {
       provider: access.store.name,
     });
   }
-  return { ...named, versions: versionsIn(if_match) };
+  return { ...target, versions: versionsIn(if_match) };
 }
 
 const patchExample = { tags: ['tooling', 'nodejs'], valid_to: '2036-03-01T00:00:00Z' };
@@ -411,8 +411,8 @@ export const list = verb({
   errors: ['invalid_request', 'unsupported_capability'],
 });
 
-/** The first part of a result. */
-export interface Part<Item> {
+/** The first items of a result. */
+export interface Page<Item> {
   readonly items: Item[];
   /** Whether the result continues, after the limit of the query or the byte limit of a response. */
   readonly more: boolean;
@@ -426,23 +426,23 @@ export async function listAllowed(
   access: Access & { readonly store: Required<Pick<Store, 'list'>> },
   { user_id, limit, ...rest }: CallerQuery<ListQuery>,
   call: Call,
-): Promise<Part<Memory>> {
+): Promise<Page<Memory>> {
   const { store, shares, bounds } = access;
   access.requireUser(user_id, bounds.within, rest.scope);
   return shares.records(limit, call, async () => {
     // One more record than the limit tells whether the list continues.
     const memories = await store.list({ user_id, limit: limit + 1, ...rest, ...bounds }, call);
     for (const memory of memories) access.readable(memory, user_id);
-    return partOf(memories, sizeWithin(memories, MAX_ANSWER_BYTES), limit);
+    return pageOf(memories, sizeWithin(memories, MAX_ANSWER_BYTES), limit);
   });
 }
 
-/** The first part, of at most `limit` items. */
-export function partOf<Item>(
+/** The first items, at most `limit`. */
+export function pageOf<Item>(
   all: readonly Item[],
   { count, bytes }: ReturnType<typeof sizeWithin>,
   limit = count,
-): SizedResult<Part<Item>> {
+): SizedResult<Page<Item>> {
   const items = all.slice(0, Math.min(limit, count));
   return { result: { items, more: all.length > items.length }, count, bytes };
 }

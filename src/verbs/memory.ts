@@ -117,7 +117,7 @@ export const memoryTarget = {
 /** A memory in an answer: its `x-` keys are beside the protocol's fields. */
 export type WireMemory = Omit<Memory, 'extensions'>;
 
-/** The fields are spelled out because lists convert hundreds: copying by rest and spread takes several times as long. */
+/** Not a spread: see docs/performance-notes.md. */
 export function toWire(memory: Memory): WireMemory {
   return {
     id: memory.id,

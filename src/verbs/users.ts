@@ -27,13 +27,13 @@ export const users = verb({
     if (grants.read?.length === 0) throw denied();
     const filters = { of: 'users', prefix: query.prefix };
     const after = cursor === undefined ? {} : { after: decodeCursor(cursor, filters).id };
-    const part = await access.store.users(
+    const page = await access.store.users(
       { ...withoutUndefined(query), ...after, users: allowedUsers, within: grants.read },
       call,
     );
-    if (!part.items.every(({ user_id }) => access.mayAccess(user_id))) throw access.mismatch();
-    const next_cursor = part.next === undefined ? null : encodeCursor({ created_at: NO_TIME, id: part.next }, filters);
-    return { items: part.items, next_cursor };
+    if (!page.items.every(({ user_id }) => access.mayAccess(user_id))) throw access.mismatch();
+    const next_cursor = page.next === undefined ? null : encodeCursor({ created_at: NO_TIME, id: page.next }, filters);
+    return { items: page.items, next_cursor };
   },
   id: 'listUsers',
   summary: 'List the users that have memories',

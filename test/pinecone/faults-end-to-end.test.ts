@@ -9,12 +9,12 @@ import { API_KEY, expectFailure, expectQuietLog, type Served, serveOnPinecone } 
 const SECRET = 'where-the-treasure-is-buried';
 const content = `a note of ${SECRET}`;
 
-interface Verb {
+interface VerbCase {
   send(client: Client, memory: WireMemory): Promise<Reply>;
   readonly success: number;
 }
 
-const VERBS: Readonly<Record<string, Verb>> = {
+const VERBS: Readonly<Record<string, VerbCase>> = {
   add: {
     send: ({ tell }, { user_id }) => tell('POST', '/memories', { user_id, content }),
     success: 201,

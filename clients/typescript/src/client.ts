@@ -8,7 +8,7 @@ import {
   type Request,
   type Send,
   toPromise,
-  within,
+  unlessAborted,
 } from './transport.ts';
 import type {
   AuditEntry,
@@ -128,7 +128,7 @@ export class MemoryClient {
     return toPromise(this.#send(reading('GET', ['healthz']), options));
   }
 
-  /** Asked once; a gateway that does not answer is asked again. */
+  /** Asks once, and again if the gateway did not answer. */
   async #knownCapabilities(): Promise<Capabilities | undefined> {
     this.#capabilities ??= this.capabilities().withResponse();
     try {
@@ -160,12 +160,12 @@ class Memories {
    */
   async addMany(memories: readonly NewMemory[], options: AddOptions = {}): Promise<BatchResult[]> {
     const capabilities = await (options.signal
-      ? within(this.#knownCapabilities(), options.signal)
+      ? unlessAborted(this.#knownCapabilities(), options.signal)
       : this.#knownCapabilities());
     if (!capabilities?.features.batch) return this.#addEach(memories, options);
     const results: BatchResult[] = [];
     for (const [index, batch] of split(memories, capabilities.limits?.max_batch_size ?? BATCH).entries()) {
-      // One that may be too large on its own: then that is its result.
+      // A single memory may be too large: then its result is the error.
       if (batch.length === 1) {
         results.push(...(await this.#addEach(batch, withNumber(options, index))));
         continue;
@@ -210,7 +210,7 @@ class Memories {
     return toPromise(this.#send(reading('GET', ['map'], { query }), options));
   }
 
-  /** With an idempotency key, so that it can be retried, where the gateway supports keys. */
+  /** Adds with an idempotency key, so that the request can be retried, where the gateway supports keys. */
   #add<Data>(path: readonly string[], body: unknown, options: AddOptions): Promise<Answer<Data>> {
     const request = async (): Promise<Request> => {
       const repeatable = (await this.#knownCapabilities())?.features.idempotency === true;
@@ -321,7 +321,7 @@ const randomKey = () => [...crypto.getRandomValues(new Uint8Array(16))].map((byt
 const withNumber = (options: AddOptions, index: number): AddOptions =>
   options.idempotencyKey === undefined ? options : { ...options, idempotencyKey: `${options.idempotencyKey}-${index}` };
 
-/** In batches of at most `size` memories and, unless a single one is larger, `BATCH_BYTES`. */
+/** Splits memories into batches of at most `size` memories and, unless a single one is larger, `BATCH_BYTES`. */
 function split(memories: readonly NewMemory[], size: number): NewMemory[][] {
   const batches: NewMemory[][] = [];
   let bytes = 0;

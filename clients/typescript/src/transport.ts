@@ -11,7 +11,7 @@ export interface ClientOptions {
   readonly totalTimeout?: number;
   /** Retries after the first attempt; default 2. */
   readonly retries?: number;
-  /** Sent with each request. */
+  /** Headers of each request. */
   readonly headers?: Readonly<Record<string, string>>;
   /** Replaces the global `fetch`. */
   readonly fetch?: typeof fetch;
@@ -28,7 +28,7 @@ export interface CallOptions extends Partial<Pick<ClientOptions, 'timeout' | 'to
 export interface Answer<Data> {
   readonly data: Data;
   readonly response: Response;
-  /** For the gateway's logs. */
+  /** Names the request in the gateway's logs. */
   readonly requestId: string | undefined;
 }
 
@@ -39,7 +39,7 @@ export interface ApiPromise<Data> extends Promise<Data> {
 
 export interface Request {
   readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
-  /** Segments, not encoded. */
+  /** The segments of the path, not encoded. */
   readonly path: readonly string[];
   readonly query?: object | undefined;
   readonly body?: unknown;
@@ -119,7 +119,7 @@ export function createSend(client: ClientOptions): Send {
     const timer = expiring(timeout, `no complete answer within ${timeout} ms (timeout)`);
     const signal = AbortSignal.any([whole, timer.signal]);
     try {
-      return await within(attempt(request, options, signal), signal);
+      return await unlessAborted(attempt(request, options, signal), signal);
     } catch (error) {
       signal.throwIfAborted();
       throw error;
@@ -135,7 +135,7 @@ export function createSend(client: ClientOptions): Send {
     const whole = options.signal ? AbortSignal.any([options.signal, total.signal]) : total.signal;
     try {
       whole.throwIfAborted();
-      const request = typeof input === 'function' ? await within(input(), whole) : input;
+      const request = typeof input === 'function' ? await unlessAborted(input(), whole) : input;
       for (let failures = 0; ; failures++) {
         try {
           return await attemptInTime(request, options, whole);
@@ -233,7 +233,7 @@ function expiring(ms: number, message: string) {
 }
 
 /** The result, or the reason of the signal, which a `fetch` or a function for the key may ignore. */
-export const within = <Result>(work: Promise<Result>, signal: AbortSignal): Promise<Result> =>
+export const unlessAborted = <Result>(work: Promise<Result>, signal: AbortSignal): Promise<Result> =>
   new Promise((resolve, reject) => {
     const abort = () => reject(signal.reason);
     if (signal.aborted) abort();
@@ -246,13 +246,13 @@ function sleep(ms: number, signal: AbortSignal): Promise<void> {
   const pause = new Promise<void>((resolve) => {
     timer = setTimeout(resolve, ms);
   });
-  return within(pause, signal).finally(() => clearTimeout(timer));
+  return unlessAborted(pause, signal).finally(() => clearTimeout(timer));
 }
 
 /** The data of an answer, with the answer at hand. */
 export function toPromise<Data>(answer: Promise<Answer<Data>>): ApiPromise<Data> {
   const data = answer.then((response) => response.data);
-  // Who only uses `withResponse` gets the error there.
+  // A caller that only uses `withResponse` gets the error there.
   data.catch(() => {});
   return Object.assign(data, { withResponse: () => answer });
 }

@@ -20,7 +20,7 @@ export const MAX_DELETED = 1_000;
  */
 const METADATA_BUDGET = 38_000;
 
-/** In code points. At four bytes each they leave room for the longest `user_id` and the times. */
+/** Maximum code points. At four bytes each they leave room for the longest `user_id` and the times. */
 export const MAX_CONTENT_LENGTH = 9_000;
 
 /** Maximum concurrent requests of one method. */
@@ -46,9 +46,9 @@ export interface NewRecord extends Omit<StoredRecord, 'values'> {
 
 export interface Match {
   readonly id: string;
-  /** In the index's metric. */
+  /** The score in the index's metric. */
   readonly score: number;
-  /** Present if the query asked for it. */
+  /** Undefined unless the query asked for it. */
   readonly metadata: Metadata | undefined;
 }
 
@@ -90,7 +90,7 @@ export interface Service {
     page: { prefix: string; limit: number; token?: string | undefined },
     call: Call,
   ): Promise<{ ids: string[]; next: string | undefined }>;
-  /** In no order. Undefined: the index does not support this request (API before 2025-10). */
+  /** Returns records in no order. Undefined: the index does not support this request (API before 2025-10). */
   fetchByMetadata(
     namespace: string,
     page: { filter: Filter; limit: number; token?: string | undefined },

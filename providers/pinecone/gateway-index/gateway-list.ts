@@ -47,7 +47,7 @@ export function createList(index: GatewayIndex): (query: ListQuery, call: Call) 
       });
     };
 
-    /** Ids of older times are all of the earliest. */
+    /** All ids of times before the earliest have the earliest. */
     const isInTime = ({ created_at }: Memory) =>
       (query.since === undefined || created_at >= query.since) &&
       (query.until === undefined || created_at <= query.until);

@@ -152,7 +152,7 @@ export const createLook =
     const hits = new Map<string, FoundRecord>();
     for (const id of ids) {
       const record = records.get(id);
-      // Only now: it may have been written during the fetch.
+      // Read after the fetch: the record may have been written meanwhile.
       const write = overlay.get(id);
       if (write === null) continue;
       const memory = newest(write?.memory, record && toMemory(id, record.metadata, model));

@@ -112,7 +112,7 @@ async function exportPart(
   return { items: found, next };
 }
 
-/** In byte order. */
+/** Compares in byte order. */
 async function namespacesOf({ service, namespaces: { base } }: GatewayIndex, call: Call): Promise<string[]> {
   const { namespaces } = await service.stats(call);
   return namespaces.filter((name) => name === base || name.startsWith(`${base}-`)).sort();

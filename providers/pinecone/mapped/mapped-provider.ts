@@ -145,7 +145,7 @@ const cannotFilter = (namespace: string, userField: string): Error =>
 
 /** The latest version of a record that this gateway knows. */
 interface FoundRecord extends RecentWrite {
-  /** As the index shows it; it may be older than the memory. */
+  /** The metadata that the index shows; it may be older than the memory. */
   readonly metadata: Metadata;
 }
 
@@ -158,7 +158,7 @@ function createFind({ service, namespace, fields, overlay }: MappedIndex): Find 
     const hits = new Map<string, FoundRecord>();
     for (const id of ids) {
       const record = records.get(id);
-      // Only now: it may have been written during the fetch.
+      // Read after the fetch: the record may have been written meanwhile.
       const write = overlay.get(id);
       const memory = write === undefined ? record && toMemory(fields, id, record.metadata) : write?.memory;
       if (!memory || !(users === null || users.includes(memory.user_id))) continue;

@@ -72,7 +72,7 @@ export function fieldsOf(options: Options): Fields {
   };
 }
 
-/** Of records without a readable time. */
+/** The time of records without a readable one. */
 const NO_TIME = '1970-01-01T00:00:00.000Z';
 
 /** Keys cannot be removed from a record. No tag is empty. */

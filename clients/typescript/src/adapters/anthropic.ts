@@ -9,7 +9,7 @@ export interface FilesOptions {
   readonly userId: string;
   /** Scope of the files, so that other memories of the user stay apart; default `files`. */
   readonly scope?: string;
-  /** Recorded as the source of the files; default `anthropic`. */
+  /** The source of the files; default `anthropic`. */
   readonly app?: string;
 }
 

@@ -20,7 +20,7 @@ export interface StoreOptions {
   readonly userId: string;
   /** Scope of the items, so that other memories of the user stay apart; default `langgraph`. */
   readonly scope?: string;
-  /** Recorded as the source of the items; default `langgraph`. */
+  /** The source of the items; default `langgraph`. */
   readonly app?: string;
   /** Whether a search with a query leaves out what is not valid now or superseded; default true. */
   readonly current?: boolean;

@@ -4,11 +4,11 @@ import type { Memory } from '../types.ts';
 import { addExtracted } from './origin.ts';
 
 export interface ToolOptions {
-  /** Whose memories. The model cannot choose. */
+  /** The user of the memories. The model cannot choose it. */
   readonly userId: string;
   /** Scope of new memories; the tools see only what is in it or below. The model cannot choose. */
   readonly scope?: string;
-  /** Recorded as the source of what the model adds; default: the name of the adapter. */
+  /** The source of what the model adds; default: the name of the adapter. */
   readonly app?: string;
 }
 
