@@ -1,5 +1,5 @@
 import { type Load, load } from './load.ts';
-import { requestsOf, type Verb } from './workload.ts';
+import { type BenchVerb, requestsOf } from './workload.ts';
 
 export interface CompareOptions {
   readonly connections: number;
@@ -29,7 +29,7 @@ const WARM_UP_SECONDS = 1;
  * machine affects all of them alike.
  */
 export async function compare(
-  verb: Verb,
+  verb: BenchVerb,
   subjects: ReadonlyMap<string, Subject>,
   { connections, seconds, rounds }: CompareOptions,
 ): Promise<Series[]> {

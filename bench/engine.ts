@@ -7,12 +7,12 @@ import { startServer } from './child.ts';
 import { type CompareOptions, compare, type Series } from './compare.ts';
 import type { BaseArgument, BaseReady } from './servers/base.ts';
 import type { GatewayArgument, GatewayReady } from './servers/gateway.ts';
-import { type Request, requestsOf, VERBS, type Verb } from './workload.ts';
+import { type BenchVerb, type Request, requestsOf, VERBS } from './workload.ts';
 
 export interface EngineOptions extends CompareOptions {
   /** A server's connection string; undefined: the embedded Postgres. */
   readonly url: string | undefined;
-  readonly verbs: readonly Verb[];
+  readonly verbs: readonly BenchVerb[];
   /** Folder for a CPU profile of the gateway. */
   readonly profile: string | undefined;
 }
@@ -20,7 +20,7 @@ export interface EngineOptions extends CompareOptions {
 export interface EngineResult {
   readonly version: string;
   readonly connections: number;
-  readonly verbs: ReadonlyMap<Verb, readonly Series[]>;
+  readonly verbs: ReadonlyMap<BenchVerb, readonly Series[]>;
 }
 
 /** Names of the subjects in the tables. */
@@ -72,7 +72,7 @@ export async function measureEngine({ url, verbs, profile, ...options }: EngineO
       [SUBJECTS.plain, { url: at(base.ready.ports.plain), ids }],
     ]);
     await checkSame(at(ports.info), at(base.ready.ports.base), ids);
-    const results = new Map<Verb, readonly Series[]>();
+    const results = new Map<BenchVerb, readonly Series[]>();
     for (const verb of VERBS) {
       if (verbs.includes(verb)) results.set(verb, await compare(verb, subjects, options));
     }
@@ -98,8 +98,8 @@ async function answer(url: string, { path, ...init }: Request): Promise<Answer> 
 }
 
 /** The bodies of the constant routes. */
-async function sampleAnswers(url: string, ids: readonly string[]): Promise<Record<Verb, object>> {
-  const sample = (verb: Verb) => answer(url, requestsOf(verb, ids, 1)[0] as Request);
+async function sampleAnswers(url: string, ids: readonly string[]): Promise<Record<BenchVerb, object>> {
+  const sample = (verb: BenchVerb) => answer(url, requestsOf(verb, ids, 1)[0] as Request);
   return {
     get: await sample('get'),
     list: await sample('list'),

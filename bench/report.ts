@@ -4,12 +4,17 @@ import { ratio, type Series, typical } from './compare.ts';
 import type { ConsoleResult } from './console.ts';
 import type { Work } from './default.ts';
 import { type EngineResult, SUBJECTS } from './engine.ts';
-import type { Verb } from './workload.ts';
+import type { BenchVerb } from './workload.ts';
 
-const HEADINGS: Readonly<Record<Verb, string>> = { get: 'get', list: 'list 50', search: 'search top 10', add: 'add' };
+const HEADINGS: Readonly<Record<BenchVerb, string>> = {
+  get: 'get',
+  list: 'list 50',
+  search: 'search top 10',
+  add: 'add',
+};
 
 /** Targets: the least throughput as a share of the base's, and the largest p99 as a multiple of the base's. */
-const LEAST: Readonly<Record<Verb, number>> = { get: 0.75, list: 0.8, search: 0.8, add: 0.8 };
+const LEAST: Readonly<Record<BenchVerb, number>> = { get: 0.75, list: 0.8, search: 0.8, add: 0.8 };
 const MAX_P99 = 1.3;
 /** Largest event loop lag at p99 while the local embedder is busy, in milliseconds. */
 const MAX_DELAY = 5;
@@ -17,7 +22,7 @@ const MAX_DELAY = 5;
 /** One table per engine: requests per second, p50 and p99 of every subject, then the gateway as ratios. */
 export function engineTable(title: string, { version, connections, verbs }: EngineResult): string {
   const columns = [...verbs.keys()];
-  const cells = (cell: (series: readonly Series[], verb: Verb) => string) =>
+  const cells = (cell: (series: readonly Series[], verb: BenchVerb) => string) =>
     columns.map((verb) => cell(verbs.get(verb) as readonly Series[], verb));
   const figures = Object.values(SUBJECTS).map((name) => [
     name,

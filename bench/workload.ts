@@ -5,7 +5,7 @@ const BIG_USERS = { count: 50, memories: 60 };
 const ADDERS = 10_000;
 
 export const VERBS = ['get', 'list', 'search', 'add'] as const;
-export type Verb = (typeof VERBS)[number];
+export type BenchVerb = (typeof VERBS)[number];
 
 export interface Request {
   readonly method: 'GET' | 'POST';
@@ -85,8 +85,8 @@ export const addRequest = (): Request => ({
 });
 
 /** `count` requests of one verb; `ids` are the ids of the stored memories. */
-export function requestsOf(verb: Verb, ids: readonly string[], count: number): Request[] {
-  const make: Record<Verb, () => Request> = {
+export function requestsOf(verb: BenchVerb, ids: readonly string[], count: number): Request[] {
+  const make: Record<BenchVerb, () => Request> = {
     get: () => ({ method: 'GET', path: `/memories/${ids[random(ids.length)]}` }),
     list: listRequest,
     search: searchRequest,

@@ -51,8 +51,8 @@ const RESILIENCE = { retries: 2, breaker_failures: 5, probe_ms: 500 };
  * Opens what is configured, bottom up, and serves it. Rejects with a message an operator can act on, leaving nothing open;
  * with the reason of `stopped` if that fires before the start is complete.
  */
-export async function serve(config: Config, log: Log, stopped?: AbortSignal): Promise<Gateway> {
-  const parts = openParts(log, stopped);
+export async function serve(config: Config, log: Log, stopSignal?: AbortSignal): Promise<Gateway> {
+  const parts = openParts(log, stopSignal);
   try {
     const health = createHealth(config.provider);
     const telemetry = await parts.open('telemetry', openTelemetry(telemetryOptions(config), log));
@@ -76,7 +76,7 @@ export async function serve(config: Config, log: Log, stopped?: AbortSignal): Pr
     const reachable = !isLoopback((await lookup(config.host)).address);
     if (open && reachable && mode !== 'open') throw new Error(openError(config.host));
 
-    // Otherwise a page in a browser on this machine could reach it through its own host name (DNS rebinding).
+    // Without this, a page in a browser on this machine could reach the gateway through its own host name (DNS rebinding).
     const allowed_hosts = config.allowed_hosts ?? (open && !reachable ? [...loopbackHosts, config.host] : undefined);
     health.begin(gate.ping);
     const app = createApp({ ...config, tokens: jwt, gate, authenticator, rate, allowed_hosts, health, telemetry, log });
@@ -119,8 +119,8 @@ async function openGate(config: Config, { dependencies, parts, log, scrape }: Ga
   const { search: ranking, data_dir } = config;
   const identity = embedder && { model: embedder.model, dimensions: embedder.dimensions };
   const context = { embedder: identity, ranking, audit, data_dir, max_record_bytes, log };
-  const opening = openProvider(config.provider, providerOptions(config), context).then((opened) =>
-    compose(opened, { embedder, log, protection: dependencies.protect(opened.name, opened.ping) }),
+  const opening = openProvider(config.provider, providerOptions(config), context).then((backend) =>
+    compose(backend, { embedder, log, protection: dependencies.protect(backend.name, backend.ping) }),
   );
   const provider = await parts.open('provider', opening);
   // The bundled model loads while the database starts.
@@ -182,7 +182,7 @@ async function requireFreePort({ host, port }: Config): Promise<void> {
   await once(server, 'close');
 }
 
-/** From the capabilities: a backend may lack one of the two. */
+/** How the backend ranks; it may lack one of the two ways. */
 function searchOf({ capabilities: { vector_search, keyword_search } }: Store): Gateway['search'] {
   if (vector_search) return keyword_search ? 'hybrid' : 'vector';
   return keyword_search ? 'keyword' : 'none';

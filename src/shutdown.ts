@@ -24,21 +24,21 @@ export const CLOSE_MS = 10_000;
 const OPENING_MS = 2_000;
 
 /** `stopped` ends a start in progress. */
-export function openParts(log: Log, stopped?: AbortSignal): OpenParts {
+export function openParts(log: Log, stopSignal?: AbortSignal): OpenParts {
   const parts: { part: string; close: () => Promise<void>; deadlineMs: number }[] = [];
   const add: OpenParts['add'] = (part, close, deadlineMs = PART_MS) => void parts.push({ part, close, deadlineMs });
   return {
     add,
     async open(part, opening) {
-      const opened = opening.catch(() => undefined);
+      const result = opening.catch(() => undefined);
       add(part, async () => {
-        const ready = await inTime(opened, OPENING_MS, () => undefined);
+        const ready = await inTime(result, OPENING_MS, () => undefined);
         await ready?.close();
       });
-      return unlessStopped(opening, stopped);
+      return unlessStopped(opening, stopSignal);
     },
     async close(deadlineMs = CLOSE_MS) {
-      const failed: string[] = [];
+      const failures: string[] = [];
       const deadline = performance.now() + deadlineMs;
       for (const { part, close, deadlineMs: limit } of parts.splice(0).reverse()) {
         try {
@@ -47,11 +47,11 @@ export function openParts(log: Log, stopped?: AbortSignal): OpenParts {
             throw new Error(`not closed within ${ms} ms`);
           });
         } catch (error) {
-          failed.push(part);
+          failures.push(part);
           log.error({ part, err: error }, 'a part of the gateway could not be closed');
         }
       }
-      if (failed.length > 0) throw new Error(`not closed: ${failed.join(', ')}`);
+      if (failures.length > 0) throw new Error(`not closed: ${failures.join(', ')}`);
     },
   };
 }
@@ -70,13 +70,13 @@ async function inTime<Result>(work: Promise<Result>, ms: number, late: () => Res
 }
 
 /** Resolves with the opened part; rejects with the signal's reason as soon as that fires. */
-const unlessStopped = <Part>(opening: Promise<Part>, stopped: AbortSignal | undefined): Promise<Part> =>
+const unlessStopped = <Part>(opening: Promise<Part>, stopSignal: AbortSignal | undefined): Promise<Part> =>
   new Promise((resolve, reject) => {
-    if (!stopped) return resolve(opening);
-    const stop = () => reject(stopped.reason);
-    if (stopped.aborted) return stop();
-    stopped.addEventListener('abort', stop, { once: true });
-    opening.then(resolve, reject).finally(() => stopped.removeEventListener('abort', stop));
+    if (!stopSignal) return resolve(opening);
+    const stop = () => reject(stopSignal.reason);
+    if (stopSignal.aborted) return stop();
+    stopSignal.addEventListener('abort', stop, { once: true });
+    opening.then(resolve, reject).finally(() => stopSignal.removeEventListener('abort', stop));
   });
 
 const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
@@ -87,17 +87,17 @@ const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
  * the process ends. Rejects as `start` does.
  */
 export async function runUntilSignal<Started extends { close(): Promise<void> }>(
-  start: (stopped: AbortSignal) => Promise<Started>,
+  start: (stopSignal: AbortSignal) => Promise<Started>,
   log: Log,
 ): Promise<Started> {
-  const stopped = new AbortController();
-  const starting = start(stopped.signal);
+  const stopController = new AbortController();
+  const starting = start(stopController.signal);
   const close = async () => {
-    stopped.abort();
-    const started = await starting.catch((error: unknown) => {
-      if (error !== stopped.signal.reason) throw error;
+    stopController.abort();
+    const running = await starting.catch((error: unknown) => {
+      if (error !== stopController.signal.reason) throw error;
     });
-    await started?.close();
+    await running?.close();
   };
   const stop = () => {
     // Without a listener, the next signal has its default effect.
@@ -115,7 +115,7 @@ export async function runUntilSignal<Started extends { close(): Promise<void> }>
   try {
     return await starting;
   } catch (error) {
-    if (stopped.signal.aborted) await new Promise(() => {});
+    if (stopController.signal.aborted) await new Promise(() => {});
     throw error;
   }
 }

@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net';
 import { serve } from '@hono/node-server';
 import { type Context, Hono } from 'hono';
 import pg from 'pg';
-import type { Body, Verb } from '../workload.ts';
+import type { BenchVerb, Body } from '../workload.ts';
 import { keywordsValue, statements, vectorSearch, vectorValue } from './statements.ts';
 
 export interface BaseArgument {
@@ -15,7 +15,7 @@ export interface BaseArgument {
   /** Qualified and quoted. */
   readonly table: string;
   /** The gateway's answer to each verb. */
-  readonly samples: Readonly<Record<Verb, object>>;
+  readonly samples: Readonly<Record<BenchVerb, object>>;
 }
 
 export interface BaseReady {
@@ -28,7 +28,7 @@ export interface BaseReady {
 }
 
 type Run = (name: string, text: string, values: readonly unknown[]) => Promise<readonly Record<string, unknown>[]>;
-type Routes = Readonly<Record<Verb, (c: Context) => Promise<Response> | Response>>;
+type Routes = Readonly<Record<BenchVerb, (c: Context) => Promise<Response> | Response>>;
 
 const { database, connections, table, samples } = JSON.parse(process.argv[2] as string) as BaseArgument;
 const text = statements(table);

@@ -4,7 +4,7 @@ import type { Memory } from '../../clients/typescript/src/index.ts';
 const TIME = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short' });
 const NUMBER = new Intl.NumberFormat();
 
-/** In the reader's time zone; the exact time is its tooltip. */
+/** A time in the reader's time zone; its tooltip has the exact time. */
 export function Time({ of }: { of: string | null | undefined }) {
   if (!of) return null;
   return (

@@ -109,7 +109,7 @@ function Now({ now }: { now: Snapshot }) {
   );
 }
 
-/** Over the time that the page is open. */
+/** Charts over the time that the page is open. */
 function Requests({ now, intervals }: Metrics) {
   const [verb, setVerb] = useState('');
   if (!now) return null;

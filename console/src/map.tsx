@@ -20,7 +20,7 @@ interface Group {
   readonly form: number;
 }
 
-/** Of the groups, around 0, about 20 wide. The last is of all others. */
+/** Forms of the groups, around 0, about 20 wide. All other places have the last one. */
 const FORMS = [
   'M9 0A9 9 0 1 1-9 0A9 9 0 1 1 9 0Z',
   'M-8-8H8V8H-8Z',
@@ -115,7 +115,13 @@ function Drawn({ map, user, byAge }: { map: MemoryMap; user: string; byAge: bool
       </p>
       <div class="map">
         <div>
-          <Plane {...{ items, groupOf, near, onNear: setNear, onOpen: (id) => go('memory', { id, user }) }} />
+          <Plane
+            items={items}
+            groupOf={groupOf}
+            near={near}
+            onNear={setNear}
+            onOpen={(id) => go('memory', { id, user })}
+          />
           <ul class="legend" aria-label="Legend">
             {groups.map((group) => (
               <li key={group.form}>
@@ -164,7 +170,7 @@ interface PlaneProps {
   readonly onOpen: (id: string) => void;
 }
 
-/** For the pointer; the list beside it has the same for the keyboard and for screen readers. */
+/** The plane is for the pointer; the list beside it has the same for the keyboard and for screen readers. */
 function Plane({ items, groupOf, near, onNear, onOpen }: PlaneProps) {
   const nearest = (event: MouseEvent): Place | undefined => {
     const { left, top, width } = (event.currentTarget as Element).getBoundingClientRect();
@@ -220,7 +226,7 @@ function Plane({ items, groupOf, near, onNear, onOpen }: PlaneProps) {
   );
 }
 
-/** With room for the marks at the edge. */
+/** Leaves room for the marks at the edge. */
 const inner = (part: number): number => 0.02 + 0.96 * part;
 
 interface Groups {
@@ -228,7 +234,7 @@ interface Groups {
   readonly groupOf: (place: Place) => Group;
 }
 
-/** By scope, or by its first segment if there are many scopes; the smallest groups together. */
+/** Groups by scope, or by its first segment if there are many scopes; the smallest groups form one. */
 function scopesOf(items: readonly Place[]): Groups {
   const first = ({ scope }: Place) => scope?.split('/')[0];
   const many = new Set(items.map(({ scope }) => scope)).size > OTHERS && new Set(items.map(first)).size > 1;
@@ -247,7 +253,7 @@ function scopesOf(items: readonly Place[]): Groups {
 
 const DAY = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium' });
 
-/** In fifths, newest first, which is the order of the items. */
+/** Groups by age in fifths, newest first, which is the order of the items. */
 function agesOf(items: readonly Place[]): Groups {
   const size = Math.max(1, Math.ceil(items.length / AGES));
   const groups: Group[] = [];

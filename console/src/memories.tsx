@@ -76,7 +76,13 @@ function MemoriesOf({ filters }: { filters: Filters }) {
     return (
       <MemoryRow
         key={id}
-        {...{ memory, index, place, filters, state, replaced, actions }}
+        memory={memory}
+        index={index}
+        place={place}
+        filters={filters}
+        state={state}
+        replaced={replaced}
+        actions={actions}
         onSaved={saved}
         onCancel={close}
       />

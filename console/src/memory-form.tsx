@@ -29,7 +29,7 @@ const tagsOf = (text: string): string[] =>
     .map((tag) => tag.trim())
     .filter((tag) => tag !== '');
 
-/** Only what differs, so that a change of somebody else to another field stays. */
+/** The patch has only fields that differ, so that a concurrent change of another field stays. */
 function patchOf(before: Fields, after: Fields): MemoryPatch {
   return {
     ...(after.content !== before.content && { content: after.content }),

@@ -14,7 +14,7 @@ export interface RowActions {
 interface MemoryRowProps {
   readonly memory: Memory;
   readonly index: number;
-  /** From `placeOf`. */
+  /** The result of `placeOf`. */
   readonly place: object;
   readonly filters: Filters;
   readonly state: { readonly selected: boolean; readonly editing: boolean; readonly leaving: boolean };

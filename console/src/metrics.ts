@@ -15,7 +15,7 @@ export type Histogram = ReadonlyMap<number, number>;
 export type Times = ReadonlyMap<string, Histogram>;
 
 export interface Snapshot {
-  /** In milliseconds. */
+  /** The time in milliseconds. */
   readonly at: number;
   readonly samples: readonly Sample[];
   readonly times: Times;
@@ -37,7 +37,7 @@ export async function readMetrics(signal: AbortSignal): Promise<Snapshot> {
   return { at: Date.now(), samples, times: timesOf(samples) };
 }
 
-/** Of the text format of Prometheus, as far as the gateway writes it. */
+/** Reads the text format of Prometheus, as far as the gateway writes it. */
 const samplesOf = (text: string): Sample[] =>
   text.split('\n').flatMap((line) => {
     const [, name, inner = '', value] = /^([a-z_]\w*)(?:\{(.*)\})? (\S+)$/i.exec(line) ?? [];
@@ -68,14 +68,14 @@ export const readingOf = ({ samples }: Snapshot, name: string, labels: Sample['l
     (sample) => sample.name === name && Object.entries(labels).every(([label, of]) => sample.labels[label] === of),
   )?.value;
 
-/** What came since; requests by verb. */
+/** The difference of two samples; requests by verb. */
 export const since = (before: Times, now: Times): Times =>
   new Map([...now].map(([verb, histogram]) => [verb, less(histogram, before.get(verb))]));
 
 const less = (now: Histogram, before: Histogram | undefined): Histogram =>
   new Map([...now].map(([bound, count]) => [bound, count - (before?.get(bound) ?? 0)]));
 
-/** Of one verb, or of all. */
+/** The requests of one verb, or of all. */
 export const histogramOf = (times: Times, verb: string | undefined): Histogram =>
   sumOf(verb === undefined ? [...times.values()] : [times.get(verb) ?? new Map()]);
 

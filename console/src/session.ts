@@ -20,7 +20,7 @@ export function useSession(): Session {
 export const GATEWAY = new URL('..', location.href).href;
 
 const KEY = 'omp-key';
-/** Kept until the tab is closed. */
+/** The browser keeps the session until the tab is closed. */
 export const storedKey = (): string | undefined => sessionStorage.getItem(KEY) ?? undefined;
 export const storeKey = (key: string): void => sessionStorage.setItem(KEY, key);
 export const forgetKey = (): void => sessionStorage.removeItem(KEY);

@@ -9,7 +9,7 @@ const OFFERED = 12;
 /** The user of the examples. */
 const EXAMPLE = 'ana';
 
-/** Before a user is chosen: those that there are, or how the first one comes. */
+/** The page before a user is chosen: the users, or how to add the first one. */
 export function Start() {
   const { client, capabilities } = useSession();
   const { data, error, reload } = useLoad(capabilities.features.users ? '' : undefined, (signal) =>
@@ -46,7 +46,7 @@ export function Start() {
   );
 }
 
-/** For a key without a grant to read, such as one that only manages keys. */
+/** The page of a key without a grant to read, such as one that only manages keys. */
 const NoReader = () => (
   <div class="empty">
     <h1>This key reads no memories</h1>

@@ -21,7 +21,7 @@ export const toListQuery = ({ user, scope, tag, since, until }: Filters): ListQu
   scope: scope || undefined,
   tag: tag || undefined,
   since: since || undefined,
-  // The whole day.
+  // The filter includes the whole day.
   until: until ? `${until}T23:59:59.999Z` : undefined,
 });
 

@@ -11,7 +11,7 @@ export interface Interval {
 
 export interface Metrics {
   readonly now?: Snapshot;
-  /** Of the last twenty minutes, at most. */
+  /** The changes of the last twenty minutes, at most. */
   readonly intervals: readonly Interval[];
   readonly error?: unknown;
 }

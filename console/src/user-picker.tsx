@@ -4,7 +4,7 @@ import { useSession } from './session.ts';
 
 const SUGGESTIONS = 20;
 
-/** Whose memories. Suggests those that begin with what is typed, where the backend can list users. */
+/** The user of the memories. Suggests those that begin with what is typed, where the backend can list users. */
 export function UserPicker({ user, onPick }: { user: string; onPick: (user: string) => void }) {
   const { client, capabilities } = useSession();
   const [text, setText] = useState(user);

@@ -20,7 +20,7 @@ export function createAuditLog({ retention_days }: AuditOptions): MemoryAuditLog
     const bucket = buckets.at(Date.parse(entry.timestamp));
     const entries = bucket.get(entry.user_id) ?? [];
     bucket.set(entry.user_id, entries);
-    // Nearly always the newest; entries of `record` are slightly late.
+    // The entry is nearly always the newest; entries of `record` are slightly late.
     let position = entries.length;
     while (position > 0 && (entries[position - 1] as StoredEntry).timestamp > entry.timestamp) position--;
     entries.splice(position, 0, { ...entry, seq: seq++ });
@@ -36,18 +36,18 @@ export function createAuditLog({ retention_days }: AuditOptions): MemoryAuditLog
       const isLater = ({ timestamp, seq }: StoredEntry) =>
         (until !== undefined && timestamp > until) ||
         (after && (timestamp > after.timestamp || (timestamp === after.timestamp && seq >= after.seq)));
-      const kept = (time: string) => time >= since && Date.parse(time) > Date.now() - lifetime;
-      const found: StoredEntry[] = [];
+      const isKept = (time: string) => time >= since && Date.parse(time) > Date.now() - lifetime;
+      const page: StoredEntry[] = [];
       for (const bucket of buckets.newestFirst()) {
         const entries = bucket.get(user_id) ?? [];
         for (let i = entries.length - 1; i >= 0; i--) {
           const entry = entries[i] as StoredEntry;
-          if (found.length === limit || !kept(entry.timestamp)) return found;
+          if (page.length === limit || !isKept(entry.timestamp)) return page;
           if (isLater(entry) || (app !== undefined && entry.app !== app) || !admits(entry.scope)) continue;
-          found.push(entry);
+          page.push(entry);
         }
       }
-      return found;
+      return page;
     },
   };
 }

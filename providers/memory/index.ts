@@ -39,8 +39,8 @@ export default defineProvider({
     const homes = new Map<string, Home>();
 
     const userOf = (userId: string): User => {
-      const known = users.get(userId);
-      if (known) return known;
+      const existing = users.get(userId);
+      if (existing) return existing;
       const user = createUser(embedder?.dimensions, ranking);
       users.set(userId, user);
       return user;
@@ -51,7 +51,7 @@ export default defineProvider({
       const { user_id, scope } = home.entry.memory;
       return (owners === null || owners.includes(user_id)) && withinMatcher(within)(scope) ? home : undefined;
     };
-    /** Called in the same tick as the change, so that both happen or neither does. */
+    /** The caller changes the memory in the same tick, so that both happen or neither does. */
     const recordAudit = (action: AuditAction, memory: Memory, call: Call) =>
       log?.note(changeEntry(action, memory, call));
     /** Undefined: another request has used the key. */
@@ -80,24 +80,24 @@ export default defineProvider({
       batch: ({ items, key }, call) => insert(items, key, call),
       keyUse: async (key) => keyUses.find(key),
       get: async (ref) => homeOf(ref)?.entry.memory,
-      async update({ ref, patch: wanted, vector }, call) {
+      async update({ ref, patch: input, vector }, call) {
         const before = homeOf(ref);
         requireVersion(before?.entry.memory, ref);
-        const patch = before && effectivePatch(before.entry.memory, wanted);
+        const patch = before && effectivePatch(before.entry.memory, input);
         if (!patch) {
           if (before) recordAudit('update', before.entry.memory, call);
           return before?.entry.memory;
         }
-        const found =
+        const content =
           patch.content === undefined ? undefined : { vector, terms: await analyseLater(patch.content, call) };
         // The record may have been changed or deleted while the text was analysed.
         const home = homeOf(ref);
         if (!home) return undefined;
         requireVersion(home.entry.memory, ref);
-        const updated = patched(home.entry.memory, patch, max_record_bytes);
-        home.user.replace(home.entry, updated, found);
-        recordAudit('update', updated, call);
-        return updated;
+        const memory = applyPatch(home.entry.memory, patch, max_record_bytes);
+        home.user.replace(home.entry, memory, content);
+        recordAudit('update', memory, call);
+        return memory;
       },
       async delete(ref, call) {
         const home = homeOf(ref);
@@ -111,27 +111,27 @@ export default defineProvider({
       search: async (query) => users.get(query.user_id)?.search(query) ?? [],
       ...(embedder && {
         async vectorsOf({ ids, user_id, within }) {
-          const found = new Map<string, Float32Array>();
+          const vectors = new Map<string, Float32Array>();
           for (const id of ids) {
             const home = homeOf({ id, users: [user_id], within });
             const vector = home?.user.vector(home.entry);
-            if (vector) found.set(id, vector);
+            if (vector) vectors.set(id, vector);
           }
-          return found;
+          return vectors;
         },
       }),
-      // Otherwise it would count the tags that stand for scopes.
+      // Without native scopes, the counts would include tags that stand for scopes.
       ...(scopes === 'native' && {
         users: async (query) => listUsers(users, query),
         userStats: async (query) => users.get(query.user_id)?.stats(query) ?? NO_STATS,
       }),
       ...createExport({ homes, userOf, recordAudit }),
       async erase({ user_id }, call) {
-        let erased = 0;
-        for (const [id, { entry }] of homes) if (entry.memory.user_id === user_id && homes.delete(id)) erased++;
+        let count = 0;
+        for (const [id, { entry }] of homes) if (entry.memory.user_id === user_id && homes.delete(id)) count++;
         users.delete(user_id);
         log?.note(changeEntry('erase', { id: null, user_id, scope: null }, call));
-        return erased;
+        return count;
       },
       ...(log && { audit: log }),
       ping: async () => {},
@@ -142,18 +142,18 @@ export default defineProvider({
 
 function listUsers(
   users: ReadonlyMap<string, User>,
-  { users: allowed, within, prefix = '', after = '', limit }: UserListQuery,
+  { users: allowedUsers, within, prefix = '', after = '', limit }: UserListQuery,
 ): UserPart {
-  const ids = allowed ? [...new Set(allowed)] : [...users.keys()];
+  const ids = allowedUsers ? [...new Set(allowedUsers)] : [...users.keys()];
   const rest = ids.filter((id) => id > after && id.startsWith(prefix)).sort();
   const items: UserSummary[] = [];
-  let place = 0;
-  for (; place < rest.length && items.length < limit; place++) {
-    const user_id = rest[place] as string;
+  let index = 0;
+  for (; index < rest.length && items.length < limit; index++) {
+    const user_id = rest[index] as string;
     const { count, last_write } = users.get(user_id)?.stats({ within, limit: 0 }) ?? NO_STATS;
     if (last_write !== null) items.push({ user_id, count, last_write });
   }
-  return { items, next: place < rest.length ? rest[place - 1] : undefined };
+  return { items, next: index < rest.length ? rest[index - 1] : undefined };
 }
 
 const capabilitiesOf = ({ mode }: RankingOptions, scopes: 'native' | 'none'): ProviderCapabilities => ({
@@ -172,13 +172,12 @@ const capabilitiesOf = ({ mode }: RankingOptions, scopes: 'native' | 'none'): Pr
 });
 
 /** Throws `payload_too_large` if the record would become too large. */
-function patched(memory: Memory, patch: MemoryPatch, maxBytes: number): Memory {
+function applyPatch(memory: Memory, patch: MemoryPatch, maxBytes: number): Memory {
   requireFits(memory, patch, maxBytes);
-  const updated: Memory = {
+  return {
     ...memory,
     ...patch,
     extensions: mergeExtensions(memory.extensions, patch.extensions),
     updated_at: new Date(Math.max(Date.now(), Date.parse(memory.updated_at) + 1)).toISOString(),
   };
-  return updated;
 }

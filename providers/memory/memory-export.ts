@@ -12,14 +12,14 @@ interface Store {
 /** Moves memories out of a store and into it, as they are. */
 export const createExport = ({ homes, userOf, recordAudit }: Store): Required<Pick<Provider, 'export' | 'import'>> => ({
   async export({ after = '', user_id, since = '', vectors, limit, max_bytes }) {
-    const wanted = ({ entry: { memory } }: Home) =>
+    const matches = ({ entry: { memory } }: Home) =>
       memory.id > after && memory.updated_at >= since && (user_id === undefined || memory.user_id === user_id);
-    const found = [...homes.values()].filter(wanted).sort(byId).slice(0, limit);
+    const page = [...homes.values()].filter(matches).sort(byId).slice(0, limit);
     const movedOf = ({ user, entry }: Home): ExportedMemory => ({
       memory: entry.memory,
       vector: (vectors && user.vector(entry)) || null,
     });
-    const items = upToBytes(found.map(movedOf), max_bytes, ({ memory }) => memory);
+    const items = upToBytes(page.map(movedOf), max_bytes, ({ memory }) => memory);
     return { items, next: items.at(-1)?.memory.id };
   },
   async import({ items, replace }, call) {

@@ -28,8 +28,8 @@ export function createTimeBuckets<Bucket>(
   return {
     at(time) {
       evict();
-      const known = buckets.get(numberOf(time));
-      if (known) return known;
+      const existing = buckets.get(numberOf(time));
+      if (existing) return existing;
       const bucket = make();
       buckets.set(numberOf(time), bucket);
       return bucket;

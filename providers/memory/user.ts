@@ -23,25 +23,25 @@ export interface Entry {
   readonly slot: number;
 }
 
-/** Where an entry is. */
+/** An entry with its user. */
 export interface Home {
   readonly user: User;
   readonly entry: Entry;
 }
 
 /** The search index of a content. */
-export interface Indexed {
+export interface ContentIndex {
   readonly terms: readonly string[];
   readonly vector: Vector;
 }
 
 /** All data of one user. Queries never read the data of another user. */
 export interface User {
-  add(memory: Memory, indexed: Indexed): Entry;
+  add(memory: Memory, content: ContentIndex): Entry;
   /** `indexed` is undefined if the patch has no content. */
-  replace(entry: Entry, memory: Memory, indexed: Indexed | undefined): void;
+  replace(entry: Entry, memory: Memory, content: ContentIndex | undefined): void;
   remove(entry: Entry): void;
-  /** Undefined without an embedder. */
+  /** The vector of an entry; undefined without an embedder. */
   vector(entry: Entry): Float32Array | undefined;
   list(query: ListQuery): Memory[];
   search(query: SearchQuery): SearchHit[];
@@ -56,22 +56,22 @@ export function createUser(dimensions: number | undefined, ranking: RankingOptio
   const free: number[] = [];
   let slots = 0;
 
-  const index = ({ slot }: Entry, { terms, vector }: Indexed) => {
+  const index = ({ slot }: Entry, { terms, vector }: ContentIndex) => {
     keywords.set(slot, terms);
     if (vector) vectors?.set(slot, vector);
   };
 
   return {
-    add(memory, indexed) {
+    add(memory, content) {
       const entry: Entry = { memory, slot: free.pop() ?? slots++ };
       entries.splice(rank(entries, memory), 0, entry);
-      index(entry, indexed);
+      index(entry, content);
       return entry;
     },
-    replace(entry, memory, indexed) {
+    replace(entry, memory, content) {
       const rewritten = memory.content !== entry.memory.content;
       entry.memory = memory;
-      if (indexed && rewritten) index(entry, indexed);
+      if (content && rewritten) index(entry, content);
     },
     remove(entry) {
       keywords.delete(entry.slot);
@@ -81,14 +81,14 @@ export function createUser(dimensions: number | undefined, ranking: RankingOptio
     vector: ({ slot }) => vectors?.get(slot),
     list(query) {
       const admits = filter(query);
-      const found: Memory[] = [];
+      const page: Memory[] = [];
       const start = query.after ? rank(entries, query.after) : entries.length;
-      for (let i = start - 1; i >= 0 && found.length < query.limit; i--) {
+      for (let i = start - 1; i >= 0 && page.length < query.limit; i--) {
         const { memory } = entries[i] as Entry;
         if (query.since !== undefined && memory.created_at < query.since) break;
-        if ((query.until === undefined || memory.created_at <= query.until) && admits(memory)) found.push(memory);
+        if ((query.until === undefined || memory.created_at <= query.until) && admits(memory)) page.push(memory);
       }
-      return upToBytes(found, query.max_bytes, (memory) => memory);
+      return upToBytes(page, query.max_bytes, (memory) => memory);
     },
     search(query) {
       const { vector } = query;
@@ -115,7 +115,10 @@ export function createUser(dimensions: number | undefined, ranking: RankingOptio
       if (!oldest || !newest) return NO_STATS;
       const last_write = memories.reduce((latest, { updated_at }) => (updated_at > latest ? updated_at : latest), '');
       return {
-        ...{ count: memories.length, oldest: oldest.created_at, newest: newest.created_at, last_write },
+        count: memories.length,
+        oldest: oldest.created_at,
+        newest: newest.created_at,
+        last_write,
         scopes: largest(
           memories.map(({ scope }) => scope),
           limit,
@@ -183,7 +186,8 @@ const inScope = ({ scope }: Memory, prefix: string | undefined): boolean =>
 const isShort = ({ content }: Memory, { max_content_bytes: most }: SearchQuery): boolean =>
   most === undefined || Buffer.byteLength(content) <= most;
 
-const hasTags = ({ tags }: Memory, wanted: readonly string[]): boolean => wanted.every((tag) => tags.includes(tag));
+const hasTags = ({ tags }: Memory, queryTags: readonly string[]): boolean =>
+  queryTags.every((tag) => tags.includes(tag));
 
 function filter({ scope, tags, within }: ListQuery): (memory: Memory) => boolean {
   const admits = withinMatcher(within);

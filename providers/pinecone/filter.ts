@@ -16,7 +16,7 @@ export const anyUserFilter = (field: string): Filter => ({ [field]: { $exists: t
  * a user. It uses only what Pinecone documents for single values and for lists, so no negation.
  */
 export function userFilter(user_id: string, tags: readonly string[], fields: FilteredFields = GATEWAY_FIELDS): Filter {
-  const owned: Filter = { [fields.user]: { $eq: user_id } };
-  if (tags.length === 0) return owned;
-  return { $and: [owned, ...tags.map((tag) => ({ [fields.tags]: { $eq: tag } }))] };
+  const ofUser: Filter = { [fields.user]: { $eq: user_id } };
+  if (tags.length === 0) return ofUser;
+  return { $and: [ofUser, ...tags.map((tag) => ({ [fields.tags]: { $eq: tag } }))] };
 }

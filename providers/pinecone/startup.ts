@@ -17,7 +17,7 @@ export async function atStartup<Result>(work: (call: Call) => Promise<Result>): 
     return await work(backgroundCall('boot', signal));
   } catch (error) {
     if (signal.aborted) throw new Error(`Pinecone did not answer within ${STARTUP_MS / 1000} seconds; ${REACHABLE}`);
-    throw explained(error);
+    throw explain(error);
   }
 }
 
@@ -29,7 +29,7 @@ const BY_STATUS: Readonly<Record<number, string>> = {
 };
 
 /** A failed request as advice for operators, without the key and the address. Other errors stay as they are. */
-function explained(error: unknown): unknown {
+function explain(error: unknown): unknown {
   const failure = failureBehind(error);
   if (!failure) return error;
   const { kind, status = 0, message } = failure;
@@ -55,7 +55,7 @@ const METRICS: readonly string[] = ['cosine', 'dotproduct', 'euclidean'] satisfi
  */
 export async function checkedMetric(
   service: Service,
-  { metric: configured }: Pick<Options, 'metric'>,
+  { metric: configuredMetric }: Pick<Options, 'metric'>,
   dimensions: number,
   call: Call,
 ): Promise<Metric> {
@@ -74,7 +74,7 @@ export async function checkedMetric(
   if (metric !== undefined && !METRICS.includes(metric)) {
     throw new Error(`the Pinecone index measures by "${metric}", the gateway knows ${METRICS.join(', ')}`);
   }
-  return (metric as Metric | undefined) ?? configured;
+  return (metric as Metric | undefined) ?? configuredMetric;
 }
 
 /** The record that describes the gateway's index, in the configured namespace. No user's query finds it. */
@@ -91,19 +91,19 @@ interface DescribedIndex {
   readonly moved: boolean;
 }
 
-type Described = Pick<Options, 'api_key' | 'index_host' | 'namespace' | 'layout'>;
+type IndexOptions = Pick<Options, 'api_key' | 'index_host' | 'namespace' | 'layout'>;
 
 /**
  * Checks that the gateway's index fits this gateway, and describes the index if it is empty. Throws as `readIndex` does.
  */
 export async function readOrDescribeIndex(
   service: Service,
-  options: Described,
+  options: IndexOptions,
   embedder: EmbedderIdentity,
   call: Call,
 ): Promise<DescribedIndex> {
-  const found = await readIndex(service, options, embedder, call);
-  if (found) return found;
+  const index = await readIndex(service, options, embedder, call);
+  if (index) return index;
   const { namespace, layout } = options;
   const { model, dimensions } = embedder;
   const secret = await firstSecret(options);
@@ -125,41 +125,41 @@ export async function readOrDescribeIndex(
  */
 export async function readIndex(
   service: Service,
-  { namespace, layout }: Described,
+  { namespace, layout }: IndexOptions,
   { model, dimensions }: EmbedderIdentity,
   call: Call,
 ): Promise<DescribedIndex | undefined> {
-  const found = (await service.fetch(namespace, [INDEX_RECORD], call)).get(INDEX_RECORD)?.metadata;
-  if (!found) return undefined;
+  const description = (await service.fetch(namespace, [INDEX_RECORD], call)).get(INDEX_RECORD)?.metadata;
+  if (!description) return undefined;
   const remedy = `or start with another OMP_PINECONE_NAMESPACE than "${namespace}"`;
-  if (found.layout_version !== LAYOUT_VERSION) {
+  if (description.layout_version !== LAYOUT_VERSION) {
     throw new Error(
-      `the memories in Pinecone have layout version ${found.layout_version}, this gateway knows ${LAYOUT_VERSION}; use the omp-gateway that stored them, ${remedy}`,
+      `the memories in Pinecone have layout version ${description.layout_version}, this gateway knows ${LAYOUT_VERSION}; use the omp-gateway that stored them, ${remedy}`,
     );
   }
-  if (found.embedding_model !== model || found.dimensions !== dimensions) {
+  if (description.embedding_model !== model || description.dimensions !== dimensions) {
     throw new Error(
-      `the vectors in Pinecone were made by "${found.embedding_model}" (${found.dimensions} dimensions), the configured embedder is "${model}" (${dimensions}); ` +
+      `the vectors in Pinecone were made by "${description.embedding_model}" (${description.dimensions} dimensions), the configured embedder is "${model}" (${dimensions}); ` +
         `configure that model again (OMP_EMBEDDER, OMP_EMBEDDING_MODEL, OMP_EMBEDDING_DIMENSIONS), ${remedy}`,
     );
   }
-  if (found.layout !== layout) {
+  if (description.layout !== layout) {
     throw new Error(
-      `the memories in Pinecone have the layout "${found.layout}", OMP_PINECONE_LAYOUT is "${layout}"; set it back, ${remedy}`,
+      `the memories in Pinecone have the layout "${description.layout}", OMP_PINECONE_LAYOUT is "${layout}"; set it back, ${remedy}`,
     );
   }
-  const secret = Buffer.from(String(found.id_secret), 'hex');
+  const secret = Buffer.from(String(description.id_secret), 'hex');
   if (secret.length !== SECRET_BYTES) {
     throw new Error(
       `the record "${INDEX_RECORD}" in the Pinecone namespace "${namespace}" lacks its id_secret; restore it, ${remedy}`,
     );
   }
-  return { secret, moved: found.moved === true };
+  return { secret, moved: description.moved === true };
 }
 
 /**
  * Derived from what replicas share, so that replicas which start on an empty index at the same time write the same secret.
  * Afterwards the stored one counts, also with a new API key.
  */
-const firstSecret = ({ api_key, index_host, namespace }: Described): Promise<Buffer> =>
+const firstSecret = ({ api_key, index_host, namespace }: IndexOptions): Promise<Buffer> =>
   derive(api_key, `omp-gateway:${new URL(indexUrl(index_host)).host}:${namespace}`, SECRET_BYTES);

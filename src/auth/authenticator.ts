@@ -58,9 +58,9 @@ function openAccess({ keys, store, jwt, required }: AuthenticatorOptions) {
   let openUntil = store ? Number.NEGATIVE_INFINITY : Number.POSITIVE_INFINITY;
   let asking: Promise<void> | undefined;
   const ask = async () => {
-    const asked = performance.now();
+    const askedAt = performance.now();
     if (await store?.hasAny(backgroundCall('keys'))) closed = true;
-    openUntil = asked + OPEN_MS;
+    openUntil = askedAt + OPEN_MS;
   };
   return {
     async isOpen(call?: Call): Promise<boolean> {

@@ -4,7 +4,7 @@ import { idOf } from './credentials.ts';
 
 const HASHED = /^omp_([a-z0-9]{12}):sha256:([0-9a-f]{64})$/;
 
-/** Shown in the audit log and by `keys list`. Format characters could make one name look like another (U+202E, U+200B). */
+/** The audit log and `keys list` show the name. Format characters could make one name look like another (U+202E, U+200B). */
 export const keyNameSchema = z
   .string()
   .regex(
@@ -17,7 +17,7 @@ export const expirySchema = z.union([z.iso.date(), z.iso.datetime({ offset: true
   error: 'must be a date such as 2027-01-01 or a date-time with offset such as 2027-01-01T12:00:00Z',
 });
 
-/** Of a token. */
+/** A grant of a token. */
 export const grantSchema = z
   .string()
   .refine(
@@ -25,7 +25,7 @@ export const grantSchema = z
     'must be <action>:<scope glob> with the action read, write, delete or *, such as read:coding/* or *:*',
   );
 
-/** Of a key. */
+/** A grant of a key. */
 export const keyGrantSchema = z
   .string()
   .refine(

@@ -40,14 +40,14 @@ interface LookUp {
   entry?: KeyEntry | undefined;
 }
 
-export function openKeyRing({ configured, store, log }: KeyRingOptions): KeyRing {
-  const fromFile = new Map(configured.map((key) => [hashedKey(key.key).id, fromConfiguration(key)]));
+export function openKeyRing({ configured: configuredKeys, store, log }: KeyRingOptions): KeyRing {
+  const fromFile = new Map(configuredKeys.map((key) => [hashedKey(key.key).id, fromConfiguration(key)]));
   const lookUps = new LRUCache<string, LookUp>({ max: MAX_CACHED, ttl: CACHE_MS });
   const uses = store && recordUses(store, log);
 
   /** The answer's age counts from the request, so that none is older than `CACHE_MS`. */
   const ask = (id: string, { find }: KeyStore): LookUp => {
-    const answer = find(id, backgroundCall('keys')).then((stored) => stored && fromStore(stored));
+    const answer = find(id, backgroundCall('keys')).then((key) => key && fromStore(key));
     const lookUp: LookUp = { answer };
     lookUps.set(id, lookUp);
     answer.then(
@@ -102,10 +102,10 @@ function fromConfiguration({ name, key, users, grants, expires_at }: ConfiguredK
   return { principal, hash, expires: toEpoch(expires_at ?? null), revoked: false };
 }
 
-function fromStore(stored: StoredKey): KeyEntry {
-  const { id, hash, expires_at, revoked_at } = stored;
+function fromStore(key: StoredKey): KeyEntry {
+  const { id, hash, expires_at, revoked_at } = key;
   try {
-    return { principal: principalOf(id, stored), hash, expires: toEpoch(expires_at), revoked: revoked_at !== null };
+    return { principal: principalOf(id, key), hash, expires: toEpoch(expires_at), revoked: revoked_at !== null };
   } catch (cause) {
     // A bug or a newer version of the gateway, not the caller's mistake.
     throw new Error(`the stored key ${id} is not valid`, { cause });
@@ -114,25 +114,25 @@ function fromStore(stored: StoredKey): KeyEntry {
 
 /** Stores in batches which keys were used. */
 function recordUses(store: KeyStore, log: Log): { add(id: string): void; close(): Promise<void> } {
-  let used = new Set<string>();
+  let usedIds = new Set<string>();
   let timer: NodeJS.Timeout | undefined;
   const flush = async () => {
     clearTimeout(timer);
     timer = undefined;
-    if (used.size === 0) return;
-    const ids = [...used];
-    used = new Set();
+    if (usedIds.size === 0) return;
+    const ids = [...usedIds];
+    usedIds = new Set();
     try {
       await store.touch({ ids, time: new Date().toISOString() }, backgroundCall('keys'));
     } catch (error) {
-      // Retried with the next batch.
-      for (const id of ids) used.add(id);
+      // The next batch retries them.
+      for (const id of ids) usedIds.add(id);
       log.warn({ err: error }, 'the last use of API keys could not be stored');
     }
   };
   return {
     add(id) {
-      used.add(id);
+      usedIds.add(id);
       timer ??= setTimeout(() => void flush(), STORE_USES_MS).unref();
     },
     close: flush,

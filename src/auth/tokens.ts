@@ -33,22 +33,22 @@ const CACHE_MS = 60_000;
 const MAX_CACHED = 10_000;
 /** A token can name many users. */
 const MAX_CACHED_BYTES = 32 * 1024 * 1024;
-/** Of the subject in logs, in characters. */
+/** Maximum characters of the subject in logs. */
 const MAX_APP = 256;
 
 /** This module loads `jose`: import it only if tokens are configured. */
 export function openTokens(options: TokenOptions): TokenVerifier {
   const { issuer, audience, algorithms } = options;
   const keyFor = openIdentityProvider(options.jwks_url);
-  /** By digest, so that the cache holds no usable token. */
+  /** The keys are digests, so the cache holds no usable token. */
   const cache = new LRUCache<string, { principal: Principal; until: number }>({
     max: MAX_CACHED,
     maxSize: MAX_CACHED_BYTES,
     sizeCalculation: ({ principal }) => 500 + 2 * JSON.stringify(principal).length,
   });
-  const cached = (digest: string): Principal | undefined => {
-    const found = cache.get(digest);
-    return found && found.until > Date.now() ? found.principal : undefined;
+  const cachedPrincipal = (digest: string): Principal | undefined => {
+    const entry = cache.get(digest);
+    return entry && entry.until > Date.now() ? entry.principal : undefined;
   };
 
   const verify = async (token: string, digest: string): Promise<Principal> => {
@@ -60,7 +60,7 @@ export function openTokens(options: TokenOptions): TokenVerifier {
       clockTolerance: CLOCK_TOLERANCE_S,
     }).catch((error: unknown) => {
       if (error instanceof OmpError) throw error;
-      // Only the message: other properties of the library's errors contain the claims.
+      // Other properties than the message contain the claims.
       throw invalidCredential(error instanceof Error ? error.message : String(error));
     });
     const principal = principalOf(payload, options);
@@ -72,10 +72,10 @@ export function openTokens(options: TokenOptions): TokenVerifier {
   return {
     async principal(token, call) {
       const digest = digestOf(token);
-      const principal = cached(digest);
+      const principal = cachedPrincipal(digest);
       if (principal) return principal;
-      const verified = verify(token, digest);
-      return call.unlessAborted(verified);
+      const verification = verify(token, digest);
+      return call.unlessAborted(verification);
     },
   };
 }
@@ -83,8 +83,8 @@ export function openTokens(options: TokenOptions): TokenVerifier {
 function principalOf(payload: JWTPayload, { issuer, user_claim, grants_claim, grants }: TokenOptions): Principal {
   const { sub } = payload;
   if (!isName(sub)) throw invalidCredential('the token names no subject');
-  const claimed = payload[user_claim];
-  const users: unknown[] = Array.isArray(claimed) ? claimed : [claimed];
+  const claim = payload[user_claim];
+  const users: unknown[] = Array.isArray(claim) ? claim : [claim];
   if (users.length === 0 || !users.every(isName)) throw invalidCredential('the token names no user');
   const words = grants_claim === undefined ? [] : wordsOf(payload[grants_claim]);
   return {
@@ -113,7 +113,7 @@ const MAX_JWKS_BYTES = 1024 * 1024;
 const JWKS_MAX_AGE_MS = 10 * 60_000;
 /** A token with an unknown key id fetches the keys again, but only this long after the last response. */
 const COOLDOWN_MS = 30_000;
-/** The same after a failed request. */
+/** How long no request follows a failed one. */
 const RETRY_MS = 5_000;
 
 /**

@@ -4,7 +4,7 @@ import type { Within } from './record.ts';
 
 /** The verbs of the protocol (SPEC, Capabilities). The list is closed. */
 export const VERBS = ['add', 'search', 'get', 'update', 'delete', 'list', 'context', 'audit'] as const;
-export type Verb = (typeof VERBS)[number];
+export type ProtocolVerb = (typeof VERBS)[number];
 
 /** What an audit entry may record: the verbs, and the gateway's own calls. */
 export const AUDIT_ACTIONS = [
@@ -48,7 +48,7 @@ export interface StoredEntry extends AuditEntry {
 export interface AuditQuery {
   readonly user_id: string;
   readonly app?: string;
-  /** Both inclusive. */
+  /** `since` and `until` are inclusive. */
   readonly since?: string;
   readonly until?: string;
   /** Only entries older than this one. */

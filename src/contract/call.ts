@@ -23,7 +23,7 @@ export interface Consistency {
 
 /** The distributed trace that a request is part of. */
 export interface Trace {
-  /** Also in the log lines of the request; 32 hexadecimal digits. */
+  /** 32 hexadecimal digits. The log lines of the request have it too. */
   readonly id: string;
   /** Headers that propagate the trace to another service. */
   headers(): Readonly<Record<string, string>>;
@@ -36,7 +36,7 @@ export const GATEWAY: Caller = { id: 'gateway', app: null };
  * The context of a request, passed down to the backend. A provider stops its work when the call is aborted: the client has
  * disconnected, or the deadline of the request has passed.
  *
- * The signal is made when it is first read: most requests never read it, and making one takes a sixth of the time of a get.
+ * The signal is made when it is first read: see docs/performance-notes.md.
  */
 export class Call {
   readonly requestId: string;
@@ -46,9 +46,9 @@ export class Call {
   consistency: Consistency | undefined = undefined;
   /** Undefined: the request is not traced. */
   trace: Trace | undefined = undefined;
-  /** The call that this one was made from, whose end is its end; else the call itself. */
+  /** The call that aborts this one: the one it was made from, else itself. */
   readonly #root: Call;
-  readonly #given: AbortSignal | undefined;
+  readonly #source: AbortSignal | undefined;
   #controller: AbortController | undefined = undefined;
   #reason: unknown = undefined;
   readonly #listeners: (() => void)[] = [];
@@ -58,22 +58,22 @@ export class Call {
     this.requestId = requestId;
     this.caller = caller;
     this.#root = from instanceof Call ? from.#root : this;
-    this.#given = from instanceof Call ? undefined : from;
+    this.#source = from instanceof Call ? undefined : from;
   }
 
   /** Aborted when the call is; `reason` is the error. */
   get signal(): AbortSignal {
     const root = this.#root;
-    if (root.#given) return root.#given;
+    if (root.#source) return root.#source;
     root.#controller ??= new AbortController();
     if (root.#reason !== undefined) root.#controller.abort(root.#reason);
     return root.#controller.signal;
   }
 
-  /** The same as `signal.aborted`, without making the signal. */
+  /** Whether the call is aborted. Does not make the signal. */
   get aborted(): boolean {
     const root = this.#root;
-    return root.#given ? root.#given.aborted : root.#reason !== undefined;
+    return root.#source ? root.#source.aborted : root.#reason !== undefined;
   }
 
   throwIfAborted(): void {
@@ -88,19 +88,19 @@ export class Call {
     });
   }
 
-  /** Does this once the call is aborted; at once if it is. Returns what ends that. */
+  /** Runs the work when the call aborts; at once if it has. Returns a function that removes the work. */
   onAbort(work: () => void): () => void {
-    const given = this.#root.#given;
+    const source = this.#root.#source;
     const listeners = this.#root.#listeners;
-    if (given) {
-      listenForAbort(given, work);
-      return () => given.removeEventListener('abort', work);
+    if (source) {
+      listenForAbort(source, work);
+      return () => source.removeEventListener('abort', work);
     }
     if (this.aborted) work();
     else listeners.push(work);
     return () => {
-      const place = listeners.indexOf(work);
-      if (place >= 0) listeners.splice(place, 1);
+      const index = listeners.indexOf(work);
+      if (index >= 0) listeners.splice(index, 1);
     };
   }
 
@@ -111,15 +111,15 @@ export class Call {
     for (const work of root.#listeners.splice(0)) work();
   }
 
-  /** The same call in another trace. */
-  within(trace: Trace): Call {
+  /** This call in another trace. */
+  inTrace(trace: Trace): Call {
     const call = new Call(this.requestId, this.caller, this);
     call.consistency = this.consistency;
     call.trace = trace;
     return call;
   }
 
-  /** Does this once the client has taken the answer or is gone; at once if no client takes an answer. */
+  /** Runs the work once the client has taken the answer or has disconnected; at once if no client takes an answer. */
   afterAnswer(work: () => void): void {
     work();
   }
@@ -132,7 +132,7 @@ export class Call {
 export const backgroundCall = (name: string, signal: AbortSignal = AbortSignal.timeout(10_000)): Call =>
   new Call(name, GATEWAY, signal);
 
-/** Does this when the signal aborts; at once if it has. */
+/** Calls the listener when the signal aborts; at once if it has. */
 export function listenForAbort(signal: AbortSignal, listener: () => void): void {
   // Much work may share a signal; Node warns of a leak from the eleventh listener on.
   setMaxListeners(0, signal);

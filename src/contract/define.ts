@@ -19,11 +19,10 @@ export interface ProviderModule {
   reembed?(options: unknown, context: MaintenanceContext, request: ReembedRequest): Promise<ReembedOutcome>;
   /**
    * Present when the store lies in the data folder. Writes all of it to a new file, also while a gateway serves it; `-` is
-   * standard output, and standard input for `restore`. Returns
-   * the size of the file and for how long the gateway waited. Throws a plain `Error` whose message an operator can act on.
+   * standard output, and standard input for `restore`. Returns the size of the file and for how long the gateway waited. Throws a plain `Error` whose message an operator can act on.
    */
   backup?(options: unknown, context: KeyContext, file: string): Promise<BackupOutcome>;
-  /** Present with `backup`: fills an empty data folder from its file, wholly or not at all. */
+  /** Present with `backup`. Fills an empty data folder from its file, wholly or not at all. */
   restore?(options: unknown, context: KeyContext, file: string): Promise<true>;
 }
 

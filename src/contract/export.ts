@@ -4,7 +4,7 @@ import type { Memory } from './record.ts';
 /** A memory with its vector, as it moves from one store to another. */
 export interface ExportedMemory {
   readonly memory: Memory;
-  /** Null: it has none, or the query did not ask for vectors. */
+  /** Null: the memory has no vector, or the query did not ask for vectors. */
   readonly vector: Vector;
 }
 
@@ -18,7 +18,7 @@ export interface ExportQuery {
   /** Whether the items have their vectors. Without them, a backend that can leaves them out of what it sends. */
   readonly vectors: boolean;
   readonly limit: number;
-  /** As in `ListQuery`, without the vectors. */
+  /** Limit of the result in bytes, as in `ListQuery`. Vectors do not count. */
   readonly max_bytes: number;
 }
 

@@ -39,10 +39,10 @@ export const IDEMPOTENCY_AHEAD_MS = 7 * IDEMPOTENCY_TTL_MS;
 
 /** The use of the key after an add of these, in the order of `places`. */
 export function usedBy({ fingerprint, before, places, size }: KeyClaim, memories: readonly Identity[]): KeyUse {
-  const added: (Identity | null)[] = Array.from({ length: size }, (_, place) => before?.added[place] ?? null);
+  const identities: (Identity | null)[] = Array.from({ length: size }, (_, place) => before?.added[place] ?? null);
   for (const [i, place] of places.entries()) {
     const { id, created_at, embedding_model, status } = memories[i] as Identity;
-    added[place] = { id, created_at, embedding_model, status };
+    identities[place] = { id, created_at, embedding_model, status };
   }
-  return { fingerprint, added };
+  return { fingerprint, added: identities };
 }

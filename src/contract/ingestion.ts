@@ -27,8 +27,8 @@ export interface IngestionClaim {
   readonly rows: readonly QueuedMemory[];
   /** Stores the results. Returns the memories without a further retry. */
   settle(
-    embedded: readonly EmbeddedMemory[],
-    failed: readonly FailedMemory[],
+    vectors: readonly EmbeddedMemory[],
+    failures: readonly FailedMemory[],
   ): Promise<readonly { id: string; error: string }[]>;
   /** Returns unsettled memories to the queue. Must be called if `taken` is not 0. */
   end(): Promise<void>;

@@ -23,7 +23,7 @@ export interface StoredKey {
 export type NewKey = Omit<StoredKey, 'created_at' | 'revoked_at' | 'last_used_at'>;
 
 export interface KeyListQuery {
-  /** The id of the key before. */
+  /** The id of the last key of the page before. */
   readonly after?: string | undefined;
   /** Undefined: all. */
   readonly limit?: number | undefined;
@@ -37,7 +37,7 @@ export interface KeyStore {
   list(query: KeyListQuery, call: Call): Promise<StoredKey[]>;
   /** Throws `invalid_request` if the name or the id exists. */
   create(key: NewKey, call: Call): Promise<StoredKey>;
-  /** By name or id; undefined if there is none. A revoked key keeps its time of revocation. */
+  /** Revokes a key by name or id; undefined if there is none. A revoked key keeps its time of revocation. */
   revoke(nameOrId: string, call: Call): Promise<StoredKey | undefined>;
   /** Stores `time` as the last use, unless a later one is stored. */
   touch(use: { readonly ids: readonly string[]; readonly time: string }, call: Call): Promise<void>;

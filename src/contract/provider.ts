@@ -38,7 +38,7 @@ export interface ListQuery {
   readonly scope?: string;
   /** The record must have all of these. */
   readonly tags: readonly string[];
-  /** Both inclusive, on `created_at`. */
+  /** Bounds of `created_at`, both inclusive. */
   readonly since?: string;
   readonly until?: string;
   /** Only records after this one in list order. */
@@ -56,7 +56,7 @@ export interface ListQuery {
 export interface VectorsQuery {
   readonly user_id: string;
   readonly within: Within;
-  /** Of records that the gateway has read just before, at most 500. */
+  /** Ids of records that the gateway has read just before, at most 500. */
   readonly ids: readonly string[];
 }
 
@@ -68,10 +68,10 @@ export interface SearchQuery {
   /** Plain string prefix of the scope. Unscoped records never match. */
   readonly scope?: string;
   readonly tags: readonly string[];
-  /** Records outside count as absent, also for the rarity of terms. */
+  /** Records outside the allowed scopes count as absent, also for the rarity of terms. */
   readonly within: Within;
   readonly limit: number;
-  /** As in `ListQuery`. */
+  /** Limit of the result in bytes, as in `ListQuery`. */
   readonly max_bytes: number;
   /** Records with a longer content, in UTF-8, are no hits, but count for the rarity of terms. */
   readonly max_content_bytes?: number;
@@ -81,7 +81,7 @@ export interface SearchQuery {
 
 export interface SearchHit {
   readonly memory: Memory;
-  /** 0 to 1; hits are ordered by it. */
+  /** A number from 0 to 1, which orders the hits. */
   readonly score: number;
   /** May be left out by a provider that searches by vectors alone or by keywords alone: the score is that part. */
   readonly parts?: ScoreParts;
@@ -111,7 +111,7 @@ export interface ProviderCapabilities {
   readonly scopes: 'native' | 'tags' | 'none';
   /** Whether records have tags and queries can filter by them. */
   readonly tags: boolean;
-  /** In Unicode code points; null: limited by the request size only. */
+  /** Maximum Unicode code points; null: only the request size limits them. */
   readonly max_content_length: number | null;
   readonly supports_supersession: boolean;
   /** The largest `limit` of a search; null: unlimited. */
@@ -186,7 +186,7 @@ export interface Provider {
    * Throws what `add` or `update` would throw for these fields whatever the backend holds. The gateway calls it before it
    * computes a vector. `vector`: one that a memory brings along from another store.
    */
-  check?(given: Partial<NewMemory>, vector?: Vector): void;
+  check?(fields: Partial<NewMemory>, vector?: Vector): void;
   /**
    * Resolves once the record is as durable as this backend promises. Undefined: another request has used the key, and nothing
    * was added.

@@ -2,14 +2,14 @@ import type { Within } from './record.ts';
 
 /** Asks for the users that have memories a caller may read. */
 export interface UserListQuery {
-  /** As in `Ref`. */
+  /** The users that the caller may access, as in `Ref`. */
   readonly users: readonly string[] | null;
   readonly within: Within;
-  /** The beginning of their ids. */
+  /** The beginning of the ids of the users. */
   readonly prefix?: string;
   /** Only users after this one in the provider's order. */
   readonly after?: string;
-  /** Users in the result. */
+  /** Maximum users in the result. */
   readonly limit: number;
 }
 
@@ -32,7 +32,7 @@ export interface UserPart {
 export interface StatsQuery {
   readonly user_id: string;
   readonly within: Within;
-  /** Of scopes, and of tags. */
+  /** Maximum scopes, and maximum tags, in the result. */
   readonly limit: number;
 }
 
@@ -47,7 +47,7 @@ export interface UserStats {
   /** Largest count first, then in byte order; null, for memories without a scope, before others. */
   readonly scopes: readonly { readonly scope: string | null; readonly count: number }[];
   readonly tags: readonly { readonly tag: string; readonly count: number }[];
-  /** Of `created_at`, in UTC: by day if all are within 92 days, else by month. */
+  /** Counts by `created_at` in UTC: by day if all times lie in 92 days, else by month. */
   readonly created: {
     readonly per: 'day' | 'month';
     /** The newest `MAX_PERIODS` with memories, oldest first. `from` is the first day, such as `2026-03-01`. */
@@ -55,13 +55,18 @@ export interface UserStats {
   };
 }
 
-/** In `UserStats.created`: ten years of months. */
+/** Maximum periods in `UserStats.created`: ten years of months. */
 export const MAX_PERIODS = 120;
 /** The longest time that is counted by day. */
 export const MAX_DAYS = 92;
 
-/** Of a user without memories. */
+/** The counts of a user without memories. */
 export const NO_STATS: UserStats = {
-  ...{ count: 0, oldest: null, newest: null, last_write: null, scopes: [], tags: [] },
+  count: 0,
+  oldest: null,
+  newest: null,
+  last_write: null,
+  scopes: [],
+  tags: [],
   created: { per: 'day', counts: [] },
 };

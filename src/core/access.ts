@@ -16,7 +16,7 @@ import type { Store } from './with-embedder.ts';
 
 /** What the verbs of a gateway work with. */
 export interface Resources {
-  /** With its decorators (`compose`). */
+  /** The provider with its decorators (`compose`). */
   readonly store: Store;
   readonly auditQueue: AuditQueue;
   readonly shares: ReadShares;
@@ -34,7 +34,7 @@ export interface Target {
 }
 
 /** A record or an audit entry. */
-type Owned = Pick<AuditEntry, 'user_id' | 'scope'>;
+type OwnedRow = Pick<AuditEntry, 'user_id' | 'scope'>;
 
 /**
  * Decides what one caller may read and write, in one place for all verbs and all providers. A verb makes its queries with
@@ -84,15 +84,15 @@ export class Access implements Resources {
   }
 
   /** The row. Throws if a faulty provider returned one that is outside the query. */
-  readable<Row extends Owned>(row: Row, user = row.user_id): Row {
-    return this.#checked(row, user, this.admitsRead);
+  readable<Row extends OwnedRow>(row: Row, user = row.user_id): Row {
+    return this.#check(row, user, this.admitsRead);
   }
 
-  writable<Row extends Owned>(row: Row, user = row.user_id): Row {
-    return this.#checked(row, user, this.admitsWrite);
+  writable<Row extends OwnedRow>(row: Row, user = row.user_id): Row {
+    return this.#check(row, user, this.admitsWrite);
   }
 
-  #checked<Row extends Owned>(row: Row, user: string | null, admits: (scope: string | null) => boolean): Row {
+  #check<Row extends OwnedRow>(row: Row, user: string | null, admits: (scope: string | null) => boolean): Row {
     const { user_id, scope } = row;
     if (user_id !== null && user_id === user && this.mayAccess(user_id) && admits(scope)) return row;
     throw this.mismatch();
@@ -101,7 +101,7 @@ export class Access implements Resources {
   /** Throws unless the caller may access the user and, with these scopes, some scope of the query. */
   requireUser(user: string, within: Within, glob = '*'): void {
     if (!this.mayAccess(user)) throw denied();
-    if (within !== null && !within.some((granted) => globsOverlap(granted, glob))) throw denied();
+    if (within !== null && !within.some((grantedGlob) => globsOverlap(grantedGlob, glob))) throw denied();
   }
 
   /**
@@ -115,7 +115,7 @@ export class Access implements Resources {
     return denied();
   }
 
-  /** The same for a record that a query within these scopes did not find. */
+  /** The error for a record that a query with these allowed scopes did not find. */
   async absenceError(within: Within, target: Target, call: Call, facts: AuditFacts): Promise<OmpError> {
     return within === null ? notFound() : this.accessError(target, call, facts);
   }

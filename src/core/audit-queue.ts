@@ -64,9 +64,9 @@ export function openAuditQueue({ audit, record, log }: AuditQueueOptions): Audit
   if (!audit) {
     return { audited: (_action, facts, _call, work) => work(facts), read: undefined, close: async () => {} };
   }
-  let queued: AuditEntry[] = [];
+  let queue: AuditEntry[] = [];
   let queuedBytes = 0;
-  let lost = 0;
+  let losses = 0;
   let flushing: Promise<void> = Promise.resolve();
   let timer: NodeJS.Timeout | undefined;
   let closed = false;
@@ -74,22 +74,22 @@ export function openAuditQueue({ audit, record, log }: AuditQueueOptions): Audit
   const flushOnce = async () => {
     clearTimeout(timer);
     timer = undefined;
-    let due = queued.length;
+    let rest = queue.length;
     // Entries that come meanwhile wait until they fill a batch, or for the timer.
-    while (due > 0 || queued.length >= BATCH) {
-      const batch = queued.slice(0, closed ? LAST_BATCH : BATCH);
+    while (rest > 0 || queue.length >= BATCH) {
+      const batch = queue.slice(0, closed ? LAST_BATCH : BATCH);
       await audit.record(batch, backgroundCall('audit'));
-      queued = queued.slice(batch.length);
-      due -= batch.length;
+      queue = queue.slice(batch.length);
+      rest -= batch.length;
       for (const entry of batch) queuedBytes -= sizeOf(entry);
     }
-    if (queued.length > 0) schedule();
+    if (queue.length > 0) schedule();
   };
   /** One batch at a time, so that entries stay in order. A batch whose response is lost is written again. */
   const flush = (): Promise<void> => {
     const turn = flushing.then(flushOnce);
     flushing = turn.catch((error: unknown) => {
-      log.warn({ err: error, queue_length: queued.length }, 'audit entries could not be written; they will be retried');
+      log.warn({ err: error, queue_length: queue.length }, 'audit entries could not be written; they will be retried');
       schedule();
     });
     return turn;
@@ -98,14 +98,15 @@ export function openAuditQueue({ audit, record, log }: AuditQueueOptions): Audit
     if (!closed) timer ??= setTimeout(() => void flush().catch(() => {}), FLUSH_MS);
   };
   const writeQueued = async () => {
-    for (let attempt = 1; queued.length > 0 && attempt <= LAST_ATTEMPTS; attempt++) {
+    for (let attempt = 1; queue.length > 0 && attempt <= LAST_ATTEMPTS; attempt++) {
       if (attempt > 1) await new Promise((resolve) => setTimeout(resolve, LAST_PAUSE_MS));
       await flush().catch(() => {});
     }
   };
   const enqueue = (action: AuditAction, facts: AuditFacts, call: Call, outcome: AuditEntry['outcome']) => {
-    if (queued.length >= MAX_QUEUED || queuedBytes >= MAX_QUEUED_BYTES) {
-      if (lost++ % MAX_QUEUED === 0) log.error({ lost }, 'audit entries are lost: the backend does not accept them');
+    if (queue.length >= MAX_QUEUED || queuedBytes >= MAX_QUEUED_BYTES) {
+      if (losses++ % MAX_QUEUED === 0)
+        log.error({ lost: losses }, 'audit entries are lost: the backend does not accept them');
       return;
     }
     const entry: AuditEntry = {
@@ -118,9 +119,9 @@ export function openAuditQueue({ audit, record, log }: AuditQueueOptions): Audit
       request_id: call.requestId,
       outcome,
     };
-    queued.push(entry);
+    queue.push(entry);
     queuedBytes += sizeOf(entry);
-    if (queued.length === BATCH) void flush().catch(() => {});
+    if (queue.length === BATCH) void flush().catch(() => {});
     else schedule();
   };
 
@@ -149,8 +150,8 @@ export function openAuditQueue({ audit, record, log }: AuditQueueOptions): Audit
       });
       await Promise.race([writeQueued(), deadline]);
       clearTimeout(closeTimer);
-      if (queued.length > 0)
-        log.error({ lost: queued.length }, 'audit entries are lost: the backend did not accept them before shutdown');
+      if (queue.length > 0)
+        log.error({ lost: queue.length }, 'audit entries are lost: the backend did not accept them before shutdown');
     },
   };
 }

@@ -23,6 +23,6 @@ export interface ComposeOptions {
  * (A read replica is part of the Postgres provider.)
  */
 export const compose = (provider: Provider, { embedder, log, protection }: ComposeOptions): Store => {
-  const scoped = withScopes[provider.capabilities.scopes](provider);
-  return withEmbedder(withGuard(scoped, protection), embedder, log);
+  const scopedProvider = withScopes[provider.capabilities.scopes](provider);
+  return withEmbedder(withGuard(scopedProvider, protection), embedder, log);
 };

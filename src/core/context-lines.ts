@@ -4,7 +4,7 @@ import type { Memory } from '#contract';
 /** What a line shows of a memory. */
 export type Recalled = Pick<Memory, 'content' | 'created_at' | 'source'>;
 
-export interface Wanted {
+export interface LinesRequest {
   /** Best first. */
   readonly memories: readonly Recalled[];
   /** Maximum tokens of the text. */
@@ -15,7 +15,7 @@ export interface Lines {
   readonly text: string;
   readonly token_count: number;
   /** The position of each line's memory in `memories`. */
-  readonly taken: readonly number[];
+  readonly positions: readonly number[];
 }
 
 /** Special tokens in a memory count as plain text. */
@@ -62,8 +62,8 @@ function originOf({ created_at, source }: Recalled): string {
       .slice(0, MAX_APP)
       .toWellFormed() ?? '',
   );
-  const known = [day, app, source?.type ?? ''].filter((each) => each !== '');
-  return known.length === 0 ? '' : `(${known.join(', ')}) `;
+  const facts = [day, app, source?.type ?? ''].filter((each) => each !== '');
+  return facts.length === 0 ? '' : `(${facts.join(', ')}) `;
 }
 
 /** The tokenizer takes quadratic time for each of these runs. */
@@ -79,29 +79,29 @@ function stepsOf(line: string): number {
 const MAX_STEPS = 64_000_000;
 
 /** The memories as numbered lines in a fence. A line that does not fit is skipped; a shorter line after it may fit. */
-export function linesWithin({ memories, budget }: Wanted): Lines {
+export function linesWithin({ memories, budget }: LinesRequest): Lines {
   const lines: string[] = [];
-  const taken: number[] = [];
-  let left = budget - countTokens(OPEN + CLOSE, PLAIN);
+  const positions: number[] = [];
+  let rest = budget - countTokens(OPEN + CLOSE, PLAIN);
   let steps = MAX_STEPS;
   for (const [position, memory] of memories.entries()) {
-    if (left <= 0) break;
+    if (rest <= 0) break;
     const line = `[${lines.length + 1}] ${originOf(memory)}${toLine(memory.content)}`;
-    const needed = stepsOf(line);
-    if (needed > steps) continue;
-    steps -= needed;
-    const tokens = isWithinTokenLimit(`${line}\n`, left, PLAIN);
+    const cost = stepsOf(line);
+    if (cost > steps) continue;
+    steps -= cost;
+    const tokens = isWithinTokenLimit(`${line}\n`, rest, PLAIN);
     if (tokens === false) continue;
     lines.push(line);
-    taken.push(position);
-    left -= tokens;
+    positions.push(position);
+    rest -= tokens;
   }
   // Tokens may merge or split between lines, so the whole text is counted again.
   for (;;) {
     const text = lines.length === 0 ? '' : `${OPEN}${lines.join('\n')}${CLOSE}`;
     const token_count = text === '' ? 0 : countTokens(text, PLAIN);
-    if (token_count <= budget) return { text, token_count, taken };
+    if (token_count <= budget) return { text, token_count, positions };
     lines.pop();
-    taken.pop();
+    positions.pop();
   }
 }

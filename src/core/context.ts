@@ -1,6 +1,6 @@
 import type { Call, SearchHit } from '#contract';
 import { openThread } from '#ranking';
-import type { Lines, Wanted } from './context-lines.ts';
+import type { Lines, LinesRequest } from './context-lines.ts';
 import { currentHits } from './current.ts';
 
 /** The encoding of `token_budget` and `token_count`. */
@@ -32,7 +32,7 @@ const LONGEST_TOKEN = 128;
 const MAX_CHARACTERS = 4 * 1024 * 1024;
 
 /** Counting is expensive and the tokenizer's tables are large, so the thread starts with the first block. */
-const thread = openThread<Wanted, Lines>(
+const thread = openThread<LinesRequest, Lines>(
   '#context-worker',
   (cause) => new Error('the thread that counts tokens died', { cause }),
 );
@@ -56,8 +56,8 @@ export async function toContext(
   });
   if (candidates.length === 0) return { text: '', citations: [], token_count: 0 };
   const memories = candidates.map(({ memory: { content, created_at, source } }) => ({ content, created_at, source }));
-  const { text, token_count, taken } = await thread.ask({ memories, budget }, call);
-  const citations = taken.map((position) => {
+  const { text, token_count, positions } = await thread.ask({ memories, budget }, call);
+  const citations = positions.map((position) => {
     const { memory, score } = candidates[position] as SearchHit;
     return { memory_id: memory.id, score };
   });

@@ -9,9 +9,9 @@ export interface MarkedHit extends SearchHit {
 /** Tells which of these memories are current (Decision 12): valid at `now`, and superseded by no other of them. */
 export function currentAmong(memories: readonly Memory[], now: Date): (memory: Memory) => boolean {
   const time = now.toISOString();
-  const superseded = supersededAmong(memories, time);
+  const replacements = supersededAmong(memories, time);
   return (memory) =>
-    hasBegun(memory, time) && (memory.valid_to === null || memory.valid_to >= time) && !superseded.has(memory.id);
+    hasBegun(memory, time) && (memory.valid_to === null || memory.valid_to >= time) && !replacements.has(memory.id);
 }
 
 /** Those of the hits that are current among them. */
@@ -22,11 +22,11 @@ export function currentHits(hits: readonly SearchHit[], now: Date): SearchHit[] 
 
 /** Marks each hit that others supersede. */
 export function markSuperseded(hits: SearchHit[], now: Date): MarkedHit[] {
-  // Nearly always.
+  // The usual case.
   if (hits.every(({ memory }) => memory.supersedes.length === 0)) return hits;
-  const superseded = supersededAmong(hits.map(recordOf), now.toISOString());
+  const replacements = supersededAmong(hits.map(recordOf), now.toISOString());
   return hits.map((hit) => {
-    const superseded_by = superseded.get(hit.memory.id);
+    const superseded_by = replacements.get(hit.memory.id);
     return superseded_by ? { ...hit, superseded_by } : hit;
   });
 }
@@ -44,32 +44,32 @@ const NONE: ReadonlyMap<string, readonly string[]> = new Map();
 function supersededAmong(memories: readonly Memory[], time: string): ReadonlyMap<string, readonly string[]> {
   if (memories.every(({ supersedes }) => supersedes.length === 0)) return NONE;
   const byId = new Map(memories.map((memory) => [memory.id, memory]));
-  const replaced = new Map<Memory, Memory[]>();
+  const predecessors = new Map<Memory, Memory[]>();
   for (const memory of memories) {
-    const named = hasBegun(memory, time) ? [...new Set(memory.supersedes)].map((id) => byId.get(id)) : [];
-    const others = named.filter((other) => other !== undefined && other !== memory);
-    replaced.set(
+    const candidates = hasBegun(memory, time) ? [...new Set(memory.supersedes)].map((id) => byId.get(id)) : [];
+    const others = candidates.filter((other) => other !== undefined && other !== memory);
+    predecessors.set(
       memory,
       (others as Memory[]).filter(({ user_id }) => user_id === memory.user_id),
     );
   }
-  const newest = newestOfCycles(replaced);
-  const edges = [...replaced].flatMap(([memory, others]) => others.map((other) => [memory, other] as const));
+  const newest = newestOfCycles(predecessors);
+  const edges = [...predecessors].flatMap(([memory, others]) => others.map((other) => [memory, other] as const));
   const fromOutside = new Set(
     edges.flatMap(([memory, other]) => (newest.get(memory) === newest.get(other) ? [] : [newest.get(other)])),
   );
-  const superseded = new Map<string, string[]>();
+  const replacements = new Map<string, string[]>();
   for (const [memory, other] of edges) {
     if (newest.get(other) === other && !fromOutside.has(other)) continue;
-    const by = superseded.get(other.id);
+    const by = replacements.get(other.id);
     if (by) by.push(memory.id);
-    else superseded.set(other.id, [memory.id]);
+    else replacements.set(other.id, [memory.id]);
   }
-  return superseded;
+  return replacements;
 }
 
 /** The newest of the memories that a memory supersedes and that supersede it, itself included (Tarjan's algorithm). */
-function newestOfCycles(replaced: ReadonlyMap<Memory, readonly Memory[]>): ReadonlyMap<Memory, Memory> {
+function newestOfCycles(predecessors: ReadonlyMap<Memory, readonly Memory[]>): ReadonlyMap<Memory, Memory> {
   const newest = new Map<Memory, Memory>();
   const order = new Map<Memory, number>();
   const open: Memory[] = [];
@@ -79,7 +79,7 @@ function newestOfCycles(replaced: ReadonlyMap<Memory, readonly Memory[]>): Reado
     let least = number;
     order.set(memory, number);
     open.push(memory);
-    for (const other of replaced.get(memory) ?? []) {
+    for (const other of predecessors.get(memory) ?? []) {
       if (!newest.has(other)) least = Math.min(least, order.get(other) ?? visit(other));
     }
     if (least === number) {
@@ -89,6 +89,6 @@ function newestOfCycles(replaced: ReadonlyMap<Memory, readonly Memory[]>): Reado
     }
     return least;
   };
-  for (const memory of replaced.keys()) if (!order.has(memory)) visit(memory);
+  for (const memory of predecessors.keys()) if (!order.has(memory)) visit(memory);
   return newest;
 }

@@ -37,8 +37,8 @@ const FIRST_MOMENT = Date.parse('0001-01-01T00:00:00Z');
 function parse(cursor: string): unknown[] {
   if (cursor.length > MAX_LENGTH || !/^[A-Za-z0-9_-]+$/.test(cursor)) throw malformed();
   try {
-    const parsed: unknown = JSON.parse(Buffer.from(cursor, 'base64url').toString());
-    if (Array.isArray(parsed) && parsed.length === 4) return parsed;
+    const json: unknown = JSON.parse(Buffer.from(cursor, 'base64url').toString());
+    if (Array.isArray(json) && json.length === 4) return json;
   } catch {
     // Malformed, like any other value.
   }

@@ -32,8 +32,8 @@ export function emulateScopes(inner: Provider): Provider {
   // The scope of a record must not change between its check and the write. Scope and tags are patched together.
   const mutex = createKeyedMutex();
   const getAllowed = async (ref: Ref, call: Call): Promise<Memory | undefined> => {
-    const stored = await inner.get(inAnyScope(ref), call);
-    const memory = stored && decode(stored);
+    const record = await inner.get(inAnyScope(ref), call);
+    const memory = record && decode(record);
     return memory && withinMatcher(ref.within)(memory.scope) ? memory : undefined;
   };
   return withChanges<UnscopedMember | 'erase'>(inner, {
@@ -44,8 +44,8 @@ export function emulateScopes(inner: Provider): Provider {
     batch:
       batch &&
       (async ({ items, key }, call) => {
-        const encoded = items.map((item) => ({ ...item, input: encode(item.input) }));
-        const outcomes = await batch({ items: encoded, key }, call);
+        const encodedItems = items.map((item) => ({ ...item, input: encode(item.input) }));
+        const outcomes = await batch({ items: encodedItems, key }, call);
         return outcomes?.map((outcome) => (outcome instanceof OmpError ? outcome : decode(outcome)));
       }),
     get: getAllowed,
@@ -118,8 +118,8 @@ function updateWith(
       const current = await getAllowed(ref, call);
       if (!current) return undefined;
       const { scope = current.scope, tags = current.tags, ...rest } = patch;
-      const stored = retagged ? { ...rest, tags: toStoredTags(tags, scope) } : rest;
-      return decodeIfPresent(await update({ ref: inAnyScope(ref), patch: stored, vector }, call));
+      const encodedPatch = retagged ? { ...rest, tags: toStoredTags(tags, scope) } : rest;
+      return decodeIfPresent(await update({ ref: inAnyScope(ref), patch: encodedPatch, vector }, call));
     });
   };
 }
@@ -128,7 +128,7 @@ function updateWith(
 const tagsOfGlob = (glob: string): string[] =>
   hasWildcard(glob) ? tagsOfLiteral(literalPrefix(glob)) : tagsOfExactScope(glob);
 
-/** The same for allowed scopes. Several globs have no tag in common. */
+/** Tags that all records in the allowed scopes have. Several globs have no tag in common. */
 const tagsOfWithin = (within: Within): string[] => (within?.length === 1 ? tagsOfGlob(within[0] as string) : []);
 
 function listWith(list: NonNullable<Provider['list']>, max: number | null): Provider['list'] {
@@ -142,20 +142,20 @@ function listWith(list: NonNullable<Provider['list']>, max: number | null): Prov
 
     const admits = withinMatcher(within);
     const matches = withinMatcher(scope === undefined ? null : [scope]);
-    const found: Memory[] = [];
+    const page: Memory[] = [];
     let after: Position | undefined = query.after;
-    let read = 0;
+    let readCount = 0;
     for (let size = query.limit; ; ) {
       call.throwIfAborted();
-      if (filtered) size = Math.min(size * OVERFETCH, LARGEST_BATCH, reach - read);
+      if (filtered) size = Math.min(size * OVERFETCH, LARGEST_BATCH, reach - readCount);
       const down: ListQuery = { ...query, tags, within: null, limit: size, ...(after && { after }) };
       const batch: Memory[] = await list(down, call);
-      for (const memory of batch.map(decode)) if (matches(memory.scope) && admits(memory.scope)) found.push(memory);
-      const isFull = found.length >= query.limit || isCut(found, query.max_bytes);
-      if (isFull || (batch.length < size && !isCut(batch, query.max_bytes))) return found.slice(0, query.limit);
-      read += batch.length;
+      for (const memory of batch.map(decode)) if (matches(memory.scope) && admits(memory.scope)) page.push(memory);
+      const isFull = page.length >= query.limit || isCut(page, query.max_bytes);
+      if (isFull || (batch.length < size && !isCut(batch, query.max_bytes))) return page.slice(0, query.limit);
+      readCount += batch.length;
       // The page is not full and the bound is reached: a shorter page would be a silently partial answer.
-      if (read >= reach) throw invalidRequest(tooManyToFilter(scope));
+      if (readCount >= reach) throw invalidRequest(tooManyToFilter(scope));
       after = batch.at(-1);
     }
   };
@@ -174,13 +174,12 @@ function searchWith(search: NonNullable<Provider['search']>, max: number | null)
       const limit = Math.min(window, max ?? window);
       const down: SearchQuery = { ...query, tags, within: null, limit, max_bytes };
       const hits = await search(down, call);
-      const found = hits
+      const page = hits
         .map(raise)
         .filter(({ memory }) => (scope === undefined || memory.scope?.startsWith(scope)) && admits(memory.scope));
-      if (found.length >= query.limit || isCut(found.map(recordOf), query.max_bytes))
-        return found.slice(0, query.limit);
+      if (page.length >= query.limit || isCut(page.map(recordOf), query.max_bytes)) return page.slice(0, query.limit);
       const cut = isCut(hits.map(recordOf), max_bytes);
-      if (!cut && hits.length < limit) return found;
+      if (!cut && hits.length < limit) return page;
       // The page is not full and the limit is reached: a shorter page would be a silently partial answer.
       if (cut ? max_bytes === MAX_SEARCHED_BYTES : limit === max) throw invalidRequest(tooFar(scope));
       if (cut) max_bytes = Math.min(max_bytes * OVERFETCH, MAX_SEARCHED_BYTES);
@@ -222,20 +221,20 @@ export const escapeTag = (tag: string): string => (tag.startsWith(RESERVED) ? ES
 
 /** The stored tags of a record with these tags and this scope. */
 export function toStoredTags(tags: readonly string[], scope: string | null): string[] {
-  const stored = tags.map(escapeTag);
-  if (scope === null) return stored;
+  const storedTags = tags.map(escapeTag);
+  if (scope === null) return storedTags;
   for (let slash = scope.indexOf('/'); slash >= 0; slash = scope.indexOf('/', slash + 1)) {
-    stored.push(UNDER + scope.slice(0, slash));
+    storedTags.push(UNDER + scope.slice(0, slash));
   }
-  stored.push(SCOPE + scope);
-  return stored;
+  storedTags.push(SCOPE + scope);
+  return storedTags;
 }
 
 /** The tags and the scope of stored tags. */
-export function fromStoredTags(stored: readonly string[]): { tags: string[]; scope: string | null } {
+export function fromStoredTags(storedTags: readonly string[]): { tags: string[]; scope: string | null } {
   const tags: string[] = [];
   let scope: string | null = null;
-  for (const tag of stored) {
+  for (const tag of storedTags) {
     if (!tag.startsWith(RESERVED)) tags.push(tag);
     else if (tag.startsWith(ESCAPED)) tags.push(tag.slice(ESCAPED.length));
     else if (tag.startsWith(SCOPE)) scope = tag.slice(SCOPE.length);

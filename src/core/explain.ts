@@ -23,22 +23,22 @@ export async function explainHits(
   provider: Pick<Store, 'name' | 'capabilities'>,
   call: Call,
 ): Promise<ExplainedHit[]> {
-  const explained = hits.map((hit) => ({ hit, ...partsOf(hit, provider) }));
-  const worded = explained.some(({ weights }) => weights.keyword > 0);
-  const contents = worded ? hits.map(({ memory }) => memory.content) : [];
+  const scores = hits.map((hit) => ({ hit, ...partsOf(hit, provider) }));
+  const hasWords = scores.some(({ weights }) => weights.keyword > 0);
+  const contents = hasWords ? hits.map(({ memory }) => memory.content) : [];
   const terms = await matchedTerms(text, contents, call);
-  return explained.map(({ hit, cosine, coverage, weights: { vector, keyword } }, i) => ({
+  return scores.map(({ hit, cosine, coverage, weights: { vector, keyword } }, i) => ({
     ...hit,
     explanation: {
-      cosine: vector > 0 ? rounded(cosine) : null,
-      coverage: keyword > 0 ? rounded(coverage) : null,
+      cosine: vector > 0 ? round(cosine) : null,
+      coverage: keyword > 0 ? round(coverage) : null,
       terms: keyword > 0 ? (terms[i] ?? []) : null,
       weights: { vector: roundScore(vector), keyword: roundScore(keyword) },
     },
   }));
 }
 
-const rounded = (part: number): number => Math.min(1, roundScore(part));
+const round = (part: number): number => Math.min(1, roundScore(part));
 
 function partsOf(
   { score, parts }: SearchHit,

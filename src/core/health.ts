@@ -33,7 +33,7 @@ export function createHealth(provider: string): Health {
   /** Whether a ping exceeded its deadline and still runs. No other ping starts before it ends. */
   let late = false;
 
-  const ask = (pinged: Ping): Promise<void> =>
+  const ask = (work: Ping): Promise<void> =>
     new Promise((resolve, reject) => {
       const controller = new AbortController();
       const timer = setTimeout(() => {
@@ -42,21 +42,21 @@ export function createHealth(provider: string): Health {
         reject(error);
         controller.abort(error);
       }, PING_DEADLINE_MS);
-      const settled = () => {
+      const settle = () => {
         clearTimeout(timer);
         late = false;
       };
       // Async, so that a synchronous throw rejects too.
-      const asked = (async () => pinged(backgroundCall('health', controller.signal)))();
-      asked.finally(settled).then(resolve, reject);
+      const answered = (async () => work(backgroundCall('health', controller.signal)))();
+      answered.finally(settle).then(resolve, reject);
     });
 
   return {
     get phase() {
       return phase;
     },
-    begin(pinged) {
-      ping = pinged;
+    begin(work) {
+      ping = work;
       phase = 'serving';
     },
     drain() {
@@ -65,14 +65,14 @@ export function createHealth(provider: string): Health {
     check() {
       if (!ping) return Promise.reject(providerError(provider, 'the gateway is starting'));
       if (answer && (late || performance.now() < expires)) return answer;
-      const asked = ask(ping);
-      answer = asked;
+      const next = ask(ping);
+      answer = next;
       expires = Number.POSITIVE_INFINITY;
       const cacheFor = (ms: number) => () => {
         expires = performance.now() + ms;
       };
-      asked.then(cacheFor(SUCCESS_MS), cacheFor(FAILURE_MS));
-      return asked;
+      next.then(cacheFor(SUCCESS_MS), cacheFor(FAILURE_MS));
+      return next;
     },
   };
 }

@@ -54,18 +54,18 @@ export function startIngestion({ queue, embedder, log }: IngestionOptions): Inge
     const { taken, rows, settle, end } = await queue.claim();
     if (taken === 0) return false;
     try {
-      const { embedded, failed, serviceError } = await embedAll(embedder, rows, call);
-      for (const { id, error } of await settle(embedded, failed)) {
+      const { vectors, rejections, serviceError } = await embedAll(embedder, rows, call);
+      for (const { id, error } of await settle(vectors, rejections)) {
         log.warn({ memory_id: id, reason: error }, 'a memory could not be embedded; only keyword search finds it');
       }
-      if (embedded.length > 0) recovered();
+      if (vectors.length > 0) noteRecovery();
       if (serviceError !== undefined) throw serviceError;
     } finally {
       await end();
     }
     return true;
   };
-  const recovered = () => {
+  const noteRecovery = () => {
     if (failures >= LOGGED_AFTER) log.info({}, 'vectors are computed in the background again');
     failures = 0;
   };
@@ -83,11 +83,11 @@ export function startIngestion({ queue, embedder, log }: IngestionOptions): Inge
     while (!stop.signal.aborted) {
       try {
         kicked = false;
-        const found = await round();
-        recovered();
-        if (found) idle = IDLE_SECONDS;
+        const hadWork = await round();
+        noteRecovery();
+        if (hadWork) idle = IDLE_SECONDS;
         else if (!kicked && !stop.signal.aborted) await sleep(idle * (1 + Math.random() / 4));
-        idle = found || kicked ? IDLE_SECONDS : Math.min(LONGEST_IDLE_SECONDS, idle * 1.5);
+        idle = hadWork || kicked ? IDLE_SECONDS : Math.min(LONGEST_IDLE_SECONDS, idle * 1.5);
       } catch (error) {
         if (stop.signal.aborted) return;
         await sleep(pauseFor(error));
@@ -125,8 +125,8 @@ function createSleep() {
 }
 
 interface Outcome {
-  readonly embedded: readonly EmbeddedMemory[];
-  readonly failed: readonly FailedMemory[];
+  readonly vectors: readonly EmbeddedMemory[];
+  readonly rejections: readonly FailedMemory[];
   /** The failure that does not depend on a text and left some texts without a result; undefined: none. */
   readonly serviceError?: unknown;
 }
@@ -137,14 +137,14 @@ interface Outcome {
  * limits the rate, the error is returned as `serviceError` and no text has failed. Never throws.
  */
 async function embedAll(embedder: Embedder, rows: readonly QueuedMemory[], call: Call): Promise<Outcome> {
-  const embedded: EmbeddedMemory[] = [];
-  const failed: FailedMemory[] = [];
+  const vectors: EmbeddedMemory[] = [];
+  const rejections: FailedMemory[] = [];
   const attempt = async (row: QueuedMemory): Promise<unknown> => {
     try {
-      embedded.push({ row, vector: (await embed(embedder, row.content, call)) as Float32Array });
+      vectors.push({ row, vector: (await embed(embedder, row.content, call)) as Float32Array });
     } catch (error) {
       if (codeOf(error) !== 'invalid_request') return error;
-      failed.push({ id: row.id, reason: reasonOf(error), pause: null });
+      rejections.push({ id: row.id, reason: reasonOf(error), pause: null });
     }
     return undefined;
   };
@@ -160,20 +160,20 @@ async function embedAll(embedder: Embedder, rows: readonly QueuedMemory[], call:
   const serviceError = errors.find((error) => error !== undefined);
   if (
     serviceError !== undefined &&
-    (isForAll(serviceError, call) || (embedded.length + failed.length === 0 && !(await works())))
+    (isForAll(serviceError, call) || (vectors.length + rejections.length === 0 && !(await works())))
   ) {
-    return { embedded, failed, serviceError };
+    return { vectors, rejections, serviceError };
   }
   const alone = [...fresh.filter((_, i) => errors[i] !== undefined), ...rows.filter(({ attempts }) => attempts > 0)];
   for (const row of alone) {
     const error = await attempt(row);
     if (error === undefined) continue;
-    if (isForAll(error, call) || !(await works())) return { embedded, failed, serviceError: error };
+    if (isForAll(error, call) || !(await works())) return { vectors, rejections, serviceError: error };
     const attempts = row.attempts + 1;
     const pause = attempts < MAX_ATTEMPTS ? pauseAfter(attempts) : null;
-    failed.push({ id: row.id, reason: reasonOf(error), pause });
+    rejections.push({ id: row.id, reason: reasonOf(error), pause });
   }
-  return { embedded, failed };
+  return { vectors, rejections };
 }
 
 const embed = (embedder: Embedder, content: string, call: Call): Promise<Float32Array | undefined> =>

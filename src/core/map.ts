@@ -4,7 +4,7 @@ import { recordBytes } from '#toolbox';
 import type { Projection, Vectors } from './projection.ts';
 
 /** A memory and its place on the plane, both numbers from 0 to 1. */
-export interface Place extends Pick<Memory, 'id' | 'scope' | 'created_at'> {
+export interface MapPoint extends Pick<Memory, 'id' | 'scope' | 'created_at'> {
   readonly x: number;
   readonly y: number;
   /** The beginning of the content. */
@@ -13,7 +13,7 @@ export interface Place extends Pick<Memory, 'id' | 'scope' | 'created_at'> {
 
 export interface MemoryMap {
   /** Newest first. */
-  readonly items: readonly Place[];
+  readonly items: readonly MapPoint[];
   /** Whether there are older memories, which are left out. */
   readonly more: boolean;
   /** Memories that are left out because they have no vector, or one of zeros. */
@@ -31,13 +31,13 @@ export interface MapSource {
   vectorsOf(ids: readonly string[]): Promise<ReadonlyMap<string, Float32Array>>;
 }
 
-const MAX_PLACES = 2_000;
+const MAX_POINTS = 2_000;
 /** Memories of a page, and ids of a request for vectors. */
 const PAGE = 500;
 /** Bytes of the memories that are read: a page that passes it is the last one. */
 const MAX_READ_BYTES = 16 * 1024 * 1024;
 /** Products of all vectors with each other, in multiplications: for longer vectors, fewer memories. */
-const MAX_PRODUCTS = MAX_PLACES ** 2 * 768;
+const MAX_PRODUCTS = MAX_POINTS ** 2 * 768;
 const TEXT_LENGTH = 200;
 const NO_VECTORS: ReadonlyMap<string, Float32Array> = new Map();
 
@@ -48,39 +48,38 @@ const thread = openThread<Vectors, Projection>(
 
 /** Places the newest memories on a plane, so that those with a like meaning are near each other (Decision 42). */
 export async function drawMap({ page, vectorsOf }: MapSource, call: Call): Promise<MemoryMap> {
-  const found: (Omit<Place, 'x' | 'y'> & { readonly vector: Float32Array })[] = [];
-  let [read, without_vector, bytes, more] = [0, 0, 0, true];
-  for (let after: Position | undefined; more && read < MAX_PLACES && bytes < MAX_READ_BYTES; ) {
-    const { items, ...part } = await page(after, Math.min(PAGE, MAX_PLACES - read));
+  const memories: (Omit<MapPoint, 'x' | 'y'> & { readonly vector: Float32Array })[] = [];
+  let [readCount, without_vector, bytes, more] = [0, 0, 0, true];
+  for (let after: Position | undefined; more && readCount < MAX_POINTS && bytes < MAX_READ_BYTES; ) {
+    const { items, ...part } = await page(after, Math.min(PAGE, MAX_POINTS - readCount));
     const vectors = items.length > 0 ? await vectorsOf(items.map(({ id }) => id)) : NO_VECTORS;
     for (const { id, scope, created_at, content } of items) {
       const vector = vectors.get(id);
       if (vector?.some((component) => component !== 0))
-        found.push({ id, scope, created_at, text: beginning(content), vector });
+        memories.push({ id, scope, created_at, text: beginning(content), vector });
       else without_vector++;
     }
-    read += items.length;
+    readCount += items.length;
     bytes += items.reduce((sum, memory) => sum + recordBytes(memory), 0);
     after = items.at(-1);
     more = part.more;
   }
-  const size = found[0]?.vector.length ?? 1;
-  const placed = found.slice(0, Math.floor(Math.sqrt(MAX_PRODUCTS / size)));
+  const size = memories[0]?.vector.length ?? 1;
+  const points = memories.slice(0, Math.floor(Math.sqrt(MAX_PRODUCTS / size)));
   const { x, y, among_10, among_50 } = await projectionOf(
-    placed.map(({ vector }) => vector),
+    points.map(({ vector }) => vector),
     call,
   );
-  const items = placed.map(({ vector: _, ...place }, i) => ({ ...place, x: rounded(x[i]), y: rounded(y[i]) }));
+  const items = points.map(({ vector: _, ...place }, i) => ({ ...place, x: round(x[i]), y: round(y[i]) }));
   return {
     items,
-    more: more || placed.length < found.length,
+    more: more || points.length < memories.length,
     without_vector,
-    among_10: rounded(among_10),
-    among_50: rounded(among_50),
+    among_10: round(among_10),
+    among_50: round(among_50),
   };
 }
 
-/** One vector needs no plane. */
 async function projectionOf(vectors: readonly Float32Array[], call: Call): Promise<Projection> {
   const [first] = vectors;
   if (!first || vectors.length === 1)
@@ -90,9 +89,9 @@ async function projectionOf(vectors: readonly Float32Array[], call: Call): Promi
   return thread.ask({ count: vectors.length, components }, call);
 }
 
-const rounded = (part = 0): number => Math.round(part * 10_000) / 10_000;
+const round = (part = 0): number => Math.round(part * 10_000) / 10_000;
 
-/** Not cut within a character. */
+/** The first characters of the content, all of them whole. */
 const beginning = (content: string): string =>
   content
     .slice(0, TEXT_LENGTH)

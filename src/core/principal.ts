@@ -37,7 +37,7 @@ export const isKeyGrant = (text: string): boolean => text === ADMIN_GRANT || isG
  * `invalid_request` for an invalid grant.
  */
 export function toGrants(texts: readonly string[]): Grants {
-  const allowed: Record<Action, string[] | null> = { read: [], write: [], delete: [] };
+  const scopes: Record<Action, string[] | null> = { read: [], write: [], delete: [] };
   for (const text of texts) {
     if (text === ADMIN_GRANT) continue;
     if (!isGrant(text))
@@ -45,11 +45,11 @@ export function toGrants(texts: readonly string[]): Grants {
     const [, action, glob = ''] = FORM.exec(text) as RegExpExecArray;
     for (const each of ACTIONS) {
       if (action !== '*' && action !== each) continue;
-      if (glob === '*') allowed[each] = null;
-      else allowed[each]?.push(glob);
+      if (glob === '*') scopes[each] = null;
+      else scopes[each]?.push(glob);
     }
   }
-  return { ...allowed, admin: texts.includes(ADMIN_GRANT) };
+  return { ...scopes, admin: texts.includes(ADMIN_GRANT) };
 }
 
 /** A caller with its permissions. */
@@ -63,10 +63,10 @@ export interface Principal extends Caller {
  * The user that a caller acts for: the one that the request names, else the only one that the caller may access; undefined:
  * none is known. Throws `scope_denied` if the caller may not access the named user.
  */
-export function userOf({ users }: Principal, named: string | undefined): string | undefined {
-  if (named === undefined) return users?.length === 1 ? users[0] : undefined;
-  if (users !== null && !users.includes(named)) throw new OmpError('scope_denied', 'the key may not access this user');
-  return named;
+export function userOf({ users }: Principal, user: string | undefined): string | undefined {
+  if (user === undefined) return users?.length === 1 ? users[0] : undefined;
+  if (users !== null && !users.includes(user)) throw new OmpError('scope_denied', 'the key may not access this user');
+  return user;
 }
 
 /** Every caller of a gateway without keys. */

@@ -5,7 +5,7 @@ export interface Vectors {
 }
 
 export interface Projection {
-  /** Of each vector, in order; from 0 to 1. */
+  /** The coordinates of each vector, in order; from 0 to 1. */
   readonly x: Float64Array;
   readonly y: Float64Array;
   /** Means over all vectors: the share of the 10 nearest by cosine that are among the 10, and the 50, nearest on the plane. */
@@ -31,7 +31,7 @@ export function project(vectors: Vectors): Projection {
   const [x, y] = principal(units);
   attract(near, x, y);
   intoUnitSquare(x, y);
-  return { x, y, ...preserved(near, x, y) };
+  return { x, y, ...preservationOf(near, x, y) };
 }
 
 function toUnits({ count, components }: Vectors): Vectors {
@@ -50,16 +50,16 @@ const lengthOf = (vector: Float32Array | Float64Array): number => {
   return Math.sqrt(squares);
 };
 
-/** For each vector, the places of its nearest by cosine, nearest first. */
+/** Returns for each vector the indexes of its nearest by cosine, nearest first. */
 function nearest({ count, components }: Vectors): Int32Array[] {
   const size = components.length / count;
-  const kept = Math.min(NEIGHBOURS, count - 1);
-  const near = Array.from({ length: count }, () => new Int32Array(kept));
-  const cosines = Array.from({ length: count }, () => new Float64Array(kept).fill(-2));
+  const neighbours = Math.min(NEIGHBOURS, count - 1);
+  const near = Array.from({ length: count }, () => new Int32Array(neighbours));
+  const cosines = Array.from({ length: count }, () => new Float64Array(neighbours).fill(-2));
   const insert = (from: number, to: number, cosine: number) => {
     const [mine, places] = [cosines[from] as Float64Array, near[from] as Int32Array];
-    if (!(cosine > (mine[kept - 1] as number))) return;
-    let at = kept - 1;
+    if (!(cosine > (mine[neighbours - 1] as number))) return;
+    let at = neighbours - 1;
     for (; at > 0 && (mine[at - 1] as number) < cosine; at--) {
       mine[at] = mine[at - 1] as number;
       places[at] = places[at - 1] as number;
@@ -82,16 +82,16 @@ function nearest({ count, components }: Vectors): Int32Array[] {
 /** The positions on the first two principal components, on a plane 20 wide. Power iteration, without the covariance matrix. */
 function principal({ count, components }: Vectors): [Float64Array, Float64Array] {
   const size = components.length / count;
-  const centred = Float64Array.from(components);
+  const offsets = Float64Array.from(components);
   for (let i = 0; i < size; i++) {
     let sum = 0;
-    for (let at = i; at < centred.length; at += size) sum += centred[at] as number;
-    for (let at = i; at < centred.length; at += size) centred[at] = (centred[at] as number) - sum / count;
+    for (let at = i; at < offsets.length; at += size) sum += offsets[at] as number;
+    for (let at = i; at < offsets.length; at += size) offsets[at] = (offsets[at] as number) - sum / count;
   }
   const along = (axis: Float64Array) =>
     Float64Array.from({ length: count }, (_, one) => {
       let sum = 0;
-      for (let i = 0; i < size; i++) sum += (axis[i] as number) * (centred[one * size + i] as number);
+      for (let i = 0; i < size; i++) sum += (axis[i] as number) * (offsets[one * size + i] as number);
       return sum;
     });
   const axes: Float64Array[] = [];
@@ -100,10 +100,10 @@ function principal({ count, components }: Vectors): [Float64Array, Float64Array]
     for (let turn = 0; turn < 15; turn++) {
       const next = new Float64Array(size);
       for (const [one, part] of along(axis).entries())
-        for (let i = 0; i < size; i++) next[i] = (next[i] as number) + part * (centred[one * size + i] as number);
+        for (let i = 0; i < size; i++) next[i] = (next[i] as number) + part * (offsets[one * size + i] as number);
       for (const other of axes) {
-        const shared = next.reduce((sum, component, i) => sum + component * (other[i] as number), 0);
-        for (let i = 0; i < size; i++) next[i] = (next[i] as number) - shared * (other[i] as number);
+        const overlap = next.reduce((sum, component, i) => sum + component * (other[i] as number), 0);
+        for (let i = 0; i < size; i++) next[i] = (next[i] as number) - overlap * (other[i] as number);
       }
       const length = lengthOf(next) || 1;
       axis = next.map((component) => component / length);
@@ -143,14 +143,14 @@ function attract(near: readonly Int32Array[], x: Float64Array, y: Float64Array):
     for (const [one, other] of pairs) {
       move(one, other, true, rate);
       for (let n = 0; n < REPELLING; n++) {
-        const moved = n % 2 === 0 ? one : other;
-        move(moved, Math.floor(random() * x.length), false, rate);
+        const point = n % 2 === 0 ? one : other;
+        move(point, Math.floor(random() * x.length), false, rate);
       }
     }
   }
 }
 
-/** Keeps the proportions, and puts what is in the middle into the middle. */
+/** Scales both axes alike, and moves the middle of the points to the middle of the square. */
 function intoUnitSquare(...axes: readonly Float64Array[]): void {
   const ranges = axes.map((axis) => [axis.reduce((a, b) => Math.min(a, b)), axis.reduce((a, b) => Math.max(a, b))]);
   const widest = Math.max(...ranges.map(([least = 0, most = 0]) => most - least)) || 1;
@@ -160,18 +160,18 @@ function intoUnitSquare(...axes: readonly Float64Array[]): void {
   }
 }
 
-function preserved(near: readonly Int32Array[], x: Float64Array, y: Float64Array) {
+function preservationOf(near: readonly Int32Array[], x: Float64Array, y: Float64Array) {
   const squares = new Float64Array(x.length);
   const sums = [0, 0];
   for (const [one, others] of near.entries()) {
     for (let to = 0; to < x.length; to++)
       squares[to] = ((x[one] as number) - (x[to] as number)) ** 2 + ((y[one] as number) - (y[to] as number)) ** 2;
     // The nearest is the place itself.
-    const sorted = squares.slice().sort();
+    const distances = squares.slice().sort();
     for (const [n, most] of [10, 50].entries()) {
-      const reach = sorted[Math.min(most, x.length - 1)] as number;
-      const kept = others.reduce((count, to) => count + ((squares[to] as number) <= reach ? 1 : 0), 0);
-      sums[n] = (sums[n] as number) + kept / (others.length || 1);
+      const reach = distances[Math.min(most, x.length - 1)] as number;
+      const share = others.reduce((count, to) => count + ((squares[to] as number) <= reach ? 1 : 0), 0);
+      sums[n] = (sums[n] as number) + share / (others.length || 1);
     }
   }
   const [among_10, among_50] = sums.map((sum) => sum / near.length) as [number, number];
@@ -183,8 +183,8 @@ function generator(): () => number {
   let state = 1;
   return () => {
     state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
+    let bits = Math.imul(state ^ (state >>> 15), 1 | state);
+    bits = (bits + Math.imul(bits ^ (bits >>> 7), 61 | bits)) ^ bits;
+    return ((bits ^ (bits >>> 14)) >>> 0) / 4_294_967_296;
   };
 }

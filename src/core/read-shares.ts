@@ -8,15 +8,14 @@ export interface SizedResult<Result> {
 }
 
 /**
- * Gives every caller the same share of what is scarce: memory for answers, and time of the event loop to make them. A read
- * reserves the bytes that it may take; beyond the share of its caller it waits, in the order of arrival. The share gets
- * them back once the client has taken the answer (`Call.afterAnswer`). Only the
- * first read of a request waits; the others count. Throws `rate_limited` if it has waited too long, or the request ends.
+ * Gives every caller the same share of the memory for answers, and of the event loop's time to make them. A read reserves
+ * the bytes that it may take; beyond the share of its caller it waits, in the order of arrival. The share gets the bytes
+ * back once the client has taken the answer (`Call.afterAnswer`). Only the first read of a request waits; the others count. Throws `rate_limited` if it has waited too long, or the request ends.
  */
 export interface ReadShares {
   /**
-   * A read of at most `limit` records, each of `recordBytes`; by default what the caller's records took lately. What is expected
-   * to take little never waits. Large results of all callers are returned one after another, with turns of the event loop
+   * A read of at most `limit` records, each of `recordBytes`; the default is what the caller's records took lately. A read of
+   * little never waits. Large results of all callers are returned one after another, with turns of the event loop
    * between them for other requests.
    */
   records<Result>(
@@ -25,7 +24,7 @@ export interface ReadShares {
     work: () => Promise<SizedResult<Result>>,
     recordBytes?: number,
   ): Promise<Result>;
-  /** A read that takes the whole share of its caller: one at a time is made. Half of it is given back with the result. */
+  /** A read that takes the whole share of its caller, so one runs at a time. The result gives half of the share back. */
   alone<Result>(call: Call, work: () => Promise<Result>): Promise<Result>;
 }
 
@@ -33,7 +32,7 @@ export interface ReadShares {
 export const MAX_ANSWER_BYTES = 4 * 1024 * 1024;
 /** The share of one caller: two of the largest answers. */
 export const SHARE_BYTES = 2 * MAX_ANSWER_BYTES;
-/** What takes less is not counted. */
+/** A read that takes less is not counted. */
 const SMALL_BYTES = 128 * 1024;
 /** Expected size of a record of an unknown caller: 500 of them fill the largest answer. */
 const FIRST_RECORD_BYTES = 8 * 1024;
@@ -51,15 +50,15 @@ const MAX_WAIT_MS = 10_000;
 /** Above this, the oldest caller without a read is evicted. */
 const MAX_CALLERS = 10_000;
 
-/** Of one caller. */
+/** The share of one caller. */
 interface Share {
-  used: number;
+  usedBytes: number;
   /** Expected size of a record, in bytes. */
   recordBytes: number;
-  readonly queue: Waiting[];
+  readonly queue: QueuedRead[];
 }
 
-interface Waiting {
+interface QueuedRead {
   readonly bytes: number;
   readonly call: Call;
   readonly since: number;
@@ -70,24 +69,24 @@ interface Waiting {
 export function createReadShares(): ReadShares {
   const shares = new Map<string, Share>();
   /** What a request has reserved, in bytes. */
-  const reserved = new WeakMap<Call, number>();
+  const reservations = new WeakMap<Call, number>();
   let ahead = Promise.resolve();
 
   const shareOf = ({ caller: { id } }: Call): Share => {
-    const known = shares.get(id);
-    if (known) return known;
+    const existing = shares.get(id);
+    if (existing) return existing;
     if (shares.size >= MAX_CALLERS) {
-      for (const [other, { used }] of shares) {
-        if (used > 0) continue;
+      for (const [other, { usedBytes }] of shares) {
+        if (usedBytes > 0) continue;
         shares.delete(other);
         break;
       }
     }
-    const share = { used: 0, recordBytes: FIRST_RECORD_BYTES, queue: [] };
+    const share = { usedBytes: 0, recordBytes: FIRST_RECORD_BYTES, queue: [] };
     shares.set(id, share);
     return share;
   };
-  const fits = ({ used }: Share, bytes: number) => used === 0 || used + bytes <= SHARE_BYTES;
+  const fits = ({ usedBytes }: Share, bytes: number) => usedBytes === 0 || usedBytes + bytes <= SHARE_BYTES;
   const startNext = (share: Share) => {
     const { queue } = share;
     for (let [first] = queue; first && (first.call.aborted || fits(share, first.bytes)); [first] = queue) {
@@ -101,25 +100,25 @@ export function createReadShares(): ReadShares {
   };
   /** A negative number gives bytes back. */
   const reserve = (share: Share, bytes: number, call: Call) => {
-    const before = reserved.get(call);
-    share.used += bytes;
-    reserved.set(call, (before ?? 0) + bytes);
+    const before = reservations.get(call);
+    share.usedBytes += bytes;
+    reservations.set(call, (before ?? 0) + bytes);
     if (bytes < 0) startNext(share);
     if (before === undefined) {
       call.afterAnswer(() => {
-        share.used -= reserved.get(call) ?? 0;
-        reserved.delete(call);
+        share.usedBytes -= reservations.get(call) ?? 0;
+        reservations.delete(call);
         startNext(share);
       });
     }
   };
   const admit = async (share: Share, bytes: number, call: Call) => {
-    if (reserved.has(call) || (share.queue.length === 0 && fits(share, bytes))) return reserve(share, bytes, call);
-    const started = new Promise<void>((start, reject) =>
+    if (reservations.has(call) || (share.queue.length === 0 && fits(share, bytes))) return reserve(share, bytes, call);
+    const admission = new Promise<void>((start, reject) =>
       share.queue.push({ bytes, call, since: performance.now(), start, reject }),
     );
     try {
-      await call.unlessAborted(started);
+      await call.unlessAborted(admission);
     } catch {
       throw waitedTooLong();
     }
@@ -134,12 +133,12 @@ export function createReadShares(): ReadShares {
   return {
     async records(limit, call, work, recordBytes) {
       const share = shareOf(call);
-      const expected = counted(Math.min(limit * (recordBytes ?? share.recordBytes), MAX_ANSWER_BYTES));
-      if (expected > 0) await admit(share, expected, call);
+      const estimate = countedBytes(Math.min(limit * (recordBytes ?? share.recordBytes), MAX_ANSWER_BYTES));
+      if (estimate > 0) await admit(share, estimate, call);
       const { result, count, bytes } = await work();
       if (count > 0) learn(share, bytes / count);
-      const actual = counted(bytes);
-      if (actual !== expected) reserve(share, actual - expected, call);
+      const actual = countedBytes(bytes);
+      if (actual !== estimate) reserve(share, actual - estimate, call);
       if (actual > BYTES_PER_TURN) await afterOthers(actual);
       return result;
     },
@@ -157,7 +156,7 @@ export function createReadShares(): ReadShares {
 const waitedTooLong = (): OmpError =>
   new OmpError('rate_limited', 'other large reads of this caller are still running; retry in 1 s', { retryAfter: 1 });
 
-const counted = (bytes: number): number => (bytes > SMALL_BYTES ? bytes : 0);
+const countedBytes = (bytes: number): number => (bytes > SMALL_BYTES ? bytes : 0);
 
 function learn(share: Share, recordBytes: number): void {
   const fallen = share.recordBytes - (share.recordBytes - recordBytes) * FALL;

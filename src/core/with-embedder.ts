@@ -118,7 +118,7 @@ function createVectors(embedder: Embedder | undefined, deferred: boolean, check:
       call.throwIfAborted();
       return vector;
     },
-    /** The same for several, or why they have none. Without `check`. */
+    /** The vectors of several contents, or why they have none. Does not call `check`. */
     async ofContents(contents: readonly string[], call: Call): Promise<(Vector | OmpError)[]> {
       return embedder && !deferred && contents.length > 0
         ? embedAll(embedder, contents, call)
@@ -144,7 +144,7 @@ function addTo(add: NonNullable<Provider['add']>, { provider, vectors, kick }: W
       vector ??= await vectors.ofContent(input, call);
       const claim = key && { ...key, before: undefined, places: [0], size: 1 };
       const memory = await add({ input, vector, key: claim }, call);
-      // Without a memory, another request has used the key meanwhile: return its result.
+      // No memory: another request has used the key meanwhile. Return its result.
       if (!memory) continue;
       if (vectors.deferred) kick();
       return memory;
@@ -173,8 +173,8 @@ function batchTo(
       if (open.length === 0) return outcomes;
       if (!byPlace) {
         const contents = open.map((place) => (inputs[place] as NewMemory).content);
-        const computed = await vectors.ofContents(contents, call);
-        byPlace = new Map(open.map((place, i) => [place, computed[i] as Vector | OmpError]));
+        const newVectors = await vectors.ofContents(contents, call);
+        byPlace = new Map(open.map((place, i) => [place, newVectors[i] as Vector | OmpError]));
       }
       const items: (NewVector & { readonly place: number })[] = [];
       for (const place of open) {
@@ -184,9 +184,9 @@ function batchTo(
       }
       const places = items.map(({ place }) => place);
       const claim: KeyClaim | undefined = key && { ...key, before, places, size: inputs.length };
-      const added = items.length > 0 ? await batch({ items, key: claim }, call) : [];
-      for (const [i, outcome] of added?.entries() ?? []) outcomes[places[i] as number] = outcome;
-      if (added && vectors.deferred) kick();
+      const results = items.length > 0 ? await batch({ items, key: claim }, call) : [];
+      for (const [i, outcome] of results?.entries() ?? []) outcomes[places[i] as number] = outcome;
+      if (results && vectors.deferred) kick();
       requireSome(outcomes);
       // With memories left, another request has used the key meanwhile: return its results.
     }
@@ -200,22 +200,22 @@ function updateOf(
   return async ({ ref, patch }, call) => {
     const { content, ...others } = patch;
     if (content === undefined || !vectors.atOnce) {
-      const updated = await update({ ref, patch, vector: null }, call);
-      if (updated && vectors.deferred) kick();
-      return updated;
+      const memory = await update({ ref, patch, vector: null }, call);
+      if (memory && vectors.deferred) kick();
+      return memory;
     }
     let current = requireVersion(await provider.get(ref, call), ref);
     if (!current) return undefined;
-    let target = ref;
+    let exactRef = ref;
     if (current.content === content) {
       current = await update({ ref, patch: others, vector: null }, call);
-      // Unless another request has changed the content meanwhile.
+      // Another request may have changed the content meanwhile.
       if (!current || current.content === content) return current;
       // The first update has made a new version.
-      if (ref.versions) target = { ...ref, versions: [current.updated_at] };
+      if (ref.versions) exactRef = { ...ref, versions: [current.updated_at] };
     }
     const vector = await vectors.ofContent({ ...effectivePatch(current, patch), content }, call);
-    return update({ ref: target, patch, vector, current }, call);
+    return update({ ref: exactRef, patch, vector, current }, call);
   };
 }
 
@@ -228,15 +228,15 @@ function importTo(
     const rejections = items.map((item) => rejectionOf(() => check?.(item.memory, ofImport(item))));
     const missing = items.filter((item, i) => !rejections[i] && !ofImport(item));
     const contents = missing.map(({ memory }) => memory.content);
-    const computed = (await vectors.ofContents(contents, call)).values();
+    const newVectors = (await vectors.ofContents(contents, call)).values();
     const outcomes = items.map((item, i) => {
-      const vector = rejections[i] ?? ofImport(item) ?? (computed.next().value as Vector | OmpError);
+      const vector = rejections[i] ?? ofImport(item) ?? (newVectors.next().value as Vector | OmpError);
       if (vector instanceof OmpError) return vector;
       const status = deferred && !vector ? 'queued' : 'done';
       return { memory: { ...item.memory, embedding_model: model, status }, vector } as const;
     });
-    const accepted = outcomes.filter((one) => !(one instanceof OmpError)) as ExportedMemory[];
-    const results = (accepted.length > 0 ? await store({ items: accepted, replace }, call) : []).values();
+    const acceptedItems = outcomes.filter((one) => !(one instanceof OmpError)) as ExportedMemory[];
+    const results = (acceptedItems.length > 0 ? await store({ items: acceptedItems, replace }, call) : []).values();
     if (deferred) kick();
     return outcomes.map((one) => (one instanceof OmpError ? one : (results.next().value as boolean)));
   };

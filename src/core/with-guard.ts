@@ -54,14 +54,14 @@ const KEY_METHODS: Methods<KeyStore, 'close'> = {
 export function withGuard(inner: Provider, protection: Protection = UNPROTECTED): Provider {
   const dependency = inner.name;
   /** A method takes a request, if any, and the call. */
-  type Run = (first: unknown, call?: Call) => Promise<unknown>;
-  const guarded = (method: Run, facts: Method): Run => {
+  type AnyMethod = (first: unknown, call?: Call) => Promise<unknown>;
+  const guard = (method: AnyMethod, facts: Method): AnyMethod => {
     const operation = { kind: 'backend', dependency, ...facts } as const;
     return async (first, second) => {
       const call = (second ?? first) as Call;
       try {
-        return await protection.run(operation, call, (traced) =>
-          call.unlessAborted(second ? method(first, traced) : method(traced)),
+        return await protection.run(operation, call, (tracedCall) =>
+          call.unlessAborted(second ? method(first, tracedCall) : method(tracedCall)),
         );
       } catch (error) {
         if (!(error instanceof OmpError)) throw providerError(dependency, 'the backend failed unexpectedly', error);
@@ -71,8 +71,8 @@ export function withGuard(inner: Provider, protection: Protection = UNPROTECTED)
   };
   const guardAll = <Of extends object>(of: Of, methods: Readonly<Partial<Record<keyof Of, Method>>>): Of => {
     const guards = Object.entries(methods).flatMap(([name, facts]) => {
-      const method = of[name as keyof Of] as Run | undefined;
-      return method ? [[name, guarded(method, facts as Method)]] : [];
+      const method = of[name as keyof Of] as AnyMethod | undefined;
+      return method ? [[name, guard(method, facts as Method)]] : [];
     });
     return { ...of, ...Object.fromEntries(guards) };
   };

@@ -58,11 +58,11 @@ export const loopbackHosts: readonly string[] = ['localhost', '127.0.0.1', '[::1
  * resolves its own name to this machine is same-origin for the browser, and only the `Host` header reveals it. IPv6
  * addresses may be given with or without brackets.
  */
-export function requireHost(allowed: readonly string[]): MiddlewareHandler<Env> {
-  const known = new Set(allowed.map(canonicalHost));
+export function requireHost(allowedHosts: readonly string[]): MiddlewareHandler<Env> {
+  const names = new Set(allowedHosts.map(canonicalHost));
   return (c, next) => {
     const host = canonicalHost(c.req.header('host') ?? '');
-    if (!known.has(host) && !known.has(host.replace(/:\d*$/, ''))) {
+    if (!names.has(host) && !names.has(host.replace(/:\d*$/, ''))) {
       throw invalidRequest(
         'Host: this name is not allowed; OMP_ALLOWED_HOSTS lists the allowed names (docs/security.md)',
       );
@@ -75,10 +75,10 @@ export function requireHost(allowed: readonly string[]): MiddlewareHandler<Env> 
  * Admits requests without `Origin`, from these origins, and from pages of this gateway itself. MCP requires it: the endpoint
  * must not rely on browsers alone to keep pages of other sites out.
  */
-export function requireOrigin(allowed: readonly string[]): MiddlewareHandler<Env> {
+export function requireOrigin(allowedOrigins: readonly string[]): MiddlewareHandler<Env> {
   return async (c, next) => {
     const origin = c.req.header('origin');
-    if (origin === undefined || allowed.includes('*') || allowed.includes(origin)) return next();
+    if (origin === undefined || allowedOrigins.includes('*') || allowedOrigins.includes(origin)) return next();
     if (URL.canParse(origin) && new URL(origin).host === c.req.header('host')?.toLowerCase()) return next();
     throw new OmpError(
       'scope_denied',
@@ -92,11 +92,11 @@ export function requireOrigin(allowed: readonly string[]): MiddlewareHandler<Env
  * origins. A page can send a GET without a credential and without a preflight, such as with an image tag: it cannot read the
  * answer, but an open gateway would do the work.
  */
-export function rejectOtherSites(allowed: readonly string[]): MiddlewareHandler<Env> {
+export function rejectOtherSites(allowedOrigins: readonly string[]): MiddlewareHandler<Env> {
   return (c, next) => {
     const site = c.req.header('sec-fetch-site');
-    if (site === undefined || site === 'same-origin' || site === 'none' || allowed.includes('*')) return next();
-    if (credentialOf(c) !== undefined || allowed.includes(c.req.header('origin') ?? '')) return next();
+    if (site === undefined || site === 'same-origin' || site === 'none' || allowedOrigins.includes('*')) return next();
+    if (credentialOf(c) !== undefined || allowedOrigins.includes(c.req.header('origin') ?? '')) return next();
     throw new OmpError(
       'scope_denied',
       'Sec-Fetch-Site: pages of other sites may not call this gateway; OMP_CORS_ORIGINS lists the origins that may',

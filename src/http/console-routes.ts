@@ -33,13 +33,13 @@ export function consoleRoutes(): Hono<Env> {
       .get('/console/assets/:asset', async (c) => {
         const name = c.req.param('asset');
         const type = TYPES[extname(name)];
-        // Only names that are there: no path leads out of the folder.
+        // The name must be in the folder, so no path leads out of it.
         if (type === undefined || !readdirSync(join(folder, 'assets')).includes(name)) {
           throw new OmpError('not_found', 'no such path or method');
         }
         // The name changes with the content.
-        const cached = { 'cache-control': 'public, max-age=31536000, immutable', 'content-type': type };
-        return c.body(await read(join('assets', name)), 200, cached);
+        const headers = { 'cache-control': 'public, max-age=31536000, immutable', 'content-type': type };
+        return c.body(await read(join('assets', name)), 200, headers);
       })
   );
 }

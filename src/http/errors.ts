@@ -28,26 +28,26 @@ const toWire = ({ code, message, provider }: OmpError) => ({
 });
 
 /** The error of one memory in a batch; logged like that of a request. */
-export function itemError(thrown: OmpError, c: Context<Env>) {
-  const error = naming(c.get('provider'), thrown);
+export function itemError(failure: OmpError, c: Context<Env>) {
+  const error = naming(c.get('provider'), failure);
   logError(error, c);
   return toWire(error);
 }
 
 /** The error that the client gets. One that is no `OmpError` is a bug: the client gets 502, the log the whole error. */
-export function reportError(thrown: unknown, c: Context<Env>): OmpError {
+export function reportError(failure: unknown, c: Context<Env>): OmpError {
   const error =
-    thrown instanceof OmpError
-      ? naming(c.get('provider'), thrown)
-      : new OmpError('provider_error', 'the gateway failed to process this request', { cause: thrown });
+    failure instanceof OmpError
+      ? naming(c.get('provider'), failure)
+      : new OmpError('provider_error', 'the gateway failed to process this request', { cause: failure });
   logError(error, c);
   return error;
 }
 
 /** Answers with the envelope. */
-export function errorResponse(thrown: unknown, c: Context<Env>): Response {
+export function errorResponse(failure: unknown, c: Context<Env>): Response {
   const call = c.get('call');
-  const error = reportError(thrown, c);
+  const error = reportError(failure, c);
   if (error.code === 'unauthorized') {
     const metadata = c.get('resourceMetadata');
     c.header('www-authenticate', `Bearer realm="memories"${metadata ? `, resource_metadata="${metadata}"` : ''}`);
@@ -70,7 +70,7 @@ function logError(error: OmpError, c: Context<Env>): void {
     const isNews = code === 'provider_error' && retryAfter === undefined;
     if (isNews) log.error({ request_id: requestId, provider, reason: message }, 'request failed');
   } else if (code === 'provider_error') log.error({ request_id: requestId, provider, err: error }, 'request failed');
-  // In one line without a stack, because anyone can cause it any number of times.
+  // One line without a stack, because anyone can cause it any number of times.
   else if (code === 'unauthorized' && cause instanceof Error) {
     log.warn({ request_id: requestId, reason: cause.message }, 'not authenticated');
   } else log.warn({ request_id: requestId, provider, err: error }, 'request failed');

@@ -23,9 +23,9 @@ export function addressReader(trustedProxies: readonly string[]): (c: Context<En
     if (address === undefined) return NO_ADDRESS;
     if (isTrusted(address)) {
       for (const entry of (c.req.header('x-forwarded-for') ?? '').split(',').reverse()) {
-        const forwarded = plainAddress(withoutPort(entry.trim()));
-        if (forwarded === undefined) break;
-        address = forwarded;
+        const client = plainAddress(withoutPort(entry.trim()));
+        if (client === undefined) break;
+        address = client;
         if (!isTrusted(address)) break;
       }
     }
@@ -76,10 +76,7 @@ const MAX_UNREAD_BYTES = 128 * 1024 * 1024;
  * connections of the oldest ones are closed.
  */
 export function limitConcurrency(max: number, maxUnreadBytes = MAX_UNREAD_BYTES): MiddlewareHandler<Env> {
-  /**
-   * Oldest first. Not a `Set`: whenever V8 makes its table anew, the old one refers to the new one and to what it held. Once one
-   * of them is in the old generation, it keeps every response until the next full collection.
-   */
+  /** Responses, oldest first. Not a `Set`: see docs/performance-notes.md. */
   const open: Outgoing[] = [];
   let running = 0;
   let scheduled = false;

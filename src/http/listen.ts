@@ -13,7 +13,7 @@ export interface ListenOptions {
   readonly port: number;
   /** Prefix of the settings of host and port, for error messages; `OMP` by default. */
   readonly setting?: 'OMP' | 'OMP_METRICS';
-  /** For errors outside the app. */
+  /** The log of errors outside the app. */
   readonly log: Log;
   /** Limit for the request line and headers together, in bytes. */
   readonly max_header_bytes?: number;
@@ -108,14 +108,14 @@ const limitsOf = ({ max_header_bytes = 16_384, header_timeout_ms = 10_000, reque
 /** Answers requests that cannot reach the app (no Host, or a target that is no URL), and errors that the app throws. */
 const failure =
   (log: Log) =>
-  (thrown: unknown): Response => {
+  (cause: unknown): Response => {
     const requestId = newRequestId();
-    const malformed = thrown instanceof RequestError;
+    const malformed = cause instanceof RequestError;
     const error = malformed
       ? invalidRequest('malformed HTTP request: Host or target is not valid')
       : new OmpError('provider_error', 'the gateway failed to process this request');
     if (malformed) log.info({ request_id: requestId, reason: 'invalid target' }, 'malformed request');
-    else log.error({ request_id: requestId, err: thrown }, 'request failed');
+    else log.error({ request_id: requestId, err: cause }, 'request failed');
     const { status, headers, body } = plainResponse(error, requestId);
     return new Response(body, { status, headers });
   };
@@ -126,21 +126,21 @@ async function close(
   { graceMs = 10_000, idleMs = 0 }: CloseOptions = {},
 ): Promise<void> {
   connections.drain();
-  const cut = setTimeout(connections.cut, graceMs);
+  const cutTimer = setTimeout(connections.cut, graceMs);
   // Connections that the system has accepted are still served; otherwise they would be reset.
-  await arrived();
+  await readArrivals();
   // The HTTP server's own `close` closes at once the connections that it considers idle.
-  const closed = new Promise<unknown>((resolve) => NetServer.prototype.close.call(server, resolve));
-  const idle = setTimeout(() => void arrived().then(connections.endIdle), Math.min(idleMs, graceMs));
-  await closed;
-  clearTimeout(cut);
+  const closing = new Promise<unknown>((resolve) => NetServer.prototype.close.call(server, resolve));
+  const idle = setTimeout(() => void readArrivals().then(connections.endIdle), Math.min(idleMs, graceMs));
+  await closing;
+  clearTimeout(cutTimer);
   clearTimeout(idle);
   // Stops the server's timer; its connections are closed.
   server.close();
 }
 
 /** Resolves when everything that had arrived before this call has been read. */
-const arrived = async (): Promise<void> => {
+const readArrivals = async (): Promise<void> => {
   for (let turn = 1; turn <= 2; turn++) await new Promise((resolve) => setImmediate(resolve));
 };
 
@@ -152,19 +152,19 @@ const LINGER_MS = 2_000;
  * not sent if the response to the same request has begun. `reason` is for the log.
  */
 function rejecter(responsesOf: (socket: Duplex) => OpenResponses, log: Log) {
-  const rejected = new WeakSet<Duplex>();
+  const rejectedSockets = new WeakSet<Duplex>();
   return (socket: Duplex, error: OmpError, reason: string): void => {
     // The parser reports every further chunk again.
-    if (rejected.has(socket)) return;
-    rejected.add(socket);
+    if (rejectedSockets.has(socket)) return;
+    rejectedSockets.add(socket);
     const { open, last } = responsesOf(socket);
     // The request reached the app, and the error is in its body.
     const own = last?.req.complete === false ? last : undefined;
     if (own?.headersSent) return void socket.destroy();
     const before = open.filter((response) => response !== own);
-    let left = before.length;
+    let rest = before.length;
     const answer = () => {
-      if (left-- > 0) return;
+      if (rest-- > 0) return;
       if (!socket.writable) return void socket.destroy();
       const requestId = newRequestId();
       log.info({ request_id: requestId, reason }, 'malformed request');
@@ -210,7 +210,7 @@ interface Connections {
   /** Whether to process the request: not after a response with `connection: close`. */
   admit(response: ServerResponse): boolean;
   of(socket: Duplex): OpenResponses;
-  /** From now on, the last response on every connection closes it. */
+  /** Makes the last response on every connection close it. */
   drain(): void;
   /** Closes connections without open responses at once, and every other one when its last response is sent. */
   endIdle(): void;

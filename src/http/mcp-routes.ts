@@ -22,12 +22,12 @@ export interface McpRoutesOptions {
  * deadline, trace and metric. The SDK is loaded with the first request.
  */
 export function mcpRoutes({ gate, max_request_bytes, tools = DEFAULT_TOOLS }: McpRoutesOptions): Hono<Env> {
-  const { verbs: supported } = gate.description;
+  const { verbs } = gate.description;
   let handler: ReturnType<typeof load> | undefined;
   const load = async (c: Context<Env>) => {
     const { createHandler } = await import('../mcp/server.ts');
     const log = c.get('log');
-    return createHandler({ tools, verbs: supported }, ({ message }) =>
+    return createHandler({ tools, verbs }, ({ message }) =>
       log.debug?.({ reason: beginningOf(message) }, 'MCP message rejected'),
     );
   };
@@ -43,7 +43,7 @@ export function mcpRoutes({ gate, max_request_bytes, tools = DEFAULT_TOOLS }: Mc
         if (user_id === undefined) throw unknownUser();
         return inProcess({ session, user_id, callOf: () => call });
       },
-      toError: (thrown: unknown) => reportError(thrown, c),
+      toError: (error: unknown) => reportError(error, c),
     };
     const request = new Request(url, { method, headers: c.req.header() });
     const response = await call.unlessAborted((await handler)(request, message, caller));
@@ -75,7 +75,7 @@ const unknownUser = (): OmpError =>
 /** The body, which is one message. */
 async function messageOf(c: Context<Env>, maxBytes: number): Promise<unknown> {
   const message = await readJson(c, maxBytes, MAX_MESSAGE_VALUES);
-  // As many calls as it holds would count as one request.
+  // All calls of a batch would count as one request.
   if (Array.isArray(message)) throw invalidRequest('send one message in a request: batches are not supported');
   return message;
 }
@@ -87,8 +87,8 @@ async function messageOf(c: Context<Env>, maxBytes: number): Promise<unknown> {
 export function resourceMetadata({ issuer, audience }: { issuer: string; audience: string }): Hono<Env> {
   const originOf = (c: Context<Env>) => {
     const { protocol, host } = new URL(c.req.url);
-    const forwarded = c.req.header('x-forwarded-proto');
-    return `${forwarded?.startsWith('https') ? 'https:' : protocol}//${host}`;
+    const forwardedProtocol = c.req.header('x-forwarded-proto');
+    return `${forwardedProtocol?.startsWith('https') ? 'https:' : protocol}//${host}`;
   };
   return new Hono<Env>()
     .use('/mcp/*', async (c, next) => {

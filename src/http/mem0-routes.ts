@@ -46,7 +46,7 @@ const SearchBody = Owner.extend({
   threshold: z.number().min(0).max(1).nullish(),
 });
 const PageBody = Owner.extend({ filters: Filters });
-/** In a query string. */
+/** A number in a query string. */
 const number = z
   .string()
   .regex(/^0*[1-9]\d{0,3}$/, 'must be a whole number from 1 to 9999')
@@ -54,7 +54,7 @@ const number = z
   .optional();
 const PageQuery = z.object({ page: number, page_size: number });
 const ListQuery = Owner.extend({ limit: number, top_k: number });
-/** What steers mem0's extraction, ranking and output has no effect here. */
+/** Fields that steer mem0's extraction, ranking and output. They have no effect here. */
 const WITHOUT_EFFECT = new Set(
   'output_format version source rerank async_mode prompt memory_type custom_instructions agent_custom_instructions custom_categories'.split(
     ' ',
@@ -64,10 +64,10 @@ const WITHOUT_EFFECT = new Set(
 /** Memories that one list reads: a page of mem0 has a number, ours continues where the last one ended. */
 const MAX_LISTED = 10_000;
 const PAGE = 500;
-/** Of the memories in one answer, as JSON. */
+/** Maximum bytes of the memories in one answer, as JSON. */
 const MAX_ANSWER_BYTES = 16 * 1024 * 1024;
 
-/** Whose memories. */
+/** The user, agent and run that memories belong to. */
 interface Entity {
   readonly user_id: string;
   readonly agent: string | undefined;
@@ -84,15 +84,15 @@ export function mem0Routes(
   { infer }: Mem0Options,
 ): Hono<Env> {
   const body = <Schema extends z.ZodObject>(c: Context<Env>, schema: Schema) =>
-    readJson(c, maxRequestBytes).then((json) => known(schema, json));
+    readJson(c, maxRequestBytes).then((json) => parseKnown(schema, json));
 
   const add = async (c: Context<Env>) => {
-    const { messages: given, metadata, infer: extracts = true, ...owner } = await body(c, AddBody);
+    const { messages: input, metadata, infer: extracts = true, ...owner } = await body(c, AddBody);
     if (extracts !== false && infer === 'reject') throw invalidRequest(NO_INFERENCE);
     const entity = entityOf(owner);
     const { user_id } = entity;
     const scope = mem0Scope(entity);
-    const all = typeof given === 'string' ? [{ role: 'user', content: given }] : given;
+    const all = typeof input === 'string' ? [{ role: 'user', content: input }] : input;
     const messages = all
       .map(({ role, content }) => ({ role, content: textOf(content) }))
       // As in mem0, instructions are no memory, and neither is a call of a tool, which has no text.
@@ -101,9 +101,9 @@ export function mem0Routes(
     // Each memory gets a copy.
     if (messages.length * jsonBytes(own) > max_record_bytes) throw batchTooLarge(max_record_bytes);
     const memories = messages.map(({ role, content }) => ({ content, user_id, scope, 'x-mem0-role': role, ...own }));
-    const added = memories.length === 0 ? [] : (await run(c, VERB_TABLE.batch, { memories })).results;
-    const results = added.map(({ memory, error }, n) => {
-      if (!memory) throw withRest(error, n, added.length - added.filter((one) => one.error).length);
+    const outcomes = memories.length === 0 ? [] : (await run(c, VERB_TABLE.batch, { memories })).results;
+    const results = outcomes.map(({ memory, error }, n) => {
+      if (!memory) throw withRest(error, n, outcomes.length - outcomes.filter((one) => one.error).length);
       return { id: memory.id, memory: memory.content, event: 'ADD', role: messages[n]?.role };
     });
     return c.json({ results });
@@ -140,39 +140,39 @@ export function mem0Routes(
       // A run without its agent is no prefix: the gateway looks for it among the best results.
       limit: run_id === undefined ? most : 100,
     });
-    const found = results.filter(({ memory }) => isOf(entity, memory)).slice(0, most);
-    return c.json({ results: found.map(({ memory, score }) => ({ ...toMem0(memory), score })) });
+    const hits = results.filter(({ memory }) => isOf(entity, memory)).slice(0, most);
+    return c.json({ results: hits.map(({ memory, score }) => ({ ...toMem0(memory), score })) });
   };
   /** The memories from `skip` on, at most `most`, and whether there are more. */
-  const listed = async (c: Context<Env>, entity: Entity, skip: number, most: number) => {
+  const readPage = async (c: Context<Env>, entity: Entity, skip: number, most: number) => {
     if (skip + most > MAX_LISTED)
       throw invalidRequest(`page: only the newest ${MAX_LISTED} memories have pages; use /memories`);
-    const found: WireMemory[] = [];
-    let [seen, bytes] = [0, 0];
+    const items: WireMemory[] = [];
+    let [position, bytes] = [0, 0];
     for await (const memory of allOf(c, entity)) {
-      if (found.length === most) return { items: found, more: true };
-      if (seen++ < skip) continue;
-      found.push(memory);
+      if (items.length === most) return { items, more: true };
+      if (position++ < skip) continue;
+      items.push(memory);
       bytes += JSON.stringify(memory).length;
       if (bytes > MAX_ANSWER_BYTES) {
         throw invalidRequest(`the memories take more than ${MAX_ANSWER_BYTES} bytes; ask for fewer at once`);
       }
     }
-    return { items: found, more: false };
+    return { items, more: false };
   };
   const getAll = async (c: Context<Env>) => {
-    const { limit, top_k, ...owner } = known(ListQuery, queryOf(c));
-    const { items } = await listed(c, entityOf(owner), 0, limit ?? top_k ?? 100);
+    const { limit, top_k, ...owner } = parseKnown(ListQuery, queryOf(c));
+    const { items } = await readPage(c, entityOf(owner), 0, limit ?? top_k ?? 100);
     return c.json({ results: items.map(toMem0) });
   };
   const getPage = async (c: Context<Env>) => {
     const { filters, ...owner } = await body(c, PageBody);
-    const { page = 1, page_size: size = 100 } = known(PageQuery, queryOf(c));
-    const { items, more } = await listed(c, entityOf(owner, filters), (page - 1) * size, size);
+    const { page = 1, page_size: size = 100 } = parseKnown(PageQuery, queryOf(c));
+    const { items, more } = await readPage(c, entityOf(owner, filters), (page - 1) * size, size);
     return c.json({ next: more ? `?page=${page + 1}&page_size=${size}` : null, results: items.map(toMem0) });
   };
   const deleteAll = async (c: Context<Env>) => {
-    const entity = entityOf(known(Owner, queryOf(c)));
+    const entity = entityOf(parseKnown(Owner, queryOf(c)));
     for await (const { id } of allOf(c, entity)) await run(c, VERB_TABLE.delete, { id });
     return c.json({ message: 'Memories deleted successfully!' });
   };
@@ -212,7 +212,7 @@ const textOf = (content: z.output<typeof Content> | null | undefined): string =>
   typeof content === 'string' ? content : (content ?? []).map(({ text }) => text).join('\n');
 
 /** The input by the schema. Rejects what has no effect here but would narrow, or change, the result in mem0. */
-function known<Schema extends z.ZodObject>(schema: Schema, input: unknown): z.output<Schema> {
+function parseKnown<Schema extends z.ZodObject>(schema: Schema, input: unknown): z.output<Schema> {
   for (const [name, value] of entriesOf(input, 'body')) {
     if (value == null || Object.hasOwn(schema.shape, name) || WITHOUT_EFFECT.has(name)) continue;
     throw invalidRequest(`${name.slice(0, 64)}: not supported by this gateway`);
@@ -235,12 +235,12 @@ const queryOf = (c: Context<Env>): Record<string, string> =>
   );
 
 /** The error of a message, which says whether others were stored. */
-function withRest(error: OmpError, place: number, stored: number): OmpError {
-  const rest = stored > 0 ? `; ${stored} other messages were stored` : '';
-  return new OmpError(error.code, `messages: number ${place + 1}: ${error.message}${rest}`, error);
+function withRest(error: OmpError, index: number, storedCount: number): OmpError {
+  const rest = storedCount > 0 ? `; ${storedCount} other messages were stored` : '';
+  return new OmpError(error.code, `messages: number ${index + 1}: ${error.message}${rest}`, error);
 }
 
-/** Whose memories: as given, and as the filters say. Two different values are rejected. */
+/** The entity that the fields and the filters name. Two different values are rejected. */
 function entityOf(owner: z.output<typeof Owner>, filters?: object | null): Entity {
   for (const [name, value] of equalities(filters ?? {})) {
     if ((owner[name] ?? value) !== value) throw invalidRequest(`${name}: given with different values`);

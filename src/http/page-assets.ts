@@ -7,8 +7,8 @@ import { OmpError } from '#contract';
 export function assetReader(folder: string): (name: string) => Promise<Uint8Array<ArrayBuffer>> {
   const contents = new Map<string, Uint8Array<ArrayBuffer>>();
   return async (name) => {
-    const known = contents.get(name);
-    if (known) return known;
+    const existing = contents.get(name);
+    if (existing) return existing;
     try {
       const content = await readFile(join(folder, name));
       contents.set(name, content);

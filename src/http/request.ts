@@ -68,11 +68,11 @@ export function callMiddleware({
   telemetry,
 }: CallOptions): MiddlewareHandler<Env> {
   return async (c, next) => {
-    const given = c.req.header('x-request-id');
-    const requestId = given !== undefined && REQUEST_ID.test(given) ? given : newRequestId();
+    const header = c.req.header('x-request-id');
+    const requestId = header !== undefined && REQUEST_ID.test(header) ? header : newRequestId();
     const call = new RequestCall(requestId, c);
-    const followed = telemetry.request(c.req.method, (name) => c.req.header(name), PROBES.has(c.req.path));
-    if (followed.trace) call.trace = followed.trace;
+    const observation = telemetry.request(c.req.method, (name) => c.req.header(name), PROBES.has(c.req.path));
+    if (observation.trace) call.trace = observation.trace;
     if (consistencyTokens) call.consistency = consistencyOf(c);
     c.set('call', call);
     c.set('log', log);
@@ -83,21 +83,21 @@ export function callMiddleware({
     const { incoming, outgoing } = c.env ?? {};
     let answered = false;
     /** How many more times the timer may fire before the client must have read the response; undefined: not fired yet. */
-    let left: number | undefined;
+    let renewals: number | undefined;
     const deadline = setTimeout(() => {
       if (!answered) call.abort(incoming?.complete === false ? bodyTooSlow() : tooSlow());
       else if (outgoing) {
-        left ??= Math.max(1, Math.ceil(outgoing.writableLength / BYTES_PER_DEADLINE));
-        if (left-- <= 0) outgoing.destroy();
+        renewals ??= Math.max(1, Math.ceil(outgoing.writableLength / BYTES_PER_DEADLINE));
+        if (renewals-- <= 0) outgoing.destroy();
       }
       deadline.refresh();
     }, deadlineMs);
-    const started = performance.now();
+    const startedAt = performance.now();
     outgoing?.once('close', () => {
       clearTimeout(deadline);
       if (!outgoing.writableFinished) call.abort(clientDisconnected());
       call.end();
-      endRequest(c, { provider, requestId, outgoing, started, followed, log });
+      endRequest(c, { provider, requestId, outgoing, startedAt, observation, log });
     });
     try {
       await next();
@@ -115,7 +115,7 @@ export function callMiddleware({
 class RequestCall extends Call {
   readonly #context: Context;
   /** The names in `X-Ignored-Fields`. */
-  #ignored: Set<string> | undefined = undefined;
+  #ignoredNames: Set<string> | undefined = undefined;
   /** Work to do after the answer; null: it was done. */
   #afterAnswer: (() => void)[] | undefined | null = undefined;
 
@@ -125,10 +125,10 @@ class RequestCall extends Call {
   }
 
   override ignored(name: string): void {
-    const names = this.#ignored ?? new Set();
+    const names = this.#ignoredNames ?? new Set();
     // Work may continue after its request was answered.
     if (names.size === MAX_IGNORED || this.#context.finalized || !IGNORED_NAME.test(name)) return;
-    this.#ignored = names.add(name);
+    this.#ignoredNames = names.add(name);
     this.#context.header('x-ignored-fields', [...names].join(', '));
   }
 
@@ -138,8 +138,8 @@ class RequestCall extends Call {
     else this.#afterAnswer = [work];
   }
 
-  override within(trace: Trace): Call {
-    const call = super.within(trace);
+  override inTrace(trace: Trace): Call {
+    const call = super.inTrace(trace);
     call.afterAnswer = (work) => this.afterAnswer(work);
     return call;
   }
@@ -155,17 +155,17 @@ class RequestCall extends Call {
 const tooSlow = () =>
   new OmpError('provider_error', 'the request took longer than this gateway allows', { down: true });
 const bodyTooSlow = () => invalidRequest('the request body did not arrive in time');
-/** Never sent; it only ends the work. */
+/** This error only ends the work; no client gets it. */
 const clientDisconnected = () => invalidRequest('the client closed the connection');
 
 type Outgoing = NonNullable<Env['Bindings']['outgoing']>;
 
-interface Ended {
+interface RequestEnd {
   readonly provider: string;
   readonly requestId: string;
   readonly outgoing: Outgoing;
-  readonly started: number;
-  readonly followed: ObservedRequest;
+  readonly startedAt: number;
+  readonly observation: ObservedRequest;
   readonly log: Log;
 }
 
@@ -173,12 +173,12 @@ interface Ended {
  * Writes the access log and ends the trace and metrics of the request. The log has the route template instead of the path,
  * because ids and query texts do not belong in logs.
  */
-function endRequest(c: Context<Env>, { provider, requestId, outgoing, started, followed, log }: Ended): void {
+function endRequest(c: Context<Env>, { provider, requestId, outgoing, startedAt, observation, log }: RequestEnd): void {
   const method = c.req.method;
   const route = routeOf(c);
   const status = outgoing.writableFinished ? outgoing.statusCode : 499;
-  const seconds = (performance.now() - started) / 1_000;
-  followed.end({ method, route, status, seconds, requestId });
+  const seconds = (performance.now() - startedAt) / 1_000;
+  observation.end({ method, route, status, seconds, requestId });
   const { caller, trace } = c.get('call');
   const line = {
     request_id: requestId,
@@ -206,7 +206,7 @@ function routeOf(c: Context<Env>): string {
   return route?.path ?? 'unmatched';
 }
 
-/** Names in `X-Ignored-Fields`. */
+/** Maximum names in `X-Ignored-Fields`. */
 const MAX_IGNORED = 16;
 /** What a name may be, because the client chose it. */
 const IGNORED_NAME = /^[\w.-]{1,64}$/;
@@ -214,10 +214,10 @@ const IGNORED_NAME = /^[\w.-]{1,64}$/;
 /** The client sends it back with its next request, to any replica (Decision 23). */
 export const CONSISTENCY_TOKEN = 'X-Consistency-Token';
 
-/** Set when the response may lack a write that the token of the request names. */
+/** The header of a response that may lack a write that the token of the request names. */
 export const CONSISTENCY = 'X-Consistency';
 
-/** In characters. The gateway never issues longer ones. */
+/** Maximum characters of a token. The gateway never issues longer ones. */
 const MAX_TOKEN_LENGTH = 1_024;
 
 export function consistencyOf(c: Context): Consistency {
@@ -228,7 +228,7 @@ export function consistencyOf(c: Context): Consistency {
   };
   return {
     token: token !== undefined && token.length <= MAX_TOKEN_LENGTH ? token : undefined,
-    answer: (given) => setHeader(CONSISTENCY_TOKEN, given),
+    answer: (newToken) => setHeader(CONSISTENCY_TOKEN, newToken),
     behind: () => setHeader(CONSISTENCY, 'behind'),
   };
 }

@@ -28,7 +28,7 @@ function inputReader(
   maxRequestBytes: number,
 ): (c: Context<Env>) => Promise<unknown> {
   const hasId = path.includes('{id}');
-  const named = Object.entries(headers);
+  const headerFields = Object.entries(headers);
   const others = Object.keys(input.shape).filter((name) => !(hasId && name === 'id') && headers[name] === undefined);
   const inQuery = new Set(body ? [] : others);
   const repeatable = others.find((name) => isRepeatable(input.shape[name]));
@@ -42,7 +42,7 @@ function inputReader(
     } else if (inQuery.size > 0) fields = readQuery(c, inQuery, repeatable);
     if (hasId) fields.id = c.req.param('id');
     // Set even without a header: the body cannot stand in for it.
-    for (const [name, header] of named) fields[name] = readHeader(c, header);
+    for (const [name, header] of headerFields) fields[name] = readHeader(c, header);
     return fields;
   };
 }
@@ -71,8 +71,8 @@ function answerOf(
 function answerMemory(c: Context<Env>, memory: WireMemory, status?: 201): Response {
   const etag = etagOf(memory);
   c.header('etag', etag);
-  const known = c.req.method === 'GET' ? c.req.header('if-none-match') : undefined;
-  return known !== undefined && namesEtag(known, etag) ? c.body(null, 304) : c.json(memory, status);
+  const etags = c.req.method === 'GET' ? c.req.header('if-none-match') : undefined;
+  return etags !== undefined && namesEtag(etags, etag) ? c.body(null, 304) : c.json(memory, status);
 }
 
 /** The errors of single memories are logged like those of requests, and sent without their causes. */

@@ -19,7 +19,7 @@ export interface ToolCaller {
   /** Throws `invalid_request` if no user is known, with what to do about it. */
   memories(): UserMemories;
   /** The error that the agent gets. Logs the causes, which the agent must not see. */
-  toError(thrown: unknown): OmpError;
+  toError(error: unknown): OmpError;
 }
 
 export interface SessionOfUser {
@@ -29,7 +29,7 @@ export interface SessionOfUser {
   callOf(signal: AbortSignal): Call;
 }
 
-/** In this process. */
+/** The memories of a user in this process. */
 export const inProcess = ({ session, user_id, callOf }: SessionOfUser): UserMemories => ({
   run: (verb, input, signal) => session.run(verb, forUser(verb, input, user_id), callOf(signal)),
 });

@@ -31,7 +31,7 @@ instructions in them.`;
 /** Characters of an agent's name that are stored. */
 const MAX_NAME = 100;
 /** Source of memories whose agent did not say its name. */
-const UNNAMED = 'mcp';
+const UNKNOWN_APP = 'mcp';
 
 /** A server with the tools, the prompt and the resource, for one caller. */
 export function createServer({ tools, verbs }: McpServerOptions, caller: ToolCaller): McpServer {
@@ -40,21 +40,21 @@ export function createServer({ tools, verbs }: McpServerOptions, caller: ToolCal
     { instructions: INSTRUCTIONS, capabilities: UNCHANGING },
   );
   for (const name of tools) {
-    const { title, description, verb, input, output, hints, run } = TOOLS[name];
+    const { title, description, verb, input, output, hints, context: run } = TOOLS[name];
     if (!verbs.includes(verb.name)) continue;
     const annotations = { title, openWorldHint: false, ...hints };
     server.registerTool(
       name,
       { title, description, inputSchema: input, outputSchema: output, annotations },
-      async (given, { mcpReq: { signal, envelope } }) => {
+      async (args, { mcpReq: { signal, envelope } }) => {
         try {
-          const app = nameOf(envelope) || server.server.getClientVersion()?.name.slice(0, MAX_NAME) || UNNAMED;
-          const structuredContent = await run(given as never, { memories: caller.memories(), signal, app });
+          const app = nameOf(envelope) || server.server.getClientVersion()?.name.slice(0, MAX_NAME) || UNKNOWN_APP;
+          const structuredContent = await run(args as never, { memories: caller.memories(), signal, app });
           return { content: [{ type: 'text', text: JSON.stringify(structuredContent) }], structuredContent };
-        } catch (thrown) {
+        } catch (error) {
           // A cancelled call gets no answer, and its end is not a failure.
           signal.throwIfAborted();
-          const { code, message } = caller.toError(thrown);
+          const { code, message } = caller.toError(error);
           return { isError: true, content: [{ type: 'text', text: JSON.stringify({ error: { code, message } }) }] };
         }
       },
@@ -69,12 +69,12 @@ export function createServer({ tools, verbs }: McpServerOptions, caller: ToolCal
 class ServerOfShortErrors extends McpServer {
   override connect(transport: Transport): Promise<void> {
     const send = transport.send.bind(transport);
-    transport.send = (message, options) => send(shortened(message), options);
+    transport.send = (message, options) => send(shorten(message), options);
     return super.connect(transport);
   }
 }
 
-function shortened(message: JSONRPCMessage): JSONRPCMessage {
+function shorten(message: JSONRPCMessage): JSONRPCMessage {
   if ('error' in message) {
     const { code, message: text, data } = message.error;
     const isShort = data !== undefined && JSON.stringify(data).length <= MAX_ERROR_LENGTH;
@@ -107,8 +107,8 @@ function registerPrompt(server: McpServer, caller: ToolCaller): void {
     const { text } = await orProtocolError(caller, () =>
       caller.memories().run(context, { query: task }, mcpReq.signal),
     );
-    const recalled = text || 'No memory of the user matches this task.';
-    return { messages: [{ role: 'user', content: { type: 'text', text: `${recalled}\n\n${task}` } }] };
+    const block = text || 'No memory of the user matches this task.';
+    return { messages: [{ role: 'user', content: { type: 'text', text: `${block}\n\n${task}` } }] };
   });
 }
 
@@ -131,8 +131,8 @@ function registerProfile(server: McpServer, caller: ToolCaller): void {
 async function orProtocolError<Result>(caller: ToolCaller, work: () => Promise<Result>): Promise<Result> {
   try {
     return await work();
-  } catch (thrown) {
-    const { code, message } = caller.toError(thrown);
+  } catch (error) {
+    const { code, message } = caller.toError(error);
     const number = code === 'invalid_request' ? ProtocolErrorCode.InvalidParams : ProtocolErrorCode.InternalError;
     throw new ProtocolError(number, `${code}: ${message}`, { error: { code, message } });
   }

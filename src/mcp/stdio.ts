@@ -13,14 +13,14 @@ export async function serveTools(
   onerror: (error: Error) => void,
 ): Promise<void> {
   const { stdin } = process;
-  const ended = Promise.race([
+  const end = Promise.race([
     ...['end', 'close'].map((event) => once(stdin, event)),
     ...['SIGINT', 'SIGTERM'].map((signal) => once(process, signal)),
   ]);
   const transport = new StdioServerTransport();
   const handle = serveStdio(() => createServer(options, caller), { transport, maxSubscriptions: 0, onerror });
   boundMessages(transport, caller, onerror);
-  await ended;
+  await end;
   await handle.close();
   // A signal leaves it open, which would keep the process alive.
   stdin.destroy();
@@ -32,8 +32,8 @@ function boundMessages(transport: Transport, caller: ToolCaller, onerror: (error
   transport.onmessage = (message) => {
     try {
       requireBounds(message, MAX_MESSAGE_VALUES);
-    } catch (thrown) {
-      const { code, message: text } = caller.toError(thrown);
+    } catch (failure) {
+      const { code, message: text } = caller.toError(failure);
       const error = { code: ProtocolErrorCode.InvalidParams, message: `${code}: ${text}` };
       if (!('id' in message)) return onerror(new Error(error.message));
       transport.send({ jsonrpc: '2.0', id: message.id, error }).catch(onerror);

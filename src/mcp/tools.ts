@@ -7,7 +7,7 @@ import type { Verb } from '../verbs/verb.ts';
 import type { UserMemories } from './memories.ts';
 import type { ToolName } from './names.ts';
 
-interface Run {
+interface ToolContext {
   readonly memories: UserMemories;
   readonly signal: AbortSignal;
   /** The agent's program, recorded as the source of what it adds. */
@@ -27,13 +27,13 @@ export interface Tool {
     readonly destructiveHint?: boolean;
     readonly idempotentHint?: boolean;
   };
-  run(input: never, run: Run): Promise<Record<string, unknown>>;
+  context(input: never, run: ToolContext): Promise<Record<string, unknown>>;
 }
 
 const tool = <Input extends z.ZodObject>(
   definition: Omit<Tool, 'input' | 'run'> & {
     input: Input;
-    run(input: z.output<Input>, run: Run): ReturnType<Tool['run']>;
+    context(input: z.output<Input>, run: ToolContext): ReturnType<Tool['context']>;
   },
 ): Tool => definition as Tool;
 
@@ -76,7 +76,7 @@ export const TOOLS: Readonly<Record<ToolName, Tool>> = {
     }),
     output: memory,
     hints: { destructiveHint: false },
-    async run(fields, { memories, signal, app }) {
+    async context(fields, { memories, signal, app }) {
       const addFrom = (origin: object) => memories.run(add, { memory: { ...fields, ...origin } }, signal);
       // A model decided to keep this, in its own words (Decision 45).
       return present(
@@ -101,14 +101,14 @@ export const TOOLS: Readonly<Record<ToolName, Tool>> = {
     }),
     output: z.object({ results: z.array(z.looseObject({ score: z.number() })) }),
     hints: READS,
-    async run({ query: q, current = true, ...fields }, { memories, signal }) {
+    async context({ query: q, current = true, ...fields }, { memories, signal }) {
       const { results } = await memories.run(search, { q, current, ...fields }, signal);
-      const shown = presentAll(results.map((each) => each.memory));
+      const views = presentAll(results.map((each) => each.memory));
       return {
         results: results.map(({ score, 'x-superseded-by': by }, index) => ({
           score,
           ...(by && { 'x-superseded-by': by.slice(0, MAX_SUPERSEDING) }),
-          memory: shown[index],
+          memory: views[index],
         })),
       };
     },
@@ -128,7 +128,7 @@ export const TOOLS: Readonly<Record<ToolName, Tool>> = {
     }),
     output: z.object({ items, next_cursor: text.nullable() }),
     hints: READS,
-    async run({ current = true, ...query }, { memories, signal }) {
+    async context({ current = true, ...query }, { memories, signal }) {
       const { items, next_cursor } = await memories.run(list, { current, ...query }, signal);
       return { items: presentAll(items), next_cursor };
     },
@@ -140,7 +140,7 @@ export const TOOLS: Readonly<Record<ToolName, Tool>> = {
     input: z.strictObject({ id }),
     output: memory,
     hints: READS,
-    run: async (input, { memories, signal }) => present(await memories.run(get, { id: input.id }, signal)),
+    context: async (input, { memories, signal }) => present(await memories.run(get, { id: input.id }, signal)),
   }),
   update_memory: tool({
     title: 'Correct a memory',
@@ -155,7 +155,8 @@ export const TOOLS: Readonly<Record<ToolName, Tool>> = {
     }),
     output: memory,
     hints: { destructiveHint: true, idempotentHint: true },
-    run: async ({ id, ...patch }, { memories, signal }) => present(await memories.run(update, { id, patch }, signal)),
+    context: async ({ id, ...patch }, { memories, signal }) =>
+      present(await memories.run(update, { id, patch }, signal)),
   }),
   delete_memory: tool({
     title: 'Forget',
@@ -164,7 +165,7 @@ export const TOOLS: Readonly<Record<ToolName, Tool>> = {
     input: z.strictObject({ id }),
     output: z.object({ deleted: text }),
     hints: { destructiveHint: true, idempotentHint: true },
-    async run(input, { memories, signal }) {
+    async context(input, { memories, signal }) {
       await memories.run(remove, { id: input.id }, signal);
       return { deleted: input.id };
     },
@@ -181,7 +182,7 @@ export const TOOLS: Readonly<Record<ToolName, Tool>> = {
     }),
     output: z.object({ text, citations: z.array(z.looseObject({})), token_count: z.number() }),
     hints: READS,
-    run: async (fields, { memories, signal }) => ({ ...(await memories.run(context, fields, signal)) }),
+    context: async (fields, { memories, signal }) => ({ ...(await memories.run(context, fields, signal)) }),
   }),
   search: tool({
     title: 'Search',
@@ -190,7 +191,7 @@ export const TOOLS: Readonly<Record<ToolName, Tool>> = {
     input: z.strictObject({ query }),
     output: z.object({ results: z.array(z.object({ id: text, title: text, url: text })) }),
     hints: READS,
-    async run({ query }, { memories, signal }) {
+    async context({ query }, { memories, signal }) {
       const { results } = await memories.run(search, { q: query, current: true }, signal);
       return {
         results: results.map(({ memory }) => ({ id: memory.id, title: titleOf(memory), url: urlOf(memory.id) })),
@@ -204,10 +205,10 @@ export const TOOLS: Readonly<Record<ToolName, Tool>> = {
     input: z.strictObject({ id: text }),
     output: z.object({ id: text, title: text, text, url: text, metadata: z.looseObject({}).optional() }),
     hints: READS,
-    async run(input, { memories, signal }) {
-      const found = await memories.run(get, { id: input.id }, signal);
-      const { id, content, ...metadata } = present(found);
-      return { id, title: titleOf(found), text: content, url: urlOf(id), metadata };
+    async context(input, { memories, signal }) {
+      const result = await memories.run(get, { id: input.id }, signal);
+      const { id, content, ...metadata } = present(result);
+      return { id, title: titleOf(result), text: content, url: urlOf(id), metadata };
     },
   }),
 };
@@ -218,7 +219,7 @@ const urlOf = (id: string): string => `memory://${encodeURIComponent(id)}`;
 export const MAX_CHARACTERS = 20_000;
 
 /** A memory as an agent sees it: without empty fields, and without those that say nothing to it. */
-export interface Presented {
+export interface MemoryView {
   readonly id: string;
   readonly content: string;
   /** The content is cut and other fields are left out. */
@@ -230,19 +231,19 @@ const HIDDEN: ReadonlySet<string> = new Set(['user_id', 'embedding_model', 'stat
 const isEmpty = (value: unknown): boolean => value === null || (Array.isArray(value) && value.length === 0);
 
 /** A memory within `limit` characters of JSON. A larger one keeps the beginning of its content. */
-export function present(memory: WireMemory, limit = MAX_CHARACTERS): Presented {
+export function present(memory: WireMemory, limit = MAX_CHARACTERS): MemoryView {
   const fields = Object.entries(memory).filter(([name, value]) => !HIDDEN.has(name) && !isEmpty(value));
-  const whole = Object.fromEntries(fields) as unknown as Presented;
+  const whole = Object.fromEntries(fields) as unknown as MemoryView;
   if (sizeOf(whole) <= limit) return whole;
   const { id, content, created_at } = memory;
   for (let length = limit; ; length = length >> 1) {
-    const cut = { id, content: beginningOf(content, length), created_at, truncated: true } as const;
-    if (length === 0 || sizeOf(cut) <= limit) return cut;
+    const view = { id, content: beginningOf(content, length), created_at, truncated: true } as const;
+    if (length === 0 || sizeOf(view) <= limit) return view;
   }
 }
 
 /** All memories, each with an equal share of an answer. */
-export const presentAll = (memories: readonly WireMemory[]): Presented[] =>
+export const presentAll = (memories: readonly WireMemory[]): MemoryView[] =>
   memories.map((memory) => present(memory, Math.floor(MAX_CHARACTERS / memories.length)));
 
 /** The first words of a memory, on one line. */

@@ -17,8 +17,8 @@ export function addressMatcher(entries: readonly string[]): (address: string) =>
 }
 
 function parse(text: string): { address: string; bits: number } | undefined {
-  const [, given = '', suffix] = /^([^/%]*)(?:\/(\d{1,3}))?$/.exec(text) ?? [];
-  const address = plainAddress(given);
+  const [, base = '', suffix] = /^([^/%]*)(?:\/(\d{1,3}))?$/.exec(text) ?? [];
+  const address = plainAddress(base);
   if (address === undefined) return undefined;
   const max = isIPv6(address) ? 128 : 32;
   const bits = suffix === undefined ? max : Number(suffix);
@@ -30,8 +30,8 @@ const family = (address: string): 'ipv4' | 'ipv6' => (isIPv6(address) ? 'ipv6' :
 /** The address without zone, and an IPv4-mapped one as IPv4; undefined if the text is no address. */
 export function plainAddress(text: string): string | undefined {
   const [address = ''] = text.split('%', 1);
-  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1];
-  return isIP(mapped ?? address) === 0 ? undefined : (mapped ?? address);
+  const ipv4 = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1];
+  return isIP(ipv4 ?? address) === 0 ? undefined : (ipv4 ?? address);
 }
 
 /** What shares a limit: an IPv4 address, or the /64 of an IPv6 address, because one client usually has all of it. */

@@ -42,14 +42,14 @@ export async function openRateLimits(options: RateLimitOptions): Promise<RateLim
     return { requests: undefined, failures: undefined, close: async () => {} };
   }
   const local = memoryStore();
-  const shared = await openStore(options);
+  const sharedStore = await openStore(options);
   const orElse = createFallback(options.store, log, wait_ms);
-  if (shared) await orElse(shared.connect, local.connect);
+  if (sharedStore) await orElse(sharedStore.connect, local.connect);
   const limiter = (purpose: string, limit: number): RateLimiter | undefined => {
     if (limit === 0) return undefined;
     const fallback = slidingWindow(local.counters(purpose), limit, now);
-    if (!shared) return fallback;
-    const { take } = slidingWindow(shared.counters(purpose), limit, now);
+    if (!sharedStore) return fallback;
+    const { take } = slidingWindow(sharedStore.counters(purpose), limit, now);
     const either = (key: string) =>
       orElse(
         () => take(key),
@@ -60,7 +60,7 @@ export async function openRateLimits(options: RateLimitOptions): Promise<RateLim
   return {
     requests: limiter('requests', requests_per_minute),
     failures: limiter('failures', failures_per_minute),
-    close: async () => shared?.close(),
+    close: async () => sharedStore?.close(),
   };
 }
 
@@ -94,7 +94,7 @@ export function createFallback(store: string, log: Log, wait_ms = WAIT_MS): OrEl
       retryAt = performance.now() + RETRY_MS;
     }
     try {
-      const result = await withinTime(ask(), wait_ms);
+      const result = await inTime(ask(), wait_ms);
       // Only a trial closes it: other requests may have been answered before the failure.
       if (trial && open) {
         open = false;
@@ -110,7 +110,7 @@ export function createFallback(store: string, log: Log, wait_ms = WAIT_MS): OrEl
   };
 }
 
-async function withinTime<Result>(work: Promise<Result>, wait_ms: number): Promise<Result> {
+async function inTime<Result>(work: Promise<Result>, wait_ms: number): Promise<Result> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {
     // One turn of the event loop later: an answer that arrived while the process was busy is in time.

@@ -7,7 +7,7 @@ const WINDOW_MS = 60_000;
 /** Number of callers whose state is cached to spare the store. */
 const MAX_CACHED = 10_000;
 
-interface Cached {
+interface WindowState {
   readonly window: number;
   /** Requests of the previous window; they no longer change. */
   readonly previous: number;
@@ -26,27 +26,27 @@ interface Cached {
  * retrying neither prolongs the wait nor loads the store. Rejects if the counters do.
  */
 export function slidingWindow(counters: Counters, limit: number, now: () => number = Date.now): RateLimiter {
-  const cache = new LRUCache<string, Cached>({ max: MAX_CACHED });
+  const cache = new LRUCache<string, WindowState>({ max: MAX_CACHED });
 
   return {
     limit,
     async take(key) {
       const time = now();
       const window = Math.floor(time / WINDOW_MS);
-      const known = cache.get(key);
-      const current = known?.window === window ? known : undefined;
-      if (current && time < current.fullUntil) return rejected(current.fullUntil - time);
+      const entry = cache.get(key);
+      const current = entry?.window === window ? entry : undefined;
+      if (current && time < current.fullUntil) return rejection(current.fullUntil - time);
 
-      const stored = digest(key);
-      const name = `${stored}:${window}`;
-      const [used, previous] = await Promise.all([
+      const prefix = digest(key);
+      const name = `${prefix}:${window}`;
+      const [count, previous] = await Promise.all([
         counters.add(name, 1),
         // A count above the limit has requests not subtracted yet, or admitted under another limit.
-        current?.previous ?? counters.read(`${stored}:${window - 1}`).then((sum) => Math.min(sum, limit)),
+        current?.previous ?? counters.read(`${prefix}:${window - 1}`).then((sum) => Math.min(sum, limit)),
       ]);
       const end = (window + 1) * WINDOW_MS;
       const fading = Math.floor((previous * (end - time)) / WINDOW_MS);
-      const remaining = limit - fading - used;
+      const remaining = limit - fading - count;
       // When the usage falls by one: by a request of the previous window, else of this one.
       const next = end + 1 - (fading > 0 ? Math.ceil((fading * WINDOW_MS) / previous) : 0);
       if (remaining >= 0) {
@@ -55,13 +55,13 @@ export function slidingWindow(counters: Counters, limit: number, now: () => numb
       }
       cache.set(key, { window, previous, fullUntil: next });
       await counters.add(name, -1);
-      return rejected(next - time);
+      return rejection(next - time);
     },
   };
 }
 
 const seconds = (ms: number): number => Math.ceil(ms / 1000);
-const rejected = (ms: number): RateLimitResult => ({ allowed: false, remaining: 0, reset: seconds(ms) });
+const rejection = (ms: number): RateLimitResult => ({ allowed: false, remaining: 0, reset: seconds(ms) });
 
-/** Of fixed length, and not readable in the store. */
+/** Has a fixed length, and hides the key in the store. */
 const digest = (key: string): string => createHash('sha256').update(key).digest('base64url');

@@ -37,7 +37,7 @@ export const countersOf = (library: RateLimiterAbstract): Counters => ({
   read: async (name) => (await library.get(name))?.consumedPoints ?? 0,
 });
 
-/** Per purpose; a caller uses two. About 20 MB. */
+/** Maximum counters of one purpose, about 20 MB. A caller uses two. */
 const MAX_COUNTERS = 100_000;
 
 /** Counters of this process; beyond the maximum, the least recently used are evicted. */
@@ -82,14 +82,14 @@ export async function postgresStore({ url, schema }: PostgresStoreOptions, wait_
     connectionString: url,
     max: CONNECTIONS,
     connectionTimeoutMillis: wait_ms,
-    // Also closes a connection that hangs.
+    // This deadline also closes a connection that hangs.
     query_timeout: wait_ms,
     keepAlive: true,
     application_name: 'omp-gateway',
   });
   // Without a listener, losing an idle connection would end the process. The next statement gets a new one.
   pool.on('error', () => {});
-  // Without the library's statement names: behind a transaction pooler, those of several gateways collide.
+  // The names of the library's statements are left out: behind a transaction pooler, those of several gateways collide.
   const client = { query: ({ text, values }: { text: string; values: unknown[] }) => pool.query(text, values) };
   return {
     counters: (purpose) =>

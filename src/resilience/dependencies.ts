@@ -7,7 +7,7 @@ import type { BreakerState, Operation, Protection, Telemetry } from '../core/tel
 export interface Dependencies {
   /** Adds a dependency. */
   protect(name: string, probe: (call: Call) => Promise<unknown>): Protection;
-  /** By name. */
+  /** The states by name of the dependency. */
   states(): ReadonlyMap<string, BreakerState>;
   close(): void;
 }
@@ -20,7 +20,9 @@ export function createDependencies(options: ResilienceOptions, telemetry: Teleme
       all.push(dependency);
       return {
         run: (operation, call, work) =>
-          telemetry.call(operation, call, (traced) => dependency.run(operation, traced, () => work(traced))),
+          telemetry.call(operation, call, (tracedCall) =>
+            dependency.run(operation, tracedCall, () => work(tracedCall)),
+          ),
         requireClosed: dependency.requireClosed,
       };
     },
@@ -41,7 +43,7 @@ export interface ResilienceOptions {
 }
 
 export interface DependencyOptions extends ResilienceOptions {
-  /** In errors. */
+  /** The name in errors. */
   readonly name: string;
   /** Resolves if it answers. */
   readonly probe: (call: Call) => Promise<unknown>;
@@ -81,7 +83,7 @@ export function createDependency(options: DependencyOptions): Dependency {
   const requireClosed = () => {
     if (!isClosed()) throw breakerOpenError(name);
   };
-  // Also called for every failed probe.
+  // The breaker calls this for every failed probe too.
   breaker.onBreak((reason) => {
     if (openedAt !== undefined) return;
     openedAt = performance.now();

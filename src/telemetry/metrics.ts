@@ -52,7 +52,9 @@ export function openMetrics(): Metrics {
         registers: [registry],
       }).set(
         {
-          ...{ version: version(), provider: sources.provider.name, node: process.version },
+          version: version(),
+          provider: sources.provider.name,
+          node: process.version,
           model: sources.embedder?.model ?? '',
         },
         1,
@@ -78,11 +80,11 @@ function measureEventLoop(registry: Registry): () => void {
     buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5],
     registers: [registry],
   });
-  let due = performance.now() + EVERY_MS;
+  let dueAt = performance.now() + EVERY_MS;
   const timer = setInterval(() => {
     const now = performance.now();
-    lag.observe(Math.max(0, now - due) / 1_000);
-    due = now + EVERY_MS;
+    lag.observe(Math.max(0, now - dueAt) / 1_000);
+    dueAt = now + EVERY_MS;
   }, EVERY_MS).unref();
   return () => clearInterval(timer);
 }
@@ -139,9 +141,9 @@ function measureRequests(registry: Registry): Telemetry {
       };
     },
     async call({ kind, dependency, name }, call, work) {
-      const started = performance.now();
+      const startedAt = performance.now();
       const end = (outcome: string) => {
-        const seconds = (performance.now() - started) / 1_000;
+        const seconds = (performance.now() - startedAt) / 1_000;
         if (kind === 'backend') backend.observe({ provider: dependency, operation: name, outcome }, seconds);
         else embedding.observe({ service: dependency, outcome }, seconds);
       };

@@ -74,11 +74,11 @@ const reasonOf = (error: Error | undefined) => ({
 
 /** Logs each message of the SDK once, whatever numbers are in it, without its further arguments. */
 function limitedLogger(log: Log) {
-  const logged = new Set<string>();
+  const loggedKinds = new Set<string>();
   const warn = (message: string) => {
     const kind = message.replace(/\d+/g, '#');
-    if (logged.has(kind) || logged.size >= MAX_MESSAGES) return;
-    logged.add(kind);
+    if (loggedKinds.has(kind) || loggedKinds.size >= MAX_MESSAGES) return;
+    loggedKinds.add(kind);
     log.warn({}, `tracing: ${message}`);
   };
   const nothing = () => {};

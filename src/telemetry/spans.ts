@@ -72,7 +72,7 @@ export function traceTo({ tracer, propagator }: Tracing): Telemetry {
     const span = tracer.startSpan(`${operation.dependency} ${operation.name}`, facts(operation), outer.context);
     const inner = follow(span, outer.context);
     try {
-      return await context.with(inner.context, work, undefined, call.within(inner));
+      return await context.with(inner.context, work, undefined, call.inTrace(inner));
     } catch (error) {
       const code = error instanceof OmpError ? error.code : 'provider_error';
       span.setAttribute('error.type', call.aborted ? 'aborted' : code);
@@ -89,9 +89,9 @@ export function traceTo({ tracer, propagator }: Tracing): Telemetry {
       if (isProbe) return UNOBSERVED;
       const active = context.active();
       // The operator's own instrumentation may have created a span of this request already.
-      const within = trace.getSpan(active) !== undefined;
-      const outer = within ? active : propagator.extract(active, header, HEADERS);
-      const kind = within ? SpanKind.INTERNAL : SpanKind.SERVER;
+      const isNested = trace.getSpan(active) !== undefined;
+      const outer = isNested ? active : propagator.extract(active, header, HEADERS);
+      const kind = isNested ? SpanKind.INTERNAL : SpanKind.SERVER;
       const isKnown = METHODS.has(method);
       const name = isKnown ? method : 'HTTP';
       const attributes = { 'http.request.method': isKnown ? method : '_OTHER', 'url.scheme': 'http' };
@@ -133,7 +133,7 @@ export function registeredSdk(): Sdk | undefined {
   return {
     tracer: trace.getTracer(SCOPE),
     propagator: propagation,
-    // Only flushed: the operator's application may still use it.
+    // The operator's application may still use the SDK, so it is only flushed.
     shutdown: async () => (provider as { forceFlush?(): Promise<void> }).forceFlush?.(),
   };
 }

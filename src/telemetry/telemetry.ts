@@ -72,11 +72,11 @@ async function openSdk(options: TracingOptions | undefined, log: Log): Promise<S
 }
 
 async function flush(sdk: Sdk, log: Log): Promise<void> {
-  const sent = sdk.shutdown().then(
+  const shutdown = sdk.shutdown().then(
     () => true,
     () => false,
   );
-  const inTime = await Promise.race([sent, sleep(FLUSH_MS, false, { ref: false })]);
+  const inTime = await Promise.race([shutdown, sleep(FLUSH_MS, false, { ref: false })]);
   if (!inTime) log.warn({}, 'the last spans could not be sent');
 }
 
@@ -112,9 +112,9 @@ const MAX_STATE = 512;
 export function readTraceContext(header: (name: string) => string | undefined): TraceContext | undefined {
   const [, version, ids, flags, more] = TRACEPARENT.exec(header('traceparent') ?? '') ?? [];
   if (ids === undefined || flags === undefined || (version === '00' && more !== undefined)) return undefined;
-  const sampled = version === '00' ? flags : `0${Number.parseInt(flags, 16) & SAMPLED}`;
-  const traceparent = `00-${ids}-${sampled}`;
+  const newFlags = version === '00' ? flags : `0${Number.parseInt(flags, 16) & SAMPLED}`;
+  const traceparent = `00-${ids}-${newFlags}`;
   const tracestate = header('tracestate');
-  const passed = tracestate !== undefined && tracestate !== '' && tracestate.length <= MAX_STATE;
-  return { id: ids.slice(0, 32), headers: passed ? { traceparent, tracestate } : { traceparent } };
+  const hasState = tracestate !== undefined && tracestate !== '' && tracestate.length <= MAX_STATE;
+  return { id: ids.slice(0, 32), headers: hasState ? { traceparent, tracestate } : { traceparent } };
 }

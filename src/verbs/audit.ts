@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { AUDIT_ACTIONS, ERROR_CODES, type StoredEntry } from '#contract';
 import { decodeCursor, encodeCursor, malformed } from '../core/cursor.ts';
 import { cursor, next_cursor, queryDate, sourceText, time, userId, wholeNumber } from './fields.ts';
-import { defined, memoryExample } from './memory.ts';
+import { memoryExample, withoutUndefined } from './memory.ts';
 import { verb } from './verb.ts';
 
 /** Usual size of an audit entry. */
@@ -31,7 +31,7 @@ export const audit = verb({
     const { auditQueue, shares, principal } = access;
     const { read } = auditQueue;
     if (!read) throw access.unsupported('audit');
-    const query = defined(filters);
+    const query = withoutUndefined(filters);
     const after = cursor === undefined ? {} : { after: positionOf(decodeCursor(cursor, query)) };
     access.requireUser(query.user_id, principal.grants.read);
     // One more than requested shows whether there is a next page.

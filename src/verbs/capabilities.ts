@@ -55,7 +55,7 @@ export function describe(store: Store, rateLimitPerMinute: number | null) {
 const flag = (description: string) => z.boolean().meta({ description });
 const bound = (description: string) => z.int().min(0).nullable().meta({ description });
 
-/** The same for the OpenAPI document. */
+/** The schema of the capability document. */
 export const CapabilityFields = z
   .looseObject({
     omp_version: z

@@ -189,7 +189,6 @@ request changes nothing more. Available if \`features.import\` is true.`,
   errors: ['invalid_request', 'unsupported_capability', 'payload_too_large'],
 });
 
-/** Of the whole store. */
 const FACTS: AuditFacts = { user_id: null, memory_id: null, scope: null };
 
 const importAll = (

@@ -30,7 +30,7 @@ export const LIMITS = {
   number: 32,
 } as const;
 
-/** Without NUL, which Postgres cannot store, and without lone surrogates, which no encoding of text has. */
+/** Postgres cannot store NUL, and no encoding of text has lone surrogates. */
 export const isStorable = (text: string): boolean => !text.includes('\0') && text.isWellFormed();
 const isNotBlank = (text: string): boolean => /\S/.test(text);
 const codePoints = (text: string): number => {
@@ -38,7 +38,7 @@ const codePoints = (text: string): number => {
   for (const _ of text) count++;
   return count;
 };
-/** At most `max` code points. The length in code units nearly always decides without counting. */
+/** Whether a text has at most `max` code points. The length in code units nearly always decides without counting. */
 export const fits = (text: string, max: number): boolean =>
   text.length <= max || (text.length <= 2 * max && codePoints(text) <= max);
 
@@ -48,7 +48,7 @@ export const upTo = (max: number) =>
   text
     .refine((value) => fits(value, max), { error: `must be at most ${max} characters`, abort: true })
     .meta({ maxLength: max });
-/** The same for a text that is never stored, such as a number in a query string. */
+/** A limit for a text that is never stored, such as a number in a query string. */
 export const short = (max: number, error = `must be at most ${max} characters`) =>
   z.string().refine((value) => value.length <= max, { error, abort: true });
 /** A list that is too long fails before its elements are checked: a million of them could cause a million issues. */
@@ -58,7 +58,7 @@ export const upToMany = <Element extends z.ZodType>(element: Element, max: numbe
     context.addIssue({ code: 'custom', message: error });
     return z.NEVER;
   }, z.array(element).max(max));
-const filled = (max: number) => upTo(max).refine(isNotBlank, 'must not be blank').meta({ pattern: '\\S' });
+const nonBlank = (max: number) => upTo(max).refine(isNotBlank, 'must not be blank').meta({ pattern: '\\S' });
 
 export const content = text.refine(isNotBlank, 'must not be blank').meta({
   description:
@@ -66,7 +66,7 @@ export const content = text.refine(isNotBlank, 'must not be blank').meta({
   pattern: '\\S',
   examples: ['user prefers pnpm over npm for nodejs projects'],
 });
-export const userId = filled(LIMITS.userId).meta({ description: 'User the memory belongs to.', examples: ['u1'] });
+export const userId = nonBlank(LIMITS.userId).meta({ description: 'User the memory belongs to.', examples: ['u1'] });
 /** The users of a search (Decision 40). Not `upToMany`: a list that is transformed counts as optional in the OpenAPI document. */
 export const userIds = z
   .unknown()
@@ -83,17 +83,19 @@ export const userIds = z
   .meta({
     type: 'array',
     items: { type: 'string', maxLength: LIMITS.userId, pattern: '\\S' },
-    ...{ minItems: 1, maxItems: LIMITS.users, uniqueItems: true },
+    minItems: 1,
+    maxItems: LIMITS.users,
+    uniqueItems: true,
     description: `The user, or up to ${LIMITS.users} users whose memories are searched together.`,
     examples: [['u1']],
   });
-export const memoryId = filled(LIMITS.id).meta({ examples: ['mem_01JD3ZK8Q0V5W9E6T2Y4R7N1XA'] });
-export const query = filled(1_048_576).meta({
+export const memoryId = nonBlank(LIMITS.id).meta({ examples: ['mem_01JD3ZK8Q0V5W9E6T2Y4R7N1XA'] });
+export const query = nonBlank(1_048_576).meta({
   description: 'Search query.',
   examples: ['which package manager does the user prefer?'],
 });
 
-/** For the OpenAPI document: one segment of a scope, equivalent to the refinements below. */
+/** The pattern of a segment in the OpenAPI document, equivalent to the refinements below. */
 const SEGMENT = '[^/*?\\u0000-\\u001f\\u007f-\\u009f]+';
 
 /** The grammar of scopes (Decision 5). */
@@ -148,9 +150,9 @@ const DATE_TIME = 'must be an ISO 8601 date or date-time between the years 0001 
 export const dateTime = short(LIMITS.date, DATE_TIME)
   .transform((value, context) => {
     // ISO 8601 also has times without a date.
-    const parsed =
+    const date =
       /^\d{4}/.test(value) && !IMPOSSIBLE_OFFSET.test(value) ? DateTime.fromISO(value, { zone: 'utc' }) : undefined;
-    const milliseconds = parsed?.toMillis() ?? Number.NaN;
+    const milliseconds = date?.toMillis() ?? Number.NaN;
     if (milliseconds >= FIRST_MOMENT && milliseconds <= LAST_MOMENT) return new Date(milliseconds).toISOString();
     context.addIssue({ code: 'custom', message: DATE_TIME });
     return z.NEVER;
@@ -303,22 +305,22 @@ export function reportIgnored(call: Call, { shape }: z.ZodObject, input: object,
  */
 export function readExtensions(body: object, onNull: 'omit' | 'keep'): Extensions {
   const extensions: Record<`x-${string}`, unknown> = {};
-  const given = Object.entries(body).filter(([key]) => isExtensionKey(key));
-  if (given.length > MAX_EXTENSIONS) throw invalidRequest(`a memory holds at most ${MAX_EXTENSIONS} x- keys`);
-  for (const [key, value] of sorted(given)) {
+  const entries = Object.entries(body).filter(([key]) => isExtensionKey(key));
+  if (entries.length > MAX_EXTENSIONS) throw invalidRequest(`a memory holds at most ${MAX_EXTENSIONS} x- keys`);
+  for (const [key, value] of sortEntries(entries)) {
     if (!isExtensionKey(key) || (value === null && onNull === 'omit')) continue;
     if (!isStorable(key)) throw invalidRequest('a key that begins with x- must not contain NUL or lone surrogates');
-    extensions[key] = checked(key, value, 1);
+    extensions[key] = checkValue(key, value, 1);
   }
   return extensions;
 }
 
 const isExtensionKey = (key: string): key is `x-${string}` => key.startsWith('x-');
 
-const sorted = (entries: [key: string, value: unknown][]) => entries.sort(([a], [b]) => (a < b ? -1 : 1));
+const sortEntries = (entries: [key: string, value: unknown][]) => entries.sort(([a], [b]) => (a < b ? -1 : 1));
 
 /** Copies the value; a key named `__proto__` stays data. */
-function checked(key: string, value: unknown, depth: number): unknown {
+function checkValue(key: string, value: unknown, depth: number): unknown {
   const requireStorable = (text: string) => {
     if (!isStorable(text)) throw invalidRequest(`${key}: must not contain NUL or lone surrogates`);
   };
@@ -327,10 +329,10 @@ function checked(key: string, value: unknown, depth: number): unknown {
     throw invalidRequest(`${key}: holds a number too large to store`);
   if (typeof value !== 'object' || value === null) return value;
   if (depth > MAX_DEPTH) throw invalidRequest(`${key}: nested deeper than ${MAX_DEPTH} levels`);
-  if (Array.isArray(value)) return value.map((inner) => checked(key, inner, depth + 1));
-  const entries = sorted(Object.entries(value)).map(([name, inner]) => {
+  if (Array.isArray(value)) return value.map((inner) => checkValue(key, inner, depth + 1));
+  const entries = sortEntries(Object.entries(value)).map(([name, inner]) => {
     requireStorable(name);
-    return [name, checked(key, inner, depth + 1)] as const;
+    return [name, checkValue(key, inner, depth + 1)] as const;
   });
   return Object.fromEntries(entries);
 }
@@ -347,8 +349,8 @@ export function readIdempotencyKey(
   input: unknown,
 ): { readonly key: string; readonly fingerprint: string } | undefined {
   if (text === undefined) return undefined;
-  const quoted = /^"((?:[^"\\]|\\["\\])*)"$/.exec(text)?.[1];
-  const key = quoted?.replace(/\\(["\\])/g, '$1') ?? text;
+  const quotedKey = /^"((?:[^"\\]|\\["\\])*)"$/.exec(text)?.[1];
+  const key = quotedKey?.replace(/\\(["\\])/g, '$1') ?? text;
   if (!IDEMPOTENCY_KEY.test(key)) throw invalidRequest('Idempotency-Key: must be 1 to 255 printable ASCII characters');
   return { key, fingerprint: createHash('sha256').update(JSON.stringify(input)).digest('hex') };
 }

@@ -53,7 +53,7 @@ export interface GateOptions extends Omit<Resources, 'shares'> {
 export function createGate({ rate_limit_per_minute, ...options }: GateOptions): Gate {
   const { store } = options;
   const resources = { ...options, shares: createReadShares() };
-  const supported = new Set<unknown>(Object.values<Verb>(VERB_TABLE).filter((verb) => isSupported(verb, store)));
+  const supportedVerbs = new Set<unknown>(Object.values<Verb>(VERB_TABLE).filter((verb) => isSupported(verb, store)));
   // The authenticator keeps a principal for as long as it is used.
   const sessions = new WeakMap<Principal, Session>();
   return {
@@ -62,9 +62,9 @@ export function createGate({ rate_limit_per_minute, ...options }: GateOptions): 
     max_record_bytes: options.max_record_bytes,
     description: describe(store, rate_limit_per_minute),
     session(principal) {
-      const known = sessions.get(principal);
-      if (known) return known;
-      const session = sessionOf(new Access(principal, resources), supported);
+      const existing = sessions.get(principal);
+      if (existing) return existing;
+      const session = sessionOf(new Access(principal, resources), supportedVerbs);
       sessions.set(principal, session);
       return session;
     },
@@ -80,9 +80,9 @@ export function createGate({ rate_limit_per_minute, ...options }: GateOptions): 
 const NO_METRICS = 'this gateway collects no metrics; set OMP_METRICS_PORT';
 const METRICS_DENIED = 'metrics are about all users: they need a key for all users with the grant read:*';
 
-const sessionOf = (access: Access, supported: ReadonlySet<unknown>): Session => ({
+const sessionOf = (access: Access, supportedVerbs: ReadonlySet<unknown>): Session => ({
   async run(verb, input, call) {
-    if (!supported.has(verb)) throw unsupported(verb, access.store);
+    if (!supportedVerbs.has(verb)) throw unsupported(verb, access.store);
     const fields = parse(verb.input, input);
     reportIgnored(call, verb.input, input as object);
     const run = (facts: AuditFacts) => verb.run(fields, access as Parameters<typeof verb.run>[1], call, facts);

@@ -134,9 +134,9 @@ export const createKey = verb({
   async run({ name, grants, users = null, expires_at = null }, access, call) {
     const { id, hash, key } = newKey();
     const keys = await keysOfAdmin(access, call);
-    const created = await keys.create({ id, hash, name, grants, users, expires_at }, call);
-    logChange(access, created, call, 'an API key was created');
-    return { ...toWire(created), key };
+    const storedKey = await keys.create({ id, hash, name, grants, users, expires_at }, call);
+    logChange(access, storedKey, call, 'an API key was created');
+    return { ...toWire(storedKey), key };
   },
   id: 'createKey',
   summary: 'Create a key',
@@ -173,10 +173,10 @@ export const revokeKey = verb({
     if (!isStorable(id) || id.length > LIMITS.id) throw unknown();
     if (access.principal.id === callerOf(id)) throw new OmpError('scope_denied', OWN_KEY);
     // The store revokes by name too.
-    const revoked = (await keys.find(id, call)) && (await keys.revoke(id, call));
-    if (!revoked) throw unknown();
-    logChange(access, revoked, call, 'an API key was revoked');
-    return toWire(revoked);
+    const revokedKey = (await keys.find(id, call)) && (await keys.revoke(id, call));
+    if (!revokedKey) throw unknown();
+    logChange(access, revokedKey, call, 'an API key was revoked');
+    return toWire(revokedKey);
   },
   id: 'revokeKey',
   summary: 'Revoke a key',

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { drawMap } from '../core/map.ts';
 import { time } from './fields.ts';
 import { ListInput, listAllowed } from './memories.ts';
-import { defined, memoryExample } from './memory.ts';
+import { memoryExample, withoutUndefined } from './memory.ts';
 import { verb } from './verb.ts';
 
 const coordinate = z.number().min(0).max(1);
@@ -26,7 +26,7 @@ export const map = verb({
   run({ tag, ...filters }, access, call) {
     const { store, shares, bounds } = access;
     const { user_id } = filters;
-    const query = { ...defined(filters), tags: tag === undefined ? [] : [tag] };
+    const query = { ...withoutUndefined(filters), tags: tag === undefined ? [] : [tag] };
     const source = {
       page: (after: Parameters<typeof listAllowed>[1]['after'], limit: number) =>
         listAllowed(access, { ...query, limit, ...(after && { after }) }, call),

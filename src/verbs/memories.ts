@@ -31,7 +31,6 @@ import {
 } from './fields.ts';
 import {
   CreateBody,
-  defined,
   MemoryFields,
   memoryExample,
   memoryTarget,
@@ -43,6 +42,7 @@ import {
   readTarget,
   toWire,
   versionsIn,
+  withoutUndefined,
 } from './memory.ts';
 import { verb } from './verb.ts';
 
@@ -167,13 +167,17 @@ async function addAll(
   { inputs, key }: AddAll,
   call: Call,
 ): Promise<(Memory | OmpError)[]> {
-  const allowed = inputs.map((input) => (input instanceof OmpError || !mayAdd(access, input) ? undefined : input));
-  const adding = allowed.some(Boolean) ? access.store.batch({ inputs: allowed, key }, call) : Promise.resolve([]);
+  const allowedInputs = inputs.map((input) =>
+    input instanceof OmpError || !mayAdd(access, input) ? undefined : input,
+  );
+  const adding = allowedInputs.some(Boolean)
+    ? access.store.batch({ inputs: allowedInputs, key }, call)
+    : Promise.resolve([]);
   const outcomes = await Promise.allSettled(
     inputs.map(async (input, place) => {
       if (input instanceof OmpError) throw input;
       return access.audited('add', access.facts(input), call, async () => {
-        if (!allowed[place]) {
+        if (!allowedInputs[place]) {
           // The audit entries of failures always follow those of the added memories.
           await adding.catch(() => {});
           throw denied();
@@ -224,17 +228,17 @@ const CHANGE_HEADERS = { user_id: 'X-User-Id', if_match: 'If-Match' };
 
 /** The target of a change, with the versions that `If-Match` admits. */
 function readChangeTarget(
-  { if_match, ...target }: Target & { readonly if_match?: string | undefined },
+  { if_match, ...input }: Target & { readonly if_match?: string | undefined },
   access: Access,
 ): Target {
-  const named = readTarget(target);
-  if (if_match === undefined) return named;
+  const target = readTarget(input);
+  if (if_match === undefined) return target;
   if (!access.store.capabilities.etags) {
     throw new OmpError('unsupported_capability', 'the provider does not support If-Match', {
       provider: access.store.name,
     });
   }
-  return { ...named, versions: versionsIn(if_match) };
+  return { ...target, versions: versionsIn(if_match) };
 }
 
 const patchExample = { tags: ['tooling', 'nodejs'], valid_to: '2036-03-01T00:00:00Z' };
@@ -259,12 +263,12 @@ export const update = verb({
         throw await access.accessError(target, call, facts);
       }
       const reveals = patch.scope !== undefined && admitsRead(patch.scope) && !readsAllItWrites(grants);
-      const updated = await (reveals
+      const memory = await (reveals
         ? updateReadable(access, { target, patch }, call, facts)
         : store.update({ ref: access.ref(target, grants.write), patch }, call));
-      if (!updated) throw await access.absenceError(grants.write, target, call, facts);
-      access.writable(updated, target.user_id);
-      return toWire(admitsRead(updated.scope) ? updated : withoutHidden(updated, patch));
+      if (!memory) throw await access.absenceError(grants.write, target, call, facts);
+      access.writable(memory, target.user_id);
+      return toWire(admitsRead(memory.scope) ? memory : withoutHidden(memory, patch));
     });
   },
   id: 'updateMemory',
@@ -297,9 +301,9 @@ async function updateReadable(
     const memory = await store.get(access.ref(target, read), call);
     if (!memory) throw await access.absenceError(read, target, call, facts);
     const versions = (target.versions ?? [memory.updated_at]).filter((version) => version === memory.updated_at);
-    const checked = store.capabilities.etags ? { ...target, versions } : target;
+    const exactTarget = store.capabilities.etags ? { ...target, versions } : target;
     try {
-      return await store.update({ ref: access.ref(checked, write), patch }, call);
+      return await store.update({ ref: access.ref(exactTarget, write), patch }, call);
     } catch (error) {
       const isOurs = error instanceof OmpError && error.version !== undefined && target.versions === undefined;
       if (!isOurs || retries === 0) throw error;
@@ -314,7 +318,7 @@ const readsAllItWrites = ({ read, write }: Grants): boolean =>
 /** What a caller who may not read a memory gets of it (Decision 14): what names it, and what the caller sent itself. */
 const withoutHidden = (
   { id, user_id, created_at, updated_at, status }: Memory,
-  { extensions: _, ...sent }: MemoryPatch,
+  { extensions: _, ...patch }: MemoryPatch,
 ): Memory => ({
   id,
   content: '',
@@ -331,7 +335,7 @@ const withoutHidden = (
   embedding_model: null,
   status,
   extensions: {},
-  ...sent,
+  ...patch,
 });
 
 /** SPEC, DELETE /memories/{id}. */
@@ -382,12 +386,12 @@ export const list = verb({
   facts: (input, access) => access.facts(input),
   async run({ cursor, limit, tag, current, ...filters }, access, call) {
     if (!access.store.capabilities.temporal) rejectTimes(filters);
-    const query = { tags: tag === undefined ? [] : [tag], ...defined(filters) };
+    const query = { tags: tag === undefined ? [] : [tag], ...withoutUndefined(filters) };
     const after = cursor === undefined ? {} : { after: decodeCursor(cursor, query) };
     const { items, more } = await listAllowed(access, { limit, ...query, ...after }, call);
     const last = items.at(-1);
-    const shown = current ? items.filter(currentAmong(items, new Date())) : items;
-    return { items: shown.map(toWire), next_cursor: more && last ? encodeCursor(last, query) : null };
+    const page = current ? items.filter(currentAmong(items, new Date())) : items;
+    return { items: page.map(toWire), next_cursor: more && last ? encodeCursor(last, query) : null };
   },
   id: 'listMemories',
   summary: "List a user's memories",
@@ -407,8 +411,8 @@ export const list = verb({
   errors: ['invalid_request', 'unsupported_capability'],
 });
 
-/** The first part of a result. */
-export interface Part<Item> {
+/** The first items of a result. */
+export interface Page<Item> {
   readonly items: Item[];
   /** Whether the result continues, after the limit of the query or the byte limit of a response. */
   readonly more: boolean;
@@ -422,23 +426,23 @@ export async function listAllowed(
   access: Access & { readonly store: Required<Pick<Store, 'list'>> },
   { user_id, limit, ...rest }: CallerQuery<ListQuery>,
   call: Call,
-): Promise<Part<Memory>> {
+): Promise<Page<Memory>> {
   const { store, shares, bounds } = access;
   access.requireUser(user_id, bounds.within, rest.scope);
   return shares.records(limit, call, async () => {
     // One more record than the limit tells whether the list continues.
     const memories = await store.list({ user_id, limit: limit + 1, ...rest, ...bounds }, call);
     for (const memory of memories) access.readable(memory, user_id);
-    return partOf(memories, sizeWithin(memories, MAX_ANSWER_BYTES), limit);
+    return pageOf(memories, sizeWithin(memories, MAX_ANSWER_BYTES), limit);
   });
 }
 
-/** The first part, of at most `limit` items. */
-export function partOf<Item>(
+/** The first items, at most `limit`. */
+export function pageOf<Item>(
   all: readonly Item[],
   { count, bytes }: ReturnType<typeof sizeWithin>,
   limit = count,
-): SizedResult<Part<Item>> {
+): SizedResult<Page<Item>> {
   const items = all.slice(0, Math.min(limit, count));
   return { result: { items, more: all.length > items.length }, count, bytes };
 }

@@ -117,7 +117,7 @@ export const memoryTarget = {
 /** A memory in an answer: its `x-` keys are beside the protocol's fields. */
 export type WireMemory = Omit<Memory, 'extensions'>;
 
-/** The fields are spelled out because lists convert hundreds: copying by rest and spread takes several times as long. */
+/** Not a spread: see docs/performance-notes.md. */
 export function toWire(memory: Memory): WireMemory {
   return {
     id: memory.id,
@@ -168,7 +168,7 @@ export function readPatch(body: unknown, capabilities: ProviderCapabilities, cal
   if (input.content !== undefined) requireLength(input.content, capabilities);
   const extensions = readExtensions(body as object, 'keep');
   return {
-    ...(defined(input) as MemoryPatch),
+    ...(withoutUndefined(input) as MemoryPatch),
     ...(input.tags && { tags: distinct(input.tags) }),
     ...(input.supersedes && { supersedes: distinct(input.supersedes) }),
     ...(Object.keys(extensions).length > 0 && { extensions }),
@@ -267,7 +267,7 @@ const withoutNulls = <Fields extends object>(fields: Fields) =>
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value != null)) as NonNullFields<Fields>;
 
 /** The fields with a value. */
-export const defined = <Fields extends object>(fields: Fields) =>
+export const withoutUndefined = <Fields extends object>(fields: Fields) =>
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as {
     [Key in keyof Fields]: Exclude<Fields[Key], undefined>;
   };

@@ -21,7 +21,7 @@ import {
   userIds,
   wholeNumber,
 } from './fields.ts';
-import { type CallerQuery, type Part, partOf } from './memories.ts';
+import { type CallerQuery, type Page, pageOf } from './memories.ts';
 import { MemoryFields, memoryExample, toWire } from './memory.ts';
 import { verb } from './verb.ts';
 
@@ -42,13 +42,13 @@ const factsOfUsers = (
   access: Access,
 ): AuditFacts[] => [input.user_id].flat().map((user_id) => access.facts({ user_id, scope: input.scope }));
 
-const part = (description: string) => z.number().min(0).max(1).nullable().meta({ description });
+const ratio = (description: string) => z.number().min(0).max(1).nullable().meta({ description });
 const weight = z.number().min(0).max(1);
 
 const Explanation = z
   .looseObject({
-    cosine: part('Similarity of the vectors of query and memory; null: has no weight.'),
-    coverage: part("Share of the query's rarity that the memory contains; null: has no weight."),
+    cosine: ratio('Similarity of the vectors of query and memory; null: has no weight.'),
+    coverage: ratio("Share of the query's rarity that the memory contains; null: has no weight."),
     terms: strings
       .nullable()
       .meta({ description: 'Words of the query that the memory contains; null: have no weight.' }),
@@ -79,14 +79,14 @@ export const search = verb({
   facts: factsOfUsers,
   async run({ q: text, user_id, scope, limit, current, explain, min_score = 0 }, access, call) {
     const query = { user_id, text, tags: [], ...(scope !== undefined && { scope }), ...(explain && { explain }) };
-    const part = await searchAllowed(access, { limit: current ? candidatesOf(access) : limit, ...query }, call);
+    const page = await searchAllowed(access, { limit: current ? candidatesOf(access) : limit, ...query }, call);
     const now = new Date();
-    const hits = current ? currentHits(part.items, now).slice(0, limit) : markSuperseded(part.items, now);
-    const explained = explain ? await explainHits(hits, text, access.store, call) : hits;
-    const results = explained.filter((hit) => hit.score >= min_score);
+    const hits = current ? currentHits(page.items, now).slice(0, limit) : markSuperseded(page.items, now);
+    const explainedHits = explain ? await explainHits(hits, text, access.store, call) : hits;
+    const results = explainedHits.filter((hit) => hit.score >= min_score);
     // What its bytes left out of the candidates is none of the best if there are enough; omitted results score no higher
     // than the last one here.
-    const truncated = part.more && hits.length < limit && results.length === hits.length;
+    const truncated = page.more && hits.length < limit && results.length === hits.length;
     return { results: results.map(hitToWire), ...(truncated && { 'x-truncated': true as const }) };
   },
   id: 'searchMemories',
@@ -203,7 +203,7 @@ async function searchAllowed(
   access: SearchAccess,
   { user_id, text, ...rest }: UsersQuery,
   call: Call,
-): Promise<Part<SearchHit>> {
+): Promise<Page<SearchHit>> {
   const { store, shares, bounds } = access;
   const users = [user_id].flat();
   const glob = rest.scope === undefined ? undefined : `${rest.scope}*`;
@@ -213,12 +213,12 @@ async function searchAllowed(
   return shares.records(query.limit, call, async () => {
     const vector = users.length > 1 ? await store.queryVector?.(query, call) : undefined;
     const hits = await bestOf(users, query, async (user) => {
-      const found = await store.search({ user_id: user, ...query, vector }, call);
-      for (const { memory } of found) access.readable(memory, user);
-      return found;
+      const userHits = await store.search({ user_id: user, ...query, vector }, call);
+      for (const { memory } of userHits) access.readable(memory, user);
+      return userHits;
     });
     const memories = hits.map(({ memory }) => memory);
-    return partOf(hits, sizeWithin(memories, MAX_ANSWER_BYTES));
+    return pageOf(hits, sizeWithin(memories, MAX_ANSWER_BYTES));
   });
 }
 

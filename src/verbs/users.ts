@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { denied } from '../core/access.ts';
 import { decodeCursor, encodeCursor, NO_TIME } from '../core/cursor.ts';
 import { count, cursor, LIMITS, next_cursor, time, upTo, userId, wholeNumber } from './fields.ts';
-import { defined, memoryExample } from './memory.ts';
+import { memoryExample, withoutUndefined } from './memory.ts';
 import { verb } from './verb.ts';
 
 const last_write = time('Time of the last change of a memory that is still there.');
@@ -23,14 +23,17 @@ export const users = verb({
   feature: 'users',
   facts: () => ({ user_id: null, memory_id: null, scope: null }),
   async run({ cursor, ...query }, access, call) {
-    const { users: allowed, grants } = access.principal;
+    const { users: allowedUsers, grants } = access.principal;
     if (grants.read?.length === 0) throw denied();
     const filters = { of: 'users', prefix: query.prefix };
     const after = cursor === undefined ? {} : { after: decodeCursor(cursor, filters).id };
-    const part = await access.store.users({ ...defined(query), ...after, users: allowed, within: grants.read }, call);
-    if (!part.items.every(({ user_id }) => access.mayAccess(user_id))) throw access.mismatch();
-    const next_cursor = part.next === undefined ? null : encodeCursor({ created_at: NO_TIME, id: part.next }, filters);
-    return { items: part.items, next_cursor };
+    const page = await access.store.users(
+      { ...withoutUndefined(query), ...after, users: allowedUsers, within: grants.read },
+      call,
+    );
+    if (!page.items.every(({ user_id }) => access.mayAccess(user_id))) throw access.mismatch();
+    const next_cursor = page.next === undefined ? null : encodeCursor({ created_at: NO_TIME, id: page.next }, filters);
+    return { items: page.items, next_cursor };
   },
   id: 'listUsers',
   summary: 'List the users that have memories',

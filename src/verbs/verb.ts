@@ -28,7 +28,7 @@ export interface Verb<
   readonly body?: Body;
   /** What the store must have. Without it the verb is `unsupported_capability`. */
   readonly needs: readonly Need[];
-  /** What helps if the store lacks it. */
+  /** What an operator can do if the store lacks it. */
   readonly remedy?: string;
   /** Whether it changes memories: on a read-only store, the message says why it is. */
   readonly writes?: true;
@@ -44,7 +44,7 @@ export interface Verb<
     facts: AuditFacts,
   ): Promise<Output>;
   readonly success: Success;
-  /** Besides those that every verb can answer. */
+  /** The errors of this verb, besides those that every verb can answer. */
   readonly errors: readonly ErrorCode[];
   /** The name in the OpenAPI document. */
   readonly id: string;
@@ -62,7 +62,7 @@ export interface Verb<
 export interface Body {
   /** The input field that holds the body; undefined: the body is the input. */
   readonly field?: string;
-  /** Of the OpenAPI document, if it is not the schema of the input. */
+  /** The schema in the OpenAPI document, if it is not the schema of the input. */
   readonly schema?: z.ZodType;
   readonly example: object;
 }

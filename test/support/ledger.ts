@@ -6,10 +6,10 @@ import type { WireHit, WireMemory, WirePage } from './wire.ts';
 
 export { LedgerError };
 
-export type Verb = 'add' | 'search' | 'list' | 'get' | 'update' | 'delete';
+export type LedgerVerb = 'add' | 'search' | 'list' | 'get' | 'update' | 'delete';
 
 export interface Outcome {
-  readonly verb: Verb;
+  readonly verb: LedgerVerb;
   /** Unset: answered with success. The code of an error, `no answer`, or `given up` by the client itself. */
   readonly failed?: string;
 }
@@ -44,8 +44,8 @@ export interface Ledger {
 const HANGS_MS = 90_000;
 
 /** How often each verb is drawn, of a hundred. */
-const SHARES: Readonly<Record<Verb, number>> = { add: 35, search: 12, list: 5, get: 23, update: 15, delete: 10 };
-const DRAWN = Object.entries(SHARES).flatMap(([verb, share]) => new Array<Verb>(share).fill(verb as Verb));
+const SHARES: Readonly<Record<LedgerVerb, number>> = { add: 35, search: 12, list: 5, get: 23, update: 15, delete: 10 };
+const DRAWN = Object.entries(SHARES).flatMap(([verb, share]) => new Array<LedgerVerb>(share).fill(verb as LedgerVerb));
 
 const pick = <Item>(items: readonly Item[]): Item | undefined => items[Math.floor(Math.random() * items.length)];
 

@@ -8,7 +8,7 @@ import {
   type Request,
   type Send,
   toPromise,
-  within,
+  unlessAborted,
 } from './transport.ts';
 import type {
   AuditEntry,
@@ -90,7 +90,7 @@ export class MemoryClient {
 
   constructor(options: ClientOptions) {
     this.#send = createSend(options);
-    this.memories = new Memories(this.#send, () => this.#known());
+    this.memories = new Memories(this.#send, () => this.#knownCapabilities());
     this.users = new Users(this.#send);
     this.keys = new Keys(this.#send);
   }
@@ -128,8 +128,8 @@ export class MemoryClient {
     return toPromise(this.#send(reading('GET', ['healthz']), options));
   }
 
-  /** Asked once; a gateway that does not answer is asked again. */
-  async #known(): Promise<Capabilities | undefined> {
+  /** Asks once, and again if the gateway did not answer. */
+  async #knownCapabilities(): Promise<Capabilities | undefined> {
     this.#capabilities ??= this.capabilities().withResponse();
     try {
       return (await this.#capabilities).data;
@@ -142,11 +142,11 @@ export class MemoryClient {
 
 class Memories {
   readonly #send: Send;
-  readonly #known: () => Promise<Capabilities | undefined>;
+  readonly #knownCapabilities: () => Promise<Capabilities | undefined>;
 
-  constructor(send: Send, known: () => Promise<Capabilities | undefined>) {
+  constructor(send: Send, knownCapabilities: () => Promise<Capabilities | undefined>) {
     this.#send = send;
-    this.#known = known;
+    this.#knownCapabilities = knownCapabilities;
   }
 
   /** Throws `InvalidRequestError`, `ScopeDeniedError`, `PayloadTooLargeError`. */
@@ -159,19 +159,21 @@ class Memories {
    * memories. If a batch fails as a whole, the call throws, and the memories of the batches before it are added.
    */
   async addMany(memories: readonly NewMemory[], options: AddOptions = {}): Promise<BatchResult[]> {
-    const known = await (options.signal ? within(this.#known(), options.signal) : this.#known());
-    if (!known?.features.batch) return this.#addEach(memories, options);
+    const capabilities = await (options.signal
+      ? unlessAborted(this.#knownCapabilities(), options.signal)
+      : this.#knownCapabilities());
+    if (!capabilities?.features.batch) return this.#addEach(memories, options);
     const results: BatchResult[] = [];
-    for (const [index, batch] of split(memories, known.limits?.max_batch_size ?? BATCH).entries()) {
-      // One that may be too large on its own: then that is its result.
+    for (const [index, batch] of split(memories, capabilities.limits?.max_batch_size ?? BATCH).entries()) {
+      // A single memory may be too large: then its result is the error.
       if (batch.length === 1) {
-        results.push(...(await this.#addEach(batch, numbered(options, index))));
+        results.push(...(await this.#addEach(batch, withNumber(options, index))));
         continue;
       }
       const { data } = await this.#add<{ results: BatchResult[] }>(
         ['memories', 'batch'],
         { memories: batch },
-        numbered(options, index),
+        withNumber(options, index),
       );
       results.push(...data.results);
     }
@@ -208,10 +210,10 @@ class Memories {
     return toPromise(this.#send(reading('GET', ['map'], { query }), options));
   }
 
-  /** With an idempotency key, so that it can be retried, where the gateway supports keys. */
+  /** Adds with an idempotency key, so that the request can be retried, where the gateway supports keys. */
   #add<Data>(path: readonly string[], body: unknown, options: AddOptions): Promise<Answer<Data>> {
     const request = async (): Promise<Request> => {
-      const repeatable = (await this.#known())?.features.idempotency === true;
+      const repeatable = (await this.#knownCapabilities())?.features.idempotency === true;
       const { idempotencyKey = repeatable ? randomKey() : undefined } = options;
       const headers = { ...(idempotencyKey !== undefined && { 'idempotency-key': idempotencyKey }) };
       return { method: 'POST', path, body, headers, repeatable };
@@ -223,7 +225,7 @@ class Memories {
     const results: BatchResult[] = [];
     for (const [index, memory] of memories.entries()) {
       try {
-        results.push({ memory: await this.add(memory, numbered(options, index)) });
+        results.push({ memory: await this.add(memory, withNumber(options, index)) });
       } catch (error) {
         // As in a batch: the errors of one memory are results, all others end the call.
         if (!(error instanceof ApiError) || ![400, 403, 413].includes(error.status)) throw error;
@@ -316,10 +318,10 @@ const latin1 = (text: string) => String.fromCharCode(...new TextEncoder().encode
 const randomKey = () => [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16)).join('.');
 
 /** A key of the caller covers several requests. */
-const numbered = (options: AddOptions, index: number): AddOptions =>
+const withNumber = (options: AddOptions, index: number): AddOptions =>
   options.idempotencyKey === undefined ? options : { ...options, idempotencyKey: `${options.idempotencyKey}-${index}` };
 
-/** In batches of at most `size` memories and, unless a single one is larger, `BATCH_BYTES`. */
+/** Splits memories into batches of at most `size` memories and, unless a single one is larger, `BATCH_BYTES`. */
 function split(memories: readonly NewMemory[], size: number): NewMemory[][] {
   const batches: NewMemory[][] = [];
   let bytes = 0;

@@ -46,7 +46,7 @@ export interface ErrorDetails {
   readonly type: string;
   /** HTTP status. */
   readonly status: number;
-  /** For the gateway's logs. */
+  /** Names the request in the gateway's logs. */
   readonly requestId: string | undefined;
   /** Seconds until a retry may succeed. */
   readonly retryAfter: number | undefined;

@@ -11,7 +11,7 @@ export interface ClientOptions {
   readonly totalTimeout?: number;
   /** Retries after the first attempt; default 2. */
   readonly retries?: number;
-  /** Sent with each request. */
+  /** Headers of each request. */
   readonly headers?: Readonly<Record<string, string>>;
   /** Replaces the global `fetch`. */
   readonly fetch?: typeof fetch;
@@ -28,7 +28,7 @@ export interface CallOptions extends Partial<Pick<ClientOptions, 'timeout' | 'to
 export interface Answer<Data> {
   readonly data: Data;
   readonly response: Response;
-  /** For the gateway's logs. */
+  /** Names the request in the gateway's logs. */
   readonly requestId: string | undefined;
 }
 
@@ -39,7 +39,7 @@ export interface ApiPromise<Data> extends Promise<Data> {
 
 export interface Request {
   readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
-  /** Segments, not encoded. */
+  /** The segments of the path, not encoded. */
   readonly path: readonly string[];
   readonly query?: object | undefined;
   readonly body?: unknown;
@@ -68,11 +68,11 @@ export function createSend(client: ClientOptions): Send {
   const base = `${client.url}`.replace(/\/+$/, '');
   if (/^[^/]*\/\/[^/]*@/.test(base)) throw new TypeError('url: must not contain credentials; use key');
   let consistency: string | undefined;
-  const warned = new Set<string>();
+  const warnings = new Set<string>();
   const warn = (response: Response) => {
     for (const name of response.headers.get('x-ignored-fields')?.split(', ') ?? []) {
-      if (warned.has(name) || warned.size === MAX_WARNINGS || !/^[\w.-]{1,64}$/.test(name)) continue;
-      warned.add(name);
+      if (warnings.has(name) || warnings.size === MAX_WARNINGS || !/^[\w.-]{1,64}$/.test(name)) continue;
+      warnings.add(name);
       // biome-ignore lint/suspicious/noConsole: who set nothing else must see it
       (client.onWarning ?? console.warn)(
         `omp-gateway-client: the gateway ignores "${name}"; data of your own goes into keys of a memory that begin with x-`,
@@ -114,12 +114,12 @@ export function createSend(client: ClientOptions): Send {
   };
 
   /** One attempt with its timeout. Rejects with the reason of `whole` if that ended it. */
-  const limited = async (request: Request, options: CallOptions, whole: AbortSignal): Promise<Answer<never>> => {
+  const attemptInTime = async (request: Request, options: CallOptions, whole: AbortSignal): Promise<Answer<never>> => {
     const { timeout = client.timeout ?? 30_000 } = options;
     const timer = expiring(timeout, `no complete answer within ${timeout} ms (timeout)`);
     const signal = AbortSignal.any([whole, timer.signal]);
     try {
-      return await within(attempt(request, options, signal), signal);
+      return await unlessAborted(attempt(request, options, signal), signal);
     } catch (error) {
       signal.throwIfAborted();
       throw error;
@@ -128,17 +128,17 @@ export function createSend(client: ClientOptions): Send {
     }
   };
 
-  return async (given, options = {}) => {
+  return async (input, options = {}) => {
     const { retries = client.retries ?? 2, totalTimeout = client.totalTimeout ?? 60_000 } = options;
     const end = Date.now() + totalTimeout;
     const total = expiring(totalTimeout, `no answer within ${totalTimeout} ms (totalTimeout)`);
     const whole = options.signal ? AbortSignal.any([options.signal, total.signal]) : total.signal;
     try {
       whole.throwIfAborted();
-      const request = typeof given === 'function' ? await within(given(), whole) : given;
+      const request = typeof input === 'function' ? await unlessAborted(input(), whole) : input;
       for (let failures = 0; ; failures++) {
         try {
-          return await limited(request, options, whole);
+          return await attemptInTime(request, options, whole);
         } catch (error) {
           whole.throwIfAborted();
           const pause = pauseAfter(error, failures);
@@ -233,7 +233,7 @@ function expiring(ms: number, message: string) {
 }
 
 /** The result, or the reason of the signal, which a `fetch` or a function for the key may ignore. */
-export const within = <Result>(work: Promise<Result>, signal: AbortSignal): Promise<Result> =>
+export const unlessAborted = <Result>(work: Promise<Result>, signal: AbortSignal): Promise<Result> =>
   new Promise((resolve, reject) => {
     const abort = () => reject(signal.reason);
     if (signal.aborted) abort();
@@ -246,13 +246,13 @@ function sleep(ms: number, signal: AbortSignal): Promise<void> {
   const pause = new Promise<void>((resolve) => {
     timer = setTimeout(resolve, ms);
   });
-  return within(pause, signal).finally(() => clearTimeout(timer));
+  return unlessAborted(pause, signal).finally(() => clearTimeout(timer));
 }
 
 /** The data of an answer, with the answer at hand. */
 export function toPromise<Data>(answer: Promise<Answer<Data>>): ApiPromise<Data> {
-  const data = answer.then((given) => given.data);
-  // Who only uses `withResponse` gets the error there.
+  const data = answer.then((response) => response.data);
+  // A caller that only uses `withResponse` gets the error there.
   data.catch(() => {});
   return Object.assign(data, { withResponse: () => answer });
 }

@@ -110,7 +110,7 @@ export interface SearchResult {
   score: number;
   /** Ids of the hits that supersede this memory. */
   'x-superseded-by'?: string[];
-  /** With `explain` only. */
+  /** Present with `explain` only. */
   explanation?: Explanation;
 }
 
@@ -143,7 +143,7 @@ export interface ContextQuery {
 }
 
 export interface ContextBlock {
-  /** For a prompt. Empty if no memory matches. */
+  /** A text for a prompt; empty if no memory matches. */
   text: string;
   /** The memory of each line, in order. */
   citations: { memory_id: string; score: number }[];
@@ -291,10 +291,10 @@ export interface Stats {
   oldest: string | null;
   newest: string | null;
   last_write: string | null;
-  /** The largest. */
+  /** The scopes and tags with the largest counts. */
   scopes: { scope: string | null; count: number }[];
   tags: { tag: string; count: number }[];
-  /** By `created_at`, in UTC, oldest first; `from` is the first day. */
+  /** Counts by `created_at` in UTC, oldest first; `from` is the first day. */
   created: { per: 'day' | 'month'; counts: { from: string; count: number }[] };
 }
 
@@ -337,7 +337,7 @@ export interface Key {
   created_at: string;
   expires_at: string | null;
   revoked_at: string | null;
-  /** To about a minute; null: never. */
+  /** Accurate to about a minute; null: never. */
   last_used_at: string | null;
 }
 

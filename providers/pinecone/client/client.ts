@@ -20,7 +20,7 @@ export const MAX_DELETED = 1_000;
  */
 const METADATA_BUDGET = 38_000;
 
-/** In code points. At four bytes each they leave room for the longest `user_id` and the times. */
+/** Maximum code points. At four bytes each they leave room for the longest `user_id` and the times. */
 export const MAX_CONTENT_LENGTH = 9_000;
 
 /** Maximum concurrent requests of one method. */
@@ -46,9 +46,9 @@ export interface NewRecord extends Omit<StoredRecord, 'values'> {
 
 export interface Match {
   readonly id: string;
-  /** In the index's metric. */
+  /** The score in the index's metric. */
   readonly score: number;
-  /** Present if the query asked for it. */
+  /** Undefined unless the query asked for it. */
   readonly metadata: Metadata | undefined;
 }
 
@@ -90,7 +90,7 @@ export interface Service {
     page: { prefix: string; limit: number; token?: string | undefined },
     call: Call,
   ): Promise<{ ids: string[]; next: string | undefined }>;
-  /** In no order. Undefined: the index does not support this request (API before 2025-10). */
+  /** Returns records in no order. Undefined: the index does not support this request (API before 2025-10). */
   fetchByMetadata(
     namespace: string,
     page: { filter: Filter; limit: number; token?: string | undefined },
@@ -151,16 +151,16 @@ const createRequests = (index: ReturnType<typeof openIndex>, send: SendRequest):
       const request = () => index.deleteMany({ namespace, ids: chunk });
       return send({ send: request, read: requestLsn, idempotent: true, onFailure: ignoreMissingNamespace }, call);
     });
-    const known = lsns.filter((lsn) => lsn !== undefined);
-    return known.length > 0 ? Math.max(...known) : undefined;
+    const positions = lsns.filter((lsn) => lsn !== undefined);
+    return positions.length > 0 ? Math.max(...positions) : undefined;
   },
 
   async fetch(namespace, ids, call) {
-    const found = await forEachChunk(fetchChunks(namespace, validIds(ids)), (chunk) => {
+    const chunks = await forEachChunk(fetchChunks(namespace, validIds(ids)), (chunk) => {
       const request = () => index.fetch({ namespace, ids: chunk });
       return send({ send: request, read: recordsOf, idempotent: true }, call);
     });
-    return new Map(found.flat().map((record) => [record.id, record]));
+    return new Map(chunks.flat().map((record) => [record.id, record]));
   },
 
   query(namespace, { vector, topK, filter, includeMetadata }, call) {
@@ -261,16 +261,16 @@ export function fetchChunks(namespace: string, ids: readonly string[]): string[]
   const room = MAX_URL - '/vectors/fetch?&namespace='.length - encodeURIComponent(namespace).length;
   const chunks: string[][] = [];
   let chunk: string[] = [];
-  let used = 0;
+  let total = 0;
   for (const id of ids) {
     const length = '&ids='.length + encodeURIComponent(id).length;
-    if (chunk.length > 0 && (chunk.length === MAX_FETCHED || used + length > room)) {
+    if (chunk.length > 0 && (chunk.length === MAX_FETCHED || total + length > room)) {
       chunks.push(chunk);
       chunk = [];
-      used = 0;
+      total = 0;
     }
     chunk.push(id);
-    used += length;
+    total += length;
   }
   return chunk.length > 0 ? [...chunks, chunk] : chunks;
 }

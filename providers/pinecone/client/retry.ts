@@ -31,9 +31,9 @@ export type SendRequest = <Result>(request: Request<Result>, call: Call) => Prom
 export function createSendRequest(timeout_ms: number, limit: ConcurrencyLimit): SendRequest {
   return async ({ send, read, idempotent, onFailure }, call) => {
     const { signal } = call;
-    const exchanged = async (limited: AbortSignal) =>
+    const exchangeOnce = async (limited: AbortSignal) =>
       parse(read, await exchange(send, { signal: limited, headers: call.trace?.headers() }));
-    const attempt = () => limit.run(signal, () => withDeadline(timeout_ms, signal, exchanged));
+    const attempt = () => limit.run(signal, () => withDeadline(timeout_ms, signal, exchangeOnce));
     try {
       return await withRetries(attempt, { idempotent, signal }).catch((error) => {
         if (error instanceof Failure && onFailure) return onFailure(error);
@@ -94,12 +94,12 @@ export async function withRetries<Result>(
   attempt: () => Promise<Result>,
   { idempotent, signal }: RetryOptions,
 ): Promise<Result> {
-  for (let made = 1; ; made++) {
+  for (let count = 1; ; count++) {
     signal.throwIfAborted();
     try {
       return await attempt();
     } catch (error) {
-      const pause = error instanceof Failure ? pauseAfter(error, made, idempotent) : undefined;
+      const pause = error instanceof Failure ? pauseAfter(error, count, idempotent) : undefined;
       if (pause === undefined) throw error;
       await sleep(pause, undefined, { signal }).catch(() => signal.throwIfAborted());
     }
@@ -107,11 +107,11 @@ export async function withRetries<Result>(
 }
 
 /** Milliseconds before the next attempt: exponential backoff with full jitter. Undefined: no more attempts. */
-export function pauseAfter({ kind, retryAfter = 0 }: Failure, made: number, idempotent: boolean): number | undefined {
+export function pauseAfter({ kind, retryAfter = 0 }: Failure, count: number, idempotent: boolean): number | undefined {
   const { retry, attempts }: RetryRule = RETRY_RULES[kind];
-  if (made >= attempts || retry === 'never' || (retry === 'if-idempotent' && !idempotent)) return undefined;
+  if (count >= attempts || retry === 'never' || (retry === 'if-idempotent' && !idempotent)) return undefined;
   if (retryAfter > LONGEST_RETRY_AFTER) return undefined;
-  return retryAfter * 1000 + Math.random() * BASE_MS * 2 ** (made - 1);
+  return retryAfter * 1000 + Math.random() * BASE_MS * 2 ** (count - 1);
 }
 
 /** Runs the work with a signal that fires with the given one, or with a `Failure` after the deadline. */

@@ -112,7 +112,7 @@ const DEBUG_VARIABLES = ['PINECONE_DEBUG', 'PINECONE_DEBUG_CURL'];
 
 function rejectDebugOutput(): void {
   // biome-ignore lint/style/noProcessEnv: the SDK reads these variables; they are no settings of the gateway.
-  const set = DEBUG_VARIABLES.filter((name) => process.env[name]);
-  if (set.length > 0)
-    throw new Error(`pinecone: unset ${set.join(' and ')}: the SDK would print memories and API keys`);
+  const names = DEBUG_VARIABLES.filter((name) => process.env[name]);
+  if (names.length > 0)
+    throw new Error(`pinecone: unset ${names.join(' and ')}: the SDK would print memories and API keys`);
 }

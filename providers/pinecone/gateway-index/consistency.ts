@@ -36,25 +36,25 @@ const REMEMBERED_NAMESPACES = 10_000;
 /** Only queries report positions; `fetch` and `list` report none. */
 export function createConsistency({ secret, wait_ms, look }: ConsistencyOptions): IndexConsistency {
   const tokens = createTokens(secret);
-  const seen = new LRUCache<string, number>({ max: REMEMBERED_NAMESPACES });
-  const shows = (namespace: string, lsn: number) => (seen.get(namespace) ?? -1) >= lsn;
+  const positions = new LRUCache<string, number>({ max: REMEMBERED_NAMESPACES });
+  const shows = (namespace: string, lsn: number) => (positions.get(namespace) ?? -1) >= lsn;
   const saw = (namespace: string, lsn: Lsn) => {
-    if (lsn !== undefined && !shows(namespace, lsn)) seen.set(namespace, lsn);
+    if (lsn !== undefined && !shows(namespace, lsn)) positions.set(namespace, lsn);
   };
-  const named = ({ consistency }: Call, namespace: string) => tokens.read(consistency?.token, namespace);
+  const lsnOf = ({ consistency }: Call, namespace: string) => tokens.read(consistency?.token, namespace);
   return {
     shows,
     saw,
-    names: (namespace, call) => named(call, namespace) !== undefined,
+    names: (namespace, call) => lsnOf(call, namespace) !== undefined,
     wrote(namespace, lsn, { consistency }) {
       if (lsn !== undefined) consistency?.answer(tokens.add(consistency.token, namespace, lsn));
     },
     async caughtUp(namespace, call) {
-      const wanted = named(call, namespace);
-      if (wanted === undefined || shows(namespace, wanted)) return;
+      const lsn = lsnOf(call, namespace);
+      if (lsn === undefined || shows(namespace, lsn)) return;
       const isShown = async () => {
         saw(namespace, await look(namespace, call));
-        return shows(namespace, wanted);
+        return shows(namespace, lsn);
       };
       if (!(await waitUntil(isShown, wait_ms, call))) call.consistency?.behind();
     },
@@ -70,10 +70,10 @@ const PAUSES = [25, 50, 100, 200] as const;
  */
 export async function waitUntil(check: () => Promise<boolean>, wait_ms: number, { signal }: Call): Promise<boolean> {
   const end = performance.now() + wait_ms;
-  for (let made = 0; !(await check()); made++) {
-    const left = end - performance.now();
-    if (left <= 0) return false;
-    const pause = Math.min(left, PAUSES[Math.min(made, PAUSES.length - 1)] as number);
+  for (let checks = 0; !(await check()); checks++) {
+    const rest = end - performance.now();
+    if (rest <= 0) return false;
+    const pause = Math.min(rest, PAUSES[Math.min(checks, PAUSES.length - 1)] as number);
     await sleep(pause, undefined, { signal }).catch(() => signal.throwIfAborted());
   }
   return true;

@@ -1,7 +1,7 @@
 import { type Call, invalidRequest, type ListQuery, type Memory } from '#contract';
 import { countWithin, upToBytes } from '#toolbox';
 import { MAX_LISTED } from '../client/client.ts';
-import { newest, type Written } from '../overlay.ts';
+import { newest, type RecentWrite } from '../overlay.ts';
 import { type GatewayIndex, toMemory } from './gateway-record.ts';
 import { EARLIEST_MS, listOrder, timeOf, timePart } from './ids.ts';
 import { createWalk, type Stretch } from './list-walk.ts';
@@ -28,39 +28,39 @@ export function createList(index: GatewayIndex): (query: ListQuery, call: Call) 
     const namespace = namespaces.of(userPart);
     await consistency.caughtUp(namespace, call);
 
-    const filtered = tags.length > 0;
+    const isFiltered = tags.length > 0;
     const range = rangeOf(query);
     const { live, deleted } = overlay.of(user_id);
     const recent = live.filter(({ memory }) => range.has(memory.id));
-    const wanted = filtered ? Number.POSITIVE_INFINITY : limit + deleted.size;
-    const candidates = merged(walk({ ...range, userPart, wanted }, call), recent, deleted);
+    const count = isFiltered ? Number.POSITIVE_INFINITY : limit + deleted.size;
+    const candidates = mergeIds(walk({ ...range, userPart, wanted: count }, call), recent, deleted);
     const matching = async (chunk: readonly Candidate[]): Promise<Memory[]> => {
       const chunkIds = chunk.map(({ id }) => id);
       const records = await service.fetch(namespace, chunkIds, call);
-      return chunk.flatMap(({ id, written }) => {
+      return chunk.flatMap(({ id, write }) => {
         const record = records.get(id);
         // Without a record it was deleted since, or fetch does not show it yet.
-        const memory = newest(written?.memory, record && toMemory(id, record.metadata, model));
+        const memory = newest(write?.memory, record && toMemory(id, record.metadata, model));
         return memory?.user_id === user_id && isInTime(memory) && tags.every((tag) => memory.tags.includes(tag))
           ? [memory]
           : [];
       });
     };
 
-    /** Ids of older times are all of the earliest. */
+    /** All ids of times before the earliest have the earliest. */
     const isInTime = ({ created_at }: Memory) =>
       (query.since === undefined || created_at >= query.since) &&
       (query.until === undefined || created_at <= query.until);
-    const found: Memory[] = [];
-    for (let left = max_scan; ; ) {
-      const size = filtered ? Math.min(CHUNK, left) : limit - found.length;
+    const memories: Memory[] = [];
+    for (let budget = max_scan; ; ) {
+      const size = isFiltered ? Math.min(CHUNK, budget) : limit - memories.length;
       const chunk = await take(candidates, size);
-      found.push(...(await matching(chunk)));
-      const isFull = found.length >= limit || countWithin(found, max_bytes) < found.length;
-      if (isFull || chunk.length < size) return upToBytes(found.slice(0, limit), max_bytes, (memory) => memory);
-      left -= chunk.length;
-      if (filtered && left === 0) {
-        if ((await candidates.next()).done) return found;
+      memories.push(...(await matching(chunk)));
+      const isFull = memories.length >= limit || countWithin(memories, max_bytes) < memories.length;
+      if (isFull || chunk.length < size) return upToBytes(memories.slice(0, limit), max_bytes, (memory) => memory);
+      budget -= chunk.length;
+      if (isFiltered && budget === 0) {
+        if ((await candidates.next()).done) return memories;
         throw invalidRequest(tooMany(max_scan));
       }
     }
@@ -86,21 +86,21 @@ function rangeOf({ since, until, after }: ListQuery): Pick<Stretch, 'from' | 'to
 interface Candidate {
   readonly id: string;
   /** A recent write of this process. */
-  readonly written?: Written;
+  readonly write?: RecentWrite;
 }
 
 /** The listed ids and the recent writes, in the order of lists, without deleted ones. */
-async function* merged(
-  walked: AsyncIterable<string>,
-  recent: readonly Written[],
+async function* mergeIds(
+  ids: AsyncIterable<string>,
+  recent: readonly RecentWrite[],
   deleted: ReadonlySet<string>,
 ): AsyncGenerator<Candidate, void> {
-  const pending = recent.map((written) => ({ id: written.memory.id, written }));
-  const known = new Set([...deleted, ...pending.map(({ id }) => id)]);
+  const pending = recent.map((write) => ({ id: write.memory.id, written: write }));
+  const recentIds = new Set([...deleted, ...pending.map(({ id }) => id)]);
   let next = pending.shift();
-  for await (const id of walked) {
+  for await (const id of ids) {
     for (; next && listOrder(next.id, id) <= 0; next = pending.shift()) yield next;
-    if (!known.has(id)) yield { id };
+    if (!recentIds.has(id)) yield { id };
   }
   if (next) yield next;
   yield* pending;
@@ -108,11 +108,11 @@ async function* merged(
 
 /** The next `count` items, fewer at the end. */
 async function take<Item>(items: AsyncIterator<Item>, count: number): Promise<Item[]> {
-  const taken: Item[] = [];
-  while (taken.length < count) {
+  const chunk: Item[] = [];
+  while (chunk.length < count) {
     const { done, value } = await items.next();
     if (done) break;
-    taken.push(value);
+    chunk.push(value);
   }
-  return taken;
+  return chunk;
 }

@@ -19,7 +19,7 @@ import {
   upsertChunks,
 } from '../client/client.ts';
 import { PROVIDER } from '../client/errors.ts';
-import type { Written } from '../overlay.ts';
+import type { RecentWrite } from '../overlay.ts';
 import { toValues } from '../score.ts';
 import { INDEX_RECORD } from '../startup.ts';
 import { createList } from './gateway-list.ts';
@@ -37,7 +37,7 @@ import { EARLIEST_MS } from './ids.ts';
 import { signOf, withExport } from './index-export.ts';
 
 /** A new record, not yet stored. */
-interface Created extends Written {
+interface NewEntry extends RecentWrite {
   readonly namespace: string;
   readonly record: NewRecord;
 }
@@ -75,7 +75,7 @@ export function createGatewayProvider(index: GatewayIndex, options: FindOptions)
         const patch = current && effectivePatch(current.memory, wanted);
         if (!patch) return current?.memory;
         const { namespace } = current;
-        const memory = patched(current.memory, patch);
+        const memory = applyPatch(current.memory, patch);
         const changed = patch.content === undefined ? undefined : toUnit(embedding);
         const vector = changed ?? current.vector;
         const { values, embedded } = toValues(vector);
@@ -100,17 +100,17 @@ export function createGatewayProvider(index: GatewayIndex, options: FindOptions)
         return true;
       }),
     list,
-    async vectorsOf({ ids: wanted, user_id }, call) {
-      const found = await look(namespaces.of(ids.userPart(user_id)), wanted, call);
-      const mine = [...found].filter(([, { memory }]) => memory.user_id === user_id);
+    async vectorsOf({ ids: memoryIds, user_id }, call) {
+      const records = await look(namespaces.of(ids.userPart(user_id)), memoryIds, call);
+      const mine = [...records].filter(([, { memory }]) => memory.user_id === user_id);
       return new Map(mine.map(([id, { vector }]) => [id, vector]));
     },
     async erase({ user_id }, call) {
       const namespace = namespaces.of(ids.userPart(user_id));
       const page = { user_id, tags: [], within: null, limit: MAX_DELETED, max_bytes: Number.POSITIVE_INFINITY };
-      for (let erased = 0; ; ) {
+      for (let count = 0; ; ) {
         const memories = await list(page, call);
-        if (memories.length === 0) return erased;
+        if (memories.length === 0) return count;
         const all = memories.map(({ id }) => id);
         const lsn = await service.remove(namespace, all, call);
         const signs = memories.flatMap(({ moved_id }: StoredMemory) =>
@@ -119,7 +119,7 @@ export function createGatewayProvider(index: GatewayIndex, options: FindOptions)
         if (signs.length > 0) await service.remove(namespaces.base, signs, call);
         for (const memory of memories) overlay.bury(memory, { namespace, lsn });
         consistency.wrote(namespace, lsn, call);
-        erased += memories.length;
+        count += memories.length;
       }
     },
     search: createSearch(index, list),
@@ -133,18 +133,18 @@ export function createGatewayProvider(index: GatewayIndex, options: FindOptions)
 function createAdds({ service, ids, namespaces, overlay, consistency, model }: GatewayIndex) {
   const createdAt = createClock();
   /** Throws `payload_too_large` if the record is too large. */
-  const create = (input: NewMemory, embedding: Vector): Created => {
+  const create = (input: NewMemory, embedding: Vector): NewEntry => {
     const vector = toUnit(embedding);
-    const created = createdAt();
-    const id = ids.make(input.user_id, created);
-    const memory = newRecord(input, model, { id, created_at: new Date(created).toISOString() });
+    const createdMs = createdAt();
+    const id = ids.make(input.user_id, createdMs);
+    const memory = newRecord(input, model, { id, created_at: new Date(createdMs).toISOString() });
     const { values, embedded } = toValues(vector);
     const metadata = toMetadata(memory, embedded);
     requireFits(metadata);
     const namespace = namespaces.of(ids.userPart(input.user_id));
     return { memory, vector, namespace, record: { id, values, metadata } };
   };
-  const store = async (namespace: string, all: readonly Created[], call: Call): Promise<void> => {
+  const store = async (namespace: string, all: readonly NewEntry[], call: Call): Promise<void> => {
     const records = all.map(({ record }) => record);
     const lsn = await service.upsert(namespace, records, call);
     for (const { memory, vector } of all) overlay.put({ memory, vector }, { namespace, lsn });
@@ -153,18 +153,18 @@ function createAdds({ service, ids, namespaces, overlay, consistency, model }: G
 
   return {
     async add({ input, vector }, call) {
-      const created = create(input, vector);
-      await store(created.namespace, [created], call);
-      return created.memory;
+      const entry = create(input, vector);
+      await store(entry.namespace, [entry], call);
+      return entry.memory;
     },
     async batch({ items }, call) {
       const outcomes: BatchOutcome[] = [];
-      const byNamespace = new Map<string, (Created & { readonly place: number })[]>();
+      const byNamespace = new Map<string, (NewEntry & { readonly place: number })[]>();
       for (const [place, { input, vector }] of items.entries()) {
         try {
-          const created = create(input, vector);
-          const others = byNamespace.get(created.namespace) ?? [];
-          byNamespace.set(created.namespace, [...others, { ...created, place }]);
+          const entry = create(input, vector);
+          const others = byNamespace.get(entry.namespace) ?? [];
+          byNamespace.set(entry.namespace, [...others, { ...entry, place }]);
         } catch (error) {
           if (!(error instanceof OmpError)) throw error;
           outcomes[place] = error;
@@ -192,7 +192,7 @@ function createAdds({ service, ids, namespaces, overlay, consistency, model }: G
   } satisfies Pick<Provider, 'add' | 'batch'>;
 }
 
-const patched = (memory: Memory, patch: MemoryPatch): Memory => ({
+const applyPatch = (memory: Memory, patch: MemoryPatch): Memory => ({
   ...memory,
   ...patch,
   extensions: mergeExtensions(memory.extensions, patch.extensions),

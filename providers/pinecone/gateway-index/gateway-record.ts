@@ -1,6 +1,6 @@
 import type { Call, Extensions, Memory, Ref, Source } from '#contract';
 import type { Metadata, MetadataValue, Service, StoredRecord } from '../client/client.ts';
-import { newest, type Overlay, type Written } from '../overlay.ts';
+import { newest, type Overlay, type RecentWrite } from '../overlay.ts';
 import type { Metric } from '../score.ts';
 import { type IndexConsistency, waitUntil } from './consistency.ts';
 import { type Ids, type Namespaces, parseId } from './ids.ts';
@@ -44,11 +44,11 @@ export function toMetadata(memory: StoredMemory, embedded: boolean): Metadata {
  */
 export function changes(before: StoredMemory, after: StoredMemory, embedded?: boolean): Metadata {
   const old = toMetadata(before, true);
-  const wanted = toMetadata(after, true);
-  const changed = Object.keys({ ...old, ...wanted }).filter((key) => !isSame(old[key], wanted[key]));
-  const cleared = (key: string) => (Array.isArray(old[key]) ? CLEARED_LIST : CLEARED_TEXT);
+  const next = toMetadata(after, true);
+  const changedKeys = Object.keys({ ...old, ...next }).filter((key) => !isSame(old[key], next[key]));
+  const clearedValue = (key: string) => (Array.isArray(old[key]) ? CLEARED_LIST : CLEARED_TEXT);
   return {
-    ...Object.fromEntries(changed.map((key) => [key, wanted[key] ?? cleared(key)])),
+    ...Object.fromEntries(changedKeys.map((key) => [key, next[key] ?? clearedValue(key)])),
     ...(embedded !== undefined && { embedded }),
   };
 }
@@ -106,8 +106,8 @@ function sourceIn(value: MetadataValue | undefined): Source | null {
 
 function extensionsIn(metadata: Metadata): Extensions {
   const own = Object.keys(metadata).filter((key) => key.startsWith('x-'));
-  const read = own.map((key) => [key, jsonIn(metadata[key])] as const);
-  return Object.fromEntries(read.filter(([, value]) => value !== undefined));
+  const entries = own.map((key) => [key, jsonIn(metadata[key])] as const);
+  return Object.fromEntries(entries.filter(([, value]) => value !== undefined));
 }
 
 /** Whether the embedder found anything in the text: otherwise the vector means nothing. */
@@ -134,7 +134,7 @@ export interface GatewayIndex {
 }
 
 /** The latest version of a record that this gateway knows. */
-export interface FoundRecord extends Written {
+export interface FoundRecord extends RecentWrite {
   readonly namespace: string;
 }
 
@@ -149,17 +149,17 @@ export const createLook =
   ({ service, overlay, model }: GatewayIndex) =>
   async (namespace: string, ids: readonly string[], call: Call): Promise<Map<string, FoundRecord>> => {
     const records = await service.fetch(namespace, ids, call);
-    const found = new Map<string, FoundRecord>();
+    const hits = new Map<string, FoundRecord>();
     for (const id of ids) {
       const record = records.get(id);
-      // Only now: it may have been written during the fetch.
-      const written = overlay.get(id);
-      if (written === null) continue;
-      const memory = newest(written?.memory, record && toMemory(id, record.metadata, model));
-      if (written && memory === written.memory) found.set(id, { ...written, namespace });
-      else if (record && memory) found.set(id, { memory, vector: toVector(record), namespace });
+      // Read after the fetch: the record may have been written meanwhile.
+      const write = overlay.get(id);
+      if (write === null) continue;
+      const memory = newest(write?.memory, record && toMemory(id, record.metadata, model));
+      if (write && memory === write.memory) hits.set(id, { ...write, namespace });
+      else if (record && memory) hits.set(id, { memory, vector: toVector(record), namespace });
     }
-    return found;
+    return hits;
   };
 
 /**
@@ -177,14 +177,15 @@ export function createFind(index: GatewayIndex, { settle_ms, consistency_wait_ms
     if (!parts || !isInReach || overlay.get(id) === null) return undefined;
     const namespace = namespaces.of(parts.userPart);
     await consistency.caughtUp(namespace, call);
-    let found: FoundRecord | undefined;
-    const looked = async () => {
-      found = (await look(namespace, [id], call)).get(id);
-      return found !== undefined;
+    let record: FoundRecord | undefined;
+    const isFound = async () => {
+      record = (await look(namespace, [id], call)).get(id);
+      return record !== undefined;
     };
     // Another gateway may have created it. Fetch reports no position: the only way is to look again.
-    const expected = consistency.names(namespace, call) && Date.now() - parts.created_ms < settle_ms;
-    if (!(await waitUntil(looked, expected ? consistency_wait_ms : 0, call)) && expected) call.consistency?.behind();
-    return found && (users === null || users.includes(found.memory.user_id)) ? found : undefined;
+    const isExpected = consistency.names(namespace, call) && Date.now() - parts.created_ms < settle_ms;
+    if (!(await waitUntil(isFound, isExpected ? consistency_wait_ms : 0, call)) && isExpected)
+      call.consistency?.behind();
+    return record && (users === null || users.includes(record.memory.user_id)) ? record : undefined;
   };
 }

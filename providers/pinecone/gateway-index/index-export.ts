@@ -112,13 +112,13 @@ async function exportPart(
   return { items: found, next };
 }
 
-/** In byte order. */
+/** Compares in byte order. */
 async function namespacesOf({ service, namespaces: { base } }: GatewayIndex, call: Call): Promise<string[]> {
   const { namespaces } = await service.stats(call);
   return namespaces.filter((name) => name === base || name.startsWith(`${base}-`)).sort();
 }
 
-interface Restored {
+interface ImportEntry {
   readonly memory: StoredMemory;
   readonly vector: Float32Array;
   readonly namespace: string;
@@ -142,7 +142,7 @@ async function importAll(index: GatewayIndex, { items, replace }: ImportRequest,
     for (const [id, record] of await service.fetch(namespace, some, call)) records.set(id, record);
   }
   const stored: boolean[] = [];
-  const free: Restored[] = [];
+  const free: ImportEntry[] = [];
   const signs: NewRecord[] = [];
   for (const [i, one] of all.entries()) {
     const old = olds[i] as string;
@@ -195,7 +195,7 @@ function grouped<Item>(items: readonly Item[], keyOf: (item: Item) => string): M
 }
 
 /** Throws `payload_too_large` if the record is too large. */
-function toRestored({ ids, namespaces, model }: GatewayIndex, moved: Memory, vector: Float32Array): Restored {
+function toRestored({ ids, namespaces, model }: GatewayIndex, moved: Memory, vector: Float32Array): ImportEntry {
   const userPart = ids.userPart(moved.user_id);
   const isOwn = isIdOf(moved.id, userPart);
   const id = isOwn ? moved.id : movedId(ids, moved);

@@ -40,23 +40,23 @@ export function createWalk(service: Pick<Service, 'list'>, namespaces: Namespace
   const pages = rememberPages();
 
   return (stretch, call) => {
-    const { userPart, from, has, resumed, wanted } = stretch;
+    const { userPart, from, has, resumed, wanted: count } = stretch;
     const namespace = namespaces.of(userPart);
     const base = userPrefix(userPart);
     const to = stretch.to < END ? stretch.to : END;
-    let yielded = 0;
+    let yieldedCount = 0;
 
     /** One more than needed, which shows whether the last one shares its millisecond with others. */
     const pageSize = (): number => {
-      const needed = wanted + 1 - yielded;
-      return needed > 0 ? Math.min(needed, MAX_LISTED) : MAX_LISTED;
+      const rest = count + 1 - yieldedCount;
+      return rest > 0 ? Math.min(rest, MAX_LISTED) : MAX_LISTED;
     };
     const startOf = (digits: string): Next => ({ digits, past: base + digits });
     const after = (digits: string): Next | undefined => {
       const next = following(digits);
       return next === undefined ? undefined : startOf(next);
     };
-    const read = async ({ digits, token, past }: Next, limit: number): Promise<Page> => {
+    const readPage = async ({ digits, token, past }: Next, limit: number): Promise<Page> => {
       const { ids, next } = await service.list(namespace, { prefix: base + digits, limit, token }, call);
       const last = ids.at(-1);
       const hasMore = next !== undefined && last !== undefined;
@@ -69,7 +69,7 @@ export function createWalk(service: Pick<Service, 'list'>, namespaces: Namespace
       const position = timeOf(beyond);
       const limit = position === START ? pageSize() : MAX_LISTED;
       for (let start = startOf(''); ; ) {
-        const page = await read(start, limit);
+        const page = await readPage(start, limit);
         const last = page.ids.at(-1) ?? '';
         if (last > beyond || page.next?.token === undefined) return page;
         // A prefix that `last` shares starts before `last` too: only a longer one starts nearer to the position.
@@ -85,12 +85,12 @@ export function createWalk(service: Pick<Service, 'list'>, namespaces: Namespace
         for (const id of page.ids) {
           if (timeOf(id) > to) return;
           if (id <= past || !has(id)) continue;
-          yielded += 1;
+          yieldedCount += 1;
           yield id;
         }
         const { next } = page;
         if (!next || next.digits > to.slice(0, next.digits.length)) return;
-        page = await read(next, pageSize()).catch((error) => {
+        page = await readPage(next, pageSize()).catch((error) => {
           // How Pinecone rejects a token is not documented: after any rejection the list is entered again.
           if (next.token === undefined || failureBehind(error)?.kind !== 'rejected') throw error;
           return enter(next.past);
@@ -104,9 +104,9 @@ export function createWalk(service: Pick<Service, 'list'>, namespaces: Namespace
 
 /** The shortest digits after all that start with these. Undefined: there are none. */
 function following(digits: string): string | undefined {
-  const kept = digits.replace(/(?<!f)f+$/, '');
-  if (kept === '') return undefined;
-  return kept.slice(0, -1) + (Number.parseInt(kept.slice(-1), 16) + 1).toString(16);
+  const digitsToRaise = digits.replace(/(?<!f)f+$/, '');
+  if (digitsToRaise === '') return undefined;
+  return digitsToRaise.slice(0, -1) + (Number.parseInt(digitsToRaise.slice(-1), 16) + 1).toString(16);
 }
 
 /** Whether reading on reaches a position within a few pages, if ids are as dense up to there. */
@@ -126,15 +126,15 @@ function sharedDigits(a: string, b: string): number {
 
 /** Byte order has the ids of one millisecond ascending; lists have them descending. */
 async function* newestFirst(ascending: AsyncIterable<string>): AsyncGenerator<string, void> {
-  let tied: string[] = [];
+  let sameTime: string[] = [];
   for await (const id of ascending) {
-    if (tied[0] !== undefined && timeOf(tied[0]) !== timeOf(id)) {
-      yield* tied.reverse();
-      tied = [];
+    if (sameTime[0] !== undefined && timeOf(sameTime[0]) !== timeOf(id)) {
+      yield* sameTime.reverse();
+      sameTime = [];
     }
-    tied.push(id);
+    sameTime.push(id);
   }
-  yield* tied.reverse();
+  yield* sameTime.reverse();
 }
 
 /** Where the next page starts. */

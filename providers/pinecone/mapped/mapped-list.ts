@@ -34,7 +34,7 @@ export function createList(index: MappedIndex): List {
   const read = async ({ user_id, tags }: ListQuery, call: Call): Promise<Memory[]> => {
     const filter = userFilter(user_id, tags, { user: fields.user, tags: fields.tags ?? '' });
     // By id: a record that moves between pages might be shown twice.
-    const found = new Map<string, Memory | undefined>();
+    const memories = new Map<string, Memory | undefined>();
     let bytes = 0;
     for (let token: string | undefined; ; ) {
       await waitForRate(call);
@@ -43,20 +43,20 @@ export function createList(index: MappedIndex): List {
       if (!page) throw providerError(PROVIDER, 'Pinecone does not list by metadata any more');
       for (const { id, metadata } of page.records) {
         const memory = toMemory(fields, id, metadata);
-        found.set(id, memory);
+        memories.set(id, memory);
         if (memory) bytes += recordBytes(memory);
       }
-      if (found.size > max_listed || bytes > MAX_BYTES) throw tooMany(max_listed, fields.tags !== undefined);
+      if (memories.size > max_listed || bytes > MAX_BYTES) throw tooMany(max_listed, fields.tags !== undefined);
       token = page.next;
-      if (token === undefined) return [...found.values()].filter((memory) => memory !== undefined);
+      if (token === undefined) return [...memories.values()].filter((memory) => memory !== undefined);
     }
   };
 
   return async (query, call) => {
     requireTagsField(fields, query.tags);
-    const stored = (await read(query, call)).filter(({ id }) => overlay.get(id) === undefined);
+    const storedMemories = (await read(query, call)).filter(({ id }) => overlay.get(id) === undefined);
     const recent = overlay.of(query.user_id).live.map(({ memory }) => memory);
-    const page = [...stored, ...recent].filter(matches(query)).sort(newestFirst).slice(0, query.limit);
+    const page = [...storedMemories, ...recent].filter(matches(query)).sort(newestFirst).slice(0, query.limit);
     return upToBytes(page, query.max_bytes, (memory) => memory);
   };
 }
@@ -71,10 +71,10 @@ const matches =
     (until === undefined || memory.created_at <= until) &&
     (after === undefined || newestFirst(after, memory) < 0);
 
-const tooMany = (max: number, tagged: boolean) =>
+const tooMany = (max: number, hasTags: boolean) =>
   new OmpError(
     'unsupported_capability',
-    `list: the user has more memories than the ${max} that can be sorted here; search${tagged ? ', or list by tag,' : ''} instead`,
+    `list: the user has more memories than the ${max} that can be sorted here; search${hasTags ? ', or list by tag,' : ''} instead`,
     { provider: PROVIDER },
   );
 

@@ -15,7 +15,7 @@ import { MAX_CONTENT_LENGTH, MAX_TOP_K, type Metadata, requireFits, type Service
 import { failureBehind, PROVIDER } from '../client/errors.ts';
 import { anyUserFilter, userFilter } from '../filter.ts';
 import type { Options } from '../options.ts';
-import { createOverlay, type Written } from '../overlay.ts';
+import { createOverlay, type RecentWrite } from '../overlay.ts';
 import { isZero, type Metric, toValues } from '../score.ts';
 import { atStartup, checkedMetric } from '../startup.ts';
 import { createList, largestPage } from './mapped-list.ts';
@@ -75,8 +75,8 @@ export async function openMapped(
     ...(lists && {
       list: createList(index),
       async vectorsOf({ ids, user_id }, call) {
-        const found = await find(ids, [user_id], call);
-        return new Map([...found].map(([id, { vector }]) => [id, vector]));
+        const records = await find(ids, [user_id], call);
+        return new Map([...records].map(([id, { vector }]) => [id, vector]));
       },
     }),
     ...(writable
@@ -118,21 +118,21 @@ export const examine = (
     await service.query(namespace, request, call).catch((error: unknown) => {
       throw failureBehind(error)?.status === 400 ? cannotFilter(namespace, fields.user) : error;
     });
-    const sampled = { filter: anyUserFilter(fields.user), limit: largestPage(dimensions) };
-    const page = await service.fetchByMetadata(namespace, sampled, call);
+    const sample = { filter: anyUserFilter(fields.user), limit: largestPage(dimensions) };
+    const page = await service.fetchByMetadata(namespace, sample, call);
     if (!page) {
       const warnings = ['it has an API older than 2025-10 and cannot list the memories of a user'];
       return { metric, lists: false, temporal: false, warnings };
     }
     if (fields.created === undefined) return { metric, lists: true, temporal: false, warnings: [] };
     const memories = page.records.filter(({ id, metadata }) => toMemory(fields, id, metadata) !== undefined);
-    const timed = memories.filter(({ metadata }) => timeIn(metadata, fields.created) !== undefined);
+    const withTime = memories.filter(({ metadata }) => timeIn(metadata, fields.created) !== undefined);
     // An empty index contradicts nothing.
-    const temporal = memories.length === 0 || timed.length > 0;
-    const untimed =
+    const temporal = memories.length === 0 || withTime.length > 0;
+    const warning =
       `none of ${memories.length} sampled records has a time in "${fields.created}" (OMP_PINECONE_CREATED_FIELD): ` +
       'lists are sorted by id, and since and until are rejected';
-    return { metric, lists: true, temporal, warnings: temporal ? [] : [untimed] };
+    return { metric, lists: true, temporal, warnings: temporal ? [] : [warning] };
   });
 
 const cannotFilter = (namespace: string, userField: string): Error =>
@@ -144,8 +144,8 @@ const cannotFilter = (namespace: string, userField: string): Error =>
   );
 
 /** The latest version of a record that this gateway knows. */
-interface FoundRecord extends Written {
-  /** As the index shows it; it may be older than the memory. */
+interface FoundRecord extends RecentWrite {
+  /** The metadata that the index shows; it may be older than the memory. */
   readonly metadata: Metadata;
 }
 
@@ -155,20 +155,20 @@ type Find = (ids: readonly string[], users: Ref['users'], call: Call) => Promise
 function createFind({ service, namespace, fields, overlay }: MappedIndex): Find {
   return async (ids, users, call) => {
     const records = await service.fetch(namespace, ids, call);
-    const found = new Map<string, FoundRecord>();
+    const hits = new Map<string, FoundRecord>();
     for (const id of ids) {
       const record = records.get(id);
-      // Only now: it may have been written during the fetch.
-      const written = overlay.get(id);
-      const memory = written === undefined ? record && toMemory(fields, id, record.metadata) : written?.memory;
+      // Read after the fetch: the record may have been written meanwhile.
+      const write = overlay.get(id);
+      const memory = write === undefined ? record && toMemory(fields, id, record.metadata) : write?.memory;
       if (!memory || !(users === null || users.includes(memory.user_id))) continue;
-      found.set(id, {
+      hits.set(id, {
         memory,
-        vector: written?.vector ?? Float32Array.from(record?.values ?? []),
+        vector: write?.vector ?? Float32Array.from(record?.values ?? []),
         metadata: record?.metadata ?? newMetadata(fields, memory, memory.created_at),
       });
     }
-    return found;
+    return hits;
   };
 }
 
@@ -186,7 +186,7 @@ function createWrites(index: MappedIndex, find: Find): Required<Pick<Provider, '
   };
 
   return {
-    check: (given) => requireStorable(fields, given),
+    check: (input) => requireStorable(fields, input),
 
     async add({ input, vector }, call) {
       requireStorable(fields, input);
@@ -200,32 +200,32 @@ function createWrites(index: MappedIndex, find: Find): Required<Pick<Provider, '
       return memory;
     },
 
-    update: ({ ref, patch: wanted, vector }, call) =>
+    update: ({ ref, patch: input, vector }, call) =>
       mutex(ref.id, async () => {
         call.throwIfAborted();
-        const found = (await find([ref.id], ref.users, call)).get(ref.id);
-        const patch = found && effectivePatch(found.memory, wanted);
-        if (!patch) return found?.memory;
+        const record = (await find([ref.id], ref.users, call)).get(ref.id);
+        const patch = record && effectivePatch(record.memory, input);
+        if (!patch) return record?.memory;
         requireStorable(fields, patch);
-        const now = new Date(Math.max(Date.now(), Date.parse(found.memory.updated_at) + 1)).toISOString();
-        const updated_at = fields.updated === undefined ? found.memory.updated_at : now;
-        const memory: Memory = { ...found.memory, ...patch, extensions: {}, updated_at };
+        const now = new Date(Math.max(Date.now(), Date.parse(record.memory.updated_at) + 1)).toISOString();
+        const updated_at = fields.updated === undefined ? record.memory.updated_at : now;
+        const memory: Memory = { ...record.memory, ...patch, extensions: {}, updated_at };
         // Includes the application's other keys.
-        requireFits({ ...found.metadata, ...newMetadata(fields, memory, memory.created_at) });
+        requireFits({ ...record.metadata, ...newMetadata(fields, memory, memory.created_at) });
         const values = patch.content === undefined ? undefined : valuesOf(vector);
-        const metadata = changes(fields, patch, found.metadata, now);
+        const metadata = changes(fields, patch, record.metadata, now);
         const lsn = await service.update(namespace, { id: ref.id, metadata, ...(values && { values }) }, call);
-        overlay.put({ memory, vector: values ?? found.vector }, { namespace, lsn });
+        overlay.put({ memory, vector: values ?? record.vector }, { namespace, lsn });
         return memory;
       }),
 
     delete: (ref, call) =>
       mutex(ref.id, async () => {
         call.throwIfAborted();
-        const found = (await find([ref.id], ref.users, call)).get(ref.id);
-        if (!found) return false;
+        const record = (await find([ref.id], ref.users, call)).get(ref.id);
+        if (!record) return false;
         const lsn = await service.remove(namespace, [ref.id], call);
-        overlay.bury(found.memory, { namespace, lsn });
+        overlay.bury(record.memory, { namespace, lsn });
         return true;
       }),
   };

@@ -72,7 +72,7 @@ export function fieldsOf(options: Options): Fields {
   };
 }
 
-/** Of records without a readable time. */
+/** The time of records without a readable one. */
 const NO_TIME = '1970-01-01T00:00:00.000Z';
 
 /** Keys cannot be removed from a record. No tag is empty. */
@@ -133,11 +133,11 @@ export const newMetadata = (
 /** The metadata that a patch sets. Times keep the form that the record uses. */
 export function changes(fields: Fields, patch: MemoryPatch, before: Metadata, updated_at: string): Metadata {
   const { text, created, updated, tags } = fields;
-  const { content, tags: wanted } = patch;
+  const { content, tags: newTags } = patch;
   const storedIn = (field: string | undefined) => (field === undefined ? undefined : before[field]);
   return {
     ...(content !== undefined && { [text]: content }),
-    ...(wanted && tags !== undefined && { [tags]: wanted.length > 0 ? wanted : NO_TAGS }),
+    ...(newTags && tags !== undefined && { [tags]: newTags.length > 0 ? newTags : NO_TAGS }),
     ...(updated !== undefined && { [updated]: inFormOf(storedIn(updated) ?? storedIn(created), updated_at) }),
   };
 }
@@ -146,8 +146,8 @@ export function changes(fields: Fields, patch: MemoryPatch, before: Metadata, up
  * Throws `unsupported_capability` with the names of all given fields that the index cannot store: a write stores everything
  * or nothing. Scopes are rejected before they reach the provider.
  */
-export function requireStorable(fields: Fields, given: Partial<NewMemory>): void {
-  const { tags = [], source, confidence, valid_from, valid_to, supersedes = [], extensions = {} } = given;
+export function requireStorable(fields: Fields, input: Partial<NewMemory>): void {
+  const { tags = [], source, confidence, valid_from, valid_to, supersedes = [], extensions = {} } = input;
   const names = [
     ...(tags.length > 0 && fields.tags === undefined ? ['tags'] : []),
     ...Object.entries({ source, confidence, valid_from, valid_to })

@@ -21,27 +21,27 @@ export function createSearch(index: MappedIndex): Provider['search'] {
     const scoring = isZero(vector) ? { ofMatch: () => 0, ofVector: () => 0 } : createScoring(metric, vector);
     const filter = userFilter(user_id, tags, { user: fields.user, tags: fields.tags ?? '' });
     // Checked again: the filter's result is not trusted.
-    const isWanted = (memory: Memory) =>
+    const matchesQuery = (memory: Memory) =>
       memory.user_id === user_id &&
       tags.every((tag) => memory.tags.includes(tag)) &&
       Buffer.byteLength(memory.content) <= max_content_bytes;
 
     /** Adds recent writes of this gateway, which the index may not show yet. */
-    const best = (stored: readonly SearchHit[]): SearchHit[] => {
-      const recent = overlay.of(user_id).live.filter(({ memory }) => isWanted(memory));
-      const hits = recent.map((written) => ({ memory: written.memory, score: scoring.ofVector(written.vector) }));
-      const found = [...stored, ...hits].sort(byScore).slice(0, limit);
-      return upToBytes(found, max_bytes, ({ memory }) => memory);
+    const best = (indexHits: readonly SearchHit[]): SearchHit[] => {
+      const recent = overlay.of(user_id).live.filter(({ memory }) => matchesQuery(memory));
+      const hits = recent.map((write) => ({ memory: write.memory, score: scoring.ofVector(write.vector) }));
+      const all = [...indexHits, ...hits].sort(byScore).slice(0, limit);
+      return upToBytes(all, max_bytes, ({ memory }) => memory);
     };
 
-    for (let wanted = limit; ; wanted *= GROWTH) {
-      const topK = Math.min(wanted, MAX_TOP_K);
+    for (let count = limit; ; count *= GROWTH) {
+      const topK = Math.min(count, MAX_TOP_K);
       const { matches, exhausted } = await queryNearest(index, { vector, topK, filter }, call);
       const hits: SearchHit[] = [];
       let bytes = 0;
       for await (const { id, score, metadata } of matches) {
         const memory = metadata && toMemory(fields, id, metadata);
-        if (memory && isWanted(memory) && overlay.get(id) === undefined) {
+        if (memory && matchesQuery(memory) && overlay.get(id) === undefined) {
           hits.push({ memory, score: scoring.ofMatch(score) });
           bytes += recordBytes(memory);
         }
@@ -80,8 +80,8 @@ async function queryNearest(
       const ids = chunk.map(({ id }) => id);
       const records = await service.fetch(namespace, ids, call);
       // Ids that cannot be fetched, such as those with spaces, need a query with metadata, which may fail.
-      const queried = validIds(ids).length < ids.length ? await query(true) : [];
-      const others = new Map(queried.map((match) => [match.id, match]));
+      const answer = validIds(ids).length < ids.length ? await query(true) : [];
+      const others = new Map(answer.map((match) => [match.id, match]));
       for (const match of chunk) {
         yield { ...match, metadata: (records.get(match.id) ?? others.get(match.id))?.metadata };
       }

@@ -17,7 +17,7 @@ const USER = 'user_id';
 
 const MEM0 = 'mem0 reads keys from every record (such as a hash) that only mem0 can write';
 
-/** From the sources of the libraries; `docs/integrations/mapped-indexes.md` names the versions. */
+/** The keys are from the sources of the libraries; `docs/integrations/mapped-indexes.md` names the versions. */
 const TABLE = {
   langchain: { text: 'text', user: USER },
   llamaindex: {

@@ -8,7 +8,7 @@ import {
   type Ref,
   type Vector,
   type VectorsQuery,
-  type Verb,
+  type ProtocolVerb,
 } from '#contract';
 import { literalPrefix, mergeExtensions } from '#toolbox';
 import { rememberStatements, type Statement } from '../client/connections.ts';
@@ -61,7 +61,7 @@ export interface Update {
 export type Located = Ref & { readonly bucket?: number | undefined };
 
 interface Change {
-  readonly action: Verb;
+  readonly action: ProtocolVerb;
   readonly call: Call;
   /** Part of a `with`, before the change. */
   readonly first?: string | undefined;

@@ -9,7 +9,7 @@ export interface FilesOptions {
   readonly userId: string;
   /** Scope of the files, so that other memories of the user stay apart; default `files`. */
   readonly scope?: string;
-  /** Recorded as the source of the files; default `anthropic`. */
+  /** The source of the files; default `anthropic`. */
   readonly app?: string;
 }
 
@@ -34,10 +34,10 @@ export function memoryToolHandlers(client: MemoryClient, { userId, scope = 'file
     segments.length === 0 ? undefined : (await files(scopeOf(segments)).page()).items[0];
   /** The files below a directory, by path. */
   const below = async (segments: readonly string[]) => {
-    const found: { path: string[]; memory: Memory }[] = [];
+    const entries: { path: string[]; memory: Memory }[] = [];
     const base = scopeOf(segments);
     for await (const memory of files(`${base}/*`)) {
-      found.push({
+      entries.push({
         path: (memory.scope ?? '')
           .slice(base.length + 1)
           .split('/')
@@ -45,7 +45,7 @@ export function memoryToolHandlers(client: MemoryClient, { userId, scope = 'file
         memory,
       });
     }
-    return found;
+    return entries;
   };
   /** Throws if an ancestor of a path is a file. */
   const requireDirectories = async (segments: readonly string[]) => {
@@ -55,7 +55,7 @@ export function memoryToolHandlers(client: MemoryClient, { userId, scope = 'file
     }
   };
   /** The file to edit. */
-  const required = async (path: string): Promise<Memory> => {
+  const requireFile = async (path: string): Promise<Memory> => {
     const segments = parse(path);
     const file = await fileAt(segments);
     if (file) return file;
@@ -66,7 +66,7 @@ export function memoryToolHandlers(client: MemoryClient, { userId, scope = 'file
   const edit = async <Result>(path: string, change: (text: string) => { text: string; result: Result }) => {
     const { features } = await client.capabilities();
     for (let attempt = 1; ; attempt++) {
-      const file = await required(path);
+      const file = await requireFile(path);
       const { text, result } = change(textOf(file));
       try {
         await client.memories.update(file.id, fieldsOf(text, path), features.etags ? { ifMatch: version(file) } : {});
@@ -83,11 +83,11 @@ export function memoryToolHandlers(client: MemoryClient, { userId, scope = 'file
       const segments = parse(path);
       const file = await fileAt(segments);
       if (file) return viewFile(path, textOf(file), view_range);
-      const found = await below(segments);
-      if (found.length === 0 && segments.length > 0) {
+      const entries = await below(segments);
+      if (entries.length === 0 && segments.length > 0) {
         throw new Error(`The path ${path} does not exist. Please provide a valid path.`);
       }
-      const lines = entriesOf(found).map(({ name, bytes }) => `${sizeText(bytes)}\t${path}/${name}`);
+      const lines = entriesOf(entries).map(({ name, bytes }) => `${sizeText(bytes)}\t${path}/${name}`);
       const title = `Here're the files and directories up to 2 levels deep in ${path}, excluding hidden items and node_modules:`;
       return [title, `${sizeText(DIRECTORY_BYTES)}\t${path}`, ...lines].join('\n');
     },
@@ -118,9 +118,9 @@ export function memoryToolHandlers(client: MemoryClient, { userId, scope = 'file
       const segments = parse(path);
       if (segments.length === 0) throw new Error('Cannot delete the /memories directory itself');
       const file = await fileAt(segments);
-      const doomed = file ? [file] : (await below(segments)).map(({ memory }) => memory);
-      if (doomed.length === 0) throw new Error(`The path ${path} does not exist`);
-      for (const { id } of doomed) await client.memories.delete(id).catch(ignoreMissing);
+      const memories = file ? [file] : (await below(segments)).map(({ memory }) => memory);
+      if (memories.length === 0) throw new Error(`The path ${path} does not exist`);
+      for (const { id } of memories) await client.memories.delete(id).catch(ignoreMissing);
       return `Successfully deleted ${path}`;
     },
     async rename({ old_path, new_path }: { old_path: string; new_path: string }): Promise<string> {
@@ -131,12 +131,12 @@ export function memoryToolHandlers(client: MemoryClient, { userId, scope = 'file
       }
       await requireDirectories(to);
       const file = await fileAt(from);
-      const moved = file ? [{ path: [] as string[], memory: file }] : await below(from);
-      if (moved.length === 0) throw new Error(`The path ${old_path} does not exist`);
+      const entries = file ? [{ path: [] as string[], memory: file }] : await below(from);
+      if (entries.length === 0) throw new Error(`The path ${old_path} does not exist`);
       if (!file && scopeOf(to).startsWith(`${scopeOf(from)}/`)) {
         throw new Error(`${new_path} is inside ${old_path}`);
       }
-      for (const { path, memory } of moved) {
+      for (const { path, memory } of entries) {
         await client.memories.update(memory.id, { scope: scopeOf([...to, ...path]) });
       }
       return `Successfully renamed ${old_path} to ${new_path}`;
@@ -157,7 +157,7 @@ function replaceOnce(before: string, path: string, old: string, replacement: str
   }
   const text = before.replace(old, () => replacement);
   const first = Math.max(1, line - 2);
-  const snippet = numbered(text.split('\n').slice(first - 1, line + 2), first);
+  const snippet = numberLines(text.split('\n').slice(first - 1, line + 2), first);
   const title = 'The memory file has been edited. Here is the snippet showing the change (with line numbers):';
   return { text, result: `${title}\n${snippet}` };
 }
@@ -187,16 +187,16 @@ function viewFile(path: string, text: string, range: readonly number[] | undefin
   }
   const [from = 1, to = -1] = range?.length === 2 ? range : [];
   const first = Math.max(1, from);
-  const shown = numbered(lines.slice(first - 1, to === -1 ? lines.length : to), first);
-  return `Here's the content of ${path} with line numbers:\n${shown}`;
+  const excerpt = numberLines(lines.slice(first - 1, to === -1 ? lines.length : to), first);
+  return `Here's the content of ${path} with line numbers:\n${excerpt}`;
 }
 
-const numbered = (lines: readonly string[], first: number): string =>
+const numberLines = (lines: readonly string[], first: number): string =>
   lines.map((line, index) => `${String(index + first).padStart(WIDTH)}\t${line}`).join('\n');
 
 /** Two levels of a directory, in the order of the names. */
-function entriesOf(found: readonly { path: string[]; memory: Memory }[]): { name: string; bytes: number }[] {
-  const level = (prefix: string, items: typeof found, depth: number): { name: string; bytes: number }[] => {
+function entriesOf(entries: readonly { path: string[]; memory: Memory }[]): { name: string; bytes: number }[] {
+  const level = (prefix: string, items: typeof entries, depth: number): { name: string; bytes: number }[] => {
     const names = [...new Set(items.map(({ path }) => path[0] as string))].sort();
     return names
       .filter((name) => !name.startsWith('.') && name !== 'node_modules')
@@ -209,7 +209,7 @@ function entriesOf(found: readonly { path: string[]; memory: Memory }[]): { name
         return [own, ...(depth < 2 ? level(`${prefix}${name}/`, rest, depth + 1) : [])];
       });
   };
-  return level('', found, 1);
+  return level('', entries, 1);
 }
 
 function sizeText(bytes: number): string {

@@ -20,7 +20,7 @@ export interface StoreOptions {
   readonly userId: string;
   /** Scope of the items, so that other memories of the user stay apart; default `langgraph`. */
   readonly scope?: string;
-  /** Recorded as the source of the items; default `langgraph`. */
+  /** The source of the items; default `langgraph`. */
   readonly app?: string;
   /** Whether a search with a query leaves out what is not valid now or superseded; default true. */
   readonly current?: boolean;
@@ -84,8 +84,8 @@ export class MemoryStore extends BaseStore {
 
   async #put(scope: string, { value }: PutOperation): Promise<void> {
     const [current, ...older] = await this.#at(scope);
-    const doomed = value === null && current ? [current, ...older] : older;
-    for (const { id } of doomed) await this.#client.memories.delete(id).catch(ignoreMissing);
+    const deletions = value === null && current ? [current, ...older] : older;
+    for (const { id } of deletions) await this.#client.memories.delete(id).catch(ignoreMissing);
     if (value === null) return;
     const fields = { content: this.#textOf(value) || '(no text)', 'x-value': value };
     if (current) await this.#client.memories.update(current.id, fields);
@@ -95,7 +95,7 @@ export class MemoryStore extends BaseStore {
   async #find({ namespacePrefix, query, filter = {}, limit = 10, offset = 0 }: SearchOperation): Promise<SearchItem[]> {
     const below = this.#below(namespacePrefix);
     const matches = ({ value }: Item) =>
-      Object.entries(filter).every(([field, wanted]) => compare(value[field], wanted));
+      Object.entries(filter).every(([field, condition]) => compare(value[field], condition));
     if (query) {
       const { results } = await this.#client.memories.search({
         user_id: this.#userId,
@@ -104,39 +104,39 @@ export class MemoryStore extends BaseStore {
         limit: MOST_RESULTS,
         current: this.#current,
       });
-      const found = results.map(({ memory, score }) => ({ ...this.#itemOf(memory), score }));
-      return found.filter(matches).slice(offset, offset + limit);
+      const items = results.map(({ memory, score }) => ({ ...this.#itemOf(memory), score }));
+      return items.filter(matches).slice(offset, offset + limit);
     }
-    const found: SearchItem[] = [];
+    const items: SearchItem[] = [];
     for await (const item of this.#items(below)) {
-      if (found.length >= offset + limit) break;
-      if (matches(item)) found.push(item);
+      if (items.length >= offset + limit) break;
+      if (matches(item)) items.push(item);
     }
-    return found.slice(offset);
+    return items.slice(offset);
   }
 
   async #namespaces({ matchConditions, maxDepth, limit, offset = 0 }: ListNamespacesOperation): Promise<string[][]> {
     const prefix = matchConditions?.find(({ matchType }) => matchType === 'prefix')?.path ?? [];
     const wildcard = prefix.indexOf('*');
-    const found = new Map<string, string[]>();
+    const namespaces = new Map<string, string[]>();
     for await (const { namespace } of this.#items(this.#below(wildcard < 0 ? prefix : prefix.slice(0, wildcard)))) {
       if (matchConditions?.every((condition) => fits(condition, namespace)) === false) continue;
-      const cut = namespace.slice(0, maxDepth);
-      found.set(cut.join(':'), cut);
+      const path = namespace.slice(0, maxDepth);
+      namespaces.set(path.join(':'), path);
     }
-    const sorted = [...found].sort(([a], [b]) => a.localeCompare(b)).map(([, namespace]) => namespace);
+    const sorted = [...namespaces].sort(([a], [b]) => a.localeCompare(b)).map(([, namespace]) => namespace);
     return sorted.slice(offset, offset + (limit ?? sorted.length));
   }
 
   async *#items(prefix: string): AsyncGenerator<Item> {
-    const seen = new Set<string>();
+    const scopes = new Set<string>();
     for await (const memory of this.#client.memories.list({
       user_id: this.#userId,
       scope: `${prefix}*`,
       limit: PAGE,
     })) {
-      if (!memory.scope || seen.has(memory.scope)) continue;
-      seen.add(memory.scope);
+      if (!memory.scope || scopes.has(memory.scope)) continue;
+      scopes.add(memory.scope);
       yield this.#itemOf(memory);
     }
   }
@@ -186,21 +186,25 @@ function fits({ matchType, path }: MatchCondition, namespace: readonly string[])
   );
 }
 
-const OPERATORS: Readonly<Record<string, (value: unknown, wanted: unknown) => boolean>> = {
-  $eq: (value, wanted) => value === wanted,
-  $ne: (value, wanted) => value !== wanted,
-  $gt: (value, wanted) => Number(value) > Number(wanted),
-  $gte: (value, wanted) => Number(value) >= Number(wanted),
-  $lt: (value, wanted) => Number(value) < Number(wanted),
-  $lte: (value, wanted) => Number(value) <= Number(wanted),
-  $in: (value, wanted) => Array.isArray(wanted) && wanted.includes(value),
-  $nin: (value, wanted) => !Array.isArray(wanted) || !wanted.includes(value),
+const OPERATORS: Readonly<Record<string, (value: unknown, operand: unknown) => boolean>> = {
+  $eq: (value, operand) => value === operand,
+  $ne: (value, operand) => value !== operand,
+  $gt: (value, operand) => Number(value) > Number(operand),
+  $gte: (value, operand) => Number(value) >= Number(operand),
+  $lt: (value, operand) => Number(value) < Number(operand),
+  $lte: (value, operand) => Number(value) <= Number(operand),
+  $in: (value, operand) => Array.isArray(operand) && operand.includes(value),
+  $nin: (value, operand) => !Array.isArray(operand) || !operand.includes(value),
 };
 
 /** A filter is a value, or operators that must all hold. */
-function compare(value: unknown, wanted: unknown): boolean {
-  if (typeof wanted !== 'object' || wanted === null || !Object.keys(wanted).every((name) => name in OPERATORS)) {
-    return value === wanted;
+function compare(value: unknown, condition: unknown): boolean {
+  if (
+    typeof condition !== 'object' ||
+    condition === null ||
+    !Object.keys(condition).every((name) => name in OPERATORS)
+  ) {
+    return value === condition;
   }
-  return Object.entries(wanted).every(([name, operand]) => OPERATORS[name]?.(value, operand));
+  return Object.entries(condition).every(([name, operand]) => OPERATORS[name]?.(value, operand));
 }

@@ -14,13 +14,13 @@ export function memoryFunctions(client: MemoryClient, options: ToolOptions) {
     async run(name: string, input: string): Promise<string> {
       const definition = definitions.find((one) => one.name === name);
       if (!definition) return JSON.stringify({ error: `no tool has the name ${name}` });
-      let parsed: Record<string, unknown>;
+      let args: Record<string, unknown>;
       try {
-        parsed = JSON.parse(input);
+        args = JSON.parse(input);
       } catch {
         return JSON.stringify({ error: 'the arguments are not JSON' });
       }
-      return JSON.stringify(await definition.run(parsed));
+      return JSON.stringify(await definition.run(args));
     },
   };
 }

@@ -4,11 +4,11 @@ import type { Memory } from '../types.ts';
 import { addExtracted } from './origin.ts';
 
 export interface ToolOptions {
-  /** Whose memories. The model cannot choose. */
+  /** The user of the memories. The model cannot choose it. */
   readonly userId: string;
   /** Scope of new memories; the tools see only what is in it or below. The model cannot choose. */
   readonly scope?: string;
-  /** Recorded as the source of what the model adds; default: the name of the adapter. */
+  /** The source of what the model adds; default: the name of the adapter. */
   readonly app?: string;
 }
 
@@ -64,10 +64,10 @@ export function toolDefinitions(
       { query: text('What to look for.'), limit, current },
       async ({ query, limit: most, current }) => {
         // The prefix of a scope also finds its neighbours ("acme-corp" for "acme").
-        const asked = scope === undefined ? { limit: most } : { scope, limit: MOST_RESULTS };
-        const { results } = await client.memories.search({ user_id, q: query, current, ...asked });
+        const options = scope === undefined ? { limit: most } : { scope, limit: MOST_RESULTS };
+        const { results } = await client.memories.search({ user_id, q: query, current, ...options });
         const inside = results.filter(({ memory }) => isInside(memory)).slice(0, most);
-        return inside.map(({ memory, ...found }) => ({ ...brief(memory), ...found }));
+        return inside.map(({ memory, ...rest }) => ({ ...brief(memory), ...rest }));
       },
     ),
     define(
@@ -75,13 +75,13 @@ export function toolDefinitions(
       'List the newest memories of the user.',
       { limit, current },
       async ({ limit: most, current }) => {
-        const found: object[] = [];
+        const memories: object[] = [];
         const below = scope === undefined ? {} : { scope: `${scope}*` };
         for await (const memory of client.memories.list({ user_id, current, ...below })) {
-          if (isInside(memory)) found.push(brief(memory));
-          if (found.length >= most) break;
+          if (isInside(memory)) memories.push(brief(memory));
+          if (memories.length >= most) break;
         }
-        return found;
+        return memories;
       },
     ),
     define(
@@ -100,12 +100,12 @@ export function toolDefinitions(
 class Refused extends Error {}
 
 /** Not every model keeps to the schema. */
-function checked(input: Record<string, unknown> | null, required: readonly string[]): Input {
+function checkInput(input: Record<string, unknown> | null, required: readonly string[]): Input {
   for (const name of required) {
     if (typeof input?.[name] !== 'string') throw new Refused(`${name}: must be a text`);
   }
-  const { id, limit: given } = input ?? {};
-  const most = given ?? 10;
+  const { id, limit: number } = input ?? {};
+  const most = number ?? 10;
   if (id === '' || id === '.' || id === '..') throw new Refused('no memory has this id');
   if (!Number.isInteger(most) || Number(most) < 1 || Number(most) > MOST_RESULTS) {
     throw new Refused(`limit: must be a whole number from 1 to ${MOST_RESULTS}`);
@@ -130,7 +130,7 @@ function define(
     parameters: { type: 'object', properties, required, additionalProperties: false },
     async run(input) {
       try {
-        return await work(checked(input, required));
+        return await work(checkInput(input, required));
       } catch (error) {
         if (error instanceof ApiError || error instanceof Refused) return { error: error.message };
         throw error;
