@@ -5,10 +5,10 @@ import {
   MAX_BATCH_SIZE,
   type Memory,
   type MemoryPatch,
+  type ProtocolVerb,
   type Ref,
   type Vector,
   type VectorsQuery,
-  type ProtocolVerb,
 } from '#contract';
 import { literalPrefix, mergeExtensions } from '#toolbox';
 import { rememberStatements, type Statement } from '../client/connections.ts';
