@@ -12,7 +12,7 @@ import pg from 'pg';
 import type { Log } from '#contract';
 import { memoised } from '../../eval/memo.ts';
 import { openConnections } from '../../providers/postgres/client/connections.ts';
-import { Options } from '../../providers/postgres/options.ts';
+import { Options } from '../../providers/postgres/postgres-options.ts';
 import { openEmbedder } from '../../src/embedding/open.ts';
 import { makeQuestions } from './clauses.ts';
 import { compareStores, compareWays, measureRecall, measureVerbs, type Subject } from './measure.ts';

@@ -23,7 +23,7 @@ import { effectivePatch, mergeExtensions, newRecord, requireFits, requireVersion
 import { createAuditLog } from './audit.ts';
 import { createKeyUses } from './key-uses.ts';
 import { createExport } from './memory-export.ts';
-import { Options } from './options.ts';
+import { Options } from './memory-options.ts';
 import { createUser, type Home, type User } from './user.ts';
 
 /** Memories in process memory, lost when it ends: the reference semantics of every verb, and a backend for experiments. */

@@ -8,15 +8,15 @@ import {
   type ProviderContext,
 } from '#contract';
 import { connect, type Service } from './client/client.ts';
-import { PROVIDER } from './client/errors.ts';
+import { PROVIDER } from './client/pinecone-errors.ts';
 import { userFilter } from './filter.ts';
 import { createConsistency } from './gateway-index/consistency.ts';
 import { createGatewayProvider } from './gateway-index/gateway-provider.ts';
 import { createIds, createNamespaces } from './gateway-index/ids.ts';
-import { examine, openMapped } from './mapped/mapped-provider.ts';
+import { examineIndex, openMappedIndex } from './mapped/mapped-provider.ts';
 import { fieldsOf } from './mapped/mapped-record.ts';
-import { Options } from './options.ts';
 import { createOverlay } from './overlay.ts';
+import { Options } from './pinecone-options.ts';
 import { toValues } from './score.ts';
 import { atStartup, checkedMetric, readIndex, readOrDescribeIndex } from './startup.ts';
 
@@ -31,7 +31,7 @@ export default defineProvider({
     }
     const service = connect(options);
     return options.preset
-      ? openMapped(service, options, context)
+      ? openMappedIndex(service, options, context)
       : openGatewayIndex(service, options, { embedder, log: context.log });
   },
   diagnose,
@@ -122,7 +122,7 @@ async function diagnoseGatewayIndex(
 
 async function diagnoseMapped(service: Service, options: Options, embedder: EmbedderIdentity): Promise<Finding[]> {
   const fields = fieldsOf(options);
-  const { metric, warnings } = await examine(service, options, embedder, fields);
+  const { metric, warnings } = await examineIndex(service, options, embedder, fields);
   return [
     finding('connection', 'ok', `${ANSWERS}, and measures by ${metric}`),
     finding('mapping', 'ok', `its records can be found by "${fields.user}"`),

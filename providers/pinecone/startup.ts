@@ -2,9 +2,9 @@ import { scrypt } from 'node:crypto';
 import { promisify } from 'node:util';
 import { backgroundCall, type Call, type EmbedderIdentity } from '#contract';
 import type { Metadata, Service } from './client/client.ts';
-import { failureBehind } from './client/errors.ts';
+import { failureBehind } from './client/pinecone-errors.ts';
 import { indexUrl } from './client/transport.ts';
-import type { Options } from './options.ts';
+import type { Options } from './pinecone-options.ts';
 import type { Metric } from './score.ts';
 
 /** Maximum time for all requests at the start, in milliseconds. */

@@ -1,9 +1,9 @@
 import { defineProvider } from '#contract';
-import { PROVIDER } from './errors.ts';
-import { Options } from './options.ts';
+import { PROVIDER } from './postgres-errors.ts';
+import { Options } from './postgres-options.ts';
 import { checkCompatibility } from './startup/compatibility-check.ts';
 import { openDatabase } from './startup/open-database.ts';
-import { openProvider } from './tables/provider.ts';
+import { openTables } from './tables/provider.ts';
 
 /**
  * Postgres with pgvector: a server, or the embedded engine in the data folder, both through `pg`. It serves the gateway's
@@ -14,13 +14,13 @@ export default defineProvider({
   options: Options,
   async open(options, context) {
     const { mapping } = options;
-    if (mapping) return (await import('./mapped/mapped-provider.ts')).openMapped({ ...options, mapping }, context);
+    if (mapping) return (await import('./mapped/mapped-provider.ts')).openMappedTable({ ...options, mapping }, context);
     const { embedder, log } = context;
     const database = await openDatabase(options, context, (client, names) =>
       checkCompatibility(client, names, embedder, log),
     );
     try {
-      return await openProvider(database, options, context);
+      return await openTables(database, options, context);
     } catch (error) {
       await database.close();
       throw error;

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { Options } from '../../providers/postgres/options.ts';
+import { Options } from '../../providers/postgres/postgres-options.ts';
 import { settingFacts } from './facts.ts';
 
 /** The provider's schema decides what is allowed. This file says what a user needs to know about each setting. */

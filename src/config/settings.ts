@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { Options as MemoryOptions } from '../../providers/memory/options.ts';
+import { Options as MemoryOptions } from '../../providers/memory/memory-options.ts';
 import { access, limits } from './access-settings.ts';
 import { httpUrl, milliseconds, settingFacts, text } from './facts.ts';
 import { mapping } from './mapping-settings.ts';

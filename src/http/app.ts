@@ -9,7 +9,7 @@ import type { Gate } from '../verbs/gate.ts';
 import { allowOrigins, authenticate, rejectOtherSites, requireHost, requireOrigin } from './admission.ts';
 import { consoleRoutes } from './console-routes.ts';
 import { docsRoutes } from './docs-routes.ts';
-import { errorResponse } from './errors.ts';
+import { errorResponse } from './error-envelope.ts';
 import { limitUnreadBody } from './input.ts';
 import { addressReader, callerKey, limitConcurrency, limitConcurrencyPerCaller, limitRequests } from './limits.ts';
 import { mcpRoutes, resourceMetadata } from './mcp-routes.ts';

@@ -4,7 +4,7 @@ import type { Duplex } from 'node:stream';
 import { getRequestListener, RequestError } from '@hono/node-server';
 import type { Hono } from 'hono';
 import { invalidRequest, type Log, OmpError } from '#contract';
-import { plainResponse } from './errors.ts';
+import { plainResponse } from './error-envelope.ts';
 import { type Env, newRequestId } from './request.ts';
 
 export interface ListenOptions {

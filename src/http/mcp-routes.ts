@@ -5,7 +5,7 @@ import { inProcess } from '../mcp/memories.ts';
 import { DEFAULT_TOOLS, MAX_ERROR_LENGTH, MAX_MESSAGE_VALUES, type ToolName } from '../mcp/names.ts';
 import { fits, isStorable, LIMITS } from '../verbs/fields.ts';
 import type { Gate } from '../verbs/gate.ts';
-import { reportError } from './errors.ts';
+import { reportError } from './error-envelope.ts';
 import { readJson } from './input.ts';
 import type { Env } from './request.ts';
 import { readHeader } from './verb-routes.ts';

@@ -5,7 +5,7 @@ import { VERB_TABLE } from '../verbs/index.ts';
 import type { WireMemory } from '../verbs/memory.ts';
 import { etagOf, namesEtag } from '../verbs/memory.ts';
 import type { Verb } from '../verbs/verb.ts';
-import { itemError } from './errors.ts';
+import { itemError } from './error-envelope.ts';
 import { readJson, readQuery } from './input.ts';
 import type { Env } from './request.ts';
 

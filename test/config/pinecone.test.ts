@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { Options } from '../../providers/pinecone/options.ts';
+import { Options } from '../../providers/pinecone/pinecone-options.ts';
 import { settingFor } from '../../src/config/schema-reader.ts';
 import { load, mistakesOf } from './sources.ts';
 

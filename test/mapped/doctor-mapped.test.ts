@@ -2,7 +2,7 @@ import pg from 'pg';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { suggestIndexes } from '../../providers/postgres/commands/doctor-mapped.ts';
 import { examine } from '../../providers/postgres/mapped/examine.ts';
-import { createStatements } from '../../providers/postgres/mapped/mapped-statements.ts';
+import { createMappedStatements } from '../../providers/postgres/mapped/mapped-statements.ts';
 import { Mapping, resolveMapping } from '../../providers/postgres/mapped/mapping.ts';
 import { createReading } from '../../providers/postgres/mapped/row-reading.ts';
 import { createSearchStatements } from '../../providers/postgres/mapped/vector-search.ts';
@@ -80,7 +80,7 @@ async function plansOf(url: string, { mapping, dimensions = DIMENSIONS }: Laid) 
     const { layout, mistakes } = await examine(client, Mapping.parse(mapping), embedder);
     if (!layout) throw new Error(mistakes.join('\n'));
     const reading = createReading(layout, 'model');
-    const statements = createStatements(layout, reading);
+    const statements = createMappedStatements(layout, reading);
     const search = createSearchStatements(layout, reading, statements);
     const [vector] = (await embedder.embed(['text'], 'query', call)) as [Float32Array];
     const [row] = (

@@ -2,9 +2,9 @@ import { toSql } from 'pgvector';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { SearchHit, SearchQuery } from '#contract';
 import { openConnections, type Row } from '../../providers/postgres/client/connections.ts';
-import { createStatements } from '../../providers/postgres/mapped/mapped-statements.ts';
+import { createMappedStatements } from '../../providers/postgres/mapped/mapped-statements.ts';
 import { createReading } from '../../providers/postgres/mapped/row-reading.ts';
-import { createSearch } from '../../providers/postgres/mapped/vector-search.ts';
+import { createVectorSearch } from '../../providers/postgres/mapped/vector-search.ts';
 import { call, listOf, searchFor } from '../support/requests.ts';
 import type { Store } from '../support/stores.ts';
 import { BARE, COLUMNS, embedder, type MappedTable, openedTables, openTable, vectorOf } from './tables.ts';
@@ -56,7 +56,7 @@ const directly = async (
   });
   const sent: string[] = [];
   const reading = createReading(layout, 'model');
-  const search = createSearch({
+  const search = createVectorSearch({
     db: {
       ...db,
       query: (...wanted): Promise<Row[]> => {
@@ -70,7 +70,7 @@ const directly = async (
     },
     layout,
     reading,
-    statements: createStatements(layout, reading),
+    statements: createMappedStatements(layout, reading),
     large_user_rows,
   });
   const run = async (query: SearchQuery) => {

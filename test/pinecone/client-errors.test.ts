@@ -6,7 +6,13 @@ import pino from 'pino';
 import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { OmpError } from '#contract';
 import { connect, type Service } from '../../providers/pinecone/client/client.ts';
-import { Failure, type FailureKind, failureOf, PROVIDER, toOmpError } from '../../providers/pinecone/client/errors.ts';
+import {
+  Failure,
+  type FailureKind,
+  failureOf,
+  PROVIDER,
+  toOmpError,
+} from '../../providers/pinecone/client/pinecone-errors.ts';
 import { type Pinecone, startPinecone } from '../pinecone-server/start.ts';
 import { holdTimers } from '../support/hold-timers.ts';
 import { call } from '../support/requests.ts';

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type Call, OmpError } from '#contract';
 import { connect, type Service } from '../../providers/pinecone/client/client.ts';
-import { Failure, parseRetryAfter } from '../../providers/pinecone/client/errors.ts';
+import { Failure, parseRetryAfter } from '../../providers/pinecone/client/pinecone-errors.ts';
 import { createConcurrencyLimit, pauseAfter, withRetries } from '../../providers/pinecone/client/retry.ts';
 import { callOf, gate } from '../embedding/observed-embedder.ts';
 import { type Fault, type Pinecone, startPinecone } from '../pinecone-server/start.ts';

@@ -2,7 +2,11 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Memory } from '#contract';
 import type { Service } from '../../providers/pinecone/client/client.ts';
 import { createConsistency, createTokens } from '../../providers/pinecone/gateway-index/consistency.ts';
-import { createFind, type GatewayIndex, toMetadata } from '../../providers/pinecone/gateway-index/gateway-record.ts';
+import {
+  createIndexFind,
+  type GatewayIndex,
+  toMetadata,
+} from '../../providers/pinecone/gateway-index/gateway-record.ts';
 import { createIds, createNamespaces } from '../../providers/pinecone/gateway-index/ids.ts';
 import { createOverlay, type Overlay, type OverlayOptions } from '../../providers/pinecone/overlay.ts';
 import { startPinecone } from '../pinecone-server/start.ts';
@@ -336,7 +340,7 @@ describe('the overlay', () => {
     const consistency = createConsistency({ secret: new Uint8Array(32), wait_ms: 0, look: async () => undefined });
     const namespaces = createNamespaces('single', NAMESPACE);
     const own = { service: { fetch }, ids, namespaces, overlay, consistency, model: 'm' } as unknown as GatewayIndex;
-    const find = createFind(own, { settle_ms: 1_000, consistency_wait_ms: 0 });
+    const find = createIndexFind(own, { settle_ms: 1_000, consistency_wait_ms: 0 });
     expect(await find(refTo(memory.id), call)).toBeUndefined();
   });
 

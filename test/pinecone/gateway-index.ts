@@ -4,13 +4,13 @@ import type { Metadata } from '../../providers/pinecone/client/client.ts';
 import { connect } from '../../providers/pinecone/client/client.ts';
 import { userFilter } from '../../providers/pinecone/filter.ts';
 import { createConsistency } from '../../providers/pinecone/gateway-index/consistency.ts';
-import { createList } from '../../providers/pinecone/gateway-index/gateway-list.ts';
+import { createIndexList } from '../../providers/pinecone/gateway-index/gateway-list.ts';
 import type { GatewayIndex } from '../../providers/pinecone/gateway-index/gateway-record.ts';
 import { changes, toMetadata } from '../../providers/pinecone/gateway-index/gateway-record.ts';
-import { createSearch } from '../../providers/pinecone/gateway-index/gateway-search.ts';
+import { createIndexSearch } from '../../providers/pinecone/gateway-index/gateway-search.ts';
 import { createIds, createNamespaces } from '../../providers/pinecone/gateway-index/ids.ts';
-import type { Options } from '../../providers/pinecone/options.ts';
 import { createOverlay } from '../../providers/pinecone/overlay.ts';
+import type { Options } from '../../providers/pinecone/pinecone-options.ts';
 import { toValues } from '../../providers/pinecone/score.ts';
 import { post } from '../pinecone-server/plain.ts';
 import type { Pinecone } from '../pinecone-server/start.ts';
@@ -113,7 +113,7 @@ export function openUserIndex(
       own.overlay = makeOverlay();
     },
     /** A list of a process just started, which remembers no pages. */
-    restarted: () => createList(own),
+    restarted: () => createIndexList(own),
     /** `altered`: parts of the index that err. */
     search(
       query: string,
@@ -121,7 +121,7 @@ export function openUserIndex(
       altered: Partial<GatewayIndex> = {},
     ) {
       const used: GatewayIndex = { ...own, ...altered };
-      const search = createSearch(used, createList(used));
+      const search = createIndexSearch(used, createIndexList(used));
       const vector = vectorOf(query, dimension);
       return search({ user_id, text: query, vector, tags: [], within: null, max_bytes: 1e9, limit: 10, ...more }, call);
     },

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ListQuery, SearchQuery } from '#contract';
 import { connect, type Service } from '../../providers/pinecone/client/client.ts';
-import { openMapped } from '../../providers/pinecone/mapped/mapped-provider.ts';
-import { Options } from '../../providers/pinecone/options.ts';
+import { openMappedIndex } from '../../providers/pinecone/mapped/mapped-provider.ts';
+import { Options } from '../../providers/pinecone/pinecone-options.ts';
 import { type Pinecone, startPinecone } from '../pinecone-server/start.ts';
 import { expectError } from '../support/expect-error.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
@@ -331,7 +331,7 @@ describe('other users', () => {
         fetchByMetadata: (name, page, made) => service.fetchByMetadata(name, { ...page, filter: filterless }, made),
       };
       const context = { embedder: hashingEmbedder(), log: recordingLog() };
-      return storeOf(await openMapped(careless, options, context), context.embedder);
+      return storeOf(await openMappedIndex(careless, options, context), context.embedder);
     };
     const idsOf = async (query: Partial<ListQuery & SearchQuery>) => {
       const provider = await open();

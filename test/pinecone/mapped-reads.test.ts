@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { connect, type Service } from '../../providers/pinecone/client/client.ts';
 import { createRateLimit } from '../../providers/pinecone/mapped/mapped-list.ts';
-import { openMapped } from '../../providers/pinecone/mapped/mapped-provider.ts';
+import { openMappedIndex } from '../../providers/pinecone/mapped/mapped-provider.ts';
 import { toIso } from '../../providers/pinecone/mapped/mapped-record.ts';
-import { Options } from '../../providers/pinecone/options.ts';
+import { Options } from '../../providers/pinecone/pinecone-options.ts';
 import { callOf } from '../embedding/observed-embedder.ts';
 import { post } from '../pinecone-server/plain.ts';
 import { type Pinecone, startPinecone } from '../pinecone-server/start.ts';
@@ -156,7 +156,7 @@ describe('lists', () => {
         },
       };
       const context = { embedder: hashingEmbedder(), log: recordingLog() };
-      const provider = storeOf(await openMapped(moving, options, context), context.embedder);
+      const provider = storeOf(await openMappedIndex(moving, options, context), context.embedder);
       const found = (await provider.list(listOf(user, { limit: 1_000 }), call)).map(({ content }) => content);
       await provider.close();
       // One at the start, four of the list.
@@ -379,7 +379,7 @@ describe('searches', () => {
         fetch: async () => new Map(),
       };
       const context = { embedder, log: recordingLog() };
-      const provider = storeOf(await openMapped(textless, options, context), context.embedder);
+      const provider = storeOf(await openMappedIndex(textless, options, context), context.embedder);
       asked.length = 0;
       const search = provider.search(searchFor(user, 'green tea'), call);
       await expect(search).rejects.toMatchObject({ code: 'invalid_request' });

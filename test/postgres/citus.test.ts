@@ -4,11 +4,11 @@ import type { ExportedMemory, Memory, StoredEntry } from '#contract';
 import { newIdentity } from '#toolbox';
 import { reembed } from '../../providers/postgres/commands/reembed.ts';
 import { CLOCK } from '../../providers/postgres/commands/reembed-retry.ts';
-import { Options } from '../../providers/postgres/options.ts';
+import { Options } from '../../providers/postgres/postgres-options.ts';
 import { checkCompatibility } from '../../providers/postgres/startup/compatibility-check.ts';
 import { openDatabase } from '../../providers/postgres/startup/open-database.ts';
 import { withBucket } from '../../providers/postgres/tables/names.ts';
-import { openProvider } from '../../providers/postgres/tables/provider.ts';
+import { openTables } from '../../providers/postgres/tables/provider.ts';
 import { keyOfBatch } from '../../src/core/idempotency.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
 import { IS_CITUS, SERVER_OPTIONS } from '../support/postgres-server.ts';
@@ -101,8 +101,8 @@ describe.skipIf(!IS_CITUS)('on Citus', () => {
         return database.db.queryWith(settings, statement, values, by);
       },
     };
-    const provider = (await openProvider({ ...database, db }, options, context)) as Required<
-      Awaited<ReturnType<typeof openProvider>>
+    const provider = (await openTables({ ...database, db }, options, context)) as Required<
+      Awaited<ReturnType<typeof openTables>>
     >;
     const vector = await vectorOf('apple');
     const add = (user: string) =>

@@ -3,7 +3,7 @@ import { pino } from 'pino';
 import { describe, expect, it } from 'vitest';
 import { OmpError } from '#contract';
 import { openConnections, statement } from '../../providers/postgres/client/connections.ts';
-import { lostConnection, toOmpError, unreachable } from '../../providers/postgres/errors.ts';
+import { lostConnection, toOmpError, unreachable } from '../../providers/postgres/postgres-errors.ts';
 import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';
 import { contextOf } from '../support/requests.ts';
 import { openStoreOf } from '../support/stores.ts';

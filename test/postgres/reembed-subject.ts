@@ -3,7 +3,7 @@ import { onTestFinished } from 'vitest';
 import type { Embedder, MaintenanceContext, ReembedOutcome, ReembedRequest } from '#contract';
 import { reembed } from '../../providers/postgres/commands/reembed.ts';
 import { CLOCK, type Clock } from '../../providers/postgres/commands/reembed-retry.ts';
-import { Options } from '../../providers/postgres/options.ts';
+import { Options } from '../../providers/postgres/postgres-options.ts';
 import { type Names, toNames } from '../../providers/postgres/tables/names.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
 import { SERVER_URL } from '../support/postgres-server.ts';

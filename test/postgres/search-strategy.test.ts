@@ -3,7 +3,7 @@ import type { RankingOptions } from '#contract';
 import type { Database, Statement } from '../../providers/postgres/client/connections.ts';
 import { createStatements } from '../../providers/postgres/tables/memory-statements.ts';
 import { toNames } from '../../providers/postgres/tables/names.ts';
-import { createRarity, createSearch } from '../../providers/postgres/tables/search-strategy.ts';
+import { createRarity, createTableSearch } from '../../providers/postgres/tables/search-strategy.ts';
 import { call, searchFor, until } from './store.ts';
 
 const names = toNames('omp', 'public');
@@ -24,7 +24,7 @@ const searching = (
     sent.push(way);
     return way === 'indexes' ? [...found] : [];
   };
-  const run = createSearch({
+  const run = createTableSearch({
     db: {
       query: async ({ text }: Statement) => answer('', text),
       queryWith: async (settings: string, { text }: Statement) => answer(settings, text),

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Call, listenForAbort, OmpError } from '#contract';
-import { Failure, type FailureKind, PROVIDER, toOmpError } from './errors.ts';
+import { Failure, type FailureKind, PROVIDER, toOmpError } from './pinecone-errors.ts';
 import { type Answer, exchange } from './transport.ts';
 
 /*

@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { Pinecone } from '@pinecone-database/pinecone';
 import { readAtMost } from '#toolbox';
-import { Failure, failureOf } from './errors.ts';
+import { Failure, failureOf } from './pinecone-errors.ts';
 
 /** Maximum bytes of an answer: more than a hundred records with the longest vectors and metadata. */
 const MAX_BYTES = 64 * 1024 * 1024;

@@ -18,7 +18,7 @@ const CHUNK = MAX_LISTED - 1;
  * 99 memories and one fetch for every 100; sometimes one more if another gateway just deleted some. Any other position
  * takes a few lists more: of 10,000 memories mostly 2 to 8; up to 50 if nothing older follows for weeks.
  */
-export function createList(index: GatewayIndex): (query: ListQuery, call: Call) => Promise<Memory[]> {
+export function createIndexList(index: GatewayIndex): (query: ListQuery, call: Call) => Promise<Memory[]> {
   const { service, ids, namespaces, overlay, consistency, model, max_scan } = index;
   const walk = createWalk(service, namespaces);
 

@@ -18,21 +18,21 @@ import {
   requireFits,
   upsertChunks,
 } from '../client/client.ts';
-import { PROVIDER } from '../client/errors.ts';
+import { PROVIDER } from '../client/pinecone-errors.ts';
 import type { RecentWrite } from '../overlay.ts';
 import { toValues } from '../score.ts';
 import { INDEX_RECORD } from '../startup.ts';
-import { createList } from './gateway-list.ts';
+import { createIndexList } from './gateway-list.ts';
 import {
   changes,
-  createFind,
+  createIndexFind,
   createLook,
   type FindOptions,
   type GatewayIndex,
   type StoredMemory,
   toMetadata,
 } from './gateway-record.ts';
-import { createSearch } from './gateway-search.ts';
+import { createIndexSearch } from './gateway-search.ts';
 import { EARLIEST_MS } from './ids.ts';
 import { signOf, withExport } from './index-export.ts';
 
@@ -45,9 +45,9 @@ interface NewEntry extends RecentWrite {
 /** The verbs on the gateway's index. */
 export function createGatewayProvider(index: GatewayIndex, options: FindOptions): Provider {
   const { service, ids, namespaces, overlay, consistency } = index;
-  const find = createFind(index, options);
+  const find = createIndexFind(index, options);
   const look = createLook(index);
-  const list = createList(index);
+  const list = createIndexList(index);
   const mutex = createKeyedMutex();
 
   const provider: Provider = {
@@ -122,7 +122,7 @@ export function createGatewayProvider(index: GatewayIndex, options: FindOptions)
         count += memories.length;
       }
     },
-    search: createSearch(index, list),
+    search: createIndexSearch(index, list),
     stats: () => ({ queue_length: service.queueLength() }),
     ping: async (call) => void (await service.fetch(namespaces.base, [INDEX_RECORD], call)),
     close: async () => overlay.close(),

@@ -166,7 +166,7 @@ export const createLook =
  * Finds one record: the newer of what Pinecone has and what this process wrote. Pinecone is asked for recent writes too,
  * since another gateway may have changed the record.
  */
-export function createFind(index: GatewayIndex, { settle_ms, consistency_wait_ms }: FindOptions) {
+export function createIndexFind(index: GatewayIndex, { settle_ms, consistency_wait_ms }: FindOptions) {
   const { ids, namespaces, overlay, consistency } = index;
   const look = createLook(index);
 

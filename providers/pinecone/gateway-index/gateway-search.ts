@@ -23,7 +23,7 @@ const BELOW_ALL = -1;
  * at most 96 results or memories; for more, a second query for ids and fetches of records; still more if many of the best
  * were just changed or have the same score. More than 10,000 equal scores stay in the order of the index.
  */
-export function createSearch(index: GatewayIndex, list: NonNullable<Provider['list']>) {
+export function createIndexSearch(index: GatewayIndex, list: NonNullable<Provider['list']>) {
   const newest = async (query: SearchQuery, call: Call): Promise<SearchHit[]> => {
     const { user_id, tags, limit, max_bytes, max_content_bytes = Number.POSITIVE_INFINITY } = query;
     const memories = await list({ user_id, tags, limit, max_bytes, within: null }, call);

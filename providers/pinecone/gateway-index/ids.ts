@@ -1,5 +1,5 @@
 import { createHash, createHmac, randomBytes } from 'node:crypto';
-import type { Options } from '../options.ts';
+import type { Options } from '../pinecone-options.ts';
 
 /**
  * An id is `mem_` + U + T + R: U the user (24 characters), T the time of creation counted backwards (12), R random (16). In

@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import type { Call } from '#contract';
 import { MAX_LISTED, type Service } from '../client/client.ts';
-import { failureBehind } from '../client/errors.ts';
+import { failureBehind } from '../client/pinecone-errors.ts';
 import { EARLIEST_MS, type Namespaces, timeOf, timePart, userPrefix } from './ids.ts';
 
 /** A range of a user's list. */

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Call, type ListQuery, type Memory, OmpError, providerError } from '#contract';
 import { newestFirst, recordBytes, upToBytes } from '#toolbox';
-import { PROVIDER } from '../client/errors.ts';
+import { PROVIDER } from '../client/pinecone-errors.ts';
 import { userFilter } from '../filter.ts';
 import { type MappedIndex, requireTagsField, toMemory } from './mapped-record.ts';
 
@@ -26,7 +26,7 @@ const RATE_LIMIT = { count: 4, window_ms: 1_100, longest_wait_ms: 5_000 };
  * Lists a user's memories. Neither ids nor times can be requested in order: all records of the user are read and sorted
  * here. More than `max_listed` is an error, never a part of them.
  */
-export function createList(index: MappedIndex): List {
+export function createMappedList(index: MappedIndex): List {
   const { service, namespace, fields, dimensions, overlay, max_listed } = index;
   const limit = Math.min(largestPage(dimensions), max_listed + 1);
   const waitForRate = createRateLimit(RATE_LIMIT);

@@ -12,13 +12,13 @@ import {
 import { toUnit } from '#ranking';
 import { createKeyedMutex, effectivePatch, newIdentity } from '#toolbox';
 import { MAX_CONTENT_LENGTH, MAX_TOP_K, type Metadata, requireFits, type Service } from '../client/client.ts';
-import { failureBehind, PROVIDER } from '../client/errors.ts';
+import { failureBehind, PROVIDER } from '../client/pinecone-errors.ts';
 import { anyUserFilter, userFilter } from '../filter.ts';
-import type { Options } from '../options.ts';
 import { createOverlay, type RecentWrite } from '../overlay.ts';
+import type { Options } from '../pinecone-options.ts';
 import { isZero, type Metric, toValues } from '../score.ts';
 import { atStartup, checkedMetric } from '../startup.ts';
-import { createList, largestPage } from './mapped-list.ts';
+import { createMappedList, largestPage } from './mapped-list.ts';
 import {
   changes,
   type Fields,
@@ -29,7 +29,7 @@ import {
   timeIn,
   toMemory,
 } from './mapped-record.ts';
-import { createSearch } from './mapped-search.ts';
+import { createMappedSearch } from './mapped-search.ts';
 
 /** Probably no record has this id; it does not matter. */
 const PING_ID = 'omp-ping';
@@ -38,7 +38,7 @@ const PING_ID = 'omp-ping';
  * Opens a mapped index, read-only unless `writable`. Throws a plain `Error` for operators if the settings or the index do
  * not allow it.
  */
-export async function openMapped(
+export async function openMappedIndex(
   service: Service,
   options: Options,
   { embedder, log }: Pick<ProviderContext, 'embedder' | 'log'>,
@@ -46,13 +46,13 @@ export async function openMapped(
   if (!embedder) throw new Error('an index on Pinecone is searched by vectors; set OMP_SEARCH_MODE to vector');
   const { namespace, writable, settle_ms, max_listed } = options;
   const fields = fieldsOf(options);
-  const { metric, lists, temporal, warnings } = await examine(service, options, embedder, fields);
+  const { metric, lists, temporal, warnings } = await examineIndex(service, options, embedder, fields);
   for (const warning of warnings) log.warn({}, `this Pinecone index: ${warning}`);
   // `settle_ms` alone decides how long writes are remembered: positions are not tracked here.
   const overlay = createOverlay({ settle_ms, shows: () => true, log });
   const { dimensions } = embedder;
   const index: MappedIndex = { service, namespace, fields, dimensions, metric, overlay, max_listed };
-  const find = createFind(index);
+  const find = createMappedFind(index);
   return {
     name: PROVIDER,
     capabilities: {
@@ -71,16 +71,16 @@ export async function openMapped(
       explain: true,
     },
     get: async ({ id, users }, call) => (await find([id], users, call)).get(id)?.memory,
-    search: createSearch(index),
+    search: createMappedSearch(index),
     ...(lists && {
-      list: createList(index),
+      list: createMappedList(index),
       async vectorsOf({ ids, user_id }, call) {
         const records = await find(ids, [user_id], call);
         return new Map([...records].map(([id, { vector }]) => [id, vector]));
       },
     }),
     ...(writable
-      ? createWrites(index, find)
+      ? createMappedWrites(index, find)
       : { read_only: 'the index is read-only: OMP_PINECONE_WRITABLE=true lets the gateway change it' }),
     // A statistics request would list every namespace.
     stats: () => ({ queue_length: service.queueLength() }),
@@ -102,7 +102,7 @@ export interface ExaminedIndex {
  * Finds out at the start what the index can do, and reads one page of its records for it. Throws a plain `Error` for an
  * index that does not fit the embedder or cannot find the records of one user.
  */
-export const examine = (
+export const examineIndex = (
   service: Service,
   options: Pick<Options, 'namespace' | 'metric'>,
   { dimensions }: EmbedderIdentity,
@@ -152,7 +152,7 @@ interface FoundRecord extends RecentWrite {
 type Find = (ids: readonly string[], users: Ref['users'], call: Call) => Promise<Map<string, FoundRecord>>;
 
 /** Finds records by id. Recent writes of this gateway win: the index may not show them yet. */
-function createFind({ service, namespace, fields, overlay }: MappedIndex): Find {
+function createMappedFind({ service, namespace, fields, overlay }: MappedIndex): Find {
   return async (ids, users, call) => {
     const records = await service.fetch(namespace, ids, call);
     const hits = new Map<string, FoundRecord>();
@@ -173,7 +173,10 @@ function createFind({ service, namespace, fields, overlay }: MappedIndex): Find 
 }
 
 /** The verbs that change a mapped index. They never touch keys that no field names. */
-function createWrites(index: MappedIndex, find: Find): Required<Pick<Provider, 'check' | 'add' | 'update' | 'delete'>> {
+function createMappedWrites(
+  index: MappedIndex,
+  find: Find,
+): Required<Pick<Provider, 'check' | 'add' | 'update' | 'delete'>> {
   const { service, namespace, fields, overlay } = index;
   const mutex = createKeyedMutex();
 

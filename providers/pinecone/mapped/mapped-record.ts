@@ -1,8 +1,8 @@
 import { type Memory, type MemoryPatch, type NewMemory, OmpError } from '#contract';
 import type { Metadata, MetadataValue, Service } from '../client/client.ts';
-import { PROVIDER } from '../client/errors.ts';
-import type { Options } from '../options.ts';
+import { PROVIDER } from '../client/pinecone-errors.ts';
 import type { Overlay } from '../overlay.ts';
+import type { Options } from '../pinecone-options.ts';
 import type { Metric } from '../score.ts';
 import { PRESETS, type Preset } from './presets.ts';
 

@@ -10,7 +10,7 @@ import { type MappedIndex, requireTagsField, toMemory } from './mapped-record.ts
 const GROWTH = 4;
 
 /** Ranks by the index's metric; equal scores, and those of 0, in the order of lists. */
-export function createSearch(index: MappedIndex): Provider['search'] {
+export function createMappedSearch(index: MappedIndex): Provider['search'] {
   const { fields, metric, overlay } = index;
 
   return async (query, call) => {

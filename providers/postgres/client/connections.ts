@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import type { Call, ProviderStats } from '#contract';
-import { isCancelled, isPreparedStatementTrouble, queueFull, tooBusy, unreachable } from '../errors.ts';
+import { isCancelled, isPreparedStatementTrouble, queueFull, tooBusy, unreachable } from '../postgres-errors.ts';
 import {
   type ConnectionOptions,
   dropTask,

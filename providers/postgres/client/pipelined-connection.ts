@@ -1,7 +1,7 @@
 import { Socket } from 'node:net';
 import pg from 'pg';
 import type { Call, OmpError } from '#contract';
-import { isCancelled, lostConnection, restarted, toOmpError, tooBusy, tooLong } from '../errors.ts';
+import { isCancelled, lostConnection, restarted, toOmpError, tooBusy, tooLong } from '../postgres-errors.ts';
 import { type Answered, PreparedStatements, requestCancel } from './pg-internals.ts';
 
 export interface Statement {

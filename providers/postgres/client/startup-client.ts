@@ -1,5 +1,5 @@
 import pg from 'pg';
-import { codeOf } from '../errors.ts';
+import { codeOf } from '../postgres-errors.ts';
 
 /**
  * Opens one connection for the checks before the first request and closes it afterwards. Throws an `Error` that an

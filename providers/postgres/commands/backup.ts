@@ -5,7 +5,7 @@ import type { BackupOutcome, KeyContext } from '#contract';
 import { withStartupClient } from '../client/startup-client.ts';
 import { pack, unpack } from '../embedded/archive.ts';
 import { examineFolder, lockFolder, onFolder, PARTS, restoreFolder, syncFolder } from '../embedded/folder.ts';
-import type { Options } from '../options.ts';
+import type { Options } from '../postgres-options.ts';
 import { startServer } from '../startup/open-database.ts';
 
 const SERVER =

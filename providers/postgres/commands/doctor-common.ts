@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import { fromSql } from 'pgvector';
 import { backgroundCall, type Embedder, type Finding, type Remedy } from '#contract';
-import { codeOf } from '../errors.ts';
+import { codeOf } from '../postgres-errors.ts';
 import type { Conditions } from '../tables/conditions.ts';
 
 type Area = Finding['area'];

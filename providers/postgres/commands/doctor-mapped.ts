@@ -5,8 +5,8 @@ import { type ExaminedTable, examine } from '../mapped/examine.ts';
 import type { StoredReference } from '../mapped/field-mapping.ts';
 import type { Field, Layout } from '../mapped/layout.ts';
 import { type Mapping, type ResolvedMapping, resolveMapping } from '../mapped/mapping.ts';
-import type { Options } from '../options.ts';
 import { MAX_INDEXED_DIMENSIONS } from '../pgvector.ts';
+import type { Options } from '../postgres-options.ts';
 import { conditions } from '../tables/conditions.ts';
 import {
   compareVectors,

@@ -1,6 +1,6 @@
 import pg from 'pg';
 import type { Embedder, Finding } from '#contract';
-import type { Options } from '../options.ts';
+import type { Options } from '../postgres-options.ts';
 import {
   analyserProblem,
   embedderProblem,

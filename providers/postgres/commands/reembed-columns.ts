@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import { toSql } from 'pgvector';
 import type { EmbedderIdentity } from '#contract';
-import { codeOf } from '../errors.ts';
+import { codeOf } from '../postgres-errors.ts';
 import {
   isSame,
   labelOf,

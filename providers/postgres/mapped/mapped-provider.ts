@@ -1,24 +1,24 @@
 import { type Call, MAX_RECORD_BYTES, type Memory, type Provider, type ProviderContext, type Ref } from '#contract';
 import { type Database, openConnections, statement } from '../client/connections.ts';
 import { withStartupClient } from '../client/startup-client.ts';
-import { PROVIDER } from '../errors.ts';
-import type { Options } from '../options.ts';
+import { PROVIDER } from '../postgres-errors.ts';
+import type { Options } from '../postgres-options.ts';
 import type { Query } from '../tables/memory-statements.ts';
 import { vectorsIn } from '../values.ts';
 import { examine } from './examine.ts';
 import type { Layout } from './layout.ts';
-import { createStatements, requireTags } from './mapped-statements.ts';
-import { createWrites } from './mapped-writes.ts';
+import { createMappedStatements, requireTags } from './mapped-statements.ts';
+import { createTableWrites } from './mapped-writes.ts';
 import type { Mapping } from './mapping.ts';
 import { PRESETS } from './presets.ts';
 import { createReading } from './row-reading.ts';
-import { createSearch } from './vector-search.ts';
+import { createVectorSearch } from './vector-search.ts';
 
 /**
  * Serves a mapped table, read-only unless `writable`. Creates nothing in the database. Throws a plain `Error` for the
  * operator if the settings do not fit the table.
  */
-export async function openMapped(
+export async function openMappedTable(
   options: Options & { readonly mapping: Mapping },
   {
     embedder,
@@ -70,7 +70,7 @@ function verbs(parts: VerbParts): Provider {
   const { db, layout, model, readOnly, max_bytes } = parts;
   const { fields, hasTags } = layout;
   const reading = createReading(layout, model);
-  const statements = createStatements(layout, reading);
+  const statements = createMappedStatements(layout, reading);
   const run = ({ statement, values }: Query, call: Call) => db.query(statement, values, call);
   const get = async (ref: Ref, call: Call): Promise<Memory | undefined> => {
     const query = statements.select(ref);
@@ -101,9 +101,9 @@ function verbs(parts: VerbParts): Provider {
       return rows.map(reading.toMemory).filter((memory) => memory !== undefined);
     },
     vectorsOf: async (query, call) => vectorsIn(await run(statements.vectors(query), call)),
-    search: createSearch({ ...parts, reading, statements }),
+    search: createVectorSearch({ ...parts, reading, statements }),
     ...(!layout.writable && { read_only: readOnly }),
-    ...(layout.writable && createWrites({ layout, reading, statements, get, max_bytes, run })),
+    ...(layout.writable && createTableWrites({ layout, reading, statements, get, max_bytes, run })),
     ping: async (call) => void (await db.query(ping, [], call)),
     stats: db.stats,
     close: () => db.close(),

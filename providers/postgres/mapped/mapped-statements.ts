@@ -9,7 +9,7 @@ import {
 } from '#contract';
 import { hasWildcard } from '#toolbox';
 import { rememberStatements } from '../client/connections.ts';
-import { PROVIDER } from '../errors.ts';
+import { PROVIDER } from '../postgres-errors.ts';
 import { type Conditions, conditions, toLikePattern } from '../tables/conditions.ts';
 import { firstWithin } from '../tables/memory-rows.ts';
 import type { Query } from '../tables/memory-statements.ts';
@@ -27,13 +27,13 @@ export function requireTags({ hasTags }: Layout, tags: readonly string[]): void 
 }
 
 /** The statements of every verb but search. Texts differ only by the present filters and fields, so each is prepared once. */
-export type MappedStatements = ReturnType<typeof createStatements>;
+export type MappedStatements = ReturnType<typeof createMappedStatements>;
 
 /** Twice the limit: other applications may store numbers with more digits than records show. */
 export const doubledBytes = ({ max_bytes }: Pick<ListQuery, 'max_bytes'>): number => 2 * max_bytes;
 
 /** A statement about one row is undefined for a text that cannot be an id of this table. */
-export function createStatements(layout: Layout, reading: Reading) {
+export function createMappedStatements(layout: Layout, reading: Reading) {
   const { from, table } = layout;
   const { columns, created, updated } = reading;
   const statement = rememberStatements();

@@ -11,7 +11,7 @@ import {
   requireVersion,
 } from '#toolbox';
 import type { Row } from '../client/connections.ts';
-import { codeOf, PROVIDER } from '../errors.ts';
+import { codeOf, PROVIDER } from '../postgres-errors.ts';
 import type { Query } from '../tables/memory-statements.ts';
 import { FIELDS, FORMS } from './field-mapping.ts';
 import type { Field, Layout } from './layout.ts';
@@ -29,7 +29,7 @@ export interface WriteOptions {
 }
 
 /** The verbs that change rows. They never touch columns and keys that no field is mapped to. */
-export function createWrites({ layout, reading, statements, get, max_bytes, run }: WriteOptions) {
+export function createTableWrites({ layout, reading, statements, get, max_bytes, run }: WriteOptions) {
   const write = async (query: Query, call: Call): Promise<Row | undefined> =>
     (await explained(layout, run(query, call)))[0];
 

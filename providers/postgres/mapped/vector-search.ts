@@ -24,7 +24,7 @@ export interface SearchOptions {
  * the index over all users. For more rows the index returns the nearest. If it returns too few (its scan stops after a
  * number of rows of other users), all rows are compared.
  */
-export function createSearch(options: SearchOptions) {
+export function createVectorSearch(options: SearchOptions) {
   const { db, layout, reading, statements, large_user_rows } = options;
   // Users who recently had too many rows for an exact search. An evicted one costs one exact attempt, never a result.
   const large = new LRUCache<string, true>({ max: 10_000, ttl: 60_000 });

@@ -14,8 +14,8 @@ import {
 import { analyseLater, queryTerms, weights } from '#ranking';
 import { effectivePatch, newIdentity, newRecord, recordTooLarge, requireFits, requireVersion } from '#toolbox';
 import type { Database, Row, Run } from '../client/connections.ts';
-import { PROVIDER } from '../errors.ts';
-import type { Options } from '../options.ts';
+import { PROVIDER } from '../postgres-errors.ts';
+import type { Options } from '../postgres-options.ts';
 import type { OpenDatabase } from '../startup/open-database.ts';
 import { requireHalf, toKeys, vectorsIn } from '../values.ts';
 import { createAuditLog } from './audit-log.ts';
@@ -27,12 +27,12 @@ import { toMemory } from './memory-rows.ts';
 import { createStatements, type Insert, type Located, type Query } from './memory-statements.ts';
 import { bucketIn, type Names, shardOf, withBucket } from './names.ts';
 import { openReadReplica, withReadReplica } from './read-replica.ts';
-import { createSearch, type SearchOptions } from './search-strategy.ts';
+import { createTableSearch, type SearchOptions } from './search-strategy.ts';
 import { createExport } from './table-export.ts';
 import { createUserVerbs } from './user-statements.ts';
 
 /** The provider of the gateway's tables. Closing it closes the database. */
-export async function openProvider(
+export async function openTables(
   { db, replica, names, keys, iterativeScan, close }: OpenDatabase,
   options: Options,
   { embedder, ranking, audit, max_record_bytes: max_bytes = MAX_RECORD_BYTES, log }: ProviderContext,
@@ -143,7 +143,7 @@ interface ReadOptions extends Omit<SearchOptions, 'db'> {
 function createReads(db: Database, options: ReadOptions) {
   const { names, statements, ranking, largeUsers, model } = options;
   const list = ({ statement, values }: Query, call: Call) => db.query(statement, values, call);
-  const runSearch = createSearch({ db, names, statements, ranking, largeUsers });
+  const runSearch = createTableSearch({ db, names, statements, ranking, largeUsers });
   return {
     async list(query, call) {
       const large = largeUsers.has(query.user_id);

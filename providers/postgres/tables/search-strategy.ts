@@ -26,7 +26,7 @@ export interface SearchOptions {
 }
 
 /** Runs a search the fastest way: over all memories of the user, over all that match, or through the indexes. Returns rows, best first. */
-export function createSearch({ db, names, statements, ranking, largeUsers }: SearchOptions) {
+export function createTableSearch({ db, names, statements, ranking, largeUsers }: SearchOptions) {
   const toStatement = searchStatements(names, ranking);
   const heavy = (text: string) => ({ heavy: true, ...statements.query(text, []).statement });
   // The workers of Citus get them too.

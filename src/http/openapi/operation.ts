@@ -3,7 +3,7 @@ import type { ZodOpenApiOperationObject, ZodOpenApiResponseObject } from 'zod-op
 import { type ErrorCode, IDEMPOTENCY_TTL_MS, OmpError, versionChanged } from '#contract';
 import { ErrorFields, IDEMPOTENCY_KEY } from '../../verbs/fields.ts';
 import type { Verb } from '../../verbs/verb.ts';
-import { STATUS, toEnvelope } from '../errors.ts';
+import { STATUS, toEnvelope } from '../error-envelope.ts';
 import { REQUEST_ID } from '../request.ts';
 
 /** SPEC, Errors. */
