@@ -13,6 +13,9 @@ import {
 /** The record or query of an audit entry. The work completes it once the record is known. */
 export type AuditFacts = { -readonly [Key in 'user_id' | 'memory_id' | 'scope']: AuditEntry[Key] };
 
+/** The entry concerns no single user or memory. */
+export const NO_FACTS: AuditFacts = Object.freeze({ user_id: null, memory_id: null, scope: null });
+
 export interface AuditQueue {
   /** Runs the work and queues an audit entry with its outcome. Never delays or changes the result. */
   audited<Result>(

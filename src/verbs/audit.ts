@@ -91,7 +91,6 @@ returned. Contents and queries are never recorded.`,
       next_cursor: null,
     },
   },
-  errors: ['invalid_request', 'unsupported_capability'],
   consistent: false,
 });
 

@@ -10,7 +10,7 @@ import {
 } from '#contract';
 import { isSameRecord, recordBytes } from '#toolbox';
 import { type Access, denied } from '../core/access.ts';
-import type { AuditFacts } from '../core/audit-queue.ts';
+import { NO_FACTS } from '../core/audit-queue.ts';
 import { decodeCursor, encodeCursor, NO_TIME } from '../core/cursor.ts';
 import { MAX_ANSWER_BYTES } from '../core/read-shares.ts';
 import type { Store } from '../core/with-embedder.ts';
@@ -88,7 +88,6 @@ null. Available if \`features.export\` is true.`,
       .meta({ id: 'ExportPage' }),
     example: { memories: [memoryExample], next_cursor: null },
   },
-  errors: ['invalid_request', 'unsupported_capability'],
 });
 
 const MAX_DIMENSIONS = 16_000;
@@ -186,10 +185,7 @@ request changes nothing more. Available if \`features.import\` is true.`,
       .meta({ id: 'ImportResults' }),
     example: { results: [{ outcome: 'stored' }] },
   },
-  errors: ['invalid_request', 'unsupported_capability', 'payload_too_large'],
 });
-
-const FACTS: AuditFacts = { user_id: null, memory_id: null, scope: null };
 
 const importAll = (
   access: Access & { readonly store: Required<Pick<Store, 'import'>> },
@@ -197,7 +193,7 @@ const importAll = (
   replace: boolean,
   call: Call,
 ): Promise<(ImportOutcome | OmpError)[]> =>
-  access.audited('import', FACTS, call, async () => {
+  access.audited('import', NO_FACTS, call, async () => {
     const { store, principal } = access;
     // A caller of some users would learn which ids others have.
     if (principal.users !== null || principal.grants.write !== null) throw denied();

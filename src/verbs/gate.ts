@@ -1,7 +1,7 @@
 import type { z } from 'zod';
 import { type AuditAction, type Call, OmpError, type ProviderCapabilities } from '#contract';
 import { Access, type Resources } from '../core/access.ts';
-import type { AuditFacts } from '../core/audit-queue.ts';
+import { type AuditFacts, NO_FACTS } from '../core/audit-queue.ts';
 import type { Principal } from '../core/principal.ts';
 import { createReadShares } from '../core/read-shares.ts';
 import type { Scrape } from '../core/telemetry.ts';
@@ -98,8 +98,6 @@ const sessionOf = (access: Access, supportedVerbs: ReadonlySet<unknown>): Sessio
     return work();
   },
 });
-
-const NO_FACTS: AuditFacts = { user_id: null, memory_id: null, scope: null };
 
 function unsupported(
   { name, remedy, writes }: Pick<Verb, 'name' | 'remedy' | 'writes'>,

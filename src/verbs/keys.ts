@@ -3,6 +3,7 @@ import { type Call, OmpError, type StoredKey } from '#contract';
 import { expirySchema, keyGrantSchema, keyNameSchema, keyUserSchema } from '../auth/configured-keys.ts';
 import { newKey } from '../auth/credentials.ts';
 import type { Access } from '../core/access.ts';
+import { NO_FACTS } from '../core/audit-queue.ts';
 import { decodeCursor, encodeCursor } from '../core/cursor.ts';
 import type { Store } from '../core/with-embedder.ts';
 import { cursor, isStorable, LIMITS, next_cursor, optional, strings, time, upToMany, wholeNumber } from './fields.ts';
@@ -32,8 +33,6 @@ async function keysOfAdmin({ principal, store: { keys } }: KeyAccess, call: Call
   if (own && own.revoked_at !== null) throw new OmpError('unauthorized', 'the API key is revoked');
   return keys;
 }
-
-const FACTS = () => ({ user_id: null, memory_id: null, scope: null });
 
 const toWire = ({ hash: _, ...key }: StoredKey) => key;
 
@@ -72,7 +71,7 @@ export const listKeys = verb({
   needs: ['keys'],
   remedy: REMEDY,
   feature: 'keys',
-  facts: FACTS,
+  facts: () => NO_FACTS,
   async run({ cursor, limit }, access, call) {
     const filters = { of: 'keys' };
     const after = cursor === undefined ? undefined : decodeCursor(cursor, filters).id;
@@ -92,7 +91,6 @@ export const listKeys = verb({
       .meta({ id: 'KeyPage' }),
     example: { items: [keyExample], next_cursor: null },
   },
-  errors: ['invalid_request', 'unsupported_capability'],
   consistent: false,
   tag: 'keys',
 });
@@ -130,7 +128,7 @@ export const createKey = verb({
   body: { example: newKeyExample },
   needs: ['keys'],
   remedy: REMEDY,
-  facts: FACTS,
+  facts: () => NO_FACTS,
   async run({ name, grants, users = null, expires_at = null }, access, call) {
     const { id, hash, key } = newKey();
     const keys = await keysOfAdmin(access, call);
@@ -153,7 +151,6 @@ rejected. Available if \`features.keys\` is true.`,
       .meta({ id: 'CreatedKey' }),
     example: { ...keyExample, key: `omp_${keyExample.id}_${'x'.repeat(43)}` },
   },
-  errors: ['invalid_request', 'unsupported_capability', 'payload_too_large'],
   consistent: false,
   tag: 'keys',
 });
@@ -166,7 +163,7 @@ export const revokeKey = verb({
   input: z.object({ id: z.string().meta({ description: 'Id of the key.' }) }),
   needs: ['keys'],
   remedy: REMEDY,
-  facts: FACTS,
+  facts: () => NO_FACTS,
   async run({ id }, access, call) {
     const keys = await keysOfAdmin(access, call);
     const unknown = () => new OmpError('not_found', 'no stored key has this id');

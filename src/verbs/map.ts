@@ -78,5 +78,4 @@ far. Available if \`features.map\` is true.`,
       among_50: 1,
     },
   },
-  errors: ['invalid_request', 'unsupported_capability'],
 });

@@ -89,7 +89,6 @@ export const add = verb({
     example: memoryExample,
     tagged: true,
   },
-  errors: ['invalid_request', 'unsupported_capability', 'payload_too_large'],
 });
 
 const memoriesError = `must hold 1 to ${MAX_BATCH_SIZE} memories`;
@@ -152,7 +151,6 @@ answers one error. \`Idempotency-Key\` covers the whole batch. Counts as one req
       ],
     },
   },
-  errors: ['invalid_request', 'unsupported_capability', 'payload_too_large'],
   denies: false,
 });
 
@@ -285,7 +283,7 @@ export const update = verb({
     },
     tagged: true,
   },
-  errors: ['invalid_request', 'unsupported_capability', 'not_found', 'payload_too_large'],
+  errors: ['invalid_request', 'unsupported_capability', 'not_found'],
 });
 
 /** Checks `read` before the change, and that nobody changes the memory between the two, where the backend has versions. */
@@ -408,7 +406,6 @@ export const list = verb({
       .meta({ id: 'MemoryPage' }),
     example: { items: [memoryExample], next_cursor: null },
   },
-  errors: ['invalid_request', 'unsupported_capability'],
 });
 
 /** The first items of a result. */

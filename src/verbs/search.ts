@@ -118,7 +118,6 @@ export const search = verb({
       .meta({ id: 'SearchResults' }),
     example: { results: [{ memory: memoryExample, score: 0.58 }] },
   },
-  errors: ['invalid_request', 'unsupported_capability'],
 });
 
 /** The mark stands beside the score: in the memory, a key of the client could pose as it. */
@@ -195,7 +194,6 @@ export const context = verb({
       token_count: 36,
     },
   },
-  errors: ['invalid_request', 'unsupported_capability', 'payload_too_large'],
 });
 
 /** The hits of a search that the caller may read. */

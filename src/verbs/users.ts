@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { denied } from '../core/access.ts';
+import { NO_FACTS } from '../core/audit-queue.ts';
 import { decodeCursor, encodeCursor, NO_TIME } from '../core/cursor.ts';
 import { count, cursor, LIMITS, next_cursor, time, upTo, userId, wholeNumber } from './fields.ts';
 import { memoryExample, withoutUndefined } from './memory.ts';
@@ -21,7 +22,7 @@ export const users = verb({
   input: UsersInput,
   needs: ['users'],
   feature: 'users',
-  facts: () => ({ user_id: null, memory_id: null, scope: null }),
+  facts: () => NO_FACTS,
   async run({ cursor, ...query }, access, call) {
     const { users: allowedUsers, grants } = access.principal;
     if (grants.read?.length === 0) throw denied();
@@ -50,7 +51,6 @@ although there are more: \`next_cursor\` is then not null.`,
       next_cursor: null,
     },
   },
-  errors: ['invalid_request', 'unsupported_capability'],
 });
 
 /** Scopes, and tags, in the answer. */
@@ -112,7 +112,6 @@ export const stats = verb({
       created: { per: 'day', counts: [{ from: '2026-03-01', count: 1 }] },
     },
   },
-  errors: ['invalid_request', 'unsupported_capability'],
 });
 
 /** Decision 38. Needs the grant to delete in every scope of the user. */
@@ -138,5 +137,4 @@ some memories may be deleted; repeat the request. Available if \`features.erase\
     schema: z.looseObject({ deleted: count }).meta({ id: 'Erased' }),
     example: { deleted: 1 },
   },
-  errors: ['invalid_request', 'unsupported_capability'],
 });

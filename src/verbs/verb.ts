@@ -44,8 +44,11 @@ export interface Verb<
     facts: AuditFacts,
   ): Promise<Output>;
   readonly success: Success;
-  /** The errors of this verb, besides those that every verb can answer. */
-  readonly errors: readonly ErrorCode[];
+  /**
+   * Its errors, besides those that every verb can answer, and `payload_too_large` if it has a body. Default: `invalid_request`
+   * and `unsupported_capability`.
+   */
+  readonly errors?: readonly ErrorCode[];
   /** The name in the OpenAPI document. */
   readonly id: string;
   readonly summary: string;

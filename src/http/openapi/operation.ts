@@ -42,7 +42,8 @@ interface ApiOperation {
 
 /** A verb: it needs authentication, and adds the errors that every verb can answer. */
 export function verbOperation(verb: Verb): ZodOpenApiOperationObject {
-  const { input, path, headers = {}, body, success, errors, consistent = true, denies = true, tag = 'memories' } = verb;
+  const { input, path, headers = {}, body, success, consistent = true, denies = true, tag = 'memories' } = verb;
+  const { errors = ['invalid_request', 'unsupported_capability'] } = verb;
   const reads = success.tagged && verb.method === 'GET';
   const inPath = path.includes('{id}') ? ['id'] : [];
   const others = Object.keys(input.shape).filter((name) => !inPath.includes(name) && headers[name] === undefined);
@@ -67,6 +68,7 @@ export function verbOperation(verb: Verb): ZodOpenApiOperationObject {
     ...(reads && { otherwise: { status: 304, description: 'The client has this version.' } }),
     errors: [
       ...errors,
+      ...(body ? (['payload_too_large'] as const) : []),
       'unauthorized',
       ...(denies ? (['scope_denied'] as const) : []),
       'rate_limited',
