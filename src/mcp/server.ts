@@ -40,7 +40,7 @@ export function createServer({ tools, verbs }: McpServerOptions, caller: ToolCal
     { instructions: INSTRUCTIONS, capabilities: UNCHANGING },
   );
   for (const name of tools) {
-    const { title, description, verb, input, output, hints, context: run } = TOOLS[name];
+    const { title, description, verb, input, output, hints, run } = TOOLS[name];
     if (!verbs.includes(verb.name)) continue;
     const annotations = { title, openWorldHint: false, ...hints };
     server.registerTool(

@@ -27,13 +27,13 @@ export interface Tool {
     readonly destructiveHint?: boolean;
     readonly idempotentHint?: boolean;
   };
-  context(input: never, run: ToolContext): Promise<Record<string, unknown>>;
+  run(input: never, context: ToolContext): Promise<Record<string, unknown>>;
 }
 
 const tool = <Input extends z.ZodObject>(
   definition: Omit<Tool, 'input' | 'run'> & {
     input: Input;
-    context(input: z.output<Input>, run: ToolContext): ReturnType<Tool['context']>;
+    run(input: z.output<Input>, context: ToolContext): ReturnType<Tool['run']>;
   },
 ): Tool => definition as Tool;
 
@@ -76,7 +76,7 @@ export const TOOLS: Readonly<Record<ToolName, Tool>> = {
     }),
     output: memory,
     hints: { destructiveHint: false },
-    async context(fields, { memories, signal, app }) {
+    async run(fields, { memories, signal, app }) {
       const addFrom = (origin: object) => memories.run(add, { memory: { ...fields, ...origin } }, signal);
       // A model decided to keep this, in its own words (Decision 45).
       return present(
@@ -101,7 +101,7 @@ export const TOOLS: Readonly<Record<ToolName, Tool>> = {
     }),
     output: z.object({ results: z.array(z.looseObject({ score: z.number() })) }),
     hints: READS,
-    async context({ query: q, current = true, ...fields }, { memories, signal }) {
+    async run({ query: q, current = true, ...fields }, { memories, signal }) {
       const { results } = await memories.run(search, { q, current, ...fields }, signal);
       const views = presentAll(results.map((each) => each.memory));
       return {
@@ -128,7 +128,7 @@ export const TOOLS: Readonly<Record<ToolName, Tool>> = {
     }),
     output: z.object({ items, next_cursor: text.nullable() }),
     hints: READS,
-    async context({ current = true, ...query }, { memories, signal }) {
+    async run({ current = true, ...query }, { memories, signal }) {
       const { items, next_cursor } = await memories.run(list, { current, ...query }, signal);
       return { items: presentAll(items), next_cursor };
     },
@@ -140,7 +140,7 @@ export const TOOLS: Readonly<Record<ToolName, Tool>> = {
     input: z.strictObject({ id }),
     output: memory,
     hints: READS,
-    context: async (input, { memories, signal }) => present(await memories.run(get, { id: input.id }, signal)),
+    run: async (input, { memories, signal }) => present(await memories.run(get, { id: input.id }, signal)),
   }),
   update_memory: tool({
     title: 'Correct a memory',
@@ -155,7 +155,7 @@ export const TOOLS: Readonly<Record<ToolName, Tool>> = {
     }),
     output: memory,
     hints: { destructiveHint: true, idempotentHint: true },
-    context: async ({ id, ...patch }, { memories, signal }) =>
+    run: async ({ id, ...patch }, { memories, signal }) =>
       present(await memories.run(update, { id, patch }, signal)),
   }),
   delete_memory: tool({
@@ -165,7 +165,7 @@ export const TOOLS: Readonly<Record<ToolName, Tool>> = {
     input: z.strictObject({ id }),
     output: z.object({ deleted: text }),
     hints: { destructiveHint: true, idempotentHint: true },
-    async context(input, { memories, signal }) {
+    async run(input, { memories, signal }) {
       await memories.run(remove, { id: input.id }, signal);
       return { deleted: input.id };
     },
@@ -182,7 +182,7 @@ export const TOOLS: Readonly<Record<ToolName, Tool>> = {
     }),
     output: z.object({ text, citations: z.array(z.looseObject({})), token_count: z.number() }),
     hints: READS,
-    context: async (fields, { memories, signal }) => ({ ...(await memories.run(context, fields, signal)) }),
+    run: async (fields, { memories, signal }) => ({ ...(await memories.run(context, fields, signal)) }),
   }),
   search: tool({
     title: 'Search',
@@ -191,7 +191,7 @@ export const TOOLS: Readonly<Record<ToolName, Tool>> = {
     input: z.strictObject({ query }),
     output: z.object({ results: z.array(z.object({ id: text, title: text, url: text })) }),
     hints: READS,
-    async context({ query }, { memories, signal }) {
+    async run({ query }, { memories, signal }) {
       const { results } = await memories.run(search, { q: query, current: true }, signal);
       return {
         results: results.map(({ memory }) => ({ id: memory.id, title: titleOf(memory), url: urlOf(memory.id) })),
@@ -205,7 +205,7 @@ export const TOOLS: Readonly<Record<ToolName, Tool>> = {
     input: z.strictObject({ id: text }),
     output: z.object({ id: text, title: text, text, url: text, metadata: z.looseObject({}).optional() }),
     hints: READS,
-    async context(input, { memories, signal }) {
+    async run(input, { memories, signal }) {
       const result = await memories.run(get, { id: input.id }, signal);
       const { id, content, ...metadata } = present(result);
       return { id, title: titleOf(result), text: content, url: urlOf(id), metadata };

@@ -95,7 +95,7 @@ async function* mergeIds(
   recent: readonly RecentWrite[],
   deleted: ReadonlySet<string>,
 ): AsyncGenerator<Candidate, void> {
-  const pending = recent.map((write) => ({ id: write.memory.id, written: write }));
+  const pending = recent.map((write) => ({ id: write.memory.id, write }));
   const recentIds = new Set([...deleted, ...pending.map(({ id }) => id)]);
   let next = pending.shift();
   for await (const id of ids) {
