@@ -155,8 +155,7 @@ export const TOOLS: Readonly<Record<ToolName, Tool>> = {
     }),
     output: memory,
     hints: { destructiveHint: true, idempotentHint: true },
-    run: async ({ id, ...patch }, { memories, signal }) =>
-      present(await memories.run(update, { id, patch }, signal)),
+    run: async ({ id, ...patch }, { memories, signal }) => present(await memories.run(update, { id, patch }, signal)),
   }),
   delete_memory: tool({
     title: 'Forget',
