@@ -7,6 +7,12 @@ export interface IdempotencyKey {
   readonly key: string;
 }
 
+/** Asks for the use of a key. */
+export interface KeyQuery extends IdempotencyKey {
+  /** The owners of the memories in the request. */
+  readonly users: readonly string[];
+}
+
 /** What a new memory gets from the gateway: with its input, the whole record. */
 export type Identity = Pick<Memory, 'id' | 'created_at' | 'embedding_model' | 'status'>;
 

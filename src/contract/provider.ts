@@ -3,7 +3,7 @@ import type { Call } from './call.ts';
 import type { EmbedderIdentity, Vector } from './embedder.ts';
 import type { OmpError } from './errors.ts';
 import type { ExportedMemory, ExportPart, ExportQuery } from './export.ts';
-import type { IdempotencyKey, KeyClaim, KeyUse } from './idempotency.ts';
+import type { KeyClaim, KeyQuery, KeyUse } from './idempotency.ts';
 import type { Backlog, IngestionQueue } from './ingestion.ts';
 import type { KeyStore } from './keys.ts';
 import type { Memory, MemoryPatch, NewMemory, Within } from './record.ts';
@@ -197,8 +197,8 @@ export interface Provider {
    * that is unknown. Undefined: as for `add`. Absent: the gateway calls `add` one by one.
    */
   batch?(request: BatchRequest, call: Call): Promise<BatchOutcome[] | undefined>;
-  /** Present when adds can be idempotent. The use of a key within `IDEMPOTENCY_TTL_MS`; undefined: there is none. */
-  keyUse?(key: IdempotencyKey, call: Call): Promise<KeyUse | undefined>;
+  /** Present when adds can be idempotent, which needs `batch`. The use of a key within `IDEMPOTENCY_TTL_MS`; undefined: there is none. */
+  keyUse?(query: KeyQuery, call: Call): Promise<KeyUse | undefined>;
   get(ref: Ref, call: Call): Promise<Memory | undefined>;
   /**
    * Atomic: concurrent patches of one record do not lose each other's fields. Throws `payload_too_large` if the record

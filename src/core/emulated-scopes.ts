@@ -82,7 +82,7 @@ export function emulateScopes(inner: Provider): Provider {
 }
 
 /** The members of a provider that have nothing to do with scopes. */
-export type UnscopedMember =
+type UnscopedMember =
   | 'name'
   | 'capabilities'
   | 'read_only'

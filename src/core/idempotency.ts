@@ -19,9 +19,14 @@ export const keyOfBatch = <Key extends IdempotencyKey>(key: Key): Key => ({ ...k
 /** Repeated adds (Decision 20). */
 export const createRepeats = ({ keyUse, audit }: Provider) => ({
   /** The earlier use of a key; undefined: there is none. Throws `invalid_request` if the input was another one. */
-  async useOf(key: RequestKey, call: Call): Promise<KeyUse | undefined> {
-    const use = await keyUse?.(key, call);
-    if (!use || use.fingerprint === key.fingerprint) return use;
+  async useOf(
+    { caller, key, fingerprint }: RequestKey,
+    inputs: readonly (NewMemory | undefined)[],
+    call: Call,
+  ): Promise<KeyUse | undefined> {
+    const users = inputs.flatMap((input) => (input ? [input.user_id] : []));
+    const use = await keyUse?.({ caller, key, users }, call);
+    if (!use || use.fingerprint === fingerprint) return use;
     throw invalidRequest('Idempotency-Key: this key was used for another memory; use a new one');
   },
   /**

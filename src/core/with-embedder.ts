@@ -72,7 +72,7 @@ export function withEmbedder(provider: Provider, embedder: Embedder | undefined,
   return {
     ...others,
     embedding: embedder && { model: embedder.model, dimensions: embedder.dimensions },
-    idempotent: keyUse !== undefined,
+    idempotent: keyUse !== undefined && batch !== undefined,
     ...(add && { add: addTo(add, writes), batch: batchTo(batch ?? oneByOne(add), writes) }),
     ...(update && { update: updateOf(update, writes) }),
     ...(search && {
@@ -139,7 +139,7 @@ function addTo(add: NonNullable<Provider['add']>, { provider, vectors, kick }: W
   return async ({ input, key }, call) => {
     let vector: Vector | undefined;
     for (;;) {
-      const use = key && (await useOf(key, call));
+      const use = key && (await useOf(key, [input], call));
       if (use) return (await repeat(use, [input], call))[0] as Memory;
       vector ??= await vectors.ofContent(input, call);
       const claim = key && { ...key, before: undefined, places: [0], size: 1 };
@@ -164,7 +164,7 @@ function batchTo(
     const isOpen = (place: number) => inputs[place] !== undefined && outcomes[place] === undefined;
     let byPlace: Map<number, Vector | OmpError> | undefined;
     for (;;) {
-      const before = key && (await useOf(key, call));
+      const before = key && (await useOf(key, inputs, call));
       if (before) {
         const repeatable = inputs.map((input, place) => (isOpen(place) ? input : undefined));
         for (const [place, memory] of (await repeat(before, repeatable, call)).entries()) outcomes[place] ??= memory;
@@ -188,7 +188,8 @@ function batchTo(
       for (const [i, outcome] of results?.entries() ?? []) outcomes[places[i] as number] = outcome;
       if (results && vectors.deferred) kick();
       requireSome(outcomes);
-      // With memories left, another request has used the key meanwhile: return its results.
+      if (results) return outcomes;
+      // Another request has used the key meanwhile: return its results.
     }
   };
 }

@@ -212,7 +212,7 @@ const MAX_IGNORED = 16;
 const IGNORED_NAME = /^[\w.-]{1,64}$/;
 
 /** The client sends it back with its next request, to any replica (Decision 23). */
-export const CONSISTENCY_TOKEN = 'X-Consistency-Token';
+const CONSISTENCY_TOKEN = 'X-Consistency-Token';
 
 /** The header of a response that may lack a write that the token of the request names. */
 export const CONSISTENCY = 'X-Consistency';

@@ -23,10 +23,8 @@ export function verbRoutes({ capabilities }: Pick<Gate, 'capabilities'>, maxRequ
 }
 
 /** Makes the input of a verb: its fields come from the path, from headers, and from the body or the query string. */
-function inputReader(
-  { input, path, headers = {}, body }: Verb,
-  maxRequestBytes: number,
-): (c: Context<Env>) => Promise<unknown> {
+function inputReader(verb: Verb, maxRequestBytes: number): (c: Context<Env>) => Promise<unknown> {
+  const { input, path, headers = {}, body } = verb;
   const hasId = path.includes('{id}');
   const headerFields = Object.entries(headers);
   const others = Object.keys(input.shape).filter((name) => !(hasId && name === 'id') && headers[name] === undefined);
@@ -39,10 +37,16 @@ function inputReader(
       if (body.field !== undefined) fields = { [body.field]: json };
       else if (isObject(json)) fields = json;
       else return json;
-    } else if (inQuery.size > 0) fields = readQuery(c, inQuery, repeatable);
+    } else if (inQuery.size > 0) {
+      c.get('session').require(verb);
+      fields = readQuery(c, inQuery, repeatable);
+    }
     if (hasId) fields.id = c.req.param('id');
     // Set even without a header: the body cannot stand in for it.
-    for (const [name, header] of headerFields) fields[name] = readHeader(c, header);
+    for (const [name, header] of headerFields) {
+      if (Object.hasOwn(fields, name)) c.get('call').ignored(name);
+      fields[name] = readHeader(c, header);
+    }
     return fields;
   };
 }

@@ -22,7 +22,7 @@ export interface ToolCaller {
   toError(error: unknown): OmpError;
 }
 
-export interface SessionOfUser {
+interface SessionOfUser {
   readonly session: Session;
   readonly user_id: string;
   /** The call of a tool; the signal aborts when the agent cancels it. */

@@ -4,7 +4,7 @@ import { createSend, type Request } from '../../clients/typescript/src/transport
 import type { Verb } from '../verbs/verb.ts';
 import { forUser, type UserMemories } from './memories.ts';
 
-export interface RemoteOptions {
+interface RemoteOptions {
   /** Address of a gateway, or of another service that implements the protocol. */
   readonly url: string;
   readonly key: string | undefined;

@@ -242,7 +242,7 @@ export function present(memory: WireMemory, limit = MAX_CHARACTERS): MemoryView 
 }
 
 /** All memories, each with an equal share of an answer. */
-export const presentAll = (memories: readonly WireMemory[]): MemoryView[] =>
+const presentAll = (memories: readonly WireMemory[]): MemoryView[] =>
   memories.map((memory) => present(memory, Math.floor(MAX_CHARACTERS / memories.length)));
 
 /** The first words of a memory, on one line. */

@@ -101,7 +101,7 @@ export function patternsOverlap(left: readonly string[], right: readonly string[
 const row = (length: number): boolean[] => new Array<boolean>(length + 1).fill(false);
 
 /** What memories of mem0 have instead of a scope. */
-export interface Mem0Names {
+interface Mem0Names {
   readonly agent?: string | undefined;
   readonly run?: string | undefined;
 }

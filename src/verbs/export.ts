@@ -50,18 +50,17 @@ export const exportMemories = verb({
   input: ExportInput,
   needs: ['export'],
   feature: 'export',
-  facts: ({ user_id }, access) => {
-    const mayRead = user_id !== undefined && access.mayAccess(user_id);
-    return { user_id: mayRead ? user_id : null, memory_id: null, scope: null };
-  },
   async run({ cursor, limit, user_id, since, vectors }, access, call) {
     const { store, shares, principal } = access;
     const filters = { of: 'export', user_id, since };
     const after = cursor === undefined ? undefined : decodeCursor(cursor, filters).id;
-    const mayRead = user_id === undefined ? principal.users === null : access.mayAccess(user_id);
-    if (!mayRead || principal.grants.read !== null) throw denied();
     const query = { after, user_id, since, vectors, limit, max_bytes: MAX_ANSWER_BYTES };
-    const { items, next } = await shares.alone(call, () => store.export(query, call));
+    const facts = user_id === undefined ? NO_FACTS : access.facts({ user_id });
+    const { items, next } = await access.audited('export', facts, call, async () => {
+      const mayRead = user_id === undefined ? principal.users === null : access.mayAccess(user_id);
+      if (!mayRead || principal.grants.read !== null) throw denied();
+      return shares.alone(call, () => store.export(query, call));
+    });
     return {
       memories: items.map(({ memory, vector }) =>
         vector ? { ...toWire(memory), vector: encodeVector(vector) } : toWire(memory),
@@ -117,7 +116,7 @@ const Identity = z.object({
 });
 
 /** `unchanged`: it is stored already, as it is; `exists`: its id is, with other fields, or of another user. */
-export type ImportOutcome = 'stored' | 'unchanged' | 'exists';
+type ImportOutcome = 'stored' | 'unchanged' | 'exists';
 
 const { embedding_model: _, status: __, ...exportedExample } = memoryExample;
 

@@ -13,6 +13,8 @@ import { isSupported, type Verb } from './verb.ts';
 
 /** Runs the verbs of one caller. */
 export interface Session {
+  /** Throws `unsupported_capability` if the store lacks what the verb needs. */
+  require(verb: Pick<Verb, 'name' | 'remedy' | 'writes'>): void;
   /**
    * Throws `invalid_request` that names every invalid field, and `unsupported_capability` if the store lacks what the verb
    * needs.
@@ -80,24 +82,30 @@ export function createGate({ rate_limit_per_minute, ...options }: GateOptions): 
 const NO_METRICS = 'this gateway collects no metrics; set OMP_METRICS_PORT';
 const METRICS_DENIED = 'metrics are about all users: they need a key for all users with the grant read:*';
 
-const sessionOf = (access: Access, supportedVerbs: ReadonlySet<unknown>): Session => ({
-  async run(verb, input, call) {
+function sessionOf(access: Access, supportedVerbs: ReadonlySet<unknown>): Session {
+  const require: Session['require'] = (verb) => {
     if (!supportedVerbs.has(verb)) throw unsupported(verb, access.store);
-    const fields = parse(verb.input, input);
-    reportIgnored(call, verb.input, input as object);
-    const run = (facts: AuditFacts) => verb.run(fields, access as Parameters<typeof verb.run>[1], call, facts);
-    const facts = verb.facts?.(fields, access);
-    if (facts === undefined) return run(NO_FACTS);
-    const action = verb.name as AuditAction;
-    const [first, ...others] = [facts].flat() as [AuditFacts, ...AuditFacts[]];
-    let work = () => access.audited(action, first, call, run);
-    for (const other of others) {
-      const inner = work;
-      work = () => access.audited(action, other, call, inner);
-    }
-    return work();
-  },
-});
+  };
+  return {
+    require,
+    async run(verb, input, call) {
+      require(verb);
+      const fields = parse(verb.input, input);
+      reportIgnored(call, verb.input, input as object);
+      const run = (facts: AuditFacts) => verb.run(fields, access as Parameters<typeof verb.run>[1], call, facts);
+      const facts = verb.facts?.(fields, access);
+      if (facts === undefined) return run(NO_FACTS);
+      const action = verb.name as AuditAction;
+      const [first, ...others] = [facts].flat() as [AuditFacts, ...AuditFacts[]];
+      let work = () => access.audited(action, first, call, run);
+      for (const other of others) {
+        const inner = work;
+        work = () => access.audited(action, other, call, inner);
+      }
+      return work();
+    },
+  };
+}
 
 function unsupported(
   { name, remedy, writes }: Pick<Verb, 'name' | 'remedy' | 'writes'>,

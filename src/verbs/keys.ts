@@ -71,12 +71,13 @@ export const listKeys = verb({
   needs: ['keys'],
   remedy: REMEDY,
   feature: 'keys',
-  facts: () => NO_FACTS,
   async run({ cursor, limit }, access, call) {
     const filters = { of: 'keys' };
     const after = cursor === undefined ? undefined : decodeCursor(cursor, filters).id;
     // One more than requested shows whether there is a next page.
-    const keys = await (await keysOfAdmin(access, call)).list({ after, limit: limit + 1 }, call);
+    const keys = await access.audited('list_keys', NO_FACTS, call, async () =>
+      (await keysOfAdmin(access, call)).list({ after, limit: limit + 1 }, call),
+    );
     const items = keys.slice(0, limit).map(toWire);
     const last = keys.length > limit ? items.at(-1) : undefined;
     return { items, next_cursor: last ? encodeCursor(last, filters) : null };

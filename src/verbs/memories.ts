@@ -13,6 +13,7 @@ import { type Access, denied, recordFacts, type Target } from '../core/access.ts
 import type { AuditFacts } from '../core/audit-queue.ts';
 import { currentAmong } from '../core/current.ts';
 import { decodeCursor, encodeCursor } from '../core/cursor.ts';
+import type { RequestKey } from '../core/idempotency.ts';
 import type { Grants } from '../core/principal.ts';
 import { MAX_ANSWER_BYTES, type SizedResult } from '../core/read-shares.ts';
 import type { Store } from '../core/with-embedder.ts';
@@ -49,9 +50,8 @@ import { verb } from './verb.ts';
 const mayAdd = (access: Access, { user_id, scope }: NewMemory): boolean =>
   access.mayAccess(user_id) && access.admitsWrite(scope);
 
-/** The caller's idempotency key for this input. */
-function keyOf(access: Access, text: string | undefined, input: unknown) {
-  const key = readIdempotencyKey(text, input);
+/** The key of a request as the store takes it. Throws if it takes none. */
+function requestKey(access: Access, key: ReturnType<typeof readIdempotencyKey>): RequestKey | undefined {
   if (key && !access.store.idempotent) throw access.unsupported('Idempotency-Key');
   return key && { caller: access.principal.id, ...key };
 }
@@ -73,10 +73,11 @@ export const add = verb({
     const { store, max_record_bytes } = access;
     const input = readNewMemory(body, store.capabilities, call);
     if (recordBytes(input) > max_record_bytes) throw recordTooLarge(max_record_bytes);
-    const key = keyOf(access, idempotency_key, input);
+    const key = readIdempotencyKey(idempotency_key, input);
     return access.audited('add', access.facts(input), call, async () => {
       if (!mayAdd(access, input)) throw denied();
-      return toWire(access.writable(await store.add({ input, key }, call), input.user_id));
+      const memory = await store.add({ input, key: requestKey(access, key) }, call);
+      return toWire(access.writable(memory, input.user_id));
     });
   },
   id: 'addMemory',
@@ -119,8 +120,7 @@ export const batch = verb({
     const read = (body: unknown) => readNewMemory(body, store.capabilities, call);
     const inputs = readAll(memories, read, recordBytes, max_record_bytes);
     // An invalid memory has no other form than its own.
-    const key = keyOf(
-      access,
+    const key = readIdempotencyKey(
       idempotency_key,
       inputs.map((one, place) => (one instanceof OmpError ? memories[place] : one)),
     );
@@ -156,7 +156,7 @@ answers one error. \`Idempotency-Key\` covers the whole batch. Counts as one req
 
 interface AddAll {
   readonly inputs: readonly (NewMemory | OmpError)[];
-  readonly key: ReturnType<typeof keyOf>;
+  readonly key: ReturnType<typeof readIdempotencyKey>;
 }
 
 /** Adds what the caller may add. Each memory has an audit entry. Throws if the backend failed and nothing was added. */
@@ -168,9 +168,10 @@ async function addAll(
   const allowedInputs = inputs.map((input) =>
     input instanceof OmpError || !mayAdd(access, input) ? undefined : input,
   );
-  const adding = allowedInputs.some(Boolean)
-    ? access.store.batch({ inputs: allowedInputs, key }, call)
-    : Promise.resolve([]);
+  const adding = (async () =>
+    allowedInputs.some(Boolean)
+      ? access.store.batch({ inputs: allowedInputs, key: requestKey(access, key) }, call)
+      : [])();
   const outcomes = await Promise.allSettled(
     inputs.map(async (input, place) => {
       if (input instanceof OmpError) throw input;
@@ -381,12 +382,13 @@ export const list = verb({
   path: '/memories',
   input: ListInput,
   needs: ['list'],
-  facts: (input, access) => access.facts(input),
   async run({ cursor, limit, tag, current, ...filters }, access, call) {
     if (!access.store.capabilities.temporal) rejectTimes(filters);
     const query = { tags: tag === undefined ? [] : [tag], ...withoutUndefined(filters) };
     const after = cursor === undefined ? {} : { after: decodeCursor(cursor, query) };
-    const { items, more } = await listAllowed(access, { limit, ...query, ...after }, call);
+    const { items, more } = await access.audited('list', access.facts(query), call, () =>
+      listAllowed(access, { limit, ...query, ...after }, call),
+    );
     const last = items.at(-1);
     const page = current ? items.filter(currentAmong(items, new Date())) : items;
     return { items: page.map(toWire), next_cursor: more && last ? encodeCursor(last, query) : null };

@@ -22,16 +22,15 @@ export const users = verb({
   input: UsersInput,
   needs: ['users'],
   feature: 'users',
-  facts: () => NO_FACTS,
   async run({ cursor, ...query }, access, call) {
     const { users: allowedUsers, grants } = access.principal;
-    if (grants.read?.length === 0) throw denied();
     const filters = { of: 'users', prefix: query.prefix };
     const after = cursor === undefined ? {} : { after: decodeCursor(cursor, filters).id };
-    const page = await access.store.users(
-      { ...withoutUndefined(query), ...after, users: allowedUsers, within: grants.read },
-      call,
-    );
+    const request = { ...withoutUndefined(query), ...after, users: allowedUsers, within: grants.read };
+    const page = await access.audited('users', NO_FACTS, call, async () => {
+      if (grants.read?.length === 0) throw denied();
+      return access.store.users(request, call);
+    });
     if (!page.items.every(({ user_id }) => access.mayAccess(user_id))) throw access.mismatch();
     const next_cursor = page.next === undefined ? null : encodeCursor({ created_at: NO_TIME, id: page.next }, filters);
     return { items: page.items, next_cursor };

@@ -118,7 +118,7 @@ describe.skipIf(!IS_CITUS)('on Citus', () => {
       add: () => add('ana'),
       batch: () => provider.batch({ items: [1, 2, 3].map(() => ({ input: memoryOf('ana', 'apple'), vector })) }, call),
       'add with a key': () => provider.add({ input: memoryOf('ana', 'apple'), vector, key: CLAIM }, call),
-      'look-up of a key': () => provider.keyUse(KEY, call),
+      'look-up of a key': () => provider.keyUse({ ...KEY, users: ['ana'] }, call),
       'batch with a key': () =>
         provider.batch({ items: [{ input: memoryOf('ana', 'apple'), vector }], key: BATCH_CLAIM }, call),
       get: () => provider.get(refTo(id), call),

@@ -113,7 +113,7 @@ export function openReadReplica({ primary, replica, log, every_ms = EVERY_MS }: 
       try {
         if (await shows(latest(named, own))) return await work('replica');
       } catch (error) {
-        if (call.signal.aborted) throw error;
+        if (call.aborted) throw error;
         if (shown !== NOWHERE) log.warn({ err: error }, 'a read failed on the read replica; the primary answers it');
         shown = NOWHERE;
       }
@@ -172,10 +172,10 @@ export function withReadReplica(provider: Provider, onReplica: Reads, { read, wr
         call,
         batch(request, call),
       ),
-    async keyUse(key, call) {
-      const use = await keyUse(key, call);
+    async keyUse(query, call) {
+      const use = await keyUse(query, call);
       // Another gateway may have added the memories just now.
-      if (use) await wrote([], call);
+      if (use) await wrote(query.users, call);
       return use;
     },
     update: (request, call) => change(request.ref.users ?? [], call, update(request, call)),
