@@ -11,6 +11,7 @@ export const AUDIT_ACTIONS = [
   ...VERBS,
   'users',
   'stats',
+  'count',
   'map',
   'erase',
   'export',
