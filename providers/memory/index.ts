@@ -108,10 +108,6 @@ export default defineProvider({
         return homes.delete(ref.id);
       },
       list: async (query) => users.get(query.user_id)?.list(query) ?? [],
-      count: async (query) =>
-        users
-          .get(query.user_id)
-          ?.list({ ...query, limit: Number.POSITIVE_INFINITY, max_bytes: Number.POSITIVE_INFINITY }).length ?? 0,
       search: async (query) => users.get(query.user_id)?.search(query) ?? [],
       ...(embedder && {
         async vectorsOf({ ids, user_id, within }) {

@@ -11,7 +11,6 @@ export const AUDIT_ACTIONS = [
   ...VERBS,
   'users',
   'stats',
-  'count',
   'map',
   'erase',
   'export',

@@ -96,9 +96,6 @@ export interface ScoreParts {
   readonly weights: { readonly vector: number; readonly keyword: number };
 }
 
-/** Asks how many memories a list would have. */
-export type CountQuery = Pick<ListQuery, 'user_id' | 'tags' | 'within'>;
-
 /** Facts that the methods do not show. A verb is supported if its method exists. */
 export interface ProviderCapabilities {
   /** How search ranks; both false without `search`. */
@@ -212,7 +209,6 @@ export interface Provider {
   delete?(ref: Ref, call: Call): Promise<boolean>;
   list?(query: ListQuery, call: Call): Promise<Memory[]>;
   search?(query: SearchQuery, call: Call): Promise<SearchHit[]>;
-  count?(query: CountQuery, call: Call): Promise<number>;
   /** The stored vectors, by id; without records that have none. */
   vectorsOf?(query: VectorsQuery, call: Call): Promise<ReadonlyMap<string, Float32Array>>;
   /** Users in a fixed order, which may differ between providers. */

@@ -63,14 +63,6 @@ export function emulateScopes(inner: Provider): Provider {
     search: search && searchWith(search, capabilities.max_search_results),
     // The gateway has read their records within the allowed scopes.
     vectorsOf: vectorsOf && ((query, call) => vectorsOf({ ...query, within: null }, call)),
-    // The gateway would have to read the records for the allowed scopes.
-    count:
-      inner.count &&
-      ((query, call) => {
-        if (query.within !== null)
-          throw new OmpError('unsupported_capability', 'the provider counts in all scopes only');
-        return inner.count?.({ ...query, tags: query.tags.map(escapeTag) }, call) as Promise<number>;
-      }),
     // The backend would count stored tags, and over all scopes.
     users: undefined,
     userStats: undefined,
@@ -313,10 +305,6 @@ export function rejectScopes(inner: Provider): Provider {
     vectorsOf:
       vectorsOf &&
       (async (query, call) => (isRestricted(query.within) ? new Map() : vectorsOf(inAnyScope(query), call))),
-    count:
-      inner.count &&
-      (async (query, call) =>
-        isRestricted(query.within) ? 0 : (inner.count?.(inAnyScope(query), call) as Promise<number>)),
     // No provider without scopes has them.
     users: undefined,
     userStats: undefined,

@@ -24,7 +24,6 @@ const METHODS: Methods<Provider, NoMethods> = {
   update: writing('update'),
   delete: writing('delete'),
   list: reading('list'),
-  count: reading('count'),
   search: reading('search'),
   vectorsOf: reading('vectors'),
   users: reading('users'),

@@ -10,7 +10,7 @@ export const DEFAULT_TOOLS = [
 ] as const;
 
 /** All tools. `search` and `fetch` are for clients that call no others, such as connectors of ChatGPT. */
-export const TOOL_NAMES = [...DEFAULT_TOOLS, 'search', 'fetch', 'count_memories'] as const;
+export const TOOL_NAMES = [...DEFAULT_TOOLS, 'search', 'fetch'] as const;
 
 /** Values of one message. A call with all the tags and ids that a memory may have needs 150; the SDK takes 20 to 30 µs for each. */
 export const MAX_MESSAGE_VALUES = 500;

@@ -3,7 +3,6 @@ import { beginningOf, OmpError } from '#contract';
 import { add, get, list, remove, update } from '../verbs/memories.ts';
 import type { WireMemory } from '../verbs/memory.ts';
 import { context, search } from '../verbs/search.ts';
-import { countMemories } from '../verbs/users.ts';
 import type { Verb } from '../verbs/verb.ts';
 import type { UserMemories } from './memories.ts';
 import type { ToolName } from './names.ts';
@@ -183,15 +182,6 @@ export const TOOLS: Readonly<Record<ToolName, Tool>> = {
     output: z.object({ text, citations: z.array(z.looseObject({})), token_count: z.number() }),
     hints: READS,
     run: async (fields, { memories, signal }) => ({ ...(await memories.run(context, fields, signal)) }),
-  }),
-  count_memories: tool({
-    title: 'Count memories',
-    description: 'How many memories the user has.',
-    verb: countMemories,
-    input: z.strictObject({ tag: text.optional() }),
-    output: z.object({ count: z.number() }),
-    hints: READS,
-    run: async (input, { memories, signal }) => ({ count: (await memories.run(countMemories, input, signal)).count }),
   }),
   search: tool({
     title: 'Search',

@@ -4,7 +4,7 @@ import { createKey, listKeys, revokeKey } from './keys.ts';
 import { map } from './map.ts';
 import { add, batch, get, list, remove, update } from './memories.ts';
 import { context, search } from './search.ts';
-import { countMemories, erase, stats, users } from './users.ts';
+import { erase, stats, users } from './users.ts';
 
 /** Every verb. A path with `{id}` comes after those that it would match too. */
 export const VERB_TABLE = {
@@ -20,7 +20,6 @@ export const VERB_TABLE = {
   users,
   erase,
   stats,
-  count: countMemories,
   export: exportMemories,
   import: importMemories,
   map,

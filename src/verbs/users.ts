@@ -2,10 +2,8 @@ import { z } from 'zod';
 import { denied } from '../core/access.ts';
 import { NO_FACTS } from '../core/audit-queue.ts';
 import { decodeCursor, encodeCursor, NO_TIME } from '../core/cursor.ts';
-
-import { count, cursor, LIMITS, next_cursor, tag, time, upTo, userId, wholeNumber } from './fields.ts';
+import { count, cursor, LIMITS, next_cursor, time, upTo, userId, wholeNumber } from './fields.ts';
 import { memoryExample, withoutUndefined } from './memory.ts';
-
 import { verb } from './verb.ts';
 
 const last_write = time('Time of the last change of a memory that is still there.');
@@ -137,29 +135,5 @@ some memories may be deleted; repeat the request. Available if \`features.erase\
     description: 'The number of memories.',
     schema: z.looseObject({ deleted: count }).meta({ id: 'Erased' }),
     example: { deleted: 1 },
-  },
-});
-
-/** The number of memories that a list would have. */
-export const countMemories = verb({
-  name: 'count',
-  method: 'GET',
-  path: '/count',
-  input: z.object({ user_id: userId, tag: tag.optional() }),
-  needs: ['count'],
-  feature: 'count',
-  facts: (input, access) => access.facts(input),
-  async run({ user_id, tag }, access, call) {
-    const { read } = access.principal.grants;
-    access.requireUser(user_id, read);
-    const query = { user_id, tags: tag === undefined ? [] : [tag], within: read };
-    return { user_id, count: await access.store.count(query, call) };
-  },
-  id: 'countMemories',
-  summary: "Count a user's memories",
-  success: {
-    description: 'The number.',
-    schema: z.looseObject({ user_id: z.string(), count }).meta({ id: 'MemoryCount' }),
-    example: { user_id: memoryExample.user_id, count: 1 },
   },
 });

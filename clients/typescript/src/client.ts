@@ -254,11 +254,6 @@ class Users {
     return toPromise(this.#send(reading('GET', ['stats'], { query: { user_id } }), options));
   }
 
-  /** Counts memories, those with a tag only if one is given. */
-  count(user_id: string, tag?: string, options?: CallOptions): ApiPromise<{ count: number }> {
-    return toPromise(this.#send(reading('GET', ['count'], { query: { user_id, ...(tag && { tag }) } }), options));
-  }
-
   /** Deletes all memories of a user permanently. */
   erase(user_id: string, options?: CallOptions): ApiPromise<{ deleted: number }> {
     return toPromise(

@@ -100,8 +100,6 @@ export function createGatewayProvider(index: GatewayIndex, options: FindOptions)
         return true;
       }),
     list,
-    count: async (query, call) =>
-      (await list({ ...query, limit: index.max_scan, max_bytes: Number.POSITIVE_INFINITY }, call)).length,
     async vectorsOf({ ids: memoryIds, user_id }, call) {
       const records = await look(namespaces.of(ids.userPart(user_id)), memoryIds, call);
       const mine = [...records].filter(([, { memory }]) => memory.user_id === user_id);

@@ -12,9 +12,7 @@ import {
 import type { Run } from '../client/connections.ts';
 import { toIso, toTextArray } from '../values.ts';
 import { insertChangeEntry } from './audit-log.ts';
-
-import { conditions, whereTags, whereWithin } from './conditions.ts';
-
+import { conditions, whereWithin } from './conditions.ts';
 import { inShard, inShards, type Names, shardOf, storedBucket } from './names.ts';
 
 /** Users whose ids one part of a list looks at when only some of them can match. */
@@ -29,7 +27,7 @@ export function createUserVerbs(
   names: Names,
   run: Run,
   audited: boolean,
-): Required<Pick<Provider, 'users' | 'userStats' | 'count' | 'erase'>> {
+): Required<Pick<Provider, 'users' | 'userStats' | 'erase'>> {
   /**
    * The ids of users in the index's order, after one or from one on. Steps from user to user in the index on user and time,
    * so the cost does not depend on the number of their memories.
@@ -105,20 +103,6 @@ export function createUserVerbs(
       );
       const { per, created: counts, ...rest } = row;
       return { ...rest, oldest, newest, last_write, tags: row.tags ?? [], created: { per, counts } } as UserStats;
-    },
-
-    async count({ user_id, tags, within }, call) {
-      const where = conditions(shardOf(names, user_id));
-      where.and(inShard(names));
-      where.and(`user_id = ${where.bind(user_id)}`);
-      whereTags(where, tags);
-      whereWithin(where, within);
-      const [row] = await run(
-        `select count(*)::float8 as count from ${names.memories} where ${where}`,
-        where.values,
-        call,
-      );
-      return row?.count as number;
     },
 
     async erase({ user_id }, call) {
