@@ -1,5 +1,5 @@
 import { backgroundCall, type Call, type KeyStore, type Log } from '#contract';
-import { ANONYMOUS, type Authenticator } from '../core/principal.ts';
+import { ANONYMOUS, type Authenticator } from '../core/grants.ts';
 import type { ConfiguredKey } from './configured-keys.ts';
 import { invalidCredential, KEY_PREFIX, missingCredential } from './credentials.ts';
 import { openKeyRing } from './key-ring.ts';

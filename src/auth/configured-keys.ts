@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { isGrant, isKeyGrant } from '../core/principal.ts';
+import { isGrant, isKeyGrant } from '../core/grants.ts';
 import { idOf } from './credentials.ts';
 
 const HASHED = /^omp_([a-z0-9]{12}):sha256:([0-9a-f]{64})$/;

@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import { backgroundCall, type Call, type KeyStore, type Log, type StoredKey } from '#contract';
-import type { Principal } from '../core/principal.ts';
-import { toGrants } from '../core/principal.ts';
+import type { Principal } from '../core/grants.ts';
+import { toGrants } from '../core/grants.ts';
 import { type ConfiguredKey, hashedKey } from './configured-keys.ts';
 import { idOf, invalidCredential, matchesHash } from './credentials.ts';
 

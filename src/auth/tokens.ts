@@ -3,8 +3,8 @@ import { createRemoteJWKSet, customFetch, errors, type JWTPayload, type JWTVerif
 import { LRUCache } from 'lru-cache';
 import { type Call, OmpError, providerError } from '#contract';
 import { readAtMost } from '#toolbox';
-import type { Principal } from '../core/principal.ts';
-import { isGrant, toGrants } from '../core/principal.ts';
+import type { Principal } from '../core/grants.ts';
+import { isGrant, toGrants } from '../core/grants.ts';
 import { type Algorithm, invalidCredential } from './credentials.ts';
 
 export interface TokenOptions {

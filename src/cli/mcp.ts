@@ -6,7 +6,7 @@ import { Call, type Log, OmpError } from '#contract';
 import { loadConfig } from '../config/load.ts';
 import { ConfigError, type Environment } from '../config/mistakes.ts';
 import type { Config } from '../config/settings.ts';
-import { ALL_GRANTS, type Principal } from '../core/principal.ts';
+import { ALL_GRANTS, type Principal } from '../core/grants.ts';
 import { inProcess, type UserMemories } from '../mcp/memories.ts';
 import { DEFAULT_TOOLS } from '../mcp/names.ts';
 import { overHttp, remoteVerbs } from '../mcp/over-http.ts';

@@ -59,7 +59,7 @@ export interface AuditQuery {
 }
 
 /**
- * The audit log of a provider. The provider writes the entries of successful adds, updates, deletes and imports itself, in
+ * The audit log of a provider. The provider writes the entries of memories that were added, updated, deleted, imported or erased itself, in
  * one transaction with the change. The gateway passes all other entries to `record`.
  */
 export interface AuditLog {

@@ -48,6 +48,8 @@ export type Within = readonly string[] | null;
 
 /** Largest size of a record (`recordBytes` in `#toolbox`), unless a larger request size is configured: then twice that. */
 export const MAX_RECORD_BYTES = 2 * 1024 * 1024;
+/** Maximum characters of a scope, and of a glob over scopes. */
+export const MAX_SCOPE_LENGTH = 512;
 /** Maximum memories of one batch. */
 export const MAX_BATCH_SIZE = 100;
 /** Maximum `x-` keys of a record. */

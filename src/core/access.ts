@@ -10,7 +10,7 @@ import {
 } from '#contract';
 import { globsOverlap, withinMatcher } from '#toolbox';
 import type { AuditFacts, AuditQueue } from './audit-queue.ts';
-import type { Principal } from './principal.ts';
+import type { Principal } from './grants.ts';
 import { MAX_ANSWER_BYTES, type ReadShares } from './read-shares.ts';
 import type { Store } from './with-embedder.ts';
 

@@ -57,7 +57,10 @@ const CLOSE_MS = 4_000;
 /** Longest text in an entry, in UTF-16 units: the longest scope, and longer than any other valid field. */
 const MAX_TEXT = 1024;
 
-/** The provider writes the entries of successful writes, in one transaction with the change. */
+/**
+ * The provider writes the entries of these if they succeed, in one transaction with the change. An import has an entry of its own
+ * besides those of its memories.
+ */
 const BY_PROVIDER: ReadonlySet<AuditAction> = new Set(['add', 'update', 'delete', 'erase']);
 /** Changes that belong to no memory. */
 const OF_KEYS: ReadonlySet<AuditAction> = new Set(['create_key', 'revoke_key']);

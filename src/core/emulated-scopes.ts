@@ -28,7 +28,7 @@ const MAX_SEARCHED_BYTES = 64 * 1024 * 1024;
  */
 export function emulateScopes(inner: Provider): Provider {
   const { capabilities, add, batch, update, delete: remove, list, search, vectorsOf } = inner;
-  const { export: exportPart, import: store } = inner;
+  const { export: exportPart, import: importMemories } = inner;
   // The scope of a record must not change between its check and the write. Scope and tags are patched together.
   const mutex = createKeyedMutex();
   const getAllowed = async (ref: Ref, call: Call): Promise<Memory | undefined> => {
@@ -73,9 +73,12 @@ export function emulateScopes(inner: Provider): Provider {
         return { ...part, items: part.items.map(({ memory, vector }) => ({ memory: decode(memory), vector })) };
       }),
     import:
-      store &&
+      importMemories &&
       (({ items, replace }, call) =>
-        store({ items: items.map(({ memory, vector }) => ({ memory: encode(memory), vector })), replace }, call)),
+        importMemories(
+          { items: items.map(({ memory, vector }) => ({ memory: encode(memory), vector })), replace },
+          call,
+        )),
     // The provider's audit entries would have no scopes.
     audit: undefined,
   });

@@ -65,7 +65,18 @@ export type WritableStore = Store & Required<Pick<Store, 'add'>>;
  * null.
  */
 export function withEmbedder(provider: Provider, embedder: Embedder | undefined, log: Log): Store {
-  const { check, add, batch, keyUse, update, search, import: store, ingestion: queue, close, ...others } = provider;
+  const {
+    check,
+    add,
+    batch,
+    keyUse,
+    update,
+    search,
+    import: importMemories,
+    ingestion: queue,
+    close,
+    ...others
+  } = provider;
   const ingestion = embedder && queue && startIngestion({ queue, embedder, log });
   const vectors = createVectors(embedder, queue?.deferred === true, check);
   const writes = { provider, vectors, kick: () => ingestion?.kick() };
@@ -80,7 +91,7 @@ export function withEmbedder(provider: Provider, embedder: Embedder | undefined,
       search: async (query, call) =>
         search({ ...query, vector: query.vector ?? (await vectors.ofQuery(query, call)) }, call),
     }),
-    ...(store && { import: importTo(store, writes) }),
+    ...(importMemories && { import: importTo(importMemories, writes) }),
     async close() {
       await ingestion?.close();
       await close();
@@ -164,10 +175,10 @@ function batchTo(
     const isOpen = (place: number) => inputs[place] !== undefined && outcomes[place] === undefined;
     let byPlace: Map<number, Vector | OmpError> | undefined;
     for (;;) {
-      const before = key && (await useOf(key, inputs, call));
-      if (before) {
+      const use = key && (await useOf(key, inputs, call));
+      if (use) {
         const repeatable = inputs.map((input, place) => (isOpen(place) ? input : undefined));
-        for (const [place, memory] of (await repeat(before, repeatable, call)).entries()) outcomes[place] ??= memory;
+        for (const [place, memory] of (await repeat(use, repeatable, call)).entries()) outcomes[place] ??= memory;
       }
       const open = [...inputs.keys()].filter(isOpen);
       if (open.length === 0) return outcomes;
@@ -183,7 +194,7 @@ function batchTo(
         else items.push({ place, input: inputs[place] as NewMemory, vector });
       }
       const places = items.map(({ place }) => place);
-      const claim: KeyClaim | undefined = key && { ...key, before, places, size: inputs.length };
+      const claim: KeyClaim | undefined = key && { ...key, before: use, places, size: inputs.length };
       const results = items.length > 0 ? await batch({ items, key: claim }, call) : [];
       for (const [i, outcome] of results?.entries() ?? []) outcomes[places[i] as number] = outcome;
       if (results && vectors.deferred) kick();
@@ -221,7 +232,7 @@ function updateOf(
 }
 
 function importTo(
-  store: NonNullable<Provider['import']>,
+  importMemories: NonNullable<Provider['import']>,
   { provider: { check }, vectors, kick }: Writes,
 ): NonNullable<Store['import']> {
   const { model, deferred, ofImport } = vectors;
@@ -237,7 +248,9 @@ function importTo(
       return { memory: { ...item.memory, embedding_model: model, status }, vector } as const;
     });
     const acceptedItems = outcomes.filter((one) => !(one instanceof OmpError)) as ExportedMemory[];
-    const results = (acceptedItems.length > 0 ? await store({ items: acceptedItems, replace }, call) : []).values();
+    const results = (
+      acceptedItems.length > 0 ? await importMemories({ items: acceptedItems, replace }, call) : []
+    ).values();
     if (deferred) kick();
     return outcomes.map((one) => (one instanceof OmpError ? one : (results.next().value as boolean)));
   };

@@ -47,7 +47,7 @@ const KEY_METHODS: Methods<KeyStore, 'close'> = {
 };
 
 /**
- * The outermost decorator of a provider. Every error becomes an `OmpError` that names the provider. An aborted call rejects
+ * The outermost decorator that is still a `Provider`; `withEmbedder` goes around it. Every error becomes an `OmpError` that names the provider. An aborted call rejects
  * at once, even if the client of the backend ignores the signal. `protection` runs around every method: metrics, traces, retries,
  * circuit breaker.
  */

@@ -2,7 +2,7 @@
 import type { Context, MiddlewareHandler } from 'hono';
 import { cors } from 'hono/cors';
 import { invalidRequest, OmpError } from '#contract';
-import { ANONYMOUS, type Authenticator } from '../core/principal.ts';
+import { ANONYMOUS, type Authenticator } from '../core/grants.ts';
 import type { RateLimiter } from '../core/rate-limiter.ts';
 import type { Gate } from '../verbs/gate.ts';
 import { rateLimited } from './limits.ts';

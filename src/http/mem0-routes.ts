@@ -65,7 +65,7 @@ const WITHOUT_EFFECT = new Set(
 const MAX_LISTED = 10_000;
 const PAGE = 500;
 /** Maximum bytes of the memories in one answer, as JSON. */
-const MAX_ANSWER_BYTES = 16 * 1024 * 1024;
+const MAX_PAGE_JSON_BYTES = 16 * 1024 * 1024;
 
 /** The user, agent and run that memories belong to. */
 interface Entity {
@@ -154,8 +154,8 @@ export function mem0Routes(
       if (position++ < skip) continue;
       items.push(memory);
       bytes += JSON.stringify(memory).length;
-      if (bytes > MAX_ANSWER_BYTES) {
-        throw invalidRequest(`the memories take more than ${MAX_ANSWER_BYTES} bytes; ask for fewer at once`);
+      if (bytes > MAX_PAGE_JSON_BYTES) {
+        throw invalidRequest(`the memories take more than ${MAX_PAGE_JSON_BYTES} bytes; ask for fewer at once`);
       }
     }
     return { items, more: false };

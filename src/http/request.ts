@@ -3,7 +3,7 @@ import type { Context, MiddlewareHandler } from 'hono';
 import { matchedRoutes } from 'hono/route';
 import { METHOD_NAME_ALL } from 'hono/router';
 import { Call, type Caller, type Consistency, invalidRequest, type Log, OmpError, type Trace } from '#contract';
-import type { Principal } from '../core/principal.ts';
+import type { Principal } from '../core/grants.ts';
 import type { ObservedRequest, Telemetry } from '../core/telemetry.ts';
 import type { Session } from '../verbs/gate.ts';
 

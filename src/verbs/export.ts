@@ -132,7 +132,7 @@ export const importMemories = verb({
         memories: z
           .array(
             z.object({ ...CreateBody.shape, ...Identity.shape }).meta({
-              id: 'NewMovedMemory',
+              id: 'NewExportedMemory',
               patternProperties: { '^x-': { description: 'Custom keys, stored and returned.' } },
             }),
           )
@@ -140,7 +140,7 @@ export const importMemories = verb({
           .max(MAX_BATCH_SIZE),
         on_conflict: ON_CONFLICT.optional(),
       })
-      .meta({ id: 'MovedMemories', description: 'An invalid memory does not fail the others.' }),
+      .meta({ id: 'ExportedMemories', description: 'An invalid memory does not fail the others.' }),
     example: { memories: [exportedExample], on_conflict: 'skip' },
   },
   needs: ['import'],

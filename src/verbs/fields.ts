@@ -9,6 +9,7 @@ import {
   invalidRequest,
   MAX_DEPTH,
   MAX_EXTENSIONS,
+  MAX_SCOPE_LENGTH,
   OmpError,
 } from '#contract';
 
@@ -18,7 +19,7 @@ export const LIMITS = {
   users: 16,
   grants: 32,
   keyUsers: 100,
-  scope: 512,
+  scope: MAX_SCOPE_LENGTH,
   scopeSegments: 32,
   wildcards: 32,
   tag: 128,

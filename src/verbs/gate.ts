@@ -2,7 +2,7 @@ import type { z } from 'zod';
 import { type AuditAction, type Call, OmpError, type ProviderCapabilities } from '#contract';
 import { Access, type Resources } from '../core/access.ts';
 import { type AuditFacts, NO_FACTS } from '../core/audit-queue.ts';
-import type { Principal } from '../core/principal.ts';
+import type { Principal } from '../core/grants.ts';
 import { createReadShares } from '../core/read-shares.ts';
 import type { Scrape } from '../core/telemetry.ts';
 import type { Store } from '../core/with-embedder.ts';
@@ -16,7 +16,7 @@ export interface Session {
   /** Throws `unsupported_capability` if the store lacks what the verb needs. */
   require(verb: Pick<Verb, 'name' | 'remedy' | 'writes'>): void;
   /**
-   * Throws `invalid_request` that names every invalid field, and `unsupported_capability` if the store lacks what the verb
+   * Throws `invalid_request` that names the first ten invalid fields, and `unsupported_capability` if the store lacks what the verb
    * needs.
    */
   run<Input extends z.ZodObject, Output, Need extends keyof Store>(
@@ -34,7 +34,7 @@ export interface Gate {
   readonly max_record_bytes: number;
   /** The public capability document. */
   readonly description: ReturnType<typeof describe>;
-  /** The sessions of one caller share its shares of memory and time. */
+  /** One session for each principal, whose grants are made ready once. */
   session(principal: Principal): Session;
   /**
    * Metrics as text (Decision 33). Throws `scope_denied` unless the caller may read the memories of all users: metrics are

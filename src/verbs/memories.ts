@@ -13,8 +13,8 @@ import { type Access, denied, recordFacts, type Target } from '../core/access.ts
 import type { AuditFacts } from '../core/audit-queue.ts';
 import { currentAmong } from '../core/current.ts';
 import { decodeCursor, encodeCursor } from '../core/cursor.ts';
+import type { Grants } from '../core/grants.ts';
 import type { RequestKey } from '../core/idempotency.ts';
-import type { Grants } from '../core/principal.ts';
 import { MAX_ANSWER_BYTES, type SizedResult } from '../core/read-shares.ts';
 import type { Store } from '../core/with-embedder.ts';
 import {

@@ -290,6 +290,6 @@ export const memoryExample = {
   valid_from: null,
   valid_to: null,
   supersedes: [],
-  embedding_model: 'universal-sentence-encoder-lite',
+  embedding_model: 'universal-sentence-encoder-lite-en',
   status: 'done',
 };

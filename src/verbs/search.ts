@@ -84,8 +84,8 @@ export const search = verb({
     const hits = current ? currentHits(page.items, now).slice(0, limit) : markSuperseded(page.items, now);
     const explainedHits = explain ? await explainHits(hits, text, access.store, call) : hits;
     const results = explainedHits.filter((hit) => hit.score >= min_score);
-    // What its bytes left out of the candidates is none of the best if there are enough; omitted results score no higher
-    // than the last one here.
+    // Only if bytes cut the page, fewer hits than `limit` are left, and `min_score` dropped none: otherwise the missing hits
+    // could not have been in the answer.
     const truncated = page.more && hits.length < limit && results.length === hits.length;
     return { results: results.map(hitToWire), ...(truncated && { 'x-truncated': true as const }) };
   },

@@ -2,8 +2,8 @@ import { randomUUID } from 'node:crypto';
 import type { ConfiguredKey } from '../../src/auth/configured-keys.ts';
 import { toHashedKey } from '../../src/auth/configured-keys.ts';
 import { newKey } from '../../src/auth/credentials.ts';
-import type { Authenticator, Principal } from '../../src/core/principal.ts';
-import { ALL_GRANTS, toGrants } from '../../src/core/principal.ts';
+import type { Authenticator, Principal } from '../../src/core/grants.ts';
+import { ALL_GRANTS, toGrants } from '../../src/core/grants.ts';
 import type { Key } from './rule.ts';
 
 export const bearer = (token: string): Record<string, string> => ({ authorization: `Bearer ${token}` });

@@ -4,7 +4,7 @@ import { type AuthenticatorOptions, openAuthenticator } from '../../src/auth/aut
 import { toHashedKey } from '../../src/auth/configured-keys.ts';
 import { newKey } from '../../src/auth/credentials.ts';
 import { openKeyRing } from '../../src/auth/key-ring.ts';
-import { ANONYMOUS } from '../../src/core/principal.ts';
+import { ANONYMOUS } from '../../src/core/grants.ts';
 import { openStore, type TestDatabase, until } from '../postgres/store.ts';
 import type { Store } from '../support/stores.ts';
 import { recordingLog } from '../support/subject.ts';

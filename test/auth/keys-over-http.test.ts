@@ -3,7 +3,7 @@ import type { KeyStore } from '#contract';
 import { openAuthenticator } from '../../src/auth/authenticator.ts';
 import { toHashedKey } from '../../src/auth/configured-keys.ts';
 import { hashOf, newKey } from '../../src/auth/credentials.ts';
-import type { Authenticator } from '../../src/core/principal.ts';
+import type { Authenticator } from '../../src/core/grants.ts';
 import { createApp } from '../../src/http/app.ts';
 import { openStore, type TestDatabase } from '../postgres/store.ts';
 import type { Client, Fields, Reply } from '../support/client.ts';

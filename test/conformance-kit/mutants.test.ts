@@ -3,7 +3,7 @@ import { OmpError } from '#contract';
 import { CASES, PROFILES } from '../../src/conformance/cases/index.ts';
 import { type Case, openSession, type Send } from '../../src/conformance/kit.ts';
 import { readCapabilities, runCase } from '../../src/conformance/run.ts';
-import { ANONYMOUS } from '../../src/core/principal.ts';
+import { ANONYMOUS } from '../../src/core/grants.ts';
 import { sendTo } from '../conformance/kit.suite.ts';
 import { knownCallers } from '../support/known-callers.ts';
 import { openSubject, type Subject } from '../support/subject.ts';

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type GatewayAuthenticator, openAuthenticator } from '../../src/auth/authenticator.ts';
 import { toHashedKey } from '../../src/auth/configured-keys.ts';
 import { newKey } from '../../src/auth/credentials.ts';
-import { OPEN } from '../../src/core/principal.ts';
+import { OPEN } from '../../src/core/grants.ts';
 import { call } from '../auth/call.ts';
 import { openStore, type TestDatabase } from '../postgres/store.ts';
 import { hasChromium } from '../support/chromium.ts';

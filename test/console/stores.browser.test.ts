@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openAuthenticator } from '../../src/auth/authenticator.ts';
 import { toHashedKey } from '../../src/auth/configured-keys.ts';
 import { newKey } from '../../src/auth/credentials.ts';
-import type { Authenticator } from '../../src/core/principal.ts';
+import type { Authenticator } from '../../src/core/grants.ts';
 import { hasChromium } from '../support/chromium.ts';
 import { openPineconeSubject } from '../support/pinecone-server.ts';
 import { openSubject, recordingLog, type Subject } from '../support/subject.ts';

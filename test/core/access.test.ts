@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Memory, OmpError, Provider, ProviderCapabilities, SearchHit } from '#contract';
 import { newRecord } from '#toolbox';
-import { toGrants } from '../../src/core/principal.ts';
+import { toGrants } from '../../src/core/grants.ts';
 import { MAX_ANSWER_BYTES } from '../../src/core/read-shares.ts';
 import type { Session } from '../../src/verbs/gate.ts';
 import { VERB_TABLE } from '../../src/verbs/index.ts';

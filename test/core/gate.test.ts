@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { ANONYMOUS } from '../../src/core/principal.ts';
+import { ANONYMOUS } from '../../src/core/grants.ts';
 import { describe as document } from '../../src/verbs/capabilities.ts';
 import { VERB_TABLE } from '../../src/verbs/index.ts';
 import { call, openMemory } from '../support/requests.ts';

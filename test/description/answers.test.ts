@@ -3,7 +3,7 @@ import { type Call, type ErrorCode, type KeyStore, OmpError, type StoredKey } fr
 import { openAuthenticator } from '../../src/auth/authenticator.ts';
 import { toHashedKey } from '../../src/auth/configured-keys.ts';
 import { newKey } from '../../src/auth/credentials.ts';
-import { ALL_GRANTS, ANONYMOUS, type Authenticator } from '../../src/core/principal.ts';
+import { ALL_GRANTS, ANONYMOUS, type Authenticator } from '../../src/core/grants.ts';
 import { createApp } from '../../src/http/app.ts';
 import { openLimits } from '../rate-limit/limits.ts';
 import { type Client, clientOf, type Reply } from '../support/client.ts';

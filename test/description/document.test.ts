@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { OPEN } from '../../src/core/principal.ts';
+import { OPEN } from '../../src/core/grants.ts';
 import { createApp } from '../../src/http/app.ts';
 import { type Client, clientOf, type Fields, type Query, type Reply } from '../support/client.ts';
 import { expectError } from '../support/expect-error.ts';

@@ -1,5 +1,5 @@
 import { openAuditQueue } from '../../src/core/audit-queue.ts';
-import type { Authenticator } from '../../src/core/principal.ts';
+import type { Authenticator } from '../../src/core/grants.ts';
 import { createApp } from '../../src/http/app.ts';
 import type { Client, Fields, Query, Reply } from '../support/client.ts';
 import { type KnownCallers, knownCallers } from '../support/known-callers.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { OPEN } from '../../src/core/principal.ts';
+import { OPEN } from '../../src/core/grants.ts';
 import { createApp } from '../../src/http/app.ts';
 import { openApiDocument } from '../../src/http/openapi/document.ts';
 import { openMemory } from '../support/requests.ts';

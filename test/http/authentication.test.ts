@@ -1,7 +1,7 @@
 import { Hono } from 'hono';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { OmpError, providerError } from '#contract';
-import { ALL_GRANTS, type Authenticator, OPEN, type Principal } from '../../src/core/principal.ts';
+import { ALL_GRANTS, type Authenticator, OPEN, type Principal } from '../../src/core/grants.ts';
 import { createApp } from '../../src/http/app.ts';
 import { openLimits, startLimited } from '../rate-limit/limits.ts';
 import type { Client } from '../support/client.ts';

@@ -1,7 +1,7 @@
 import { connect } from 'node:net';
 import { describe, expect, it } from 'vitest';
 import type { Call } from '#contract';
-import type { Authenticator } from '../../src/core/principal.ts';
+import type { Authenticator } from '../../src/core/grants.ts';
 import { gate } from '../embedding/observed-embedder.ts';
 import { eventually } from '../support/eventually.ts';
 import { expectError } from '../support/expect-error.ts';

@@ -1,7 +1,7 @@
 import { afterEach, expect, it, vi } from 'vitest';
 import type { Call, Provider } from '#contract';
 import { compose } from '../../src/core/compose.ts';
-import { ALL_GRANTS, type Authenticator } from '../../src/core/principal.ts';
+import { ALL_GRANTS, type Authenticator } from '../../src/core/grants.ts';
 import { gate } from '../embedding/observed-embedder.ts';
 import { until } from '../postgres/store.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';

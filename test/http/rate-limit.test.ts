@@ -1,7 +1,7 @@
 import { request } from 'node:http';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { OmpError } from '#contract';
-import { ALL_GRANTS, type Authenticator, OPEN, type Principal } from '../../src/core/principal.ts';
+import { ALL_GRANTS, type Authenticator, OPEN, type Principal } from '../../src/core/grants.ts';
 import type { RateLimiter } from '../../src/core/rate-limiter.ts';
 import { addressReader } from '../../src/http/limits.ts';
 import { addressMatcher, isAddressOrRange, limitedAddress } from '../../src/rate-limit/addresses.ts';

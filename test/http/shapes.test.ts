@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import { type KeyStore, MAX_BATCH_SIZE } from '#contract';
-import { ALL_GRANTS } from '../../src/core/principal.ts';
+import { ALL_GRANTS } from '../../src/core/grants.ts';
 import { mem0Routes } from '../../src/http/mem0-routes.ts';
 import { TOOL_NAMES } from '../../src/mcp/names.ts';
 import { type Document, endpointsOf, fetchDocument, resolve, type Schema } from '../description/document.ts';

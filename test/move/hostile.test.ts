@@ -77,11 +77,17 @@ async function workOf(read: (text: string) => Promise<void>, text: string) {
   return { ms: (user + system) / 1_000, rejection };
 }
 
+/** The least computing of three reads: a garbage collection in one of them may cost more than the file. */
+async function leastWorkOf(read: (text: string) => Promise<void>, text: string) {
+  const runs = [await workOf(read, text), await workOf(read, text), await workOf(read, text)] as const;
+  return { ms: Math.min(...runs.map(({ ms }) => ms)), rejection: runs[0].rejection };
+}
+
 /** Compares with a harmless file of its size; what the machine does beside it costs no computing here. */
 async function expectBounded(read: (text: string) => Promise<void>, hostile: string, harmless: string) {
-  expect((await workOf(read, harmless)).rejection).toBeUndefined();
-  const usual = await workOf(read, harmless);
-  const { ms, rejection } = await workOf(read, hostile);
+  const usual = await leastWorkOf(read, harmless);
+  expect(usual.rejection).toBeUndefined();
+  const { ms, rejection } = await leastWorkOf(read, hostile);
   expect(ms).toBeLessThan(20 * usual.ms);
   return rejection;
 }

@@ -1,7 +1,7 @@
 import { onTestFinished } from 'vitest';
 import type { Embedder } from '#contract';
 import { compose } from '../../src/core/compose.ts';
-import { OPEN } from '../../src/core/principal.ts';
+import { OPEN } from '../../src/core/grants.ts';
 import { NO_TELEMETRY } from '../../src/core/telemetry.ts';
 import type { Protect } from '../../src/embedding/open.ts';
 import { createApp } from '../../src/http/app.ts';

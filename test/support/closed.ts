@@ -1,7 +1,7 @@
 import { openAuthenticator } from '../../src/auth/authenticator.ts';
 import { toHashedKey } from '../../src/auth/configured-keys.ts';
 import { newKey } from '../../src/auth/credentials.ts';
-import type { Authenticator } from '../../src/core/principal.ts';
+import type { Authenticator } from '../../src/core/grants.ts';
 import { recordingLog } from './subject.ts';
 
 /** What closes a gateway: keys that may do everything, by their names. */

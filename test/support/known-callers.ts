@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { ANONYMOUS, type Authenticator, type Principal, toGrants } from '../../src/core/principal.ts';
+import { ANONYMOUS, type Authenticator, type Principal, toGrants } from '../../src/core/grants.ts';
 
 /** What a caller is let do; by default everything. */
 export interface Rights {

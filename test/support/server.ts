@@ -2,7 +2,7 @@ import { tmpdir } from 'node:os';
 import { onTestFinished } from 'vitest';
 import type { Provider } from '#contract';
 import { compose } from '../../src/core/compose.ts';
-import { OPEN } from '../../src/core/principal.ts';
+import { OPEN } from '../../src/core/grants.ts';
 import type { Scrape } from '../../src/core/telemetry.ts';
 import type { Store } from '../../src/core/with-embedder.ts';
 import { type AppOptions, createApp } from '../../src/http/app.ts';

@@ -6,7 +6,7 @@ import type { Embedder, Log, Provider, RankingOptions } from '#contract';
 import type { ProviderName } from '../../src/config/settings.ts';
 import { openAuditQueue } from '../../src/core/audit-queue.ts';
 import { compose } from '../../src/core/compose.ts';
-import { type Authenticator, OPEN } from '../../src/core/principal.ts';
+import { type Authenticator, OPEN } from '../../src/core/grants.ts';
 import type { Store } from '../../src/core/with-embedder.ts';
 import { createApp } from '../../src/http/app.ts';
 import { openProvider } from '../../src/registry.ts';

@@ -28,8 +28,8 @@ const keyBucket = (names: Names, { caller, key }: IdempotencyKey): number => sto
 
 /**
  * Part of a `with`: claims the key for these memories. `claimed` has a row on success. If another gateway is claiming the key,
- * this waits for its transaction, and claims the key if that fails. One memory of a single add is in columns of its own, those
- * of a batch are in `added`.
+ * this waits for its transaction, and claims the key if that fails. The columns of a single
+ * memory hold the first one, and its time is the time of the key; `added` holds all memories of a batch.
  */
 export function claimKey(names: Names, bind: Conditions['bind'], claim: KeyClaim, memories: readonly Memory[]): string {
   const [after, until] = keyPeriod();
@@ -50,7 +50,7 @@ export function claimKey(names: Names, bind: Conditions['bind'], claim: KeyClaim
 /** The columns that say what was added. */
 const USE = ['fingerprint', 'memory_id', 'created_at', 'embedding_model', 'status', 'added'];
 
-/** Keys of clients hold no line feed; the gateway marks those of batches with one. */
+/** `keyOfBatch` of the gateway marks the keys of batches with a line feed, which keys of clients do not hold. */
 const isBatch = ({ key }: IdempotencyKey): boolean => key.includes('\n');
 
 /** The use of a key; undefined if it was never used or has expired. */

@@ -149,7 +149,7 @@ export function withReadReplica(provider: Provider, onReplica: Reads, { read, wr
     update,
     delete: remove,
     erase,
-    import: store,
+    import: importMemories,
   } = provider as Required<Provider>;
   const on = { primary: provider as Reads, replica: onReplica };
   /** A change that failed may have happened. */
@@ -185,7 +185,7 @@ export function withReadReplica(provider: Provider, onReplica: Reads, { read, wr
       change(
         request.items.map(({ memory }) => memory.user_id),
         call,
-        store(request, call),
+        importMemories(request, call),
       ),
   };
 }

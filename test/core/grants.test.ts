@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { OmpError } from '#contract';
 import { withinMatcher } from '#toolbox';
-import { ALL_GRANTS, isGrant, isKeyGrant, toGrants } from '../../src/core/principal.ts';
+import { ALL_GRANTS, isGrant, isKeyGrant, toGrants } from '../../src/core/grants.ts';
 
 describe('a grant', () => {
   it.each([

@@ -1,5 +1,5 @@
 /** A caller and its grants: what they are and how they are parsed. `access.ts` applies them to every verb. */
-import { type Call, type Caller, invalidRequest, OmpError, type Within } from '#contract';
+import { type Call, type Caller, invalidRequest, MAX_SCOPE_LENGTH, OmpError, type Within } from '#contract';
 
 /**
  * Actions of a grant: `read` is get, list, search, context, audit, users and stats, and export in all scopes;
@@ -20,13 +20,12 @@ export interface Grants extends Readonly<Record<Action, Within>> {
 /** Everything that can be done with memories. */
 export const ALL_GRANTS: Grants = { read: null, write: null, delete: null, admin: false };
 
-const MAX_GLOB = 512;
 const FORM = /^(read|write|delete|\*):(.+)$/su;
 
 /** Whether a text is a valid grant on memories: `<action>:<scope glob>`, the glob 1 to 512 characters without NUL. */
 export const isGrant = (text: string): boolean => {
   const glob = FORM.exec(text)?.[2];
-  return glob !== undefined && [...glob].length <= MAX_GLOB && glob.isWellFormed() && !glob.includes('\0');
+  return glob !== undefined && [...glob].length <= MAX_SCOPE_LENGTH && glob.isWellFormed() && !glob.includes('\0');
 };
 
 /** Whether a text is a valid grant of a key. Tokens have no `ADMIN_GRANT`. */
