@@ -16,6 +16,9 @@ import { MAX_ERROR_LENGTH, type ToolName } from './names.ts';
 import { profile } from './profile.ts';
 import { TOOLS } from './tools.ts';
 
+/** Read once: over HTTP, each request makes a server. */
+const VERSION = version();
+
 export interface McpServerOptions {
   /** The tools that agents may use; those whose verb is not supported are left out. */
   readonly tools: readonly ToolName[];
@@ -36,7 +39,7 @@ const UNKNOWN_APP = 'mcp';
 /** A server with the tools, the prompt and the resource, for one caller. */
 export function createServer({ tools, verbs }: McpServerOptions, caller: ToolCaller): McpServer {
   const server = new ServerOfShortErrors(
-    { name: 'omp-gateway', title: 'Memory', version: version() },
+    { name: 'omp-gateway', title: 'Memory', version: VERSION },
     { instructions: INSTRUCTIONS, capabilities: UNCHANGING },
   );
   for (const name of tools) {
