@@ -10,10 +10,10 @@ import { allowOrigins, authenticate, rejectOtherSites, requireHost, requireOrigi
 import { consoleRoutes } from './console-routes.ts';
 import { docsRoutes } from './docs-routes.ts';
 import { errorResponse } from './error-envelope.ts';
-import { limitUnreadBody } from './input.ts';
 import { addressReader, callerKey, limitConcurrency, limitConcurrencyPerCaller, limitRequests } from './limits.ts';
 import { mcpRoutes, resourceMetadata } from './mcp-routes.ts';
 import { type Mem0Options, mem0Routes } from './mem0-routes.ts';
+import { limitUnreadBody } from './read-request.ts';
 import { callMiddleware, type Env } from './request.ts';
 import { verbRoutes } from './verb-routes.ts';
 

@@ -6,7 +6,7 @@ import { DEFAULT_TOOLS, MAX_ERROR_LENGTH, MAX_MESSAGE_VALUES, type ToolName } fr
 import { fits, isStorable, LIMITS } from '../verbs/fields.ts';
 import type { Gate } from '../verbs/gate.ts';
 import { reportError } from './error-envelope.ts';
-import { readJson } from './input.ts';
+import { readJson } from './read-request.ts';
 import type { Env } from './request.ts';
 import { readHeader } from './verb-routes.ts';
 

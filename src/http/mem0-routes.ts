@@ -9,7 +9,7 @@ import type { Gate } from '../verbs/gate.ts';
 import { VERB_TABLE } from '../verbs/index.ts';
 import { batchTooLarge, type WireMemory } from '../verbs/memory.ts';
 import type { Verb } from '../verbs/verb.ts';
-import { readJson } from './input.ts';
+import { readJson } from './read-request.ts';
 import type { Env } from './request.ts';
 
 export interface Mem0Options {

@@ -6,7 +6,7 @@ import type { WireMemory } from '../verbs/memory.ts';
 import { etagOf, namesEtag } from '../verbs/memory.ts';
 import type { Verb } from '../verbs/verb.ts';
 import { itemError } from './error-envelope.ts';
-import { readJson, readQuery } from './input.ts';
+import { readJson, readQuery } from './read-request.ts';
 import type { Env } from './request.ts';
 
 /** A route for each verb: makes the input from the request, runs the verb, and answers. */

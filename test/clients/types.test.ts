@@ -42,7 +42,10 @@ const TYPES: Readonly<Record<string, readonly [request: string, response: string
   listUsers: ['UsersQuery', 'Page<User>'],
   eraseUser: ['undefined', '{ deleted: number }'],
   exportMemories: ['ExportQuery', 'ExportPage'],
-  importMemories: ["{ memories: NewExportedMemory[]; on_conflict?: 'skip' | 'replace' }", '{ results: ImportResult[] }'],
+  importMemories: [
+    "{ memories: NewExportedMemory[]; on_conflict?: 'skip' | 'replace' }",
+    '{ results: ImportResult[] }',
+  ],
   getStats: ['{ user_id: string }', 'Stats'],
   getMap: ['MapQuery', 'MemoryMap'],
   listKeys: ['KeysQuery', 'Page<Key>'],

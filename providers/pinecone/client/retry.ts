@@ -4,7 +4,7 @@ import { Failure, type FailureKind, PROVIDER, toOmpError } from './pinecone-erro
 import { type Answer, exchange } from './transport.ts';
 
 /*
- * A 429 is mapped to `rate-limited` in `errors.ts`. It is sent again at most twice, with backoff (`RETRY_RULES`), after at
+ * A 429 is mapped to `rate-limited` in `pinecone-errors.ts`. It is sent again at most twice, with backoff (`RETRY_RULES`), after at
  * most one second of `Retry-After`. After the last attempt, or at once for a longer `Retry-After`, the client of the gateway
  * receives `rate_limited`.
  */
