@@ -1,8 +1,8 @@
 import { type Context, Hono } from 'hono';
 import { beginningOf, invalidRequest, type OmpError } from '#contract';
 import { userOf } from '../core/grants.ts';
-import { inProcess } from '../mcp/memories.ts';
 import { DEFAULT_TOOLS, MAX_ERROR_LENGTH, MAX_MESSAGE_VALUES, type ToolName } from '../mcp/names.ts';
+import { inProcess } from '../mcp/tools.ts';
 import { fits, isStorable, LIMITS } from '../verbs/fields.ts';
 import type { Gate } from '../verbs/gate.ts';
 import { reportError } from './error-envelope.ts';

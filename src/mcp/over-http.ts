@@ -2,7 +2,7 @@ import { OmpError } from '#contract';
 import { ApiError, InvalidResponseError, MemoryClient } from '../../clients/typescript/src/index.ts';
 import { createSend, type Request } from '../../clients/typescript/src/transport.ts';
 import type { Verb } from '../verbs/verb.ts';
-import { forUser, type UserMemories } from './memories.ts';
+import { forUser, type UserMemories } from './tools.ts';
 
 interface RemoteOptions {
   /** Address of a gateway, or of another service that implements the protocol. */

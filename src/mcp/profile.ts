@@ -1,7 +1,7 @@
 import { backgroundCall } from '#contract';
 import { toContext } from '../core/context.ts';
 import { list } from '../verbs/memories.ts';
-import type { UserMemories } from './memories.ts';
+import type { UserMemories } from './tools.ts';
 
 /** How many of the newest memories are considered. */
 const NEWEST = 100;

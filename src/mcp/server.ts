@@ -11,9 +11,9 @@ import { z } from 'zod';
 import { beginningOf } from '#contract';
 import { version } from '../package.ts';
 import { context } from '../verbs/search.ts';
-import type { ToolCaller } from './memories.ts';
 import { MAX_ERROR_LENGTH, type ToolName } from './names.ts';
 import { profile } from './profile.ts';
+import type { ToolCaller } from './tools.ts';
 import { TOOLS } from './tools.ts';
 
 /** Read once: over HTTP, each request makes a server. */

@@ -2,9 +2,9 @@ import { once } from 'node:events';
 import { ProtocolErrorCode, type Transport } from '@modelcontextprotocol/server';
 import { StdioServerTransport, serveStdio } from '@modelcontextprotocol/server/stdio';
 import { requireBounds } from '../verbs/fields.ts';
-import type { ToolCaller } from './memories.ts';
 import { MAX_MESSAGE_VALUES } from './names.ts';
 import { createServer, type McpServerOptions } from './server.ts';
+import type { ToolCaller } from './tools.ts';
 
 /** Serves the tools on standard input and output until the client closes its end or a signal asks to stop. */
 export async function serveTools(
