@@ -21,9 +21,7 @@ export function currentHits(hits: readonly SearchHit[], now: Date): SearchHit[] 
 }
 
 /** Marks each hit that others supersede. */
-export function markSuperseded(hits: SearchHit[], now: Date): MarkedHit[] {
-  // The usual case.
-  if (hits.every(({ memory }) => memory.supersedes.length === 0)) return hits;
+export function markSuperseded(hits: readonly SearchHit[], now: Date): MarkedHit[] {
   const replacements = supersededAmong(hits.map(recordOf), now.toISOString());
   return hits.map((hit) => {
     const superseded_by = replacements.get(hit.memory.id);

@@ -93,3 +93,42 @@ export function combine(all: readonly Telemetry[]): Telemetry {
     call: (operation, call, work) => first.call(operation, call, (inner) => others.call(operation, inner, work)),
   };
 }
+
+/** Makes no spans, but propagates the client's trace context to other services. */
+export const propagateOnly: Telemetry = {
+  request(_method, header) {
+    const context = readTraceContext(header);
+    if (!context) return UNOBSERVED;
+    const { id, headers } = context;
+    return { ...UNOBSERVED, trace: { id, headers: () => headers } };
+  },
+  call: UNPROTECTED.run,
+};
+
+/** The trace context of a client (W3C Trace Context). */
+export interface TraceContext {
+  /** 32 hexadecimal digits. */
+  readonly id: string;
+  /** The headers for another service, in version 00. */
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+/** Later versions may append fields after the flags. */
+const TRACEPARENT = /^(?!ff)([\da-f]{2})-((?!0{32})[\da-f]{32}-(?!0{16})[\da-f]{16})-([\da-f]{2})(-.*)?$/;
+
+/** The only flag that all versions share: whether the caller records the trace. */
+const SAMPLED = 0x01;
+
+/** Vendors must propagate this many characters of `tracestate`; more may be too long for the next service. */
+const MAX_STATE = 512;
+
+/** Undefined if the header is missing or malformed; that is no reason to reject a request. */
+export function readTraceContext(header: (name: string) => string | undefined): TraceContext | undefined {
+  const [, version, ids, flags, more] = TRACEPARENT.exec(header('traceparent') ?? '') ?? [];
+  if (ids === undefined || flags === undefined || (version === '00' && more !== undefined)) return undefined;
+  const newFlags = version === '00' ? flags : `0${Number.parseInt(flags, 16) & SAMPLED}`;
+  const traceparent = `00-${ids}-${newFlags}`;
+  const tracestate = header('tracestate');
+  const hasState = tracestate !== undefined && tracestate !== '' && tracestate.length <= MAX_STATE;
+  return { id: ids.slice(0, 32), headers: hasState ? { traceparent, tracestate } : { traceparent } };
+}

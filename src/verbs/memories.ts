@@ -8,14 +8,13 @@ import {
   type NewMemory,
   OmpError,
 } from '#contract';
-import { recordBytes, recordTooLarge, sizeWithin } from '#toolbox';
-import { type Access, denied, recordFacts, type Target } from '../core/access.ts';
+import { recordBytes, recordTooLarge } from '#toolbox';
+import { type Access, denied, type Page, pageOf, recordFacts, type Target } from '../core/access.ts';
 import type { AuditFacts } from '../core/audit-queue.ts';
 import { currentAmong } from '../core/current.ts';
 import { decodeCursor, encodeCursor } from '../core/cursor.ts';
 import type { Grants } from '../core/grants.ts';
 import type { RequestKey } from '../core/idempotency.ts';
-import { MAX_ANSWER_BYTES, type SizedResult } from '../core/read-shares.ts';
 import type { Store } from '../core/with-embedder.ts';
 import {
   cursor,
@@ -410,13 +409,6 @@ export const list = verb({
   },
 });
 
-/** The first items of a result. */
-export interface Page<Item> {
-  readonly items: Item[];
-  /** Whether the result continues, after the limit of the query or the byte limit of a response. */
-  readonly more: boolean;
-}
-
 /** A query of a caller. The gateway adds the allowed scopes and the byte limits. */
 export type CallerQuery<Query> = Omit<Query, 'within' | 'max_bytes' | 'max_content_bytes'>;
 
@@ -432,18 +424,8 @@ export async function listAllowed(
     // One more record than the limit tells whether the list continues.
     const memories = await store.list({ user_id, limit: limit + 1, ...rest, ...bounds }, call);
     for (const memory of memories) access.readable(memory, user_id);
-    return pageOf(memories, sizeWithin(memories, MAX_ANSWER_BYTES), limit);
+    return pageOf(memories, memories, limit);
   });
-}
-
-/** The first items, at most `limit`. */
-export function pageOf<Item>(
-  all: readonly Item[],
-  { count, bytes }: ReturnType<typeof sizeWithin>,
-  limit = count,
-): SizedResult<Page<Item>> {
-  const items = all.slice(0, Math.min(limit, count));
-  return { result: { items, more: all.length > items.length }, count, bytes };
 }
 
 function rejectTimes({

@@ -1,12 +1,11 @@
 import { z } from 'zod';
 import type { Call, SearchHit } from '#contract';
-import { mergeHits, sizeWithin, upToBytes } from '#toolbox';
-import type { Access } from '../core/access.ts';
+import { mergeHits, upToBytes } from '#toolbox';
+import { type Access, type Page, pageOf } from '../core/access.ts';
 import type { AuditFacts } from '../core/audit-queue.ts';
 import { MIN_SIMILARITY, toContext } from '../core/context.ts';
-import { currentHits, markSuperseded } from '../core/current.ts';
+import { currentHits, type MarkedHit, markSuperseded } from '../core/current.ts';
 import { type ExplainedHit, explainHits } from '../core/explain.ts';
-import { MAX_ANSWER_BYTES } from '../core/read-shares.ts';
 import type { Store, TextQuery } from '../core/with-embedder.ts';
 import {
   LIMITS,
@@ -21,7 +20,7 @@ import {
   userIds,
   wholeNumber,
 } from './fields.ts';
-import { type CallerQuery, type Page, pageOf } from './memories.ts';
+import type { CallerQuery } from './memories.ts';
 import { MemoryFields, memoryExample, toWire } from './memory.ts';
 import { verb } from './verb.ts';
 
@@ -81,7 +80,10 @@ export const search = verb({
     const query = { user_id, text, tags: [], ...(scope !== undefined && { scope }), ...(explain && { explain }) };
     const page = await searchAllowed(access, { limit: current ? candidatesOf(access) : limit, ...query }, call);
     const now = new Date();
-    const hits = current ? currentHits(page.items, now).slice(0, limit) : markSuperseded(page.items, now);
+    let hits: readonly MarkedHit[] = page.items;
+    if (current) hits = currentHits(hits, now).slice(0, limit);
+    // Few memories supersede others.
+    else if (hits.some(({ memory }) => memory.supersedes.length > 0)) hits = markSuperseded(hits, now);
     const explainedHits = explain ? await explainHits(hits, text, access.store, call) : hits;
     const results = explainedHits.filter((hit) => hit.score >= min_score);
     // Only if bytes cut the page, fewer hits than `limit` are left, and `min_score` dropped none: otherwise the missing hits
@@ -215,8 +217,10 @@ async function searchAllowed(
       for (const { memory } of userHits) access.readable(memory, user);
       return userHits;
     });
-    const memories = hits.map(({ memory }) => memory);
-    return pageOf(hits, sizeWithin(memories, MAX_ANSWER_BYTES));
+    return pageOf(
+      hits,
+      hits.map(({ memory }) => memory),
+    );
   });
 }
 

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { openLocal } from '../../src/embedding/local.ts';
+import { openLocal } from '../../src/embedding/open.ts';
 import { hasChromium } from '../support/chromium.ts';
 import { openSubject, recordingLog, type Subject } from '../support/subject.ts';
 import { expectAccessible, LOOKS, takePicture, useConsole } from './browser.ts';

@@ -4,7 +4,7 @@ import { Hono } from 'hono';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Authenticator } from '../../src/core/grants.ts';
 import { ALL_GRANTS } from '../../src/core/grants.ts';
-import { limitConcurrency, limitConcurrencyPerCaller } from '../../src/http/limits.ts';
+import { limitConcurrency, limitConcurrencyPerCaller } from '../../src/http/admission.ts';
 import { listen } from '../../src/http/listen.ts';
 import type { Env } from '../../src/http/request.ts';
 import { gate } from '../embedding/observed-embedder.ts';

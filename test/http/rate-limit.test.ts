@@ -3,7 +3,7 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { OmpError } from '#contract';
 import { ALL_GRANTS, type Authenticator, OPEN, type Principal } from '../../src/core/grants.ts';
 import type { RateLimiter } from '../../src/core/rate-limiter.ts';
-import { addressReader } from '../../src/http/limits.ts';
+import { addressReader } from '../../src/http/admission.ts';
 import { addressMatcher, isAddressOrRange, limitedAddress } from '../../src/rate-limit/addresses.ts';
 import { openLimits, startLimited } from '../rate-limit/limits.ts';
 import type { Reply } from '../support/client.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { RankingOptions } from '#contract';
 import type { Database, Statement } from '../../providers/postgres/client/connections.ts';
-import { createStatements } from '../../providers/postgres/tables/memory-statements.ts';
+import { rememberStatements } from '../../providers/postgres/client/connections.ts';
 import { toNames } from '../../providers/postgres/tables/names.ts';
 import { createRarity, createTableSearch } from '../../providers/postgres/tables/search-strategy.ts';
 import { call, searchFor, until } from './store.ts';
@@ -30,7 +30,7 @@ const searching = (
       queryWith: async (settings: string, { text }: Statement) => answer(settings, text),
     } as unknown as Database,
     names: names,
-    statements: createStatements(names, false),
+    statement: rememberStatements(),
     ranking: { mode, keyword_weight: 0.5 },
     largeUsers: { has: () => true, walkPaysAbove: () => counts.walkPays, observe() {}, close: async () => {} },
   });

@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { analyse, analyseLater, matchedTerms, queryTerms, withFewMarks } from '#ranking';
-import { BASE_FORMS, STOP_WORDS } from '../../src/ranking/analyse.ts';
+import { analyse, analyseLater, BASE_FORMS, matchedTerms, queryTerms, STOP_WORDS, withFewMarks } from '#ranking';
 import { callOf } from '../embedding/observed-embedder.ts';
 import { costOf } from '../support/hold.ts';
 import { callBy } from '../support/requests.ts';

@@ -4,9 +4,16 @@ import fc from 'fast-check';
 import { Hono } from 'hono';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { Call, GATEWAY, type Log, OmpError, type Trace } from '#contract';
-import { NO_TELEMETRY, type Operation, type Telemetry, UNOBSERVED } from '../../src/core/telemetry.ts';
+import {
+  NO_TELEMETRY,
+  type Operation,
+  propagateOnly,
+  readTraceContext,
+  type Telemetry,
+  UNOBSERVED,
+} from '../../src/core/telemetry.ts';
 import { callMiddleware, type Env } from '../../src/http/request.ts';
-import { openTracing, propagateOnly, readTraceContext } from '../../src/telemetry/telemetry.ts';
+import { openTracing } from '../../src/telemetry/telemetry.ts';
 import { eventually } from '../support/eventually.ts';
 import { FAILED, openCollector } from '../support/otlp-collector.ts';
 import { headerOf, ID, SPAN, traceparents } from './traceparents.ts';

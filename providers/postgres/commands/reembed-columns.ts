@@ -10,8 +10,8 @@ import {
   setVectorStorage,
   vectorIndexes,
 } from '../startup/compatibility-check.ts';
-import { conditions } from '../tables/conditions.ts';
-import { inShards, type Names, withVectorsIn } from '../tables/names.ts';
+import { conditions, inShards } from '../tables/conditions.ts';
+import { type Names, withVectorsIn } from '../tables/names.ts';
 import type { Shard } from '../tables/shards.ts';
 import { type Interruptible, retry } from './reembed-retry.ts';
 

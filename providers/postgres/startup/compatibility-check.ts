@@ -2,7 +2,8 @@ import type pg from 'pg';
 import type { EmbedderIdentity, Log } from '#contract';
 import { ANALYSER_VERSION } from '#ranking';
 import { MAX_INDEXED_DIMENSIONS } from '../pgvector.ts';
-import { type Names, sameBucket, withBuckets, withVectorsIn } from '../tables/names.ts';
+import { sameBucket } from '../tables/conditions.ts';
+import { type Names, withBuckets, withVectorsIn } from '../tables/names.ts';
 
 /** The row of the `store` table: which analyser and embedder made the stored data. */
 export interface Store {

@@ -1,8 +1,8 @@
 import type { AuditAction, AuditLog, Call, StoredEntry } from '#contract';
 import type { Run } from '../client/connections.ts';
 import { toIso } from '../values.ts';
-import { type Conditions, conditions, whereWithin } from './conditions.ts';
-import { inShard, type Names, shardOf, storedBucket } from './names.ts';
+import { type Conditions, conditions, inShard, shardOf, storedBucket, whereWithin } from './conditions.ts';
+import type { Names } from './names.ts';
 
 const COLUMNS = ['timestamp', 'app', 'action', 'user_id', 'memory_id', 'scope', 'request_id', 'outcome'] as const;
 

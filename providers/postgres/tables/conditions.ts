@@ -1,6 +1,7 @@
 import type { ListQuery, SearchQuery, Within } from '#contract';
 import { hasWildcard, literalPrefix } from '#toolbox';
 import { toTextArray } from '../values.ts';
+import { type Names, NO_BUCKET } from './names.ts';
 
 /** Builds a WHERE clause: SQL with `$n` parameters, and their values. Values never enter the text. */
 export interface Conditions {
@@ -22,6 +23,28 @@ export function conditions(shard?: number | readonly number[]): Conditions {
     toString: () => parts.join(' and ') || 'true',
   };
 }
+
+/** The bucket that a statement about this user's rows names; undefined: none, on a single server. */
+export const shardOf = (names: Names, user_id: string): number | undefined =>
+  names.distributed ? names.bucketOf(user_id) : undefined;
+
+/** The bucket in rows of this user that are not made from a memory: 0 on a single server. */
+export const storedBucket = (names: Names, user_id: string): number => shardOf(names, user_id) ?? NO_BUCKET;
+
+/** SQL that limits a table to the bucket of the statement, its first parameter. `alias`: with its dot. */
+export const inShard = ({ distributed }: Names, alias = ''): string =>
+  distributed ? `${alias}bucket = $1::int2` : 'true';
+
+/** The same for a statement with several buckets, in the parameter `place`. */
+export const inShards = ({ distributed }: Names, place = '$1', alias = ''): string =>
+  distributed ? `${alias}bucket = any(${place}::int2[])` : 'true';
+
+/** SQL that lets a statement about all shards join two tables shard by shard. */
+export const sameBucket = ({ distributed }: Names, one: string, other: string): string =>
+  distributed ? `${one}.bucket = ${other}.bucket` : 'true';
+
+/** Locks rows for one of several gateways. Citus locks the rows of one bucket only, so there they are checked again when they change. */
+export const skipLocked = ({ distributed }: Names): string => (distributed ? '' : 'for update skip locked');
 
 /** Conditions as a separate SQL text. */
 export function part(where: Conditions, write: (inner: Conditions) => void): string {

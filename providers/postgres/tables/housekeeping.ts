@@ -1,9 +1,9 @@
 import { type AuditOptions, backgroundCall, type Log } from '#contract';
 import type { Run } from '../client/connections.ts';
 import { insertChangeEntry } from './audit-log.ts';
-import { conditions } from './conditions.ts';
+import { conditions, inShards, skipLocked } from './conditions.ts';
 import { keyPeriod } from './idempotency.ts';
-import { inShards, type Names, skipLocked } from './names.ts';
+import type { Names } from './names.ts';
 import { shardsWith } from './shards.ts';
 
 export interface HousekeepingOptions {

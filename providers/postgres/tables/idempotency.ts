@@ -12,7 +12,8 @@ import {
 import type { Run } from '../client/connections.ts';
 import { toIso } from '../values.ts';
 import type { Conditions } from './conditions.ts';
-import { type Names, storedBucket } from './names.ts';
+import { storedBucket } from './conditions.ts';
+import type { Names } from './names.ts';
 
 /** The period in which keys are remembered: those used at `after` or earlier, or later than `until`, have expired. */
 export function keyPeriod(): [after: string, until: string] {

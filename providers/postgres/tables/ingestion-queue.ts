@@ -2,7 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { toSql } from 'pgvector';
 import { type Backlog, backgroundCall, type Call, type IngestionQueue, type QueuedMemory } from '#contract';
 import type { Run } from '../client/connections.ts';
-import { inShard, inShards, type Names, sameBucket, skipLocked } from './names.ts';
+import { inShard, inShards, sameBucket, skipLocked } from './conditions.ts';
+import type { Names } from './names.ts';
 import { shardsWith } from './shards.ts';
 
 /** Never aborted, because the outcome must be known. The connections limit the time. */

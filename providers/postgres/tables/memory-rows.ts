@@ -2,7 +2,8 @@ import pg from 'pg';
 import type { Extensions, Memory, Source } from '#contract';
 import type { Row } from '../client/connections.ts';
 import { toIso } from '../values.ts';
-import { inShard, type Names } from './names.ts';
+import { inShard } from './conditions.ts';
+import type { Names } from './names.ts';
 
 /** A column of a record: the SQL that reads it, and whether its value may be large. */
 interface Column {

@@ -17,7 +17,9 @@ import { insertChangeEntry } from './audit-log.ts';
 import {
   type Conditions,
   conditions,
+  inShard,
   part,
+  shardOf,
   UNINDEXED_USER,
   whereScopeGlob,
   whereTags,
@@ -27,7 +29,7 @@ import {
 import { claimKey } from './idempotency.ts';
 import { clearQueue, enqueue } from './ingestion-queue.ts';
 import { BYTES, bytesAfter, COLUMN_NAMES, columnsOf, firstWithin, queueStatusOfMany } from './memory-rows.ts';
-import { inShard, type Names, shardOf } from './names.ts';
+import type { Names } from './names.ts';
 
 /** A statement and its values, ready to be sent. */
 export interface Query {
@@ -78,8 +80,7 @@ interface Change {
 export type Statements = ReturnType<typeof createStatements>;
 
 /** `audited`: whether changes write audit entries. */
-export function createStatements(names: Names, audited: boolean) {
-  const statement = rememberStatements();
+export function createStatements(names: Names, audited: boolean, statement = rememberStatements()) {
   const query = (text: string, values: readonly unknown[]): Query => ({ statement: statement(text), values });
   const columns = columnsOf(names);
   const listColumns = columnsOf(names, queueStatusOfMany(names));
@@ -121,7 +122,6 @@ export function createStatements(names: Names, audited: boolean) {
   };
 
   return {
-    query,
     /** Inserts several. Returns no row if it does not claim the key, and inserts none. */
     insertAll(inserts: readonly Insert[], key: KeyClaim | undefined, call: Call): Query {
       const where = conditions();

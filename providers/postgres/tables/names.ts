@@ -44,12 +44,12 @@ export function toNames(schemaName: string, extensionSchema: string): Names {
     halfvecCosine: `${extension}.halfvec_cosine_ops`,
     cosineDistance: `operator(${extension}.<=>)`,
     distributed: false,
-    bucketOf: () => NONE,
+    bucketOf: () => NO_BUCKET,
   };
 }
 
 /** The bucket on a single server, which does not read it. */
-const NONE = 0;
+export const NO_BUCKET = 0;
 
 /** The same names with another vector column. */
 export const withVectorsIn = (column: string, names: Names): Names => ({
@@ -95,25 +95,3 @@ export const withBuckets = (names: Names, secret: Uint8Array, distributed: boole
   distributed,
   bucketOf: (user_id) => bucketOf(secret, user_id),
 });
-
-/** The bucket that a statement about this user's rows names; undefined: none, on a single server. */
-export const shardOf = (names: Names, user_id: string): number | undefined =>
-  names.distributed ? names.bucketOf(user_id) : undefined;
-
-/** The bucket in rows of this user that are not made from a memory: 0 on a single server. */
-export const storedBucket = (names: Names, user_id: string): number => shardOf(names, user_id) ?? NONE;
-
-/** SQL that limits a table to the bucket of the statement, its first parameter. `alias`: with its dot. */
-export const inShard = ({ distributed }: Names, alias = ''): string =>
-  distributed ? `${alias}bucket = $1::int2` : 'true';
-
-/** The same for a statement with several buckets, in the parameter `place`. */
-export const inShards = ({ distributed }: Names, place = '$1', alias = ''): string =>
-  distributed ? `${alias}bucket = any(${place}::int2[])` : 'true';
-
-/** SQL that lets a statement about all shards join two tables shard by shard. */
-export const sameBucket = ({ distributed }: Names, one: string, other: string): string =>
-  distributed ? `${one}.bucket = ${other}.bucket` : 'true';
-
-/** Locks rows for one of several gateways. Citus locks the rows of one bucket only, so there they are checked again when they change. */
-export const skipLocked = ({ distributed }: Names): string => (distributed ? '' : 'for update skip locked');

@@ -13,21 +13,21 @@ import {
 } from '#contract';
 import { analyseLater, queryTerms, weights } from '#ranking';
 import { effectivePatch, newIdentity, newRecord, recordTooLarge, requireFits, requireVersion } from '#toolbox';
-import type { Database, Row, Run } from '../client/connections.ts';
+import { type Database, type Row, type Run, rememberStatements } from '../client/connections.ts';
 import { PROVIDER } from '../postgres-errors.ts';
 import type { Options } from '../postgres-options.ts';
 import type { OpenDatabase } from '../startup/open-database.ts';
 import { requireHalf, toKeys, vectorsIn } from '../values.ts';
 import { createAuditLog } from './audit-log.ts';
+import { shardOf } from './conditions.ts';
 import { startHousekeeping } from './housekeeping.ts';
 import { createKeyUse } from './idempotency.ts';
 import { backlogOf, createQueue, type Runners } from './ingestion-queue.ts';
-import { openLargeUsers } from './large-users.ts';
 import { toMemory } from './memory-rows.ts';
-import { createStatements, type Insert, type Located, type Query } from './memory-statements.ts';
-import { bucketIn, type Names, shardOf, withBucket } from './names.ts';
+import { createStatements, type Insert, type Located, type Query, type Statements } from './memory-statements.ts';
+import { bucketIn, type Names, withBucket } from './names.ts';
 import { openReadReplica, withReadReplica } from './read-replica.ts';
-import { createTableSearch, type SearchOptions } from './search-strategy.ts';
+import { createTableSearch, openLargeUsers, type SearchOptions } from './search-strategy.ts';
 import { createExport } from './table-export.ts';
 import { createUserVerbs } from './user-statements.ts';
 
@@ -37,16 +37,17 @@ export async function openTables(
   options: Options,
   { embedder, ranking, audit, max_record_bytes: max_bytes = MAX_RECORD_BYTES, log }: ProviderContext,
 ): Promise<Provider> {
-  const statements = createStatements(names, audit !== undefined);
-  const send = ({ statement, values }: Query, call: Call) => db.query(statement, values, call);
-  const run: Run = (text, values, call) => send(statements.query(text, values), call);
+  const statement = rememberStatements();
+  const statements = createStatements(names, audit !== undefined, statement);
+  const send = (query: Query, call: Call) => db.query(query.statement, query.values, call);
+  const run: Run = (text, values, call) => db.query(statement(text), values, call);
   const runWith: Runners['runWith'] = (settings, text, values, call) =>
-    db.queryWith(settings, statements.query(text, values).statement, values, call);
+    db.queryWith(settings, statement(text), values, call);
   const threshold = iterativeScan ? options.large_user_rows : Number.POSITIVE_INFINITY;
   const readReplica = replica && openReadReplica({ primary: db, replica, log });
   // The replica must show what the list of large users says.
   const beforeUse = async (call: Call) => readReplica?.wrote([], call);
-  const largeUsers = await openLargeUsers({ db, names, statements, threshold, log, beforeUse });
+  const largeUsers = await openLargeUsers({ db, names, statement, threshold, log, beforeUse });
   const { purge_expired_days } = options;
   const housekeeping = startHousekeeping({ run, names, audit, purge_expired_days, log });
 
@@ -71,7 +72,7 @@ export async function openTables(
     const [row] = await inItsShard(ref, call, statements.select);
     return row && toMemory(row, model);
   };
-  const readsOn = (on: Database) => createReads(on, { names, statements, ranking, largeUsers, model });
+  const readsOn = (on: Database) => createReads(on, statements, { names, statement, ranking, largeUsers, model });
 
   const provider: Provider = {
     name: PROVIDER,
@@ -140,10 +141,10 @@ interface ReadOptions extends Omit<SearchOptions, 'db'> {
 }
 
 /** What a read replica answers too. */
-function createReads(db: Database, options: ReadOptions) {
-  const { names, statements, ranking, largeUsers, model } = options;
+function createReads(db: Database, statements: Statements, { model, ...options }: ReadOptions) {
+  const { largeUsers, ranking } = options;
   const list = ({ statement, values }: Query, call: Call) => db.query(statement, values, call);
-  const runSearch = createTableSearch({ db, names, statements, ranking, largeUsers });
+  const runSearch = createTableSearch({ db, ...options });
   return {
     async list(query, call) {
       const large = largeUsers.has(query.user_id);

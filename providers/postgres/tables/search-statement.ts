@@ -3,7 +3,9 @@ import { MAX_TERMS, queryTerms, weights } from '#ranking';
 import { toBigintArray, toHalfvec, toKeys } from '../values.ts';
 import {
   conditions,
+  inShard,
   part,
+  shardOf,
   UNINDEXED_USER,
   whereScopePrefix,
   whereTags,
@@ -12,7 +14,7 @@ import {
   whereWithin,
 } from './conditions.ts';
 import { BYTES, columnsOf, firstWithin, queueStatus } from './memory-rows.ts';
-import { inShard, type Names, shardOf } from './names.ts';
+import type { Names } from './names.ts';
 
 /** How many memories of a user a caller may see, and how many of those contain each key, in the order of `keysOf`. */
 export interface Rarity {

@@ -1,10 +1,10 @@
 import type { Call, ExportedMemory, ExportPart, ExportQuery, Provider } from '#contract';
 import type { Run } from '../client/connections.ts';
 import { insertChangeEntry } from './audit-log.ts';
-import { conditions } from './conditions.ts';
+import { conditions, inShards } from './conditions.ts';
 import { enqueue } from './ingestion-queue.ts';
 import { BYTES, columnsOf, firstWithin, queueStatus, toMemory } from './memory-rows.ts';
-import { inShards, type Names } from './names.ts';
+import type { Names } from './names.ts';
 import { allShards, type Shard } from './shards.ts';
 
 interface TransferOptions {

@@ -12,8 +12,8 @@ import {
 import type { Run } from '../client/connections.ts';
 import { toIso, toTextArray } from '../values.ts';
 import { insertChangeEntry } from './audit-log.ts';
-import { conditions, whereWithin } from './conditions.ts';
-import { inShard, inShards, type Names, shardOf, storedBucket } from './names.ts';
+import { conditions, inShard, inShards, shardOf, storedBucket, whereWithin } from './conditions.ts';
+import type { Names } from './names.ts';
 
 /** Users whose ids one part of a list looks at when only some of them can match. */
 const MAX_STEPS = 1_000;
