@@ -17,7 +17,7 @@ import type { Config } from './config/settings.ts';
 import { openAuditQueue } from './core/audit-queue.ts';
 import { compose } from './core/compose.ts';
 import { createHealth } from './core/health.ts';
-import { NO_TELEMETRY, type Scrape } from './core/telemetry.ts';
+import { NO_TELEMETRY, type Telemetry } from './core/telemetry.ts';
 import type { Store } from './core/with-embedder.ts';
 import { startEmbedder } from './embedding/open.ts';
 import { loopbackHosts } from './http/admission.ts';
@@ -28,7 +28,7 @@ import { openProvider } from './registry.ts';
 import { createDependencies } from './resilience/dependencies.ts';
 import { CLOSE_MS, type OpenParts, openParts } from './shutdown.ts';
 import { openTelemetry } from './telemetry/telemetry.ts';
-import { createGate, type Gate } from './verbs/gate.ts';
+import { createGate, type Gate, type GateOptions } from './verbs/gate.ts';
 
 export interface Gateway {
   readonly host: string;
@@ -56,13 +56,11 @@ export async function serve(config: Config, log: Log, stopSignal?: AbortSignal):
   try {
     const health = createHealth(config.provider);
     const telemetry = await parts.open('telemetry', openTelemetry(telemetryOptions(config), log));
-    await openMetricsPort(config, { health, scrape: telemetry.scrape, log }, parts);
+    const { provider: name } = config;
+    await openMetricsPort(config, { health, provider: name, scrape: telemetry.scrape, log }, parts);
     await requireFreePort(config);
-    const dependencies = createDependencies(RESILIENCE, telemetry, log);
-    parts.add('dependencies', async () => dependencies.close());
-
-    const { embedder, provider, gate } = await openGate(config, { dependencies, parts, log, scrape: telemetry.scrape });
-    telemetry.watch({ provider, embedder, breakers: dependencies.states });
+    const { embedder, provider, gate, breakers } = await openGate(config, telemetry, parts, log);
+    telemetry.watch({ provider, embedder, breakers });
     const rate = await parts.open('rate limits', openRateLimits({ ...rateLimitOptions(config), log }));
 
     const { keys, mode } = config.auth;
@@ -100,15 +98,15 @@ export async function serve(config: Config, log: Log, stopSignal?: AbortSignal):
   }
 }
 
-interface GateParts {
-  readonly dependencies: ReturnType<typeof createDependencies>;
-  readonly parts: OpenParts;
-  readonly log: Log;
-  readonly scrape?: Scrape | undefined;
-}
-
 /** Opens the store with its embedder and its audit queue: everything but the server. */
-async function openGate(config: Config, { dependencies, parts, log, scrape }: GateParts) {
+async function openGate(
+  config: Config,
+  telemetry: Telemetry & Pick<GateOptions, 'scrape'>,
+  parts: OpenParts,
+  log: Log,
+) {
+  const dependencies = createDependencies(RESILIENCE, telemetry, log);
+  parts.add('dependencies', async () => dependencies.close());
   const embedder =
     config.search.mode === 'keyword'
       ? undefined
@@ -129,17 +127,16 @@ async function openGate(config: Config, { dependencies, parts, log, scrape }: Ga
   const auditQueue = openAuditQueue({ audit: audit && provider.audit, record, log });
   parts.add('audit queue', auditQueue.close);
   const rate_limit_per_minute = config.rate_limit.per_minute ?? null;
+  const { scrape } = telemetry;
   const gate = createGate({ store: provider, auditQueue, rate_limit_per_minute, max_record_bytes, log, scrape });
-  return { embedder, provider, gate };
+  return { embedder, provider, gate, breakers: dependencies.states };
 }
 
 /** Opens the configured store for a program without a server. Rejects with a message an operator can act on. */
 export async function openStore(config: Config, log: Log): Promise<{ readonly gate: Gate; close(): Promise<void> }> {
   const parts = openParts(log);
   try {
-    const dependencies = createDependencies(RESILIENCE, NO_TELEMETRY, log);
-    parts.add('dependencies', async () => dependencies.close());
-    const { gate } = await openGate(config, { dependencies, parts, log });
+    const { gate } = await openGate(config, NO_TELEMETRY, parts, log);
     return { gate, close: () => parts.close() };
   } catch (error) {
     await parts.close().catch(() => {});
@@ -158,16 +155,14 @@ const openError = (host: string) =>
   `OMP_HOST is ${host}, and no key exists: anybody who reaches this address could read and write. Create a key with "omp-gateway keys create NAME --grant '*:*'", set OMP_AUTH=required, or set OMP_AUTH=open if only you can reach it`;
 const NO_KEY = 'OMP_AUTH is "required" and no key exists; create one with "omp-gateway keys create"';
 
-type AdminParts = Pick<AdminOptions, 'health' | 'scrape'> & { readonly log: Log };
-
 /** Opens the port for metrics and probes, if one is configured. Rejects if the address cannot be bound. */
-async function openMetricsPort(config: Config, admin: AdminParts, parts: OpenParts): Promise<void> {
-  const { provider, request_timeout_ms } = config;
-  const { port, host } = config.metrics;
+async function openMetricsPort(config: Config, admin: AdminOptions, parts: OpenParts): Promise<void> {
+  const { metrics, request_timeout_ms } = config;
+  const { host, port } = metrics;
   if (port === undefined) return;
   const { log } = admin;
   const options = { host, port, setting: 'OMP_METRICS', log, request_timeout_ms } as const;
-  const listener = await listen(createAdminApp({ ...admin, provider }), options);
+  const listener = await listen(createAdminApp(admin), options);
   parts.add('metrics', () => listener.close({ graceMs: 0 }));
   log.info({ host: listener.host, port: listener.port }, 'the port for metrics is open');
 }

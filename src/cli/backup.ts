@@ -1,7 +1,8 @@
 import { parseArgs } from 'node:util';
+import type { ProviderModule } from '#contract';
 import { providerOptions } from '../config/config-options.ts';
 import { ConfigError } from '../config/mistakes.ts';
-import { backup, restore } from '../registry.ts';
+import { providerModule } from '../registry.ts';
 import { COMMON_OPTIONS, COMMON_USAGE, configFlags, configOf } from './arguments.ts';
 import { explainError, report, type Terminal, terminalLog } from './terminal.ts';
 
@@ -24,25 +25,40 @@ Exit status: 0: done; 1: it failed; 2: wrong arguments.
 
 /** `omp-gateway backup`. Returns the exit status: 0; 1: it failed; 2: wrong arguments. */
 export const runBackup = (argv: readonly string[], terminal: Terminal): Promise<number> =>
-  run('backup', argv, terminal, async (...where) => {
-    const outcome = await backup(...where);
-    if (!outcome) return undefined;
-    const [bytes, ms] = outcome;
-    return `Done: ${(bytes / 1024 ** 2).toFixed(1)} MB. Requests waited ${Math.ceil(ms)} ms.\n`;
-  });
+  run(
+    'backup',
+    argv,
+    terminal,
+    ({ backup }) =>
+      backup &&
+      (async (...where) => {
+        const [bytes, ms] = await backup(...where);
+        return `Done: ${(bytes / 1024 ** 2).toFixed(1)} MB. Requests waited ${Math.ceil(ms)} ms.\n`;
+      }),
+  );
 
 /** `omp-gateway restore`. Returns the exit status. */
 export const runRestore = (argv: readonly string[], terminal: Terminal): Promise<number> =>
-  run('restore', argv, terminal, async (...where) =>
-    (await restore(...where)) ? 'Done: the gateway may start on this data folder.\n' : undefined,
+  run(
+    'restore',
+    argv,
+    terminal,
+    ({ restore }) =>
+      restore &&
+      (async (...where) => {
+        await restore(...where);
+        return 'Done: the gateway may start on this data folder.\n';
+      }),
   );
 
-/** `work` returns what to print; undefined: the provider has no store in the data folder. */
+type Work = (...where: Parameters<NonNullable<ProviderModule['backup']>>) => Promise<string>;
+
+/** `workOf` selects the work, which returns what to print; undefined: the provider has no store in the data folder. */
 async function run(
   command: string,
   argv: readonly string[],
   terminal: Terminal,
-  work: (...where: Parameters<typeof backup>) => Promise<string | undefined>,
+  workOf: (provider: ProviderModule) => Work | undefined,
 ): Promise<number> {
   let parsed: ReturnType<typeof parse>;
   try {
@@ -60,8 +76,9 @@ async function run(
   try {
     const config = configOf(configFlags(values), terminal);
     const { provider, data_dir } = config;
-    const done = await work(provider, providerOptions(config), { data_dir, log: terminalLog(terminal) }, file);
-    if (done === undefined) throw new Error(`the provider ${provider} stores nothing in a data folder`);
+    const work = workOf(await providerModule(provider));
+    if (!work) throw new Error(`the provider ${provider} stores nothing in a data folder`);
+    const done = await work(providerOptions(config), { data_dir, log: terminalLog(terminal) }, file);
     // Standard output may be the backup.
     terminal[file === '-' ? 'stderr' : 'stdout'].write(done);
     return 0;

@@ -5,7 +5,7 @@ import { loadConfig } from '../config/load.ts';
 import { ConfigError, type Environment } from '../config/mistakes.ts';
 import type { Config } from '../config/settings.ts';
 import { openEmbedder } from '../embedding/open.ts';
-import { diagnose, openProvider } from '../registry.ts';
+import { providerModule } from '../registry.ts';
 import { COMMON_OPTIONS, COMMON_USAGE, configFlags, type Flags } from './arguments.ts';
 import { printable, report, type Style, type Terminal } from './terminal.ts';
 
@@ -141,9 +141,9 @@ async function checkProvider(config: Config, embedder: Embedder | undefined): Pr
   const options = providerOptions(config);
   const context: MaintenanceContext = { embedder, ranking, audit: auditOptions(config), data_dir, log: SILENT };
   try {
-    const findings = await diagnose(name, options, context);
-    if (findings) return findings;
-    const provider = await openProvider(name, options, context);
+    const { diagnose, open } = await providerModule(name);
+    if (diagnose) return await diagnose(options, context);
+    const provider = await open(options, context);
     try {
       await provider.ping(backgroundCall('doctor'));
     } finally {

@@ -13,7 +13,7 @@ import type { FreshKey } from '../auth/credentials.ts';
 import { newKey } from '../auth/credentials.ts';
 import { providerOptions } from '../config/config-options.ts';
 import { ConfigError } from '../config/mistakes.ts';
-import { openKeys } from '../registry.ts';
+import { providerModule } from '../registry.ts';
 import { COMMON_OPTIONS, COMMON_USAGE, configFlags, configOf, type Flags } from './arguments.ts';
 import { explainError, printable, report, type Terminal, terminalLog } from './terminal.ts';
 
@@ -175,7 +175,8 @@ async function withStore(command: Stored, terminal: Terminal): Promise<string | 
   try {
     const config = configOf(command.flags, terminal);
     const { provider, data_dir } = config;
-    const store = await openKeys(provider, providerOptions(config), { data_dir, log: terminalLog(terminal) });
+    const { openKeys } = await providerModule(provider);
+    const store = await openKeys?.(providerOptions(config), { data_dir, log: terminalLog(terminal) });
     if (!store) return `the provider ${provider} stores no keys. ${INSTEAD}`;
     return await run(command, store, terminal).finally(store.close);
   } catch (error) {

@@ -4,7 +4,7 @@ import { auditOptions, embeddingOptions, providerOptions } from '../config/confi
 import { ConfigError } from '../config/mistakes.ts';
 import type { Config } from '../config/settings.ts';
 import { openEmbedder } from '../embedding/open.ts';
-import { reembed } from '../registry.ts';
+import { providerModule } from '../registry.ts';
 import { COMMON_OPTIONS, COMMON_USAGE, configFlags, configOf, type Flags } from './arguments.ts';
 import { memories, number, ofTotal, showProgress } from './progress.ts';
 import { explainError, report, type Terminal, terminalLog, untilSignal } from './terminal.ts';
@@ -128,8 +128,9 @@ async function work(
   { signal, terminal, progress }: Run,
 ): Promise<ReembedOutcome> {
   const { provider, search, data_dir } = config;
+  const { reembed } = await providerModule(provider);
   // Before a model is loaded or a service is called.
-  if (provider !== 'postgres') throw new Error(unsupported(provider));
+  if (!reembed) throw new Error(unsupported(provider));
   if (search.mode === 'keyword') {
     throw new Error('OMP_SEARCH_MODE is keyword, which uses no embedder; set it to hybrid or vector');
   }
@@ -138,9 +139,7 @@ async function work(
   try {
     const context = { embedder, ranking: search, audit: auditOptions(config), data_dir, log };
     const { json: _, ...request } = { ...options, signal, progress };
-    const outcome = await reembed(provider, { options: providerOptions(config), context, request });
-    if (!outcome) throw new Error(unsupported(provider));
-    return outcome;
+    return await reembed(providerOptions(config), context, request);
   } finally {
     await embedder.close();
   }

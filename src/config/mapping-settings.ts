@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { Mapping } from '../../providers/postgres/mapped/mapping.ts';
-import { type SettingFacts, settingFacts } from './facts.ts';
+import { settingFacts } from './facts.ts';
 
 /** The provider's schema decides what is allowed. This file says what a user needs to know about each setting. */
 const { shape } = Mapping;
@@ -9,13 +9,20 @@ const ONLY = { only: ['mapping.preset'] } as const;
 const IDENTIFIER = { allowed: '1 to 63 bytes without NUL', ...ONLY };
 const COLUMN = { allowed: 'the name of a column, in double quotes unless it is a plain word', ...ONLY };
 
-const field = (env: string, what: string, example: string): SettingFacts => ({
-  env,
-  description: `Where a row holds ${what}; unset: as in the preset`,
-  example,
-  allowed: `a column, a path such as metadata->>'user_id', or a constant such as 'shared'`,
-  ...ONLY,
-});
+type FieldName = Exclude<
+  keyof typeof shape,
+  'preset' | 'schema' | 'table' | 'collection' | 'writable' | 'id' | 'new_ids' | 'embedding' | 'user_pattern'
+>;
+
+/** Where a row holds a field. */
+const field = (name: FieldName, what: string, example: string) =>
+  shape[name].register(settingFacts, {
+    env: `OMP_MAPPING_${name.toUpperCase()}`,
+    description: `Where a row holds ${what}; unset: as in the preset`,
+    example,
+    allowed: `a column, a path such as metadata->>'user_id', or a constant such as 'shared'`,
+    ...ONLY,
+  });
 
 /** A table that another application fills. */
 export const mapping = z.strictObject({
@@ -68,53 +75,26 @@ export const mapping = z.strictObject({
     example: 'embedding',
     ...COLUMN,
   }),
-  content: shape.content.register(settingFacts, field('OMP_MAPPING_CONTENT', 'the text', 'content')),
-  user_id: shape.user_id.register(
-    settingFacts,
-    field('OMP_MAPPING_USER_ID', 'the id of the user', "metadata->>'user_id'"),
-  ),
+  content: field('content', 'the text', 'content'),
+  user_id: field('user_id', 'the id of the user', "metadata->>'user_id'"),
   user_pattern: shape.user_pattern.register(settingFacts, {
     env: 'OMP_MAPPING_USER_PATTERN',
     description: 'What the table stores for a user: the id, or a text that contains it such as memories.{user}',
     allowed: 'a text that contains {user} exactly once',
     ...ONLY,
   }),
-  scope: shape.scope.register(settingFacts, field('OMP_MAPPING_SCOPE', 'the scope', "metadata->>'scope'")),
-  tags: shape.tags.register(
-    settingFacts,
-    field('OMP_MAPPING_TAGS', 'tags, as text[] or a list in JSON', "metadata->'tags'"),
+  scope: field('scope', 'the scope', "metadata->>'scope'"),
+  tags: field('tags', 'tags, as text[] or a list in JSON', "metadata->'tags'"),
+  source: field('source', 'the source, as JSON', "metadata->'source'"),
+  confidence: field('confidence', 'the confidence', "metadata->>'confidence'"),
+  created_at: field('created_at', 'the time of creation', 'created_at'),
+  updated_at: field('updated_at', 'the time of the last change', 'updated_at'),
+  valid_from: field('valid_from', 'the start of validity', "metadata->>'valid_from'"),
+  valid_to: field('valid_to', 'the end of validity', "metadata->>'valid_to'"),
+  supersedes: field(
+    'supersedes',
+    'the ids of the superseded memories, as text[] or a list in JSON',
+    "metadata->'supersedes'",
   ),
-  source: shape.source.register(settingFacts, field('OMP_MAPPING_SOURCE', 'the source, as JSON', "metadata->'source'")),
-  confidence: shape.confidence.register(
-    settingFacts,
-    field('OMP_MAPPING_CONFIDENCE', 'the confidence', "metadata->>'confidence'"),
-  ),
-  created_at: shape.created_at.register(
-    settingFacts,
-    field('OMP_MAPPING_CREATED_AT', 'the time of creation', 'created_at'),
-  ),
-  updated_at: shape.updated_at.register(
-    settingFacts,
-    field('OMP_MAPPING_UPDATED_AT', 'the time of the last change', 'updated_at'),
-  ),
-  valid_from: shape.valid_from.register(
-    settingFacts,
-    field('OMP_MAPPING_VALID_FROM', 'the start of validity', "metadata->>'valid_from'"),
-  ),
-  valid_to: shape.valid_to.register(
-    settingFacts,
-    field('OMP_MAPPING_VALID_TO', 'the end of validity', "metadata->>'valid_to'"),
-  ),
-  supersedes: shape.supersedes.register(
-    settingFacts,
-    field(
-      'OMP_MAPPING_SUPERSEDES',
-      'the ids of the superseded memories, as text[] or a list in JSON',
-      "metadata->'supersedes'",
-    ),
-  ),
-  extensions: shape.extensions.register(
-    settingFacts,
-    field('OMP_MAPPING_EXTENSIONS', 'the x- keys, as a JSON object', "metadata->'extensions'"),
-  ),
+  extensions: field('extensions', 'the x- keys, as a JSON object', "metadata->'extensions'"),
 });

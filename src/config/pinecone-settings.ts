@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { Options } from '../../providers/pinecone/pinecone-options.ts';
-import { type SettingFacts, settingFacts } from './facts.ts';
+import { settingFacts } from './facts.ts';
 
 /** The provider's schema decides what is allowed. This file says what a user needs to know about each setting. */
 const { shape } = Options;
@@ -12,13 +12,17 @@ const GATEWAY_INDEX = { ...PINECONE, unless: PRESET };
 /** For mapped indexes only. */
 const MAPPED_INDEX = { only: [PRESET] } as const;
 
-const field = (env: string, what: string, example: string, unset = 'that of the preset'): SettingFacts => ({
-  env,
-  description: `Field that holds ${what}; unset: ${unset}`,
-  example,
-  allowed: 'the name of a metadata field',
-  ...MAPPED_INDEX,
-});
+type FieldName = 'text' | 'user' | 'created' | 'updated' | 'tags';
+
+/** Which metadata field holds a field. */
+const field = (name: FieldName, what: string, example: string, unset = 'that of the preset') =>
+  shape[`${name}_field`].register(settingFacts, {
+    env: `OMP_PINECONE_${name.toUpperCase()}_FIELD`,
+    description: `Field that holds ${what}; unset: ${unset}`,
+    example,
+    allowed: 'the name of a metadata field',
+    ...MAPPED_INDEX,
+  });
 
 export const pinecone = z.strictObject({
   api_key: shape.api_key.optional().register(settingFacts, {
@@ -86,23 +90,11 @@ export const pinecone = z.strictObject({
     example: 'langchain',
     ...PINECONE,
   }),
-  text_field: shape.text_field.register(settingFacts, field('OMP_PINECONE_TEXT_FIELD', 'the text', 'text')),
-  user_field: shape.user_field.register(
-    settingFacts,
-    field('OMP_PINECONE_USER_FIELD', 'the id of the user', 'user_id'),
-  ),
-  created_field: shape.created_field.register(
-    settingFacts,
-    field('OMP_PINECONE_CREATED_FIELD', 'the time of creation', 'created_at'),
-  ),
-  updated_field: shape.updated_field.register(
-    settingFacts,
-    field('OMP_PINECONE_UPDATED_FIELD', 'the time of the last change', 'updated_at'),
-  ),
-  tags_field: shape.tags_field.register(
-    settingFacts,
-    field('OMP_PINECONE_TAGS_FIELD', 'tags, a list of strings', 'tags', 'tags are not supported'),
-  ),
+  text_field: field('text', 'the text', 'text'),
+  user_field: field('user', 'the id of the user', 'user_id'),
+  created_field: field('created', 'the time of creation', 'created_at'),
+  updated_field: field('updated', 'the time of the last change', 'updated_at'),
+  tags_field: field('tags', 'tags, a list of strings', 'tags', 'tags are not supported'),
   writable: shape.writable.register(settingFacts, {
     env: 'OMP_PINECONE_WRITABLE',
     description: 'Whether the gateway may add, change and delete records',

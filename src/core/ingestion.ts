@@ -18,12 +18,6 @@ export interface Ingestion {
   close(): Promise<void>;
 }
 
-export interface IngestionOptions {
-  readonly queue: IngestionQueue;
-  readonly embedder: Embedder;
-  readonly log: Log;
-}
-
 /** Attempts of a text that the service fails on while it works for other texts. */
 const MAX_ATTEMPTS = 5;
 /** Pause after a failure, in seconds. Doubles with each consecutive failure, up to the longest. */
@@ -40,7 +34,7 @@ const LOGGED_AFTER = 2;
  * failure of the embedding service or the database, a test text is embedded first, and nothing is claimed until that
  * works.
  */
-export function startIngestion({ queue, embedder, log }: IngestionOptions): Ingestion {
+export function startIngestion(queue: IngestionQueue, embedder: Embedder, log: Log): Ingestion {
   const stop = new AbortController();
   const call = backgroundCall('ingestion', stop.signal);
   const { sleep, wake } = createSleep();

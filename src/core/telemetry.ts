@@ -73,26 +73,20 @@ export const NO_TELEMETRY: Telemetry = {
   call: UNPROTECTED.run,
 };
 
-/** Combines several into one. A request gets the trace of the first that creates one. */
-export function combine(all: readonly Telemetry[]): Telemetry {
-  const [first, ...rest] = all;
-  if (!first) return NO_TELEMETRY;
-  if (rest.length === 0) return first;
-  const others = combine(rest);
-  return {
-    request(method, header, isProbe) {
-      const [one, another] = [first.request(method, header, isProbe), others.request(method, header, isProbe)];
-      return {
-        trace: one.trace ?? another.trace,
-        end(outcome) {
-          one.end(outcome);
-          another.end(outcome);
-        },
-      };
-    },
-    call: (operation, call, work) => first.call(operation, call, (inner) => others.call(operation, inner, work)),
-  };
-}
+/** Combines two into one. A request gets the trace of the first that creates one. */
+export const combine = (first: Telemetry, second: Telemetry): Telemetry => ({
+  request(method, header, isProbe) {
+    const [one, another] = [first.request(method, header, isProbe), second.request(method, header, isProbe)];
+    return {
+      trace: one.trace ?? another.trace,
+      end(outcome) {
+        one.end(outcome);
+        another.end(outcome);
+      },
+    };
+  },
+  call: (operation, call, work) => first.call(operation, call, (inner) => second.call(operation, inner, work)),
+});
 
 /** Makes no spans, but propagates the client's trace context to other services. */
 export const propagateOnly: Telemetry = {

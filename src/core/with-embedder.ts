@@ -77,7 +77,7 @@ export function withEmbedder(provider: Provider, embedder: Embedder | undefined,
     close,
     ...others
   } = provider;
-  const ingestion = embedder && queue && startIngestion({ queue, embedder, log });
+  const ingestion = embedder && queue && startIngestion(queue, embedder, log);
   const vectors = createVectors(embedder, queue?.deferred === true, check);
   const writes = { provider, vectors, kick: () => ingestion?.kick() };
   return {

@@ -97,7 +97,8 @@ export function callMiddleware({
       clearTimeout(deadline);
       if (!outgoing.writableFinished) call.abort(clientDisconnected());
       call.end();
-      endRequest(c, { provider, requestId, outgoing, startedAt, observation, log });
+      const status = outgoing.writableFinished ? outgoing.statusCode : 499;
+      endRequest(c, status, performance.now() - startedAt, observation);
     });
     try {
       await next();
@@ -158,38 +159,26 @@ const bodyTooSlow = () => invalidRequest('the request body did not arrive in tim
 /** This error only ends the work; no client gets it. */
 const clientDisconnected = () => invalidRequest('the client closed the connection');
 
-type Outgoing = NonNullable<Env['Bindings']['outgoing']>;
-
-interface RequestEnd {
-  readonly provider: string;
-  readonly requestId: string;
-  readonly outgoing: Outgoing;
-  readonly startedAt: number;
-  readonly observation: ObservedRequest;
-  readonly log: Log;
-}
-
 /**
  * Writes the access log and ends the trace and metrics of the request. The log has the route template instead of the path,
  * because ids and query texts do not belong in logs.
  */
-function endRequest(c: Context<Env>, { provider, requestId, outgoing, startedAt, observation, log }: RequestEnd): void {
-  const method = c.req.method;
+function endRequest(c: Context<Env>, status: number, ms: number, observation: ObservedRequest): void {
+  const { method } = c.req;
   const route = routeOf(c);
-  const status = outgoing.writableFinished ? outgoing.statusCode : 499;
-  const seconds = (performance.now() - startedAt) / 1_000;
-  observation.end({ method, route, status, seconds, requestId });
-  const { caller, trace } = c.get('call');
+  const { caller, trace, requestId } = c.get('call');
+  observation.end({ method, route, status, seconds: ms / 1_000, requestId });
   const line = {
     request_id: requestId,
     ...(trace && { trace_id: trace.id }),
     app: loggedName(caller),
-    provider,
+    provider: c.get('provider'),
     method,
     route,
     status,
-    ms: Math.round(seconds * 100_000) / 100,
+    ms: Math.round(ms * 100) / 100,
   };
+  const log = c.get('log');
   if (status < 400 && PROBES.has(route)) log.debug?.(line, 'request');
   else log.info(line, 'request');
 }

@@ -26,7 +26,7 @@ export async function openTelemetry({ metrics, tracing }: TelemetryOptions, log:
   if (!metrics) return { ...traces.telemetry, watch: () => {}, scrape: undefined, close: traces.close };
   const { telemetry, watch, scrape, close } = (await import('./metrics.ts')).openMetrics();
   return {
-    ...combine([telemetry, traces.telemetry]),
+    ...combine(telemetry, traces.telemetry),
     watch,
     scrape,
     close: () => {

@@ -1,7 +1,7 @@
 import pg from 'pg';
 import { onTestFinished } from 'vitest';
 import type { Finding, MaintenanceContext } from '#contract';
-import { diagnose } from '../../src/registry.ts';
+import { providerModule } from '../../src/registry.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
 import { SERVER_URL } from '../support/postgres-server.ts';
 import { contextOf } from '../support/requests.ts';
@@ -76,8 +76,8 @@ export async function findingsOn(
   options: object = {},
   context: Partial<MaintenanceContext> = {},
 ): Promise<Finding[]> {
-  const found = await diagnose(
-    'postgres',
+  const { diagnose } = await providerModule('postgres');
+  const found = await diagnose?.(
     { ...(url !== undefined && { url }), ...options },
     contextOf({ embedder: hashingEmbedder(), ranking: HYBRID, audit: undefined, data_dir: '/nowhere', ...context }),
   );
