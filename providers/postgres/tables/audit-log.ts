@@ -1,4 +1,4 @@
-import type { AuditAction, AuditLog, Call, StoredEntry } from '#contract';
+import type { AuditAction, AuditLog, Call, StoredEntry } from '#provider';
 import type { Run } from '../client/connections.ts';
 import { toIso } from '../values.ts';
 import { type Conditions, conditions, whereWithin } from './conditions.ts';

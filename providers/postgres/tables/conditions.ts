@@ -1,5 +1,5 @@
-import type { ListQuery, SearchQuery, Within } from '#contract';
-import { hasWildcard, literalPrefix } from '#toolbox';
+import type { ListQuery, SearchQuery, Within } from '#provider';
+import { hasWildcard, literalPrefix } from '#provider';
 import { toTextArray } from '../values.ts';
 
 /** Builds a WHERE clause: SQL with `$n` parameters, and their values. Values never enter the text. */

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { toSql } from 'pgvector';
-import { type Backlog, backgroundCall, type Call, type IngestionQueue, type QueuedMemory } from '#contract';
+import { type Backlog, backgroundCall, type Call, type IngestionQueue, type QueuedMemory } from '#provider';
 import type { Run } from '../client/connections.ts';
 import { inShard, inShards, type Names, sameBucket, skipLocked } from './names.ts';
 import { shardsWith } from './shards.ts';

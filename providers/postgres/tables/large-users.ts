@@ -1,5 +1,5 @@
 import pg from 'pg';
-import { backgroundCall, type Call, type Log } from '#contract';
+import { backgroundCall, type Call, type Log } from '#provider';
 import type { Database } from '../client/connections.ts';
 import { conditions } from './conditions.ts';
 import type { Statements } from './memory-statements.ts';

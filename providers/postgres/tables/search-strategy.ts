@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache';
-import { Call, type RankingOptions, type SearchQuery } from '#contract';
+import { Call, type RankingOptions, type SearchQuery } from '#provider';
 import type { Database, Row, Run } from '../client/connections.ts';
 import { conditions, part, whereUser, whereWithin } from './conditions.ts';
 import type { LargeUsers } from './large-users.ts';
