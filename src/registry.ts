@@ -1,15 +1,18 @@
 import type { Provider, ProviderContext, ProviderModule } from '#contract';
-import type { ProviderName } from './config/settings.ts';
+import { isBuiltIn, type ProviderName } from './config/settings.ts';
+import { loadProvider } from './load-provider.ts';
 
-/** The only file that names providers. Each is loaded when it is configured, and with it its SDK. */
+/** The only file that names our providers. Each is loaded when it is configured, and with it its SDK. */
 const PROVIDERS = {
   postgres: () => import('../providers/postgres/index.ts'),
   pinecone: () => import('../providers/pinecone/index.ts'),
   memory: () => import('../providers/memory/index.ts'),
 } satisfies Record<ProviderName, () => Promise<{ default: ProviderModule }>>;
 
-export const providerModule = async (name: ProviderName): Promise<ProviderModule> => (await PROVIDERS[name]()).default;
+/** `provider` as in the configuration. Packages and paths are looked up from the working directory. */
+export const providerModule = async (provider: string): Promise<ProviderModule> =>
+  isBuiltIn(provider) ? (await PROVIDERS[provider]()).default : loadProvider(provider, process.cwd());
 
-export async function openProvider(name: ProviderName, options: unknown, context: ProviderContext): Promise<Provider> {
-  return (await providerModule(name)).open(options, context);
+export async function openProvider(provider: string, options: unknown, context: ProviderContext): Promise<Provider> {
+  return (await providerModule(provider)).open(options, context);
 }

@@ -24,7 +24,7 @@ import { loopbackHosts } from './http/admission.ts';
 import { type AdminOptions, createAdminApp, createApp } from './http/app.ts';
 import { cannotListen, listen } from './http/listen.ts';
 import { openRateLimits } from './rate-limit/rate-limits.ts';
-import { openProvider } from './registry.ts';
+import { openProvider, providerModule } from './registry.ts';
 import { createDependencies } from './resilience/dependencies.ts';
 import { CLOSE_MS, type OpenParts, openParts } from './shutdown.ts';
 import { openTelemetry } from './telemetry/telemetry.ts';
@@ -54,9 +54,9 @@ const RESILIENCE = { retries: 2, breaker_failures: 5, probe_ms: 500 };
 export async function serve(config: Config, log: Log, stopSignal?: AbortSignal): Promise<Gateway> {
   const parts = openParts(log, stopSignal);
   try {
-    const health = createHealth(config.provider);
+    const { name } = await providerModule(config.provider);
+    const health = createHealth(name);
     const telemetry = await parts.open('telemetry', openTelemetry(telemetryOptions(config), log));
-    const { provider: name } = config;
     await openMetricsPort(config, { health, provider: name, scrape: telemetry.scrape, log }, parts);
     await requireFreePort(config);
     const { embedder, provider, gate, breakers } = await openGate(config, telemetry, parts, log);

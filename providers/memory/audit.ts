@@ -1,5 +1,5 @@
-import type { AuditEntry, AuditLog, AuditOptions, StoredEntry } from '#contract';
-import { withinMatcher } from '#toolbox';
+import type { AuditEntry, AuditLog, AuditOptions, StoredEntry } from '#provider';
+import { withinMatcher } from '#provider';
 import { createTimeBuckets } from './time-buckets.ts';
 
 const DAY_MS = 86_400_000;

@@ -1,25 +1,30 @@
 import {
   type AuditAction,
+  analyseLater,
   type Call,
   changeEntry,
   defineProvider,
+  effectivePatch,
   type KeyClaim,
   MAX_RECORD_BYTES,
   type Memory,
   type MemoryPatch,
+  mergeExtensions,
   type NewVector,
   NO_STATS,
+  newRecord,
   type Provider,
   type ProviderCapabilities,
   type RankingOptions,
   type Ref,
+  requireFits,
+  requireVersion,
   type UserListQuery,
   type UserPart,
   type UserSummary,
   usedBy,
-} from '#contract';
-import { analyseLater } from '#ranking';
-import { effectivePatch, mergeExtensions, newRecord, requireFits, requireVersion, withinMatcher } from '#toolbox';
+  withinMatcher,
+} from '#provider';
 import { createAuditLog } from './audit.ts';
 import { createKeyUses } from './key-uses.ts';
 import { createExport } from './memory-export.ts';
@@ -28,6 +33,7 @@ import { createUser, type Home, type User } from './user.ts';
 
 /** Memories in process memory, lost when it ends: the reference semantics of every verb, and a backend for experiments. */
 export default defineProvider({
+  specVersion: 1,
   name: 'memory',
   options: Options,
   async open({ scopes }, { embedder, ranking, audit, max_record_bytes = MAX_RECORD_BYTES }): Promise<Provider> {

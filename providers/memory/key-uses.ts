@@ -1,4 +1,4 @@
-import { IDEMPOTENCY_AHEAD_MS, IDEMPOTENCY_TTL_MS, type IdempotencyKey, type KeyUse } from '#contract';
+import { IDEMPOTENCY_AHEAD_MS, IDEMPOTENCY_TTL_MS, type IdempotencyKey, type KeyUse } from '#provider';
 import { createTimeBuckets } from './time-buckets.ts';
 
 /** The uses of idempotency keys, until they expire. */

@@ -1,4 +1,4 @@
-import { inverseDocumentFrequency } from '#ranking';
+import { inverseDocumentFrequency } from '#provider';
 
 /** The slots that a caller may see. */
 export interface Visible {

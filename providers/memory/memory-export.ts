@@ -1,6 +1,5 @@
-import type { Call, ExportedMemory, Memory, Provider } from '#contract';
-import { analyseLater } from '#ranking';
-import { upToBytes } from '#toolbox';
+import type { Call, ExportedMemory, Memory, Provider } from '#provider';
+import { analyseLater, upToBytes } from '#provider';
 import type { Home, User } from './user.ts';
 
 interface Store {

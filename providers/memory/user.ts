@@ -1,20 +1,26 @@
 import {
+  byScore,
+  globMatcher,
   type ListQuery,
+  literalPrefix,
   MAX_DAYS,
   MAX_PERIODS,
   type Memory,
   NO_STATS,
   type Position,
+  queryTerms,
   type RankingOptions,
+  roundScore,
   type SearchHit,
   type SearchQuery,
   type StatsQuery,
   type UserStats,
+  upToBytes,
   type Vector,
   type Within,
-} from '#contract';
-import { queryTerms, roundScore, weights } from '#ranking';
-import { byScore, globMatcher, literalPrefix, upToBytes, withinMatcher } from '#toolbox';
+  weights,
+  withinMatcher,
+} from '#provider';
 import { createKeywords, type Visible } from './keywords.ts';
 import { createVectors } from './vectors.ts';
 

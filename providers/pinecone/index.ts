@@ -6,7 +6,7 @@ import {
   type Log,
   type Provider,
   type ProviderContext,
-} from '#contract';
+} from '#provider';
 import { connect, type Service } from './client/client.ts';
 import { PROVIDER } from './client/pinecone-errors.ts';
 import { userFilter } from './filter.ts';
@@ -22,6 +22,7 @@ import { atStartup, checkedMetric, readIndex, readOrDescribeIndex } from './star
 
 /** An index on Pinecone: the gateway's index, or with a `preset` a mapped index, which another application fills. */
 export default defineProvider({
+  specVersion: 1,
   name: PROVIDER,
   options: Options,
   async open(options, context): Promise<Provider> {

@@ -1,5 +1,5 @@
-import type { Log, Memory } from '#contract';
-import { newestFirst } from '#toolbox';
+import type { Log, Memory } from '#provider';
+import { newestFirst } from '#provider';
 import type { Lsn } from './client/client.ts';
 
 /** A record as this process wrote it. */

@@ -1,4 +1,4 @@
-import { roundScore } from '#ranking';
+import { roundScore } from '#provider';
 
 export type Metric = 'cosine' | 'dotproduct' | 'euclidean';
 

@@ -1,6 +1,6 @@
 import { scrypt } from 'node:crypto';
 import { promisify } from 'node:util';
-import { backgroundCall, type Call, type EmbedderIdentity } from '#contract';
+import { backgroundCall, type Call, type EmbedderIdentity } from '#provider';
 import type { Metadata, Service } from './client/client.ts';
 import { failureBehind } from './client/pinecone-errors.ts';
 import { indexUrl } from './client/transport.ts';

@@ -1,4 +1,4 @@
-import { defineProvider } from '#contract';
+import { defineProvider } from '#provider';
 import { PROVIDER } from './postgres-errors.ts';
 import { Options } from './postgres-options.ts';
 import { checkCompatibility } from './startup/compatibility-check.ts';
@@ -10,6 +10,7 @@ import { openTables } from './tables/provider.ts';
  * tables, or with `mapping` a table that another application fills.
  */
 export default defineProvider({
+  specVersion: 1,
   name: PROVIDER,
   options: Options,
   async open(options, context) {

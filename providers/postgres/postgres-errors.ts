@@ -1,5 +1,5 @@
 import pg from 'pg';
-import { OmpError, type OmpErrorOptions, providerError } from '#contract';
+import { OmpError, type OmpErrorOptions, providerError } from '#provider';
 
 export const PROVIDER = 'postgres';
 

@@ -1,6 +1,5 @@
 import { endianness } from 'node:os';
-import { invalidRequest, type Vector } from '#contract';
-import { toHalfBits } from '#ranking';
+import { invalidRequest, toHalfBits, type Vector } from '#provider';
 import type { Row } from './client/connections.ts';
 
 /* Values as parameters and rows hold them, where the conversions of the driver are slow or missing. */

@@ -1,10 +1,13 @@
-import type { z } from 'zod';
 import type { KeyStore } from './keys.ts';
 import type { BackupOutcome, Finding, MaintenanceContext, ReembedOutcome, ReembedRequest } from './maintenance.ts';
-import type { Provider, ProviderContext } from './provider.ts';
+import type { Provider, ProviderCapabilities, ProviderContext } from './provider.ts';
 
-/** The default export of a provider's `index.ts`. */
+/** The version of this contract. A provider of another version does not start: see docs/providers.md. */
+export const PROVIDER_VERSION = 1;
+
+/** The default export of a provider, made by `defineProvider`. */
 export interface ProviderModule {
+  readonly specVersion: number;
   readonly name: string;
   /** Checks the options, connects, migrates. Throws a plain `Error` whose message an operator can act on. */
   open(options: unknown, context: ProviderContext): Promise<Provider>;
@@ -28,28 +31,124 @@ export interface ProviderModule {
 
 export type KeyContext = Pick<ProviderContext, 'data_dir' | 'log'>;
 
-interface ProviderSpec<Schema extends z.ZodType> {
-  readonly name: string;
-  readonly options: Schema;
-  open(options: z.output<Schema>, context: ProviderContext): Promise<Provider>;
-  openKeys?(options: z.output<Schema>, context: KeyContext): Promise<KeyStore | undefined>;
-  diagnose?(options: z.output<Schema>, context: MaintenanceContext): Promise<Finding[]>;
-  reembed?(options: z.output<Schema>, context: MaintenanceContext, request: ReembedRequest): Promise<ReembedOutcome>;
-  backup?(options: z.output<Schema>, context: KeyContext, file: string): Promise<BackupOutcome>;
-  restore?(options: z.output<Schema>, context: KeyContext, file: string): Promise<true>;
+/** A schema of any library that follows Standard Schema 1, such as zod, valibot or arktype. */
+export interface OptionsSchema<Options = unknown> {
+  readonly '~standard': {
+    readonly version: 1;
+    readonly vendor: string;
+    readonly validate: (value: unknown) => OptionsResult<Options> | Promise<OptionsResult<Options>>;
+    readonly types?: { readonly input: unknown; readonly output: Options } | undefined;
+  };
 }
 
-/** Makes every entry point of a provider parse its options first. */
-export const defineProvider = <Schema extends z.ZodType>(spec: ProviderSpec<Schema>): ProviderModule => {
-  const { openKeys, diagnose, reembed, backup, restore } = spec;
-  const parse = (options: unknown) => spec.options.parse(options);
+/** `issues`: what is wrong, each with its place in the options. */
+export type OptionsResult<Options> =
+  | { readonly value: Options; readonly issues?: undefined }
+  | { readonly issues: readonly OptionsIssue[] };
+
+export interface OptionsIssue {
+  readonly message: string;
+  readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;
+}
+
+/** A provider as its author writes it: the name is the module's, and capabilities that are left out are absent. */
+export interface ProviderMethods extends Omit<Provider, 'name' | 'capabilities'> {
+  readonly capabilities?: Partial<ProviderCapabilities>;
+}
+
+/** What `defineProvider` takes. The other members are as in `ProviderModule`, with options that the schema has checked. */
+export interface ProviderSpec<Options> {
+  /** The version of the contract that the provider is written for: a literal. */
+  readonly specVersion: typeof PROVIDER_VERSION;
+  /** Lower-case letters, digits and hyphens. The name in `/capabilities`, errors, metrics and logs. */
+  readonly name: string;
+  /** Checks the options. Left out: the provider has none. */
+  readonly options?: OptionsSchema<Options>;
+  open(options: Options, context: ProviderContext): Promise<ProviderMethods>;
+  openKeys?(options: Options, context: KeyContext): Promise<KeyStore | undefined>;
+  diagnose?(options: Options, context: MaintenanceContext): Promise<Finding[]>;
+  reembed?(options: Options, context: MaintenanceContext, request: ReembedRequest): Promise<ReembedOutcome>;
+  backup?(options: Options, context: KeyContext, file: string): Promise<BackupOutcome>;
+  restore?(options: Options, context: KeyContext, file: string): Promise<true>;
+}
+
+/** What a provider can do beyond its methods, unless it says otherwise. */
+const NO_CAPABILITIES: ProviderCapabilities = {
+  vector_search: false,
+  keyword_search: false,
+  temporal: false,
+  scopes: 'none',
+  tags: false,
+  max_content_length: null,
+  supports_supersession: false,
+  max_search_results: null,
+  max_list_scan: null,
+  consistency_tokens: false,
+  etags: false,
+};
+
+/** Makes every entry point of a provider check its options first. Their errors quote no value: it may be a secret. */
+export const defineProvider = <Options>(spec: ProviderSpec<Options>): ProviderModule => {
+  const { name, specVersion, openKeys, diagnose, reembed, backup, restore } = spec;
+  const parse = (options: unknown) => checked(spec, options);
   return {
-    name: spec.name,
-    open: (options, context) => spec.open(parse(options), context),
-    ...(openKeys && { openKeys: (options, context) => openKeys(parse(options), context) }),
-    ...(diagnose && { diagnose: (options, context) => diagnose(parse(options), context) }),
-    ...(reembed && { reembed: (options, context, request) => reembed(parse(options), context, request) }),
-    ...(backup && { backup: (options, context, file) => backup(parse(options), context, file) }),
-    ...(restore && { restore: (options, context, file) => restore(parse(options), context, file) }),
+    specVersion,
+    name,
+    async open(options, context) {
+      const { capabilities, audit, keys, ...methods } = plain(await spec.open(await parse(options), context));
+      return {
+        ...methods,
+        ...(audit && { audit: plain(audit) }),
+        ...(keys && { keys: plain(keys) }),
+        name,
+        capabilities: { ...NO_CAPABILITIES, ...capabilities },
+      };
+    },
+    ...(openKeys && { openKeys: async (options, context) => openKeys(await parse(options), context) }),
+    ...(diagnose && { diagnose: async (options, context) => diagnose(await parse(options), context) }),
+    ...(reembed && { reembed: async (options, context, request) => reembed(await parse(options), context, request) }),
+    ...(backup && { backup: async (options, context, file) => backup(await parse(options), context, file) }),
+    ...(restore && { restore: async (options, context, file) => restore(await parse(options), context, file) }),
   };
 };
+
+async function checked<Options>({ name, options: schema }: ProviderSpec<Options>, options: unknown): Promise<Options> {
+  const result = await validated(schema, options);
+  if (!result.issues) return result.value;
+  const lines = result.issues.map(({ path = [], message }) => {
+    const place = path.map((step) => String(typeof step === 'object' ? step.key : step)).join('.');
+    return `  - ${place === '' ? '' : `${place}: `}${withoutValues(message, options)}`;
+  });
+  throw new Error(`the provider ${name} rejects its options:\n${lines.join('\n')}`);
+}
+
+async function validated<Options>(
+  schema: OptionsSchema<Options> | undefined,
+  options: unknown,
+): Promise<OptionsResult<Options>> {
+  if (schema) return await schema['~standard'].validate(options);
+  const [key] = Object.keys(options ?? {});
+  // Without a schema `Options` is unknown.
+  return key === undefined ? { value: {} as Options } : { issues: [{ message: 'it has no options', path: [key] }] };
+}
+
+/** Some libraries quote what they found. */
+function withoutValues(message: string, value: unknown): string {
+  if (typeof value !== 'object' || value === null) {
+    return String(value).length > 2 ? message.replaceAll(String(value), '…') : message;
+  }
+  return Object.values(value).reduce(withoutValues, message);
+}
+
+/** A provider may be an instance of a class. The gateway copies its members, and calls its methods without `this`. */
+function plain<Of extends object>(of: Of): Of {
+  const copy: Record<string, unknown> = {};
+  for (let at: object = of; at && at !== Object.prototype; at = Object.getPrototypeOf(at)) {
+    for (const name of Object.getOwnPropertyNames(at)) {
+      if (name === 'constructor' || name in copy) continue;
+      const value: unknown = of[name as keyof Of];
+      copy[name] = typeof value === 'function' ? value.bind(of) : value;
+    }
+  }
+  return copy as Of;
+}

@@ -48,11 +48,19 @@ const MAX_MESSAGE_LENGTH = 1_000;
 export const beginningOf = (text: string, length = MAX_MESSAGE_LENGTH): string =>
   text.length <= length ? text : `${text.slice(0, length).replace(/[\ud800-\udbff]$/, '')}…`;
 
+const BRAND: unique symbol = Symbol.for('omp-gateway.OmpError');
+
 /**
  * The only error type that may reach a client. `message` is public: it may name fields and limits, but never SQL, hosts,
  * keys or record contents. Only its first 1,000 characters are kept: it may name what a client sent.
  */
 export class OmpError extends Error {
+  /** A provider of others may come with a copy of this class. */
+  static override [Symbol.hasInstance](value: unknown): boolean {
+    return typeof value === 'object' && value !== null && BRAND in value;
+  }
+
+  readonly [BRAND] = true;
   readonly code: ErrorCode;
   readonly provider: string | undefined;
   readonly retryAfter: number | undefined;

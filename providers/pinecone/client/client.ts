@@ -1,5 +1,5 @@
 import type { RecordMetadata } from '@pinecone-database/pinecone';
-import { type Call, OmpError } from '#contract';
+import { type Call, OmpError } from '#provider';
 import type { Failure } from './pinecone-errors.ts';
 import { createConcurrencyLimit, createSendRequest, type SendRequest } from './retry.ts';
 import { type Answer, openIndex } from './transport.ts';

@@ -1,4 +1,4 @@
-import { OmpError, providerError } from '#contract';
+import { OmpError, providerError } from '#provider';
 
 export const PROVIDER = 'pinecone';
 

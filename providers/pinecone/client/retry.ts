@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Call, listenForAbort, OmpError } from '#contract';
+import { type Call, listenForAbort, OmpError } from '#provider';
 import { Failure, type FailureKind, PROVIDER, toOmpError } from './pinecone-errors.ts';
 import { type Answer, exchange } from './transport.ts';
 

@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { Pinecone } from '@pinecone-database/pinecone';
-import { readAtMost } from '#toolbox';
+import { readAtMost } from '#provider';
 import { Failure, failureOf } from './pinecone-errors.ts';
 
 /** Maximum bytes of an answer: more than a hundred records with the longest vectors and metadata. */

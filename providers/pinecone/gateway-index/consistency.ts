@@ -1,7 +1,7 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LRUCache } from 'lru-cache';
-import type { Call } from '#contract';
+import type { Call } from '#provider';
 import type { Lsn } from '../client/client.ts';
 
 /** How far reads of a namespace are behind its writes, and what a client's consistency token asks for. */

@@ -1,5 +1,4 @@
-import { type Call, invalidRequest, type ListQuery, type Memory } from '#contract';
-import { countWithin, upToBytes } from '#toolbox';
+import { type Call, countWithin, invalidRequest, type ListQuery, type Memory, upToBytes } from '#provider';
 import { MAX_LISTED } from '../client/client.ts';
 import { newest, type RecentWrite } from '../overlay.ts';
 import { type GatewayIndex, toMemory } from './gateway-record.ts';

@@ -1,15 +1,19 @@
 import {
   type BatchOutcome,
   type Call,
+  createKeyedMutex,
+  effectivePatch,
   type Memory,
   type MemoryPatch,
+  mergeExtensions,
   type NewMemory,
+  newRecord,
+  notBefore,
   OmpError,
   type Provider,
+  toUnit,
   type Vector,
-} from '#contract';
-import { toUnit } from '#ranking';
-import { createKeyedMutex, effectivePatch, mergeExtensions, newRecord, notBefore } from '#toolbox';
+} from '#provider';
 import {
   MAX_CONTENT_LENGTH,
   MAX_DELETED,

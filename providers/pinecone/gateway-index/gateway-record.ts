@@ -1,4 +1,4 @@
-import type { Call, Extensions, Memory, Ref, Source } from '#contract';
+import type { Call, Extensions, Memory, Ref, Source } from '#provider';
 import type { Metadata, MetadataValue, Service, StoredRecord } from '../client/client.ts';
 import { newest, type Overlay, type RecentWrite } from '../overlay.ts';
 import type { Metric } from '../score.ts';

@@ -1,6 +1,14 @@
-import { type Call, invalidRequest, type Memory, type Provider, type SearchHit, type SearchQuery } from '#contract';
-import { toUnit } from '#ranking';
-import { countWithin, upToBytes } from '#toolbox';
+import {
+  type Call,
+  countWithin,
+  invalidRequest,
+  type Memory,
+  type Provider,
+  type SearchHit,
+  type SearchQuery,
+  toUnit,
+  upToBytes,
+} from '#provider';
 import { type Lsn, MAX_TOP_K, type Match, type Metadata } from '../client/client.ts';
 import { userFilter } from '../filter.ts';
 import { createScoring, isZero, type Scoring } from '../score.ts';

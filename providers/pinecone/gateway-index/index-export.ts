@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
-import type { Call, ExportedMemory, ExportPart, ExportQuery, ImportRequest, Memory, Provider, Ref } from '#contract';
-import { toUnit } from '#ranking';
+import type { Call, ExportedMemory, ExportPart, ExportQuery, ImportRequest, Memory, Provider, Ref } from '#provider';
+import { toUnit } from '#provider';
 import { MAX_LISTED, type NewRecord, requireFits, type StoredRecord, upsertChunks } from '../client/client.ts';
 import { newest } from '../overlay.ts';
 import { toValues } from '../score.ts';

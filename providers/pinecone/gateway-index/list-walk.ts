@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache';
-import type { Call } from '#contract';
+import type { Call } from '#provider';
 import { MAX_LISTED, type Service } from '../client/client.ts';
 import { failureBehind } from '../client/pinecone-errors.ts';
 import { EARLIEST_MS, type Namespaces, timeOf, timePart, userPrefix } from './ids.ts';

@@ -1,6 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Call, type ListQuery, type Memory, OmpError, providerError } from '#contract';
-import { newestFirst, recordBytes, upToBytes } from '#toolbox';
+import {
+  type Call,
+  type ListQuery,
+  type Memory,
+  newestFirst,
+  OmpError,
+  providerError,
+  recordBytes,
+  upToBytes,
+} from '#provider';
 import { PROVIDER } from '../client/pinecone-errors.ts';
 import { userFilter } from '../filter.ts';
 import { type MappedIndex, requireTagsField, toMemory } from './mapped-record.ts';

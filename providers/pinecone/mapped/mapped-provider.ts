@@ -1,16 +1,18 @@
 import { randomUUID } from 'node:crypto';
 import {
   type Call,
+  createKeyedMutex,
   type EmbedderIdentity,
+  effectivePatch,
   invalidRequest,
   type Memory,
+  newIdentity,
   type Provider,
   type ProviderContext,
   type Ref,
+  toUnit,
   type Vector,
-} from '#contract';
-import { toUnit } from '#ranking';
-import { createKeyedMutex, effectivePatch, newIdentity } from '#toolbox';
+} from '#provider';
 import { MAX_CONTENT_LENGTH, MAX_TOP_K, type Metadata, requireFits, type Service } from '../client/client.ts';
 import { failureBehind, PROVIDER } from '../client/pinecone-errors.ts';
 import { anyUserFilter, userFilter } from '../filter.ts';

@@ -1,4 +1,4 @@
-import { type Memory, type MemoryPatch, type NewMemory, OmpError } from '#contract';
+import { type Memory, type MemoryPatch, type NewMemory, OmpError } from '#provider';
 import type { Metadata, MetadataValue, Service } from '../client/client.ts';
 import { PROVIDER } from '../client/pinecone-errors.ts';
 import type { Overlay } from '../overlay.ts';

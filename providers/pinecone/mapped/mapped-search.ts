@@ -1,6 +1,14 @@
-import { type Call, invalidRequest, type Memory, type Provider, type SearchHit } from '#contract';
-import { toUnit } from '#ranking';
-import { byScore, recordBytes, upToBytes } from '#toolbox';
+import {
+  byScore,
+  type Call,
+  invalidRequest,
+  type Memory,
+  type Provider,
+  recordBytes,
+  type SearchHit,
+  toUnit,
+  upToBytes,
+} from '#provider';
 import { MAX_FETCHED, MAX_TOP_K, type Match, type QueryRequest, validIds } from '../client/client.ts';
 import { userFilter } from '../filter.ts';
 import { createScoring, isZero } from '../score.ts';

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
-import type { Call, ProviderStats } from '#contract';
+import type { Call, ProviderStats } from '#provider';
 import { isCancelled, isPreparedStatementTrouble, queueFull, tooBusy, unreachable } from '../postgres-errors.ts';
 import {
   type ConnectionOptions,

@@ -1,6 +1,6 @@
 import { Socket } from 'node:net';
 import pg from 'pg';
-import type { Call, OmpError } from '#contract';
+import type { Call, OmpError } from '#provider';
 import { isCancelled, lostConnection, restarted, toOmpError, tooBusy, tooLong } from '../postgres-errors.ts';
 import { type Answered, PreparedStatements, requestCancel } from './pg-internals.ts';
 

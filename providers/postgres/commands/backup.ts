@@ -1,7 +1,7 @@
 import { constants, createWriteStream, existsSync, mkdirSync } from 'node:fs';
 import { access, cp, mkdtemp, rename, rm } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
-import type { BackupOutcome, KeyContext } from '#contract';
+import type { BackupOutcome, KeyContext } from '#provider';
 import { withStartupClient } from '../client/startup-client.ts';
 import { pack, unpack } from '../embedded/archive.ts';
 import { examineFolder, lockFolder, onFolder, PARTS, restoreFolder, syncFolder } from '../embedded/folder.ts';

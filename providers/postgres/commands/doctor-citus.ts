@@ -1,4 +1,4 @@
-import type { Finding } from '#contract';
+import type { Finding } from '#provider';
 import { ID_WITH_BUCKET, type Names } from '../tables/names.ts';
 import { ok, problem, type Read, warning } from './doctor-common.ts';
 

@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import { fromSql } from 'pgvector';
-import { backgroundCall, type Embedder, type Finding, type Remedy } from '#contract';
+import { backgroundCall, type Embedder, type Finding, type Remedy } from '#provider';
 import { codeOf } from '../postgres-errors.ts';
 import type { Conditions } from '../tables/conditions.ts';
 

@@ -1,5 +1,5 @@
 import pg from 'pg';
-import type { Embedder, EmbedderIdentity, Finding, Remedy } from '#contract';
+import type { Embedder, EmbedderIdentity, Finding, Remedy } from '#provider';
 import { type Column, hasContainment, hasIndexOn, type Index, type Table } from '../mapped/catalogue.ts';
 import { type ExaminedTable, examine } from '../mapped/examine.ts';
 import type { StoredReference } from '../mapped/field-mapping.ts';

@@ -1,5 +1,5 @@
 import pg from 'pg';
-import type { Embedder, Finding } from '#contract';
+import type { Embedder, Finding } from '#provider';
 import type { Options } from '../postgres-options.ts';
 import {
   analyserProblem,

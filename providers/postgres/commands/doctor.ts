@@ -4,7 +4,7 @@ import type { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import pg from 'pg';
-import type { Finding, MaintenanceContext } from '#contract';
+import type { Finding, MaintenanceContext } from '#provider';
 
 import { encodingProblem, explainFailure } from '../client/startup-client.ts';
 import { runningEngine, startEngine } from '../embedded/engine.ts';

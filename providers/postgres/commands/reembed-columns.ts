@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import { toSql } from 'pgvector';
-import type { EmbedderIdentity } from '#contract';
+import type { EmbedderIdentity } from '#provider';
 import { codeOf } from '../postgres-errors.ts';
 import {
   isSame,

@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { backgroundCall, type Call, type Embedder, OmpError } from '#contract';
+import { backgroundCall, type Call, type Embedder, OmpError } from '#provider';
 
 export interface Clock {
   /** Monotonic milliseconds. */

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import pg from 'pg';
-import type { Embedder, MaintenanceContext, ReembedOutcome, ReembedRequest, ReembedState } from '#contract';
+import type { Embedder, MaintenanceContext, ReembedOutcome, ReembedRequest, ReembedState } from '#provider';
 import type { Options } from '../postgres-options.ts';
 import { labelOf, lockStore, warnOfLength, withoutVector } from '../startup/compatibility-check.ts';
 import { type PrepareOptions, prepareDatabase, type Server, startServer } from '../startup/open-database.ts';

@@ -6,7 +6,7 @@ import { dirname, join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 import type pg from 'pg';
-import type { Log } from '#contract';
+import type { Log } from '#provider';
 import { databaseIn, type FolderLock, lockFolder, lockIfAny, markComplete, onFolder, prepareFolder } from './folder.ts';
 
 export interface Engine {

@@ -1,5 +1,5 @@
 import pg, { type ClientBase } from 'pg';
-import type { EmbedderIdentity } from '#contract';
+import type { EmbedderIdentity } from '#provider';
 import { unsafeVersion } from '../pgvector.ts';
 import { type Conditions, conditions } from '../tables/conditions.ts';
 import {

@@ -1,4 +1,4 @@
-import { type Call, MAX_RECORD_BYTES, type Memory, type Provider, type ProviderContext, type Ref } from '#contract';
+import { type Call, MAX_RECORD_BYTES, type Memory, type Provider, type ProviderContext, type Ref } from '#provider';
 import { type Database, openConnections, statement } from '../client/connections.ts';
 import { withStartupClient } from '../client/startup-client.ts';
 import { PROVIDER } from '../postgres-errors.ts';

@@ -1,4 +1,5 @@
 import {
+  hasWildcard,
   invalidRequest,
   type ListQuery,
   OmpError,
@@ -6,8 +7,7 @@ import {
   type SearchQuery,
   type VectorsQuery,
   type Within,
-} from '#contract';
-import { hasWildcard } from '#toolbox';
+} from '#provider';
 import { rememberStatements } from '../client/connections.ts';
 import { PROVIDER } from '../postgres-errors.ts';
 import { type Conditions, conditions, toLikePattern } from '../tables/conditions.ts';

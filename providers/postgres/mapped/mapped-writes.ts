@@ -1,15 +1,20 @@
 import { randomUUID } from 'node:crypto';
-import { type Call, invalidRequest, type NewMemory, OmpError, type Provider, providerError } from '#contract';
-import { toUnit } from '#ranking';
 import {
+  type Call,
   effectivePatch,
+  invalidRequest,
   mergeExtensions,
+  type NewMemory,
   newIdentity,
+  OmpError,
+  type Provider,
+  providerError,
   recordBytes,
   recordTooLarge,
   requireFits,
   requireVersion,
-} from '#toolbox';
+  toUnit,
+} from '#provider';
 import type { Row } from '../client/connections.ts';
 import { codeOf, PROVIDER } from '../postgres-errors.ts';
 import type { Query } from '../tables/memory-statements.ts';

@@ -1,4 +1,4 @@
-import { type Extensions, MAX_DEPTH, type Memory, type Source } from '#contract';
+import { type Extensions, MAX_DEPTH, type Memory, type Source } from '#provider';
 import type { Row } from '../client/connections.ts';
 import { toIso } from '../values.ts';
 import type { FieldName } from './field-mapping.ts';

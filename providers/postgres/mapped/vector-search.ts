@@ -1,7 +1,6 @@
 import { LRUCache } from 'lru-cache';
-import type { Call, SearchHit, SearchQuery } from '#contract';
-import { toUnit } from '#ranking';
-import { countWithin } from '#toolbox';
+import type { Call, SearchHit, SearchQuery } from '#provider';
+import { countWithin, toUnit } from '#provider';
 import type { Database, Row } from '../client/connections.ts';
 import type { Conditions } from '../tables/conditions.ts';
 import { firstWithin } from '../tables/memory-rows.ts';

@@ -1,6 +1,6 @@
 import { endianness } from 'node:os';
 import pg from 'pg';
-import type { EmbedderIdentity } from '#contract';
+import type { EmbedderIdentity } from '#provider';
 import { ITERATIVE_PGVECTOR, isOlder } from '../pgvector.ts';
 import { toHalfvec } from '../values.ts';
 import { type Column, type Index, noColumn, type Table, type VectorExtension } from './catalogue.ts';

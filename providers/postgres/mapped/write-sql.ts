@@ -1,4 +1,4 @@
-import type { MemoryPatch, NewMemory } from '#contract';
+import type { MemoryPatch, NewMemory } from '#provider';
 import type { Conditions } from '../tables/conditions.ts';
 import { toTextArray } from '../values.ts';
 import { FIELDS, type FieldName, FORMS } from './field-mapping.ts';

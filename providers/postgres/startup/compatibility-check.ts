@@ -1,6 +1,6 @@
 import type pg from 'pg';
-import type { EmbedderIdentity, Log } from '#contract';
-import { ANALYSER_VERSION } from '#ranking';
+import type { EmbedderIdentity, Log } from '#provider';
+import { ANALYSER_VERSION } from '#provider';
 import { MAX_INDEXED_DIMENSIONS } from '../pgvector.ts';
 import { sameBucket } from '../tables/conditions.ts';
 import { type Names, withBuckets, withVectorsIn } from '../tables/names.ts';

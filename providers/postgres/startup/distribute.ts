@@ -1,5 +1,5 @@
 import pg from 'pg';
-import type { Log } from '#contract';
+import type { Log } from '#provider';
 import { bucketSql, type Names } from '../tables/names.ts';
 
 type Query = (text: string, values?: readonly unknown[]) => Promise<readonly unknown[]>;

@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import type { KeyContext, KeyStore, Log } from '#contract';
+import type { KeyContext, KeyStore, Log } from '#provider';
 import { type Database, openConnections } from '../client/connections.ts';
 import { withStartupClient } from '../client/startup-client.ts';
 import { type Engine, runningEngine, startEngine } from '../embedded/engine.ts';

@@ -1,4 +1,4 @@
-import { invalidRequest, type KeyContext, type KeyStore, type StoredKey } from '#contract';
+import { invalidRequest, type KeyContext, type KeyStore, type StoredKey } from '#provider';
 import { type Database, type Row, statement } from '../client/connections.ts';
 import { hadKeys, rememberKeys } from '../embedded/folder.ts';
 import { toIso } from '../values.ts';

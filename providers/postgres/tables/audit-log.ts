@@ -1,4 +1,4 @@
-import type { AuditAction, AuditLog, Call, StoredEntry } from '#contract';
+import type { AuditAction, AuditLog, Call, StoredEntry } from '#provider';
 import type { Run } from '../client/connections.ts';
 import { toIso } from '../values.ts';
 import { type Conditions, conditions, inShard, shardOf, storedBucket, whereWithin } from './conditions.ts';

@@ -1,5 +1,5 @@
-import type { ListQuery, SearchQuery, Within } from '#contract';
-import { hasWildcard, literalPrefix } from '#toolbox';
+import type { ListQuery, SearchQuery, Within } from '#provider';
+import { hasWildcard, literalPrefix } from '#provider';
 import { toTextArray } from '../values.ts';
 import { type Names, NO_BUCKET } from './names.ts';
 

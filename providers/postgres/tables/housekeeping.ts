@@ -1,4 +1,4 @@
-import { type AuditOptions, backgroundCall, type Log } from '#contract';
+import { type AuditOptions, backgroundCall, type Log } from '#provider';
 import type { Run } from '../client/connections.ts';
 import { insertChangeEntry } from './audit-log.ts';
 import { conditions, inShards, skipLocked } from './conditions.ts';

@@ -8,7 +8,7 @@ import {
   type KeyUse,
   type Memory,
   usedBy,
-} from '#contract';
+} from '#provider';
 import type { Run } from '../client/connections.ts';
 import { toIso } from '../values.ts';
 import type { Conditions } from './conditions.ts';

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { toSql } from 'pgvector';
-import { type Backlog, backgroundCall, type Call, type IngestionQueue, type QueuedMemory } from '#contract';
+import { type Backlog, backgroundCall, type Call, type IngestionQueue, type QueuedMemory } from '#provider';
 import type { Run } from '../client/connections.ts';
 import { inShard, inShards, sameBucket, skipLocked } from './conditions.ts';
 import type { Names } from './names.ts';

@@ -1,5 +1,5 @@
 import pg from 'pg';
-import type { Extensions, Memory, Source } from '#contract';
+import type { Extensions, Memory, Source } from '#provider';
 import type { Row } from '../client/connections.ts';
 import { toIso } from '../values.ts';
 import { inShard } from './conditions.ts';

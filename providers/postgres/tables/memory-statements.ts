@@ -2,15 +2,16 @@ import {
   type Call,
   type KeyClaim,
   type ListQuery,
+  literalPrefix,
   MAX_BATCH_SIZE,
   type Memory,
   type MemoryPatch,
+  mergeExtensions,
   type ProtocolVerb,
   type Ref,
   type Vector,
   type VectorsQuery,
-} from '#contract';
-import { literalPrefix, mergeExtensions } from '#toolbox';
+} from '#provider';
 import { rememberStatements, type Statement } from '../client/connections.ts';
 import { toBigintArray, toHalfvec, toTextArray } from '../values.ts';
 import { insertChangeEntry } from './audit-log.ts';

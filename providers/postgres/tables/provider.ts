@@ -1,18 +1,25 @@
 import {
   type AddRequest,
+  analyseLater,
   type Call,
   changeEntry,
+  effectivePatch,
   MAX_RECORD_BYTES,
   type Memory,
+  newIdentity,
+  newRecord,
   type Provider,
   type ProviderCapabilities,
   type ProviderContext,
+  queryTerms,
   type Ref,
+  recordTooLarge,
+  requireFits,
+  requireVersion,
   type SearchHit,
   type SearchQuery,
-} from '#contract';
-import { analyseLater, queryTerms, weights } from '#ranking';
-import { effectivePatch, newIdentity, newRecord, recordTooLarge, requireFits, requireVersion } from '#toolbox';
+  weights,
+} from '#provider';
 import { type Database, type Row, type Run, rememberStatements } from '../client/connections.ts';
 import { PROVIDER } from '../postgres-errors.ts';
 import type { Options } from '../postgres-options.ts';

@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache';
-import { backgroundCall, type Call, type Log, type Provider } from '#contract';
+import { backgroundCall, type Call, type Log, type Provider } from '#provider';
 import { type Database, statement } from '../client/connections.ts';
 
 /** Reads that may be answered by a read replica. */

@@ -1,5 +1,5 @@
-import type { RankingOptions, SearchQuery } from '#contract';
-import { MAX_TERMS, queryTerms, weights } from '#ranking';
+import type { RankingOptions, SearchQuery } from '#provider';
+import { MAX_TERMS, queryTerms, weights } from '#provider';
 import { toBigintArray, toHalfvec, toKeys } from '../values.ts';
 import {
   conditions,

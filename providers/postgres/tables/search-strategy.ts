@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import pg from 'pg';
-import { backgroundCall, Call, type Log, type RankingOptions, type SearchQuery } from '#contract';
+import { backgroundCall, Call, type Log, type RankingOptions, type SearchQuery } from '#provider';
 import type { Database, Row, Run, Statement } from '../client/connections.ts';
 import { conditions, inShard, part, shardOf, storedBucket, whereUser, whereWithin } from './conditions.ts';
 import type { Names } from './names.ts';

@@ -1,4 +1,4 @@
-import type { Call, ExportedMemory, ExportPart, ExportQuery, Provider } from '#contract';
+import type { Call, ExportedMemory, ExportPart, ExportQuery, Provider } from '#provider';
 import type { Run } from '../client/connections.ts';
 import { insertChangeEntry } from './audit-log.ts';
 import { conditions, inShards } from './conditions.ts';

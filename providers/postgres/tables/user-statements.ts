@@ -8,7 +8,7 @@ import {
   type UserListQuery,
   type UserPart,
   type UserStats,
-} from '#contract';
+} from '#provider';
 import type { Run } from '../client/connections.ts';
 import { toIso, toTextArray } from '../values.ts';
 import { insertChangeEntry } from './audit-log.ts';
