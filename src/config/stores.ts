@@ -112,7 +112,10 @@ function relationOf(mount: string, other: string): string | undefined {
 /** Where a store keeps its memories, as far as its settings tell; undefined: no other store can have that place. */
 function placeOf({ provider, postgres, mapping, pinecone, data_dir }: Omit<Config, 'stores'>) {
   if (provider === 'pinecone') {
-    const host = pinecone.index_host?.replace(/^https?:\/\//i, '').split('/')[0]?.toLowerCase();
+    const host = pinecone.index_host
+      ?.replace(/^https?:\/\//i, '')
+      .split('/')[0]
+      ?.toLowerCase();
     return { what: 'index and namespace', key: JSON.stringify([host, pinecone.namespace]) };
   }
   if (provider !== 'postgres') return undefined;
