@@ -418,7 +418,9 @@ export interface Page<Item> {
 }
 
 /** A query of a caller. The gateway adds the allowed scopes and the byte limits. */
-export type CallerQuery<Query> = Omit<Query, 'within' | 'max_bytes' | 'max_content_bytes'>;
+export type CallerQuery<Query> = Omit<Query, 'scope' | 'within' | 'outside' | 'max_bytes' | 'max_content_bytes'> & {
+  readonly scope?: string;
+};
 
 /** The memories of a list that the caller may read. */
 export async function listAllowed(
