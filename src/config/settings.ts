@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { Options as MemoryOptions } from '../../providers/memory/memory-options.ts';
+import { scope } from '../verbs/fields.ts';
 import { access, limits } from './access-settings.ts';
 import { httpUrl, milliseconds, settingFacts, text } from './facts.ts';
 import { mapping } from './mapping-settings.ts';
@@ -11,11 +12,6 @@ export const PROVIDER_NAMES = ['postgres', 'pinecone', 'memory'] as const;
 export type ProviderName = (typeof PROVIDER_NAMES)[number];
 
 const server = {
-  provider: z.enum(PROVIDER_NAMES).default('postgres').register(settingFacts, {
-    env: 'OMP_PROVIDER',
-    flag: 'provider',
-    description: 'Backend that stores the memories',
-  }),
   host: text.default('127.0.0.1').register(settingFacts, {
     env: 'OMP_HOST',
     flag: 'host',
@@ -25,11 +21,6 @@ const server = {
     env: 'OMP_PORT',
     flag: 'port',
     description: 'Port to listen on; 0: a free port',
-  }),
-  data_dir: text.default('./.omp').register(settingFacts, {
-    env: 'OMP_DATA_DIR',
-    flag: 'data-dir',
-    description: 'Folder of the embedded Postgres, relative to the working directory',
   }),
   log_level: z
     .enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'])
@@ -46,6 +37,58 @@ const server = {
   shutdown_timeout_ms: milliseconds.default(10_000).register(settingFacts, {
     env: 'OMP_SHUTDOWN_TIMEOUT_MS',
     description: 'Deadline of open requests at shutdown, in milliseconds',
+  }),
+};
+
+const store = {
+  provider: z.enum(PROVIDER_NAMES).default('postgres').register(settingFacts, {
+    env: 'OMP_PROVIDER',
+    flag: 'provider',
+    description: 'Backend that stores the memories',
+  }),
+  data_dir: text.default('./.omp').register(settingFacts, {
+    env: 'OMP_DATA_DIR',
+    flag: 'data-dir',
+    description: 'Folder of the embedded Postgres, relative to the working directory',
+  }),
+};
+
+/** Not checked here: `stores.ts` reads each store. */
+const stores = z
+  .record(z.string(), z.unknown())
+  .optional()
+  .register(settingFacts, {
+    env: 'OMP_STORES',
+    description:
+      'Further stores by name, each mounted at a scope (mount) and with settings of its own; in the environment as JSON or YAML',
+    allowed: 'stores by name, each with a mount and the settings of a store',
+    secret: true,
+    example: {
+      crm: {
+        mount: 'crm',
+        required: false,
+        provider: 'pinecone',
+        // biome-ignore lint/suspicious/noTemplateCurlyInString: the syntax of a reference in the file
+        pinecone: { api_key: '${PINECONE_API_KEY}', index_host: 'crm-abc1234.svc.aped-4627-b74a.pinecone.io' },
+      },
+    },
+  });
+
+/** Of a mounted store alone. */
+export const mounted = {
+  mount: scope.optional().register(settingFacts, {
+    env: 'OMP_STORES',
+    description: 'Scope at which the store appears; required',
+    allowed: 'a scope: 1 to 32 segments joined by "/", without *, ? and control characters',
+  }),
+  required: z.boolean().default(true).register(settingFacts, {
+    env: 'OMP_STORES',
+    description:
+      'Whether a request that needs the store fails when the store does; false: the store is left out, and the answer names it',
+  }),
+  weight: z.number().min(0.01).max(100).default(1).register(settingFacts, {
+    env: 'OMP_STORES',
+    description: "Factor of the store's scores where hits of several stores are merged",
   }),
 };
 
@@ -176,6 +219,7 @@ const tracing = z.strictObject({
 /** All settings by group, in the order of help, the tables and the example file. */
 export const GROUPS = {
   Server: server,
+  Stores: { ...store, stores },
   Access: access,
   Limits: limits,
   'Search and embedding': { search: search.prefault({}), embedding: embedding.prefault({}), ingestion },
@@ -193,6 +237,7 @@ export type Group = keyof typeof GROUPS;
  */
 export const configSchema = z.strictObject({
   ...GROUPS.Server,
+  ...GROUPS.Stores,
   ...GROUPS.Access,
   ...GROUPS.Limits,
   ...GROUPS['Search and embedding'],
@@ -203,5 +248,25 @@ export const configSchema = z.strictObject({
   ...GROUPS['Metrics and traces'],
 });
 
+/** What the gateway has once, however many stores there are. */
+const ofGateway = { ...server, ...access, ...limits, ...GROUPS['Metrics and traces'], stores };
+const mask = Object.fromEntries(Object.keys(ofGateway).map((key) => [key, true]));
+
+/** A mounted store: its mount, and every setting that is not the gateway's. */
+export const storeSchema = configSchema.omit(mask as { [Key in keyof typeof ofGateway]: true }).extend(mounted);
+
 /** The loaded configuration with defaults; `postgres.url` is undefined for the embedded server. */
-export type Config = z.output<typeof configSchema>;
+export type Config = Omit<z.output<typeof configSchema>, 'stores'> & { readonly stores: readonly StoreConfig[] };
+
+/** A store that is mounted beside the root store, which the rest of the configuration describes. */
+export interface StoreConfig {
+  /** `[a-z][a-z0-9-]{0,31}`, and not the name of the root store's provider. */
+  readonly name: string;
+  /** The scope under which its memories appear. No mount lies inside another. */
+  readonly mount: string;
+  readonly required: boolean;
+  /** From 0.01 to 100. */
+  readonly weight: number;
+  /** The configuration of this store alone, without stores. */
+  readonly config: Config;
+}
