@@ -194,6 +194,5 @@ function filter({ scope, tags, ...visible }: ListQuery): (memory: Memory) => boo
   if (scope === undefined) return (memory) => hasTags(memory, tags) && admits(memory.scope);
   const prefix = typeof scope === 'string' ? literalPrefix(scope) : undefined;
   const matches = withinMatcher([scope].flat());
-  return (memory) =>
-    inScope(memory, prefix) && hasTags(memory, tags) && matches(memory.scope) && admits(memory.scope);
+  return (memory) => inScope(memory, prefix) && hasTags(memory, tags) && matches(memory.scope) && admits(memory.scope);
 }

@@ -321,8 +321,7 @@ export function rejectScopes(inner: Provider): Provider {
         return isOutside(query) ? [] : search(inAnyScope(query), call);
       }),
     vectorsOf:
-      vectorsOf &&
-      (async (query, call) => (isOutside(query) ? new Map() : vectorsOf(inAnyScope(query), call))),
+      vectorsOf && (async (query, call) => (isOutside(query) ? new Map() : vectorsOf(inAnyScope(query), call))),
     // No provider without scopes has them.
     users: undefined,
     userStats: undefined,
