@@ -58,6 +58,7 @@ export function createGate({ rate_limit_per_minute, ...options }: GateOptions): 
   const { store } = options;
   const { mounts } = store;
   const resources = { ...options, shares: createReadShares(1 + (mounts?.stores.length ?? 0)) };
+  const description = describe(store, rate_limit_per_minute);
   const supportedVerbs = new Set<unknown>(Object.values<Verb>(VERB_TABLE).filter((verb) => isSupported(verb, store)));
   // The authenticator keeps a principal for as long as it is used.
   const sessions = new WeakMap<Principal, Session>();
@@ -68,7 +69,7 @@ export function createGate({ rate_limit_per_minute, ...options }: GateOptions): 
     hasEtag: (id) => (mounts ? (mounts.ofId(id)?.store ?? mounts.root) : store).capabilities.etags,
     // An optional store may open later.
     get description() {
-      return describe(store, rate_limit_per_minute);
+      return mounts ? describe(store, rate_limit_per_minute) : description;
     },
     session(principal) {
       const existing = sessions.get(principal);
