@@ -60,6 +60,28 @@ function readStore([name, node]: [string, unknown], where: string, reading: Read
   };
 }
 
+/** The name of the root store where a store is named. */
+export const ROOT = 'root';
+
+/** The configuration of one store alone. Throws if there is none of that name. */
+export function configOfStore(config: Config, name: string): Config {
+  if (name === ROOT) return { ...config, stores: [] };
+  const store = config.stores.find((each) => each.name === name);
+  if (store !== undefined) return store.config;
+  const names = [ROOT, ...config.stores.map((each) => each.name)];
+  throw new Error(`there is no store ${name}: the configuration has ${names.join(', ')}`);
+}
+
+const KEYS = new Map([...STORE_SETTINGS.values()].map(({ env, key }) => [env, key]));
+
+/** The message with the settings of a mounted store, where it names variables: those are of the root store. */
+export const withKeys = (message: string): string =>
+  message.replace(/[A-Z][A-Z0-9]*_[A-Z0-9_]+/g, (variable) => KEYS.get(variable) ?? variable);
+
+/** A message about a store, with its name unless it is the root store. */
+export const inStore = (name: string, message: string): string =>
+  name === ROOT ? message : `stores.${name}: ${withKeys(message)}`;
+
 /** A store takes nothing from the environment by itself. */
 function withExample(key: string): string {
   const { example } = settingFor(key) ?? {};
@@ -80,8 +102,8 @@ export function storesBeside(
   if (rootPlace !== undefined) places.set(rootPlace.key, 'the root store');
   const found: StoreConfig[] = [];
   for (const { name, title, settings, hasFolder } of stores) {
-    if (name === root?.provider)
-      mistakes.push(`${title}: errors and metrics name the root store ${name} too; choose another name`);
+    if (name === ROOT || name === root?.provider)
+      mistakes.push(`${title}: ${name} names the root store in commands, errors and metrics; choose another name`);
     if (settings === undefined) continue;
     const { mount, required, weight, ...own } = settings;
     for (const other of found) {

@@ -187,7 +187,7 @@ stores:
 
   it('are names that the root store has in errors and metrics', () => {
     expect(mistakes('  postgres: { mount: x, provider: memory }\n')).toEqual([
-      'stores.postgres: errors and metrics name the root store postgres too; choose another name',
+      'stores.postgres: postgres names the root store in commands, errors and metrics; choose another name',
     ]);
     expect(mistakes('  postgres: { mount: x }\n', { OMP_PROVIDER: 'memory' })).toEqual([]);
   });
