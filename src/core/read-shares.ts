@@ -66,7 +66,8 @@ interface QueuedRead {
   readonly reject: (error: OmpError) => void;
 }
 
-export function createReadShares(): ReadShares {
+/** `stores`: how many are read for one answer; each may send as much as the answer may hold. */
+export function createReadShares(stores = 1): ReadShares {
   const shares = new Map<string, Share>();
   /** What a request has reserved, in bytes. */
   const reservations = new WeakMap<Call, number>();
@@ -133,7 +134,7 @@ export function createReadShares(): ReadShares {
   return {
     async records(limit, call, work, recordBytes) {
       const share = shareOf(call);
-      const estimate = countedBytes(Math.min(limit * (recordBytes ?? share.recordBytes), MAX_ANSWER_BYTES));
+      const estimate = stores * countedBytes(Math.min(limit * (recordBytes ?? share.recordBytes), MAX_ANSWER_BYTES));
       if (estimate > 0) await admit(share, estimate, call);
       const { result, count, bytes } = await work();
       if (count > 0) learn(share, bytes / count);

@@ -6,7 +6,6 @@ import {
   MAX_BATCH_SIZE,
   type Memory,
   OmpError,
-  type ProviderCapabilities,
 } from '#contract';
 import { isSameRecord, recordBytes } from '#toolbox';
 import { type Access, denied } from '../core/access.ts';
@@ -146,8 +145,8 @@ export const importMemories = verb({
   needs: ['import'],
   feature: 'import',
   async run({ memories, on_conflict }, access, call) {
-    const { store, max_record_bytes } = access;
-    const read = (body: unknown) => readExported(body, store.capabilities);
+    const { max_record_bytes } = access;
+    const read = (body: unknown) => readExported(body, access);
     const inputs = readAll(memories, read, ({ memory }) => recordBytes(memory), max_record_bytes);
     const items = inputs.filter((one) => !(one instanceof OmpError)) as ExportedMemory[];
     if (new Set(items.map(({ memory }) => memory.id)).size < items.length) {
@@ -209,13 +208,13 @@ const importAll = (
     return results;
   });
 
-function readExported(body: unknown, capabilities: ProviderCapabilities): ExportedMemory {
+function readExported(body: unknown, access: Access): ExportedMemory {
   const { id, created_at, updated_at, embedding_model, vector } = parse(Identity, body);
   const memory: Memory = {
     id,
     created_at,
     updated_at: updated_at ?? created_at,
-    ...readNewMemory(body, capabilities),
+    ...readNewMemory(body, access.storeAt),
     embedding_model: embedding_model ?? null,
     status: null,
   };
