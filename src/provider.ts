@@ -67,6 +67,7 @@ export type {
   UserSummary,
   Vector,
   VectorsQuery,
+  Visible,
   Within,
 } from '#contract';
 export {
@@ -74,6 +75,7 @@ export {
   Call,
   changeEntry,
   defineProvider,
+  hiddenBy,
   IDEMPOTENCY_AHEAD_MS,
   IDEMPOTENCY_TTL_MS,
   invalidRequest,
@@ -118,5 +120,6 @@ export {
   requireFits,
   requireVersion,
   upToBytes,
+  visibleMatcher,
   withinMatcher,
 } from '#toolbox';

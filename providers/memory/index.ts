@@ -23,7 +23,7 @@ import {
   type UserPart,
   type UserSummary,
   usedBy,
-  withinMatcher,
+  visibleMatcher,
 } from '#provider';
 import { createAuditLog } from './audit.ts';
 import { createKeyUses } from './key-uses.ts';
@@ -51,11 +51,11 @@ export default defineProvider({
       users.set(userId, user);
       return user;
     };
-    const homeOf = ({ id, users: owners, within }: Ref): Home | undefined => {
+    const homeOf = ({ id, users: owners, ...visible }: Ref): Home | undefined => {
       const home = homes.get(id);
       if (!home) return undefined;
       const { user_id, scope } = home.entry.memory;
-      return (owners === null || owners.includes(user_id)) && withinMatcher(within)(scope) ? home : undefined;
+      return (owners === null || owners.includes(user_id)) && visibleMatcher(visible)(scope) ? home : undefined;
     };
     /** The caller changes the memory in the same tick, so that both happen or neither does. */
     const recordAudit = (action: AuditAction, memory: Memory, call: Call) =>
@@ -116,10 +116,10 @@ export default defineProvider({
       list: async (query) => users.get(query.user_id)?.list(query) ?? [],
       search: async (query) => users.get(query.user_id)?.search(query) ?? [],
       ...(embedder && {
-        async vectorsOf({ ids, user_id, within }) {
+        async vectorsOf({ ids, user_id, ...visible }) {
           const vectors = new Map<string, Float32Array>();
           for (const id of ids) {
-            const home = homeOf({ id, users: [user_id], within });
+            const home = homeOf({ id, users: [user_id], ...visible });
             const vector = home?.user.vector(home.entry);
             if (vector) vectors.set(id, vector);
           }
@@ -148,7 +148,7 @@ export default defineProvider({
 
 function listUsers(
   users: ReadonlyMap<string, User>,
-  { users: allowedUsers, within, prefix = '', after = '', limit }: UserListQuery,
+  { users: allowedUsers, prefix = '', after = '', limit, ...visible }: UserListQuery,
 ): UserPart {
   const ids = allowedUsers ? [...new Set(allowedUsers)] : [...users.keys()];
   const rest = ids.filter((id) => id > after && id.startsWith(prefix)).sort();
@@ -156,7 +156,7 @@ function listUsers(
   let index = 0;
   for (; index < rest.length && items.length < limit; index++) {
     const user_id = rest[index] as string;
-    const { count, last_write } = users.get(user_id)?.stats({ within, limit: 0 }) ?? NO_STATS;
+    const { count, last_write } = users.get(user_id)?.stats({ ...visible, limit: 0 }) ?? NO_STATS;
     if (last_write !== null) items.push({ user_id, count, last_write });
   }
   return { items, next: index < rest.length ? rest[index - 1] : undefined };

@@ -1,6 +1,5 @@
 import {
   byScore,
-  globMatcher,
   type ListQuery,
   literalPrefix,
   MAX_DAYS,
@@ -17,11 +16,12 @@ import {
   type UserStats,
   upToBytes,
   type Vector,
-  type Within,
+  type Visible,
+  visibleMatcher,
   weights,
   withinMatcher,
 } from '#provider';
-import { createKeywords, type Visible } from './keywords.ts';
+import { createKeywords, type Visible as VisibleSlots } from './keywords.ts';
 import { createVectors } from './vectors.ts';
 
 export interface Entry {
@@ -101,7 +101,7 @@ export function createUser(dimensions: number | undefined, ranking: RankingOptio
       const terms = queryTerms(query.text);
       const weight = weights(ranking, terms.length);
       const cosines = vector && vectors?.cosines(vector, slots);
-      const visible = query.within === null ? entries : inside(entries, query.within);
+      const visible = query.within === null && !query.outside ? entries : inside(entries, query);
       const coverages = keywords.coverages(terms, slots, visible === entries ? undefined : slotsOf(visible, slots));
       const hits: SearchHit[] = [];
       for (const { memory, slot } of visible) {
@@ -115,8 +115,8 @@ export function createUser(dimensions: number | undefined, ranking: RankingOptio
       }
       return upToBytes(hits.sort(byScore).slice(0, query.limit), query.max_bytes, ({ memory }) => memory);
     },
-    stats({ within, limit }) {
-      const memories = inside(entries, within).map(({ memory }) => memory);
+    stats({ limit, ...visible }) {
+      const memories = inside(entries, visible).map(({ memory }) => memory);
       const [oldest, newest] = [memories[0], memories.at(-1)];
       if (!oldest || !newest) return NO_STATS;
       const last_write = memories.reduce((latest, { updated_at }) => (updated_at > latest ? updated_at : latest), '');
@@ -160,12 +160,12 @@ function periods(memories: readonly Memory[]): UserStats['created'] {
   return { per, counts: [...counts].slice(-MAX_PERIODS).map(([from, count]) => ({ from, count })) };
 }
 
-function inside(entries: readonly Entry[], within: Within): readonly Entry[] {
-  const admits = withinMatcher(within);
+function inside(entries: readonly Entry[], visible: Visible): readonly Entry[] {
+  const admits = visibleMatcher(visible);
   return entries.filter(({ memory }) => admits(memory.scope));
 }
 
-function slotsOf(entries: readonly Entry[], slots: number): Visible {
+function slotsOf(entries: readonly Entry[], slots: number): VisibleSlots {
   const mask = new Uint8Array(slots);
   for (const { slot } of entries) mask[slot] = 1;
   return { mask, count: entries.length };
@@ -195,11 +195,10 @@ const isShort = ({ content }: Memory, { max_content_bytes: most }: SearchQuery):
 const hasTags = ({ tags }: Memory, queryTags: readonly string[]): boolean =>
   queryTags.every((tag) => tags.includes(tag));
 
-function filter({ scope, tags, within }: ListQuery): (memory: Memory) => boolean {
-  const admits = withinMatcher(within);
+function filter({ scope, tags, ...visible }: ListQuery): (memory: Memory) => boolean {
+  const admits = visibleMatcher(visible);
   if (scope === undefined) return (memory) => hasTags(memory, tags) && admits(memory.scope);
-  const prefix = literalPrefix(scope);
-  const matches = globMatcher(scope);
-  return (memory) =>
-    inScope(memory, prefix) && hasTags(memory, tags) && matches(memory.scope as string) && admits(memory.scope);
+  const prefix = typeof scope === 'string' ? literalPrefix(scope) : undefined;
+  const matches = withinMatcher([scope].flat());
+  return (memory) => inScope(memory, prefix) && hasTags(memory, tags) && matches(memory.scope) && admits(memory.scope);
 }

@@ -95,6 +95,12 @@ export const COMMON_USAGE = `  --config FILE       As for the gateway; the envir
   --data-dir FOLDER
   -h, --help          Print this and exit`;
 
+/** Of commands for one store. */
+export const STORE_OPTION = { store: { type: 'string' } } satisfies Options;
+
+/** The usage of that option. */
+export const STORE_USAGE = `  --store NAME        A mounted store of the configuration (default: root)`;
+
 export const configFlags = (values: Readonly<Record<string, unknown>>): Flags =>
   Object.fromEntries(
     CONFIG_FLAGS.flatMap((flag) => (typeof values[flag] === 'string' ? [[flag, values[flag]] as const] : [])),

@@ -2,8 +2,9 @@ import { parseArgs } from 'node:util';
 import type { ProviderModule } from '#contract';
 import { providerOptions } from '../config/config-options.ts';
 import { ConfigError } from '../config/mistakes.ts';
+import { configOfStore, inStore, ROOT } from '../config/stores.ts';
 import { providerModule } from '../registry.ts';
-import { COMMON_OPTIONS, COMMON_USAGE, configFlags, configOf } from './arguments.ts';
+import { COMMON_OPTIONS, COMMON_USAGE, configFlags, configOf, STORE_OPTION, STORE_USAGE } from './arguments.ts';
 import { explainError, report, type Terminal, terminalLog } from './terminal.ts';
 
 /** What `omp-gateway backup --help` and `omp-gateway restore --help` print: at most 80 columns wide, ends with a newline. */
@@ -18,6 +19,7 @@ empty data folder from such a file, - is standard input, wholly or not at all;
 start the gateway on it afterwards.
 
 Options:
+${STORE_USAGE}
 ${COMMON_USAGE}
 
 Exit status: 0: done; 1: it failed; 2: wrong arguments.
@@ -73,8 +75,9 @@ async function run(
   }
   const [file, extra] = positionals;
   if (file === undefined || extra !== undefined) return mistake(`${command} needs one file`);
+  const { store = ROOT } = values;
   try {
-    const config = configOf(configFlags(values), terminal);
+    const config = configOfStore(configOf(configFlags(values), terminal), store);
     const { provider, data_dir } = config;
     const work = workOf(await providerModule(provider));
     if (!work) throw new Error(`the provider ${provider} stores nothing in a data folder`);
@@ -83,7 +86,7 @@ async function run(
     terminal[file === '-' ? 'stderr' : 'stdout'].write(done);
     return 0;
   } catch (error) {
-    report(terminal, error instanceof ConfigError ? error.message : explainError(error));
+    report(terminal, error instanceof ConfigError ? error.message : inStore(store, explainError(error)));
     return 1;
   }
 
@@ -94,4 +97,4 @@ async function run(
 }
 
 const parse = (argv: readonly string[]) =>
-  parseArgs({ args: [...argv], options: COMMON_OPTIONS, allowPositionals: true });
+  parseArgs({ args: [...argv], options: { ...COMMON_OPTIONS, ...STORE_OPTION }, allowPositionals: true });

@@ -1,9 +1,19 @@
 import { parseArgs } from 'node:util';
-import { backgroundCall, type Embedder, type Finding, type Log, type MaintenanceContext } from '#contract';
+import {
+  backgroundCall,
+  type Embedder,
+  type Finding,
+  hiddenBy,
+  type Log,
+  type MaintenanceContext,
+  type Provider,
+} from '#contract';
 import { auditOptions, embeddingOptions, providerOptions } from '../config/config-options.ts';
 import { loadConfig } from '../config/load.ts';
 import { ConfigError, type Environment } from '../config/mistakes.ts';
 import type { Config } from '../config/settings.ts';
+import { ROOT, withKeys } from '../config/stores.ts';
+import { compose } from '../core/compose.ts';
 import { openEmbedder } from '../embedding/open.ts';
 import { providerModule } from '../registry.ts';
 import { COMMON_OPTIONS, COMMON_USAGE, configFlags, type Flags } from './arguments.ts';
@@ -74,7 +84,10 @@ const finding = (area: Finding['area'], level: Finding['level'], message: string
 /** Only the message: causes may quote a service, or contain a part of a URL. */
 const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
-async function check(flags: Flags, env: Environment): Promise<Finding[]> {
+/** `store`: whose finding it is; absent: there is one store. */
+type StoreFinding = Finding & { readonly store?: string };
+
+async function check(flags: Flags, env: Environment): Promise<StoreFinding[]> {
   let config: Config;
   const findings: Finding[] = [];
   try {
@@ -88,22 +101,41 @@ async function check(flags: Flags, env: Environment): Promise<Finding[]> {
       finding('configuration', 'warning', 'nothing else was checked: correct this first'),
     ];
   }
-  const { provider, mapping, search } = config;
+  findings.push(about(config));
+  if (mayStayClosed(config)) findings.push(finding('configuration', 'warning', mayNotStart(config.host)));
+  const { stores } = config;
+  const mounts = stores.map(({ mount }) => mount);
+  findings.push(...(await checkStore(config, mounts)));
+  if (stores.length === 0) return findings;
+  const named: StoreFinding[] = findings.map((each) => ({ ...each, store: ROOT }));
+  for (const { name, mount, required, config: own } of stores) {
+    const where = `, mounted at ${mount}, ${required ? 'required' : 'optional'}`;
+    for (const each of [about(own, where), ...(await checkStore(own))]) {
+      // The gateway serves without an optional store.
+      const level = each.level === 'problem' && !required ? 'warning' : each.level;
+      named.push({ ...each, store: name, level, message: withKeys(each.message) });
+    }
+  }
+  return named;
+}
+
+function about({ provider, mapping, search }: Config, where = ''): Finding {
   // Mapped tables and Pinecone are searched by vectors alone.
   const ranked = mapping.preset !== undefined || provider === 'pinecone' ? 'vector' : search.mode;
   const table = mapping.preset === undefined ? '' : `, mapped table of ${mapping.preset}`;
-  findings.push(finding('configuration', 'ok', `provider ${provider}${table}, ${ranked} search`));
+  return finding('configuration', 'ok', `provider ${provider}${table}, ${ranked} search${where}`);
+}
 
-  if (mayStayClosed(config)) findings.push(finding('configuration', 'warning', mayNotStart(config.host)));
-
+/** Checks one store with its embedder. `mounts`: of other stores in it. */
+async function checkStore(config: Config, mounts?: readonly string[]): Promise<Finding[]> {
   const warnings: string[] = [];
   const log: Log = { ...SILENT, warn: (_, message) => void warnings.push(message) };
   const { embedder, findings: ofEmbedding } = await checkEmbedder(config, log);
   try {
-    const ofProvider = await checkProvider(config, embedder);
+    const ofProvider = await checkProvider(config, embedder, mounts);
     // The provider lets the embedder read stored texts.
     const ofTexts = warnings.map((message) => finding('embedding', 'warning', message));
-    return [...findings, ...ofEmbedding, ...ofProvider, ...ofTexts];
+    return [...ofEmbedding, ...ofProvider, ...ofTexts];
   } finally {
     await embedder?.close();
   }
@@ -136,23 +168,56 @@ async function checkEmbedder(config: Config, log: Log): Promise<{ embedder?: Emb
 }
 
 /** Goes as far as possible without an embedder, which may be what fails. */
-async function checkProvider(config: Config, embedder: Embedder | undefined): Promise<Finding[]> {
+async function checkProvider(
+  config: Config,
+  embedder: Embedder | undefined,
+  mounts: readonly string[] = [],
+): Promise<Finding[]> {
   const { provider: name, search: ranking, data_dir } = config;
   const options = providerOptions(config);
-  const context: MaintenanceContext = { embedder, ranking, audit: auditOptions(config), data_dir, log: SILENT };
+  const context: MaintenanceContext = { embedder, ranking, audit: auditOptions(config), data_dir, log: SILENT, mounts };
   try {
     const { diagnose, open } = await providerModule(name);
-    if (diagnose) return await diagnose(options, context);
+    const findings = await diagnose?.(options, context);
+    const isComplete = mounts.length === 0 || findings?.some(({ area }) => area === 'mounts');
+    if (findings && (isComplete || findings.some(isProblem))) return findings;
     const provider = await open(options, context);
     try {
       await provider.ping(backgroundCall('doctor'));
+      const opened = findings ?? [finding('connection', 'ok', `the provider ${name} opens and answers`)];
+      return isComplete ? opened : [...opened, ...(await findHidden(provider, mounts))];
     } finally {
       await provider.close();
     }
-    return [finding('connection', 'ok', `the provider ${name} opens and answers`)];
   } catch (error) {
     return [finding('connection', 'problem', messageOf(error))];
   }
+}
+
+/** Memories that are read to find hidden ones. */
+const MAX_READ = 10_000;
+
+/** The memories that other stores hide, where the backend cannot count them. */
+async function findHidden(provider: Provider, mounts: readonly string[]): Promise<Finding[]> {
+  const { export: exportPart } = compose(provider, { embedder: undefined, log: SILENT });
+  const unknown = finding('mounts', 'warning', 'the backend cannot tell how many memories the mounts hide');
+  if (exportPart === undefined) return [unknown];
+  const counts = new Map(mounts.map((mount) => [mount, 0]));
+  let read = 0;
+  let after: string | undefined;
+  do {
+    const query = { after, vectors: false, limit: 500, max_bytes: 16 * 1024 * 1024 };
+    const { items, next } = await exportPart(query, backgroundCall('doctor'));
+    for (const { memory } of items) {
+      const mount = mounts.find((each) => memory.scope === each || memory.scope?.startsWith(`${each}/`));
+      if (mount !== undefined) counts.set(mount, (counts.get(mount) as number) + 1);
+    }
+    read += items.length;
+    after = next;
+  } while (after !== undefined && read < MAX_READ);
+  const found = [...counts].map(([mount, memories]) => hiddenBy(mount, memories));
+  if (after === undefined) return found;
+  return [...found, finding('mounts', 'warning', `only the first ${read} memories were read to find hidden ones`)];
 }
 
 type Level = Finding['level'];
@@ -162,13 +227,17 @@ const COLOURS: Record<Level, Style> = { ok: 'green', warning: 'yellow', problem:
 const AREA_COLUMN = 'configuration'.length;
 
 /** One JSON object, for scripts. */
-const findingsJson = (findings: readonly Finding[]): string =>
+const findingsJson = (findings: readonly StoreFinding[]): string =>
   `${JSON.stringify({ ok: !findings.some(isProblem), findings }, null, 2)}\n`;
 
-/** One line per finding, what to run indented below it, and a summary in the last line. */
-export function findingsText(findings: readonly Finding[]): (readonly [text: string, style?: Style])[] {
+/**
+ * One line per finding, what to run indented below it, and a summary in the last line. The findings of each store follow its
+ * name, if there are several.
+ */
+export function findingsText(findings: readonly StoreFinding[]): (readonly [text: string, style?: Style])[] {
   const indent = ' '.repeat(AREA_COLUMN + 4);
-  const pieces = findings.flatMap(({ area, level, message, remedies = [] }): [string, Style?][] => [
+  const pieces = findings.flatMap(({ area, level, message, remedies = [], store }, i): [string, Style?][] => [
+    ...(store === findings[i - 1]?.store ? [] : ([[`${i === 0 ? '' : '\n'}${store}\n`, 'bold']] as [string, Style][])),
     [MARKS[level], COLOURS[level]],
     [` ${area.padEnd(AREA_COLUMN)}  ${printable(message)}\n`],
     ...remedies.flatMap(({ sql, reason }): [string, Style?][] => [

@@ -10,6 +10,8 @@ const STORES = `A STORE is
                       belongs to one process: stop its gateway, or use its URL)
   config:FILE         that of a configuration file; the environment does not
                       count then
+  config#NAME         a mounted store alone, with its own ids and scopes, also
+                      after a FILE; root: the root store alone
   https://...         a gateway. Its key, if it needs one: OMP_KEY, or
                       OMP_FROM_KEY and OMP_TO_KEY`;
 
@@ -44,6 +46,7 @@ ${STORES}
 
 Options:
   --from STORE        Default: config
+  --store NAME        As --from config#NAME
   --vectors           Write the vectors too, so that they need not be computed
                       again for the same embedder
 ${FILTERS}
@@ -110,7 +113,7 @@ const FILTER_OPTIONS = { user: several, scope: text, tag: several, since: text }
 const WRITING_OPTIONS = { concurrency: text, 'per-minute': text, restart: flag } as const;
 const ALL = { ...COMMON_OPTIONS, ...FILTER_OPTIONS, json: flag } as const;
 const OPTIONS = {
-  export: { ...ALL, from: text, vectors: flag, restart: flag },
+  export: { ...ALL, from: text, store: text, vectors: flag, restart: flag },
   import: { ...ALL, ...WRITING_OPTIONS, to: text, 'on-conflict': text, 'dry-run': flag, format: text, column: several },
   migrate: { ...ALL, ...WRITING_OPTIONS, from: text, to: text, progress: text },
   verify: { ...ALL, queries: text, overlap: text },
@@ -153,6 +156,9 @@ export function parsed(command: MoveCommand, argv: readonly string[]): MoveReque
   if (values.help) return undefined;
   const positionals = POSITIONALS[command];
   if (names.length !== positionals.length) throw new Mistake(`expected ${positionals.join(' and ') || 'no argument'}`);
+  if (values.store !== undefined && String(values.from ?? 'config').startsWith('http')) {
+    throw new Mistake('--store is of a configuration; of a gateway, use --scope with the mount of the store');
+  }
   const since = values.since as string | undefined;
   if (since !== undefined && Number.isNaN(momentOf(since))) throw new Mistake('--since must be an ISO 8601 time');
   const onConflict = (values['on-conflict'] ?? 'skip') as OnConflict;

@@ -23,10 +23,12 @@ export interface Run {
   onStop(describe: () => string): void;
 }
 
-export const fromOf = ({ values }: MoveRequest): string => (values.from as string | undefined) ?? 'config';
+export function fromOf({ values }: MoveRequest): string {
+  const name = (values.from as string | undefined) ?? 'config';
+  return values.store === undefined ? name : `${name}#${values.store}`;
+}
 export const toOf = ({ values }: MoveRequest): string => (values.to as string | undefined) ?? 'config';
-export const isStoreName = (name: string): boolean =>
-  /^https?:\/\//.test(name) || name === 'config' || name.startsWith('config:');
+export const isStoreName = (name: string): boolean => /^https?:\/\//.test(name) || /^config(?:[:#]|$)/.test(name);
 
 /** Memories of one request to read them, and between two saved places. */
 export const PAGE = 500;

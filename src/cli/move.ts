@@ -1,4 +1,5 @@
 import { ConfigError } from '../config/mistakes.ts';
+import { configOfStore } from '../config/stores.ts';
 import { ALL_GRANTS, type Principal } from '../core/grants.ts';
 import { openStore, type Store } from '../move/store.ts';
 import { configFlags, configOf } from './arguments.ts';
@@ -71,9 +72,12 @@ function createOpener(
   const opened: Store[] = [];
   const { OMP_KEY, OMP_FROM_KEY, OMP_TO_KEY } = terminal.env;
   const local = async (name: string): Promise<Store> => {
-    const file = name.startsWith('config:') ? name.slice('config:'.length) : undefined;
+    const [suffix = '', mounted] = /#([a-z][a-z0-9-]{0,31})$/.exec(name) ?? [];
+    const source = name.slice(0, name.length - suffix.length);
+    const file = source.startsWith('config:') ? source.slice('config:'.length) : undefined;
     const [flags, from] = file === undefined ? [configFlags(values), terminal.env] : [{ config: file }, {}];
-    const config = configOf(flags, { ...terminal, env: from });
+    const all = configOf(flags, { ...terminal, env: from });
+    const config = mounted === undefined ? all : configOfStore(all, mounted);
     const log = terminalLog(terminal);
     const { gate, close } = await openLocal(config, log);
     const { createApp } = await import('../http/app.ts');

@@ -3,9 +3,18 @@ import type { EmbedderIdentity, ReembedOutcome, ReembedState } from '#contract';
 import { auditOptions, embeddingOptions, providerOptions } from '../config/config-options.ts';
 import { ConfigError } from '../config/mistakes.ts';
 import type { Config } from '../config/settings.ts';
+import { configOfStore, inStore, ROOT } from '../config/stores.ts';
 import { openEmbedder } from '../embedding/open.ts';
 import { providerModule } from '../registry.ts';
-import { COMMON_OPTIONS, COMMON_USAGE, configFlags, configOf, type Flags } from './arguments.ts';
+import {
+  COMMON_OPTIONS,
+  COMMON_USAGE,
+  configFlags,
+  configOf,
+  type Flags,
+  STORE_OPTION,
+  STORE_USAGE,
+} from './arguments.ts';
 import { memories, number, ofTotal, showProgress } from './progress.ts';
 import { explainError, report, type Terminal, terminalLog, untilSignal } from './terminal.ts';
 
@@ -26,6 +35,7 @@ Options:
                       100)
   --restart           Discard a run for another embedder, or start over
   --json              Print the outcome as JSON
+${STORE_USAGE}
 ${COMMON_USAGE}
 
 Exit status: 0: searches use the new vectors, or it was a dry run; 1: it failed
@@ -33,7 +43,7 @@ or was stopped; 2: wrong arguments.
 `;
 
 type ReembedArguments =
-  | { readonly action: 'run'; readonly options: ReembedOptions; readonly flags: Flags }
+  | { readonly action: 'run'; readonly options: ReembedOptions; readonly flags: Flags; readonly store: string }
   | { readonly action: 'help' }
   | { readonly action: 'mistake'; readonly message: string };
 
@@ -47,6 +57,7 @@ interface ReembedOptions {
 
 const OPTIONS = {
   ...COMMON_OPTIONS,
+  ...STORE_OPTION,
   'dry-run': { type: 'boolean' },
   restart: { type: 'boolean' },
   'per-minute': { type: 'string' },
@@ -70,9 +81,9 @@ function parseReembedArguments(argv: readonly string[]): ReembedArguments {
     if (paced !== undefined && per_minute === undefined) {
       return mistake(`--per-minute must be a whole number from 1 to ${MAX_PER_MINUTE}`);
     }
-    const { 'dry-run': dry_run = false, restart = false, json = false } = values;
+    const { 'dry-run': dry_run = false, restart = false, json = false, store = ROOT } = values;
     const options = { dry_run, restart, per_minute, batch_size, json };
-    return { action: 'run', options, flags: configFlags(values) };
+    return { action: 'run', options, flags: configFlags(values), store };
   } catch (error) {
     return mistake((error as Error).message.replaceAll('\n', ' '));
   }
@@ -101,17 +112,17 @@ export async function runReembed(argv: readonly string[], terminal: Terminal): P
     report(terminal, parsed.message);
     return 2;
   }
-  const { options, flags } = parsed;
+  const { options, flags, store } = parsed;
   const progress = showProgress(stderr);
   try {
-    const config = configOf(flags, terminal);
+    const config = configOfStore(configOf(flags, terminal), store);
     const outcome = await untilSignal((signal) => work(config, options, { signal, progress: progress.show, terminal }));
     progress.end();
     stdout.write(options.json ? `${JSON.stringify(outcome, null, 2)}\n` : reembedText(outcome, options));
     return outcome.switched || options.dry_run ? 0 : 1;
   } catch (error) {
     progress.end();
-    report(terminal, error instanceof ConfigError ? error.message : explainError(error));
+    report(terminal, error instanceof ConfigError ? error.message : inStore(store, explainError(error)));
     return 1;
   }
 }

@@ -1,5 +1,5 @@
 import type { Input } from './mistakes.ts';
-import { type Setting, settingFor } from './schema-reader.ts';
+import { SETTINGS, type Setting, settingFor } from './schema-reader.ts';
 
 /** The value of a choice such as `provider`; undefined: a mistake hides it. */
 export function choiceOf(key: string, inputs: ReadonlyMap<string, Input>): unknown {
@@ -49,8 +49,24 @@ function excluded([key, ...values]: readonly string[] = [], inputs: ReadonlyMap<
 export const mayBeIdle = ({ env }: Setting, origin: Input['origin'], { key }: Obstacle): boolean =>
   origin === 'environment' && (key === 'provider' || !env.startsWith('OMP_'));
 
-/** Requirements between settings that are not met, each as a mistake. `inputs` includes the secrets in use. */
-export function unmet(inputs: ReadonlyMap<string, Input>): string[] {
+/** Removes settings without effect, and reports those that are mistakes. */
+export function dropIdle(inputs: Map<string, Input>, mistakes: string[]): void {
+  for (const setting of SETTINGS) {
+    const each = inputs.get(setting.key);
+    const prevented = obstacle(setting, inputs);
+    if (each === undefined || prevented === undefined) continue;
+    inputs.delete(setting.key);
+    if (each.value !== undefined && !mayBeIdle(setting, each.origin, prevented)) {
+      mistakes.push(`${each.name} has no effect while ${prevented.reason}`);
+    }
+  }
+}
+
+/**
+ * Requirements between settings that are not met, each as a mistake. `inputs` includes the secrets in use; `named` says how a
+ * missing setting is given.
+ */
+export function unmet(inputs: ReadonlyMap<string, Input>, named = withVariable): string[] {
   const choice = (key: string) => choiceOf(key, inputs);
   const mistakes: string[] = [];
   const require = (key: string, why: string) => {
@@ -126,7 +142,7 @@ function vectorsOnly(inputs: ReadonlyMap<string, Input>, where: string): string[
 }
 
 /** `postgres.url (DATABASE_URL or DATABASE_URL_FILE)`. */
-function named(key: string): string {
+function withVariable(key: string): string {
   const { env = '', secret } = settingFor(key) ?? {};
   return `${key} (${env}${secret ? ` or ${env}_FILE` : ''})`;
 }

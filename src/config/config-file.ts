@@ -1,6 +1,6 @@
 import { LineCounter, parseDocument, visit } from 'yaml';
 import { didYouMean, type Input, type Reading, reasonOf } from './mistakes.ts';
-import { coerce, SECTIONS, SETTINGS, type Setting, settingFor } from './schema-reader.ts';
+import { BY_KEY, coerce, SECTIONS, SETTINGS, type Setting } from './schema-reader.ts';
 
 /**
  * The settings that a YAML file gives. If the file cannot be read, every setting counts as given but unknown: nothing can be
@@ -13,12 +13,12 @@ export function fromFile(path: string, reading: Reading): Map<string, Input> {
     for (const { key } of SETTINGS)
       inputs.set(key, { value: undefined, name: path, written: undefined, origin: 'file' });
   } else {
-    collect(document, '', { ...reading, path, inputs });
+    collect(document, '', { ...reading, path, inputs, known: BY_KEY });
   }
   return inputs;
 }
 
-/** The document; undefined: its mistakes are reported. They never quote the file, which may hold secrets. */
+/** The document; undefined: its mistakes are reported. */
 function parse(path: string, { readFile, mistakes }: Reading): unknown {
   let source: string;
   try {
@@ -27,6 +27,11 @@ function parse(path: string, { readFile, mistakes }: Reading): unknown {
     mistakes.push(`${path} cannot be read: ${reasonOf(error)}`);
     return;
   }
+  return parseYaml(source, path, mistakes);
+}
+
+/** What a text in YAML or JSON holds; undefined: its mistakes are added. They never quote it, since it may hold secrets. */
+export function parseYaml(source: string, path: string, mistakes: string[]): unknown {
   const lineCounter = new LineCounter();
   const document = parseDocument(source, { lineCounter, prettyErrors: false });
   const problems = [...document.errors, ...document.warnings];
@@ -52,37 +57,62 @@ function parse(path: string, { readFile, mistakes }: Reading): unknown {
 }
 
 interface FileReading extends Reading {
-  readonly path: string;
+  /** Undefined: the reader of the mistakes adds it. */
+  readonly path?: string;
   readonly inputs: Map<string, Input>;
+  /** The settings that may be there. */
+  readonly known: ReadonlyMap<string, Setting>;
 }
 
-function collect(node: unknown, section: string, reading: FileReading): void {
-  const { path, mistakes } = reading;
+/** Adds the settings that a node gives. */
+export function collect(node: unknown, section: string, reading: FileReading): void {
+  const { path, mistakes, known } = reading;
   // A section whose settings are all commented out is null. It counts as unset, like a setting without a value.
   if (node === null) return;
   if (typeof node !== 'object' || Array.isArray(node)) {
-    mistakes.push(`${section === '' ? path : `${section} in ${path}`} must hold settings, each as "name: value"`);
+    mistakes.push(
+      `${section === '' ? (path ?? 'it') : nameOf(section, path)} must hold settings, each as "name: value"`,
+    );
     return;
   }
   for (const [name, value] of Object.entries(node)) {
     const key = section === '' ? name : `${section}.${name}`;
-    const setting = name.includes('.') ? undefined : settingFor(key);
+    const setting = name.includes('.') ? undefined : known.get(key);
     if (setting !== undefined) take(setting, value, reading);
-    else if (section === '' && SECTIONS.has(name)) collect(value, name, reading);
-    else mistakes.push(`${key} in ${path} is not a setting${didYouMean(key, SPELLINGS)}`);
+    else if (section === '' && hasSection(known, name)) collect(value, name, reading);
+    else if (!name.includes('.') && (BY_KEY.has(key) || SECTIONS.has(key)))
+      mistakes.push(`${key} belongs to the gateway: set it outside stores`);
+    else mistakes.push(`${nameOf(key, path)} is not a setting${didYouMean(key, spellings(known))}`);
   }
 }
 
+const nameOf = (key: string, path: string | undefined): string => (path === undefined ? key : `${key} in ${path}`);
+
+const hasSection = (known: FileReading['known'], name: string): boolean =>
+  SECTIONS.has(name) && [...known.keys()].some((key) => key.startsWith(`${name}.`));
+
 /** A setting is also found by its last name alone, as when the section is missing. */
-const SPELLINGS = [
-  ...[...SECTIONS].map((section) => [section, section] as const),
-  ...SETTINGS.flatMap(({ key }) => [[key, key] as const, [key.slice(key.indexOf('.') + 1), key] as const]),
-];
+const spellings = (known: FileReading['known']) =>
+  [...known.keys()].flatMap((key) => {
+    const [section = '', name] = key.split('.');
+    return name === undefined
+      ? [[key, key] as const]
+      : ([
+          [section, section],
+          [key, key],
+          [name, key],
+        ] as const);
+  });
 
 function take(setting: Setting, written: unknown, reading: FileReading): void {
   const { path, mistakes, inputs } = reading;
   if (written === null) return;
-  const name = `${setting.key} in ${path}`;
+  const name = nameOf(setting.key, path);
+  // Each store resolves its own.
+  if (setting.type === 'object') {
+    inputs.set(setting.key, { value: written, name, written, origin: 'file' });
+    return;
+  }
   const problems: string[] = [];
   const resolved = resolve(written, reading, problems);
   mistakes.push(...problems.map((problem) => `${name}: ${problem}`));

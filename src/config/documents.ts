@@ -1,5 +1,5 @@
 import { stringify } from 'yaml';
-import { CONFIG_FILE, defaultText, explain, SETTINGS, type Setting } from './schema-reader.ts';
+import { CONFIG_FILE, defaultText, explain, MOUNT_SETTINGS, SETTINGS, type Setting } from './schema-reader.ts';
 import { GROUPS } from './settings.ts';
 
 const BY_GROUP = Object.keys(GROUPS).map((name) => ({
@@ -32,6 +32,12 @@ export function settingsHelp(width: number): string {
       const head = `${setting.env} (${setting.key}${value === undefined ? '' : `, default ${value}`})`;
       lines.push(...entry(`${head}${setting.essential ? ' *' : ''}`, explain(setting)));
     }
+    if (group === 'Stores')
+      for (const setting of MOUNT_SETTINGS) {
+        const value = defaultText(setting);
+        const head = `stores.NAME.${setting.key}${value === undefined ? '' : ` (default ${value})`}`;
+        lines.push(...entry(head, explain(setting)));
+      }
   }
   return lines.join('\n');
 }
@@ -47,6 +53,10 @@ export function settingsTables(): string {
     const name = setting.essential ? `**${code(setting.env)}**` : code(setting.env);
     return row(name, code(setting.key), value === undefined ? '' : code(value), explain(setting));
   };
+  const mountCells = (setting: Setting) => {
+    const value = defaultText(setting);
+    return row('', code(`stores.NAME.${setting.key}`), value === undefined ? '' : code(value), explain(setting));
+  };
   return BY_GROUP.map(({ name, settings }) =>
     [
       `### ${name}\n`,
@@ -54,6 +64,7 @@ export function settingsTables(): string {
       row('---', '---', '---', '---'),
       ...(name === 'Server' ? [row(code(CONFIG_FILE.env), '', '', `${CONFIG_FILE.description}.`)] : []),
       ...settings.map(cells),
+      ...(name === 'Stores' ? MOUNT_SETTINGS.map(mountCells) : []),
     ].join('\n'),
   ).join('\n\n');
 }
@@ -93,11 +104,12 @@ function exampleEntry(setting: Setting, name: string, indent: string): string[] 
   return [...comment, ...yaml(setting, name).map((line) => `${indent}${off ? '#' : ''}${line}`)];
 }
 
-/** On one line, except for a list of objects: one line each, since a line that is off cannot begin with a space. */
+/** On one line, except for a list of objects: one line for each, since a line that is off cannot begin with a space. */
 function yaml({ type, default: value, example }: Setting, name: string): string[] {
   const shown = value ?? example;
   if (type === 'json' && Array.isArray(shown)) return [`${name}:`, ...shown.map((item) => `- ${inline(item)}`)];
-  return [type === 'list' || type === 'json' ? `${name}: ${inline(shown)}` : stringify({ [name]: shown }).trimEnd()];
+  const isInline = type === 'list' || type === 'json' || type === 'object';
+  return [isInline ? `${name}: ${inline(shown)}` : stringify({ [name]: shown }).trimEnd()];
 }
 
 const inline = (value: unknown): string =>

@@ -8,6 +8,8 @@ export interface SettingFacts {
   readonly flag?: string;
   /** Never printed; may also be given as a file named by `<env>_FILE`. */
   readonly secret?: boolean;
+  /** Settings by name: their own reader checks them and resolves their references. */
+  readonly nested?: true;
   /** The form of a text, or of each item of a list; completes "must be …" or "a list of …". */
   readonly allowed?: string;
   /** A value to show if there is no default. */

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { type SettingFacts, settingFacts } from './facts.ts';
-import { GROUPS, type Group } from './settings.ts';
+import { GROUPS, type Group, mounted, storeSchema } from './settings.ts';
 
 /** The ten settings that most installations need to look at. */
 const ESSENTIAL = new Set([
@@ -22,8 +22,8 @@ export interface Setting extends SettingFacts {
   readonly essential: boolean;
   /** Path in the YAML file, such as `search.keyword_weight`. */
   readonly key: string;
-  /** `list`: of texts. `json`: a list of objects, or one. */
-  readonly type: 'string' | 'number' | 'boolean' | 'list' | 'json';
+  /** `list`: of texts. `json`: a list of objects, or one. `object`: settings by name, which their own reader resolves. */
+  readonly type: 'string' | 'number' | 'boolean' | 'list' | 'json' | 'object';
   /** Undefined: none, or an empty list. */
   readonly default: string | number | boolean | readonly string[] | undefined;
   /** Completes "must be …". */
@@ -56,7 +56,7 @@ function toSetting({ group, key, schema, facts }: Leaf): Setting {
     group,
     key,
     essential: ESSENTIAL.has(key),
-    type: typeOf(shape),
+    type: facts.nested ? 'object' : typeOf(shape),
     default: Array.isArray(value) && value.length === 0 ? undefined : value,
     allowed: shape.items ? `a list of ${allowed}` : allowed,
     secret: facts.secret ?? false,
@@ -95,7 +95,20 @@ export const SETTINGS: readonly Setting[] = Object.entries(GROUPS).flatMap(([gro
   leavesOf(group as Group, shape),
 );
 
-const BY_KEY: ReadonlyMap<string, Setting> = new Map(SETTINGS.map((setting) => [setting.key, setting]));
+const byKey = (settings: readonly Setting[]): ReadonlyMap<string, Setting> =>
+  new Map(settings.map((setting) => [setting.key, setting]));
+
+export const BY_KEY = byKey(SETTINGS);
+
+/** What only a mounted store has. */
+export const MOUNT_SETTINGS: readonly Setting[] = leavesOf('Stores', mounted);
+
+/** The settings of a mounted store. */
+export const STORE_SETTINGS = byKey([
+  ...MOUNT_SETTINGS,
+  ...SETTINGS.filter(({ key }) => (key.split('.')[0] as string) in storeSchema.shape),
+]);
+
 export const settingFor = (key: string): Setting | undefined => BY_KEY.get(key);
 
 /** The sections of the YAML file. */

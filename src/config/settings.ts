@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { Options as MemoryOptions } from '../../providers/memory/memory-options.ts';
+import { scope } from '../verbs/fields.ts';
 import { access, limits } from './access-settings.ts';
 import { httpUrl, milliseconds, settingFacts, text } from './facts.ts';
 import { mapping } from './mapping-settings.ts';
@@ -23,6 +24,35 @@ const isMisspelt = (provider: string): boolean =>
   )?.edits === 1;
 
 const server = {
+  host: text.default('127.0.0.1').register(settingFacts, {
+    env: 'OMP_HOST',
+    flag: 'host',
+    description: 'Address to listen on; 0.0.0.0 or :: is every interface',
+  }),
+  port: z.int().min(0).max(65_535).default(8080).register(settingFacts, {
+    env: 'OMP_PORT',
+    flag: 'port',
+    description: 'Port to listen on; 0: a free port',
+  }),
+  log_level: z
+    .enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'])
+    .default('info')
+    .register(settingFacts, { env: 'OMP_LOG_LEVEL', flag: 'log-level', description: 'Lowest severity to log' }),
+  request_timeout_ms: milliseconds.default(30_000).register(settingFacts, {
+    env: 'OMP_REQUEST_TIMEOUT_MS',
+    description: 'Deadline of one request, in milliseconds',
+  }),
+  shutdown_delay_ms: z.int().min(0).max(3_600_000).default(0).register(settingFacts, {
+    env: 'OMP_SHUTDOWN_DELAY_MS',
+    description: 'How long to keep serving after SIGTERM while /readyz reports not ready, in milliseconds',
+  }),
+  shutdown_timeout_ms: milliseconds.default(10_000).register(settingFacts, {
+    env: 'OMP_SHUTDOWN_TIMEOUT_MS',
+    description: 'Deadline of open requests at shutdown, in milliseconds',
+  }),
+};
+
+const store = {
   provider: z
     .string()
     .max(1_000)
@@ -46,36 +76,50 @@ const server = {
       example: { url: 'http://localhost:8000' },
       except: ['provider', ...PROVIDER_NAMES],
     }),
-  host: text.default('127.0.0.1').register(settingFacts, {
-    env: 'OMP_HOST',
-    flag: 'host',
-    description: 'Address to listen on; 0.0.0.0 or :: is every interface',
-  }),
-  port: z.int().min(0).max(65_535).default(8080).register(settingFacts, {
-    env: 'OMP_PORT',
-    flag: 'port',
-    description: 'Port to listen on; 0: a free port',
-  }),
   data_dir: text.default('./.omp').register(settingFacts, {
     env: 'OMP_DATA_DIR',
     flag: 'data-dir',
     description: 'Folder of the embedded Postgres, relative to the working directory',
   }),
-  log_level: z
-    .enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'])
-    .default('info')
-    .register(settingFacts, { env: 'OMP_LOG_LEVEL', flag: 'log-level', description: 'Lowest severity to log' }),
-  request_timeout_ms: milliseconds.default(30_000).register(settingFacts, {
-    env: 'OMP_REQUEST_TIMEOUT_MS',
-    description: 'Deadline of one request, in milliseconds',
+};
+
+/** Not checked here: `stores.ts` reads each store. */
+const stores = z
+  .record(z.string(), z.unknown())
+  .optional()
+  .register(settingFacts, {
+    env: 'OMP_STORES',
+    nested: true,
+    description:
+      'Further stores by name, each mounted at a scope (mount) and with settings of its own; in the environment as JSON or YAML',
+    allowed: 'stores by name, each with a mount and the settings of a store',
+    secret: true,
+    example: {
+      crm: {
+        mount: 'crm',
+        required: false,
+        provider: 'pinecone',
+        // biome-ignore lint/suspicious/noTemplateCurlyInString: the syntax of a reference in the file
+        pinecone: { api_key: '${PINECONE_API_KEY}', index_host: 'crm-abc1234.svc.aped-4627-b74a.pinecone.io' },
+      },
+    },
+  });
+
+/** Of a mounted store alone. */
+export const mounted = {
+  mount: scope.optional().register(settingFacts, {
+    env: 'OMP_STORES',
+    description: 'Scope at which the store appears; required',
+    allowed: 'a scope: 1 to 32 segments joined by "/", without *, ? and control characters',
   }),
-  shutdown_delay_ms: z.int().min(0).max(3_600_000).default(0).register(settingFacts, {
-    env: 'OMP_SHUTDOWN_DELAY_MS',
-    description: 'How long to keep serving after SIGTERM while /readyz reports not ready, in milliseconds',
+  required: z.boolean().default(true).register(settingFacts, {
+    env: 'OMP_STORES',
+    description:
+      'Whether a request that needs the store fails when the store does; false: the store is left out, and the answer names it',
   }),
-  shutdown_timeout_ms: milliseconds.default(10_000).register(settingFacts, {
-    env: 'OMP_SHUTDOWN_TIMEOUT_MS',
-    description: 'Deadline of open requests at shutdown, in milliseconds',
+  weight: z.number().min(0.01).max(100).default(1).register(settingFacts, {
+    env: 'OMP_STORES',
+    description: "Factor of the store's scores where hits of several stores are merged",
   }),
 };
 
@@ -206,6 +250,7 @@ const tracing = z.strictObject({
 /** All settings by group, in the order of help, the tables and the example file. */
 export const GROUPS = {
   Server: server,
+  Stores: { ...store, stores },
   Access: access,
   Limits: limits,
   'Search and embedding': { search: search.prefault({}), embedding: embedding.prefault({}), ingestion },
@@ -223,6 +268,7 @@ export type Group = keyof typeof GROUPS;
  */
 export const configSchema = z.strictObject({
   ...GROUPS.Server,
+  ...GROUPS.Stores,
   ...GROUPS.Access,
   ...GROUPS.Limits,
   ...GROUPS['Search and embedding'],
@@ -233,5 +279,25 @@ export const configSchema = z.strictObject({
   ...GROUPS['Metrics and traces'],
 });
 
+/** What the gateway has once, however many stores there are. */
+const ofGateway = { ...server, ...access, ...limits, ...GROUPS['Metrics and traces'], stores };
+const mask = Object.fromEntries(Object.keys(ofGateway).map((key) => [key, true]));
+
+/** A mounted store: its mount, and every setting that is not the gateway's. */
+export const storeSchema = configSchema.omit(mask as { [Key in keyof typeof ofGateway]: true }).extend(mounted);
+
 /** The loaded configuration with defaults; `postgres.url` is undefined for the embedded server. */
-export type Config = z.output<typeof configSchema>;
+export type Config = Omit<z.output<typeof configSchema>, 'stores'> & { readonly stores: readonly StoreConfig[] };
+
+/** A store that is mounted beside the root store, which the rest of the configuration describes. */
+export interface StoreConfig {
+  /** `[a-z][a-z0-9-]{0,31}`, and not the name of the root store's provider. */
+  readonly name: string;
+  /** The scope under which its memories appear. No mount lies inside another. */
+  readonly mount: string;
+  readonly required: boolean;
+  /** From 0.01 to 100. */
+  readonly weight: number;
+  /** The configuration of this store alone, without stores. */
+  readonly config: Config;
+}

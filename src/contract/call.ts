@@ -29,6 +29,12 @@ export interface Trace {
   headers(): Readonly<Record<string, string>>;
 }
 
+/**
+ * The stores that an answer lacks, by the name of the answer's field and header: `x-partial`: an optional store failed;
+ * `x-without`: a store does not support the verb (Decision 49).
+ */
+export type LeftOut = { readonly [Name in 'x-partial' | 'x-without']?: readonly string[] };
+
 /** The gateway itself, as the caller of background work. */
 export const GATEWAY: Caller = { id: 'gateway', app: null };
 
@@ -46,12 +52,15 @@ export class Call {
   consistency: Consistency | undefined = undefined;
   /** Undefined: the request is not traced. */
   trace: Trace | undefined = undefined;
+  /** When the call is aborted, in milliseconds of `performance.now()`; undefined: not at a known time. */
+  deadline: number | undefined = undefined;
   /** The call that aborts this one: the one it was made from, else itself. */
   readonly #root: Call;
   readonly #source: AbortSignal | undefined;
   #controller: AbortController | undefined = undefined;
   #reason: unknown = undefined;
   readonly #listeners: (() => void)[] = [];
+  #leftOut: LeftOut | undefined = undefined;
 
   /** `from`: a signal or another call that aborts this one; undefined: only `abort` does. */
   constructor(requestId: string, caller: Caller = GATEWAY, from?: AbortSignal | Call) {
@@ -126,6 +135,17 @@ export class Call {
 
   /** Tells the client that a name in its input was ignored (Decision 6). */
   ignored(_name: string): void {}
+
+  /** Undefined: the answer is complete. */
+  get leftOut(): LeftOut | undefined {
+    return this.#leftOut;
+  }
+
+  /** Tells the client that the answer lacks a store. */
+  leaveOut(name: keyof LeftOut, store: string): void {
+    const stores = this.#leftOut?.[name] ?? [];
+    if (!stores.includes(store)) this.#leftOut = { ...this.#leftOut, [name]: [...stores, store].sort() };
+  }
 }
 
 /** A call of the gateway itself, with a deadline of 10 s unless a signal ends it. `name` stands for the id of a request. */

@@ -5,6 +5,8 @@ import type { ProviderContext } from './provider.ts';
 export interface MaintenanceContext extends ProviderContext {
   /** Undefined when `ranking.mode` is `keyword`; for `diagnose` also when the embedder does not work. */
   readonly embedder: Embedder | undefined;
+  /** For `diagnose`: scopes at which other stores hide what this one holds there and below. Absent: none. */
+  readonly mounts?: readonly string[];
 }
 
 /** The result of one check. Holds no contents, user ids or credentials. */
@@ -18,6 +20,7 @@ export interface Finding {
     | 'embedding'
     | 'ingestion'
     | 'indexes'
+    | 'mounts'
     | 'size';
   /** `problem`: the gateway cannot start or cannot serve. `warning`: it serves with limitations. */
   readonly level: 'ok' | 'warning' | 'problem';
@@ -26,6 +29,16 @@ export interface Finding {
   /** Statements that an operator may run to resolve the finding. */
   readonly remedies?: readonly Remedy[];
 }
+
+/** The finding about the memories that a store mounted at this scope hides. */
+export const hiddenBy = (mount: string, memories: number): Finding =>
+  memories === 0
+    ? { area: 'mounts', level: 'ok', message: `nothing is stored at or below ${mount}, where another store is mounted` }
+    : {
+        area: 'mounts',
+        level: 'warning',
+        message: `the store mounted at ${mount} hides ${memories === 1 ? 'one memory' : `${memories} memories`} at or below that scope; mount it elsewhere, or give them another scope before`,
+      };
 
 export interface Remedy {
   readonly sql: string;

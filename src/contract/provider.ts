@@ -6,7 +6,7 @@ import type { ExportedMemory, ExportPart, ExportQuery } from './export.ts';
 import type { KeyClaim, KeyQuery, KeyUse } from './idempotency.ts';
 import type { Backlog, IngestionQueue } from './ingestion.ts';
 import type { KeyStore } from './keys.ts';
-import type { Memory, MemoryPatch, NewMemory, Within } from './record.ts';
+import type { Memory, MemoryPatch, NewMemory, Visible } from './record.ts';
 import type { StatsQuery, UserListQuery, UserPart, UserStats } from './users.ts';
 
 /**
@@ -14,11 +14,10 @@ import type { StatsQuery, UserListQuery, UserPart, UserStats } from './users.ts'
  * `within` are required, since an optional filter would be forgotten. A provider applies them in the backend's query if it
  * can, so that update and delete act on the record that they checked.
  */
-export interface Ref {
+export interface Ref extends Visible {
   readonly id: string;
   /** The owner must be one of these; null: any user. */
   readonly users: readonly string[] | null;
-  readonly within: Within;
   /**
    * An update or a delete throws `versionChanged` unless the `updated_at` of the record is one of these, checked in the same
    * step as the change. Other methods ignore them. Undefined: any. Given only if `etags`.
@@ -32,10 +31,13 @@ export interface Position {
   readonly id: string;
 }
 
-export interface ListQuery {
+export interface ListQuery extends Visible {
   readonly user_id: string;
-  /** Glob over the scope: `*` matches any run of characters, `?` one character. Unscoped records never match. */
-  readonly scope?: string;
+  /**
+   * Glob over the scope: `*` matches any run of characters, `?` one character. A list of globs is as in `Within`. A single glob
+   * is not empty, and unscoped records do not match it.
+   */
+  readonly scope?: string | readonly string[];
   /** The record must have all of these. */
   readonly tags: readonly string[];
   /** Bounds of `created_at`, both inclusive. */
@@ -43,7 +45,6 @@ export interface ListQuery {
   readonly until?: string;
   /** Only records after this one in list order. */
   readonly after?: Position;
-  readonly within: Within;
   readonly limit: number;
   /**
    * Limit of the result in bytes (`recordBytes`). The first record that exceeds it is included and is the last one, so that
@@ -53,14 +54,14 @@ export interface ListQuery {
 }
 
 /** Asks for the vectors of a user's records. */
-export interface VectorsQuery {
+export interface VectorsQuery extends Visible {
   readonly user_id: string;
-  readonly within: Within;
   /** Ids of records that the gateway has read just before, at most 500. */
   readonly ids: readonly string[];
 }
 
-export interface SearchQuery {
+/** Records outside the allowed scopes count as absent, also for the rarity of terms. */
+export interface SearchQuery extends Visible {
   readonly user_id: string;
   readonly text: string;
   /** The vector of `text`. */
@@ -68,8 +69,6 @@ export interface SearchQuery {
   /** Plain string prefix of the scope. Unscoped records never match. */
   readonly scope?: string;
   readonly tags: readonly string[];
-  /** Records outside the allowed scopes count as absent, also for the rarity of terms. */
-  readonly within: Within;
   readonly limit: number;
   /** Limit of the result in bytes, as in `ListQuery`. */
   readonly max_bytes: number;

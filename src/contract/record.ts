@@ -43,8 +43,18 @@ export type MemoryPatch = Partial<
   Pick<NewMemory, 'content' | 'scope' | 'tags' | 'confidence' | 'valid_to' | 'supersedes' | 'extensions'>
 >;
 
-/** Globs over the scope; one of them must match. Unscoped records match none. Null: every record. */
+/**
+ * Globs over the scope; one of them must match. The empty glob matches the records without a scope, which match no other. Null:
+ * every record.
+ */
 export type Within = readonly string[] | null;
+
+/** The scopes that a query may see. */
+export interface Visible {
+  readonly within: Within;
+  /** Scopes that are hidden with all below them, because other stores are mounted there (Decision 48). Undefined: none. */
+  readonly outside?: readonly string[] | undefined;
+}
 
 /** Largest size of a record (`recordBytes` in `#toolbox`), unless a larger request size is configured: then twice that. */
 export const MAX_RECORD_BYTES = 2 * 1024 * 1024;

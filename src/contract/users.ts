@@ -1,10 +1,9 @@
-import type { Within } from './record.ts';
+import type { Visible } from './record.ts';
 
 /** Asks for the users that have memories a caller may read. */
-export interface UserListQuery {
+export interface UserListQuery extends Visible {
   /** The users that the caller may access, as in `Ref`. */
   readonly users: readonly string[] | null;
-  readonly within: Within;
   /** The beginning of the ids of the users. */
   readonly prefix?: string;
   /** Only users after this one in the provider's order. */
@@ -29,9 +28,8 @@ export interface UserPart {
 }
 
 /** Asks for the counts of one user's memories. */
-export interface StatsQuery {
+export interface StatsQuery extends Visible {
   readonly user_id: string;
-  readonly within: Within;
   /** Maximum scopes, and maximum tags, in the result. */
   readonly limit: number;
 }

@@ -78,6 +78,19 @@ export class Access implements Resources {
     return { user_id: this.mayAccess(user_id) ? user_id : null, memory_id: null, scope };
   }
 
+  /** The store that holds the records of this scope. */
+  readonly storeAt = (scope: string | null): Store => this.store.mounts?.ofScope(scope) ?? this.store;
+
+  /** The store of an id; undefined: no grant reaches it, so it must not show that it is there. */
+  storeOf(id: string): Store | undefined {
+    const place = this.store.mounts?.ofId(id);
+    if (!place) return this.store.mounts?.root ?? this.store;
+    const { read, write, delete: remove } = this.principal.grants;
+    const { mount, store } = place;
+    const reaches = (glob: string) => globsOverlap(glob, mount) || globsOverlap(glob, `${mount}/*`);
+    return [read, write, remove].some((within) => within === null || within.some(reaches)) ? store : undefined;
+  }
+
   ref({ id, user_id, versions }: Target, within: Within): Ref {
     if (user_id === undefined) return { id, users: this.principal.users, within, versions };
     return { id, users: this.mayAccess(user_id) ? [user_id] : [], within, versions };
@@ -109,6 +122,7 @@ export class Access implements Resources {
    * `not_found`. Both need the same lookups, so the response time does not reveal whether a record exists.
    */
   async accessError(target: Target, call: Call, facts: AuditFacts): Promise<OmpError> {
+    if (!this.storeOf(target.id)) return notFound();
     const memory = await this.store.get(this.ref(target, null), call);
     if (!memory || !this.mayAccess(memory.user_id)) return notFound();
     recordFacts(facts, memory);
@@ -124,8 +138,7 @@ export class Access implements Resources {
     return providerError(this.store.name, 'the backend returned records that do not match the query');
   }
 
-  unsupported(what: string): OmpError {
-    const { name } = this.store;
+  unsupported(what: string, { name } = this.store): OmpError {
     return new OmpError('unsupported_capability', `the provider does not support ${what}`, { provider: name });
   }
 }
@@ -206,7 +219,8 @@ interface QueuedRead {
   readonly reject: (error: OmpError) => void;
 }
 
-export function createReadShares(): ReadShares {
+/** `stores`: how many are read for one answer; each may send as much as the answer may hold. */
+export function createReadShares(stores = 1): ReadShares {
   const shares = new Map<string, Share>();
   /** What a request has reserved, in bytes. */
   const reservations = new WeakMap<Call, number>();
@@ -273,7 +287,7 @@ export function createReadShares(): ReadShares {
   return {
     async records(limit, call, work, recordBytes) {
       const share = shareOf(call);
-      const estimate = countedBytes(Math.min(limit * (recordBytes ?? share.recordBytes), MAX_ANSWER_BYTES));
+      const estimate = stores * countedBytes(Math.min(limit * (recordBytes ?? share.recordBytes), MAX_ANSWER_BYTES));
       if (estimate > 0) await admit(share, estimate, call);
       const { result, count, bytes } = await work();
       if (count > 0) learn(share, bytes / count);

@@ -15,6 +15,8 @@ export interface ComposeOptions {
   readonly embedder: Embedder | undefined;
   readonly log: Log;
   readonly protection?: Protection;
+  /** The name of the store in errors, metrics and traces; default: the provider's. */
+  readonly name?: string;
 }
 
 /**
@@ -22,7 +24,7 @@ export interface ComposeOptions {
  * circuit breaker; then vectors and idempotency. Outside of them `Access` applies the grants of a caller. Called once, at the start.
  * (A read replica is part of the Postgres provider.)
  */
-export const compose = (provider: Provider, { embedder, log, protection }: ComposeOptions): Store => {
+export const compose = (provider: Provider, { embedder, log, protection, name }: ComposeOptions): Store => {
   const scopedProvider = withScopes[provider.capabilities.scopes](provider);
-  return withEmbedder(withGuard(scopedProvider, protection), embedder, log);
+  return withEmbedder(withGuard(scopedProvider, protection, name), embedder, log);
 };

@@ -10,10 +10,19 @@ import {
   type Ref,
   type SearchHit,
   type SearchQuery,
+  type Visible,
   type Within,
   withChanges,
 } from '#contract';
-import { countWithin, createKeyedMutex, hasWildcard, type KeyedMutex, literalPrefix, withinMatcher } from '#toolbox';
+import {
+  countWithin,
+  createKeyedMutex,
+  hasWildcard,
+  type KeyedMutex,
+  literalPrefix,
+  visibleMatcher,
+  withinMatcher,
+} from '#toolbox';
 
 /** Records read per requested record when the gateway filters itself; each further read is larger by this factor. */
 const OVERFETCH = 4;
@@ -34,7 +43,7 @@ export function emulateScopes(inner: Provider): Provider {
   const getAllowed = async (ref: Ref, call: Call): Promise<Memory | undefined> => {
     const record = await inner.get(inAnyScope(ref), call);
     const memory = record && decode(record);
-    return memory && withinMatcher(ref.within)(memory.scope) ? memory : undefined;
+    return memory && visibleMatcher(ref)(memory.scope) ? memory : undefined;
   };
   return withChanges<UnscopedMember | 'erase'>(inner, {
     // Its writes check what is stored.
@@ -53,7 +62,7 @@ export function emulateScopes(inner: Provider): Provider {
     delete:
       remove &&
       (async (ref, call) => {
-        if (ref.within === null) return remove(ref, call);
+        if (!isRestricted(ref)) return remove(ref, call);
         return mutex(ref.id, async () => {
           call.throwIfAborted();
           return (await getAllowed(ref, call)) !== undefined && remove(inAnyScope(ref), call);
@@ -62,7 +71,7 @@ export function emulateScopes(inner: Provider): Provider {
     list: list && listWith(list, capabilities.max_list_scan),
     search: search && searchWith(search, capabilities.max_search_results),
     // The gateway has read their records within the allowed scopes.
-    vectorsOf: vectorsOf && ((query, call) => vectorsOf({ ...query, within: null }, call)),
+    vectorsOf: vectorsOf && ((query, call) => vectorsOf(inAnyScope(query), call)),
     // The backend would count stored tags, and over all scopes.
     users: undefined,
     userStats: undefined,
@@ -104,7 +113,8 @@ const encode = <Fields extends NewMemory>(input: Fields): Fields => ({
   scope: null,
   tags: toStoredTags(input.tags, input.scope),
 });
-const inAnyScope = <Query extends { readonly within: Within }>(query: Query): Query => ({ ...query, within: null });
+const inAnyScope = <Query extends Visible>(query: Query): Query => ({ ...query, within: null, outside: undefined });
+const isRestricted = ({ within, outside }: Visible): boolean => within !== null || outside !== undefined;
 
 /** Scope and tags share one list in the backend, so a patch of one must include the other. */
 function updateWith(
@@ -115,7 +125,7 @@ function updateWith(
   // The memory as read before is decoded, so the provider reads it again.
   return async ({ ref, patch, vector }, call) => {
     const retagged = patch.scope !== undefined || patch.tags !== undefined;
-    if (!retagged && ref.within === null) return decodeIfPresent(await update({ ref, patch, vector }, call));
+    if (!retagged && !isRestricted(ref)) return decodeIfPresent(await update({ ref, patch, vector }, call));
     return mutex(ref.id, async () => {
       call.throwIfAborted();
       const current = await getAllowed(ref, call);
@@ -128,23 +138,27 @@ function updateWith(
 }
 
 /** Tags that all records of a glob have. Without a wildcard they decide the match alone. */
-const tagsOfGlob = (glob: string): string[] =>
-  hasWildcard(glob) ? tagsOfLiteral(literalPrefix(glob)) : tagsOfExactScope(glob);
+function tagsOfGlob(glob: string): string[] {
+  if (glob === '') return [];
+  return hasWildcard(glob) ? tagsOfLiteral(literalPrefix(glob)) : tagsOfExactScope(glob);
+}
 
 /** Tags that all records in the allowed scopes have. Several globs have no tag in common. */
 const tagsOfWithin = (within: Within): string[] => (within?.length === 1 ? tagsOfGlob(within[0] as string) : []);
 
+/** Whether tags alone decide which records match the glob. */
+const isExact = (glob: string): boolean => glob !== '' && !hasWildcard(glob);
+
 function listWith(list: NonNullable<Provider['list']>, max: number | null): Provider['list'] {
   // One record more than the bound tells whether the list continues.
   const reach = max === null ? Number.POSITIVE_INFINITY : max + 1;
-  return async ({ scope, within, ...query }, call) => {
-    const tags = query.tags.map(escapeTag);
-    if (scope !== undefined) tags.push(...tagsOfGlob(scope));
-    const filtered = within !== null || (scope !== undefined && hasWildcard(scope));
-    tags.push(...tagsOfWithin(within));
-
-    const admits = withinMatcher(within);
-    const matches = withinMatcher(scope === undefined ? null : [scope]);
+  return async ({ scope, within, outside, ...query }, call) => {
+    const globs = scope === undefined ? null : [scope].flat();
+    const tags = [...query.tags.map(escapeTag), ...tagsOfWithin(globs), ...tagsOfWithin(within)];
+    // A root store has next to nothing where others are mounted, so `outside` is no reason to read more at once.
+    const filtered = within !== null || (globs !== null && !(globs.length === 1 && isExact(globs[0] as string)));
+    const admits = visibleMatcher({ within, outside });
+    const matches = withinMatcher(globs);
     const page: Memory[] = [];
     let after: Position | undefined = query.after;
     let readCount = 0;
@@ -158,7 +172,7 @@ function listWith(list: NonNullable<Provider['list']>, max: number | null): Prov
       if (isFull || (batch.length < size && !isCut(batch, query.max_bytes))) return page.slice(0, query.limit);
       readCount += batch.length;
       // The page is not full and the bound is reached: a shorter page would be a silently partial answer.
-      if (readCount >= reach) throw invalidRequest(tooManyToFilter(scope));
+      if (readCount >= reach) throw invalidRequest(tooManyToFilter(globs !== null));
       after = batch.at(-1);
     }
   };
@@ -166,11 +180,11 @@ function listWith(list: NonNullable<Provider['list']>, max: number | null): Prov
 
 function searchWith(search: NonNullable<Provider['search']>, max: number | null): Provider['search'] {
   const raise = (hit: SearchHit): SearchHit => ({ ...hit, memory: decode(hit.memory) });
-  return async ({ scope, within, ...query }, call) => {
+  return async ({ scope, within, outside, ...query }, call) => {
     const tags = query.tags.map(escapeTag);
     const filtered = scope !== undefined || within !== null;
     tags.push(...(scope === undefined ? [] : tagsOfLiteral(scope)), ...tagsOfWithin(within));
-    const admits = withinMatcher(within);
+    const admits = visibleMatcher({ within, outside });
     let window = filtered ? query.limit * OVERFETCH : query.limit;
     for (let max_bytes = query.max_bytes; ; ) {
       call.throwIfAborted();
@@ -196,8 +210,8 @@ const recordOf = ({ memory }: SearchHit): Memory => memory;
 const isCut = (records: readonly Memory[], maxBytes: number): boolean =>
   countWithin(records, maxBytes) < records.length;
 
-const tooManyToFilter = (scope: string | undefined): string =>
-  scope === undefined
+const tooManyToFilter = (hasScope: boolean): string =>
+  !hasScope
     ? 'too many memories outside the allowed scopes; add a scope, or narrow the list by since and until'
     : 'scope: too many memories do not match; begin the glob with whole segments ("coding/*"), or narrow the list by since and until';
 
@@ -258,7 +272,8 @@ export const tagsOfExactScope = (scope: string): string[] => [SCOPE + scope];
 
 /**
  * For a provider without scopes and without tags to emulate them. All its records are unscoped. Requests that use a scope
- * are rejected with `unsupported_capability`; callers with restricted scopes find nothing.
+ * are rejected with `unsupported_capability`; callers with restricted scopes find nothing, unless records without a scope are among
+ * them.
  */
 export function rejectScopes(inner: Provider): Provider {
   const { name, add, batch, update, delete: remove, list, search, vectorsOf } = inner;
@@ -284,30 +299,29 @@ export function rejectScopes(inner: Provider): Provider {
         for (const { input } of request.items) rejectScope(input.scope);
         return batch(request, call);
       }),
-    get: async (ref, call) => (isRestricted(ref.within) ? undefined : inner.get(inAnyScope(ref), call)),
+    get: async (ref, call) => (isOutside(ref) ? undefined : inner.get(inAnyScope(ref), call)),
     update:
       update &&
       (async (request, call) => {
         rejectScope(request.patch.scope);
         const { ref } = request;
-        return isRestricted(ref.within) ? undefined : update({ ...request, ref: inAnyScope(ref) }, call);
+        return isOutside(ref) ? undefined : update({ ...request, ref: inAnyScope(ref) }, call);
       }),
-    delete: remove && (async (ref, call) => (isRestricted(ref.within) ? false : remove(inAnyScope(ref), call))),
+    delete: remove && (async (ref, call) => (isOutside(ref) ? false : remove(inAnyScope(ref), call))),
     list:
       list &&
       (async ({ scope, ...query }, call) => {
-        rejectScope(scope);
-        return isRestricted(query.within) ? [] : list(inAnyScope(query), call);
+        if (scope !== undefined && !withinMatcher([scope].flat())(null)) rejectScope('');
+        return isOutside(query) ? [] : list(inAnyScope(query), call);
       }),
     search:
       search &&
       (async ({ scope, ...query }, call) => {
         rejectScope(scope);
-        return isRestricted(query.within) ? [] : search(inAnyScope(query), call);
+        return isOutside(query) ? [] : search(inAnyScope(query), call);
       }),
     vectorsOf:
-      vectorsOf &&
-      (async (query, call) => (isRestricted(query.within) ? new Map() : vectorsOf(inAnyScope(query), call))),
+      vectorsOf && (async (query, call) => (isOutside(query) ? new Map() : vectorsOf(inAnyScope(query), call))),
     // No provider without scopes has them.
     users: undefined,
     userStats: undefined,
@@ -317,5 +331,5 @@ export function rejectScopes(inner: Provider): Provider {
   });
 }
 
-/** No glob matches a record without a scope. */
-const isRestricted = (within: Within): boolean => within !== null;
+/** Whether records without a scope are outside the allowed scopes. */
+const isOutside = ({ within }: Visible): boolean => !withinMatcher(within)(null);

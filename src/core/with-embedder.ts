@@ -31,8 +31,36 @@ type WithoutVectors = Omit<
   'check' | 'add' | 'batch' | 'keyUse' | 'update' | 'search' | 'import' | 'ingestion'
 >;
 
+/** A store that is mounted at a scope, in its own names (Decision 48). */
+export interface MountedStore {
+  readonly name: string;
+  readonly mount: string;
+  /** The kind of its provider. */
+  readonly provider: string;
+  /** Whether lists and searches fail if it fails. If not, they leave it out and say so. */
+  readonly required: boolean;
+  /** Factor of its scores. */
+  readonly weight: number;
+  /** Stores with the same embedder share one. */
+  readonly embedder: Embedder | undefined;
+  /** Another one once a store that could not be opened at the start is open. */
+  current(): Store;
+}
+
+/** The stores of a gateway that has several, for what concerns one of them. */
+export interface Mounts {
+  readonly root: Store;
+  readonly stores: readonly MountedStore[];
+  /** The store that a record of this scope belongs to. */
+  ofScope(scope: string | null): Store;
+  /** The store of the record with this id, and its mount; undefined: the root store. */
+  ofId(id: string): { readonly store: Store; readonly mount: string } | undefined;
+}
+
 /** A provider with its embedder: its methods take texts without their vectors. */
 export interface Store extends WithoutVectors {
+  /** Undefined: this is one store. */
+  readonly mounts?: Mounts | undefined;
   /** The embedder of the vectors; undefined: there are no vectors. */
   readonly embedding?: EmbedderIdentity | undefined;
   /** Whether adds take keys: repeated adds with a key return the result of the first, also if several gateways run them at once. */

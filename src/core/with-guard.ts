@@ -49,10 +49,18 @@ const KEY_METHODS: Methods<KeyStore, 'close'> = {
 /**
  * The outermost decorator that is still a `Provider`; `withEmbedder` goes around it. Every error becomes an `OmpError` that names the provider. An aborted call rejects
  * at once, even if the client of the backend ignores the signal. `protection` runs around every method: metrics, traces, retries,
- * circuit breaker.
+ * circuit breaker. `dependency`: the name of the store there, and in errors.
  */
-export function withGuard(inner: Provider, protection: Protection = UNPROTECTED): Provider {
-  const dependency = inner.name;
+export function withGuard(
+  inner: Provider,
+  protection: Protection = UNPROTECTED,
+  dependency: string = inner.name,
+): Provider {
+  /** A mounted store has a name of its own, which its provider does not know. */
+  const named = (error: unknown): unknown =>
+    error instanceof OmpError && error.provider === inner.name && dependency !== inner.name
+      ? new OmpError(error.code, error.message, { ...error, cause: error.cause, provider: dependency })
+      : naming(dependency, error);
   /** A method takes a request, if any, and the call. */
   type AnyMethod = (first: unknown, call?: Call) => Promise<unknown>;
   const guard = (method: AnyMethod, facts: Method): AnyMethod => {
@@ -65,7 +73,7 @@ export function withGuard(inner: Provider, protection: Protection = UNPROTECTED)
         );
       } catch (error) {
         if (!(error instanceof OmpError)) throw providerError(dependency, 'the backend failed unexpectedly', error);
-        throw naming(dependency, error);
+        throw named(error);
       }
     };
   };
@@ -78,9 +86,14 @@ export function withGuard(inner: Provider, protection: Protection = UNPROTECTED)
   };
   return {
     ...guardAll(inner, METHODS),
+    name: dependency,
     check(input, vector) {
       protection.requireClosed();
-      inner.check?.(input, vector);
+      try {
+        inner.check?.(input, vector);
+      } catch (error) {
+        throw named(error);
+      }
     },
     ...(inner.audit && { audit: guardAll(inner.audit, AUDIT_METHODS) }),
     ...(inner.keys && { keys: guardAll(inner.keys, KEY_METHODS) }),

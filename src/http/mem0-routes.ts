@@ -141,7 +141,7 @@ export function mem0Routes(
       limit: run_id === undefined ? most : 100,
     });
     const hits = results.filter(({ memory }) => isOf(entity, memory)).slice(0, most);
-    return c.json({ results: hits.map(({ memory, score }) => ({ ...toMem0(memory), score })) });
+    return answer(c, { results: hits.map(({ memory, score }) => ({ ...toMem0(memory), score })) });
   };
   /** The memories from `skip` on, at most `most`, and whether there are more. */
   const readPage = async (c: Context<Env>, entity: Entity, skip: number, most: number) => {
@@ -163,17 +163,18 @@ export function mem0Routes(
   const getAll = async (c: Context<Env>) => {
     const { limit, top_k, ...owner } = parseKnown(ListQuery, queryOf(c));
     const { items } = await readPage(c, entityOf(owner), 0, limit ?? top_k ?? 100);
-    return c.json({ results: items.map(toMem0) });
+    return answer(c, { results: items.map(toMem0) });
   };
   const getPage = async (c: Context<Env>) => {
     const { filters, ...owner } = await body(c, PageBody);
     const { page = 1, page_size: size = 100 } = parseKnown(PageQuery, queryOf(c));
     const { items, more } = await readPage(c, entityOf(owner, filters), (page - 1) * size, size);
-    return c.json({ next: more ? `?page=${page + 1}&page_size=${size}` : null, results: items.map(toMem0) });
+    return answer(c, { next: more ? `?page=${page + 1}&page_size=${size}` : null, results: items.map(toMem0) });
   };
   const deleteAll = async (c: Context<Env>) => {
     const entity = entityOf(parseKnown(Owner, queryOf(c)));
     for await (const { id } of allOf(c, entity)) await run(c, VERB_TABLE.delete, { id });
+    requireWhole(c);
     return c.json({ message: 'Memories deleted successfully!' });
   };
 
@@ -192,6 +193,17 @@ const run = <Input extends z.ZodObject, Output, Need extends keyof Store>(
   verb: Verb<Input, Output, Need>,
   input: object,
 ): Promise<Output> => c.get('session').run(verb, input, c.get('call'));
+
+/** Throws if a store did not say which memories it has. */
+function requireWhole(c: Context<Env>): void {
+  const { leftOut } = c.get('call');
+  const [provider] = Object.values(leftOut ?? {}).flat();
+  if (provider === undefined) return;
+  throw new OmpError('provider_error', 'a store could not be read, so some memories may not be deleted', { provider });
+}
+
+/** Says in the body too which stores the answer lacks (Decision 49). */
+const answer = (c: Context<Env>, body: object): Response => c.json({ ...body, ...c.get('call').leftOut });
 
 async function* allOf(c: Context<Env>, entity: Entity): AsyncGenerator<WireMemory> {
   const query = { user_id: entity.user_id, limit: PAGE, scope: mem0Scope(entity, '*') ?? undefined };

@@ -2,7 +2,16 @@ import type { HttpBindings } from '@hono/node-server';
 import type { Context, MiddlewareHandler } from 'hono';
 import { matchedRoutes } from 'hono/route';
 import { METHOD_NAME_ALL } from 'hono/router';
-import { Call, type Caller, type Consistency, invalidRequest, type Log, OmpError, type Trace } from '#contract';
+import {
+  Call,
+  type Caller,
+  type Consistency,
+  invalidRequest,
+  type LeftOut,
+  type Log,
+  OmpError,
+  type Trace,
+} from '#contract';
 import type { Principal } from '../core/grants.ts';
 import type { ObservedRequest, Telemetry } from '../core/telemetry.ts';
 import type { Session } from '../verbs/gate.ts';
@@ -93,6 +102,7 @@ export function callMiddleware({
       deadline.refresh();
     }, deadlineMs);
     const startedAt = performance.now();
+    call.deadline = startedAt + deadlineMs;
     outgoing?.once('close', () => {
       clearTimeout(deadline);
       if (!outgoing.writableFinished) call.abort(clientDisconnected());
@@ -131,6 +141,11 @@ class RequestCall extends Call {
     if (names.size === MAX_IGNORED || this.#context.finalized || !IGNORED_NAME.test(name)) return;
     this.#ignoredNames = names.add(name);
     this.#context.header('x-ignored-fields', [...names].join(', '));
+  }
+
+  override leaveOut(name: keyof LeftOut, store: string): void {
+    super.leaveOut(name, store);
+    if (!this.#context.finalized) this.#context.header(name, this.leftOut?.[name]?.join(', '));
   }
 
   override afterAnswer(work: () => void): void {

@@ -10,11 +10,11 @@ import { itemError } from './error-envelope.ts';
 import type { Env } from './request.ts';
 
 /** A route for each verb: makes the input from the request, runs the verb, and answers. */
-export function verbRoutes({ capabilities }: Pick<Gate, 'capabilities'>, maxRequestBytes: number): Hono<Env> {
+export function verbRoutes({ hasEtag }: Pick<Gate, 'hasEtag'>, maxRequestBytes: number): Hono<Env> {
   const routes = new Hono<Env>();
   for (const verb of Object.values<Verb>(VERB_TABLE)) {
     const read = inputReader(verb, maxRequestBytes);
-    const answer = answerOf(verb, capabilities.etags);
+    const answer = answerOf(verb, hasEtag);
     const handler: Handler<Env> = async (c) =>
       answer(c, await c.get('session').run(verb, await read(c), c.get('call')));
     routes.on(verb.method, verb.path.replace('{id}', ':id'), handler);
@@ -65,10 +65,15 @@ export function readHeader(c: Context<Env>, name: string): string | undefined {
 
 function answerOf(
   { success: { status, tagged } }: Verb,
-  etags: boolean,
+  hasEtag: Gate['hasEtag'],
 ): (c: Context<Env>, output: unknown) => Response {
   if (status === 204) return (c) => c.body(null, 204);
-  if (tagged && etags) return (c, output) => answerMemory(c, output as WireMemory, status);
+  if (tagged) {
+    return (c, output) =>
+      hasEtag((output as WireMemory).id)
+        ? answerMemory(c, output as WireMemory, status)
+        : c.json(output as WireMemory, status);
+  }
   return (c, output) => c.json(withItemErrors(c, output as object), status);
 }
 

@@ -8,13 +8,13 @@ import {
   type Transport,
 } from '@modelcontextprotocol/server';
 import { z } from 'zod';
-import { beginningOf } from '#contract';
+import { beginningOf, type LeftOut } from '#contract';
 import { version } from '../package.ts';
 import { context } from '../verbs/search.ts';
 import { MAX_ERROR_LENGTH, type ToolName } from './names.ts';
 import { profile } from './profile.ts';
 import type { ToolCaller } from './tools.ts';
-import { TOOLS } from './tools.ts';
+import { noting, TOOLS } from './tools.ts';
 
 /** Read once: over HTTP, each request makes a server. */
 const VERSION = version();
@@ -52,7 +52,9 @@ export function createServer({ tools, verbs }: McpServerOptions, caller: ToolCal
       async (args, { mcpReq: { signal, envelope } }) => {
         try {
           const app = nameOf(envelope) || server.server.getClientVersion()?.name.slice(0, MAX_NAME) || UNKNOWN_APP;
-          const structuredContent = await run(args as never, { memories: caller.memories(), signal, app });
+          const { memories, leftOut } = notedBy(caller);
+          const output = await run(args as never, { memories, signal, app });
+          const structuredContent = { ...output, ...leftOut };
           return { content: [{ type: 'text', text: JSON.stringify(structuredContent) }], structuredContent };
         } catch (error) {
           // A cancelled call gets no answer, and its end is not a failure.
@@ -67,6 +69,18 @@ export function createServer({ tools, verbs }: McpServerOptions, caller: ToolCal
   if (verbs.includes('list')) registerProfile(server, caller);
   return server;
 }
+
+/** The memories of a caller, and the stores that their answers lack. */
+function notedBy(caller: ToolCaller) {
+  const leftOut: { -readonly [Name in keyof LeftOut]: LeftOut[Name] } = {};
+  return { memories: noting(caller.memories(), (stores) => Object.assign(leftOut, stores)), leftOut };
+}
+
+/** A text that says which stores it lacks. */
+const withNote = (text: string, leftOut: LeftOut): string => {
+  const stores = [...(leftOut['x-partial'] ?? []), ...(leftOut['x-without'] ?? [])];
+  return stores.length > 0 ? `${text}\n(Incomplete: without the memories of ${stores.join(', ')}.)` : text;
+};
 
 /** The SDK's errors name every wrong value of a message, or quote it: only their beginning is sent. */
 class ServerOfShortErrors extends McpServer {
@@ -107,10 +121,11 @@ function registerPrompt(server: McpServer, caller: ToolCaller): void {
   const description = 'Begin a task with what the user told before.';
   const argsSchema = z.object({ task: z.string().describe('What to do') });
   server.registerPrompt('recall', { title: 'Recall', description, argsSchema }, async ({ task }, { mcpReq }) => {
-    const { text } = await orProtocolError(caller, () =>
-      caller.memories().run(context, { query: task }, mcpReq.signal),
-    );
-    const block = text || 'No memory of the user matches this task.';
+    const block = await orProtocolError(caller, async () => {
+      const { memories, leftOut } = notedBy(caller);
+      const { text } = await memories.run(context, { query: task }, mcpReq.signal);
+      return withNote(text || 'No memory of the user matches this task.', leftOut);
+    });
     return { messages: [{ role: 'user', content: { type: 'text', text: `${block}\n\n${task}` } }] };
   });
 }
@@ -124,7 +139,8 @@ function registerProfile(server: McpServer, caller: ToolCaller): void {
     { title: 'Profile', description, mimeType },
     (uri, { mcpReq }) =>
       orProtocolError(caller, async () => {
-        const text = await profile(caller.memories(), mcpReq.signal);
+        const { memories, leftOut } = notedBy(caller);
+        const text = withNote(await profile(memories, mcpReq.signal), leftOut);
         return { contents: [{ uri: uri.href, mimeType, text }] };
       }),
   );

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { beginningOf, type Call, OmpError } from '#contract';
+import { beginningOf, type Call, type LeftOut, OmpError } from '#contract';
 import type { Store } from '../core/with-embedder.ts';
 import type { Session } from '../verbs/gate.ts';
 import { add, get, list, remove, update } from '../verbs/memories.ts';
@@ -37,6 +37,22 @@ interface SessionOfUser {
 export const inProcess = ({ session, user_id, callOf }: SessionOfUser): UserMemories => ({
   run: (verb, input, signal) => session.run(verb, forUser(verb, input, user_id), callOf(signal)),
 });
+
+/** The same memories. Calls `note` with the stores that an answer lacks (Decision 49). */
+export const noting = ({ run }: UserMemories, note: (leftOut: LeftOut) => void): UserMemories => ({
+  async run(verb, input, signal) {
+    const output = await run(verb, input, signal);
+    note(leftOutOf(output));
+    return output;
+  },
+});
+
+/** The stores that an answer says it lacks. A memory may have such keys of its own, which a client has set. */
+function leftOutOf(output: unknown): LeftOut {
+  const { 'x-partial': partial, 'x-without': without, id } = { ...(output as LeftOut & { readonly id?: unknown }) };
+  if (id !== undefined) return {};
+  return { ...(partial && { 'x-partial': partial }), ...(without && { 'x-without': without }) };
+}
 
 /** The input with the user that the tools act for, whatever the agent sent. */
 export function forUser({ name }: Pick<Verb, 'name'>, input: object, user_id: string): object {
@@ -136,7 +152,7 @@ export const TOOLS: Readonly<Record<ToolName, Tool>> = {
       min_score: z.number().optional(),
       current,
     }),
-    output: z.object({ results: z.array(z.looseObject({ score: z.number() })) }),
+    output: z.looseObject({ results: z.array(z.looseObject({ score: z.number() })) }),
     hints: READS,
     async run({ query: q, current = true, ...fields }, { memories, signal }) {
       const { results } = await memories.run(search, { q, current, ...fields }, signal);
@@ -163,7 +179,7 @@ export const TOOLS: Readonly<Record<ToolName, Tool>> = {
       cursor: text.describe('A next_cursor').optional(),
       current,
     }),
-    output: z.object({ items, next_cursor: text.nullable() }),
+    output: z.looseObject({ items, next_cursor: text.nullable() }),
     hints: READS,
     async run({ current = true, ...query }, { memories, signal }) {
       const { items, next_cursor } = await memories.run(list, { current, ...query }, signal);
@@ -216,7 +232,7 @@ export const TOOLS: Readonly<Record<ToolName, Tool>> = {
       scope: text.describe('Prefix of the scope').optional(),
       token_budget: z.int().min(1).max(MAX_BUDGET).default(500),
     }),
-    output: z.object({ text, citations: z.array(z.looseObject({})), token_count: z.number() }),
+    output: z.looseObject({ text, citations: z.array(z.looseObject({})), token_count: z.number() }),
     hints: READS,
     run: async (fields, { memories, signal }) => ({ ...(await memories.run(context, fields, signal)) }),
   }),
@@ -225,7 +241,7 @@ export const TOOLS: Readonly<Record<ToolName, Tool>> = {
     description: "Search the user's memories. Returns ids for fetch.",
     verb: search,
     input: z.strictObject({ query }),
-    output: z.object({ results: z.array(z.object({ id: text, title: text, url: text })) }),
+    output: z.looseObject({ results: z.array(z.object({ id: text, title: text, url: text })) }),
     hints: READS,
     async run({ query }, { memories, signal }) {
       const { results } = await memories.run(search, { q: query, current: true }, signal);

@@ -1,4 +1,4 @@
-import type { Within } from '#contract';
+import type { Visible, Within } from '#contract';
 
 /**
  * Reference semantics of a scope glob: `*` matches any run of characters including `/`, `?` exactly one code point, and all
@@ -67,8 +67,57 @@ export const hasWildcard = (glob: string): boolean => /[*?]/.test(glob);
 /** A function that tells whether a scope is one of the allowed scopes. */
 export function withinMatcher(within: Within): (scope: string | null) => boolean {
   if (within === null) return () => true;
-  const matchers = within.map(globMatcher);
-  return (scope) => scope !== null && matchers.some((matches) => matches(scope));
+  const matchers = within.filter((glob) => glob !== '').map(globMatcher);
+  const unscoped = matchers.length < within.length;
+  return (scope) => (scope === null ? unscoped : matchers.some((matches) => matches(scope)));
+}
+
+/** A function that tells whether a query may see a scope. */
+export function visibleMatcher({ within, outside = [] }: Visible): (scope: string | null) => boolean {
+  const admits = withinMatcher(within);
+  if (outside.length === 0) return admits;
+  return (scope) => admits(scope) && !outside.some((hidden) => isAtOrBelow(scope, hidden));
+}
+
+/** Whether a scope is this one or lies below it. */
+export const isAtOrBelow = (scope: string | null, top: string): boolean =>
+  scope !== null && scope.startsWith(top) && (scope.length === top.length || scope[top.length] === '/');
+
+/**
+ * What is left of a glob below a scope: globs over the rest of the scope, one of which matches exactly where the glob matches the
+ * whole. The empty one stands for the scope itself. Several, because a star may also match a part of the scope:
+ * `*k/x` below `k` leaves `*k/x` and `x`.
+ */
+export function globsBelow(glob: string, scope: string): string[] {
+  const pattern = [...glob];
+  /** Positions in the pattern up to which it matches what was read. */
+  let reached = new Set([0]);
+  const passStars = () => {
+    // Positions that are added while the set is walked are walked too.
+    for (const at of reached) if (pattern[at] === '*') reached.add(at + 1);
+  };
+  passStars();
+  for (const character of [...scope, '/']) {
+    const next = new Set<number>();
+    for (const at of reached) {
+      if (pattern[at] === '*') next.add(at);
+      else if (pattern[at] === '?' || pattern[at] === character) next.add(at + 1);
+    }
+    reached = next;
+    passStars();
+  }
+  // A later star also matches what an earlier position does.
+  const last = Math.max(0, ...[...reached].filter((at) => pattern[at] === '*'));
+  const isNeeded = (at: number) => at >= last && at < pattern.length && pattern[at - 1] !== '*';
+  const rest = [...reached].filter((at) => at === last || isNeeded(at)).map((at) => pattern.slice(at).join(''));
+  return [...new Set([...(globMatcher(glob)(scope) ? [''] : []), ...rest.filter((text) => text !== '')])];
+}
+
+/** The allowed scopes of a store that is mounted at a scope, in its own names. */
+export function withinBelow(within: Within, scope: string): Within {
+  if (within === null) return null;
+  const globs = [...new Set(within.flatMap((glob) => globsBelow(glob, scope)))];
+  return globs.includes('') && globs.some((glob) => /^\*+$/.test(glob)) ? null : globs;
 }
 
 /** Whether both globs match a common text. */

@@ -18,8 +18,21 @@ const flagsOf = <Entry>(entry: (verb: Verb) => Entry): Record<string, Entry> =>
     ),
   );
 
-/** The public capability document (SPEC, Capabilities), derived from the methods and capabilities of the store. */
-export function describe(store: Store, rateLimitPerMinute: number | null) {
+/**
+ * The public capability document (SPEC, Capabilities), derived from the methods and capabilities of the store. With several stores it
+ * is that of the root store, and `x-stores` describes the others (Decision 48).
+ */
+export function describe({ mounts, ...store }: Store, rateLimitPerMinute: number | null) {
+  if (!mounts) return describeOne(store, rateLimitPerMinute);
+  const stores = mounts.stores.map((mounted) => {
+    const { name, mount, provider } = mounted;
+    const { verbs, embedding, features, limits } = describeOne(mounted.current(), rateLimitPerMinute);
+    return { name, mount, provider, verbs, embedding, features, limits };
+  });
+  return { ...describeOne(mounts.root, rateLimitPerMinute), 'x-stores': stores };
+}
+
+function describeOne(store: Store, rateLimitPerMinute: number | null) {
   const { capabilities } = store;
   return {
     omp_version: OMP_VERSION,
@@ -93,6 +106,19 @@ export const CapabilityFields = z
         max_batch_size: z.int().min(1).meta({ description: 'Maximum memories of a batch.' }),
       })
       .optional(),
+    'x-stores': z
+      .array(
+        z.looseObject({
+          name: z.string().meta({ description: 'The ids of its memories begin with `~name~`.' }),
+          mount: z.string().meta({ description: 'The scope of its memories, or above it.' }),
+          provider: z.string(),
+          verbs: z.array(z.enum(VERBS)),
+          features: z.looseObject({}),
+          limits: z.looseObject({}),
+        }),
+      )
+      .optional()
+      .meta({ description: 'Stores mounted at scopes; all else is about the root store. Absent: there are none.' }),
   })
   .meta({ id: 'Capabilities' });
 

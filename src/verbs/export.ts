@@ -1,13 +1,5 @@
 import { z } from 'zod';
-import {
-  type Call,
-  type ExportedMemory,
-  invalidRequest,
-  MAX_BATCH_SIZE,
-  type Memory,
-  OmpError,
-  type ProviderCapabilities,
-} from '#contract';
+import { type Call, type ExportedMemory, invalidRequest, MAX_BATCH_SIZE, type Memory, OmpError } from '#contract';
 import { isSameRecord, recordBytes } from '#toolbox';
 import { type Access, denied, MAX_ANSWER_BYTES } from '../core/access.ts';
 import { NO_FACTS } from '../core/audit-queue.ts';
@@ -145,8 +137,8 @@ export const importMemories = verb({
   needs: ['import'],
   feature: 'import',
   async run({ memories, on_conflict }, access, call) {
-    const { store, max_record_bytes } = access;
-    const read = (body: unknown) => readExported(body, store.capabilities);
+    const { max_record_bytes } = access;
+    const read = (body: unknown) => readExported(body, access);
     const inputs = readAll(memories, read, ({ memory }) => recordBytes(memory), max_record_bytes);
     const items = inputs.filter((one) => !(one instanceof OmpError)) as ExportedMemory[];
     if (new Set(items.map(({ memory }) => memory.id)).size < items.length) {
@@ -208,13 +200,13 @@ const importAll = (
     return results;
   });
 
-function readExported(body: unknown, capabilities: ProviderCapabilities): ExportedMemory {
+function readExported(body: unknown, access: Access): ExportedMemory {
   const { id, created_at, updated_at, embedding_model, vector } = parse(Identity, body);
   const memory: Memory = {
     id,
     created_at,
     updated_at: updated_at ?? created_at,
-    ...readNewMemory(body, capabilities),
+    ...readNewMemory(body, access.storeAt),
     embedding_model: embedding_model ?? null,
     status: null,
   };

@@ -31,6 +31,8 @@ export interface Gate {
   readonly capabilities: ProviderCapabilities;
   /** `Resources.max_record_bytes`. */
   readonly max_record_bytes: number;
+  /** Whether the memory with this id has an `ETag`. */
+  hasEtag(id: string): boolean;
   /** The public capability document. */
   readonly description: ReturnType<typeof describe>;
   /** One session for each principal, whose grants are made ready once. */
@@ -53,7 +55,9 @@ export interface GateOptions extends Omit<Resources, 'shares'> {
 
 export function createGate({ rate_limit_per_minute, ...options }: GateOptions): Gate {
   const { store } = options;
-  const resources = { ...options, shares: createReadShares() };
+  const { mounts } = store;
+  const resources = { ...options, shares: createReadShares(1 + (mounts?.stores.length ?? 0)) };
+  const description = describe(store, rate_limit_per_minute);
   const supportedVerbs = new Set<unknown>(Object.values<Verb>(VERB_TABLE).filter((verb) => isSupported(verb, store)));
   // The authenticator keeps a principal for as long as it is used.
   const sessions = new WeakMap<Principal, Session>();
@@ -61,7 +65,11 @@ export function createGate({ rate_limit_per_minute, ...options }: GateOptions): 
     provider: store.name,
     capabilities: store.capabilities,
     max_record_bytes: options.max_record_bytes,
-    description: describe(store, rate_limit_per_minute),
+    hasEtag: (id) => (mounts ? (mounts.ofId(id)?.store ?? mounts.root) : store).capabilities.etags,
+    // An optional store may open later.
+    get description() {
+      return mounts ? describe(store, rate_limit_per_minute) : description;
+    },
     session(principal) {
       const existing = sessions.get(principal);
       if (existing) return existing;
@@ -93,7 +101,7 @@ function sessionOf(access: Access, supportedVerbs: ReadonlySet<unknown>): Sessio
       reportIgnored(call, verb.input, input as object);
       const run = (facts: AuditFacts) => verb.run(fields, access as Parameters<typeof verb.run>[1], call, facts);
       const facts = verb.facts?.(fields, access);
-      if (facts === undefined) return run(NO_FACTS);
+      if (facts === undefined) return whole(await run(NO_FACTS), call);
       const action = verb.name as AuditAction;
       const [first, ...others] = [facts].flat() as [AuditFacts, ...AuditFacts[]];
       let work = () => access.audited(action, first, call, run);
@@ -101,10 +109,13 @@ function sessionOf(access: Access, supportedVerbs: ReadonlySet<unknown>): Sessio
         const inner = work;
         work = () => access.audited(action, other, call, inner);
       }
-      return work();
+      return whole(await work(), call);
     },
   };
 }
+
+/** Says in the answer which stores it lacks (Decision 49). */
+const whole = <Output>(output: Output, { leftOut }: Call): Output => (leftOut ? { ...output, ...leftOut } : output);
 
 function unsupported(
   { name, remedy, writes }: Pick<Verb, 'name' | 'remedy' | 'writes'>,

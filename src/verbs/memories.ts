@@ -49,10 +49,18 @@ import { verb } from './verb.ts';
 const mayAdd = (access: Access, { user_id, scope }: NewMemory): boolean =>
   access.mayAccess(user_id) && access.admitsWrite(scope);
 
-/** The key of a request as the store takes it. Throws if it takes none. */
-function requestKey(access: Access, key: ReturnType<typeof readIdempotencyKey>): RequestKey | undefined {
-  if (key && !access.store.idempotent) throw access.unsupported('Idempotency-Key');
-  return key && { caller: access.principal.id, ...key };
+/** The key of a request as the stores of its memories take it. Throws if one takes none. */
+function requestKey(
+  access: Access,
+  key: ReturnType<typeof readIdempotencyKey>,
+  inputs: readonly (NewMemory | undefined)[],
+): RequestKey | undefined {
+  if (!key) return undefined;
+  for (const input of inputs) {
+    const store = input && access.storeAt(input.scope);
+    if (store?.idempotent === false) throw access.unsupported('Idempotency-Key', store);
+  }
+  return { caller: access.principal.id, ...key };
 }
 
 const idempotency_key = z.string().optional();
@@ -70,12 +78,12 @@ export const add = verb({
   writes: true,
   async run({ memory: body, idempotency_key }, access, call) {
     const { store, max_record_bytes } = access;
-    const input = readNewMemory(body, store.capabilities, call);
+    const input = readNewMemory(body, access.storeAt, call);
     if (recordBytes(input) > max_record_bytes) throw recordTooLarge(max_record_bytes);
     const key = readIdempotencyKey(idempotency_key, input);
     return access.audited('add', access.facts(input), call, async () => {
       if (!mayAdd(access, input)) throw denied();
-      const memory = await store.add({ input, key: requestKey(access, key) }, call);
+      const memory = await store.add({ input, key: requestKey(access, key, [input]) }, call);
       return toWire(access.writable(memory, input.user_id));
     });
   },
@@ -115,8 +123,8 @@ export const batch = verb({
   writes: true,
   feature: 'batch',
   async run({ memories, idempotency_key }, access, call) {
-    const { store, max_record_bytes } = access;
-    const read = (body: unknown) => readNewMemory(body, store.capabilities, call);
+    const { max_record_bytes } = access;
+    const read = (body: unknown) => readNewMemory(body, access.storeAt, call);
     const inputs = readAll(memories, read, recordBytes, max_record_bytes);
     // An invalid memory has no other form than its own.
     const key = readIdempotencyKey(
@@ -169,7 +177,7 @@ async function addAll(
   );
   const adding = (async () =>
     allowedInputs.some(Boolean)
-      ? access.store.batch({ inputs: allowedInputs, key: requestKey(access, key) }, call)
+      ? access.store.batch({ inputs: allowedInputs, key: requestKey(access, key, allowedInputs) }, call)
       : [])();
   const outcomes = await Promise.allSettled(
     inputs.map(async (input, place) => {
@@ -231,11 +239,8 @@ function readChangeTarget(
 ): Target {
   const target = readTarget(input);
   if (if_match === undefined) return target;
-  if (!access.store.capabilities.etags) {
-    throw new OmpError('unsupported_capability', 'the provider does not support If-Match', {
-      provider: access.store.name,
-    });
-  }
+  const store = access.storeOf(target.id) ?? access.store;
+  if (!store.capabilities.etags) throw access.unsupported('If-Match', store);
   return { ...target, versions: versionsIn(if_match) };
 }
 
@@ -255,7 +260,7 @@ export const update = verb({
     const { store, principal, admitsRead } = access;
     const { grants } = principal;
     const target = readChangeTarget(input, access);
-    const patch = readPatch(body, store.capabilities, call);
+    const patch = readPatch(body, access.storeOf(target.id) ?? store, call);
     return access.audited('update', factsOfId(target), call, async (facts) => {
       if (patch.scope !== undefined && !access.admitsWrite(patch.scope)) {
         throw await access.accessError(target, call, facts);
@@ -299,7 +304,7 @@ async function updateReadable(
     const memory = await store.get(access.ref(target, read), call);
     if (!memory) throw await access.absenceError(read, target, call, facts);
     const versions = (target.versions ?? [memory.updated_at]).filter((version) => version === memory.updated_at);
-    const exactTarget = store.capabilities.etags ? { ...target, versions } : target;
+    const exactTarget = access.storeOf(target.id)?.capabilities.etags ? { ...target, versions } : target;
     try {
       return await store.update({ ref: access.ref(exactTarget, write), patch }, call);
     } catch (error) {
@@ -410,7 +415,9 @@ export const list = verb({
 });
 
 /** A query of a caller. The gateway adds the allowed scopes and the byte limits. */
-export type CallerQuery<Query> = Omit<Query, 'within' | 'max_bytes' | 'max_content_bytes'>;
+export type CallerQuery<Query> = Omit<Query, 'scope' | 'within' | 'outside' | 'max_bytes' | 'max_content_bytes'> & {
+  readonly scope?: string;
+};
 
 /** The memories of a list that the caller may read. */
 export async function listAllowed(

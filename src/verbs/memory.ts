@@ -1,15 +1,8 @@
 import { z } from 'zod';
-import {
-  type Call,
-  invalidRequest,
-  type Memory,
-  type MemoryPatch,
-  type NewMemory,
-  OmpError,
-  type ProviderCapabilities,
-} from '#contract';
+import { type Call, invalidRequest, type Memory, type MemoryPatch, type NewMemory, OmpError } from '#contract';
 import { recordTooLarge } from '#toolbox';
 import type { Target } from '../core/access.ts';
+import type { Store } from '../core/with-embedder.ts';
 import {
   confidence,
   content,
@@ -139,14 +132,14 @@ export function toWire(memory: Memory): WireMemory {
 }
 
 /**
- * A new memory. Throws `invalid_request` that names every invalid field. Its fields always have this order, as the fingerprint
+ * A new memory, for the store of its scope. Throws `invalid_request` that names every invalid field. Its fields always have this order, as the fingerprint
  * of an idempotency key needs.
  */
-export function readNewMemory(body: unknown, capabilities: ProviderCapabilities, call?: Call): NewMemory {
+export function readNewMemory(body: unknown, storeAt: (scope: string | null) => Store, call?: Call): NewMemory {
   const input = parse(CreateBody, body);
   if (call) reportIgnored(call, CreateBody, body as object);
   if (call && input.source) reportIgnored(call, SourceFields, (body as { source: object }).source, 'source.');
-  requireLength(input.content, capabilities);
+  requireLength(input.content, storeAt(input.scope ?? null));
   return {
     content: input.content,
     user_id: input.user_id,
@@ -161,11 +154,11 @@ export function readNewMemory(body: unknown, capabilities: ProviderCapabilities,
   };
 }
 
-/** A change of a memory. Throws `invalid_request` that names every invalid field. */
-export function readPatch(body: unknown, capabilities: ProviderCapabilities, call: Call): MemoryPatch {
+/** A change of a memory in this store. Throws `invalid_request` that names every invalid field. */
+export function readPatch(body: unknown, store: Store, call: Call): MemoryPatch {
   const input = parse(PatchBody, body);
   reportIgnored(call, PatchBody, body as object);
-  if (input.content !== undefined) requireLength(input.content, capabilities);
+  if (input.content !== undefined) requireLength(input.content, store);
   const extensions = readExtensions(body as object, 'keep');
   return {
     ...(withoutUndefined(input) as MemoryPatch),
@@ -175,7 +168,7 @@ export function readPatch(body: unknown, capabilities: ProviderCapabilities, cal
   };
 }
 
-function requireLength(text: string, { max_content_length: max }: ProviderCapabilities): void {
+function requireLength(text: string, { capabilities: { max_content_length: max } }: Store): void {
   if (max !== null && !fits(text, max)) throw invalidRequest(`content: must be at most ${max} characters`);
 }
 

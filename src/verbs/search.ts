@@ -52,8 +52,13 @@ const Explanation = z
       .nullable()
       .meta({ description: 'Words of the query that the memory contains; null: have no weight.' }),
     weights: z.looseObject({ vector: weight, keyword: weight }).meta({ description: 'Of `cosine` and of `coverage`.' }),
+    store: z.string().optional().meta({ description: 'Store of the memory; absent: the root store.' }),
+    store_weight: z.number().min(0).optional().meta({ description: 'Factor of the scores of this store.' }),
   })
-  .meta({ description: 'With `explain`: `score` is `weights.vector · cosine + weights.keyword · coverage`.' });
+  .meta({
+    description:
+      'With `explain`: `score` is `weights.vector · cosine + weights.keyword · coverage`, of a mounted store times `store_weight` and at most 1.',
+  });
 
 const SearchInput = z.object({
   q: query,

@@ -5,6 +5,7 @@ import { terminalOf } from '../../src/cli/terminal.ts';
 import { FOREIGN_SCRIPT, openEmbedder } from '../../src/embedding/open.ts';
 import { embeddings, embeddingsServer, failing } from '../embedding/embeddings-server.ts';
 import { call, memoryOf, openStore, type TestDatabase } from '../postgres/store.ts';
+import { openPineconeSubject } from '../support/pinecone-server.ts';
 import { recordingLog } from '../support/subject.ts';
 
 async function doctor(env: Readonly<Record<string, string>>, argv: readonly string[] = [], isTTY = false) {
@@ -236,4 +237,81 @@ it.each([
   const { findings } = await json({ DATABASE_URL: store.url, OMP_POSTGRES_SCHEMA: store.schema });
   const warnings = findings.filter(({ area, level }) => area === 'embedding' && level === 'warning');
   expect(warnings.map(({ message }) => message)).toEqual(warns ? [FOREIGN_SCRIPT] : []);
+});
+
+describe('[Decision 48] several stores', () => {
+  const mounted = (stores: object) => ({ OMP_SEARCH_MODE: 'keyword', OMP_STORES: JSON.stringify(stores) });
+  const KEYWORDS = { provider: 'memory', search: { mode: 'keyword' } };
+
+  it('are all checked, each finding with its store, and how many memories of the root store each mount hides', async () => {
+    const store = await openStore();
+    onTestFinished(() => store.close());
+    const provider = await store.open({ mode: 'keyword' });
+    for (const scope of ['crm', 'crm/a', 'crm/a/b', 'crmx', 'docs', null])
+      await provider.add({ input: memoryOf('u', 'text', { scope }) }, call);
+    const env = {
+      ...mounted({ crm: { mount: 'crm', ...KEYWORDS }, empty: { mount: 'a/b', required: false, ...KEYWORDS } }),
+      DATABASE_URL: store.url,
+      OMP_POSTGRES_SCHEMA: store.schema,
+    };
+    const { findings, ok } = await json(env);
+    expect(ok).toBe(true);
+    const messages = (name: string) =>
+      findings.flatMap((each) => ('store' in each && each.store === name ? each.message : []));
+    expect(messages('root')).toContain(
+      'the store mounted at crm hides 3 memories at or below that scope; mount it elsewhere, or give them another scope before',
+    );
+    expect(messages('root')).toContain('nothing is stored at or below a/b, where another store is mounted');
+    expect(messages('crm')).toEqual([
+      'provider memory, keyword search, mounted at crm, required',
+      'not needed: search.mode is keyword',
+      'the provider memory opens and answers',
+    ]);
+    expect(messages('empty')[0]).toBe('provider memory, keyword search, mounted at a/b, optional');
+    const { stdout } = await doctor(env);
+    expect(stdout).toMatch(/^root\n✓ [\s\S]*\n\ncrm\n✓ [\s\S]*\n\nempty\n✓ /);
+  });
+
+  it('an optional one that cannot be opened is a warning, a required one a problem, and both name its settings', async () => {
+    const dead = {
+      ...KEYWORDS,
+      provider: 'postgres',
+      postgres: { url: 'postgres://127.0.0.1:1/x', read_url: 'postgres://127.0.0.1:1/y' },
+    };
+    for (const required of [true, false]) {
+      const { status, findings } = await json({
+        ...mounted({ dead: { mount: 'dead', required, ...dead } }),
+        OMP_PROVIDER: 'memory',
+      });
+      expect(status).toBe(required ? 1 : 0);
+      expect(findings.at(-1)).toMatchObject({
+        store: 'dead',
+        area: 'connection',
+        level: required ? 'problem' : 'warning',
+      });
+      expect(findings.at(-1)?.message).not.toMatch(/DATABASE_URL|OMP_/);
+    }
+  });
+
+  it('memories of a backend that cannot count them are read', async () => {
+    const embedder = await openEmbedder({ kind: 'local', cache_size: 0, workers: 1 }, recordingLog());
+    onTestFinished(() => embedder.close());
+    const { client, pinecone, close } = await openPineconeSubject({ dimension: embedder.dimensions }, {}, { embedder });
+    onTestFinished(close);
+    for (const scope of ['crm', 'crm/a', 'other'])
+      await client.add({ user_id: 'u', content: `text of ${scope}`, scope });
+    const { findings } = await json({
+      OMP_PROVIDER: 'pinecone',
+      PINECONE_API_KEY: 'test',
+      PINECONE_INDEX_HOST: pinecone.url,
+      OMP_STORES: JSON.stringify({ crm: { mount: 'crm', ...KEYWORDS } }),
+    });
+    expect(findings.filter(({ area }) => area === 'mounts')).toEqual([
+      expect.objectContaining({
+        store: 'root',
+        level: 'warning',
+        message: expect.stringContaining('hides 2 memories'),
+      }),
+    ]);
+  });
 });

@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import { fromSql } from 'pgvector';
-import { backgroundCall, type Embedder, type Finding, type Remedy } from '#provider';
+import { backgroundCall, type Embedder, type Finding, hiddenBy, type Remedy } from '#provider';
 import { codeOf } from '../postgres-errors.ts';
 import type { Conditions } from '../tables/conditions.ts';
 
@@ -39,6 +39,26 @@ export async function readOnly<Result>(client: pg.Client, work: (read: Read) => 
     // Fails if the connection is lost, which ends the transaction too.
     await client.query('rollback').catch(() => {});
   }
+}
+
+/** The memories that other stores hide. `scope`: the SQL of a scope in the rows. */
+export async function findHidden(
+  read: Read,
+  { from, scope, where }: { readonly from: string; readonly scope: string; readonly where: () => Conditions },
+  mounts: readonly string[] = [],
+): Promise<Finding[]> {
+  const findings: Finding[] = [];
+  for (const mount of mounts) {
+    const hidden = where();
+    const parameter = `${hidden.bind(mount)}::text`;
+    hidden.and(`(${scope} = ${parameter} or starts_with(${scope}, ${parameter} || '/'))`);
+    const [row] = await read<{ memories: number }>(
+      `select count(*)::int as memories from ${from} where ${hidden}`,
+      hidden.values,
+    );
+    findings.push(hiddenBy(mount, row?.memories ?? 0));
+  }
+  return findings;
 }
 
 /** Stored texts that are embedded again. */

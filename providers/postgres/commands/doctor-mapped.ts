@@ -1,5 +1,5 @@
 import pg from 'pg';
-import type { Embedder, EmbedderIdentity, Finding, Remedy } from '#provider';
+import type { Embedder, EmbedderIdentity, Finding, MaintenanceContext, Remedy } from '#provider';
 import { type Column, hasContainment, hasIndexOn, type Index, type Table } from '../mapped/catalogue.ts';
 import { type ExaminedTable, examine } from '../mapped/examine.ts';
 import type { StoredReference } from '../mapped/field-mapping.ts';
@@ -11,6 +11,7 @@ import { conditions } from '../tables/conditions.ts';
 import {
   compareVectors,
   estimateSize,
+  findHidden,
   ok,
   problem,
   type Read,
@@ -29,11 +30,11 @@ const REPORTED_BELOW = /^pgvector |: every request reads the whole table|no vect
 /** A mapped table: whether the mapping fits it, and which indexes would help. */
 export const checkMappedTable = (
   client: pg.Client,
-  options: MappedOptions,
+  options: MappedOptions & Pick<MaintenanceContext, 'mounts'>,
   embedder: Embedder | undefined,
 ): Promise<Finding[]> =>
   readOnly(client, async (read) => {
-    const { mapping } = options;
+    const { mapping, mounts } = options;
     const merged = resolveMapping(mapping, []);
     const examined = embedder
       ? await examine(client, mapping, embedder)
@@ -46,7 +47,18 @@ export const checkMappedTable = (
     if (!layout || !table || !merged) return findings;
     const use = layout.writable ? 'read and written' : 'read-only';
     findings.push(ok('mapping', `OMP_MAPPING_PRESET=${mapping.preset} fits ${quoted(table)}, which is ${use}`));
-    return [...findings, ...(await checkTable(read, options, { ...examined, layout, table, merged }, embedder))];
+    findings.push(...(await checkTable(read, options, { ...examined, layout, table, merged }, embedder)));
+    const { scope } = layout.fields;
+    if (scope === undefined) return findings;
+    const memories = () => {
+      const where = conditions();
+      where.and(layout.always(where));
+      return where;
+    };
+    return [
+      ...findings,
+      ...(await findHidden(read, { from: layout.from, scope: scope.read, where: memories }, mounts)),
+    ];
   });
 
 interface Fitting extends ExaminedTable {

@@ -1,5 +1,5 @@
 import pg from 'pg';
-import type { Embedder, Finding } from '#provider';
+import type { Embedder, Finding, MaintenanceContext } from '#provider';
 import type { Options } from '../postgres-options.ts';
 import {
   analyserProblem,
@@ -17,12 +17,21 @@ import { INGESTION, MIGRATIONS, missingTables, partlyRestored, tooNew } from '..
 import { conditions } from '../tables/conditions.ts';
 import { type Names, toNames, withVectorsIn } from '../tables/names.ts';
 import { checkNodes, checkReachable } from './doctor-citus.ts';
-import { compareVectors, estimateSize, ok, problem, type Read, reportSize, warning } from './doctor-common.ts';
+import {
+  compareVectors,
+  estimateSize,
+  findHidden,
+  ok,
+  problem,
+  type Read,
+  reportSize,
+  warning,
+} from './doctor-common.ts';
 
 /** The gateway's tables: whether they exist, the role may use them, and their data fits this gateway. */
 export async function checkTables(
   read: Read,
-  { url, schema, large_user_rows }: Options,
+  { url, schema, large_user_rows, mounts }: Options & Pick<MaintenanceContext, 'mounts'>,
   extension: { readonly schema: string } | undefined,
   embedder: Embedder | undefined,
 ): Promise<Finding[]> {
@@ -67,7 +76,8 @@ export async function checkTables(
   );
   const indexing = moving > 0 ? `, and ${moving} being indexed` : '';
   findings.push(ok('size', `users with more than ${large_user_rows} memories, searched by index: ${large}${indexing}`));
-  return findings;
+  const hidden = { from: names.memories, scope: 'scope', where: () => conditions() };
+  return [...findings, ...(await findHidden(read, hidden, mounts))];
 }
 
 const NEEDED = ['select', 'insert', 'update', 'delete'] as const;

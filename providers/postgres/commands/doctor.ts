@@ -4,7 +4,7 @@ import type { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import pg from 'pg';
-import type { Finding, MaintenanceContext } from '#provider';
+import { type Finding, hiddenBy, type MaintenanceContext } from '#provider';
 
 import { encodingProblem, explainFailure } from '../client/startup-client.ts';
 import { runningEngine, startEngine } from '../embedded/engine.ts';
@@ -20,6 +20,14 @@ import { checkTables } from './doctor-tables.ts';
  * mode, or the embedding service does not work) it checks what it can.
  */
 export async function diagnose(options: Options, context: MaintenanceContext): Promise<Finding[]> {
+  const findings = await checkAll(options, context);
+  const { mounts = [] } = context;
+  const isCounted = findings.some(({ area, level }) => area === 'mounts' || level === 'problem');
+  // There are no tables yet, or a mapped table has no scopes.
+  return isCounted ? findings : [...findings, ...mounts.map((mount) => hiddenBy(mount, 0))];
+}
+
+async function checkAll(options: Options, context: MaintenanceContext): Promise<Finding[]> {
   if (options.url !== undefined) return diagnoseServer({ connectionString: options.url }, options, context);
   const { findings, engine } = await openEmbedded(context.data_dir);
   if (!engine) return findings;
@@ -63,7 +71,7 @@ async function checkReplica(read_url: string, { connect_timeout_ms }: Options): 
   }
 }
 
-async function checkDatabase(client: pg.Client, options: Options, { embedder, ranking }: MaintenanceContext) {
+async function checkDatabase(client: pg.Client, options: Options, { embedder, ranking, mounts }: MaintenanceContext) {
   const { mapping } = options;
   const findings: Finding[] = [];
   /** A check that fails does not stop the others. */
@@ -84,10 +92,15 @@ async function checkDatabase(client: pg.Client, options: Options, { embedder, ra
   );
   if (found) findings.push(found.finding);
   const rest = mapping
-    ? await check('mapping', 'the table', () => checkMappedTable(client, { ...options, mapping }, embedder))
+    ? await check('mapping', 'the table', () => checkMappedTable(client, { ...options, mapping, mounts }, embedder))
     : await check('privileges', 'the tables', () =>
         readOnly(client, (read) =>
-          checkTables(read, options, found?.extension, ranking.mode === 'keyword' ? undefined : embedder),
+          checkTables(
+            read,
+            { ...options, mounts },
+            found?.extension,
+            ranking.mode === 'keyword' ? undefined : embedder,
+          ),
         ),
       );
   return [...findings, ...(rest ?? [])];

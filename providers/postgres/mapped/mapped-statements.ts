@@ -6,11 +6,11 @@ import {
   type Ref,
   type SearchQuery,
   type VectorsQuery,
-  type Within,
+  type Visible,
 } from '#provider';
 import { rememberStatements } from '../client/connections.ts';
 import { PROVIDER } from '../postgres-errors.ts';
-import { type Conditions, conditions, toLikePattern } from '../tables/conditions.ts';
+import { type Conditions, conditions, isWithin, toLikePattern, whereWithin } from '../tables/conditions.ts';
 import { firstWithin } from '../tables/memory-rows.ts';
 import type { Query } from '../tables/memory-statements.ts';
 import { toTextArray } from '../values.ts';
@@ -124,17 +124,17 @@ export function createMappedStatements(layout: Layout, reading: Reading) {
 
 // Conditions
 
-type Filters = Pick<ListQuery, 'user_id' | 'tags' | 'within'>;
+type Filters = Pick<ListQuery, 'user_id' | 'tags'> & Visible;
 
 /** The one row that a `Ref` names, if the caller may see it. Undefined if no row can have such an id. */
-export function whereOne(layout: Layout, { id, users, within }: Ref): Conditions | undefined {
+export function whereOne(layout: Layout, { id, users, ...visible }: Ref): Conditions | undefined {
   const parts = layout.id.parts(id);
   if (!parts) return undefined;
   const where = conditions();
   for (const [part, column] of layout.id.columns.entries()) where.and(column.is(where.bind(parts[part])));
   where.and(layout.always(where));
   if (users !== null) where.and(layout.owner.is(where, users));
-  whereWithin(layout, where, within);
+  whereVisible(layout, where, visible);
   return where;
 }
 
@@ -155,33 +155,33 @@ export function recheck(layout: Layout, where: Conditions, { id, owners, within 
   if (id !== undefined) same.push(`(${layout.id.read}) collate "C" = ${where.bind(id)}::text`);
   if (owners && user_id?.constant === undefined) same.push(`(${user_id?.read}) collate "C" = ${list(owners)}`);
   if (within && scope && scope.constant === undefined) {
-    same.push(`(${scopeOf(scope.read)}) like ${list(within.map(toLikePattern))}`);
+    same.push(isWithin(where, within, `(${scopeOf(scope.read)})`));
   }
   return `1 / coalesce(${same.join(' and ') || 'true'}, false)::int`;
 }
 
 /** The rows of a user that the caller may see and that carry these tags. */
-export function whereUser(layout: Layout, { user_id, tags, within }: Filters): Conditions {
+export function whereUser(layout: Layout, { user_id, tags, ...visible }: Filters): Conditions {
   const where = conditions();
   where.and(layout.owner.is(where, [user_id]));
   where.and(layout.always(where));
-  whereWithin(layout, where, within);
+  whereVisible(layout, where, visible);
   if (tags.length > 0 && layout.hasTags) where.and(layout.hasTags(where, tags));
   return where;
 }
 
-function whereWithin(layout: Layout, where: Conditions, within: Within): void {
+function whereVisible(layout: Layout, where: Conditions, visible: Visible): void {
   const scope = scopeIn(layout);
   // If scopes are not mapped, the gateway applies them.
-  if (within === null || scope === undefined) return;
-  where.and(`${scope} like any(${where.bind(toTextArray(within.map(toLikePattern)))}::text[])`);
+  if (scope !== undefined) whereWithin(where, visible, scope);
 }
 
 /** List: glob. */
 export function whereScopeGlob(layout: Layout, where: Conditions, { scope: glob }: ListQuery): void {
   const scope = scopeIn(layout);
   if (glob === undefined || scope === undefined) return;
-  if (hasWildcard(glob)) where.and(`${scope} like ${where.bind(toLikePattern(glob))}`);
+  if (typeof glob !== 'string') where.and(isWithin(where, glob, scope));
+  else if (hasWildcard(glob)) where.and(`${scope} like ${where.bind(toLikePattern(glob))}`);
   else where.and(`${scope} = ${where.bind(glob)}`);
 }
 

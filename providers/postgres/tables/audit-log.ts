@@ -40,7 +40,7 @@ export const createAuditLog = (names: Names, run: Run): AuditLog => ({
     if (after) {
       where.and(`(timestamp, seq) < (${where.bind(after.timestamp)}::timestamptz, ${where.bind(after.seq)}::bigint)`);
     }
-    whereWithin(where, within);
+    whereWithin(where, { within });
     const rows = await run(
       `select date_part('epoch', timestamp) * 1000 as milliseconds, seq::float8 as seq, ${COLUMNS.slice(1).join(', ')}
        from ${names.auditLog} l where ${where} order by l.timestamp desc, l.seq desc limit ${where.bind(limit)}`,

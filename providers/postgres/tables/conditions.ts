@@ -1,5 +1,4 @@
-import type { ListQuery, SearchQuery, Within } from '#provider';
-import { hasWildcard, literalPrefix } from '#provider';
+import { hasWildcard, type ListQuery, literalPrefix, type SearchQuery, type Visible } from '#provider';
 import { toTextArray } from '../values.ts';
 import { type Names, NO_BUCKET } from './names.ts';
 
@@ -75,6 +74,10 @@ export function whereScopePrefix(where: Conditions, { user_id, scope }: SearchQu
 /** The scope of a list is a glob. The literal text before the first wildcard becomes an index range, the pattern decides. */
 export function whereScopeGlob(where: Conditions, { user_id, scope }: ListQuery): void {
   if (scope === undefined) return;
+  if (typeof scope !== 'string') {
+    whereWithin(where, { within: scope });
+    return;
+  }
   where.and('scope is not null');
   if (!hasWildcard(scope)) {
     where.and(`${sameUserHash(where, user_id)} and scope = ${where.bind(scope)}`);
@@ -85,9 +88,20 @@ export function whereScopeGlob(where: Conditions, { user_id, scope }: ListQuery)
   where.and(`scope like ${where.bind(toLikePattern(scope))}`);
 }
 
-/** The allowed scopes of the caller, as globs. */
-export function whereWithin(where: Conditions, within: Within): void {
-  if (within !== null) where.and(`scope like any(${where.bind(toTextArray(within.map(toLikePattern)))}::text[])`);
+/** What the query may see. `scope`: SQL of the scope. */
+export function whereWithin(where: Conditions, { within, outside }: Visible, scope = 'scope'): void {
+  if (within !== null) where.and(isWithin(where, within, scope));
+  if (outside) {
+    const hidden = outside.flatMap((top) => [toLikePattern(top), `${toLikePattern(top)}/%`]);
+    where.and(`(${scope} is null or not ${scope} like any(${where.bind(toTextArray(hidden))}::text[]))`);
+  }
+}
+
+/** SQL that tells whether a scope matches one of the globs. */
+export function isWithin(where: Conditions, globs: readonly string[], scope = 'scope'): string {
+  const patterns = globs.filter((glob) => glob !== '').map(toLikePattern);
+  const matches = `${scope} like any(${where.bind(toTextArray(patterns))}::text[])`;
+  return patterns.length < globs.length ? `(${scope} is null or ${matches})` : matches;
 }
 
 /** More ranges would make more and more statement texts and exclude less and less. */

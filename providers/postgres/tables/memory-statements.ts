@@ -87,12 +87,12 @@ export function createStatements(names: Names, audited: boolean, statement = rem
   const listColumns = columnsOf(names, queueStatusOfMany(names));
   /** The first parameter of a list, after the bucket, is the limit of a content in bytes. */
   const shortColumns = columnsOf(names, queueStatusOfMany(names), names.distributed ? '$2::float8' : '$1::float8');
-  const one = ({ id, users, within, bucket }: Located) => {
+  const one = ({ id, users, bucket, ...visible }: Located) => {
     const where = conditions(bucket);
     where.and(inShard(names));
     where.and(`id = ${where.bind(id)}`);
     if (users !== null) where.and(`user_id = any(${where.bind(toTextArray(users))}::text[])`);
-    whereWithin(where, within);
+    whereWithin(where, visible);
     return where;
   };
   /** The same for a change, which checks the version. */
@@ -170,12 +170,12 @@ export function createStatements(names: Names, audited: boolean, statement = rem
     },
 
     /** The vectors of records that have one, as text. */
-    vectors({ user_id, within, ids }: VectorsQuery): Query {
+    vectors({ user_id, ids, ...visible }: VectorsQuery): Query {
       const where = conditions(shardOf(names, user_id));
       where.and(inShard(names));
       where.and(`id = any(${where.bind(toTextArray(ids))}::text[])`);
       where.and(`user_id = ${where.bind(user_id)}`);
-      whereWithin(where, within);
+      whereWithin(where, visible);
       where.and(`${names.embedding} is not null`);
       return query(`select id, ${names.embedding}::text as vector from ${names.memories} where ${where}`, where.values);
     },
@@ -301,7 +301,7 @@ function listOfLargeUser(names: Names, where: Conditions, wanted: ListQuery): Li
 }
 
 /** Whether the index on user and scope leads to the scopes that match. */
-const hasLiteralScope = ({ scope = '' }: ListQuery): boolean => literalPrefix(scope) !== '';
+const hasLiteralScope = ({ scope }: ListQuery): boolean => typeof scope === 'string' && literalPrefix(scope) !== '';
 
 /** The filters of a list, and what the caller may see. */
 function whereListed(where: Conditions, wanted: ListQuery): void {
@@ -309,7 +309,7 @@ function whereListed(where: Conditions, wanted: ListQuery): void {
   whereTags(where, wanted.tags);
   // The index on user and time serves restricted callers too: index ranges over the scope would read and sort everything
   // visible for every page (66 ms instead of 0.7 ms at 45,000 of a user's 50,000 memories).
-  whereWithin(where, wanted.within);
+  whereWithin(where, wanted);
 }
 
 function whereInTime(where: Conditions, wanted: ListQuery): void {

@@ -87,8 +87,8 @@ export function searchStatements(names: Names, ranking: RankingOptions): (search
   };
 }
 
-const isFiltered = ({ within, scope, tags, max_content_bytes }: SearchQuery): boolean =>
-  within !== null || scope !== undefined || tags.length > 0 || max_content_bytes !== undefined;
+const isFiltered = ({ within, outside, scope, tags, max_content_bytes }: SearchQuery): boolean =>
+  within !== null || outside !== undefined || scope !== undefined || tags.length > 0 || max_content_bytes !== undefined;
 
 function textOf(parts: StatementParts, search: Search): string {
   const { names, ranking, limit, bytes } = parts;
@@ -150,7 +150,7 @@ function bind(names: Names, ranking: RankingOptions, { query, within }: Search) 
 /** The parts that the plans share. */
 function toParts(bound: ReturnType<typeof bind>, { query }: Search) {
   const { names, where, user, keyArray, vector, vectorWeight, keywordWeight } = bound;
-  const visible = part(where, (inner) => whereWithin(inner, query.within));
+  const visible = part(where, (inner) => whereWithin(inner, query));
   const distance = vector && `${names.embedding} ${names.cosineDistance} ${vector}`;
   const filter = part(where, (inner) => {
     whereScopePrefix(inner, query);
@@ -327,7 +327,7 @@ export function countMatchesStatement(names: Names, query: SearchQuery, limit: n
   const where = conditions(shardOf(names, query.user_id));
   where.and(inShard(names));
   where.and(`${UNINDEXED_USER} = ${where.bind(query.user_id)}`);
-  whereWithin(where, query.within);
+  whereWithin(where, query);
   whereScopePrefix(where, query);
   whereTags(where, query.tags);
   whereTagsOfLargeUser(where, query);

@@ -173,7 +173,7 @@ export function createRarity(names: Names, run: Run, now = Date.now) {
   };
 }
 
-const whoseOf = ({ user_id, within }: SearchQuery): string => JSON.stringify([user_id, within]);
+const whoseOf = ({ user_id, within, outside }: SearchQuery): string => JSON.stringify([user_id, within, outside]);
 
 interface CountRequest {
   readonly keys: readonly number[];
@@ -184,7 +184,7 @@ interface CountRequest {
 export function countStatement(names: Names, query: SearchQuery, { keys, all }: CountRequest) {
   const where = conditions(shardOf(names, query.user_id));
   const wanted = where.bind(`{${keys}}`);
-  const visible = part(where, (inner) => whereWithin(inner, query.within));
+  const visible = part(where, (inner) => whereWithin(inner, query));
   const whole = () =>
     `select count(*) from ${names.memories} where ${inShard(names)} and ${part(where, (inner) => whereUser(inner, query, where.bind(query.user_id)))} and ${visible}`;
   return {

@@ -45,7 +45,7 @@ export function createUserVerbs(
   };
 
   return {
-    async users({ users, within, prefix = '', after, limit }: UserListQuery, call): Promise<UserPart> {
+    async users({ users, prefix = '', after, limit, ...visible }: UserListQuery, call): Promise<UserPart> {
       const most = prefix === '' ? limit : MAX_STEPS;
       // No id sorts before its own beginning. The last one with it is not known: only some collations keep them together.
       const ids = users
@@ -58,7 +58,7 @@ export function createUserVerbs(
       const where = conditions(names.distributed ? wanted.map(names.bucketOf) : undefined);
       where.and(inShards(names));
       where.and(`user_id = any(${where.bind(toTextArray(wanted))}::text[])`);
-      whereWithin(where, within);
+      whereWithin(where, visible);
       const rows = await run(
         `select user_id, count(*)::float8 as count, ${milliseconds('max(updated_at)')} as last_write
          from ${names.memories} where ${where} group by user_id`,
@@ -73,11 +73,11 @@ export function createUserVerbs(
       return { items, next: last === ids.at(-1) ? undefined : last };
     },
 
-    async userStats({ user_id, within, limit }: StatsQuery, call): Promise<UserStats> {
+    async userStats({ user_id, limit, ...visible }: StatsQuery, call): Promise<UserStats> {
       const where = conditions(shardOf(names, user_id));
       where.and(inShard(names));
       where.and(`user_id = ${where.bind(user_id)}`);
-      whereWithin(where, within);
+      whereWithin(where, visible);
       const most = where.bind(limit);
       const largest = (
         name: string,

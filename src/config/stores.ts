@@ -1,0 +1,160 @@
+import { join, resolve } from 'node:path';
+import type { z } from 'zod';
+import { resolveMapping } from '../../providers/postgres/mapped/mapping.ts';
+import { check } from './check.ts';
+import { dropIdle, unmet } from './conditions.ts';
+import { collect, parseYaml } from './config-file.ts';
+import type { Input, Reading } from './mistakes.ts';
+import { STORE_SETTINGS, settingFor } from './schema-reader.ts';
+import { type Config, type configSchema, type StoreConfig, storeSchema } from './settings.ts';
+
+/** One store as it is written. */
+export interface ReadStore {
+  readonly name: string;
+  /** Such as `stores.crm in gateway.yaml`; begins each mistake about the store. */
+  readonly title: string;
+  /** Undefined: a mistake hides them. */
+  readonly settings: (z.output<typeof storeSchema> & { readonly mount: string }) | undefined;
+  /** Whether the store names its own folder. */
+  readonly hasFolder: boolean;
+}
+
+/** The stores that `stores` or OMP_STORES gives. Takes the setting out of `inputs`, and adds every mistake. */
+export function readStores(inputs: Map<string, Input>, reading: Reading): ReadStore[] {
+  const input = inputs.get('stores');
+  inputs.delete('stores');
+  if (input?.value === undefined) return [];
+  const { name, value, origin } = input;
+  const count = reading.mistakes.length;
+  // As JSON, a name that is given twice would win silently; YAML reports it.
+  const node = typeof value === 'string' ? parseYaml(value, name, reading.mistakes) : value;
+  if (typeof node === 'object' && node !== null && !Array.isArray(node)) {
+    const where = origin === 'file' ? name.slice('stores in '.length) : name;
+    return Object.entries(node).map((entry) => readStore(entry, where, reading));
+  }
+  if (reading.mistakes.length === count) reading.mistakes.push(`${name} must be ${settingFor('stores')?.allowed}`);
+  return [];
+}
+
+const NAME = /^[a-z][a-z0-9-]{0,31}$/;
+
+function readStore([name, node]: [string, unknown], where: string, reading: Reading): ReadStore {
+  const title = `stores.${name} in ${where}`;
+  const mistakes: string[] = [];
+  const inputs = new Map<string, Input>();
+  if (!NAME.test(name))
+    mistakes.push('a name is a lower-case letter, then at most 31 lower-case letters, digits and hyphens');
+  collect(node, '', { ...reading, mistakes, inputs, known: STORE_SETTINGS });
+  dropIdle(inputs, mistakes);
+  if (!inputs.has('mount'))
+    mistakes.push('mount is required: the scope at which the store appears, such as docs/handbook');
+  mistakes.push(...unmet(inputs, withExample));
+  const settings = check(storeSchema, inputs, mistakes, STORE_SETTINGS);
+  reading.mistakes.push(...mistakes.map((mistake) => `${title}: ${mistake}`));
+  const { mount } = settings ?? {};
+  return {
+    name,
+    title,
+    settings: settings && mount !== undefined ? { ...settings, mount } : undefined,
+    hasFolder: inputs.has('data_dir'),
+  };
+}
+
+/** The name of the root store where a store is named. */
+export const ROOT = 'root';
+
+/** The configuration of one store alone. Throws if there is none of that name. */
+export function configOfStore(config: Config, name: string): Config {
+  if (name === ROOT) return { ...config, stores: [] };
+  const store = config.stores.find((each) => each.name === name);
+  if (store !== undefined) return store.config;
+  const names = [ROOT, ...config.stores.map((each) => each.name)];
+  throw new Error(`there is no store ${name}: the configuration has ${names.join(', ')}`);
+}
+
+const KEYS = new Map([...STORE_SETTINGS.values()].map(({ env, key }) => [env, key]));
+
+/** The message with the settings of a mounted store, where it names variables: those are of the root store. */
+export const withKeys = (message: string): string =>
+  message.replace(/[A-Z][A-Z0-9]*_[A-Z0-9_]+/g, (variable) => KEYS.get(variable) ?? variable);
+
+/** A message about a store, with its name unless it is the root store. */
+export const inStore = (name: string, message: string): string =>
+  name === ROOT ? message : `stores.${name}: ${withKeys(message)}`;
+
+/** A store takes nothing from the environment by itself. */
+function withExample(key: string): string {
+  const { example } = settingFor(key) ?? {};
+  return example === undefined ? key : `${key} (such as ${example})`;
+}
+
+/**
+ * The stores of a gateway with this root store; undefined: a mistake hides it. Adds the mistakes between them: names and mounts
+ * that exclude each other, and the same memories mounted twice.
+ */
+export function storesBeside(
+  root: z.output<typeof configSchema> | undefined,
+  stores: readonly ReadStore[],
+  mistakes: string[],
+): StoreConfig[] {
+  const places = new Map<string, string>();
+  const rootPlace = root && placeOf(root);
+  if (rootPlace !== undefined) places.set(rootPlace.key, 'the root store');
+  const found: StoreConfig[] = [];
+  for (const { name, title, settings, hasFolder } of stores) {
+    if (name === ROOT || name === root?.provider)
+      mistakes.push(`${title}: ${name} names the root store in commands, errors and metrics; choose another name`);
+    if (settings === undefined) continue;
+    const { mount, required, weight, ...own } = settings;
+    for (const other of found) {
+      const relation = relationOf(mount, other.mount);
+      if (relation !== undefined)
+        mistakes.push(
+          `${title}: mount ${mount} ${relation} ${other.mount}, the mount of stores.${other.name}; mount them beside each other`,
+        );
+    }
+    const data_dir = hasFolder ? own.data_dir : join(root?.data_dir ?? '', 'stores', name);
+    const config = { ...root, ...own, data_dir, stores: [] } as Config;
+    const place = placeOf(config);
+    const other = place && places.get(place.key);
+    if (place !== undefined && other !== undefined)
+      mistakes.push(`${title}: it has the ${place.what} of ${other}, so each memory would appear twice; name another`);
+    else if (place !== undefined) places.set(place.key, `stores.${name}`);
+    found.push({ name, mount, required, weight, config });
+  }
+  return found;
+}
+
+function relationOf(mount: string, other: string): string | undefined {
+  if (mount === other) return 'is the same as';
+  if (mount.startsWith(`${other}/`)) return 'lies inside';
+  return other.startsWith(`${mount}/`) ? 'contains' : undefined;
+}
+
+/** Where a store keeps its memories, as far as its settings tell; undefined: no other store can have that place. */
+function placeOf({ provider, postgres, mapping, pinecone, data_dir }: Omit<Config, 'stores'>) {
+  if (provider === 'pinecone') {
+    const host = pinecone.index_host
+      ?.replace(/^https?:\/\//i, '')
+      .split('/')[0]
+      ?.toLowerCase();
+    return { what: 'index and namespace', key: JSON.stringify([host, pinecone.namespace]) };
+  }
+  if (provider !== 'postgres') return undefined;
+  if (postgres.url === undefined) return { what: 'data folder', key: resolve(data_dir) };
+  const server = serverOf(postgres.url);
+  const { preset, ...rest } = mapping;
+  if (preset === undefined) return { what: 'database and schema', key: JSON.stringify([...server, postgres.schema]) };
+  const mapped = resolveMapping({ preset, ...rest }, []);
+  if (mapped === undefined) return undefined;
+  const { schema, table, collection, vectors, user_pattern } = mapped;
+  const key = JSON.stringify([...server, schema, table, collection?.value, vectors?.which?.value, user_pattern]);
+  return { what: 'table', key };
+}
+
+/** Host, port and database of a connection string, without who connects and how. */
+function serverOf(url: string): string[] {
+  if (!URL.canParse(url)) return [url];
+  const { hostname, port, pathname, searchParams } = new URL(url);
+  return [(searchParams.get('host') ?? hostname).toLowerCase(), port || searchParams.get('port') || '5432', pathname];
+}

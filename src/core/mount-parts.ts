@@ -1,0 +1,211 @@
+import { Call, type Consistency, type Embedder, OmpError, type Within } from '#contract';
+import { globsOverlap, hasWildcard, isAtOrBelow, literalPrefix, withinBelow } from '#toolbox';
+import { atMount, hiding } from './mount.ts';
+import type { MountedStore, Store } from './with-embedder.ts';
+
+/*
+ * The stores of a gateway side by side, and how several are asked at once (Decisions 48 and 49).
+ */
+
+/** One of the stores. */
+export interface Part {
+  /** The name in answers and errors. */
+  readonly name: string;
+  /** The place in the fixed order of stores; the root store is 0. */
+  readonly index: number;
+  /** Undefined: the root store. */
+  readonly mount: string | undefined;
+  readonly required: boolean;
+  readonly weight: number;
+  readonly embedder: Embedder | undefined;
+  /** In the names of the gateway. */
+  readonly store: Store;
+  /** Whether a query can find a record here. `scopes`: the globs that it asks for, null for all. */
+  sees(within: Within, scopes: Within): boolean;
+}
+
+/** A part whose store has this member. */
+export type PartWith<Member extends keyof Store> = Part & { readonly store: Required<Pick<Store, Member>> };
+
+export function partsOf(root: Store, embedder: Embedder | undefined, mounted: readonly MountedStore[]): Part[] {
+  const mounts = mounted.map(({ mount }) => mount);
+  return [
+    {
+      name: root.name,
+      index: 0,
+      mount: undefined,
+      required: true,
+      weight: 1,
+      embedder,
+      store: hiding(root, mounts),
+      sees(within, scopes) {
+        if (root.capabilities.scopes === 'none') return within === null && scopes === null;
+        const shown = (globs: Within) =>
+          globs === null ? null : globs.filter((glob) => !mounts.some((top) => isBelow(glob, top)));
+        return meet(shown(within), shown(scopes));
+      },
+    },
+    ...mounted.map((one, at) => mountedPart(one, at + 1)),
+  ];
+}
+
+function mountedPart(one: MountedStore, index: number): Part {
+  const { mount } = one;
+  let inner = one.current();
+  let store = atMount(inner, one);
+  return {
+    ...one,
+    index,
+    get store() {
+      if (one.current() === inner) return store;
+      inner = one.current();
+      store = atMount(inner, one);
+      return store;
+    },
+    sees(within, scopes) {
+      const [allowed, asked] = [withinBelow(within, mount), withinBelow(scopes, mount)];
+      if (inner.capabilities.scopes !== 'none') return meet(allowed, asked);
+      return [allowed, asked].every((globs) => globs === null || globs.includes(''));
+    },
+  };
+}
+
+/** Whether everything that a glob matches is at this scope or below. */
+const isBelow = (glob: string, top: string): boolean =>
+  hasWildcard(glob) ? literalPrefix(glob).startsWith(`${top}/`) : isAtOrBelow(glob, top);
+
+/** Whether a record may be in both. The empty glob matches nothing but records without a scope. */
+function meet(a: Within, b: Within): boolean {
+  if (a === null || b === null) return (a ?? b)?.length !== 0;
+  return a.some((one) => b.some((other) => (one === '' || other === '' ? one === other : globsOverlap(one, other))));
+}
+
+/** What the members of a store are called in messages. */
+const VERB_OF: Partial<Record<keyof Store, string>> = { userStats: 'stats', vectorsOf: 'map' };
+
+export function lacking({ name, store }: Part, member: keyof Store): OmpError {
+  const verb = VERB_OF[member] ?? member;
+  const reason = store.read_only ? `: ${store.read_only}` : '';
+  return new OmpError('unsupported_capability', `the store ${name} does not support ${verb}${reason}`, {
+    provider: name,
+  });
+}
+
+interface Scopes {
+  readonly within: Within;
+  /** The globs that the query asks for; default: all. */
+  readonly scopes?: Within;
+}
+
+/**
+ * The parts where a query can find a record. The answer names those without the method (Decision 49); throws
+ * `unsupported_capability` if no other is left.
+ */
+export function partsWith<Member extends keyof Store>(
+  parts: readonly Part[],
+  member: Member,
+  { within, scopes = null }: Scopes,
+  call: Call,
+): PartWith<Member>[] {
+  const seen = parts.filter((part) => part.sees(within, scopes));
+  const able = seen.filter(({ store }) => store[member] !== undefined);
+  for (const part of seen) {
+    if (able.length === 0) throw lacking(part, member);
+    if (part.store[member] === undefined) call.leaveOut('x-without', part.name);
+  }
+  return able as PartWith<Member>[];
+}
+
+/** What one of several stores answered. */
+export interface PartResult<Asked extends Part, Result> {
+  readonly part: Asked;
+  readonly result: Result;
+}
+
+/** Asks all parts at once. Leaves out optional stores that fail or are slow, and has the answer name them. */
+export async function askAll<Asked extends Part, Result>(
+  parts: readonly Asked[],
+  call: Call,
+  work: (part: Asked, call: Call) => Promise<Result>,
+): Promise<PartResult<Asked, Result>[]> {
+  const results = await Promise.all(parts.map((part) => ask(part, call, work)));
+  return results.filter((one) => one !== undefined);
+}
+
+/** Asks one of the stores that make up an answer; undefined: it is optional, and the answer names it as left out. */
+export async function ask<Asked extends Part, Result>(
+  part: Asked,
+  call: Call,
+  work: (part: Asked, call: Call) => Promise<Result>,
+): Promise<PartResult<Asked, Result> | undefined> {
+  if (part.required) return { part, result: await work(part, callOf(part, call)) };
+  try {
+    return { part, result: await inShare(part.name, callOf(part, call), (own) => work(part, own)) };
+  } catch (error) {
+    if (call.aborted || !isOutage(error)) throw error;
+    call.leaveOut('x-partial', part.name);
+    return undefined;
+  }
+}
+
+const isOutage = (error: unknown): boolean =>
+  error instanceof OmpError && (error.code === 'provider_error' || error.code === 'rate_limited');
+
+/** The part of a request's remaining time that an optional store may take. */
+const SHARE = 0.5;
+
+/** Runs the work with a deadline before that of the request, so that the others can still answer. */
+async function inShare<Result>(name: string, call: Call, work: (call: Call) => Promise<Result>): Promise<Result> {
+  if (call.deadline === undefined) return work(call);
+  const own = new Call(call.requestId, call.caller);
+  own.trace = call.trace;
+  own.consistency = call.consistency;
+  const timer = setTimeout(() => own.abort(tooSlow(name)), SHARE * (call.deadline - performance.now()));
+  const stop = call.onAbort(() => own.abort(call.signal.reason));
+  try {
+    return await own.unlessAborted(work(own));
+  } finally {
+    clearTimeout(timer);
+    stop();
+  }
+}
+
+const tooSlow = (provider: string) =>
+  new OmpError('provider_error', `the store ${provider} took longer than its share of the request's time`, {
+    provider,
+    down: true,
+  });
+
+/** The tokens of each store in the token of a client: that of the root store as it is, others as `name~token`. */
+const tokensOf = new WeakMap<Consistency, Map<string, string>>();
+/** Between the tokens of two stores. Tokens are base64url. */
+const BETWEEN = '.';
+
+/** The call as one store gets it: with its own consistency token. */
+export function callOf({ mount, name, store }: Part, call: Call): Call {
+  const { consistency } = call;
+  if (!consistency || !store.capabilities.consistency_tokens) return call;
+  const key = mount === undefined ? '' : name;
+  const known = tokensOf.get(consistency) ?? readTokens(consistency.token);
+  tokensOf.set(consistency, known);
+  const own = new Call(call.requestId, call.caller, call);
+  own.trace = call.trace;
+  own.deadline = call.deadline;
+  own.consistency = {
+    token: known.get(key),
+    answer(token) {
+      known.set(key, token);
+      consistency.answer([...known].map(([of, one]) => (of === '' ? one : `${of}~${one}`)).join(BETWEEN));
+    },
+    behind: () => consistency.behind(),
+  };
+  return own;
+}
+
+const readTokens = (token: string | undefined): Map<string, string> =>
+  new Map(
+    (token?.split(BETWEEN) ?? []).map((text) => {
+      const [token = '', name = ''] = text.split('~').reverse();
+      return [name, token];
+    }),
+  );

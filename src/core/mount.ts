@@ -1,0 +1,208 @@
+import { type Memory, type NewMemory, OmpError, type Ref, type Visible, type Within } from '#contract';
+import { isAtOrBelow, withinBelow } from '#toolbox';
+import type { Store } from './with-embedder.ts';
+
+/*
+ * A store in the names of the gateway: its ids and scopes, and what hides where (Decision 48).
+ */
+
+/** Where a store is mounted. */
+export interface Place {
+  /** The name of the store in the configuration. */
+  readonly name: string;
+  /** The scope of the store's records without a scope; all its other scopes lie below. */
+  readonly mount: string;
+}
+
+/** Every member of a store, so that a new one does not compile until it is decided what a mount does with it. */
+export type StoreMembers = { [Member in keyof Required<Store>]: Store[Member] };
+
+/** What the ids of a store begin with. */
+export const idPrefix = (name: string): string => `~${name}~`;
+
+/** An id with the name of its store. */
+const NAMED = /^~[a-z][a-z0-9-]*~/;
+/** What a mounted store keeps of an id of the root store, so that it cannot be taken for one of its own. */
+const OF_ROOT = '~~';
+
+/** The store's own form of an id in `supersedes`. */
+const keptId = (id: string, prefix: string): string => {
+  // An own id that begins with the mark of a name stays in full.
+  if (id.startsWith(prefix) && id[prefix.length] !== '~') return id.slice(prefix.length);
+  return NAMED.test(id) ? id : OF_ROOT + id;
+};
+
+/** The reverse of `keptId`. */
+const shownId = (id: string, prefix: string): string => {
+  if (id.startsWith(OF_ROOT)) return id.slice(OF_ROOT.length);
+  return NAMED.test(id) ? id : prefix + id;
+};
+
+/** The prefix of a search below a scope, in the store's own names. `undefined`: all scopes; null: no record can match. */
+export function prefixBelow(prefix: string | undefined, mount: string): string | undefined | null {
+  if (prefix === undefined || mount.startsWith(prefix)) return undefined;
+  const top = `${mount}/`;
+  return prefix.startsWith(top) ? prefix.slice(top.length) : null;
+}
+
+/** The store with its ids and scopes in the names of the gateway. It has neither keys nor an audit log. */
+export function atMount(inner: Store, { name, mount }: Place): Store {
+  const prefix = idPrefix(name);
+  const { add, batch, update, delete: remove, list, search, vectorsOf, users, userStats, erase } = inner;
+  const { export: exportPart, import: importMemories } = inner;
+  const hasScopes = inner.capabilities.scopes !== 'none';
+  const below = ownWithin(inner, mount);
+
+  const ownId = (id: string): string => id.slice(prefix.length);
+  const ownScope = (scope: string | null): string | null =>
+    scope === null || scope === mount ? null : scope.slice(mount.length + 1);
+  const shownScope = (scope: string | null): string => (scope === null ? mount : `${mount}/${scope}`);
+  const toOwn = <Fields extends NewMemory>(fields: Fields): Fields => ({
+    ...fields,
+    scope: ownScope(fields.scope),
+    supersedes: fields.supersedes.map((id) => keptId(id, prefix)),
+  });
+  const toShown = (memory: Memory): Memory => ({
+    ...memory,
+    id: prefix + memory.id,
+    scope: shownScope(memory.scope),
+    supersedes: memory.supersedes.map((id) => shownId(id, prefix)),
+  });
+  const shownIfPresent = (memory: Memory | undefined): Memory | undefined => memory && toShown(memory);
+  const visible = <Query extends Visible>(query: Query): Query => ({ ...query, within: below(query.within) });
+  const ownRef = (ref: Ref): Ref | undefined => {
+    const own = visible({ ...ref, id: ownId(ref.id) });
+    return own.within?.length === 0 ? undefined : own;
+  };
+
+  const members: StoreMembers = {
+    name: inner.name,
+    capabilities: inner.capabilities,
+    embedding: inner.embedding,
+    idempotent: inner.idempotent,
+    read_only: inner.read_only,
+    mounts: undefined,
+    keys: undefined,
+    audit: undefined,
+    ping: inner.ping,
+    stats: inner.stats,
+    backlog: inner.backlog,
+    close: inner.close,
+    queryVector: inner.queryVector,
+    add: add && (async ({ input, key }, call) => toShown(await add({ input: toOwn(input), key }, call))),
+    batch:
+      batch &&
+      (async ({ inputs, key }, call) => {
+        const outcomes = await batch({ inputs: inputs.map((input) => input && toOwn(input)), key }, call);
+        return outcomes.map((outcome) => (outcome instanceof OmpError ? outcome : shownIfPresent(outcome)));
+      }),
+    async get(ref, call) {
+      const own = ownRef(ref);
+      return own && shownIfPresent(await inner.get(own, call));
+    },
+    update:
+      update &&
+      (async ({ ref, patch: { scope, supersedes, ...rest } }, call) => {
+        const own = ownRef(ref);
+        const patch = {
+          ...rest,
+          // A store without scopes has no other scope than the mount.
+          ...(scope !== undefined && (hasScopes || scope !== mount) && { scope: ownScope(scope) }),
+          ...(supersedes && { supersedes: supersedes.map((id) => keptId(id, prefix)) }),
+        };
+        return own && shownIfPresent(await update({ ref: own, patch }, call));
+      }),
+    delete:
+      remove &&
+      (async (ref, call) => {
+        const own = ownRef(ref);
+        return own !== undefined && remove(own, call);
+      }),
+    list:
+      list &&
+      (async ({ scope, after, ...query }, call) => {
+        const globs = scope === undefined ? null : below([scope].flat());
+        const [single] = globs ?? [];
+        const own = {
+          ...visible(query),
+          ...(globs && { scope: globs.length === 1 && single ? single : globs }),
+          ...(after && { after: { ...after, id: ownId(after.id) } }),
+        };
+        return (await list(own, call)).map(toShown);
+      }),
+    search:
+      search &&
+      (async ({ scope, ...query }, call) => {
+        const own = prefixBelow(scope, mount);
+        if (own === null) return [];
+        const hits = await search({ ...visible(query), ...(own !== undefined && { scope: own }) }, call);
+        return hits.map((hit) => ({ ...hit, memory: toShown(hit.memory) }));
+      }),
+    vectorsOf:
+      vectorsOf &&
+      (async (query, call) => {
+        const vectors = await vectorsOf({ ...visible(query), ids: query.ids.map(ownId) }, call);
+        return new Map([...vectors].map(([id, vector]) => [prefix + id, vector]));
+      }),
+    users: users && ((query, call) => users(visible(query), call)),
+    userStats:
+      userStats &&
+      (async (query, call) => {
+        const stats = await userStats(visible(query), call);
+        return { ...stats, scopes: stats.scopes.map(({ scope, count }) => ({ scope: shownScope(scope), count })) };
+      }),
+    erase,
+    export:
+      exportPart &&
+      (async (query, call) => {
+        const { items, next } = await exportPart(query, call);
+        return { items: items.map(({ memory, vector }) => ({ memory: toShown(memory), vector })), next };
+      }),
+    import:
+      importMemories &&
+      (async ({ items, replace }, call) => {
+        const own = items.map(({ memory, vector }) => ({ memory: { ...toOwn(memory), id: ownId(memory.id) }, vector }));
+        return importMemories({ items: own, replace }, call);
+      }),
+  };
+  return members as Store;
+}
+
+/** The allowed scopes in the store's own names. Those of a caller are the same list with every request. */
+function ownWithin({ capabilities }: Store, mount: string): (within: Within) => Within {
+  const known = new WeakMap<readonly string[], { readonly own: Within }>();
+  return (within) => {
+    if (within === null) return null;
+    const existing = known.get(within);
+    if (existing) return existing.own;
+    const globs = withinBelow(within, mount);
+    const unscopedOnly = globs?.includes('') ? null : [];
+    const own = globs === null || capabilities.scopes !== 'none' ? globs : unscopedOnly;
+    known.set(within, { own });
+    return own;
+  };
+}
+
+/** The root store without what it has at these mounts and below. Without scopes, it has nothing there. */
+export function hiding(root: Store, outside: readonly string[]): Store {
+  if (root.capabilities.scopes === 'none') return root;
+  const { update, delete: remove, list, search, vectorsOf, users, userStats, export: exportPart } = root;
+  const hide = <Query extends Visible>(query: Query): Query => ({ ...query, outside });
+  return {
+    ...root,
+    get: (ref, call) => root.get(hide(ref), call),
+    ...(update && { update: ({ ref, patch }, call) => update({ ref: hide(ref), patch }, call) }),
+    ...(remove && { delete: (ref, call) => remove(hide(ref), call) }),
+    ...(list && { list: (query, call) => list(hide(query), call) }),
+    ...(search && { search: (query, call) => search(hide(query), call) }),
+    ...(vectorsOf && { vectorsOf: (query, call) => vectorsOf(hide(query), call) }),
+    ...(users && { users: (query, call) => users(hide(query), call) }),
+    ...(userStats && { userStats: (query, call) => userStats(hide(query), call) }),
+    ...(exportPart && {
+      async export(query, call) {
+        const { items, next } = await exportPart(query, call);
+        return { items: items.filter(({ memory }) => !outside.some((top) => isAtOrBelow(memory.scope, top))), next };
+      },
+    }),
+  };
+}

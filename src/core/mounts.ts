@@ -1,0 +1,102 @@
+import type { Embedder, ProviderCapabilities } from '#contract';
+import { isAtOrBelow } from '#toolbox';
+import { idPrefix, type StoreMembers } from './mount.ts';
+import { callOf, type Part, partsOf } from './mount-parts.ts';
+import { exportParts, listParts, listUsers, searchParts, sumStats, vectorsOfParts } from './mount-reads.ts';
+import { createWrites } from './mount-writes.ts';
+import type { MountedStore, Store } from './with-embedder.ts';
+
+export interface MountOptions {
+  readonly root: Store;
+  /** The embedder of the root store. */
+  readonly embedder: Embedder | undefined;
+  /** In the fixed order of merged answers. No mount lies in another. */
+  readonly mounted: readonly MountedStore[];
+}
+
+/**
+ * The root store and those that are mounted at scopes, as one store (Decision 48). Without any, the root store itself. Outside of it
+ * everything is as with one store: `Access` decides by the scopes that clients see, and checks every record.
+ */
+export function mountStores({ root, embedder, mounted }: MountOptions): Store {
+  if (mounted.length === 0) return root;
+  const parts = partsOf(root, embedder, mounted);
+  const [rootPart, ...others] = parts as [Part, ...Part[]];
+  const ofScope = (scope: string | null): Part =>
+    others.find(({ mount }) => isAtOrBelow(scope, mount as string)) ?? rootPart;
+  // An id that names no store is one of the root store, which does not have it.
+  const ofId = (id: string): Part =>
+    id.startsWith('~') ? (others.find(({ name }) => id.startsWith(idPrefix(name))) ?? rootPart) : rootPart;
+  const writes = createWrites({ parts, ofScope, ofId }, root.audit);
+  /** The method, if a store has it. */
+  const ifAny = <Member extends keyof Store>(member: Member, method: Store[Member]): Store[Member] | undefined =>
+    parts.some(({ store }) => store[member] !== undefined) ? method : undefined;
+
+  const members: StoreMembers = {
+    ...writes,
+    mounts: {
+      root,
+      stores: mounted,
+      ofScope: (scope) => ofScope(scope).store,
+      ofId(id) {
+        const { store, mount } = ofId(id);
+        return mount === undefined ? undefined : { store, mount };
+      },
+    },
+    name: root.name,
+    get capabilities() {
+      return capabilitiesOf(parts.map(({ store }) => store.capabilities));
+    },
+    embedding: root.embedding,
+    get idempotent() {
+      return parts.some(({ store }) => store.idempotent);
+    },
+    read_only: root.read_only,
+    audit: root.audit,
+    keys: root.keys,
+    stats: root.stats,
+    backlog: root.backlog,
+    queryVector: undefined,
+    add: ifAny('add', writes.add),
+    batch: ifAny('batch', writes.batch),
+    async get(ref, call) {
+      const part = ofId(ref.id);
+      return part.store.get(ref, callOf(part, call));
+    },
+    update: ifAny('update', writes.update),
+    delete: ifAny('delete', writes.delete),
+    list: ifAny('list', (query, call) => listParts(parts, ofId, query, call)),
+    search: ifAny('search', (query, call) => searchParts(parts, query, call)),
+    vectorsOf: ifAny('vectorsOf', (query, call) => vectorsOfParts(parts, ofId, query, call)),
+    users: ifAny('users', (query, call) => listUsers(parts, query, call)),
+    userStats: ifAny('userStats', (query, call) => sumStats(parts, query, call)),
+    erase: ifAny('erase', writes.erase),
+    export: ifAny('export', (query, call) => exportParts(parts, query, call)),
+    import: ifAny('import', writes.import),
+    /** Of the required stores: without the others, the gateway still answers. */
+    async ping(call) {
+      await Promise.all(parts.filter(({ required }) => required).map(({ store }) => store.ping(call)));
+    },
+    async close() {
+      await Promise.all([root.close(), ...mounted.map((one) => one.current().close())]);
+    },
+  };
+  return Object.defineProperties({}, Object.getOwnPropertyDescriptors(members)) as Store;
+}
+
+/** What a client may ask for; a store that does not support it says so itself. Limits are the narrowest. */
+function capabilitiesOf(all: readonly ProviderCapabilities[]): ProviderCapabilities {
+  const [root] = all as [ProviderCapabilities];
+  const limits = all.flatMap(({ max_search_results }) => max_search_results ?? []);
+  const any = (has: (one: ProviderCapabilities) => boolean | undefined) => all.some((one) => has(one) === true);
+  return {
+    ...root,
+    // A least score for vectors would leave out what a store finds by keywords.
+    vector_search: all.every(({ vector_search, keyword_search }) => vector_search || !keyword_search),
+    temporal: any(({ temporal }) => temporal),
+    explain: any(({ explain }) => explain),
+    etags: any(({ etags }) => etags),
+    consistency_tokens: any(({ consistency_tokens }) => consistency_tokens),
+    max_search_results: limits.length > 0 ? Math.min(...limits) : null,
+  };
+}
