@@ -1,12 +1,5 @@
 import { z } from 'zod';
-import {
-  type Call,
-  type ExportedMemory,
-  invalidRequest,
-  MAX_BATCH_SIZE,
-  type Memory,
-  OmpError,
-} from '#contract';
+import { type Call, type ExportedMemory, invalidRequest, MAX_BATCH_SIZE, type Memory, OmpError } from '#contract';
 import { isSameRecord, recordBytes } from '#toolbox';
 import { type Access, denied } from '../core/access.ts';
 import { NO_FACTS } from '../core/audit-queue.ts';
