@@ -5,28 +5,20 @@ import { createServer } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { backgroundCall, type Log } from '#contract';
 import { openAuthenticator } from './auth/authenticator.ts';
-import {
-  auditOptions,
-  embeddingOptions,
-  providerOptions,
-  rateLimitOptions,
-  telemetryOptions,
-  tokenOptions,
-} from './config/config-options.ts';
+import { rateLimitOptions, telemetryOptions, tokenOptions } from './config/config-options.ts';
 import type { Config } from './config/settings.ts';
 import { openAuditQueue } from './core/audit-queue.ts';
-import { compose } from './core/compose.ts';
 import { createHealth } from './core/health.ts';
 import { NO_TELEMETRY, type Telemetry } from './core/telemetry.ts';
 import type { Store } from './core/with-embedder.ts';
-import { startEmbedder } from './embedding/open.ts';
 import { loopbackHosts } from './http/admission.ts';
 import { type AdminOptions, createAdminApp, createApp } from './http/app.ts';
 import { cannotListen, listen } from './http/listen.ts';
 import { openRateLimits } from './rate-limit/rate-limits.ts';
-import { openProvider, providerModule } from './registry.ts';
+import { providerModule } from './registry.ts';
 import { createDependencies } from './resilience/dependencies.ts';
 import { CLOSE_MS, type OpenParts, openParts } from './shutdown.ts';
+import { openStores } from './stores.ts';
 import { openTelemetry } from './telemetry/telemetry.ts';
 import { createGate, type Gate, type GateOptions } from './verbs/gate.ts';
 
@@ -59,8 +51,9 @@ export async function serve(config: Config, log: Log, stopSignal?: AbortSignal):
     const telemetry = await parts.open('telemetry', openTelemetry(telemetryOptions(config), log));
     await openMetricsPort(config, { health, provider: name, scrape: telemetry.scrape, log }, parts);
     await requireFreePort(config);
-    const { embedder, provider, gate, breakers } = await openGate(config, telemetry, parts, log);
-    telemetry.watch({ provider, embedder, breakers });
+    const stores = await openGate(config, telemetry, parts, log);
+    const { store: provider, gate } = stores;
+    telemetry.watch({ ...stores, provider });
     const rate = await parts.open('rate limits', openRateLimits({ ...rateLimitOptions(config), log }));
 
     const { keys, mode } = config.auth;
@@ -91,14 +84,14 @@ export async function serve(config: Config, log: Log, stopSignal?: AbortSignal):
       await sleep(config.shutdown_delay_ms);
       await parts.close(graceMs + CLOSE_MS);
     };
-    return { host, port, open, search: searchOf(provider), close };
+    return { host, port, open, search: searchOf(provider.mounts?.root ?? provider), close };
   } catch (error) {
     await parts.close().catch(() => {});
     throw error;
   }
 }
 
-/** Opens the store with its embedder and its audit queue: everything but the server. */
+/** Opens the stores with their embedders and the audit queue: everything but the server. */
 async function openGate(
   config: Config,
   telemetry: Telemetry & Pick<GateOptions, 'scrape'>,
@@ -107,29 +100,16 @@ async function openGate(
 ) {
   const dependencies = createDependencies(RESILIENCE, telemetry, log);
   parts.add('dependencies', async () => dependencies.close());
-  const embedder =
-    config.search.mode === 'keyword'
-      ? undefined
-      : await parts.open('embedder', startEmbedder(embeddingOptions(config), log, dependencies.protect));
-
-  const audit = auditOptions(config);
-  const max_record_bytes = 2 * config.max_request_bytes;
-  const { search: ranking, data_dir } = config;
-  const identity = embedder && { model: embedder.model, dimensions: embedder.dimensions };
-  const context = { embedder: identity, ranking, audit, data_dir, max_record_bytes, log };
-  const opening = openProvider(config.provider, providerOptions(config), context).then((backend) =>
-    compose(backend, { embedder, log, protection: dependencies.protect(backend.name, backend.ping) }),
-  );
-  const provider = await parts.open('provider', opening);
-  // The bundled model loads while the database starts.
-  await embedder?.loaded;
+  const stores = await openStores(config, { protect: dependencies.protect, parts, log });
+  const { store } = stores;
   const record = config.audit.record === 'writes' ? 'writes' : 'all';
-  const auditQueue = openAuditQueue({ audit: audit && provider.audit, record, log });
+  const auditQueue = openAuditQueue({ audit: config.audit.record === 'off' ? undefined : store.audit, record, log });
   parts.add('audit queue', auditQueue.close);
   const rate_limit_per_minute = config.rate_limit.per_minute ?? null;
+  const max_record_bytes = 2 * config.max_request_bytes;
   const { scrape } = telemetry;
-  const gate = createGate({ store: provider, auditQueue, rate_limit_per_minute, max_record_bytes, log, scrape });
-  return { embedder, provider, gate, breakers: dependencies.states };
+  const gate = createGate({ store, auditQueue, rate_limit_per_minute, max_record_bytes, log, scrape });
+  return { ...stores, gate, breakers: dependencies.states };
 }
 
 /** Opens the configured store for a program without a server. Rejects with a message an operator can act on. */

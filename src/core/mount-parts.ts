@@ -56,6 +56,9 @@ function mountedPart(one: MountedStore, index: number): Part {
   return {
     ...one,
     index,
+    get embedder() {
+      return one.embedder;
+    },
     get store() {
       if (one.current() === inner) return store;
       inner = one.current();
