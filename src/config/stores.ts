@@ -76,7 +76,7 @@ const KEYS = new Map([...STORE_SETTINGS.values()].map(({ env, key }) => [env, ke
 
 /** The message with the settings of a mounted store, where it names variables: those are of the root store. */
 export const withKeys = (message: string): string =>
-  message.replace(/[A-Z][A-Z0-9]*_[A-Z0-9_]+/g, (variable) => KEYS.get(variable) ?? variable);
+  message.replace(/\b[A-Z][A-Z0-9_]*\b/g, (variable) => KEYS.get(variable) ?? variable);
 
 /** A message about a store, with its name unless it is the root store. */
 export const inStore = (name: string, message: string): string =>

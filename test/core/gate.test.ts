@@ -16,6 +16,7 @@ it('a gate exposes the public facts of a store, and no access to memories', asyn
   expect(gate).toEqual({
     provider: 'memory',
     capabilities: store.capabilities,
+    hasEtag: expect.any(Function),
     max_record_bytes: expect.any(Number),
     description: document(store, 60),
     session: expect.any(Function),
