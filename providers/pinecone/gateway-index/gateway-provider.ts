@@ -1,6 +1,7 @@
 import {
   type BatchOutcome,
   type Call,
+  MAX_RECORD_BYTES,
   type Memory,
   type MemoryPatch,
   type NewMemory,
@@ -9,7 +10,14 @@ import {
   type Vector,
 } from '#contract';
 import { toUnit } from '#ranking';
-import { createKeyedMutex, effectivePatch, mergeExtensions, newRecord, notBefore } from '#toolbox';
+import {
+  createKeyedMutex,
+  effectivePatch,
+  mergeExtensions,
+  newRecord,
+  notBefore,
+  requireFits as requireRecordFits,
+} from '#toolbox';
 import {
   MAX_CONTENT_LENGTH,
   MAX_DELETED,
@@ -74,6 +82,7 @@ export function createGatewayProvider(index: GatewayIndex, options: FindOptions)
         const current = await find(ref, call);
         const patch = current && effectivePatch(current.memory, wanted);
         if (!patch) return current?.memory;
+        requireRecordFits(current.memory, patch, MAX_RECORD_BYTES);
         const { namespace } = current;
         const memory = applyPatch(current.memory, patch);
         const changed = patch.content === undefined ? undefined : toUnit(embedding);
