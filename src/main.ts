@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 import type { Arguments, Flags } from './cli/arguments.ts';
 import type { MoveCommand } from './cli/move-arguments.ts';
-import { report, type Terminal, terminalOf } from './cli/terminal.ts';
+import { explainError, report, type Terminal, terminalOf } from './cli/terminal.ts';
 
 /** Each loads only what it needs: a client waits for a hook with every prompt. */
 const COMMANDS = {
@@ -68,10 +68,7 @@ async function start(flags: Flags): Promise<void> {
       `omp-gateway ${version()} listens on http://${address}:${gateway.port} (${access})`,
     );
   } catch (error) {
-    const { ConfigError } = await import('./config/mistakes.ts');
-    const { explainError } = await import('./cli/terminal.ts');
-    // The message of a configuration mistake says everything; other errors may need their causes.
-    fail(error instanceof ConfigError ? error.message : explainError(error));
+    fail(explainError(error));
   }
 }
 

@@ -1,11 +1,10 @@
 import { parseArgs } from 'node:util';
 import type { ProviderModule } from '#contract';
 import { providerOptions } from '../config/config-options.ts';
-import { ConfigError } from '../config/mistakes.ts';
-import { configOfStore, inStore, ROOT } from '../config/stores.ts';
+import { withStore } from '../config/stores.ts';
 import { providerModule } from '../registry.ts';
 import { COMMON_OPTIONS, COMMON_USAGE, configFlags, configOf, STORE_OPTION, STORE_USAGE } from './arguments.ts';
-import { explainError, report, type Terminal, terminalLog } from './terminal.ts';
+import { Mistake, runCommand, type Terminal, terminalLog } from './terminal.ts';
 
 /** What `omp-gateway backup --help` and `omp-gateway restore --help` print: at most 80 columns wide, ends with a newline. */
 export const BACKUP_USAGE = `Usage: omp-gateway backup FILE [options]
@@ -56,45 +55,26 @@ export const runRestore = (argv: readonly string[], terminal: Terminal): Promise
 type Work = (...where: Parameters<NonNullable<ProviderModule['backup']>>) => Promise<string>;
 
 /** `workOf` selects the work, which returns what to print; undefined: the provider has no store in the data folder. */
-async function run(
+const run = (
   command: string,
   argv: readonly string[],
   terminal: Terminal,
   workOf: (provider: ProviderModule) => Work | undefined,
-): Promise<number> {
-  let parsed: ReturnType<typeof parse>;
-  try {
-    parsed = parse(argv);
-  } catch (error) {
-    return mistake((error as Error).message.replaceAll('\n', ' '));
-  }
-  const { values, positionals } = parsed;
-  if (values.help) {
-    terminal.stdout.write(BACKUP_USAGE);
-    return 0;
-  }
-  const [file, extra] = positionals;
-  if (file === undefined || extra !== undefined) return mistake(`${command} needs one file`);
-  const { store = ROOT } = values;
-  try {
-    const config = configOfStore(configOf(configFlags(values), terminal), store);
-    const { provider, data_dir } = config;
-    const work = workOf(await providerModule(provider));
-    if (!work) throw new Error(`the provider ${provider} stores nothing in a data folder`);
-    const done = await work(providerOptions(config), { data_dir, log: terminalLog(terminal) }, file);
+): Promise<number> =>
+  runCommand(command, BACKUP_USAGE, terminal, async () => {
+    const { values, positionals } = parseArgs({ args: [...argv], options: OPTIONS, allowPositionals: true });
+    if (values.help) return 'help';
+    const [file, extra] = positionals;
+    if (file === undefined || extra !== undefined) throw new Mistake(`${command} needs one file`);
+    const done = await withStore(configOf(configFlags(values), terminal), values.store, async (config) => {
+      const { provider, data_dir } = config;
+      const work = workOf(await providerModule(provider));
+      if (!work) throw new Error(`the provider ${provider} stores nothing in a data folder`);
+      return work(providerOptions(config), { data_dir, log: terminalLog(terminal) }, file);
+    });
     // Standard output may be the backup.
     terminal[file === '-' ? 'stderr' : 'stdout'].write(done);
     return 0;
-  } catch (error) {
-    report(terminal, error instanceof ConfigError ? error.message : inStore(store, explainError(error)));
-    return 1;
-  }
+  });
 
-  function mistake(message: string): number {
-    report(terminal, `${message}\nTry 'omp-gateway ${command} --help'.`);
-    return 2;
-  }
-}
-
-const parse = (argv: readonly string[]) =>
-  parseArgs({ args: [...argv], options: { ...COMMON_OPTIONS, ...STORE_OPTION }, allowPositionals: true });
+const OPTIONS = { ...COMMON_OPTIONS, ...STORE_OPTION };

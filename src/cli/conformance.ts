@@ -5,7 +5,7 @@ import { DENIED_SCOPE, type Send } from '../conformance/kit.ts';
 import { countsOf, toBadge, toJson, toJunit, toText } from '../conformance/report.ts';
 import { type Run, runAll } from '../conformance/run.ts';
 import { version } from '../package.ts';
-import { explainError, report, type Terminal, untilSignal } from './terminal.ts';
+import { Mistake, report, runCommand, type Terminal, untilSignal } from './terminal.ts';
 
 /** What `omp-gateway conformance --help` prints: at most 80 columns wide, ends with a newline. */
 export const CONFORMANCE_USAGE = `Usage: omp-gateway conformance --url URL [options]
@@ -54,22 +54,22 @@ interface Options {
   readonly files: Readonly<Partial<Record<'report' | 'junit' | 'badge', string>>>;
 }
 
-/** Throws an `Error` whose message says what is wrong. */
+/** Throws `Mistake`. */
 function parse(argv: readonly string[], env: Terminal['env']): Options | 'help' {
   const { values } = parseArgs({ args: [...argv], options: OPTIONS });
   if (values.help) return 'help';
   const url = values.url ?? env.OMP_URL;
   if (!url || !/^https?:\/\//.test(url))
-    throw new Error('--url must be the http:// or https:// URL of an implementation');
+    throw new Mistake('--url must be the http:// or https:// URL of an implementation');
   const keyIn = (name: string | undefined): string | undefined => {
     if (name === undefined) return undefined;
     const key = env[name];
-    if (!key) throw new Error(`the variable ${name} has no key`);
+    if (!key) throw new Mistake(`the variable ${name} has no key`);
     return key;
   };
   const profiles = (values.profile ?? []).map((name) => {
     const profile = PROFILES.find((one) => one === name);
-    if (profile === undefined) throw new Error(`--profile '${name}' must be one of ${PROFILES.join(', ')}`);
+    if (profile === undefined) throw new Mistake(`--profile '${name}' must be one of ${PROFILES.join(', ')}`);
     return profile;
   });
   return {
@@ -107,24 +107,14 @@ const sendOver =
  * `omp-gateway conformance`: results go to standard output. Returns the exit status: 0; 1: something failed, or the run was
  * stopped; 2: wrong arguments.
  */
-export async function runConformance(argv: readonly string[], terminal: Terminal): Promise<number> {
-  const { stdout, env } = terminal;
-  let options: Options | 'help';
-  try {
-    options = parse(argv, env);
-  } catch (error) {
-    const message = (error as Error).message.replaceAll('\n', ' ');
-    report(terminal, `${message}\nTry 'omp-gateway conformance --help'.`);
-    return 2;
-  }
-  if (options === 'help') {
-    stdout.write(CONFORMANCE_USAGE);
-    return 0;
-  }
-  const { url, key, narrow, readOnly, profiles, files } = options;
-  const keys = { key: key !== undefined, narrow: narrow !== undefined };
-  try {
-    return await untilSignal(async (signal) => {
+export const runConformance = (argv: readonly string[], terminal: Terminal): Promise<number> =>
+  runCommand('conformance', CONFORMANCE_USAGE, terminal, async () => {
+    const { stdout, env } = terminal;
+    const options = parse(argv, env);
+    if (options === 'help') return options;
+    const { url, key, narrow, readOnly, profiles, files } = options;
+    const keys = { key: key !== undefined, narrow: narrow !== undefined };
+    return untilSignal(async (signal) => {
       const onResult = (result: Run['results'][number]) => stdout.write(toText(result));
       const run = await runAll({ send: sendOver(options), keys, readOnly, profiles, signal, onResult });
       const { passed, failed, warning, skipped } = countsOf(run.results);
@@ -137,8 +127,4 @@ export async function runConformance(argv: readonly string[], terminal: Terminal
       if (signal.aborted) report(terminal, 'stopped before the end; what was added is deleted');
       return failed > 0 || signal.aborted ? 1 : 0;
     });
-  } catch (error) {
-    report(terminal, explainError(error));
-    return 1;
-  }
-}
+  });

@@ -17,7 +17,7 @@ import { compose } from '../core/compose.ts';
 import { openEmbedder } from '../embedding/open.ts';
 import { providerModule } from '../registry.ts';
 import { COMMON_OPTIONS, COMMON_USAGE, configFlags, type Flags } from './arguments.ts';
-import { printable, report, type Style, type Terminal } from './terminal.ts';
+import { printable, runCommand, type Style, type Terminal } from './terminal.ts';
 
 /** What `omp-gateway doctor --help` prints: at most 80 columns wide, ends with a newline. */
 export const DOCTOR_USAGE = `Usage: omp-gateway doctor [--json] [options]
@@ -34,45 +34,23 @@ Exit status: 0: the gateway can serve, perhaps with warnings; 1: there are
 problems; 2: wrong arguments. NO_COLOR and FORCE_COLOR are supported.
 `;
 
-type DoctorArguments =
-  | { readonly action: 'check'; readonly json: boolean; readonly flags: Flags }
-  | { readonly action: 'help' }
-  | { readonly action: 'mistake'; readonly message: string };
-
-/** Parses the arguments that follow `doctor`. */
-function parseDoctorArguments(argv: readonly string[]): DoctorArguments {
-  try {
-    const { values } = parseArgs({ args: [...argv], options: { ...COMMON_OPTIONS, json: { type: 'boolean' } } });
-    if (values.help) return { action: 'help' };
-    return { action: 'check', json: values.json === true, flags: configFlags(values) };
-  } catch (error) {
-    const message = (error as Error).message.replaceAll('\n', ' ');
-    return { action: 'mistake', message: `${message}\nTry 'omp-gateway doctor --help'.` };
-  }
-}
-
 /**
  * `omp-gateway doctor`: checks everything the gateway needs and prints the findings on standard output. Returns the exit
  * status: 0; 1: there are problems; 2: wrong arguments.
  */
-export async function runDoctor(argv: readonly string[], terminal: Terminal): Promise<number> {
-  const { env, stdout } = terminal;
-  const command = parseDoctorArguments(argv);
-  if (command.action === 'help') stdout.write(DOCTOR_USAGE);
-  else if (command.action === 'mistake') {
-    report(terminal, command.message);
-    return 2;
-  } else {
-    const findings = await check(command.flags, env);
-    if (command.json) stdout.write(findingsJson(findings));
+export const runDoctor = (argv: readonly string[], terminal: Terminal): Promise<number> =>
+  runCommand('doctor', DOCTOR_USAGE, terminal, async () => {
+    const { env, stdout } = terminal;
+    const { values } = parseArgs({ args: [...argv], options: { ...COMMON_OPTIONS, json: { type: 'boolean' } } });
+    if (values.help) return 'help';
+    const findings = await check(configFlags(values), env);
+    if (values.json) stdout.write(findingsJson(findings));
     else {
       const coloured = isColoured(env, stdout.isTTY === true);
       for (const [text, style] of findingsText(findings)) stdout.write(text, coloured ? style : undefined);
     }
     return findings.some(isProblem) ? 1 : 0;
-  }
-  return 0;
-}
+  });
 
 const finding = (area: Finding['area'], level: Finding['level'], message: string): Finding => ({
   area,

@@ -15,7 +15,7 @@ import {
   readKey,
   runHook,
 } from './hook-run.ts';
-import { report, type Terminal } from './terminal.ts';
+import { Mistake, report, runCommand, type Terminal } from './terminal.ts';
 
 const NAMES = Object.keys(HOOK_CLIENTS);
 
@@ -69,24 +69,13 @@ export async function runHooks([command, ...args]: readonly string[], terminal: 
     await run(args, terminal);
     return 0;
   }
-  try {
-    if (command === 'install') return await install(args, terminal);
-    if (command === 'uninstall') return await uninstall(args, terminal);
-    if (command === '--help' || command === '-h') {
-      terminal.stdout.write(HOOKS_USAGE);
-      return 0;
-    }
+  return runCommand('hooks', HOOKS_USAGE, terminal, async () => {
+    if (command === 'install') return install(args, terminal);
+    if (command === 'uninstall') return uninstall(args, terminal);
+    if (command === '--help' || command === '-h') return 'help';
     throw new Mistake(command === undefined ? 'hooks needs a command' : `Unknown command 'hooks ${command}'`);
-  } catch (error) {
-    const isMistake = error instanceof Mistake || /^ERR_PARSE_ARGS/.test((error as NodeJS.ErrnoException).code ?? '');
-    const message = (error as Error).message.replaceAll('\n', ' ');
-    report(terminal, isMistake ? `${message}\nTry 'omp-gateway hooks --help'.` : message);
-    return isMistake ? 2 : 1;
-  }
+  });
 }
-
-/** Wrong arguments. */
-class Mistake extends Error {}
 
 /** A client takes status 2 for an order to block the prompt, so no mistake may end with it. */
 async function run(args: readonly string[], terminal: HookTerminal): Promise<void> {

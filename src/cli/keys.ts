@@ -12,10 +12,9 @@ import {
 import type { FreshKey } from '../auth/credentials.ts';
 import { newKey } from '../auth/credentials.ts';
 import { providerOptions } from '../config/config-options.ts';
-import { ConfigError } from '../config/mistakes.ts';
 import { providerModule } from '../registry.ts';
 import { COMMON_OPTIONS, COMMON_USAGE, configFlags, configOf, type Flags } from './arguments.ts';
-import { explainError, printable, report, type Terminal, terminalLog } from './terminal.ts';
+import { Mistake, printable, runCommand, type Terminal, terminalLog } from './terminal.ts';
 
 /** What `omp-gateway keys --help` prints: at most 80 columns wide, ends with a newline. */
 export const KEYS_USAGE = `Usage: omp-gateway keys create NAME --grant GRANT ... [options]
@@ -55,8 +54,7 @@ type KeysArguments =
   | { readonly action: 'print'; readonly request: KeyRequest }
   | { readonly action: 'list'; readonly json: boolean; readonly flags: Flags }
   | { readonly action: 'revoke'; readonly nameOrId: string; readonly flags: Flags }
-  | { readonly action: 'help' }
-  | { readonly action: 'mistake'; readonly message: string };
+  | { readonly action: 'help' };
 
 const CREATE = {
   ...COMMON_OPTIONS,
@@ -66,37 +64,33 @@ const CREATE = {
   print: { type: 'boolean' },
 } satisfies ParseArgsConfig['options'];
 
-/** Parses the arguments that follow `keys`. `now` in epoch milliseconds. */
+/** Parses the arguments that follow `keys`. `now` in epoch milliseconds. Throws `Mistake`, or as `parseArgs` does. */
 function parseKeysArguments([command, ...args]: readonly string[], now: number): KeysArguments {
   if (command === '--help' || command === '-h') return { action: 'help' };
-  try {
-    if (command === 'create') return create(args, now);
-    if (command === 'list') {
-      const { values } = parseArgs({ args, options: { ...COMMON_OPTIONS, json: { type: 'boolean' } } });
-      return values.help
-        ? { action: 'help' }
-        : { action: 'list', json: values.json === true, flags: configFlags(values) };
-    }
-    if (command === 'revoke') {
-      const { values, positionals } = parseArgs({ args, options: COMMON_OPTIONS, allowPositionals: true });
-      if (values.help) return { action: 'help' };
-      const [nameOrId, extra] = positionals;
-      if (nameOrId === undefined || extra !== undefined) return mistake('keys revoke needs one name or id');
-      return { action: 'revoke', nameOrId, flags: configFlags(values) };
-    }
-  } catch (error) {
-    return mistake((error as Error).message.replaceAll('\n', ' '));
+  if (command === 'create') return create(args, now);
+  if (command === 'list') {
+    const { values } = parseArgs({ args, options: { ...COMMON_OPTIONS, json: { type: 'boolean' } } });
+    return values.help
+      ? { action: 'help' }
+      : { action: 'list', json: values.json === true, flags: configFlags(values) };
   }
-  return mistake(command === undefined ? 'keys needs a command' : `Unknown command 'keys ${command}'`);
+  if (command === 'revoke') {
+    const { values, positionals } = parseArgs({ args, options: COMMON_OPTIONS, allowPositionals: true });
+    if (values.help) return { action: 'help' };
+    const [nameOrId, extra] = positionals;
+    if (nameOrId === undefined || extra !== undefined) throw new Mistake('keys revoke needs one name or id');
+    return { action: 'revoke', nameOrId, flags: configFlags(values) };
+  }
+  throw new Mistake(command === undefined ? 'keys needs a command' : `Unknown command 'keys ${command}'`);
 }
 
 function create(args: string[], now: number): KeysArguments {
   const { values, positionals } = parseArgs({ args, options: CREATE, allowPositionals: true });
   if (values.help) return { action: 'help' };
   const [name, extra] = positionals;
-  if (name === undefined || extra !== undefined) return mistake('keys create needs one name');
+  if (name === undefined || extra !== undefined) throw new Mistake('keys create needs one name');
   const { grant: grants = [], user: users, expires } = values;
-  if (grants.length === 0) return mistake(NO_GRANT);
+  if (grants.length === 0) throw new Mistake(NO_GRANT);
   const expires_at = expires === undefined ? null : readExpiry(expires, now);
   const mistakes = [
     ...check(keyNameSchema, name, 'The name'),
@@ -106,12 +100,13 @@ function create(args: string[], now: number): KeysArguments {
       ? [`--expires '${expires}' must be a date or date-time in the future, or days as in 90d`]
       : []),
   ];
-  if (mistakes.length > 0 || expires_at === undefined) return mistake(mistakes.join('\n'));
+  if (mistakes.length > 0 || expires_at === undefined) throw new Mistake(mistakes.join('\n'));
   const request = { name, grants, users: users ?? null, expires_at };
   const flags = configFlags(values);
   if (!values.print) return { action: 'create', request, flags };
   const [unused] = Object.keys(flags);
-  return unused === undefined ? { action: 'print', request } : mistake(`--${unused} has no effect with --print`);
+  if (unused !== undefined) throw new Mistake(`--${unused} has no effect with --print`);
+  return { action: 'print', request };
 }
 
 const NO_GRANT = `keys create needs --grant, which says what the key may do, such as
@@ -134,31 +129,18 @@ function readExpiry(text: string, now: number): string | undefined {
   return time > now ? new Date(time).toISOString() : undefined;
 }
 
-const mistake = (message: string): KeysArguments => ({
-  action: 'mistake',
-  message: `${message}\nTry 'omp-gateway keys --help'.`,
-});
-
 /**
  * `omp-gateway keys`: results go to standard output, everything else to standard error. Returns the exit status: 0; 1: it
  * failed; 2: wrong arguments.
  */
-export async function runKeys(argv: readonly string[], terminal: Terminal): Promise<number> {
-  const command = parseKeysArguments(argv, Date.now());
-  if (command.action === 'help') terminal.stdout.write(KEYS_USAGE);
-  else if (command.action === 'print') print(command.request, terminal);
-  else if (command.action === 'mistake') {
-    report(terminal, command.message);
-    return 2;
-  } else {
-    const trouble = await withStore(command, terminal);
-    if (trouble !== undefined) {
-      report(terminal, trouble);
-      return 1;
-    }
-  }
-  return 0;
-}
+export const runKeys = (argv: readonly string[], terminal: Terminal): Promise<number> =>
+  runCommand('keys', KEYS_USAGE, terminal, async () => {
+    const command = parseKeysArguments(argv, Date.now());
+    if (command.action === 'help') return command.action;
+    if (command.action === 'print') print(command.request, terminal);
+    else await withStore(command, terminal);
+    return 0;
+  });
 
 const INSTEAD = `Keys may be part of the configuration instead:
   omp-gateway keys create NAME --grant GRANT --print`;
@@ -170,23 +152,23 @@ const FIRST = 'It is the first key: gateways on this database stop answering cal
 
 type Stored = Extract<KeysArguments, { action: 'create' | 'list' | 'revoke' }>;
 
-/** Returns what went wrong. */
-async function withStore(command: Stored, terminal: Terminal): Promise<string | undefined> {
+async function withStore(command: Stored, terminal: Terminal): Promise<void> {
+  const config = configOf(command.flags, terminal);
+  const { provider, data_dir } = config;
+  const { openKeys } = await providerModule(provider);
+  const store = await openKeys?.(providerOptions(config), { data_dir, log: terminalLog(terminal) });
+  if (!store) throw new Error(`the provider ${provider} stores no keys. ${INSTEAD}`);
   try {
-    const config = configOf(command.flags, terminal);
-    const { provider, data_dir } = config;
-    const { openKeys } = await providerModule(provider);
-    const store = await openKeys?.(providerOptions(config), { data_dir, log: terminalLog(terminal) });
-    if (!store) return `the provider ${provider} stores no keys. ${INSTEAD}`;
-    return await run(command, store, terminal).finally(store.close);
+    await run(command, store, terminal);
   } catch (error) {
-    // The message of these says everything; their causes add nothing.
-    const complete = error instanceof ConfigError || (error instanceof OmpError && error.code === 'invalid_request');
-    return complete ? error.message : explainError(error);
+    // The message says everything; its cause adds nothing.
+    throw error instanceof OmpError && error.code === 'invalid_request' ? new Error(error.message) : error;
+  } finally {
+    await store.close();
   }
 }
 
-async function run(command: Stored, store: KeyStore, { stdout, stderr }: Terminal): Promise<string | undefined> {
+async function run(command: Stored, store: KeyStore, { stdout, stderr }: Terminal): Promise<void> {
   const call = backgroundCall('keys');
   if (command.action === 'create') {
     const { id, hash, key } = newKey();
@@ -199,12 +181,13 @@ async function run(command: Stored, store: KeyStore, { stdout, stderr }: Termina
     stdout.write(command.json ? keysJson(keys) : keysTable(keys, Date.now()));
   } else {
     const revoked = await store.revoke(command.nameOrId, call);
-    if (!revoked) return 'no stored key has this name or id; to revoke a key of the configuration, remove it there';
+    if (!revoked) throw new Error(NO_SUCH_KEY);
     stdout.write(`${revoked.id} is revoked since ${revoked.revoked_at}\n`);
     stderr.write('Gateways reject it within seconds.\n');
   }
-  return undefined;
 }
+
+const NO_SUCH_KEY = 'no stored key has this name or id; to revoke a key of the configuration, remove it there';
 
 function print(request: KeyRequest, { stdout, stderr }: Terminal): void {
   const fresh = newKey();

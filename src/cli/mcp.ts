@@ -12,7 +12,7 @@ import { overHttp, remoteVerbs } from '../mcp/over-http.ts';
 import { inProcess, type UserMemories } from '../mcp/tools.ts';
 import type { Gate } from '../verbs/gate.ts';
 import { COMMON_OPTIONS, COMMON_USAGE, configFlags, type Flags } from './arguments.ts';
-import { explainError, report, type Terminal, terminalLog } from './terminal.ts';
+import { explainError, runCommand, type Terminal, terminalLog } from './terminal.ts';
 
 /** What `omp-gateway mcp --help` prints: at most 80 columns wide, ends with a newline. */
 export const MCP_USAGE = `Usage: omp-gateway mcp [--url URL] [--user USER] [options]
@@ -45,24 +45,14 @@ interface Opened {
 }
 
 /** `omp-gateway mcp`. Returns the exit status: 0; 1: it failed; 2: wrong arguments. */
-export async function runMcp(argv: readonly string[], terminal: Terminal, openStore: OpenStore): Promise<number> {
-  const { env } = terminal;
-  const { OMP_URL, OMP_KEY: key, OMP_USER_ID } = env;
-  let values: { url?: string | undefined; user?: string | undefined; help?: boolean | undefined };
-  let flags: Flags;
-  try {
-    values = parseArgs({ args: [...argv], options: OPTIONS }).values;
-    flags = configFlags(values);
-  } catch (error) {
-    report(terminal, `${(error as Error).message.replaceAll('\n', ' ')}\nTry 'omp-gateway mcp --help'.`);
-    return 2;
-  }
-  if (values.help) {
-    terminal.stdout.write(MCP_USAGE);
-    return 0;
-  }
-  const log = terminalLog(terminal);
-  try {
+export const runMcp = (argv: readonly string[], terminal: Terminal, openStore: OpenStore): Promise<number> =>
+  runCommand('mcp', MCP_USAGE, terminal, async () => {
+    const { env } = terminal;
+    const { OMP_URL, OMP_KEY: key, OMP_USER_ID } = env;
+    const { values } = parseArgs({ args: [...argv], options: OPTIONS });
+    if (values.help) return 'help';
+    const flags = configFlags(values);
+    const log = terminalLog(terminal);
     const { config } = loadConfig({ flags, env: withHome(env, flags) });
     const url = values.url ?? OMP_URL;
     const user_id = values.user ?? (OMP_USER_ID || userInfo().username);
@@ -79,11 +69,7 @@ export async function runMcp(argv: readonly string[], terminal: Terminal, openSt
       await opened.close();
     }
     return 0;
-  } catch (error) {
-    report(terminal, error instanceof ConfigError ? error.message : explainError(error));
-    return 1;
-  }
-}
+  });
 
 /** Clients start their servers in any folder, so the default data folder is in the home folder. */
 const withHome = (env: Environment, flags: Flags): Environment =>

@@ -2,6 +2,7 @@ import { parseArgs } from 'node:util';
 import type { OnConflict } from '../move/copy.ts';
 import { type Filters, momentOf } from '../move/store.ts';
 import { COMMON_OPTIONS, COMMON_USAGE } from './arguments.ts';
+import { Mistake } from './terminal.ts';
 
 export type MoveCommand = 'export' | 'import' | 'migrate' | 'verify';
 
@@ -140,19 +141,14 @@ export interface MoveRequest {
   readonly overlap: number;
 }
 
-/** The arguments are wrong; the message says what is right. */
-export class Mistake extends Error {}
-
 /** Undefined: the help was asked for. */
 export function parsed(command: MoveCommand, argv: readonly string[]): MoveRequest | undefined {
-  let values: Values;
-  let names: string[];
-  try {
-    const result = parseArgs({ args: [...argv], options: OPTIONS[command], allowPositionals: true });
-    [values, names] = [result.values as Values, result.positionals];
-  } catch (error) {
-    throw new Mistake((error as Error).message.replaceAll('\n', ' '));
-  }
+  const { positionals: names, ...result } = parseArgs({
+    args: [...argv],
+    options: OPTIONS[command],
+    allowPositionals: true,
+  });
+  const values = result.values as Values;
   if (values.help) return undefined;
   const positionals = POSITIONALS[command];
   if (names.length !== positionals.length) throw new Mistake(`expected ${positionals.join(' and ') || 'no argument'}`);

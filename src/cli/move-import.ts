@@ -6,9 +6,10 @@ import { createCopy, total } from '../move/copy.ts';
 import { type Header, readFile } from '../move/export-file.ts';
 import { readCsv, readMem0 } from '../move/readers.ts';
 import { matcherOf } from '../move/store.ts';
-import { Mistake, type MoveRequest } from './move-arguments.ts';
+import type { MoveRequest } from './move-arguments.ts';
 import { outcome, PAGE, type Run, requireImport, type SavedPlace, savedPlace, toOf, vectorsText } from './move-run.ts';
 import { memories } from './progress.ts';
+import { Mistake } from './terminal.ts';
 
 /** `omp-gateway import`. Returns the exit status. */
 export async function runImport(request: MoveRequest, run: Run): Promise<number> {

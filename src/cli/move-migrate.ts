@@ -1,10 +1,11 @@
 import { z } from 'zod';
 import { type Counts, createCopy, noCounts, total } from '../move/copy.ts';
 import { pagesOf } from '../move/store.ts';
-import { Mistake, type MoveRequest } from './move-arguments.ts';
+import type { MoveRequest } from './move-arguments.ts';
 import { Place } from './move-export.ts';
 import { outcome, type Run, requireImport, savedPlace, vectorsText } from './move-run.ts';
 import { memories } from './progress.ts';
+import { Mistake } from './terminal.ts';
 
 /** `place`: within a pass that began at `started`. `rejected`: the target rejected something of the pass. */
 const State = z.object({

@@ -1,17 +1,16 @@
-import { ConfigError } from '../config/mistakes.ts';
 import { configOfStore } from '../config/stores.ts';
 import { ALL_GRANTS, type Principal } from '../core/grants.ts';
 import { openStore, type Store } from '../move/store.ts';
 import { configFlags, configOf } from './arguments.ts';
 import type { OpenStore } from './mcp.ts';
-import { Mistake, MOVE_USAGES, type MoveCommand, type MoveRequest, parsed } from './move-arguments.ts';
+import { MOVE_USAGES, type MoveCommand, type MoveRequest, parsed } from './move-arguments.ts';
 import { runExport } from './move-export.ts';
 import { runImport } from './move-import.ts';
 import { runMigrate } from './move-migrate.ts';
 import { isStoreName, type Run } from './move-run.ts';
 import { runVerify } from './move-verify.ts';
 import { showProgress } from './progress.ts';
-import { explainError, report, type Terminal, terminalLog, untilSignal } from './terminal.ts';
+import { Mistake, runCommand, type Terminal, terminalLog, untilSignal } from './terminal.ts';
 
 const COMMANDS: Readonly<Record<MoveCommand, (request: MoveRequest, run: Run) => Promise<number>>> = {
   export: runExport,
@@ -24,19 +23,16 @@ const COMMANDS: Readonly<Record<MoveCommand, (request: MoveRequest, run: Run) =>
  * `omp-gateway export`, `import`, `migrate` and `verify`. Returns the exit status: 0; 1: it failed, was stopped, or something
  * was rejected or differs; 2: wrong arguments.
  */
-export async function runMove(
+export const runMove = (
   command: MoveCommand,
   argv: readonly string[],
   terminal: Terminal,
   openLocal: OpenStore,
-): Promise<number> {
-  const progress = showProgress(terminal.stderr);
-  try {
+): Promise<number> =>
+  runCommand(command, MOVE_USAGES[command], terminal, async () => {
     const request = parsed(command, argv);
-    if (!request) {
-      terminal.stdout.write(MOVE_USAGES[command]);
-      return 0;
-    }
+    if (!request) return 'help';
+    const progress = showProgress(terminal.stderr);
     const say = (line: string) => {
       progress.end();
       terminal.stderr.write(`${line}\n`);
@@ -54,15 +50,10 @@ export async function runMove(
         }),
       );
     } finally {
+      progress.end();
       await stores.close();
     }
-  } catch (error) {
-    progress.end();
-    if (error instanceof Mistake) report(terminal, `${error.message}\nTry 'omp-gateway ${command} --help'.`);
-    else report(terminal, error instanceof ConfigError ? error.message : explainError(error));
-    return error instanceof Mistake ? 2 : 1;
-  }
-}
+  });
 
 /** Opens stores by their names, and closes them together. */
 function createOpener(

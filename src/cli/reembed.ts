@@ -1,22 +1,13 @@
 import { type ParseArgsConfig, parseArgs } from 'node:util';
 import type { EmbedderIdentity, ReembedOutcome, ReembedState } from '#contract';
 import { auditOptions, embeddingOptions, providerOptions } from '../config/config-options.ts';
-import { ConfigError } from '../config/mistakes.ts';
 import type { Config } from '../config/settings.ts';
-import { configOfStore, inStore, ROOT } from '../config/stores.ts';
+import { withStore } from '../config/stores.ts';
 import { openEmbedder } from '../embedding/open.ts';
 import { providerModule } from '../registry.ts';
-import {
-  COMMON_OPTIONS,
-  COMMON_USAGE,
-  configFlags,
-  configOf,
-  type Flags,
-  STORE_OPTION,
-  STORE_USAGE,
-} from './arguments.ts';
+import { COMMON_OPTIONS, COMMON_USAGE, configFlags, configOf, STORE_OPTION, STORE_USAGE } from './arguments.ts';
 import { memories, number, ofTotal, showProgress } from './progress.ts';
-import { explainError, report, type Terminal, terminalLog, untilSignal } from './terminal.ts';
+import { Mistake, runCommand, type Terminal, terminalLog, untilSignal } from './terminal.ts';
 
 /** What `omp-gateway reembed --help` prints: at most 80 columns wide, ends with a newline. */
 export const REEMBED_USAGE = `Usage: omp-gateway reembed [options]
@@ -42,11 +33,6 @@ Exit status: 0: searches use the new vectors, or it was a dry run; 1: it failed
 or was stopped; 2: wrong arguments.
 `;
 
-type ReembedArguments =
-  | { readonly action: 'run'; readonly options: ReembedOptions; readonly flags: Flags; readonly store: string }
-  | { readonly action: 'help' }
-  | { readonly action: 'mistake'; readonly message: string };
-
 interface ReembedOptions {
   readonly dry_run: boolean;
   readonly restart: boolean;
@@ -69,63 +55,36 @@ const DEFAULT_BATCH = '100';
 const MAX_BATCH = 1_000;
 const MAX_PER_MINUTE = 10_000_000;
 
-/** Parses the arguments that follow `reembed`. */
-function parseReembedArguments(argv: readonly string[]): ReembedArguments {
-  try {
-    const { values } = parseArgs({ args: [...argv], options: OPTIONS });
-    if (values.help) return { action: 'help' };
-    const batch_size = whole(values.batch ?? DEFAULT_BATCH, MAX_BATCH);
-    if (batch_size === undefined) return mistake(`--batch must be a whole number from 1 to ${MAX_BATCH}`);
-    const paced = values['per-minute'];
-    const per_minute = paced === undefined ? undefined : whole(paced, MAX_PER_MINUTE);
-    if (paced !== undefined && per_minute === undefined) {
-      return mistake(`--per-minute must be a whole number from 1 to ${MAX_PER_MINUTE}`);
-    }
-    const { 'dry-run': dry_run = false, restart = false, json = false, store = ROOT } = values;
-    const options = { dry_run, restart, per_minute, batch_size, json };
-    return { action: 'run', options, flags: configFlags(values), store };
-  } catch (error) {
-    return mistake((error as Error).message.replaceAll('\n', ' '));
-  }
+/** The options that are only of this command. */
+function readOptions(values: ReturnType<typeof parse>): ReembedOptions {
+  const { 'dry-run': dry_run = false, restart = false, json = false, 'per-minute': paced } = values;
+  const per_minute = paced === undefined ? undefined : whole('per-minute', paced, MAX_PER_MINUTE);
+  return { dry_run, restart, json, per_minute, batch_size: whole('batch', values.batch ?? DEFAULT_BATCH, MAX_BATCH) };
 }
 
-const whole = (text: string, max: number): number | undefined =>
-  /^\d{1,9}$/.test(text) && Number(text) >= 1 && Number(text) <= max ? Number(text) : undefined;
+const parse = (argv: readonly string[]) => parseArgs({ args: [...argv], options: OPTIONS }).values;
 
-const mistake = (message: string): ReembedArguments => ({
-  action: 'mistake',
-  message: `${message}\nTry 'omp-gateway reembed --help'.`,
-});
+function whole(name: string, text: string, max: number): number {
+  if (/^\d{1,9}$/.test(text) && Number(text) >= 1 && Number(text) <= max) return Number(text);
+  throw new Mistake(`--${name} must be a whole number from 1 to ${max}`);
+}
 
 /**
  * `omp-gateway reembed`: progress goes to standard error, the outcome to standard output. Returns the exit status: 0; 1: it
  * failed or was stopped; 2: wrong arguments.
  */
-export async function runReembed(argv: readonly string[], terminal: Terminal): Promise<number> {
-  const { stdout, stderr } = terminal;
-  const parsed = parseReembedArguments(argv);
-  if (parsed.action === 'help') {
-    stdout.write(REEMBED_USAGE);
-    return 0;
-  }
-  if (parsed.action === 'mistake') {
-    report(terminal, parsed.message);
-    return 2;
-  }
-  const { options, flags, store } = parsed;
-  const progress = showProgress(stderr);
-  try {
-    const config = configOfStore(configOf(flags, terminal), store);
-    const outcome = await untilSignal((signal) => work(config, options, { signal, progress: progress.show, terminal }));
-    progress.end();
-    stdout.write(options.json ? `${JSON.stringify(outcome, null, 2)}\n` : reembedText(outcome, options));
+export const runReembed = (argv: readonly string[], terminal: Terminal): Promise<number> =>
+  runCommand('reembed', REEMBED_USAGE, terminal, async () => {
+    const values = parse(argv);
+    if (values.help) return 'help';
+    const options = readOptions(values);
+    const progress = showProgress(terminal.stderr);
+    const outcome = await withStore(configOf(configFlags(values), terminal), values.store, (config) =>
+      untilSignal((signal) => work(config, options, { signal, progress: progress.show, terminal })).finally(progress.end),
+    );
+    terminal.stdout.write(options.json ? `${JSON.stringify(outcome, null, 2)}\n` : reembedText(outcome, options));
     return outcome.switched || options.dry_run ? 0 : 1;
-  } catch (error) {
-    progress.end();
-    report(terminal, error instanceof ConfigError ? error.message : inStore(store, explainError(error)));
-    return 1;
-  }
-}
+  });
 
 interface Run {
   readonly signal: AbortSignal;

@@ -74,6 +74,33 @@ export function explainError(error: unknown): string {
   return cause === '' ? error.message : `${error.message}\n  because: ${cause}`;
 }
 
+/** The arguments are wrong; the message says what is right. */
+export class Mistake extends Error {}
+
+/**
+ * Runs a command and reports why it fails. `work` returns the exit status, or asks for the usage. Returns the exit status: that of the
+ * work; 1: it failed; 2: wrong arguments.
+ */
+export async function runCommand(
+  name: string,
+  usage: string,
+  terminal: Terminal,
+  work: () => Promise<number | 'help'>,
+): Promise<number> {
+  try {
+    const status = await work();
+    if (status !== 'help') return status;
+    terminal.stdout.write(usage);
+    return 0;
+  } catch (error) {
+    const ofParser = /^ERR_PARSE_ARGS/.test((error as NodeJS.ErrnoException).code ?? '');
+    const message = ofParser ? (error as Error).message.replaceAll('\n', ' ') : explainError(error);
+    const isMistake = ofParser || error instanceof Mistake;
+    report(terminal, isMistake ? `${message}\nTry 'omp-gateway ${name} --help'.` : message);
+    return isMistake ? 2 : 1;
+  }
+}
+
 const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
 
 /** The first signal asks the work to stop; a second one ends the process at once. */

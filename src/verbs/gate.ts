@@ -13,7 +13,7 @@ import { isSupported, type Verb } from './verb.ts';
 /** Runs the verbs of one caller. */
 export interface Session {
   /** Throws `unsupported_capability` if the store lacks what the verb needs. */
-  require(verb: Pick<Verb, 'name' | 'remedy' | 'writes'>): void;
+  require(verb: Pick<Verb, 'name' | 'tag' | 'remedy' | 'writes'>): void;
   /**
    * Throws `invalid_request` that names the first ten invalid fields, and `unsupported_capability` if the store lacks what the verb
    * needs.
@@ -118,10 +118,10 @@ function sessionOf(access: Access, supportedVerbs: ReadonlySet<unknown>): Sessio
 const whole = <Output>(output: Output, { leftOut }: Call): Output => (leftOut ? { ...output, ...leftOut } : output);
 
 function unsupported(
-  { name, remedy, writes }: Pick<Verb, 'name' | 'remedy' | 'writes'>,
+  { name, tag, remedy, writes }: Pick<Verb, 'name' | 'tag' | 'remedy' | 'writes'>,
   { name: provider, read_only }: Store,
 ): OmpError {
   const reason = remedy ?? (writes && read_only);
-  const message = `the provider does not support ${name}${reason ? `: ${reason}` : ''}`;
+  const message = `the provider does not support ${tag ?? name}${reason ? `: ${reason}` : ''}`;
   return new OmpError('unsupported_capability', message, { provider });
 }

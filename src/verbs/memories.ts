@@ -215,13 +215,14 @@ export const get = verb({
   input: z.object(memoryTarget),
   headers: { user_id: 'X-User-Id' },
   needs: [],
-  facts: factsOfId,
-  async run(input, access, call, facts) {
+  async run(input, access, call) {
     const { read } = access.principal.grants;
     const target = readTarget(input);
-    const memory = await access.store.get(access.ref(target, read), call);
-    if (!memory) throw await access.absenceError(read, target, call, facts);
-    return toWire(recordFacts(facts, access.readable(memory, target.user_id)));
+    return access.audited('get', factsOfId(target), call, async (facts) => {
+      const memory = await access.store.get(access.ref(target, read), call);
+      if (!memory) throw await access.absenceError(read, target, call, facts);
+      return toWire(recordFacts(facts, access.readable(memory, target.user_id)));
+    });
   },
   id: 'getMemory',
   summary: 'Read one memory',

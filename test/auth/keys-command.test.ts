@@ -146,7 +146,10 @@ describe('keys list', () => {
     const { stdout } = await keys('create', 'one', ...READ, '--user', 'ana', '--user', 'b\u001b[31mb');
     const key = stdout.trimEnd();
     await keys('create', 'two', '--grant', '*:*', '--expires', '3000-01-01');
-    await store.sql(`update ${store.names.apiKeys} set expires_at = '2001-01-01Z' where name = 'two'`);
+    // Keys of one millisecond have the order of their random ids.
+    await store.sql(
+      `update ${store.names.apiKeys} set expires_at = '2001-01-01Z', created_at = created_at + interval '1 s' where name = 'two'`,
+    );
     await keys('revoke', 'one');
     const [table, json] = [await keys('list'), await keys('list', '--json')];
     const [head = '', ...rows] = table.stdout.trimEnd().split('\n');

@@ -106,6 +106,17 @@ export const updateSuite = (subject: GetSubject) =>
       expect(await subject().client.get(before.id)).toEqual(again);
     });
 
+    test('[Decision 6] no patch gives a memory more than 256 keys', async (need) => {
+      need('update', 'extensions');
+      const before = await added();
+      const keys = (letter: string) =>
+        Object.fromEntries(Array.from({ length: 200 }, (_, n) => [`x-${letter}${n}`, n]));
+      const after = await update(before.id, keys('a'));
+      expect(after).toMatchObject(keys('a'));
+      expectError(await tell(before.id, keys('b')), 'invalid_request');
+      expect(await subject().client.get(before.id)).toEqual(after);
+    });
+
     test('[SPEC PATCH /memories/{id}] concurrent patches of different fields lose nothing', async (need) => {
       need('update', 'tags', 'confidence', 'extensions');
       const before = await added();

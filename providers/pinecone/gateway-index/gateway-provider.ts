@@ -3,6 +3,7 @@ import {
   type Call,
   createKeyedMutex,
   effectivePatch,
+  MAX_RECORD_BYTES,
   type Memory,
   type MemoryPatch,
   mergeExtensions,
@@ -13,6 +14,7 @@ import {
   type Provider,
   toUnit,
   type Vector,
+  requireFits as requireRecordFits,
 } from '#provider';
 import {
   MAX_CONTENT_LENGTH,
@@ -78,6 +80,7 @@ export function createGatewayProvider(index: GatewayIndex, options: FindOptions)
         const current = await find(ref, call);
         const patch = current && effectivePatch(current.memory, wanted);
         if (!patch) return current?.memory;
+        requireRecordFits(current.memory, patch, MAX_RECORD_BYTES);
         const { namespace } = current;
         const memory = applyPatch(current.memory, patch);
         const changed = patch.content === undefined ? undefined : toUnit(embedding);

@@ -173,11 +173,15 @@ function writeJson(where: Conditions, document: string, writes: readonly JsonWri
       if (wanted === undefined) removed.push(name);
       else set.push(`${name}, ${wanted instanceof Map ? build(there, wanted) : wanted(there)}`);
     }
-    const merged = set.length > 0 ? `(${object}) || jsonb_build_object(${set.join(', ')})` : `(${object})`;
+    let merged = `(${object})`;
+    while (set.length > 0) merged += ` || jsonb_build_object(${set.splice(0, MAX_PAIRS).join(', ')})`;
     return `(${removed.reduce((sql, name) => `(${sql}) - ${name}`, merged)})`;
   };
   return { value: build(document, toTree(writes)), required };
 }
+
+/** PostgreSQL passes a function 100 arguments at most. */
+const MAX_PAIRS = 50;
 
 /** The same for a new row: plain values instead of SQL. */
 function newJson(writes: readonly { readonly path: readonly string[]; readonly value: unknown }[]): string {

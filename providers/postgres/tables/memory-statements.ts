@@ -4,6 +4,7 @@ import {
   type ListQuery,
   literalPrefix,
   MAX_BATCH_SIZE,
+  MAX_EXTENSIONS,
   type Memory,
   type MemoryPatch,
   mergeExtensions,
@@ -321,7 +322,7 @@ function whereInTime(where: Conditions, wanted: ListQuery): void {
   }
 }
 
-/** The columns that an update sets. It does not match a memory that it would make too large. */
+/** The columns that an update sets. It does not match a memory that it would make too large, or give too many `x-` keys. */
 function changesOf(names: Names, where: Conditions, { patch, keywords, vector, max_bytes }: Update): string[] {
   const sets: string[] = [];
   const set = (column: string, value: unknown, cast = '') => sets.push(`${column} = ${where.bind(value)}${cast}`);
@@ -346,6 +347,10 @@ function changesOf(names: Names, where: Conditions, { patch, keywords, vector, m
     const removed = where.bind(toTextArray(entries.filter(([, value]) => value === null).map(([key]) => key)));
     const set = where.bind(JSON.stringify(mergeExtensions(patch.extensions)));
     grow('extensions', `(extensions || ${set}::jsonb) - ${removed}::text[]`);
+  }
+  if (grown.extensions) {
+    const keys = (extensions: string) => `(select count(*) from jsonb_object_keys(${extensions}))`;
+    where.and(`${keys(grown.extensions)} <= greatest(${MAX_EXTENSIONS}, ${keys('extensions')})`);
   }
   if (Object.keys(grown).length > 0) {
     where.and(`${bytesAfter(grown)} <= greatest(${where.bind(max_bytes)}::int8, ${bytesAfter({})})`);

@@ -113,8 +113,11 @@ export async function openTables(
       const bucket = shardOf(names, current.user_id);
       const change = { patch, vector: fresh, keywords, max_bytes };
       const [row] = await send(statements.update({ ...ref, bucket }, change, call), call);
-      if (!row && requireVersion(await get(ref, call), ref)) throw recordTooLarge(max_bytes);
-      return row && toMemory(row, model);
+      if (row) return toMemory(row, model);
+      const present = requireVersion(await get(ref, call), ref);
+      if (!present) return undefined;
+      requireFits(present, patch, max_bytes);
+      throw recordTooLarge(max_bytes);
     },
     async delete(ref, call) {
       const [row] = await inItsShard(ref, call, (located) => statements.remove(located, call));
