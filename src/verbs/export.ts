@@ -1,12 +1,5 @@
 import { z } from 'zod';
-import {
-  type Call,
-  type ExportedMemory,
-  invalidRequest,
-  MAX_BATCH_SIZE,
-  type Memory,
-  OmpError,
-} from '#contract';
+import { type Call, type ExportedMemory, invalidRequest, MAX_BATCH_SIZE, type Memory, OmpError } from '#contract';
 import { isSameRecord, recordBytes } from '#toolbox';
 import { type Access, denied } from '../core/access.ts';
 import { NO_FACTS } from '../core/audit-queue.ts';
@@ -17,6 +10,7 @@ import {
   cursor,
   dateTime,
   ErrorFields,
+  leftOut,
   memoryId,
   next_cursor,
   parse,
@@ -82,6 +76,7 @@ null. Available if \`features.export\` is true.`,
           }).meta({ id: 'ExportedMemory', patternProperties: { '^x-': { description: 'Custom keys, as stored.' } } }),
         ),
         next_cursor,
+        ...leftOut,
       })
       .meta({ id: 'ExportPage' }),
     example: { memories: [memoryExample], next_cursor: null },
