@@ -5,28 +5,19 @@ import { createServer } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { backgroundCall, type Log } from '#contract';
 import { openAuthenticator } from './auth/authenticator.ts';
-import {
-  auditOptions,
-  embeddingOptions,
-  providerOptions,
-  rateLimitOptions,
-  telemetryOptions,
-  tokenOptions,
-} from './config/config-options.ts';
+import { rateLimitOptions, telemetryOptions, tokenOptions } from './config/config-options.ts';
 import type { Config } from './config/settings.ts';
 import { openAuditQueue } from './core/audit-queue.ts';
-import { compose } from './core/compose.ts';
 import { createHealth } from './core/health.ts';
 import { NO_TELEMETRY, type Scrape } from './core/telemetry.ts';
 import type { Store } from './core/with-embedder.ts';
-import { startEmbedder } from './embedding/open.ts';
 import { loopbackHosts } from './http/admission.ts';
 import { type AdminOptions, createAdminApp, createApp } from './http/app.ts';
 import { cannotListen, listen } from './http/listen.ts';
 import { openRateLimits } from './rate-limit/rate-limits.ts';
-import { openProvider } from './registry.ts';
 import { createDependencies } from './resilience/dependencies.ts';
 import { CLOSE_MS, type OpenParts, openParts } from './shutdown.ts';
+import { openStores } from './stores.ts';
 import { openTelemetry } from './telemetry/telemetry.ts';
 import { createGate, type Gate } from './verbs/gate.ts';
 
@@ -61,8 +52,9 @@ export async function serve(config: Config, log: Log, stopSignal?: AbortSignal):
     const dependencies = createDependencies(RESILIENCE, telemetry, log);
     parts.add('dependencies', async () => dependencies.close());
 
-    const { embedder, provider, gate } = await openGate(config, { dependencies, parts, log, scrape: telemetry.scrape });
-    telemetry.watch({ provider, embedder, breakers: dependencies.states });
+    const stores = await openGate(config, { dependencies, parts, log, scrape: telemetry.scrape });
+    const { store: provider, gate } = stores;
+    telemetry.watch({ ...stores, provider, breakers: dependencies.states });
     const rate = await parts.open('rate limits', openRateLimits({ ...rateLimitOptions(config), log }));
 
     const { keys, mode } = config.auth;
@@ -93,7 +85,7 @@ export async function serve(config: Config, log: Log, stopSignal?: AbortSignal):
       await sleep(config.shutdown_delay_ms);
       await parts.close(graceMs + CLOSE_MS);
     };
-    return { host, port, open, search: searchOf(provider), close };
+    return { host, port, open, search: searchOf(provider.mounts?.root ?? provider), close };
   } catch (error) {
     await parts.close().catch(() => {});
     throw error;
@@ -107,30 +99,17 @@ interface GateParts {
   readonly scrape?: Scrape | undefined;
 }
 
-/** Opens the store with its embedder and its audit queue: everything but the server. */
+/** Opens the stores with their embedders and the audit queue: everything but the server. */
 async function openGate(config: Config, { dependencies, parts, log, scrape }: GateParts) {
-  const embedder =
-    config.search.mode === 'keyword'
-      ? undefined
-      : await parts.open('embedder', startEmbedder(embeddingOptions(config), log, dependencies.protect));
-
-  const audit = auditOptions(config);
-  const max_record_bytes = 2 * config.max_request_bytes;
-  const { search: ranking, data_dir } = config;
-  const identity = embedder && { model: embedder.model, dimensions: embedder.dimensions };
-  const context = { embedder: identity, ranking, audit, data_dir, max_record_bytes, log };
-  const opening = openProvider(config.provider, providerOptions(config), context).then((backend) =>
-    compose(backend, { embedder, log, protection: dependencies.protect(backend.name, backend.ping) }),
-  );
-  const provider = await parts.open('provider', opening);
-  // The bundled model loads while the database starts.
-  await embedder?.loaded;
+  const stores = await openStores(config, { protect: dependencies.protect, parts, log });
+  const { store } = stores;
   const record = config.audit.record === 'writes' ? 'writes' : 'all';
-  const auditQueue = openAuditQueue({ audit: audit && provider.audit, record, log });
+  const auditQueue = openAuditQueue({ audit: config.audit.record === 'off' ? undefined : store.audit, record, log });
   parts.add('audit queue', auditQueue.close);
   const rate_limit_per_minute = config.rate_limit.per_minute ?? null;
-  const gate = createGate({ store: provider, auditQueue, rate_limit_per_minute, max_record_bytes, log, scrape });
-  return { embedder, provider, gate };
+  const max_record_bytes = 2 * config.max_request_bytes;
+  const gate = createGate({ store, auditQueue, rate_limit_per_minute, max_record_bytes, log, scrape });
+  return { ...stores, gate };
 }
 
 /** Opens the configured store for a program without a server. Rejects with a message an operator can act on. */

@@ -40,7 +40,8 @@ export function partsOf(root: Store, embedder: Embedder | undefined, mounted: re
       store: hiding(root, mounts),
       sees(within, scopes) {
         if (root.capabilities.scopes === 'none') return within === null && scopes === null;
-        const shown = (globs: Within) => globs === null ? null : globs.filter((glob) => !mounts.some((top) => isBelow(glob, top)));
+        const shown = (globs: Within) =>
+          globs === null ? null : globs.filter((glob) => !mounts.some((top) => isBelow(glob, top)));
         return meet(shown(within), shown(scopes));
       },
     },
@@ -55,6 +56,9 @@ function mountedPart(one: MountedStore, index: number): Part {
   return {
     ...one,
     index,
+    get embedder() {
+      return one.embedder;
+    },
     get store() {
       if (one.current() === inner) return store;
       inner = one.current();

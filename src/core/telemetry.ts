@@ -31,11 +31,16 @@ export interface Protection {
 
 export const UNPROTECTED: Protection = { run: (_operation, call, work) => work(call), requireClosed: () => {} };
 
-/** Adds the name of the failed dependency to a `provider_error` without one, such as a passed deadline. */
-export const naming = <Thrown>(dependency: string, error: Thrown): Thrown | OmpError =>
-  error instanceof OmpError && error.code === 'provider_error' && error.provider === undefined
-    ? new OmpError(error.code, error.message, { ...error, cause: error.cause, provider: dependency })
-    : error;
+/**
+ * Adds the name of the failed dependency to a `provider_error` without one, such as a passed deadline. `kind`: how the dependency
+ * calls itself, if it has another name.
+ */
+export function naming<Thrown>(dependency: string, error: Thrown, kind = dependency): Thrown | OmpError {
+  if (!(error instanceof OmpError)) return error;
+  const isUnnamed = error.code === 'provider_error' && error.provider === undefined;
+  if (!isUnnamed && (kind === dependency || error.provider !== kind)) return error;
+  return new OmpError(error.code, error.message, { ...error, cause: error.cause, provider: dependency });
+}
 
 /** The outcome of a request. */
 export interface RequestOutcome {

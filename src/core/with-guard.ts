@@ -56,11 +56,7 @@ export function withGuard(
   protection: Protection = UNPROTECTED,
   dependency: string = inner.name,
 ): Provider {
-  /** A mounted store has a name of its own, which its provider does not know. */
-  const named = (error: unknown): unknown =>
-    error instanceof OmpError && error.provider === inner.name && dependency !== inner.name
-      ? new OmpError(error.code, error.message, { ...error, cause: error.cause, provider: dependency })
-      : naming(dependency, error);
+  const named = (error: unknown): unknown => naming(dependency, error, inner.name);
   /** A method takes a request, if any, and the call. */
   type AnyMethod = (first: unknown, call?: Call) => Promise<unknown>;
   const guard = (method: AnyMethod, facts: Method): AnyMethod => {

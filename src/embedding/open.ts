@@ -41,14 +41,19 @@ export async function openEmbedder(options: EmbeddingOptions, log: Log, protect?
   return embedder;
 }
 
-/** The same, but the bundled model may still be loading. Use it after `loaded` has resolved; close it if that rejects. */
+/**
+ * The same, but the bundled model may still be loading. Use it after `loaded` has resolved; close it if that rejects. `store`: the
+ * store that it is for, if it is not the root store; part of its name in errors and metrics.
+ */
 export async function startEmbedder(
   options: EmbeddingOptions,
   log: Log,
   protect: Protect = () => UNPROTECTED,
+  store?: string,
 ): Promise<LoadingEmbedder> {
   const raw = options.kind === 'local' ? await openLocalModel(options, log) : await openService(options);
-  const { name, embedder, ...limits } = raw;
+  const { name: kind, embedder, ...limits } = raw;
+  const name = store === undefined ? kind : `${store}/${kind}`;
   const protection = protect(name, (call) => embedder.embed(['memory'], 'query', call));
   const batched = withBatching(instrumented(withUnitVectors(embedder), name, protection), {
     ...limits,
@@ -60,7 +65,7 @@ export async function startEmbedder(
   );
   // Awaited later; not at all if something else fails before.
   loaded.catch(() => {});
-  return { ...withQueryCache(withNamedErrors(batched, name), options.cache_size), loaded };
+  return { ...withQueryCache(withNamedErrors(batched, name, kind), options.cache_size), loaded };
 }
 
 interface Raw {
@@ -103,12 +108,12 @@ const instrumented = (inner: Embedder, dependency: string, protection: Protectio
   };
 };
 
-/** Adds the name of the embedder to the error of a deadline that passes during an embedding. */
-const withNamedErrors = (inner: Embedder, dependency: string): Embedder => ({
+/** Adds the name of the embedder to the error of a deadline that passes during an embedding. `kind`: how the embedder calls itself. */
+const withNamedErrors = (inner: Embedder, dependency: string, kind: string): Embedder => ({
   ...inner,
   embed: (texts, purpose, call) =>
     inner.embed(texts, purpose, call).catch((error: unknown) => {
-      throw naming(dependency, error);
+      throw naming(dependency, error, kind);
     }),
 });
 

@@ -5,11 +5,13 @@ import {
   backgroundCall,
   type Call,
   type Embedder,
+  type EmbedderStats,
   OmpError,
   type Provider,
   type ProviderStats,
 } from '#contract';
 import type { BreakerState, Telemetry } from '../core/telemetry.ts';
+import type { MountedStore } from '../core/with-embedder.ts';
 import { version } from '../package.ts';
 
 /** Gauges of the library with names of counters, which linters reject. Gauges by type show the same. */
@@ -17,8 +19,11 @@ const MISNAMED = ['nodejs_active_handles_total', 'nodejs_active_requests_total',
 
 /** Every scrape reads these. */
 export interface MetricSources {
+  /** The root store, or all stores as one, which has these of the root store. */
   readonly provider: Pick<Provider, 'name' | 'stats' | 'backlog'>;
+  /** Of the root store. */
   readonly embedder: Embedder | undefined;
+  readonly mounted?: readonly Pick<MountedStore, 'name' | 'embedder' | 'current'>[];
   /** Circuit breakers by name of the dependency. */
   readonly breakers: () => ReadonlyMap<string, BreakerState>;
 }
@@ -172,12 +177,27 @@ function outcomeOf(error: unknown, { signal }: Call): string {
 const STATES: readonly BreakerState[] = ['closed', 'half-open', 'open'];
 
 /** Gauges and counters that are read at every scrape. A value that is not available in time is absent. */
-function addSources(registry: Registry, { provider, embedder, breakers }: MetricSources): void {
+function addSources(registry: Registry, { provider, embedder, mounted = [], breakers }: MetricSources): void {
   const registers = [registry];
-  const { name } = provider;
-  if (provider.stats) addProvider(registry, name, provider.stats);
-  if (provider.backlog) addBacklog(registry, createBacklog(provider.backlog));
-  if (embedder?.stats) addEmbedder(registry, embedder.stats);
+  const others = mounted.length > 0;
+  if (others || provider.stats) {
+    addProviders(registry, [
+      { name: provider.name, stats: () => provider.stats?.() },
+      ...mounted.map(({ name, current }) => ({ name, stats: () => current().stats?.() })),
+    ]);
+  }
+  if (others || provider.backlog) {
+    addBacklogs(registry, [
+      { labels: {}, backlog: createBacklog(() => provider) },
+      ...mounted.map(({ name, current }) => ({ labels: { store: name }, backlog: createBacklog(current) })),
+    ]);
+  }
+  if (others || embedder?.stats) {
+    addEmbedders(registry, [
+      { labels: {}, embedder: () => embedder },
+      ...mounted.map((one) => ({ labels: { store: one.name }, embedder: () => one.embedder })),
+    ]);
+  }
   new Gauge({
     name: 'omp_circuit_breaker_state',
     help: '1 if the circuit breaker of the dependency is in this state. Open: requests fail at once.',
@@ -191,19 +211,32 @@ function addSources(registry: Registry, { provider, embedder, breakers }: Metric
   });
 }
 
-function addProvider(registry: Registry, provider: string, stats: () => ProviderStats): void {
+/** A store, named as in errors. `stats`: undefined if it has none. */
+interface StatsSource {
+  readonly name: string;
+  stats(): ProviderStats | undefined;
+}
+
+function addProviders(registry: Registry, sources: readonly StatsSource[]): void {
   const registers = [registry];
+  const each = (set: (provider: string, stats: ProviderStats) => void) => {
+    for (const { name, stats } of sources) {
+      const current = stats();
+      if (current) set(name, current);
+    }
+  };
   new Gauge({
     name: 'omp_backend_connections',
     help: 'Connections to the backend: open ones, and how many of them are busy.',
     labelNames: ['provider', 'state'],
     registers,
     collect() {
-      const { connections } = stats();
       this.reset();
-      if (!connections) return;
-      this.set({ provider, state: 'open' }, connections.open);
-      this.set({ provider, state: 'busy' }, connections.busy);
+      each((provider, { connections }) => {
+        if (!connections) return;
+        this.set({ provider, state: 'open' }, connections.open);
+        this.set({ provider, state: 'busy' }, connections.busy);
+      });
     },
   });
   new Gauge({
@@ -212,9 +245,10 @@ function addProvider(registry: Registry, provider: string, stats: () => Provider
     labelNames: ['provider'],
     registers,
     collect() {
-      const { connections } = stats();
       this.reset();
-      if (connections) this.set({ provider }, connections.max);
+      each((provider, { connections }) => {
+        if (connections) this.set({ provider }, connections.max);
+      });
     },
   });
   new Gauge({
@@ -223,53 +257,85 @@ function addProvider(registry: Registry, provider: string, stats: () => Provider
     labelNames: ['provider'],
     registers,
     collect() {
-      const { queue_length } = stats();
       this.reset();
-      if (queue_length !== undefined) this.set({ provider }, queue_length);
+      each((provider, { queue_length }) => {
+        if (queue_length !== undefined) this.set({ provider }, queue_length);
+      });
     },
   });
 }
 
-function addBacklog(registry: Registry, backlog: () => Promise<Backlog | undefined>): void {
+/** Only what belongs to a mounted store has this label. */
+type StoreLabel = { readonly store?: string };
+
+interface BacklogSource {
+  readonly labels: StoreLabel;
+  backlog(): Promise<Backlog | undefined>;
+}
+
+function addBacklogs(registry: Registry, sources: readonly BacklogSource[]): void {
   new Gauge({
     name: 'omp_ingestion_memories',
     help: 'Memories without a vector yet, by state; failed ones need an operator.',
-    labelNames: ['state'],
+    labelNames: ['state', 'store'],
     registers: [registry],
     async collect() {
-      const memoriesOf = await backlog();
+      const backlogs = await Promise.all(sources.map(({ backlog }) => backlog()));
       this.reset();
-      for (const [state, memories] of Object.entries(memoriesOf ?? {})) this.set({ state }, memories);
+      for (const [at, { labels }] of sources.entries()) {
+        for (const [state, memories] of Object.entries(backlogs[at] ?? {})) this.set({ ...labels, state }, memories);
+      }
     },
   });
 }
 
-function addEmbedder(registry: Registry, stats: NonNullable<Embedder['stats']>): void {
+interface EmbedderSource {
+  readonly labels: StoreLabel;
+  /** Undefined: the store has none, or is not open yet. */
+  embedder(): Embedder | undefined;
+}
+
+function addEmbedders(registry: Registry, sources: readonly EmbedderSource[]): void {
   const registers = [registry];
+  /** Stores that share an embedder share its values: they are those of the first. */
+  const each = (set: (labels: StoreLabel, stats: EmbedderStats) => void) => {
+    const seen = new Set<Embedder>();
+    for (const { labels, embedder } of sources) {
+      const one = embedder();
+      if (!one?.stats || seen.has(one)) continue;
+      seen.add(one);
+      set(labels, one.stats());
+    }
+  };
+  const labelNames = ['store'];
   new Gauge({
     name: 'omp_embedding_waiting_texts',
     help: 'Queue length of texts to embed.',
+    labelNames,
     registers,
     collect() {
-      this.set(stats().queue_length);
+      this.reset();
+      each((labels, { queue_length }) => this.set(labels, queue_length));
     },
   });
   new Counter({
     name: 'omp_query_cache_hits_total',
     help: 'Queries whose vector was cached.',
+    labelNames,
     registers,
     collect() {
       this.reset();
-      this.inc(stats().cache_hits);
+      each((labels, { cache_hits }) => this.inc(labels, cache_hits));
     },
   });
   new Counter({
     name: 'omp_query_cache_misses_total',
     help: 'Queries whose vector was not cached.',
+    labelNames,
     registers,
     collect() {
       this.reset();
-      this.inc(stats().cache_misses);
+      each((labels, { cache_misses }) => this.inc(labels, cache_misses));
     },
   });
 }
@@ -279,12 +345,14 @@ const FRESH_MS = 5_000;
 /** Deadline of the backend, in milliseconds: scrapers have short deadlines. */
 const WAIT_MS = 1_000;
 
-/** Asks the provider rarely and never twice at once. Undefined: it failed or was too slow. */
-function createBacklog(ask: NonNullable<Provider['backlog']>): () => Promise<Backlog | undefined> {
+/** Asks the store rarely and never twice at once. Undefined: it has no backlog, failed, or was too slow. */
+function createBacklog(current: () => Pick<Provider, 'backlog'>): () => Promise<Backlog | undefined> {
   let answer: Promise<Backlog | undefined> = Promise.resolve(undefined);
   let askedAt = Number.NEGATIVE_INFINITY;
   let asking = false;
   return () => {
+    const { backlog: ask } = current();
+    if (!ask) return Promise.resolve(undefined);
     const now = performance.now();
     if (asking || now - askedAt < FRESH_MS) return answer;
     askedAt = now;

@@ -81,7 +81,7 @@ export function visibleMatcher({ within, outside = [] }: Visible): (scope: strin
 
 /** Whether a scope is this one or lies below it. */
 export const isAtOrBelow = (scope: string | null, top: string): boolean =>
-  scope !== null && scope.startsWith(top) && (scope.length === top.length || scope[top.length] === '/');
+  scope === top || (scope?.startsWith(`${top}/`) ?? false);
 
 /**
  * What is left of a glob below a scope: globs over the rest of the scope, one of which matches exactly where the glob matches the

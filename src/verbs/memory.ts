@@ -1,12 +1,5 @@
 import { z } from 'zod';
-import {
-  type Call,
-  invalidRequest,
-  type Memory,
-  type MemoryPatch,
-  type NewMemory,
-  OmpError,
-} from '#contract';
+import { type Call, invalidRequest, type Memory, type MemoryPatch, type NewMemory, OmpError } from '#contract';
 import { recordTooLarge } from '#toolbox';
 import type { Target } from '../core/access.ts';
 import type { Store } from '../core/with-embedder.ts';
@@ -142,11 +135,7 @@ export function toWire(memory: Memory): WireMemory {
  * A new memory, for the store of its scope. Throws `invalid_request` that names every invalid field. Its fields always have this order, as the fingerprint
  * of an idempotency key needs.
  */
-export function readNewMemory(
-  body: unknown,
-  storeAt: (scope: string | null) => Store,
-  call?: Call,
-): NewMemory {
+export function readNewMemory(body: unknown, storeAt: (scope: string | null) => Store, call?: Call): NewMemory {
   const input = parse(CreateBody, body);
   if (call) reportIgnored(call, CreateBody, body as object);
   if (call && input.source) reportIgnored(call, SourceFields, (body as { source: object }).source, 'source.');

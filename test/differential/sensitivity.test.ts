@@ -58,7 +58,7 @@ const FAULTS: Readonly<Record<string, Fault>> = {
   'a glob ends at a slash': ({ list }) => ({
     list: async (query, call) =>
       (await list(query, call)).filter(
-        ({ scope }) => scope?.split('/').length === query.scope?.split('/').length || !query.scope,
+        ({ scope }) => scope?.split('/').length === String(query.scope).split('/').length || !query.scope,
       ),
   }),
   'equal scores come oldest first': (verbs) =>

@@ -133,9 +133,9 @@ describe('a grant in SQL', () => {
         const matching = within.map((pattern) => pattern.replace(/\*/g, filling).replace(/\?/g, '😀'));
         const all = [...random, ...matching, ...matching.map((scope) => `${scope}/x`)];
         const expected = all.filter(withinMatcher(within));
-        expect(await admitted(all, (where) => whereWithin(where, within))).toEqual(expected);
+        expect(await admitted(all, (where) => whereWithin(where, { within }))).toEqual(expected);
         const byRanges = (where: Conditions) => {
-          whereWithin(where, within);
+          whereWithin(where, { within });
           whereWithinRanges(where, { ...query, within });
         };
         expect(await admitted(all, byRanges)).toEqual(expected);
@@ -158,7 +158,7 @@ describe('a grant in SQL', () => {
   it('lets everything through where there is none', async () => {
     const free = (where: Conditions) => {
       where.and('true');
-      whereWithin(where, null);
+      whereWithin(where, { within: null });
     };
     expect(await admitted(['a'], free)).toEqual([null, 'a']);
   });

@@ -1,0 +1,55 @@
+import { providerError } from '#contract';
+import type { StoreMembers } from './mount.ts';
+import type { Store } from './with-embedder.ts';
+
+/**
+ * Stands for an optional store that could not be opened yet. What it can do is not known, so it has every method, and each fails
+ * as if the store did not answer.
+ */
+export function unopenedStore(name: string): Store {
+  const fail = async (): Promise<never> => {
+    throw providerError(name, `the store ${name} could not be opened yet; the gateway keeps trying`);
+  };
+  const members: StoreMembers = {
+    name,
+    capabilities: {
+      vector_search: true,
+      keyword_search: false,
+      temporal: true,
+      scopes: 'native',
+      tags: true,
+      max_content_length: null,
+      supports_supersession: true,
+      max_search_results: null,
+      max_list_scan: null,
+      consistency_tokens: false,
+      etags: true,
+      explain: true,
+    },
+    mounts: undefined,
+    embedding: undefined,
+    idempotent: true,
+    read_only: undefined,
+    audit: undefined,
+    keys: undefined,
+    stats: undefined,
+    backlog: undefined,
+    queryVector: undefined,
+    add: fail,
+    batch: fail,
+    get: fail,
+    update: fail,
+    delete: fail,
+    list: fail,
+    search: fail,
+    vectorsOf: fail,
+    users: fail,
+    userStats: fail,
+    erase: fail,
+    export: fail,
+    import: fail,
+    ping: fail,
+    close: async () => {},
+  };
+  return members as Store;
+}

@@ -1,0 +1,125 @@
+import type { Embedder, Log, ProviderContext } from '#contract';
+import { auditOptions, embeddingOptions, providerOptions } from './config/config-options.ts';
+import type { Config, StoreConfig } from './config/settings.ts';
+import { compose } from './core/compose.ts';
+import { unopenedStore } from './core/late-store.ts';
+import { mountStores } from './core/mounts.ts';
+import type { MountedStore, Store } from './core/with-embedder.ts';
+import { type Protect, startEmbedder } from './embedding/open.ts';
+import { openProvider } from './registry.ts';
+import type { OpenParts } from './shutdown.ts';
+
+/** All stores of a configuration, open. */
+export interface OpenStores {
+  /** All of them as one. */
+  readonly store: Store;
+  /** Of the root store. */
+  readonly embedder: Embedder | undefined;
+  readonly mounted: readonly MountedStore[];
+}
+
+export interface StoreParts {
+  readonly protect: Protect;
+  readonly parts: OpenParts;
+  readonly log: Log;
+}
+
+/** Pauses between attempts to open an optional store, in milliseconds. They double up to the longest. */
+const FIRST_PAUSE_MS = 1_000;
+const LONGEST_PAUSE_MS = 60_000;
+
+/** Opens the root store and those that are mounted, all at once. Rejects with a message that names the store and what to do. */
+export async function openStores(config: Config, { protect, parts, log }: StoreParts): Promise<OpenStores> {
+  const embedderOf = createEmbedders({ protect, parts, log });
+  const open = async (own: Config, name?: string) => {
+    const loading = own.search.mode === 'keyword' ? undefined : embedderOf(own, name);
+    const embedder = await loading;
+    const context: ProviderContext = {
+      embedder: embedder && { model: embedder.model, dimensions: embedder.dimensions },
+      ranking: own.search,
+      // The entries of mounted stores are written to the log of the root store.
+      audit: name === undefined ? auditOptions(config) : undefined,
+      data_dir: own.data_dir,
+      max_record_bytes: 2 * config.max_request_bytes,
+      log,
+    };
+    const part = name === undefined ? 'provider' : `stores.${name}`;
+    const opening = openProvider(own.provider, providerOptions(own), context).then((backend) => {
+      const protection = protect(name ?? backend.name, backend.ping);
+      return compose(backend, { embedder, log, protection, ...(name !== undefined && { name }) });
+    });
+    const store = await parts.open(part, opening);
+    // The bundled model loads while the database starts.
+    await embedder?.loaded;
+    return { store, embedder };
+  };
+
+  const opening = Promise.all(config.stores.map((one) => openMounted(one, open, { parts, log })));
+  // The root store may fail first.
+  opening.catch(() => {});
+  const { store: root, embedder } = await open(config);
+  const mounted = await opening;
+  return { store: mountStores({ root, embedder, mounted }), embedder, mounted };
+}
+
+type Open = (
+  config: Config,
+  name: string,
+) => Promise<{ readonly store: Store; readonly embedder: Embedder | undefined }>;
+
+/** An optional store that cannot be opened is tried again until it can: the gateway starts without it. */
+async function openMounted(
+  { name, mount, required, weight, config }: StoreConfig,
+  open: Open,
+  { parts, log }: Pick<StoreParts, 'parts' | 'log'>,
+): Promise<MountedStore> {
+  let current: Awaited<ReturnType<Open>> = { store: unopenedStore(name), embedder: undefined };
+  let timer: NodeJS.Timeout | undefined;
+  const attempt = async (pause: number): Promise<void> => {
+    try {
+      current = await open(config, name);
+      if (pause > FIRST_PAUSE_MS) log.info({ store: name }, `the store ${name} is open`);
+    } catch (error) {
+      const failure = naming(name, error);
+      if (required) throw failure;
+      if (pause === FIRST_PAUSE_MS)
+        log.warn({ store: name, err: failure }, `${failure.message}; the gateway starts without it and keeps trying`);
+      timer = setTimeout(() => void attempt(Math.min(2 * pause, LONGEST_PAUSE_MS)), pause).unref();
+    }
+  };
+  parts.add(`attempts to open stores.${name}`, async () => clearTimeout(timer));
+  await attempt(FIRST_PAUSE_MS);
+  return {
+    name,
+    mount,
+    provider: config.provider,
+    required,
+    weight,
+    get embedder() {
+      return current.embedder;
+    },
+    current: () => current.store,
+  };
+}
+
+const naming = (name: string, error: unknown): Error =>
+  error instanceof Error
+    ? new Error(`stores.${name}: ${error.message}`, error.cause === undefined ? {} : { cause: error.cause })
+    : new Error(`stores.${name}: ${error}`);
+
+/** Stores with the same settings share an embedder, which then embeds a query once for all of them. */
+function createEmbedders({ protect, parts, log }: StoreParts) {
+  const open = new Map<string, ReturnType<typeof startEmbedder>>();
+  return (config: Config, name: string | undefined): ReturnType<typeof startEmbedder> => {
+    const options = embeddingOptions(config);
+    const key = JSON.stringify(options);
+    const existing = open.get(key);
+    if (existing) return existing;
+    const part = name === undefined ? 'embedder' : `embedder of stores.${name}`;
+    const starting = parts.open(part, startEmbedder(options, log, protect, name));
+    open.set(key, starting);
+    // An optional store tries again.
+    starting.then(({ loaded }) => loaded).catch(() => open.delete(key));
+    return starting;
+  };
+}
