@@ -1,5 +1,6 @@
 import type { Embedder, Log, ProviderContext } from '#contract';
 import { auditOptions, embeddingOptions, providerOptions } from './config/config-options.ts';
+import { inStore } from './config/mounted-stores.ts';
 import type { Config, StoreConfig } from './config/settings.ts';
 import { compose } from './core/compose.ts';
 import { unopenedStore } from './core/late-store.ts';
@@ -104,8 +105,8 @@ async function openMounted(
 
 const naming = (name: string, error: unknown): Error =>
   error instanceof Error
-    ? new Error(`stores.${name}: ${error.message}`, error.cause === undefined ? {} : { cause: error.cause })
-    : new Error(`stores.${name}: ${error}`);
+    ? new Error(inStore(name, error.message), error.cause === undefined ? {} : { cause: error.cause })
+    : new Error(inStore(name, String(error)));
 
 /** Stores with the same settings share an embedder, which then embeds a query once for all of them. */
 function createEmbedders({ protect, parts, log }: StoreParts) {

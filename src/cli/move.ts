@@ -1,5 +1,5 @@
 import { ConfigError } from '../config/mistakes.ts';
-import { configOfStore } from '../config/stores.ts';
+import { configOfStore } from '../config/mounted-stores.ts';
 import { ALL_GRANTS, type Principal } from '../core/grants.ts';
 import { openStore, type Store } from '../move/store.ts';
 import { configFlags, configOf } from './arguments.ts';

@@ -90,7 +90,7 @@ export interface LeftOut {
   'x-without'?: string[];
 }
 
-export interface Page<Item> extends LeftOut {
+export interface Page<Item> {
   items: Item[];
   /** Null: this is the last page. */
   next_cursor?: string | null;
