@@ -48,7 +48,7 @@ const SUITES = [
 ];
 
 /** Opens the provider; whoever comes without a token of `authenticator` may do everything. */
-type Open = (options: Pick<SubjectOptions, 'authenticator'>) => Promise<Subject>;
+export type Open = (options: Pick<SubjectOptions, 'authenticator'>) => Promise<Subject>;
 
 /**
  * What every provider that memories can be added to owes its clients, checked over HTTP. The provider's own

@@ -39,6 +39,11 @@ export interface SubjectOptions {
   readonly embedder?: Embedder;
   /** Changes the provider before it is composed, to let it err in ways it never would. */
   readonly alter?: (provider: Provider) => Provider;
+  /** The provider belongs to a store of this name, which `arrange` mounts: the gateway runs on what it makes of it. */
+  readonly mounted?: {
+    readonly name: string;
+    arrange(store: Store, embedder: Embedder | undefined): Promise<Store>;
+  };
   /** Defaults to letting everybody do everything. */
   readonly authenticator?: Authenticator;
   /** Defaults to a folder of its own, removed on close; a given one stays. */
@@ -97,8 +102,9 @@ export const openSubject = async (wanted: SubjectOptions): Promise<Subject> => {
   const log = recordingLog();
   const mode = wanted.mode ?? 'hybrid';
   const embedder = mode === 'keyword' ? undefined : (wanted.embedder ?? hashingEmbedder());
-  const context = { embedder, ranking: { mode, keyword_weight: 0.5 }, audit: RECORDED, data_dir, log };
-  const { alter = (provider) => provider } = wanted;
+  const { alter = (provider) => provider, mounted } = wanted;
+  const audit = mounted ? undefined : RECORDED;
+  const context = { embedder, ranking: { mode, keyword_weight: 0.5 }, audit, data_dir, log };
   const tidy = async () => {
     if (started) await rm(data_dir, { recursive: true, force: true });
   };
@@ -107,7 +113,8 @@ export const openSubject = async (wanted: SubjectOptions): Promise<Subject> => {
     await tidy();
     throw error;
   });
-  const provider = compose(alter(opened), { embedder, log });
+  const composed = compose(alter(opened), { embedder, log, ...(mounted && { name: mounted.name }) });
+  const provider = (await mounted?.arrange(composed, embedder)) ?? composed;
   const { gate, auditQueue } = gateOn(provider, log);
   const app = createApp({ gate, authenticator: wanted.authenticator ?? OPEN, log, ...APP_LIMITS });
   const as = (headers: Record<string, string>): Client => clientTo(app, headers);
