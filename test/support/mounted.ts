@@ -10,8 +10,51 @@ import {
 } from '#contract';
 import { idPrefix, type StoreMembers } from '../../src/core/mount.ts';
 import { mountStores } from '../../src/core/mounts.ts';
-import type { Store } from '../../src/core/with-embedder.ts';
+import type { MountedStore, Store } from '../../src/core/with-embedder.ts';
+import { hashingEmbedder } from './hashing-embedder.ts';
 import type { Subject, SubjectOptions } from './subject.ts';
+
+/** A store to mount. */
+export interface Mount extends Partial<Pick<MountedStore, 'required' | 'weight'>> {
+  readonly name: string;
+  readonly mount: string;
+  open(options: Partial<SubjectOptions>): Promise<Subject>;
+  /** Changes what the gateway sees of it, also later. */
+  readonly current?: (store: Store) => Store;
+}
+
+/** A gateway on several stores, which share an embedder. Closing it closes them all. */
+export async function openMounted(
+  openRoot: (options: Partial<SubjectOptions>) => Promise<Subject>,
+  mounts: readonly Mount[],
+  options: Partial<SubjectOptions> = {},
+): Promise<Subject> {
+  const shared = { embedder: hashingEmbedder(), ...options };
+  const subjects: Subject[] = [];
+  const mounted: MountedStore[] = [];
+  for (const { name, mount, required = true, weight = 1, open, current = (store: Store) => store } of mounts) {
+    const arrange = async (store: Store, embedder: Embedder | undefined) => {
+      mounted.push({ name, mount, provider: name, required, weight, embedder, current: () => current(store) });
+      return store;
+    };
+    subjects.push(await open({ ...shared, mounted: { name, arrange } }));
+  }
+  const root = await openRoot({
+    ...shared,
+    mounted: {
+      arrange: async (store, embedder) => {
+        const all = mountStores({ root: store, embedder, mounted });
+        // Each subject closes its own store.
+        return Object.defineProperty(all, 'close', { value: store.close });
+      },
+    },
+  });
+  const close = async () => {
+    await root.close();
+    for (const subject of subjects) await subject.close();
+  };
+  return { ...root, close };
+}
 
 const NAME = 'attic';
 const MOUNT = 'house/attic';

@@ -39,9 +39,9 @@ export interface SubjectOptions {
   readonly embedder?: Embedder;
   /** Changes the provider before it is composed, to let it err in ways it never would. */
   readonly alter?: (provider: Provider) => Provider;
-  /** The provider belongs to a store of this name, which `arrange` mounts: the gateway runs on what it makes of it. */
+  /** With a name, the provider is that of a mounted store. The gateway runs on the store that `arrange` makes of it. */
   readonly mounted?: {
-    readonly name: string;
+    readonly name?: string;
     arrange(store: Store, embedder: Embedder | undefined): Promise<Store>;
   };
   /** Defaults to letting everybody do everything. */
@@ -103,7 +103,7 @@ export const openSubject = async (wanted: SubjectOptions): Promise<Subject> => {
   const mode = wanted.mode ?? 'hybrid';
   const embedder = mode === 'keyword' ? undefined : (wanted.embedder ?? hashingEmbedder());
   const { alter = (provider) => provider, mounted } = wanted;
-  const audit = mounted ? undefined : RECORDED;
+  const audit = mounted?.name === undefined ? RECORDED : undefined;
   const context = { embedder, ranking: { mode, keyword_weight: 0.5 }, audit, data_dir, log };
   const tidy = async () => {
     if (started) await rm(data_dir, { recursive: true, force: true });
@@ -113,7 +113,11 @@ export const openSubject = async (wanted: SubjectOptions): Promise<Subject> => {
     await tidy();
     throw error;
   });
-  const composed = compose(alter(opened), { embedder, log, ...(mounted && { name: mounted.name }) });
+  const composed = compose(alter(opened), {
+    embedder,
+    log,
+    ...(mounted?.name !== undefined && { name: mounted.name }),
+  });
   const provider = (await mounted?.arrange(composed, embedder)) ?? composed;
   const { gate, auditQueue } = gateOn(provider, log);
   const app = createApp({ gate, authenticator: wanted.authenticator ?? OPEN, log, ...APP_LIMITS });
