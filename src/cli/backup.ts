@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util';
 import type { ProviderModule } from '#contract';
 import { providerOptions } from '../config/config-options.ts';
-import { withStore } from '../config/stores.ts';
+import { withStore } from '../config/mounted-stores.ts';
 import { providerModule } from '../registry.ts';
 import { COMMON_OPTIONS, COMMON_USAGE, configFlags, configOf, STORE_OPTION, STORE_USAGE } from './arguments.ts';
 import { Mistake, runCommand, type Terminal, terminalLog } from './terminal.ts';

@@ -1,8 +1,8 @@
 import { type ParseArgsConfig, parseArgs } from 'node:util';
 import type { EmbedderIdentity, ReembedOutcome, ReembedState } from '#contract';
 import { auditOptions, embeddingOptions, providerOptions } from '../config/config-options.ts';
+import { withStore } from '../config/mounted-stores.ts';
 import type { Config } from '../config/settings.ts';
-import { withStore } from '../config/stores.ts';
 import { openEmbedder } from '../embedding/open.ts';
 import { providerModule } from '../registry.ts';
 import { COMMON_OPTIONS, COMMON_USAGE, configFlags, configOf, STORE_OPTION, STORE_USAGE } from './arguments.ts';
@@ -80,7 +80,9 @@ export const runReembed = (argv: readonly string[], terminal: Terminal): Promise
     const options = readOptions(values);
     const progress = showProgress(terminal.stderr);
     const outcome = await withStore(configOf(configFlags(values), terminal), values.store, (config) =>
-      untilSignal((signal) => work(config, options, { signal, progress: progress.show, terminal })).finally(progress.end),
+      untilSignal((signal) => work(config, options, { signal, progress: progress.show, terminal })).finally(
+        progress.end,
+      ),
     );
     terminal.stdout.write(options.json ? `${JSON.stringify(outcome, null, 2)}\n` : reembedText(outcome, options));
     return outcome.switched || options.dry_run ? 0 : 1;

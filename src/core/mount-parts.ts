@@ -179,36 +179,53 @@ const tooSlow = (provider: string) =>
     down: true,
   });
 
-/** The tokens of each store in the token of a client: that of the root store as it is, others as `name~token`. */
+/** The tokens of the stores in the token of a client, by name; that of the root store has the empty one. */
 const tokensOf = new WeakMap<Consistency, Map<string, string>>();
-/** Between the tokens of two stores. Tokens are base64url. */
-const BETWEEN = '.';
+/** Maximum characters of a token that the gateway reads. */
+const MAX_TOKEN_LENGTH = 1_024;
 
 /** The call as one store gets it: with its own consistency token. */
 export function callOf({ mount, name, store }: Part, call: Call): Call {
   const { consistency } = call;
   if (!consistency || !store.capabilities.consistency_tokens) return call;
   const key = mount === undefined ? '' : name;
-  const known = tokensOf.get(consistency) ?? readTokens(consistency.token);
-  tokensOf.set(consistency, known);
+  const tokens = tokensOf.get(consistency) ?? readTokens(consistency.token);
+  tokensOf.set(consistency, tokens);
   const own = new Call(call.requestId, call.caller, call);
   own.trace = call.trace;
   own.deadline = call.deadline;
   own.consistency = {
-    token: known.get(key),
+    token: tokens.get(key),
     answer(token) {
-      known.set(key, token);
-      consistency.answer([...known].map(([of, one]) => (of === '' ? one : `${of}~${one}`)).join(BETWEEN));
+      tokens.delete(key);
+      tokens.set(key, token);
+      consistency.answer(writeTokens(tokens));
     },
     behind: () => consistency.behind(),
   };
   return own;
 }
 
-const readTokens = (token: string | undefined): Map<string, string> =>
-  new Map(
-    (token?.split(BETWEEN) ?? []).map((text) => {
-      const [token = '', name = ''] = text.split('~').reverse();
-      return [name, token];
-    }),
-  );
+/** The token of the root store alone stays as it is. If they are too long, the oldest writes are left out. */
+function writeTokens(tokens: Map<string, string>): string {
+  const [first] = tokens;
+  if (tokens.size === 1 && first?.[0] === '') return first[1];
+  const text = Buffer.from(JSON.stringify([...tokens])).toString('base64url');
+  if (text.length <= MAX_TOKEN_LENGTH || !first) return text;
+  tokens.delete(first[0]);
+  return writeTokens(tokens);
+}
+
+function readTokens(token: string | undefined): Map<string, string> {
+  if (token === undefined) return new Map();
+  try {
+    const entries: unknown = JSON.parse(Buffer.from(token, 'base64url').toString());
+    if (Array.isArray(entries) && entries.every(isNamedToken)) return new Map(entries);
+  } catch {
+    // A token of the root store is no JSON.
+  }
+  return new Map([['', token]]);
+}
+
+const isNamedToken = (entry: unknown): entry is [string, string] =>
+  Array.isArray(entry) && entry.length === 2 && entry.every((text) => typeof text === 'string');

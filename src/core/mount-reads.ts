@@ -179,21 +179,41 @@ function nextPlace(parts: readonly Part[], at: number, next: string | undefined)
 }
 
 /** Store after store. A user comes with the first store that has it, and with what all of them have of it. */
-export async function listUsers(parts: readonly Part[], query: UserListQuery, call: Call): Promise<UserPart> {
+export async function listUsers(
+  parts: readonly Part[],
+  { after, ...query }: UserListQuery,
+  call: Call,
+): Promise<UserPart> {
   const asked = partsWith(parts, 'users', query, call);
-  const { at, after } = placeOf(asked, query.after);
-  const part = asked[at];
-  if (!part) return { items: [], next: undefined };
+  const items: UserSummary[] = [];
+  let { at, after: next } = placeOf(asked, after);
+  for (; at < asked.length; at++) {
+    const limit = query.limit - items.length;
+    const page = await usersFrom(asked, at, { ...query, limit, ...(next !== undefined && { after: next }) }, call);
+    items.push(...page.items);
+    next = page.next;
+    if (next !== undefined || items.length === query.limit) return { items, next: nextPlace(asked, at, next) };
+  }
+  return { items, next: undefined };
+}
+
+/** A page of the users that no store before this one has. */
+async function usersFrom(
+  asked: readonly PartWith<'users'>[],
+  at: number,
+  query: UserListQuery,
+  call: Call,
+): Promise<UserPart> {
+  const part = asked[at] as PartWith<'users'>;
+  const page = (await ask(part, call, ({ store }, own) => store.users(query, own)))?.result;
+  if (!page) return { items: [], next: undefined };
+  const users = page.items.map(({ user_id }) => user_id);
   const { after: _, ...rest } = query;
-  const page = (
-    await ask(part, call, ({ store }, own) => store.users({ ...rest, ...(after !== undefined && { after }) }, own))
-  )?.result;
-  const users = page?.items.map(({ user_id }) => user_id) ?? [];
   const others = users.length === 0 ? [] : asked.filter((other) => other !== part);
   const counts = await askAll(others, call, ({ store }, own) =>
     usersNamed(store, { ...rest, users, limit: users.length }, own),
   );
-  const byUser = new Map((page?.items ?? []).map((item) => [item.user_id, item]));
+  const byUser = new Map(page.items.map((item) => [item.user_id, item]));
   for (const { part: other, result } of counts) {
     for (const { user_id, count, last_write } of result) {
       const before = byUser.get(user_id);
@@ -203,7 +223,7 @@ export async function listUsers(parts: readonly Part[], query: UserListQuery, ca
         byUser.set(user_id, { user_id, count: before.count + count, last_write: max(before.last_write, last_write) });
     }
   }
-  return { items: [...byUser.values()], next: nextPlace(asked, at, page?.next) };
+  return { items: [...byUser.values()], next: page.next };
 }
 
 /** All users of a query, however many parts they come in. */

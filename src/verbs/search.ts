@@ -9,6 +9,7 @@ import { type ExplainedHit, explainHits } from '../core/explain.ts';
 import type { Store, TextQuery } from '../core/with-embedder.ts';
 import {
   LIMITS,
+  leftOut,
   optional,
   query,
   scopePrefix,
@@ -121,6 +122,7 @@ export const search = verb({
         'x-truncated': z.literal(true).optional().meta({
           description: 'Results within `limit` are omitted, because the response would exceed 4 MiB.',
         }),
+        ...leftOut,
       })
       .meta({ id: 'SearchResults' }),
     example: { results: [{ memory: memoryExample, score: 0.58 }] },
@@ -193,6 +195,7 @@ export const context = verb({
           .array(z.looseObject({ memory_id: z.string(), score }))
           .meta({ description: 'The memory of each line, in order.' }),
         token_count: z.int().min(0).meta({ description: 'Tokens of `text`, at most the budget.' }),
+        ...leftOut,
       })
       .meta({ id: 'ContextBlock' }),
     example: {

@@ -3,7 +3,7 @@ import { expect } from 'vitest';
 import type { Embedder, Provider } from '#contract';
 import type { Client, Reply } from '../support/client.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
-import type { Subject, SubjectOptions } from '../support/subject.ts';
+import { laterMoment, type Subject, type SubjectOptions } from '../support/subject.ts';
 import { ERRORS, type WireErrorCode, type WireMemory } from '../support/wire.ts';
 import { type Backdoor, bearer, openBackdoor } from './callers.ts';
 import {
@@ -39,7 +39,11 @@ export interface Bench {
   readonly messages: Map<WireErrorCode, Set<string>>;
 }
 
-export async function openBench(open: Open, alter: (provider: Provider) => Provider = (one) => one): Promise<Bench> {
+export async function openBench(
+  open: Open,
+  alter: (provider: Provider) => Provider = (one) => one,
+  mounts: readonly string[] = [],
+): Promise<Bench> {
   const door = openBackdoor();
   const { embedder, embedded } = countingEmbedder();
   const lookUps: string[] = [];
@@ -49,7 +53,7 @@ export async function openBench(open: Open, alter: (provider: Provider) => Provi
     alter: (provider) => noteLookUps(lookUps, alter(provider)),
   });
   const caller = (app: string) => subject.as(bearer(door.admit(app)));
-  const world = await openWorld(caller(SEEDER), caller('master'));
+  const world = await openWorld(caller(SEEDER), caller('master'), mounts);
   return { subject, world, door, embedded, lookUps, tally: new Map(), messages: new Map() };
 }
 
@@ -87,11 +91,13 @@ function noteLookUps(noted: string[], { get, update, delete: remove, ...provider
 }
 
 /** `seeder` makes the targets and nothing else, `master` looks after the rest. Both may do everything. */
-async function openWorld(seeder: Client, master: Client): Promise<World> {
+async function openWorld(seeder: Client, master: Client, mounts: readonly string[]): Promise<World> {
   const due = new Map<string, WireMemory>();
   const targets: WireMemory[] = [];
   for (const user_id of OWNERS) {
     for (const scope of SCOPES) {
+      // Of the same millisecond, those of the root store would come first.
+      await laterMoment();
       const memory = await seeder.add({ user_id, scope, content: `${WORD} note of ${user_id} in ${scope}` });
       targets.push(memory);
       due.set(memory.id, memory);
@@ -114,6 +120,7 @@ async function openWorld(seeder: Client, master: Client): Promise<World> {
         .map((id) => ({ due: due.get(id), stored: stored.get(id) }))
         .filter((pair) => !isDeepStrictEqual(pair.due, pair.stored));
     },
+    mountOf: (scope) => mounts.find((mount) => scope === mount || scope?.startsWith(`${mount}/`)),
     async tidy() {
       const extra = [...due.keys()].filter((id) => !permanent.has(id));
       await Promise.all(extra.map((id) => master.remove(id)));
@@ -162,7 +169,7 @@ export async function checkKey(key: Key, client: Client, bench: Bench): Promise<
 
 /** A refusal is exactly its envelope: it depends on nothing that is hidden. Answers what is wrong with it. */
 export function wrongRefusal(
-  { name, code, status: expected }: Case,
+  { name, code, status: expected, naming }: Case,
   { status, body, headers }: Reply,
   { messages }: Bench,
 ): unknown {
@@ -178,6 +185,6 @@ export function wrongRefusal(
   };
   if (status !== (expected ?? ERRORS[code].status) || !isDeepStrictEqual(body, { error: due }))
     return { name, status, body, due };
-  messages.set(code, (messages.get(code) ?? new Set()).add(message));
+  if (!naming) messages.set(code, (messages.get(code) ?? new Set()).add(message));
   return undefined;
 }

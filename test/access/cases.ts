@@ -14,8 +14,10 @@ import type {
 } from '../support/wire.ts';
 import {
   globMatches,
+  globsMeet,
   globsOf,
   type Key,
+  type Refusal,
   refusalById,
   refusalOfAdd,
   refusalOfErase,
@@ -102,6 +104,21 @@ export interface World {
   differences(): Promise<unknown[]>;
   /** Removes everything but the targets. */
   tidy(): Promise<void>;
+  /** Where the store of this scope is mounted; undefined: in the root store. */
+  mountOf(scope: string | null): string | undefined;
+}
+
+/** Nothing tells a key of a store that none of its grants reaches (Decision 49). */
+function seenRefusal(
+  key: Key,
+  { mountOf }: World,
+  target: WireMemory | undefined,
+  refusal: Refusal | undefined,
+): Refusal | undefined {
+  const mount = target && mountOf(target.scope ?? null);
+  if (refusal !== 'scope_denied' || mount === undefined) return refusal;
+  const globs = (['read', 'write', 'delete'] as const).flatMap((action) => globsOf(key, action));
+  return globs.some((glob) => globsMeet(glob, mount) || globsMeet(glob, `${mount}/*`)) ? refusal : 'not_found';
 }
 
 /** One request of a key, and its expected outcome. */
@@ -112,6 +129,8 @@ export interface Case {
   readonly code: WireErrorCode | undefined;
   /** By default that of the code. */
   readonly status?: number;
+  /** Whether the message of the error names what it is about. */
+  readonly naming?: boolean;
 }
 
 /** A request that changes nothing: `read` of a successful answer gives `value`. */
@@ -153,12 +172,12 @@ export function readCases(
   ];
 }
 
-const getCases = (key: Key, { targets }: World): ReadCase[] =>
-  [...targets, undefined].flatMap((target) =>
+const getCases = (key: Key, world: World): ReadCase[] =>
+  [...world.targets, undefined].flatMap((target) =>
     ASSERTED.map((user) => ({
       name: `get ${describeTarget(target)}${user ? ` as ${user}'s` : ''}`,
       send: ({ ask, byId }) => ask(byId(target?.id ?? UNKNOWN_ID), {}, asserting(user)),
-      code: refusalById(key, 'read', target, { user }),
+      code: seenRefusal(key, world, target, refusalById(key, 'read', target, { user })),
       read: (body) => body,
       value: target,
     })),
@@ -263,22 +282,22 @@ export interface ChangeCase extends Case {
 }
 
 /** Add, update, update that moves, and delete of everything; with ETags, also of a version that has changed. */
-export const changeCases = (key: Key, { targets }: World, { etags }: { readonly etags: boolean }): ChangeCase[] => [
+export const changeCases = (key: Key, world: World, { etags }: { readonly etags: boolean }): ChangeCase[] => [
   ...USERS.flatMap((user_id) => SCOPES.map((scope) => addCase(key, user_id, scope))),
   batchCase(key),
-  ...[...targets, undefined].flatMap((target) => [
-    updateCase(key, target),
-    ...DESTINATIONS.map((scope) => updateCase(key, target, scope)),
-    deleteCase(key, target),
-    ...(etags ? [staleCase(key, target, 'write'), staleCase(key, target, 'delete')] : []),
+  ...[...world.targets, undefined].flatMap((target) => [
+    updateCase(key, world, target),
+    ...DESTINATIONS.map((scope) => updateCase(key, world, target, scope)),
+    deleteCase(key, world, target),
+    ...(etags ? [staleCase(key, world, target, 'write'), staleCase(key, world, target, 'delete')] : []),
   ]),
 ];
 
 /** `If-Match` of a version that no record has. */
 export const STALE = { 'if-match': '"2001-01-01T00:00:00.000Z"' };
 
-function staleCase(key: Key, target: WireMemory | undefined, action: 'write' | 'delete'): ChangeCase {
-  const refusal = refusalById(key, action, target);
+function staleCase(key: Key, world: World, target: WireMemory | undefined, action: 'write' | 'delete'): ChangeCase {
+  const refusal = seenRefusal(key, world, target, refusalById(key, action, target));
   // Of a new content, the gateway itself reads the version first.
   const [method, fields] = action === 'write' ? ['PATCH', { confidence: 0.75 }] : ['DELETE'];
   return {
@@ -334,16 +353,19 @@ function batchCase(key: Key): ChangeCase {
   };
 }
 
-function updateCase(key: Key, target: WireMemory | undefined, moveTo?: string): ChangeCase {
+function updateCase(key: Key, world: World, target: WireMemory | undefined, moveTo?: string): ChangeCase {
   const name = `update ${describeTarget(target)}${moveTo ? `, moving it to ${moveTo}` : ''}`;
   // A record that was changed wrongly shows by which case.
   // Of a new content, the gateway reads the record before it calls the provider's `update`.
   const patch = moveTo ? { confidence: 0.25, scope: moveTo } : { content: `changed by: ${name}` };
   const send = (id: string, { tell, byId }: Client): Promise<Reply> => tell('PATCH', byId(id), patch);
+  const refusal = seenRefusal(key, world, target, refusalOfUpdate(key, target, { moveTo }));
+  const leaves = moveTo !== undefined && world.mountOf(moveTo) !== world.mountOf(target?.scope ?? null);
   return {
     name,
     send: (client) => send(target?.id ?? UNKNOWN_ID, client),
-    code: refusalOfUpdate(key, target, { moveTo }),
+    code: refusal ?? (leaves ? 'invalid_request' : undefined),
+    naming: refusal === undefined && leaves,
     async succeed(client, world) {
       const before = await world.copy(target as WireMemory);
       const reply = await send(before.id, client);
@@ -363,13 +385,13 @@ const withoutHidden = ({ id, user_id, created_at, updated_at, status }: WireMemo
   ...{ valid_from: null, valid_to: null, supersedes: [], embedding_model: null, status },
 });
 
-function deleteCase(key: Key, target: WireMemory | undefined): ChangeCase {
+function deleteCase(key: Key, world: World, target: WireMemory | undefined): ChangeCase {
   const name = `delete ${describeTarget(target)}`;
   const send = (id: string, { tell, byId }: Client): Promise<Reply> => tell('DELETE', byId(id));
   return {
     name,
     send: (client) => send(target?.id ?? UNKNOWN_ID, client),
-    code: refusalById(key, 'delete', target),
+    code: seenRefusal(key, world, target, refusalById(key, 'delete', target)),
     async succeed(client, world) {
       const { id } = await world.copy(target as WireMemory);
       const reply = await send(id, client);

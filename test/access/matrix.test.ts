@@ -3,6 +3,7 @@ import { openAuthenticator } from '../../src/auth/authenticator.ts';
 import type { Client } from '../support/client.ts';
 import { expectError } from '../support/expect-error.ts';
 import { FULL } from '../support/full.ts';
+import { openMounted } from '../support/mounted.ts';
 import { openServerSubject, SERVER_URL } from '../support/postgres-server.ts';
 import { openSubject, recordingLog } from '../support/subject.ts';
 import { type Bench, checkKey, featuresOf, type Open, openBench, SHOWN, wrongRefusal } from './bench.ts';
@@ -18,11 +19,16 @@ const EVERYTHING: Key = { grants: ['*:*'], users: null };
  * a record out of reach from an unknown id. Globs against each other are in `test/toolbox/scope-glob.test.ts`, random data
  * and grants in `view.test.ts`.
  */
-const matrix = (label: string, open: Open, more: (bench: () => Bench) => void = () => {}) =>
+const matrix = (
+  label: string,
+  open: Open,
+  more: (bench: () => Bench) => void = () => {},
+  mounts: readonly string[] = [],
+) =>
   describe(`access matrix, ${label}`, () => {
     let opened: Bench | undefined;
     beforeAll(async () => {
-      opened = await openBench(open);
+      opened = await openBench(open, undefined, mounts);
     });
     afterAll(() => opened?.subject.close());
     const bench = (): Bench => {
@@ -127,4 +133,23 @@ matrix(
   (options) => openSubject({ provider: 'postgres', options: { schema: 'omp' }, ...options }),
   credentialsSuite,
 );
+/** Two stores mounted where the scopes of the cases are neighbours. */
+const withMounts: Open = (options) =>
+  openMounted(
+    (own) => openSubject({ provider: 'memory', options: { scopes: 'native' }, ...own }),
+    [
+      {
+        name: 'code',
+        mount: 'coding',
+        open: (own) => openSubject({ provider: 'memory', options: { scopes: 'native' }, ...own }),
+      },
+      {
+        name: 'secret',
+        mount: 'coding-secret',
+        open: (own) => openSubject({ provider: 'postgres', options: { schema: 'omp' }, ...own }),
+      },
+    ],
+    options,
+  );
+matrix('three stores', withMounts, undefined, ['coding', 'coding-secret']);
 if (FULL && SERVER_URL !== '') matrix('postgres on a server', (options) => openServerSubject({}, undefined, options));

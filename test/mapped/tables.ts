@@ -152,7 +152,7 @@ export interface MappedOptions {
   readonly log?: ReturnType<typeof recordingLog>;
 }
 
-type ServeOptions = Pick<SubjectOptions, 'authenticator' | 'alter'>;
+type ServeOptions = Pick<SubjectOptions, 'authenticator' | 'alter' | 'mounted'>;
 
 export const embedder = hashingEmbedder();
 
@@ -192,7 +192,7 @@ export async function openTable(shape: Pick<Shape, 'columns' | 'mapping'>): Prom
       opened.push(provider);
       return provider as FullStore;
     },
-    serve: ({ alter, authenticator, ...more } = {}) =>
+    serve: ({ alter, authenticator, mounted, ...more } = {}) =>
       openSubject({
         provider: 'postgres',
         options: optionsOf(more),
@@ -200,6 +200,7 @@ export async function openTable(shape: Pick<Shape, 'columns' | 'mapping'>): Prom
         embedder,
         ...(alter && { alter }),
         ...(authenticator && { authenticator }),
+        ...(mounted && { mounted }),
       }),
     async layout(more = {}) {
       const client = new pg.Client({ connectionString: store.url });

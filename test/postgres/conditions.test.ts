@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { globMatcher, withinMatcher } from '#toolbox';
+import { globMatcher, visibleMatcher, withinMatcher } from '#toolbox';
 import {
   type Conditions,
   conditions,
@@ -132,7 +132,7 @@ describe('a grant in SQL', () => {
       fc.asyncProperty(scopes, globs, text, async (random, within, filling) => {
         const matching = within.map((pattern) => pattern.replace(/\*/g, filling).replace(/\?/g, '😀'));
         const all = [...random, ...matching, ...matching.map((scope) => `${scope}/x`)];
-        const expected = all.filter(withinMatcher(within));
+        const expected = [null, ...all].filter(withinMatcher(within));
         expect(await admitted(all, (where) => whereWithin(where, { within }))).toEqual(expected);
         const byRanges = (where: Conditions) => {
           whereWithin(where, { within });
@@ -141,6 +141,28 @@ describe('a grant in SQL', () => {
         expect(await admitted(all, byRanges)).toEqual(expected);
       }),
       { numRuns: 400 },
+    );
+  });
+
+  it('[Decision 48] leaves out what is hidden, and takes several globs for a list', async () => {
+    const globs = fc.array(fc.oneof(glob, text, fc.constant('')), { minLength: 1, maxLength: 3 });
+    const tops = fc.array(
+      text.filter((top) => top !== ''),
+      { maxLength: 3 },
+    );
+    await fc.assert(
+      fc.asyncProperty(scopes, globs, tops, async (random, scope, outside) => {
+        const all = [...random, ...outside, ...outside.flatMap((top) => [`${top}/x`, `${top}x`])];
+        const listed = (where: Conditions) => {
+          whereScopeGlob(where, { ...query, scope });
+          whereWithin(where, { within: null, outside });
+        };
+        const expected = [null, ...all].filter(
+          (one) => withinMatcher(scope)(one) && visibleMatcher({ within: null, outside })(one),
+        );
+        expect(await admitted(all, listed)).toEqual(expected);
+      }),
+      { numRuns: 200 },
     );
   });
 

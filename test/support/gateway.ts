@@ -35,6 +35,11 @@ export interface GatewayOptions {
   /** Defaults to letting everybody do everything. */
   readonly authenticator?: Authenticator | undefined;
   readonly data_dir?: string;
+  /** With a name, the provider is that of a mounted store. The gateway runs on the store that `arrange` makes of it. */
+  readonly mounted?: {
+    readonly name?: string;
+    arrange(store: Store, embedder: Embedder | undefined): Promise<Store>;
+  };
 }
 
 export interface LogLine {
@@ -74,12 +79,20 @@ export const clientTo = (app: Subject['app'], headers: Record<string, string>): 
 /** Composes a provider as the gateway does, and puts the HTTP app in front. */
 export async function openGateway(
   open: (context: MaintenanceContext) => Promise<Provider>,
-  { mode = 'hybrid', embedder: given = hashingEmbedder(), authenticator = OPEN, data_dir = tmpdir() }: GatewayOptions,
+  {
+    mode = 'hybrid',
+    embedder: given = hashingEmbedder(),
+    authenticator = OPEN,
+    data_dir = tmpdir(),
+    mounted,
+  }: GatewayOptions,
 ): Promise<Subject> {
   const log = recordingLog();
   const embedder = mode === 'keyword' ? undefined : given;
-  const opened = await open({ embedder, ranking: { mode, keyword_weight: 0.5 }, audit: RECORDED, data_dir, log });
-  const provider = compose(opened, { embedder, log });
+  const audit = mounted?.name === undefined ? RECORDED : undefined;
+  const opened = await open({ embedder, ranking: { mode, keyword_weight: 0.5 }, audit, data_dir, log });
+  const composed = compose(opened, { embedder, log, ...(mounted?.name !== undefined && { name: mounted.name }) });
+  const provider = (await mounted?.arrange(composed, embedder)) ?? composed;
   const { gate, auditQueue } = gateOn(provider, log);
   const app = createApp({ gate, authenticator, log, ...APP_LIMITS });
   const as = (headers: Record<string, string>): Client => clientTo(app, headers);

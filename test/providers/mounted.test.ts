@@ -1,0 +1,36 @@
+import { conformance, type Open } from '../conformance/conformance.ts';
+import { COLUMNS, DOCUMENT, openShape } from '../mapped/tables.ts';
+import { FULL } from '../support/full.ts';
+import { mountedBelow } from '../support/mounted.ts';
+import { openPineconeSubject } from '../support/pinecone-server.ts';
+import { openServerSubject, SERVER_URL } from '../support/postgres-server.ts';
+import { openSubject, type Subject, type SubjectOptions } from '../support/subject.ts';
+
+type Kind = readonly [name: string, open: (options: Partial<SubjectOptions>) => Promise<Subject>];
+
+const MEMORY: Kind = [
+  'memory',
+  (options) => openSubject({ provider: 'memory', options: { scopes: 'native' }, ...options }),
+];
+const POSTGRES: Kind = [
+  'postgres, embedded',
+  (options) => openSubject({ provider: 'postgres', options: { schema: 'omp' }, ...options }),
+];
+const PINECONE: Kind = ['pinecone', (options) => openPineconeSubject({}, { layout: 'single' }, options)];
+const TABLE: Kind = ['a mapped table', (options) => openShape(COLUMNS, options)];
+const DOCUMENTS: Kind = ['a mapped table of documents', (options) => openShape(DOCUMENT, options)];
+const SERVER: Kind = ['postgres, on a server', (options) => openServerSubject({}, undefined, options)];
+
+const ALL = [MEMORY, POSTGRES, PINECONE, TABLE, DOCUMENTS, ...(SERVER_URL === '' ? [] : [SERVER])];
+const PAIRS: readonly (readonly [Kind, Kind])[] = FULL
+  ? ALL.flatMap((mounted) => ALL.map((root) => [mounted, root] as const))
+  : [
+      [POSTGRES, MEMORY],
+      [PINECONE, MEMORY],
+      [TABLE, MEMORY],
+    ];
+
+for (const [[name, open], [rootName, openRoot]] of PAIRS) {
+  const mounted: Open = (options) => open({ ...options, ...mountedBelow(() => openRoot({})) });
+  conformance(`${name}, mounted below ${rootName}`, mounted);
+}
