@@ -1,4 +1,5 @@
-import { configOfStore, errorInStore } from '../config/mounted-stores.ts';
+import { withStore } from '../config/mounted-stores.ts';
+import type { Config } from '../config/settings.ts';
 import { ALL_GRANTS, type Principal } from '../core/grants.ts';
 import { openStore, type Store } from '../move/store.ts';
 import { configFlags, configOf } from './arguments.ts';
@@ -69,10 +70,8 @@ function createOpener(
     const [flags, from] = file === undefined ? [configFlags(values), terminal.env] : [{ config: file }, {}];
     const all = configOf(flags, { ...terminal, env: from });
     const log = terminalLog(terminal);
-    const open = async () => openLocal(mounted === undefined ? all : configOfStore(all, mounted), log);
-    const { gate, close } = await open().catch((error: unknown) => {
-      throw mounted === undefined ? error : errorInStore(mounted, error);
-    });
+    const open = (config: Config) => openLocal(config, log);
+    const { gate, close } = await (mounted === undefined ? open(all) : withStore(all, mounted, open));
     const { createApp } = await import('../http/app.ts');
     const principal: Principal = { id: 'move', app: `omp-gateway ${command}`, users: null, grants: ALL_GRANTS };
     const app = createApp({
