@@ -4,6 +4,7 @@ import {
   type ListQuery,
   type Memory,
   type NewMemory,
+  NO_STATS,
   OmpError,
   type Position,
   type Provider,
@@ -276,13 +277,14 @@ export const tagsOfExactScope = (scope: string): string[] => [SCOPE + scope];
  * them.
  */
 export function rejectScopes(inner: Provider): Provider {
-  const { name, add, batch, update, delete: remove, list, search, vectorsOf } = inner;
+  const { name, add, batch, update, delete: remove, list, search, vectorsOf, users, userStats } = inner;
   const rejectScope = (scope: string | null | undefined) => {
     if (scope != null) {
       throw new OmpError('unsupported_capability', 'scope: the provider does not support scopes', { provider: name });
     }
   };
-  return withChanges<UnscopedMember | 'export'>(inner, {
+  return withChanges<UnscopedMember | 'export' | 'erase' | 'import'>(inner, {
+    // Imports are checked by it alone.
     check(input, vector) {
       rejectScope(input.scope);
       inner.check?.(input, vector);
@@ -322,11 +324,11 @@ export function rejectScopes(inner: Provider): Provider {
       }),
     vectorsOf:
       vectorsOf && (async (query, call) => (isOutside(query) ? new Map() : vectorsOf(inAnyScope(query), call))),
-    // No provider without scopes has them.
-    users: undefined,
-    userStats: undefined,
-    erase: undefined,
-    import: undefined,
+    users:
+      users &&
+      (async (query, call) => (isOutside(query) ? { items: [], next: undefined } : users(inAnyScope(query), call))),
+    userStats: userStats && (async (query, call) => (isOutside(query) ? NO_STATS : userStats(inAnyScope(query), call))),
+    // Its entries of failed requests would have scopes.
     audit: undefined,
   });
 }
