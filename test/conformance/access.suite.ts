@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import type { Client, Fields, Query, Reply } from '../support/client.ts';
 import { contextLines } from '../support/context.ts';
 import { expectError } from '../support/expect-error.ts';
-import { freshUser, laterMoment } from '../support/subject.ts';
+import { freshUser, laterMoment } from '../support/gateway.ts';
 import type { WireHit, WireMemory } from '../support/wire.ts';
 import { expectExplained } from './search.suite.ts';
 import { type Admit, type GetSubject, needs, testOf } from './subject.ts';

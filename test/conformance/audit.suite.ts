@@ -1,7 +1,7 @@
 import { describe, expect } from 'vitest';
 import type { Client, Reply } from '../support/client.ts';
 import { expectError } from '../support/expect-error.ts';
-import { freshUser, laterMoment } from '../support/subject.ts';
+import { freshUser, laterMoment } from '../support/gateway.ts';
 import { VERBS, type WireAuditEntry, type WireMemory } from '../support/wire.ts';
 import { type Admit, type GetSubject, testOf } from './subject.ts';
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Reply } from '../support/client.ts';
 import { expectError } from '../support/expect-error.ts';
-import { freshUser } from '../support/subject.ts';
+import { freshUser } from '../support/gateway.ts';
 import { type GetSubject, supports, testOf } from './subject.ts';
 
 export const capabilitiesSuite = (subject: GetSubject) =>

@@ -1,7 +1,7 @@
 import { countTokens } from 'gpt-tokenizer/encoding/o200k_base';
 import { describe, expect } from 'vitest';
 import { contextText } from '../support/context.ts';
-import { freshUser } from '../support/subject.ts';
+import { freshUser } from '../support/gateway.ts';
 import { type GetSubject, testOf } from './subject.ts';
 
 /** What a context leaves out is decided in core: see test/core/context.test.ts. Here: it gets what it needs from search. */

@@ -1,6 +1,6 @@
 import { describe, expect } from 'vitest';
 import { expectError } from '../support/expect-error.ts';
-import { freshUser } from '../support/subject.ts';
+import { freshUser } from '../support/gateway.ts';
 import { type GetSubject, testOf } from './subject.ts';
 
 export const deleteSuite = (subject: GetSubject) =>

@@ -1,7 +1,7 @@
 import { describe, expect, onTestFinished, vi } from 'vitest';
 import type { Client, Fields } from '../support/client.ts';
 import { expectError } from '../support/expect-error.ts';
-import { freshUser } from '../support/subject.ts';
+import { freshUser } from '../support/gateway.ts';
 import type { WireMemory } from '../support/wire.ts';
 import { type Admit, type GetSubject, testOf } from './subject.ts';
 

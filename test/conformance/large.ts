@@ -1,4 +1,4 @@
-import { freshUser, type Subject } from '../support/subject.ts';
+import { freshUser, type Subject } from '../support/gateway.ts';
 import type { WireMemory } from '../support/wire.ts';
 
 /** Of the contents in one answer; one memory that is larger is sent alone. */

@@ -1,7 +1,7 @@
 import { describe, expect } from 'vitest';
 import type { Query } from '../support/client.ts';
 import { expectError } from '../support/expect-error.ts';
-import { freshUser, laterMoment } from '../support/subject.ts';
+import { freshUser, laterMoment } from '../support/gateway.ts';
 import type { WireMemory } from '../support/wire.ts';
 import { addLarge, bytesOf, MAX_ANSWER_BYTES } from './large.ts';
 import { type GetSubject, testOf } from './subject.ts';

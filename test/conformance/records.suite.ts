@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { expectError } from '../support/expect-error.ts';
-import { freshUser } from '../support/subject.ts';
+import { freshUser } from '../support/gateway.ts';
 import type { WireMemory } from '../support/wire.ts';
 import { type GetSubject, type Need, testOf } from './subject.ts';
 

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, it } from 'vitest';
-import { freshUser } from '../support/subject.ts';
+import { freshUser } from '../support/gateway.ts';
 import { type GetSubject, needs, testOf } from './subject.ts';
 
 /** Similar scopes, and characters that are special in patterns of a store. */

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { Query } from '../support/client.ts';
-import { freshUser } from '../support/subject.ts';
+import { freshUser } from '../support/gateway.ts';
 import type { WireCapabilities, WireHit } from '../support/wire.ts';
 import { addLarge, bytesOf, MAX_ANSWER_BYTES } from './large.ts';
 import { type Admit, type GetSubject, needs, testOf } from './subject.ts';

@@ -1,7 +1,7 @@
 import { it, type TestContext } from 'vitest';
 import type { Client } from '../support/client.ts';
+import type { Subject } from '../support/gateway.ts';
 import type { Rights } from '../support/known-callers.ts';
-import type { Subject } from '../support/subject.ts';
 import { VERBS, type WireMemory } from '../support/wire.ts';
 
 /** Suites call this inside tests: the subject opens once, before the first test. */

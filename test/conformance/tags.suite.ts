@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, it } from 'vitest';
-import { freshUser } from '../support/subject.ts';
+import { freshUser } from '../support/gateway.ts';
 import { type GetSubject, needs, testOf } from './subject.ts';
 
 /** Each is its own tag and matches nothing but itself; the later ones resemble what stores and emulations use inside. */

@@ -1,5 +1,5 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { freshUser } from '../support/subject.ts';
+import { freshUser } from '../support/gateway.ts';
 import type { GetSubject } from './subject.ts';
 
 export const timesSuite = (subject: GetSubject) =>

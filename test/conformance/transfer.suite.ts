@@ -1,8 +1,8 @@
 import { describe, expect } from 'vitest';
+import { backgroundCall } from '#contract';
 import type { Client } from '../support/client.ts';
 import { expectError } from '../support/expect-error.ts';
-import { call } from '../support/requests.ts';
-import { freshUser } from '../support/subject.ts';
+import { freshUser } from '../support/gateway.ts';
 import type { WireMemory } from '../support/wire.ts';
 import { type Admit, type GetSubject, testOf } from './subject.ts';
 
@@ -235,7 +235,7 @@ export const transferSuite = (subject: GetSubject, admit: Admit) =>
       await client.add({ user_id, content: 'likes tea' });
       expect(await exported(client, user_id)).toEqual([expect.not.objectContaining({ vector: expect.anything() })]);
       const vectorOf = async (vectors: boolean) =>
-        (await provider.export?.({ user_id, vectors, limit: 10, max_bytes: 1e6 }, call))?.items.map(
+        (await provider.export?.({ user_id, vectors, limit: 10, max_bytes: 1e6 }, backgroundCall('test')))?.items.map(
           ({ vector }) => vector,
         );
       expect(await vectorOf(true)).toEqual([expect.any(Float32Array)]);

@@ -1,6 +1,6 @@
 import { describe, expect } from 'vitest';
 import { expectError } from '../support/expect-error.ts';
-import { freshUser, laterMoment } from '../support/subject.ts';
+import { freshUser, laterMoment } from '../support/gateway.ts';
 import { type GetSubject, testOf } from './subject.ts';
 
 const UNKNOWN_ID = 'mem_01HZZZZZZZZZZZZZZZZZZZZZZZ';

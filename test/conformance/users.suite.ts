@@ -1,7 +1,7 @@
 import { describe, expect, vi } from 'vitest';
 import type { Client } from '../support/client.ts';
 import { expectError } from '../support/expect-error.ts';
-import { freshUser, laterMoment } from '../support/subject.ts';
+import { freshUser, laterMoment } from '../support/gateway.ts';
 import { type Admit, type GetSubject, testOf } from './subject.ts';
 
 /** All pages of the users whose ids begin with this. */

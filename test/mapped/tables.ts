@@ -4,12 +4,19 @@ import { afterEach } from 'vitest';
 import { examine } from '../../providers/postgres/mapped/examine.ts';
 import type { Layout } from '../../providers/postgres/mapped/layout.ts';
 import { Mapping } from '../../providers/postgres/mapped/mapping.ts';
+import type { Prepared } from '../conformance/provider-tests.ts';
 import { openStore, randomName, type TestDatabase } from '../postgres/store.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
 import { SERVER_URL } from '../support/postgres-server.ts';
 import { call } from '../support/requests.ts';
 import { type FullStore, openStoreOf, type Store } from '../support/stores.ts';
-import { openSubject, recordingLog, type Subject, type SubjectOptions } from '../support/subject.ts';
+import {
+  openSubject,
+  recordingLog,
+  type Subject,
+  type SubjectOptions,
+  UNHURRIED_POSTGRES,
+} from '../support/subject.ts';
 
 /** A way to keep memories in a table: its columns, and the settings that map them. */
 export interface Shape {
@@ -124,6 +131,8 @@ export interface MappedTable extends Pick<TestDatabase, 'sql' | 'url'> {
   readonly name: string;
   /** The schema alone, quoted. */
   readonly schema: string;
+  /** Of the provider. */
+  readonly options: object;
   /** Opens the provider on the table; closed with it. */
   open(more?: MappedOptions): Promise<FullStore>;
   /** The whole gateway on it; the caller closes it. */
@@ -175,6 +184,7 @@ export async function openTable(shape: Pick<Shape, 'columns' | 'mapping'>): Prom
     schema,
     url: store.url,
     sql: store.sql,
+    options: { ...UNHURRIED_POSTGRES, ...optionsOf({}) },
     async open(more = {}) {
       const ranking = { mode: 'vector', keyword_weight: 0 } as const;
       const context = { embedder, ranking, audit: undefined, data_dir: '/nowhere', log: more.log ?? recordingLog() };
@@ -231,7 +241,7 @@ const asText = (vector: Float32Array): string => toSql([...vector]);
 export const vectorOf = async (text: string): Promise<string> =>
   asText((await embedder.embed([text], 'document', call))[0] as Float32Array);
 
-/** The subject of a conformance run on a table of its own. */
+/** The whole gateway on a table of its own. */
 export async function openShape(shape: Shape, more: ServeOptions): Promise<Subject> {
   const table = await openTable(shape);
   const subject = await table.serve(more);
@@ -244,4 +254,11 @@ export async function openShape(shape: Shape, more: ServeOptions): Promise<Subje
       await table.close();
     },
   };
+}
+
+/** A table of its own for `providerTests`. */
+export async function shapeBackend(shape: Shape): Promise<Prepared> {
+  const table = await openTable(shape);
+  const { ids, without = [] } = shape;
+  return { options: table.options, mode: 'vector', embedder, ids, without, close: table.close };
 }

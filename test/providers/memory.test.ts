@@ -1,16 +1,17 @@
-import { conformance } from '../conformance/index.ts';
+import memory from '../../providers/memory/index.ts';
+import { providerTests } from '../conformance/provider-tests.ts';
 import { FULL } from '../support/full.ts';
-import { openSubject } from '../support/subject.ts';
+import { documentedResult } from './documented.ts';
 
-const SUBJECTS = [
+const RUNS = [
   { scopes: 'native', mode: 'hybrid' },
   { scopes: 'native', mode: 'keyword' },
   { scopes: 'none', mode: 'hybrid' },
   ...(FULL ? [{ scopes: 'native', mode: 'vector' } as const] : []),
 ] as const;
 
-for (const { scopes, mode } of SUBJECTS) {
-  conformance(`memory, ${mode} search, scopes ${scopes === 'none' ? 'emulated' : 'native'}`, (options) =>
-    openSubject({ provider: 'memory', options: { scopes }, mode, ...options }),
-  );
+for (const { scopes, mode } of RUNS) {
+  const label = `memory, ${mode} search, scopes ${scopes === 'none' ? 'emulated' : 'native'}`;
+  providerTests(memory, () => ({ options: { scopes }, mode }), label);
+  documentedResult(label);
 }

@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { Pinecone } from '@pinecone-database/pinecone';
 import { describe, it } from 'vitest';
-import { conformance } from '../conformance/index.ts';
+import pinecone from '../../providers/pinecone/index.ts';
+import { providerTests } from '../conformance/provider-tests.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
-import { openSubject } from '../support/subject.ts';
 
 const { TEST_PINECONE_API_KEY: api_key = '', TEST_PINECONE_INDEX_HOST: index_host = '' } = process.env;
 
@@ -20,20 +20,12 @@ if (api_key === '' || index_host === '') {
     // Emulators know no requests about namespaces.
     await index.deleteNamespace(namespace).catch(() => index.deleteAll({ namespace }));
   };
-  conformance('pinecone, the service itself', async (options) => {
-    const { dimension } = await index.describeIndexStats();
-    const subject = await openSubject({
-      ...options,
-      provider: 'pinecone',
-      options: { api_key, index_host, namespace },
-      embedder: hashingEmbedder(dimension),
-    });
-    return {
-      ...subject,
-      close: async () => {
-        await subject.close();
-        await forget();
-      },
-    };
-  });
+  providerTests(
+    pinecone,
+    async () => {
+      const { dimension } = await index.describeIndexStats();
+      return { options: { api_key, index_host, namespace }, embedder: hashingEmbedder(dimension), close: forget };
+    },
+    'pinecone, the service itself',
+  );
 }

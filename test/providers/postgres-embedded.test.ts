@@ -1,12 +1,22 @@
 import { rm } from 'node:fs/promises';
 import { expect, it, onTestFinished } from 'vitest';
-import { conformance } from '../conformance/index.ts';
+import postgres from '../../providers/postgres/index.ts';
+import { providerTests } from '../conformance/provider-tests.ts';
+import { copyEmptyPostgres } from '../support/empty-postgres.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
-import { freshUser, makeDataDir, openSubject } from '../support/subject.ts';
+import { freshUser, makeDataDir, openSubject, UNHURRIED_POSTGRES } from '../support/subject.ts';
+import { documentedResult } from './documented.ts';
 
-conformance('postgres, embedded', (options) =>
-  openSubject({ provider: 'postgres', options: { schema: 'omp' }, ...options }),
+const LABEL = 'postgres, embedded';
+providerTests(
+  postgres,
+  async (folder) => {
+    await copyEmptyPostgres(folder);
+    return { options: { ...UNHURRIED_POSTGRES, schema: 'omp' } };
+  },
+  LABEL,
 );
+documentedResult(LABEL);
 
 it('[SPEC POST /memories] [SPEC Memory embedding_model] the embedded postgres keeps its memories, and rejects another model with both names', async () => {
   const data_dir = await makeDataDir();

@@ -1,14 +1,21 @@
 import { describe, it } from 'vitest';
-import { conformance } from '../conformance/index.ts';
-import { NO_SERVER, openServerSubject, SERVER_URL } from '../support/postgres-server.ts';
+import postgres from '../../providers/postgres/index.ts';
+import { providerTests } from '../conformance/provider-tests.ts';
+import { NO_SERVER, SERVER_URL, serverBackend } from '../support/postgres-server.ts';
+import { documentedResult } from './documented.ts';
+
+const LABEL = 'postgres, on a server';
 
 if (SERVER_URL === '') {
-  describe('postgres, on a server', () => {
+  describe(LABEL, () => {
     it('[SPEC Capabilities provider] a PostgreSQL server', ({ skip }) => skip(NO_SERVER));
   });
 } else {
-  conformance('postgres, on a server', (options) => openServerSubject({}, undefined, options));
-  conformance('postgres, on a server, without prepared statements', (options) =>
-    openServerSubject({ prepared_statements: 'off', connections: 1 }, undefined, options),
+  providerTests(postgres, () => serverBackend(), LABEL);
+  documentedResult(LABEL);
+  providerTests(
+    postgres,
+    () => serverBackend({ prepared_statements: 'off', connections: 1 }),
+    `${LABEL}, without prepared statements`,
   );
 }

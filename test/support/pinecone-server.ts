@@ -1,8 +1,18 @@
 import { type Pinecone, type PineconeOptions, startPinecone } from '../pinecone-server/start.ts';
-import { openSubject, type Subject, type SubjectOptions } from './subject.ts';
+import { openSubject, type Subject, type SubjectOptions, UNHURRIED_PINECONE } from './subject.ts';
 
 export interface PineconeSubject extends Subject {
   readonly pinecone: Pinecone;
+}
+
+/** A Pinecone for `providerTests`. */
+export async function pineconeBackend(server: PineconeOptions = {}, options: object = {}) {
+  const pinecone = await startPinecone(server);
+  return {
+    options: { ...UNHURRIED_PINECONE, api_key: 'test', index_host: pinecone.url, ...options },
+    pinecone,
+    close: pinecone.close,
+  };
 }
 
 /**
@@ -14,13 +24,9 @@ export async function openPineconeSubject(
   options: object = {},
   more: Partial<Omit<SubjectOptions, 'provider'>> = {},
 ): Promise<PineconeSubject> {
-  const pinecone = await startPinecone(server);
+  const { pinecone, ...backend } = await pineconeBackend(server, options);
   try {
-    const subject = await openSubject({
-      ...more,
-      provider: 'pinecone',
-      options: { api_key: 'test', index_host: pinecone.url, ...options },
-    });
+    const subject = await openSubject({ ...more, provider: 'pinecone', options: backend.options });
     return {
       ...subject,
       pinecone,

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import pg from 'pg';
-import { openSubject, type Subject, type SubjectOptions } from './subject.ts';
+import { openSubject, type Subject, type SubjectOptions, UNHURRIED_POSTGRES } from './subject.ts';
 
 /** A real PostgreSQL server with pgvector, for the tests that ask for one. */
 export const SERVER_URL = process.env.TEST_DATABASE_URL ?? '';
@@ -10,27 +10,33 @@ export const NO_SERVER = 'TEST_DATABASE_URL is not set: no PostgreSQL server to 
 export const IS_CITUS = process.env.TEST_DISTRIBUTED === 'citus';
 export const SERVER_OPTIONS = { url: SERVER_URL, ...(IS_CITUS && { distributed: 'citus' }) };
 
-/** Opens the postgres provider in a schema of its own, which is dropped when the subject closes. */
+/** A schema of its own on the server, which is dropped when the backend closes. */
+export function serverBackend(options: object = {}) {
+  const schema = `omp_test_${randomBytes(6).toString('hex')}`;
+  return {
+    options: { ...UNHURRIED_POSTGRES, ...SERVER_OPTIONS, schema, ...options },
+    async close(): Promise<void> {
+      const client = new pg.Client({ connectionString: SERVER_URL });
+      await client.connect();
+      await client.query(`drop schema if exists "${schema}" cascade`);
+      await client.end();
+    },
+  };
+}
+
+/** Opens the postgres provider on it. */
 export const openServerSubject = async (
   options: object = {},
   mode?: SubjectOptions['mode'],
   more: Partial<SubjectOptions> = {},
 ): Promise<Subject> => {
-  const schema = `omp_test_${randomBytes(6).toString('hex')}`;
-  const subject = await openSubject({
-    ...more,
-    provider: 'postgres',
-    options: { ...SERVER_OPTIONS, schema, ...options },
-    ...(mode && { mode }),
-  });
+  const backend = serverBackend(options);
+  const subject = await openSubject({ ...more, provider: 'postgres', options: backend.options, ...(mode && { mode }) });
   return {
     ...subject,
     close: async () => {
       await subject.close();
-      const client = new pg.Client({ connectionString: SERVER_URL });
-      await client.connect();
-      await client.query(`drop schema if exists "${schema}" cascade`);
-      await client.end();
+      await backend.close();
     },
   };
 };

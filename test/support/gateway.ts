@@ -1,0 +1,106 @@
+import { randomUUID } from 'node:crypto';
+import { tmpdir } from 'node:os';
+import type { Embedder, Log, MaintenanceContext, Provider, RankingOptions } from '#contract';
+import { openAuditQueue } from '../../src/core/audit-queue.ts';
+import { compose } from '../../src/core/compose.ts';
+import { type Authenticator, OPEN } from '../../src/core/grants.ts';
+import type { Store } from '../../src/core/with-embedder.ts';
+import { createApp } from '../../src/http/app.ts';
+import { createGate, type GateOptions } from '../../src/verbs/gate.ts';
+import { type Client, clientOf } from './client.ts';
+import { hashingEmbedder } from './hashing-embedder.ts';
+import { MAX_BODY_BYTES, type WireCapabilities } from './wire.ts';
+
+/** The whole gateway on one provider, spoken to in process. */
+export interface Subject {
+  readonly app: ReturnType<typeof createApp>;
+  readonly client: Client;
+  /** A client that sends these headers with every request. */
+  as(headers: Record<string, string>): Client;
+  readonly provider: Store;
+  readonly capabilities: WireCapabilities;
+  /** What the gateway logged so far. */
+  readonly lines: readonly LogLine[];
+  /** Fields that are refused by name, because a table of somebody else has no place for them; unset: none. */
+  readonly without?: readonly string[] | undefined;
+  /** What its ids look like; unset: as this gateway makes them. */
+  readonly ids?: RegExp | undefined;
+  close(): Promise<void>;
+}
+
+export interface GatewayOptions {
+  readonly mode?: RankingOptions['mode'] | undefined;
+  /** Defaults to the hashing embedder; unused in keyword mode. */
+  readonly embedder?: Embedder | undefined;
+  /** Defaults to letting everybody do everything. */
+  readonly authenticator?: Authenticator | undefined;
+  readonly data_dir?: string;
+}
+
+export interface LogLine {
+  readonly level: 'info' | 'warn' | 'error';
+  readonly fields: object;
+  readonly message: string;
+}
+
+/** A logger that keeps its lines, for the tests that read them. */
+export const recordingLog = (): Log & { readonly lines: LogLine[] } => {
+  const lines: LogLine[] = [];
+  const at = (level: LogLine['level']) => (fields: object, message: string) =>
+    void lines.push({ level, fields, message });
+  return { lines, info: at('info'), warn: at('warn'), error: at('error') };
+};
+
+/** Deadlines that no test reaches, however busy the machine is. */
+export const UNHURRIED_MS = 600_000;
+export const APP_LIMITS = { max_request_bytes: MAX_BODY_BYTES, request_timeout_ms: UNHURRIED_MS } as const;
+
+/** Audit options of providers under test. */
+export const RECORDED = { retention_days: null } as const;
+
+/** What the gateway puts between a composed provider and HTTP. */
+export function gateOn(store: Store, log: Log, options: Partial<GateOptions> = {}) {
+  const auditQueue = openAuditQueue({ audit: store.audit, record: 'all', log });
+  const max_record_bytes = 2 * MAX_BODY_BYTES;
+  const gate = createGate({ store, auditQueue, log, max_record_bytes, rate_limit_per_minute: null, ...options });
+  return { gate, auditQueue };
+}
+
+/** Speaks to an app in process, sending these headers with every request. */
+export const clientTo = (app: Subject['app'], headers: Record<string, string>): Client =>
+  // The empty environment is what a server would fill in.
+  clientOf(async (path, init) => app.request(path, { ...init, headers: { ...headers, ...init?.headers } }, {}));
+
+/** Composes a provider as the gateway does, and puts the HTTP app in front. */
+export async function openGateway(
+  open: (context: MaintenanceContext) => Promise<Provider>,
+  { mode = 'hybrid', embedder: given = hashingEmbedder(), authenticator = OPEN, data_dir = tmpdir() }: GatewayOptions,
+): Promise<Subject> {
+  const log = recordingLog();
+  const embedder = mode === 'keyword' ? undefined : given;
+  const opened = await open({ embedder, ranking: { mode, keyword_weight: 0.5 }, audit: RECORDED, data_dir, log });
+  const provider = compose(opened, { embedder, log });
+  const { gate, auditQueue } = gateOn(provider, log);
+  const app = createApp({ gate, authenticator, log, ...APP_LIMITS });
+  const as = (headers: Record<string, string>): Client => clientTo(app, headers);
+  const client = as({});
+  const close = async () => {
+    await auditQueue.close();
+    await provider.close();
+  };
+  try {
+    return { app, client, as, provider, capabilities: await client.capabilities(), lines: log.lines, close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+/** Every test works on users of its own, so tests share a store without seeing each other. */
+export const freshUser = (): string => `user-${randomUUID()}`;
+
+/** Waits until the clock that stamps records has moved on by at least three milliseconds. */
+export const laterMoment = async (): Promise<void> => {
+  const start = Date.now();
+  while (Date.now() - start < 3) await new Promise((resolve) => setTimeout(resolve, 1));
+};
