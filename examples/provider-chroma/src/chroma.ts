@@ -1,66 +1,25 @@
-import { ChromaClient, type Collection, type Metadata, type Where } from 'chromadb';
+import { ChromaClient, type Collection, type QueryRowResult, type Where } from 'chromadb';
 import { type Call, OmpError, type OmpErrorOptions } from 'omp-gateway/provider';
 import type { Options } from './options.ts';
 
-/** A record as Chroma returns it. What was not asked for is absent. */
-export interface Row {
-  readonly id: string;
-  readonly document?: string | null | undefined;
-  readonly metadata?: Metadata | null | undefined;
-  readonly embedding?: readonly number[] | null | undefined;
-  readonly distance?: number | null | undefined;
-}
+/** A record as Chroma returns it. What was not asked for is undefined. */
+export type Row = QueryRowResult;
 
-/** What a memory is read from; `ALL` with its vector. */
+type Include = ('documents' | 'metadatas' | 'embeddings')[];
+/** What a memory is read from. */
 export const RECORD: Include = ['documents', 'metadatas'];
-export const ALL: Include = [...RECORD, 'embeddings'];
-export type Include = readonly ('documents' | 'metadatas' | 'embeddings')[];
 
-/** Either `ids`, at least one, or a condition. */
-interface GetQuery {
-  readonly ids?: readonly string[];
-  readonly where?: Where;
-  readonly limit?: number;
-  readonly offset?: number;
-}
-
-/** One collection. Every method throws an `OmpError`, and makes no request for a call that was aborted. */
-export interface Store {
-  /** In the order in which records were inserted, also with `ids`. With nothing to include it takes a fifth of the time. */
-  get(query: GetQuery, include: Include, call: Call): Promise<Row[]>;
-  /** The nearest first. */
-  query(query: { vector: readonly number[]; where: Where; limit: number }, include: Include, call: Call): Promise<Row[]>;
-  add(records: Records, call: Call): Promise<void>;
-  /** Sets these metadata keys, and keeps the others. Does nothing, without an error, if there is no such record. */
-  update(record: { id: string; metadata: Metadata; document?: string; embedding?: number[] }, call: Call): Promise<void>;
-  /** The number of deleted records. */
-  delete(where: Where, call: Call): Promise<number>;
-  /** Records of all users. */
-  count(call: Call): Promise<number>;
-}
-
-/** One column for each part, as Chroma takes them. */
-export interface Records {
-  readonly ids: string[];
-  readonly embeddings: number[][];
-  readonly documents: string[];
-  readonly metadatas: Metadata[];
-}
-
-export function createClient({ url, token, tenant, database }: Options): ChromaClient {
+export function createClient({ url, token = '' }: Options): ChromaClient {
   const { protocol, hostname, port } = new URL(url);
   const ssl = protocol === 'https:';
-  return new ChromaClient({
-    host: hostname,
-    port: Number(port || (ssl ? 443 : 80)),
-    ssl,
-    tenant,
-    database,
-    ...(token !== undefined && { headers: { 'x-chroma-token': token } }),
-  });
+  const headers = { 'x-chroma-token': token };
+  return new ChromaClient({ host: hostname, port: Number(port || (ssl ? 443 : 80)), ssl, ...(token && { headers }) });
 }
 
-/** The client takes no signal: the gateway stops waiting for an aborted call, and no further request is made for it. */
+/**
+ * Makes a request. Every error becomes an `OmpError`. The client takes no signal: the gateway stops waiting when a call is aborted, and here
+ * no further request is made for it.
+ */
 export async function ask<Result>(call: Call, request: () => Promise<Result>): Promise<Result> {
   call.throwIfAborted();
   try {
@@ -70,25 +29,13 @@ export async function ask<Result>(call: Call, request: () => Promise<Result>): P
   }
 }
 
-export const createStore = (collection: Collection): Store => ({
-  get: async ({ ids, ...query }, include, call) =>
-    (await ask(call, () => collection.get({ ...query, ...(ids && { ids: [...ids] }), include: [...include] }))).rows(),
-  async query({ vector, where, limit }, include, call) {
-    const query = { queryEmbeddings: [[...vector]], nResults: limit, where, include: [...include, 'distances' as const] };
-    return (await ask(call, () => collection.query(query))).rows()[0] ?? [];
-  },
-  add: (records, call) => ask(call, () => collection.add(records)),
-  update: ({ id, metadata, document, embedding }, call) =>
-    ask(call, () =>
-      collection.update({
-        ids: [id],
-        metadatas: [metadata],
-        ...(document !== undefined && embedding && { documents: [document], embeddings: [embedding] }),
-      }),
-    ),
-  delete: async (where, call) => (await ask(call, () => collection.delete({ where }))).deleted ?? 0,
-  count: (call) => ask(call, () => collection.count()),
-});
+/** Records by id or by a condition: in the order of their insertion, whatever the order of the ids. */
+export const getRows = async (
+  collection: Collection,
+  query: { readonly ids?: string[]; readonly where?: Where; readonly limit?: number; readonly offset?: number },
+  include: Include,
+  call: Call,
+): Promise<Row[]> => (await ask(call, () => collection.get({ ...query, include }))).rows();
 
 /** All of these must hold. Chroma takes `$and` only with two or more. */
 export function all(conditions: readonly (Where | undefined)[]): Where {
@@ -99,30 +46,28 @@ export function all(conditions: readonly (Where | undefined)[]): Where {
 type Meaning = OmpErrorOptions & { readonly message: string; readonly code?: 'rate_limited' };
 
 /**
- * What the errors of the client mean. A request whose connection broke may have been done, so only reads are repeated; the client does not
- * tell that from a server that was never reached. An answer of any kind shows that the server is not down, except for 5xx.
+ * What the errors of the client mean, by name. A request whose connection broke may have been done, so only reads are repeated. The client
+ * does not tell it from one that never reached the server.
  */
 const MEANINGS: Readonly<Record<string, Meaning>> = {
   ChromaConnectionError: { message: 'Chroma cannot be reached', retry: 'reads', down: true },
   ChromaServerError: { message: 'Chroma failed', retry: 'reads', down: true },
-  ChromaRateLimitError: {
-    code: 'rate_limited',
-    message: 'Chroma accepts no more requests at the moment',
-    retry: 'safe',
-  },
+  ChromaRateLimitError: { message: 'Chroma accepts no more requests now', code: 'rate_limited', retry: 'safe' },
   ChromaQuotaExceededError: { message: 'a quota of the account at Chroma is used up' },
   ChromaAuthError: { message: 'Chroma rejected the token of the gateway' },
   ChromaForbiddenError: { message: 'Chroma does not allow this to the gateway' },
-  ChromaNotFoundError: { message: 'the collection is not there any more; a restart of the gateway makes a new one' },
+  ChromaNotFoundError: { message: 'Chroma has no such collection' },
 };
 
 function toOmpError(error: unknown): OmpError {
   const { name, message } = error instanceof Error ? error : new Error(String(error));
-  // The client turns every unknown status into an error of the server.
+  // The client makes an error of the server of every status that it does not know.
   if (name === 'ChromaServerError' && message.startsWith('413')) {
-    return new OmpError('payload_too_large', 'the memory is too large for a request to Chroma');
+    return new OmpError('payload_too_large', 'this is too large for one request to Chroma');
   }
-  const { code = 'provider_error', ...meaning } = MEANINGS[name] ?? { message: 'Chroma rejected a request of the gateway' };
-  // The cause is logged, and the text of any other error may quote the request.
+  const { code = 'provider_error', ...meaning } = MEANINGS[name] ?? {
+    message: 'Chroma rejected a request of the gateway',
+  };
+  // The cause is logged. The text of any other error may quote the request, which nobody may log.
   return new OmpError(code, meaning.message, { ...meaning, cause: name in MEANINGS ? error : new Error(name) });
 }

@@ -1,17 +1,19 @@
-import type { Metadata } from 'chromadb';
+import type { Collection, Metadata } from 'chromadb';
 import { type ListQuery, type Memory, newestFirst, type Position, type ProviderMethods } from 'omp-gateway/provider';
-import { RECORD, type Row, type Store } from './chroma.ts';
+import { getRows, RECORD, type Row } from './chroma.ts';
 import type { Options } from './options.ts';
-import { findAll, list, MAX_RESULTS, type Shelf, search } from './reading.ts';
+import { findAll, MAX_RESULTS, readingVerbs, type Shelf } from './reading.ts';
 
-interface Preset {
-  /** What the library calls its collection unless it is told otherwise. */
+/**
+ * What the library calls its collection unless it is told otherwise, and metadata keys. Without `text` the text is in the document; without
+ * `created` the library stores no times.
+ */
+type Preset = {
   readonly collection: string;
-  /** Metadata keys. Without `text` it is in the document; without `created` the library stores no times. */
   readonly text?: string;
   readonly created?: string;
   readonly updated?: string;
-}
+};
 
 /**
  * langchain-ai/langchain, libs/partners/chroma, and langchain-community's `vectorstores/chroma` for JavaScript, which calls its collections
@@ -22,22 +24,12 @@ export const PRESETS: Readonly<Record<NonNullable<Options['preset']>, Preset>> =
   mem0: { collection: 'mem0', text: 'data', created: 'created_at', updated: 'updated_at' },
 };
 
-/** What the spaces of Chroma measure, for vectors of length 1, as embedding models make them. */
-const COSINES: Readonly<Record<string, (distance: number) => number>> = {
-  cosine: (distance) => 1 - distance,
-  ip: (distance) => 1 - distance,
-  l2: (squared) => 1 - squared / 2,
-};
-
-interface MappedOptions extends Pick<Options, 'user_field'> {
-  readonly preset: Preset;
-  readonly space: string;
-}
-
-/** Only reads: the library stores more in a record than a memory has. Throws a plain `Error` for a space that is not known. */
-export function createMapped(store: Store, { preset, space, user_field }: MappedOptions): ProviderMethods {
-  const toCosine = COSINES[space];
-  if (!toCosine) throw new Error(`the collection measures by "${space}", which this provider cannot turn into a score`);
+/** Only reads: the library stores more in a record than a memory has. */
+export function createMapped(
+  collection: Collection,
+  { preset, user_field }: { readonly preset: Preset; readonly user_field: string },
+): ProviderMethods {
+  const { space } = collection.configuration.hnsw ?? { space: 'l2' };
   const timeIn = (metadata: Metadata, key = ''): string => {
     const time = Date.parse(String(metadata[key]));
     return new Date(Number.isNaN(time) ? 0 : time).toISOString();
@@ -45,7 +37,7 @@ export function createMapped(store: Store, { preset, space, user_field }: Mapped
   const toMemory = ({ id, document, metadata }: Row): Memory | undefined => {
     const content = preset.text === undefined ? document : metadata?.[preset.text];
     const user_id = metadata?.[user_field];
-    if (!metadata || typeof content !== 'string' || typeof user_id !== 'string' || !/\S/.test(content)) return undefined;
+    if (!metadata || !isText(content) || !isText(user_id)) return undefined;
     const created_at = timeIn(metadata, preset.created);
     const updated = preset.updated !== undefined && metadata[preset.updated] != null;
     return {
@@ -59,15 +51,18 @@ export function createMapped(store: Store, { preset, space, user_field }: Mapped
     (until === undefined || position.created_at <= until) &&
     (after === undefined || newestFirst(after, position) < 0);
   const shelf: Shelf = {
-    store,
+    collection,
     user_field,
     toMemory,
-    toCosine,
+    // For vectors of length 1, as embedding models make them.
+    toCosine: (distance) => 1 - (space === 'l2' ? distance / 2 : distance),
     // The time of a record is a text, which Chroma cannot compare.
     async inOrder(query, call) {
-      const rows = await findAll(store, { where: { [user_field]: query.user_id }, max: MAX_RESULTS }, ['metadatas'], call);
-      const positions = rows.map(({ id, metadata }) => ({ id, created_at: timeIn(metadata ?? {}, preset.created) }));
-      return positions.filter((position) => isListed(query, position)).sort(newestFirst).map(({ id }) => id);
+      const where = { [user_field]: query.user_id };
+      const rows = await findAll(collection, { where, max: MAX_RESULTS }, ['metadatas'], call);
+      const all = rows.map(({ id, metadata }) => ({ id, created_at: timeIn(metadata ?? {}, preset.created) }));
+      const listed = all.filter((position) => isListed(query, position)).sort(newestFirst);
+      return listed.map(({ id }) => id);
     },
   };
   return {
@@ -79,12 +74,11 @@ export function createMapped(store: Store, { preset, space, user_field }: Mapped
     },
     read_only: 'the collection belongs to another application',
     async get({ id, users }, call) {
-      const memory = (await store.get({ ids: [id] }, RECORD, call)).map(toMemory)[0];
+      const memory = (await getRows(collection, { ids: [id] }, RECORD, call)).map(toMemory)[0];
       return memory && (users === null || users.includes(memory.user_id)) ? memory : undefined;
     },
-    list: (query, call) => list(shelf, query, call),
-    search: (query, call) => search(shelf, query, call),
-    ping: async (call) => void (await store.get({ ids: ['ping'] }, [], call)),
-    close: async () => {},
+    ...readingVerbs(shelf),
   };
 }
+
+const isText = (value: unknown): value is string => typeof value === 'string' && /\S/.test(value);

@@ -1,22 +1,20 @@
-import type { Where } from 'chromadb';
+import type { Collection, Where } from 'chromadb';
 import {
-  type BatchOutcome,
   type Call,
   createKeyedMutex,
   effectivePatch,
   type Memory,
   mergeExtensions,
-  newRecord,
   type NewVector,
-  OmpError,
+  newRecord,
   type ProviderMethods,
   type Ref,
   requireFits,
   toUnit,
 } from 'omp-gateway/provider';
-import { all, RECORD, type Row, type Store } from './chroma.ts';
-import { changes, type Entry, partsOf, recordId, toMemory, toRecords, toVector } from './record.ts';
-import { findAll, hasTags, list, MAX_RESULTS, type Shelf, search } from './reading.ts';
+import { all, ask, getRows, RECORD, type Row } from './chroma.ts';
+import { findAll, hasTags, MAX_RESULTS, readingVerbs, type Shelf } from './reading.ts';
+import { addRecords, changes, recordId, toMemory, toVector } from './record.ts';
 import { createTransfer } from './transfer.ts';
 
 export interface MemoriesOptions {
@@ -28,9 +26,12 @@ export interface MemoriesOptions {
 }
 
 /** The verbs on the gateway's own collection. */
-export function createMemories(store: Store, { model, max_listed, max_record_bytes }: MemoriesOptions): ProviderMethods {
+export function createMemories(
+  collection: Collection,
+  { model, max_listed, max_record_bytes }: MemoriesOptions,
+): ProviderMethods {
   const shelf: Shelf = {
-    store,
+    collection,
     user_field: 'user_id',
     toMemory: (row) => toMemory(row, model),
     toCosine: (distance) => 1 - distance,
@@ -43,15 +44,21 @@ export function createMemories(store: Store, { model, max_listed, max_record_byt
         until === undefined ? undefined : { created: { $lte: Date.parse(until) } },
         after === undefined ? undefined : { created: { $lte: Date.parse(after.created_at) } },
       ]);
-      const ids = (await findAll(store, { where, max: max_listed }, [], call)).map(({ id }) => id);
+      const ids = (await findAll(collection, { where, max: max_listed }, [], call)).map(({ id }) => id);
       const last = after && recordId({ ...after, user_id });
       return (last === undefined ? ids : ids.filter((id) => id < last)).sort().reverse();
     },
   };
   // Chroma has no conditional writes. Between several gateways the last change of a field wins.
   const mutex = createKeyedMutex();
+  const addAll = async (items: readonly NewVector[], call: Call): Promise<Memory[]> => {
+    const entries = items.map(({ input, vector }) => ({ memory: newRecord(input, model), vector }));
+    await addRecords(collection, entries, call);
+    return entries.map(({ memory }) => memory);
+  };
   const find = async (ref: Ref, call: Call): Promise<Row | undefined> =>
-    (await store.get({ where: whereRef(ref), limit: 1 }, RECORD, call))[0];
+    (await getRows(collection, { where: whereRef(ref), limit: 1 }, RECORD, call))[0];
+  const remove = async (where: Where, call: Call) => (await ask(call, () => collection.delete({ where }))).deleted ?? 0;
   const memoryIn = (row: Row | undefined) => row && toMemory(row, model);
 
   return {
@@ -65,17 +72,9 @@ export function createMemories(store: Store, { model, max_listed, max_record_byt
       max_list_scan: MAX_RESULTS,
       explain: true,
     },
-    async add(item, call) {
-      const entry = newEntry(item, model);
-      await store.add(toRecords([entry]), call);
-      return entry.memory;
-    },
-    batch: ({ items }, call) =>
-      addAll(
-        store,
-        items.map((item) => newEntry(item, model)),
-        call,
-      ),
+    add: async (item, call) => (await addAll([item], call))[0],
+    // One request stores all of them or none.
+    batch: ({ items }, call) => addAll(items, call),
     get: async (ref, call) => memoryIn(await find(ref, call)),
     update: ({ ref, patch: wanted, vector }, call) =>
       mutex(ref.id, async () => {
@@ -90,47 +89,27 @@ export function createMemories(store: Store, { model, max_listed, max_record_byt
           extensions: mergeExtensions(before.extensions, patch.extensions),
           updated_at: new Date(Math.max(Date.now(), Date.parse(before.updated_at) + 1)).toISOString(),
         };
-        const content = patch.content !== undefined && { document: patch.content, embedding: [...toUnit(vector)] };
-        await store.update({ id: row.id, metadata: changes(before, after), ...content }, call);
+        const content = patch.content !== undefined && {
+          documents: [patch.content],
+          embeddings: [[...toUnit(vector)]],
+        };
+        await ask(call, () => collection.update({ ids: [row.id], metadatas: [changes(before, after)], ...content }));
         // Chroma does not tell if another gateway has deleted the record.
-        return memoryIn((await store.get({ ids: [row.id] }, RECORD, call))[0]);
+        return memoryIn((await getRows(collection, { ids: [row.id] }, RECORD, call))[0]);
       }),
     // The condition is part of the request: a memory of another user is not deleted, whatever happens meanwhile.
-    delete: (ref, call) => mutex(ref.id, async () => (await store.delete(whereRef(ref), call)) > 0),
-    list: (query, call) => list(shelf, query, call),
-    search: (query, call) => search(shelf, query, call),
+    delete: (ref, call) => mutex(ref.id, async () => (await remove(whereRef(ref), call)) > 0),
+    ...readingVerbs(shelf),
     async vectorsOf({ ids, user_id }, call) {
       const where = all([{ memory_id: { $in: [...ids] } }, { user_id }]);
-      const rows = await store.get({ where }, ['metadatas', 'embeddings'], call);
+      const rows = await getRows(collection, { where }, ['metadatas', 'embeddings'], call);
       return new Map(rows.map((row) => [String(row.metadata?.memory_id), toVector(row)]));
     },
-    erase: ({ user_id }, call) => store.delete({ user_id }, call),
-    ...createTransfer(store, { model, max_listed, mutex }),
-    // Reads the collection, without needing anything in it.
-    ping: async (call) => void (await store.get({ ids: ['ping'] }, [], call)),
-    close: async () => {},
+    erase: ({ user_id }, call) => remove({ user_id }, call),
+    ...createTransfer(collection, { model, max_listed }),
   };
 }
 
+/** Chroma refuses an empty list. No user has an empty name. */
 const whereRef = ({ id, users }: Ref): Where =>
-  all([{ memory_id: id }, users === null ? undefined : { user_id: { $in: [...users] } }]);
-
-const newEntry = ({ input, vector }: NewVector, model: string): Entry => ({
-  memory: newRecord(input, model),
-  vector: toUnit(vector),
-});
-
-/** Each request stores all of its memories or none. After a failure no more are sent: it says which were stored. */
-async function addAll(store: Store, entries: readonly Entry[], call: Call): Promise<BatchOutcome[]> {
-  const outcomes: BatchOutcome[] = [];
-  for (const part of partsOf(entries)) {
-    try {
-      await store.add(toRecords(part), call);
-      outcomes.push(...part.map(({ memory }) => memory));
-    } catch (error) {
-      if (!(error instanceof OmpError) || outcomes.length === 0) throw error;
-      return entries.map((_, i) => outcomes[i] ?? error);
-    }
-  }
-  return outcomes;
-}
+  all([{ memory_id: id }, users === null ? undefined : { user_id: { $in: [...users, ''] } }]);

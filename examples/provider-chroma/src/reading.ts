@@ -1,21 +1,22 @@
-import type { Where } from 'chromadb';
+import type { Collection, Where } from 'chromadb';
 import {
   byScore,
   type Call,
   invalidRequest,
   type ListQuery,
   type Memory,
+  type ProviderMethods,
   recordBytes,
   roundScore,
   type SearchHit,
   type SearchQuery,
   toUnit,
 } from 'omp-gateway/provider';
-import { all, type Include, RECORD, type Row, type Store } from './chroma.ts';
+import { all, ask, getRows, RECORD, type Row } from './chroma.ts';
 
 /** A collection as lists and searches see it: the gateway's own (`memories.ts`), or one that a library fills (`mapped.ts`). */
 export interface Shelf {
-  readonly store: Store;
+  readonly collection: Collection;
   /** The metadata key that holds the user. */
   readonly user_field: string;
   /** Undefined: the record is no memory. */
@@ -35,77 +36,94 @@ const GROWTH = 4;
 
 export const hasTags = (tags: readonly string[]): Where[] => tags.map((tag) => ({ tags: { $contains: tag } }));
 
-export async function list(shelf: Shelf, query: ListQuery, call: Call): Promise<Memory[]> {
-  const { limit, max_bytes } = query;
-  const ids = await shelf.inOrder(query, call);
-  const memories: Memory[] = [];
+/** The verbs that are the same for both kinds. */
+export const readingVerbs = (shelf: Shelf): Required<Pick<ProviderMethods, 'list' | 'search' | 'ping' | 'close'>> => ({
+  async list(query, call) {
+    const rows = readInOrder(shelf.collection, await shelf.inOrder(query, call), { chunk: query.limit }, call);
+    return (await readPage(rows, query, shelf.toMemory)).items.map(({ memory }) => memory);
+  },
+  search: (query, call) => search(shelf, query, call),
+  ping: async (call) => void (await getRows(shelf.collection, { ids: ['ping'] }, [], call)),
+  close: async () => {},
+});
+
+/**
+ * The memories of rows until the page is full: it has `limit` of them, or the last one exceeds `max_bytes`. `full` is then the id of the last
+ * row. A record that was deleted meanwhile does not make the page shorter.
+ */
+export async function readPage(
+  rows: AsyncIterable<Row> | Iterable<Row>,
+  { limit, max_bytes }: { readonly limit: number; readonly max_bytes: number },
+  toMemory: (row: Row) => Memory | undefined,
+): Promise<{ items: { row: Row; memory: Memory }[]; full?: string }> {
+  const items: { row: Row; memory: Memory }[] = [];
   let bytes = 0;
-  // A record may be deleted meanwhile: reading goes on until the page is full.
-  for await (const row of readInOrder(shelf.store, ids, { chunk: limit }, call)) {
-    const memory = shelf.toMemory(row);
+  for await (const row of rows) {
+    const memory = toMemory(row);
     if (!memory) continue;
-    memories.push(memory);
+    items.push({ row, memory });
     bytes += recordBytes(memory);
-    if (memories.length === limit || bytes > max_bytes) break;
+    if (items.length === limit || bytes > max_bytes) return { items, full: row.id };
   }
-  return memories;
+  return { items };
 }
 
 /** Reads records in the order of the ids, at most `chunk` at once. Leaves out those that are not there any more. */
 export async function* readInOrder(
-  store: Store,
+  collection: Collection,
   ids: readonly string[],
-  { chunk, include = RECORD }: { readonly chunk: number; readonly include?: Include },
+  { chunk, include = RECORD }: { readonly chunk: number; readonly include?: typeof RECORD },
   call: Call,
 ): AsyncGenerator<Row, void> {
   const size = Math.min(chunk, CHUNK);
   for (let start = 0; start < ids.length; start += size) {
     const some = ids.slice(start, start + size);
-    const rows = new Map((await store.get({ ids: some }, include, call)).map((row) => [row.id, row]));
+    const rows = new Map((await getRows(collection, { ids: some }, include, call)).map((row) => [row.id, row]));
     yield* some.flatMap((id) => rows.get(id) ?? []);
   }
 }
 
 /** All records that match, if they are at most `max`: Chroma returns any part of more, and sorts nothing. */
 export async function findAll(
-  store: Store,
+  collection: Collection,
   { where, max }: { readonly where: Where; readonly max: number },
-  include: Include,
+  include: typeof RECORD,
   call: Call,
 ): Promise<Row[]> {
-  const rows = await store.get({ where, limit: max + 1 }, include, call);
+  const rows = await getRows(collection, { where, limit: max + 1 }, include, call);
   if (rows.length <= max) return rows;
-  throw invalidRequest(`more than ${max} memories cannot be put in order; narrow the list by tag, or by since and until`);
+  throw invalidRequest(
+    `more than ${max} memories cannot be put in order; narrow the list by tag, or by since and until`,
+  );
 }
 
 /** Ranks by cosine; equal scores newest first. Chroma's index is approximate: of very many memories it may miss one. */
-export async function search(shelf: Shelf, query: SearchQuery, call: Call): Promise<SearchHit[]> {
-  const { user_id, tags, limit, max_bytes, max_content_bytes = Number.POSITIVE_INFINITY } = query;
+async function search(shelf: Shelf, query: SearchQuery, call: Call): Promise<SearchHit[]> {
+  const { user_id, tags, limit, max_content_bytes = Number.POSITIVE_INFINITY } = query;
   const vector = [...toUnit(query.vector)];
   const where = all([{ [shelf.user_field]: user_id }, ...hasTags(tags)]);
-  const scoreOf = ({ distance }: Row) => roundScore(Math.min(1, Math.max(0, shelf.toCosine(distance ?? Number.NaN))));
+  const scoreOf = ({ distance }: Row) => roundScore(Math.min(1, Math.max(0, shelf.toCosine(distance ?? 0))));
   for (let count = limit + 1; ; count = Math.min(count * GROWTH, MAX_RESULTS)) {
     const isSmall = count <= CHUNK;
-    const rows = await shelf.store.query({ vector, where, limit: count }, isSmall ? RECORD : [], call);
-    const ranked = rows
-      .map((row) => ({ row, score: scoreOf(row) }))
+    const include = [...(isSmall ? RECORD : []), 'distances' as const];
+    const found = await ask(call, () =>
+      shelf.collection.query({ queryEmbeddings: [vector], nResults: count, where, include }),
+    );
+    const ranked = (found.rows()[0] ?? [])
+      .map((row: Row) => ({ row, score: scoreOf(row) }))
       .sort((a, b) => b.score - a.score || (a.row.id < b.row.id ? 1 : -1));
-    const isAll = rows.length < count || count === MAX_RESULTS;
-    // What was not found has at most this score: only higher ones are in their final place.
-    const floor = isAll ? -1 : (ranked.at(-1)?.score ?? -1);
-    const final = new Map(ranked.filter(({ score }) => score > floor).map(({ row, score }) => [row.id, { row, score }]));
-    const found = isSmall
-      ? [...final.values()].map(({ row }) => row)
-      : readInOrder(shelf.store, [...final.keys()], { chunk: limit }, call);
-    const hits: SearchHit[] = [];
-    let bytes = 0;
-    for await (const row of found) {
+    const isAll = ranked.length < count || count === MAX_RESULTS;
+    // What was not found has at most the last score: only higher ones are in their final place.
+    const final = isAll ? ranked : ranked.filter(({ score }) => score > (ranked.at(-1)?.score ?? 0));
+    const scores = new Map(final.map(({ row, score }) => [row.id, score]));
+    const rows = isSmall
+      ? final.map(({ row }) => row)
+      : readInOrder(shelf.collection, [...scores.keys()], { chunk: limit }, call);
+    const { items, full } = await readPage(rows, query, (row) => {
       const memory = shelf.toMemory(row);
-      if (!memory || Buffer.byteLength(memory.content) > max_content_bytes) continue;
-      hits.push({ memory, score: final.get(row.id)?.score ?? 0 });
-      bytes += recordBytes(memory);
-      if (hits.length === limit || bytes > max_bytes) break;
-    }
-    if (isAll || hits.length === limit || bytes > max_bytes) return hits.sort(byScore);
+      return memory && Buffer.byteLength(memory.content) <= max_content_bytes ? memory : undefined;
+    });
+    const hits = items.map(({ row, memory }) => ({ memory, score: scores.get(row.id) ?? 0 }));
+    if (isAll || full !== undefined) return hits.sort(byScore);
   }
 }

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
-import type { Metadata } from 'chromadb';
-import { type Extensions, type Memory, recordBytes } from 'omp-gateway/provider';
-import type { Records, Row } from './chroma.ts';
+import type { Collection, Metadata } from 'chromadb';
+import { type Call, type ExportedMemory, type Extensions, type Memory, toUnit } from 'omp-gateway/provider';
+import { ask, type Row } from './chroma.ts';
 
 /** A place is below this. */
 export const PLACES = 2 ** 48;
@@ -44,7 +44,9 @@ export function toMetadata(memory: Memory): Metadata {
     created: Date.parse(memory.created_at),
     updated_at: memory.updated_at,
     tags: memory.tags.length > 0 ? [...memory.tags] : NO_TAGS,
-    ...Object.fromEntries(values.filter(([, value]) => value !== null).map(([key, value]) => [key, JSON.stringify(value)])),
+    ...Object.fromEntries(
+      values.filter(([, value]) => value !== null).map(([key, value]) => [key, JSON.stringify(value)]),
+    ),
   };
 }
 
@@ -52,7 +54,9 @@ export function toMetadata(memory: Memory): Metadata {
 export function changes(before: Memory, after: Memory): Metadata {
   const old = toMetadata(before);
   const next = { ...Object.fromEntries(Object.keys(old).map((key) => [key, NO_VALUE])), ...toMetadata(after) };
-  return Object.fromEntries(Object.entries(next).filter(([key, value]) => JSON.stringify(value) !== JSON.stringify(old[key])));
+  return Object.fromEntries(
+    Object.entries(next).filter(([key, value]) => JSON.stringify(value) !== JSON.stringify(old[key])),
+  );
 }
 
 /** The memory in a record. Undefined: it is not from the gateway. `model`: of the vectors of the collection. */
@@ -61,8 +65,11 @@ export function toMemory({ document, metadata }: Row, model: string): Memory | u
   const { memory_id, user_id, created, updated_at, tags } = metadata;
   if (typeof memory_id !== 'string' || typeof user_id !== 'string' || typeof created !== 'number') return undefined;
   const created_at = new Date(created).toISOString();
-  const extensions = Object.keys(metadata).filter((key) => key.startsWith('x-'));
-  const valueOf = (key: string) => jsonIn(metadata[key]);
+  const extensions = Object.keys(metadata)
+    .filter((key) => key.startsWith('x-'))
+    .sort();
+  // Chroma returns keys in another order each time.
+  const valueIn = (key: string) => jsonIn(metadata[key]);
   return {
     id: memory_id,
     content: document,
@@ -71,10 +78,13 @@ export function toMemory({ document, metadata }: Row, model: string): Memory | u
     updated_at: typeof updated_at === 'string' ? updated_at : created_at,
     scope: null,
     tags: Array.isArray(tags) ? tags.map(String).filter((tag) => tag !== '') : [],
-    ...(Object.fromEntries(JSON_FIELDS.map((field) => [field, valueOf(field)])) as Pick<Memory, (typeof JSON_FIELDS)[number]>),
-    supersedes: (valueOf('supersedes') as string[] | null) ?? [],
+    ...(Object.fromEntries(JSON_FIELDS.map((field) => [field, valueIn(field)])) as Pick<
+      Memory,
+      (typeof JSON_FIELDS)[number]
+    >),
+    supersedes: (valueIn('supersedes') as string[] | null) ?? [],
     extensions: Object.fromEntries(
-      extensions.map((key) => [key, valueOf(key)]).filter(([, value]) => value !== null),
+      extensions.map((key) => [key, valueIn(key)]).filter(([, value]) => value !== null),
     ) as Extensions,
     embedding_model: model,
     status: 'done',
@@ -92,35 +102,13 @@ function jsonIn(value: unknown): unknown {
   }
 }
 
-/** A memory to store. */
-export interface Entry {
-  readonly memory: Memory;
-  readonly vector: Float32Array;
-}
-
-/** Chroma rejects a body of 40 MiB. A character takes at most six bytes there, a number of a vector about 20. */
-const MAX_BYTES = 5 * 1024 * 1024;
-const NUMBER_BYTES = 20 / 6;
-
-/** Splits entries so that each part fits into one request, unless one alone does not. */
-export function partsOf(entries: readonly Entry[]): Entry[][] {
-  const parts: Entry[][] = [];
-  let room = 0;
-  for (const entry of entries) {
-    const bytes = recordBytes(entry.memory) + NUMBER_BYTES * entry.vector.length;
-    if (bytes > room) {
-      parts.push([]);
-      room = MAX_BYTES;
-    }
-    room -= bytes;
-    parts.at(-1)?.push(entry);
-  }
-  return parts;
-}
-
-export const toRecords = (entries: readonly Entry[]): Records => ({
-  ids: entries.map(({ memory }) => recordId(memory)),
-  embeddings: entries.map(({ vector }) => [...vector]),
-  documents: entries.map(({ memory }) => memory.content),
-  metadatas: entries.map(({ memory }) => toMetadata(memory)),
-});
+/** Stores memories, all or none. */
+export const addRecords = (collection: Collection, entries: readonly ExportedMemory[], call: Call): Promise<void> =>
+  ask(call, () =>
+    collection.add({
+      ids: entries.map(({ memory }) => recordId(memory)),
+      embeddings: entries.map(({ vector }) => [...toUnit(vector)]),
+      documents: entries.map(({ memory }) => memory.content),
+      metadatas: entries.map(({ memory }) => toMetadata(memory)),
+    }),
+  );

@@ -1,47 +1,39 @@
-import type { Where } from 'chromadb';
+import type { Collection, Where } from 'chromadb';
 import {
   type Call,
-  type createKeyedMutex,
+  createKeyedMutex,
   type ExportedMemory,
   type ImportRequest,
   type ProviderMethods,
-  recordBytes,
-  toUnit,
   type UserSummary,
 } from 'omp-gateway/provider';
-import { ALL, all, RECORD, type Store } from './chroma.ts';
-import { findAll, readInOrder } from './reading.ts';
-import { PLACES, partsOf, placeOf, placePrefix, toMemory, toRecords, toVector } from './record.ts';
+import { all, ask, getRows, RECORD } from './chroma.ts';
+import { findAll, readInOrder, readPage } from './reading.ts';
+import { addRecords, PLACES, placeOf, placePrefix, toMemory, toVector } from './record.ts';
 
 /** Records of one part of a walk, about. */
 const WINDOW = 500;
 /** Users of a list of users that are counted at once. */
 const MAX_NAMED = 20;
 
-interface TransferOptions {
-  readonly model: string;
-  /** Maximum records of one user, or of one window. */
-  readonly max_listed: number;
-  readonly mutex: ReturnType<typeof createKeyedMutex>;
-}
-
 /**
  * Walks over all users and memories. Pages of Chroma shift when a record before them is deleted. So a walk goes by the places of users, in
  * windows of about as many records, and meets every memory once, whatever happens meanwhile.
  */
 export function createTransfer(
-  store: Store,
-  { model, max_listed, mutex }: TransferOptions,
+  collection: Collection,
+  { model, max_listed }: { readonly model: string; readonly max_listed: number },
 ): Required<Pick<ProviderMethods, 'users' | 'export' | 'import'>> {
+  const mutex = createKeyedMutex();
   const windowAt = async (from: number, call: Call): Promise<{ where: Where; end: number }> => {
-    const width = Math.ceil((PLACES * WINDOW) / Math.max(WINDOW, await store.count(call)));
+    const width = Math.ceil((PLACES * WINDOW) / Math.max(WINDOW, await ask(call, () => collection.count())));
     const end = Math.min(PLACES, from + width);
     return { where: all([{ place: { $gte: from } }, { place: { $lt: end } }]), end };
   };
   const countUsers = async (where: Where, call: Call): Promise<UserSummary[]> => {
     const users = new Map<string, UserSummary>();
     for (let offset = 0; ; offset += WINDOW) {
-      const rows = await store.get({ where, limit: WINDOW, offset }, ['metadatas'], call);
+      const rows = await getRows(collection, { where, limit: WINDOW, offset }, ['metadatas'], call);
       for (const { metadata } of rows) {
         const [user_id, updated] = [String(metadata?.user_id), String(metadata?.updated_at)];
         const { count, last_write } = users.get(user_id) ?? { count: 0, last_write: '' };
@@ -55,14 +47,14 @@ export function createTransfer(
     /** In the order of places; `after` and `next` are the place where a part begins. */
     async users({ users, prefix = '', after = '0', limit }, call) {
       const from = Number(after);
-      const named = users && [...new Set(users)].filter((user) => user.startsWith(prefix) && placeOf(user) >= from);
-      const some = named?.sort((a, b) => placeOf(a) - placeOf(b)).slice(0, MAX_NAMED);
-      const last = some?.at(-1);
-      if (some && last === undefined) return { items: [], next: undefined };
+      const rest = users && [...new Set(users)].filter((user) => user.startsWith(prefix) && placeOf(user) >= from);
+      const named = rest?.sort((a, b) => placeOf(a) - placeOf(b)).slice(0, MAX_NAMED);
+      const last = named?.at(-1);
+      if (named && last === undefined) return { items: [], next: undefined };
       const { where, end } =
-        some && last !== undefined
-          ? { where: { user_id: { $in: some } }, end: some.length === named?.length ? PLACES : placeOf(last) + 1 }
-          : await windowAt(from, call);
+        last === undefined
+          ? await windowAt(from, call)
+          : { where: { user_id: { $in: named ?? [] } }, end: placeOf(last) + 1 };
       const found = (await countUsers(where, call)).filter(({ user_id }) => user_id.startsWith(prefix));
       const items = found.sort((a, b) => placeOf(a.user_id) - placeOf(b.user_id)).slice(0, limit);
       const next = items.length < found.length ? placeOf(items.at(-1)?.user_id ?? '') + 1 : end;
@@ -75,17 +67,16 @@ export function createTransfer(
         user_id === undefined
           ? await windowAt(Number(`0x${after.slice(0, 12) || '0'}`), call)
           : { where: { user_id }, end: PLACES };
-      const found = await findAll(store, { where, max: max_listed }, [], call);
-      const ids = found.map(({ id }) => id).filter((id) => id > after).sort();
-      const items: ExportedMemory[] = [];
-      let bytes = 0;
-      for await (const row of readInOrder(store, ids, { chunk: limit, include: vectors ? ALL : RECORD }, call)) {
+      const found = await findAll(collection, { where, max: max_listed }, [], call);
+      const ids = found.flatMap(({ id }) => (id > after ? [id] : [])).sort();
+      const include = vectors ? [...RECORD, 'embeddings' as const] : RECORD;
+      const rows = readInOrder(collection, ids, { chunk: limit, include }, call);
+      const { items: read, full } = await readPage(rows, { limit, max_bytes }, (row) => {
         const memory = toMemory(row, model);
-        if (!memory || memory.updated_at < since) continue;
-        items.push({ memory, vector: vectors ? toVector(row) : null });
-        bytes += recordBytes(memory);
-        if (row.id !== ids.at(-1) && (items.length === limit || bytes > max_bytes)) return { items, next: row.id };
-      }
+        return memory && memory.updated_at >= since ? memory : undefined;
+      });
+      const items = read.map(({ row, memory }) => ({ memory, vector: vectors ? toVector(row) : null }));
+      if (full !== undefined && full !== ids.at(-1)) return { items, next: full };
       return { items, next: end < PLACES ? placePrefix(end) : undefined };
     },
 
@@ -94,19 +85,17 @@ export function createTransfer(
   };
 
   async function importAll({ items, replace }: ImportRequest, call: Call): Promise<boolean[]> {
-    const rows = await store.get({ where: { memory_id: { $in: items.map(({ memory }) => memory.id) } } }, ['metadatas'], call);
+    const ids = items.map(({ memory }) => memory.id);
+    const rows = await getRows(collection, { where: { memory_id: { $in: ids } } }, ['metadatas'], call);
     const stored = new Map(rows.map((row) => [String(row.metadata?.memory_id), String(row.metadata?.user_id)]));
     const isFree = ({ memory: { id, user_id } }: ExportedMemory) =>
       !stored.has(id) || (replace && stored.get(id) === user_id);
     const free = items.filter(isFree);
     const old = free.map(({ memory }) => memory.id).filter((id) => stored.has(id));
     // An update would keep the keys of metadata that the new memory lacks.
-    if (old.length > 0) await store.delete({ memory_id: { $in: old } }, call);
-    const entries = free.map(({ memory, vector }) => ({
-      memory: { ...memory, embedding_model: model },
-      vector: toUnit(vector),
-    }));
-    for (const part of partsOf(entries)) await store.add(toRecords(part), call);
+    if (old.length > 0) await ask(call, () => collection.delete({ where: { memory_id: { $in: old } } }));
+    const entries = free.map(({ memory, vector }) => ({ memory: { ...memory, embedding_model: model }, vector }));
+    if (entries.length > 0) await addRecords(collection, entries, call);
     return items.map(isFree);
   }
 }
