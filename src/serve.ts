@@ -24,7 +24,7 @@ import { loopbackHosts } from './http/admission.ts';
 import { type AdminOptions, createAdminApp, createApp } from './http/app.ts';
 import { cannotListen, listen } from './http/listen.ts';
 import { openRateLimits } from './rate-limit/rate-limits.ts';
-import { openProvider } from './registry.ts';
+import { nameOf, openProvider } from './registry.ts';
 import { createDependencies } from './resilience/dependencies.ts';
 import { CLOSE_MS, type OpenParts, openParts } from './shutdown.ts';
 import { openTelemetry } from './telemetry/telemetry.ts';
@@ -54,9 +54,10 @@ const RESILIENCE = { retries: 2, breaker_failures: 5, probe_ms: 500 };
 export async function serve(config: Config, log: Log, stopSignal?: AbortSignal): Promise<Gateway> {
   const parts = openParts(log, stopSignal);
   try {
-    const health = createHealth(config.provider);
+    const name = await nameOf(config.provider);
+    const health = createHealth(name);
     const telemetry = await parts.open('telemetry', openTelemetry(telemetryOptions(config), log));
-    await openMetricsPort(config, { health, scrape: telemetry.scrape, log }, parts);
+    await openMetricsPort(config, { provider: name, health, scrape: telemetry.scrape, log }, parts);
     await requireFreePort(config);
     const dependencies = createDependencies(RESILIENCE, telemetry, log);
     parts.add('dependencies', async () => dependencies.close());
@@ -158,16 +159,14 @@ const openError = (host: string) =>
   `OMP_HOST is ${host}, and no key exists: anybody who reaches this address could read and write. Create a key with "omp-gateway keys create NAME --grant '*:*'", set OMP_AUTH=required, or set OMP_AUTH=open if only you can reach it`;
 const NO_KEY = 'OMP_AUTH is "required" and no key exists; create one with "omp-gateway keys create"';
 
-type AdminParts = Pick<AdminOptions, 'health' | 'scrape'> & { readonly log: Log };
-
 /** Opens the port for metrics and probes, if one is configured. Rejects if the address cannot be bound. */
-async function openMetricsPort(config: Config, admin: AdminParts, parts: OpenParts): Promise<void> {
-  const { provider, request_timeout_ms } = config;
+async function openMetricsPort(config: Config, admin: AdminOptions, parts: OpenParts): Promise<void> {
+  const { request_timeout_ms } = config;
   const { port, host } = config.metrics;
   if (port === undefined) return;
   const { log } = admin;
   const options = { host, port, setting: 'OMP_METRICS', log, request_timeout_ms } as const;
-  const listener = await listen(createAdminApp({ ...admin, provider }), options);
+  const listener = await listen(createAdminApp(admin), options);
   parts.add('metrics', () => listener.close({ graceMs: 0 }));
   log.info({ host: listener.host, port: listener.port }, 'the port for metrics is open');
 }

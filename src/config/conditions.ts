@@ -17,8 +17,8 @@ export interface Obstacle {
 }
 
 /** Undefined: the setting has an effect, or a mistake hides whether it has. */
-export function obstacle({ only, unless }: Setting, inputs: ReadonlyMap<string, Input>): Obstacle | undefined {
-  return (only && missing(only, inputs)) ?? (unless === undefined ? undefined : excluded(unless, inputs));
+export function obstacle({ only, unless, except }: Setting, inputs: ReadonlyMap<string, Input>): Obstacle | undefined {
+  return (only && missing(only, inputs)) ?? excluded(except ?? (unless === undefined ? undefined : [unless]), inputs);
 }
 
 function missing([key, ...values]: NonNullable<Setting['only']>, inputs: ReadonlyMap<string, Input>) {
@@ -33,9 +33,13 @@ function missing([key, ...values]: NonNullable<Setting['only']>, inputs: Readonl
     : { key, reason: `${key} is ${choice}` };
 }
 
-function excluded(key: string, inputs: ReadonlyMap<string, Input>) {
-  const choice = choiceOf(key, inputs);
-  return choice === undefined ? undefined : { key, reason: `${key} is ${choice}` };
+/** Without values: by any choice. */
+function excluded([key, ...values]: readonly string[] = [], inputs: ReadonlyMap<string, Input>) {
+  const choice = key === undefined ? undefined : choiceOf(key, inputs);
+  if (key === undefined || choice === undefined) return undefined;
+  return values.length === 0 || values.some((value) => value === choice)
+    ? { key, reason: `${key} is ${choice}` }
+    : undefined;
 }
 
 /**

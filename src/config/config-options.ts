@@ -1,8 +1,9 @@
-import type { Config } from './settings.ts';
+import { type Config, isBuiltIn } from './settings.ts';
 
 /** Options of the configured provider. */
 export function providerOptions(config: Config): unknown {
-  const { provider, mapping, ingestion } = config;
+  const { provider, mapping, ingestion, options = {} } = config;
+  if (!isBuiltIn(provider)) return options;
   if (provider !== 'postgres') return config[provider];
   const postgres = { ...config.postgres, ingestion };
   const { preset, ...rest } = mapping;

@@ -96,8 +96,8 @@ function exampleEntry(setting: Setting, name: string, indent: string): string[] 
 /** On one line, except for a list of objects: one line each, since a line that is off cannot begin with a space. */
 function yaml({ type, default: value, example }: Setting, name: string): string[] {
   const shown = value ?? example;
-  if (type === 'json') return [`${name}:`, ...(shown as unknown[]).map((item) => `- ${inline(item)}`)];
-  return [type === 'list' ? `${name}: ${inline(shown)}` : stringify({ [name]: shown }).trimEnd()];
+  if (type === 'json' && Array.isArray(shown)) return [`${name}:`, ...shown.map((item) => `- ${inline(item)}`)];
+  return [type === 'list' || type === 'json' ? `${name}: ${inline(shown)}` : stringify({ [name]: shown }).trimEnd()];
 }
 
 const inline = (value: unknown): string =>

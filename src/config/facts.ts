@@ -16,6 +16,8 @@ export interface SettingFacts {
   readonly only?: readonly [key: string, ...values: string[]];
   /** Has no effect while this setting is set. */
   readonly unless?: string;
+  /** Has no effect while the setting `key` is one of `values`. */
+  readonly except?: readonly [key: string, ...values: string[]];
 }
 
 export const settingFacts = z.registry<SettingFacts>();

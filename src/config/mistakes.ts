@@ -1,5 +1,4 @@
 import { inspect } from 'node:util';
-import type { Setting } from './schema-reader.ts';
 
 /** One value that a source gives, before the schema has checked it. */
 export interface Input {
@@ -43,8 +42,14 @@ export interface Fault {
   readonly message: string;
 }
 
+interface Allowed {
+  readonly allowed: string;
+  readonly type: string;
+  readonly secret: boolean;
+}
+
 /** What is wrong with a value. For a list or an object only the position, not the contents. */
-export function faultMessage(setting: Setting, { name, written }: Input, { path, message }: Fault): string {
+export function faultMessage(setting: Allowed, { name, written }: Input, { path, message }: Fault): string {
   const must = `${name} must be ${setting.allowed}`;
   const position = path.map((step) => (typeof step === 'number' ? `entry ${step + 1}` : String(step))).join(', ');
   if (setting.type === 'json' && position !== '') return `${name}: ${position}: ${message}`;

@@ -22,7 +22,7 @@ export interface Setting extends SettingFacts {
   readonly essential: boolean;
   /** Path in the YAML file, such as `search.keyword_weight`. */
   readonly key: string;
-  /** `list`: of texts. `json`: of objects. */
+  /** `list`: of texts. `json`: a list of objects, or one. */
   readonly type: 'string' | 'number' | 'boolean' | 'list' | 'json';
   /** Undefined: none, or an empty list. */
   readonly default: string | number | boolean | readonly string[] | undefined;
@@ -66,6 +66,7 @@ function toSetting({ group, key, schema, facts }: Leaf): Setting {
 
 function typeOf({ type, items }: JsonShape): Setting['type'] {
   if (items) return items.type === 'object' ? 'json' : 'list';
+  if (type === 'object') return 'json';
   return type === 'integer' ? 'number' : (type as Setting['type']);
 }
 
@@ -110,10 +111,14 @@ export const CONFIG_FILE = {
 } as const;
 
 /** Description, allowed values and conditions, as sentences. */
-export function explain({ description, allowed, only, unless, secret, env }: Setting): string {
+export function explain({ description, allowed, only, unless, except, secret, env }: Setting): string {
   const sentences = [description];
   if (allowed !== ANY_TEXT) sentences.push(`${allowed.charAt(0).toUpperCase()}${allowed.slice(1)}`);
-  const conditions = [...(only ? [condition(only)] : []), ...(unless ? [`${unless} is not set`] : [])];
+  const conditions = [
+    ...(only ? [condition(only)] : []),
+    ...(unless ? [`${unless} is not set`] : []),
+    ...(except ? [exception(except)] : []),
+  ];
   if (conditions.length > 0) sentences.push(`Only while ${conditions.join(' and ')}`);
   if (secret) sentences.push(`Secret; ${env}_FILE may name a file that holds it`);
   return `${sentences.join('. ')}.`;
@@ -122,6 +127,8 @@ export function explain({ description, allowed, only, unless, secret, env }: Set
 function condition([key, ...values]: NonNullable<Setting['only']>): string {
   return `${key} is ${values.length === 0 ? 'set' : values.join(' or ')}`;
 }
+
+const exception = ([key, ...values]: NonNullable<Setting['except']>): string => `${key} is not ${values.join(', ')}`;
 
 /** The default as it would be written in the environment. */
 export const defaultText = ({ default: value }: Setting): string | undefined =>

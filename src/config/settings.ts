@@ -3,19 +3,49 @@ import { Options as MemoryOptions } from '../../providers/memory/memory-options.
 import { access, limits } from './access-settings.ts';
 import { httpUrl, milliseconds, settingFacts, text } from './facts.ts';
 import { mapping } from './mapping-settings.ts';
+import { nearest } from './mistakes.ts';
 import { pinecone } from './pinecone-settings.ts';
 import { ingestion, postgres } from './postgres-settings.ts';
 
-/** Every backend that `provider` may name. The registry has one loader for each. */
+/** Our own providers. The registry has one loader for each. */
 export const PROVIDER_NAMES = ['postgres', 'pinecone', 'memory'] as const;
 export type ProviderName = (typeof PROVIDER_NAMES)[number];
+export const isBuiltIn = (provider: string): provider is ProviderName =>
+  PROVIDER_NAMES.some((name) => name === provider);
+
+/** The name of a package in lower case, with or without its scope, or a path that begins like one. */
+const PROVIDER = /^(?:(?:@[a-z0-9][a-z0-9._-]*\/)?[a-z0-9][a-z0-9._-]*|(?:\.{0,2}\/|[A-Z]:\\).+)$/;
+/** A package could have such a name; it can still be given as a path. */
+const isMisspelt = (provider: string): boolean =>
+  nearest(
+    provider,
+    PROVIDER_NAMES.map((name) => [name, name]),
+  )?.edits === 1;
 
 const server = {
-  provider: z.enum(PROVIDER_NAMES).default('postgres').register(settingFacts, {
-    env: 'OMP_PROVIDER',
-    flag: 'provider',
-    description: 'Backend that stores the memories',
-  }),
+  provider: z
+    .string()
+    .max(1_000)
+    .regex(PROVIDER)
+    .refine((provider) => !isMisspelt(provider))
+    .default('postgres')
+    .register(settingFacts, {
+      env: 'OMP_PROVIDER',
+      flag: 'provider',
+      description: 'Backend that stores the memories; packages and paths are looked up from the working directory',
+      allowed: `one of ${PROVIDER_NAMES.join(', ')}, the name of an installed package, or a path such as ./provider.js`,
+    }),
+  options: z
+    .record(z.string(), z.unknown())
+    .optional()
+    .register(settingFacts, {
+      env: 'OMP_PROVIDER_OPTIONS',
+      description: 'Options of a provider that is a package or a path, which checks them',
+      allowed: 'an object, in the environment as JSON',
+      secret: true,
+      example: { url: 'http://localhost:8000' },
+      except: ['provider', ...PROVIDER_NAMES],
+    }),
   host: text.default('127.0.0.1').register(settingFacts, {
     env: 'OMP_HOST',
     flag: 'host',

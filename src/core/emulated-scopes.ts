@@ -4,6 +4,7 @@ import {
   type ListQuery,
   type Memory,
   type NewMemory,
+  NO_STATS,
   OmpError,
   type Position,
   type Provider,
@@ -295,13 +296,14 @@ export const tagsOfExactScope = (scope: string): string[] => [SCOPE + scope];
  * are rejected with `unsupported_capability`; callers with restricted scopes find nothing.
  */
 export function rejectScopes(inner: Provider): Provider {
-  const { name, add, batch, update, delete: remove, list, search, vectorsOf } = inner;
+  const { name, add, batch, update, delete: remove, list, search, vectorsOf, users, userStats } = inner;
   const rejectScope = (scope: string | null | undefined) => {
     if (scope != null) {
       throw new OmpError('unsupported_capability', 'scope: the provider does not support scopes', { provider: name });
     }
   };
-  return withChanges<UnscopedMember | 'export'>(inner, {
+  return withChanges<UnscopedMember | 'export' | 'erase' | 'import'>(inner, {
+    // Imports are checked by it alone.
     check(input, vector) {
       rejectScope(input.scope);
       inner.check?.(input, vector);
@@ -342,11 +344,14 @@ export function rejectScopes(inner: Provider): Provider {
     vectorsOf:
       vectorsOf &&
       (async (query, call) => (isRestricted(query.within) ? new Map() : vectorsOf(inAnyScope(query), call))),
-    // No provider without scopes has them.
-    users: undefined,
-    userStats: undefined,
-    erase: undefined,
-    import: undefined,
+    users:
+      users &&
+      (async (query, call) =>
+        isRestricted(query.within) ? { items: [], next: undefined } : users(inAnyScope(query), call)),
+    userStats:
+      userStats &&
+      (async (query, call) => (isRestricted(query.within) ? NO_STATS : userStats(inAnyScope(query), call))),
+    // Its entries of failed requests would have scopes.
     audit: undefined,
   });
 }

@@ -21,12 +21,13 @@ describe('the settings', () => {
   });
 
   it('depend only on choices that exist', () => {
-    const wrong = SETTINGS.filter(({ only, unless }) => {
+    const wrong = SETTINGS.filter(({ only, unless, except }) => {
       if (unless !== undefined && settingFor(unless) === undefined) return true;
-      if (only === undefined) return false;
-      const [key, ...values] = only;
-      if (values.length === 0) return settingFor(key) === undefined;
-      return values.some((value) => settingFor(key)?.schema.safeParse(value).success !== true);
+      return [only, except].some(([key, ...values] = ['provider']) =>
+        values.length === 0
+          ? settingFor(key) === undefined
+          : values.some((value) => settingFor(key)?.schema.safeParse(value).success !== true),
+      );
     });
     expect(wrong).toEqual([]);
   });
@@ -37,8 +38,13 @@ const OFF = 'unset';
 
 /** Whether a setting has an effect with these choices. */
 function applies(key: string, choices: Readonly<Record<string, string>>): boolean {
-  const { only: [condition = '', ...values] = [], unless } = settingFor(key) ?? {};
+  const {
+    only: [condition = '', ...values] = [],
+    unless,
+    except: [choosing = '', ...others] = [],
+  } = settingFor(key) ?? {};
   if (unless !== undefined && choices[unless] !== OFF) return false;
+  if (others.includes(choices[choosing] ?? '')) return false;
   const choice = choices[condition];
   if (choice === OFF || (choice !== undefined && values.length > 0 && !values.includes(choice))) return false;
   return condition === '' || applies(condition, choices);
@@ -69,6 +75,7 @@ describe('the example file', () => {
     { ...postgres, 'embedding.kind': 'openai', 'rate_limit.store': 'redis' },
     { ...postgres, ...vectors, 'mapping.preset': 'custom' },
     { provider: 'memory', 'embedding.kind': 'local', 'rate_limit.store': 'memory' },
+    { provider: './provider.js', 'embedding.kind': 'local', 'rate_limit.store': 'memory' },
     { provider: 'pinecone', ...vectors, 'pinecone.preset': OFF },
     { provider: 'pinecone', ...vectors, 'pinecone.preset': 'custom' },
   ])('is valid with every setting that applies to %j', (choices: Record<string, string>) => {

@@ -114,7 +114,7 @@ export const listSuite = (subject: GetSubject) =>
     });
 
     test('[Decision 2] a cursor goes with the filters it was made with, the limit apart', async (need) => {
-      need('list', 'tags');
+      need('list', 'tags', 'scopes', 'temporal');
       const user_id = freshUser();
       for (let i = 0; i < 4; i++) await subject().client.add({ user_id, content: 'x', tags: ['t'], scope: 's/a' });
       const { next_cursor } = await list({ user_id, limit: 1, tag: 't' });

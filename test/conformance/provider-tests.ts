@@ -60,7 +60,7 @@ export interface Prepared {
   readonly mode?: RankingOptions['mode'];
   /** Unset: one of the suite, with 64 dimensions, which takes microseconds and knows no meaning. */
   readonly embedder?: Embedder;
-  /** Fields of a memory that the store cannot keep, such as `confidence`: the provider rejects them by name. `extensions` stands for all `x-` keys. */
+  /** Fields of a memory that the store cannot keep, such as `confidence`: `check` and the writes of the provider reject them by name. `extensions` stands for all `x-` keys. */
   readonly without?: readonly string[];
   /** What the ids of the store look like; unset: as `newIdentity` makes them. */
   readonly ids?: RegExp;
@@ -84,20 +84,22 @@ export const providerTests = (
     let tidy = async () => {};
     beforeAll(async () => {
       const folder = await mkdtemp(join(tmpdir(), 'omp-test-'));
-      let { close, options = {}, without, ids, ...gateway }: Prepared = {};
+      let { close, options = {}, without = [], ids, ...gateway }: Prepared = {};
       tidy = async () => {
         await opened?.close();
         await close?.();
         await rm(folder, { recursive: true, force: true });
       };
-      ({ close, options = {}, without, ids, ...gateway } = await prepare(folder));
+      ({ close, options = {}, without = [], ids, ...gateway } = await prepare(folder));
       const { authenticator } = callers;
       const subject = await openGateway((context) => provider.open(options, context), {
         ...gateway,
         authenticator,
         data_dir: folder,
       });
-      opened = { ...subject, without, ids };
+      const { tags, supports_supersession } = subject.capabilities.features;
+      const undeclared = [...(tags ? [] : ['tags']), ...(supports_supersession ? [] : ['supersedes'])];
+      opened = { ...subject, ids, without: [...without, ...undeclared] };
     });
     afterAll(() => tidy());
     const subject: GetSubject = () => {

@@ -22,6 +22,7 @@ const OWN = [
   'import',
   'vector_search',
   'keyword_search',
+  'explain',
 ] as const;
 const FEATURES = ['scopes', 'supersession', ...OWN] as const;
 type Field = Exclude<keyof WireMemory, `x-${string}`> | 'extensions';

@@ -20,6 +20,8 @@ export interface ProgramOptions {
   readonly main?: string;
   /** By default there is no standard input. */
   readonly stdin?: 'pipe';
+  /** By default a folder of its own. */
+  readonly cwd?: string;
 }
 
 export interface Ending {
@@ -63,10 +65,10 @@ export async function dataFolder(): Promise<string> {
 }
 
 /** Starts the program with only PATH from this environment. It is killed after the test. */
-export function startProgram({ args = [], env = {}, main = MAIN, stdin }: ProgramOptions = {}): Program {
+export function startProgram({ args = [], env = {}, main = MAIN, stdin, cwd }: ProgramOptions = {}): Program {
   const folder = temporaryFolder();
   const child = spawn(process.execPath, [main, ...args], {
-    cwd: folder,
+    cwd: cwd ?? folder,
     env: { PATH: process.env.PATH, TMPDIR: folder, OMP_DATA_DIR: folder, OMP_PORT: '0', ...env },
     stdio: [stdin ?? 'ignore', 'pipe', 'pipe'],
   });

@@ -1,0 +1,69 @@
+import { z } from 'zod';
+import {
+  analyseLater,
+  byScore,
+  defineProvider,
+  type Memory,
+  newestFirst,
+  newRecord,
+  queryTerms,
+  type Ref,
+  roundScore,
+  upToBytes,
+} from '#provider';
+import { providerTests } from '../conformance/provider-tests.ts';
+
+/** The least that an author must write. `by`: the one verb that finds memories. */
+const least = (by: 'list' | 'search') =>
+  defineProvider({
+    specVersion: 1,
+    name: 'least',
+    options: z.strictObject({}),
+    async open() {
+      const memories = new Map<string, Memory>();
+      const of = (user_id: string) => [...memories.values()].filter((memory) => memory.user_id === user_id);
+      return {
+        async add({ input }) {
+          const memory = newRecord(input, null);
+          memories.set(memory.id, memory);
+          return memory;
+        },
+        async get({ id, users }: Ref) {
+          const memory = memories.get(id);
+          return memory && (users?.includes(memory.user_id) ?? true) ? memory : undefined;
+        },
+        ...(by === 'list'
+          ? {
+              async list({ user_id, after, limit, max_bytes }) {
+                const page = of(user_id)
+                  .filter((memory) => !after || newestFirst(memory, after) > 0)
+                  .sort(newestFirst)
+                  .slice(0, limit);
+                return upToBytes(page, max_bytes, (memory) => memory);
+              },
+            }
+          : {
+              capabilities: { keyword_search: true },
+              async search({ user_id, text, limit, max_bytes }, call) {
+                const terms = queryTerms(text);
+                const found = await Promise.all(
+                  of(user_id).map(async (memory) => ({
+                    memory,
+                    words: new Set(await analyseLater(memory.content, call)),
+                  })),
+                );
+                const hits = found.map(({ memory, words }) => {
+                  const score = roundScore(terms.filter((term) => words.has(term)).length / Math.max(1, terms.length));
+                  return { memory, score };
+                });
+                return upToBytes(hits.sort(byScore).slice(0, limit), max_bytes, ({ memory }) => memory);
+              },
+            }),
+        async ping() {},
+        async close() {},
+      };
+    },
+  });
+
+providerTests(least('list'), undefined, 'the least provider, with list');
+providerTests(least('search'), () => ({ mode: 'keyword' }), 'the least provider, with search');
