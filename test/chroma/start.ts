@@ -29,7 +29,7 @@ export async function openChroma(): Promise<Chroma & { close(): Promise<void> }>
 }
 
 // Neither is in the program of the compiler: they are not installed everywhere.
-const load = async <Module>(path: string): Promise<Module> => await import(new URL(path, EXAMPLE).href);
+export const load = async <Module>(path: string): Promise<Module> => await import(new URL(path, EXAMPLE).href);
 
 export const chromaModule = async (): Promise<ProviderModule> =>
   (await load<{ default: ProviderModule }>('dist/index.js')).default;
@@ -37,8 +37,8 @@ export const chromaModule = async (): Promise<ProviderModule> =>
 /** The part of Chroma's client that the tests use. */
 export interface ChromaCollection {
   add(records: object): Promise<void>;
-  upsert(records: object): Promise<void>;
-  delete(query: object): Promise<unknown>;
+  get(query: object): Promise<unknown>;
+  update(records: object): Promise<void>;
   count(): Promise<number>;
 }
 

@@ -1,5 +1,5 @@
 import type { Collection, Metadata } from 'chromadb';
-import { type ListQuery, type Memory, newestFirst, type Position, type ProviderMethods } from 'omp-gateway/provider';
+import { type Memory, newestFirst, type ProviderMethods } from 'omp-gateway/provider';
 import { getRows, RECORD, type Row } from './chroma.ts';
 import type { Options } from './options.ts';
 import { findAll, MAX_RESULTS, readingVerbs, type Shelf } from './reading.ts';
@@ -46,10 +46,6 @@ export function createMapped(
       updated_at: updated ? timeIn(metadata, preset.updated) : created_at,
     };
   };
-  const isListed = ({ since = '', until, after }: ListQuery, position: Position) =>
-    position.created_at >= since &&
-    (until === undefined || position.created_at <= until) &&
-    (after === undefined || newestFirst(after, position) < 0);
   const shelf: Shelf = {
     collection,
     user_field,
@@ -57,12 +53,19 @@ export function createMapped(
     // For vectors of length 1, as embedding models make them.
     toCosine: (distance) => 1 - (space === 'l2' ? distance / 2 : distance),
     // The time of a record is a text, which Chroma cannot compare.
-    async inOrder(query, call) {
-      const where = { [user_field]: query.user_id };
-      const rows = await findAll(collection, { where, max: MAX_RESULTS }, ['metadatas'], call);
-      const all = rows.map(({ id, metadata }) => ({ id, created_at: timeIn(metadata ?? {}, preset.created) }));
-      const listed = all.filter((position) => isListed(query, position)).sort(newestFirst);
-      return listed.map(({ id }) => id);
+    async inOrder({ user_id, since = '', until = '9999', after }, call) {
+      const rows = await findAll(
+        collection,
+        { where: { [user_field]: user_id }, max: MAX_RESULTS },
+        ['metadatas'],
+        call,
+      );
+      return rows
+        .map(({ id, metadata }) => ({ id, created_at: timeIn(metadata ?? {}, preset.created) }))
+        .filter(({ created_at }) => created_at >= since && created_at <= until)
+        .filter((position) => after === undefined || newestFirst(after, position) < 0)
+        .sort(newestFirst)
+        .map(({ id }) => id);
     },
   };
   return {

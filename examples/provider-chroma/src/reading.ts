@@ -92,31 +92,19 @@ export async function findAll(
 ): Promise<Row[]> {
   const rows = await getRows(collection, { where, limit: max + 1 }, include, call);
   if (rows.length <= max) return rows;
-  throw invalidRequest(
-    `more than ${max} memories cannot be put in order; narrow the list by tag, or by since and until`,
-  );
+  throw invalidRequest(`more than ${max} memories cannot be put in order; narrow the list by tag, since or until`);
 }
 
 /** Ranks by cosine; equal scores newest first. Chroma's index is approximate: of very many memories it may miss one. */
 async function search(shelf: Shelf, query: SearchQuery, call: Call): Promise<SearchHit[]> {
   const { user_id, tags, limit, max_content_bytes = Number.POSITIVE_INFINITY } = query;
-  const vector = [...toUnit(query.vector)];
   const where = all([{ [shelf.user_field]: user_id }, ...hasTags(tags)]);
-  const scoreOf = ({ distance }: Row) => roundScore(Math.min(1, Math.max(0, shelf.toCosine(distance ?? 0))));
   for (let count = limit + 1; ; count = Math.min(count * GROWTH, MAX_RESULTS)) {
-    const isSmall = count <= CHUNK;
-    const include = [...(isSmall ? RECORD : []), 'distances' as const];
-    const found = await ask(call, () =>
-      shelf.collection.query({ queryEmbeddings: [vector], nResults: count, where, include }),
-    );
-    const ranked = (found.rows()[0] ?? [])
-      .map((row: Row) => ({ row, score: scoreOf(row) }))
-      .sort((a, b) => b.score - a.score || (a.row.id < b.row.id ? 1 : -1));
-    const isAll = ranked.length < count || count === MAX_RESULTS;
+    const { ranked, isAll } = await rank(shelf, { unit: [...toUnit(query.vector)], where, count }, call);
     // What was not found has at most the last score: only higher ones are in their final place.
     const final = isAll ? ranked : ranked.filter(({ score }) => score > (ranked.at(-1)?.score ?? 0));
     const scores = new Map(final.map(({ row, score }) => [row.id, score]));
-    const rows = isSmall
+    const rows = final.every(({ row }) => row.metadata)
       ? final.map(({ row }) => row)
       : readInOrder(shelf.collection, [...scores.keys()], { chunk: limit }, call);
     const { items, full } = await readPage(rows, query, (row) => {
@@ -126,4 +114,27 @@ async function search(shelf: Shelf, query: SearchQuery, call: Call): Promise<Sea
     const hits = items.map(({ row, memory }) => ({ memory, score: scores.get(row.id) ?? 0 }));
     if (isAll || full !== undefined) return hits.sort(byScore);
   }
+}
+
+type Ranking = { readonly unit: number[]; readonly where: Where; readonly count: number };
+
+/** The best `count` records, or all. The rows of a small ranking hold the whole record. */
+async function rank({ collection, toCosine }: Shelf, { unit, where, count }: Ranking, call: Call) {
+  const include = [...(count <= CHUNK ? RECORD : []), 'distances' as const];
+  const query = { queryEmbeddings: [unit], nResults: count, where, include };
+  let rows: Row[] = (await ask(call, () => collection.query(query))).rows()[0] ?? [];
+  // In the graph of the index, some of many vectors that are alike are not reached. Then all are compared here.
+  if (rows.length < count && rows.length < (await getRows(collection, { where, limit: count }, [], call)).length) {
+    rows = await getRows(collection, { where, limit: MAX_RESULTS }, ['embeddings'], call);
+  }
+  const isAll = rows.length !== count || count === MAX_RESULTS;
+  const cosineOf = ({ distance, embedding }: Row) => (embedding ? cosine(unit, embedding) : toCosine(distance ?? 0));
+  const ranked = rows.map((row) => ({ row, score: roundScore(Math.min(1, Math.max(0, cosineOf(row)))) }));
+  return { ranked: ranked.sort((a, b) => b.score - a.score || (a.row.id < b.row.id ? 1 : -1)), isAll };
+}
+
+/** `unit` has length 1. The cosine of a vector of zeros is 0, as in Chroma. */
+function cosine(unit: readonly number[], vector: readonly number[]): number {
+  const dot = (other: readonly number[]) => vector.reduce((sum, component, i) => sum + component * (other[i] ?? 0), 0);
+  return dot(unit) / (Math.sqrt(dot(vector)) || 1);
 }
