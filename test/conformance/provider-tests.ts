@@ -1,8 +1,9 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, beforeEach, describe } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, vi } from 'vitest';
 import type { Embedder, ProviderModule, RankingOptions } from '#provider';
+import { LIMIT_MS } from '../support/full.ts';
 import { openGateway, type Subject } from '../support/gateway.ts';
 import { knownCallers, type Rights } from '../support/known-callers.ts';
 import { accessSuite } from './access.suite.ts';
@@ -78,6 +79,8 @@ export const providerTests = (
   prepare: (folder: string) => Prepared | Promise<Prepared> = () => ({}),
   label: string = provider.name,
 ): void => {
+  // By default vitest ends a test after five seconds, which a backend on a busy machine may need.
+  vi.setConfig({ testTimeout: LIMIT_MS, hookTimeout: LIMIT_MS });
   describe(label, () => {
     const callers = knownCallers();
     let opened: Subject | undefined;

@@ -6,9 +6,7 @@ import packageJson from '../../package.json' with { type: 'json' };
 import { temporaryFolder, watch } from '../process/gateway.ts';
 import { clientOf } from '../support/client.ts';
 import { freshUser } from '../support/subject.ts';
-
-const TARBALL = process.env.TEST_TARBALL ?? '';
-const NO_TARBALL = 'TEST_TARBALL names no file made by npm pack; installing it takes the npm registry';
+import { endGroup, NO_TARBALL, TARBALL } from './installed.ts';
 
 /** An empty folder with the package installed. */
 function install(): string {
@@ -32,7 +30,19 @@ describe('the packed package', () => {
     const files = filesBelow(installed).filter((path) => !path.startsWith('node_modules/'));
     for (const file of ['README.md', 'LICENSE', 'CHANGELOG.md', 'omp-gateway.example.yaml', 'dist/src/main.js'])
       expect(files).toContain(file);
-    expect(files.filter((path) => /^(src|providers|test|eval|bench|\.|scripts)|\.ts$/.test(path))).toEqual([]);
+    expect(files.filter((path) => /^(src|providers|test|eval|bench|\.|scripts)|\.ts$/.test(path))).toEqual([
+      'dist/src/provider.d.ts',
+      'dist/test/conformance/provider-tests.d.ts',
+    ]);
+    // Nothing but the two entries can be imported.
+    const imported = (entry: string) =>
+      execFileSync(process.execPath, ['-e', `import('${entry}').catch(({ code }) => console.log(code))`], {
+        cwd: folder,
+        encoding: 'utf8',
+      });
+    expect(imported('omp-gateway/provider')).toBe('');
+    for (const entry of ['omp-gateway', 'omp-gateway/dist/src/registry.js'])
+      expect(imported(entry)).toBe('ERR_PACKAGE_PATH_NOT_EXPORTED\n');
 
     const version = execFileSync('npx', ['--no-install', 'omp-gateway', '--version'], {
       cwd: folder,
@@ -81,11 +91,3 @@ describe('the packed package', () => {
     expect(made).toMatch(/\bomp_[a-z0-9]{12}_[A-Za-z0-9_-]{43}(?![A-Za-z0-9_-])/);
   });
 });
-
-function endGroup(group: number): void {
-  try {
-    process.kill(group, 'SIGKILL');
-  } catch {
-    // It has already ended.
-  }
-}
