@@ -11,6 +11,7 @@ import {
   type Ref,
   type SearchHit,
   type SearchQuery,
+  type UserSummary,
   type Visible,
   type Within,
   withChanges,
@@ -38,7 +39,8 @@ const MAX_SEARCHED_BYTES = 64 * 1024 * 1024;
  */
 export function emulateScopes(inner: Provider): Provider {
   const { capabilities, add, batch, update, delete: remove, list, search, vectorsOf } = inner;
-  const { export: exportPart, import: importMemories } = inner;
+  const { export: exportPart, import: importMemories, users } = inner;
+  const listScoped = list && listWith(list, capabilities.max_list_scan);
   // The scope of a record must not change between its check and the write. Scope and tags are patched together.
   const mutex = createKeyedMutex();
   const getAllowed = async (ref: Ref, call: Call): Promise<Memory | undefined> => {
@@ -69,12 +71,12 @@ export function emulateScopes(inner: Provider): Provider {
           return (await getAllowed(ref, call)) !== undefined && remove(inAnyScope(ref), call);
         });
       }),
-    list: list && listWith(list, capabilities.max_list_scan),
+    list: listScoped,
     search: search && searchWith(search, capabilities.max_search_results),
     // The gateway has read their records within the allowed scopes.
     vectorsOf: vectorsOf && ((query, call) => vectorsOf(inAnyScope(query), call)),
+    users: users && listScoped && usersWith(users, listScoped),
     // The backend would count stored tags, and over all scopes.
-    users: undefined,
     userStats: undefined,
     export:
       exportPart &&
@@ -176,6 +178,45 @@ function listWith(list: NonNullable<Provider['list']>, max: number | null): Prov
       if (readCount >= reach) throw invalidRequest(tooManyToFilter(globs !== null));
       after = batch.at(-1);
     }
+  };
+}
+
+/** Users that are counted for one part, if the caller may not read all of their memories. */
+const COUNTED_USERS = 20;
+
+/** The backend counts memories in all scopes; those that a restricted caller may read are counted here, by listing them. */
+function usersWith(
+  users: NonNullable<Provider['users']>,
+  list: NonNullable<Provider['list']>,
+): NonNullable<Provider['users']> {
+  const count = async (user_id: string, { within, outside }: Visible, call: Call): Promise<UserSummary> => {
+    const page = {
+      user_id,
+      within,
+      ...(outside && { outside }),
+      tags: [],
+      limit: LARGEST_BATCH,
+      max_bytes: MAX_SEARCHED_BYTES,
+    };
+    let summary: UserSummary = { user_id, count: 0, last_write: '' };
+    for (let after: Position | undefined; ; ) {
+      const memories = await list({ ...page, ...(after && { after }) }, call);
+      const last_write = memories.reduce(
+        (latest, { updated_at }) => (updated_at > latest ? updated_at : latest),
+        summary.last_write,
+      );
+      summary = { user_id, count: summary.count + memories.length, last_write };
+      if (memories.length < page.limit && !isCut(memories, page.max_bytes)) return summary;
+      after = memories.at(-1);
+    }
+  };
+  return async (query, call) => {
+    if (query.within === null && !query.outside?.length) return users(query, call);
+    const limit = Math.min(query.limit, COUNTED_USERS);
+    const { items, next } = await users({ ...inAnyScope(query), limit }, call);
+    const counted: UserSummary[] = [];
+    for (const { user_id } of items) counted.push(await count(user_id, query, call));
+    return { items: counted.filter(({ count }) => count > 0), next };
   };
 }
 

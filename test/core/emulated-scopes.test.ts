@@ -287,3 +287,31 @@ describe('update', () => {
     expect(await move('d')).toMatchObject({ scope: 'd' });
   });
 });
+
+describe('users', () => {
+  it('[Decision 37] are counted by what a restricted caller may list, and left out if that is nothing', async () => {
+    const asked: unknown[] = [];
+    const summary = (user_id: string) => ({ user_id, count: 603, last_write: '2030-01-01T00:00:00.000Z' });
+    const { provider, add } = await openEmulated(() => ({
+      async users({ within, limit }) {
+        asked.push({ within, limit });
+        return { items: [summary('u'), summary('nobody')], next: 'more' };
+      },
+    }));
+    const inScope = await add(...many(601, () => 'in/x'));
+    await add('in', 'out/x', null);
+    const query = { users: null, limit: 50 };
+    expect(await provider.users({ ...query, within: null }, call)).toEqual({
+      items: [summary('u'), summary('nobody')],
+      next: 'more',
+    });
+    expect(await provider.users({ ...query, within: ['in/*'] }, call)).toEqual({
+      items: [{ user_id: 'u', count: 601, last_write: inScope.at(-1)?.updated_at }],
+      next: 'more',
+    });
+    expect(asked).toEqual([
+      { within: null, limit: 50 },
+      { within: null, limit: 20 },
+    ]);
+  });
+});

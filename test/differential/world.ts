@@ -67,7 +67,8 @@ export interface RankedHit {
 /** One store, and what a sequence of operations has done to it so far. */
 export interface World {
   readonly audited: boolean;
-  /** Whether it counts memories, and whether it erases users. */
+  /** Whether it lists users, counts memories, and erases users. */
+  readonly lists_users: boolean;
   readonly counted: boolean;
   readonly erases: boolean;
   /** Whether adds may carry an idempotency key. */
@@ -335,6 +336,7 @@ export const openWorld = ({ subject, callers }: WorldStore, rights: readonly Rig
 
   return {
     audited: subject.capabilities.features.supports_audit,
+    lists_users: subject.capabilities.features.users,
     counted: subject.capabilities.features.stats,
     erases: subject.capabilities.features.erase,
     once: subject.capabilities.features.idempotency,

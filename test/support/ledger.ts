@@ -26,6 +26,8 @@ export interface LedgerOptions {
   readonly mostMemories?: number;
   /** The scope of all its memories, which its lists and searches ask for; unset: none. */
   readonly scope?: string;
+  /** Whether some adds have an `Idempotency-Key`; unset: yes. */
+  readonly keys?: boolean;
 }
 
 export interface Ledger {
@@ -85,7 +87,13 @@ const DELETED_SHARE = 5;
  */
 export function openLedger(
   client: Client,
-  { excuse = downOf('postgres'), impatience = 0.1, mostMemories = Number.POSITIVE_INFINITY, scope }: LedgerOptions = {},
+  {
+    excuse = downOf('postgres'),
+    impatience = 0.1,
+    mostMemories = Number.POSITIVE_INFINITY,
+    scope,
+    keys = true,
+  }: LedgerOptions = {},
 ): Ledger {
   const user_id = freshUser();
   const within: Readonly<Record<string, string>> = scope === undefined ? {} : { scope };
@@ -153,7 +161,7 @@ export function openLedger(
 
   const add = async (): Promise<string | undefined> => {
     const again = Math.random() < 0.3 ? toRepeat.shift() : undefined;
-    const key = again?.key ?? (Math.random() < 0.3 ? crypto.randomUUID() : undefined);
+    const key = again?.key ?? (keys && Math.random() < 0.3 ? crypto.randomUUID() : undefined);
     const version = again?.version ?? written++;
     const fields = { user_id, ...within, ...fieldsOf(version) };
     const reply = await send('/memories', 'POST', fields, key ? { 'idempotency-key': key } : {});
