@@ -17,10 +17,12 @@ const MISNAMED = ['nodejs_active_handles_total', 'nodejs_active_requests_total',
 
 /** Every scrape reads these. */
 export interface MetricSources {
-  readonly provider: Pick<Provider, 'name' | 'stats' | 'backlog'>;
+  readonly provider: Pick<Provider, 'name' | 'stats' | 'backlog' | 'changesHeld'>;
   readonly embedder: Embedder | undefined;
   /** Circuit breakers by name of the dependency. */
   readonly breakers: () => ReadonlyMap<string, BreakerState>;
+  /** Requests that wait for changes. */
+  readonly followers?: () => number;
 }
 
 /** All metrics in the text format of Prometheus, and its media type. */
@@ -172,11 +174,22 @@ function outcomeOf(error: unknown, { signal }: Call): string {
 const STATES: readonly BreakerState[] = ['closed', 'half-open', 'open'];
 
 /** Gauges and counters that are read at every scrape. A value that is not available in time is absent. */
-function addSources(registry: Registry, { provider, embedder, breakers }: MetricSources): void {
+function addSources(registry: Registry, { provider, embedder, breakers, followers }: MetricSources): void {
   const registers = [registry];
   const { name } = provider;
   if (provider.stats) addProvider(registry, name, provider.stats);
-  if (provider.backlog) addBacklog(registry, createBacklog(provider.backlog));
+  if (provider.backlog) addBacklog(registry, askRarely(provider.backlog));
+  if (provider.changesHeld) addChangesHeld(registry, name, askRarely(provider.changesHeld));
+  if (followers) {
+    new Gauge({
+      name: 'omp_changes_followers',
+      help: 'Requests that wait for changes.',
+      registers,
+      collect() {
+        this.set(followers());
+      },
+    });
+  }
   if (embedder?.stats) addEmbedder(registry, embedder.stats);
   new Gauge({
     name: 'omp_circuit_breaker_state',
@@ -244,6 +257,20 @@ function addBacklog(registry: Registry, backlog: () => Promise<Backlog | undefin
   });
 }
 
+function addChangesHeld(registry: Registry, provider: string, held: () => Promise<number | undefined>): void {
+  new Gauge({
+    name: 'omp_changes_held_seconds',
+    help: 'Age of the oldest open transaction that holds the feed of changes back; 0: none does.',
+    labelNames: ['provider'],
+    registers: [registry],
+    async collect() {
+      const seconds = await held();
+      this.reset();
+      if (seconds !== undefined) this.set({ provider }, seconds);
+    },
+  });
+}
+
 function addEmbedder(registry: Registry, stats: NonNullable<Embedder['stats']>): void {
   const registers = [registry];
   new Gauge({
@@ -280,8 +307,8 @@ const FRESH_MS = 5_000;
 const WAIT_MS = 1_000;
 
 /** Asks the provider rarely and never twice at once. Undefined: it failed or was too slow. */
-function createBacklog(ask: NonNullable<Provider['backlog']>): () => Promise<Backlog | undefined> {
-  let answer: Promise<Backlog | undefined> = Promise.resolve(undefined);
+function askRarely<Result>(ask: (call: Call) => Promise<Result>): () => Promise<Result | undefined> {
+  let answer: Promise<Result | undefined> = Promise.resolve(undefined);
   let askedAt = Number.NEGATIVE_INFINITY;
   let asking = false;
   return () => {
@@ -290,7 +317,7 @@ function createBacklog(ask: NonNullable<Provider['backlog']>): () => Promise<Bac
     askedAt = now;
     asking = true;
     const signal = AbortSignal.timeout(WAIT_MS);
-    const asks: Promise<Backlog | undefined> = ask(backgroundCall('metrics', signal))
+    const asks: Promise<Result | undefined> = ask(backgroundCall('metrics', signal))
       .catch(() => undefined)
       .finally(() => {
         asking = false;
