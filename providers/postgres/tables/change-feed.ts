@@ -190,7 +190,7 @@ async function readPart(
      select last_xid::text, last_seq::text, xid::text, seq::text, date_part('epoch', timestamp) * 1000 as milliseconds, app, action,
        user_id, memory_id, m.scope, left_scopes
      from (select 1) as one left join last on true
-       left join (select * from scanned where ${matching} ${order} limit ${bind(limit)}) as m on true ${order}`,
+       left join (select * from scanned where ${matching} ${order} limit ${bind(limit)}) as m on true order by m.xid, m.seq`,
     where.values,
     call,
   );
