@@ -12,6 +12,10 @@ export type {
   BackupOutcome,
   BatchOutcome,
   BatchRequest,
+  Change,
+  ChangeFilter,
+  ChangePart,
+  ChangesQuery,
   Embedder,
   EmbedderIdentity,
   ExportedMemory,
@@ -71,7 +75,9 @@ export type {
   Within,
 } from '#contract';
 export {
+  AUDIT_ACTIONS,
   backgroundCall,
+  beginAnew,
   Call,
   changeEntry,
   defineProvider,
@@ -89,6 +95,7 @@ export {
   NO_STATS,
   OmpError,
   providerError,
+  unchangedEntry,
   usedBy,
 } from '#contract';
 export {
@@ -104,6 +111,7 @@ export {
 } from '#ranking';
 export {
   byScore,
+  changeMatcher,
   countWithin,
   createKeyedMutex,
   effectivePatch,

@@ -53,7 +53,7 @@ export async function serve(config: Config, log: Log, stopSignal?: AbortSignal):
     await requireFreePort(config);
     const stores = await openGate(config, telemetry, parts, log);
     const { store: provider, gate } = stores;
-    telemetry.watch({ ...stores, provider });
+    telemetry.watch({ ...stores, provider, followers: gate.feed.followers });
     const rate = await parts.open('rate limits', openRateLimits({ ...rateLimitOptions(config), log }));
 
     const { keys, mode } = config.auth;
@@ -80,6 +80,7 @@ export async function serve(config: Config, log: Log, stopSignal?: AbortSignal):
     if (required && keys.length === 0 && !jwt && !(await hasKeys(provider))) log.warn({}, NO_KEY);
     const close = async () => {
       health.drain();
+      gate.feed.drain();
       listener.drain();
       await sleep(config.shutdown_delay_ms);
       await parts.close(graceMs + CLOSE_MS);

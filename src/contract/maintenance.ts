@@ -19,6 +19,7 @@ export interface Finding {
     | 'mapping'
     | 'embedding'
     | 'ingestion'
+    | 'changes'
     | 'indexes'
     | 'mounts'
     | 'size';

@@ -93,6 +93,8 @@ export function emulateScopes(inner: Provider): Provider {
         )),
     // The provider's audit entries would have no scopes.
     audit: undefined,
+    changes: undefined,
+    changesHeld: undefined,
   });
 }
 
@@ -371,6 +373,8 @@ export function rejectScopes(inner: Provider): Provider {
     userStats: userStats && (async (query, call) => (isOutside(query) ? NO_STATS : userStats(inAnyScope(query), call))),
     // Its entries of failed requests would have scopes.
     audit: undefined,
+    changes: undefined,
+    changesHeld: undefined,
   });
 }
 

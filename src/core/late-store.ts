@@ -46,6 +46,8 @@ export function unopenedStore(name: string): Store {
     users: fail,
     userStats: fail,
     erase: fail,
+    changes: undefined,
+    changesHeld: undefined,
     export: fail,
     import: fail,
     ping: fail,

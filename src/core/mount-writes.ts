@@ -24,16 +24,18 @@ export interface Routes {
   ofId(id: string): Part;
 }
 
+type Changed = Parameters<typeof changeEntry>[1];
+
 /** The writing methods of all stores together. */
 export function createWrites(
   { parts, ofScope, ofId }: Routes,
   audit: AuditLog | undefined,
 ): Pick<Required<Store>, 'add' | 'batch' | 'update' | 'delete' | 'import' | 'erase'> {
   /** The root store writes its entries itself. */
-  const record = async (part: Part, action: AuditAction, memories: readonly Memory[], call: Call) => {
-    if (part.mount === undefined || !audit || memories.length === 0) return;
+  const record = async (part: Part, action: AuditAction, changed: readonly Changed[], call: Call) => {
+    if (part.mount === undefined || !audit || changed.length === 0) return;
     await audit.record(
-      memories.map((memory) => changeEntry(action, memory, call)),
+      changed.map((one) => changeEntry(action, one, call)),
       call,
     );
   };
@@ -79,8 +81,13 @@ export function createWrites(
           `scope: it belongs to the store ${target.name}, and the memory is in ${part.name}; add it there and delete it here`,
         );
       }
+      const moves = patch.scope !== undefined && part.mount !== undefined && audit !== undefined;
+      const old = moves ? await part.store.get(ref, own) : undefined;
       const memory = await part.store.update({ ref, patch }, own);
-      if (memory) await record(part, 'update', [memory], call);
+      if (memory) {
+        const left_scopes = old && old.scope !== null && old.scope !== memory.scope ? [old.scope] : [];
+        await record(part, 'update', [{ ...memory, left_scopes }], call);
+      }
       return memory;
     },
 
@@ -125,7 +132,12 @@ export function createWrites(
       const [root, ...mounted] = parts as [Part, ...Part[]];
       const eraseIn = async (part: Part): Promise<number | OmpError> =>
         outcomeOf(async () => {
-          if (part.store.erase) return part.store.erase({ user_id }, callOf(part, call));
+          if (part.store.erase) {
+            const left_scopes = await scopesOf(part, user_id, call);
+            const count = await part.store.erase({ user_id }, callOf(part, call));
+            if (count > 0) await record(part, 'erase', [{ id: null, user_id, scope: null, left_scopes }], call);
+            return count;
+          }
           if (await holdsNothing(part, user_id, call)) return 0;
           throw lacking(part, 'erase');
         });
@@ -160,6 +172,16 @@ async function outcomeOf<Result>(work: () => Promise<Result>): Promise<Result | 
     if (error instanceof OmpError) return error;
     throw error;
   }
+}
+
+/** Most scopes that the entry of an erase names. */
+const MAX_SCOPES = 1_000;
+
+/** The scopes of a user's memories in a mounted store, as far as it can count them. */
+async function scopesOf(part: Part, user_id: string, call: Call): Promise<string[]> {
+  if (part.mount === undefined) return [];
+  const stats = await part.store.userStats?.({ user_id, within: null, limit: MAX_SCOPES }, callOf(part, call));
+  return stats?.scopes.flatMap(({ scope }) => scope ?? []) ?? [part.mount];
 }
 
 /** Whether the store is known to have no memory of the user. */

@@ -84,6 +84,8 @@ export function atMount(inner: Store, { name, mount }: Place): Store {
     mounts: undefined,
     keys: undefined,
     audit: undefined,
+    changes: undefined,
+    changesHeld: undefined,
     ping: inner.ping,
     stats: inner.stats,
     backlog: inner.backlog,

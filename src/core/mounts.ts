@@ -53,6 +53,9 @@ export function mountStores({ root, embedder, mounted }: MountOptions): Store {
     },
     read_only: root.read_only,
     audit: root.audit,
+    // The log of the root store has the entries of every store.
+    changes: root.changes,
+    changesHeld: root.changesHeld,
     keys: root.keys,
     stats: root.stats,
     backlog: root.backlog,

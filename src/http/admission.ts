@@ -28,6 +28,7 @@ export const allowOrigins = (origins: readonly string[]): MiddlewareHandler<Env>
       'idempotency-key',
       'if-match',
       'if-none-match',
+      'last-event-id',
       'mcp-method',
       'mcp-name',
       'mcp-protocol-version',
@@ -154,7 +155,7 @@ export const authenticate =
  * invalid one. Without such a scheme, `X-API-Key`: proxies use either header for their own purposes, and clients send only
  * one credential.
  */
-function credentialOf(c: Context<Env>): string | undefined {
+export function credentialOf(c: Context<Env>): string | undefined {
   const scheme = c.req.path.startsWith('/compat/') ? MEM0_SCHEME : SCHEME;
   const bearer = scheme.exec(c.req.header('authorization') ?? '');
   return bearer ? (bearer[1] ?? '') : c.req.header('x-api-key');
@@ -296,3 +297,12 @@ export function limitConcurrencyPerCaller(max: number, callerOf: (c: Context<Env
     return next().finally(() => add(caller, -1));
   };
 }
+
+/** The path of requests that may wait. */
+const CHANGES = '/changes';
+
+/** Requests that may wait for changes have limits of their own: waiting takes no place from work. */
+export const unlessFollowing =
+  (limit: MiddlewareHandler<Env>, following: MiddlewareHandler<Env>): MiddlewareHandler<Env> =>
+  (c, next) =>
+    c.req.path === CHANGES ? following(c, next) : limit(c, next);

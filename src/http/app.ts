@@ -17,7 +17,9 @@ import {
   rejectOtherSites,
   requireHost,
   requireOrigin,
+  unlessFollowing,
 } from './admission.ts';
+import { changeStream } from './change-stream.ts';
 import { consoleRoutes } from './console-routes.ts';
 import { docsRoutes } from './docs-routes.ts';
 import { errorResponse } from './error-envelope.ts';
@@ -38,7 +40,7 @@ export interface AppOptions {
   /** Default: one in the phase `serving`. */
   readonly health?: Health;
   readonly telemetry?: Telemetry;
-  /** Concurrency limit of the process; further requests are rejected at once. Undefined: no limit. */
+  /** Concurrency limit of the process; further requests are rejected at once. As many may follow changes. Undefined: no limit. */
   readonly max_requests?: number;
   /** Concurrency limit of one caller; by default half of `max_requests`. */
   readonly max_requests_per_caller?: number | undefined;
@@ -95,7 +97,8 @@ export function createApp(options: AppOptions): Hono<Env> {
   );
   if (cors_origins.length > 0) app.use(allowOrigins(cors_origins));
   app.route('/', healthRoutes(health, gate.provider));
-  if (max_requests !== undefined) app.use(limitConcurrency(max_requests));
+  if (max_requests !== undefined)
+    app.use(unlessFollowing(limitConcurrency(max_requests), limitConcurrency(max_requests)));
   if (allowed_hosts) app.use(requireHost(allowed_hosts));
   for (const path of PUBLIC) app.use(path, limitRequests(rate?.requests, addressKey));
   if (max_requests_per_caller !== undefined) {
@@ -113,8 +116,12 @@ export function createApp(options: AppOptions): Hono<Env> {
   app.use(rejectOtherSites(cors_origins));
   app.use(authenticate({ gate, authenticator, failures: rate?.failures, addressOf }));
   if (rate?.requests) app.use(limitRequests(rate.requests, callerKey));
-  if (max_requests_per_caller !== undefined) app.use(limitConcurrencyPerCaller(max_requests_per_caller, callerKey));
+  if (max_requests_per_caller !== undefined) {
+    const perCaller = () => limitConcurrencyPerCaller(max_requests_per_caller, callerKey);
+    app.use(unlessFollowing(perCaller(), perCaller()));
+  }
   app.use(limitUnreadBody(max_request_bytes));
+  app.route('/', changeStream(gate, authenticator));
   app.route('/', verbRoutes(gate, max_request_bytes));
   app.get('/metrics', async (c) => {
     const { type, text } = await gate.metrics(c.get('principal'));

@@ -20,12 +20,14 @@ const MISNAMED = ['nodejs_active_handles_total', 'nodejs_active_requests_total',
 /** Every scrape reads these. */
 export interface MetricSources {
   /** The root store, or all stores as one, which has these of the root store. */
-  readonly provider: Pick<Provider, 'name' | 'stats' | 'backlog'>;
+  readonly provider: Pick<Provider, 'name' | 'stats' | 'backlog' | 'changesHeld'>;
   /** Of the root store. */
   readonly embedder: Embedder | undefined;
   readonly mounted?: readonly Pick<MountedStore, 'name' | 'embedder' | 'current'>[];
   /** Circuit breakers by name of the dependency. */
   readonly breakers: () => ReadonlyMap<string, BreakerState>;
+  /** Requests that wait for changes. */
+  readonly followers?: () => number;
 }
 
 /** All metrics in the text format of Prometheus, and its media type. */
@@ -177,7 +179,10 @@ function outcomeOf(error: unknown, { signal }: Call): string {
 const STATES: readonly BreakerState[] = ['closed', 'half-open', 'open'];
 
 /** Gauges and counters that are read at every scrape. A value that is not available in time is absent. */
-function addSources(registry: Registry, { provider, embedder, mounted = [], breakers }: MetricSources): void {
+function addSources(
+  registry: Registry,
+  { provider, embedder, mounted = [], breakers, followers }: MetricSources,
+): void {
   const registers = [registry];
   const others = mounted.length > 0;
   if (others || provider.stats) {
@@ -188,8 +193,8 @@ function addSources(registry: Registry, { provider, embedder, mounted = [], brea
   }
   if (others || provider.backlog) {
     addBacklogs(registry, [
-      { labels: {}, backlog: createBacklog(() => provider) },
-      ...mounted.map(({ name, current }) => ({ labels: { store: name }, backlog: createBacklog(current) })),
+      { labels: {}, backlog: askRarely(() => provider.backlog) },
+      ...mounted.map(({ name, current }) => ({ labels: { store: name }, backlog: askRarely(() => current().backlog) })),
     ]);
   }
   if (others || embedder?.stats) {
@@ -197,6 +202,22 @@ function addSources(registry: Registry, { provider, embedder, mounted = [], brea
       { labels: {}, embedder: () => embedder },
       ...mounted.map((one) => ({ labels: { store: one.name }, embedder: () => one.embedder })),
     ]);
+  }
+  if (provider.changesHeld)
+    addChangesHeld(
+      registry,
+      provider.name,
+      askRarely(() => provider.changesHeld),
+    );
+  if (followers) {
+    new Gauge({
+      name: 'omp_changes_followers',
+      help: 'Requests that wait for changes.',
+      registers,
+      collect() {
+        this.set(followers());
+      },
+    });
   }
   new Gauge({
     name: 'omp_circuit_breaker_state',
@@ -289,6 +310,20 @@ function addBacklogs(registry: Registry, sources: readonly BacklogSource[]): voi
   });
 }
 
+function addChangesHeld(registry: Registry, provider: string, held: () => Promise<number | undefined>): void {
+  new Gauge({
+    name: 'omp_changes_held_seconds',
+    help: 'Age of the oldest open transaction that holds the feed of changes back; 0: none does.',
+    labelNames: ['provider'],
+    registers: [registry],
+    async collect() {
+      const seconds = await held();
+      this.reset();
+      if (seconds !== undefined) this.set({ provider }, seconds);
+    },
+  });
+}
+
 interface EmbedderSource {
   readonly labels: StoreLabel;
   /** Undefined: the store has none, or is not open yet. */
@@ -345,20 +380,22 @@ const FRESH_MS = 5_000;
 /** Deadline of the backend, in milliseconds: scrapers have short deadlines. */
 const WAIT_MS = 1_000;
 
-/** Asks the store rarely and never twice at once. Undefined: it has no backlog, failed, or was too slow. */
-function createBacklog(current: () => Pick<Provider, 'backlog'>): () => Promise<Backlog | undefined> {
-  let answer: Promise<Backlog | undefined> = Promise.resolve(undefined);
+/** Asks a store rarely and never twice at once. Undefined: it cannot be asked, failed, or was too slow. */
+function askRarely<Result>(
+  current: () => ((call: Call) => Promise<Result>) | undefined,
+): () => Promise<Result | undefined> {
+  let answer: Promise<Result | undefined> = Promise.resolve(undefined);
   let askedAt = Number.NEGATIVE_INFINITY;
   let asking = false;
   return () => {
-    const { backlog: ask } = current();
+    const ask = current();
     if (!ask) return Promise.resolve(undefined);
     const now = performance.now();
     if (asking || now - askedAt < FRESH_MS) return answer;
     askedAt = now;
     asking = true;
     const signal = AbortSignal.timeout(WAIT_MS);
-    const asks: Promise<Backlog | undefined> = ask(backgroundCall('metrics', signal))
+    const asks: Promise<Result | undefined> = ask(backgroundCall('metrics', signal))
       .catch(() => undefined)
       .finally(() => {
         asking = false;

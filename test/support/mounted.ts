@@ -118,6 +118,8 @@ function seenFrom(all: Store, own: Store, closeRoot: () => Promise<void>): Store
     read_only: own.read_only,
     mounts: undefined,
     keys: undefined,
+    changes: undefined,
+    changesHeld: undefined,
     stats: own.stats,
     backlog: own.backlog,
     queryVector: undefined,

@@ -12,9 +12,9 @@ import {
   notBefore,
   OmpError,
   type Provider,
+  requireFits as requireRecordFits,
   toUnit,
   type Vector,
-  requireFits as requireRecordFits,
 } from '#provider';
 import {
   MAX_CONTENT_LENGTH,

@@ -2,7 +2,6 @@ import {
   type AddRequest,
   analyseLater,
   type Call,
-  changeEntry,
   effectivePatch,
   MAX_RECORD_BYTES,
   type Memory,
@@ -18,6 +17,7 @@ import {
   requireVersion,
   type SearchHit,
   type SearchQuery,
+  unchangedEntry,
   weights,
 } from '#provider';
 import { type Database, type Row, type Run, rememberStatements } from '../client/connections.ts';
@@ -26,6 +26,7 @@ import type { Options } from '../postgres-options.ts';
 import type { OpenDatabase } from '../startup/open-database.ts';
 import { requireHalf, toKeys, vectorsIn } from '../values.ts';
 import { createAuditLog } from './audit-log.ts';
+import { createChangeFeed } from './change-feed.ts';
 import { shardOf } from './conditions.ts';
 import { startHousekeeping } from './housekeeping.ts';
 import { createKeyUse } from './idempotency.ts';
@@ -40,7 +41,7 @@ import { createUserVerbs } from './user-statements.ts';
 
 /** The provider of the gateway's tables. Closing it closes the database. */
 export async function openTables(
-  { db, replica, names, keys, iterativeScan, close }: OpenDatabase,
+  { db, replica, names, keys, iterativeScan, embedded, close }: OpenDatabase,
   options: Options,
   { embedder, ranking, audit, max_record_bytes: max_bytes = MAX_RECORD_BYTES, log }: ProviderContext,
 ): Promise<Provider> {
@@ -130,7 +131,7 @@ export async function openTables(
     }),
     ...createUserVerbs(names, run, audit !== undefined),
     ...createExport(names, run, { model, later, audited: audit !== undefined, keywordsOf }),
-    ...(auditLog && { audit: auditLog }),
+    ...(auditLog && { audit: auditLog, ...createChangeFeed(names, run, embedded) }),
     // Closed with the provider.
     keys: { ...keys, close: async () => {} },
     ping: async (call) => void (await run('select 1', [], call)),
@@ -171,7 +172,7 @@ function createReads(db: Database, statements: Statements, { model, ...options }
 const createRecordUnchanged =
   (auditLog: Provider['audit']) =>
   async (memory: Memory, call: Call): Promise<void> =>
-    auditLog?.record([changeEntry('update', memory, call)], call);
+    auditLog?.record([unchangedEntry('update', memory, call)], call);
 
 /**
  * Runs a statement about one memory. On Citus it goes to the bucket that the id names. Of ids that name none, or came from
