@@ -1,9 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
+import { expect } from 'vitest';
 import { laterMoment } from '../support/subject.ts';
 import { expectAgreement } from './agreement.ts';
-import { changes, type Sequence, sequences, within } from './operations.ts';
-import { openWorld, type WorldStore } from './world.ts';
+import { changes, type Operation, type Sequence, sequences, within } from './operations.ts';
+import { openWorld, type World, type WorldStore } from './world.ts';
 
 export interface CheckOptions {
   /** How many sequences are tried. */
@@ -11,6 +12,12 @@ export interface CheckOptions {
   readonly seed: number;
   /** Whether a failing sequence is made as short as possible, which takes many more runs. */
   readonly shrink: boolean;
+  /** What every caller is granted besides. */
+  readonly grants?: readonly string[];
+  /** Operations that one of the stores cannot do for all of its memories. */
+  readonly skipped?: readonly Operation['do'][];
+  /** Whether all stores have ETags; default: their capabilities say it. */
+  readonly etags?: boolean;
 }
 
 /** Puts random sequences of requests to the model and to the other stores. Rejects at the first answer that differs. */
@@ -19,19 +26,28 @@ export const checkAgreement = async (
   others: readonly WorldStore[],
   options: CheckOptions,
 ): Promise<void> => {
-  const sameAnswers = async ({ callers, operations }: Sequence) => {
+  const { runs, seed, shrink, grants = [], skipped = [], etags = true } = options;
+  const mounts = [...new Set(others.flatMap((store) => store.mounts ?? []))];
+  const sameAnswers = async ({ callers: drawnCallers, operations }: Sequence) => {
     const run = randomUUID();
+    const callers = drawnCallers.map((right) => ({ ...right, grants: [...right.grants, ...grants] }));
     const truth = openWorld(model, callers, run);
     const worlds = others.map((store) => ({ label: store.label, world: openWorld(store, callers, run) }));
     const can = {
-      once: worlds.every(({ world }) => world.once),
-      etags: worlds.every(({ world }) => world.etags),
+      // A key belongs to one store.
+      once: mounts.length === 0 && worlds.every(({ world }) => world.once),
+      etags: etags && worlds.every(({ world }) => world.etags),
     };
     for (const [step, drawn] of operations.entries()) {
       const wanted = within(drawn, can);
       if (wanted.do === 'erase' && !worlds.every(({ world }) => world.erases)) continue;
+      if (skipped.includes(wanted.do) || isSpread(wanted, mounts)) continue;
       // Times decide the order of lists and what since and until let through: they must not depend on luck.
       if (changes(wanted)) await laterMoment();
+      if (leavesStore(wanted, truth, mounts)) {
+        for (const { world } of worlds) expect((await world.perform(wanted)).status).toBeGreaterThanOrEqual(400);
+        continue;
+      }
       const expected = await truth.perform(wanted);
       for (const { label, world } of worlds) {
         const given = await world.perform(wanted);
@@ -41,7 +57,21 @@ export const checkAgreement = async (
       }
     }
   };
-  const { runs, seed, shrink } = options;
   const property = fc.asyncProperty(sequences, sameAnswers);
   await fc.assert(property, { numRuns: runs, seed, endOnFailure: !shrink });
 };
+
+const mountOf = (scope: string | null | undefined, mounts: readonly string[]): string | undefined =>
+  mounts.find((mount) => scope === mount || scope?.startsWith(`${mount}/`));
+
+/** Whether a patch would move a memory to another store, which is refused (Decision 48). */
+function leavesStore(wanted: Operation, truth: World, mounts: readonly string[]): boolean {
+  if (wanted.do !== 'patch' || !('scope' in wanted.fields)) return false;
+  const before = truth.scopeOf(wanted.record);
+  return before !== undefined && mountOf(before, mounts) !== mountOf(wanted.fields.scope as string, mounts);
+}
+
+/** Whether the memories of a batch go to several stores. Then the order of those of one millisecond is another. */
+const isSpread = (wanted: Operation, mounts: readonly string[]): boolean =>
+  wanted.do === 'batch' &&
+  new Set(wanted.items.map(({ fields }) => mountOf((fields as { scope?: string }).scope, mounts))).size > 1;

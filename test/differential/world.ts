@@ -31,6 +31,8 @@ export interface WorldStore {
   readonly label: string;
   readonly subject: Subject;
   readonly callers: KnownCallers;
+  /** Scopes where other stores are mounted. */
+  readonly mounts?: readonly string[];
 }
 
 /** Opens a store under a label. */
@@ -74,6 +76,8 @@ export interface World {
   /** Whether the backend knows scopes, so that it counts rarity over what a caller may see. */
   readonly native: boolean;
   perform(wanted: Operation): Promise<Answer>;
+  /** The scope that a record had when it was added; undefined: there is no record. */
+  scopeOf(record: number): string | null | undefined;
   /** Every memory of the user that the query can find for this caller, ranked and explained. Leaves no trace in the audit log. */
   ranking(by: number, user: number, query: { readonly q: string; readonly scope?: string }): Promise<RankedHit[]>;
   /** Whether a change was made that was answered with a failure. If so, it counts as made from now on. */
@@ -150,7 +154,15 @@ export const openWorld = ({ subject, callers }: WorldStore, rights: readonly Rig
     };
   };
   const ranked = (hits: readonly WireHit[]): RankedHit[] =>
-    hits.map(({ memory, ...hit }) => ({ ...hit, record: numbers.get(memory.id) ?? -1, memory: neutral(memory) }));
+    hits.map(({ memory, explanation, ...hit }) => {
+      const { store: _, store_weight: __, ...parts } = { ...explanation } as Record<string, unknown>;
+      return {
+        ...hit,
+        ...(explanation && { explanation: parts as unknown as typeof explanation }),
+        record: numbers.get(memory.id) ?? -1,
+        memory: neutral(memory),
+      };
+    });
   const answer = <T>({ status, body }: Reply, read: (body: T) => unknown): Answer =>
     status >= 400 ? { status, code: (body as WireError).error.code } : { status, value: read(body as T) };
   const page =
@@ -329,6 +341,7 @@ export const openWorld = ({ subject, callers }: WorldStore, rights: readonly Rig
     etags: subject.capabilities.features.etags,
     native: subject.capabilities.features.scopes === 'native',
     perform,
+    scopeOf: (record) => (added.length === 0 ? undefined : (pick(record)?.scope ?? null)),
     ranking: async (by, user, query) =>
       ranked((await silent[by]?.search({ ...query, user_id: userOf(user), limit: 100, explain: 'true' })) ?? []),
     happened,
