@@ -1,5 +1,6 @@
 import type { Embedder, Log, ProviderContext } from '#contract';
 import { auditOptions, embeddingOptions, providerOptions } from './config/config-options.ts';
+import { errorInStore } from './config/mounted-stores.ts';
 import type { Config, StoreConfig } from './config/settings.ts';
 import { compose } from './core/compose.ts';
 import { unopenedStore } from './core/late-store.ts';
@@ -80,7 +81,7 @@ async function openMounted(
       current = await open(config, name);
       if (pause > FIRST_PAUSE_MS) log.info({ store: name }, `the store ${name} is open`);
     } catch (error) {
-      const failure = naming(name, error);
+      const failure = errorInStore(name, error);
       if (required) throw failure;
       if (pause === FIRST_PAUSE_MS)
         log.warn({ store: name, err: failure }, `${failure.message}; the gateway starts without it and keeps trying`);
@@ -101,11 +102,6 @@ async function openMounted(
     current: () => current.store,
   };
 }
-
-const naming = (name: string, error: unknown): Error =>
-  error instanceof Error
-    ? new Error(`stores.${name}: ${error.message}`, error.cause === undefined ? {} : { cause: error.cause })
-    : new Error(`stores.${name}: ${error}`);
 
 /** Stores with the same settings share an embedder, which then embeds a query once for all of them. */
 function createEmbedders({ protect, parts, log }: StoreParts) {

@@ -38,6 +38,7 @@ __all__ = [
     "UnsupportedCapability",
     "ProviderFailed",
     "PayloadTooLarge",
+    "Results",
     "version",
 ]
 __version__ = "0.1.0"
@@ -50,6 +51,11 @@ _LONGEST_PAUSE = 8.0
 _BATCH = 100
 _BATCH_BYTES = 1_000_000
 _MAX_WARNINGS = 100
+_WARNINGS = {
+    "X-Ignored-Fields": "the gateway ignores {!r}; data of your own goes into keys of a memory that begin with x-",
+    "X-Partial": "answers lack the store {!r}, which does not answer",
+    "X-Without": "answers lack the store {!r}, which does not support what was asked for",
+}
 
 
 class MemoryClientError(Exception):
@@ -148,6 +154,19 @@ def version(memory: Memory) -> str:
     return '"{}"'.format(memory["updated_at"])
 
 
+class Results(List[Dict[str, Any]]):
+    """The results of a search. Of a gateway with several stores:
+
+    partial: names of optional stores that are missing, because they do not answer.
+    without: names of stores that cannot search.
+    """
+
+    def __init__(self, answer: Mapping[str, Any]) -> None:
+        super().__init__(answer["results"])
+        self.partial: Sequence[str] = answer.get("x-partial", [])
+        self.without: Sequence[str] = answer.get("x-without", [])
+
+
 class MemoryClient:
     """A client of one gateway. It may be used by several threads.
 
@@ -244,15 +263,14 @@ class MemoryClient:
         """One page of `list`: `items` and `next_cursor`, which is `cursor` of the next page."""
         return self._send("GET", "/memories", query={"user_id": user_id, **filters}, repeatable=True)
 
-    def search(self, q: str, *, user_id: Users, **options: Any) -> List[Dict[str, Any]]:
+    def search(self, q: str, *, user_id: Users, **options: Any) -> "Results":
         """Results `{"memory", "score"}`, best first. `options`: scope (a prefix), limit, min_score, explain, current.
 
         current=True leaves out what is not valid now, or superseded by another of the 100 best hits. Otherwise a result has the
         ids of the results that supersede it as `x-superseded-by`.
         """
         query = {"q": q, "user_id": user_id, **options}
-        results: List[Dict[str, Any]] = self._send("GET", "/memories/search", query=query, repeatable=True)["results"]
-        return results
+        return Results(self._send("GET", "/memories/search", query=query, repeatable=True))
 
     def context(self, query: str, *, user_id: Users, **options: Any) -> Dict[str, Any]:
         """`text` for a prompt, `citations`, `token_count`. `options`: scope, token_budget, min_score."""
@@ -386,17 +404,19 @@ class MemoryClient:
             raise ConnectionFailed("the request to {} failed: {}".format(self._url, error)) from error
         self._consistency = answer.get("X-Consistency-Token", self._consistency)
         result = _read(status, answer, text)
-        self._warn(answer.get("X-Ignored-Fields", ""))
+        self._warn(answer)
         return result
 
-    def _warn(self, ignored: str) -> None:
-        """Warns once for each field that the gateway does not know and ignores."""
-        for name in ignored.split(", "):
-            if name in self._warned or len(self._warned) == _MAX_WARNINGS or not re.fullmatch(r"[A-Za-z0-9_.-]{1,64}", name):
-                continue
-            self._warned.add(name)
-            text = "the gateway ignores {!r}; data of your own goes into keys of a memory that begin with x-"
-            warnings.warn(text.format(name), stacklevel=2)
+    def _warn(self, headers: Mapping[str, str]) -> None:
+        """Warns once for each field that the gateway ignores, and for each store that an answer lacks."""
+        for header, text in _WARNINGS.items():
+            for name in headers.get(header, "").split(", "):
+                warning = text.format(name)
+                if warning in self._warned or len(self._warned) == _MAX_WARNINGS:
+                    continue
+                if re.fullmatch(r"[A-Za-z0-9_.-]{1,64}", name):
+                    self._warned.add(warning)
+                    warnings.warn(warning, stacklevel=2)
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):

@@ -12,7 +12,7 @@ export function Health() {
   const { client, capabilities } = useSession();
   const { data, error, reload } = useLoad('', (signal) => client.health({ signal, retries: 0 }));
   const metrics = useMetrics();
-  const { omp_version, provider, verbs, features, limits } = capabilities;
+  const { omp_version, provider, verbs, features, limits, 'x-stores': stores } = capabilities;
   return (
     <>
       <h1>Health</h1>
@@ -32,6 +32,18 @@ export function Health() {
           ...Object.entries(limits ?? {}),
         ]}
       />
+      {stores && (
+        <>
+          <h2>Mounted stores</h2>
+          <Facts
+            label="Mounted stores"
+            rows={stores.map((store) => [
+              store.name,
+              `${store.provider} at ${store.mount}: ${store.verbs.join(', ') || 'it could not be opened yet'}`,
+            ])}
+          />
+        </>
+      )}
       <p>
         The HTTP interface: <a href="../docs">/docs</a>.
       </p>

@@ -1,5 +1,5 @@
 import { useCallback, useEffect, useState } from 'preact/hooks';
-import { ApiError } from '../../clients/typescript/src/index.ts';
+import { ApiError, type LeftOut } from '../../clients/typescript/src/index.ts';
 
 export interface Loaded<Data> {
   readonly data?: Data;
@@ -23,6 +23,20 @@ export function useLoad<Data>(key: string | undefined, load: (signal: AbortSigna
   }, [key, count]);
   const reload = useCallback(() => setCount((n) => n + 1), []);
   return state.key === key ? { ...state, reload } : { reload };
+}
+
+/** Which stores the answer lacks, and why. */
+export function Missing({ from }: { from: LeftOut | undefined }) {
+  const { 'x-partial': silent = [], 'x-without': unable = [] } = from ?? {};
+  const sentences = [
+    ...(silent.length > 0 ? [`Incomplete: nothing from ${silent.join(', ')}, which does not answer.`] : []),
+    ...(unable.length > 0 ? [`Nothing from ${unable.join(', ')}, which does not support this.`] : []),
+  ];
+  return sentences.length === 0 ? null : (
+    <p class="missing" role="status">
+      {sentences.join(' ')}
+    </p>
+  );
 }
 
 /** What went wrong, with the id that finds it in the gateway's log. */

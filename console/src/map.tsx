@@ -1,7 +1,7 @@
 import { useMemo, useState } from 'preact/hooks';
 import type { MemoryMap } from '../../clients/typescript/src/index.ts';
 import { count, Time } from './format.tsx';
-import { Failure, useLoad } from './load.tsx';
+import { Failure, Missing, useLoad } from './load.tsx';
 import { go, href } from './route.ts';
 import { useSession } from './session.ts';
 
@@ -80,6 +80,7 @@ export function MapPage({ user, scope = '', tag = '', colour = 'scope' }: Parame
       {user === undefined && <p class="empty">Type the id of a user above.</p>}
       {error !== undefined && <Failure error={error} retry={reload} />}
       {asked && !data && error === undefined && <p class="empty">Comparing the memories with each other…</p>}
+      <Missing from={data} />
       {data?.items.length === 0 && (
         <p class="empty">
           No memory to draw.{' '}

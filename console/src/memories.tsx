@@ -2,7 +2,7 @@ import { useEffect, useMemo, useState } from 'preact/hooks';
 import type { Memory } from '../../clients/typescript/src/index.ts';
 import { useDeletion } from './deletion.tsx';
 import { count } from './format.tsx';
-import { Failure, useLoad } from './load.tsx';
+import { Failure, Missing, useLoad } from './load.tsx';
 import { MemoryForm } from './memory-form.tsx';
 import { MemoryRow, type RowActions } from './memory-row.tsx';
 import { go, href } from './route.ts';
@@ -23,7 +23,7 @@ function MemoriesOf({ filters }: { filters: Filters }) {
   const { client, capabilities } = useSession();
   const { user } = filters;
   const { verbs, features } = capabilities;
-  const { items = [], loaded, more, error, loadMore, retry, change } = useMemories(filters);
+  const { items = [], loaded, more, leftOut, error, loadMore, retry, change } = useMemories(filters);
   const { data: stats, reload } = useLoad(features.stats ? user : undefined, (signal) =>
     client.users.stats(user, { signal }),
   );
@@ -96,7 +96,13 @@ function MemoriesOf({ filters }: { filters: Filters }) {
     <div class="columns">
       <h1 class="hidden">Memories of {user}</h1>
       {stats && features.scopes !== 'none' && (
-        <ScopeTree scopes={stats.scopes} tags={stats.tags} filters={filters} onPick={filter} />
+        <ScopeTree
+          scopes={stats.scopes}
+          tags={stats.tags}
+          stores={capabilities['x-stores'] ?? []}
+          filters={filters}
+          onPick={filter}
+        />
       )}
       <section class="list" aria-label="Memories">
         <FilterBar key={JSON.stringify(filters)} filters={filters} onFilter={filter} />
@@ -123,6 +129,7 @@ function MemoriesOf({ filters }: { filters: Filters }) {
           <MemoryForm user={user} scope={filters.scope?.replace(/\/?\*$/, '')} onSaved={saved} onCancel={close} />
         )}
         {error !== undefined && <Failure error={error} retry={retry} />}
+        <Missing from={leftOut} />
         {loaded && items.length === 0 && error === undefined && <Nothing user={user} isFiltered={isFiltered} />}
         {/* biome-ignore lint/a11y/noStaticElementInteractions: the keys work on the focused row */}
         <div class="rows" onKeyDown={(event) => onKey(event, items, actions)}>

@@ -1,4 +1,4 @@
-import type { Stats } from '../../clients/typescript/src/index.ts';
+import type { MountedStore, Stats } from '../../clients/typescript/src/index.ts';
 import { count } from './format.tsx';
 import type { Filters } from './use-memories.ts';
 
@@ -11,9 +11,10 @@ interface Node {
   readonly below: Map<string, Node>;
 }
 
-function treeOf(scopes: Stats['scopes']): Node {
+function treeOf(scopes: Stats['scopes'], stores: readonly MountedStore[]): Node {
   const root: Node = { path: '', name: '', own: 0, all: 0, below: new Map() };
-  for (const { scope, count: size } of scopes) {
+  const mounts = stores.map(({ mount }) => ({ scope: mount, count: 0 }));
+  for (const { scope, count: size } of [...scopes, ...mounts]) {
     let node = root;
     node.all += size;
     for (const name of scope?.split('/') ?? []) {
@@ -29,12 +30,14 @@ function treeOf(scopes: Stats['scopes']): Node {
 }
 
 interface ScopeTreeProps extends Pick<Stats, 'scopes' | 'tags'> {
+  readonly stores: readonly MountedStore[];
   readonly filters: Filters;
   readonly onPick: (changed: Partial<Filters>) => void;
 }
 
-/** The user's scopes as a tree, and tags, with counts; the backend tells the largest hundred of each. */
-export function ScopeTree({ scopes, tags, filters, onPick }: ScopeTreeProps) {
+/** The user's scopes as a tree with the stores mounted in it, and tags, with counts; the backend tells the largest hundred of each. */
+export function ScopeTree({ scopes, tags, stores, filters, onPick }: ScopeTreeProps) {
+  const mounted = new Map(stores.map((store) => [store.mount, store]));
   const choice = (name: string, size: number, picked: boolean, change: Partial<Filters>) => (
     <button type="button" class="choice" aria-pressed={picked} onClick={() => onPick(change)}>
       <span dir="auto">{name}</span> <small>{count(size)}</small>
@@ -45,9 +48,15 @@ export function ScopeTree({ scopes, tags, filters, onPick }: ScopeTreeProps) {
       {[...nodes].map((node) => {
         const isLeaf = node.below.size === 0;
         const glob = isLeaf ? node.path : `${node.path}/*`;
+        const store = mounted.get(node.path);
         return (
           <li key={node.path}>
             {choice(isLeaf ? node.name : `${node.name}/`, node.all, filters.scope === glob, { scope: glob })}
+            {store && (
+              <span class="mark">
+                {store.name === store.provider ? store.name : `${store.name}: ${store.provider}`}
+              </span>
+            )}
             {!isLeaf &&
               node.own > 0 &&
               choice(`${node.name} alone`, node.own, filters.scope === node.path, { scope: node.path })}
@@ -57,7 +66,7 @@ export function ScopeTree({ scopes, tags, filters, onPick }: ScopeTreeProps) {
       })}
     </ul>
   );
-  const tree = treeOf(scopes);
+  const tree = treeOf(scopes, stores);
   return (
     <aside class="tree" aria-label="Scopes and tags">
       <h2>Scopes</h2>

@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks';
 import type { Explanation, SearchResult } from '../../clients/typescript/src/index.ts';
 import { Marks } from './format.tsx';
-import { Failure, useLoad } from './load.tsx';
+import { Failure, Missing, useLoad } from './load.tsx';
 import { go, href } from './route.ts';
 import { useSession } from './session.ts';
 
@@ -78,6 +78,7 @@ export function SearchLab({ user, q = '', scope = '', limit = '10', min_score = 
       </form>
       {user === undefined && <p class="empty">Type the id of a user above.</p>}
       {error !== undefined && <Failure error={error} retry={reload} />}
+      <Missing from={data} />
       {data?.results.length === 0 && <p class="empty">Nothing is found. A lower score or no scope finds more.</p>}
       {data && data.results.length > 0 && (
         <div class="orders">
@@ -127,14 +128,18 @@ function Result({ result: { memory, explanation }, value }: { result: SearchResu
   );
 }
 
-const Parts = ({ cosine, coverage, weights }: Explanation) => (
-  <span class="parts">
-    {[
-      ...(cosine === null ? [] : [`${weights.vector} × meaning ${cosine.toFixed(3)}`]),
-      ...(coverage === null ? [] : [`${weights.keyword} × words ${coverage.toFixed(3)}`]),
-    ].join(' + ')}
-  </span>
-);
+function Parts({ cosine, coverage, weights, store, store_weight = 1 }: Explanation) {
+  const sum = [
+    ...(cosine === null ? [] : [`${weights.vector} × meaning ${cosine.toFixed(3)}`]),
+    ...(coverage === null ? [] : [`${weights.keyword} × words ${coverage.toFixed(3)}`]),
+  ].join(' + ');
+  return (
+    <>
+      {store && <span class="mark">{store}</span>}
+      <span class="parts">{store_weight === 1 ? sum : `${store_weight} × (${sum})`}</span>
+    </>
+  );
+}
 
 /** Characters at the end of a word that may differ from the query's, such as a plural. */
 const ENDING = 3;
@@ -191,6 +196,7 @@ function Prompt({ query: { q, ...query }, budget, onBudget }: PromptProps) {
       {error !== undefined && <Failure error={error} />}
       {data && (
         <>
+          <Missing from={data} />
           <p>
             {data.token_count} tokens, {data.citations.length} {data.citations.length === 1 ? 'memory' : 'memories'}
           </p>

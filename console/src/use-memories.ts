@@ -1,5 +1,5 @@
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
-import type { ListQuery, Memory } from '../../clients/typescript/src/index.ts';
+import type { LeftOut, ListQuery, Memory } from '../../clients/typescript/src/index.ts';
 import { useSession } from './session.ts';
 
 /** What the address filters by; a text is searched, everything else is listed. */
@@ -30,6 +30,8 @@ interface State {
   readonly items: readonly Memory[];
   /** Undefined: there are no more. */
   readonly cursor: string | undefined;
+  /** Of the last page. */
+  readonly leftOut?: LeftOut;
   readonly error?: unknown;
 }
 
@@ -52,7 +54,7 @@ export function useMemories(filters: Filters) {
       try {
         const page = await (filters.q ? found(signal) : listed(cursor, signal));
         if (!signal.aborted)
-          setState({ key, items: [...before, ...page.items], cursor: page.next_cursor ?? undefined });
+          setState({ key, items: [...before, ...page.items], cursor: page.next_cursor ?? undefined, leftOut: page });
       } catch (error) {
         if (!signal.aborted) setState({ key, items: before, cursor, error });
       } finally {
@@ -65,7 +67,7 @@ export function useMemories(filters: Filters) {
     client.memories.list({ ...toListQuery(filters), limit: PAGE, cursor }, { signal }).page();
   const found = async (signal: AbortSignal) => {
     const { user, q = '', scope } = filters;
-    const { results } = await client.memories.search(
+    const { results, ...answer } = await client.memories.search(
       { q, user_id: user, scope: scope?.replace(/\*$/, '') || undefined, limit: MOST_FOUND },
       { signal },
     );
@@ -76,7 +78,7 @@ export function useMemories(filters: Filters) {
         (!since || created_at >= since) &&
         (!until || created_at <= until),
     );
-    return { items: left.map(({ memory }) => memory), next_cursor: null };
+    return { ...answer, items: left.map(({ memory }) => memory), next_cursor: null };
   };
 
   useEffect(() => {
@@ -94,6 +96,7 @@ export function useMemories(filters: Filters) {
     /** Whether the first page has come. */
     loaded: current !== undefined,
     more: current?.cursor !== undefined,
+    leftOut: current?.leftOut,
     error: current?.error,
     loadMore: () => {
       if (current?.cursor !== undefined && current.error === undefined) void load(current.cursor, current.items);

@@ -2,7 +2,7 @@ import { useRef, useState } from 'preact/hooks';
 import type { Stats, User } from '../../clients/typescript/src/index.ts';
 import { Bars } from './chart.tsx';
 import { count, Time } from './format.tsx';
-import { Failure, useLoad } from './load.tsx';
+import { Failure, Missing, useLoad } from './load.tsx';
 import { href } from './route.ts';
 import { useSession } from './session.ts';
 
@@ -34,6 +34,7 @@ function AllUsers() {
     <>
       <h1>Users</h1>
       {error !== undefined && <Failure error={error} retry={reload} />}
+      <Missing from={data} />
       {users.length === 0 && data && <p class="empty">Nobody has memories that this key may read.</p>}
       {users.length > 0 && (
         <div class="wide">
@@ -83,6 +84,7 @@ function OneUser({ user }: { user: string }) {
         <a href={href('users')}>← Users</a>
       </p>
       <h1 dir="auto">{user}</h1>
+      <Missing from={stats} />
       <dl>
         <div>
           <dt>Memories</dt>

@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util';
 import { providerOptions } from '../config/config-options.ts';
 import { ConfigError } from '../config/mistakes.ts';
-import { configOfStore, inStore, ROOT } from '../config/stores.ts';
+import { configOfStore, inStore, ROOT } from '../config/mounted-stores.ts';
 import { backup, restore } from '../registry.ts';
 import { COMMON_OPTIONS, COMMON_USAGE, configFlags, configOf, STORE_OPTION, STORE_USAGE } from './arguments.ts';
 import { explainError, report, type Terminal, terminalLog } from './terminal.ts';

@@ -11,8 +11,8 @@ import {
 import { auditOptions, embeddingOptions, providerOptions } from '../config/config-options.ts';
 import { loadConfig } from '../config/load.ts';
 import { ConfigError, type Environment } from '../config/mistakes.ts';
+import { ROOT, withKeys } from '../config/mounted-stores.ts';
 import type { Config } from '../config/settings.ts';
-import { ROOT, withKeys } from '../config/stores.ts';
 import { compose } from '../core/compose.ts';
 import { openEmbedder } from '../embedding/open.ts';
 import { diagnose, openProvider } from '../registry.ts';

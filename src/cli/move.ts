@@ -1,5 +1,5 @@
 import { ConfigError } from '../config/mistakes.ts';
-import { configOfStore } from '../config/stores.ts';
+import { configOfStore, errorInStore } from '../config/mounted-stores.ts';
 import { ALL_GRANTS, type Principal } from '../core/grants.ts';
 import { openStore, type Store } from '../move/store.ts';
 import { configFlags, configOf } from './arguments.ts';
@@ -77,9 +77,11 @@ function createOpener(
     const file = source.startsWith('config:') ? source.slice('config:'.length) : undefined;
     const [flags, from] = file === undefined ? [configFlags(values), terminal.env] : [{ config: file }, {}];
     const all = configOf(flags, { ...terminal, env: from });
-    const config = mounted === undefined ? all : configOfStore(all, mounted);
     const log = terminalLog(terminal);
-    const { gate, close } = await openLocal(config, log);
+    const open = async () => openLocal(mounted === undefined ? all : configOfStore(all, mounted), log);
+    const { gate, close } = await open().catch((error: unknown) => {
+      throw mounted === undefined ? error : errorInStore(mounted, error);
+    });
     const { createApp } = await import('../http/app.ts');
     const principal: Principal = { id: 'move', app: `omp-gateway ${command}`, users: null, grants: ALL_GRANTS };
     const app = createApp({
@@ -90,12 +92,15 @@ function createOpener(
       authenticator: { authenticate: async () => principal },
     });
     const fetch = async (url: string | URL | Request, init?: RequestInit) => app.request(String(url), init, {});
-    const shown = `${name} (${config.provider})`;
-    return openStore(shown, { url: 'http://store', fetch, onRetry: retryOf(shown) }, close);
+    const shown = `${name} (${gate.provider})`;
+    return openStore(shown, { url: 'http://store', fetch, ...listeners(shown) }, close);
   };
-  const retryOf = (name: string) => (trouble: string) => say(`${name} ${trouble}; the request is sent again`);
+  const listeners = (name: string) => ({
+    onRetry: (trouble: string) => say(`${name} ${trouble}; the request is sent again`),
+    onWarning: (message: string) => say(`${name}: ${message.replace(/^omp-gateway-client: /, '')}`),
+  });
   const remote = (url: string, key: string | undefined) =>
-    openStore(url, { url, key: key || undefined, onRetry: retryOf(url) });
+    openStore(url, { url, key: key || undefined, ...listeners(url) });
   return {
     async open(name: string, key: 'from' | 'to'): Promise<Store> {
       if (!isStoreName(name)) {

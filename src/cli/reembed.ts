@@ -2,8 +2,8 @@ import { type ParseArgsConfig, parseArgs } from 'node:util';
 import type { EmbedderIdentity, ReembedOutcome, ReembedState } from '#contract';
 import { auditOptions, embeddingOptions, providerOptions } from '../config/config-options.ts';
 import { ConfigError } from '../config/mistakes.ts';
+import { configOfStore, inStore, ROOT } from '../config/mounted-stores.ts';
 import type { Config } from '../config/settings.ts';
-import { configOfStore, inStore, ROOT } from '../config/stores.ts';
 import { openEmbedder } from '../embedding/open.ts';
 import { reembed } from '../registry.ts';
 import {

@@ -4,9 +4,9 @@ import { dropIdle, mayBeIdle, obstacle, unmet } from './conditions.ts';
 import { fromFile } from './config-file.ts';
 import { fromEnvironment, secretFromEnvironment, unknownVariables } from './environment.ts';
 import { ConfigError, type Environment, type Input, type Reading } from './mistakes.ts';
+import { readStores, storesBeside } from './mounted-stores.ts';
 import { CONFIG_FILE, coerce, SETTINGS } from './schema-reader.ts';
 import { type Config, configSchema } from './settings.ts';
-import { readStores, storesBeside } from './stores.ts';
 
 export interface Sources {
   /** Command-line flags by name without dashes, `config` among them. */

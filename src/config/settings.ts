@@ -53,7 +53,7 @@ const store = {
   }),
 };
 
-/** Not checked here: `stores.ts` reads each store. */
+/** Not checked here: `mounted-stores.ts` reads each store. */
 const stores = z
   .record(z.string(), z.unknown())
   .optional()

@@ -39,6 +39,8 @@ export const allowOrigins = (origins: readonly string[]): MiddlewareHandler<Env>
       'x-ignored-fields',
       'x-consistency',
       'x-consistency-token',
+      'x-partial',
+      'x-without',
       'ratelimit',
       'ratelimit-policy',
       'x-ratelimit-limit',

@@ -45,14 +45,16 @@ interface StoreOptions {
   readonly fetch?: typeof fetch;
   /** Called with what went wrong when a request is about to be sent again, once until another one succeeds. */
   onRetry?(trouble: string): void;
+  /** Called with a warning of the client, such as of a store that answers lack. */
+  onWarning?(message: string): void;
 }
 
 export async function openStore(
   name: string,
-  { url, key, fetch: send = fetch, onRetry = () => {} }: StoreOptions,
+  { url, key, fetch: send = fetch, onRetry = () => {}, onWarning = () => {} }: StoreOptions,
   close: () => Promise<void> = async () => {},
 ): Promise<Store> {
-  const client = new MemoryClient({ url, ...PATIENCE, ...(key && { key }), fetch: watched(send, onRetry) });
+  const client = new MemoryClient({ url, ...PATIENCE, ...(key && { key }), fetch: watched(send, onRetry), onWarning });
   return { name, client, capabilities: await client.capabilities({ retries: 2 }), close };
 }
 

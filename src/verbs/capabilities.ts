@@ -68,6 +68,41 @@ function describeOne(store: Store, rateLimitPerMinute: number | null) {
 const flag = (description: string) => z.boolean().meta({ description });
 const bound = (description: string) => z.int().min(0).nullable().meta({ description });
 
+/** What the capability document says of each store. */
+const OfStore = {
+  provider: z.string().meta({ description: 'Name of the backend.' }),
+  verbs: z.array(z.enum(VERBS)).meta({ description: 'Supported verbs.' }),
+  embedding: z
+    .looseObject({ model: z.string(), dimensions: z.int() })
+    .nullish()
+    .meta({ description: 'What makes the vectors; null: there are none.' }),
+  features: z.looseObject({
+    vector_search: flag('Similarity search.'),
+    keyword_search: flag('Keyword search.'),
+    graph_queries: flag('Graph queries.'),
+    temporal: flag('Filters by time.'),
+    scopes: z.enum(['native', 'tags', 'none']).meta({ description: 'How scopes are implemented.' }),
+    max_content_length: bound('Maximum characters of `content`; null: no limit.'),
+    supports_audit: flag('An audit log is recorded.'),
+    supports_supersession: flag('`supersedes` is tracked.'),
+    idempotency: flag('`POST /memories` supports `Idempotency-Key`.'),
+    explain: flag('`explain=true` of search explains scores.'),
+    current: flag('List and search take `current`.'),
+    multi_user: flag('Search and context take several `user_id`.'),
+    tags: flag('Memories have tags, and lists filter by them.'),
+    consistency_tokens: flag('Other replicas may show writes late; `X-Consistency-Token` makes them wait.'),
+    etags: flag('Memories have an `ETag`, and changes support `If-Match`.'),
+    ...flagsOf(({ method, path }) => flag(`\`${method} ${path}\` is supported.`)),
+  }),
+  limits: z
+    .looseObject({
+      rate_limit_per_minute: bound('Maximum requests per minute; null: no limit.'),
+      max_search_results: bound('Maximum `limit` of a search; null: no limit.'),
+      max_batch_size: z.int().min(1).meta({ description: 'Maximum memories of a batch.' }),
+    })
+    .optional(),
+};
+
 /** The schema of the capability document. */
 export const CapabilityFields = z
   .looseObject({
@@ -75,47 +110,16 @@ export const CapabilityFields = z
       .string()
       .regex(/^\d+\.\d+$/)
       .meta({ description: 'Version of the protocol.' }),
-    provider: z.string().meta({ description: 'Name of the backend.' }),
-    verbs: z.array(z.enum(VERBS)).meta({ description: 'Supported verbs.' }),
-    embedding: z
-      .looseObject({ model: z.string(), dimensions: z.int() })
-      .nullish()
-      .meta({ description: 'What makes the vectors; null: there are none.' }),
-    features: z.looseObject({
-      vector_search: flag('Similarity search.'),
-      keyword_search: flag('Keyword search.'),
-      graph_queries: flag('Graph queries.'),
-      temporal: flag('Filters by time.'),
-      scopes: z.enum(['native', 'tags', 'none']).meta({ description: 'How scopes are implemented.' }),
-      max_content_length: bound('Maximum characters of `content`; null: no limit.'),
-      supports_audit: flag('An audit log is recorded.'),
-      supports_supersession: flag('`supersedes` is tracked.'),
-      idempotency: flag('`POST /memories` supports `Idempotency-Key`.'),
-      explain: flag('`explain=true` of search explains scores.'),
-      current: flag('List and search take `current`.'),
-      multi_user: flag('Search and context take several `user_id`.'),
-      tags: flag('Memories have tags, and lists filter by them.'),
-      consistency_tokens: flag('Other replicas may show writes late; `X-Consistency-Token` makes them wait.'),
-      etags: flag('Memories have an `ETag`, and changes support `If-Match`.'),
-      ...flagsOf(({ method, path }) => flag(`\`${method} ${path}\` is supported.`)),
-    }),
-    limits: z
-      .looseObject({
-        rate_limit_per_minute: bound('Maximum requests per minute; null: no limit.'),
-        max_search_results: bound('Maximum `limit` of a search; null: no limit.'),
-        max_batch_size: z.int().min(1).meta({ description: 'Maximum memories of a batch.' }),
-      })
-      .optional(),
+    ...OfStore,
     'x-stores': z
       .array(
-        z.looseObject({
-          name: z.string().meta({ description: 'The ids of its memories begin with `~name~`.' }),
-          mount: z.string().meta({ description: 'The scope of its memories, or above it.' }),
-          provider: z.string(),
-          verbs: z.array(z.enum(VERBS)),
-          features: z.looseObject({}),
-          limits: z.looseObject({}),
-        }),
+        z
+          .looseObject({
+            name: z.string().meta({ description: 'The ids of its memories begin with `~name~`.' }),
+            mount: z.string().meta({ description: 'Its memories have this scope, or one below.' }),
+            ...OfStore,
+          })
+          .meta({ id: 'MountedStore' }),
       )
       .optional()
       .meta({ description: 'Stores mounted at scopes; all else is about the root store. Absent: there are none.' }),

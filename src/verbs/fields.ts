@@ -227,6 +227,12 @@ export const strings = z.array(z.string());
 export const next_cursor = z.string().nullish().meta({ description: '`cursor` of the next page; null: last page.' });
 export const count = z.int().min(0).meta({ description: 'Number of memories.' });
 
+/** The stores that an answer lacks (Decision 49). */
+export const leftOut = {
+  'x-partial': strings.optional().meta({ description: 'Optional stores that do not answer, as in `X-Partial`.' }),
+  'x-without': strings.optional().meta({ description: 'Stores that do not support this, as in `X-Without`.' }),
+};
+
 /** An error, without the id of its request. */
 export const ErrorFields = z.looseObject({
   code: z.enum(ERROR_CODES).meta({ description: 'Clients branch on this code.' }),

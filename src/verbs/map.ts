@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { drawMap } from '../core/map.ts';
-import { time } from './fields.ts';
+import { leftOut, time } from './fields.ts';
 import { ListInput, listAllowed } from './memories.ts';
 import { memoryExample, withoutUndefined } from './memory.ts';
 import { verb } from './verb.ts';
@@ -59,6 +59,7 @@ far. Available if \`features.map\` is true.`,
         without_vector: z.int().min(0).meta({ description: 'Memories left out because they have no vector.' }),
         among_10: neighbours(10),
         among_50: neighbours(50),
+        ...leftOut,
       })
       .meta({ id: 'MemoryMap' }),
     example: {

@@ -20,6 +20,7 @@ import type { Store } from '../core/with-embedder.ts';
 import {
   cursor,
   ErrorFields,
+  leftOut,
   next_cursor,
   queryDate,
   readIdempotencyKey,
@@ -409,6 +410,8 @@ export const list = verb({
           .array(MemoryFields)
           .meta({ description: 'Newest first: by `created_at`, then `id`, both descending.' }),
         next_cursor,
+        ...leftOut,
+        ...leftOut,
       })
       .meta({ id: 'MemoryPage' }),
     example: { items: [memoryExample], next_cursor: null },

@@ -10,6 +10,7 @@ import { MAX_ANSWER_BYTES } from '../core/read-shares.ts';
 import type { Store, TextQuery } from '../core/with-embedder.ts';
 import {
   LIMITS,
+  leftOut,
   optional,
   query,
   scopePrefix,
@@ -119,6 +120,7 @@ export const search = verb({
         'x-truncated': z.literal(true).optional().meta({
           description: 'Results within `limit` are omitted, because the response would exceed 4 MiB.',
         }),
+        ...leftOut,
       })
       .meta({ id: 'SearchResults' }),
     example: { results: [{ memory: memoryExample, score: 0.58 }] },
@@ -191,6 +193,7 @@ export const context = verb({
           .array(z.looseObject({ memory_id: z.string(), score }))
           .meta({ description: 'The memory of each line, in order.' }),
         token_count: z.int().min(0).meta({ description: 'Tokens of `text`, at most the budget.' }),
+        ...leftOut,
       })
       .meta({ id: 'ContextBlock' }),
     example: {

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { denied } from '../core/access.ts';
 import { NO_FACTS } from '../core/audit-queue.ts';
 import { decodeCursor, encodeCursor, NO_TIME } from '../core/cursor.ts';
-import { count, cursor, LIMITS, next_cursor, time, upTo, userId, wholeNumber } from './fields.ts';
+import { count, cursor, LIMITS, leftOut, next_cursor, time, upTo, userId, wholeNumber } from './fields.ts';
 import { memoryExample, withoutUndefined } from './memory.ts';
 import { verb } from './verb.ts';
 
@@ -43,7 +43,11 @@ although there are more: \`next_cursor\` is then not null.`,
   success: {
     description: 'One page.',
     schema: z
-      .looseObject({ items: z.array(z.looseObject({ user_id: z.string(), count, last_write })), next_cursor })
+      .looseObject({
+        items: z.array(z.looseObject({ user_id: z.string(), count, last_write })),
+        next_cursor,
+        ...leftOut,
+      })
       .meta({ id: 'UserPage' }),
     example: {
       items: [{ user_id: memoryExample.user_id, count: 1, last_write: memoryExample.updated_at }],
@@ -98,6 +102,7 @@ export const stats = verb({
             description:
               'By `created_at`, in UTC, oldest first: by day if all are within 92 days, else the newest 120 months.',
           }),
+        ...leftOut,
       })
       .meta({ id: 'UserStats' }),
     example: {

@@ -32,14 +32,14 @@ interface Operation {
 const TYPES: Readonly<Record<string, readonly [request: string, response: string]>> = {
   addMemory: ['NewMemory', 'Memory'],
   addMemories: ['{ memories: NewMemory[] }', '{ results: BatchResult[] }'],
-  listMemories: ['ListQuery', 'Page<Memory>'],
+  listMemories: ['ListQuery', 'Page<Memory> & LeftOut'],
   searchMemories: ['SearchQuery', 'SearchResults'],
   getMemory: ['undefined', 'Memory'],
   updateMemory: ['MemoryPatch', 'Memory'],
   deleteMemory: ['undefined', 'undefined'],
   buildContext: ['ContextQuery', 'ContextBlock'],
   readAudit: ['AuditQuery', 'AuditPage'],
-  listUsers: ['UsersQuery', 'Page<User>'],
+  listUsers: ['UsersQuery', 'Page<User> & LeftOut'],
   eraseUser: ['undefined', '{ deleted: number }'],
   exportMemories: ['ExportQuery', 'ExportPage'],
   importMemories: [

@@ -31,7 +31,7 @@ const READ_BY_OTHERS: Readonly<Record<string, RegExp>> = {
   'the tests':
     /^TEST_(FULL|DATABASE_URL|DISTRIBUTED|POSTGRES_BIN|CHAOS_SEED|PINECONE_API_KEY|PINECONE_INDEX_HOST|SCREENSHOTS|CONTAINERS_FOLDER)$/,
   'docker compose': /^(COMPOSE_PROFILES|POSTGRES_PASSWORD|POSTGRES_SHARED_BUFFERS|GRAFANA_PASSWORD|GATEWAY_MEMORY)$/,
-  'an example of a reference in the file': /^REDIS_PASSWORD$/,
+  'an example of a reference in the file': /^(REDIS_PASSWORD|HANDBOOK_URL|CRM_INDEX_HOST)$/,
   'other containers': /^(POSTGRES_(USER|DB)|GF_[A-Z_]+|INDEX_TYPE|VECTOR_TYPE)$/,
   'Node and the builder of the image': /^(NODE_ENV|NODE_OPTIONS|NODE_IMAGE|NODE_EXTRA_CA_CERTS)$/,
   'the chat in docs/integrations/client.md': /^(GATEWAY_(URL|KEY)|MODEL_(URL|KEY))$/,

@@ -24,6 +24,8 @@ export interface LedgerOptions {
   readonly impatience?: number;
   /** Once there are so many memories, one is deleted before another is added. */
   readonly mostMemories?: number;
+  /** The scope of all its memories, which its lists and searches ask for; unset: none. */
+  readonly scope?: string;
 }
 
 export interface Ledger {
@@ -83,9 +85,10 @@ const DELETED_SHARE = 5;
  */
 export function openLedger(
   client: Client,
-  { excuse = downOf('postgres'), impatience = 0.1, mostMemories = Number.POSITIVE_INFINITY }: LedgerOptions = {},
+  { excuse = downOf('postgres'), impatience = 0.1, mostMemories = Number.POSITIVE_INFINITY, scope }: LedgerOptions = {},
 ): Ledger {
   const user_id = freshUser();
+  const within: Readonly<Record<string, string>> = scope === undefined ? {} : { scope };
   const entries = new Map<string, Entry>();
   /** Adds that were not acknowledged: they may turn up under an unknown id. */
   const unacknowledged = new Set<number>();
@@ -152,7 +155,7 @@ export function openLedger(
     const again = Math.random() < 0.3 ? toRepeat.shift() : undefined;
     const key = again?.key ?? (Math.random() < 0.3 ? crypto.randomUUID() : undefined);
     const version = again?.version ?? written++;
-    const fields = { user_id, ...fieldsOf(version) };
+    const fields = { user_id, ...within, ...fieldsOf(version) };
     const reply = await send('/memories', 'POST', fields, key ? { 'idempotency-key': key } : {});
     if (typeof reply === 'string') {
       if (!again) unacknowledged.add(version);
@@ -171,7 +174,7 @@ export function openLedger(
     return undefined;
   };
   const search = async (q = 'note about', limit = '20'): Promise<readonly WireMemory[] | string> => {
-    const reply = await send(`/memories/search?${new URLSearchParams({ user_id, q, limit })}`);
+    const reply = await send(`/memories/search?${new URLSearchParams({ user_id, q, limit, ...within })}`);
     if (typeof reply === 'string') return reply;
     if (reply.status !== 200) throw wrong('search', reply);
     const found = (reply.body as { results: WireHit[] }).results.map(({ memory }) => memory);
@@ -179,7 +182,7 @@ export function openLedger(
     return found;
   };
   const list = async (): Promise<string | undefined> => {
-    const reply = await send(`/memories?${new URLSearchParams({ user_id, limit: '10' })}`);
+    const reply = await send(`/memories?${new URLSearchParams({ user_id, limit: '10', ...within })}`);
     if (typeof reply === 'string') return reply;
     if (reply.status !== 200) throw wrong('list', reply);
     compare((reply.body as WirePage).items, false);
@@ -213,7 +216,7 @@ export function openLedger(
     const found: WireMemory[] = [];
     let cursor: string | undefined;
     do {
-      const page: WirePage = await client.list({ user_id, limit: 200, cursor });
+      const page: WirePage = await client.list({ user_id, limit: 200, cursor, ...within });
       found.push(...page.items);
       cursor = page.next_cursor ?? undefined;
     } while (cursor);

@@ -5,7 +5,10 @@ import { globMatcher, globsBelow, withinBelow, withinMatcher } from '#toolbox';
 const ALPHABET = ['a', 'b', '/', '😀'];
 const glob = fc.string({ unit: fc.constantFrom(...ALPHABET, '*', '*', '?'), maxLength: 8 });
 const scope = fc
-  .array(fc.string({ unit: fc.constantFrom('a', 'b', '😀'), minLength: 1, maxLength: 2 }), { minLength: 1, maxLength: 3 })
+  .array(fc.string({ unit: fc.constantFrom('a', 'b', '😀'), minLength: 1, maxLength: 2 }), {
+    minLength: 1,
+    maxLength: 3,
+  })
   .map((segments) => segments.join('/'));
 
 describe('what is left of a glob below a scope', () => {

@@ -26,6 +26,7 @@ import type {
   ImportResult,
   Key,
   KeysQuery,
+  LeftOut,
   ListQuery,
   MapQuery,
   Memory,
@@ -196,7 +197,7 @@ class Memories {
   }
 
   /** The memories of a user, newest first. */
-  list(query: ListQuery, options?: CallOptions): Pages<Memory, Page<Memory>> {
+  list(query: ListQuery, options?: CallOptions): Pages<Memory, Page<Memory> & LeftOut> {
     return pages(this.#send, { path: ['memories'], query, itemsOf: (page) => page.items }, options);
   }
 
@@ -245,7 +246,7 @@ class Users {
   }
 
   /** The users whose memories the key may read. */
-  list(query: UsersQuery = {}, options?: CallOptions): Pages<User, Page<User>> {
+  list(query: UsersQuery = {}, options?: CallOptions): Pages<User, Page<User> & LeftOut> {
     return pages(this.#send, { path: ['users'], query, itemsOf: (page) => page.items }, options);
   }
 

@@ -15,7 +15,7 @@ export interface ClientOptions {
   readonly headers?: Readonly<Record<string, string>>;
   /** Replaces the global `fetch`. */
   readonly fetch?: typeof fetch;
-  /** Called once for each field that the gateway does not know and ignores; default `console.warn`. */
+  /** Called once for each field that the gateway ignores, and for each store that an answer lacks; default `console.warn`. */
   readonly onWarning?: (message: string) => void;
 }
 
@@ -57,7 +57,14 @@ const LONGEST_PAUSE = 8_000;
 /** Longest delay of a timer in JavaScript. */
 const LONGEST_TIMER = 2 ** 31 - 1;
 const CONSISTENCY = 'x-consistency-token';
-/** Names of fields that a client remembers to have warned about. */
+/** What headers of a success warn about: names of fields or of stores. */
+const WARNINGS = {
+  'x-ignored-fields': (name: string) =>
+    `the gateway ignores "${name}"; data of your own goes into keys of a memory that begin with x-`,
+  'x-partial': (name: string) => `answers lack the store "${name}", which does not answer`,
+  'x-without': (name: string) => `answers lack the store "${name}", which does not support what was asked for`,
+} as const;
+/** Names that a client remembers to have warned about. */
 const MAX_WARNINGS = 100;
 
 /**
@@ -70,13 +77,14 @@ export function createSend(client: ClientOptions): Send {
   let consistency: string | undefined;
   const warnings = new Set<string>();
   const warn = (response: Response) => {
-    for (const name of response.headers.get('x-ignored-fields')?.split(', ') ?? []) {
-      if (warnings.has(name) || warnings.size === MAX_WARNINGS || !/^[\w.-]{1,64}$/.test(name)) continue;
-      warnings.add(name);
-      // biome-ignore lint/suspicious/noConsole: who set nothing else must see it
-      (client.onWarning ?? console.warn)(
-        `omp-gateway-client: the gateway ignores "${name}"; data of your own goes into keys of a memory that begin with x-`,
-      );
+    for (const [header, textOf] of Object.entries(WARNINGS)) {
+      for (const name of response.headers.get(header)?.split(', ') ?? []) {
+        const text = textOf(name);
+        if (warnings.has(text) || warnings.size === MAX_WARNINGS || !/^[\w.-]{1,64}$/.test(name)) continue;
+        warnings.add(text);
+        // biome-ignore lint/suspicious/noConsole: who set nothing else must see it
+        (client.onWarning ?? console.warn)(`omp-gateway-client: ${text}`);
+      }
     }
   };
 

@@ -82,6 +82,14 @@ export interface ListQuery {
   cursor?: string;
 }
 
+/** Stores that an answer lacks, of a gateway with several (`x-stores` of `/capabilities`). */
+export interface LeftOut {
+  /** They are optional, and do not answer. */
+  'x-partial'?: string[];
+  /** They do not support what was asked for. */
+  'x-without'?: string[];
+}
+
 export interface Page<Item> {
   items: Item[];
   /** Null: this is the last page. */
@@ -122,9 +130,13 @@ export interface Explanation {
   /** Words of the query that the memory contains. */
   terms: string[] | null;
   weights: { vector: number; keyword: number };
+  /** The mounted store of the memory; absent: the root store. */
+  store?: string;
+  /** Factor of the scores of this store. */
+  store_weight?: number;
 }
 
-export interface SearchResults {
+export interface SearchResults extends LeftOut {
   /** Highest score first. */
   results: SearchResult[];
   /** Results within `limit` are omitted, since the response would exceed 4 MiB. */
@@ -142,7 +154,7 @@ export interface ContextQuery {
   min_score?: number | null;
 }
 
-export interface ContextBlock {
+export interface ContextBlock extends LeftOut {
   /** A text for a prompt; empty if no memory matches. */
   text: string;
   /** The memory of each line, in order. */
@@ -197,7 +209,7 @@ export interface ExportedMemory extends Memory {
   vector?: string;
 }
 
-export interface ExportPage {
+export interface ExportPage extends LeftOut {
   memories: ExportedMemory[];
   next_cursor?: string | null;
 }
@@ -263,6 +275,16 @@ export interface Capabilities {
     max_search_results: number | null;
     max_batch_size?: number;
   };
+  /** Stores that are mounted at scopes; the rest is about the root store. */
+  'x-stores'?: MountedStore[];
+}
+
+/** A store of a gateway with several. */
+export interface MountedStore extends Pick<Capabilities, 'provider' | 'verbs' | 'embedding' | 'features' | 'limits'> {
+  /** The ids of its memories begin with `~name~`. */
+  name: string;
+  /** Its memories have this scope, or one below. */
+  mount: string;
 }
 
 export interface Health {
@@ -284,7 +306,7 @@ export interface User {
   last_write: string;
 }
 
-export interface Stats {
+export interface Stats extends LeftOut {
   user_id: string;
   count: number;
   /** Null: the user has no memories. */
@@ -305,7 +327,7 @@ export interface MapQuery {
   tag?: string | undefined;
 }
 
-export interface MemoryMap {
+export interface MemoryMap extends LeftOut {
   /** Newest first; `x` and `y` from 0 to 1. `text` is the beginning of the content. */
   items: { id: string; scope: string | null; created_at: string; text: string; x: number; y: number }[];
   /** Older memories are left out. */

@@ -69,7 +69,7 @@ export function configOfStore(config: Config, name: string): Config {
   const store = config.stores.find((each) => each.name === name);
   if (store !== undefined) return store.config;
   const names = [ROOT, ...config.stores.map((each) => each.name)];
-  throw new Error(`there is no store ${name}: the configuration has ${names.join(', ')}`);
+  throw new Error(`there is no such store; there are ${names.join(', ')}`);
 }
 
 const KEYS = new Map([...STORE_SETTINGS.values()].map(({ env, key }) => [env, key]));
@@ -81,6 +81,12 @@ export const withKeys = (message: string): string =>
 /** A message about a store, with its name unless it is the root store. */
 export const inStore = (name: string, message: string): string =>
   name === ROOT ? message : `stores.${name}: ${withKeys(message)}`;
+
+/** The error about a store, with its name. */
+export const errorInStore = (name: string, error: unknown): Error =>
+  error instanceof Error
+    ? new Error(inStore(name, error.message), error.cause === undefined ? {} : { cause: error.cause })
+    : new Error(inStore(name, String(error)));
 
 /** A store takes nothing from the environment by itself. */
 function withExample(key: string): string {
