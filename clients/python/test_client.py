@@ -135,6 +135,17 @@ class Faults(unittest.TestCase):
         keys = [headers["Idempotency-Key"] for headers in asked]
         self.assertEqual(keys, [keys[0]] * 3)
 
+    def test_stores_that_an_answer_lacks(self) -> None:
+        body = {"results": [{"memory": MEMORY, "score": 0.5}], "x-partial": ["crm"]}
+        client, _ = self.serve(answer(200, body, X_Partial="crm", X_Without="old, handbook"))
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            for _ in range(2):
+                found = client.search("tea", user_id="u")
+        self.assertEqual([found[0]["score"], found.partial, found.without], [0.5, ["crm"], []])
+        self.assertEqual([name in str(one.message) for name, one in zip(("crm", "old", "handbook"), caught)], [True] * 3)
+        self.assertEqual(len(caught), 3)
+
     def test_one_class_for_each_fault(self) -> None:
         cases: List[Tuple[Fault, Type[omp.MemoryClientError]]] = [
             (error(401, "unauthorized"), omp.Unauthorized),

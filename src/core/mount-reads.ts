@@ -314,10 +314,12 @@ export async function vectorsOfParts(
   const comparable = able.filter(
     (part) => part.store.embedding !== undefined && model(part) === model(able[0] as Part),
   );
-  for (const part of able) if (!comparable.includes(part)) call.leaveOut('x-without', part.name);
-  const asked = comparable.flatMap((part) => {
+  const asked = able.flatMap((part) => {
     const ids = query.ids.filter((id) => partOf(id).index === part.index);
-    return ids.length > 0 ? [{ ...part, store: part.store, ids }] : [];
+    if (ids.length === 0) return [];
+    if (comparable.includes(part)) return [{ ...part, store: part.store, ids }];
+    call.leaveOut('x-without', part.name);
+    return [];
   });
   const all = await askAll(asked, call, ({ store, ids }, own) => store.vectorsOf({ ...query, ids }, own));
   return new Map(all.flatMap(({ result }) => [...result]));

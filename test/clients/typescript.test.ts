@@ -82,6 +82,19 @@ describe.each(PROVIDERS)('the client on %s', (_name, open) => {
     expect((await listed.page()).items.map((memory) => memory.id)).toEqual([id]);
   });
 
+  it('warns once for each store that answers lack, and hands on what the answer says', async () => {
+    const warnings: string[] = [];
+    const answer = { items: [], next_cursor: null, 'x-partial': ['crm'] };
+    const warned = new MemoryClient({
+      url: 'http://gateway/',
+      fetch: async () => Response.json(answer, { headers: { 'x-partial': 'crm', 'x-without': 'old, handbook' } }),
+      onWarning: (message) => warnings.push(message),
+    });
+    for (let count = 0; count < 2; count++)
+      expect((await warned.memories.list({ user_id: 'u' }).page())['x-partial']).toEqual(['crm']);
+    expect(warnings.map((text) => /store "(\w+)"/.exec(text)?.[1])).toEqual(['crm', 'old', 'handbook']);
+  });
+
   it('changes and deletes one version only, where the gateway compares versions', async () => {
     const { id, ...added } = await client.memories.add({ user_id: freshUser(), content: 'one' });
     const ifMatch = version(added);

@@ -19,6 +19,7 @@ it('a gate exposes the public facts of a store, and no access to memories', asyn
     hasEtag: expect.any(Function),
     max_record_bytes: expect.any(Number),
     description: document(store, 60),
+    hasEtag: expect.any(Function),
     session: expect.any(Function),
     metrics: expect.any(Function),
     ping: expect.any(Function),

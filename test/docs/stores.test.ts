@@ -69,7 +69,7 @@ test.skipIf(SERVER_URL === '')(
       const own = await client.add({ user_id: 'ana', content: 'calls Acme on Mondays' });
       const { items } = await client.list({ user_id: 'ana' });
       // The rows of LangChain have no times.
-      expect(items.map(({ scope }: WireMemory) => scope)).toEqual([null, 'crm/acme', 'docs/handbook']);
+      expect(items.map(({ scope }: WireMemory) => scope)).toEqual([null, 'crm/acme', 'team/handbook']);
       expect(items[0]?.id).toBe(own.id);
       const found = await client.ask('/memories/search', { user_id: 'ana', q: 'Acme', explain: 'true' });
       const { results } = found.body as {
@@ -79,7 +79,7 @@ test.skipIf(SERVER_URL === '')(
         new Map([
           [null, undefined],
           ['crm/acme', 'crm'],
-          ['docs/handbook', 'handbook'],
+          ['team/handbook', 'handbook'],
         ]),
       );
       expect(results.find(({ explanation }) => explanation.store === 'handbook')?.explanation.store_weight).toBe(0.9);

@@ -6,55 +6,40 @@ import { dataFolder, runProgram, startGateway, startProgram, temporaryFolder } f
 
 const KEYWORD = { search: { mode: 'keyword' } };
 
-/** A gateway with the root store and `notes` in data folders, and `scratch` in memory. */
-async function configured() {
-  const [root, notes] = [await dataFolder(), await dataFolder()];
-  const stores = {
-    notes: { mount: 'a/notes', data_dir: notes, ...KEYWORD },
-    scratch: { mount: 'scratch', provider: 'memory', ...KEYWORD, required: false },
-  };
-  return {
-    OMP_DATA_DIR: root,
+it('[Decision 48] one store of several is saved, restored, exported and compared by its name', async () => {
+  const folder = temporaryFolder();
+  const withNotesIn = (data_dir: string) => ({
+    OMP_PROVIDER: 'memory',
     OMP_SEARCH_MODE: 'keyword',
-    OMP_STORES: JSON.stringify(stores),
-    TMPDIR: temporaryFolder(),
-  };
-}
-
-it('[Decision 48] each store is saved, restored, exported and compared by its name', async () => {
-  const env = await configured();
+    OMP_STORES: JSON.stringify({ notes: { mount: 'a/notes', data_dir, ...KEYWORD } }),
+    TMPDIR: folder,
+  });
+  const env = withNotesIn(await dataFolder());
   const run = async (own: Record<string, string>, ...args: string[]) => {
     const { status, stdout, stderr } = await runProgram({ args, env: own });
     expect(status, `${args.join(' ')}\n${stdout}${stderr}`).toBe(0);
   };
+  const written = (file: string) =>
+    readFileSync(file, 'utf8')
+      .trim()
+      .split('\n')
+      .slice(1, -1)
+      .map((line) => JSON.parse(line) as WireMemory);
+  const [all, alone, backup] = ['all', 'alone', 'backup'].map((name) => join(folder, name)) as [string, string, string];
+
   const gateway = await startGateway({ env });
   const note = await gateway.client.add({ user_id: 'ana', content: 'a note', scope: 'a/notes/x' });
-  await gateway.client.add({ user_id: 'ana', content: 'of the root store' });
-  await gateway.client.add({ user_id: 'ana', content: 'scratch', scope: 'scratch' });
+  const own = await gateway.client.add({ user_id: 'ana', content: 'of the root store' });
+  await run(env, 'export', all, '--from', gateway.url);
+  expect(written(all)).toEqual([own, note]);
+  await run(env, 'backup', backup, '--store', 'notes');
   expect((await gateway.stop()).status).toBe(0);
 
-  const folder = temporaryFolder();
-  const contents = async (name: string, ...args: string[]) => {
-    const file = join(folder, `${name}.ndjson`);
-    await run(env, 'export', file, ...args);
-    const lines = readFileSync(file, 'utf8').trim().split('\n').slice(1, -1);
-    return lines.map((line) => JSON.parse(line) as WireMemory);
-  };
-  const all = await contents('all');
-  expect(all.map(({ id, scope }) => [id === note.id, scope]).sort()).toEqual([
-    [false, null],
-    [true, 'a/notes/x'],
-  ]);
-  const alone = await contents('notes', '--store', 'notes');
-  expect(alone).toEqual([{ ...note, id: note.id.replace('~notes~', ''), scope: 'x' }]);
-
-  const backup = join(folder, 'notes.backup');
-  await run(env, 'backup', backup, '--store', 'notes');
-  const stores = JSON.parse(env.OMP_STORES);
-  stores.notes.data_dir = join(folder, 'restored');
-  const restored = { ...env, OMP_STORES: JSON.stringify(stores) };
+  const restored = withNotesIn(join(folder, 'restored'));
   await run(restored, 'restore', backup, '--store', 'notes');
-  await run(restored, 'verify', 'config#notes', join(folder, 'notes.ndjson'));
+  await run(restored, 'export', alone, '--store', 'notes');
+  expect(written(alone)).toEqual([{ ...note, id: note.id.replace('~notes~', ''), scope: 'x' }]);
+  await run(env, 'verify', 'config#notes', alone);
 });
 
 it('[Decision 48] a required store that cannot be opened stops the start, and the message names it and its settings', async () => {

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
-import { startMeasuredGateway } from '../process/gateway.ts';
+import { dataFolder, startMeasuredGateway } from '../process/gateway.ts';
 import { freshUser } from '../support/subject.ts';
 
 interface Panel {
@@ -58,9 +58,16 @@ const groupsIn = (expr: string): string[] =>
 
 describe('with the metrics of a gateway that has all of them', () => {
   const measured = once(async () => {
-    const gateway = await startMeasuredGateway({ OMP_SEARCH_MODE: 'hybrid', OMP_INGESTION: 'async' });
+    // Another embedder than that of the root store.
+    const notes = { mount: 'notes', data_dir: await dataFolder(), ingestion: 'async', embedding: { workers: 2 } };
+    const gateway = await startMeasuredGateway({
+      OMP_SEARCH_MODE: 'hybrid',
+      OMP_INGESTION: 'async',
+      OMP_STORES: JSON.stringify({ notes }),
+    });
     const user_id = freshUser();
     await gateway.client.add({ user_id, content: 'tea, no sugar' });
+    await gateway.client.add({ user_id, content: 'no milk', scope: 'notes' });
     await gateway.client.search({ user_id, q: 'tea' });
     const samples = await gateway.samples();
     /** The labels of each name. */

@@ -1,0 +1,300 @@
+import { describe, expect, it } from 'vitest';
+import type { NewMemory, Provider } from '#contract';
+import { unopenedStore } from '../../src/core/late-store.ts';
+import { createApp } from '../../src/http/app.ts';
+import { expectError } from '../support/expect-error.ts';
+import { hashingEmbedder } from '../support/hashing-embedder.ts';
+import { knownCallers } from '../support/known-callers.ts';
+import { callBy } from '../support/requests.ts';
+import { APP_LIMITS, clientTo, freshUser, gateOn, recordingLog } from '../support/subject.ts';
+import type { WireError, WireMemory, WirePage } from '../support/wire.ts';
+import {
+  bent,
+  COMPLETE,
+  CRM,
+  down,
+  failing,
+  HANDBOOK,
+  leftOut,
+  memory,
+  once,
+  open,
+  PARTIAL,
+  reads,
+} from './mounts-subject.ts';
+
+const call = callBy();
+
+describe('[Decision 49] a store that fails', () => {
+  it('fails every answer that it could be in, by its name, if it is required', async () => {
+    const { client, add, as, user_id } = await open([HANDBOOK, { ...CRM, current: failing }]);
+    await add('tea');
+    for (const reply of await Promise.all(reads(client, user_id))) {
+      expect(expectError(reply, 'provider_error').provider).toBe('crm');
+    }
+    expectError(await client.ask(client.byId('~crm~x')), 'provider_error');
+    // Not asked: the filter, or no grant, reaches it.
+    expect(leftOut(await client.ask('/memories', { user_id, scope: 'docs/*' }))).toEqual(COMPLETE);
+    expect(leftOut(await client.ask('/memories/search', { user_id, q: 'tea', scope: 'docs' }))).toEqual(COMPLETE);
+    const reader = as('*:docs/*', 'read:notes');
+    for (const reply of await Promise.all(reads(reader, user_id))) expect(leftOut(reply)).toEqual(COMPLETE);
+    expectError(await reader.ask(reader.byId('~crm~x')), 'not_found');
+  });
+
+  it('is left out and named, in body and header, if it is optional', async () => {
+    const { client, add, as, user_id, all } = await open([HANDBOOK, { ...CRM, required: false, current: failing }]);
+    await add('tea');
+    await add('tea', 'docs/handbook');
+    for (const reply of await Promise.all(reads(client, user_id))) expect(leftOut(reply)).toEqual(PARTIAL);
+    expect((await client.list({ user_id })).items).toHaveLength(2);
+    const reader = as('*:docs/*');
+    for (const reply of await Promise.all(reads(reader, user_id))) expect(leftOut(reply)).toEqual(COMPLETE);
+    expect(expectError(await client.ask(client.byId('~crm~x')), 'provider_error').provider).toBe('crm');
+    let page = await client.ask('/export', { user_id });
+    while (page.status === 200)
+      page = await client.ask('/export', { user_id, cursor: String((page.body as WirePage).next_cursor) });
+    expect(expectError(page, 'provider_error').provider).toBe('crm');
+    // Without it, the gateway is ready.
+    await all.ping(call);
+  });
+
+  it('has a share of the time of the request, if it is optional', async () => {
+    const never = once(bent(() => ({ list: () => new Promise<never>(() => {}) })));
+    const { all, user_id } = await open([{ ...CRM, required: false, current: never }]);
+    const late = callBy();
+    late.deadline = performance.now();
+    expect(await all.list({ user_id, tags: [], within: null, limit: 9, max_bytes: 1e9 }, late)).toEqual([]);
+    expect(late.leftOut).toEqual({ 'x-partial': ['crm'] });
+    expect(late.aborted).toBe(false);
+  });
+
+  it('a request that ends does not count as a failure of the store', async () => {
+    const never = once(bent(() => ({ list: () => new Promise<never>(() => {}) })));
+    const { all, user_id } = await open([{ ...CRM, required: false, current: never }]);
+    const ended = callBy();
+    ended.deadline = performance.now() + 600_000;
+    const listing = all.list({ user_id, tags: [], within: null, limit: 9, max_bytes: 1e9 }, ended);
+    ended.abort(new Error('gone'));
+    await expect(listing).rejects.toThrow('gone');
+    expect(ended.leftOut).toBeUndefined();
+  });
+
+  it('that opens later is there from then on', async () => {
+    const placeholder = unopenedStore('crm');
+    let isOpen = false;
+    const { client, add, user_id, subject } = await open([
+      HANDBOOK,
+      { ...CRM, required: false, current: (store) => (isOpen ? store : placeholder) },
+    ]);
+    await add('tea');
+    for (const reply of await Promise.all(reads(client, user_id))) expect(leftOut(reply)).toEqual(PARTIAL);
+    expectError(await client.tell('POST', '/memories', { user_id, content: 'x', scope: 'crm' }), 'provider_error');
+    isOpen = true;
+    const { id } = await add('tea', 'crm');
+    expect(id).toMatch(/^~crm~/);
+    for (const reply of await Promise.all(reads(client, user_id))) expect(leftOut(reply)).toEqual(COMPLETE);
+    expect(JSON.stringify(await subject.client.capabilities())).toContain('"name":"crm"');
+  });
+
+  it('agents and clients of mem0 get its name too', async () => {
+    const { all, user_id } = await open([{ ...CRM, required: false, current: failing }]);
+    const log = recordingLog();
+    const { gate } = gateOn(all, log);
+    const { authenticator } = knownCallers();
+    const app = createApp({
+      gate,
+      authenticator,
+      log,
+      compat: { interface: 'mem0', infer: 'reject' },
+      mcp: { enabled: 'on' },
+      ...APP_LIMITS,
+    });
+    const client = clientTo(app, { accept: 'application/json, text/event-stream' });
+    for (const reply of [
+      await client.tell('POST', '/compat/mem0/search', { user_id, query: 'tea' }),
+      await client.ask('/compat/mem0/memories', { user_id }),
+    ]) {
+      expect(leftOut(reply)).toEqual(PARTIAL);
+    }
+    const removed = await client.tell('DELETE', `/compat/mem0/memories?user_id=${user_id}`);
+    expect(removed).toMatchObject({ status: 502, body: { error: { code: 'provider_error', provider: 'crm' } } });
+    for (const name of ['search_memories', 'list_memories', 'get_context']) {
+      const params = { name, arguments: name === 'list_memories' ? {} : { query: 'tea' } };
+      const reply = await client.tell('POST', `/mcp/${user_id}`, {
+        jsonrpc: '2.0',
+        id: 1,
+        method: 'tools/call',
+        params,
+      });
+      expect(reply.text, name).toMatch(/x-partial[^}]*crm/);
+    }
+  });
+});
+
+describe('[Decision 49] a store that lacks a verb', () => {
+  const PLAIN = { ...CRM, open: memory('none') };
+  it('is named where others answer, unless no grant reaches it', async () => {
+    const { client, as, add, user_id } = await open([HANDBOOK, PLAIN]);
+    await add('tea', 'crm/x');
+    const without = { ...COMPLETE, without: [['crm'], 'crm'] };
+    expect(leftOut(await client.ask('/stats', { user_id }))).toEqual(without);
+    expect(leftOut(await client.ask('/users', { prefix: user_id }))).toEqual(without);
+    expect(leftOut(await as('read:docs/*').ask('/stats', { user_id }))).toEqual(COMPLETE);
+    expect(expectError(await as('read:crm/*').ask('/stats', { user_id }), 'unsupported_capability').provider).toBe(
+      'crm',
+    );
+    expect(leftOut(await client.ask('/memories', { user_id }))).toEqual(COMPLETE);
+  });
+
+  it('filters that it does not support are rejected with its name', async () => {
+    const timeless = once((store) => ({
+      ...store,
+      capabilities: { ...store.capabilities, temporal: false, explain: false },
+    }));
+    const { client, user_id } = await open([HANDBOOK, { ...CRM, current: timeless }]);
+    const rejected = [
+      await client.ask('/memories', { user_id, since: '2020-01-01' }),
+      await client.ask('/memories/search', { user_id, q: 'tea', explain: 'true' }),
+    ];
+    for (const reply of rejected) expect(expectError(reply, 'unsupported_capability').provider).toBe('crm');
+    expect((await client.ask('/memories', { user_id, since: '2020-01-01', scope: 'docs/*' })).status).toBe(200);
+  });
+
+  it('erase is no success while it may hold the user', async () => {
+    const { client, add, user_id } = await open([
+      HANDBOOK,
+      { ...CRM, current: once(bent(() => ({ erase: undefined }) as never)) },
+    ]);
+    await add('tea', 'docs/handbook');
+    await add('tea');
+    expect(await client.erase(user_id)).toBe(2);
+    await add('tea');
+    const { id } = await add('tea', 'crm');
+    const failure = expectError(await client.tell('DELETE', `/users/${user_id}/memories`), 'unsupported_capability');
+    expect(failure).toMatchObject({
+      provider: 'crm',
+      message: expect.stringContaining('was erased in handbook, memory'),
+    });
+    expect((await client.list({ user_id })).items.map((one) => one.id)).toEqual([id]);
+    await client.remove(id);
+    expect(await client.erase(user_id)).toBe(0);
+  });
+
+  it('vectors of another model are no part of a map', async () => {
+    const other = { ...hashingEmbedder(), model: 'other' };
+    const { client, add, user_id } = await open([
+      HANDBOOK,
+      { ...CRM, open: (own) => memory()({ ...own, embedder: other }) },
+    ]);
+    await add('tea');
+    await add('green tea', 'docs/handbook');
+    await add('black tea', 'crm');
+    const reply = await client.ask('/map', { user_id });
+    expect(leftOut(reply)).toEqual({ ...COMPLETE, without: [['crm'], 'crm'] });
+    expect(reply.body).toMatchObject({ items: { length: 2 }, without_vector: 1 });
+  });
+});
+
+describe('[Decision 49] unions', () => {
+  it('count users and memories of all stores, each user once', async () => {
+    const { client } = await open();
+    const run = freshUser();
+    const users = ['a', 'b', 'c', 'd', 'e', 'f'].map((name) => `${run}-${name}`);
+    const scopes = [null, 'crm', 'docs/handbook/x', 'crm/y'];
+    for (const [i, user_id] of users.entries()) {
+      for (const [j, scope] of scopes.entries()) {
+        if ((i + 1) & (1 << (j % 3))) await client.add({ user_id, scope, content: `${i} ${j}`, tags: ['t', `t${j}`] });
+      }
+    }
+    const due = users.map((user_id, i) => ({
+      user_id,
+      count: scopes.filter((_, j) => (i + 1) & (1 << (j % 3))).length,
+    }));
+    for (const limit of [1, 2, 4, 50]) {
+      const found: { user_id: string; count: number }[] = [];
+      for (let cursor: string | undefined; ; ) {
+        const { items, next_cursor } = await client.users({ prefix: run, limit, cursor });
+        expect(items.length).toBeLessThanOrEqual(limit);
+        found.push(...items.map(({ user_id, count }) => ({ user_id, count })));
+        if (next_cursor === null) break;
+        cursor = next_cursor;
+      }
+      expect(found.sort((a, b) => (a.user_id < b.user_id ? -1 : 1))).toEqual(due);
+    }
+    const last = users.at(-2) as string;
+    const { items } = await client.list({ user_id: last });
+    const times = items.map(({ created_at }) => created_at).sort();
+    const stats = await client.stats(last);
+    expect(stats).toMatchObject({
+      count: items.length,
+      oldest: times[0],
+      newest: times.at(-1),
+      created: { per: 'day' },
+    });
+    expect(stats.scopes.map(({ scope }) => scope).sort()).toEqual(items.map(({ scope }) => scope).sort());
+    expect(stats.tags[0]).toEqual({ tag: 't', count: items.length });
+  });
+
+  it('export everything, and import it into the same stores elsewhere', async () => {
+    const from = await open();
+    for (const scope of [null, 'crm', 'crm/a', 'docs/handbook']) await from.add(`in ${scope}`, scope);
+    const memories: WireMemory[] = [];
+    for (let cursor: string | undefined; ; ) {
+      const page = (await from.client.ask('/export', { user_id: from.user_id, limit: 1, cursor })).body as {
+        memories: WireMemory[];
+        next_cursor: string | null;
+      };
+      memories.push(...page.memories);
+      if (page.next_cursor === null) break;
+      cursor = page.next_cursor;
+    }
+    expect(memories).toHaveLength(4);
+    const to = await open();
+    const load = async (all: readonly object[]) =>
+      (
+        (await to.client.tell('POST', '/import', { memories: all })).body as {
+          results: { outcome?: string; error?: WireError['error'] }[];
+        }
+      ).results;
+    expect((await load(memories)).map(({ outcome }) => outcome)).toEqual(Array(4).fill('stored'));
+    expect((await load(memories)).map(({ outcome }) => outcome)).toEqual(Array(4).fill('unchanged'));
+    const [listed, before] = await Promise.all([to, from].map(({ client }) => client.list({ user_id: from.user_id })));
+    expect(listed?.items).toEqual(before?.items);
+    const wrong = [
+      { ...memories[0], id: '~crm~mem_1', scope: 'notes' },
+      { ...memories[0], id: 'mem_1', scope: 'crm' },
+    ];
+    expect((await load(wrong)).map(({ error }) => error?.message)).toEqual([
+      'id: names the store crm, whose memories have the scope crm or one below',
+      'id: memories of this scope are in the store crm, and their ids begin with ~crm~',
+    ]);
+  });
+
+  it('changes in mounted stores are in the log of the root store before the answer', async () => {
+    const { client, add, user_id, all } = await open();
+    const { id } = await add('tea', 'crm/x');
+    await client.update(id, { content: 'coffee' });
+    await client.batch([{ user_id, content: 'x', scope: 'docs/handbook' }]);
+    await client.remove(id);
+    // Past the queue, which holds the entries of reads.
+    const entries = await all.audit.read({ user_id, within: null, limit: 9 }, call);
+    expect(
+      entries.map(({ action, memory_id, scope, outcome }) => [action, memory_id?.slice(0, 5), scope, outcome]),
+    ).toEqual([
+      ['delete', '~crm~', 'crm/x', 'ok'],
+      ['add', '~hand', 'docs/handbook', 'ok'],
+      ['update', '~crm~', 'crm/x', 'ok'],
+      ['add', '~crm~', 'crm/x', 'ok'],
+    ]);
+  });
+
+  it('a change whose entry cannot be written is not answered as a success', async () => {
+    const alter = (provider: Provider): Provider => ({
+      ...provider,
+      ...(provider.audit && { audit: { ...provider.audit, record: () => down('memory') } }),
+    });
+    const { client, user_id } = await open([CRM], { alter });
+    const input: Partial<NewMemory> = { user_id, content: 'x', scope: 'crm' };
+    expectError(await client.tell('POST', '/memories', input), 'provider_error');
+  });
+});

@@ -1,0 +1,76 @@
+import { onTestFinished } from 'vitest';
+import { OmpError } from '#contract';
+import type { Store } from '../../src/core/with-embedder.ts';
+import type { Client, Reply } from '../support/client.ts';
+import { knownCallers } from '../support/known-callers.ts';
+import { type Mount, openMounted } from '../support/mounted.ts';
+import { freshUser, openSubject, type SubjectOptions } from '../support/subject.ts';
+
+export const memory =
+  (scopes: 'native' | 'none' = 'native') =>
+  (options: Partial<SubjectOptions>) =>
+    openSubject({ provider: 'memory', options: { scopes }, ...options });
+
+export const HANDBOOK: Mount = { name: 'handbook', mount: 'docs/handbook', open: memory() };
+export const CRM: Mount = { name: 'crm', mount: 'crm', open: memory() };
+
+/** A gateway on memory, with other memory mounted, and a client of its own user. */
+export async function open(mounts: readonly Mount[] = [HANDBOOK, CRM], options: Partial<SubjectOptions> = {}) {
+  const callers = knownCallers();
+  const subject = await openMounted((own) => memory()({ ...own, ...options }), mounts, {
+    authenticator: callers.authenticator,
+    ...(options.embedder && { embedder: options.embedder }),
+  });
+  onTestFinished(subject.close);
+  const user_id = freshUser();
+  const { client } = subject;
+  const add = (content: string, scope: string | null = null, more: object = {}) =>
+    client.add({ user_id, content, ...(scope !== null && { scope }), ...more });
+  const as = (...grants: string[]): Client => subject.as(callers.admit({ grants }));
+  const root = subject.provider.mounts?.root as Required<Store>;
+  const all = subject.provider as Required<Store>;
+  return { subject, client, user_id, add, as, root, all };
+}
+
+/** The store with some methods replaced. */
+export const bent =
+  (change: (store: Required<Store>) => Partial<Store>) =>
+  (store: Store): Store => ({ ...store, ...change(store as Required<Store>) });
+/** Made once, because another store counts as another one that was opened. */
+export const once = (make: (store: Store) => Store): ((store: Store) => Store) => {
+  let made: Store | undefined;
+  return (store) => {
+    made ??= make(store);
+    return made;
+  };
+};
+export const down = (name: string): Promise<never> =>
+  Promise.reject(new OmpError('provider_error', 'it does not answer', { provider: name, down: true }));
+/** All its methods fail. */
+export const failing = once(
+  bent(({ name, ...store }) =>
+    Object.fromEntries(
+      Object.entries(store)
+        .filter(([member, value]) => typeof value === 'function' && member !== 'close')
+        .map(([member]) => [member, () => down(name)]),
+    ),
+  ),
+);
+
+/** What the answer says in body and header. */
+export const leftOut = ({ status, body, headers }: Reply) => ({
+  status,
+  partial: [(body as Record<string, unknown>)['x-partial'], headers.get('x-partial')],
+  without: [(body as Record<string, unknown>)['x-without'], headers.get('x-without')],
+});
+export const COMPLETE = { status: 200, partial: [undefined, null], without: [undefined, null] };
+export const PARTIAL = { ...COMPLETE, partial: [['crm'], 'crm'] };
+
+export const reads = (client: Client, user_id: string): Promise<Reply>[] => [
+  client.ask('/memories', { user_id }),
+  client.ask('/memories/search', { user_id, q: 'tea' }),
+  client.tell('POST', '/context', { user_id, query: 'tea' }),
+  client.ask('/stats', { user_id }),
+  client.ask('/users', { prefix: user_id }),
+  client.ask('/map', { user_id }),
+];
