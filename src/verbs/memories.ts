@@ -411,7 +411,6 @@ export const list = verb({
           .meta({ description: 'Newest first: by `created_at`, then `id`, both descending.' }),
         next_cursor,
         ...leftOut,
-        ...leftOut,
       })
       .meta({ id: 'MemoryPage' }),
     example: { items: [memoryExample], next_cursor: null },

@@ -18,6 +18,7 @@ it('a gate exposes the public facts of a store, and no access to memories', asyn
     capabilities: store.capabilities,
     max_record_bytes: expect.any(Number),
     description: document(store, 60),
+    hasEtag: expect.any(Function),
     session: expect.any(Function),
     metrics: expect.any(Function),
     ping: expect.any(Function),
