@@ -41,7 +41,16 @@ describe('the image', () => {
   it('[Decision 50] opens a provider that is mounted, on a read-only file system', async () => {
     const mount = `${import.meta.dirname}/provider:/app/providers/mounted:ro`;
     const settings = ['--env=OMP_PROVIDER=./providers/mounted', '--env=OMP_SEARCH_MODE=keyword', '--env=OMP_AUTH=open'];
-    const findings = await docker('run', '--rm', '--read-only', '--volume', mount, ...settings, 'omp-gateway', 'doctor');
+    const findings = await docker(
+      'run',
+      '--rm',
+      '--read-only',
+      '--volume',
+      mount,
+      ...settings,
+      'omp-gateway',
+      'doctor',
+    );
     expect(findings).toContain('the provider ./providers/mounted opens and answers');
   });
 
