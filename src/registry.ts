@@ -9,6 +9,10 @@ const PROVIDERS = {
   memory: () => import('../providers/memory/index.ts'),
 } satisfies Record<ProviderName, () => Promise<{ default: ProviderModule }>>;
 
+/** The name of a provider in `/capabilities`, errors, metrics and logs. */
+export const nameOf = async (provider: string): Promise<string> =>
+  isBuiltIn(provider) ? provider : (await providerModule(provider)).name;
+
 /** `provider` as in the configuration. Packages and paths are looked up from the working directory. */
 export const providerModule = async (provider: string): Promise<ProviderModule> =>
   isBuiltIn(provider) ? (await PROVIDERS[provider]()).default : loadProvider(provider, process.cwd());

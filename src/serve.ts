@@ -15,7 +15,7 @@ import { loopbackHosts } from './http/admission.ts';
 import { type AdminOptions, createAdminApp, createApp } from './http/app.ts';
 import { cannotListen, listen } from './http/listen.ts';
 import { openRateLimits } from './rate-limit/rate-limits.ts';
-import { providerModule } from './registry.ts';
+import { nameOf } from './registry.ts';
 import { createDependencies } from './resilience/dependencies.ts';
 import { CLOSE_MS, type OpenParts, openParts } from './shutdown.ts';
 import { openStores } from './stores.ts';
@@ -46,7 +46,7 @@ const RESILIENCE = { retries: 2, breaker_failures: 5, probe_ms: 500 };
 export async function serve(config: Config, log: Log, stopSignal?: AbortSignal): Promise<Gateway> {
   const parts = openParts(log, stopSignal);
   try {
-    const { name } = await providerModule(config.provider);
+    const name = await nameOf(config.provider);
     const health = createHealth(name);
     const telemetry = await parts.open('telemetry', openTelemetry(telemetryOptions(config), log));
     await openMetricsPort(config, { health, provider: name, scrape: telemetry.scrape, log }, parts);

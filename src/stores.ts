@@ -1,13 +1,13 @@
 import type { Embedder, Log, ProviderContext } from '#contract';
 import { auditOptions, embeddingOptions, providerOptions } from './config/config-options.ts';
 import { errorInStore } from './config/mounted-stores.ts';
-import type { Config, StoreConfig } from './config/settings.ts';
+import { type Config, isBuiltIn, type StoreConfig } from './config/settings.ts';
 import { compose } from './core/compose.ts';
 import { unopenedStore } from './core/late-store.ts';
 import { mountStores } from './core/mounts.ts';
 import type { MountedStore, Store } from './core/with-embedder.ts';
 import { type Protect, startEmbedder } from './embedding/open.ts';
-import { openProvider } from './registry.ts';
+import { nameOf, openProvider } from './registry.ts';
 import type { OpenParts } from './shutdown.ts';
 
 /** All stores of a configuration, open. */
@@ -75,10 +75,13 @@ async function openMounted(
   { parts, log }: Pick<StoreParts, 'parts' | 'log'>,
 ): Promise<MountedStore> {
   let current: Awaited<ReturnType<Open>> = { store: unopenedStore(name), embedder: undefined };
+  // A package or a path says its name once it is loaded; the path must not be shown.
+  let provider: string = isBuiltIn(config.provider) ? config.provider : name;
   let timer: NodeJS.Timeout | undefined;
   const attempt = async (pause: number): Promise<void> => {
     try {
       current = await open(config, name);
+      provider = await nameOf(config.provider);
       if (pause > FIRST_PAUSE_MS) log.info({ store: name }, `the store ${name} is open`);
     } catch (error) {
       const failure = errorInStore(name, error);
@@ -93,7 +96,9 @@ async function openMounted(
   return {
     name,
     mount,
-    provider: config.provider,
+    get provider() {
+      return provider;
+    },
     required,
     weight,
     get embedder() {
