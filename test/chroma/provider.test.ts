@@ -139,7 +139,7 @@ describe.skipIf(NO_CHROMA !== '')(`the provider for Chroma${NO_CHROMA && ` (${NO
     const added = await add(provider, user_id, [...Array.from({ length: 300 }, () => 'likes tea'), 'plays the piano']);
     await add(provider, freshUser(), ['likes tea']);
     const newest = ids(added.slice(0, 300)).sort().reverse();
-    for (const limit of [1, 49, 60]) {
+    for (const limit of [1, 60, 120]) {
       const query = searchFor(user_id, 'likes tea', { limit, vector: await vectorOf('likes tea') });
       const hits = await provider.search(query, call);
       expect(ids(hits.map(({ memory }) => memory))).toEqual(newest.slice(0, limit));
