@@ -16,8 +16,8 @@ WORKDIR /build
 COPY package.json package-lock.json ./
 RUN npm ci --ignore-scripts
 COPY . .
-# The modes of files may be those of a clone that only its owner can read.
-RUN npm run build && chmod -R a+rX assets dist
+# The tests of providers need vitest. The modes of files may be those of a clone that only its owner can read.
+RUN npm run build && rm -rf dist/test && chmod -R a+rX assets dist
 
 # No dependency needs an install script or differs between platforms: native parts are prebuilt for all of them.
 FROM --platform=$BUILDPLATFORM ${NODE_IMAGE} AS dependencies
@@ -31,6 +31,8 @@ RUN npm pkg delete devDependencies && npm sbom --sbom-format=cyclonedx --sbom-ty
 RUN find node_modules -type f '(' -name '*.map' -o -name '*.ts' -o -name '*.mts' -o -name '*.cts' -o -iname '*.md' ')' \
       ! -iname '*licen[cs]e*' ! -iname '*notice*' -delete \
     && rm -rf node_modules/fs-native-extensions/prebuilds/[!l]*
+# A provider that is mounted below /app/providers imports omp-gateway/provider: it is this gateway's.
+RUN ln -s .. node_modules/omp-gateway
 
 FROM ${NODE_IMAGE}
 LABEL org.opencontainers.image.title="omp-gateway" \
