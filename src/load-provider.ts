@@ -1,5 +1,5 @@
 import { existsSync, readFileSync, statSync } from 'node:fs';
-import { dirname, isAbsolute, join, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { PROVIDER_VERSION, type ProviderModule } from '#contract';
 import { version } from './package.ts';
@@ -9,7 +9,7 @@ import { version } from './package.ts';
  * message an operator can act on.
  */
 export async function loadProvider(provider: string, folder: string): Promise<ProviderModule> {
-  const isPath = /^\.\.?\//.test(provider) || isAbsolute(provider);
+  const isPath = /^\.{0,2}\//.test(provider);
   const file = isPath ? fileAt(resolve(folder, provider)) : fileOfPackage(provider, folder);
   if (file === undefined || !existsSync(file)) {
     const reason = isPath

@@ -67,7 +67,8 @@ export async function restore(
 }
 
 /** The name of a provider in `/capabilities`, errors, metrics and logs. */
-export const nameOf = async (provider: string): Promise<string> => (await moduleOf(provider)).name;
+export const nameOf = async (provider: string): Promise<string> =>
+  isBuiltIn(provider) ? provider : (await moduleOf(provider)).name;
 
 /** `provider` as in the configuration. Packages and paths are looked up from the working directory. */
 const moduleOf = async (provider: string): Promise<ProviderModule> =>

@@ -14,7 +14,7 @@ export const isBuiltIn = (provider: string): provider is ProviderName =>
   PROVIDER_NAMES.some((name) => name === provider);
 
 /** The name of a package in lower case, with or without its scope, or a path that begins like one. */
-const PROVIDER = /^(?:(?:@[a-z0-9][a-z0-9._-]*\/)?[a-z0-9][a-z0-9._-]*|(?:\.{0,2}\/|[A-Z]:\\).+)$/;
+const PROVIDER = /^(?:(?:@[a-z0-9][a-z0-9._-]*\/)?[a-z0-9][a-z0-9._-]*|\.{0,2}\/.+)$/;
 /** A package could have such a name; it can still be given as a path. */
 const isMisspelt = (provider: string): boolean =>
   nearest(

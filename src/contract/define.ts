@@ -134,10 +134,9 @@ async function validated<Options>(
 
 /** Some libraries quote what they found. */
 function withoutValues(message: string, value: unknown): string {
-  if (typeof value !== 'object' || value === null) {
-    return String(value).length > 2 ? message.replaceAll(String(value), '…') : message;
-  }
-  return Object.values(value).reduce(withoutValues, message);
+  if (typeof value === 'object' && value !== null) return Object.values(value).reduce(withoutValues, message);
+  const text = typeof value === 'string' || typeof value === 'number' ? String(value) : '';
+  return text.length > 2 ? message.replaceAll(text, '…') : message;
 }
 
 /** A provider may be an instance of a class. The gateway copies its members, and calls its methods without `this`. */

@@ -40,9 +40,10 @@ export const explainFailures = (subject: GetSubject) => {
     app.request = async (input, init, ...rest) => {
       const answer = await request(input, init, ...rest);
       const copy = answer.clone();
-      last = copy.text().then((text) => ({
+      const text = copy.text().catch(String);
+      last = text.then((answered) => ({
         asked: cut(`${init?.method ?? 'GET'} ${input} ${init?.body ?? ''}`),
-        answered: cut(`${copy.status} ${text}`),
+        answered: cut(`${copy.status} ${answered}`),
       }));
       return answer;
     };

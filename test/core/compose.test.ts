@@ -1,18 +1,19 @@
 import { describe, expect, it } from 'vitest';
 import type { Provider, ProviderCapabilities } from '#contract';
 import { compose } from '../../src/core/compose.ts';
-import { call, contextOf, listOf, memoryOf, openMemory } from '../support/requests.ts';
+import { call, contextOf, listOf, memoryOf, openMemory, refTo, searchFor } from '../support/requests.ts';
 import type { FullStore } from '../support/stores.ts';
 
 type Full = Required<Provider>;
 
 /** The memory provider with these capabilities as the gateway uses it, and what reaches its `list` and `add`. */
-const composed = async (more: Partial<ProviderCapabilities>) => {
+const composed = async (more: Partial<ProviderCapabilities>, check: Provider['check'] = () => {}) => {
   const inner = (await openMemory('native')) as Full;
   const reached: unknown[] = [];
   const changed: Provider = {
     ...inner,
     capabilities: { ...inner.capabilities, ...more },
+    check,
     add: (request, by) => {
       const { scope, tags } = request.input;
       reached.push({ scope, tags });
@@ -61,5 +62,25 @@ describe('scopes are', () => {
     });
     expect(reached).toEqual([]);
     expect(provider.audit).toBeUndefined();
+  });
+});
+
+describe('a provider without a check', () => {
+  it.each([
+    ['tags', { tags: false }, { tags: ['t'] }],
+    ['supersedes', { supports_supersession: false }, { supersedes: ['mem_a'] }],
+  ])('[Decision 50] gets no %s that it does not declare', async (field, capabilities, fields) => {
+    const memory = await openMemory('native');
+    const { check: _, ...unchecked } = { ...memory, capabilities: { ...memory.capabilities, ...capabilities } };
+    const provider = compose(unchecked, contextOf()) as FullStore;
+    const rejected = { code: 'unsupported_capability', message: `${field}: the provider does not support ${field}` };
+    await expect(provider.add({ input: memoryOf('u', 'note', fields) }, call)).rejects.toMatchObject(rejected);
+    const { id } = await provider.add({ input: memoryOf('u', 'note') }, call);
+    await expect(provider.update({ ref: refTo(id), patch: fields }, call)).rejects.toMatchObject(rejected);
+    const batch = await provider.batch({ inputs: [memoryOf('u', 'note', fields), memoryOf('u', 'note')] }, call);
+    expect(batch).toMatchObject([rejected, { content: 'note' }]);
+    if (!('tags' in fields)) return;
+    await expect(provider.list(listOf('u', fields), call)).rejects.toMatchObject(rejected);
+    await expect(provider.search(searchFor('u', 'note', fields), call)).rejects.toMatchObject(rejected);
   });
 });

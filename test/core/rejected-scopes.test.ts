@@ -96,6 +96,19 @@ describe('a provider without scopes and tags', () => {
     for (const [verb, query] of queries.slice(7)) expect(query, verb).not.toHaveProperty('scope');
   });
 
+  it('[Decision 50] counts and erases memories, for callers of all scopes', async () => {
+    const provider = storeOf(rejectScopes(await openMemory('native')));
+    const { updated_at: last_write } = await provider.add({ input: input() }, call);
+    const seen = async (within: string[] | null) => [
+      (await provider.users({ users: null, within, limit: 10 }, call)).items,
+      (await provider.userStats({ user_id: 'u', within, limit: 10 }, call)).count,
+    ];
+    expect(await seen(null)).toEqual([[{ user_id: 'u', count: 1, last_write }], 1]);
+    expect(await seen(['*'])).toEqual([[], 0]);
+    expect(await provider.erase({ user_id: 'u' }, call)).toBe(1);
+    expect(await seen(null)).toEqual([[], 0]);
+  });
+
   it('gets no missing verb and no audit log, whose entries would have scopes', async () => {
     const { bare: inner } = await open();
     const { name, capabilities, get, ping, close } = inner;

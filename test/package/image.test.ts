@@ -1,5 +1,5 @@
 import { execFile, execFileSync, spawn } from 'node:child_process';
-import { chmodSync, existsSync, readdirSync, readFileSync } from 'node:fs';
+import { chmodSync, cpSync, existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, test } from 'vitest';
@@ -49,6 +49,7 @@ describe('the image', () => {
     const owner = process.getuid?.() === 0 ? { uid, gid } : {};
     if ('uid' in owner) execFileSync('chown', [`${uid}:${gid}`, tmp]);
     chmodSync(folder, 0o755);
+    cpSync('test/containers/provider', join(app, 'providers/mounted'), { recursive: true });
     execFileSync('chmod', ['-R', 'a-w', app]);
     const gateway = watch(
       spawn(process.execPath, [join(image.root, main)], {
@@ -81,5 +82,14 @@ describe('the image', () => {
     expect(sockets).toEqual([expect.stringMatching(/^omp-gateway-\d+$/)]);
     expect(readdirSync(join(tmp, sockets[0] ?? ''))).toEqual([]);
     expect(readdirSync(data).sort()).toEqual(['lock', 'omp-gateway.json', 'postgres']);
+
+    // A provider that is mounted there imports the contract of this gateway.
+    const mounted = { OMP_PROVIDER: './providers/mounted', OMP_SEARCH_MODE: 'keyword', OMP_AUTH: 'open' };
+    const { stdout } = await promisify(execFile)(process.execPath, [join(image.root, main), 'doctor'], {
+      ...owner,
+      cwd: app,
+      env: { PATH: process.env.PATH, ...image.env, ...mounted, OMP_DATA_DIR: data, TMPDIR: tmp },
+    });
+    expect(stdout).toContain('the provider ./providers/mounted opens and answers');
   });
 });

@@ -22,6 +22,7 @@ const INPUTS = [
   'scripts',
   'console',
   'clients/typescript/src',
+  'test/conformance/provider-tests.ts',
   'tsconfig.json',
   'tsconfig.build.json',
   'package.json',
