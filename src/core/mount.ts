@@ -2,6 +2,15 @@ import { type Memory, type NewMemory, OmpError, type Ref, type Visible, type Wit
 import { isAtOrBelow, withinBelow } from '#toolbox';
 import type { Store } from './with-embedder.ts';
 
+/** What only the root store has. */
+const OF_THE_ROOT = {
+  mounts: undefined,
+  keys: undefined,
+  audit: undefined,
+  changes: undefined,
+  changesHeld: undefined,
+};
+
 /*
  * A store in the names of the gateway: its ids and scopes, and what hides where (Decision 48).
  */

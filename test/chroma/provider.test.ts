@@ -133,13 +133,31 @@ describe.skipIf(NO_CHROMA !== '')(`the provider for Chroma${NO_CHROMA && ` (${NO
     expect(await collection.count()).toBe(0);
   });
 
+  it('[Decision 43] an import replaces all of a memory, also its time of creation', async () => {
+    const { provider, name } = await open();
+    const vector = await vectorOf('tea');
+    const imported = (memory: Memory, replace = true) =>
+      provider.import({ items: [{ memory, vector }], replace }, call);
+    const [added] = (await add(provider, 'ana', ['tea'])) as [Memory];
+    const full = { ...added, tags: ['t'], confidence: 0.5, extensions: { 'x-a': 1 } };
+    const plain = { ...added, tags: [], extensions: { 'x-b': 2 } };
+    const earlier = { ...plain, created_at: '0001-01-01T00:00:00.000Z', content: 'coffee' };
+    for (const memory of [full, plain, earlier, full]) {
+      expect(await imported(memory, false)).toEqual([false]);
+      expect(await imported(memory)).toEqual([true]);
+      expect(await provider.get(refTo(added.id), call)).toEqual(memory);
+      expect(await (await (await chromaClient(chroma.url)).getCollection({ name })).count()).toBe(1);
+    }
+    expect(await imported({ ...full, user_id: 'ben' })).toEqual([false]);
+  });
+
   it('[SPEC GET /memories/search order] equal scores are newest first, however many there are', async () => {
     const { provider } = await open();
     const user_id = freshUser();
     const added = await add(provider, user_id, [...Array.from({ length: 300 }, () => 'likes tea'), 'plays the piano']);
     await add(provider, freshUser(), ['likes tea']);
     const newest = ids(added.slice(0, 300)).sort().reverse();
-    for (const limit of [1, 49, 60]) {
+    for (const limit of [1, 60, 120]) {
       const query = searchFor(user_id, 'likes tea', { limit, vector: await vectorOf('likes tea') });
       const hits = await provider.search(query, call);
       expect(ids(hits.map(({ memory }) => memory))).toEqual(newest.slice(0, limit));

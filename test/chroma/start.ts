@@ -38,6 +38,7 @@ export const chromaModule = async (): Promise<ProviderModule> =>
 export interface ChromaCollection {
   add(records: object): Promise<void>;
   get(query: object): Promise<unknown>;
+  query(query: object): Promise<unknown>;
   update(records: object): Promise<void>;
   count(): Promise<number>;
 }

@@ -16,13 +16,13 @@ it('a gate exposes the public facts of a store, and no access to memories', asyn
   expect(gate).toEqual({
     provider: 'memory',
     capabilities: store.capabilities,
-    hasEtag: expect.any(Function),
     max_record_bytes: expect.any(Number),
     description: document(store, 60),
     hasEtag: expect.any(Function),
     session: expect.any(Function),
     metrics: expect.any(Function),
     ping: expect.any(Function),
+    feed: expect.any(Object),
   });
   await gate.ping(call);
 });

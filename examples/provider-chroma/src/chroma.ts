@@ -65,9 +65,7 @@ function toOmpError(error: unknown): OmpError {
   if (name === 'ChromaServerError' && message.startsWith('413')) {
     return new OmpError('payload_too_large', 'this is too large for one request to Chroma');
   }
-  const { code = 'provider_error', ...meaning } = MEANINGS[name] ?? {
-    message: 'Chroma rejected a request of the gateway',
-  };
+  const { code = 'provider_error', ...meaning } = MEANINGS[name] ?? { message: 'Chroma rejected the request' };
   // The cause is logged. The text of any other error may quote the request, which nobody may log.
   return new OmpError(code, meaning.message, { ...meaning, cause: name in MEANINGS ? error : new Error(name) });
 }

@@ -1,4 +1,4 @@
-import type { ChromaClient, Collection } from 'chromadb';
+import type { ChromaClient } from 'chromadb';
 import { backgroundCall, defineProvider, type EmbedderIdentity, MAX_RECORD_BYTES } from 'omp-gateway/provider';
 import { ask, createClient } from './chroma.ts';
 import { createMapped, PRESETS } from './mapped.ts';
@@ -30,8 +30,7 @@ export default defineProvider({
 });
 
 /** Throws for an operator unless the collection fits: Chroma returns an existing one with whatever settings it has. */
-async function openCollection(client: ChromaClient, name: string, embedder: EmbedderIdentity): Promise<Collection> {
-  const { model, dimensions } = embedder;
+async function openCollection(client: ChromaClient, name: string, { model, dimensions }: EmbedderIdentity) {
   const collection = await ask(backgroundCall('start'), () =>
     client.getOrCreateCollection({
       name,

@@ -27,8 +27,8 @@ export interface Shelf {
   inOrder(query: ListQuery, call: Call): Promise<string[]>;
 }
 
-/** Records that one request reads: however large they are, they fit into memory. */
-const CHUNK = 50;
+/** Records that one request reads: a page of 100 and one more. However large they are, they fit into memory. */
+const CHUNK = 101;
 /** The most that a search ranks, and that the gateway reads to filter one page by scope. */
 export const MAX_RESULTS = 10_000;
 /** If the results of a query are not enough, the next one asks for this many times as many. */

@@ -12,15 +12,12 @@ export const placeOf = (user_id: string): number => createHash('sha256').update(
 /** The beginning of the ids of a place. */
 export const placePrefix = (place: number): string => place.toString(16).padStart(12, '0');
 
-/** So that no time of the protocol is negative. */
-const BEFORE_ALL_TIMES = 1e14;
-
 /**
  * The id of a record is its place in order, since Chroma sorts nothing and is quick only with ids: the place of the user (12 characters),
- * the time of creation in milliseconds (15), the id of the memory. None of them ever changes.
+ * the time of creation in milliseconds (15, from so early on that none is negative), the id of the memory. None of them ever changes.
  */
 export const recordId = ({ user_id, created_at, id }: Pick<Memory, 'user_id' | 'created_at' | 'id'>): string =>
-  placePrefix(placeOf(user_id)) + String(Date.parse(created_at) + BEFORE_ALL_TIMES).padStart(15, '0') + id;
+  placePrefix(placeOf(user_id)) + String(Date.parse(created_at) + 1e14).padStart(15, '0') + id;
 
 /**
  * Chroma cannot remove a key from metadata, and refuses an empty list: these values stand for none. Only keys that the gateway chose get
@@ -31,8 +28,9 @@ const NO_VALUE = 'null';
 
 /** Stored as JSON. No filter reads them. */
 const JSON_FIELDS = ['source', 'confidence', 'valid_from', 'valid_to', 'supersedes'] as const;
+type JsonFields = Pick<Memory, (typeof JSON_FIELDS)[number]>;
 
-export function toMetadata(memory: Memory): Metadata {
+function toMetadata(memory: Memory): Metadata {
   const values = Object.entries({
     ...Object.fromEntries(JSON_FIELDS.map((field) => [field, memory[field]])),
     ...memory.extensions,
@@ -50,13 +48,17 @@ export function toMetadata(memory: Memory): Metadata {
   };
 }
 
+/** All metadata of a memory that replaces a record with these keys: Chroma would keep those that are not named. */
+const replacing = (before: Metadata, memory: Memory): Metadata => ({
+  ...Object.fromEntries(Object.keys(before).map((key) => [key, NO_VALUE])),
+  ...toMetadata(memory),
+});
+
 /** The metadata that turns `before` into `after`, and no more: what another gateway changes meanwhile stays. */
 export function changes(before: Memory, after: Memory): Metadata {
   const old = toMetadata(before);
-  const next = { ...Object.fromEntries(Object.keys(old).map((key) => [key, NO_VALUE])), ...toMetadata(after) };
-  return Object.fromEntries(
-    Object.entries(next).filter(([key, value]) => JSON.stringify(value) !== JSON.stringify(old[key])),
-  );
+  const next = Object.entries(replacing(old, after));
+  return Object.fromEntries(next.filter(([key, value]) => JSON.stringify(value) !== JSON.stringify(old[key])));
 }
 
 /** The memory in a record. Undefined: it is not from the gateway. `model`: of the vectors of the collection. */
@@ -65,10 +67,8 @@ export function toMemory({ document, metadata }: Row, model: string): Memory | u
   const { memory_id, user_id, created, updated_at, tags } = metadata;
   if (typeof memory_id !== 'string' || typeof user_id !== 'string' || typeof created !== 'number') return undefined;
   const created_at = new Date(created).toISOString();
-  const extensions = Object.keys(metadata)
-    .filter((key) => key.startsWith('x-'))
-    .sort();
   // Chroma returns keys in another order each time.
+  const keys = Object.keys(metadata).sort();
   const valueIn = (key: string) => jsonIn(metadata[key]);
   return {
     id: memory_id,
@@ -78,13 +78,10 @@ export function toMemory({ document, metadata }: Row, model: string): Memory | u
     updated_at: typeof updated_at === 'string' ? updated_at : created_at,
     scope: null,
     tags: Array.isArray(tags) ? tags.map(String).filter((tag) => tag !== '') : [],
-    ...(Object.fromEntries(JSON_FIELDS.map((field) => [field, valueIn(field)])) as Pick<
-      Memory,
-      (typeof JSON_FIELDS)[number]
-    >),
+    ...(Object.fromEntries(JSON_FIELDS.map((field) => [field, valueIn(field)])) as JsonFields),
     supersedes: (valueIn('supersedes') as string[] | null) ?? [],
     extensions: Object.fromEntries(
-      extensions.map((key) => [key, valueIn(key)]).filter(([, value]) => value !== null),
+      keys.flatMap((key) => (key.startsWith('x-') && valueIn(key) !== null ? [[key, valueIn(key)]] : [])),
     ) as Extensions,
     embedding_model: model,
     status: 'done',
@@ -102,13 +99,16 @@ function jsonIn(value: unknown): unknown {
   }
 }
 
-/** Stores memories, all or none. */
-export const addRecords = (collection: Collection, entries: readonly ExportedMemory[], call: Call): Promise<void> =>
+/** A memory to store. `before`: the metadata of the record that it replaces. */
+type Entry = ExportedMemory & { readonly before?: Metadata | null | undefined };
+
+/** Stores memories, all or none. (An `add` would ignore a record that exists, and report success.) */
+export const putRecords = (collection: Collection, entries: readonly Entry[], call: Call): Promise<void> =>
   ask(call, () =>
-    collection.add({
+    collection.upsert({
       ids: entries.map(({ memory }) => recordId(memory)),
       embeddings: entries.map(({ vector }) => [...toUnit(vector)]),
       documents: entries.map(({ memory }) => memory.content),
-      metadatas: entries.map(({ memory }) => toMetadata(memory)),
+      metadatas: entries.map(({ memory, before }) => replacing(before ?? {}, memory)),
     }),
   );
