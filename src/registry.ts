@@ -4,6 +4,7 @@ import type {
   KeyContext,
   KeyStore,
   MaintenanceContext,
+  OpenWebhooks,
   Provider,
   ProviderContext,
   ProviderModule,
@@ -30,6 +31,15 @@ export async function openKeys(
   context: KeyContext,
 ): Promise<KeyStore | undefined> {
   return (await moduleOf(name)).openKeys?.(options, context);
+}
+
+/** Opens the webhooks of a provider alone, with its feed of changes; undefined: it stores none. */
+export async function openWebhooks(
+  name: ProviderName,
+  options: unknown,
+  context: KeyContext,
+): Promise<OpenWebhooks | undefined> {
+  return (await moduleOf(name)).openWebhooks?.(options, context);
 }
 
 /** The findings of `omp-gateway doctor` about a provider; undefined: it has no checks except opening it. */

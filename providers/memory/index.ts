@@ -25,6 +25,7 @@ import { createKeyUses } from './key-uses.ts';
 import { createExport } from './memory-export.ts';
 import { Options } from './memory-options.ts';
 import { createUser, type Home, type User } from './user.ts';
+import { createWebhookStore } from './webhooks.ts';
 
 /** Memories in process memory, lost when it ends: the reference semantics of every verb, and a backend for experiments. */
 export default defineProvider({
@@ -133,7 +134,7 @@ export default defineProvider({
         log?.note(changeEntry('erase', { id: null, user_id, scope: null }, call));
         return count;
       },
-      ...(log && { audit: log }),
+      ...(log && { audit: log, webhooks: createWebhookStore() }),
       ping: async () => {},
       close: async () => {},
     };

@@ -32,6 +32,11 @@ export default defineProvider({
     const { keys, close } = await openDatabase(options, { ...context, join: true }, async () => {});
     return { ...keys, close };
   },
+  async openWebhooks(options, context) {
+    if (options.mapping) return undefined;
+    const { webhooks, changes, close } = await openDatabase(options, { ...context, join: true }, async () => {});
+    return { webhooks, changes, close };
+  },
   diagnose: async (options, context) => (await import('./commands/doctor.ts')).diagnose(options, context),
   reembed: async (options, context, request) =>
     (await import('./commands/reembed.ts')).reembed(options, context, request),

@@ -3,6 +3,11 @@ import type { KeyStore } from './keys.ts';
 import type { BackupOutcome, Finding, MaintenanceContext, ReembedOutcome, ReembedRequest } from './maintenance.ts';
 import type { Provider, ProviderContext } from './provider.ts';
 
+/** The webhooks of a store, opened alone, with the feed that they are cursors of. */
+export interface OpenWebhooks extends Required<Pick<Provider, 'webhooks' | 'changes'>> {
+  close(): Promise<void>;
+}
+
 /** The default export of a provider's `index.ts`. */
 export interface ProviderModule {
   readonly name: string;
@@ -13,6 +18,8 @@ export interface ProviderModule {
    * options have none.
    */
   openKeys?(options: unknown, context: KeyContext): Promise<KeyStore | undefined>;
+  /** The same for webhooks. */
+  openWebhooks?(options: unknown, context: KeyContext): Promise<OpenWebhooks | undefined>;
   /** Checks everything that the gateway needs to serve, without changes. Returns problems as findings; does not throw them. */
   diagnose?(options: unknown, context: MaintenanceContext): Promise<Finding[]>;
   /** Present when stored memories can be re-embedded. Throws a plain `Error` whose message an operator can act on. */
@@ -33,6 +40,7 @@ interface ProviderSpec<Schema extends z.ZodType> {
   readonly options: Schema;
   open(options: z.output<Schema>, context: ProviderContext): Promise<Provider>;
   openKeys?(options: z.output<Schema>, context: KeyContext): Promise<KeyStore | undefined>;
+  openWebhooks?(options: z.output<Schema>, context: KeyContext): Promise<OpenWebhooks | undefined>;
   diagnose?(options: z.output<Schema>, context: MaintenanceContext): Promise<Finding[]>;
   reembed?(options: z.output<Schema>, context: MaintenanceContext, request: ReembedRequest): Promise<ReembedOutcome>;
   backup?(options: z.output<Schema>, context: KeyContext, file: string): Promise<BackupOutcome>;
@@ -41,12 +49,13 @@ interface ProviderSpec<Schema extends z.ZodType> {
 
 /** Makes every entry point of a provider parse its options first. */
 export const defineProvider = <Schema extends z.ZodType>(spec: ProviderSpec<Schema>): ProviderModule => {
-  const { openKeys, diagnose, reembed, backup, restore } = spec;
+  const { openKeys, openWebhooks, diagnose, reembed, backup, restore } = spec;
   const parse = (options: unknown) => spec.options.parse(options);
   return {
     name: spec.name,
     open: (options, context) => spec.open(parse(options), context),
     ...(openKeys && { openKeys: (options, context) => openKeys(parse(options), context) }),
+    ...(openWebhooks && { openWebhooks: (options, context) => openWebhooks(parse(options), context) }),
     ...(diagnose && { diagnose: (options, context) => diagnose(parse(options), context) }),
     ...(reembed && { reembed: (options, context, request) => reembed(parse(options), context, request) }),
     ...(backup && { backup: (options, context, file) => backup(parse(options), context, file) }),

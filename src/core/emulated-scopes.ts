@@ -91,6 +91,7 @@ type UnscopedMember =
   | 'read_only'
   | 'keyUse'
   | 'keys'
+  | 'webhooks'
   | 'stats'
   | 'ingestion'
   | 'backlog'

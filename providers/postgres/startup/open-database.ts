@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import type { KeyContext, KeyStore, Log } from '#contract';
+import type { KeyContext, KeyStore, Log, WebhookStore } from '#contract';
 import { type Database, openConnections } from '../client/connections.ts';
 import { withStartupClient } from '../client/startup-client.ts';
 import { type Engine, runningEngine, startEngine } from '../embedded/engine.ts';
@@ -8,6 +8,7 @@ import { codeOf } from '../postgres-errors.ts';
 import type { Options } from '../postgres-options.ts';
 import { createKeyStore, withKeyMarker } from '../tables/api-keys.ts';
 import { type Names, toNames } from '../tables/names.ts';
+import { createWebhookStore } from '../tables/webhooks.ts';
 import { namesInUse } from './compatibility-check.ts';
 import { distribute, isDistributed } from './distribute.ts';
 import { migrate } from './migrations.ts';
@@ -50,6 +51,7 @@ export interface OpenDatabase extends Prepared {
   /** Of `read_url`. Not known to answer. */
   readonly replica?: Database | undefined;
   readonly keys: Omit<KeyStore, 'close'>;
+  readonly webhooks: WebhookStore;
   close(): Promise<void>;
 }
 
@@ -81,6 +83,7 @@ export async function openDatabase(
       ? openConnections({ ...limits, config: { ...config, connectionString: read_url }, connections })
       : undefined;
     const keys = createKeyStore({ db, names: prepared.names });
+    const webhooks = createWebhookStore({ db, names: prepared.names });
     const close = async () => {
       // Otherwise connections would wait for an engine that does not start.
       engine?.disableRestart();
@@ -88,7 +91,7 @@ export async function openDatabase(
       await replica?.close();
       await stop();
     };
-    return { ...prepared, db, replica, keys: embedded ? withKeyMarker(keys, context) : keys, close };
+    return { ...prepared, db, replica, keys: embedded ? withKeyMarker(keys, context) : keys, webhooks, close };
   } catch (error) {
     await stop();
     throw error;

@@ -33,7 +33,7 @@ import { createUserVerbs } from './user-statements.ts';
 
 /** The provider of the gateway's tables. Closing it closes the database. */
 export async function openTables(
-  { db, replica, names, keys, iterativeScan, close }: OpenDatabase,
+  { db, replica, names, keys, webhooks, iterativeScan, close }: OpenDatabase,
   options: Options,
   { embedder, ranking, audit, max_record_bytes: max_bytes = MAX_RECORD_BYTES, log }: ProviderContext,
 ): Promise<Provider> {
@@ -122,6 +122,7 @@ export async function openTables(
     ...(auditLog && { audit: auditLog }),
     // Closed with the provider.
     keys: { ...keys, close: async () => {} },
+    webhooks,
     ping: async (call) => void (await run('select 1', [], call)),
     stats: db.stats,
     ...(ingestion && { ingestion, backlog: (call) => backlogOf(names, run, call) }),
