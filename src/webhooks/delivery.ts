@@ -9,8 +9,12 @@ export interface Courier {
   readonly vault: Vault;
 }
 
-/** `secret`: OMP_WEBHOOK_SECRET. */
-export const createCourier = ({ secret, ...options }: PostOptions & { readonly secret: string }): Courier => ({
+export interface CourierOptions extends PostOptions {
+  /** OMP_WEBHOOK_SECRET. */
+  readonly secret: string;
+}
+
+export const createCourier = ({ secret, ...options }: CourierOptions): Courier => ({
   post: createPost(options),
   vault: createVault(secret),
 });

@@ -1,8 +1,9 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import { type Call, invalidRequest, type OpenWebhooks, type StoredWebhook, type WebhookPatch } from '#contract';
+import { type Call, invalidRequest, type Log, type OpenWebhooks, type Provider, type StoredWebhook, type WebhookPatch } from '#contract';
 import type { Webhook, Webhooks } from '../core/webhooks.ts';
-import { type Courier, deliver } from './delivery.ts';
+import { type Courier, type CourierOptions, createCourier, deliver } from './delivery.ts';
 import { newSecret } from './secrets.ts';
+import { type Sender, type SenderOptions, startSender } from './sender.ts';
 
 export interface WebhookOptions extends Courier, Pick<OpenWebhooks, 'webhooks' | 'changes'> {
   /** Called when a webhook was created or changed. */
@@ -79,3 +80,27 @@ export function createWebhooks({ webhooks: store, changes, post, vault, changed 
 }
 
 const withoutSecrets = ({ secret: _, previous_secret: __, ...webhook }: StoredWebhook): Webhook => webhook;
+
+/** The webhooks of a gateway: what manages them, and what delivers. */
+export interface GatewayWebhooks {
+  readonly manage: Webhooks;
+  start(feed: SenderOptions['feed']): Sender;
+}
+
+/** Undefined: the store keeps no webhooks, or has no feed of changes. */
+export function openWebhooks(
+  { pause, ...options }: CourierOptions & Pick<SenderOptions, 'pause'>,
+  { webhooks, changes }: Pick<Provider, 'webhooks' | 'changes'>,
+  log: Log,
+): GatewayWebhooks | undefined {
+  if (!webhooks || !changes) return undefined;
+  const courier = createCourier(options);
+  let sender: Sender | undefined;
+  return {
+    manage: createWebhooks({ webhooks, changes, ...courier, changed: () => sender?.kick() }),
+    start(feed) {
+      sender = startSender({ store: webhooks, changes, feed, log, pause, ...courier });
+      return sender;
+    },
+  };
+}

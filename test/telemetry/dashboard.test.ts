@@ -58,7 +58,11 @@ const groupsIn = (expr: string): string[] =>
 
 describe('with the metrics of a gateway that has all of them', () => {
   const measured = once(async () => {
-    const gateway = await startMeasuredGateway({ OMP_SEARCH_MODE: 'hybrid', OMP_INGESTION: 'async' });
+    const gateway = await startMeasuredGateway({
+      OMP_SEARCH_MODE: 'hybrid',
+      OMP_INGESTION: 'async',
+      OMP_WEBHOOK_SECRET: 'x'.repeat(32),
+    });
     const user_id = freshUser();
     await gateway.client.add({ user_id, content: 'tea, no sugar' });
     await gateway.client.search({ user_id, q: 'tea' });
