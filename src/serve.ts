@@ -12,6 +12,7 @@ import {
   rateLimitOptions,
   telemetryOptions,
   tokenOptions,
+  webhookOptions,
 } from './config/config-options.ts';
 import type { Config } from './config/settings.ts';
 import { openAuditQueue } from './core/audit-queue.ts';
@@ -29,6 +30,7 @@ import { createDependencies } from './resilience/dependencies.ts';
 import { CLOSE_MS, type OpenParts, openParts } from './shutdown.ts';
 import { openTelemetry } from './telemetry/telemetry.ts';
 import { createGate, type Gate } from './verbs/gate.ts';
+import { openWebhooks } from './webhooks/webhooks.ts';
 
 export interface Gateway {
   readonly host: string;
@@ -61,8 +63,12 @@ export async function serve(config: Config, log: Log, stopSignal?: AbortSignal):
     const dependencies = createDependencies(RESILIENCE, telemetry, log);
     parts.add('dependencies', async () => dependencies.close());
 
-    const { embedder, provider, gate } = await openGate(config, { dependencies, parts, log, scrape: telemetry.scrape });
-    telemetry.watch({ provider, embedder, breakers: dependencies.states });
+    const opened = await openGate(config, { dependencies, parts, log, scrape: telemetry.scrape });
+    const { embedder, provider, gate, webhooks } = opened;
+    const sender = webhooks?.start(gate.feed);
+    if (sender) parts.add('webhooks', sender.close);
+    const { states: breakers } = dependencies;
+    telemetry.watch({ provider, embedder, breakers, followers: gate.feed.followers, deliveries: sender?.stats });
     const rate = await parts.open('rate limits', openRateLimits({ ...rateLimitOptions(config), log }));
 
     const { keys, mode } = config.auth;
@@ -89,6 +95,7 @@ export async function serve(config: Config, log: Log, stopSignal?: AbortSignal):
     if (required && keys.length === 0 && !jwt && !(await hasKeys(provider))) log.warn({}, NO_KEY);
     const close = async () => {
       health.drain();
+      gate.feed.drain();
       listener.drain();
       await sleep(config.shutdown_delay_ms);
       await parts.close(graceMs + CLOSE_MS);
@@ -129,8 +136,11 @@ async function openGate(config: Config, { dependencies, parts, log, scrape }: Ga
   const auditQueue = openAuditQueue({ audit: audit && provider.audit, record, log });
   parts.add('audit queue', auditQueue.close);
   const rate_limit_per_minute = config.rate_limit.per_minute ?? null;
-  const gate = createGate({ store: provider, auditQueue, rate_limit_per_minute, max_record_bytes, log, scrape });
-  return { embedder, provider, gate };
+  const wanted = webhookOptions(config);
+  const webhooks = wanted && openWebhooks(wanted, provider, log);
+  const resources = { store: provider, auditQueue, webhooks: webhooks?.manage, max_record_bytes, log };
+  const gate = createGate({ ...resources, rate_limit_per_minute, scrape });
+  return { embedder, provider, gate, webhooks };
 }
 
 /** Opens the configured store for a program without a server. Rejects with a message an operator can act on. */

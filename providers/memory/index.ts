@@ -1,5 +1,6 @@
 import {
   type AuditAction,
+  type AuditEntry,
   type Call,
   changeEntry,
   defineProvider,
@@ -16,11 +17,13 @@ import {
   type UserListQuery,
   type UserPart,
   type UserSummary,
+  unchangedEntry,
   usedBy,
 } from '#contract';
 import { analyseLater } from '#ranking';
 import { effectivePatch, mergeExtensions, newRecord, requireFits, requireVersion, withinMatcher } from '#toolbox';
 import { createAuditLog } from './audit.ts';
+import { createChangeFeed } from './change-feed.ts';
 import { createKeyUses } from './key-uses.ts';
 import { createExport } from './memory-export.ts';
 import { Options } from './memory-options.ts';
@@ -34,6 +37,11 @@ export default defineProvider({
   async open({ scopes }, { embedder, ranking, audit, max_record_bytes = MAX_RECORD_BYTES }): Promise<Provider> {
     // Without scopes, callers with restricted scopes could not read the entries.
     const log = audit && scopes === 'native' ? createAuditLog(audit) : undefined;
+    const feed = log && audit && createChangeFeed(audit);
+    const note = (entry: AuditEntry) => {
+      log?.note(entry);
+      feed?.note(entry);
+    };
     const keyUses = createKeyUses();
     const model = embedder?.model ?? null;
     const users = new Map<string, User>();
@@ -53,8 +61,10 @@ export default defineProvider({
       return (owners === null || owners.includes(user_id)) && withinMatcher(within)(scope) ? home : undefined;
     };
     /** The caller changes the memory in the same tick, so that both happen or neither does. */
-    const recordAudit = (action: AuditAction, memory: Memory, call: Call) =>
-      log?.note(changeEntry(action, memory, call));
+    const recordAudit = (action: AuditAction, memory: Memory, call: Call, old?: Memory) => {
+      const left_scopes = old && old.scope !== null && old.scope !== memory.scope ? [old.scope] : [];
+      note(changeEntry(action, { ...memory, left_scopes }, call));
+    };
     /** Undefined: another request has used the key. */
     const insert = async (
       items: readonly NewVector[],
@@ -86,7 +96,7 @@ export default defineProvider({
         requireVersion(before?.entry.memory, ref);
         const patch = before && effectivePatch(before.entry.memory, input);
         if (!patch) {
-          if (before) recordAudit('update', before.entry.memory, call);
+          if (before) note(unchangedEntry('update', before.entry.memory, call));
           return before?.entry.memory;
         }
         const content =
@@ -96,8 +106,9 @@ export default defineProvider({
         if (!home) return undefined;
         requireVersion(home.entry.memory, ref);
         const memory = applyPatch(home.entry.memory, patch, max_record_bytes);
+        const old = home.entry.memory;
         home.user.replace(home.entry, memory, content);
-        recordAudit('update', memory, call);
+        recordAudit('update', memory, call, old);
         return memory;
       },
       async delete(ref, call) {
@@ -129,12 +140,19 @@ export default defineProvider({
       ...createExport({ homes, userOf, recordAudit }),
       async erase({ user_id }, call) {
         let count = 0;
-        for (const [id, { entry }] of homes) if (entry.memory.user_id === user_id && homes.delete(id)) count++;
+        const left = new Set<string>();
+        for (const [id, { entry }] of homes) {
+          if (entry.memory.user_id !== user_id) continue;
+          homes.delete(id);
+          count++;
+          if (entry.memory.scope !== null) left.add(entry.memory.scope);
+        }
         users.delete(user_id);
-        log?.note(changeEntry('erase', { id: null, user_id, scope: null }, call));
+        note(changeEntry('erase', { id: null, user_id, scope: null, left_scopes: [...left] }, call));
         return count;
       },
-      ...(log && { audit: log, webhooks: createWebhookStore() }),
+      ...(log && { audit: { ...log, record: async (entries) => entries.forEach(note) } }),
+      ...(feed && { changes: feed.changes, webhooks: createWebhookStore() }),
       ping: async () => {},
       close: async () => {},
     };

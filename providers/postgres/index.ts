@@ -1,8 +1,10 @@
 import { defineProvider } from '#contract';
+import { type Run, statement } from './client/connections.ts';
 import { PROVIDER } from './postgres-errors.ts';
 import { Options } from './postgres-options.ts';
 import { checkCompatibility } from './startup/compatibility-check.ts';
 import { openDatabase } from './startup/open-database.ts';
+import { createChangeFeed } from './tables/change-feed.ts';
 import { openTables } from './tables/provider.ts';
 
 /**
@@ -34,8 +36,10 @@ export default defineProvider({
   },
   async openWebhooks(options, context) {
     if (options.mapping) return undefined;
-    const { webhooks, changes, close } = await openDatabase(options, { ...context, join: true }, async () => {});
-    return { webhooks, changes, close };
+    const database = await openDatabase(options, { ...context, join: true }, async () => {});
+    const { db, names, embedded, webhooks, close } = database;
+    const run: Run = (text, values, call) => db.query(statement(text), values, call);
+    return { webhooks, changes: createChangeFeed(names, run, embedded).changes, close };
   },
   diagnose: async (options, context) => (await import('./commands/doctor.ts')).diagnose(options, context),
   reembed: async (options, context, request) =>

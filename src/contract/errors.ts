@@ -39,6 +39,8 @@ export interface OmpErrorOptions {
   readonly down?: boolean;
   /** The version (`updated_at`) of a record of which the request named others. */
   readonly version?: string;
+  /** Whether what the request refers to existed once. */
+  readonly gone?: boolean;
 }
 
 /** Characters of an error's message. */
@@ -59,6 +61,7 @@ export class OmpError extends Error {
   readonly retry: OmpErrorOptions['retry'];
   readonly down: boolean;
   readonly version: string | undefined;
+  readonly gone: boolean;
 
   constructor(code: ErrorCode, message: string, options: OmpErrorOptions = {}) {
     super(beginningOf(message), options.cause === undefined ? undefined : { cause: options.cause });
@@ -69,6 +72,7 @@ export class OmpError extends Error {
     this.retry = options.retry;
     this.down = options.down ?? false;
     this.version = options.version;
+    this.gone = options.gone ?? false;
   }
 }
 
@@ -78,6 +82,12 @@ export const invalidRequest = (message: string): OmpError => new OmpError('inval
 /** A record has changed since the client read it (Decision 36). */
 export const versionChanged = (version: string): OmpError =>
   new OmpError('invalid_request', 'If-Match: the memory has changed; read it again and repeat the change', { version });
+
+/** The feed of changes does not reach back to a cursor, or its log is another one by now (Decision 51). */
+export const beginAnew = (reason: string): OmpError =>
+  new OmpError('invalid_request', `after: ${reason}; copy the memories again, and go on from after=now`, {
+    gone: true,
+  });
 
 /** The backend failed, is down, or is too slow. */
 export const providerError = (provider: string, message: string, cause?: unknown): OmpError =>

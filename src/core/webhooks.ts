@@ -1,4 +1,4 @@
-import type { Call, Delivery, StoredWebhook } from '#contract';
+import type { Call, Delivery, DeliveryOutcome, StoredWebhook } from '#contract';
 
 /** A webhook without its secrets. */
 export type Webhook = Omit<StoredWebhook, 'secret' | 'previous_secret'>;
@@ -24,4 +24,11 @@ export interface Webhooks {
   resume(request: { readonly id: string; readonly from: 'cursor' | 'now' }, call: Call): Promise<Webhook | undefined>;
   /** Makes a new secret. The one before signs too, for 24 hours. */
   rotate(id: string, call: Call): Promise<WebhookWithSecret | undefined>;
+}
+
+/** Deliveries of this process, for the metrics. */
+export interface DeliveryStats {
+  readonly deliveries: Readonly<Partial<Record<DeliveryOutcome, number>>>;
+  /** The age of the oldest change that is not delivered, in seconds. */
+  readonly lag: number;
 }

@@ -57,7 +57,7 @@ export function errorResponse(failure: unknown, c: Context<Env>): Response {
   const envelope = toEnvelope(error, call.requestId);
   // mem0's clients read `detail`.
   const body = c.req.path.startsWith('/compat/') ? { detail: error.message, ...envelope } : envelope;
-  return c.json(body, error.version === undefined ? STATUS[error.code] : 412);
+  return c.json(body, error.gone ? 410 : error.version === undefined ? STATUS[error.code] : 412);
 }
 
 /** Logs what the client does not see. An error without a cause is complete in its response. */

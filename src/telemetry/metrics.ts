@@ -4,12 +4,14 @@ import {
   type Backlog,
   backgroundCall,
   type Call,
+  DELIVERY_OUTCOMES,
   type Embedder,
   OmpError,
   type Provider,
   type ProviderStats,
 } from '#contract';
 import type { BreakerState, Telemetry } from '../core/telemetry.ts';
+import type { DeliveryStats } from '../core/webhooks.ts';
 import { version } from '../package.ts';
 
 /** Gauges of the library with names of counters, which linters reject. Gauges by type show the same. */
@@ -17,10 +19,14 @@ const MISNAMED = ['nodejs_active_handles_total', 'nodejs_active_requests_total',
 
 /** Every scrape reads these. */
 export interface MetricSources {
-  readonly provider: Pick<Provider, 'name' | 'stats' | 'backlog'>;
+  readonly provider: Pick<Provider, 'name' | 'stats' | 'backlog' | 'changesHeld'>;
   readonly embedder: Embedder | undefined;
   /** Circuit breakers by name of the dependency. */
   readonly breakers: () => ReadonlyMap<string, BreakerState>;
+  /** Requests that wait for changes. */
+  readonly followers?: () => number;
+  /** Undefined: there are no webhooks. */
+  readonly deliveries?: (() => DeliveryStats) | undefined;
 }
 
 /** All metrics in the text format of Prometheus, and its media type. */
@@ -172,12 +178,24 @@ function outcomeOf(error: unknown, { signal }: Call): string {
 const STATES: readonly BreakerState[] = ['closed', 'half-open', 'open'];
 
 /** Gauges and counters that are read at every scrape. A value that is not available in time is absent. */
-function addSources(registry: Registry, { provider, embedder, breakers }: MetricSources): void {
+function addSources(registry: Registry, { provider, embedder, breakers, followers, deliveries }: MetricSources): void {
   const registers = [registry];
   const { name } = provider;
   if (provider.stats) addProvider(registry, name, provider.stats);
-  if (provider.backlog) addBacklog(registry, createBacklog(provider.backlog));
+  if (provider.backlog) addBacklog(registry, askRarely(provider.backlog));
+  if (provider.changesHeld) addChangesHeld(registry, name, askRarely(provider.changesHeld));
+  if (followers) {
+    new Gauge({
+      name: 'omp_changes_followers',
+      help: 'Requests that wait for changes.',
+      registers,
+      collect() {
+        this.set(followers());
+      },
+    });
+  }
   if (embedder?.stats) addEmbedder(registry, embedder.stats);
+  if (deliveries) addDeliveries(registry, deliveries);
   new Gauge({
     name: 'omp_circuit_breaker_state',
     help: '1 if the circuit breaker of the dependency is in this state. Open: requests fail at once.',
@@ -244,6 +262,43 @@ function addBacklog(registry: Registry, backlog: () => Promise<Backlog | undefin
   });
 }
 
+function addChangesHeld(registry: Registry, provider: string, held: () => Promise<number | undefined>): void {
+  new Gauge({
+    name: 'omp_changes_held_seconds',
+    help: 'Age of the oldest open transaction that holds the feed of changes back; 0: none does.',
+    labelNames: ['provider'],
+    registers: [registry],
+    async collect() {
+      const seconds = await held();
+      this.reset();
+      if (seconds !== undefined) this.set({ provider }, seconds);
+    },
+  });
+}
+
+function addDeliveries(registry: Registry, stats: () => DeliveryStats): void {
+  const registers = [registry];
+  new Counter({
+    name: 'omp_webhook_deliveries_total',
+    help: 'Attempts to deliver changes to webhooks, by outcome.',
+    labelNames: ['outcome'],
+    registers,
+    collect() {
+      this.reset();
+      const { deliveries } = stats();
+      for (const outcome of DELIVERY_OUTCOMES) this.inc({ outcome }, deliveries[outcome] ?? 0);
+    },
+  });
+  new Gauge({
+    name: 'omp_webhook_lag_seconds',
+    help: 'Age of the oldest change that was not delivered to a webhook; 0: none.',
+    registers,
+    collect() {
+      this.set(stats().lag);
+    },
+  });
+}
+
 function addEmbedder(registry: Registry, stats: NonNullable<Embedder['stats']>): void {
   const registers = [registry];
   new Gauge({
@@ -280,8 +335,8 @@ const FRESH_MS = 5_000;
 const WAIT_MS = 1_000;
 
 /** Asks the provider rarely and never twice at once. Undefined: it failed or was too slow. */
-function createBacklog(ask: NonNullable<Provider['backlog']>): () => Promise<Backlog | undefined> {
-  let answer: Promise<Backlog | undefined> = Promise.resolve(undefined);
+function askRarely<Result>(ask: (call: Call) => Promise<Result>): () => Promise<Result | undefined> {
+  let answer: Promise<Result | undefined> = Promise.resolve(undefined);
   let askedAt = Number.NEGATIVE_INFINITY;
   let asking = false;
   return () => {
@@ -290,7 +345,7 @@ function createBacklog(ask: NonNullable<Provider['backlog']>): () => Promise<Bac
     askedAt = now;
     asking = true;
     const signal = AbortSignal.timeout(WAIT_MS);
-    const asks: Promise<Backlog | undefined> = ask(backgroundCall('metrics', signal))
+    const asks: Promise<Result | undefined> = ask(backgroundCall('metrics', signal))
       .catch(() => undefined)
       .finally(() => {
         asking = false;

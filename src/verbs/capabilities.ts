@@ -112,6 +112,7 @@ export const capabilityExample = {
     supports_supersession: true,
     idempotency: true,
     batch: true,
+    changes: true,
     explain: true,
     current: true,
     multi_user: true,
@@ -125,6 +126,7 @@ export const capabilityExample = {
     export: true,
     import: true,
     keys: true,
+    webhooks: true,
   },
   limits: { rate_limit_per_minute: null, max_search_results: 100, max_batch_size: 100 },
 };

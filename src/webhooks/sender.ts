@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { backgroundCall, type ChangePart, type DeliveryOutcome, type Provider } from '#contract';
 import type { ChangeFeed, Follower } from '../core/change-feed.ts';
+import type { DeliveryStats } from '../core/webhooks.ts';
 import { type Channel, type ChannelContext, openChannel } from './channel.ts';
 
 export interface SenderOptions extends Omit<ChannelContext, 'signal' | 'read' | 'count'> {
@@ -9,17 +10,10 @@ export interface SenderOptions extends Omit<ChannelContext, 'signal' | 'read' | 
   readonly feed: Pick<ChangeFeed, 'follow'>;
 }
 
-/** Deliveries of this process, for the metrics. */
-export interface WebhookStats {
-  readonly deliveries: Readonly<Partial<Record<DeliveryOutcome, number>>>;
-  /** The age of the oldest change that is not delivered, in seconds. */
-  readonly lag: number;
-}
-
 export interface Sender {
   /** Looks for new and changed webhooks at once. */
   kick(): void;
-  stats(): WebhookStats;
+  stats(): DeliveryStats;
   /** Lets running deliveries end for a moment, stores the progress, and ends the leases. */
   close(): Promise<void>;
 }
@@ -27,8 +21,8 @@ export interface Sender {
 /** Interval at which webhooks are claimed and leases are renewed, in milliseconds. */
 const ROUND_MS = 5_000;
 const LEASE_SECONDS = 30;
-/** How long one wait for changes lasts, in milliseconds. */
-const FOLLOW_MS = 60_000;
+/** When a follower of the feed makes place for another one, in milliseconds. */
+const FOLLOW_MS = 3_600_000;
 /** Changes in one reading of the feed. */
 const PART = 200;
 /** How long running deliveries may take when the gateway stops, in milliseconds. */
@@ -68,19 +62,20 @@ export function startSender({ changes, feed, ...options }: SenderOptions): Sende
   let timer: NodeJS.Timeout | undefined;
   let closed = false;
   let follower: Follower | undefined;
-  /** Wakes the channels, while there are any. */
+  const wakeAll = () => {
+    // A part that is being read may lack the change.
+    parts = new Map();
+    for (const { wake } of channels.values()) wake();
+  };
+  /** Wakes the channels, until there are none or the follower ends. */
   const follow = async () => {
-    follower ??= await feed.follow({ users: null, within: null });
-    const current = follower;
-    const listen = async () => {
-      while (current === follower) {
-        if (!(await current.next(FOLLOW_MS))) continue;
-        // A part that is being read may lack the change.
-        parts = new Map();
-        for (const { wake } of channels.values()) wake();
-      }
-    };
-    void listen();
+    const current = await feed.follow({ users: null, within: null }, FOLLOW_MS);
+    follower = current;
+    wakeAll();
+    void (async () => {
+      while (await current.next()) wakeAll();
+      if (follower === current) unfollow();
+    })();
   };
   const unfollow = () => {
     const { close } = follower ?? {};
@@ -107,7 +102,7 @@ export function startSender({ changes, feed, ...options }: SenderOptions): Sende
   };
   let running = round();
   const kick = () => {
-    running = running.then(round);
+    if (!closed) running = running.then(round);
   };
 
   return {

@@ -1,5 +1,13 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import { type Call, invalidRequest, type Log, type OpenWebhooks, type Provider, type StoredWebhook, type WebhookPatch } from '#contract';
+import {
+  type Call,
+  invalidRequest,
+  type Log,
+  type OpenWebhooks,
+  type Provider,
+  type StoredWebhook,
+  type WebhookPatch,
+} from '#contract';
 import type { Webhook, Webhooks } from '../core/webhooks.ts';
 import { type Courier, type CourierOptions, createCourier, deliver } from './delivery.ts';
 import { newSecret } from './secrets.ts';

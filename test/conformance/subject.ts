@@ -20,6 +20,7 @@ const OWN = [
   'erase',
   'export',
   'import',
+  'changes',
   'vector_search',
   'keyword_search',
 ] as const;

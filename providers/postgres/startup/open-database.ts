@@ -10,7 +10,7 @@ import { createKeyStore, withKeyMarker } from '../tables/api-keys.ts';
 import { type Names, toNames } from '../tables/names.ts';
 import { createWebhookStore } from '../tables/webhooks.ts';
 import { namesInUse } from './compatibility-check.ts';
-import { distribute, isDistributed } from './distribute.ts';
+import { distribute, isDistributed, stampChanges } from './distribute.ts';
 import { migrate } from './migrations.ts';
 
 /** A server, or the engine of the data folder. */
@@ -52,6 +52,8 @@ export interface OpenDatabase extends Prepared {
   readonly replica?: Database | undefined;
   readonly keys: Omit<KeyStore, 'close'>;
   readonly webhooks: WebhookStore;
+  /** Whether `db` is the engine of the data folder. */
+  readonly embedded: boolean;
   close(): Promise<void>;
 }
 
@@ -91,7 +93,8 @@ export async function openDatabase(
       await replica?.close();
       await stop();
     };
-    return { ...prepared, db, replica, keys: embedded ? withKeyMarker(keys, context) : keys, webhooks, close };
+    const shared = { keys: embedded ? withKeyMarker(keys, context) : keys, webhooks, close };
+    return { ...prepared, db, replica, embedded, ...shared };
   } catch (error) {
     await stop();
     throw error;
@@ -163,6 +166,7 @@ async function prepare(
   // After the check, which may set how the vectors are stored: of distributed tables Citus does not change that.
   if (toDo) await distribute(client, found, log);
   const names = await namesInUse(client, initial, toDo || found.distributed);
+  if (names.distributed) await stampChanges(client, names);
   await client.query(dryRun ? 'rollback' : 'commit');
   const { version } = extension;
   const unsafe = unsafeVersion(version);
