@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { setMaxListeners } from 'node:events';
 import { backgroundCall, type ChangePart, type DeliveryOutcome, type Provider } from '#contract';
 import type { ChangeFeed, Follower } from '../core/change-feed.ts';
 import type { DeliveryStats } from '../core/webhooks.ts';
@@ -37,6 +38,8 @@ export function startSender({ changes, feed, ...options }: SenderOptions): Sende
   const { store, log } = options;
   const holder = randomUUID();
   const stop = new AbortController();
+  // Node warns of a leak from the eleventh delivery on.
+  setMaxListeners(0, stop.signal);
   /** By lease: after a change of its webhook, a channel makes place for another one. */
   const channels = new Map<string, Channel>();
   const deliveries: Partial<Record<DeliveryOutcome, number>> = {};

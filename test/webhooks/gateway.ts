@@ -23,14 +23,14 @@ export const openMemoryStore = async (): Promise<WritableStore> =>
 export interface GatewayOptions {
   readonly secret?: string;
   readonly allow_private?: boolean;
-  /** Default: none. */
+  /** Default: 20 ms. */
   readonly pause?: (lasting: number) => number;
 }
 
 /** A gateway on a store, which delivers until the test ends. */
 export function openGateway(store: WritableStore, options: GatewayOptions = {}) {
   const log = recordingLog();
-  const settings = { secret: SECRET, allow_private: true, pause: () => 0, ...options };
+  const settings = { secret: SECRET, allow_private: true, pause: () => 20, ...options };
   const webhooks = openWebhooks(settings, store, log);
   if (!webhooks) throw new Error('the store has no webhooks');
   const { manage } = webhooks;

@@ -37,7 +37,7 @@ describe.each(['memory', 'postgres'])('[Decision 52] the webhooks of %s', (kind)
 
   it('are kept as they are, oldest first, and not more than the limit', async () => {
     const [first, second] = [webhook('wh_1'), webhook('wh_2', { actions: ['add'], undelivered: 7 })];
-    expect(await create(second, first)).toEqual([true, true]);
+    expect(await create(first, second)).toEqual([true, true]);
     expect(await store.list(call)).toEqual([first, second]);
     expect(await store.find('wh_2', call)).toEqual(second);
     expect(await store.find('wh_3', call)).toBeUndefined();
