@@ -138,6 +138,7 @@ async function openGate(config: Config, { dependencies, parts, log, scrape }: Ga
   const rate_limit_per_minute = config.rate_limit.per_minute ?? null;
   const wanted = webhookOptions(config);
   const webhooks = wanted && openWebhooks(wanted, provider, log);
+  if (wanted && !webhooks) log.warn({}, NO_WEBHOOKS);
   const resources = { store: provider, auditQueue, webhooks: webhooks?.manage, max_record_bytes, log };
   const gate = createGate({ ...resources, rate_limit_per_minute, scrape });
   return { embedder, provider, gate, webhooks };
@@ -167,6 +168,9 @@ const OPEN_WARNING = 'anybody who reaches this address can read and write: there
 const openError = (host: string) =>
   `OMP_HOST is ${host}, and no key exists: anybody who reaches this address could read and write. Create a key with "omp-gateway keys create NAME --grant '*:*'", set OMP_AUTH=required, or set OMP_AUTH=open if only you can reach it`;
 const NO_KEY = 'OMP_AUTH is "required" and no key exists; create one with "omp-gateway keys create"';
+
+const NO_WEBHOOKS =
+  'OMP_WEBHOOK_SECRET has no effect: this store keeps no webhooks; they need the tables of this gateway in Postgres, or the memory provider';
 
 type AdminParts = Pick<AdminOptions, 'health' | 'scrape'> & { readonly log: Log };
 

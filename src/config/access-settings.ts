@@ -129,22 +129,23 @@ const compat = z.strictObject({
 });
 
 const webhooks = z.strictObject({
-  secret: z.string().min(32).optional().register(settingFacts, {
-    env: 'OMP_WEBHOOK_SECRET',
-    description: 'What encrypts the secrets of webhooks, the same for all replicas; unset: no webhooks',
-    allowed: 'at least 32 random characters, as "openssl rand -base64 32" prints them',
-    secret: true,
-    // biome-ignore lint/suspicious/noTemplateCurlyInString: the syntax of a reference in the file
-    example: '${OMP_WEBHOOK_SECRET}',
-  }),
-  private: z
-    .enum(['on', 'off'])
-    .default('off')
+  secret: z
+    .string()
+    .min(32)
+    .optional()
     .register(settingFacts, {
-      env: 'OMP_WEBHOOK_PRIVATE',
-      description: 'Whether webhooks may have private addresses, and http:// URLs',
-      only: ['webhooks.secret'],
+      env: 'OMP_WEBHOOK_SECRET',
+      description: 'What encrypts the secrets of webhooks, the same for all replicas; unset: no webhooks',
+      allowed: 'at least 32 random characters, as "openssl rand -base64 32" prints them',
+      secret: true,
+      // biome-ignore lint/suspicious/noTemplateCurlyInString: the syntax of a reference in the file
+      example: '${OMP_WEBHOOK_SECRET}',
+      only: ['audit.record', 'all', 'writes'],
     }),
+  private: z.enum(['on', 'off']).default('off').register(settingFacts, {
+    env: 'OMP_WEBHOOK_PRIVATE',
+    description: 'Whether webhooks may have private addresses, and http:// URLs',
+  }),
 });
 
 /** `*`, or what a browser sends as `Origin`. */
