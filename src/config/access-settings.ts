@@ -139,7 +139,7 @@ const webhooks = z.strictObject({
       allowed: 'at least 32 random characters, as "openssl rand -base64 32" prints them',
       secret: true,
       // biome-ignore lint/suspicious/noTemplateCurlyInString: the syntax of a reference in the file
-      example: '${OMP_WEBHOOK_SECRET}',
+      example: '${WEBHOOK_SECRET}',
       only: ['audit.record', 'all', 'writes'],
     }),
   private: z.enum(['on', 'off']).default('off').register(settingFacts, {

@@ -60,7 +60,7 @@ describe('the example file', () => {
     POSTGRES_PASSWORD: 'p',
     REDIS_PASSWORD: 'r',
     PINECONE_API_KEY: 'p',
-    OMP_WEBHOOK_SECRET: 'x'.repeat(32),
+    WEBHOOK_SECRET: 'x'.repeat(32),
   };
   const postgres = { provider: 'postgres', 'mapping.preset': OFF };
   const vectors = {

@@ -43,34 +43,6 @@ describe('[Decision 52] omp-gateway webhooks', () => {
     const { stdout, stderr } = await gateway.stop();
     for (const one of [secret, rotated, SECRETS.OMP_WEBHOOK_SECRET]) expect(stdout + stderr).not.toContain(one);
   });
-
-  it('says what is wrong', async () => {
-    const env = {
-      OMP_DATA_DIR: await dataFolder(),
-      TMPDIR: temporaryFolder(),
-      OMP_WEBHOOK_SECRET: SECRETS.OMP_WEBHOOK_SECRET,
-    };
-    const trouble = async (environment: Environment, ...args: readonly string[]) => {
-      const { status, stderr } = await runProgram({ args: ['webhooks', ...args], env: environment });
-      return [status, stderr] as const;
-    };
-    expect(await trouble(env, 'create', 'http://127.0.0.1/')).toEqual([
-      1,
-      expect.stringContaining('url: must be an https://'),
-    ]);
-    expect(await trouble(env, 'create', 'https://example.com/', '--action', 'read')).toEqual([
-      1,
-      expect.stringContaining('actions.0'),
-    ]);
-    expect(await trouble(env, 'delete', 'wh_1')).toEqual([1, expect.stringContaining('no webhook has this id')]);
-    expect(await trouble(env, 'create')).toEqual([2, expect.stringContaining('needs one URL')]);
-    expect(await trouble(env, 'frobnicate')).toEqual([2, expect.stringContaining('Unknown command')]);
-    expect(await trouble({}, 'list')).toEqual([1, expect.stringContaining('openssl rand')]);
-    expect(await trouble({ ...env, OMP_PROVIDER: 'memory' }, 'list')).toEqual([
-      1,
-      expect.stringContaining('POST /webhooks'),
-    ]);
-  });
 });
 
 it('[Decision 52] a killed gateway loses no change: another delivers what is missing, repeated ones with the same id', async ({
