@@ -4,7 +4,7 @@ import { keyUserSchema } from '../auth/configured-keys.ts';
 import type { Access } from '../core/access.ts';
 import { NO_FACTS } from '../core/audit-queue.ts';
 import type { Webhook, Webhooks, WebhookWithSecret } from '../core/webhooks.ts';
-import { LIMITS, optional, scopeGlob, strings, time, upTo, upToMany } from './fields.ts';
+import { isStorable, LIMITS, optional, scopeGlob, strings, time, upTo, upToMany } from './fields.ts';
 import { requireAdmin } from './keys.ts';
 import { memoryExample } from './memory.ts';
 import { verb } from './verb.ts';
@@ -25,16 +25,25 @@ async function webhooksOfAdmin(access: Access, call: Call): Promise<Webhooks> {
   return access.webhooks as Webhooks;
 }
 
-/** The result; throws `not_found` if there is none. */
-function found<Result>(result: Result | undefined): Result {
-  if (result === undefined) throw new OmpError('not_found', 'no webhook has this id');
+const unknown = () => new OmpError('not_found', 'no webhook has this id');
+
+/** What the work answers about a webhook; throws `not_found` if there is none. */
+async function about<Result>(
+  id: string,
+  access: Access,
+  call: Call,
+  work: (webhooks: Webhooks) => Promise<Result | undefined>,
+): Promise<Result> {
+  const webhooks = await webhooksOfAdmin(access, call);
+  const result = isStorable(id) && id.length <= LIMITS.id ? await work(webhooks) : undefined;
+  if (result === undefined) throw unknown();
   return result;
 }
 
 const logChange = ({ log }: Access, webhook_id: string, { requestId, caller }: Call, message: string): void =>
   log.info({ request_id: requestId, app: caller.app, webhook_id }, message);
 
-const WebhookId = z.object({ id: upTo(LIMITS.id).meta({ description: 'Id of the webhook.' }) });
+const WebhookId = z.object({ id: z.string().meta({ description: 'Id of the webhook.' }) });
 
 const DeliveryFields = z
   .looseObject({
@@ -105,7 +114,7 @@ const COMMON = {
   tag: 'webhooks',
 } as const;
 /** Errors of a verb about one webhook. */
-const errors = ['invalid_request', 'unsupported_capability', 'not_found'] as const;
+const errors = ['unsupported_capability', 'not_found'] as const;
 
 export const listWebhooks = verb({
   ...COMMON,
@@ -123,6 +132,7 @@ export const listWebhooks = verb({
     schema: z.looseObject({ items: z.array(WebhookFields) }).meta({ id: 'WebhookList' }),
     example: { items: [webhookExample] },
   },
+  errors: ['unsupported_capability'],
 });
 
 const usersError = `must hold 1 to ${LIMITS.keyUsers} users; leave it out for all`;
@@ -180,8 +190,7 @@ export const deleteWebhook = verb({
   path: '/webhooks/{id}',
   input: WebhookId,
   async run({ id }, access, call) {
-    const webhooks = await webhooksOfAdmin(access, call);
-    found((await webhooks.delete(id, call)) || undefined);
+    await about(id, access, call, async (webhooks) => (await webhooks.delete(id, call)) || undefined);
     logChange(access, id, call, 'a webhook was deleted');
   },
   id: 'deleteWebhook',
@@ -197,7 +206,7 @@ export const testWebhook = verb({
   method: 'POST',
   path: '/webhooks/{id}/test',
   input: WebhookId,
-  run: async ({ id }, access, call) => found(await (await webhooksOfAdmin(access, call)).test(id, call)),
+  run: ({ id }, access, call) => about(id, access, call, (webhooks) => webhooks.test(id, call)),
   id: 'testWebhook',
   summary: 'Send an event to a webhook',
   description: `Sends an event of the type \`webhook.test\` once, and answers how that ended. Available if \`features.webhooks\`
@@ -221,7 +230,7 @@ export const resumeWebhook = verb({
     }),
   }),
   async run({ id, from }, access, call) {
-    const webhook: Webhook = found(await (await webhooksOfAdmin(access, call)).resume({ id, from }, call));
+    const webhook = await about<Webhook>(id, access, call, (webhooks) => webhooks.resume({ id, from }, call));
     logChange(access, id, call, 'a webhook was resumed');
     return webhook;
   },
@@ -229,7 +238,7 @@ export const resumeWebhook = verb({
   summary: 'Resume the deliveries of a webhook',
   description: `Of one that has stopped, or that pauses after failures. Available if \`features.webhooks\` is true.`,
   success: { description: 'The webhook.', schema: WebhookFields, example: webhookExample },
-  errors,
+  errors: ['invalid_request', ...errors],
 });
 
 export const rotateWebhook = verb({
@@ -239,7 +248,7 @@ export const rotateWebhook = verb({
   path: '/webhooks/{id}/rotate',
   input: WebhookId,
   async run({ id }, access, call) {
-    const rotated = found(await (await webhooksOfAdmin(access, call)).rotate(id, call));
+    const rotated = await about(id, access, call, (webhooks) => webhooks.rotate(id, call));
     logChange(access, id, call, 'the secret of a webhook was rotated');
     return withSecret(rotated);
   },

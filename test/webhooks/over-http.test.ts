@@ -57,6 +57,8 @@ describe('[Decision 52] an admin', () => {
 
     expect((await admin.tell('DELETE', `/webhooks/${made.id}`)).status).toBe(204);
     expect(await items(admin)).toEqual([]);
+    expectError(await admin.tell('DELETE', `/webhooks/${'x'.repeat(600)}`), 'not_found');
+    expectError(await admin.tell('DELETE', '/webhooks/%00'), 'not_found');
     for (const [method, path] of [
       ['DELETE', ''],
       ['POST', '/test'],
