@@ -17,6 +17,7 @@ export interface Finding {
     | 'mapping'
     | 'embedding'
     | 'ingestion'
+    | 'changes'
     | 'indexes'
     | 'size';
   /** `problem`: the gateway cannot start or cannot serve. `warning`: it serves with limitations. */
