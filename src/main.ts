@@ -20,6 +20,7 @@ const COMMANDS = {
   verify: async () => moveCommand('verify'),
   reembed: async () => (await import('./cli/reembed.ts')).runReembed,
   restore: async () => (await import('./cli/backup.ts')).runRestore,
+  webhooks: async () => (await import('./cli/webhooks.ts')).runWebhooks,
 };
 
 async function moveCommand(command: MoveCommand) {

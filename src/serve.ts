@@ -5,7 +5,7 @@ import { createServer } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { backgroundCall, type Log } from '#contract';
 import { openAuthenticator } from './auth/authenticator.ts';
-import { rateLimitOptions, telemetryOptions, tokenOptions } from './config/config-options.ts';
+import { rateLimitOptions, telemetryOptions, tokenOptions, webhookOptions } from './config/config-options.ts';
 import type { Config } from './config/settings.ts';
 import { openAuditQueue } from './core/audit-queue.ts';
 import { createHealth } from './core/health.ts';
@@ -21,6 +21,7 @@ import { CLOSE_MS, type OpenParts, openParts } from './shutdown.ts';
 import { openStores } from './stores.ts';
 import { openTelemetry } from './telemetry/telemetry.ts';
 import { createGate, type Gate, type GateOptions } from './verbs/gate.ts';
+import { openWebhooks } from './webhooks/webhooks.ts';
 
 export interface Gateway {
   readonly host: string;
@@ -52,8 +53,10 @@ export async function serve(config: Config, log: Log, stopSignal?: AbortSignal):
     await openMetricsPort(config, { health, provider: name, scrape: telemetry.scrape, log }, parts);
     await requireFreePort(config);
     const stores = await openGate(config, telemetry, parts, log);
-    const { store: provider, gate } = stores;
-    telemetry.watch({ ...stores, provider, followers: gate.feed.followers });
+    const { store: provider, gate, webhooks } = stores;
+    const sender = webhooks?.start(gate.feed);
+    if (sender) parts.add('webhooks', sender.close);
+    telemetry.watch({ ...stores, provider, followers: gate.feed.followers, deliveries: sender?.stats });
     const rate = await parts.open('rate limits', openRateLimits({ ...rateLimitOptions(config), log }));
 
     const { keys, mode } = config.auth;
@@ -109,8 +112,12 @@ async function openGate(
   const rate_limit_per_minute = config.rate_limit.per_minute ?? null;
   const max_record_bytes = 2 * config.max_request_bytes;
   const { scrape } = telemetry;
-  const gate = createGate({ store, auditQueue, rate_limit_per_minute, max_record_bytes, log, scrape });
-  return { ...stores, gate, breakers: dependencies.states };
+  const wanted = webhookOptions(config);
+  const webhooks = wanted && openWebhooks(wanted, store, log);
+  if (wanted && !webhooks) log.warn({}, NO_WEBHOOKS);
+  const resources = { store, auditQueue, webhooks: webhooks?.manage, max_record_bytes, log };
+  const gate = createGate({ ...resources, rate_limit_per_minute, scrape });
+  return { ...stores, gate, webhooks, breakers: dependencies.states };
 }
 
 /** Opens the configured store for a program without a server. Rejects with a message an operator can act on. */
@@ -135,6 +142,9 @@ const OPEN_WARNING = 'anybody who reaches this address can read and write: there
 const openError = (host: string) =>
   `OMP_HOST is ${host}, and no key exists: anybody who reaches this address could read and write. Create a key with "omp-gateway keys create NAME --grant '*:*'", set OMP_AUTH=required, or set OMP_AUTH=open if only you can reach it`;
 const NO_KEY = 'OMP_AUTH is "required" and no key exists; create one with "omp-gateway keys create"';
+
+const NO_WEBHOOKS =
+  'OMP_WEBHOOK_SECRET has no effect: this store keeps no webhooks; they need the tables of this gateway in Postgres, or the memory provider';
 
 /** Opens the port for metrics and probes, if one is configured. Rejects if the address cannot be bound. */
 async function openMetricsPort(config: Config, admin: AdminOptions, parts: OpenParts): Promise<void> {

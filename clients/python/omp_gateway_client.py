@@ -334,6 +334,35 @@ class MemoryClient:
         """Revokes a key other than the caller's. Raises NotFound."""
         return self._send("DELETE", "/keys/" + urllib.parse.quote(id, safe=""))
 
+    def webhooks(self) -> List[Dict[str, Any]]:
+        """The webhooks of the gateway, oldest first. Needs a key with the grant admin:*, as the following methods do."""
+        items: List[Dict[str, Any]] = self._send("GET", "/webhooks", repeatable=True)["items"]
+        return items
+
+    def create_webhook(self, url: str, **fields: Any) -> Dict[str, Any]:
+        """Sends each change from now on to a URL. Its `secret` is in no other answer. `fields`: users, scope, actions."""
+        return self._send("POST", "/webhooks", body={"url": url, **fields})
+
+    def delete_webhook(self, id: str) -> None:
+        """Deletes a webhook. Raises NotFound."""
+        self._send("DELETE", self._webhook(id))
+
+    def test_webhook(self, id: str) -> Dict[str, Any]:
+        """Sends one event. Returns how that ended. Raises NotFound."""
+        return self._send("POST", self._webhook(id) + "/test")
+
+    def resume_webhook(self, id: str, **filters: Any) -> Dict[str, Any]:
+        """Delivers again after the deliveries have stopped. `filters`: from ("cursor" or "now"). Raises NotFound."""
+        return self._send("POST", self._webhook(id) + "/resume", query=filters)
+
+    def rotate_webhook(self, id: str) -> Dict[str, Any]:
+        """Makes a new `secret`; the one before signs too for 24 hours. Raises NotFound."""
+        return self._send("POST", self._webhook(id) + "/rotate")
+
+    @staticmethod
+    def _webhook(id: str) -> str:
+        return "/webhooks/" + urllib.parse.quote(id, safe="")
+
     def capabilities(self) -> Dict[str, Any]:
         """Verbs, features and limits of the gateway."""
         return self._send("GET", "/capabilities", repeatable=True)

@@ -22,7 +22,7 @@ export function Keys() {
     return page;
   });
   if (!supported) return <NotStored />;
-  if (error instanceof ScopeDeniedError) return <NotAdmin />;
+  if (error instanceof ScopeDeniedError) return <NotAdmin title="Keys" />;
   const add = ({ key, ...stored }: CreatedKey) => {
     setMade({ key, ...stored });
     setRevoked(undefined);
@@ -57,12 +57,13 @@ const NotStored = () => (
   </div>
 );
 
-const NotAdmin = () => (
+/** Of the pages that need the grant. */
+export const NotAdmin = ({ title }: { title: string }) => (
   <div class="empty">
-    <h1>Keys</h1>
+    <h1>{title}</h1>
     <p>
       {storedKey() === undefined
-        ? 'Keys are managed with a key that has the grant admin:*. An operator makes one where the gateway runs:'
+        ? 'This page needs a key that has the grant admin:*. An operator makes one where the gateway runs:'
         : 'The key of this tab lacks the grant admin:*. An operator makes one that has it where the gateway runs:'}
     </p>
     <Copyable text="omp-gateway keys create admin --grant 'admin:*' --expires 90d" what="the command" />

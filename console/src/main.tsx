@@ -14,6 +14,7 @@ import { SearchLab } from './search-lab.tsx';
 import { createClient, forgetKey, SessionContext, storedKey, storeKey } from './session.ts';
 import { UserPicker } from './user-picker.tsx';
 import { Users } from './users.tsx';
+import { Webhooks } from './webhooks.tsx';
 
 const PAGES = [
   { page: 'memories', title: 'Memories', Page: Memories },
@@ -22,6 +23,7 @@ const PAGES = [
   { page: 'users', title: 'Users', Page: Users },
   { page: 'audit', title: 'Audit', Page: Audit },
   { page: 'keys', title: 'Keys', Page: Keys },
+  { page: 'webhooks', title: 'Webhooks', Page: Webhooks },
   { page: 'health', title: 'Health', Page: Health },
 ] as const;
 

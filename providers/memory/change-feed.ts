@@ -51,7 +51,17 @@ export function createChangeFeed({ retention_days }: AuditOptions): MemoryChange
     note({ changed, timestamp, app, action, memory_id, user_id, scope, left_scopes = [] }) {
       if (!changed || user_id === null) return;
       const cursor = cursorOf(deleted + kept.length + 1);
-      kept.push({ cursor, action, id: memory_id, user_id, scope, left_scopes, at: timestamp, caller: app });
+      kept.push({
+        cursor,
+        key: cursor,
+        action,
+        id: memory_id,
+        user_id,
+        scope,
+        left_scopes,
+        at: timestamp,
+        caller: app,
+      });
     },
     async changes({ after, limit, ...filter }) {
       evict();

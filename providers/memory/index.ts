@@ -33,6 +33,7 @@ import { createKeyUses } from './key-uses.ts';
 import { createExport } from './memory-export.ts';
 import { Options } from './memory-options.ts';
 import { createUser, type Home, type User } from './user.ts';
+import { createWebhookStore } from './webhooks.ts';
 
 /** Memories in process memory, lost when it ends: the reference semantics of every verb, and a backend for experiments. */
 export default defineProvider({
@@ -157,7 +158,7 @@ export default defineProvider({
         return count;
       },
       ...(log && { audit: { ...log, record: async (entries) => entries.forEach(note) } }),
-      ...(feed && { changes: feed.changes }),
+      ...(feed && { changes: feed.changes, webhooks: createWebhookStore() }),
       ping: async () => {},
       close: async () => {},
     };

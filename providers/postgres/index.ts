@@ -1,8 +1,10 @@
 import { defineProvider } from '#provider';
+import { type Run, statement } from './client/connections.ts';
 import { PROVIDER } from './postgres-errors.ts';
 import { Options } from './postgres-options.ts';
-import { checkCompatibility } from './startup/compatibility-check.ts';
+import { checkCompatibility, lockStore } from './startup/compatibility-check.ts';
 import { openDatabase } from './startup/open-database.ts';
+import { createChangeFeed } from './tables/change-feed.ts';
 import { openTables } from './tables/provider.ts';
 
 /**
@@ -32,6 +34,17 @@ export default defineProvider({
     if (options.mapping) return undefined;
     const { keys, close } = await openDatabase(options, { ...context, join: true }, async () => {});
     return { ...keys, close };
+  },
+  async openWebhooks(options, context) {
+    if (options.mapping) return undefined;
+    const { db, names, embedded, webhooks, close } = await openDatabase(
+      options,
+      { ...context, join: true },
+      // The feed reads what the first gateway writes there.
+      async (client, names) => void (await lockStore(client, names)),
+    );
+    const run: Run = (text, values, call) => db.query(statement(text), values, call);
+    return { webhooks, changes: createChangeFeed(names, run, embedded).changes, close };
   },
   diagnose: async (options, context) => (await import('./commands/doctor.ts')).diagnose(options, context),
   reembed: async (options, context, request) =>

@@ -33,6 +33,7 @@ const COMMANDS = [
   'reembed',
   'restore',
   'verify',
+  'webhooks',
 ] as const;
 type Command = (typeof COMMANDS)[number];
 const isCommand = (word: string | undefined): word is Command => COMMANDS.some((command) => command === word);
@@ -113,6 +114,7 @@ const FLAG_COLUMN = 22;
 export function helpText(): string {
   return `Usage: omp-gateway [serve] [options]
        omp-gateway keys create|list|revoke ...   manage API keys
+       omp-gateway webhooks create|list|...      send changes to a URL
        omp-gateway doctor ...                    check the whole setup
        omp-gateway backup|restore FILE ...       save the embedded store
        omp-gateway conformance ...               check an implementation

@@ -128,6 +128,26 @@ const compat = z.strictObject({
     }),
 });
 
+const webhooks = z.strictObject({
+  secret: z
+    .string()
+    .min(32)
+    .optional()
+    .register(settingFacts, {
+      env: 'OMP_WEBHOOK_SECRET',
+      description: 'What encrypts the secrets of webhooks, the same for all replicas; unset: no webhooks',
+      allowed: 'at least 32 random characters, as "openssl rand -base64 32" prints them',
+      secret: true,
+      // biome-ignore lint/suspicious/noTemplateCurlyInString: the syntax of a reference in the file
+      example: '${WEBHOOK_SECRET}',
+      only: ['audit.record', 'all', 'writes'],
+    }),
+  private: z.enum(['on', 'off']).default('off').register(settingFacts, {
+    env: 'OMP_WEBHOOK_PRIVATE',
+    description: 'Whether webhooks may have private addresses, and http:// URLs',
+  }),
+});
+
 /** `*`, or what a browser sends as `Origin`. */
 const origin = z
   .string()
@@ -169,6 +189,7 @@ export const access = {
       example: ['10.0.0.0/8', '::1'],
     }),
   audit: audit.prefault({}),
+  webhooks: webhooks.prefault({}),
   console: z.enum(['on', 'off']).default('on').register(settingFacts, {
     env: 'OMP_CONSOLE',
     description: 'Whether the console is served at /console/',

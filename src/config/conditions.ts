@@ -105,6 +105,7 @@ export function unmet(inputs: ReadonlyMap<string, Input>, named = withVariable):
     require('jwt.issuer', 'while jwt.jwks_url is set');
     require('jwt.audience', 'while jwt.jwks_url is set');
   }
+  if (choice('webhooks.private') === 'on') require('webhooks.secret', 'while webhooks.private is on');
   if (choice('rate_limit.store') === 'redis') require('rate_limit.redis_url', 'while rate_limit.store is redis');
   if (choice('rate_limit.store') === 'postgres') {
     if (choice('provider') === 'postgres') {

@@ -42,6 +42,11 @@ export function auditOptions({ audit: { record, retention_days } }: Config) {
   return { retention_days: retention_days === 0 ? null : retention_days };
 }
 
+/** What webhooks need; undefined: there are none. */
+export function webhookOptions({ webhooks: { secret, private: allowed } }: Config) {
+  return secret === undefined ? undefined : { secret, allow_private: allowed === 'on' };
+}
+
 export function telemetryOptions({ metrics, tracing: { url, ...rest } }: Config) {
   return { metrics: metrics.port !== undefined, tracing: url === undefined ? undefined : { url, ...rest } };
 }

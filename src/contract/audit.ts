@@ -19,6 +19,12 @@ export const AUDIT_ACTIONS = [
   'list_keys',
   'create_key',
   'revoke_key',
+  'list_webhooks',
+  'create_webhook',
+  'delete_webhook',
+  'test_webhook',
+  'resume_webhook',
+  'rotate_webhook',
 ] as const;
 export type AuditAction = (typeof AUDIT_ACTIONS)[number];
 

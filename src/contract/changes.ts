@@ -5,6 +5,8 @@ import type { Within } from './record.ts';
 export interface Change {
   /** The position in the feed after this change. */
   readonly cursor: string;
+  /** Identifies the change, however the feed is read. (On Citus a cursor depends on what was read before.) */
+  readonly key: string;
   readonly action: AuditAction;
   /** Null: it concerns all memories of the user. */
   readonly id: string | null;

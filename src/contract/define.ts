@@ -2,6 +2,11 @@ import type { KeyStore } from './keys.ts';
 import type { BackupOutcome, Finding, MaintenanceContext, ReembedOutcome, ReembedRequest } from './maintenance.ts';
 import type { Provider, ProviderCapabilities, ProviderContext } from './provider.ts';
 
+/** The webhooks of a store, opened alone, with the feed that they are cursors of. */
+export interface OpenWebhooks extends Required<Pick<Provider, 'webhooks' | 'changes'>> {
+  close(): Promise<void>;
+}
+
 /** The version of this contract. A provider of another version does not start: see docs/providers.md. */
 export const PROVIDER_VERSION = 1;
 
@@ -16,6 +21,8 @@ export interface ProviderModule {
    * options have none.
    */
   openKeys?(options: unknown, context: KeyContext): Promise<KeyStore | undefined>;
+  /** The same for webhooks. */
+  openWebhooks?(options: unknown, context: KeyContext): Promise<OpenWebhooks | undefined>;
   /** Checks everything that the gateway needs to serve, without changes. Returns problems as findings; does not throw them. */
   diagnose?(options: unknown, context: MaintenanceContext): Promise<Finding[]>;
   /** Present when stored memories can be re-embedded. Throws a plain `Error` whose message an operator can act on. */
@@ -66,6 +73,7 @@ export interface ProviderSpec<Options> {
   readonly options?: OptionsSchema<Options>;
   open(options: Options, context: ProviderContext): Promise<ProviderMethods>;
   openKeys?(options: Options, context: KeyContext): Promise<KeyStore | undefined>;
+  openWebhooks?(options: Options, context: KeyContext): Promise<OpenWebhooks | undefined>;
   diagnose?(options: Options, context: MaintenanceContext): Promise<Finding[]>;
   reembed?(options: Options, context: MaintenanceContext, request: ReembedRequest): Promise<ReembedOutcome>;
   backup?(options: Options, context: KeyContext, file: string): Promise<BackupOutcome>;
@@ -89,7 +97,7 @@ const NO_CAPABILITIES: ProviderCapabilities = {
 
 /** Makes every entry point of a provider check its options first. Their errors quote no value: it may be a secret. */
 export const defineProvider = <Options>(spec: ProviderSpec<Options>): ProviderModule => {
-  const { name, specVersion, openKeys, diagnose, reembed, backup, restore } = spec;
+  const { name, specVersion, openKeys, openWebhooks, diagnose, reembed, backup, restore } = spec;
   const parse = (options: unknown) => checked(spec, options);
   return {
     specVersion,
@@ -105,6 +113,7 @@ export const defineProvider = <Options>(spec: ProviderSpec<Options>): ProviderMo
       };
     },
     ...(openKeys && { openKeys: async (options, context) => openKeys(await parse(options), context) }),
+    ...(openWebhooks && { openWebhooks: async (options, context) => openWebhooks(await parse(options), context) }),
     ...(diagnose && { diagnose: async (options, context) => diagnose(await parse(options), context) }),
     ...(reembed && { reembed: async (options, context, request) => reembed(await parse(options), context, request) }),
     ...(backup && { backup: async (options, context, file) => backup(await parse(options), context, file) }),

@@ -12,3 +12,4 @@ export * from './maintenance.ts';
 export * from './provider.ts';
 export * from './record.ts';
 export * from './users.ts';
+export * from './webhooks.ts';

@@ -9,6 +9,7 @@ import type { Backlog, IngestionQueue } from './ingestion.ts';
 import type { KeyStore } from './keys.ts';
 import type { Memory, MemoryPatch, NewMemory, Visible } from './record.ts';
 import type { StatsQuery, UserListQuery, UserPart, UserStats } from './users.ts';
+import type { WebhookStore } from './webhooks.ts';
 
 /**
  * Identifies one record for a caller: a record of another user or outside the allowed scopes counts as absent. `users` and
@@ -240,6 +241,8 @@ export interface Provider {
   changesHeld?(call: Call): Promise<number>;
   /** Present when this provider stores API keys. */
   readonly keys?: KeyStore;
+  /** Present when this provider stores webhooks. */
+  readonly webhooks?: WebhookStore;
   /** Throws if the backend does not answer. */
   ping(call: Call): Promise<void>;
   stats?(): ProviderStats;

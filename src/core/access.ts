@@ -13,6 +13,7 @@ import { globsOverlap, sizeWithin, withinMatcher } from '#toolbox';
 import type { AuditFacts, AuditQueue } from './audit-queue.ts';
 import type { ChangeFeed } from './change-feed.ts';
 import type { Principal } from './grants.ts';
+import type { Webhooks } from './webhooks.ts';
 import type { Store } from './with-embedder.ts';
 
 /** What the verbs of a gateway work with. */
@@ -22,6 +23,8 @@ export interface Resources {
   readonly auditQueue: AuditQueue;
   readonly shares: ReadShares;
   readonly feed: ChangeFeed;
+  /** Undefined: the store has none, or they are off. */
+  readonly webhooks?: Webhooks | undefined;
   readonly log: Log;
   /** Maximum size of a record, and of all records of one batch (`recordBytes`). */
   readonly max_record_bytes: number;
@@ -50,6 +53,7 @@ export class Access implements Resources {
   readonly audited: AuditQueue['audited'];
   readonly shares: ReadShares;
   readonly feed: ChangeFeed;
+  readonly webhooks: Webhooks | undefined;
   readonly log: Log;
   readonly max_record_bytes: number;
   /** The allowed scopes of a query that reads, and its limit in bytes. */
@@ -58,13 +62,14 @@ export class Access implements Resources {
   readonly admitsRead: (scope: string | null) => boolean;
   readonly admitsWrite: (scope: string | null) => boolean;
 
-  constructor(principal: Principal, { store, auditQueue, shares, feed, log, max_record_bytes }: Resources) {
+  constructor(principal: Principal, { store, auditQueue, shares, feed, webhooks, log, max_record_bytes }: Resources) {
     this.principal = principal;
     this.store = store;
     this.auditQueue = auditQueue;
     this.audited = auditQueue.audited;
     this.shares = shares;
     this.feed = feed;
+    this.webhooks = webhooks;
     this.log = log;
     this.max_record_bytes = max_record_bytes;
     this.bounds = { within: principal.grants.read, max_bytes: MAX_ANSWER_BYTES };

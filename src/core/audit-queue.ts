@@ -63,7 +63,10 @@ const MAX_TEXT = 1024;
  */
 const BY_PROVIDER: ReadonlySet<AuditAction> = new Set(['add', 'update', 'delete', 'erase']);
 /** Changes that belong to no memory. */
-const OF_KEYS: ReadonlySet<AuditAction> = new Set(['create_key', 'revoke_key']);
+const BY_ADMIN: ReadonlySet<AuditAction> = new Set([
+  ...(['create_key', 'revoke_key'] as const),
+  ...(['create_webhook', 'delete_webhook', 'resume_webhook', 'rotate_webhook'] as const),
+]);
 
 /** Writes in batches the entries that do not belong to a change: those of reads and of failures. */
 export function openAuditQueue({ audit, record, log }: AuditQueueOptions): AuditQueue {
@@ -140,7 +143,7 @@ export function openAuditQueue({ audit, record, log }: AuditQueueOptions): Audit
         enqueue(action, facts, call, error instanceof OmpError ? error.code : 'provider_error');
         throw error;
       }
-      if (OF_KEYS.has(action) || (!BY_PROVIDER.has(action) && record === 'all')) enqueue(action, facts, call, 'ok');
+      if (BY_ADMIN.has(action) || (!BY_PROVIDER.has(action) && record === 'all')) enqueue(action, facts, call, 'ok');
       return result;
     },
     async read(query, call) {

@@ -105,6 +105,7 @@ type UnscopedMember =
   | 'read_only'
   | 'keyUse'
   | 'keys'
+  | 'webhooks'
   | 'stats'
   | 'ingestion'
   | 'backlog'

@@ -47,6 +47,7 @@ export function unopenedStore(name: string): Store {
     userStats: fail,
     erase: fail,
     changes: undefined,
+    webhooks: undefined,
     changesHeld: undefined,
     export: fail,
     import: fail,

@@ -9,6 +9,7 @@ const OF_THE_ROOT = {
   audit: undefined,
   changes: undefined,
   changesHeld: undefined,
+  webhooks: undefined,
 };
 
 /*

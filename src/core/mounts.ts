@@ -56,6 +56,7 @@ export function mountStores({ root, embedder, mounted }: MountOptions): Store {
     // The log of the root store has the entries of every store.
     changes: root.changes,
     changesHeld: root.changesHeld,
+    webhooks: root.webhooks,
     keys: root.keys,
     stats: root.stats,
     backlog: root.backlog,

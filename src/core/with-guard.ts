@@ -1,4 +1,12 @@
-import { type AuditLog, type Call, type KeyStore, OmpError, type Provider, providerError } from '#contract';
+import {
+  type AuditLog,
+  type Call,
+  type KeyStore,
+  OmpError,
+  type Provider,
+  providerError,
+  type WebhookStore,
+} from '#contract';
 import { naming, type Protection, UNPROTECTED } from './telemetry.ts';
 
 /** How a method is called in metrics and traces, and whether it only reads. */
@@ -14,7 +22,17 @@ const writing = (name: string): Method => ({ name, reads: false });
 type Methods<Of, Others extends keyof Of> = { readonly [Name in Exclude<keyof Required<Of>, Others>]: Method };
 
 /** `check` does not ask the backend; the ingestion queue has deadlines of its own and retries by itself. */
-type NoMethods = 'name' | 'capabilities' | 'read_only' | 'check' | 'audit' | 'keys' | 'stats' | 'ingestion' | 'close';
+type NoMethods =
+  | 'name'
+  | 'capabilities'
+  | 'read_only'
+  | 'check'
+  | 'audit'
+  | 'keys'
+  | 'webhooks'
+  | 'stats'
+  | 'ingestion'
+  | 'close';
 
 const METHODS: Methods<Provider, NoMethods> = {
   add: writing('add'),
@@ -46,6 +64,17 @@ const KEY_METHODS: Methods<KeyStore, 'close'> = {
   create: writing('keys_create'),
   revoke: writing('keys_revoke'),
   touch: writing('keys_touch'),
+};
+
+const WEBHOOK_METHODS: Methods<WebhookStore, never> = {
+  list: reading('webhooks_list'),
+  find: reading('webhooks_find'),
+  create: writing('webhooks_create'),
+  change: writing('webhooks_change'),
+  delete: writing('webhooks_delete'),
+  claim: writing('webhooks_claim'),
+  save: writing('webhooks_save'),
+  release: writing('webhooks_release'),
 };
 
 /**
@@ -95,5 +124,6 @@ export function withGuard(
     },
     ...(inner.audit && { audit: guardAll(inner.audit, AUDIT_METHODS) }),
     ...(inner.keys && { keys: guardAll(inner.keys, KEY_METHODS) }),
+    ...(inner.webhooks && { webhooks: guardAll(inner.webhooks, WEBHOOK_METHODS) }),
   };
 }

@@ -4,6 +4,7 @@ import {
   type Backlog,
   backgroundCall,
   type Call,
+  DELIVERY_OUTCOMES,
   type Embedder,
   type EmbedderStats,
   OmpError,
@@ -11,6 +12,7 @@ import {
   type ProviderStats,
 } from '#contract';
 import type { BreakerState, Telemetry } from '../core/telemetry.ts';
+import type { DeliveryStats } from '../core/webhooks.ts';
 import type { MountedStore } from '../core/with-embedder.ts';
 import { version } from '../package.ts';
 
@@ -28,6 +30,8 @@ export interface MetricSources {
   readonly breakers: () => ReadonlyMap<string, BreakerState>;
   /** Requests that wait for changes. */
   readonly followers?: () => number;
+  /** Undefined: there are no webhooks. */
+  readonly deliveries?: (() => DeliveryStats) | undefined;
 }
 
 /** All metrics in the text format of Prometheus, and its media type. */
@@ -181,7 +185,7 @@ const STATES: readonly BreakerState[] = ['closed', 'half-open', 'open'];
 /** Gauges and counters that are read at every scrape. A value that is not available in time is absent. */
 function addSources(
   registry: Registry,
-  { provider, embedder, mounted = [], breakers, followers }: MetricSources,
+  { provider, embedder, mounted = [], breakers, followers, deliveries }: MetricSources,
 ): void {
   const registers = [registry];
   const others = mounted.length > 0;
@@ -219,6 +223,7 @@ function addSources(
       },
     });
   }
+  if (deliveries) addDeliveries(registry, deliveries);
   new Gauge({
     name: 'omp_circuit_breaker_state',
     help: '1 if the circuit breaker of the dependency is in this state. Open: requests fail at once.',
@@ -320,6 +325,29 @@ function addChangesHeld(registry: Registry, provider: string, held: () => Promis
       const seconds = await held();
       this.reset();
       if (seconds !== undefined) this.set({ provider }, seconds);
+    },
+  });
+}
+
+function addDeliveries(registry: Registry, stats: () => DeliveryStats): void {
+  const registers = [registry];
+  new Counter({
+    name: 'omp_webhook_deliveries_total',
+    help: 'Attempts to deliver changes to webhooks, by outcome.',
+    labelNames: ['outcome'],
+    registers,
+    collect() {
+      this.reset();
+      const { deliveries } = stats();
+      for (const outcome of DELIVERY_OUTCOMES) this.inc({ outcome }, deliveries[outcome] ?? 0);
+    },
+  });
+  new Gauge({
+    name: 'omp_webhook_lag_seconds',
+    help: 'Age of the oldest change that was not delivered to a webhook; 0: none.',
+    registers,
+    collect() {
+      this.set(stats().lag);
     },
   });
 }

@@ -156,6 +156,7 @@ export const capabilityExample = {
     export: true,
     import: true,
     keys: true,
+    webhooks: true,
   },
   limits: { rate_limit_per_minute: null, max_search_results: 100, max_batch_size: 100 },
 };

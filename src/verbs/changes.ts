@@ -190,7 +190,7 @@ function withMemories(access: Access, changes: readonly Change[], call: Call): P
 /** A scope that the caller may not read is not shown: the change is that a memory was moved there. */
 function toWireChange(access: Access, filter: ChangeFilter, { change, memory }: Shown) {
   if (!access.mayAccess(change.user_id) || !changeMatcher(filter)(change)) throw access.mismatch();
-  const { left_scopes, scope, ...rest } = change;
+  const { left_scopes, scope, key: _, ...rest } = change;
   const shown = access.admitsRead(scope) || change.id === null ? scope : left_scopes.find(access.admitsRead);
   return { ...rest, scope: shown ?? null, ...(memory && { memory: toWire(memory) }) };
 }

@@ -45,7 +45,7 @@ export interface Gate {
   metrics(principal: Principal): ReturnType<Scrape>;
   /** Throws if the backend does not answer. */
   ping(call: Call): Promise<void>;
-  readonly feed: Pick<ChangeFeed, 'followers' | 'draining' | 'drain'>;
+  readonly feed: Omit<ChangeFeed, 'changed'>;
 }
 
 export interface GateOptions extends Omit<Resources, 'shares' | 'feed'> {
@@ -56,10 +56,11 @@ export interface GateOptions extends Omit<Resources, 'shares' | 'feed'> {
 }
 
 export function createGate({ rate_limit_per_minute, ...options }: GateOptions): Gate {
-  const { store } = options;
+  // Without what manages and delivers webhooks, there are none.
+  const store = options.webhooks ? options.store : withoutWebhooks(options.store);
   const { mounts } = store;
   const feed = openChangeFeed(store, options.log);
-  const resources = { ...options, shares: createReadShares(1 + (mounts?.stores.length ?? 0)), feed };
+  const resources = { ...options, store, shares: createReadShares(1 + (mounts?.stores.length ?? 0)), feed };
   const description = describe(store, rate_limit_per_minute);
   const supportedVerbs = new Set<unknown>(Object.values<Verb>(VERB_TABLE).filter((verb) => isSupported(verb, store)));
   // The authenticator keeps a principal for as long as it is used.
@@ -89,6 +90,15 @@ export function createGate({ rate_limit_per_minute, ...options }: GateOptions): 
     feed,
   };
 }
+
+/** Keeps the getters of a store that is several. */
+const withoutWebhooks = (store: Store): Store =>
+  store.webhooks === undefined
+    ? store
+    : Object.defineProperties({} as Store, {
+        ...Object.getOwnPropertyDescriptors(store),
+        webhooks: { value: undefined, enumerable: true },
+      });
 
 const NO_METRICS = 'this gateway collects no metrics; set OMP_METRICS_PORT';
 const METRICS_DENIED = 'metrics are about all users: they need a key for all users with the grant read:*';

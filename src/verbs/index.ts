@@ -6,6 +6,7 @@ import { map } from './map.ts';
 import { add, batch, get, list, remove, update } from './memories.ts';
 import { context, search } from './search.ts';
 import { erase, stats, users } from './users.ts';
+import { createWebhook, deleteWebhook, listWebhooks, resumeWebhook, rotateWebhook, testWebhook } from './webhooks.ts';
 
 /** Every verb. A path with `{id}` comes after those that it would match too. */
 export const VERB_TABLE = {
@@ -28,4 +29,10 @@ export const VERB_TABLE = {
   list_keys: listKeys,
   create_key: createKey,
   revoke_key: revokeKey,
+  list_webhooks: listWebhooks,
+  create_webhook: createWebhook,
+  delete_webhook: deleteWebhook,
+  test_webhook: testWebhook,
+  resume_webhook: resumeWebhook,
+  rotate_webhook: rotateWebhook,
 };

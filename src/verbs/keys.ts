@@ -17,7 +17,7 @@ import { verb } from './verb.ts';
 const REMEDY =
   'keys are part of the configuration here; make one with: omp-gateway keys create NAME --grant GRANT --print';
 const NOT_ADMIN =
-  'managing keys needs a key with the grant admin:*; make one with: omp-gateway keys create NAME --grant "admin:*"';
+  'this needs a key with the grant admin:*; make one with: omp-gateway keys create NAME --grant "admin:*"';
 const OWN_KEY =
   'a key cannot revoke itself; use another key with the grant admin:*, or: omp-gateway keys revoke NAME|ID';
 
@@ -25,13 +25,18 @@ type KeyAccess = Access & { readonly store: Required<Pick<Store, 'keys'>> };
 
 const callerOf = (id: string) => `key:${id}`;
 
-/** The key store, for a caller with the grant `admin:*`. */
-async function keysOfAdmin({ principal, store: { keys } }: KeyAccess, call: Call): Promise<Required<Store>['keys']> {
+/** Throws unless the caller has the grant `admin:*`. */
+export async function requireAdmin({ principal, store: { keys } }: Access, call: Call): Promise<void> {
   if (!principal.grants.admin) throw new OmpError('scope_denied', NOT_ADMIN);
   // A revoked key is accepted for some seconds: too long for one that could make itself a successor.
-  const own = await keys.find(principal.id.slice(callerOf('').length), call);
+  const own = await keys?.find(principal.id.slice(callerOf('').length), call);
   if (own && own.revoked_at !== null) throw new OmpError('unauthorized', 'the API key is revoked');
-  return keys;
+}
+
+/** The key store, for a caller with the grant `admin:*`. */
+async function keysOfAdmin(access: KeyAccess, call: Call): Promise<Required<Store>['keys']> {
+  await requireAdmin(access, call);
+  return access.store.keys;
 }
 
 const toWire = ({ hash: _, ...key }: StoredKey) => key;

@@ -52,6 +52,12 @@ const TYPES: Readonly<Record<string, readonly [request: string, response: string
   listKeys: ['KeysQuery', 'Page<Key>'],
   createKey: ['NewKey', 'CreatedKey'],
   revokeKey: ['undefined', 'Key'],
+  listWebhooks: ['undefined', '{ items: Webhook[] }'],
+  createWebhook: ['NewWebhook', 'WebhookWithSecret'],
+  deleteWebhook: ['undefined', 'undefined'],
+  testWebhook: ['undefined', 'Delivery'],
+  resumeWebhook: ["{ from?: 'cursor' | 'now' }", 'Webhook'],
+  rotateWebhook: ['undefined', 'WebhookWithSecret'],
   getCapabilities: ['undefined', 'Capabilities'],
   getHealth: ['undefined', 'Health'],
 };

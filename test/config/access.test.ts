@@ -189,6 +189,20 @@ describe('tokens', () => {
   });
 });
 
+it('[Decision 52] webhooks need a long secret and the audit log', () => {
+  const secret = 'x'.repeat(32);
+  expect(mistakesOf({ env: { OMP_WEBHOOK_SECRET: secret, OMP_WEBHOOK_PRIVATE: 'on' } })).toEqual([]);
+  expect(mistakesOf({ env: { OMP_WEBHOOK_SECRET: secret.slice(1) } })).toEqual([
+    expect.stringMatching(/^OMP_WEBHOOK_SECRET must be at least 32/),
+  ]);
+  expect(mistakesOf({ env: { OMP_WEBHOOK_SECRET: secret, OMP_AUDIT: 'off' } })).toEqual([
+    'OMP_WEBHOOK_SECRET has no effect while audit.record is off',
+  ]);
+  expect(mistakesOf({ env: { OMP_WEBHOOK_PRIVATE: 'on' } })).toEqual([
+    'webhooks.secret (OMP_WEBHOOK_SECRET or OMP_WEBHOOK_SECRET_FILE) is required while webhooks.private is on',
+  ]);
+});
+
 describe('[Decision 17] the store of rate limits', () => {
   it('redis needs its address, which has no effect otherwise', () => {
     expect(mistakesOf({ env: { OMP_RATE_LIMIT_STORE: 'redis' } })).toEqual([

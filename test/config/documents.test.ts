@@ -61,7 +61,13 @@ describe('the example file', () => {
     expect(load({ yaml: example })).toEqual(load({}));
   });
 
-  const env = { OPENAI_API_KEY: 'sk-1', POSTGRES_PASSWORD: 'p', REDIS_PASSWORD: 'r', PINECONE_API_KEY: 'p' };
+  const env = {
+    OPENAI_API_KEY: 'sk-1',
+    POSTGRES_PASSWORD: 'p',
+    REDIS_PASSWORD: 'r',
+    PINECONE_API_KEY: 'p',
+    WEBHOOK_SECRET: 'x'.repeat(32),
+  };
   const postgres = { provider: 'postgres', 'mapping.preset': OFF };
   const vectors = {
     'embedding.kind': 'local',

@@ -1,13 +1,23 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Call, type ErrorCode, type KeyStore, OmpError, type StoredKey } from '#contract';
+import {
+  type Call,
+  type ErrorCode,
+  type KeyStore,
+  OmpError,
+  type StoredKey,
+  type StoredWebhook,
+  type WebhookStore,
+} from '#contract';
 import { openAuthenticator } from '../../src/auth/authenticator.ts';
 import { toHashedKey } from '../../src/auth/configured-keys.ts';
 import { newKey } from '../../src/auth/credentials.ts';
 import { ALL_GRANTS, ANONYMOUS, type Authenticator } from '../../src/core/grants.ts';
 import { createApp } from '../../src/http/app.ts';
+import { openWebhooks } from '../../src/webhooks/webhooks.ts';
 import { openLimits } from '../rate-limit/limits.ts';
 import { type Client, clientOf, type Reply } from '../support/client.ts';
 import { closedTo } from '../support/closed.ts';
+import { call } from '../support/requests.ts';
 import type { FullStore, Store } from '../support/stores.ts';
 import { APP_LIMITS, gateOn, openSubject, recordingLog, type Subject } from '../support/subject.ts';
 import { ERRORS, MAX_BODY_BYTES, type WireAudit } from '../support/wire.ts';
@@ -52,7 +62,9 @@ describe('every response is documented', () => {
   /** The gateway with the same memories, under a condition; with a rate limit, so that it sends all headers. */
   const openUnder = async (condition: Condition) => {
     const log = recordingLog();
-    const { gate, auditQueue } = gateOn(alter(behind({ ...subject.provider, keys: oneKey() }), condition), log);
+    const store = alter(behind({ ...subject.provider, keys: oneKey() }), condition);
+    const webhooks = openWebhooks({ secret: 'x'.repeat(32), allow_private: false }, store, log)?.manage;
+    const { gate, auditQueue } = gateOn(store, log, { webhooks });
     const closed = condition === 'unauthorized' || condition === 'scope_denied';
     const { authenticator, key } = closed ? await powerless() : { authenticator: ADMIN, key: '' };
     const { requests } = await openLimits({ store: 'memory' }, { requests_per_minute: 1_000, now: () => 0 });
@@ -71,6 +83,7 @@ describe('every response is documented', () => {
       const { client, close } = await openUnder(condition);
       for (const endpoint of endpointsOf(document)) {
         const { id } = await subject.client.add({ content: 'prefers pnpm', user_id: 'u1' });
+        await subject.provider.webhooks?.create({ webhook: WEBHOOK, most: 50 }, call);
         const reply = await send(client, endpoint, condition, id);
         const name = `${endpoint.method} ${endpoint.path}`;
         seen.add(`${name} ${codeOf(reply) ?? reply.status}`);
@@ -190,7 +203,8 @@ async function powerless() {
 async function send(client: Client, endpoint: Endpoint, condition: Condition, id: string): Promise<Reply> {
   const { method, operation, parameters } = endpoint;
   // No id of a memory is invalid, and none of a user unknown.
-  const known = endpoint.path.startsWith('/keys') ? KEPT : id;
+  const [, room = ''] = endpoint.path.split('/');
+  const known = { keys: KEPT, webhooks: WEBHOOK.id }[room] ?? id;
   const ids = { not_found: 'mem_unknown', invalid_request: endpoint.path.startsWith('/users') ? '%20' : known };
   const path = endpoint.path.replace('{id}', ids[condition as keyof typeof ids] ?? known);
   const content = operation.requestBody?.content['application/json'];
@@ -201,6 +215,7 @@ async function send(client: Client, endpoint: Endpoint, condition: Condition, id
     return client.tell(method, path, body, once ? { 'idempotency-key': condition } : {});
   }
   if (method === 'DELETE') return client.tell(method, path);
+  if (method === 'POST') return client.tell(method, condition === 'invalid_request' ? `${path}?from=x` : path);
   const inQuery = parameters.filter((parameter) => parameter.in === 'query' && parameter.example !== undefined);
   if (condition === 'invalid_request') return client.ask(path, { limit: 'x' });
   return client.ask(path, Object.fromEntries(inQuery.map(({ name, example }) => [name, String(example)])));
@@ -223,6 +238,19 @@ function oneKey(): KeyStore {
     close: async () => {},
   };
 }
+/** Its secret is of another key: nothing is sent. */
+const WEBHOOK: StoredWebhook = {
+  ...{
+    id: 'wh_1',
+    url: 'https://example.com/',
+    users: null,
+    scope: null,
+    actions: null,
+    created_at: '2026-03-02T08:00:00.000Z',
+  },
+  ...{ secret: 'sealed', previous_secret: null, previous_until: null },
+  ...{ state: 'active', cursor: '1', failing_since: null, undelivered: 0, deliveries: [] },
+};
 const KEPT = 'k3j2h1g0f9e8';
 const NOW = '2026-03-02T08:00:00.000Z';
 
@@ -297,5 +325,12 @@ function alter(provider: Store, condition: Condition): Store {
   ];
   const failing = Object.fromEntries(verbs.map((verb) => [verb, fail]));
   const keys = { ...oneKey(), list: fail, create: fail, revoke: fail };
-  return { ...provider, ...failing, keys, ...(provider.audit && { audit: { ...provider.audit, read: fail } }) };
+  const webhooks = { ...provider.webhooks, list: fail, find: fail, create: fail, change: fail, delete: fail };
+  return {
+    ...provider,
+    ...failing,
+    keys,
+    webhooks: webhooks as unknown as WebhookStore,
+    ...(provider.audit && { audit: { ...provider.audit, read: fail } }),
+  };
 }

@@ -120,6 +120,7 @@ function seenFrom(all: Store, own: Store, closeRoot: () => Promise<void>): Store
     keys: undefined,
     changes: undefined,
     changesHeld: undefined,
+    webhooks: undefined,
     stats: own.stats,
     backlog: own.backlog,
     queryVector: undefined,

@@ -4,6 +4,7 @@ import type { Provider } from '#contract';
 import { compose } from '../../src/core/compose.ts';
 import { OPEN } from '../../src/core/grants.ts';
 import type { Scrape } from '../../src/core/telemetry.ts';
+import type { Webhooks } from '../../src/core/webhooks.ts';
 import type { Store } from '../../src/core/with-embedder.ts';
 import { type AppOptions, createApp } from '../../src/http/app.ts';
 import { type ListenOptions, listen } from '../../src/http/listen.ts';
@@ -32,6 +33,8 @@ export interface ServerOptions
   readonly provider?: Store;
   /** Of `/metrics`. */
   readonly scrape?: Scrape | undefined;
+  /** Manages the webhooks of `provider`. */
+  readonly webhooks?: Webhooks | undefined;
 }
 
 /** Serves the memory provider (keyword search, so that no embedder is needed) on a free port of 127.0.0.1. */
@@ -39,6 +42,7 @@ export const startServer = async ({
   alter = (provider) => provider,
   provider: given,
   scrape,
+  webhooks,
   ...options
 }: ServerOptions = {}): Promise<RunningServer> => {
   const log = recordingLog();
@@ -47,7 +51,7 @@ export const startServer = async ({
   const provider =
     given ?? compose(alter(await openProvider('memory', { scopes: 'native' }, context)), { embedder: undefined, log });
   const { max_request_bytes: max = APP_LIMITS.max_request_bytes } = options;
-  const { gate, auditQueue } = gateOn(provider, log, { max_record_bytes: 2 * max, scrape });
+  const { gate, auditQueue } = gateOn(provider, log, { max_record_bytes: 2 * max, scrape, webhooks });
   const app = createApp({ gate, authenticator: OPEN, log, ...APP_LIMITS, ...options });
   const listener = await listen(app, { host: '127.0.0.1', port: 0, log, ...APP_LIMITS, ...options });
   const url = `http://127.0.0.1:${listener.port}`;

@@ -118,6 +118,8 @@ export interface WireCapabilities {
     readonly import: boolean;
     /** Our own: `/keys`. */
     readonly keys: boolean;
+    /** Our own: `/webhooks`. */
+    readonly webhooks: boolean;
   };
   readonly limits?: {
     readonly rate_limit_per_minute: number | null;

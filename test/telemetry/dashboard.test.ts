@@ -64,6 +64,7 @@ describe('with the metrics of a gateway that has all of them', () => {
       OMP_SEARCH_MODE: 'hybrid',
       OMP_INGESTION: 'async',
       OMP_STORES: JSON.stringify({ notes }),
+      OMP_WEBHOOK_SECRET: 'x'.repeat(32),
     });
     const user_id = freshUser();
     await gateway.client.add({ user_id, content: 'tea, no sugar' });

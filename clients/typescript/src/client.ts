@@ -22,6 +22,7 @@ import type {
   ContextBlock,
   ContextQuery,
   CreatedKey,
+  Delivery,
   ExportedMemory,
   ExportPage,
   ExportQuery,
@@ -38,12 +39,15 @@ import type {
   NewExportedMemory,
   NewKey,
   NewMemory,
+  NewWebhook,
   Page,
   SearchQuery,
   SearchResults,
   Stats,
   User,
   UsersQuery,
+  Webhook,
+  WebhookWithSecret,
 } from './types.ts';
 
 /** All items of a paged answer: `for await` reads page after page; `page()` reads one. */
@@ -89,6 +93,7 @@ export class MemoryClient {
   readonly memories: Memories;
   readonly users: Users;
   readonly keys: Keys;
+  readonly webhooks: Webhooks;
   readonly #send: Send;
   #capabilities: Promise<Answer<Capabilities>> | undefined;
 
@@ -97,6 +102,7 @@ export class MemoryClient {
     this.memories = new Memories(this.#send, () => this.#knownCapabilities());
     this.users = new Users(this.#send);
     this.keys = new Keys(this.#send);
+    this.webhooks = new Webhooks(this.#send);
   }
 
   /** Memories for a prompt, within a token budget. */
@@ -305,6 +311,50 @@ class Keys {
   /** Throws `NotFoundError`, and `ScopeDeniedError` for the key of the caller. */
   revoke(id: string, options?: CallOptions): ApiPromise<Key> {
     return toPromise(this.#send({ method: 'DELETE', path: ['keys', id], repeatable: false }, options));
+  }
+}
+
+/** The webhooks of the gateway. All methods throw `ScopeDeniedError` unless the caller's key has the grant `admin:*`. */
+class Webhooks {
+  readonly #send: Send;
+
+  constructor(send: Send) {
+    this.#send = send;
+  }
+
+  /** Oldest first. */
+  list(options?: CallOptions): ApiPromise<{ items: Webhook[] }> {
+    return toPromise(this.#send(reading('GET', ['webhooks']), options));
+  }
+
+  /** Sends each change from now on to a URL. Only this answer and that of `rotate` have the secret. */
+  create(webhook: NewWebhook, options?: CallOptions): ApiPromise<WebhookWithSecret> {
+    return toPromise(this.#send({ method: 'POST', path: ['webhooks'], body: webhook, repeatable: false }, options));
+  }
+
+  /** Throws `NotFoundError`, as the following methods do. */
+  delete(id: string, options?: CallOptions): ApiPromise<void> {
+    return toPromise(this.#send({ method: 'DELETE', path: ['webhooks', id], repeatable: false }, options));
+  }
+
+  /** Sends one event, and answers how that ended. */
+  test(id: string, options?: CallOptions): ApiPromise<Delivery> {
+    return this.#change(id, 'test', options);
+  }
+
+  /** Delivers again after the deliveries have stopped. `from: 'now'` leaves out what was not delivered. */
+  resume(id: string, query: { from?: 'cursor' | 'now' } = {}, options?: CallOptions): ApiPromise<Webhook> {
+    return this.#change(id, 'resume', options, query);
+  }
+
+  /** Makes a new secret. The one before signs too for 24 hours. */
+  rotate(id: string, options?: CallOptions): ApiPromise<WebhookWithSecret> {
+    return this.#change(id, 'rotate', options);
+  }
+
+  #change<Result>(id: string, action: string, options?: CallOptions, query: object = {}): ApiPromise<Result> {
+    const path = ['webhooks', id, action];
+    return toPromise(this.#send({ method: 'POST', path, query, repeatable: false }, options));
   }
 }
 

@@ -187,7 +187,9 @@ export type Action =
   | 'changes'
   | 'list_keys'
   | 'create_key'
-  | 'revoke_key';
+  | 'revoke_key'
+  | 'list_webhooks'
+  | `${'create' | 'delete' | 'test' | 'resume' | 'rotate'}_webhook`;
 
 export interface AuditEntry {
   timestamp: string;
@@ -319,6 +321,7 @@ export interface Capabilities {
     import?: boolean;
     changes?: boolean;
     keys?: boolean;
+    webhooks?: boolean;
     explain?: boolean;
     multi_user?: boolean;
     current?: boolean;
@@ -424,4 +427,56 @@ export interface CreatedKey extends Key {
 export interface KeysQuery {
   limit?: number;
   cursor?: string;
+}
+
+export type ChangeAction = 'add' | 'update' | 'delete' | 'erase' | 'import';
+
+export interface NewWebhook {
+  /** An `https://` address without credentials. */
+  url: string;
+  /** Only changes of these users; null: of all. */
+  users?: string[] | null;
+  /** Only changes in scopes that match this glob; null: in all. */
+  scope?: string | null;
+  /** Only changes by these actions; null: by all. */
+  actions?: ChangeAction[] | null;
+}
+
+/** One attempt to deliver a change. */
+export interface Delivery {
+  /** `webhook-id`: the same in every attempt for this change. */
+  id: string;
+  /** `memory.` and the action of the change, or `webhook.test`. */
+  type: string;
+  at: string;
+  outcome: 'delivered' | 'rejected' | 'gone' | 'timeout' | 'unreachable' | 'address_denied' | 'secret_unreadable';
+  /** HTTP status; null: there was none. */
+  status: number | null;
+  milliseconds: number;
+}
+
+export interface Webhook {
+  id: string;
+  url: string;
+  users: string[] | null;
+  scope: string | null;
+  actions: string[] | null;
+  created_at: string;
+  /** `gone`: the receiver answered 410. `given_up`: a day without success. `lost`: the log no longer holds the next change. */
+  state: 'active' | 'gone' | 'given_up' | 'lost';
+  /** Every change up to here was delivered, or is outside the filter. */
+  cursor: string;
+  /** Null: the deliveries do not fail. */
+  failing_since: string | null;
+  /** Changes that were waiting when the deliveries stopped. */
+  undelivered: number;
+  /** Before this time the secret before the last rotation signs too; null: no rotation. */
+  previous_until: string | null;
+  /** The last attempts, newest first. */
+  deliveries: Delivery[];
+}
+
+export interface WebhookWithSecret extends Webhook {
+  /** `whsec_…`. No other answer has it. */
+  secret: string;
 }

@@ -213,6 +213,19 @@ create table ${names.logStarts} (
 );
 `;
 
+const webhooks = (names: Names): string => `
+-- Webhooks: cursors of the change feed with an address. Their secrets are encrypted.
+create table ${names.webhooks} (
+  id          text collate "C" primary key,
+  -- StoredWebhook of the contract.
+  data        jsonb not null,
+  -- The gateway that delivers.
+  holder      text,
+  lease       uuid,
+  held_until  timestamptz
+);
+`;
+
 /** Append only: never edit a released migration. */
 export const MIGRATIONS: readonly { name: string; sql: (names: Names) => string }[] = [
   { name: 'memories', sql: memories },
@@ -224,6 +237,7 @@ export const MIGRATIONS: readonly { name: string; sql: (names: Names) => string 
   { name: 'buckets', sql: buckets },
   { name: 'keys of batches', sql: keysOfBatches },
   { name: 'changes', sql: changes },
+  { name: 'webhooks', sql: webhooks },
 ];
 
 /** The version that added the ingestion queue. */

@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import type { KeyContext, KeyStore, Log } from '#provider';
+import type { KeyContext, KeyStore, Log, WebhookStore } from '#provider';
 import { type Database, openConnections } from '../client/connections.ts';
 import { withStartupClient } from '../client/startup-client.ts';
 import { type Engine, runningEngine, startEngine } from '../embedded/engine.ts';
@@ -8,6 +8,7 @@ import { codeOf } from '../postgres-errors.ts';
 import type { Options } from '../postgres-options.ts';
 import { createKeyStore, withKeyMarker } from '../tables/api-keys.ts';
 import { type Names, toNames } from '../tables/names.ts';
+import { createWebhookStore } from '../tables/webhooks.ts';
 import { namesInUse } from './compatibility-check.ts';
 import { distribute, isDistributed, stampChanges } from './distribute.ts';
 import { migrate } from './migrations.ts';
@@ -50,6 +51,7 @@ export interface OpenDatabase extends Prepared {
   /** Of `read_url`. Not known to answer. */
   readonly replica?: Database | undefined;
   readonly keys: Omit<KeyStore, 'close'>;
+  readonly webhooks: WebhookStore;
   /** Whether `db` is the engine of the data folder. */
   readonly embedded: boolean;
   close(): Promise<void>;
@@ -83,6 +85,7 @@ export async function openDatabase(
       ? openConnections({ ...limits, config: { ...config, connectionString: read_url }, connections })
       : undefined;
     const keys = createKeyStore({ db, names: prepared.names });
+    const webhooks = createWebhookStore({ db, names: prepared.names });
     const close = async () => {
       // Otherwise connections would wait for an engine that does not start.
       engine?.disableRestart();
@@ -90,7 +93,8 @@ export async function openDatabase(
       await replica?.close();
       await stop();
     };
-    return { ...prepared, db, replica, embedded, keys: embedded ? withKeyMarker(keys, context) : keys, close };
+    const shared = { keys: embedded ? withKeyMarker(keys, context) : keys, webhooks, close };
+    return { ...prepared, db, replica, embedded, ...shared };
   } catch (error) {
     await stop();
     throw error;

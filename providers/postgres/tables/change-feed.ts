@@ -132,7 +132,7 @@ export function createChangeFeed(
             : { rows: [], end: from, more: false };
         }),
       );
-      return merge(parts, start, { limit, write });
+      return merge(parts, start, { limit, write, origin: (all[0] as Head).origin });
     },
     changesHeld: async (call) => (await run(heldSeconds(names), [], call))[0]?.seconds as number,
   };
@@ -200,10 +200,12 @@ const positionOf = ({ xid, seq }: Row): Position => ({ xid: BigInt(xid as string
 interface MergeOptions {
   readonly limit: number;
   write(positions: readonly Position[]): string;
+  /** Stands for the store: sequences go on in a copy of it. */
+  readonly origin: string;
 }
 
 /** The first changes of all nodes. Those of one node keep their order; the oldest of the next ones comes first. */
-function merge(parts: readonly Part[], start: readonly Position[], { limit, write }: MergeOptions) {
+function merge(parts: readonly Part[], start: readonly Position[], { limit, write, origin }: MergeOptions) {
   const positions = [...start];
   const taken = parts.map(() => 0);
   const changes: Change[] = [];
@@ -218,7 +220,7 @@ function merge(parts: readonly Part[], start: readonly Position[], { limit, writ
     if (!row) break;
     taken[node] = (taken[node] as number) + 1;
     positions[node] = positionOf(row);
-    changes.push(toChange(row, write(positions)));
+    changes.push(toChange(row, write(positions), origin));
   }
   let more = false;
   for (const [node, part] of parts.entries()) {
@@ -229,8 +231,9 @@ function merge(parts: readonly Part[], start: readonly Position[], { limit, writ
   return { changes, next: write(positions), more };
 }
 
-const toChange = (row: Row, cursor: string): Change => ({
+const toChange = (row: Row, cursor: string, origin: string): Change => ({
   cursor,
+  key: `${origin}-${row.seq}`,
   action: row.action as Change['action'],
   id: row.memory_id as string | null,
   user_id: row.user_id as string,

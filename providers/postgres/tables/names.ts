@@ -16,6 +16,7 @@ export interface Names {
   readonly onceKeys: string;
   readonly apiKeys: string;
   readonly rateLimits: string;
+  readonly webhooks: string;
   readonly migrations: string;
   /** pgvector's type and operators, qualified: the extension may be in any schema. */
   readonly halfvec: string;
@@ -41,6 +42,7 @@ export function toNames(schemaName: string, extensionSchema: string): Names {
     onceKeys: `${schema}.once_keys`,
     apiKeys: `${schema}.api_keys`,
     rateLimits: `${schema}.rate_limits`,
+    webhooks: `${schema}.webhooks`,
     migrations: `${schema}.migrations`,
     halfvec: `${extension}.halfvec`,
     halfvecCosine: `${extension}.halfvec_cosine_ops`,

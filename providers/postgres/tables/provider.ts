@@ -41,7 +41,7 @@ import { createUserVerbs } from './user-statements.ts';
 
 /** The provider of the gateway's tables. Closing it closes the database. */
 export async function openTables(
-  { db, replica, names, keys, iterativeScan, embedded, close }: OpenDatabase,
+  { db, replica, names, keys, webhooks, iterativeScan, embedded, close }: OpenDatabase,
   options: Options,
   { embedder, ranking, audit, max_record_bytes: max_bytes = MAX_RECORD_BYTES, log }: ProviderContext,
 ): Promise<Provider> {
@@ -134,6 +134,7 @@ export async function openTables(
     ...(auditLog && { audit: auditLog, ...createChangeFeed(names, run, embedded) }),
     // Closed with the provider.
     keys: { ...keys, close: async () => {} },
+    webhooks,
     ping: async (call) => void (await run('select 1', [], call)),
     stats: db.stats,
     ...(ingestion && { ingestion, backlog: (call) => backlogOf(names, run, call) }),

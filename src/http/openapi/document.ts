@@ -51,6 +51,10 @@ export const openApiDocument = (): oas31.OpenAPIObject =>
         tags: [
           { name: 'memories', description: 'The verbs of the protocol.' },
           { name: 'keys', description: 'The API keys of the gateway. Callers need the grant `admin:*`.' },
+          {
+            name: 'webhooks',
+            description: 'Deliveries of changes to other services. Callers need the grant `admin:*`.',
+          },
           { name: 'gateway', description: 'Public information about the gateway.' },
         ],
         paths: { ...verbPaths(), ...gatewayPaths },

@@ -1,0 +1,261 @@
+import { useRef, useState } from 'preact/hooks';
+import {
+  type ChangeAction,
+  type NewWebhook,
+  ScopeDeniedError,
+  type Webhook,
+  type WebhookWithSecret,
+} from '../../clients/typescript/src/index.ts';
+import { Copyable } from './copyable.tsx';
+import { count, Time, Wide } from './format.tsx';
+import { NotAdmin } from './keys.tsx';
+import { Failure, useLoad } from './load.tsx';
+import { useSession } from './session.ts';
+
+/** The webhooks of the gateway with their last deliveries, for a caller with `admin:*`. */
+export function Webhooks() {
+  const { client, capabilities } = useSession();
+  const supported = capabilities.features.webhooks === true;
+  const { data, error, reload } = useLoad(supported ? '' : undefined, (signal) => client.webhooks.list({ signal }));
+  const [secret, setSecret] = useState<string>();
+  const [told, setTold] = useState('');
+  const [failure, setFailure] = useState<unknown>();
+  if (!supported) return <NotSupported />;
+  if (error instanceof ScopeDeniedError) return <NotAdmin title="Webhooks" />;
+  /** Runs the work, says what it returns, and shows the webhooks as they are then. */
+  const run = async (work: () => Promise<string>) => {
+    setFailure(undefined);
+    try {
+      setTold(await work());
+    } catch (cause) {
+      setFailure(cause);
+    }
+    reload();
+  };
+  const made = ({ secret }: WebhookWithSecret) => {
+    setSecret(secret);
+    setTold('');
+    reload();
+  };
+  return (
+    <>
+      <h1>Webhooks</h1>
+      {error !== undefined && <Failure error={error} retry={reload} />}
+      {failure !== undefined && <Failure error={failure} />}
+      {secret ? <Secret secret={secret} onDone={() => setSecret(undefined)} /> : data && <Form onCreated={made} />}
+      <p role="status">{told}</p>
+      {data?.items.length === 0 && <p class="empty">There is no webhook.</p>}
+      {data?.items.map((webhook) => (
+        <One key={webhook.id} webhook={webhook} run={run} onRotated={made} />
+      ))}
+      {data && (
+        <button type="button" onClick={reload}>
+          Refresh
+        </button>
+      )}
+    </>
+  );
+}
+
+const NotSupported = () => (
+  <div class="empty">
+    <h1>Webhooks</h1>
+    <p>
+      This gateway sends no changes. Webhooks need the gateway's own tables in Postgres, the audit log, and a secret
+      that encrypts theirs, as <code>OMP_WEBHOOK_SECRET</code>:
+    </p>
+    <Copyable text="openssl rand -base64 32" what="the command" />
+  </div>
+);
+
+/** The only place and time that a secret is shown. */
+function Secret({ secret, onDone }: { secret: string; onDone: () => void }) {
+  const focus = (section: HTMLElement | null) => section?.focus();
+  return (
+    <section class="memory-form one" ref={focus} tabIndex={-1} aria-labelledby="secret">
+      <h2 id="secret">The secret</h2>
+      <p>
+        <b>This is the only time it is shown.</b> The receiver checks the signatures with it.
+      </p>
+      <Copyable text={secret} what="the secret" />
+      <p>
+        <button type="button" class="main" onClick={onDone}>
+          I have it
+        </button>
+      </p>
+    </section>
+  );
+}
+
+const ACTIONS: readonly ChangeAction[] = ['add', 'update', 'delete', 'erase', 'import'];
+
+function Form({ onCreated }: { onCreated: (webhook: WebhookWithSecret) => void }) {
+  const { client } = useSession();
+  const [error, setError] = useState<unknown>();
+  const submit = async (event: SubmitEvent) => {
+    event.preventDefault();
+    const given = new FormData(event.currentTarget as HTMLFormElement);
+    const text = (name: string) => String(given.get(name) ?? '');
+    const users = text('users')
+      .split('\n')
+      .filter((user) => user.trim() !== '');
+    const actions = ACTIONS.filter((action) => given.has(action));
+    const webhook: NewWebhook = {
+      url: text('url').trim(),
+      users: users.length > 0 ? users : null,
+      scope: text('scope') || null,
+      actions: actions.length < ACTIONS.length ? actions : null,
+    };
+    setError(undefined);
+    await client.webhooks.create(webhook).then(onCreated, setError);
+  };
+  return (
+    <form class="memory-form one" onSubmit={submit} aria-labelledby="new-webhook">
+      <h2 id="new-webhook">New webhook</h2>
+      <div class="fields">
+        <label>
+          URL
+          <input name="url" type="url" required maxLength={2048} autocomplete="off" placeholder="https://" />
+        </label>
+        <label>
+          Scopes; empty: all
+          <input name="scope" maxLength={512} spellcheck={false} placeholder="coding/*" />
+        </label>
+        <label>
+          Users, one on each line; empty: all
+          <textarea name="users" rows={1} spellcheck={false} />
+        </label>
+      </div>
+      <fieldset class="fields">
+        <legend>Changes by</legend>
+        {ACTIONS.map((action) => (
+          <label key={action} class="box">
+            <input type="checkbox" name={action} defaultChecked />
+            {action}
+          </label>
+        ))}
+      </fieldset>
+      {error !== undefined && <Failure error={error} />}
+      <button type="submit" class="main">
+        Create webhook
+      </button>
+    </form>
+  );
+}
+
+interface OneProps {
+  readonly webhook: Webhook;
+  run(work: () => Promise<string>): Promise<void>;
+  onRotated(webhook: WebhookWithSecret): void;
+}
+
+const STATES = {
+  active: 'active',
+  gone: 'stopped: the receiver answered 410',
+  given_up: 'given up after a day',
+  lost: 'stopped: the audit log no longer holds the next change',
+} as const;
+
+function One({ webhook, run, onRotated }: OneProps) {
+  const { client } = useSession();
+  const dialog = useRef<HTMLDialogElement>(null);
+  const { id, url, users, scope, actions, state, failing_since, undelivered, deliveries } = webhook;
+  const works = state === 'active' && failing_since === null;
+  const test = () =>
+    run(async () => {
+      const { outcome, status } = await client.webhooks.test(id);
+      return `Test: ${outcome}${status === null ? '' : ` (${status})`}.`;
+    });
+  const resume = () => run(() => client.webhooks.resume(id).then(() => 'The deliveries go on.'));
+  const rotate = () =>
+    run(async () => {
+      onRotated(await client.webhooks.rotate(id));
+      return 'The old secret signs too for 24 hours.';
+    });
+  const remove = (event: SubmitEvent) => {
+    event.preventDefault();
+    dialog.current?.close();
+    void run(() => client.webhooks.delete(id).then(() => `${url} is deleted.`));
+  };
+  return (
+    <section aria-labelledby={id}>
+      <h2 id={id}>
+        <span class="address">{url}</span> <span class={`mark ${works ? '' : 'bad'}`}>{STATES[state]}</span>
+      </h2>
+      <p>
+        Users: <span dir="auto">{users?.join(', ') ?? 'all'}</span> · scopes: <code>{scope ?? 'all'}</code> · actions:{' '}
+        {actions?.join(', ') ?? 'all'} · <small>{id}</small>
+      </p>
+      {failing_since && (
+        <p>
+          Deliveries fail since <Time of={failing_since} />.
+        </p>
+      )}
+      {undelivered > 0 && <p>{count(undelivered)} changes were not delivered.</p>}
+      <p>
+        <button type="button" onClick={test}>
+          Send a test
+        </button>{' '}
+        {!works && (
+          <button type="button" onClick={resume}>
+            Resume
+          </button>
+        )}{' '}
+        <button type="button" onClick={rotate}>
+          New secret
+        </button>{' '}
+        <button type="button" class="danger" onClick={() => dialog.current?.showModal()}>
+          Delete
+        </button>
+      </p>
+      {deliveries.length > 0 && <Deliveries {...webhook} />}
+      <dialog ref={dialog} aria-labelledby={`delete-${id}`}>
+        <form onSubmit={remove}>
+          <h2 id={`delete-${id}`}>Delete this webhook?</h2>
+          <p class="address">{url}</p>
+          <p>Nothing more is sent there, and there is no way back.</p>
+          <div class="actions">
+            <button type="submit" class="danger">
+              Delete
+            </button>
+            <button type="button" onClick={() => dialog.current?.close()}>
+              Cancel
+            </button>
+          </div>
+        </form>
+      </dialog>
+    </section>
+  );
+}
+
+const Deliveries = ({ url, deliveries }: Webhook) => (
+  <Wide label={`Last deliveries to ${url}`}>
+    <table>
+      <thead>
+        <tr>
+          {['Time', 'Event', 'Outcome', 'Status', 'Milliseconds', 'Id'].map((head) => (
+            <th key={head}>{head}</th>
+          ))}
+        </tr>
+      </thead>
+      <tbody>
+        {deliveries.map(({ id, at, type, outcome, status, milliseconds }) => (
+          <tr key={id + at}>
+            <td>
+              <Time of={at} />
+            </td>
+            <td>{type}</td>
+            <td>
+              <span class={`mark ${outcome === 'delivered' ? '' : 'bad'}`}>{outcome}</span>
+            </td>
+            <td>{status ?? '–'}</td>
+            <td>{count(milliseconds)}</td>
+            <td>
+              <code>{id}</code>
+            </td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  </Wide>
+);
