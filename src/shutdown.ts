@@ -27,14 +27,20 @@ const OPENING_MS = 2_000;
 export function openParts(log: Log, stopSignal?: AbortSignal): OpenParts {
   const parts: { part: string; close: () => Promise<void>; deadlineMs: number }[] = [];
   const add: OpenParts['add'] = (part, close, deadlineMs = PART_MS) => void parts.push({ part, close, deadlineMs });
+  /** What could not be opened may be tried again many times. */
+  const forget = (close: () => Promise<void>) => {
+    const at = parts.findIndex((one) => one.close === close);
+    if (at >= 0) parts.splice(at, 1);
+  };
   return {
     add,
     async open(part, opening) {
-      const result = opening.catch(() => undefined);
-      add(part, async () => {
+      const close = async () => {
         const ready = await inTime(result, OPENING_MS, () => undefined);
         await ready?.close();
-      });
+      };
+      const result = opening.catch(() => forget(close));
+      add(part, close);
       return unlessStopped(opening, stopSignal);
     },
     async close(deadlineMs = CLOSE_MS) {

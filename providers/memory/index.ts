@@ -45,11 +45,11 @@ export default defineProvider({
       users.set(userId, user);
       return user;
     };
-    const homeOf = ({ id, users: owners, ...visible }: Ref): Home | undefined => {
-      const home = homes.get(id);
+    const homeOf = (ref: Ref): Home | undefined => {
+      const home = homes.get(ref.id);
       if (!home) return undefined;
       const { user_id, scope } = home.entry.memory;
-      return (owners === null || owners.includes(user_id)) && visibleMatcher(visible)(scope) ? home : undefined;
+      return (ref.users === null || ref.users.includes(user_id)) && visibleMatcher(ref)(scope) ? home : undefined;
     };
     /** The caller changes the memory in the same tick, so that both happen or neither does. */
     const recordAudit = (action: AuditAction, memory: Memory, call: Call) =>

@@ -127,14 +127,15 @@ export function createMappedStatements(layout: Layout, reading: Reading) {
 type Filters = Pick<ListQuery, 'user_id' | 'tags'> & Visible;
 
 /** The one row that a `Ref` names, if the caller may see it. Undefined if no row can have such an id. */
-export function whereOne(layout: Layout, { id, users, ...visible }: Ref): Conditions | undefined {
+export function whereOne(layout: Layout, ref: Ref): Conditions | undefined {
+  const { id, users } = ref;
   const parts = layout.id.parts(id);
   if (!parts) return undefined;
   const where = conditions();
   for (const [part, column] of layout.id.columns.entries()) where.and(column.is(where.bind(parts[part])));
   where.and(layout.always(where));
   if (users !== null) where.and(layout.owner.is(where, users));
-  whereVisible(layout, where, visible);
+  whereVisible(layout, where, ref);
   return where;
 }
 
@@ -161,11 +162,12 @@ export function recheck(layout: Layout, where: Conditions, { id, owners, within 
 }
 
 /** The rows of a user that the caller may see and that carry these tags. */
-export function whereUser(layout: Layout, { user_id, tags, ...visible }: Filters): Conditions {
+export function whereUser(layout: Layout, filters: Filters): Conditions {
+  const { user_id, tags } = filters;
   const where = conditions();
   where.and(layout.owner.is(where, [user_id]));
   where.and(layout.always(where));
-  whereVisible(layout, where, visible);
+  whereVisible(layout, where, filters);
   if (tags.length > 0 && layout.hasTags) where.and(layout.hasTags(where, tags));
   return where;
 }

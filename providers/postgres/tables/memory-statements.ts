@@ -85,12 +85,13 @@ export function createStatements(names: Names, audited: boolean) {
   const listColumns = columnsOf(names, queueStatusOfMany(names));
   /** The first parameter of a list, after the bucket, is the limit of a content in bytes. */
   const shortColumns = columnsOf(names, queueStatusOfMany(names), names.distributed ? '$2::float8' : '$1::float8');
-  const one = ({ id, users, bucket, ...visible }: Located) => {
-    const where = conditions(bucket);
+  const one = (ref: Located) => {
+    const { id, users } = ref;
+    const where = conditions(ref.bucket);
     where.and(inShard(names));
     where.and(`id = ${where.bind(id)}`);
     if (users !== null) where.and(`user_id = any(${where.bind(toTextArray(users))}::text[])`);
-    whereWithin(where, visible);
+    whereWithin(where, ref);
     return where;
   };
   /** The same for a change, which checks the version. */
