@@ -37,10 +37,7 @@ export function Health() {
           <h2>Mounted stores</h2>
           <Facts
             label="Mounted stores"
-            rows={stores.map((store) => [
-              store.name,
-              `${store.provider} at ${store.mount}: ${store.verbs.join(', ') || 'it could not be opened yet'}`,
-            ])}
+            rows={stores.map((store) => [store.name, `${store.provider} at ${store.mount}: ${store.verbs.join(', ')}`])}
           />
         </>
       )}

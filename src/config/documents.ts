@@ -18,6 +18,9 @@ export function wrap(text: string, width: number): string[] {
   return lines;
 }
 
+/** The key of a setting that only a mounted store has. */
+const ofStore = ({ key }: Setting): string => `stores.NAME.${key}`;
+
 /** The settings for `--help`, at most `width` columns wide. `*` marks the essential ones. */
 export function settingsHelp(width: number): string {
   const entry = (head: string, text: string): string[] => [
@@ -32,12 +35,10 @@ export function settingsHelp(width: number): string {
       const head = `${setting.env} (${setting.key}${value === undefined ? '' : `, default ${value}`})`;
       lines.push(...entry(`${head}${setting.essential ? ' *' : ''}`, explain(setting)));
     }
-    if (group === 'Stores')
-      for (const setting of MOUNT_SETTINGS) {
-        const value = defaultText(setting);
-        const head = `stores.NAME.${setting.key}${value === undefined ? '' : ` (default ${value})`}`;
-        lines.push(...entry(head, explain(setting)));
-      }
+    for (const setting of group === 'Stores' ? MOUNT_SETTINGS : []) {
+      const value = defaultText(setting);
+      lines.push(...entry(`${ofStore(setting)}${value === undefined ? '' : ` (default ${value})`}`, explain(setting)));
+    }
   }
   return lines.join('\n');
 }
@@ -48,14 +49,9 @@ const code = (text: string): string => `\`${text}\``;
 
 /** Markdown for the documentation: a table for each group, the essential settings in bold. */
 export function settingsTables(): string {
-  const cells = (setting: Setting) => {
+  const cells = (setting: Setting, name: string, key: string) => {
     const value = defaultText(setting);
-    const name = setting.essential ? `**${code(setting.env)}**` : code(setting.env);
-    return row(name, code(setting.key), value === undefined ? '' : code(value), explain(setting));
-  };
-  const mountCells = (setting: Setting) => {
-    const value = defaultText(setting);
-    return row('', code(`stores.NAME.${setting.key}`), value === undefined ? '' : code(value), explain(setting));
+    return row(name, code(key), value === undefined ? '' : code(value), explain(setting));
   };
   return BY_GROUP.map(({ name, settings }) =>
     [
@@ -63,8 +59,8 @@ export function settingsTables(): string {
       row('Environment', 'Key in the file', 'Default', ''),
       row('---', '---', '---', '---'),
       ...(name === 'Server' ? [row(code(CONFIG_FILE.env), '', '', `${CONFIG_FILE.description}.`)] : []),
-      ...settings.map(cells),
-      ...(name === 'Stores' ? MOUNT_SETTINGS.map(mountCells) : []),
+      ...settings.map((each) => cells(each, each.essential ? `**${code(each.env)}**` : code(each.env), each.key)),
+      ...(name === 'Stores' ? MOUNT_SETTINGS : []).map((each) => cells(each, '', ofStore(each))),
     ].join('\n'),
   ).join('\n\n');
 }
