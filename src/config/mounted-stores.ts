@@ -5,7 +5,7 @@ import { check } from './check.ts';
 import { dropIdle, unmet } from './conditions.ts';
 import { collect, parseYaml } from './config-file.ts';
 import type { Input, Reading } from './mistakes.ts';
-import { STORE_SETTINGS, settingFor } from './schema-reader.ts';
+import { SETTINGS, STORE_SETTINGS, settingFor } from './schema-reader.ts';
 import { type Config, type configSchema, type StoreConfig, storeSchema } from './settings.ts';
 
 /** One store as it is written. */
@@ -72,11 +72,10 @@ export function configOfStore(config: Config, name: string): Config {
   throw new Error(`there is no such store; there are ${names.join(', ')}`);
 }
 
-const KEYS = new Map([...STORE_SETTINGS.values()].map(({ env, key }) => [env, key]));
+const KEYS = new Map(SETTINGS.flatMap(({ env, key }) => (STORE_SETTINGS.has(key) ? [[env, key]] : [])));
 
 /** The message with the settings of a mounted store, where it names variables: those are of the root store. */
-export const withKeys = (message: string): string =>
-  message.replace(/\b[A-Z][A-Z0-9_]*\b/g, (variable) => KEYS.get(variable) ?? variable);
+export const withKeys = (message: string): string => message.replace(/\w+/g, (word) => KEYS.get(word) ?? word);
 
 /** A message about a store, with its name unless it is the root store. */
 export const inStore = (name: string, message: string): string =>

@@ -55,14 +55,8 @@ export function prefixBelow(prefix: string | undefined, mount: string): string |
   return prefix.startsWith(top) ? prefix.slice(top.length) : null;
 }
 
-/** The store with its ids and scopes in the names of the gateway. It has neither keys nor an audit log. */
-export function atMount(inner: Store, { name, mount }: Place): Store {
-  const prefix = idPrefix(name);
-  const { add, batch, update, delete: remove, list, search, vectorsOf, users, userStats, erase } = inner;
-  const { export: exportPart, import: importMemories } = inner;
-  const hasScopes = inner.capabilities.scopes !== 'none';
-  const below = ownWithin(inner, mount);
-
+/** The names of a store's own, and those that clients see. */
+function namesOf(prefix: string, mount: string) {
   const ownId = (id: string): string => id.slice(prefix.length);
   const ownScope = (scope: string | null): string | null =>
     scope === null || scope === mount ? null : scope.slice(mount.length + 1);
@@ -90,6 +84,18 @@ export function atMount(inner: Store, { name, mount }: Place): Store {
     status: memory.status,
     extensions: memory.extensions,
   });
+  return { ownId, ownScope, shownScope, toOwn, toShown };
+}
+
+/** The store with its ids and scopes in the names of the gateway. It has neither keys nor an audit log. */
+export function atMount(inner: Store, { name, mount }: Place): Store {
+  const prefix = idPrefix(name);
+  const { add, batch, update, delete: remove, list, search, vectorsOf, users, userStats, erase } = inner;
+  const { export: exportPart, import: importMemories } = inner;
+  const hasScopes = inner.capabilities.scopes !== 'none';
+  const below = ownWithin(inner, mount);
+
+  const { ownId, ownScope, shownScope, toOwn, toShown } = namesOf(prefix, mount);
   const shownIfPresent = (memory: Memory | undefined): Memory | undefined => memory && toShown(memory);
   const visible = <Query extends Visible>(query: Query): Query => ({ ...query, within: below(query.within) });
   const ownRef = (ref: Ref): Ref | undefined => {

@@ -1,5 +1,5 @@
 import { conformance, type Open } from '../conformance/conformance.ts';
-import { COLUMNS, DOCUMENT, openShape } from '../mapped/tables.ts';
+import { BARE, COLUMNS, DOCUMENT, openShape } from '../mapped/tables.ts';
 import { FULL } from '../support/full.ts';
 import { mountedBelow } from '../support/mounted.ts';
 import { openPineconeSubject } from '../support/pinecone-server.ts';
@@ -19,9 +19,11 @@ const POSTGRES: Kind = [
 const PINECONE: Kind = ['pinecone', (options) => openPineconeSubject({}, { layout: 'single' }, options)];
 const TABLE: Kind = ['a mapped table', (options) => openShape(COLUMNS, options)];
 const DOCUMENTS: Kind = ['a mapped table of documents', (options) => openShape(DOCUMENT, options)];
+/** Without scopes. */
+const BARE_TABLE: Kind = ['a mapped table with the least columns', (options) => openShape(BARE, options)];
 const SERVER: Kind = ['postgres, on a server', (options) => openServerSubject({}, undefined, options)];
 
-const ALL = [MEMORY, POSTGRES, PINECONE, TABLE, DOCUMENTS, ...(SERVER_URL === '' ? [] : [SERVER])];
+const ALL = [MEMORY, POSTGRES, PINECONE, TABLE, DOCUMENTS, BARE_TABLE, ...(SERVER_URL === '' ? [] : [SERVER])];
 const PAIRS: readonly (readonly [Kind, Kind])[] = FULL
   ? ALL.flatMap((mounted) => ALL.map((root) => [mounted, root] as const))
   : [

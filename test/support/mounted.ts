@@ -130,7 +130,8 @@ function seenFrom(all: Store, own: Store, closeRoot: () => Promise<void>): Store
       await closeRoot();
     },
     erase: has('erase'),
-    audit: all.audit && auditSeen(all.audit, { inner, outer, innerScope, outerScope }),
+    // No store of ours without scopes has a log, so the suite of logs needs scopes.
+    audit: hasScopes && all.audit ? auditSeen(all.audit, { inner, outer, innerScope, outerScope }) : undefined,
     add: add && (async ({ input, key }, call) => up(await add({ input: down(input), key }, call))),
     batch:
       batch &&
