@@ -55,7 +55,7 @@ describe('the image', () => {
       spawn(process.execPath, [join(image.root, main)], {
         ...owner,
         cwd: app,
-        env: { PATH: process.env.PATH, ...image.env, OMP_DATA_DIR: data, OMP_PORT: '0', TMPDIR: tmp },
+        env: { PATH: process.env.PATH, ...image.env, OMP_AUTH: 'open', OMP_DATA_DIR: data, OMP_PORT: '0', TMPDIR: tmp },
         stdio: ['ignore', 'pipe', 'pipe'],
       }),
     );
